@@ -1,0 +1,35 @@
+package base
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrFormatTooNew says that a file was written by a version of shale that this
+// program does not know. The file was left as it is.
+var ErrFormatTooNew = errors.New("written by a newer version of shale")
+
+// A CorruptionError reports bytes on disk that are not what shale wrote. It
+// concerns one place of one file: others can still be read.
+type CorruptionError struct {
+	File   string // name within the store's directory
+	Offset int64  // in bytes from the start of the file; -1 if no single place is at fault
+	Part   string // what should have been there: "data block", "log record", ...
+	Err    error  // what was wrong with it
+}
+
+// Corruption makes a *CorruptionError. Offset -1 stands for the whole file.
+func Corruption(file string, offset int64, part string, err error) error {
+	return &CorruptionError{File: file, Offset: offset, Part: part, Err: err}
+}
+
+// Error names file, offset and part.
+func (e *CorruptionError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("corrupt %s: %s: %v", e.File, e.Part, e.Err)
+	}
+	return fmt.Sprintf("corrupt %s at offset %d: %s: %v", e.File, e.Offset, e.Part, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CorruptionError) Unwrap() error { return e.Err }

@@ -1,0 +1,79 @@
+package base
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A FileNum numbers a file of a store. Numbers are given out once and never
+// again, whatever the file's type.
+type FileNum uint64
+
+// String pads to six digits, as in file names.
+func (n FileNum) String() string { return fmt.Sprintf("%06d", uint64(n)) }
+
+// A FileType is what a file of a store is for.
+type FileType int
+
+// The files of a store.
+const (
+	FileTable    FileType = iota // 000012.sst
+	FileLog                      // 000012.wal
+	FileManifest                 // MANIFEST-000012
+	FileCurrent                  // CURRENT
+	FileLock                     // LOCK
+	FileTemp                     // 000012.tmp, never named by the manifest
+)
+
+// CurrentName and LockName are the files without a number.
+const (
+	CurrentName = "CURRENT"
+	LockName    = "LOCK"
+)
+
+// TableName returns the name of table n.
+func TableName(n FileNum) string { return n.String() + ".sst" }
+
+// LogName returns the name of log n.
+func LogName(n FileNum) string { return n.String() + ".wal" }
+
+// ManifestName returns the name of manifest n.
+func ManifestName(n FileNum) string { return "MANIFEST-" + n.String() }
+
+// TempName returns the name of temporary file n.
+func TempName(n FileNum) string { return n.String() + ".tmp" }
+
+// ParseFileName tells the type and the number of a file of a store. ok is
+// false for every name that shale would not have chosen itself, so that
+// other people's files are never touched.
+func ParseFileName(name string) (t FileType, n FileNum, ok bool) {
+	switch name {
+	case CurrentName:
+		return FileCurrent, 0, true
+	case LockName:
+		return FileLock, 0, true
+	}
+	var digits string
+	if rest, found := strings.CutPrefix(name, "MANIFEST-"); found {
+		t, digits = FileManifest, rest
+	} else {
+		stem, ext, _ := strings.Cut(name, ".")
+		digits = stem
+		switch ext {
+		case "sst":
+			t = FileTable
+		case "wal":
+			t = FileLog
+		case "tmp":
+			t = FileTemp
+		default:
+			return 0, 0, false
+		}
+	}
+	v, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || FileNum(v).String() != digits {
+		return 0, 0, false
+	}
+	return t, FileNum(v), true
+}

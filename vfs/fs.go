@@ -1,0 +1,98 @@
+// Package vfs is the file system as shale sees it: the operating system's, one
+// in memory that can be crashed, and one that fails on request.
+package vfs
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// FS is the file operations that a store needs. Names are paths in the form of
+// package path/filepath. Implementations may be used by many goroutines at
+// once.
+type FS interface {
+	// Create makes a new, empty file for reading and writing, replacing what
+	// has the name.
+	Create(name string) (File, error)
+	// Open opens an existing file for reading.
+	Open(name string) (File, error)
+	// OpenReadWrite opens an existing file for reading and writing; Write
+	// goes on at its end.
+	OpenReadWrite(name string) (File, error)
+	// Rename moves oldname to newname, replacing it in one step.
+	Rename(oldname, newname string) error
+	// Remove deletes a file or an empty directory.
+	Remove(name string) error
+	// Link gives the file oldname the second name newname, which must be free.
+	Link(oldname, newname string) error
+	// MkdirAll makes a directory and its parents; an existing one is no error.
+	MkdirAll(dir string) error
+	// List returns the names (not paths) in a directory, sorted.
+	List(dir string) ([]string, error)
+	// Stat describes a file or directory.
+	Stat(name string) (FileInfo, error)
+	// Lock takes the exclusive lock on the file name, creating it if needed,
+	// until the closer is closed. It never waits. If someone else, in this
+	// process or another, holds the lock, the error wraps ErrLocked and names
+	// the owner's process id where it is known. The file itself stays.
+	Lock(name string) (io.Closer, error)
+	// SyncDir makes creations, renames and removals in dir durable.
+	SyncDir(dir string) error
+}
+
+// A File is an open file. ReadAt may be called by many goroutines at once;
+// Write, WriteAt and Truncate by one, beside readers and Sync.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	// Write appends at the file's write position, which starts at 0 for
+	// Create and at the end for OpenReadWrite. WriteAt does not move it.
+	io.Writer
+	// Sync makes the file's data durable, and as much of its metadata as is
+	// needed to read the data back (fdatasync). A failed Sync is final: what
+	// was not durable before may be lost, whatever a later Sync returns.
+	Sync() error
+	// Truncate changes the size.
+	Truncate(size int64) error
+	// Preallocate makes the file size bytes long with its blocks reserved, so
+	// that writing within it can neither fill the disk nor change metadata.
+	// New bytes read as zeros. ErrUnsupported: nothing was done.
+	Preallocate(size int64) error
+	// Size returns the length in bytes.
+	Size() (int64, error)
+	Close() error
+}
+
+// A Mapper is a File whose bytes can be written through memory. What was
+// written through a Mapping is seen by ReadAt at once, made durable by the
+// file's Sync, and survives the process, but not the machine, without it.
+type Mapper interface {
+	// Map maps the first size bytes for writing. They must exist and be
+	// preallocated. ErrUnsupported: this file can't be mapped; use WriteAt.
+	Map(size int64) (Mapping, error)
+}
+
+// A Mapping is a writable window on a file.
+type Mapping interface {
+	// WriteAt copies p to offset off. A fault of the device becomes an error,
+	// after which nothing may be written through the mapping any more.
+	WriteAt(p []byte, off int64) (int, error)
+	// Unmap ends the mapping. The file stays open.
+	Unmap() error
+}
+
+// FileInfo describes a file.
+type FileInfo struct {
+	Size    int64
+	IsDir   bool
+	ModTime time.Time
+}
+
+var (
+	// ErrLocked is wrapped by the error of a Lock that someone else holds.
+	ErrLocked = errors.New("locked")
+	// ErrUnsupported says that a file or file system lacks an ability that
+	// callers can do without.
+	ErrUnsupported = errors.New("not supported by this file system")
+)
