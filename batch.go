@@ -1,0 +1,184 @@
+package shale
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// An OpKind says what an Op does.
+type OpKind uint8
+
+// The kinds of operations.
+const (
+	OpDelete = OpKind(base.KindDelete)
+	OpPut    = OpKind(base.KindPut)
+)
+
+// String returns "put" or "delete".
+func (k OpKind) String() string {
+	if k == OpDelete {
+		return "delete"
+	}
+	return "put"
+}
+
+// An Op is one change of a Batch. Its slices are part of the batch: valid
+// until the batch is changed, and not to be modified.
+type Op struct {
+	Kind       OpKind
+	Key, Value []byte
+}
+
+// A Batch collects changes that DB.Write applies together: all or none of them
+// survive a crash, and no reader sees some without the others. Of two changes
+// of one key the later counts. The zero value is an empty batch. A Batch is
+// for one goroutine at a time; it may be written again, or Reset and reused.
+//
+// Its bytes are what the log stores (docs/FORMAT.md section 2): 8 bytes of
+// sequence number, 4 of count, then the operations.
+type Batch struct {
+	data       []byte // header and operations; nil while empty
+	count      uint32
+	durability Durability
+	ownChoice  bool // durability was set by SetDurability
+}
+
+// batchHeader is the length of a batch's header. Part of the file format.
+const batchHeader = 12
+
+// Put adds the change that sets key to value. Both are copied.
+func (b *Batch) Put(key, value []byte) error {
+	if len(value) > MaxValueSize {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrValueTooLarge, len(value), MaxValueSize)
+	}
+	return b.add(base.KindPut, key, value)
+}
+
+// Delete adds the change that removes key, which is copied.
+func (b *Batch) Delete(key []byte) error { return b.add(base.KindDelete, key, nil) }
+
+func (b *Batch) add(kind base.Kind, key, value []byte) error {
+	if len(key) > MaxKeySize {
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrKeyTooLarge, len(key), MaxKeySize)
+	}
+	if b.Size()+len(key)+len(value)+16 > MaxBatchSize {
+		return fmt.Errorf("%w: the batch would have more than %d bytes", ErrValueTooLarge, MaxBatchSize)
+	}
+	if len(b.data) == 0 {
+		b.data = append(b.data, make([]byte, batchHeader)...)
+	}
+	b.data = appendOp(b.data, kind, key, value)
+	b.count++
+	return nil
+}
+
+// Len returns the number of changes.
+func (b *Batch) Len() int { return int(b.count) }
+
+// Size returns the number of bytes that the batch takes in the log.
+func (b *Batch) Size() int { return max(len(b.data), batchHeader) }
+
+// Reset empties the batch and keeps its memory. Its own durability, if it had
+// one, is forgotten.
+func (b *Batch) Reset() { *b = Batch{data: b.data[:0]} }
+
+// SetDurability makes Write treat this batch as if the store had been opened
+// with d. SyncEach in a SyncManual store makes the batch, and all that was
+// written before it, durable.
+func (b *Batch) SetDurability(d Durability) { b.durability, b.ownChoice = d, true }
+
+// Ops walks the changes in the order in which they were added.
+func (b *Batch) Ops() iter.Seq[Op] {
+	return func(yield func(Op) bool) {
+		if b.count == 0 {
+			return
+		}
+		for rest := b.data[batchHeader:]; len(rest) > 0; {
+			var op Op
+			var err error
+			if op, rest, err = decodeOp(rest); err != nil || !yield(op) {
+				return // our own bytes decode; a foreign batch was checked before
+			}
+		}
+	}
+}
+
+// An operation in bytes:
+//
+//	kind u8 | key length varint | key | (put only) value length varint | value
+
+func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
+	dst = append(dst, byte(kind))
+	dst = binary.AppendUvarint(dst, uint64(len(key)))
+	dst = append(dst, key...)
+	if kind == base.KindPut {
+		dst = binary.AppendUvarint(dst, uint64(len(value)))
+		dst = append(dst, value...)
+	}
+	return dst
+}
+
+func decodeOp(src []byte) (op Op, rest []byte, err error) {
+	kind := base.Kind(src[0])
+	if kind != base.KindPut && kind != base.KindDelete {
+		return Op{}, nil, fmt.Errorf("operation of unknown kind %d", kind)
+	}
+	op.Kind = OpKind(kind)
+	if op.Key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {
+		return Op{}, nil, fmt.Errorf("key: %w", err)
+	}
+	if kind == base.KindPut {
+		if op.Value, rest, err = decodeBytes(rest, MaxValueSize); err != nil {
+			return Op{}, nil, fmt.Errorf("value: %w", err)
+		}
+	}
+	return op, rest, nil
+}
+
+// decodeBytes reads a varint length, at most limit, and that many bytes.
+func decodeBytes(src []byte, limit uint64) (b, rest []byte, err error) {
+	n, w := binary.Uvarint(src)
+	if w <= 0 || n > limit || n > uint64(len(src)-w) {
+		return nil, nil, fmt.Errorf("length runs past the end (%d bytes left)", len(src))
+	}
+	src = src[w:]
+	return src[:n:n], src[n:], nil
+}
+
+// A batch's header in bytes:
+//
+//	sequence number of the first operation u64 | number of operations u32
+
+// setSeq writes the header.
+func (b *Batch) setSeq(seq base.Seq) {
+	binary.LittleEndian.PutUint64(b.data, uint64(seq))
+	binary.LittleEndian.PutUint32(b.data[8:], b.count)
+}
+
+// decodeBatch checks the bytes of a batch wholly, so that walking it later
+// cannot fail, and returns its first sequence number and a batch that aliases
+// data.
+func decodeBatch(data []byte) (base.Seq, *Batch, error) {
+	if len(data) < batchHeader {
+		return 0, nil, fmt.Errorf("batch of %d bytes is shorter than its header", len(data))
+	}
+	seq := base.Seq(binary.LittleEndian.Uint64(data))
+	count := binary.LittleEndian.Uint32(data[8:])
+	if seq == 0 || seq > base.MaxSeq || base.Seq(count) > base.MaxSeq-seq {
+		return 0, nil, fmt.Errorf("batch of %d operations begins at sequence number %d", count, seq)
+	}
+	found := uint32(0)
+	for rest := data[batchHeader:]; len(rest) > 0; found++ {
+		var err error
+		if _, rest, err = decodeOp(rest); err != nil {
+			return 0, nil, fmt.Errorf("operation %d: %w", found, err)
+		}
+	}
+	if found != count {
+		return 0, nil, fmt.Errorf("batch says %d operations and holds %d", count, found)
+	}
+	return seq, &Batch{data: data, count: count}, nil
+}

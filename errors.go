@@ -1,0 +1,67 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Errors of reads.
+var (
+	// ErrNotFound is returned by Get, AppendValue and ViewValue for a key
+	// that is not there. errors.Is(ErrNotFound, fs.ErrNotExist) holds.
+	ErrNotFound error = notFound{}
+)
+
+// Errors of writes.
+var (
+	// ErrReadOnly is wrapped by the error of every write to a store that was
+	// opened read-only, or that a background error has made so: then the
+	// cause is wrapped too, and Err returns it.
+	ErrReadOnly = errors.New("shale: store is read-only")
+
+	// ErrKeyTooLarge is wrapped when a key has more than MaxKeySize bytes.
+	ErrKeyTooLarge = errors.New("shale: key too large")
+
+	// ErrValueTooLarge is wrapped when a value has more than MaxValueSize
+	// bytes, or a batch would grow beyond MaxBatchSize.
+	ErrValueTooLarge = errors.New("shale: value too large")
+)
+
+// Errors of Open and of the store's life.
+var (
+	// ErrClosed is returned by every call on a store, snapshot or iterator
+	// after Close.
+	ErrClosed = errors.New("shale: closed")
+
+	// ErrLocked is wrapped by the error of Open when the store is open for
+	// writing elsewhere. The message names the owner's process id.
+	ErrLocked = vfs.ErrLocked
+
+	// ErrFormatTooNew is wrapped when a file was written by a newer version
+	// of shale. The file was left as it is.
+	ErrFormatTooNew = base.ErrFormatTooNew
+)
+
+// A CorruptionError reports bytes on disk that are not what shale wrote, with
+// the file, the offset and the cause. Ask for it with errors.As. It concerns
+// one place: other reads go on.
+type CorruptionError = base.CorruptionError
+
+// notFound has no fields, so that ErrNotFound costs nothing to return.
+type notFound struct{}
+
+func (notFound) Error() string        { return "shale: not found" }
+func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
+
+// readOnlyError says that the store is read-only because of cause. Both stay
+// askable.
+func readOnlyError(cause error) error {
+	if cause == nil {
+		return ErrReadOnly
+	}
+	return fmt.Errorf("%w: %w", ErrReadOnly, cause)
+}

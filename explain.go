@@ -1,0 +1,163 @@
+package shale
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// A Verdict is what a memtable, run or table had to say to a lookup.
+type Verdict int
+
+// The verdicts.
+const (
+	OutOfRange     Verdict = iota // no table of the run covers the key
+	FilterNegative                // the filter said no: certainly not there
+	FalsePositive                 // the filter said maybe, the blocks said no
+	NoFilter                      // there is no filter; the blocks said no
+	Found                         // here is the value
+	Tombstone                     // here is the mark of a deletion
+	Skipped                       // a newer place had answered already
+	Remembered                    // the filter said maybe, but the key was proven absent from the table before
+)
+
+var verdictNames = [...]string{
+	OutOfRange:     "outside",
+	FilterNegative: "definitely not",
+	FalsePositive:  "maybe (false!)",
+	NoFilter:       "no filter",
+	Found:          "found",
+	Tombstone:      "deleted",
+	Skipped:        "skipped",
+	Remembered:     "maybe (remembered)",
+}
+
+// String returns the word that an Explanation prints.
+func (v Verdict) String() string {
+	if v < 0 || int(v) >= len(verdictNames) {
+		return fmt.Sprintf("verdict %d", int(v))
+	}
+	return verdictNames[v]
+}
+
+// An Explanation tells how a Get went.
+type Explanation struct {
+	Key      []byte
+	Value    []byte // nil if absent
+	Found    bool
+	Steps    []ExplainStep
+	Duration time.Duration
+
+	// ExpectedFalsePositives is the sum of the predicted false positive rates
+	// of the tables whose range covers the key; MeasuredFPR is the store's
+	// since Open, a lookup of an absent key.
+	ExpectedFalsePositives float64
+	MeasuredFPR            float64
+}
+
+// An ExplainStep is one place where a Get looked, or passed over, in the order
+// of the Get: memtables, then runs from the newest to the oldest.
+type ExplainStep struct {
+	Place    string // "memtable", "immutable memtable", "L1"
+	Level    int    // -1 for memtables
+	Run      int    // 0 is the newest of its level
+	Table    uint64 // number of the table; 0 where none covers the key
+	Verdict  Verdict
+	Blocks   []BlockRead
+	Duration time.Duration
+}
+
+// A BlockRead is one block that a lookup needed.
+type BlockRead struct {
+	Kind   string // "data", "index"
+	Offset int64  // in the table's file
+	Bytes  int64  // on disk
+	Cached bool
+}
+
+// BlocksRead returns the number of blocks that came from disk, and their bytes.
+func (e Explanation) BlocksRead() (blocks int, bytes int64) {
+	for _, s := range e.Steps {
+		for _, b := range s.Blocks {
+			if !b.Cached {
+				blocks++
+				bytes += b.Bytes
+			}
+		}
+	}
+	return blocks, bytes
+}
+
+// String prints the explanation as a table.
+func (e Explanation) String() string {
+	var s strings.Builder
+	w := tabwriter.NewWriter(&s, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "where\trange\tfilter\tblocks read\ttime")
+	asked, no, falseYes, covered := 0, 0, 0, 0
+	for _, step := range e.Steps {
+		place, span := step.Place, "-"
+		if step.Level >= 0 {
+			span = "outside"
+			if step.Table != 0 {
+				place = fmt.Sprintf("%s #%06d", step.Place, step.Table)
+				span = "inside"
+			}
+		}
+		verdict := step.Verdict.String()
+		if step.Verdict == OutOfRange || step.Verdict == Skipped {
+			verdict = "-"
+			if step.Verdict == Skipped {
+				span = "not looked at"
+			}
+		}
+		if step.Level >= 0 {
+			switch step.Verdict {
+			case FilterNegative:
+				asked, no, covered = asked+1, no+1, covered+1
+			case FalsePositive, Remembered:
+				asked, falseYes, covered = asked+1, falseYes+1, covered+1
+			case Found, Tombstone:
+				asked, covered = asked+1, covered+1
+			case NoFilter:
+				covered++
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", place, span, verdict, formatReads(step.Blocks), micros(step.Duration))
+	}
+	w.Flush()
+	blocks, bytes := e.BlocksRead()
+	outcome := "not found"
+	if e.Found {
+		outcome = fmt.Sprintf("found, %d bytes", len(e.Value))
+	}
+	fmt.Fprintf(&s, "%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
+		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), formatBytes(bytes), micros(e.Duration))
+	fmt.Fprintf(&s, "without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
+		plural(covered, "block"), e.ExpectedFalsePositives, percent(e.MeasuredFPR))
+	return s.String()
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }
+
+func formatReads(reads []BlockRead) string {
+	if len(reads) == 0 {
+		return "-"
+	}
+	parts := make([]string, len(reads))
+	for i, r := range reads {
+		from := "disk"
+		if r.Cached {
+			from = "cached"
+		}
+		parts[i] = fmt.Sprintf("%s %d B (%s)", r.Kind, r.Bytes, from)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,200 @@
+package shale
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// NumLevels is the number of levels of the tree, level 0 included.
+const NumLevels = 7
+
+// Metrics are the counters of a store since Open, and its shape at the time of
+// the call. Bytes and entries are plain numbers, rates are shares of one.
+type Metrics struct {
+	// Point lookups: Get, AppendValue, ViewValue, Has, and the keys of GetMany.
+	Gets, GetHits, GetMisses uint64
+
+	// What the filters of tables answered, one count for each table asked. A
+	// FalsePositive is a 'maybe' after which the table's blocks did not hold
+	// the key: measured, not estimated. FalsePositivesRemembered counts those
+	// 'maybe's that needed no block because the same key had been proven
+	// absent from that table before.
+	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
+	FalsePositivesRemembered                                uint64
+	NoFilter                                                uint64 // tables looked into because they have no filter
+
+	// Reads of blocks of tables. A cache miss is followed by a block read.
+	BlockReads, BlockReadBytes uint64
+	CacheHits, CacheMisses     uint64
+
+	// Writes.
+	Writes, WrittenBytes     uint64 // operations, and their bytes of keys and values
+	WALSyncs, WALBytes       uint64
+	FlushBytes, CompactBytes uint64 // bytes of tables written by either
+	CompactReadBytes         uint64
+	Flushes, Compactions     uint64
+
+	// Time that writers spent held back, by cause.
+	StallTime         time.Duration // the sum of the following
+	StallMemtables    time.Duration // waiting for flushes
+	StallLevel0       time.Duration // waiting for compactions out of level 0
+	StalledWrites     uint64
+	CorruptionsMet    uint64 // reads that ended in a CorruptionError
+	UnusableFilters   uint64 // tables whose filter can't be used
+	BackgroundRetries uint64
+
+	// Memory by owner, in bytes, now.
+	MemtableMemory, CacheMemory, FilterMemory, IndexMemory, FalsePositiveMemory int64
+
+	// What is under way now.
+	Flushing, Compacting int
+	CompactionDebt       int64 // bytes that compactions have to rewrite until the tree is in shape
+	OpenIterators        int64
+	OpenSnapshots        int64
+
+	// Entries and bytes of the memtables, which are in no level.
+	MemtableEntries, MemtableBytes int64
+
+	Levels []LevelMetrics
+}
+
+// LevelMetrics describe one level.
+type LevelMetrics struct {
+	Level         int
+	Runs, Tables  int
+	Bytes         int64
+	Entries       uint64
+	Tombstones    uint64
+	FilterBytes   int64
+	FilterBits    float64 // a key, averaged over its tables
+	PredictedFPR  float64 // of a lookup that asks this level: the sum over its runs
+	MeasuredFPR   float64 // false positives a lookup that asked this level's filters and was not answered there
+	FilterAsked   uint64  // the counts behind MeasuredFPR: lookups of absent keys that asked a filter here
+	FalsePositive uint64
+}
+
+// WriteAmp is the number of bytes written to log and tables for each byte of
+// keys and values that the program wrote.
+func (m Metrics) WriteAmp() float64 {
+	return ratio(m.WALBytes+m.FlushBytes+m.CompactBytes, m.WrittenBytes)
+}
+
+// SpaceAmp is the size of all tables over that of the last level that holds
+// any: 1 when nothing is stored twice.
+func (m Metrics) SpaceAmp() float64 {
+	var all, last int64
+	for _, l := range m.Levels {
+		all += l.Bytes
+		if l.Bytes > 0 {
+			last = l.Bytes
+		}
+	}
+	return ratio(uint64(all), uint64(last))
+}
+
+// PredictedFPR is the expected number of false positives of a lookup of an
+// absent key inside the key range: the sum over all levels.
+func (m Metrics) PredictedFPR() float64 {
+	sum := 0.0
+	for _, l := range m.Levels {
+		sum += l.PredictedFPR
+	}
+	return sum
+}
+
+func ratio(a, b uint64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// Sub returns the counters less those of an earlier call: what happened in
+// between. Sizes, memory and shape are m's.
+func (m Metrics) Sub(earlier Metrics) Metrics {
+	d := m
+	for i, p := range d.counters() {
+		*p -= *earlier.counters()[i]
+	}
+	for i, p := range d.times() {
+		*p -= *earlier.times()[i]
+	}
+	d.Levels = append([]LevelMetrics(nil), m.Levels...)
+	for i := range d.Levels {
+		if i < len(earlier.Levels) {
+			d.Levels[i].FilterAsked -= earlier.Levels[i].FilterAsked
+			d.Levels[i].FalsePositive -= earlier.Levels[i].FalsePositive
+			d.Levels[i].MeasuredFPR = ratio(d.Levels[i].FalsePositive, d.Levels[i].FilterAsked)
+		}
+	}
+	return d
+}
+
+// counters lists the fields that only grow.
+func (m *Metrics) counters() []*uint64 {
+	return []*uint64{
+		&m.Gets, &m.GetHits, &m.GetMisses,
+		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
+		&m.FalsePositivesRemembered, &m.NoFilter,
+		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
+		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
+		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,
+		&m.StalledWrites, &m.CorruptionsMet, &m.BackgroundRetries,
+	}
+}
+
+func (m *Metrics) times() []*time.Duration {
+	return []*time.Duration{&m.StallTime, &m.StallMemtables, &m.StallLevel0}
+}
+
+// String prints the metrics as a table to read.
+func (m Metrics) String() string {
+	var s strings.Builder
+	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "level\truns\ttables\tsize\tentries\tfilters\tbits/key\tFPR predicted\tmeasured\t")
+	for _, l := range m.Levels {
+		if l.Tables == 0 {
+			continue
+		}
+		measured := "-"
+		if l.FilterAsked > 0 {
+			measured = percent(l.MeasuredFPR)
+		}
+		fmt.Fprintf(w, "L%d\t%d\t%d\t%s\t%d\t%s\t%.1f\t%s\t%s\t\n", l.Level, l.Runs, l.Tables,
+			formatBytes(l.Bytes), l.Entries, formatBytes(l.FilterBytes), l.FilterBits, percent(l.PredictedFPR), measured)
+	}
+	w.Flush()
+	fmt.Fprintf(&s, "memtables: %d entries, %s\n", m.MemtableEntries, formatBytes(m.MemtableBytes))
+	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent\n", m.Gets, m.GetHits, m.GetMisses)
+	fmt.Fprintf(&s, "filters: %d no, %d true yes, %d false yes, %d of them remembered, %d tables without\n",
+		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
+	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
+		m.BlockReads, formatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
+	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s; write amp %.2f, space amp %.2f\n",
+		m.Writes, formatBytes(int64(m.WrittenBytes)), formatBytes(int64(m.WALBytes)), m.WALSyncs,
+		formatBytes(int64(m.FlushBytes)), formatBytes(int64(m.CompactBytes)), m.WriteAmp(), m.SpaceAmp())
+	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %v (%d writes)\n",
+		m.Flushing, m.Compacting, formatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
+	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",
+		formatBytes(m.MemtableMemory), formatBytes(m.CacheMemory), formatBytes(m.FilterMemory),
+		formatBytes(m.IndexMemory), formatBytes(m.FalsePositiveMemory))
+	return s.String()
+}
+
+func percent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }
+
+// formatBytes prints n with the largest binary unit that leaves a number of
+// one digit or more before the point.
+func formatBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}

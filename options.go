@@ -1,0 +1,222 @@
+package shale
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Options say how a store behaves and what it may use. The zero value is a
+// good configuration for production; nil means the same. Open copies them.
+//
+// Everything here may differ from one Open to the next: nothing of it is
+// stored, and files written under other options stay readable.
+type Options struct {
+	// Behaviour.
+
+	// ReadOnly opens the store as it is on disk at this moment, takes no lock
+	// and writes nothing, also beside a program that has it open for writing.
+	// Writing methods return ErrReadOnly.
+	ReadOnly bool
+
+	// ErrorIfExists makes Open fail with fs.ErrExist if dir holds a store.
+	ErrorIfExists bool
+
+	// MustExist makes Open fail with fs.ErrNotExist if dir holds no store.
+	MustExist bool
+
+	// LockTimeout is how long Open waits for another process (or another
+	// handle of this one) to let go of the store. 0: it fails at once.
+	LockTimeout time.Duration
+
+	// Durability says when a write is on disk. Default SyncEach. A Batch can
+	// choose for itself.
+	Durability Durability
+
+	// SyncEvery is the interval of SyncPeriodic. Default 100 ms.
+	SyncEvery time.Duration
+
+	// FS is the file system. Default: the operating system's. vfs.NewMem()
+	// gives a store in memory.
+	FS vfs.FS
+
+	// Logger gets flushes and compactions at level Debug, stalls at Warn,
+	// background errors and damage at Error. Default: slog.Default(), from
+	// level Warn up, so that what nobody else would hear of is heard.
+	Logger *slog.Logger
+
+	// OnEvent, if not nil, is called for everything that happens in the
+	// background. Calls may come from several goroutines at once and must
+	// return fast; they must not call the store.
+	OnEvent func(Event)
+
+	// Resources.
+
+	// MemtableSize is how many bytes of recent writes are kept in memory
+	// before they are flushed to a table. More makes fewer, larger flushes
+	// and less write amplification; up to three such memtables may exist, and
+	// their logs are replayed after a crash. Default 32 MiB, at least 4 KiB,
+	// at most 1 GiB.
+	MemtableSize int64
+
+	// CacheSize is how many bytes of uncompressed data blocks are kept.
+	// Default 64 MiB; negative: none. Filters and indexes are not in it.
+	CacheSize int64
+
+	// FilterBits is the filter memory in bits a key, averaged over the store:
+	// small young runs get more, the last level a little less, so that the
+	// false positives of all runs add up to the least. Default 10 (about
+	// 1.4 % of absent keys cost a block read); negative: no filters are
+	// written, and those that tables have are not loaded.
+	FilterBits float64
+
+	// FilterMemory is the most bytes that resident filters may take; 0: no
+	// limit. It overrides FilterBits for tables written from now on, and
+	// second units of filters are left on disk when the rest would not fit.
+	FilterMemory int64
+
+	// MaxOpenFiles is how many table files are kept open. Default 1000, at
+	// least 16.
+	MaxOpenFiles int
+
+	// CompactionWorkers is how many goroutines compact at most. Default: half
+	// the CPUs, at least 1; negative: no automatic compaction.
+	CompactionWorkers int
+
+	// Layout of what is written from now on.
+
+	// BlockSize is the target size of a data block in bytes before
+	// compression: what a lookup reads from disk. Smaller blocks make
+	// lookups cheaper and indexes larger. Default 4 KiB, from 256 B to 1 MiB.
+	BlockSize int
+
+	// TableSize is the target size of a table in bytes. Default 16 MiB, at
+	// least 4 KiB.
+	TableSize int64
+
+	// Compression of data blocks. Default Snappy.
+	Compression Compression
+
+	// settings for tests, reached through export_test.go.
+	testing testOptions
+}
+
+// testOptions are the knobs that only tests turn.
+type testOptions struct {
+	noMap    bool // write the log through write calls even where it could be mapped
+	now      func() time.Time
+	seed     uint64 // of the store id; 0: from the clock
+	baseSize int64  // of the first level below level 0; 0: four memtables
+}
+
+// Durability says when a write is on disk, that is, survives a crash of the
+// machine. After a crash of the process alone every acknowledged write
+// survives under all of them.
+type Durability int
+
+// The durabilities.
+const (
+	// SyncEach: on disk before it is acknowledged. Concurrent writers share
+	// one fsync.
+	SyncEach Durability = iota
+	// SyncPeriodic: on disk at most Options.SyncEvery later.
+	SyncPeriodic
+	// SyncManual: on disk when Sync, Flush or Close says so.
+	SyncManual
+)
+
+// Compression is how data blocks are compressed. A block that does not shrink
+// by an eighth is stored as it is, whatever the choice.
+type Compression int
+
+// The compressions.
+const (
+	Snappy        Compression = iota // fast; the default
+	NoCompression                    // for values that are compressed already
+	Zstd                             // smaller and slower
+)
+
+func (c Compression) table() sstable.Compression {
+	switch c {
+	case NoCompression:
+		return sstable.None
+	case Zstd:
+		return sstable.Zstd
+	}
+	return sstable.Snappy
+}
+
+// Limits of a key, of a value and of a batch, in bytes.
+const (
+	MaxKeySize   = 1<<16 - 1
+	MaxValueSize = 256 << 20
+	MaxBatchSize = 512 << 20
+)
+
+// withDefaults returns a copy of o (which may be nil) with every unset field
+// filled in, or an error that names the field at fault.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.SyncEvery, 100*time.Millisecond)
+	setDefault(&c.MemtableSize, 32<<20)
+	setDefault(&c.CacheSize, 64<<20)
+	setDefault(&c.FilterBits, 10)
+	setDefault(&c.MaxOpenFiles, 1000)
+	setDefault(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
+	setDefault(&c.BlockSize, 4<<10)
+	setDefault(&c.TableSize, 16<<20)
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	if c.testing.now == nil {
+		c.testing.now = time.Now
+	}
+	return c, c.validate()
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.ErrorIfExists && (o.ReadOnly || o.MustExist):
+		return optionError("ErrorIfExists", "contradicts ReadOnly and MustExist")
+	case o.LockTimeout < 0:
+		return optionError("LockTimeout", "is negative")
+	case o.Durability < SyncEach || o.Durability > SyncManual:
+		return optionError("Durability", fmt.Sprintf("is unknown: %d", o.Durability))
+	case o.SyncEvery < 0:
+		return optionError("SyncEvery", "is negative")
+	case o.MemtableSize < 4<<10 || o.MemtableSize > 1<<30:
+		return optionError("MemtableSize", fmt.Sprintf("is %d, not in [4 KiB, 1 GiB]", o.MemtableSize))
+	case math.IsNaN(o.FilterBits) || o.FilterBits > 64:
+		return optionError("FilterBits", fmt.Sprintf("is %v, above 64", o.FilterBits))
+	case o.FilterMemory < 0:
+		return optionError("FilterMemory", "is negative")
+	case o.MaxOpenFiles < 16:
+		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
+	case o.BlockSize < 256 || o.BlockSize > 1<<20:
+		return optionError("BlockSize", fmt.Sprintf("is %d, not in [256 B, 1 MiB]", o.BlockSize))
+	case o.TableSize < 4<<10:
+		return optionError("TableSize", fmt.Sprintf("is %d, below 4 KiB", o.TableSize))
+	case o.Compression < Snappy || o.Compression > Zstd:
+		return optionError("Compression", fmt.Sprintf("is unknown: %d", o.Compression))
+	}
+	return nil
+}
+
+func optionError(field, what string) error {
+	return fmt.Errorf("shale: option %s %s", field, what)
+}
