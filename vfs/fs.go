@@ -12,8 +12,8 @@ import (
 // package path/filepath. Implementations may be used by many goroutines at
 // once.
 type FS interface {
-	// Create makes a new, empty file for reading and writing, replacing what
-	// has the name.
+	// Create makes an empty file for reading and writing. A file that has the
+	// name is emptied, under its other names and for its readers too.
 	Create(name string) (File, error)
 	// Open opens an existing file for reading.
 	Open(name string) (File, error)
@@ -26,7 +26,8 @@ type FS interface {
 	Remove(name string) error
 	// Link gives the file oldname the second name newname, which must be free.
 	Link(oldname, newname string) error
-	// MkdirAll makes a directory and its parents; an existing one is no error.
+	// MkdirAll makes a directory and its parents, durably; an existing one is
+	// no error.
 	MkdirAll(dir string) error
 	// List returns the names (not paths) in a directory, sorted.
 	List(dir string) ([]string, error)

@@ -1,0 +1,43 @@
+package vfs
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+
+const (
+	lockfileFailImmediately = 1
+	lockfileExclusiveLock   = 2
+	errorLockViolation      = syscall.Errno(33)
+)
+
+// lockFile locks one byte far behind the process id: locks of Windows are
+// mandatory, and others have to read the number. busy: somebody else has it.
+func lockFile(f *os.File) (busy bool, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	at := syscall.Overlapped{OffsetHigh: 1 << 30}
+	cerr := conn.Control(func(fd uintptr) {
+		ok, _, e := lockFileEx.Call(fd, lockfileExclusiveLock|lockfileFailImmediately,
+			0, 1, 0, uintptr(unsafe.Pointer(&at)))
+		if ok == 0 {
+			err = e
+		}
+	})
+	if cerr != nil {
+		return false, cerr
+	}
+	if err == errorLockViolation || err == syscall.ERROR_IO_PENDING {
+		return true, nil
+	}
+	return false, err
+}
+
+// guardDir has nothing to do: nobody can delete and replace a locked file
+// while its handle is open.
+func (l *osLock) guardDir(string) error { return nil }

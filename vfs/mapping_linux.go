@@ -1,0 +1,87 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"runtime/debug"
+	"syscall"
+)
+
+// mapping is a shared mapping of a file from its beginning.
+type mapping struct {
+	f   *osFile
+	mem []byte // nil after Unmap
+	err error  // the fault, after which mem is not touched any more
+}
+
+// Map makes a mapping on linux only: elsewhere blocks can't be reserved, and
+// a write into a hole on a full disk would end in a signal.
+func (f *osFile) Map(size int64) (Mapping, error) {
+	have, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size <= 0 || size > have || size > math.MaxInt {
+		return nil, f.pathError("mmap", fs.ErrInvalid)
+	}
+	m := &mapping{f: f}
+	err = f.control("mmap", func(fd uintptr) error {
+		m.mem, err = syscall.Mmap(int(fd), 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		return err
+	})
+	// ENODEV and EINVAL are the answers of file systems without mappings.
+	// ENOMEM is a short address space: 32-bit processes, ulimit -v.
+	for _, e := range []error{syscall.ENODEV, syscall.EINVAL, syscall.EOPNOTSUPP, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return nil, ErrUnsupported
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// WriteAt touches the mapping with faults turned into panics of this goroutine
+// (they would end the process otherwise) and those into an error. A bad block,
+// a full disk under a hole, and a file that somebody cut all look like this.
+func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	if off < 0 || off > int64(len(m.mem)) || len(p) > len(m.mem)-int(off) {
+		return 0, m.f.pathError("write to mapping", fs.ErrInvalid)
+	}
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			n, err = 0, m.fault(r)
+		}
+	}()
+	return copy(m.mem[off:], p), nil
+}
+
+// fault remembers the fault r; other panics go on.
+func (m *mapping) fault(r any) error {
+	at, ok := r.(interface{ Addr() uintptr })
+	if !ok {
+		panic(r)
+	}
+	m.err = m.f.pathError("write to mapping", fmt.Errorf("fault at address %#x: %w", at.Addr(), syscall.EIO))
+	return m.err
+}
+
+func (m *mapping) Unmap() error {
+	if m.mem == nil {
+		return m.f.pathError("munmap", fs.ErrClosed)
+	}
+	err := syscall.Munmap(m.mem)
+	m.mem = nil
+	if err != nil {
+		return m.f.pathError("munmap", err)
+	}
+	return nil
+}

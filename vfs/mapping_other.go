@@ -1,0 +1,8 @@
+//go:build !linux
+
+package vfs
+
+// Map is for linux only, see mapping_linux.go.
+func (f *osFile) Map(int64) (Mapping, error) {
+	return nil, ErrUnsupported
+}

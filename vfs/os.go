@@ -1,0 +1,112 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+)
+
+// Default is the operating system's file system. Errors are those of package
+// os, so errors.Is(err, fs.ErrNotExist) and errors.Is(err, syscall.ENOSPC) work.
+var Default FS = osFS{}
+
+// osFS has no state: locks, which are the process's, live in the table of
+// lock.go.
+type osFS struct{}
+
+const (
+	filePerm = 0o644 // before the umask
+	dirPerm  = 0o755
+)
+
+func (osFS) Create(name string) (File, error) {
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
+
+func (osFS) Open(name string) (File, error) {
+	return openOS(name, os.O_RDONLY)
+}
+
+func (osFS) OpenReadWrite(name string) (File, error) {
+	f, err := openOS(name, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.seekEnd(); err != nil {
+		_ = f.Close() // nothing was written: the seek's error tells more
+		return nil, err
+	}
+	return f, nil
+}
+
+func (osFS) Rename(oldname, newname string) error {
+	return rename(oldname, newname)
+}
+
+func (osFS) Remove(name string) error {
+	return os.Remove(name)
+}
+
+func (osFS) Link(oldname, newname string) error {
+	return os.Link(oldname, newname)
+}
+
+// MkdirAll syncs the parent of each directory that it makes, from the top
+// down: callers would have to know which of them are new.
+func (osFS) MkdirAll(dir string) error {
+	missing := missingDirs(dir)
+	if err := os.MkdirAll(dir, dirPerm); err != nil {
+		return err
+	}
+	for i := len(missing) - 1; i >= 0; i-- {
+		if err := syncDir(filepath.Dir(missing[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missingDirs returns dir and those of its parents that do not exist, the
+// deepest first.
+func missingDirs(dir string) []string {
+	var missing []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) {
+			return missing
+		}
+		missing = append(missing, d)
+		if filepath.Dir(d) == d {
+			return missing
+		}
+	}
+}
+
+func (osFS) List(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(names)
+	return names, nil
+}
+
+func (osFS) Stat(name string) (FileInfo, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	return FileInfo{Size: info.Size(), IsDir: info.IsDir(), ModTime: info.ModTime()}, nil
+}
+
+func (osFS) SyncDir(dir string) error {
+	return syncDir(dir)
+}

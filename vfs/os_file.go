@@ -1,0 +1,94 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// osFile is an open file of the operating system.
+type osFile struct {
+	f *os.File
+	// conn runs system calls on the descriptor while it is certain to be
+	// open: with f.Fd a concurrent Close could hand its number to another file.
+	conn syscall.RawConn
+}
+
+func openOS(name string, flag int) (*osFile, error) {
+	f, err := openFile(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		_ = f.Close() // unused so far
+		return nil, err
+	}
+	return &osFile{f: f, conn: conn}, nil
+}
+
+func (f *osFile) seekEnd() error {
+	_, err := f.f.Seek(0, io.SeekEnd)
+	return err
+}
+
+func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
+func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
+func (f *osFile) Write(p []byte) (int, error)              { return f.f.Write(p) }
+func (f *osFile) Truncate(size int64) error                { return f.f.Truncate(size) }
+func (f *osFile) Close() error                             { return f.f.Close() }
+
+// Sync returns the first error as it is. It is never tried again: the kernel
+// reports a failed write-back once and drops the pages.
+func (f *osFile) Sync() error {
+	return f.syncData()
+}
+
+func (f *osFile) Size() (int64, error) {
+	info, err := f.f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Preallocate gives back what it got if the disk has too little room.
+func (f *osFile) Preallocate(size int64) error {
+	if size <= 0 {
+		return f.pathError("preallocate", fs.ErrInvalid)
+	}
+	old, err := f.Size()
+	if err != nil {
+		return err
+	}
+	err = f.allocate(size)
+	if err != nil && !errors.Is(err, ErrUnsupported) && old < size {
+		_ = f.f.Truncate(old) // best effort: err is what the caller has to hear
+	}
+	return err
+}
+
+// control runs fn with the descriptor, again after each interruption.
+func (f *osFile) control(op string, fn func(fd uintptr) error) error {
+	var err error
+	cerr := f.conn.Control(func(fd uintptr) {
+		for {
+			if err = fn(fd); err != syscall.EINTR {
+				return
+			}
+		}
+	})
+	if cerr != nil {
+		return cerr
+	}
+	if err != nil {
+		return f.pathError(op, err)
+	}
+	return nil
+}
+
+func (f *osFile) pathError(op string, err error) error {
+	return &fs.PathError{Op: op, Path: f.f.Name(), Err: err}
+}

@@ -1,0 +1,34 @@
+//go:build !windows
+
+package vfs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+func openFile(name string, flag int) (*os.File, error) {
+	return os.OpenFile(name, flag, filePerm)
+}
+
+func rename(oldname, newname string) error {
+	return os.Rename(oldname, newname)
+}
+
+// syncDir passes over EINVAL, with which file systems answer that do not know
+// the operation at all: they order their metadata in ways of their own.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

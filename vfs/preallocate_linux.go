@@ -1,0 +1,18 @@
+package vfs
+
+import (
+	"errors"
+	"syscall"
+)
+
+// allocate reserves blocks as unwritten extents: they read as zeros without
+// having been written.
+func (f *osFile) allocate(size int64) error {
+	err := f.control("fallocate", func(fd uintptr) error {
+		return syscall.Fallocate(int(fd), 0, 0, size)
+	})
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+		return ErrUnsupported
+	}
+	return err
+}
