@@ -1,0 +1,176 @@
+package iter
+
+import (
+	"github.com/shaledb/shale/internal/base"
+)
+
+// A ConcatSource gives the tables of a run: sorted, with disjoint ranges of
+// user keys.
+type ConcatSource interface {
+	// Bounds returns the least and the greatest user key of table i.
+	Bounds(i int) (smallest, largest []byte)
+	// Open returns an iterator over table i, which its caller closes.
+	Open(i int) (base.Iterator, error)
+}
+
+// NewConcat returns an iterator over the n tables of src, one behind the
+// other. A table is opened when the iterator first needs it and closed when
+// it leaves it, so at most one is open at a time.
+func NewConcat(n int, src ConcatSource) base.Iterator {
+	return &concat{src: src, n: n, at: -1}
+}
+
+// concat walks one table after the other.
+//
+// Invariant: it is nil or an open iterator over table at. The position is
+// valid if it is not nil and ok is true.
+type concat struct {
+	src ConcatSource
+	n   int
+
+	at  int
+	it  base.Iterator
+	ok  bool
+	err error
+}
+
+// First moves to the first entry of the first table that has one.
+func (c *concat) First() *base.KV {
+	if !c.enter(0) {
+		return nil
+	}
+	return c.onward(c.it.First())
+}
+
+// Last moves to the last entry of the last table that has one.
+func (c *concat) Last() *base.KV {
+	if !c.enter(c.n - 1) {
+		return nil
+	}
+	return c.back(c.it.Last())
+}
+
+// SeekGE moves to the first entry at or after (key, seq). The table that may
+// hold it is the first one that ends at key or later; if all of key's
+// versions there are newer than seq, the entry is in the next table.
+func (c *concat) SeekGE(key []byte, seq base.Seq) *base.KV {
+	lo, hi := 0, c.n
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if _, largest := c.src.Bounds(mid); string(largest) < string(key) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if !c.enter(lo) {
+		return nil
+	}
+	return c.onward(c.it.SeekGE(key, seq))
+}
+
+// SeekLT moves to the last entry whose user key is less than key. It is in
+// the last table that begins before key.
+func (c *concat) SeekLT(key []byte) *base.KV {
+	lo, hi := 0, c.n
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if smallest, _ := c.src.Bounds(mid); string(smallest) < string(key) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if !c.enter(lo - 1) {
+		return nil
+	}
+	return c.back(c.it.SeekLT(key))
+}
+
+// Next moves one entry forward.
+func (c *concat) Next() *base.KV {
+	if !c.ok {
+		return nil
+	}
+	if kv := c.it.Next(); kv != nil {
+		return kv
+	}
+	return c.onward(nil)
+}
+
+// Prev moves one entry back.
+func (c *concat) Prev() *base.KV {
+	if !c.ok {
+		return nil
+	}
+	if kv := c.it.Prev(); kv != nil {
+		return kv
+	}
+	return c.back(nil)
+}
+
+// onward takes what a movement within the open table returned, and goes on
+// to the tables behind it as long as there was nothing.
+func (c *concat) onward(kv *base.KV) *base.KV {
+	for kv == nil {
+		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at+1) {
+			c.ok = false
+			return nil
+		}
+		kv = c.it.First()
+	}
+	c.ok = true
+	return kv
+}
+
+// back is onward to the tables in front.
+func (c *concat) back(kv *base.KV) *base.KV {
+	for kv == nil {
+		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at-1) {
+			c.ok = false
+			return nil
+		}
+		kv = c.it.Last()
+	}
+	c.ok = true
+	return kv
+}
+
+// enter makes i the open table and tells whether there is one. It closes the
+// table open before unless that is i. There is no position afterwards until
+// onward or back finds one. An error of Open or Close is kept for Err.
+func (c *concat) enter(i int) bool {
+	c.ok, c.err = false, nil
+	if c.it != nil && c.at == i {
+		return true
+	}
+	if c.err = c.leave(); c.err != nil || i < 0 || i >= c.n {
+		return false
+	}
+	it, err := c.src.Open(i)
+	if err != nil {
+		c.err = err
+		return false
+	}
+	c.it, c.at = it, i
+	return true
+}
+
+// leave closes the open table, if there is one.
+func (c *concat) leave() error {
+	if c.it == nil {
+		return nil
+	}
+	it := c.it
+	c.it = nil
+	return it.Close()
+}
+
+// Err returns the error that ended the last movement.
+func (c *concat) Err() error { return c.err }
+
+// Close closes the open table.
+func (c *concat) Close() error {
+	c.ok, c.n = false, 0
+	return c.leave()
+}

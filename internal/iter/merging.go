@@ -1,0 +1,335 @@
+package iter
+
+import (
+	"errors"
+	"math"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// NewMerging returns an iterator over the entries of all iters, in order.
+// Internal keys are expected to be unique; should two children hold the same
+// one, the child that comes first in iters, which has to be the newest
+// source, is first going forward and last going back.
+//
+// The result owns the children: its Close closes them. A single child is
+// returned as it is.
+func NewMerging(iters ...base.Iterator) base.Iterator {
+	if len(iters) == 1 {
+		return iters[0]
+	}
+	m := &merging{children: make([]child, len(iters)), losers: make([]player, len(iters))}
+	for i, it := range iters {
+		m.children[i].it = it
+	}
+	return m
+}
+
+// A direction says which way the children stand around the position.
+type direction int8
+
+const (
+	nowhere  direction = iota // no position: fresh, ended, or failed
+	forward                   // every child but the winner's stands on its first entry behind the position
+	backward                  // ... on its last entry before the position
+)
+
+// A child is a source of entries and the entry that it stands on.
+type child struct {
+	it base.Iterator
+	kv *base.KV // nil: at its end in the present direction
+}
+
+// A player is a child's entry in the tournament. hi and lo are the first 16
+// bytes of its user key as big-endian integers, turned around by ^ when
+// walking back, so that the smaller one wins either way and most matches are
+// won without a look at the keys. A child at its end has the greatest of
+// both, so that it loses.
+type player struct {
+	hi, lo uint64
+	child  int32
+}
+
+// merging is a tournament tree of losers (Knuth, The Art of Computer
+// Programming, volume 3, 5.4.1): losers[1:] are the inner nodes, each holding
+// who lost the match there; the leaf of child i would be node i+len(children),
+// and the parent of node p is p/2. When the winner moves on, only the matches
+// on its way up are played again, one comparison a level, where a heap needs
+// two.
+//
+// Invariant: in direction forward or backward, winner has beaten all, its kv
+// is not nil, and every child's kv is what its last movement returned.
+type merging struct {
+	children []child
+	losers   []player
+	winner   player
+	dir      direction
+	err      error
+}
+
+// First moves to the first entry of all.
+func (m *merging) First() *base.KV {
+	m.begin()
+	for i := range m.children {
+		if c := &m.children[i]; !m.moved(c, c.it.First()) {
+			return nil
+		}
+	}
+	return m.contest(forward)
+}
+
+// Last moves to the last entry of all.
+func (m *merging) Last() *base.KV {
+	m.begin()
+	for i := range m.children {
+		if c := &m.children[i]; !m.moved(c, c.it.Last()) {
+			return nil
+		}
+	}
+	return m.contest(backward)
+}
+
+// SeekGE moves to the first entry at or after (key, seq).
+func (m *merging) SeekGE(key []byte, seq base.Seq) *base.KV {
+	m.begin()
+	for i := range m.children {
+		if c := &m.children[i]; !m.moved(c, c.it.SeekGE(key, seq)) {
+			return nil
+		}
+	}
+	return m.contest(forward)
+}
+
+// SeekLT moves to the last entry whose user key is less than key.
+func (m *merging) SeekLT(key []byte) *base.KV {
+	m.begin()
+	for i := range m.children {
+		if c := &m.children[i]; !m.moved(c, c.it.SeekLT(key)) {
+			return nil
+		}
+	}
+	return m.contest(backward)
+}
+
+// Next moves one entry forward.
+func (m *merging) Next() *base.KV {
+	if m.dir != forward {
+		return m.turn(forward)
+	}
+	c := &m.children[m.winner.child]
+	kv := c.it.Next()
+	if c.kv = kv; kv == nil {
+		return m.ended(c)
+	}
+	m.winner.hi, m.winner.lo = base.Prefix(kv.UserKey)
+	return m.replay()
+}
+
+// Prev moves one entry back.
+func (m *merging) Prev() *base.KV {
+	if m.dir != backward {
+		return m.turn(backward)
+	}
+	c := &m.children[m.winner.child]
+	kv := c.it.Prev()
+	if c.kv = kv; kv == nil {
+		return m.ended(c)
+	}
+	hi, lo := base.Prefix(kv.UserKey)
+	m.winner.hi, m.winner.lo = ^hi, ^lo
+	return m.replay()
+}
+
+// begin forgets the position before a movement that does not need it. Unless
+// that movement ends in contest, there is none afterwards either.
+func (m *merging) begin() {
+	m.dir, m.err = nowhere, nil
+}
+
+// moved notes where a movement took c, and tells whether it succeeded. An
+// error ends the movement of the whole: what other children hold cannot be
+// told to be next.
+func (m *merging) moved(c *child, kv *base.KV) bool {
+	c.kv = kv
+	if kv == nil {
+		if err := c.it.Err(); err != nil {
+			m.dir, m.err = nowhere, err
+			return false
+		}
+	}
+	return true
+}
+
+// ended carries on when the winner's child gave no entry.
+func (m *merging) ended(c *child) *base.KV {
+	if !m.moved(c, nil) {
+		return nil
+	}
+	m.winner.hi, m.winner.lo = math.MaxUint64, math.MaxUint64
+	return m.replay()
+}
+
+// contest plays all matches anew.
+func (m *merging) contest(dir direction) *base.KV {
+	m.dir = dir
+	n := len(m.children)
+	if n == 0 {
+		return m.stand()
+	}
+	m.winner = m.play(1)
+	return m.stand()
+}
+
+// play returns the winner of the matches at and below node p.
+func (m *merging) play(p int) player {
+	if i := p - len(m.children); i >= 0 {
+		return m.enter(int32(i))
+	}
+	a, b := m.play(2*p), m.play(2*p+1)
+	if m.beats(&b, &a) {
+		a, b = b, a
+	}
+	m.losers[p] = b
+	return a
+}
+
+// enter returns the player for child i.
+func (m *merging) enter(i int32) player {
+	p := player{hi: math.MaxUint64, lo: math.MaxUint64, child: i}
+	if kv := m.children[i].kv; kv != nil {
+		p.hi, p.lo = base.Prefix(kv.UserKey)
+		if m.dir == backward {
+			p.hi, p.lo = ^p.hi, ^p.lo
+		}
+	}
+	return p
+}
+
+// replay plays the matches on the winner's way up after it has moved.
+func (m *merging) replay() *base.KV {
+	w := m.winner
+	for p := (uint(len(m.children)) + uint(w.child)) / 2; p >= 1; p /= 2 {
+		l := &m.losers[p]
+		if l.hi > w.hi {
+			continue
+		}
+		if l.hi < w.hi || l.lo < w.lo || l.lo == w.lo && m.beatsTail(l, &w) {
+			w, *l = *l, w
+		}
+	}
+	m.winner = w
+	return m.stand()
+}
+
+// beats tells whether a comes before b in the present direction.
+func (m *merging) beats(a, b *player) bool {
+	if a.hi != b.hi {
+		return a.hi < b.hi
+	}
+	if a.lo != b.lo {
+		return a.lo < b.lo
+	}
+	return m.beatsTail(a, b)
+}
+
+// beatsTail decides between players whose prefixes are equal.
+func (m *merging) beatsTail(a, b *player) bool {
+	x, y := m.children[a.child].kv, m.children[b.child].kv
+	if x == nil || y == nil {
+		return x != nil
+	}
+	c := base.Compare(x.InternalKey, y.InternalKey)
+	if m.dir == backward {
+		c = -c
+	}
+	if c == 0 {
+		return (a.child < b.child) == (m.dir == forward)
+	}
+	return c < 0
+}
+
+// stand returns the winner's entry. If even the winner has none, all children
+// are at their ends.
+func (m *merging) stand() *base.KV {
+	if len(m.children) == 0 {
+		m.dir = nowhere
+		return nil
+	}
+	kv := m.children[m.winner.child].kv
+	if kv == nil {
+		m.dir = nowhere
+	}
+	return kv
+}
+
+// turn moves one entry in the direction that is not the present one.
+//
+// The children other than the winner's go first: until then the winner's
+// entry, which tells them where to stop, stays where it is.
+func (m *merging) turn(dir direction) *base.KV {
+	if m.dir == nowhere {
+		return nil
+	}
+	w := &m.children[m.winner.child]
+	for i := range m.children {
+		if c := &m.children[i]; c != w && !m.cross(c, w.kv.InternalKey, dir) {
+			return nil
+		}
+	}
+	kv := (*base.KV)(nil)
+	if dir == forward {
+		kv = w.it.Next()
+	} else {
+		kv = w.it.Prev()
+	}
+	if !m.moved(w, kv) {
+		return nil
+	}
+	return m.contest(dir)
+}
+
+// cross takes c from its side of position to the other.
+//
+// A child at its end has to be sought: it moves no more, and its last entry
+// may lie anywhere, as a memtable grows while it is read. For the same reason
+// one step may not be enough.
+func (m *merging) cross(c *child, position base.InternalKey, dir direction) bool {
+	if c.kv == nil {
+		kv := c.it.SeekGE(position.UserKey, position.Seq())
+		if !m.moved(c, kv) {
+			return false
+		}
+		if kv == nil && dir == backward && !m.moved(c, c.it.Last()) {
+			return false
+		}
+	}
+	for c.kv != nil {
+		d := base.Compare(c.kv.InternalKey, position)
+		if d < 0 && dir == backward || d > 0 && dir == forward {
+			break
+		}
+		kv := (*base.KV)(nil)
+		if dir == forward {
+			kv = c.it.Next()
+		} else {
+			kv = c.it.Prev()
+		}
+		if !m.moved(c, kv) {
+			return false
+		}
+	}
+	return true
+}
+
+// Err returns the error of the child that ended the last movement.
+func (m *merging) Err() error { return m.err }
+
+// Close closes all children and returns all their errors.
+func (m *merging) Close() error {
+	var errs []error
+	for i := range m.children {
+		errs = append(errs, m.children[i].it.Close())
+	}
+	*m = merging{}
+	return errors.Join(errs...)
+}

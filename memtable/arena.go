@@ -1,0 +1,89 @@
+package memtable
+
+import "encoding/binary"
+
+// Keys and values lie in chunks that are filled from front to back and never
+// move, so a slice of one stays good as long as somebody holds it:
+//
+//	+-----------+---------------------+-------------+
+//	| key       | value length        | value       |
+//	| k bytes   | 4 bytes, little-end.| v bytes     |
+//	+-----------+---------------------+-------------+
+//	^ address                          k is in the entry
+//
+// An address is chunk<<chunkShift | offset in the chunk. An item larger than
+// ownChunk gets a chunk of exactly its size, at offset 0, while the chunk
+// being filled goes on being filled; so no chunk loses more than a quarter.
+const (
+	chunkShift = 20
+	chunkSize  = 1 << chunkShift
+	ownChunk   = chunkSize / 4
+	firstChunk = 32 << 10 // chunks double from here on: a store of a few keys stays small
+	valueLen   = 4
+)
+
+// chunks resolves addresses. The slice only ever grows at its end, so a copy
+// of it may be read without a lock while the writer appends: the copy's part
+// is never written to again.
+type chunks [][]byte
+
+// key returns the k bytes at addr.
+func (c chunks) key(addr uint64, k int) []byte {
+	i := int(addr & (chunkSize - 1))
+	return c[addr>>chunkShift][i : i+k : i+k]
+}
+
+// value returns the value of the item at addr, whose key has k bytes.
+func (c chunks) value(addr uint64, k int) []byte {
+	chunk := c[addr>>chunkShift]
+	i := int(addr&(chunkSize-1)) + k
+	v := int(binary.LittleEndian.Uint32(chunk[i:]))
+	i += valueLen
+	return chunk[i : i+v : i+v]
+}
+
+// An arena is the memory of a memtable. One goroutine adds to it.
+type arena struct {
+	chunks  chunks
+	current uint64 // index of the chunk being filled
+	free    []byte // its unused end
+	used    int64  // bytes of all items, without what is unused
+}
+
+// add copies an item and returns its address.
+func (a *arena) add(key, value []byte) uint64 {
+	n := len(key) + valueLen + len(value)
+	a.used += int64(n)
+	var addr uint64
+	var dst []byte
+	if n > ownChunk {
+		dst = make([]byte, n)
+		addr = uint64(len(a.chunks)) << chunkShift
+		a.chunks = append(a.chunks, dst)
+	} else {
+		if n > len(a.free) {
+			a.grow(n)
+		}
+		addr = a.current<<chunkShift | uint64(len(a.chunks[a.current])-len(a.free))
+		dst, a.free = a.free[:n], a.free[n:]
+	}
+	copy(dst, key)
+	binary.LittleEndian.PutUint32(dst[len(key):], uint32(len(value)))
+	copy(dst[len(key)+valueLen:], value)
+	return addr
+}
+
+// grow starts a new chunk with room for n bytes, twice as large as the last
+// one. Requires: n <= ownChunk.
+func (a *arena) grow(n int) {
+	size := firstChunk
+	if a.chunks != nil {
+		size = min(2*len(a.chunks[a.current]), chunkSize)
+	}
+	for size < n {
+		size *= 2
+	}
+	a.current = uint64(len(a.chunks))
+	a.free = make([]byte, size)
+	a.chunks = append(a.chunks, a.free)
+}
