@@ -1,0 +1,243 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync/atomic"
+)
+
+// maxMemFile bounds the page table of a file: 256 MB of it for a write of one
+// byte at the end.
+const maxMemFile = 1 << 36
+
+var (
+	errReadOnlyFile = errors.New("file was opened for reading")
+	errFileTooLarge = errors.New("file too large")
+	errOutOfMapping = errors.New("write outside the mapping or the file")
+)
+
+// memFile is an open file of a Mem.
+type memFile struct {
+	m        *Mem
+	n        *inode
+	name     string
+	readOnly bool
+	closed   atomic.Bool
+	pos      int64 // of Write; owned by the one writer
+}
+
+func (m *Mem) Create(name string) (File, error) {
+	m.begin(OpCreate, name)
+	defer m.cut.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.createLocked(name)
+	if err != nil {
+		return nil, memError(OpCreate, name, err)
+	}
+	n.resize(0, false)
+	return m.newFile(n, name, false), nil
+}
+
+// createLocked returns the file with the name, making it if needed.
+func (m *Mem) createLocked(name string) (*inode, error) {
+	at, node, err := m.place(name)
+	if err != nil {
+		return nil, err
+	}
+	switch node := node.(type) {
+	case *inode:
+		return node, nil
+	case *memDir:
+		return nil, errIsDir
+	}
+	n := m.newInode()
+	m.change(nameOp{set: at, node: n})
+	return n, nil
+}
+
+func (m *Mem) Open(name string) (File, error) {
+	return m.openFile(OpOpen, name)
+}
+
+func (m *Mem) OpenReadWrite(name string) (File, error) {
+	m.begin(OpOpenReadWrite, name)
+	defer m.cut.RUnlock()
+	return m.openFile(OpOpenReadWrite, name)
+}
+
+func (m *Mem) openFile(op Op, name string) (File, error) {
+	m.mu.RLock()
+	_, node, err := m.place(name)
+	m.mu.RUnlock()
+	switch node := node.(type) {
+	case *inode:
+		f := m.newFile(node, name, op == OpOpen)
+		f.pos = node.stat().Size
+		return f, nil
+	case *memDir:
+		return nil, memError(op, name, errIsDir)
+	}
+	return nil, memError(op, name, err)
+}
+
+func (m *Mem) newFile(n *inode, name string, readOnly bool) *memFile {
+	m.open.Add(1)
+	return &memFile{m: m, n: n, name: name, readOnly: readOnly}
+}
+
+// check returns the error of an operation on a closed file, a change to one
+// that was opened for reading, and a size or end that is out of bounds.
+func (f *memFile) check(op Op, change bool, end int64) error {
+	switch {
+	case f.closed.Load():
+		return memError(op, f.name, fs.ErrClosed)
+	case change && f.readOnly:
+		return memError(op, f.name, errReadOnlyFile)
+	case end < 0:
+		return memError(op, f.name, fs.ErrInvalid)
+	case end > maxMemFile:
+		return memError(op, f.name, errFileTooLarge)
+	}
+	return nil
+}
+
+func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.check(OpRead, false, min(off, 0)); err != nil {
+		return 0, err
+	}
+	n, _ := f.n.readAt(p, off)
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memFile) Write(p []byte) (int, error) {
+	n, err := f.WriteAt(p, f.pos)
+	f.pos += int64(n)
+	return n, err
+}
+
+func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.check(OpWrite, true, min(off, maxMemFile+1)); err != nil {
+		return 0, err
+	}
+	if err := f.check(OpWrite, true, off+int64(len(p))); err != nil {
+		return 0, err
+	}
+	f.m.begin(OpWrite, f.name)
+	defer f.m.cut.RUnlock()
+	f.n.writeAt(p, off, -1)
+	return len(p), nil
+}
+
+func (f *memFile) Sync() error {
+	if err := f.check(OpSync, false, 0); err != nil {
+		return err
+	}
+	f.m.begin(OpSync, f.name)
+	defer f.m.cut.RUnlock()
+	if f.n.sync() {
+		f.m.noteSync()
+	}
+	return nil
+}
+
+// noteSync remembers that a journal would have all changes of names by now.
+func (m *Mem) noteSync() {
+	seq := m.nameSeq.Load()
+	for {
+		old := m.journaled.Load()
+		if old >= seq || m.journaled.CompareAndSwap(old, seq) {
+			return
+		}
+	}
+}
+
+// loseUnsynced is called for a Sync that is made to fail from above.
+func (f *memFile) loseUnsynced() {
+	f.m.cut.RLock()
+	defer f.m.cut.RUnlock()
+	f.n.loseUnsynced()
+}
+
+func (f *memFile) Truncate(size int64) error {
+	return f.resize(OpTruncate, size, false)
+}
+
+func (f *memFile) Preallocate(size int64) error {
+	if size == 0 {
+		return memError(OpPreallocate, f.name, fs.ErrInvalid)
+	}
+	return f.resize(OpPreallocate, size, true)
+}
+
+func (f *memFile) resize(op Op, size int64, keep bool) error {
+	if err := f.check(op, true, size); err != nil {
+		return err
+	}
+	f.m.begin(op, f.name)
+	defer f.m.cut.RUnlock()
+	f.n.resize(size, keep)
+	return nil
+}
+
+func (f *memFile) Size() (int64, error) {
+	if err := f.check(OpStat, false, 0); err != nil {
+		return 0, err
+	}
+	return f.n.stat().Size, nil
+}
+
+func (f *memFile) Close() error {
+	if f.closed.Swap(true) {
+		return memError(OpClose, f.name, fs.ErrClosed)
+	}
+	f.m.open.Add(-1)
+	return nil
+}
+
+// memMapping writes to the file as a shared mapping does: nothing grows.
+type memMapping struct {
+	f    *memFile
+	size int64
+	err  error // after a fault or Unmap
+}
+
+func (f *memFile) Map(size int64) (Mapping, error) {
+	if err := f.check(OpMap, true, size); err != nil {
+		return nil, err
+	}
+	if size == 0 || size > f.n.stat().Size {
+		return nil, memError(OpMap, f.name, fs.ErrInvalid)
+	}
+	return &memMapping{f: f, size: size}, nil
+}
+
+// WriteAt works after the file was closed, as a system's mapping does.
+func (w *memMapping) WriteAt(p []byte, off int64) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if off < 0 || off > w.size || int64(len(p)) > w.size-off {
+		return 0, memError(OpMapWrite, w.f.name, errOutOfMapping)
+	}
+	w.f.m.begin(OpMapWrite, w.f.name)
+	defer w.f.m.cut.RUnlock()
+	if !w.f.n.writeAt(p, off, w.size) { // the file was cut under the mapping
+		w.err = memError(OpMapWrite, w.f.name, fmt.Errorf("%w: the file was cut", errOutOfMapping))
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+func (w *memMapping) Unmap() error {
+	if errors.Is(w.err, fs.ErrClosed) {
+		return w.err
+	}
+	w.err = memError(OpUnmap, w.f.name, fs.ErrClosed)
+	return nil
+}

@@ -1,0 +1,53 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// memLock is a held lock of a Mem: by path and by file, so that it holds
+// though the lock file was removed or linked.
+type memLock struct {
+	m    *Mem
+	path []string
+	n    *inode
+}
+
+// Lock keeps out everyone who uses the same Mem.
+func (m *Mem) Lock(name string) (io.Closer, error) {
+	m.begin(OpLock, name)
+	defer m.cut.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	path := split(name)
+	_, node, _ := m.place(name) // createLocked finds the error, if any
+	for l := range m.locks {
+		if slices.Equal(l.path, path) || node == memNode(l.n) {
+			return nil, lockedError(name, os.Getpid())
+		}
+	}
+	n, err := m.createLocked(name)
+	if err != nil {
+		return nil, memError(OpLock, name, err)
+	}
+	n.resize(0, false)
+	n.writeAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0, -1)
+	l := &memLock{m: m, path: path, n: n}
+	m.locks[l] = true
+	m.open.Add(1)
+	return l, nil
+}
+
+func (l *memLock) Close() error {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if !l.m.locks[l] {
+		return memError(OpUnlock, "/"+l.path[len(l.path)-1], fs.ErrClosed)
+	}
+	delete(l.m.locks, l)
+	l.m.open.Add(-1)
+	return nil
+}

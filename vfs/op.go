@@ -1,0 +1,55 @@
+package vfs
+
+import "fmt"
+
+// Op is a kind of operation on a file system or one of its files.
+type Op int
+
+// OpMapWrite is a write through a Mapping. Size and ModTime of a file are OpStat.
+const (
+	OpCreate Op = iota
+	OpOpen
+	OpOpenReadWrite
+	OpRename
+	OpRemove
+	OpLink
+	OpMkdirAll
+	OpList
+	OpStat
+	OpLock
+	OpUnlock
+	OpSyncDir
+	OpRead
+	OpWrite
+	OpSync
+	OpTruncate
+	OpPreallocate
+	OpMap
+	OpMapWrite
+	OpUnmap
+	OpClose
+	numOps
+)
+
+var opNames = [numOps]string{
+	"create", "open", "open for writing", "rename", "remove", "link", "mkdir", "list", "stat",
+	"lock", "unlock", "sync directory", "read", "write", "sync", "truncate", "preallocate",
+	"map", "write to mapping", "unmap", "close",
+}
+
+// String returns the operation in words, as errors name it.
+func (op Op) String() string {
+	if op < 0 || op >= numOps {
+		return fmt.Sprintf("Op(%d)", int(op))
+	}
+	return opNames[op]
+}
+
+// AllOps returns every kind of operation.
+func AllOps() []Op {
+	ops := make([]Op, numOps)
+	for i := range ops {
+		ops[i] = Op(i)
+	}
+	return ops
+}
