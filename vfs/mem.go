@@ -1,11 +1,7 @@
 package vfs
 
 import (
-	"errors"
 	"io/fs"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,12 +31,6 @@ type Mem struct {
 	open      atomic.Int64
 	onOp      atomic.Pointer[func(Op, string)]
 }
-
-var (
-	errIsDir    = errors.New("is a directory")
-	errNotDir   = errors.New("not a directory")
-	errNotEmpty = errors.New("directory not empty")
-)
 
 // NewMem returns an empty file system.
 func NewMem() *Mem {
@@ -108,192 +98,6 @@ func (m *Mem) Crash(c CrashConfig) *Mem {
 	}
 	after.root = rebuild(m.root).(*memDir)
 	return after
-}
-
-// split returns the parts of a path below the root.
-func split(name string) []string {
-	name = filepath.ToSlash(filepath.Clean("/" + filepath.ToSlash(name)))
-	if name = strings.Trim(name, "/"); name == "" {
-		return nil
-	}
-	return strings.Split(name, "/")
-}
-
-// dir returns the directory with the parts. The caller holds m.mu.
-func (m *Mem) dir(parts []string) (*memDir, error) {
-	d := m.root
-	for _, part := range parts {
-		child, ok := d.names[part]
-		if !ok {
-			return nil, fs.ErrNotExist
-		}
-		if d, ok = child.(*memDir); !ok {
-			return nil, errNotDir
-		}
-	}
-	return d, nil
-}
-
-// place returns the place of a path whose parent exists, and what is there,
-// or nil. The caller holds m.mu.
-func (m *Mem) place(name string) (place, memNode, error) {
-	parts := split(name)
-	if len(parts) == 0 {
-		return place{}, m.root, fs.ErrInvalid
-	}
-	last := len(parts) - 1
-	d, err := m.dir(parts[:last])
-	if err != nil {
-		return place{}, nil, err
-	}
-	return place{d, parts[last]}, d.names[parts[last]], nil
-}
-
-func (m *Mem) Rename(oldname, newname string) error {
-	m.begin(OpRename, newname)
-	defer m.cut.RUnlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	from, node, err := m.place(oldname)
-	if err != nil || node == nil {
-		return memError(OpRename, oldname, err)
-	}
-	to, there, err := m.place(newname)
-	if err != nil {
-		return memError(OpRename, newname, err)
-	}
-	if there == node {
-		return nil
-	}
-	if err := replaceable(node, there, split(oldname), split(newname)); err != nil {
-		return memError(OpRename, newname, err)
-	}
-	m.change(nameOp{set: to, del: from, node: node})
-	return nil
-}
-
-// replaceable says why node can't take the place of there.
-func replaceable(node, there memNode, oldPath, newPath []string) error {
-	_, moveDir := node.(*memDir)
-	if moveDir && len(newPath) > len(oldPath) && slices.Equal(newPath[:len(oldPath)], oldPath) {
-		return fs.ErrInvalid // below itself
-	}
-	switch there := there.(type) {
-	case *memDir:
-		if !moveDir {
-			return errIsDir
-		}
-		if len(there.names) > 0 {
-			return errNotEmpty
-		}
-	case *inode:
-		if moveDir {
-			return errNotDir
-		}
-	}
-	return nil
-}
-
-func (m *Mem) Remove(name string) error {
-	m.begin(OpRemove, name)
-	defer m.cut.RUnlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at, node, err := m.place(name)
-	if err != nil || node == nil {
-		return memError(OpRemove, name, err)
-	}
-	if d, ok := node.(*memDir); ok && len(d.names) > 0 {
-		return memError(OpRemove, name, errNotEmpty)
-	}
-	m.change(nameOp{del: at})
-	return nil
-}
-
-func (m *Mem) Link(oldname, newname string) error {
-	m.begin(OpLink, newname)
-	defer m.cut.RUnlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, node, err := m.place(oldname)
-	if err != nil || node == nil {
-		return memError(OpLink, oldname, err)
-	}
-	if _, ok := node.(*inode); !ok {
-		return memError(OpLink, oldname, errIsDir)
-	}
-	to, there, err := m.place(newname)
-	if err == nil && there != nil {
-		err = fs.ErrExist
-	}
-	if err != nil {
-		return memError(OpLink, newname, err)
-	}
-	m.change(nameOp{set: to, node: node})
-	return nil
-}
-
-func (m *Mem) MkdirAll(dir string) error {
-	m.begin(OpMkdirAll, dir)
-	defer m.cut.RUnlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d := m.root
-	for _, part := range split(dir) {
-		child := d.names[part]
-		if child == nil {
-			child = newMemDir()
-			m.change(nameOp{set: place{d, part}, node: child})
-			m.syncNames(d)
-		}
-		next, ok := child.(*memDir)
-		if !ok {
-			return memError(OpMkdirAll, dir, errNotDir)
-		}
-		d = next
-	}
-	return nil
-}
-
-func (m *Mem) List(dir string) ([]string, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	d, err := m.dir(split(dir))
-	if err != nil {
-		return nil, memError(OpList, dir, err)
-	}
-	names := make([]string, 0, len(d.names))
-	for name := range d.names {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-func (m *Mem) Stat(name string) (FileInfo, error) {
-	m.mu.RLock()
-	_, node, err := m.place(name)
-	m.mu.RUnlock()
-	switch node := node.(type) {
-	case *inode:
-		return node.stat(), nil
-	case *memDir:
-		return FileInfo{IsDir: true}, nil
-	}
-	return FileInfo{}, memError(OpStat, name, err)
-}
-
-func (m *Mem) SyncDir(dir string) error {
-	m.begin(OpSyncDir, dir)
-	defer m.cut.RUnlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	d, err := m.dir(split(dir))
-	if err != nil {
-		return memError(OpSyncDir, dir, err)
-	}
-	m.syncNames(d)
-	return nil
 }
 
 // newInode makes a file. The caller holds m.mu.

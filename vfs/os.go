@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,23 +23,15 @@ const (
 )
 
 func (osFS) Create(name string) (File, error) {
-	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, io.SeekStart)
 }
 
 func (osFS) Open(name string) (File, error) {
-	return openOS(name, os.O_RDONLY)
+	return openOS(name, os.O_RDONLY, io.SeekStart)
 }
 
 func (osFS) OpenReadWrite(name string) (File, error) {
-	f, err := openOS(name, os.O_RDWR)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.seekEnd(); err != nil {
-		_ = f.Close() // nothing was written: the seek's error tells more
-		return nil, err
-	}
-	return f, nil
+	return openOS(name, os.O_RDWR, io.SeekEnd)
 }
 
 func (osFS) Rename(oldname, newname string) error {

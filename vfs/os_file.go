@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -16,22 +15,21 @@ type osFile struct {
 	conn syscall.RawConn
 }
 
-func openOS(name string, flag int) (*osFile, error) {
+// openOS opens a file with its write position at the start or the end.
+func openOS(name string, flag, whence int) (File, error) {
 	f, err := openFile(name, flag)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := f.SyscallConn()
+	if err == nil {
+		_, err = f.Seek(0, whence)
+	}
 	if err != nil {
 		_ = f.Close() // unused so far
 		return nil, err
 	}
 	return &osFile{f: f, conn: conn}, nil
-}
-
-func (f *osFile) seekEnd() error {
-	_, err := f.f.Seek(0, io.SeekEnd)
-	return err
 }
 
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }

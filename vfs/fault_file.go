@@ -1,0 +1,129 @@
+package vfs
+
+// faultFile is an open file of a FaultFS.
+type faultFile struct {
+	fs   *FaultFS
+	file File
+	name string
+}
+
+func (f *faultFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.fs.do(OpRead, f.name, func() error {
+		n, err = f.file.ReadAt(p, off)
+		return err
+	})
+	return n, err
+}
+
+func (f *faultFile) Write(p []byte) (int, error) {
+	return f.fs.write(OpWrite, f.name, p, f.file.Write)
+}
+
+func (f *faultFile) WriteAt(p []byte, off int64) (int, error) {
+	return f.fs.write(OpWrite, f.name, p, func(p []byte) (int, error) { return f.file.WriteAt(p, off) })
+}
+
+// write runs a write, half of it, or none.
+func (f *FaultFS) write(op Op, name string, p []byte, write func([]byte) (int, error)) (int, error) {
+	fault := f.next(op, name)
+	switch {
+	case fault == nil:
+		return write(p)
+	case fault.After:
+	case fault.Short:
+		p = p[:len(p)/2]
+	default:
+		return 0, fault.Err
+	}
+	n, err := write(p)
+	if err == nil {
+		err = fault.Err
+	}
+	return n, err
+}
+
+// Sync that fails loses data for good where the file knows how to: the next
+// Sync then succeeds without it, which is what real systems do.
+func (f *faultFile) Sync() error {
+	fault := f.fs.next(OpSync, f.name)
+	if fault == nil {
+		return f.file.Sync()
+	}
+	if fault.After {
+		if err := f.file.Sync(); err != nil {
+			return err
+		}
+	} else if l, ok := f.file.(interface{ loseUnsynced() }); ok {
+		l.loseUnsynced()
+	}
+	return fault.Err
+}
+
+func (f *faultFile) Truncate(size int64) error {
+	return f.fs.do(OpTruncate, f.name, func() error { return f.file.Truncate(size) })
+}
+
+func (f *faultFile) Preallocate(size int64) error {
+	return f.fs.do(OpPreallocate, f.name, func() error { return f.file.Preallocate(size) })
+}
+
+func (f *faultFile) Size() (size int64, err error) {
+	err = f.fs.do(OpStat, f.name, func() error {
+		size, err = f.file.Size()
+		return err
+	})
+	return size, err
+}
+
+func (f *faultFile) Close() error {
+	return f.fs.always(OpClose, f.name, f.file.Close)
+}
+
+// loseUnsynced passes the loss on from one FaultFS over another.
+func (f *faultFile) loseUnsynced() {
+	if l, ok := f.file.(interface{ loseUnsynced() }); ok {
+		l.loseUnsynced()
+	}
+}
+
+// Map maps the file if the file below can be mapped.
+func (f *faultFile) Map(size int64) (Mapping, error) {
+	mapper, ok := f.file.(Mapper)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	var m Mapping
+	err := f.fs.do(OpMap, f.name, func() (err error) {
+		m, err = mapper.Map(size)
+		return err
+	})
+	if err != nil {
+		if m != nil {
+			_ = m.Unmap() // happened, but the caller got an error instead
+		}
+		return nil, err
+	}
+	return &faultMapping{f: f, base: m}, nil
+}
+
+// faultMapping is a mapping of a FaultFS. A fault is final.
+type faultMapping struct {
+	f    *faultFile
+	base Mapping
+	err  error
+}
+
+func (m *faultMapping) WriteAt(p []byte, off int64) (int, error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	n, err := m.f.fs.write(OpMapWrite, m.f.name, p, func(p []byte) (int, error) { return m.base.WriteAt(p, off) })
+	if err != nil {
+		m.err = err
+	}
+	return n, err
+}
+
+func (m *faultMapping) Unmap() error {
+	return m.f.fs.always(OpUnmap, m.f.name, m.base.Unmap)
+}
