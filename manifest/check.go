@@ -1,0 +1,96 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// compareTables orders the tables of a run. Bounds decide; the number only
+// makes the order total for tables that must not be in one run.
+func compareTables(a, b *Table) int {
+	if c := bytes.Compare(a.Smallest, b.Smallest); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Num, b.Num)
+}
+
+// inOrder says whether b may follow a in a run.
+func inOrder(a, b *Table) bool { return bytes.Compare(a.Largest, b.Smallest) < 0 }
+
+func overlapError(a, b *Table) error {
+	return fmt.Errorf("tables %s [%q, %q] and %s [%q, %q] of one run overlap",
+		a.Num, a.Smallest, a.Largest, b.Num, b.Smallest, b.Largest)
+}
+
+// checkOrder verifies invariant 2 for one run.
+func checkOrder(tables []*Table) error {
+	for i := 1; i < len(tables); i++ {
+		if !inOrder(tables[i-1], tables[i]) {
+			return overlapError(tables[i-1], tables[i])
+		}
+	}
+	return nil
+}
+
+// Check verifies the invariants that Version lists, and names the one that
+// does not hold. It reads nothing but v.
+func (v *Version) Check() error {
+	seen := make(map[base.FileNum]int, v.NumTables())
+	for level := range v.Levels {
+		runs := v.Levels[level].Runs
+		if err := checkRuns(level, runs); err != nil {
+			return fmt.Errorf("level %d: %w", level, err)
+		}
+		for i := range runs {
+			for _, t := range runs[i].Tables {
+				if err := t.check(); err != nil {
+					return fmt.Errorf("level %d: invariant 5: %w", level, err)
+				}
+				if other, twice := seen[t.Num]; twice {
+					return fmt.Errorf("invariant 3: table %s is in level %d and in level %d", t.Num, other, level)
+				}
+				seen[t.Num] = level
+			}
+			if err := checkOrder(runs[i].Tables); err != nil {
+				return fmt.Errorf("level %d: invariant 2: %w", level, err)
+			}
+		}
+	}
+	return v.checkAges()
+}
+
+func checkRuns(level int, runs []Run) error {
+	if level > 0 && len(runs) > maxRuns {
+		return fmt.Errorf("invariant 4: %d runs", len(runs))
+	}
+	for i := range runs {
+		if len(runs[i].Tables) == 0 {
+			return fmt.Errorf("invariant 1: run %d is empty", runs[i].ID)
+		}
+		if i > 0 && runs[i-1].ID <= runs[i].ID {
+			return fmt.Errorf("invariant 1: run %d stands before run %d", runs[i-1].ID, runs[i].ID)
+		}
+	}
+	return nil
+}
+
+// checkAges verifies invariant 6.
+func (v *Version) checkAges() error {
+	runs := v.Levels[0].Runs
+	var oldest base.Seq // of the next newer run
+	for i := range runs {
+		lo, hi := base.MaxSeq, base.Seq(0)
+		for _, t := range runs[i].Tables {
+			lo, hi = min(lo, t.MinSeq), max(hi, t.MaxSeq)
+		}
+		if i > 0 && hi >= oldest {
+			return fmt.Errorf("level 0: invariant 6: run %d goes up to sequence number %d, the newer run %d begins at %d",
+				runs[i].ID, hi, runs[i-1].ID, oldest)
+		}
+		oldest = lo
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// These are part of the file format and never change.
+const (
+	currentMagic   = "shale"
+	currentVersion = 1
+
+	// maxCurrent is longer than any line can be.
+	maxCurrent = 256
+)
+
+// A current is the content of CURRENT.
+type current struct {
+	manifest base.FileNum
+	durable  int64 // bytes of the manifest that were on disk when the line was written
+}
+
+// appendTo appends the line: magic version name length crc.
+func (c current) appendTo(dst []byte) []byte {
+	start := len(dst)
+	dst = fmt.Appendf(dst, "%s %d %s %d", currentMagic, currentVersion, base.ManifestName(c.manifest), c.durable)
+	return fmt.Appendf(dst, " %08x\n", crc32.Checksum(dst[start:], castagnoli))
+}
+
+// decodeCurrent reads the line. Only the very bytes of appendTo are accepted.
+func decodeCurrent(b []byte) (current, error) {
+	line, ok := strings.CutSuffix(string(b), "\n")
+	space := strings.LastIndexByte(line, ' ')
+	if !ok || space < 0 {
+		return current{}, errors.New("not a line of fields")
+	}
+	if sum := fmt.Sprintf("%08x", crc32.Checksum([]byte(line[:space]), castagnoli)); sum != line[space+1:] {
+		return current{}, fmt.Errorf("checksum %s, want %q", sum, line[space+1:])
+	}
+	fields := strings.Split(line, " ")
+	if fields[0] != currentMagic || len(fields) < 3 {
+		return current{}, fmt.Errorf("magic %q, want %q", fields[0], currentMagic)
+	}
+	version, err := strconv.ParseUint(fields[1], 10, 32)
+	if err != nil || version == 0 {
+		return current{}, fmt.Errorf("version %q", fields[1])
+	}
+	if version > currentVersion {
+		return current{}, fmt.Errorf("version %d: %w", version, base.ErrFormatTooNew)
+	}
+	if len(fields) != 5 {
+		return current{}, fmt.Errorf("%d fields, want 5", len(fields))
+	}
+	typ, num, ok := base.ParseFileName(fields[2])
+	if !ok || typ != base.FileManifest {
+		return current{}, fmt.Errorf("%q is not the name of a manifest", fields[2])
+	}
+	durable, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil || durable < headerSize {
+		return current{}, fmt.Errorf("length %q", fields[3])
+	}
+	return current{manifest: num, durable: durable}, nil
+}
+
+// readCurrent reads CURRENT. Its error wraps fs.ErrNotExist if there is none.
+func readCurrent(fs vfs.FS, dir string) (current, error) {
+	f, err := fs.Open(filepath.Join(dir, base.CurrentName))
+	if err != nil {
+		return current{}, fmt.Errorf("manifest: %w", err)
+	}
+	defer f.Close() // only read: nothing to lose
+	size, err := f.Size()
+	if err != nil {
+		return current{}, fmt.Errorf("manifest: size of %s: %w", base.CurrentName, err)
+	}
+	if size > maxCurrent {
+		return current{}, base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("%d bytes are too many", size))
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); err != nil && (err != io.EOF || n < len(b)) {
+		return current{}, fmt.Errorf("manifest: read %s: %w", base.CurrentName, err)
+	}
+	c, err := decodeCurrent(b)
+	switch {
+	case errors.Is(err, base.ErrFormatTooNew):
+		return current{}, fmt.Errorf("manifest: %s: %w", base.CurrentName, err)
+	case err != nil:
+		return current{}, base.Corruption(base.CurrentName, 0, "name of the manifest", err)
+	}
+	return c, nil
+}
+
+// writeCurrent replaces CURRENT in one step. Requires: the manifest's content
+// and name are durable. tried says whether the rename was tried: then the
+// outcome of an error is unknown.
+func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
+	temp := filepath.Join(dir, base.TempName(c.manifest))
+	err = writeFile(fs, temp, c.appendTo(nil))
+	if err != nil {
+		// The first error tells what happened; a temporary file that stays
+		// is removed when the store is opened.
+		_ = fs.Remove(temp)
+		return false, err
+	}
+	if err := fs.Rename(temp, filepath.Join(dir, base.CurrentName)); err != nil {
+		return true, err
+	}
+	return true, fs.SyncDir(dir)
+}
+
+// writeFile makes a file with content b and syncs it, but not its name.
+func writeFile(fs vfs.FS, name string, b []byte) error {
+	f, err := fs.Create(name)
+	if err != nil {
+		return err
+	}
+	err = writeAll(f, b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func writeAll(f vfs.File, b []byte) error {
+	n, err := f.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// The tags of an edit's fields are part of the file format and never change.
+// A reader that does not know an even one must refuse the file; odd ones may
+// be skipped.
+const (
+	tagNextFileNum = 2
+	tagLastSeq     = 4
+	tagMinLog      = 6
+	tagNewLog      = 8
+	tagSealedLog   = 10
+	tagRemoved     = 12
+	tagAdded       = 14
+)
+
+var (
+	errShort    = errors.New("edit ends within a field")
+	errTrailing = errors.New("field is longer than its content")
+	errRepeated = errors.New("field stands twice")
+)
+
+// AppendTo appends the encoding of e to dst: fields of tag, length, content.
+func (e *Edit) AppendTo(dst []byte) []byte {
+	dst = appendNumber(dst, tagNextFileNum, uint64(e.NextFileNum))
+	dst = appendNumber(dst, tagLastSeq, uint64(e.LastSeq))
+	dst = appendNumber(dst, tagMinLog, uint64(e.MinLog))
+	dst = appendNumber(dst, tagNewLog, uint64(e.NewLog))
+	var content []byte
+	if s := e.SealedLog; s != nil {
+		content = appendUvarints(content[:0], uint64(s.Num), uint64(s.Length), uint64(s.LastSeq))
+		dst = appendField(dst, tagSealedLog, content)
+	}
+	for _, r := range e.Removed {
+		content = appendUvarints(content[:0], uint64(r.Level), uint64(r.Num))
+		dst = appendField(dst, tagRemoved, content)
+	}
+	for _, a := range e.Added {
+		content = a.appendTo(content[:0])
+		dst = appendField(dst, tagAdded, content)
+	}
+	return dst
+}
+
+func appendNumber(dst []byte, tag, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	var buf [binary.MaxVarintLen64]byte
+	return appendField(dst, tag, buf[:binary.PutUvarint(buf[:], v)])
+}
+
+func appendField(dst []byte, tag uint64, content []byte) []byte {
+	return append(appendUvarints(dst, tag, uint64(len(content))), content...)
+}
+
+func appendUvarints(dst []byte, values ...uint64) []byte {
+	for _, v := range values {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return dst
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// level · run · number · size · checksum u32 · smallest · largest · min seq ·
+// max seq · entries · tombstones · keys · raw keys · raw values · filter bytes
+// · filter bits f64
+func (a *Added) appendTo(dst []byte) []byte {
+	t := a.Table
+	dst = appendUvarints(dst, uint64(a.Level), a.Run, uint64(t.Num), uint64(t.Size))
+	dst = binary.LittleEndian.AppendUint32(dst, t.Checksum)
+	dst = appendBytes(dst, t.Smallest)
+	dst = appendBytes(dst, t.Largest)
+	dst = appendUvarints(dst, uint64(t.MinSeq), uint64(t.MaxSeq), t.Entries, t.Tombstones, t.Keys,
+		t.RawKeyBytes, t.RawValueBytes, uint64(t.FilterBytes))
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(t.FilterBits))
+}
+
+func (d *decoder) added() Added {
+	a := Added{Level: d.level(), Run: d.uvarint()}
+	t := &Table{Num: base.FileNum(d.uvarint()), Size: d.int64(), Checksum: d.uint32()}
+	t.Smallest, t.Largest = d.bytes(), d.bytes()
+	t.MinSeq, t.MaxSeq = base.Seq(d.uvarint()), base.Seq(d.uvarint())
+	t.Entries, t.Tombstones, t.Keys = d.uvarint(), d.uvarint(), d.uvarint()
+	t.RawKeyBytes, t.RawValueBytes = d.uvarint(), d.uvarint()
+	t.FilterBytes, t.FilterBits = d.int64(), math.Float64frombits(d.uint64())
+	if d.err == nil {
+		d.err = t.check()
+	}
+	a.Table = t
+	return a
+}
+
+// DecodeEdit reads the encoding of AppendTo. It allocates a small multiple of
+// len(src) at most, and nothing that it returns aliases src. An unknown
+// required field is an error that wraps base.ErrFormatTooNew.
+func DecodeEdit(src []byte) (*Edit, error) {
+	e := new(Edit)
+	seen := uint64(0) // bit t: the field of tag t, which may not be repeated, was there
+	for len(src) > 0 {
+		d := decoder{src: src}
+		tag := d.uvarint()
+		content := decoder{src: d.next(d.uvarint())}
+		if d.err != nil {
+			return nil, d.err
+		}
+		src = d.src
+		if tag < tagRemoved {
+			if seen&(1<<tag) != 0 {
+				return nil, fmt.Errorf("field %d: %w", tag, errRepeated)
+			}
+			seen |= 1 << tag
+		}
+		known := e.decodeField(tag, &content)
+		switch {
+		case !known && tag%2 == 0:
+			return nil, fmt.Errorf("field %d is unknown: %w", tag, base.ErrFormatTooNew)
+		case !known:
+			continue
+		case content.err != nil:
+			return nil, fmt.Errorf("field %d: %w", tag, content.err)
+		case len(content.src) > 0:
+			return nil, fmt.Errorf("field %d: %w", tag, errTrailing)
+		}
+	}
+	return e, nil
+}
+
+// decodeField reads the content of one field into e. known is false for a tag
+// that this program has not heard of.
+func (e *Edit) decodeField(tag uint64, d *decoder) (known bool) {
+	switch tag {
+	case tagNextFileNum:
+		e.NextFileNum = base.FileNum(d.uvarint())
+	case tagLastSeq:
+		e.LastSeq = d.seq()
+	case tagMinLog:
+		e.MinLog = base.FileNum(d.uvarint())
+	case tagNewLog:
+		e.NewLog = base.FileNum(d.uvarint())
+	case tagSealedLog:
+		e.SealedLog = &SealedLog{Num: base.FileNum(d.uvarint()), Length: d.int64(), LastSeq: d.seq()}
+	case tagRemoved:
+		e.Removed = append(e.Removed, Removed{Level: d.level(), Num: base.FileNum(d.uvarint())})
+	case tagAdded:
+		e.Added = append(e.Added, d.added())
+	default:
+		return false
+	}
+	return true
+}
+
+// A decoder takes values off the front of src. Its first error stays, and
+// every value after it is zero.
+type decoder struct {
+	src []byte
+	err error
+}
+
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.src = nil
+}
+
+// next returns the next n bytes, within src.
+func (d *decoder) next(n uint64) []byte {
+	if n > uint64(len(d.src)) {
+		d.fail(errShort)
+		return nil
+	}
+	b := d.src[:n]
+	d.src = d.src[n:]
+	return b
+}
+
+// bytes returns a copy: tables live much longer than the record they came in.
+func (d *decoder) bytes() []byte { return append([]byte{}, d.next(d.uvarint())...) }
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.src)
+	if n <= 0 {
+		d.fail(errShort)
+		return 0
+	}
+	d.src = d.src[n:]
+	return v
+}
+
+func (d *decoder) uint32() uint32 {
+	if b := d.next(4); len(b) == 4 {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (d *decoder) uint64() uint64 {
+	if b := d.next(8); len(b) == 8 {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (d *decoder) int64() int64 {
+	v := d.uvarint()
+	if v > math.MaxInt64 {
+		d.fail(fmt.Errorf("%d is too large", v))
+		return 0
+	}
+	return int64(v)
+}
+
+func (d *decoder) seq() base.Seq {
+	v := base.Seq(d.uvarint())
+	if v > base.MaxSeq {
+		d.fail(fmt.Errorf("sequence number %d is too large", v))
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) level() int {
+	v := d.uvarint()
+	if v >= NumLevels {
+		d.fail(fmt.Errorf("level %d is not in [0, %d]", v, NumLevels-1))
+		return 0
+	}
+	return int(v)
+}
