@@ -1,0 +1,255 @@
+package manifest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// The notation of versions in tests and tools. A line is a run, newest first:
+//
+//	L0.12: 000012:[a-f]
+//	L1: 000007:[a-c] 000009:[d-"f\xff"]
+//
+// The run's number is left out if it is 0. Keys that are not plain words are
+// quoted as in Go. Behind a table its properties may follow:
+//
+//	000007:[a-c]{size=64M,seq=3-9,entries=100,del=5,keys=90,filter=10}
+//
+// ParseVersion gives a table without them size 100, ten entries and ten keys,
+// and in level 0 the run's number as its sequence number.
+
+// String returns the notation without properties.
+func (v *Version) String() string { return v.format((*Table).String) }
+
+// Describe returns the notation with properties.
+func (v *Version) Describe() string { return v.format((*Table).Describe) }
+
+func (v *Version) format(table func(*Table) string) string {
+	var b strings.Builder
+	for level := range v.Levels {
+		for _, run := range v.Levels[level].Runs {
+			b.WriteString(runName(level, run.ID))
+			b.WriteByte(':')
+			for _, t := range run.Tables {
+				b.WriteByte(' ')
+				b.WriteString(table(t))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func runName(level int, run uint64) string {
+	if run == 0 {
+		return fmt.Sprintf("L%d", level)
+	}
+	return fmt.Sprintf("L%d.%d", level, run)
+}
+
+// String returns number and bounds.
+func (t *Table) String() string {
+	return fmt.Sprintf("%s:[%s-%s]", t.Num, quoteKey(t.Smallest), quoteKey(t.Largest))
+}
+
+// Describe returns number, bounds and properties.
+func (t *Table) Describe() string {
+	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v}",
+		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits)
+}
+
+// String returns a line for each change.
+func (e *Edit) String() string {
+	var b strings.Builder
+	number := func(name string, n uint64) {
+		if n != 0 {
+			fmt.Fprintf(&b, "%s %d\n", name, n)
+		}
+	}
+	number("next-file", uint64(e.NextFileNum))
+	number("last-seq", uint64(e.LastSeq))
+	number("new-log", uint64(e.NewLog))
+	if s := e.SealedLog; s != nil {
+		fmt.Fprintf(&b, "sealed-log %d length %d last-seq %d\n", s.Num, s.Length, s.LastSeq)
+	}
+	number("min-log", uint64(e.MinLog))
+	for _, r := range e.Removed {
+		fmt.Fprintf(&b, "remove L%d %s\n", r.Level, r.Num)
+	}
+	for _, a := range e.Added {
+		fmt.Fprintf(&b, "add %s %s\n", runName(a.Level, a.Run), a.Table.Describe())
+	}
+	return b.String()
+}
+
+// plain says whether c can stand in an unquoted key.
+func plain(c byte) bool {
+	return c > ' ' && c < 0x7f && !strings.ContainsRune(`-[]{},:"`, rune(c))
+}
+
+func quoteKey(key []byte) string {
+	for _, c := range key {
+		if !plain(c) {
+			return strconv.Quote(string(key))
+		}
+	}
+	if len(key) == 0 {
+		return `""`
+	}
+	return string(key)
+}
+
+// ParseVersion reads the notation. It is for tests and tools, so it is
+// lenient about what a store would not hold; Check is not.
+func ParseVersion(text string) (*Version, error) {
+	var e Edit
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(line, ":")
+		if !ok {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			return nil, fmt.Errorf("manifest: line %q has no colon", line)
+		}
+		level, run, err := parseRunName(name)
+		if err != nil {
+			return nil, fmt.Errorf("manifest: line %q: %w", line, err)
+		}
+		for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+			t, tail, err := parseTable(rest, level, run)
+			if err != nil {
+				return nil, fmt.Errorf("manifest: table %q: %w", rest, err)
+			}
+			e.Added = append(e.Added, Added{Level: level, Run: run, Table: t})
+			rest = tail
+		}
+	}
+	v, err := new(Version).Apply(&e)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return v, nil
+}
+
+func parseRunName(s string) (level int, run uint64, err error) {
+	s, ok := strings.CutPrefix(strings.TrimSpace(s), "L")
+	if !ok {
+		return 0, 0, fmt.Errorf("level %q", s)
+	}
+	s, id, hasRun := strings.Cut(s, ".")
+	if hasRun {
+		if run, err = strconv.ParseUint(id, 10, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	level, err = strconv.Atoi(s)
+	return level, run, err
+}
+
+func parseTable(s string, level int, run uint64) (t *Table, rest string, err error) {
+	num, rest, ok := strings.Cut(s, ":[")
+	n, err := strconv.ParseUint(num, 10, 64)
+	if !ok || err != nil {
+		return nil, "", fmt.Errorf("number %q", num)
+	}
+	t = &Table{Num: base.FileNum(n), Size: 100, Entries: 10, Keys: 10}
+	if level == 0 {
+		t.MinSeq, t.MaxSeq = base.Seq(run), base.Seq(run)
+	}
+	if t.Smallest, rest, err = parseKey(rest, "-"); err != nil {
+		return nil, "", err
+	}
+	if t.Largest, rest, err = parseKey(rest, "]"); err != nil {
+		return nil, "", err
+	}
+	if !strings.HasPrefix(rest, "{") {
+		return t, rest, nil
+	}
+	props, rest, ok := strings.Cut(rest[1:], "}")
+	if !ok {
+		return nil, "", fmt.Errorf("properties %q have no end", props)
+	}
+	for prop := range strings.SplitSeq(props, ",") {
+		if err := t.parseProperty(prop); err != nil {
+			return nil, "", fmt.Errorf("property %q: %w", prop, err)
+		}
+	}
+	return t, rest, nil
+}
+
+// parseKey reads a key and the delimiter behind it.
+func parseKey(s, delim string) (key []byte, rest string, err error) {
+	n := 0
+	if strings.HasPrefix(s, `"`) {
+		quoted, err := strconv.QuotedPrefix(s)
+		if err != nil {
+			return nil, "", fmt.Errorf("key %q: %w", s, err)
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, "", fmt.Errorf("key %q: %w", s, err)
+		}
+		key, n = []byte(word), len(quoted)
+	} else {
+		for n < len(s) && plain(s[n]) {
+			n++
+		}
+		key = []byte(s[:n])
+	}
+	rest, ok := strings.CutPrefix(s[n:], delim)
+	if !ok {
+		return nil, "", fmt.Errorf("no %q behind key %q", delim, key)
+	}
+	return key, rest, nil
+}
+
+func (t *Table) parseProperty(s string) error {
+	name, value, _ := strings.Cut(s, "=")
+	if name == "filter" {
+		bits, err := strconv.ParseFloat(value, 64)
+		t.FilterBits = bits
+		return err
+	}
+	if name == "seq" {
+		lo, hi, ok := strings.Cut(value, "-")
+		if !ok {
+			hi = lo
+		}
+		low, err1 := strconv.ParseUint(lo, 10, 56)
+		high, err2 := strconv.ParseUint(hi, 10, 56)
+		t.MinSeq, t.MaxSeq = base.Seq(low), base.Seq(high)
+		if err1 != nil {
+			return err1
+		}
+		return err2
+	}
+	n, err := parseSize(value)
+	switch name {
+	case "size":
+		t.Size = int64(n)
+	case "entries":
+		t.Entries = n
+	case "del":
+		t.Tombstones = n
+	case "keys":
+		t.Keys = n
+	default:
+		return fmt.Errorf("unknown")
+	}
+	return err
+}
+
+// parseSize reads a number with an optional binary unit: 64M.
+func parseSize(s string) (uint64, error) {
+	shift := 0
+	if n := len(s) - 1; n > 0 {
+		if unit := strings.IndexByte("KMGT", s[n]); unit >= 0 {
+			s, shift = s[:n], 10*(unit+1)
+		}
+	}
+	n, err := strconv.ParseUint(s, 10, 63-shift)
+	return n << shift, err
+}
