@@ -31,6 +31,16 @@ type LogInfo struct {
 	LastSeq base.Seq
 }
 
+// Apply returns the state after e, whose version is v. s stays as it is.
+func (s *State) Apply(e *Edit, v *Version) (*State, error) {
+	next := *s
+	if err := next.applyCounters(e); err != nil {
+		return nil, err
+	}
+	next.Version = v
+	return &next, nil
+}
+
 // applyCounters makes the changes of e other than those to tables. An edit
 // that contradicts s is an error and changes nothing.
 func (s *State) applyCounters(e *Edit) error {

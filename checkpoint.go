@@ -1,0 +1,219 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Checkpoint makes a store in the new directory dir that holds the present
+// state of this one, by hard links where the file system allows, else by
+// copies. Writers wait for a moment, readers not at all. The checkpoint is
+// durable when Checkpoint returns; after an error, dir is removed.
+func (db *DB) Checkpoint(dir string) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if err := db.begin(); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	if _, err := db.fs.Stat(dir); err == nil {
+		return fmt.Errorf("shale: checkpoint: %s: %w", dir, fs.ErrExist)
+	}
+	c := &checkpoint{db: db, dir: dir}
+	defer c.release()
+	if err := c.take(); err != nil {
+		return fmt.Errorf("shale: checkpoint: %w", err)
+	}
+	if err := c.write(); err != nil {
+		c.remove()
+		return fmt.Errorf("shale: checkpoint: %w", err)
+	}
+	return nil
+}
+
+// A checkpoint in the making.
+type checkpoint struct {
+	db      *DB
+	dir     string
+	view    *view
+	state   *manifest.State
+	logs    []base.FileNum // sealed; linked, so never overwritten
+	created []string
+}
+
+// take fixes the state: it seals the log, so that it is a file which does not
+// change, and holds the version and the manifest's state that go with it.
+func (c *checkpoint) take() error {
+	db := c.db
+	r := newRequest()
+	defer r.free()
+	r.exclusive = func() error {
+		if !db.view.Load().mem.Empty() {
+			if err := db.awaitRoom(nil); err != nil {
+				return err
+			}
+			if err := db.rotate(); err != nil {
+				return err
+			}
+		}
+		db.manifestMu.Lock()
+		defer db.manifestMu.Unlock()
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		c.view = db.view.Load()
+		c.view.version.refs.Add(1) // the current version: not 0
+		state := *db.manifestState
+		state.Logs = nil
+		for i, l := range db.logs[:len(db.logs)-1] {
+			db.logs[i].linked = true
+			db.linking[l.num]++
+			c.logs = append(c.logs, l.num)
+		}
+		for _, l := range db.manifestState.Logs {
+			if l.Sealed {
+				state.Logs = append(state.Logs, l)
+			}
+		}
+		state.NextFileNum = db.nextFileNum
+		state.LastSeq = max(state.LastSeq, base.Seq(db.visible.Load()))
+		c.state = &state
+		return nil
+	}
+	return db.commit(nil, r)
+}
+
+// write makes the directory and its files, the manifest last.
+func (c *checkpoint) write() error {
+	fs := c.db.fs
+	if err := fs.MkdirAll(c.dir); err != nil {
+		return err
+	}
+	for meta := range c.view.byMeta {
+		if err := c.link(base.TableName(meta.Num)); err != nil {
+			return err
+		}
+	}
+	for _, num := range c.logs {
+		// A flush that finishes meanwhile leaves the log alone: see linking.
+		if err := c.link(base.LogName(num)); err != nil {
+			return err
+		}
+	}
+	if err := fs.SyncDir(c.dir); err != nil {
+		return err
+	}
+	num := c.state.NextFileNum
+	c.state.NextFileNum++
+	log, err := manifest.Create(fs, c.dir, num, c.state)
+	if err != nil {
+		return err
+	}
+	c.created = append(c.created, base.ManifestName(num), base.CurrentName)
+	if err := log.Close(); err != nil {
+		return err
+	}
+	return fs.SyncDir(filepath.Dir(c.dir))
+}
+
+// link links a file of the store into the checkpoint, or copies it.
+func (c *checkpoint) link(name string) error {
+	from, to := c.db.path(name), filepath.Join(c.dir, name)
+	err := c.db.fs.Link(from, to)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		err = copyFile(c.db.fs, from, to)
+	}
+	if err == nil {
+		c.created = append(c.created, name)
+	}
+	return err
+}
+
+// copyFile copies a file and makes the copy durable.
+func copyFile(fsys vfs.FS, from, to string) error {
+	src, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close() // opened for reading
+	size, err := src.Size()
+	if err != nil {
+		return err
+	}
+	dst, err := fsys.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(dst, io.NewSectionReader(src, 0, size)); err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}
+
+// remove takes away what a failed checkpoint made.
+func (c *checkpoint) remove() {
+	for _, name := range append(c.created, base.CurrentName) {
+		_ = c.db.fs.Remove(filepath.Join(c.dir, name)) // best effort: the error is reported already
+	}
+	_ = c.db.fs.Remove(c.dir) // likewise
+}
+
+func (c *checkpoint) release() {
+	if c.view != nil {
+		c.db.releaseVersion(c.view.version)
+	}
+	c.db.unlinkLogs(c.logs)
+}
+
+// Verify reads every block of every table, and the logs, and checks checksums,
+// the order of keys, the levels, the counts, and that every filter knows every
+// key of its table. It returns the first damage that it finds, or ctx's error.
+// Reads and writes go on meanwhile.
+func (db *DB) Verify(ctx context.Context) error {
+	if err := db.begin(); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.ctx, cancel)()
+	v := db.acquireView()
+	if v == nil {
+		return ErrClosed
+	}
+	defer db.releaseVersion(v.version)
+	if err := v.meta.Check(); err != nil {
+		return fmt.Errorf("shale: verify: %w", err)
+	}
+	for _, r := range v.runs {
+		for _, t := range r.tables {
+			if err := t.reader.Verify(ctx); err != nil {
+				if db.ctx.Err() != nil {
+					return ErrClosed
+				}
+				db.noteCorruption(err)
+				return fmt.Errorf("shale: verify: %w", err)
+			}
+		}
+	}
+	return db.verifyManifest()
+}
+
+// verifyManifest reads the manifest back.
+func (db *DB) verifyManifest() error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	if _, err := manifest.Load(db.fs, db.dir); err != nil && !db.opts.ReadOnly {
+		db.noteCorruption(err)
+		return fmt.Errorf("shale: verify: %w", err)
+	}
+	return nil
+}

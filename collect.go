@@ -1,0 +1,80 @@
+package shale
+
+import "github.com/shaledb/shale/compaction"
+
+// Metrics returns the counters since Open and the shape of the tree. On a
+// closed store the shape is empty.
+func (db *DB) Metrics() Metrics {
+	m := Metrics{Levels: make([]LevelMetrics, NumLevels)}
+	for i := range m.Levels {
+		m.Levels[i].Level = i
+	}
+	if v := db.acquireView(); v != nil {
+		v.addTo(&m)
+		m.CompactionDebt = compaction.Debt(v.meta, db.planOptions())
+		db.releaseVersion(v.version)
+	}
+	db.counters.addTo(&m)
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		l.MeasuredFPR = ratio(l.FalsePositive, l.FilterAsked)
+	}
+	s := &db.tableStats
+	m.BlockReads, m.BlockReadBytes = s.BlockReads.Load(), s.BlockReadBytes.Load()
+	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
+	if w := db.currentLog.Load(); w != nil {
+		syncs, bytes := w.Stats()
+		m.WALSyncs += syncs
+		m.WALBytes += bytes
+	}
+	m.CacheMemory = db.cache.Stats().Bytes
+	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
+	db.mu.Lock()
+	m.OpenSnapshots = int64(len(db.snapshots))
+	db.mu.Unlock()
+	return m
+}
+
+// addTo adds the shape of the view.
+func (v *view) addTo(m *Metrics) {
+	add := func(size int64, entries int) {
+		m.MemtableMemory += size
+		m.MemtableBytes += size
+		m.MemtableEntries += int64(entries)
+	}
+	add(v.mem.Size(), v.mem.Len())
+	for _, imm := range v.imms {
+		add(imm.mem.Size(), imm.mem.Len())
+	}
+	for _, r := range v.runs {
+		l := &m.Levels[r.level]
+		l.Runs++
+		r.addTo(l, m)
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		if l.Entries > 0 {
+			l.FilterBits = 8 * float64(l.FilterBytes) / float64(l.Entries)
+		}
+	}
+}
+
+// addTo adds a run. Its predicted rate is that of its tables, weighted by
+// their keys: a lookup asks one of them.
+func (r *run) addTo(l *LevelMetrics, m *Metrics) {
+	var keys, expected float64
+	for _, t := range r.tables {
+		l.Tables++
+		l.Bytes += t.meta.Size
+		l.Entries += t.meta.Entries
+		l.Tombstones += t.meta.Tombstones
+		index, filter := t.reader.MemoryBytes()
+		m.IndexMemory += index
+		m.FilterMemory += filter
+		l.FilterBytes += filter
+		n := float64(max(t.meta.Keys, 1))
+		keys += n
+		expected += n * t.predictedFPR()
+	}
+	l.PredictedFPR += expected / keys
+}

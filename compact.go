@@ -1,0 +1,367 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// compactLoop starts compactions whenever the tree has changed, up to
+// CompactionWorkers at a time, each in a goroutine that Close waits for.
+func (db *DB) compactLoop() {
+	for {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.compactWake:
+		}
+		for {
+			plan := db.pickCompaction()
+			if plan == nil {
+				break
+			}
+			db.background.Go(func() {
+				err := db.runPlan(db.ctx, plan)
+				if err != nil && db.ctx.Err() == nil {
+					db.counters.retries.Add(1)
+					db.sleep(retryDelay(db.compactFailures(err)))
+				} else {
+					db.compactFailures(nil)
+				}
+				db.donePlan(plan)
+				wake(db.compactWake)
+			})
+		}
+	}
+}
+
+// compactFailures counts the failures in a row.
+func (db *DB) compactFailures(err error) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if err == nil {
+		db.failedCompactions = 0
+	} else {
+		db.failedCompactions++
+	}
+	return db.failedCompactions
+}
+
+// pickCompaction reserves the next compaction, or returns nil.
+func (db *DB) pickCompaction() *compaction.Plan {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closing || db.paused > 0 || db.running >= db.opts.CompactionWorkers {
+		return nil
+	}
+	plan := compaction.Pick(db.version.meta, db.planOptions(), db.inFlight)
+	if plan.Kind == compaction.Nothing {
+		return nil
+	}
+	db.reserveLocked(&plan)
+	return &plan
+}
+
+// reserveLocked keeps other compactions away from the plan's tables and range,
+// and the tables' version alive.
+func (db *DB) reserveLocked(plan *compaction.Plan) {
+	db.inFlight.Add(plan)
+	db.running++
+	db.counters.compacting.Add(1)
+}
+
+func (db *DB) donePlan(plan *compaction.Plan) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.inFlight.Remove(plan)
+	db.running--
+	db.counters.compacting.Add(-1)
+	db.changed.Broadcast()
+}
+
+func (db *DB) planOptions() compaction.Options {
+	return compaction.Options{
+		MemtableSize: db.opts.MemtableSize,
+		TableSize:    db.opts.TableSize,
+		BaseBytes:    db.opts.testing.baseSize,
+	}
+}
+
+// runPlan carries a reserved plan out.
+func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
+	begin := time.Now()
+	v := db.acquireView()
+	if v == nil {
+		return ErrClosed
+	}
+	defer db.releaseVersion(v.version)
+	e := Event{Kind: EventCompaction, Reason: plan.Reason, Level: plan.To}
+	var opened []*table
+	var edit *manifest.Edit
+	var err error
+	if plan.Kind == compaction.Merge {
+		opened, err = db.merge(ctx, v, plan, &e)
+	}
+	if err == nil {
+		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
+		err = db.install(edit, opened, nil)
+	}
+	if err != nil {
+		db.discard(opened)
+		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return err
+		}
+		db.noteCorruption(err)
+		db.emit(Event{Kind: EventBackgroundError, Reason: "compaction", Level: plan.To, Err: err})
+		return err
+	}
+	for _, t := range opened {
+		e.Tables = append(e.Tables, uint64(t.meta.Num))
+	}
+	e.Duration = time.Since(begin)
+	db.counters.compactions.Add(1)
+	db.counters.compactBytes.Add(uint64(e.BytesOut))
+	db.counters.compactReadBytes.Add(uint64(e.BytesIn))
+	db.deleteObsolete()
+	db.emit(e)
+	return nil
+}
+
+func addedTables(level int, run uint64, tables []*table) []manifest.Added {
+	added := make([]manifest.Added, len(tables))
+	for i, t := range tables {
+		added[i] = manifest.Added{Level: level, Run: run, Table: t.meta}
+	}
+	return added
+}
+
+// merge writes the output of a plan, in parallel sub-ranges where workers are
+// free, and returns the tables, open and in order.
+func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) ([]*table, error) {
+	ranges := db.subRanges(plan)
+	bits := db.filterBits(v.meta, plan)
+	sinks := make([]*sink, len(ranges))
+	errs := make([]error, len(ranges))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, r := range ranges {
+		sinks[i] = db.newSink(plan.To, bits)
+		wg.Go(func() {
+			if errs[i] = db.mergeRange(ctx, v, plan, r, sinks[i]); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	db.mu.Lock()
+	db.running -= len(ranges) - 1
+	db.mu.Unlock()
+	var opened []*table
+	err := firstCause(errs)
+	for _, s := range sinks {
+		opened = append(opened, s.tables...)
+		e.BytesOut += s.bytes
+	}
+	e.BytesIn = plan.InputBytes()
+	return opened, err
+}
+
+// firstCause returns the error that made the others give up.
+func firstCause(errs []error) error {
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// subRanges cuts the plan's key range into as many parts as workers are free,
+// and takes those workers.
+func (db *DB) subRanges(plan *compaction.Plan) []Range {
+	db.mu.Lock()
+	free := db.opts.CompactionWorkers - db.running
+	var cuts [][]byte
+	if free > 0 {
+		cuts = compaction.SplitRanges(plan, free+1)
+	}
+	db.running += len(cuts)
+	db.mu.Unlock()
+	ranges := make([]Range, len(cuts)+1)
+	for i, cut := range cuts {
+		ranges[i].Upper, ranges[i+1].Lower = cut, cut
+	}
+	return ranges
+}
+
+// mergeRange merges one sub-range.
+func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r Range, s *sink) error {
+	src := db.planIterator(v, plan)
+	_, err := compaction.Merge(ctx, src, compaction.MergeOptions{
+		Snapshots:    db.snapshotSeqs(),
+		Older:        plan.Older,
+		Grandparents: plan.Grandparents,
+		TableSize:    db.opts.TableSize,
+		Lower:        r.Lower,
+		Upper:        r.Upper,
+		NewOutput:    s.newOutput,
+	})
+	if cerr := src.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = s.open()
+	}
+	return err
+}
+
+// compactionReadahead is how much a compaction reads of a table at a time.
+const compactionReadahead = 256 << 10
+
+// planIterator merges the plan's inputs, newest run first.
+func (db *DB) planIterator(v *view, plan *compaction.Plan) base.Iterator {
+	var iters []base.Iterator
+	for _, in := range plan.Inputs {
+		tables := make([]*table, len(in.Tables))
+		for i, meta := range in.Tables {
+			tables[i] = v.byMeta[meta]
+		}
+		iters = append(iters, iter.NewConcat(len(tables), tableSource{
+			tables: tables,
+			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},
+		}))
+	}
+	return iter.NewMerging(iters...)
+}
+
+// filterBits applies the entropy rule to the plan's output.
+func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 {
+	if db.opts.FilterBits < 0 {
+		return 0
+	}
+	return compaction.FilterBitsForPlan(meta, plan, db.planOptions(), db.opts.FilterBits, db.opts.FilterMemory)
+}
+
+// Compact merges all that overlaps r down to the last level, so that deleted
+// and overwritten entries in it give their space back, as far as no snapshot
+// needs them. It waits until that is done, or until ctx is.
+func (db *DB) Compact(ctx context.Context, r Range) error {
+	if err := db.Flush(ctx); err != nil {
+		return err
+	}
+	if err := db.begin(); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	r = r.clone()
+	if r.empty() {
+		return nil
+	}
+	db.pauseCompactions(1)
+	defer db.pauseCompactions(-1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.ctx, cancel)()
+	job := compaction.NewManual(r.Lower, r.Upper)
+	for {
+		plan, err := db.pickManual(ctx, job)
+		if err != nil {
+			return err
+		}
+		if plan == nil {
+			return nil
+		}
+		err = db.runPlan(ctx, plan)
+		db.donePlan(plan)
+		if err != nil {
+			if db.ctx.Err() != nil {
+				return ErrClosed
+			}
+			return fmt.Errorf("shale: compact: %w", err)
+		}
+		wake(db.compactWake)
+	}
+}
+
+// pauseCompactions stops automatic compactions from starting while manual ones
+// run, so that these come to an end.
+func (db *DB) pauseCompactions(by int) {
+	db.mu.Lock()
+	db.paused += by
+	db.changed.Broadcast()
+	db.mu.Unlock()
+	wake(db.compactWake)
+}
+
+// pickManual reserves the next step of a manual compaction, waiting for
+// others that are in its way; nil: it is done.
+func (db *DB) pickManual(ctx context.Context, job *compaction.Manual) (*compaction.Plan, error) {
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for {
+		if db.closing {
+			return nil, ErrClosed
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		plan, blocked := job.Next(db.version.meta, db.planOptions(), db.inFlight)
+		if plan.Kind != compaction.Nothing {
+			db.reserveLocked(&plan)
+			return &plan, nil
+		}
+		if !blocked {
+			return nil, nil
+		}
+		db.changed.Wait()
+	}
+}
+
+// tableSource opens the iterators of a run's tables as they are needed.
+type tableSource struct {
+	tables []*table
+	opts   sstable.IterOptions
+}
+
+func (s tableSource) Bounds(i int) (smallest, largest []byte) {
+	return s.tables[i].meta.Smallest, s.tables[i].meta.Largest
+}
+
+func (s tableSource) Open(i int) (base.Iterator, error) {
+	return s.tables[i].reader.NewIterator(s.opts), nil
+}
+
+// A snapshotList holds the sequence numbers of open snapshots, ascending, with
+// repeats.
+type snapshotList []base.Seq
+
+func (l *snapshotList) add(seq base.Seq) {
+	i, _ := slices.BinarySearch(*l, seq)
+	*l = slices.Insert(*l, i, seq)
+}
+
+func (l *snapshotList) remove(seq base.Seq) {
+	if i, ok := slices.BinarySearch(*l, seq); ok {
+		*l = slices.Delete(*l, i, i+1)
+	}
+}
+
+// snapshotSeqs returns the sequence numbers that flushes and compactions have
+// to keep readable, ascending.
+func (db *DB) snapshotSeqs() []base.Seq {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Compact(slices.Clone([]base.Seq(db.snapshots)))
+}

@@ -1,0 +1,226 @@
+package shale
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// A DB is an open store. It is a Reader and a Writer; all methods may be
+// called concurrently.
+//
+// Locks, in the order in which they are taken: leading the commit queue,
+// flushMu, manifestMu, mu. mu guards pointers and counts and is never held during
+// I/O, a callback or a wait for anything but its own condition.
+type DB struct {
+	// Constant after Open.
+	dir     string
+	opts    Options
+	fs      vfs.FS
+	storeID uint64
+	cache   *cache.Cache
+	files   *fileCache
+	lock    io.Closer // nil if read-only
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	// Read by every lookup, without a lock. view is nil once the store is
+	// closed; it is written under mu.
+	view           atomic.Pointer[view]
+	visible        atomic.Uint64 // the last sequence number that readers may see; written by the leader
+	falsePositives *cache.FalsePositives
+	tableStats     sstable.Stats
+	counters       counters
+
+	// The write path. What follows queue belongs to the goroutine that leads it.
+	queue      commitQueue
+	lastSeq    base.Seq    // the last number given out, visible or burnt
+	wal        *wal.Writer // nil if read-only
+	currentLog atomic.Pointer[wal.Writer]
+	// flushedSeq is the highest sequence number in a table. It grows before
+	// the memtable that had it leaves the view.
+	flushedSeq atomic.Uint64
+
+	// manifestMu serialises version edits and guards the manifest.
+	manifestMu     sync.Mutex
+	manifestLog    *manifest.Log // nil if read-only
+	manifestNum    base.FileNum
+	manifestState  *manifest.State // what the manifest says
+	manifestBroken bool            // an append failed: the next edit begins a new manifest
+	manifestLimit  int64           // from this size on too
+
+	// flushMu makes flushes one at a time: the flusher's, and Resume's.
+	flushMu sync.Mutex
+
+	// failure is why writes are refused, nil if they are not.
+	failure atomic.Pointer[failure]
+
+	// Background work: see background.go.
+	flushWake   chan struct{}
+	compactWake chan struct{}
+	syncWake    chan struct{}
+	background  sync.WaitGroup
+	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
+
+	// mu guards the following.
+	mu                sync.Mutex
+	changed           *sync.Cond // broadcast when a flush or compaction ended, or the state of the store changed
+	closing           bool
+	version           *version     // the current one; written under manifestMu too
+	memLog            base.FileNum // the oldest log with writes of the memtable
+	nextFileNum       base.FileNum
+	snapshots         snapshotList
+	inFlight          compaction.InFlight
+	running           int // compactions
+	paused            int // automatic compactions are paused while > 0
+	obsolete          []obsoleteFile
+	linking           map[base.FileNum]int      // logs that checkpoints are about to link
+	recyclable        []base.FileNum            // obsolete logs kept to be used again
+	logs              []logFile                 // live logs, oldest first, the current one last
+	pending           map[base.FileNum]struct{} // tables being written, not yet in a version
+	failedCompactions int
+	flushErr          error // last failure of a flush, until one succeeds
+}
+
+// A logFile is a live log.
+type logFile struct {
+	num    base.FileNum
+	sealed bool
+	linked bool // a checkpoint shares the file: it must not be overwritten
+}
+
+// newFileNum gives out a file number.
+func (db *DB) newFileNum() base.FileNum {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	n := db.nextFileNum
+	db.nextFileNum++
+	return n
+}
+
+// begin registers a call that Close has to wait for. The caller must call
+// db.calls.Done if the error is nil.
+func (db *DB) begin() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closing {
+		return ErrClosed
+	}
+	db.calls.Add(1)
+	return nil
+}
+
+// Close waits for running calls, stops the background work, makes every write
+// durable, and releases all files and the lock. Iterators and snapshots that
+// are still open return ErrClosed from then on. A second Close returns
+// ErrClosed. The error tells what could not be made durable.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if db.closing {
+		db.mu.Unlock()
+		return ErrClosed
+	}
+	db.closing = true
+	db.changed.Broadcast()
+	db.mu.Unlock()
+
+	db.cancel()
+	db.calls.Wait()
+	db.background.Wait()
+	err := db.closeLog()
+
+	db.mu.Lock()
+	last := db.view.Load()
+	db.setViewLocked(nil)
+	db.mu.Unlock()
+	db.releaseVersion(last.version)
+	db.files.close()
+	if cerr := db.closeManifest(); err == nil {
+		err = cerr
+	}
+	if db.lock != nil {
+		if cerr := db.lock.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return err
+}
+
+// closeLog ends the queue of writers, and seals the log.
+func (db *DB) closeLog() error {
+	if db.opts.ReadOnly {
+		return nil
+	}
+	r := newRequest()
+	defer r.free()
+	r.exclusive = func() error {
+		db.queue.mu.Lock()
+		db.queue.closed = true
+		db.queue.mu.Unlock()
+		return db.sealForClose()
+	}
+	return db.commit(nil, r)
+}
+
+// sealForClose makes everything durable and tells the manifest how long the
+// log is, so that the next Open can tell whether anything is missing.
+// Requires: the caller leads the queue.
+func (db *DB) sealForClose() error {
+	if db.wal == nil {
+		return nil
+	}
+	defer db.wal.Close()
+	if err := db.Err(); err != nil {
+		return nil // what could be saved was; the error was reported when it arose
+	}
+	length, err := db.wal.Seal()
+	if err != nil {
+		return err
+	}
+	return db.appendEdit(&manifest.Edit{SealedLog: &manifest.SealedLog{
+		Num: db.currentLogNum(), Length: length, LastSeq: db.lastSeq,
+	}})
+}
+
+// closeManifest marks the manifest as whole.
+func (db *DB) closeManifest() error {
+	if db.manifestLog == nil {
+		return nil
+	}
+	var err error
+	if db.failure.Load() == nil && !db.manifestBroken {
+		err = db.manifestLog.Finish()
+	}
+	if cerr := db.manifestLog.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (db *DB) currentLogNum() base.FileNum {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.logs[len(db.logs)-1].num
+}
+
+// sleep waits for d or until the store is closed, and tells which.
+func (db *DB) sleep(d time.Duration) (open bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-db.ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,199 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// flushLoop is the store's one flusher: it turns immutable memtables into runs
+// of level 0, oldest first, and tries again with back-off when that fails.
+func (db *DB) flushLoop() {
+	for failed := 0; ; {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.flushWake:
+		}
+		for db.ctx.Err() == nil && db.oldestImmutable() != nil {
+			if err := db.flushOldest(); err == nil {
+				failed = 0
+				continue
+			} else if db.ctx.Err() != nil {
+				return
+			}
+			failed++
+			db.counters.retries.Add(1)
+			if !db.sleep(retryDelay(failed)) {
+				return
+			}
+		}
+	}
+}
+
+// oldestImmutable returns the next memtable to flush, or nil.
+func (db *DB) oldestImmutable() *immutable {
+	v := db.view.Load()
+	if v == nil || len(v.imms) == 0 {
+		return nil
+	}
+	return v.imms[len(v.imms)-1]
+}
+
+// flushAll flushes until no immutable memtable is left.
+func (db *DB) flushAll() error {
+	for db.oldestImmutable() != nil {
+		if err := db.flushOldest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushOldest flushes the oldest immutable memtable, if there is one. Whoever
+// calls it, only one flush runs at a time.
+func (db *DB) flushOldest() error {
+	db.flushMu.Lock()
+	defer db.flushMu.Unlock()
+	imm := db.oldestImmutable()
+	if imm == nil {
+		return nil
+	}
+	begin := time.Now()
+	db.counters.flushing.Add(1)
+	defer db.counters.flushing.Add(-1)
+	out, err := db.writeRun(imm)
+	if err == nil {
+		err = db.installFlush(imm, out)
+	}
+	db.mu.Lock()
+	db.flushErr = err
+	db.changed.Broadcast()
+	db.mu.Unlock()
+	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
+	if err != nil {
+		db.discard(out)
+		e.Kind, e.Reason = EventBackgroundError, "flush"
+		db.emit(e)
+		return err
+	}
+	for _, t := range out {
+		e.Tables = append(e.Tables, uint64(t.meta.Num))
+		e.BytesOut += t.meta.Size
+	}
+	db.counters.flushes.Add(1)
+	db.counters.flushBytes.Add(uint64(e.BytesOut))
+	db.emit(e)
+	db.deleteObsolete()
+	wake(db.compactWake)
+	return nil
+}
+
+// writeRun writes the memtable into the tables of a new run.
+func (db *DB) writeRun(imm *immutable) ([]*table, error) {
+	src := imm.mem.NewIterator()
+	defer src.Close()
+	s := db.newSink(0, compaction.FlushBits)
+	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
+		Snapshots: db.snapshotSeqs(),
+		NewOutput: s.newOutput,
+	})
+	if err == nil {
+		err = s.open()
+	}
+	return s.tables, err
+}
+
+// installFlush replaces the memtable by its tables in what readers see, and
+// lets its logs go.
+func (db *DB) installFlush(imm *immutable, out []*table) error {
+	db.mu.Lock()
+	minLog := db.memLog
+	v := db.view.Load()
+	if n := len(v.imms); n > 1 {
+		minLog = v.imms[n-2].log
+	}
+	db.mu.Unlock()
+	if minLog == 0 { // the next memtable is empty and has no log yet: see resume
+		minLog = imm.log
+	}
+	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
+	for _, t := range out {
+		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].meta.Num), Table: t.meta})
+	}
+	db.raiseFlushed(imm.mem.LastSeq())
+	return db.install(edit, out, func(v *view) {
+		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
+		db.dropLogsLocked(minLog)
+	})
+}
+
+// raiseFlushed says that all up to seq is, or is about to be, in tables.
+func (db *DB) raiseFlushed(seq base.Seq) {
+	if uint64(seq) > db.flushedSeq.Load() {
+		db.flushedSeq.Store(uint64(seq))
+	}
+}
+
+// Flush writes the memtables to tables and waits until it is done, or until
+// ctx is. The flush itself goes on then.
+func (db *DB) Flush(ctx context.Context) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if err := db.begin(); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	if err := db.rotateNow(ctx); err != nil {
+		return err
+	}
+	return db.awaitFlushes(ctx)
+}
+
+// rotateNow queues the memtable for flushing, if there is anything in it.
+func (db *DB) rotateNow(ctx context.Context) error {
+	r := newRequest()
+	defer r.free()
+	r.exclusive = func() error {
+		if db.view.Load().mem.Empty() {
+			return nil
+		}
+		if err := db.awaitRoom(ctx); err != nil {
+			return err
+		}
+		return db.rotate()
+	}
+	return db.commit(ctx, r)
+}
+
+// awaitFlushes waits until the memtables that are immutable now are tables.
+func (db *DB) awaitFlushes(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
+	last := db.view.Load()
+	if last == nil || len(last.imms) == 0 {
+		return nil
+	}
+	newest := last.imms[0].mem.LastSeq()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for {
+		v := db.view.Load()
+		switch {
+		case v == nil || db.closing:
+			return ErrClosed
+		case len(v.imms) == 0 || v.imms[len(v.imms)-1].mem.LastSeq() > newest:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case db.flushErr != nil:
+			return fmt.Errorf("shale: flush: %w", db.flushErr)
+		}
+		db.changed.Wait()
+	}
+}

@@ -1,0 +1,291 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+)
+
+// A lookup is the state of one point read. It lives on the caller's stack.
+// Its value stays valid until release.
+type lookup struct {
+	key  []byte
+	hash uint64
+	// seq is the newest sequence number that is seen; latest says to take the
+	// store's, anew for every attempt.
+	seq    base.Seq
+	latest bool
+	sample bool // count the negatives of single tables
+
+	value []byte
+	table sstable.Value // pins the block that value lies in, if it is one of a table's
+}
+
+func (l *lookup) release() { l.table.Release() }
+
+// maxCandidates is for how many tables the filter lines are collected before
+// they are tested: enough for level 0 in any shape that writers are let go on
+// with. Further tables are collected in another round.
+const maxCandidates = 24
+
+// find looks the key up. It returns true and l.value set, for release, or
+// false if the key is absent or deleted.
+func (db *DB) find(l *lookup) (bool, error) {
+	c := db.counters.lookup()
+	l.sample = c.gets.Add(1)%sampleEvery == 0
+	for {
+		v := db.view.Load()
+		if v == nil {
+			return false, ErrClosed
+		}
+		if l.latest {
+			l.seq = base.Seq(db.visible.Load())
+		}
+		found, err := db.findIn(v, l, c)
+		if errors.Is(err, errTableGone) {
+			continue // a compaction finished meanwhile: its output is in the next view
+		}
+		if err != nil {
+			return false, db.readError(l.key, err)
+		}
+		if found {
+			c.hits.Add(1)
+		}
+		return found, nil
+	}
+}
+
+// findIn looks the key up in one view.
+func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
+	if kind, ok := l.inMemtables(v); ok {
+		return kind == base.KindPut, nil
+	}
+	var cands [maxCandidates]candidate
+	for from := 0; from < len(v.runs); {
+		n := 0
+		from, n = collect(v.runs, from, l, &cands)
+		for i := range cands[:n] {
+			t := cands[i].table
+			known := cands[i].filter != nil
+			if known && !cands[i].filter.MayContain(l.hash) {
+				c.negative(int(cands[i].level))
+				if l.sample {
+					t.negatives.Add(sampleEvery)
+				}
+				continue
+			}
+			if known && db.falsePositives.Has(uint64(t.meta.Num), l.key, l.hash) {
+				c.remembered.Add(1)
+				continue
+			}
+			found, err := t.reader.Get(l.key, l.hash, l.seq, &l.table, nil)
+			if err != nil {
+				return false, err
+			}
+			if !found {
+				db.countAbsent(t, l, int(cands[i].level), known, c)
+				continue
+			}
+			t.truePositives.Add(1)
+			c.truePositives.Add(1)
+			l.value = l.table.Bytes
+			if l.table.Trailer.Kind() != base.KindPut {
+				l.release()
+				return false, nil
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// inMemtables asks the memtables, newest first.
+func (l *lookup) inMemtables(v *view) (base.Kind, bool) {
+	if v.mem.MayContain(l.hash) {
+		if value, kind, found, _ := v.mem.Get(l.key, l.seq); found {
+			l.value = value
+			return kind, true
+		}
+	}
+	for _, imm := range v.imms {
+		if !imm.mem.MayContain(l.hash) {
+			continue
+		}
+		if value, kind, found, _ := imm.mem.Get(l.key, l.seq); found {
+			l.value = value
+			return kind, true
+		}
+	}
+	return 0, false
+}
+
+// A candidate is a table whose range covers the key.
+type candidate struct {
+	table  *table
+	filter *bloom.Blocked // nil: none
+	level  int32
+	touch  byte // read from the filter's line, only so that the line is fetched
+}
+
+// collect fills cands with the tables, from run from on, that may hold the key
+// by their range, and starts to fetch the filter line of each, so that the
+// cache misses of all of them overlap. It returns the run to go on with.
+func collect(runs []*run, from int, l *lookup, cands *[maxCandidates]candidate) (next, n int) {
+	for ; from < len(runs) && n < maxCandidates; from++ {
+		r := runs[from]
+		t := r.find(l.key)
+		if t == nil {
+			continue
+		}
+		cand := candidate{table: t, filter: t.filter(), level: int32(r.level)}
+		if cand.filter != nil {
+			cand.touch = cand.filter.Touch(l.hash)
+		}
+		cands[n] = cand
+		n++
+	}
+	return from, n
+}
+
+// countAbsent counts, and remembers, that a table did not hold the key although
+// its filter said maybe (or it has none).
+func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *lookupCounters) {
+	if !hadFilter {
+		c.noFilter.Add(1)
+		return
+	}
+	t.falsePositives.Add(1)
+	c.falsePositive(level)
+	// Get answers for versions up to l.seq. Only if the table has none at all
+	// of this key, which its sequence numbers tell, is the absence permanent.
+	if l.seq >= t.meta.MaxSeq {
+		db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	}
+}
+
+// readError counts damage met by a read and gives the error its context.
+func (db *DB) readError(key []byte, err error) error {
+	if errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	db.noteCorruption(err)
+	return fmt.Errorf("shale: get %q: %w", abbreviate(key), err)
+}
+
+// noteCorruption reports damage: counted, logged, and told to OnEvent.
+func (db *DB) noteCorruption(err error) {
+	var damage *CorruptionError
+	if errors.As(err, &damage) {
+		db.counters.corruptions.Add(1)
+		db.emit(Event{Kind: EventCorruption, Err: err})
+	}
+}
+
+// abbreviate keeps keys in messages short.
+func abbreviate(key []byte) []byte {
+	if len(key) > 64 {
+		return append(append([]byte{}, key[:61]...), "..."...)
+	}
+	return key
+}
+
+// Get implements Reader.
+func (db *DB) Get(key []byte) ([]byte, error) {
+	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	return db.copyValue(&l)
+}
+
+// copyValue runs a lookup whose value the caller is to own.
+func (db *DB) copyValue(l *lookup) ([]byte, error) {
+	found, err := db.find(l)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, ErrNotFound
+	}
+	value := cloneNonNil(l.value)
+	l.release()
+	return value, nil
+}
+
+// AppendValue implements Reader.
+func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
+	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	return db.appendValue(dst, &l)
+}
+
+func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
+	found, err := db.find(l)
+	if err != nil {
+		return dst, err
+	}
+	if !found {
+		return dst, ErrNotFound
+	}
+	dst = append(dst, l.value...)
+	l.release()
+	return dst, nil
+}
+
+// ViewValue implements Reader.
+func (db *DB) ViewValue(key []byte, fn func(value []byte) error) error {
+	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	return db.viewValue(&l, fn)
+}
+
+func (db *DB) viewValue(l *lookup, fn func(value []byte) error) error {
+	found, err := db.find(l)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return ErrNotFound
+	}
+	defer l.release() // also when fn panics
+	return fn(l.value)
+}
+
+// Has implements Reader.
+func (db *DB) Has(key []byte) (bool, error) {
+	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	return db.has(&l)
+}
+
+func (db *DB) has(l *lookup) (bool, error) {
+	found, err := db.find(l)
+	if found {
+		l.release()
+	}
+	return found, err
+}
+
+// MayContain looks at memtables and resident filters only: no I/O, no error,
+// no allocation. False: key is certainly absent. True: only a read can tell.
+// On a closed store it returns true: nothing is certain there.
+func (db *DB) MayContain(key []byte) bool {
+	v := db.view.Load()
+	if v == nil {
+		return true
+	}
+	hash := bloom.Hash(key)
+	if v.mem.MayContain(hash) {
+		return true
+	}
+	for _, imm := range v.imms {
+		if imm.mem.MayContain(hash) {
+			return true
+		}
+	}
+	for _, r := range v.runs {
+		if t := r.find(key); t != nil {
+			if f := t.filter(); f == nil || f.MayContain(hash) {
+				return true
+			}
+		}
+	}
+	return false
+}

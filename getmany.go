@@ -1,0 +1,92 @@
+package shale
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
+
+// GetMany looks up many keys at one state of the store and calls fn once for
+// each, in the order of keys. value is nil and found false for an absent key;
+// value is valid only during the call. Filters are asked for all keys first;
+// the keys that are left are read in key order, so that those that lie in one
+// block share its reading. fn's first error ends GetMany, which returns it.
+func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	s, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	m := manyPool.Get().(*many)
+	defer m.free()
+	m.prepare(db, keys)
+	if err := m.read(db, keys, s.seq); err != nil {
+		return err
+	}
+	for i := range keys {
+		a := m.answers[i]
+		var value []byte
+		if a.found {
+			value = m.values[a.from:a.to:a.to]
+		}
+		if err := fn(i, value, a.found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// many is the work space of one GetMany.
+type many struct {
+	answers []answer
+	left    []int // keys that only a read can answer, in key order
+	values  []byte
+}
+
+type answer struct {
+	hash     uint64
+	from, to int // of values
+	found    bool
+}
+
+var manyPool = sync.Pool{New: func() any { return new(many) }}
+
+func (m *many) free() {
+	if cap(m.values) > 1<<20 {
+		m.values = nil
+	}
+	m.answers, m.left, m.values = m.answers[:0], m.left[:0], m.values[:0]
+	manyPool.Put(m)
+}
+
+// prepare hashes the keys and sorts those that are not certainly absent.
+func (m *many) prepare(db *DB, keys [][]byte) {
+	m.answers = slices.Grow(m.answers, len(keys))[:len(keys)]
+	for i, key := range keys {
+		m.answers[i] = answer{hash: bloom.Hash(key)}
+		m.left = append(m.left, i)
+	}
+	slices.SortFunc(m.left, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+}
+
+// read looks the keys up and copies their values.
+func (m *many) read(db *DB, keys [][]byte, seq base.Seq) error {
+	for _, i := range m.left {
+		a := &m.answers[i]
+		l := lookup{key: keys[i], hash: a.hash, seq: seq}
+		found, err := db.find(&l)
+		if err != nil {
+			return err
+		}
+		if found {
+			a.found, a.from = true, len(m.values)
+			m.values = append(m.values, l.value...)
+			a.to = len(m.values)
+			l.release()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package shale
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// install makes an edit of the tables durable and then visible: the order of
+// invariant 6. opened holds the tables that the edit adds. then, if not nil,
+// changes the view further, in the same step that readers see.
+func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	old := db.version // written under manifestMu too
+	meta, err := old.meta.Apply(edit)
+	if err != nil {
+		return fmt.Errorf("shale: apply version edit: %w", err)
+	}
+	if err := db.appendLocked(edit, meta, true); err != nil {
+		return err
+	}
+	next := db.nextVersion(old, meta, opened)
+	db.mu.Lock()
+	for _, t := range next.byMeta {
+		t.refs++
+	}
+	for _, t := range opened {
+		delete(db.pending, t.meta.Num)
+	}
+	v := &view{version: next}
+	if cur := db.view.Load(); cur != nil {
+		v.mem, v.imms = cur.mem, cur.imms
+	}
+	if then != nil {
+		then(v)
+	}
+	db.version = next
+	db.setViewLocked(v)
+	db.changed.Broadcast()
+	db.mu.Unlock()
+	db.fitFilters(next)
+	db.releaseVersion(old)
+	return nil
+}
+
+// nextVersion describes meta by the open tables of the old version and the new
+// ones.
+func (db *DB) nextVersion(old *version, meta *manifest.Version, opened []*table) *version {
+	byMeta := make(map[*manifest.Table]*table, len(old.byMeta)+len(opened))
+	byNum := make(map[base.FileNum]*table, len(opened))
+	for _, t := range opened {
+		byNum[t.meta.Num] = t
+	}
+	for _, level := range meta.Levels {
+		for _, run := range level.Runs {
+			for _, m := range run.Tables {
+				if t := old.byMeta[m]; t != nil {
+					byMeta[m] = t
+				} else if t := byNum[m.Num]; t != nil {
+					byMeta[m] = t
+				}
+			}
+		}
+	}
+	return newVersion(meta, byMeta)
+}
+
+// appendEdit makes an edit that does not change the tables durable.
+func (db *DB) appendEdit(edit *manifest.Edit) error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	return db.appendLocked(edit, db.version.meta, true)
+}
+
+// appendEditUnsynced is appendEdit without waiting for the disk.
+func (db *DB) appendEditUnsynced(edit *manifest.Edit) error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	return db.appendLocked(edit, db.version.meta, false)
+}
+
+// maxManifestSize is from which size on a manifest is replaced by a snapshot
+// of the state, if that is much smaller.
+const maxManifestSize = 1 << 20
+
+// appendLocked writes an edit to the manifest. If that fails, a new manifest
+// with the state after the edit takes its place: nothing is ever appended
+// after what may be torn. Requires: db.manifestMu is held.
+func (db *DB) appendLocked(edit *manifest.Edit, after *manifest.Version, sync bool) error {
+	if db.manifestLog == nil {
+		return ErrReadOnly
+	}
+	edit.NextFileNum = db.peekFileNum()
+	state, err := db.manifestState.Apply(edit, after)
+	if err != nil {
+		return fmt.Errorf("shale: apply version edit: %w", err)
+	}
+	if db.manifestLog.Size() < db.manifestLimit && !db.manifestBroken {
+		err := db.manifestLog.Append(edit, sync)
+		if err == nil {
+			db.manifestState = state
+			return nil
+		}
+		db.manifestBroken = true
+		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
+	}
+	return db.newManifestLocked(state)
+}
+
+// newManifestLocked begins a manifest with a snapshot of state. Requires:
+// db.manifestMu is held.
+func (db *DB) newManifestLocked(state *manifest.State) error {
+	num := db.newFileNum()
+	state.NextFileNum = db.peekFileNum()
+	state.LastSeq = max(state.LastSeq, base.Seq(db.visible.Load()))
+	log, err := manifest.Create(db.fs, db.dir, num, state)
+	if err != nil {
+		return fmt.Errorf("shale: begin manifest: %w", err)
+	}
+	old, oldNum := db.manifestLog, db.manifestNum
+	db.manifestState = state
+	db.manifestLog, db.manifestNum, db.manifestBroken = log, num, false
+	db.manifestLimit = max(maxManifestSize, 4*log.Size())
+	if old != nil {
+		_ = old.Close() // superseded: whatever it holds is in the new one
+		db.mu.Lock()
+		db.obsolete = append(db.obsolete, obsoleteFile{name: base.ManifestName(oldNum)})
+		db.mu.Unlock()
+		db.deleteObsolete()
+	}
+	return nil
+}

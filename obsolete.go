@@ -1,0 +1,95 @@
+package shale
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// maxRecyclable is how many obsolete logs are kept to be used again. Their
+// blocks are written already, which makes a sync of new contents cheap.
+const maxRecyclable = 2
+
+// An obsoleteFile is one that nothing needs any more.
+type obsoleteFile struct {
+	name  string
+	table *table       // nil for other files
+	log   base.FileNum // 0 for other files
+}
+
+// unrefTableLocked lets a version go of t. Requires: db.mu is held.
+func (db *DB) unrefTableLocked(t *table) {
+	t.refs--
+	if t.refs == 0 {
+		db.obsolete = append(db.obsolete, obsoleteFile{name: base.TableName(t.meta.Num), table: t})
+	}
+}
+
+// dropLogsLocked lets the logs below min go: into the recyclable ones, or
+// away. Requires: db.mu is held; the manifest's MinLog is min, durably.
+func (db *DB) dropLogsLocked(min base.FileNum) {
+	kept := db.logs[:0]
+	for _, l := range db.logs {
+		switch {
+		case l.num >= min:
+			kept = append(kept, l)
+		case l.sealed && !l.linked && len(db.recyclable) < maxRecyclable:
+			db.recyclable = append(db.recyclable, l.num)
+		default:
+			db.obsolete = append(db.obsolete, obsoleteFile{name: base.LogName(l.num), log: l.num})
+		}
+	}
+	db.logs = kept
+}
+
+// deleteObsolete removes what nothing needs any more. A file that can't be
+// removed is left to the next Open. Requires: db.mu is not held.
+func (db *DB) deleteObsolete() {
+	db.mu.Lock()
+	files := db.takeObsoleteLocked()
+	keep := db.opts.ReadOnly || db.view.Load() == nil
+	db.mu.Unlock()
+	for _, f := range files {
+		if f.table != nil {
+			f.table.file.close()
+			db.cache.EvictFile(uint64(f.table.meta.Num))
+			db.falsePositives.Forget(uint64(f.table.meta.Num))
+		}
+		if keep {
+			continue // read-only, or closing: the current version's tables are not obsolete at all
+		}
+		if err := db.fs.Remove(db.path(f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			db.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})
+		}
+	}
+}
+
+// takeObsoleteLocked empties the list, but for logs that a checkpoint is about
+// to link. Requires: db.mu is held.
+func (db *DB) takeObsoleteLocked() []obsoleteFile {
+	var take, keep []obsoleteFile
+	for _, f := range db.obsolete {
+		if f.log != 0 && db.linking[f.log] > 0 {
+			keep = append(keep, f)
+		} else {
+			take = append(take, f)
+		}
+	}
+	db.obsolete = keep
+	return take
+}
+
+// unlinkLogs says that no checkpoint needs the logs by their names any more.
+// Their files stay shared with it, so they are not overwritten.
+func (db *DB) unlinkLogs(nums []base.FileNum) {
+	db.mu.Lock()
+	for _, num := range nums {
+		db.linking[num]--
+		if db.linking[num] == 0 {
+			delete(db.linking, num)
+		}
+	}
+	db.mu.Unlock()
+	db.deleteObsolete()
+}

@@ -1,0 +1,328 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// falsePositiveMemory is how many bytes the exact memory of proven false
+// positives takes, less for stores with a smaller cache.
+const falsePositiveMemory = 1 << 20
+
+// Open opens the store in dir, creating it if it is not there; nil opts means
+// the defaults. If another process, or another handle of this one, has the
+// store open for writing, it fails with ErrLocked, naming the owner's process
+// id, at once or after Options.LockTimeout. With ReadOnly it takes no lock and
+// writes nothing.
+//
+// Damage to what the store needs to open gives a CorruptionError and changes
+// nothing on disk. A failed Open leaves neither goroutines nor open files.
+func Open(dir string, opts *Options) (*DB, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	db := newDB(dir, o)
+	if err := db.open(); err != nil {
+		db.abandon()
+		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
+	}
+	return db, nil
+}
+
+func newDB(dir string, o Options) *DB {
+	db := &DB{
+		dir:            dir,
+		opts:           o,
+		fs:             o.FS,
+		cache:          cache.New(o.CacheSize),
+		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
+		flushWake:      make(chan struct{}, 1),
+		compactWake:    make(chan struct{}, 1),
+		syncWake:       make(chan struct{}, 1),
+		pending:        make(map[base.FileNum]struct{}),
+		linking:        make(map[base.FileNum]int),
+	}
+	limit := o.MaxOpenFiles
+	if o.ReadOnly {
+		// Beside a writer a table may be deleted at any time, and stays
+		// readable only while it is open.
+		limit = int(^uint(0) >> 1)
+	}
+	db.files = newFileCache(o.FS, limit)
+	db.ctx, db.cancel = context.WithCancel(context.Background())
+	db.changed = sync.NewCond(&db.mu)
+	return db
+}
+
+// open is the list of what Open does.
+func (db *DB) open() error {
+	if err := db.lockDir(); err != nil {
+		return err
+	}
+	if db.opts.ReadOnly {
+		return db.openReadOnly()
+	}
+	state, err := db.loadState()
+	if err != nil {
+		return err
+	}
+	if err := db.openVersion(state); err != nil {
+		return err
+	}
+	recovered, err := db.replayLogs(state)
+	if err != nil {
+		return err
+	}
+	if err := db.beginManifest(state); err != nil {
+		return err
+	}
+	if err := db.beginLog(recovered); err != nil {
+		return err
+	}
+	if err := db.sweepDir(); err != nil {
+		return err
+	}
+	db.startBackground()
+	return nil
+}
+
+// abandon undoes a failed open.
+func (db *DB) abandon() {
+	db.cancel()
+	db.files.close()
+	if db.wal != nil {
+		_ = db.wal.Close() // Open's error is the one to report
+	}
+	if db.manifestLog != nil {
+		_ = db.manifestLog.Close() // likewise
+	}
+	if db.lock != nil {
+		_ = db.lock.Close() // likewise
+	}
+}
+
+// lockDir makes the directory and takes its lock, waiting up to LockTimeout.
+func (db *DB) lockDir() error {
+	if db.opts.ReadOnly {
+		return nil
+	}
+	if db.opts.MustExist {
+		if _, err := db.fs.Stat(db.path(base.CurrentName)); err != nil {
+			return err
+		}
+	}
+	if err := db.fs.MkdirAll(db.dir); err != nil {
+		return err
+	}
+	deadline := db.opts.testing.now().Add(db.opts.LockTimeout)
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		lock, err := db.fs.Lock(db.path(base.LockName))
+		if err == nil {
+			db.lock = lock
+			return nil
+		}
+		left := deadline.Sub(db.opts.testing.now())
+		if !errors.Is(err, vfs.ErrLocked) || left <= 0 {
+			return err
+		}
+		db.sleep(min(wait, left))
+	}
+}
+
+func (db *DB) path(name string) string { return filepath.Join(db.dir, name) }
+
+// loadState reads the manifest, or makes the state of a new store.
+func (db *DB) loadState() (*manifest.State, error) {
+	state, err := manifest.Load(db.fs, db.dir)
+	switch {
+	case err == nil && db.opts.ErrorIfExists:
+		return nil, fs.ErrExist
+	case err == nil:
+		return state, nil
+	case !errors.Is(err, fs.ErrNotExist) || db.opts.MustExist || db.opts.ReadOnly:
+		return nil, err
+	}
+	if err := db.refuseHeadless(); err != nil {
+		return nil, err
+	}
+	seed := db.opts.testing.seed
+	if seed == 0 {
+		seed = rand.Uint64() | 1
+	}
+	return &manifest.State{Version: &manifest.Version{}, StoreID: seed, NextFileNum: 1, MinLog: 1}, nil
+}
+
+// refuseHeadless makes sure that a directory without CURRENT is not a store
+// that lost it: tables there would be taken for leftovers and deleted.
+func (db *DB) refuseHeadless() error {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if t, _, ok := base.ParseFileName(name); ok && t == base.FileTable {
+			return base.Corruption(base.CurrentName, -1, "name of the manifest",
+				fmt.Errorf("missing, but there is table %s", name))
+		}
+	}
+	return nil
+}
+
+// openVersion opens the tables of the manifest's version and makes it the
+// current one, with an empty memtable.
+func (db *DB) openVersion(state *manifest.State) error {
+	db.storeID = state.StoreID
+	db.nextFileNum = state.NextFileNum
+	db.lastSeq = state.LastSeq
+	var metas []*manifest.Table
+	for _, level := range state.Version.Levels {
+		for _, run := range level.Runs {
+			metas = append(metas, run.Tables...)
+		}
+	}
+	tables, err := db.openTables(metas)
+	if err != nil {
+		return err
+	}
+	byMeta := make(map[*manifest.Table]*table, len(tables))
+	flushed := base.Seq(0)
+	for _, t := range tables {
+		t.refs = 1
+		byMeta[t.meta] = t
+		flushed = max(flushed, t.meta.MaxSeq)
+	}
+	db.lastSeq = max(db.lastSeq, flushed)
+	db.flushedSeq.Store(uint64(flushed))
+	db.version = newVersion(state.Version, byMeta)
+	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
+	db.fitFilters(db.version)
+	return nil
+}
+
+// openTables opens tables in parallel: what takes the time is reading filters
+// and indexes.
+func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
+	const workers = 8
+	tables := make([]*table, len(metas))
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range min(workers, len(metas)) {
+		wg.Go(func() {
+			for i := w; i < len(metas) && errs[w] == nil; i += workers {
+				tables[i], errs[w] = db.openTable(metas[i])
+				errs[w] = missingIsDamage(errs[w], base.TableName(metas[i].Num))
+			}
+		})
+	}
+	wg.Wait()
+	return tables, errors.Join(errs...)
+}
+
+// missingIsDamage turns 'no such file' into the error for a file that the
+// manifest names: it must be there.
+func missingIsDamage(err error, name string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return base.Corruption(name, -1, "file named by the manifest", err)
+	}
+	return err
+}
+
+// beginManifest starts a manifest of our own with a snapshot of the state.
+// Going on with the old one would mean to append after what may be torn.
+func (db *DB) beginManifest(state *manifest.State) error {
+	db.manifestMu.Lock()
+	defer db.manifestMu.Unlock()
+	return db.newManifestLocked(state)
+}
+
+// sweepDir removes files of shale's that nothing needs: leftovers of a crash.
+func (db *DB) sweepDir() error {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		t, n, ok := base.ParseFileName(name)
+		if !ok || !db.leftover(t, n) {
+			continue
+		}
+		if err := db.fs.Remove(db.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftover tells whether no part of the store needs file n of type t.
+func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch t {
+	case base.FileTable:
+		for meta := range db.version.byMeta {
+			if meta.Num == n {
+				return false
+			}
+		}
+		return true
+	case base.FileLog:
+		return !slices.ContainsFunc(db.logs, func(l logFile) bool { return l.num == n })
+	case base.FileManifest:
+		return n != db.manifestNum
+	case base.FileTemp:
+		return true
+	}
+	return false
+}
+
+// openReadOnly opens what is on disk without writing. Beside a running writer
+// a file may vanish between reading its name and opening it, and the last log
+// may be in the middle of a write: then it looks again.
+func (db *DB) openReadOnly() error {
+	var err error
+	for attempt := range 10 {
+		if attempt > 0 && !db.sleep(time.Duration(attempt)*2*time.Millisecond) {
+			return ErrClosed
+		}
+		var state *manifest.State
+		if state, err = db.loadState(); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
+		if err = db.openVersion(state); err != nil {
+			db.dropTables()
+			continue
+		}
+		if _, err = db.replayLogs(state); err != nil {
+			db.dropTables()
+			continue
+		}
+		return nil
+	}
+	return err
+}
+
+// dropTables closes what a failed attempt of openReadOnly opened.
+func (db *DB) dropTables() {
+	db.files.close()
+	db.files = newFileCache(db.fs, db.files.limit)
+	db.logs = nil
+}
+
+var _ io.Closer = (*DB)(nil)

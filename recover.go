@@ -1,0 +1,219 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
+)
+
+// maxKeptLogs is with how many logs a recovered memtable is left in memory
+// rather than flushed: programs that open, write little and close should not
+// make a table each time, nor replay ever more logs.
+const maxKeptLogs = 8
+
+// recovered is what replayLogs found.
+type recovered struct {
+	last    wal.Result // of the newest log
+	lastNum base.FileNum
+}
+
+// replayLogs puts the writes of the live logs back into memtables, in order.
+// It checks that none is missing and that each is whole as far as it is known
+// to have been synced.
+func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
+	var r recovered
+	nums, err := db.liveLogs(state)
+	if err != nil {
+		return r, err
+	}
+	results := make([]wal.Result, len(nums))
+	headers := make([]wal.Header, len(nums))
+	usable := len(nums)
+	for i, num := range nums {
+		headers[i], err = wal.ReadHeader(db.fs, db.dir, num, db.storeID)
+		if errors.Is(err, wal.ErrNeverUsed) && i == len(nums)-1 && !announced(state, num) {
+			usable-- // a crash met the creation of this log: nothing was written to it
+			break
+		}
+		if err != nil {
+			return r, missingIsDamage(err, base.LogName(num))
+		}
+	}
+	for i, num := range nums[:usable] {
+		length := sealedLength(state, num)
+		if i+1 < usable && headers[i+1].Prev == num {
+			length = headers[i+1].PrevLen
+		}
+		if results[i], err = db.replayLog(num, length); err != nil {
+			return r, missingIsDamage(err, base.LogName(num))
+		}
+		r.last, r.lastNum = results[i], num
+		db.logs = append(db.logs, logFile{num: num, sealed: results[i].Sealed})
+	}
+	db.visible.Store(uint64(db.lastSeq))
+	state.Logs = nil
+	for i, l := range db.logs {
+		// From here on these logs end where they were found to end. What
+		// stands there was perhaps only in the page cache until now.
+		if err := db.settleLog(l.num); err != nil {
+			return r, err
+		}
+		state.Logs = append(state.Logs, manifest.LogInfo{
+			Num: l.num, Sealed: true, Length: results[i].Length, LastSeq: results[i].LastSeq,
+		})
+	}
+	return r, nil
+}
+
+// settleLog makes durable what an earlier process wrote to a log.
+func (db *DB) settleLog(num base.FileNum) error {
+	if db.opts.ReadOnly {
+		return nil
+	}
+	return db.syncFile(base.LogName(num))
+}
+
+// liveLogs lists the logs that hold writes which no table has: those that the
+// manifest knows of, and newer ones that it did not hear of any more.
+func (db *DB) liveLogs(state *manifest.State) ([]base.FileNum, error) {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return nil, err
+	}
+	var nums []base.FileNum
+	for _, name := range names {
+		if t, n, ok := base.ParseFileName(name); ok && t == base.FileLog && n >= state.MinLog {
+			nums = append(nums, n)
+			db.nextFileNum = max(db.nextFileNum, n+1)
+		}
+	}
+	for _, l := range state.Logs {
+		if l.Num >= state.MinLog && !slices.Contains(nums, l.Num) {
+			return nil, base.Corruption(base.LogName(l.Num), -1, "log named by the manifest", errors.New("missing"))
+		}
+	}
+	slices.Sort(nums)
+	return nums, nil
+}
+
+func announced(state *manifest.State, num base.FileNum) bool {
+	return slices.ContainsFunc(state.Logs, func(l manifest.LogInfo) bool { return l.Num == num })
+}
+
+// sealedLength returns the length that the manifest states for the log, or -1.
+func sealedLength(state *manifest.State, num base.FileNum) int64 {
+	for _, l := range state.Logs {
+		if l.Num == num && l.Sealed {
+			return l.Length
+		}
+	}
+	return -1
+}
+
+// replayLog applies the records of one log. length is where the log is known
+// to end, or -1.
+func (db *DB) replayLog(num base.FileNum, length int64) (wal.Result, error) {
+	result, err := wal.Read(db.fs, db.dir, num, db.storeID, wal.ReadOptions{Known: length}, func(payload []byte) error {
+		return db.replayBatch(payload, num)
+	})
+	if err != nil {
+		return result, err
+	}
+	db.lastSeq = max(db.lastSeq, result.LastSeq)
+	return result, nil
+}
+
+// replayBatch applies one batch, unless a table has it already.
+func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
+	seq, b, err := decodeBatch(payload)
+	if err != nil {
+		return base.Corruption(base.LogName(num), -1, "batch", err)
+	}
+	last := seq + base.Seq(b.count) - 1
+	if b.count == 0 || uint64(last) <= db.flushedSeq.Load() {
+		return nil
+	}
+	if uint64(seq) <= db.flushedSeq.Load() || seq <= db.lastReplayed() {
+		return base.Corruption(base.LogName(num), -1, "batch",
+			fmt.Errorf("sequence number %d comes again", seq))
+	}
+	v := db.view.Load()
+	if v.mem.Size() >= db.opts.MemtableSize && !v.mem.Empty() {
+		db.freezeRecovered()
+		v = db.view.Load()
+	}
+	if v.mem.Empty() {
+		db.memLog = num
+	}
+	v.mem.BeginWrite()
+	applyBatch(v.mem, b)
+	v.mem.EndWrite()
+	db.lastSeq = max(db.lastSeq, last)
+	return nil
+}
+
+// lastReplayed returns the newest sequence number of the memtables.
+func (db *DB) lastReplayed() base.Seq {
+	v := db.view.Load()
+	last := v.mem.LastSeq()
+	for _, imm := range v.imms {
+		last = max(last, imm.mem.LastSeq())
+	}
+	return last
+}
+
+// freezeRecovered makes the memtable immutable and begins another.
+func (db *DB) freezeRecovered() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.freezeLocked()
+}
+
+// freezeLocked replaces the memtable by an empty one and queues it for
+// flushing. Requires: db.mu; nobody writes to the memtable.
+func (db *DB) freezeLocked() {
+	old := db.view.Load()
+	old.mem.Freeze()
+	imms := append([]*immutable{{mem: old.mem, log: db.memLog}}, old.imms...)
+	db.setViewLocked(&view{mem: db.newMemtable(), imms: imms, version: old.version})
+	db.memLog = 0
+}
+
+func (db *DB) newMemtable() *memtable.Memtable {
+	return memtable.New(memtable.Options{Size: db.opts.MemtableSize})
+}
+
+// beginLog starts a log of our own that names the newest recovered one. A recovered memtable that is large, or made of
+// many logs, is queued for flushing.
+func (db *DB) beginLog(r recovered) error {
+	v := db.view.Load()
+	if len(db.logs) > maxKeptLogs || v.mem.Size() > db.opts.MemtableSize/2 {
+		if !v.mem.Empty() {
+			db.freezeRecovered()
+		}
+	}
+	if err := db.startLog(wal.Header{Prev: r.lastNum, PrevLen: r.last.Length, PrevSeq: r.last.LastSeq}); err != nil {
+		return err
+	}
+	if db.view.Load().mem.Empty() {
+		db.memLog = db.currentLogNum()
+	}
+	return nil
+}
+
+// syncFile makes durable what an earlier process wrote to a file.
+func (db *DB) syncFile(name string) error {
+	f, err := db.fs.OpenReadWrite(db.path(name))
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}

@@ -1,0 +1,259 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/wal"
+)
+
+// maxImmutables is how many memtables may wait to be flushed before writers
+// wait too.
+const maxImmutables = 2
+
+// Level 0 holds one run a flush. Filters make many runs bearable for lookups,
+// not for scans, so writers are slowed from the first number on, more with
+// each run, and stopped at the second.
+const (
+	slowdownRuns = 16
+	stopRuns     = 32
+)
+
+// writeDelay returns how long to hold back a write of the given size when
+// level 0 has so many runs: nothing below slowdownRuns, then from 16 MiB/s
+// down to 1 MiB/s.
+func writeDelay(runs, bytes int) time.Duration {
+	if runs < slowdownRuns {
+		return 0
+	}
+	steps := min(runs, stopRuns) - slowdownRuns + 1
+	return time.Duration(bytes) * time.Second / (16 << 20) * time.Duration(steps)
+}
+
+// makeRoom returns when the memtable takes another group: it begins a new one
+// when it is full, and holds the writers back while flushes or compactions do
+// not keep up. Requires: the caller leads the queue.
+func (db *DB) makeRoom(ctx context.Context) error {
+	v := db.view.Load()
+	if v == nil || db.ctx.Err() != nil {
+		return ErrClosed
+	}
+	if v.mem.Size() < db.opts.MemtableSize {
+		if db.failure.Load() != nil {
+			return db.Err()
+		}
+		return nil
+	}
+	if err := db.awaitRoom(ctx); err != nil {
+		return err
+	}
+	return db.rotate()
+}
+
+// awaitRoom waits until there is room for another immutable memtable and level
+// 0 is not too deep.
+func (db *DB) awaitRoom(ctx context.Context) error {
+	reason := db.stallReason()
+	if reason == stallNone {
+		return db.slowDown(ctx)
+	}
+	db.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
+	begin := time.Now()
+	defer func() {
+		took := time.Since(begin)
+		db.counters.stalledWrites.Add(1)
+		if reason == stallMemtables {
+			db.counters.stallMemtables.Add(int64(took))
+		} else {
+			db.counters.stallLevel.Add(int64(took))
+		}
+		db.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
+	}()
+	if ctx != nil {
+		stop := context.AfterFunc(ctx, db.broadcast)
+		defer stop()
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for db.stallReasonLocked() != stallNone {
+		switch {
+		case db.closing:
+			return ErrClosed
+		case ctx != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case db.failure.Load() != nil:
+			return readOnlyError(db.failure.Load().err)
+		case db.flushErr != nil:
+			return readOnlyError(db.flushErr) // memtables are full and can't be flushed
+		}
+		db.changed.Wait()
+	}
+	return nil
+}
+
+// slowDown sleeps once a memtable for as long as writing it should take at the
+// rate that the depth of level 0 allows.
+func (db *DB) slowDown(ctx context.Context) error {
+	db.mu.Lock()
+	runs := len(db.version.meta.Levels[0].Runs)
+	db.mu.Unlock()
+	delay := writeDelay(runs, int(db.opts.MemtableSize))
+	if delay == 0 || db.opts.CompactionWorkers < 0 {
+		return nil
+	}
+	begin := time.Now()
+	db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + stallLevel0.String()})
+	defer func() {
+		took := time.Since(begin)
+		db.counters.stallLevel.Add(int64(took))
+		db.counters.stalledWrites.Add(1)
+		db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + stallLevel0.String(), Duration: took})
+	}()
+	timer := time.AfterFunc(delay, db.broadcast)
+	defer timer.Stop()
+	if ctx != nil {
+		stop := context.AfterFunc(ctx, db.broadcast)
+		defer stop()
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for time.Since(begin) < delay && len(db.version.meta.Levels[0].Runs) >= runs {
+		if db.closing {
+			return ErrClosed
+		}
+		if ctx != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		db.changed.Wait()
+	}
+	return nil
+}
+
+type stall int
+
+const (
+	stallNone stall = iota
+	stallMemtables
+	stallLevel0
+)
+
+func (s stall) String() string {
+	return [...]string{"", "memtables wait to be flushed", "level 0 waits to be compacted"}[s]
+}
+
+func (db *DB) stallReason() stall {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.stallReasonLocked()
+}
+
+func (db *DB) stallReasonLocked() stall {
+	switch {
+	case len(db.view.Load().imms) >= maxImmutables:
+		return stallMemtables
+	case len(db.version.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0 && db.paused == 0:
+		return stallLevel0
+	}
+	return stallNone
+}
+
+// broadcast wakes those who wait on changed.
+func (db *DB) broadcast() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.changed.Broadcast()
+}
+
+// rotate seals the log, begins a new log and memtable, and queues the old
+// memtable for flushing. Requires: the caller leads the queue.
+func (db *DB) rotate() error {
+	if db.failure.Load() != nil {
+		return db.Err()
+	}
+	old, oldNum := db.wal, db.currentLogNum()
+	// The old log is sealed and synced before anything in the new one can be
+	// acknowledged: no crash leaves a hole between them.
+	length, err := old.Seal()
+	if err != nil {
+		return db.becomeReadOnly(fmt.Errorf("shale: seal log: %w", err))
+	}
+	sealed := &manifest.SealedLog{Num: oldNum, Length: length, LastSeq: db.lastSeq}
+	db.countLog(old)
+	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: length, PrevSeq: db.lastSeq}, sealed); err != nil {
+		return db.becomeReadOnly(fmt.Errorf("shale: begin log: %w", err))
+	}
+	if err := old.Close(); err != nil {
+		return db.becomeReadOnly(fmt.Errorf("shale: close log: %w", err))
+	}
+	db.mu.Lock()
+	for i := range db.logs {
+		if db.logs[i].num == oldNum {
+			db.logs[i].sealed = true
+		}
+	}
+	if !db.view.Load().mem.Empty() {
+		db.freezeLocked()
+	}
+	db.memLog = db.logs[len(db.logs)-1].num
+	db.mu.Unlock()
+	wake(db.flushWake)
+	return nil
+}
+
+// startLog creates the next log and tells the manifest, beside what else is to
+// be told. The edit need not be durable yet: if it is lost, the log is found
+// by its name.
+func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
+	h.StoreID = db.storeID
+	h.Num = db.newFileNum()
+	recycle := db.takeRecyclable()
+	w, err := wal.Create(h, wal.Options{
+		FS: db.fs, Dir: db.dir, Prealloc: db.logPrealloc(), NoMap: db.opts.testing.noMap, Recycle: recycle,
+	})
+	if err != nil {
+		return err
+	}
+	edit := &manifest.Edit{NewLog: h.Num}
+	for _, s := range sealed {
+		edit.SealedLog = s
+	}
+	if err := db.appendEditUnsynced(edit); err != nil {
+		_ = w.Close() // the manifest's error is the one to report
+		return err
+	}
+	db.mu.Lock()
+	db.logs = append(db.logs, logFile{num: h.Num})
+	db.mu.Unlock()
+	db.wal = w
+	db.currentLog.Store(w)
+	return nil
+}
+
+// logPrealloc is the size of a log: that of the memtable that it holds, with
+// room for the group that goes beyond it.
+func (db *DB) logPrealloc() int64 {
+	return min(db.opts.MemtableSize+db.opts.MemtableSize/8, 64<<20) &^ 4095
+}
+
+// takeRecyclable returns an obsolete log to be used again, or 0.
+func (db *DB) takeRecyclable() base.FileNum {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	n := len(db.recyclable)
+	if n == 0 {
+		return 0
+	}
+	num := db.recyclable[n-1]
+	db.recyclable = db.recyclable[:n-1]
+	return num
+}
+
+// countLog adds what a log that ends has counted to the metrics.
+func (db *DB) countLog(w *wal.Writer) {
+	syncs, bytes := w.Stats()
+	db.counters.walSyncs.Add(syncs)
+	db.counters.walBytes.Add(bytes)
+}

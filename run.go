@@ -1,0 +1,105 @@
+package shale
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// A run is a sorted list of tables with disjoint key ranges, laid out for
+// point lookups: the bounds are integers in flat arrays, so that finding the
+// one table that may hold a key touches few cache lines and compares whole
+// keys only where eight bytes do not decide. A run is immutable.
+type run struct {
+	level  int
+	nth    int // 0 is the newest run of its level
+	tables []*table
+
+	prefix []byte // what all bounds begin with
+	// largest[i] and smallest[i] are the first eight bytes after prefix of
+	// table i's bounds, big-endian, padded with zeros.
+	largest, smallest []uint64
+}
+
+func newRun(level, nth int, tables []*table) *run {
+	r := &run{level: level, nth: nth, tables: tables}
+	first, last := tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest
+	r.prefix = first[:commonPrefix(first, last)]
+	r.largest = make([]uint64, len(tables))
+	r.smallest = make([]uint64, len(tables))
+	for i, t := range tables {
+		r.largest[i] = keyWord(t.meta.Largest[len(r.prefix):])
+		r.smallest[i] = keyWord(t.meta.Smallest[len(r.prefix):])
+	}
+	return r
+}
+
+// find returns the table whose range covers key, or nil.
+func (r *run) find(key []byte) *table {
+	p := len(r.prefix)
+	if len(key) < p || (p > 0 && !bytes.Equal(key[:p], r.prefix)) {
+		return nil // all bounds begin with prefix, so key lies outside them
+	}
+	word := keyWord(key[p:])
+	lo, hi := 0, len(r.largest)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if r.largest[mid] < word {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	// Tables before lo end before key. Where words are equal, keys decide.
+	for lo < len(r.largest) && r.largest[lo] == word && bytes.Compare(r.tables[lo].meta.Largest, key) < 0 {
+		lo++
+	}
+	if lo == len(r.largest) || r.smallest[lo] > word {
+		return nil
+	}
+	t := r.tables[lo]
+	if r.smallest[lo] == word && bytes.Compare(t.meta.Smallest, key) > 0 {
+		return nil
+	}
+	return t
+}
+
+// keyWord returns the first eight bytes of key as a big-endian integer, short
+// keys padded with zeros. If a < b then keyWord(a) <= keyWord(b).
+func keyWord(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var w uint64
+	for i, c := range key {
+		w |= uint64(c) << (56 - 8*i)
+	}
+	return w
+}
+
+// commonPrefix returns the length of what a and b begin with alike.
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// newRuns lays out the runs of one level, newest first.
+func newRuns(level int, l manifest.Level, tables map[*manifest.Table]*table) []*run {
+	runs := make([]*run, 0, len(l.Runs))
+	for nth, mr := range l.Runs {
+		ts := make([]*table, len(mr.Tables))
+		for i, meta := range mr.Tables {
+			ts[i] = tables[meta]
+		}
+		if len(ts) > 0 {
+			runs = append(runs, newRun(level, nth, ts))
+		}
+	}
+	return runs
+}

@@ -1,0 +1,135 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A sink takes the tables that a flush or a compaction writes: it numbers and
+// creates the files, and opens them when they are complete. One goroutine
+// uses it.
+type sink struct {
+	db     *DB
+	level  int
+	bits   float64 // of filter a key
+	metas  []*manifest.Table
+	tables []*table
+	bytes  int64
+}
+
+func (db *DB) newSink(level int, bits float64) *sink {
+	return &sink{db: db, level: level, bits: db.clampBits(bits)}
+}
+
+// clampBits applies the user's wish for no filters.
+func (db *DB) clampBits(bits float64) float64 {
+	if db.opts.FilterBits < 0 {
+		return 0
+	}
+	return bits
+}
+
+// newOutput begins a table.
+func (s *sink) newOutput() (compaction.Output, error) {
+	db := s.db
+	num := db.newPending()
+	f, err := db.fs.Create(db.path(base.TableName(num)))
+	if err != nil {
+		return nil, err
+	}
+	w := sstable.NewWriter(f, sstable.WriterOptions{
+		Num:         num,
+		StoreID:     db.storeID,
+		BlockSize:   db.opts.BlockSize,
+		Compression: db.opts.Compression.table(),
+		FilterBits:  s.bits,
+	})
+	return &output{Writer: w, file: f, num: num, sink: s}, nil
+}
+
+// newPending gives out the number of a table in the making, which no sweep
+// removes.
+func (db *DB) newPending() base.FileNum {
+	num := db.newFileNum()
+	db.mu.Lock()
+	db.pending[num] = struct{}{}
+	db.mu.Unlock()
+	return num
+}
+
+// An output is a table in the making.
+type output struct {
+	*sstable.Writer
+	file vfs.File
+	num  base.FileNum
+	sink *sink
+}
+
+// Finish completes the table, makes it durable and closes its file.
+func (o *output) Finish() error {
+	info, err := o.Writer.Finish()
+	if err != nil {
+		return errors.Join(err, o.file.Close())
+	}
+	if err := o.file.Close(); err != nil {
+		return err
+	}
+	o.sink.bytes += info.Size
+	o.sink.metas = append(o.sink.metas, &manifest.Table{
+		Num:      o.num,
+		Size:     info.Size,
+		Checksum: info.Checksum,
+		Smallest: info.Smallest, Largest: info.Largest,
+		MinSeq: info.MinSeq, MaxSeq: info.MaxSeq,
+		Entries: info.Entries, Tombstones: info.Tombstones, Keys: info.Keys,
+		RawKeyBytes: info.RawKeyBytes, RawValueBytes: info.RawValueBytes,
+		FilterBytes: info.FilterBytes, FilterBits: info.FilterBits,
+	})
+	return nil
+}
+
+// Abandon gives the table up.
+func (o *output) Abandon() {
+	_ = o.file.Close() // the file is deleted anyhow
+	o.sink.db.removePending(o.num)
+}
+
+// open makes the directory entries of the tables durable and opens them.
+func (s *sink) open() error {
+	if len(s.metas) == 0 {
+		return nil
+	}
+	if err := s.db.fs.SyncDir(s.db.dir); err != nil {
+		return fmt.Errorf("shale: sync directory: %w", err)
+	}
+	for _, meta := range s.metas {
+		t, err := s.db.openTable(meta)
+		if err != nil {
+			return err
+		}
+		s.tables = append(s.tables, t)
+	}
+	return nil
+}
+
+// discard closes tables that did not get into a version. Their files stay
+// where the manifest may name them; the next Open sweeps what it does not.
+func (db *DB) discard(tables []*table) {
+	for _, t := range tables {
+		t.file.close()
+	}
+}
+
+// removePending deletes the file of a table that was given up.
+func (db *DB) removePending(num base.FileNum) {
+	_ = db.fs.Remove(db.path(base.TableName(num))) // if it fails, the next Open sweeps it
+	db.mu.Lock()
+	delete(db.pending, num)
+	db.mu.Unlock()
+}

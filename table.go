@@ -1,0 +1,71 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// errTableGone is what a lookup without a reference gets from a table that was
+// compacted away and deleted under it. It starts again with the current view.
+var errTableGone = errors.New("shale: table is gone")
+
+// A table is an open table of the store.
+type table struct {
+	// Constant.
+	meta   *manifest.Table
+	reader *sstable.Reader
+	file   *tableFile
+
+	// refs counts the versions that have the table. Guarded by db.mu.
+	refs int
+
+	// What lookups found here. Negatives of a single table are counted on one
+	// lookup in sampleEvery, weighted, so that a miss does not have to write a
+	// cache line for every table; those of a level are exact (levelCounters).
+	negatives      atomic.Uint64
+	falsePositives atomic.Uint64
+	truePositives  atomic.Uint64
+}
+
+// filter returns the resident filter, nil if there is none.
+func (t *table) filter() *bloom.Blocked { return t.reader.Filter() }
+
+// openTable opens the table that meta describes and loads its filter and
+// index. The caller closes it with t.close.
+func (db *DB) openTable(meta *manifest.Table) (*table, error) {
+	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
+	reader, err := sstable.Open(file, sstable.ReaderOptions{
+		Num:      meta.Num,
+		StoreID:  db.storeID,
+		Size:     meta.Size,
+		Checksum: meta.Checksum,
+		Cache:    db.cache,
+		Stats:    &db.tableStats,
+		NoFilter: db.opts.FilterBits < 0,
+	})
+	if err != nil {
+		file.close()
+		return nil, fmt.Errorf("shale: open table %d: %w", uint64(meta.Num), err)
+	}
+	t := &table{meta: meta, reader: reader, file: file}
+	if err := reader.FilterErr(); err != nil && db.opts.FilterBits >= 0 {
+		db.counters.unusableFilters.Add(1)
+		db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(meta.Num)}, Err: err})
+	}
+	return t, nil
+}
+
+// measuredFPR returns the share of lookups of absent keys that the filter let
+// through, and whether there were any.
+func (t *table) measuredFPR() (float64, bool) {
+	fp := t.falsePositives.Load()
+	asked := fp + t.negatives.Load()
+	return ratio(fp, asked), asked > 0
+}

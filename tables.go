@@ -1,0 +1,67 @@
+package shale
+
+// A TableInfo describes a table of the store.
+type TableInfo struct {
+	Level, Run        int // run 0 is the newest of its level
+	Number            uint64
+	Size              int64 // bytes on disk
+	Entries           uint64
+	Tombstones        uint64
+	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
+
+	FilterKind  string // "blocked", "none", or why it can't be used
+	FilterBits  float64
+	FilterBytes int64
+	// PredictedFPR is what the filter's layout promises, 1 without a filter.
+	// MeasuredFPR is the share of lookups of absent keys that it let through
+	// since Open, Asked their number (counted on one lookup in 16, weighted).
+	PredictedFPR, MeasuredFPR float64
+	Asked                     uint64
+}
+
+// Tables lists the tables, level by level, in each the newest run first, in
+// each run in key order. It returns nil on a closed store.
+func (db *DB) Tables() []TableInfo {
+	v := db.acquireView()
+	if v == nil {
+		return nil
+	}
+	defer db.releaseVersion(v.version)
+	var infos []TableInfo
+	for _, r := range v.runs {
+		for _, t := range r.tables {
+			infos = append(infos, t.info(r))
+		}
+	}
+	return infos
+}
+
+func (t *table) info(r *run) TableInfo {
+	m := t.meta
+	info := TableInfo{
+		Level: r.level, Run: r.nth,
+		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
+		Smallest: cloneNonNil(m.Smallest), Largest: cloneNonNil(m.Largest),
+		FilterKind: "none", PredictedFPR: t.predictedFPR(),
+	}
+	if f := t.filter(); f != nil {
+		info.FilterKind = "blocked"
+		info.FilterBits = f.BitsPerKey()
+		info.FilterBytes = int64(f.SizeBytes())
+	} else if err := t.reader.FilterErr(); err != nil {
+		info.FilterKind = err.Error()
+	}
+	fp := t.falsePositives.Load()
+	info.Asked = fp + t.negatives.Load()
+	info.MeasuredFPR = ratio(fp, info.Asked)
+	return info
+}
+
+// predictedFPR is the chance that a lookup of an absent key in the table's
+// range reads a block.
+func (t *table) predictedFPR() float64 {
+	if f := t.filter(); f != nil {
+		return f.PredictedFPR()
+	}
+	return 1
+}

@@ -1,0 +1,94 @@
+package shale
+
+import (
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
+)
+
+// A view is all that one read looks at: the memtables and a version of the
+// tables. It is immutable; a newer one replaces it as a whole, behind one
+// atomic pointer. A reader loads the view first and the visible sequence
+// number second: so the view holds every version that the number asks for,
+// although flushes and compactions drop what no snapshot protects.
+//
+// A lookup holds no reference. What it reads from memory stays alive by being
+// reachable, and a table whose file has gone meanwhile answers errTableGone:
+// the lookup then starts again with the next view. Iterators, compactions and
+// checkpoints, which take longer, hold the version.
+type view struct {
+	mem  *memtable.Memtable
+	imms []*immutable // newest first
+	*version
+}
+
+// An immutable is a memtable that takes no more writes and waits to be
+// flushed, with the log that holds its writes.
+type immutable struct {
+	mem *memtable.Memtable
+	// log is the oldest log that has writes of this memtable.
+	log base.FileNum
+}
+
+// A version is one state of the tables, counted by those who need its files.
+type version struct {
+	meta *manifest.Version
+	runs []*run // newest to oldest: level 0, newest run first, then the deeper levels
+	// byMeta finds the open table of a description.
+	byMeta map[*manifest.Table]*table
+	// refs starts at 1 for being the current version. At 0 the tables that no
+	// other version has are deleted.
+	refs atomic.Int64
+}
+
+// newVersion describes meta with the open tables given, which must be all.
+func newVersion(meta *manifest.Version, tables map[*manifest.Table]*table) *version {
+	v := &version{meta: meta, byMeta: tables}
+	for level := range meta.Levels {
+		v.runs = append(v.runs, newRuns(level, meta.Levels[level], tables)...)
+	}
+	v.refs.Store(1)
+	return v
+}
+
+// acquire takes a reference unless the version is gone already.
+func (v *version) acquire() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// acquireView returns the current view with a reference on its version, for
+// releaseVersion, or nil if the store is closed.
+func (db *DB) acquireView() *view {
+	for {
+		v := db.view.Load()
+		if v == nil || v.version.acquire() {
+			return v
+		}
+	}
+}
+
+// releaseVersion gives a reference back. The last one lets obsolete tables go.
+func (db *DB) releaseVersion(v *version) {
+	if v.refs.Add(-1) > 0 {
+		return
+	}
+	db.mu.Lock()
+	for _, t := range v.byMeta {
+		db.unrefTableLocked(t)
+	}
+	db.mu.Unlock()
+	db.deleteObsolete()
+}
+
+// setViewLocked makes v the current view. Requires: db.mu is held.
+func (db *DB) setViewLocked(v *view) { db.view.Store(v) }

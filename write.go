@@ -1,0 +1,143 @@
+package shale
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/memtable"
+)
+
+var batchPool = sync.Pool{New: func() any { return new(Batch) }}
+
+// maxPooledBatch keeps single large values from staying in the pool.
+const maxPooledBatch = 64 << 10
+
+func freeBatch(b *Batch) {
+	if cap(b.data) <= maxPooledBatch {
+		b.Reset()
+		batchPool.Put(b)
+	}
+}
+
+// Put implements Writer. It is durable as Options.Durability says, and waits
+// while writes are stalled.
+func (db *DB) Put(key, value []byte) error {
+	b := batchPool.Get().(*Batch)
+	defer freeBatch(b)
+	if err := b.Put(key, value); err != nil {
+		return err
+	}
+	return db.write(nil, b)
+}
+
+// Delete implements Writer. It is durable as Options.Durability says, and
+// waits while writes are stalled.
+func (db *DB) Delete(key []byte) error {
+	b := batchPool.Get().(*Batch)
+	defer freeBatch(b)
+	if err := b.Delete(key); err != nil {
+		return err
+	}
+	return db.write(nil, b)
+}
+
+// Write applies b atomically: after a crash all of it is there or nothing, and
+// no reader sees a part. It waits while writes are stalled, until ctx is done;
+// a batch whose writing has begun is written to the end. After an error from
+// the file system the outcome is unknown until the store is opened again.
+// b may be written again, or Reset and reused, when Write returns.
+func (db *DB) Write(ctx context.Context, b *Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return db.write(ctx, b)
+}
+
+func (db *DB) write(ctx context.Context, b *Batch) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	durability := db.opts.Durability
+	if b.ownChoice {
+		durability = b.durability
+	}
+	r := newRequest()
+	defer r.free()
+	r.batch, r.sync = b, durability == SyncEach
+	return db.commit(ctx, r)
+}
+
+// PutIfAbsent sets key to value unless it is there, atomically, and says
+// whether it did. A key that no filter knows costs no disk read.
+func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
+	if err := db.writable(); err != nil {
+		return false, err
+	}
+	b := batchPool.Get().(*Batch)
+	defer freeBatch(b)
+	if err := b.Put(key, value); err != nil {
+		return false, err
+	}
+	hash := bloom.Hash(key)
+	for {
+		// Read at a sequence number; then write on condition that the key was
+		// not written since. So the disk is read outside the queue.
+		readSeq := base.Seq(db.visible.Load())
+		l := lookup{key: key, hash: hash, latest: true}
+		found, err := db.has(&l)
+		if err != nil || found {
+			return false, err
+		}
+		r := newRequest()
+		r.batch, r.sync = b, db.opts.Durability == SyncEach
+		r.ifAbsent, r.key, r.hash, r.readSeq = true, key, hash, readSeq
+		err = db.commit(nil, r)
+		lost := r.lost
+		r.free()
+		if err != nil {
+			return false, err
+		}
+		if !lost {
+			return true, nil
+		}
+	}
+}
+
+// writable returns why writes are refused, or nil.
+func (db *DB) writable() error {
+	if db.view.Load() == nil {
+		return ErrClosed
+	}
+	if db.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return db.Err()
+}
+
+// applyBatch adds the operations of b, whose header holds their first sequence
+// number, to mem. Requires: b's bytes were checked (they are our own, or
+// decodeBatch accepted them); mem.BeginWrite.
+func applyBatch(mem *memtable.Memtable, b *Batch) {
+	seq := base.Seq(binary.LittleEndian.Uint64(b.data))
+	for op := range b.Ops() {
+		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value, bloom.Hash(op.Key))
+		seq++
+	}
+}
+
+// Sync makes every write that was acknowledged before the call durable.
+// Concurrent calls share one fsync.
+func (db *DB) Sync() error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	w := db.currentLog.Load()
+	if err := w.Sync(); err != nil {
+		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
+	}
+	return nil
+}
