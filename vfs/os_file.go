@@ -78,8 +78,8 @@ func (f *osFile) control(op string, fn func(fd uintptr) error) error {
 			}
 		}
 	})
-	if cerr != nil {
-		return cerr
+	if cerr != nil { // package poll's own error, which errors.Is does not know
+		return f.pathError(op, fs.ErrClosed)
 	}
 	if err != nil {
 		return f.pathError(op, err)
