@@ -33,13 +33,19 @@ func (c chunks) key(addr uint64, k int) []byte {
 	return c[addr>>chunkShift][i : i+k : i+k]
 }
 
-// value returns the value of the item at addr, whose key has k bytes.
-func (c chunks) value(addr uint64, k int) []byte {
+// valueSize returns the length of the value of the item at addr, whose key
+// has k bytes.
+func (c chunks) valueSize(addr uint64, k int) uint32 {
+	return binary.LittleEndian.Uint32(c[addr>>chunkShift][int(addr&(chunkSize-1))+k:])
+}
+
+// item returns key and value at addr, their lengths being known.
+func (c chunks) item(addr uint64, k int, size uint32) (key, value []byte) {
 	chunk := c[addr>>chunkShift]
-	i := int(addr&(chunkSize-1)) + k
-	v := int(binary.LittleEndian.Uint32(chunk[i:]))
-	i += valueLen
-	return chunk[i : i+v : i+v]
+	i := int(addr & (chunkSize - 1))
+	j := i + k + valueLen
+	end := j + int(size)
+	return chunk[i : i+k : i+k], chunk[j:end:end]
 }
 
 // An arena is the memory of a memtable. One goroutine adds to it.

@@ -24,8 +24,8 @@ type entry struct {
 }
 
 const (
-	pivotBit  = 1 << 63
-	lenBits   = 16
+	pivotBit = 1 << 63
+	lenBits  = 16
 	// MaxKeyLen is the length of the longest key that an entry can hold.
 	MaxKeyLen = 1<<lenBits - 1
 )
@@ -43,7 +43,13 @@ func (e entry) addr() uint64 { return e.ref &^ pivotBit >> lenBits }
 func (e entry) key(c chunks) []byte { return c.key(e.addr(), e.keyLen()) }
 
 // value returns e's value. Requires: e is not a pivot.
-func (e entry) value(c chunks) []byte { return c.value(e.addr(), e.keyLen()) }
+func (e entry) value(c chunks) []byte {
+	_, value := c.item(e.addr(), e.keyLen(), e.valueSize(c))
+	return value
+}
+
+// valueSize returns the length of e's value. Requires: e is not a pivot.
+func (e entry) valueSize(c chunks) uint32 { return c.valueSize(e.addr(), e.keyLen()) }
 
 // less is the order of the tree: user keys ascending, then trailers
 // descending, as base.Compare has it.

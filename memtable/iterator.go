@@ -17,19 +17,28 @@ const (
 //
 // It copies a run of neighbouring entries out of the tree and walks those
 // without a lock. At the end of the run it looks up the entries next to the
-// run's last one. Invariant: run is ascending, and the tree held no entry
-// between two of its neighbours when it was copied.
+// run's last one. Invariants:
+//
+//  1. run is ascending, and the tree held no entry between two of its
+//     neighbours when it was copied.
+//  2. at is in run unless run is empty, which means no position.
+//  3. sizes[at] is the length of that entry's value; if measured is set, all
+//     sizes are filled in.
 type Iterator struct {
 	m    *Memtable
 	take func(entry) bool // collects into run; made once, as a closure costs an allocation
 
-	run    []entry
-	at     int    // position in run; a position is valid if it is in run
-	want   int    // length of the next run
-	chunks chunks // resolves the addresses of run without a lock
-	kv     base.KV
+	run      []entry
+	sizes    []uint32
+	measured bool
+	at       int
+	want     int    // length of the next run
+	chunks   chunks // resolves the addresses of run without a lock
+	kv       base.KV
 
-	small [firstRun]entry // the first run's place
+	// Where run and sizes lie until a walk goes beyond the first run.
+	firstEntries [firstRun]entry
+	firstSizes   [firstRun]uint32
 }
 
 var _ base.Iterator = (*Iterator)(nil)
@@ -38,7 +47,7 @@ var _ base.Iterator = (*Iterator)(nil)
 // may be forgotten without Close.
 func (m *Memtable) NewIterator() base.Iterator {
 	it := &Iterator{m: m}
-	it.run = it.small[:0]
+	it.run, it.sizes = it.firstEntries[:0], it.firstSizes[:]
 	it.take = func(e entry) bool {
 		it.run = append(it.run, e)
 		return len(it.run) < it.want
@@ -51,8 +60,7 @@ func (it *Iterator) First() *base.KV {
 	it.want = firstRun
 	locked := it.begin()
 	it.m.tree.Ascend(it.take)
-	it.m.runlock(locked)
-	return it.stand(0)
+	return it.ascended(locked)
 }
 
 // Last moves to the last entry.
@@ -60,9 +68,7 @@ func (it *Iterator) Last() *base.KV {
 	it.want = firstRun
 	locked := it.begin()
 	it.m.tree.Descend(it.take)
-	it.m.runlock(locked)
-	slices.Reverse(it.run)
-	return it.stand(len(it.run) - 1)
+	return it.descended(locked)
 }
 
 // SeekGE moves to the first entry at or after (key, seq).
@@ -72,8 +78,7 @@ func (it *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	pivot := it.m.pivots.pivot(key, base.NewTrailer(seq, base.KindMax))
 	it.m.tree.AscendGreaterOrEqual(pivot, it.take)
 	it.m.pivots.release(pivot)
-	it.m.runlock(locked)
-	return it.stand(0)
+	return it.ascended(locked)
 }
 
 // SeekLT moves to the last entry whose user key is less than key. No entry
@@ -84,13 +89,14 @@ func (it *Iterator) SeekLT(key []byte) *base.KV {
 	pivot := it.m.pivots.pivot(key, base.NewTrailer(base.MaxSeq, base.KindMax))
 	it.m.tree.DescendLessOrEqual(pivot, it.take)
 	it.m.pivots.release(pivot)
-	it.m.runlock(locked)
-	slices.Reverse(it.run)
-	return it.stand(len(it.run) - 1)
+	return it.descended(locked)
 }
 
 // Next moves one entry forward.
 func (it *Iterator) Next() *base.KV {
+	if !it.measured {
+		it.measure()
+	}
 	if at := it.at + 1; at < len(it.run) {
 		return it.stand(at)
 	}
@@ -99,7 +105,10 @@ func (it *Iterator) Next() *base.KV {
 
 // Prev moves one entry back.
 func (it *Iterator) Prev() *base.KV {
-	if at := it.at - 1; at >= 0 {
+	if !it.measured {
+		it.measure()
+	}
+	if at := it.at - 1; at >= 0 && at < len(it.run) {
 		return it.stand(at)
 	}
 	return it.before()
@@ -115,8 +124,7 @@ func (it *Iterator) after() *base.KV {
 	it.growRun()
 	locked := it.begin()
 	it.m.tree.AscendGreaterOrEqual(from, it.take)
-	it.m.runlock(locked)
-	return it.stand(0)
+	return it.ascended(locked)
 }
 
 // before fetches the run in front of the present one.
@@ -129,15 +137,13 @@ func (it *Iterator) before() *base.KV {
 	it.growRun()
 	locked := it.begin()
 	it.m.tree.DescendLessOrEqual(from, it.take)
-	it.m.runlock(locked)
-	slices.Reverse(it.run)
-	return it.stand(len(it.run) - 1)
+	return it.descended(locked)
 }
 
 // growRun makes runs longer, once a walk has shown that it goes on.
 func (it *Iterator) growRun() {
-	if it.want == firstRun && cap(it.run) == firstRun {
-		it.run = make([]entry, 0, maxRun)
+	if cap(it.run) < maxRun {
+		it.run, it.sizes = make([]entry, 0, maxRun), make([]uint32, maxRun)
 	}
 	it.want = min(it.want*4, maxRun)
 }
@@ -151,17 +157,48 @@ func (it *Iterator) begin() bool {
 	return locked
 }
 
-// stand moves to place at of the run, or to no place if the run is empty.
-func (it *Iterator) stand(at int) *base.KV {
-	if uint(at) >= uint(len(it.run)) {
+// ascended and descended finish the filling of a run and move to its near end.
+func (it *Iterator) ascended(locked bool) *base.KV {
+	it.m.runlock(locked)
+	return it.land(0)
+}
+
+func (it *Iterator) descended(locked bool) *base.KV {
+	it.m.runlock(locked)
+	slices.Reverse(it.run)
+	return it.land(len(it.run) - 1)
+}
+
+// land moves to place at of a fresh run, or nowhere if the run is empty.
+func (it *Iterator) land(at int) *base.KV {
+	if len(it.run) == 0 {
 		return nil
 	}
+	it.measured = false
+	it.sizes[at] = it.run[at].valueSize(it.chunks)
+	return it.stand(at)
+}
+
+// measure reads the lengths of the run's values, which lie beside the keys
+// and values all over the arena. These loads do not wait for each other, so
+// their cache misses overlap, and the steps that follow find the bytes near:
+// 38 ns a step instead of 58 through 500,000 entries in random order. It
+// waits for the first step, since a seek that is not followed by one would
+// pay for the whole run (1,150 ns instead of 600).
+func (it *Iterator) measure() {
+	it.measured = true
+	sizes := it.sizes[:len(it.run)]
+	for i, e := range it.run {
+		sizes[i] = e.valueSize(it.chunks)
+	}
+}
+
+// stand moves to place at of the run.
+func (it *Iterator) stand(at int) *base.KV {
 	it.at = at
 	e := &it.run[at]
-	addr, k := e.addr(), e.keyLen()
-	it.kv.UserKey = it.chunks.key(addr, k)
+	it.kv.UserKey, it.kv.Value = it.chunks.item(e.addr(), e.keyLen(), it.sizes[at])
 	it.kv.Trailer = e.trailer
-	it.kv.Value = it.chunks.value(addr, k)
 	return &it.kv
 }
 

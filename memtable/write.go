@@ -6,12 +6,17 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// degree is the B-tree's: a node holds up to 2*degree-1 entries.
-const degree = 32
+// degree is the B-tree's: a node holds up to 2*degree-1 entries. From 16 to 128
+// the figures are nearly flat: with 500,000 entries of random keys 340 to 480 ns
+// an Add, least at 48, and 520 to 720 a Get. Larger nodes make iterators
+// cheaper (a seek takes 790 ns at 16, 720 at 64, 660 at 128).
+const degree = 64
 
-// entryBytes is what the tree takes for an entry of 32 bytes, on average over
-// half-full and full nodes.
-const entryBytes = 64
+// entryBytes is what the tree takes for an entry of 32 bytes. Measured on the
+// heap: 39 bytes when keys come in random order, 59 when they ascend, as every
+// split then leaves a node half full for good. Size is within an eighth of the
+// heap for small entries, and closer for larger ones.
+const entryBytes = 48
 
 // BeginWrite opens a group of Adds by keeping readers out until EndWrite.
 // One writer at a time. It panics after Freeze: the owner has lost track of
@@ -27,11 +32,11 @@ func (m *Memtable) BeginWrite() {
 // Add adds an entry, copying key and value. hash is bloom.Hash(key). An equal
 // internal key that is there already is replaced.
 //
-// Requires: between BeginWrite and EndWrite; len(key) <= MaxKeyLen;
+// Requires: between BeginWrite and EndWrite; seq > 0; len(key) <= MaxKeyLen;
 // len(value) < 4 GiB.
 func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte, hash uint64) {
-	if len(key) > MaxKeyLen || uint64(len(value)) > 1<<32-1 {
-		panic(fmt.Sprintf("memtable: key of %d bytes, value of %d", len(key), len(value)))
+	if seq == 0 || len(key) > MaxKeyLen || uint64(len(value)) > 1<<32-1 {
+		panic(fmt.Sprintf("memtable: sequence number %d, key of %d bytes, value of %d", seq, len(key), len(value)))
 	}
 	// First the filter, then the tree: nobody finds a key that the filter
 	// would have denied.

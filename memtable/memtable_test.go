@@ -1,0 +1,262 @@
+package memtable
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
+
+// build returns a memtable of entries in text notation: b#7,DEL or b#7,PUT=value.
+func build(t testing.TB, entries ...string) *Memtable {
+	t.Helper()
+	m := New(Options{Size: 1 << 12})
+	m.BeginWrite()
+	for _, s := range entries {
+		text, value, _ := strings.Cut(s, "=")
+		k, err := base.ParseKey(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Add(k.Seq(), k.Kind(), k.UserKey, []byte(value), bloom.Hash(k.UserKey))
+	}
+	m.EndWrite()
+	return m
+}
+
+func TestGet_NewestVisibleVersion(t *testing.T) {
+	m := build(t, "b#3,PUT=three", "b#7,DEL", "b#9,PUT=nine", "b\x00#5,PUT=zero", "#4,PUT=empty", "a-key-of-20-bytes-at#6,PUT=long",
+		"a-key-of-20-bytes-az#8,PUT=other", "sixteen bytes 16#2,PUT=16", "sixteen bytes 167#1,PUT=17")
+	tests := []struct {
+		key  string
+		seq  base.Seq
+		want string
+	}{
+		{"b", 2, ""},
+		{"b", 3, "three#3,PUT"},
+		{"b", 6, "three#3,PUT"},
+		{"b", 7, "#7,DEL"},
+		{"b", 8, "#7,DEL"},
+		{"b", base.MaxSeq, "nine#9,PUT"},
+		{"b\x00", base.MaxSeq, "zero#5,PUT"},
+		{"b\x00\x00", base.MaxSeq, ""},
+		{"", 4, "empty#4,PUT"},
+		{"", 3, ""},
+		{"\x00", base.MaxSeq, ""},
+		{"a-key-of-20-bytes-at", base.MaxSeq, "long#6,PUT"},
+		{"a-key-of-20-bytes-at", 5, ""},
+		{"a-key-of-20-bytes-au", base.MaxSeq, ""},
+		{"a-key-of-20-byte", base.MaxSeq, ""},
+		{"a-key-of-20-bytes-at\x00", base.MaxSeq, ""},
+		{"sixteen bytes 16", base.MaxSeq, "16#2,PUT"},
+		{"sixteen bytes 167", base.MaxSeq, "17#1,PUT"},
+		{"z", base.MaxSeq, ""},
+	}
+	for _, frozen := range []bool{false, true} {
+		if frozen {
+			m.Freeze()
+		}
+		for _, test := range tests {
+			got := ""
+			if value, kind, found, seq := m.Get([]byte(test.key), test.seq); found {
+				got = fmt.Sprintf("%s#%d,%s", value, seq, kind)
+			}
+			if got != test.want {
+				t.Errorf("frozen %t: Get(%q, %d) = %q, want %q", frozen, test.key, test.seq, got, test.want)
+			}
+		}
+	}
+}
+
+func TestAdd_EqualKeyReplaces(t *testing.T) {
+	m := build(t, "a#1,PUT=first", "a#1,PUT=second")
+	if value, _, _, _ := m.Get([]byte("a"), 1); string(value) != "second" || m.Len() != 1 {
+		t.Errorf("Get = %q of %d entries, want the second of one", value, m.Len())
+	}
+}
+
+func TestKeys_OfEveryLength(t *testing.T) {
+	lengths := []int{0, 1, 15, 16, 17, 255, 256, 4096, MaxKeyLen}
+	m := New(Options{})
+	m.BeginWrite()
+	for _, n := range lengths {
+		key := bytes.Repeat([]byte("k"), n)
+		m.Add(1, base.KindPut, key, fmt.Append(nil, n), bloom.Hash(key))
+	}
+	m.EndWrite()
+	for _, n := range lengths {
+		if value, _, _, _ := m.Get(bytes.Repeat([]byte("k"), n), 1); string(value) != fmt.Sprint(n) {
+			t.Errorf("Get of %d bytes = %q", n, value)
+		}
+	}
+
+	// Search keys may be longer than any key there is.
+	long := bytes.Repeat([]byte("k"), MaxKeyLen+1)
+	if _, _, found, _ := m.Get(long, base.MaxSeq); found {
+		t.Errorf("Get found a key of %d bytes", len(long))
+	}
+	it := m.NewIterator()
+	if kv := it.SeekGE(long, base.MaxSeq); kv != nil {
+		t.Errorf("SeekGE of %d bytes = a key of %d bytes, want none", len(long), len(kv.UserKey))
+	}
+	if kv := it.SeekLT(long); kv == nil || len(kv.UserKey) != MaxKeyLen {
+		t.Errorf("SeekLT of %d bytes = %v, want the longest key", len(long), kv)
+	}
+}
+
+func TestAdd_Misuse(t *testing.T) {
+	tests := []struct {
+		name   string
+		misuse func(m *Memtable)
+	}{
+		{"key too long", func(m *Memtable) { m.Add(1, base.KindPut, make([]byte, MaxKeyLen+1), nil, 0) }},
+		{"sequence number 0", func(m *Memtable) { m.Add(0, base.KindPut, nil, nil, 0) }},
+		{"frozen", func(m *Memtable) {
+			m.EndWrite()
+			m.Freeze()
+			defer m.mu.Lock() // as EndWrite below expects
+			m.BeginWrite()
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := New(Options{})
+			m.BeginWrite()
+			defer m.EndWrite()
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			test.misuse(m)
+		})
+	}
+}
+
+// TestFilter_NeverDenies fills far beyond what the filter was made for.
+func TestFilter_NeverDenies(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, bits := range []float64{-1, 0.1, 0, 30} {
+		m := New(Options{Size: 1, FilterBits: bits})
+		hashes := make([]uint64, 20_000)
+		m.BeginWrite()
+		for i := range hashes {
+			key := fmt.Append(nil, r.Uint64())
+			hashes[i] = bloom.Hash(key)
+			m.Add(1, base.KindPut, key, nil, hashes[i])
+			if !m.MayContain(hashes[i]) {
+				t.Fatalf("%v bits: denied at once", bits)
+			}
+		}
+		m.EndWrite()
+		for _, h := range hashes {
+			if !m.MayContain(h) {
+				t.Fatalf("%v bits: denied in the end", bits)
+			}
+		}
+		if got := m.FilterSize() > 0; got != (bits >= 0) {
+			t.Errorf("%v bits: filter of %d bytes", bits, m.FilterSize())
+		}
+	}
+}
+
+func TestFilter_DeniesMost(t *testing.T) {
+	m := New(Options{Size: 8000 * bytesPerKey})
+	m.BeginWrite()
+	for i := range 8000 {
+		key := fmt.Appendf(nil, "user%012d", 2*i)
+		m.Add(1, base.KindPut, key, nil, bloom.Hash(key))
+	}
+	m.EndWrite()
+	maybe := 0
+	for i := range 8000 {
+		if m.MayContain(bloom.Hash(fmt.Appendf(nil, "user%012d", 2*i+1))) {
+			maybe++
+		}
+	}
+	if maybe > 8000*3/100 {
+		t.Errorf("%d of 8000 absent keys are maybes, want 1 %%, at most 3", maybe)
+	}
+}
+
+func TestSummary_EmptyAndFilled(t *testing.T) {
+	m := New(Options{})
+	if !m.Empty() || m.Len() != 0 || m.Size() != 0 || m.FirstSeq() != 0 || m.LastSeq() != 0 {
+		t.Errorf("fresh: %v", m)
+	}
+	if _, _, found, _ := m.Get([]byte("a"), 1); found {
+		t.Error("Get found something in an empty memtable")
+	}
+	m = build(t, "a#7,PUT=12345", "b#5,DEL", "c#6,PUT")
+	if got, want := m.String(), "memtable of 3 entries, 164 bytes, sequence numbers 5 to 7"; got != want {
+		t.Errorf("String() = %q, want %q", got, want)
+	}
+}
+
+// TestSize_NearTheHeap compares Size with what the runtime says.
+func TestSize_NearTheHeap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills 2 × 200,000 entries")
+	}
+	for _, shape := range benchKeys[:3] {
+		t.Run(shape.name, func(t *testing.T) {
+			keys, hashes := makeKeys(shape.key, 200_000)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			m := New(Options{FilterBits: -1})
+			fill(m, keys, hashes, make([]byte, 20))
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			heap := int64(after.HeapAlloc - before.HeapAlloc)
+			t.Logf("Size() = %d, heap %d, %d for the tree and unused", m.Size(), heap, (heap-m.arena.used)/int64(m.Len()))
+			if ratio := float64(m.Size()) / float64(heap); ratio < 0.85 || ratio > 1.15 {
+				t.Errorf("Size() = %d, %.2f of the heap's %d", m.Size(), ratio, heap)
+			}
+			runtime.KeepAlive(keys)
+			runtime.KeepAlive(m)
+		})
+	}
+}
+
+func TestAllocations_None(t *testing.T) {
+	m := build(t, "a#1,PUT=x", "a-key-of-20-bytes-at#6,PUT=long")
+	g := newRig(t, 3)
+	g.write(1000)
+	it := g.m.NewIterator()
+	for range 2 {
+		for kv := it.First(); kv != nil; kv = it.Next() {
+		}
+	}
+	short, long := []byte("a"), []byte("a-key-of-20-bytes-at")
+	m.Get(long, 9)
+	tests := []struct {
+		name string
+		fn   func()
+	}{
+		{"Get", func() { m.Get(short, 9) }},
+		{"Get of a long key", func() { m.Get(long, 9) }},
+		{"Get of a key on the stack", func() { m.Get([]byte("on the caller's stack"), 9) }},
+		{"MayContain", func() { m.MayContain(1) }},
+		{"SeekGE", func() { it.SeekGE(long, 9) }},
+		{"SeekLT", func() { it.SeekLT(long) }},
+		{"walk", func() {
+			for kv := it.First(); kv != nil; kv = it.Next() {
+			}
+		}},
+		{"walk back", func() {
+			for kv := it.Last(); kv != nil; kv = it.Prev() {
+			}
+		}},
+	}
+	for _, test := range tests {
+		if n := testing.AllocsPerRun(100, test.fn); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", test.name, n)
+		}
+	}
+}
