@@ -1,0 +1,126 @@
+package sstable
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// Compression is how the blocks of a table are compressed. The numbers are
+// part of the file format and never change.
+type Compression uint8
+
+// The compressions. Snappy is the default of stores, not of this package.
+const (
+	None   Compression = 0
+	Snappy Compression = 1
+	Zstd   Compression = 2
+)
+
+// String returns the name.
+func (c Compression) String() string {
+	switch c {
+	case None:
+		return "none"
+	case Snappy:
+		return "snappy"
+	case Zstd:
+		return "zstd"
+	}
+	return fmt.Sprintf("compression %d", uint8(c))
+}
+
+// Coders of zstd are large. They are made when the first block needs one, one
+// goroutine each, and kept for the next.
+var (
+	zstdEncoders = sync.Pool{New: func() any {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+			zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true))
+		if err != nil {
+			panic(fmt.Sprintf("sstable: zstd encoder: %v", err)) // our options, not data
+		}
+		return e
+	}}
+	zstdDecoders = sync.Pool{New: func() any {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(2*maxStored))
+		if err != nil {
+			panic(fmt.Sprintf("sstable: zstd decoder: %v", err)) // our options, not data
+		}
+		return d
+	}}
+)
+
+// compressor appends compressed payloads. It belongs to one goroutine.
+type compressor struct {
+	kind Compression
+	buf  []byte
+}
+
+// compress returns the payload as it is to be stored: compressed if that
+// saves an eighth and does not shrink it below what maxRatio lets a reader
+// expect, else as it is. The result is valid until the next call.
+func (c *compressor) compress(raw []byte) ([]byte, Compression) {
+	switch c.kind {
+	case Snappy:
+		return c.snappy(raw)
+	case Zstd:
+		e := zstdEncoders.Get().(*zstd.Encoder)
+		c.buf = e.EncodeAll(raw, c.buf[:0])
+		zstdEncoders.Put(e)
+		if len(c.buf) > worthStoring(len(raw)) {
+			return raw, None
+		}
+		if len(c.buf) < (len(raw)+maxRatio-1)/maxRatio {
+			return c.snappy(raw)
+		}
+		return c.buf, Zstd
+	}
+	return raw, None
+}
+
+// snappy never makes a block smaller than a 22nd, so that maxRatio holds.
+func (c *compressor) snappy(raw []byte) ([]byte, Compression) {
+	c.buf = snappy.Encode(c.buf[:cap(c.buf)], raw)
+	if len(c.buf) > worthStoring(len(raw)) {
+		return raw, None
+	}
+	return c.buf, Snappy
+}
+
+// worthStoring is the largest compressed size that is stored for n bytes.
+func worthStoring(n int) int { return n - n/8 }
+
+var errDecompressed = errors.New("block does not decompress")
+
+// decompress fills dst, whose length is the one that the index states, from a
+// stored payload. It never writes or allocates more than that.
+func decompress(dst, stored []byte, c Compression) error {
+	switch c {
+	case Snappy:
+		if n, err := snappy.DecodedLen(stored); err != nil || n != len(dst) {
+			return errRawLength
+		}
+		if _, err := snappy.Decode(dst, stored); err != nil {
+			return errDecompressed
+		}
+		return nil
+	case Zstd:
+		d := zstdDecoders.Get().(*zstd.Decoder)
+		out, err := d.DecodeAll(stored, dst[:0:len(dst)])
+		zstdDecoders.Put(d)
+		if err != nil {
+			return errDecompressed
+		}
+		if len(out) != len(dst) || len(out) > 0 && &out[0] != &dst[0] {
+			return errRawLength
+		}
+		return nil
+	}
+	return fmt.Errorf("%w (%v)", base.ErrFormatTooNew, c)
+}

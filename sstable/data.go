@@ -1,0 +1,268 @@
+package sstable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// The header of a data block's payload. Part of the file format.
+//
+//	0  n, u32             4  offset width, u8    5  trailer width, u8
+//	6  prefix length, u16 8  smallest sequence number, u64
+//
+// Behind it: tags (n bytes), offsets (n+1), trailers (n), prefix, entries.
+const dataHeader = 16
+
+// A trailer in the column is (seq - smallest)<<4 | kind^putBit: a put, the
+// commonest kind, of the smallest sequence number is 0.
+const (
+	kindBits = 4
+	putBit   = uint64(base.KindPut)
+)
+
+// A dataBlock is a view on the payload of a data block that checkData has
+// accepted. Methods trust the structure; Go's own bounds checks stay behind
+// them.
+type dataBlock struct {
+	b        []byte // the payload, perhaps with bytes behind it
+	n        int
+	offsets  int // where the columns begin in b
+	trailers int
+	wide     bool // offsets of 4 bytes instead of 2
+	tw       int  // width of a trailer
+	prefix   []byte
+	minSeq   uint64
+}
+
+// viewData reads the header.
+// Requires: checkData(payload) == nil.
+func viewData(b []byte) dataBlock {
+	_ = b[dataHeader-1]
+	d := dataBlock{
+		b:       b,
+		n:       int(binary.LittleEndian.Uint32(b)),
+		wide:    b[4] == 4,
+		tw:      int(b[5]),
+		minSeq:  binary.LittleEndian.Uint64(b[8:]),
+		offsets: dataHeader,
+	}
+	d.offsets += d.n
+	d.trailers = d.offsets + (d.n+1)*int(b[4])
+	p := d.trailers + d.n*d.tw
+	d.prefix = b[p : p+int(binary.LittleEndian.Uint16(b[6:]))]
+	return d
+}
+
+// offset returns where entry i begins; offset(n) is the end of the payload.
+func (d *dataBlock) offset(i int) int {
+	if d.wide {
+		return int(binary.LittleEndian.Uint32(d.b[d.offsets+4*i:]))
+	}
+	return int(binary.LittleEndian.Uint16(d.b[d.offsets+2*i:]))
+}
+
+// entry returns the suffix and the value of entry i.
+func (d *dataBlock) entry(i int) (suffix, value []byte) {
+	e := d.b[d.offset(i):d.offset(i+1)]
+	if n := int(e[0]); n < 0x80 {
+		return e[1 : 1+n], e[1+n:]
+	}
+	n, w := uvarint16(e)
+	return e[w : w+n], e[w+n:]
+}
+
+// suffix returns the user key of entry i without the prefix, and what follows
+// it up to the end of the block.
+func (d *dataBlock) suffix(i int) []byte {
+	e := d.b[d.offset(i):]
+	if n := int(e[0]); n < 0x80 {
+		return e[1 : 1+n]
+	}
+	n, w := uvarint16(e)
+	return e[w : w+n]
+}
+
+// uvarint16 reads a varint of two or three bytes: the length of a long
+// suffix.
+func uvarint16(e []byte) (n, width int) {
+	v, w := binary.Uvarint(e)
+	return int(v), w
+}
+
+// trailer returns the trailer of entry i.
+func (d *dataBlock) trailer(i int) base.Trailer {
+	if d.tw == 0 {
+		return base.Trailer(d.minSeq<<8 | putBit)
+	}
+	v := uintN(d.b, d.trailers+i*d.tw, d.tw)
+	return base.Trailer((d.minSeq+v>>kindBits)<<8 | (v&(1<<kindBits-1) ^ putBit))
+}
+
+// uintN reads the little-endian number of n <= 8 bytes at b[at:].
+func uintN(b []byte, at, n int) uint64 {
+	if len(b)-at >= 8 {
+		return binary.LittleEndian.Uint64(b[at:]) << (64 - 8*uint(n)) >> (64 - 8*uint(n))
+	}
+	var v uint64
+	for i := n - 1; i >= 0; i-- {
+		v = v<<8 | uint64(b[at+i])
+	}
+	return v
+}
+
+// find returns the index of the newest version of key whose trailer is at
+// most limit, or -1. It goes by the tags: versions of one key have the same
+// tag and stand newest first.
+func (d *dataBlock) find(key []byte, tag byte, limit base.Trailer) int {
+	p := len(d.prefix)
+	if len(key) < p || string(key[:p]) != string(d.prefix) {
+		return -1
+	}
+	key = key[p:]
+	tags := d.b[dataHeader : dataHeader+d.n]
+	for i := 0; ; i++ {
+		j := bytes.IndexByte(tags[i:], tag)
+		if j < 0 {
+			return -1
+		}
+		i += j
+		if string(d.suffix(i)) == string(key) && d.trailer(i) <= limit {
+			return i
+		}
+	}
+}
+
+// seek returns the index of the first entry at or after (key, limit) among
+// those from lo on, n if there is none.
+// Requires: entries before lo are before (key, limit).
+func (d *dataBlock) seek(key []byte, limit base.Trailer, lo int) int {
+	p := len(d.prefix)
+	if len(key) < p || string(key[:p]) != string(d.prefix) {
+		if bytes.Compare(key, d.prefix) < 0 {
+			return lo
+		}
+		return d.n
+	}
+	key = key[p:]
+	head := headOf(key)
+	hi := d.n
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if d.before(mid, key, head, limit) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// before tells whether entry i is before the internal key with the given
+// suffix, whose first eight bytes are head.
+func (d *dataBlock) before(i int, key []byte, head uint64, limit base.Trailer) bool {
+	s := d.suffix(i)
+	if len(s) >= 8 && len(key) >= 8 {
+		if h := binary.BigEndian.Uint64(s); h != head {
+			return h < head
+		}
+	}
+	c := bytes.Compare(s, key)
+	return c < 0 || c == 0 && d.trailer(i) > limit
+}
+
+// headOf returns the first eight bytes of s as a number that orders like
+// them; a shorter s is filled up with zeros.
+func headOf(s []byte) uint64 {
+	if len(s) >= 8 {
+		return binary.BigEndian.Uint64(s)
+	}
+	var head uint64
+	for i, c := range s {
+		head |= uint64(c) << (56 - 8*uint(i))
+	}
+	return head
+}
+
+var (
+	errDataHeader = errors.New("header does not fit the block")
+	errDataEntry  = errors.New("entry out of bounds")
+	errDataSeq    = errors.New("sequence number out of range")
+)
+
+// checkData checks the structure of a data block's payload: columns and
+// entries lie within it, all kinds are known. It runs once, when the block is
+// read, so that the hot paths do not have to.
+func checkData(b []byte) error {
+	if len(b) < dataHeader {
+		return errDataHeader
+	}
+	n := uint64(binary.LittleEndian.Uint32(b))
+	width, tw := uint64(b[4]), uint64(b[5])
+	prefix := uint64(binary.LittleEndian.Uint16(b[6:]))
+	if n == 0 || tw > 8 || !(width == 2 && len(b) <= 1<<16-1 || width == 4) {
+		return errDataHeader
+	}
+	// n < 2^32 and the factor below 14: no overflow.
+	first := dataHeader + n*(1+width+tw) + width + prefix
+	if first > uint64(len(b)) {
+		return errDataHeader
+	}
+	d := viewData(b)
+	if uint64(d.offset(0)) != first || d.offset(d.n) != len(b) {
+		return errDataEntry
+	}
+	if err := d.checkEntries(int(first)); err != nil {
+		return err
+	}
+	return d.checkTrailers()
+}
+
+func (d *dataBlock) checkEntries(from int) error {
+	for i := range d.n {
+		to := d.offset(i + 1)
+		if to <= from || to > len(d.b) {
+			return errDataEntry
+		}
+		e := d.b[from:to]
+		n, w := uint64(e[0]), 1
+		if n >= 0x80 {
+			n, w = binary.Uvarint(e)
+		}
+		if w <= 0 || n > uint64(len(e)-w) || n > uint64(MaxKeySize-len(d.prefix)) {
+			return errDataEntry
+		}
+		from = to
+	}
+	return nil
+}
+
+func (d *dataBlock) checkTrailers() error {
+	if d.minSeq > uint64(base.MaxSeq) {
+		return errDataSeq
+	}
+	if d.tw == 0 {
+		return nil
+	}
+	for i := range d.n {
+		v := uintN(d.b, d.trailers+i*d.tw, d.tw)
+		if v>>kindBits > uint64(base.MaxSeq)-d.minSeq {
+			return errDataSeq
+		}
+		if kind := base.Kind(v&(1<<kindBits-1) ^ putBit); kind > base.KindPut {
+			return errUnknownKind(kind)
+		}
+	}
+	return nil
+}
+
+func errUnknownKind(kind base.Kind) error {
+	return fmt.Errorf("%w (entry of kind %d)", base.ErrFormatTooNew, uint8(kind))
+}
+
+// byteWidth returns how many bytes v takes.
+func byteWidth(v uint64) int { return (bits.Len64(v) + 7) / 8 }

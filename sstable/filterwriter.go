@@ -1,0 +1,98 @@
+package sstable
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A hashCollector keeps the hashes of a table's user keys until the filter
+// can be sized by their real number, and a sum of them, taken when they came
+// in: if memory changes under the builder, the sum shows it.
+type hashCollector struct {
+	on   bool
+	slot *[]uint64
+	sum  uint64
+}
+
+var hashSlices = sync.Pool{New: func() any { return new([]uint64) }}
+
+func newHashCollector(on bool) hashCollector {
+	if !on {
+		return hashCollector{}
+	}
+	return hashCollector{on: true, slot: hashSlices.Get().(*[]uint64)}
+}
+
+func (c *hashCollector) add(h uint64) {
+	if !c.on {
+		return
+	}
+	*c.slot = append(*c.slot, h)
+	c.sum += mixHash(h)
+}
+
+// mixHash makes the sum depend on every bit in more than one place.
+func mixHash(h uint64) uint64 { return (h ^ h>>29) * 0x9fb21c651e98df25 }
+
+func (c *hashCollector) len() int {
+	if !c.on {
+		return 0
+	}
+	return len(*c.slot)
+}
+
+func (c *hashCollector) release() {
+	if c.slot != nil {
+		*c.slot = (*c.slot)[:0]
+		hashSlices.Put(c.slot)
+	}
+	*c = hashCollector{}
+}
+
+var errHashSum = errors.New("sstable: build filter: hashes changed in memory")
+
+// filterAlign is what the file offset of a filter block is a multiple of, so
+// that its lines are cache lines when the file is mapped. Part of the file
+// format.
+const filterAlign = 64
+
+// writeFilter builds the filter, checks it and writes it. A zero handle: none.
+func (w *Writer) writeFilter() (handle, error) {
+	if w.hashes.len() == 0 {
+		return handle{}, nil
+	}
+	w.props.FilterBits = w.opts.FilterBits
+	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, w.opts.FilterBits)
+	if err != nil {
+		return handle{}, err
+	}
+	for w.offset%filterAlign != 0 {
+		w.buf = append(w.buf, 0)
+		w.offset++
+	}
+	return w.writeBlock(BlockFilter, filter, false)
+}
+
+// buildFilter returns the filter of the hashes. Every one of them has been
+// asked of the finished filter, and they are the ones that were collected:
+// a filter never says no to a key of its table.
+func buildFilter(hashes []uint64, sum uint64, bitsPerKey float64) ([]byte, error) {
+	b := bloom.AppendBlocked(nil, hashes, bitsPerKey)
+	filter, err := bloom.OpenBlocked(b)
+	if err != nil {
+		return nil, fmt.Errorf("sstable: build filter: %w", err)
+	}
+	for _, h := range hashes {
+		if !filter.MayContain(h) {
+			return nil, errors.New("sstable: build filter: a key is missing in the result")
+		}
+		sum -= mixHash(h)
+	}
+	if sum != 0 {
+		return nil, errHashSum
+	}
+	return b, nil
+}

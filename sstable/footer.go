@@ -1,0 +1,143 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// The footer. Part of the file format; the last 20 bytes never change.
+//
+//	0   filter offset, length      16  index offset, length, raw length
+//	40  properties offset, length  56  table number   64  store id
+//	72  file checksum, u32         76  index levels, u8, 11 zeros
+//	88  footer length, u32         92  checksum, u32
+//	96  version, u32               100 magic
+const (
+	footerSize     = 108
+	footerFixed    = 20
+	footerChecksum = 92
+	formatVersion  = 1
+	footerMagic    = "shaleSST"
+	maxFooter      = 4096 // of any version
+)
+
+type footer struct {
+	filter   handle // stored 0: no filter
+	index    handle
+	props    handle
+	num      base.FileNum
+	storeID  uint64
+	checksum uint32 // of all bytes in front of the footer
+	levels   int    // of the index, 1 or 2
+}
+
+func (f *footer) appendTo(dst []byte) []byte {
+	start := len(dst)
+	le := binary.LittleEndian
+	for _, v := range []uint64{
+		uint64(f.filter.offset), uint64(f.filter.stored),
+		uint64(f.index.offset), uint64(f.index.stored), uint64(f.index.raw),
+		uint64(f.props.offset), uint64(f.props.stored),
+		uint64(f.num), f.storeID,
+	} {
+		dst = le.AppendUint64(dst, v)
+	}
+	dst = le.AppendUint32(dst, f.checksum)
+	dst = append(dst, byte(f.levels), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	dst = le.AppendUint32(dst, footerSize)
+	dst = le.AppendUint32(dst, 0)
+	dst = le.AppendUint32(dst, formatVersion)
+	dst = append(dst, footerMagic...)
+	le.PutUint32(dst[start+footerChecksum:], footerCRC(dst[start:]))
+	return dst
+}
+
+// footerCRC covers all of a footer but the checksum itself, which stands 16
+// bytes before its end in all versions.
+func footerCRC(b []byte) uint32 {
+	n := len(b) - 16
+	crc := crc32.Update(0, castagnoli, b[:n])
+	return crc32.Update(crc, castagnoli, b[n+4:])
+}
+
+var (
+	errMagic        = errors.New("not a table: bad magic")
+	errFooterLength = errors.New("footer length out of range")
+	errFooterHandle = errors.New("block handle out of bounds")
+	errFooterZero   = errors.New("reserved bytes are not zero")
+	errFooterLevels = errors.New("index levels out of range")
+)
+
+// decodeFooter reads the footer from the tail of a file of size bytes.
+func decodeFooter(tail []byte, size int64) (*footer, error) {
+	if len(tail) < footerFixed {
+		return nil, errTruncated
+	}
+	le := binary.LittleEndian
+	fixed := tail[len(tail)-footerFixed:]
+	if string(fixed[12:]) != footerMagic {
+		return nil, errMagic
+	}
+	length := le.Uint32(fixed)
+	if length < footerFixed || length > maxFooter || int64(length) > int64(len(tail)) {
+		return nil, errFooterLength
+	}
+	b := tail[len(tail)-int(length):]
+	if le.Uint32(fixed[4:]) != footerCRC(b) {
+		return nil, errChecksum
+	}
+	if v := le.Uint32(fixed[8:]); v != formatVersion {
+		return nil, fmt.Errorf("%w (table format %d)", base.ErrFormatTooNew, v)
+	}
+	if length != footerSize {
+		return nil, errFooterLength
+	}
+	return parseFooter(b, size)
+}
+
+// parseFooter reads the fields of version 1 and checks that the blocks that
+// they name lie in the file.
+func parseFooter(b []byte, size int64) (*footer, error) {
+	le := binary.LittleEndian
+	u64 := func(at int) uint64 { return le.Uint64(b[at:]) }
+	f := &footer{
+		num:      base.FileNum(u64(56)),
+		storeID:  u64(64),
+		checksum: le.Uint32(b[72:]),
+		levels:   int(b[76]),
+	}
+	if f.levels != 1 && f.levels != 2 {
+		return nil, errFooterLevels
+	}
+	for _, c := range b[77:88] {
+		if c != 0 {
+			return nil, errFooterZero
+		}
+	}
+	end := uint64(size - footerSize)
+	ok := placeBlock(&f.index, u64(16), u64(24), u64(32), end) &&
+		placeBlock(&f.props, u64(40), u64(48), u64(48), end)
+	if u64(0)|u64(8) != 0 {
+		ok = ok && placeBlock(&f.filter, u64(0), u64(8), u64(8), end)
+	}
+	if !ok {
+		return nil, errFooterHandle
+	}
+	return f, nil
+}
+
+// placeBlock fills h if the block lies before end and does not claim to grow
+// more than a block can.
+func placeBlock(h *handle, offset, stored, raw, end uint64) bool {
+	const most = 1<<31 - 1 - blockTail // an int on all platforms
+	if end < blockTail || offset > end-blockTail || stored > end-blockTail-offset ||
+		stored > most || raw > most || raw > stored*maxRatio {
+		return false
+	}
+	*h = handle{offset: int64(offset), stored: int(stored), raw: int(raw)}
+	return true
+}

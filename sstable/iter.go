@@ -1,0 +1,343 @@
+package sstable
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
+)
+
+// IterOptions say how an iterator reads. The zero value fills the cache and
+// reads block by block.
+type IterOptions struct {
+	NoFill    bool // leave blocks that were not cached out of the cache
+	Readahead int  // bytes to read at once, past the cache, for one pass over the table; 0: none
+}
+
+// An Iterator walks the entries of a table. It implements base.Iterator and
+// allocates nothing after its first few steps.
+//
+// While it stands on an entry (on is set), data is the block of entry pos, the
+// block number ix of leaf, which is the table's index or its partition number
+// top. A block stays pinned until the iterator leaves it.
+type Iterator struct {
+	r     *Reader
+	opts  IterOptions
+	trace *Trace
+
+	on   bool
+	pos  int
+	end  int // where entry pos ends in data
+	kv   base.KV
+	key  []byte // the block's prefix, and behind it the last suffix shown
+	data dataBlock
+	err  error
+
+	loaded bool // data is a block; block pins it unless it lies in ahead
+	block  *cache.Block
+	ix     int
+	top    int // -1: no partition is loaded
+	leaf   *index
+	part   index // what leaf points to if there are two levels
+	pinned *cache.Block
+
+	ahead window
+}
+
+// A window is a stretch of the file in memory.
+type window struct {
+	b  []byte
+	at int64
+}
+
+// NewIterator returns an iterator over the table that reads through the cache.
+// What it reads is added to t, if t is not nil.
+func (r *Reader) NewIterator(t *Trace) *Iterator { return r.NewIteratorWith(t, IterOptions{}) }
+
+// NewIteratorWith is NewIterator with options.
+func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
+	i := &Iterator{r: r, opts: o, trace: t, top: -1}
+	if r.foot.levels == 1 {
+		i.leaf = &r.index
+	} else {
+		i.leaf = &i.part
+	}
+	return i
+}
+
+// First implements base.Iterator.
+func (i *Iterator) First() *base.KV {
+	i.err = nil
+	if i.r.index.n == 0 || !i.loadTop(0) || !i.load(0) {
+		return i.leave()
+	}
+	return i.show(0)
+}
+
+// Last implements base.Iterator.
+func (i *Iterator) Last() *base.KV {
+	i.err = nil
+	n := i.r.index.n
+	if n == 0 || !i.loadTop(n-1) || !i.load(i.leaf.n-1) {
+		return i.leave()
+	}
+	return i.show(i.data.n - 1)
+}
+
+// SeekGE implements base.Iterator. A target that lies ahead in the same block
+// is found without the index.
+func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
+	i.err = nil
+	limit := base.NewTrailer(seq, base.KindMax)
+	if i.on {
+		if c := bytes.Compare(i.kv.UserKey, key); c < 0 || c == 0 && i.kv.Trailer > limit {
+			if pos := i.data.seek(key, limit, i.pos+1); pos < i.data.n {
+				return i.show(pos)
+			}
+		}
+	}
+	found, past := i.find(key, limit)
+	if !found {
+		return i.leave()
+	}
+	pos := i.data.n
+	if !past {
+		pos = i.data.seek(key, limit, 0)
+	}
+	if pos < i.data.n {
+		return i.show(pos)
+	}
+	if !i.loadNext() {
+		return i.leave()
+	}
+	return i.show(0)
+}
+
+// SeekLT implements base.Iterator.
+func (i *Iterator) SeekLT(key []byte) *base.KV {
+	i.err = nil
+	const first = base.Trailer(math.MaxUint64) // before all versions of key
+	found, past := i.find(key, first)
+	if !found {
+		if i.err != nil {
+			return i.leave()
+		}
+		return i.Last()
+	}
+	pos := i.data.n
+	if !past {
+		pos = i.data.seek(key, first, 0)
+	}
+	if pos > 0 {
+		return i.show(pos - 1)
+	}
+	if !i.loadPrev() {
+		return i.leave()
+	}
+	return i.show(i.data.n - 1)
+}
+
+// Next implements base.Iterator.
+func (i *Iterator) Next() *base.KV {
+	if !i.on {
+		return nil
+	}
+	if pos := i.pos + 1; pos < i.data.n {
+		from := i.end
+		i.pos, i.end = pos, i.data.offset(pos+1)
+		return i.decode(from)
+	}
+	if !i.loadNext() {
+		return i.leave()
+	}
+	return i.show(0)
+}
+
+// Prev implements base.Iterator.
+func (i *Iterator) Prev() *base.KV {
+	if !i.on {
+		return nil
+	}
+	if i.pos > 0 {
+		return i.show(i.pos - 1)
+	}
+	if !i.loadPrev() {
+		return i.leave()
+	}
+	return i.show(i.data.n - 1)
+}
+
+// Err implements base.Iterator.
+func (i *Iterator) Err() error { return i.err }
+
+// Close implements base.Iterator.
+func (i *Iterator) Close() error {
+	i.dropData()
+	i.dropPartition()
+	i.on, i.ahead = false, window{}
+	return nil
+}
+
+// show moves to entry pos of the loaded block.
+func (i *Iterator) show(pos int) *base.KV {
+	i.on, i.pos, i.end = true, pos, i.data.offset(pos+1)
+	return i.decode(i.data.offset(pos))
+}
+
+// decode fills kv with entry pos, which lies at data[from:end]. With an empty
+// prefix the key is a part of the block, else it is put together in a buffer.
+func (i *Iterator) decode(from int) *base.KV {
+	e := i.data.b[from:i.end]
+	n, w := int(e[0]), 1
+	if n >= 0x80 {
+		n, w = uvarint16(e)
+	}
+	suffix := e[w : w+n]
+	i.kv.Value = e[w+n:]
+	i.kv.Trailer = i.data.trailer(i.pos)
+	if p := len(i.data.prefix); p == 0 {
+		i.kv.UserKey = suffix
+	} else {
+		i.key = append(i.key[:p], suffix...)
+		i.kv.UserKey = i.key
+	}
+	return &i.kv
+}
+
+// leave makes the iterator stand nowhere.
+func (i *Iterator) leave() *base.KV {
+	i.on = false
+	return nil
+}
+
+// find loads the first block whose separator is not before (key, limit).
+// found is false if there is none or it can't be read. past says that all
+// entries of the loaded block are before the target, which only happens if the
+// two levels of an index contradict each other.
+func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
+	top := i.r.index.search(key, limit)
+	if top == i.r.index.n {
+		return false, false
+	}
+	if i.r.foot.levels == 1 {
+		return i.load(top), false
+	}
+	if !i.loadTop(top) {
+		return false, false
+	}
+	ix := i.leaf.search(key, limit)
+	past = ix == i.leaf.n
+	return i.load(min(ix, i.leaf.n-1)), past
+}
+
+// loadNext loads the block after the current one; false at the end and on an
+// error.
+func (i *Iterator) loadNext() bool {
+	if i.ix+1 < i.leaf.n {
+		return i.load(i.ix + 1)
+	}
+	if i.r.foot.levels == 1 || i.top+1 >= i.r.index.n {
+		return false
+	}
+	return i.loadTop(i.top+1) && i.load(0)
+}
+
+// loadPrev loads the block before the current one.
+func (i *Iterator) loadPrev() bool {
+	if i.ix > 0 {
+		return i.load(i.ix - 1)
+	}
+	if i.r.foot.levels == 1 || i.top <= 0 {
+		return false
+	}
+	return i.loadTop(i.top-1) && i.load(i.leaf.n-1)
+}
+
+// loadTop loads partition top of an index of two levels.
+func (i *Iterator) loadTop(top int) bool {
+	if i.r.foot.levels == 1 || i.top == top {
+		return true
+	}
+	i.dropData()
+	i.dropPartition()
+	b, err := i.r.block(i.r.index.handle(top), BlockIndexPartition, !i.opts.NoFill, i.trace)
+	if err != nil {
+		i.err = err
+		return false
+	}
+	i.pinned, i.top = b, top
+	i.part = viewIndex(b.Bytes())
+	return true
+}
+
+// load loads data block ix of the leaf.
+func (i *Iterator) load(ix int) bool {
+	if i.loaded && i.ix == ix {
+		return true
+	}
+	i.dropData()
+	h := i.leaf.handle(ix)
+	var payload []byte
+	var err error
+	if i.opts.Readahead > 0 {
+		payload, err = i.readAhead(h)
+	} else if i.block, err = i.r.block(h, BlockData, !i.opts.NoFill, i.trace); err == nil {
+		payload = i.block.Bytes()
+	}
+	if err != nil {
+		i.err = err
+		return false
+	}
+	i.data = viewData(payload)
+	i.key = append(i.key[:0], i.data.prefix...)
+	i.loaded, i.ix = true, ix
+	return true
+}
+
+// readAhead returns the payload of a block out of the window, which it moves
+// when the block is not in it.
+func (i *Iterator) readAhead(h handle) ([]byte, error) {
+	r, size := i.r, h.stored+blockTail
+	from := h.offset - i.ahead.at
+	if from < 0 || from > int64(len(i.ahead.b)-size) {
+		want := max(size, int(min(int64(i.opts.Readahead), r.props.DataBytes-h.offset)))
+		if cap(i.ahead.b) < want {
+			i.ahead.b = make([]byte, want)
+		}
+		i.ahead = window{b: i.ahead.b[:want], at: h.offset}
+		if err := r.readAt(i.ahead.b, h.offset, BlockData); err != nil {
+			i.ahead.b = i.ahead.b[:0]
+			return nil, err
+		}
+		from = 0
+	}
+	r.countRead(h, BlockData, i.trace)
+	payload, c, err := openBlock(i.ahead.b[from:from+int64(size)], r.seed, BlockData, h.offset)
+	if err != nil {
+		return nil, r.damage(h.offset, BlockData.String(), err)
+	}
+	if c == None {
+		return payload, r.checkPayload(payload, h, BlockData)
+	}
+	if i.block, err = r.expand(payload, c, h, BlockData); err != nil {
+		return nil, err
+	}
+	return i.block.Bytes(), nil
+}
+
+func (i *Iterator) dropData() {
+	if i.block != nil {
+		i.block.Release()
+		i.block = nil
+	}
+	i.loaded = false
+}
+
+func (i *Iterator) dropPartition() {
+	if i.pinned != nil {
+		i.pinned.Release()
+		i.pinned = nil
+	}
+	i.top = -1
+}

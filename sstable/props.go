@@ -1,0 +1,190 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// Properties describe what a table holds. They stand in a block of their own.
+type Properties struct {
+	Kinds             uint64 // bit k: there is an entry of kind k
+	Entries           uint64
+	Tombstones        uint64
+	Keys              uint64 // distinct user keys
+	Smallest, Largest []byte // user keys
+	MinSeq, MaxSeq    base.Seq
+	RawKeyBytes       uint64 // of all user keys, versions counted each
+	RawValueBytes     uint64
+	DataBlocks        uint64
+	DataBytes         int64   // file offset where data blocks end
+	Partitions        uint64  // of the index; 0: it has one level
+	FilterBits        float64 // a key, as asked for; 0: no filter
+}
+
+// Tags of properties. Part of the file format. A reader may skip unknown odd
+// ones, and has to refuse unknown even ones.
+const (
+	propKinds         = 2
+	propEntries       = 4
+	propTombstones    = 5
+	propKeys          = 6
+	propSmallest      = 8
+	propLargest       = 10
+	propMinSeq        = 12
+	propMaxSeq        = 14
+	propRawKeyBytes   = 15
+	propRawValueBytes = 17
+	propDataBlocks    = 18
+	propDataBytes     = 20
+	propPartitions    = 21
+	propFilterBits    = 23
+)
+
+// knownKinds are the kinds of entries that this program can read.
+const knownKinds = 1<<base.KindDelete | 1<<base.KindPut
+
+func (p *Properties) appendTo(dst []byte) []byte {
+	dst = appendNumber(dst, propKinds, p.Kinds)
+	dst = appendNumber(dst, propEntries, p.Entries)
+	dst = appendNumber(dst, propTombstones, p.Tombstones)
+	dst = appendNumber(dst, propKeys, p.Keys)
+	dst = appendBytes(dst, propSmallest, p.Smallest)
+	dst = appendBytes(dst, propLargest, p.Largest)
+	dst = appendNumber(dst, propMinSeq, uint64(p.MinSeq))
+	dst = appendNumber(dst, propMaxSeq, uint64(p.MaxSeq))
+	dst = appendNumber(dst, propRawKeyBytes, p.RawKeyBytes)
+	dst = appendNumber(dst, propRawValueBytes, p.RawValueBytes)
+	dst = appendNumber(dst, propDataBlocks, p.DataBlocks)
+	dst = appendNumber(dst, propDataBytes, uint64(p.DataBytes))
+	dst = appendNumber(dst, propPartitions, p.Partitions)
+	return appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
+}
+
+// appendNumber appends a field that holds v; nothing for 0.
+func appendNumber(dst []byte, tag, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	var content [binary.MaxVarintLen64]byte
+	return appendBytes(dst, tag, content[:binary.PutUvarint(content[:], v)])
+}
+
+func appendBytes(dst []byte, tag uint64, content []byte) []byte {
+	dst = binary.AppendUvarint(dst, tag)
+	dst = binary.AppendUvarint(dst, uint64(len(content)))
+	return append(dst, content...)
+}
+
+var (
+	errPropsField = errors.New("field out of bounds")
+	errPropsTwice = errors.New("field given twice")
+	errPropsValue = errors.New("field is no number in range")
+)
+
+// decodeProperties reads the payload of a properties block. Keys alias it.
+func decodeProperties(b []byte) (*Properties, error) {
+	p := new(Properties)
+	var seen uint64
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, errPropsField
+		}
+		length, m := binary.Uvarint(b[n:])
+		if m <= 0 || length > uint64(len(b)-n-m) {
+			return nil, errPropsField
+		}
+		b = b[n+m:]
+		content := b[:length:length]
+		b = b[length:]
+		if tag < 64 {
+			if seen>>tag&1 != 0 {
+				return nil, errPropsTwice
+			}
+			seen |= 1 << tag
+		}
+		if err := p.set(tag, content); err != nil {
+			return nil, err
+		}
+	}
+	if unknown := p.Kinds &^ knownKinds; unknown != 0 {
+		return nil, fmt.Errorf("%w (kinds of entries %#x)", base.ErrFormatTooNew, unknown)
+	}
+	if p.MaxSeq > base.MaxSeq || p.MinSeq > p.MaxSeq || p.DataBytes < 0 {
+		return nil, errPropsValue
+	}
+	return p, nil
+}
+
+// set takes one field.
+func (p *Properties) set(tag uint64, content []byte) error {
+	switch tag {
+	case propSmallest:
+		p.Smallest = content
+		return nil
+	case propLargest:
+		p.Largest = content
+		return nil
+	}
+	dst := p.number(tag)
+	if dst == nil {
+		return p.setOther(tag, content)
+	}
+	v, n := binary.Uvarint(content)
+	if n != len(content) || n <= 0 {
+		return errPropsValue
+	}
+	*dst = v
+	return nil
+}
+
+// number returns where the number of a tag goes, nil if it is none of those.
+func (p *Properties) number(tag uint64) *uint64 {
+	switch tag {
+	case propKinds:
+		return &p.Kinds
+	case propEntries:
+		return &p.Entries
+	case propTombstones:
+		return &p.Tombstones
+	case propKeys:
+		return &p.Keys
+	case propMinSeq:
+		return (*uint64)(&p.MinSeq)
+	case propMaxSeq:
+		return (*uint64)(&p.MaxSeq)
+	case propRawKeyBytes:
+		return &p.RawKeyBytes
+	case propRawValueBytes:
+		return &p.RawValueBytes
+	case propDataBlocks:
+		return &p.DataBlocks
+	case propPartitions:
+		return &p.Partitions
+	}
+	return nil
+}
+
+// setOther takes the numbers of other types, and judges unknown tags.
+func (p *Properties) setOther(tag uint64, content []byte) error {
+	if tag != propDataBytes && tag != propFilterBits {
+		if tag&1 == 0 {
+			return fmt.Errorf("%w (property %d)", base.ErrFormatTooNew, tag)
+		}
+		return nil
+	}
+	v, n := binary.Uvarint(content)
+	if n != len(content) || n <= 0 || v > math.MaxInt64 {
+		return errPropsValue
+	}
+	if tag == propDataBytes {
+		p.DataBytes = int64(v)
+	} else {
+		p.FilterBits = float64(v) / 1000
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package sstable
+
+import "github.com/shaledb/shale/internal/base"
+
+// Stats counts what the tables of a store read. One Stats serves them all.
+type Stats struct {
+	BlockReads     base.Counter // blocks read from files, of any kind
+	BlockReadBytes base.Counter // their stored bytes
+	DataReads      base.Counter // data blocks among them
+	IndexReads     base.Counter // index partitions among them
+	FilterReads    base.Counter // filters read, at Open or later
+	ReadCalls      base.Counter // calls of ReadAt for blocks: fewer than blocks with readahead
+	CacheHits      base.Counter // blocks found in the cache
+	CacheMisses    base.Counter // blocks looked for in the cache and not found
+}
+
+// A Trace records the blocks that lookups and iterators used, in order. A nil
+// Trace records nothing.
+type Trace struct {
+	Reads []BlockRead
+}
+
+// A BlockRead is one use of a block.
+type BlockRead struct {
+	Table  base.FileNum
+	Kind   BlockKind
+	Offset int64
+	Bytes  int64 // as stored in the file
+	Cached bool  // found in the cache: nothing was read
+}
+
+func (t *Trace) add(table base.FileNum, kind BlockKind, h handle, cached bool) {
+	if t == nil {
+		return
+	}
+	t.Reads = append(t.Reads, BlockRead{
+		Table: table, Kind: kind, Offset: h.offset, Bytes: int64(h.stored) + blockTail, Cached: cached,
+	})
+}

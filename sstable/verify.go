@@ -1,0 +1,221 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
+
+// verifyRead is how much Verify reads at once.
+const verifyRead = 256 << 10
+
+var (
+	errFileChecksum = errors.New("file checksum mismatch")
+	errTag          = errors.New("tag is not the key's")
+	errNotInFilter  = errors.New("a key of the table is missing")
+	errSeparator    = errors.New("separator does not separate")
+	errCounts       = errors.New("properties do not fit the entries")
+)
+
+// Verify reads the whole table and checks all that it promises: the checksum
+// of the file and of every block, the order of entries and separators, tags,
+// counts and bounds, and that the filter knows every key. It reads past the
+// cache.
+func (r *Reader) Verify(ctx context.Context) error {
+	if err := r.verifyFile(ctx); err != nil {
+		return err
+	}
+	filter, err := r.verifiedFilter()
+	if err != nil {
+		return err
+	}
+	v := verifier{r: r, filter: filter}
+	if err := r.eachLeaf(func(x *index) error { return v.leaf(ctx, x) }); err != nil {
+		return err
+	}
+	return v.finish()
+}
+
+// verifyFile compares the checksum of the file with the footer's.
+func (r *Reader) verifyFile(ctx context.Context) error {
+	var crc uint32
+	buf := make([]byte, min(verifyRead, r.size))
+	end := r.size - footerSize
+	for at := int64(0); at < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b := buf[:min(int64(len(buf)), end-at)]
+		n, err := r.src.ReadAt(b, at)
+		if n < len(b) {
+			return r.readError(err, 0, at+int64(n))
+		}
+		crc = crc32.Update(crc, castagnoli, b)
+		at += int64(len(b))
+	}
+	if crc != r.foot.checksum {
+		return r.damage(-1, "file", errFileChecksum)
+	}
+	return nil
+}
+
+// verifiedFilter reads the filter from the file, whatever is resident.
+func (r *Reader) verifiedFilter() (*bloom.Blocked, error) {
+	if r.foot.filter.stored == 0 {
+		return nil, nil
+	}
+	f, err := r.readFilter(tail{}, false)
+	if err != nil {
+		return nil, err
+	}
+	if f.Keys() != r.props.Keys {
+		return nil, r.damage(r.foot.filter.offset, BlockFilter.String(), errCounts)
+	}
+	return f, nil
+}
+
+// eachLeaf calls fn for the index, or for each of its partitions.
+func (r *Reader) eachLeaf(fn func(x *index) error) error {
+	if r.foot.levels == 1 {
+		return fn(&r.index)
+	}
+	for i := range r.index.n {
+		h := r.index.handle(i)
+		b, err := r.readBlock(h, BlockIndexPartition, nil)
+		if err != nil {
+			return err
+		}
+		x := viewIndex(b.Bytes())
+		last, top := x.separator(x.n-1), r.index.separator(i)
+		if base.Compare(last, top) != 0 {
+			err = r.damage(h.offset, BlockIndexPartition.String(), errSeparator)
+		} else {
+			err = fn(&x)
+		}
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// separator returns separator i in memory of its own.
+func (x *index) separator(i int) base.InternalKey {
+	key := append(append([]byte(nil), x.prefix...), x.suffix(i)...)
+	return base.InternalKey{UserKey: key, Trailer: x.trailer(i)}
+}
+
+// A verifier walks the blocks of a table and counts.
+type verifier struct {
+	r      *Reader
+	filter *bloom.Blocked
+
+	got      Properties
+	last     base.InternalKey // the last entry, in memory of its own
+	lastSep  base.InternalKey
+	offset   int64 // where the next data block has to begin
+	position int64 // where the current one begins
+}
+
+func (v *verifier) damage(err error) error { return v.r.damage(v.position, BlockData.String(), err) }
+
+func (v *verifier) leaf(ctx context.Context, x *index) error {
+	for i := range x.n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := v.block(x.handle(i), x.separator(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) block(h handle, sep base.InternalKey) error {
+	v.position = h.offset
+	if h.offset != v.offset {
+		return v.damage(fmt.Errorf("block should begin at %d", v.offset))
+	}
+	v.offset += int64(h.stored) + blockTail
+	b, err := v.r.readBlock(h, BlockData, nil)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	d := viewData(b.Bytes())
+	for i := range d.n {
+		if err := v.entry(&d, i); err != nil {
+			return err
+		}
+	}
+	if base.Compare(v.last, sep) > 0 {
+		return v.damage(errSeparator)
+	}
+	v.lastSep = sep
+	v.got.DataBlocks++
+	return nil
+}
+
+// entry checks one entry against the one before it and against the filter.
+func (v *verifier) entry(d *dataBlock, i int) error {
+	suffix, value := d.entry(i)
+	t := d.trailer(i)
+	p := &v.got
+	key := append(append([]byte(nil), d.prefix...), suffix...)
+	k := base.InternalKey{UserKey: key, Trailer: t}
+	newKey := p.Entries == 0 || !bytes.Equal(key, v.last.UserKey)
+	switch {
+	case p.Entries > 0 && base.Compare(v.last, k) >= 0:
+		return v.damage(errOutOfOrder)
+	case i == 0 && p.DataBlocks > 0 && base.Compare(v.lastSep, k) >= 0:
+		return v.damage(errSeparator)
+	}
+	hash := bloom.Hash(key)
+	if d.b[dataHeader+i] != byte(hash) {
+		return v.damage(errTag)
+	}
+	if v.filter != nil && !v.filter.MayContain(hash) {
+		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errNotInFilter)
+	}
+	if p.Entries == 0 {
+		p.Smallest, p.MinSeq, p.MaxSeq = key, t.Seq(), t.Seq()
+	}
+	if newKey {
+		p.Keys++
+	}
+	if t.Kind() == base.KindDelete {
+		p.Tombstones++
+	}
+	p.Entries++
+	p.Kinds |= 1 << t.Kind()
+	p.MinSeq, p.MaxSeq = min(p.MinSeq, t.Seq()), max(p.MaxSeq, t.Seq())
+	p.RawKeyBytes += uint64(len(key))
+	p.RawValueBytes += uint64(len(value))
+	v.last = k
+	return nil
+}
+
+// finish compares what was counted with the properties.
+func (v *verifier) finish() error {
+	v.got.Largest = v.last.UserKey
+	v.got.DataBytes = v.offset
+	want := v.r.props
+	v.got.Partitions, v.got.FilterBits = want.Partitions, want.FilterBits
+	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
+		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
+	}
+	levels := 1
+	if want.Partitions > 0 {
+		levels = 2
+	}
+	if levels != v.r.foot.levels || levels == 2 && want.Partitions != uint64(v.r.index.n) {
+		return v.r.damage(v.r.foot.index.offset, BlockIndex.String(), errCounts)
+	}
+	return nil
+}

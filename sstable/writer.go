@@ -1,0 +1,315 @@
+package sstable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// WriterOptions describe a table to be written.
+type WriterOptions struct {
+	Num            base.FileNum // stands in every checksum
+	StoreID        uint64       // likewise
+	BlockSize      int          // bytes of a data block before compression; default 4 KiB
+	Compression    Compression  // the zero value is None
+	FilterBits     float64      // filter bits a key; 0 or less: no filter
+	IndexPartition int          // bytes of index above which it has two levels; default 1 MiB
+}
+
+// Info describes a finished table: what the manifest needs to know.
+type Info struct {
+	Properties
+	Size        int64
+	Checksum    uint32 // crc32c of all bytes in front of the footer
+	IndexBytes  int64  // of all index blocks, as stored
+	FilterBytes int64  // 0 if there is no filter
+}
+
+// Blocks are collected in a buffer of writeBuffer bytes, which goes to the file
+// when it is nearly full.
+const (
+	writeBuffer = 256 << 10
+	writeAt     = writeBuffer - 16<<10
+)
+
+// A Writer writes one table. Its first error is final.
+type Writer struct {
+	// Constant.
+	file vfs.File
+	opts WriterOptions
+	seed uint32
+
+	// The block in the making and those before it.
+	data  dataBuilder
+	index indexBuilder
+	comp  compressor
+	last  []byte // user key of the last entry
+	lastT base.Trailer
+	hash  uint64 // of last
+
+	hashes  hashCollector
+	props   Properties
+	indexed int64 // bytes of index blocks written
+
+	// Output.
+	buf    []byte
+	offset int64 // file offset behind buf
+	crc    uint32
+	err    error
+	done   bool
+}
+
+// NewWriter starts a table in the empty file f, which stays the caller's to
+// close.
+func NewWriter(f vfs.File, o WriterOptions) *Writer {
+	if o.BlockSize <= 0 {
+		o.BlockSize = 4 << 10
+	}
+	if o.IndexPartition <= 0 {
+		o.IndexPartition = defaultPartition
+	}
+	return &Writer{
+		file:   f,
+		opts:   o,
+		seed:   checksumSeed(o.StoreID, o.Num),
+		comp:   compressor{kind: o.Compression},
+		hashes: newHashCollector(o.FilterBits > 0),
+		buf:    make([]byte, 0, writeBuffer),
+	}
+}
+
+var errFinished = errors.New("sstable: writer is finished")
+
+// Add appends an entry. Entries come in strictly ascending order; key and
+// value are copied.
+func (w *Writer) Add(k base.InternalKey, value []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	newKey := true
+	if w.props.Entries > 0 {
+		c := bytes.Compare(w.last, k.UserKey)
+		if c > 0 || c == 0 && w.lastT <= k.Trailer {
+			return w.fail(fmt.Errorf("sstable: add %v: not after %v", k,
+				base.InternalKey{UserKey: w.last, Trailer: w.lastT}))
+		}
+		newKey = c != 0
+	}
+	if err := checkEntry(k, value); err != nil {
+		return w.fail(err)
+	}
+	if newKey {
+		w.hash = bloom.Hash(k.UserKey)
+		w.hashes.add(w.hash)
+	}
+	if w.full(k, value) {
+		if err := w.finishData(k.UserKey, false); err != nil {
+			return err
+		}
+	}
+	w.data.add(k, value, byte(w.hash))
+	w.count(k, value, newKey)
+	w.last = append(w.last[:0], k.UserKey...)
+	w.lastT = k.Trailer
+	return nil
+}
+
+// checkEntry refuses what a table can't hold.
+func checkEntry(k base.InternalKey, value []byte) error {
+	switch {
+	case len(k.UserKey) > MaxKeySize:
+		return fmt.Errorf("sstable: add: key of %d bytes", len(k.UserKey))
+	case len(value) > MaxValueSize:
+		return fmt.Errorf("sstable: add: value of %d bytes", len(value))
+	case k.Kind() > base.KindPut:
+		return fmt.Errorf("sstable: add: kind %v", k.Kind())
+	}
+	return nil
+}
+
+func (w *Writer) count(k base.InternalKey, value []byte, newKey bool) {
+	p, seq := &w.props, k.Seq()
+	if p.Entries == 0 {
+		p.Smallest = bytes.Clone(k.UserKey)
+		p.MinSeq, p.MaxSeq = seq, seq
+	}
+	p.MinSeq, p.MaxSeq = min(p.MinSeq, seq), max(p.MaxSeq, seq)
+	p.Entries++
+	if newKey {
+		p.Keys++
+	}
+	if k.Kind() == base.KindDelete {
+		p.Tombstones++
+	}
+	p.Kinds |= 1 << k.Kind()
+	p.RawKeyBytes += uint64(len(k.UserKey))
+	p.RawValueBytes += uint64(len(value))
+}
+
+// full tells whether the block should be closed before the entry: it would
+// grow too large, and is nearly full or would be dwarfed.
+func (w *Writer) full(k base.InternalKey, value []byte) bool {
+	size, limit := w.data.size(), w.opts.BlockSize
+	entry := len(k.UserKey) + len(value)
+	return size > 0 && size+entry > limit && (size >= limit-limit/10 || entry >= limit)
+}
+
+// finishData writes the data block. next is the user key that follows, unless
+// this is the last block.
+func (w *Writer) finishData(next []byte, last bool) error {
+	raw := w.data.finish()
+	if _, err := w.writeBlock(BlockData, raw, true); err != nil {
+		return err
+	}
+	w.data.reset()
+	w.props.DataBlocks++
+	switch {
+	case last:
+		w.index.add(w.last, 0, w.offset, len(raw))
+	case bytes.Equal(w.last, next):
+		w.index.add(w.last, w.lastT, w.offset, len(raw))
+	default:
+		sep := separator(nil, w.last, next)
+		w.index.add(sep, 0, w.offset, len(raw))
+	}
+	return nil
+}
+
+// writeBlock writes a payload, compressed if that is wanted and worth it.
+func (w *Writer) writeBlock(kind BlockKind, raw []byte, compress bool) (handle, error) {
+	stored, c := raw, None
+	if compress {
+		stored, c = w.comp.compress(raw)
+	}
+	h := handle{offset: w.offset, stored: len(stored), raw: len(raw)}
+	start := len(w.buf)
+	w.buf = append(w.buf, stored...)
+	w.buf = appendBlockTail(w.buf, start, c, w.seed, kind, w.offset)
+	w.offset += int64(len(w.buf) - start)
+	if len(w.buf) >= writeAt {
+		return h, w.flush()
+	}
+	return h, nil
+}
+
+// flush hands the buffer to the file.
+func (w *Writer) flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	w.crc = crc32.Update(w.crc, castagnoli, w.buf)
+	if n, err := w.file.Write(w.buf); err != nil || n < len(w.buf) {
+		if err == nil {
+			err = errors.New("short write")
+		}
+		return w.fail(fmt.Errorf("sstable: write table %d: %w", uint64(w.opts.Num), err))
+	}
+	if cap(w.buf) > 2*writeBuffer {
+		w.buf = make([]byte, 0, writeBuffer)
+	}
+	w.buf = w.buf[:0]
+	return nil
+}
+
+func (w *Writer) fail(err error) error {
+	w.err = err
+	return err
+}
+
+// EstimatedSize returns about how large the file would be if it were finished
+// now.
+func (w *Writer) EstimatedSize() int64 {
+	filter := int64(float64(w.hashes.len()) * max(w.opts.FilterBits, 0) / 8)
+	return w.offset + int64(w.data.size()) + filter + int64(w.index.size()/2) + footerSize
+}
+
+// Finish writes what follows the data blocks and makes the file durable. The
+// writer is of no use afterwards.
+func (w *Writer) Finish() (Info, error) {
+	defer w.hashes.release()
+	if w.err == nil && w.done {
+		w.err = errFinished
+	}
+	w.done = true
+	if w.err != nil {
+		return Info{}, w.err
+	}
+	info, err := w.finish()
+	if err != nil {
+		w.fail(err)
+		return Info{}, err
+	}
+	w.err = errFinished
+	return info, nil
+}
+
+func (w *Writer) finish() (Info, error) {
+	if !w.data.empty() {
+		if err := w.finishData(nil, true); err != nil {
+			return Info{}, err
+		}
+	}
+	w.props.Largest = slices.Clone(w.last)
+	w.props.DataBytes = w.offset
+	foot := footer{num: w.opts.Num, storeID: w.opts.StoreID, levels: 1}
+	var err error
+	if foot.filter, err = w.writeFilter(); err != nil {
+		return Info{}, err
+	}
+	if foot.index, err = w.writeIndex(&foot); err != nil {
+		return Info{}, err
+	}
+	if foot.props, err = w.writeBlock(BlockProperties, w.props.appendTo(nil), false); err != nil {
+		return Info{}, err
+	}
+	if err := w.flush(); err != nil {
+		return Info{}, err
+	}
+	foot.checksum = w.crc
+	w.buf = foot.appendTo(w.buf)
+	w.offset += footerSize
+	if err := w.flush(); err != nil {
+		return Info{}, err
+	}
+	if err := w.file.Sync(); err != nil {
+		return Info{}, fmt.Errorf("sstable: sync table %d: %w", uint64(w.opts.Num), err)
+	}
+	return Info{
+		Properties:  w.props,
+		Size:        w.offset,
+		Checksum:    foot.checksum,
+		IndexBytes:  w.indexed,
+		FilterBytes: int64(foot.filter.stored),
+	}, nil
+}
+
+// writeIndex writes the index, cut into partitions if it is large.
+func (w *Writer) writeIndex(foot *footer) (handle, error) {
+	x := &w.index
+	if x.size() > w.opts.IndexPartition && x.n() > 1 {
+		top := indexBuilder{start: w.offset}
+		for from := 0; from < x.n(); {
+			to := x.cut(from, w.opts.IndexPartition)
+			raw := x.payload(from, to)
+			h, err := w.writeBlock(BlockIndexPartition, raw, true)
+			if err != nil {
+				return handle{}, err
+			}
+			w.indexed += int64(h.stored) + blockTail
+			top.add(x.key(to-1), x.trailers[to-1], w.offset, len(raw))
+			from = to
+		}
+		w.props.Partitions = uint64(top.n())
+		foot.levels = 2
+		x = &top
+	}
+	h, err := w.writeBlock(BlockIndex, x.payload(0, x.n()), true)
+	w.indexed += int64(h.stored) + blockTail
+	return h, err
+}
