@@ -1,0 +1,152 @@
+package vfs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The store reaches files through an FS only: else they could be neither
+// crashed nor failed in tests. What follows may be used outside this package.
+var (
+	allowedOS      = regexp.MustCompile(`^(Err\w+|Getpid|Getenv|Stdin|Stdout|Stderr|Args|Exit|Getpagesize|Signal|Interrupt)$`)
+	allowedSyscall = regexp.MustCompile(`^(E[A-Z0-9]+|Errno)$`) // to recognize errors
+	bannedFilepath = regexp.MustCompile(`^(Walk|WalkDir|Glob|EvalSymlinks)$`)
+	bannedImports  = regexp.MustCompile(`^(io/ioutil|golang\.org/x/sys/.*)$`)
+)
+
+// outside are the folders that belong to the module and not to the store.
+var outside = []string{"vfs", "cmd", "bench", "examples"}
+
+func TestBoundary_FilesOnlyThroughVFS(t *testing.T) {
+	root, err := filepath.Abs("..")
+	must(t, err)
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Skip("not in the module's tree")
+	}
+	files := 0
+	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skip(root, path)
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, complaint := range trespasses(t, path, src) {
+			t.Error(complaint)
+		}
+		return nil
+	}))
+	if files == 0 {
+		t.Error("found no files to check")
+	}
+}
+
+// skip returns SkipDir for what is no part of the store: other modules too.
+func skip(root, dir string) error {
+	rel, err := filepath.Rel(root, dir)
+	if err != nil || rel == "." {
+		return err
+	}
+	_, err = os.Stat(filepath.Join(dir, "go.mod"))
+	if err == nil || slices.Contains(outside, rel) || strings.HasPrefix(filepath.Base(dir), ".") || filepath.Base(dir) == "testdata" {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// trespasses returns what a file uses beyond what is allowed. Files that do
+// not parse are the compiler's business.
+func trespasses(t *testing.T, path string, src []byte) (complaints []string) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Logf("%s: %v", path, err)
+		return nil
+	}
+	at := func(n ast.Node, what string) {
+		complaints = append(complaints, set.Position(n.Pos()).String()+": "+what+" outside package vfs")
+	}
+	local := make(map[string]string) // package names in this file
+	for _, imp := range file.Imports {
+		name, err := strconv.Unquote(imp.Path.Value)
+		if err != nil {
+			continue
+		}
+		alias := filepath.Base(name)
+		if imp.Name != nil {
+			alias = imp.Name.Name
+		}
+		local[alias] = name
+		watched := name == "os" || name == "syscall" || name == "path/filepath"
+		if bannedImports.MatchString(name) || watched && alias == "." {
+			at(imp, "import of "+name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := sel.X.(*ast.Ident)
+		if ok && !allowed(local[x.Name], sel.Sel.Name) {
+			at(sel, x.Name+"."+sel.Sel.Name)
+		}
+		return true
+	})
+	return complaints
+}
+
+func allowed(pkg, name string) bool {
+	switch pkg {
+	case "os":
+		return allowedOS.MatchString(name)
+	case "syscall":
+		return allowedSyscall.MatchString(name)
+	case "path/filepath":
+		return !bannedFilepath.MatchString(name)
+	}
+	return true
+}
+
+// The test above finds what it is there to find.
+func TestBoundary_FindsTrespasses(t *testing.T) {
+	tests := []struct {
+		body string
+		want int
+	}{
+		{`import "os"; var _ = os.ErrNotExist; var _ = os.Getpid()`, 0},
+		{`import "os"; func f() { os.Remove("x") }`, 1},
+		{`import "os"; var open = os.Open`, 1},
+		{`import o "os"; func f() { o.Rename("x", "y"); o.ReadFile("x") }`, 2},
+		{`import . "os"; func f() { Remove("x") }`, 1},
+		{`import "syscall"; var _ = syscall.ENOSPC`, 0},
+		{`import "syscall"; func f() { syscall.Fsync(1) }`, 1},
+		{`import "golang.org/x/sys/unix"; func f() { unix.Fsync(1) }`, 1},
+		{`import "io/ioutil"`, 1},
+		{`import "path/filepath"; var _ = filepath.Join("a"); var _ = filepath.Glob`, 1},
+		{`type t struct{ Open int }; func f(os t) int { return os.Open }`, 0},
+	}
+	for _, tt := range tests {
+		got := trespasses(t, "x.go", []byte("package x\n"+tt.body))
+		if len(got) != tt.want {
+			t.Errorf("%s: %d complaints %q, want %d", tt.body, len(got), got, tt.want)
+		}
+	}
+}
