@@ -26,7 +26,7 @@ func raceKey(n uint64) []byte {
 // checks that all it may see is there: what was published, whole groups, in
 // order.
 func TestConcurrent_ReadersBesideTheWriter(t *testing.T) {
-	const groups, groupSize = 150, 10
+	const groups, groupSize = 400, 10
 	m := New(Options{Size: 1 << 16})
 	var published atomic.Uint64
 	var done atomic.Bool

@@ -167,7 +167,7 @@ func (c *cursor) want() *base.KV {
 // TestModel_HeldIterators writes while iterators made at many sequence
 // numbers go on walking, back and forth, and goes on reading after Freeze.
 func TestModel_HeldIterators(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		g := newRig(t, seed)
 		var cursors []*cursor
 		for round := range 80 {
@@ -200,7 +200,7 @@ func TestModel_HeldIterators(t *testing.T) {
 // ways, turning around at every place near the ends of runs.
 func TestModel_LongWalks(t *testing.T) {
 	g := newRig(t, 7)
-	g.write(700)
+	g.write(400)
 	c := g.cursor()
 	c.i = 0
 	check := func(what string, got *base.KV) {

@@ -21,7 +21,8 @@
 // that a reader may not see, and tombstones, are left to the users of this
 // package.
 //
-// Example: merging a#3 c#1 with a#2 b#5 gives a#3, a#2, b#5, c#1. The two
-// children stand on c#1 and b#5 when the position is a#2; Prev then has the
-// first child step back to a#3 and the second find that it has no more.
+// Example: merging a#3 c#1 with a#2 b#5 gives a#3, a#2, b#5, c#1. When the
+// position is a#2 the children stand on c#1 and a#2. Prev then first has the
+// one child step back over the position, to a#3, and the other one step back
+// from it, to no entry; a#3 wins.
 package iter

@@ -1,0 +1,195 @@
+package iter
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// fakeRun is a run of tables, each a fake. It fails the test when two tables
+// are open at once.
+type fakeRun struct {
+	t       testing.TB
+	tables  [][]base.KV
+	bounds  [][2][]byte
+	opens   int
+	failAt  int // this Open fails; 0: none
+	prepare func(f *fake)
+	last    *fake
+}
+
+var errOpen = errors.New("open failed")
+
+func (r *fakeRun) Bounds(i int) (smallest, largest []byte) { return r.bounds[i][0], r.bounds[i][1] }
+
+func (r *fakeRun) Open(i int) (base.Iterator, error) {
+	if r.last != nil && r.last.closed == 0 {
+		r.t.Error("opened a table while another is open")
+	}
+	if r.opens++; r.opens == r.failAt {
+		return nil, errOpen
+	}
+	r.last = newFake(r.t, r.tables[i])
+	if r.prepare != nil {
+		r.prepare(r.last)
+	}
+	return r.last, nil
+}
+
+// checkClosed reports a table left open.
+func (r *fakeRun) checkClosed() {
+	r.t.Helper()
+	if r.last != nil && r.last.closed != 1 {
+		r.t.Errorf("the last table was closed %d times", r.last.closed)
+	}
+}
+
+// cut makes a run of entries by cutting them between user keys, so that each
+// table gets about n of them.
+func cut(t testing.TB, kvs []base.KV, n int) *fakeRun {
+	run := &fakeRun{t: t}
+	for len(kvs) > 0 {
+		end := min(n, len(kvs))
+		for end < len(kvs) && string(kvs[end].UserKey) == string(kvs[end-1].UserKey) {
+			end++
+		}
+		run.tables = append(run.tables, kvs[:end])
+		run.bounds = append(run.bounds, [2][]byte{kvs[0].UserKey, kvs[end-1].UserKey})
+		kvs = kvs[end:]
+	}
+	return run
+}
+
+func TestConcat_Model(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			all, _ := deal(r, r.IntN(80), 1)
+			run := cut(t, all, 1+r.IntN(10))
+			c := &cursor{t: t, it: NewConcat(len(run.tables), run), want: all, i: -2}
+			c.move(5, nil, 0)
+			for range 400 {
+				op := r.IntN(24)
+				if op >= 6 {
+					op = 4 + op%2
+				}
+				c.move(op, randomKey(r), base.Seq(r.IntN(82)))
+			}
+			if err := c.it.Close(); err != nil {
+				t.Error(err)
+			}
+			run.checkClosed()
+		})
+	}
+}
+
+// TestConcat_OpensOnlyWhatItNeeds: one table a seek, none a seek within the
+// open table, and none before the first movement.
+func TestConcat_OpensOnlyWhatItNeeds(t *testing.T) {
+	kvs := parse(t, "a#1,PUT b#2,PUT c#3,PUT d#4,PUT e#5,PUT f#6,PUT g#7,PUT h#8,PUT")
+	run := cut(t, kvs, 2)
+	it := NewConcat(4, run)
+	tests := []struct {
+		what  string
+		move  func() *base.KV
+		want  string
+		opens int
+	}{
+		{"SeekGE e", func() *base.KV { return it.SeekGE([]byte("e"), base.MaxSeq) }, "e#5,PUT", 1},
+		{"SeekGE f", func() *base.KV { return it.SeekGE([]byte("f"), base.MaxSeq) }, "f#6,PUT", 0},
+		{"Prev", it.Prev, "e#5,PUT", 0},
+		{"Prev", it.Prev, "d#4,PUT", 1},
+		{"SeekLT d", func() *base.KV { return it.SeekLT([]byte("d")) }, "c#3,PUT", 0},
+		{"SeekLT z", func() *base.KV { return it.SeekLT([]byte("z")) }, "h#8,PUT", 1},
+		{"Next", it.Next, ".", 0},
+		{"SeekGE z", func() *base.KV { return it.SeekGE([]byte("z"), base.MaxSeq) }, ".", 0},
+		{"SeekLT a", func() *base.KV { return it.SeekLT([]byte("a")) }, ".", 0},
+		{"SeekGE b at 1", func() *base.KV { return it.SeekGE([]byte("b"), 1) }, "c#3,PUT", 2},
+	}
+	for _, test := range tests {
+		run.opens = 0
+		if got := describe(test.move()); got != test.want || run.opens != test.opens {
+			t.Errorf("%s = %s with %d tables opened, want %s with %d", test.what, got, run.opens, test.want, test.opens)
+		}
+		if test.want == "." {
+			run.checkClosed() // it has left its last table
+		}
+	}
+}
+
+func TestConcat_Empty(t *testing.T) {
+	c := &cursor{t: t, it: NewConcat(0, &fakeRun{t: t}), i: -2}
+	for op := range 6 {
+		c.move(op, []byte("a"), 1)
+	}
+	if err := c.it.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConcat_PassesEmptyTables: none should exist, and none may end a walk.
+func TestConcat_PassesEmptyTables(t *testing.T) {
+	run := cut(t, parse(t, "a#1,PUT b#2,PUT c#3,PUT"), 1)
+	run.tables[1] = nil
+	it := NewConcat(3, run)
+	if a, c := it.First().String(), describe(it.Next()); a != "a#1,PUT" || c != "c#3,PUT" {
+		t.Errorf("forward: %s, %s", a, c)
+	}
+	if a := describe(it.Prev()); a != "a#1,PUT" {
+		t.Errorf("backward: %s", a)
+	}
+}
+
+// TestConcat_ErrorOfOpen fails each Open of a walk once, both ways.
+func TestConcat_ErrorOfOpen(t *testing.T) {
+	kvs, _ := deal(rand.New(rand.NewPCG(1, 1)), 50, 1)
+	for failAt := 1; failAt <= len(cut(t, kvs, 5).tables); failAt++ {
+		run := cut(t, kvs, 5)
+		run.failAt = failAt
+		it := NewConcat(len(run.tables), run)
+		checkFails(t, it, it.First, it.Next, errOpen, kvs)
+		run.opens = 0
+		checkFails(t, it, it.Last, it.Prev, errOpen, kvs)
+		run.checkClosed()
+	}
+}
+
+// TestConcat_ErrorOfATable fails each operation of tables once, and each
+// Close of a table that is left.
+func TestConcat_ErrorOfATable(t *testing.T) {
+	kvs, _ := deal(rand.New(rand.NewPCG(1, 1)), 50, 1)
+	errClose := errors.New("close failed")
+	for failAt := 1; failAt <= 5; failAt++ {
+		run := cut(t, kvs, 5)
+		run.prepare = func(f *fake) { f.failAt = failAt }
+		it := NewConcat(len(run.tables), run)
+		checkFails(t, it, it.First, it.Next, nil, kvs)
+		run.prepare = func(f *fake) { f.close = errClose }
+		it.Close()
+		it = NewConcat(len(run.tables), run)
+		checkFails(t, it, it.Last, it.Prev, errClose, kvs)
+		if err := it.Close(); err != nil {
+			t.Errorf("Close() = %v after the table was closed", err)
+		}
+	}
+}
+
+// checkFails walks until an error, which must come before the walk is
+// through, must stay, and must be followed by nothing.
+func checkFails(t *testing.T, it base.Iterator, start, step func() *base.KV, want error, all []base.KV) {
+	t.Helper()
+	n := 0
+	for kv := start(); kv != nil; kv = step() {
+		n++
+	}
+	err := it.Err()
+	if err == nil || want != nil && err != want {
+		t.Errorf("Err() = %v after %d of %d entries, want %v", err, n, len(all), want)
+	}
+	if kv, kv2 := it.Next(), it.Prev(); kv != nil || kv2 != nil || it.Err() != err {
+		t.Errorf("after the error: Next() = %s, Prev() = %s, Err() = %v", describe(kv), describe(kv2), it.Err())
+	}
+}

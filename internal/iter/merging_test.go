@@ -1,0 +1,237 @@
+package iter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// randomKey prefers keys that begin alike and differ before, at or behind the
+// 16 bytes that matches are played with.
+func randomKey(r *rand.Rand) []byte {
+	key := bytes.Repeat([]byte{"a\x00\xff"[r.IntN(3)]}, []int{0, 1, 8, 15, 16, 17, 30}[r.IntN(7)])
+	for range r.IntN(3) {
+		key = append(key, "\x00a\xff"[r.IntN(3)])
+	}
+	return key
+}
+
+// deal makes n entries with many versions and deals them out to k hands.
+func deal(r *rand.Rand, n, k int) (all []base.KV, hands [][]base.KV) {
+	hands = make([][]base.KV, k)
+	for i := range n {
+		kv := base.KV{InternalKey: base.NewKey(randomKey(r), base.Seq(i+1), base.Kind(r.IntN(2))), Value: fmt.Append(nil, i)}
+		all = append(all, kv)
+		h := r.IntN(k)
+		hands[h] = append(hands[h], kv)
+	}
+	order := func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) }
+	slices.SortFunc(all, order)
+	for _, h := range hands {
+		slices.SortFunc(h, order)
+	}
+	return all, hands
+}
+
+func fakes(t testing.TB, hands [][]base.KV) (children []base.Iterator, fs []*fake) {
+	for _, h := range hands {
+		f := newFake(t, h)
+		children, fs = append(children, f), append(fs, f)
+	}
+	return children, fs
+}
+
+func TestMerging_Model(t *testing.T) {
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			k := 2 + r.IntN(9)
+			all, hands := deal(r, r.IntN(60), k)
+			children, _ := fakes(t, hands)
+			c := &cursor{t: t, it: NewMerging(children...), want: all, i: -2}
+			c.move(4, nil, 0) // a fresh one stands nowhere
+			for range 400 {
+				op := r.IntN(24)
+				if op >= 6 {
+					op = 4 + op%2
+				}
+				c.move(op, randomKey(r), base.Seq(r.IntN(62)))
+			}
+			if err := c.it.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestMerging_WalksWithManyChildren covers trees of every shape.
+func TestMerging_WalksWithManyChildren(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for k := 2; k <= 33; k++ {
+		all, hands := deal(r, 200, k)
+		children, _ := fakes(t, hands)
+		c := &cursor{t: t, it: NewMerging(children...), want: all, i: -2}
+		c.move(0, nil, 0)
+		for range all {
+			c.move(4, nil, 0)
+		}
+		c.move(1, nil, 0)
+		for range all {
+			c.move(5, nil, 0)
+		}
+	}
+}
+
+// TestMerging_ErrorAtEveryOperation lets each operation of each child fail
+// once. The movement must give nil and the error, steps must then give
+// nothing more, and a new start must find everything.
+func TestMerging_ErrorAtEveryOperation(t *testing.T) {
+	seen := 0
+	for failing := range 3 {
+		for failAt := 1; ; failAt++ {
+			r := rand.New(rand.NewPCG(9, 9))
+			all, hands := deal(r, 40, 3)
+			children, fs := fakes(t, hands)
+			fs[failing].failAt = failAt
+			it := NewMerging(children...)
+			steps := []func() *base.KV{it.First, it.Last, func() *base.KV { return it.SeekGE(all[20].UserKey, base.MaxSeq) },
+				func() *base.KV { return it.SeekLT(all[20].UserKey) }, it.Next, it.Prev}
+			var err error
+			valid := false
+			for n := 0; n < 500 && err == nil; n++ {
+				op := r.IntN(len(steps))
+				if n%10 != 0 {
+					op = 4 + op%2
+				}
+				if op >= 4 && !valid {
+					op %= 4
+				}
+				kv := steps[op]()
+				valid = kv != nil
+				if err = it.Err(); err != nil && kv != nil {
+					t.Fatalf("an entry and an error: %s, %v", kv, err)
+				}
+				if failed := fs[failing].failed; failed != err {
+					t.Fatalf("child %d failed with %v, Err() = %v", failing, failed, err)
+				}
+			}
+			if err == nil {
+				break // failAt is beyond the end of the script
+			}
+			seen++
+			if kv, kv2 := it.Next(), it.Prev(); kv != nil || kv2 != nil || it.Err() != err {
+				t.Fatalf("after the error: Next() = %s, Prev() = %s, Err() = %v", describe(kv), describe(kv2), it.Err())
+			}
+			c := &cursor{t: t, it: it, want: all}
+			c.move(0, nil, 0)
+			for range all {
+				c.move(4, nil, 0)
+			}
+		}
+	}
+	if seen < 300 {
+		t.Errorf("%d failures seen, want more than 300", seen)
+	}
+}
+
+// TestMerging_GrowingChild adds entries to a child while it is read, as
+// happens to a memtable. What was there at first must come in order all the
+// same, in either direction.
+func TestMerging_GrowingChild(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		all, hands := deal(r, 40, 3)
+		children, fs := fakes(t, hands)
+		it := NewMerging(children...)
+		old := func(kv *base.KV, step func() *base.KV) *base.KV {
+			for kv != nil && kv.Seq() > 40 {
+				kv = step()
+			}
+			return kv
+		}
+		i := 0
+		kv := old(it.First(), it.Next)
+		for seq := base.Seq(41); i >= 0 && i < len(all); seq++ {
+			if !equalKV(kv, all[i]) {
+				t.Fatalf("seed %d: entry %d = %s, want %s", seed, i, describe(kv), all[i])
+			}
+			fs[0].insert(base.KV{InternalKey: base.NewKey(randomKey(r), seq, base.KindPut)})
+			if r.IntN(3) > 0 {
+				i, kv = i+1, old(it.Next(), it.Next)
+			} else {
+				i, kv = i-1, old(it.Prev(), it.Prev)
+			}
+		}
+		if kv != nil || it.Err() != nil {
+			t.Fatalf("seed %d: at the end %s, %v", seed, describe(kv), it.Err())
+		}
+	}
+}
+
+// insert adds an entry and keeps the position.
+func (f *fake) insert(kv base.KV) {
+	i, _ := slices.BinarySearchFunc(f.kvs, kv.InternalKey, compareKV)
+	if f.kvs = slices.Insert(slices.Clone(f.kvs), i, kv); f.i >= i {
+		f.i++
+	}
+}
+
+func TestMerging_EqualKeysNewestSourceFirst(t *testing.T) {
+	it := NewMerging(newFake(t, parse(t, "a#1,PUT=new")), newFake(t, parse(t, "a#1,PUT=old")), newFake(t, parse(t, "a#1,PUT=oldest")))
+	for _, want := range []string{"new", "old", "oldest"} {
+		kv := it.Next()
+		if want == "new" {
+			kv = it.First()
+		}
+		if kv == nil || string(kv.Value) != want {
+			t.Errorf("forward: %s, want %s", describe(kv), want)
+		}
+	}
+	for _, want := range []string{"oldest", "old", "new"} {
+		kv := it.Prev()
+		if want == "oldest" {
+			kv = it.Last()
+		}
+		if kv == nil || string(kv.Value) != want {
+			t.Errorf("backward: %s, want %s", describe(kv), want)
+		}
+	}
+}
+
+func TestMerging_NoneAndOne(t *testing.T) {
+	none := &cursor{t: t, it: NewMerging(), i: -2}
+	for op := range 6 {
+		none.move(op, []byte("a"), 1)
+	}
+	if err := none.it.Close(); err != nil {
+		t.Error(err)
+	}
+	f := newFake(t, nil)
+	if it := NewMerging(f); it != base.Iterator(f) {
+		t.Errorf("one child: %T, want the child itself", it)
+	}
+}
+
+func TestMerging_CloseClosesAllAndJoins(t *testing.T) {
+	children, fs := fakes(t, make([][]base.KV, 4))
+	fs[1].close, fs[3].close = errors.New("one"), errors.New("three")
+	it := NewMerging(children...)
+	it.First()
+	err := it.Close()
+	for i, f := range fs {
+		if f.closed != 1 {
+			t.Errorf("child %d closed %d times", i, f.closed)
+		}
+		if f.close != nil && !errors.Is(err, f.close) {
+			t.Errorf("Close() = %v, want %v in it", err, f.close)
+		}
+	}
+	if err := it.Close(); err != nil {
+		t.Errorf("second Close() = %v", err)
+	}
+}
