@@ -1,0 +1,87 @@
+package compaction
+
+import "github.com/shaledb/shale/manifest"
+
+// FilterBitsForPlan applies the entropy rule to the tables that p will write,
+// in the tree as it will be then. average is Options.FilterBits of the store;
+// memory, if not 0, are the bytes for all filters, which override it.
+func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64, memory int64) float64 {
+	keys, actual := keysAfter(v, p)
+	if memory > 0 && actual > 0 {
+		average = float64(memory) * 8 / float64(actual)
+	}
+	in := FilterInput{AverageBits: average, Out: -1}
+	expected := expectedKeys(v, o)
+	for level := range keys {
+		for _, run := range keys[level] {
+			// A level that is filling counts for half of what it will hold
+			// at least, so that a fresh one does not take bits from all.
+			n := max(run.keys, expected[level]/2)
+			if n == 0 {
+				continue
+			}
+			if level == p.To && run.id == p.outputRun {
+				in.Out = len(in.Runs)
+			}
+			in.Runs = append(in.Runs, RunShare{Keys: n})
+		}
+	}
+	if in.Out < 0 {
+		return 0 // nothing is written
+	}
+	return FilterBits(in)
+}
+
+// runKeys is how many keys a run holds.
+type runKeys struct {
+	id   uint64
+	keys uint64
+}
+
+// keysAfter counts the keys of each run as if p were done and had dropped
+// nothing. Every level below level 0 has a run, if maybe an empty one.
+func keysAfter(v *manifest.Version, p *Plan) (keys [manifest.NumLevels][]runKeys, total uint64) {
+	for level := range v.Levels {
+		for i := range v.Levels[level].Runs {
+			run := &v.Levels[level].Runs[i]
+			keys[level] = append(keys[level], runKeys{id: run.ID, keys: run.Totals().Keys})
+			total += run.Totals().Keys
+		}
+		if level > 0 && len(keys[level]) == 0 {
+			keys[level] = []runKeys{{}}
+		}
+	}
+	for _, in := range p.Inputs {
+		moved := manifest.TotalsOf(in.Tables).Keys
+		addKeys(keys[in.Level], in.Run, -moved)
+		addKeys(keys[p.To], p.outputRun, moved)
+	}
+	return keys, total
+}
+
+// addKeys adds n, which may be negative modulo 2^64, to the run's keys.
+func addKeys(runs []runKeys, id uint64, n uint64) {
+	for i := range runs {
+		if runs[i].id == id {
+			runs[i].keys += n
+		}
+	}
+}
+
+// expectedKeys returns for each level between level 0 and the last how many
+// keys it will hold when it is full; 0 if it is not used.
+func expectedKeys(v *manifest.Version, o Options) (expected [manifest.NumLevels]uint64) {
+	var sum manifest.Totals
+	for level := range v.Levels {
+		sum.Add(v.Totals(level))
+	}
+	if sum.Bytes == 0 {
+		return expected
+	}
+	keysPerByte := float64(sum.Keys) / float64(sum.Bytes)
+	shape := shapeOf(v, o.withDefaults(), &InFlight{})
+	for level := 1; level < lastLevel; level++ {
+		expected[level] = uint64(float64(shape.target[level]) * keysPerByte)
+	}
+	return expected
+}

@@ -1,0 +1,152 @@
+package compaction
+
+import (
+	"bytes"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A Manual is a compaction of a range of keys down to the last level, on
+// request. It takes as many plans as it needs, one after the other.
+//
+// It ends also beside writers: it cares only about tables that hold entries as
+// old as its first step, each step brings some of them a level down, and each
+// place of the last level is rewritten once at most.
+type Manual struct {
+	lower, upper []byte // upper exclusive, nil: no bound
+
+	begun  bool
+	maxSeq base.Seq // the newest entry at the first step
+	below  []byte   // the last level is done below this key
+}
+
+// NewManual returns the compaction of the user keys from lower (inclusive) to
+// upper (exclusive). Nil has no bound.
+func NewManual(lower, upper []byte) *Manual { return &Manual{lower: lower, upper: upper, below: lower} }
+
+// Next returns the next step: a plan, or one of kind Nothing. Then blocked
+// says whether plans in flight are in the way (ask again when one of them has
+// ended), or the compaction is complete.
+func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
+	p := newPicker(v, o, &busy)
+	m.begin(v)
+	for level := range lastLevel {
+		if !m.any(v, level) {
+			continue
+		}
+		var ok bool
+		if level == 0 {
+			plan, ok = p.fromLevel0(m.wants, "range")
+		} else {
+			plan, ok = m.fromLevel(p, level)
+		}
+		return plan, !ok
+	}
+	if len(busy.plans) > 0 && m.anyInFlight(busy) {
+		return Plan{}, true
+	}
+	return m.rewrite(p)
+}
+
+func (m *Manual) begin(v *manifest.Version) {
+	if m.begun {
+		return
+	}
+	m.begun = true
+	for level := range v.Levels {
+		for _, run := range v.Levels[level].Runs {
+			for _, t := range run.Tables {
+				m.maxSeq = max(m.maxSeq, t.MaxSeq)
+			}
+		}
+	}
+}
+
+// inRange says whether t has keys in the range.
+func (m *Manual) inRange(t *manifest.Table) bool {
+	return bytes.Compare(t.Largest, m.lower) >= 0 && (m.upper == nil || bytes.Compare(t.Smallest, m.upper) < 0)
+}
+
+func (m *Manual) wants(t *manifest.Table) bool { return t.MinSeq <= m.maxSeq && m.inRange(t) }
+
+// any says whether level has a table to bring down.
+func (m *Manual) any(v *manifest.Version, level int) bool {
+	for _, run := range v.Levels[level].Runs {
+		for _, t := range run.Overlaps(m.lower, nil) {
+			if m.wants(t) {
+				return true
+			}
+			if !m.inRange(t) {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// anyInFlight says whether a plan in flight may still bring tables of the
+// range into a level above the last, or change the last.
+func (m *Manual) anyInFlight(busy InFlight) bool {
+	for _, p := range busy.plans {
+		if bytes.Compare(p.Largest, m.lower) >= 0 && (m.upper == nil || bytes.Compare(p.Smallest, m.upper) < 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// fromLevel takes neighbouring tables of the range, up to MaxBytes with what
+// they overlap, one level down.
+func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
+	runs := p.v.Levels[level].Runs
+	oldest := &runs[len(runs)-1]
+	var group []*manifest.Table
+	var size int64
+	next, ended := 0, false // index of the table behind the group; no more may join
+	p.sweep(level, oldest.Overlaps(m.lower, nil), func(t *manifest.Table, below int64) {
+		i := oldest.Find(t.Smallest)
+		joins := len(group) == 0 || i == next && size+t.Size+below <= p.opts.MaxBytes
+		if !ended && joins && m.wants(t) {
+			group, size, next = append(group, t), size+t.Size+below, i+1
+			return
+		}
+		ended = len(group) > 0
+	})
+	if len(group) == 0 {
+		return Plan{}, false
+	}
+	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: group}}, "range")
+}
+
+// rewrite rewrites the next tables of the last level that hold tombstones or
+// old versions.
+func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
+	runs := p.v.Levels[lastLevel].Runs
+	if len(runs) == 0 {
+		return Plan{}, false
+	}
+	run := &runs[len(runs)-1]
+	var group []*manifest.Table
+	var size int64
+	for _, t := range run.Overlaps(m.below, nil) {
+		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.opts.MaxBytes {
+			break
+		}
+		stale := t.Tombstones > 0 || t.Entries > t.Keys
+		if stale && m.wants(t) && (p.opts.DropSeq == 0 || t.MinSeq <= p.opts.DropSeq) {
+			group = append(group, t)
+			size += t.Size
+		} else if len(group) > 0 {
+			break
+		}
+	}
+	if len(group) == 0 {
+		return Plan{}, false
+	}
+	plan, ok := p.plan(lastLevel, lastLevel, []Input{{Level: lastLevel, Run: run.ID, Tables: group}}, "range")
+	if ok {
+		m.below = append(bytes.Clone(plan.Largest), 0)
+	}
+	return plan, !ok
+}

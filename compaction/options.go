@@ -1,0 +1,47 @@
+package compaction
+
+import "github.com/shaledb/shale/internal/base"
+
+// Options shape the tree. Zero fields have defaults.
+type Options struct {
+	// MemtableSize is about the size of a flushed run. Default 32 MiB.
+	MemtableSize int64
+	// TableSize is the target size of a table. Default 16 MiB.
+	TableSize int64
+
+	// L0Trigger is how many runs in level 0 start a compaction. More merge
+	// more runs at once (less write amplification), and leave more runs for
+	// lookups and scans to ask. Default 4.
+	L0Trigger int
+	// BaseBytes is the least target size of a level. Default 4 memtables:
+	// what a compaction takes out of level 0 then matches what it finds.
+	BaseBytes int64
+	// Multiplier is how many times larger a level is than the one above.
+	// Default 10.
+	Multiplier int64
+	// MaxBytes bounds the inputs of one compaction, as far as its inputs can
+	// be chosen. Default 25 tables.
+	MaxBytes int64
+
+	// DropSeq is the sequence number up to which no snapshot needs an old
+	// version any more: the oldest snapshot, or base.MaxSeq if there is none.
+	// 0 is the careful choice: no table of the last level is rewritten just
+	// for its tombstones, since they might have to stay.
+	DropSeq base.Seq
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.MemtableSize, 32<<20)
+	setDefault(&o.TableSize, 16<<20)
+	setDefault(&o.L0Trigger, 4)
+	setDefault(&o.BaseBytes, 4*o.MemtableSize)
+	setDefault(&o.Multiplier, 10)
+	setDefault(&o.MaxBytes, 25*o.TableSize)
+	return o
+}
+
+func setDefault[T int | int64](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}

@@ -1,0 +1,206 @@
+package compaction
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// Pick returns the compaction that v needs most and that can run beside those
+// in flight, or a plan of kind Nothing. It is a pure function.
+func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
+	p := newPicker(v, o, &busy)
+	score := scores(v, p.opts, p.busy, p.shape)
+	levels := make([]int, lastLevel)
+	for i := range levels {
+		levels[i] = i
+	}
+	slices.SortStableFunc(levels, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	for _, level := range levels {
+		if score[level] < 1 {
+			break
+		}
+		var plan Plan
+		var ok bool
+		if level == 0 {
+			plan, ok = p.pickLevel0()
+		} else {
+			plan, ok = p.pickLevel(level)
+		}
+		if ok {
+			plan.Score = score[level]
+			return plan
+		}
+	}
+	plan, _ := p.pickTombstones()
+	return plan
+}
+
+// A picker is what all ways to pick share.
+type picker struct {
+	v     *manifest.Version
+	opts  Options
+	busy  *InFlight
+	shape shape
+}
+
+func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
+	o = o.withDefaults()
+	return &picker{v: v, opts: o, busy: busy, shape: shapeOf(v, o, busy)}
+}
+
+// pickLevel picks the table of a level that is the cheapest to push down: the
+// one with the fewest bytes to rewrite in the next level for a byte of its
+// own. Tombstones count for more than their size, since pushing them down
+// frees what they hide.
+func (p *picker) pickLevel(level int) (Plan, bool) {
+	runs := p.v.Levels[level].Runs
+	oldest := &runs[len(runs)-1]
+	var best *manifest.Table
+	var bestCost float64
+	p.sweep(level, oldest.Tables, func(t *manifest.Table, below int64) {
+		gain := float64(t.Size) * (1 + 2*tombstoneShare(t))
+		if cost := float64(below) / gain; best == nil || cost < bestCost {
+			best, bestCost = t, cost
+		}
+	})
+	if best == nil {
+		return Plan{}, false
+	}
+	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: []*manifest.Table{best}}}, "size")
+}
+
+// sweep calls fn for each of the sorted tables of a level that could be
+// compacted to the next level now, with the bytes that it overlaps there. It
+// passes over both levels once.
+func (p *picker) sweep(level int, tables []*manifest.Table, fn func(t *manifest.Table, below int64)) {
+	next := p.v.Levels[level+1].Runs
+	starts := make([]int, len(next))
+	for _, t := range tables {
+		if p.busy.busy[t.Num] || p.busy.writes(level+1, t.Smallest, t.Largest) {
+			continue
+		}
+		below, free := int64(0), true
+		for i := range next {
+			others := next[i].Tables
+			for starts[i] < len(others) && bytes.Compare(others[starts[i]].Largest, t.Smallest) < 0 {
+				starts[i]++
+			}
+			for j := starts[i]; j < len(others) && bytes.Compare(others[j].Smallest, t.Largest) <= 0; j++ {
+				below += others[j].Size
+				free = free && !p.busy.busy[others[j].Num]
+			}
+		}
+		if free {
+			fn(t, below)
+		}
+	}
+}
+
+// plan completes a plan to compact inputs of level from into level to. It
+// fails if a compaction in flight is in the way.
+func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) {
+	plan := Plan{From: from, To: to, Inputs: inputs, Reason: reason, tableSize: p.opts.TableSize}
+	for _, in := range inputs {
+		if p.busy.anyBusy(in.Tables) {
+			return Plan{}, false
+		}
+		plan.widen(in.Tables...)
+	}
+	if from != to && !p.addTarget(&plan) {
+		return Plan{}, false
+	}
+	if p.busy.writes(to, plan.Smallest, plan.Largest) {
+		return Plan{}, false
+	}
+	if runs := p.v.Levels[to].Runs; to > 0 && len(runs) > 0 {
+		plan.outputRun = runs[0].ID
+	}
+	plan.Older = olderBelow(p.v, to, plan.Smallest, plan.Largest)
+	if to < lastLevel {
+		plan.Grandparents = p.v.Overlaps(to+1, plan.Smallest, plan.Largest)
+	}
+	plan.Kind = p.kind(&plan)
+	return plan, true
+}
+
+// addTarget adds the overlapping tables of level To, and then more tables of
+// level From if they fit between those without overlapping others.
+func (p *picker) addTarget(plan *Plan) bool {
+	var below []Input
+	runs := p.v.Levels[plan.To].Runs
+	lo, hi := plan.Smallest, plan.Largest
+	for i := range runs {
+		tables := runs[i].Overlaps(lo, hi)
+		if len(tables) == 0 {
+			continue
+		}
+		if p.busy.anyBusy(tables) {
+			return false
+		}
+		below = append(below, Input{Level: plan.To, Run: runs[i].ID, Tables: tables})
+		plan.widen(tables...)
+	}
+	if plan.From > 0 && len(plan.Inputs) == 1 && len(below) == 1 {
+		p.grow(plan, below[0])
+	}
+	plan.Inputs = append(plan.Inputs, below...)
+	return true
+}
+
+// grow takes the neighbours of the one table of level From whose ranges lie
+// within that of the inputs below: their merge costs nothing but their own
+// bytes. Requires: plan's range is that of all inputs.
+func (p *picker) grow(plan *Plan, below Input) {
+	in := &plan.Inputs[0]
+	runs := p.v.Levels[plan.From].Runs
+	all := runs[len(runs)-1].Tables
+	size := manifest.TotalsOf(in.Tables).Bytes + manifest.TotalsOf(below.Tables).Bytes
+	fits := func(t *manifest.Table) bool {
+		return bytes.Compare(t.Smallest, plan.Smallest) >= 0 && bytes.Compare(t.Largest, plan.Largest) <= 0 &&
+			!p.busy.busy[t.Num] && size+t.Size <= p.opts.MaxBytes
+	}
+	first := runs[len(runs)-1].Find(in.Tables[0].Smallest)
+	last := first + len(in.Tables)
+	for first > 0 && fits(all[first-1]) {
+		first--
+		size += all[first].Size
+	}
+	for last < len(all) && fits(all[last]) {
+		size += all[last].Size
+		last++
+	}
+	in.Tables = all[first:last]
+}
+
+// kind decides what has to be done with a plan's inputs.
+func (p *picker) kind(plan *Plan) Kind {
+	if len(plan.Inputs) > 1 || plan.InputTables() > 1 && plan.From == 0 {
+		return Merging
+	}
+	total := plan.InputTotals()
+	if total.Tombstones > 0 && plan.Bottom() && p.settled(plan.Inputs[0].Tables) {
+		if total.Tombstones == total.Entries {
+			return Drop
+		}
+		return Merging
+	}
+	if plan.From == plan.To || total.Bytes+manifest.TotalsOf(plan.Grandparents).Bytes > p.opts.MaxBytes {
+		// A table moved over many of the next level would be dear to merge
+		// with them; cut at their bounds it is cheaper.
+		return Merging
+	}
+	return Move
+}
+
+// settled says that no snapshot lies between entries of the tables.
+func (p *picker) settled(tables []*manifest.Table) bool {
+	for _, t := range tables {
+		if t.MaxSeq > p.opts.DropSeq {
+			return false
+		}
+	}
+	return true
+}

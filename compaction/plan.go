@@ -1,0 +1,215 @@
+package compaction
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+const lastLevel = manifest.NumLevels - 1
+
+// A Kind is what a plan does with its inputs.
+type Kind int
+
+// The kinds of plans.
+const (
+	Nothing Kind = iota
+	Move         // the inputs go to level To as they are
+	Merging      // the inputs are merged into new tables of level To
+	Drop         // the inputs hold nothing that anyone could see: they go
+)
+
+// String returns the kind's name.
+func (k Kind) String() string { return [...]string{"nothing", "move", "merge", "drop"}[k] }
+
+// An Input is tables of one run, in the order of their keys.
+type Input struct {
+	Level  int
+	Run    uint64
+	Tables []*manifest.Table
+}
+
+// A Plan is a compaction to be done. It holds for the version it was made from
+// and for every later one, as long as it is in the InFlight of every other
+// Pick. These hold:
+//
+//  1. All tables of level To (of all runs there) that share a user key with
+//     the range [Smallest, Largest] of the inputs above are inputs.
+//  2. Every table of level 0 that is older than one of the inputs there and
+//     overlaps the inputs' range is an input.
+//  3. The levels between From and To are empty.
+//
+// So nothing that is newer than an input lies below the output, and what is
+// older than an input and shares its keys is an input or in Older.
+type Plan struct {
+	Kind     Kind
+	From, To int
+	Inputs   []Input // newest first
+
+	// The range of user keys of all inputs, both inclusive.
+	Smallest, Largest []byte
+
+	// Older is the tables in levels below To that may hold older versions of
+	// the inputs' keys.
+	Older Older
+	// Grandparents are the tables of level To+1 in the range: what a table of
+	// the output will once be merged with.
+	Grandparents []*manifest.Table
+
+	Reason string  // why: "level 0", "size", "tombstones", "range"
+	Score  float64 // of level From, 1 is due
+
+	outputRun uint64
+	tableSize int64
+}
+
+// OutputRun returns the run of level To that the output joins.
+func (p *Plan) OutputRun() uint64 { return p.outputRun }
+
+// Bottom says that no older version of any of the inputs' keys lies below.
+func (p *Plan) Bottom() bool { return p.Older.none() }
+
+// InputTables returns the number of input tables.
+func (p *Plan) InputTables() int {
+	n := 0
+	for _, in := range p.Inputs {
+		n += len(in.Tables)
+	}
+	return n
+}
+
+// InputTotals returns the sums over the input tables.
+func (p *Plan) InputTotals() manifest.Totals {
+	var sum manifest.Totals
+	for _, in := range p.Inputs {
+		sum.Add(manifest.TotalsOf(in.Tables))
+	}
+	return sum
+}
+
+// InputBytes returns the size of the input tables.
+func (p *Plan) InputBytes() int64 { return p.InputTotals().Bytes }
+
+// Edit returns the change to the version that the plan leads to. added are the
+// tables written by a merge; for other kinds there are none.
+func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
+	e := &manifest.Edit{Added: added}
+	for _, in := range p.Inputs {
+		for _, t := range in.Tables {
+			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num})
+			if p.Kind == Move {
+				e.Added = append(e.Added, manifest.Added{Level: p.To, Run: p.outputRun, Table: t})
+			}
+		}
+	}
+	return e
+}
+
+// CheckMerged returns an error unless the results, one for each sub-range,
+// account for every entry of the plan's inputs.
+func (p *Plan) CheckMerged(results ...MergeResult) error {
+	var in uint64
+	for _, r := range results {
+		in += r.In
+	}
+	if want := p.InputTotals().Entries; in != want {
+		return fmt.Errorf("compaction: merge read %d entries, its tables have %d", in, want)
+	}
+	return nil
+}
+
+// String returns a line for tests and events.
+func (p *Plan) String() string {
+	if p.Kind == Nothing {
+		return "nothing"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s L%d -> L%d (%s)", p.Kind, p.From, p.To, p.Reason)
+	for _, in := range p.Inputs {
+		fmt.Fprintf(&b, "\n  L%d", in.Level)
+		if in.Run != 0 {
+			fmt.Fprintf(&b, ".%d", in.Run)
+		}
+		b.WriteByte(':')
+		for _, t := range in.Tables {
+			fmt.Fprintf(&b, " %s", t)
+		}
+	}
+	if p.Bottom() {
+		b.WriteString("\n  bottom")
+	}
+	return b.String()
+}
+
+// widen extends the plan's range to hold tables.
+func (p *Plan) widen(tables ...*manifest.Table) {
+	for _, t := range tables {
+		if p.Largest == nil || bytes.Compare(t.Smallest, p.Smallest) < 0 {
+			p.Smallest = t.Smallest
+		}
+		if p.Largest == nil || bytes.Compare(t.Largest, p.Largest) > 0 {
+			p.Largest = t.Largest
+		}
+	}
+}
+
+// An InFlight is the plans that are being carried out. Whoever picks plans
+// keeps it, under a lock of its own.
+type InFlight struct {
+	plans []*Plan
+	busy  map[base.FileNum]bool
+}
+
+// Add notes that p is being carried out.
+func (f *InFlight) Add(p *Plan) {
+	if f.busy == nil {
+		f.busy = make(map[base.FileNum]bool)
+	}
+	f.plans = append(f.plans, p)
+	for _, in := range p.Inputs {
+		for _, t := range in.Tables {
+			f.busy[t.Num] = true
+		}
+	}
+}
+
+// Remove notes that p, which was added, has ended one way or the other.
+func (f *InFlight) Remove(p *Plan) {
+	for i := range f.plans {
+		if f.plans[i] == p {
+			f.plans = append(f.plans[:i:i], f.plans[i+1:]...)
+			break
+		}
+	}
+	for _, in := range p.Inputs {
+		for _, t := range in.Tables {
+			delete(f.busy, t.Num)
+		}
+	}
+}
+
+// anyBusy says whether one of the tables is an input of a plan in flight.
+func (f *InFlight) anyBusy(tables []*manifest.Table) bool {
+	if len(f.busy) == 0 {
+		return false
+	}
+	for _, t := range tables {
+		if f.busy[t.Num] {
+			return true
+		}
+	}
+	return false
+}
+
+// writes says whether a plan in flight writes to level in [lo, hi].
+func (f *InFlight) writes(level int, lo, hi []byte) bool {
+	for _, p := range f.plans {
+		if p.To == level && bytes.Compare(p.Smallest, hi) <= 0 && bytes.Compare(p.Largest, lo) >= 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package compaction
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// minSubRange is the least size of a sub-range in tables: smaller ones would
+// make more and smaller tables without saving time.
+const minSubRange = 2
+
+// SplitRanges cuts the plan's range into up to n parts of about equal work, for
+// merging in parallel. It returns the user keys, ascending, at which all parts
+// but the first begin: a part has the keys from one (inclusive) to the next
+// (exclusive), so no user key is in two. Cuts lie at the bounds of tables,
+// where the sizes of what is left and right are known.
+func SplitRanges(p *Plan, n int) [][]byte {
+	var tables []*manifest.Table
+	for _, in := range p.Inputs {
+		tables = append(tables, in.Tables...)
+	}
+	total := manifest.TotalsOf(tables).Bytes
+	if p.tableSize > 0 {
+		n = int(min(int64(n), total/(minSubRange*p.tableSize)))
+	}
+	if n < 2 {
+		return nil
+	}
+	bounds := make([][]byte, 0, len(tables))
+	for _, t := range tables {
+		if bytes.Compare(t.Smallest, p.Smallest) > 0 {
+			bounds = append(bounds, t.Smallest)
+		}
+	}
+	slices.SortFunc(bounds, bytes.Compare)
+	bounds = slices.CompactFunc(bounds, bytes.Equal)
+	var cuts [][]byte
+	for _, b := range bounds {
+		part := int64(len(cuts) + 1)
+		if part < int64(n) && bytesBelow(tables, b) >= total/int64(n)*part {
+			cuts = append(cuts, b)
+		}
+	}
+	return cuts
+}
+
+// bytesBelow estimates the bytes of keys below b: half of each table that
+// reaches over b.
+func bytesBelow(tables []*manifest.Table, b []byte) int64 {
+	var sum int64
+	for _, t := range tables {
+		switch {
+		case bytes.Compare(t.Largest, b) < 0:
+			sum += t.Size
+		case bytes.Compare(t.Smallest, b) < 0:
+			sum += t.Size / 2
+		}
+	}
+	return sum
+}
