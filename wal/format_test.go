@@ -1,0 +1,158 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with testdata/name, or writes it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: bytes differ from those of the format (%d bytes, want %d)", name, len(got), len(want))
+	}
+}
+
+// exampleBytes is the example of docs/FORMAT.md, without the header's zeros.
+var exampleBytes = [2]string{
+	"shaleWAL" + "\x01\x00\x00\x00" + "\x27\x3e\x03\x4c" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x07\x00\x00\x00\x00\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + "\xcc\x10\x00\x00\x00\x00\x00\x00" +
+		"\x29\x00\x00\x00\x00\x00\x00\x00" + "\x0d\xbd\xb1\xdc",
+	"\x21\x18\x9a\x3c" + "\x15\x00" + "\x29\x12" + "\x00\x10\x00\x00\x00\x00\x00\x00" + "\x2a\x00\x00\x00\x00\x00\x00\x00" + "hello" +
+		"\x6f\xe6\x95\xf7" + "\x18\x00" + "\x2d\x12" + "\x1d\x10\x00\x00\x00\x00\x00\x00" + "\x2a\x00\x00\x00\x00\x00\x00\x00" +
+		"\x01\x00\x00\x00\x00\x00\x00\x00",
+}
+
+func exampleHeader() Header {
+	return Header{Num: 7, StoreID: testStore, Prev: 5, PrevLen: 4300, PrevSeq: 41}
+}
+
+func TestFormat_Example(t *testing.T) {
+	fs := vfs.NewMem()
+	w := mustCreate(t, exampleHeader(), Options{FS: fs})
+	mustAppend(t, w, "hello", 42)
+	if _, err := w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, w)
+	got := readAll(t, fs, 7)
+	want := append([]byte(exampleBytes[0]), make([]byte, headerSize-headerUsed)...)
+	want = append(want, exampleBytes[1]...)
+	if !bytes.Equal(got, want) {
+		t.Errorf("log is\n%x, want\n%x", got, want)
+	}
+	golden(t, "example.wal", got)
+}
+
+// TestFormat_Spanning has each kind of fragment, padding, and blocks that are
+// full to the last byte. The files are told by their checksums.
+func TestFormat_Spanning(t *testing.T) {
+	for _, tt := range []struct {
+		seal bool
+		want uint32
+	}{{false, 0x217a18f1}, {true, 0xe2786dd0}} {
+		fs := vfs.NewMem()
+		w := mustCreate(t, exampleHeader(), Options{FS: fs})
+		for i, p := range spanningPayloads() {
+			mustAppend(t, w, p, base.Seq(42+i))
+		}
+		if tt.seal {
+			if _, err := w.Seal(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustClose(t, w)
+		if got := crc32.Checksum(readAll(t, fs, 7), castagnoli); got != tt.want {
+			t.Errorf("sealed %v: checksum of the file is %#08x, want %#08x", tt.seal, got, tt.want)
+		}
+		got, res, err := readLog(fs, 7, ReadOptions{Known: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPayloads(t, got, spanningPayloads())
+		if res.Sealed != tt.seal || res.Torn {
+			t.Errorf("Read = %+v, want Sealed %v and not Torn", res, tt.seal)
+		}
+	}
+}
+
+// spanningPayloads fill blocks to all edges: a record that ends its block, one
+// that leaves less than a record's header, one that begins with as little of it as
+// may be, and some of several blocks.
+func spanningPayloads() []string {
+	const most = blockSize - fragmentSize - recordSize
+	sizes := []int{
+		most, most - minRoom, minRoom - fragmentSize - recordSize - 1, most - minRoom + 1, 0, 1, most + 1,
+		3*blockSize + 17, 0, most - 100, 2 * (blockSize - fragmentSize), blockSize,
+	}
+	var all []string
+	for i, n := range sizes {
+		all = append(all, testPayload(i, n))
+	}
+	return all
+}
+
+func TestRead_GoldenFiles(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "example.wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, res, err := readBytes(data, ReadOptions{Known: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPayloads(t, got, []string{"hello"})
+	want := Result{Header: exampleHeader(), Records: 1, LastSeq: 42, Length: int64(len(data)), Sealed: true}
+	if res != want {
+		t.Errorf("Read = %+v, want %+v", res, want)
+	}
+}
+
+// TestRead_NewerVersion: a file of the next version is refused and neither
+// taken for damage nor for empty, whatever follows its version.
+func TestRead_NewerVersion(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "example.wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(data[8:], version+1)
+	binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
+	golden(t, "version2.wal", data)
+	clear(data[16:100])
+	for _, data := range [][]byte{data, mustReadFile(t, "version2.wal")} {
+		_, _, err = readBytes(data, ReadOptions{Known: -1})
+		if !errors.Is(err, base.ErrFormatTooNew) || errors.Is(err, ErrNeverUsed) {
+			t.Errorf("Read = %v, want ErrFormatTooNew", err)
+		}
+	}
+}
+
+func mustReadFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,201 @@
+package wal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// Part of the file format, never changes: docs/FORMAT.md section 3.
+//
+//	0          4        6     8        16        24
+//	| checksum | length | tag | synced | last seq | payload ...    full, first, seal
+//	| checksum | length | tag | payload ...                        middle, last
+const (
+	blockSize    = 32 << 10
+	fragmentSize = 8  // a fragment without its content
+	recordSize   = 16 // a record without its payload
+	sealPayload  = 8
+
+	// minRoom is what a block must have left for a record to begin in it: a
+	// seal fits.
+	minRoom = fragmentSize + recordSize + sealPayload
+)
+
+// Kinds of fragments. Part of the file format, never changes.
+const (
+	kindFull   = 1
+	kindFirst  = 2
+	kindMiddle = 3
+	kindLast   = 4
+	kindSeal   = 5
+
+	kindMask = 7
+)
+
+// blockRoom returns how many bytes are left in the block of off.
+func blockRoom(off int64) int {
+	return blockSize - int((off-headerSize)&(blockSize-1))
+}
+
+// A codec makes and checks the fragments of one log.
+type codec struct {
+	storeID uint64
+	num     base.FileNum
+	seed    uint32   // crc32c of both
+	mark    uint16   // what tags have beside the kind
+	scratch [16]byte // what goes into a checksum by call would escape otherwise
+}
+
+func newCodec(storeID uint64, num base.FileNum) codec {
+	c := codec{storeID: storeID, num: num}
+	binary.LittleEndian.PutUint64(c.scratch[:], storeID)
+	binary.LittleEndian.PutUint64(c.scratch[8:], uint64(num))
+	c.seed = crc32.Checksum(c.scratch[:], castagnoli)
+	c.mark = uint16(c.seed>>16) &^ kindMask
+	return c
+}
+
+// checksum returns that of a fragment at file offset off, given its bytes
+// behind the checksum.
+func (c *codec) checksum(off int64, rest []byte) uint32 {
+	binary.LittleEndian.PutUint64(c.scratch[:], uint64(off))
+	return crc32.Update(crc32.Update(c.seed, castagnoli, c.scratch[:8]), castagnoli, rest)
+}
+
+// A record is a payload and what the log needs to know about it.
+type record struct {
+	synced  int64    // the log was known to be durable up to here
+	lastSeq base.Seq // of the group that the record is in
+	payload []byte
+}
+
+// appendPadding fills the block that dst, which begins at file offset off, ends
+// in, if no record can begin there.
+func appendPadding(dst []byte, off int64) []byte {
+	if room := blockRoom(off + int64(len(dst))); room < minRoom {
+		dst = append(dst, zeros[:room]...)
+	}
+	return dst
+}
+
+var zeros [minRoom]byte
+
+// appendRecord encodes r behind dst, which begins at file offset off.
+func (c *codec) appendRecord(dst []byte, off int64, r record) []byte {
+	dst = appendPadding(dst, off)
+	start := len(dst)
+	at := off + int64(start)
+	room := blockRoom(at) - fragmentSize - recordSize
+	if len(r.payload) <= room {
+		dst = appendRecordHeader(dst, r)
+		dst = append(dst, r.payload...)
+		c.finish(dst[start:], at, kindFull)
+		return dst
+	}
+	dst = appendRecordHeader(dst, r)
+	dst = append(dst, r.payload[:room]...)
+	c.finish(dst[start:], at, kindFirst)
+	return c.appendRest(dst, off, r.payload[room:])
+}
+
+// appendRest encodes what did not fit into the first block of a record.
+func (c *codec) appendRest(dst []byte, off int64, rest []byte) []byte {
+	kind := uint16(kindMiddle)
+	for kind != kindLast {
+		n := blockSize - fragmentSize
+		if len(rest) <= n {
+			n, kind = len(rest), kindLast
+		}
+		start := len(dst)
+		dst = append(dst, zeros[:fragmentSize]...)
+		dst = append(dst, rest[:n]...)
+		c.finish(dst[start:], off+int64(start), kind)
+		rest = rest[n:]
+	}
+	return dst
+}
+
+// appendSeal encodes the seal of a log of so many records behind dst, which
+// begins at file offset off. Requires: all before off is durable.
+func (c *codec) appendSeal(dst []byte, off int64, records uint64, last base.Seq) []byte {
+	end := off + int64(len(dst))
+	dst = appendPadding(dst, off)
+	start := len(dst)
+	dst = appendRecordHeader(dst, record{synced: end, lastSeq: last})
+	dst = binary.LittleEndian.AppendUint64(dst, records)
+	c.finish(dst[start:], off+int64(start), kindSeal)
+	return dst
+}
+
+// appendRecordHeader leaves room for the fragment's.
+func appendRecordHeader(dst []byte, r record) []byte {
+	var b [fragmentSize + recordSize]byte
+	binary.LittleEndian.PutUint64(b[fragmentSize:], uint64(r.synced))
+	binary.LittleEndian.PutUint64(b[fragmentSize+8:], uint64(r.lastSeq))
+	return append(dst, b[:]...)
+}
+
+// finish fills in the first 8 bytes of fragment b.
+func (c *codec) finish(b []byte, at int64, kind uint16) {
+	binary.LittleEndian.PutUint16(b[4:], uint16(len(b)-fragmentSize))
+	binary.LittleEndian.PutUint16(b[6:], c.mark|kind)
+	binary.LittleEndian.PutUint32(b, c.checksum(at, b[4:]))
+}
+
+// A fragment is one that was checked.
+type fragment struct {
+	kind    uint16
+	off     int64  // in the file
+	content []byte // aliases the block
+}
+
+// end returns the file offset behind f.
+func (f fragment) end() int64 { return f.off + fragmentSize + int64(len(f.content)) }
+
+// starts tells whether f begins with the header of a record.
+func (f fragment) starts() bool { return f.kind != kindMiddle && f.kind != kindLast }
+
+// record returns f's content as the record or the beginning of one. Requires:
+// starts.
+func (f fragment) record() record {
+	return record{
+		synced:  int64(binary.LittleEndian.Uint64(f.content)),
+		lastSeq: base.Seq(binary.LittleEndian.Uint64(f.content[8:])),
+		payload: f.content[recordSize:],
+	}
+}
+
+// decodeFragment checks the bytes from position pos of block, which begins at
+// file offset off. ok is false if they are no fragment of this log.
+func (c *codec) decodeFragment(block []byte, off int64, pos int) (f fragment, ok bool) {
+	if len(block)-pos < fragmentSize {
+		return f, false
+	}
+	b := block[pos:]
+	tag := binary.LittleEndian.Uint16(b[6:])
+	n := int(binary.LittleEndian.Uint16(b[4:]))
+	if tag&^kindMask != c.mark || n > len(b)-fragmentSize {
+		return f, false
+	}
+	kind := tag & kindMask
+	start := n >= recordSize && blockSize-pos >= minRoom // a record may begin so
+	full := pos+fragmentSize+n == blockSize              // reaches the end of its block
+	switch kind {
+	case kindFull:
+		ok = start
+	case kindFirst:
+		ok = start && full
+	case kindMiddle:
+		ok = pos == 0 && full
+	case kindLast:
+		ok = pos == 0 && n > 0
+	case kindSeal:
+		ok = start && n == recordSize+sealPayload
+	}
+	if !ok || binary.LittleEndian.Uint32(b) != c.checksum(off+int64(pos), b[4:fragmentSize+n]) {
+		return f, false
+	}
+	return fragment{kind: kind, off: off + int64(pos), content: b[fragmentSize : fragmentSize+n : fragmentSize+n]}, true
+}

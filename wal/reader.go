@@ -1,0 +1,257 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// ReadOptions say what is known about a log beforehand.
+type ReadOptions struct {
+	// Known is where the log ends, as its successor's header (PrevLen) or the
+	// manifest states it: up to there it was durable, what follows does not
+	// count. -1: not known.
+	Known int64
+	// Salvage makes Read go on behind damage with the records that are whole,
+	// and report the damage in the Result. There are gaps between the records.
+	Salvage bool
+}
+
+// A Result is what Read found.
+type Result struct {
+	Header  Header
+	Records uint64   // handed out
+	LastSeq base.Seq // of the last record and those of its group; without any record Header.PrevSeq
+	Length  int64    // where the last record ends, the seal included
+	Sealed  bool
+	Torn    bool  // there are remains behind Length of records that were never promised
+	Damage  error // with Salvage: the first *base.CorruptionError
+}
+
+// Read calls fn with the payload of each record of log num of the store, in the
+// order in which they were appended. The payload is valid during the call. An
+// error of fn ends Read and is returned as it is.
+//
+// A *base.CorruptionError tells that records are missing which were durable, or
+// that the header does not check: see ReadHeader. Records before the damage have
+// been handed out by then. Errors of the file system are returned wrapped, and
+// never taken for the end of the log.
+func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions, fn func(payload []byte) error) (Result, error) {
+	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
+	if err != nil {
+		return Result{}, fmt.Errorf("wal: open log: %w", err)
+	}
+	defer f.Close()
+	r, err := newReader(f, num, storeID)
+	if err != nil {
+		return Result{}, err
+	}
+	err = r.read(o, fn)
+	r.result.Header = r.header
+	return r.result, err
+}
+
+// A reader reads one log once.
+type reader struct {
+	file     io.ReaderAt
+	name     string
+	size     int64
+	codec    codec
+	scan     scanner
+	header   Header
+	prealloc int64
+
+	buf    []byte // a record of several fragments
+	result Result
+}
+
+// newReader reads and checks the header.
+func newReader(f vfs.File, num base.FileNum, storeID uint64) (*reader, error) {
+	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num)}
+	var err error
+	if r.size, err = f.Size(); err != nil {
+		return nil, fmt.Errorf("wal: size of %s: %w", r.name, err)
+	}
+	r.scan = newScanner(f, r.name, r.size, &r.codec)
+	return r, r.readHeader()
+}
+
+func (r *reader) corrupt(off int64, part string, cause error) error {
+	return base.Corruption(r.name, off, part, cause)
+}
+
+// read hands out the records up to the end of the log.
+func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
+	res := &r.result
+	res.Length, res.LastSeq = headerSize, r.header.PrevSeq
+	if r.size < headerSize {
+		return r.corrupt(r.size, "log header", errors.New("file ends within it"))
+	}
+	for !res.Sealed && (o.Known < 0 || res.Length < o.Known) {
+		first, payload, at, err := r.nextRecord()
+		if err != nil {
+			return err
+		}
+		if payload == nil {
+			resumed, err := r.broken(at, o)
+			if err != nil || !resumed {
+				return err
+			}
+			continue
+		}
+		if err := r.accept(first, payload, fn); err != nil {
+			return err
+		}
+	}
+	if res.Length != o.Known && o.Known > headerSize || o.Known >= 0 && o.Known <= headerSize && res.Records > 0 {
+		return r.damage(res.Length, fmt.Errorf("log ends at %d, its length is known to be %d", res.Length, o.Known), o)
+	}
+	return nil
+}
+
+// nextRecord returns the first fragment and the payload of the next record,
+// valid until the next call. The payload is nil if there is none: at is the
+// offset of what is no part of a record.
+func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err error) {
+	first, ok, at, err := r.nextFragment()
+	switch {
+	case err != nil || !ok:
+		return first, nil, at, err
+	case first.kind == kindFull || first.kind == kindSeal:
+		return first, first.record().payload, at, nil
+	case first.kind != kindFirst:
+		return first, nil, at, nil
+	}
+	head := *(*[recordSize]byte)(first.content) // the block goes away
+	r.buf = append(r.buf[:0], first.record().payload...)
+	first.content = head[:]
+	for {
+		f, ok, at, err := r.nextFragment()
+		if err != nil || !ok || f.kind != kindMiddle && f.kind != kindLast {
+			return first, nil, at, err
+		}
+		r.buf = append(r.buf, f.content...)
+		if f.kind == kindLast {
+			return first, r.buf, at, nil
+		}
+	}
+}
+
+// nextFragment is the scanner's next where the end of the file is no error.
+func (r *reader) nextFragment() (f fragment, ok bool, at int64, err error) {
+	f, ok, err = r.scan.next()
+	if err == io.EOF {
+		return f, false, r.size, nil
+	}
+	if !ok {
+		return f, false, r.scan.offset(), err
+	}
+	return f, true, f.off, nil
+}
+
+// accept checks a whole record and hands it out.
+func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) error) error {
+	res := &r.result
+	rec := first.record()
+	if rec.synced < 0 || rec.synced > first.off || rec.lastSeq < res.LastSeq || rec.lastSeq > base.MaxSeq {
+		return r.corrupt(first.off, "log record", fmt.Errorf("synced %d, last sequence number %d after %d", rec.synced, rec.lastSeq, res.LastSeq))
+	}
+	if first.kind == kindSeal {
+		n := binary.LittleEndian.Uint64(payload)
+		if res.Damage == nil && (n != res.Records || rec.lastSeq != res.LastSeq || rec.synced != res.Length) {
+			return r.corrupt(first.off, "log seal", fmt.Errorf("seals %d records up to %d and offset %d, found %d up to %d and offset %d",
+				n, rec.lastSeq, rec.synced, res.Records, res.LastSeq, res.Length))
+		}
+		res.Sealed = true
+	} else {
+		if err := fn(payload); err != nil {
+			return err
+		}
+		res.Records++
+	}
+	res.LastSeq = rec.lastSeq
+	res.Length = r.scan.offset()
+	return nil
+}
+
+// broken decides what the bytes at offset at are, which are no part of a
+// record: the end of the log, which needs no error, or damage. resumed tells
+// that records behind damage are to be salvaged.
+func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
+	res := &r.result
+	synced := int64(0)
+	if res.Damage == nil {
+		if synced, err = r.lastSynced(); err != nil {
+			return false, err
+		}
+	}
+	var cause error
+	switch {
+	case res.Damage != nil:
+	case synced > res.Length:
+		cause = fmt.Errorf("not a record, in a log that was synced up to %d", synced)
+	case o.Known > res.Length:
+		cause = fmt.Errorf("not a record, in a log that is known to reach to %d", o.Known)
+	case r.size < r.prealloc:
+		at, cause = r.size, fmt.Errorf("file was cut: it had at least %d bytes", r.prealloc)
+	default:
+		torn, err := r.scan.tagged(at)
+		res.Torn = res.Torn || torn
+		return false, err
+	}
+	if cause != nil {
+		if err := r.damage(at, cause, o); err != nil {
+			return false, err
+		}
+	}
+	return r.resume(at)
+}
+
+// lastSynced returns the furthest offset that any fragment behind the last
+// record says was durable.
+func (r *reader) lastSynced() (synced int64, err error) {
+	off := r.result.Length
+	for {
+		f, found, err := r.scan.search(off)
+		if err != nil || !found {
+			return synced, err
+		}
+		r.result.Torn = true
+		if f.starts() {
+			synced = max(synced, f.record().synced)
+		}
+		off = f.end()
+	}
+}
+
+// damage returns the error for damage at off, or notes it if the caller asked
+// to salvage.
+func (r *reader) damage(off int64, cause error, o ReadOptions) error {
+	err := r.corrupt(off, "log record", cause)
+	if !o.Salvage {
+		return err
+	}
+	if r.result.Damage == nil {
+		r.result.Damage = err
+	}
+	return nil
+}
+
+// resume moves to the next record behind off.
+func (r *reader) resume(off int64) (found bool, err error) {
+	for {
+		f, found, err := r.scan.search(off)
+		if err != nil || !found {
+			return false, err
+		}
+		if f.starts() {
+			return true, r.scan.seek(f.off)
+		}
+		off = f.end()
+	}
+}

@@ -1,0 +1,238 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// ErrClosed is returned by Append, Sync and Seal once the log is sealed or
+// closed.
+var ErrClosed = errors.New("log is closed")
+
+const (
+	// pageSize is the unit in which blocks are reserved.
+	pageSize = 4096
+	// minGrowth is the least by which a full file is extended.
+	minGrowth = 256 << 10
+	// maxBuffer is how much is encoded before it is written: a group takes one
+	// write call unless it is larger.
+	maxBuffer = 1 << 20
+	// keepBuffer is how much of the buffer is kept between calls.
+	keepBuffer = 2 << 20
+)
+
+// A Writer appends records to a log.
+//
+// Invariants:
+//  1. All bytes of the file from headerSize to length are whole records and
+//     padding, handed to the operating system; those up to synced are durable.
+//  2. headerSize <= synced <= length, and neither ever falls.
+//  3. Once failed is set, it never changes, and nothing is written any more.
+type Writer struct {
+	// Constant after Create.
+	header Header
+	file   vfs.File
+	noMap  bool
+
+	// Owned by the appender.
+	codec    codec
+	buf      []byte
+	one      [1][]byte
+	off      int64       // = length
+	reserved int64       // the file has blocks up to here; 0: it can't have
+	mapping  vfs.Mapping // of all that is reserved; nil: written by calls
+	records  uint64
+	lastSeq  base.Seq
+	sealed   bool
+
+	// Atomic. length and written belong to the appender, the others to
+	// whoever syncs.
+	length  atomic.Int64
+	written atomic.Uint64 // bytes
+	synced  atomic.Int64
+	syncs   atomic.Uint64
+	failed  atomic.Pointer[failure]
+
+	// mu guards syncing: see sync.go.
+	mu      sync.Mutex
+	cond    sync.Cond
+	syncing bool
+}
+
+// A failure is the first error.
+type failure struct{ err error }
+
+// Append writes one record. It is in the operating system's hands when Append
+// returns; end is what SyncTo needs to make it durable. lastSeq is the last
+// sequence number given out and must never fall. An error of a write is final:
+// whether the record is in the log is unknown, and every later Append and Sync
+// returns the same error.
+//
+// One goroutine at a time may call Append, AppendBatch, Seal, Trim and Close.
+func (w *Writer) Append(payload []byte, lastSeq base.Seq) (end int64, err error) {
+	w.one[0] = payload
+	end, err = w.AppendBatch(w.one[:], lastSeq)
+	w.one[0] = nil
+	return end, err
+}
+
+// AppendBatch is Append for a group of records, with one write for all of them
+// (one for each MiB if they are more). After a crash there may be only the
+// first of them.
+func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq) (end int64, err error) {
+	if f := w.failed.Load(); f != nil {
+		return 0, f.err
+	}
+	if w.sealed {
+		return 0, ErrClosed
+	}
+	if lastSeq < w.lastSeq || lastSeq > base.MaxSeq {
+		return 0, fmt.Errorf("wal: append to %s: last sequence number %d after %d", base.LogName(w.header.Num), lastSeq, w.lastSeq)
+	}
+	w.lastSeq = lastSeq
+	synced := w.synced.Load()
+	for _, p := range payloads {
+		w.buf = w.codec.appendRecord(w.buf, w.off, record{synced: synced, lastSeq: lastSeq, payload: p})
+		if len(w.buf) >= maxBuffer {
+			if err := w.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if err := w.flush(); err != nil {
+		return 0, err
+	}
+	w.records += uint64(len(payloads))
+	return w.off, nil
+}
+
+// flush writes what is in the buffer, which it empties, to the end of the log.
+func (w *Writer) flush() error {
+	n := int64(len(w.buf))
+	if w.reserved != 0 && w.off+n > w.reserved {
+		if err := w.grow(n); err != nil {
+			return w.fail("append to", err)
+		}
+	}
+	var err error
+	if w.mapping != nil {
+		err = writeAt(w.mapping, w.buf, w.off)
+	} else {
+		err = writeAt(w.file, w.buf, w.off)
+	}
+	if err != nil {
+		return w.fail("append to", err)
+	}
+	w.off += n
+	w.length.Store(w.off)
+	w.written.Store(w.written.Load() + uint64(n))
+	if w.buf = w.buf[:0]; cap(w.buf) > keepBuffer {
+		w.buf = nil
+	}
+	return nil
+}
+
+// grow reserves blocks for n more bytes and some to come. What Preallocate adds
+// is durable with the next sync, as the records in it are.
+func (w *Writer) grow(n int64) error {
+	step := max(w.reserved/4, minGrowth)
+	old := w.reserved
+	w.reserved = 0
+	if err := w.reserve(w.off + n + step); err != nil {
+		w.reserved = old
+		return err
+	}
+	w.remap() // to none if the file system does not reserve any more
+	return nil
+}
+
+// writeAt treats a short write as the error that it is.
+func writeAt(dst io.WriterAt, p []byte, off int64) error {
+	n, err := dst.WriteAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// fail makes err, or the error that was first, final and returns it.
+func (w *Writer) fail(attempt string, err error) error {
+	err = fmt.Errorf("wal: %s %s: %w", attempt, base.LogName(w.header.Num), err)
+	w.failed.CompareAndSwap(nil, &failure{err: err})
+	return w.failed.Load().err
+}
+
+// Seal makes all records durable, closes the log with a seal, which tells that
+// none is missing, and makes that durable. It returns the length of the log,
+// which the successor and the manifest are to state. The file keeps what was
+// reserved: it will be recycled or deleted soon. Trim gives it back.
+func (w *Writer) Seal() (length int64, err error) {
+	if w.sealed {
+		return 0, ErrClosed
+	}
+	// Sealing before this sync would save one of two, but the seal could be on
+	// the disk without what it seals, and so would prove nothing.
+	if err := w.Sync(); err != nil {
+		return 0, err
+	}
+	w.buf = w.codec.appendSeal(w.buf, w.off, w.records, w.lastSeq)
+	if err := w.flush(); err != nil {
+		return 0, err
+	}
+	if err := w.Sync(); err != nil {
+		return 0, err
+	}
+	w.sealed = true
+	return w.off, nil
+}
+
+// Trim gives back what is reserved behind the seal, for a store that is closed
+// for long. Requires: Seal has returned nil, so that a file shorter than its
+// header says is known to be whole.
+func (w *Writer) Trim() error {
+	if !w.sealed || w.file == nil {
+		return ErrClosed
+	}
+	w.unmap()
+	if err := w.file.Truncate(w.off); err != nil {
+		return w.fail("trim", err)
+	}
+	return nil
+}
+
+// Close releases the file. It waits for a sync under way, and neither syncs
+// nor seals. A second Close returns ErrClosed.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.syncing {
+		w.cond.Wait()
+	}
+	if w.file == nil {
+		return ErrClosed
+	}
+	w.sealed = true
+	w.failed.CompareAndSwap(nil, &failure{err: ErrClosed})
+	w.unmap()
+	err := w.file.Close()
+	w.file = nil
+	if err != nil {
+		return fmt.Errorf("wal: close %s: %w", base.LogName(w.header.Num), err)
+	}
+	return nil
+}
+
+// Len returns where the last record ends.
+func (w *Writer) Len() int64 { return w.length.Load() }
+
+// Synced returns up to where the log is known to be durable.
+func (w *Writer) Synced() int64 { return w.synced.Load() }
+
+// Stats returns how many syncs there were and how many bytes were appended.
+func (w *Writer) Stats() (syncs, bytes uint64) { return w.syncs.Load(), w.written.Load() }
