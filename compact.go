@@ -63,7 +63,7 @@ func (db *DB) pickCompaction() *compaction.Plan {
 	if db.closing || db.paused > 0 || db.running >= db.opts.CompactionWorkers {
 		return nil
 	}
-	plan := compaction.Pick(db.version.meta, db.planOptions(), db.inFlight)
+	plan := compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight)
 	if plan.Kind == compaction.Nothing {
 		return nil
 	}
@@ -93,7 +93,18 @@ func (db *DB) planOptions() compaction.Options {
 		MemtableSize: db.opts.MemtableSize,
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
+		DropSeq:      base.MaxSeq,
 	}
+}
+
+// planOptionsLocked is planOptions with what the open snapshots need. Requires:
+// db.mu is held.
+func (db *DB) planOptionsLocked() compaction.Options {
+	o := db.planOptions()
+	if len(db.snapshots) > 0 {
+		o.DropSeq = db.snapshots[0]
+	}
+	return o
 }
 
 // runPlan carries a reserved plan out.
@@ -108,7 +119,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	var opened []*table
 	var edit *manifest.Edit
 	var err error
-	if plan.Kind == compaction.Merge {
+	if plan.Kind == compaction.Merging {
 		opened, err = db.merge(ctx, v, plan, &e)
 	}
 	if err == nil {
@@ -151,13 +162,14 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	bits := db.filterBits(v.meta, plan)
 	sinks := make([]*sink, len(ranges))
 	errs := make([]error, len(ranges))
+	results := make([]compaction.MergeResult, len(ranges))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, r := range ranges {
 		sinks[i] = db.newSink(plan.To, bits)
 		wg.Go(func() {
-			if errs[i] = db.mergeRange(ctx, v, plan, r, sinks[i]); errs[i] != nil {
+			if results[i], errs[i] = db.mergeRange(ctx, v, plan, r, sinks[i]); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -168,6 +180,9 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	db.mu.Unlock()
 	var opened []*table
 	err := firstCause(errs)
+	if err == nil {
+		err = plan.CheckMerged(results...)
+	}
 	for _, s := range sinks {
 		opened = append(opened, s.tables...)
 		e.BytesOut += s.bytes
@@ -205,9 +220,9 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 }
 
 // mergeRange merges one sub-range.
-func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r Range, s *sink) error {
+func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(v, plan)
-	_, err := compaction.Merge(ctx, src, compaction.MergeOptions{
+	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
 		Snapshots:    db.snapshotSeqs(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
@@ -222,7 +237,7 @@ func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r 
 	if err == nil {
 		err = s.open()
 	}
-	return err
+	return result, err
 }
 
 // compactionReadahead is how much a compaction reads of a table at a time.
@@ -317,7 +332,7 @@ func (db *DB) pickManual(ctx context.Context, job *compaction.Manual) (*compacti
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		plan, blocked := job.Next(db.version.meta, db.planOptions(), db.inFlight)
+		plan, blocked := job.Next(db.version.meta, db.planOptionsLocked(), db.inFlight)
 		if plan.Kind != compaction.Nothing {
 			db.reserveLocked(&plan)
 			return &plan, nil
@@ -340,7 +355,7 @@ func (s tableSource) Bounds(i int) (smallest, largest []byte) {
 }
 
 func (s tableSource) Open(i int) (base.Iterator, error) {
-	return s.tables[i].reader.NewIterator(s.opts), nil
+	return s.tables[i].reader.NewIteratorWith(nil, s.opts), nil
 }
 
 // A snapshotList holds the sequence numbers of open snapshots, ascending, with

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// A dataset is what one run of the benchmark loads and asks for.
+type dataset struct {
+	Name    string
+	Present []record // loaded
+	Absent  [][]byte // asked for, never loaded, all inside the range of Present
+	Outside int      // absent keys left out because they lie outside that range
+}
+
+// A record is a key with the value to load.
+type record struct{ key, value []byte }
+
+// goLines makes a dataset of the distinct lines of the Go source files under
+// GOROOT/src: half of them are loaded, with the place where each was first
+// seen as value, the other half is asked for. A hash chooses.
+func goLines() (*dataset, error) {
+	root, err := goRoot()
+	if err != nil {
+		return nil, err
+	}
+	src := filepath.Join(root, "src")
+	d := &dataset{Name: "the distinct lines of the Go source files in GOROOT/src"}
+	seen := make(map[string]struct{}, 1<<20)
+	err = filepath.WalkDir(src, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		name, err := filepath.Rel(src, path)
+		if err != nil {
+			return err
+		}
+		number := 0
+		return eachLine(path, func(line []byte) {
+			number++
+			if _, ok := seen[string(line)]; ok || len(line) == 0 {
+				return
+			}
+			seen[string(line)] = struct{}{}
+			key := bytes.Clone(line)
+			if coin(key) {
+				d.Present = append(d.Present, record{key, fmt.Appendf(nil, "%s:%d", name, number)})
+			} else {
+				d.Absent = append(d.Absent, key)
+			}
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the Go sources: %w", err)
+	}
+	return d, d.check()
+}
+
+// goRoot finds the installation that compiled this program.
+func goRoot() (string, error) {
+	if root := runtime.GOROOT(); root != "" {
+		return root, nil
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find GOROOT: %w (give -keys and -absent instead)", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// coin chooses half of the keys, by a hash that no filter uses.
+func coin(key []byte) bool {
+	h := fnv.New64a()
+	h.Write(key)
+	return h.Sum64()>>32&1 == 0
+}
+
+// fileLines makes a dataset of two lists, a key a line. Keys that both hold
+// are not asked for.
+func fileLines(keys, absent string) (*dataset, error) {
+	d := &dataset{Name: filepath.Base(keys) + " loaded, " + filepath.Base(absent) + " asked for"}
+	present := make(map[string]struct{})
+	number := 0
+	err := eachLine(keys, func(line []byte) {
+		number++
+		if _, ok := present[string(line)]; ok {
+			return
+		}
+		present[string(line)] = struct{}{}
+		d.Present = append(d.Present, record{bytes.Clone(line), fmt.Appendf(nil, "line %d", number)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachLine(absent, func(line []byte) {
+		if _, ok := present[string(line)]; !ok {
+			present[string(line)] = struct{}{} // asked for once
+			d.Absent = append(d.Absent, bytes.Clone(line))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, d.check()
+}
+
+// check drops the absent keys outside the range of the present ones, which
+// need no filter, and refuses sets that measure nothing.
+func (d *dataset) check() error {
+	if len(d.Present) == 0 {
+		return errors.New("there are no keys to load")
+	}
+	least, greatest := d.Present[0].key, d.Present[0].key
+	for _, r := range d.Present {
+		if bytes.Compare(r.key, least) < 0 {
+			least = r.key
+		}
+		if bytes.Compare(r.key, greatest) > 0 {
+			greatest = r.key
+		}
+	}
+	inside := d.Absent[:0]
+	for _, k := range d.Absent {
+		if bytes.Compare(least, k) < 0 && bytes.Compare(k, greatest) < 0 {
+			inside = append(inside, k)
+		}
+	}
+	d.Outside = len(d.Absent) - len(inside)
+	d.Absent = inside
+	if len(d.Absent) == 0 {
+		return errors.New("there are no absent keys inside the range of the loaded ones")
+	}
+	return nil
+}
+
+func eachLine(path string, fn func(line []byte)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(make([]byte, 64<<10), 1<<20)
+	for s.Scan() {
+		if len(s.Bytes()) <= maxKey {
+			fn(s.Bytes())
+		}
+	}
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// maxKey leaves out the few lines of generated tables that are no text.
+const maxKey = 4096

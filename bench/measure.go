@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A cell is one way to read the store.
+type cell struct {
+	Absent    bool   `json:"absent"`     // ask for absent keys, else for present ones
+	Filters   bool   `json:"filters"`    // ask the filters, else ignore them
+	Cache     string `json:"cache"`      // "all" or "1/16"
+	Cold      bool   `json:"cold"`       // the files are out of the page cache at the start
+	CacheSize int64  `json:"cache_size"` // bytes
+}
+
+// A result is what a cell measured.
+type result struct {
+	cell
+	Lookups        int     `json:"lookups"`
+	Seconds        float64 `json:"seconds"`
+	LookupsPerSec  float64 `json:"lookups_per_second"`
+	Nanos          float64 `json:"ns_per_lookup"`
+	BlockReads     uint64  `json:"block_reads"`
+	ReadsPerLookup float64 `json:"block_reads_per_lookup"`
+	Preads         int64   `json:"pread_calls"` // by the operating system's count; -1: not known
+	BytesPerLookup float64 `json:"bytes_per_lookup"`
+	DeviceBytes    int64   `json:"device_bytes"` // by the operating system's count; -1: not known
+	FilterMemory   int64   `json:"filter_memory"`
+	PredictedFPR   float64 `json:"predicted_fpr"` // false positives an absent key, summed over the levels
+	MeasuredFPR    float64 `json:"measured_fpr"`
+	Allocs         float64 `json:"allocs_per_lookup"`
+}
+
+// measure opens the store as the cell says, asks for keys until it has asked
+// for all of them or the time is up, and checks the answers and the counts.
+func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, error) {
+	bits := 10.0
+	if !c.Filters {
+		bits = -1
+	}
+	db, err := shale.Open(l.dir, &shale.Options{ReadOnly: true, CacheSize: c.CacheSize, FilterBits: bits})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	if !c.Cold {
+		if err := warmUp(db, c, keys, limit/2); err != nil {
+			return nil, err
+		}
+	} else if err := dropCaches(l.dir); err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	r := &result{cell: c}
+	before, io := db.Metrics(), readProcIO()
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	mallocs := mem.Mallocs
+	begin := time.Now()
+	if r.Lookups, err = ask(db, keys, c.Absent, begin.Add(limit)); err != nil {
+		return nil, err
+	}
+	r.Seconds = time.Since(begin).Seconds()
+	runtime.ReadMemStats(&mem)
+	ioAfter := readProcIO()
+	r.take(db.Metrics().Sub(before), mem.Mallocs-mallocs)
+	if err := r.compare(io, ioAfter); err != nil {
+		return nil, err
+	}
+	return r, db.Close()
+}
+
+// ask looks keys up, all of them once or until the deadline.
+func ask(db *shale.DB, keys [][]byte, absent bool, deadline time.Time) (int, error) {
+	for i, key := range keys {
+		if i%256 == 0 && time.Now().After(deadline) {
+			return i, nil
+		}
+		found, err := db.Has(key)
+		if err != nil {
+			return i, err
+		}
+		if found == absent {
+			return i, fmt.Errorf("wrong answer: Has(%q) = %v", key, found)
+		}
+	}
+	return len(keys), nil
+}
+
+// warmUp asks until the cache has what it can hold.
+func warmUp(db *shale.DB, c cell, keys [][]byte, limit time.Duration) error {
+	if c.CacheSize > 0 && c.Cache == "all" {
+		for _, err := range db.Scan(shale.Range{}) { // every block once
+			if err != nil {
+				return err
+			}
+		}
+	}
+	// Absent keys that are asked for twice are remembered; so the warm-up
+	// asks for other keys than the measurement: the last ones, backwards.
+	part := keys[len(keys)-len(keys)/5:]
+	_, err := ask(db, part, c.Absent, time.Now().Add(limit))
+	return err
+}
+
+// shuffle orders keys at random, so that neighbours do not share blocks.
+func shuffle(keys [][]byte) [][]byte {
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys
+}
+
+// take fills in what the store counted.
+func (r *result) take(m shale.Metrics, allocs uint64) {
+	n := float64(max(r.Lookups, 1))
+	r.LookupsPerSec = n / r.Seconds
+	r.Nanos = r.Seconds * 1e9 / n
+	r.BlockReads = m.BlockReads
+	r.ReadsPerLookup = float64(m.CacheMisses+m.CacheHits) / n
+	r.BytesPerLookup = float64(m.BlockReadBytes) / n
+	r.FilterMemory = m.FilterMemory
+	r.PredictedFPR = m.PredictedFPR()
+	if r.Absent {
+		r.MeasuredFPR = float64(m.FilterFalsePositive+m.FalsePositivesRemembered) / n
+	}
+	r.Allocs = float64(allocs) / n
+	r.Preads, r.DeviceBytes = -1, -1
+	if got := m.Gets; got != uint64(r.Lookups) {
+		r.Lookups = -1 // caught by compare
+	}
+}
+
+// compare holds the store's counts against the operating system's: every block
+// read is one pread and there is no other.
+func (r *result) compare(before, after procIO) error {
+	if r.Lookups < 0 {
+		return errors.New("the store counted another number of lookups than were made")
+	}
+	if !before.known || !after.known {
+		return nil
+	}
+	r.Preads = after.reads - before.reads - 1 // reading the count is a read too
+	r.DeviceBytes = after.deviceBytes - before.deviceBytes
+	// The runtime may read a few times on its own account.
+	if slack := int64(64); r.Preads < int64(r.BlockReads) || r.Preads > int64(r.BlockReads)+slack {
+		return fmt.Errorf("the store counted %d block reads, the operating system %d read calls", r.BlockReads, r.Preads)
+	}
+	return nil
+}
+
+// dropCaches takes the store's files out of the page cache and checks that
+// they are.
+func dropCaches(dir string) error {
+	names, err := vfs.Default.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		if err := dropFile(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("drop %s from the page cache: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func dropFile(path string) error {
+	f, err := vfs.Default.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := vfs.DropCache(f); err != nil {
+		return err
+	}
+	resident, total, err := vfs.ResidentPages(f)
+	if err != nil {
+		return err
+	}
+	if resident > 0 {
+		return fmt.Errorf("%d of %d pages are still there", resident, total)
+	}
+	return nil
+}

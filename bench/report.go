@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A report is all that a run found out.
+type report struct {
+	Dataset   string    `json:"dataset"`
+	Present   int       `json:"present_keys"`
+	Absent    int       `json:"absent_keys"`
+	Outside   int       `json:"absent_keys_outside_range"`
+	Store     *loaded   `json:"load"`
+	Runs      int       `json:"runs"`
+	Tables    int       `json:"tables"`
+	Levels    []level   `json:"levels"`
+	TableSize int64     `json:"table_bytes"`
+	Machine   machine   `json:"machine"`
+	Results   []*result `json:"results"`
+	Notes     []string  `json:"notes"`
+}
+
+type level struct {
+	Level  int     `json:"level"`
+	Runs   int     `json:"runs"`
+	Tables int     `json:"tables"`
+	Bytes  int64   `json:"bytes"`
+	Bits   float64 `json:"filter_bits"`
+	FPR    float64 `json:"predicted_fpr"`
+}
+
+type machine struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+}
+
+func newReport(c config, d *dataset, l *loaded) *report {
+	r := &report{
+		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Store: l,
+		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
+	}
+	for _, m := range l.Shape.Levels {
+		if m.Tables == 0 {
+			continue
+		}
+		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBits, m.PredictedFPR})
+		r.Runs += m.Runs
+		r.Tables += m.Tables
+		r.TableSize += m.Bytes
+	}
+	return r
+}
+
+// cells lists the measurements in the order in which they are made.
+func (r *report) cells() []cell {
+	full := r.Store.RawBytes*2 + 32<<20
+	small := max(r.Store.RawBytes/16, 256<<10)
+	var cells []cell
+	for _, cold := range []bool{false, true} {
+		for _, size := range []int64{full, small} {
+			for _, filters := range []bool{false, true} {
+				cells = append(cells, cell{Absent: true, Filters: filters, Cold: cold, CacheSize: size})
+			}
+		}
+	}
+	for _, size := range []int64{full, small} {
+		for _, filters := range []bool{false, true} {
+			cells = append(cells, cell{Filters: filters, CacheSize: size})
+		}
+	}
+	for i := range cells {
+		cells[i].Cache = "1/16"
+		if cells[i].CacheSize == full {
+			cells[i].Cache = "all"
+		}
+	}
+	return cells
+}
+
+func (r *report) measureAll(l *loaded, d *dataset, limit time.Duration) error {
+	present := make([][]byte, len(d.Present))
+	for i := range d.Present {
+		present[i] = d.Present[i].key
+	}
+	absent, present := shuffle(d.Absent), shuffle(present)
+	cells := r.cells()
+	bar := newProgress("measuring", len(cells))
+	defer bar.done()
+	for i, c := range cells {
+		bar.at(i)
+		keys := present
+		if c.Absent {
+			keys = absent
+		}
+		got, err := measure(l, c, keys, limit)
+		if c.Cold && errors.Is(err, vfs.ErrUnsupported) {
+			r.Notes = append(r.Notes, "cold reads left out: files can't be dropped from the page cache here")
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%v: %w", c, err)
+		}
+		r.Results = append(r.Results, got)
+	}
+	return nil
+}
+
+// String names the cell in messages.
+func (c cell) String() string {
+	return fmt.Sprintf("%s keys, filters %s, cache %s, %s", c.keys(), c.filters(), c.Cache, c.temperature())
+}
+
+func (c cell) keys() string {
+	if c.Absent {
+		return "absent"
+	}
+	return "present"
+}
+
+func (c cell) filters() string {
+	if c.Filters {
+		return "on"
+	}
+	return "ignored"
+}
+
+func (c cell) temperature() string {
+	if c.Cold {
+		return "cold"
+	}
+	return "warm"
+}
+
+func (r *report) printHead(w io.Writer) {
+	fmt.Fprintf(w, "%s\n%d keys loaded in %.1f s, %d absent keys to ask for, all inside the key range (%d outside left out)\n",
+		r.Dataset, r.Present, r.Store.Took.Seconds(), r.Absent, r.Outside)
+	fmt.Fprintf(w, "%d runs, %d tables, %.1f MB (%.1f MB of keys and values), %s/%s, %d CPUs, %s\n\n",
+		r.Runs, r.Tables, mega(r.TableSize), mega(r.Store.RawBytes), r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "level\truns\ttables\tMB\tfilter bits/key\tpredicted FPR\t")
+	for _, l := range r.Levels {
+		fmt.Fprintf(t, "L%d\t%d\t%d\t%.2f\t%.1f\t%.4f %%\t\n", l.Level, l.Runs, l.Tables, mega(l.Bytes), l.Bits, 100*l.FPR)
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+}
+
+func mega(n int64) float64 { return float64(n) / 1e6 }
+
+func (r *report) print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "keys\tcache\tfiles\tfilters\tlookups/s\tns each\tblocks each\tpreads each\tbytes each\tdevice B each\tfilter MB\tFPR predicted\tmeasured\t")
+	for _, c := range r.Results {
+		n := float64(c.Lookups)
+		predicted, measured := "-", "-"
+		if c.Filters && c.Absent {
+			predicted, measured = fmt.Sprintf("%.3f %%", 100*c.PredictedFPR), fmt.Sprintf("%.3f %%", 100*c.MeasuredFPR)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.4f\t%s\t%.1f\t%s\t%.2f\t%s\t%s\t\n",
+			c.keys(), c.Cache, c.temperature(), c.filters(), c.LookupsPerSec, c.Nanos, c.ReadsPerLookup,
+			perLookup(c.Preads, n, "%.4f"), c.BytesPerLookup, perLookup(c.DeviceBytes, n, "%.1f"), mega(c.FilterMemory), predicted, measured)
+	}
+	t.Flush()
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, note)
+	}
+	if line := r.sentence(); line != "" {
+		fmt.Fprintf(w, "\n%s\n", line)
+	}
+}
+
+func perLookup(count int64, n float64, format string) string {
+	if count < 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, float64(count)/n)
+}
+
+// sentence is what a reader takes home.
+func (r *report) sentence() string {
+	var without, with *result
+	for _, c := range r.Results {
+		if c.Absent && c.Cache == "1/16" && !c.Cold {
+			if c.Filters {
+				with = c
+			} else {
+				without = c
+			}
+		}
+	}
+	if with == nil || without == nil {
+		return ""
+	}
+	return fmt.Sprintf("An absent key costs %.2f block reads without filters and %.4f with them, at %.1f bits of filter a key (%.1f MB for %.1f MB of data).",
+		without.ReadsPerLookup, with.ReadsPerLookup, 8*float64(with.FilterMemory)/float64(r.Present), mega(with.FilterMemory), mega(r.TableSize))
+}
+
+func (r *report) writeJSON(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}

@@ -1,0 +1,109 @@
+package shale
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers holds the layer of every package (docs/ARCHITECTURE.md). An import
+// points down; siblings do not import each other, but for internal/base, whose
+// words all of layer 0 but the packages usable alone may speak.
+var layers = map[string]int{
+	"cmd/shale":      5,
+	"bench":          5,
+	"":               4,
+	"compaction":     3,
+	"manifest":       2,
+	"memtable":       1,
+	"wal":            1,
+	"sstable":        1,
+	"internal/iter":  1,
+	"bloom":          0,
+	"vfs":            0,
+	"internal/cache": 0,
+	"internal/base":  -1,
+}
+
+// alone are the packages that are useful without the store and import nothing
+// of it.
+var alone = map[string]bool{"bloom": true, "vfs": true}
+
+// heavy are packages that the root must not link.
+var heavy = []string{"net/http", "expvar", "encoding/json"}
+
+const module = "github.com/shaledb/shale"
+
+func TestLayers(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(path)) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		checkImports(t, filepath.ToSlash(path))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isModule tells whether dir is a module of its own.
+func isModule(dir string) bool {
+	m, err := filepath.Glob(filepath.Join(dir, "go.mod"))
+	return err == nil && len(m) > 0
+}
+
+func checkImports(t *testing.T, path string) {
+	t.Helper()
+	from := ""
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		from = path[:i]
+	}
+	layer, known := layerOf(from)
+	if !known {
+		t.Errorf("%s: package %q has no layer", path, from)
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range f.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		for _, h := range heavy {
+			if name == h && layer <= 4 {
+				t.Errorf("%s imports %s, which is too heavy for a library", path, h)
+			}
+		}
+		to, ours := strings.CutPrefix(name, module)
+		if !ours {
+			continue
+		}
+		to = strings.TrimPrefix(to, "/")
+		if alone[from] {
+			t.Errorf("%s imports %s; package %s is to be usable alone", path, name, from)
+		}
+		if below, ok := layerOf(to); !ok || below >= layer {
+			t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", path, layer, name, below)
+		}
+	}
+}
+
+func layerOf(dir string) (int, bool) {
+	if l, ok := layers[dir]; ok {
+		return l, true
+	}
+	if strings.HasPrefix(dir, "examples/") {
+		return 5, true
+	}
+	return 0, false
+}
