@@ -3,6 +3,8 @@ package memtable
 import (
 	"bytes"
 
+	"github.com/google/btree"
+
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -51,16 +53,19 @@ func (e entry) value(c chunks) []byte {
 // valueSize returns the length of e's value. Requires: e is not a pivot.
 func (e entry) valueSize(c chunks) uint32 { return c.valueSize(e.addr(), e.keyLen()) }
 
-// less is the order of the tree: user keys ascending, then trailers
-// descending, as base.Compare has it.
-func (m *Memtable) less(a, b entry) bool {
-	if a.hi != b.hi {
-		return a.hi < b.hi
+// less returns the order of the tree: user keys ascending, then trailers
+// descending, as base.Compare has it. A closure, since the tree calls a method
+// value through a wrapper (690 ns a Get then, 565 now).
+func (m *Memtable) less() btree.LessFunc[entry] {
+	return func(a, b entry) bool {
+		if a.hi != b.hi {
+			return a.hi < b.hi
+		}
+		if a.lo != b.lo {
+			return a.lo < b.lo
+		}
+		return m.lessTail(a, b)
 	}
-	if a.lo != b.lo {
-		return a.lo < b.lo
-	}
-	return m.lessTail(a, b)
 }
 
 // lessTail decides when the prefixes do not. If one of the keys has no more

@@ -88,7 +88,7 @@ func New(opts Options) *Memtable {
 		opts.FilterBits = defaultFilterBits
 	}
 	m := &Memtable{}
-	m.tree = btree.NewG(degree, m.less)
+	m.tree = btree.NewG(degree, m.less())
 	if opts.FilterBits > 0 {
 		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.FilterBits)
 	}
