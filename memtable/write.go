@@ -18,8 +18,9 @@ const degree = 64
 // heap for small entries, and closer for larger ones.
 const entryBytes = 48
 
-// BeginWrite opens a group of Adds by keeping readers out until EndWrite.
-// One writer at a time. It panics after Freeze: the owner has lost track of
+// BeginWrite opens a group of Adds by keeping readers out until EndWrite; the
+// writer itself reads nothing but MayContain, Size and Len in between. One
+// writer at a time. It panics after Freeze: the owner has lost track of
 // which memtable takes writes, and going on would lose some.
 func (m *Memtable) BeginWrite() {
 	m.mu.Lock()

@@ -75,10 +75,10 @@ func BenchmarkMerging(b *testing.B) {
 				name := fmt.Sprintf("children=%d/burst=%d/%s", k, burst, shape.name)
 				b.Run("next/"+name, func(b *testing.B) {
 					b.ReportAllocs()
-					kv := it.First()
+					it.First()
 					for b.Loop() {
-						if kv = it.Next(); kv == nil {
-							kv = it.First()
+						if it.Next() == nil {
+							it.First()
 						}
 					}
 				})
@@ -87,10 +87,10 @@ func BenchmarkMerging(b *testing.B) {
 				}
 				b.Run("prev/"+name, func(b *testing.B) {
 					b.ReportAllocs()
-					kv := it.Last()
+					it.Last()
 					for b.Loop() {
-						if kv = it.Prev(); kv == nil {
-							kv = it.Last()
+						if it.Prev() == nil {
+							it.Last()
 						}
 					}
 				})
