@@ -75,7 +75,7 @@ func (db *DB) log(e Event) {
 	}
 	logger := db.opts.Logger
 	if logger == nil {
-		if level < slog.LevelWarn || db.opts.OnEvent != nil {
+		if level < slog.LevelError && e.Kind != EventFilterUnusable || db.opts.OnEvent != nil {
 			return // somebody listens, or nobody needs to hear
 		}
 		logger = slog.Default()

@@ -46,8 +46,9 @@ type Options struct {
 	FS vfs.FS
 
 	// Logger gets flushes and compactions at level Debug, stalls at Warn,
-	// background errors and damage at Error. Default: slog.Default(), from
-	// level Warn up, so that what nobody else would hear of is heard.
+	// background errors and damage at Error. Default: errors and unusable
+	// filters go to slog.Default(), unless OnEvent is set, so that what nobody
+	// else would hear of is heard.
 	Logger *slog.Logger
 
 	// OnEvent, if not nil, is called for everything that happens in the

@@ -17,7 +17,7 @@ type loaded struct {
 	RawBytes  int64         `json:"raw_bytes"`  // of keys and values
 	DataBytes int64         `json:"data_bytes"` // of uncompressed blocks, about
 	Shape     shale.Metrics `json:"-"`
-	filterOff bool
+	written   int
 }
 
 // level0Runs is how many runs are left in level 0 on purpose: a store in use
@@ -32,47 +32,53 @@ func load(dir string, d *dataset, bits float64) (*loaded, error) {
 	for _, r := range d.Present {
 		l.RawBytes += int64(len(r.key) + len(r.value))
 	}
-	l.Memtable = max(l.RawBytes/800, 16<<10)
+	l.Memtable = max(l.RawBytes/1500, 16<<10)
 	order := rand.New(rand.NewPCG(1, 2)).Perm(len(d.Present))
 	tail := min(len(order)/2, int(float64(len(order))*float64(l.Memtable)/float64(l.RawBytes)/3*level0Runs))
 	begin := time.Now()
 	opts := shale.Options{
-		MemtableSize: l.Memtable, TableSize: max(l.Memtable*8, 256<<10),
+		MemtableSize: l.Memtable * 16, TableSize: max(l.Memtable*8, 256<<10),
 		FilterBits: bits, Durability: shale.SyncManual,
 	}
-	if err := l.write(&opts, d, order[:len(order)-tail], 1, len(order)); err != nil {
-		return nil, err
-	}
-	opts.CompactionWorkers = -1
-	if err := l.write(&opts, d, order[len(order)-tail:], level0Runs, len(order)); err != nil {
-		return nil, err
+	bar := newProgress("loading", len(order))
+	defer bar.done()
+	bulk := len(order) * 3 / 4 // in larger flushes, only to save time
+	for _, phase := range []struct {
+		upTo, memtableDivisor, parts, workers int
+	}{{bulk, 1, 1, 0}, {len(order) - tail, 16, 1, 0}, {len(order), 16, level0Runs, -1}} {
+		opts.MemtableSize = max(l.Memtable*16/int64(phase.memtableDivisor), 16<<10)
+		opts.CompactionWorkers = phase.workers
+		if err := l.write(&opts, d, order, phase.upTo, phase.parts, bar); err != nil {
+			return nil, err
+		}
 	}
 	l.Took = time.Since(begin)
 	l.DataBytes = l.RawBytes
 	return l, nil
 }
 
-// write puts records into the store in parts, each flushed at its end.
-func (l *loaded) write(opts *shale.Options, d *dataset, order []int, parts, total int) error {
+// write puts the records that follow, up to the given one, into the store, in
+// parts that are flushed each.
+func (l *loaded) write(opts *shale.Options, d *dataset, order []int, upTo, parts int, bar *progress) error {
 	db, err := shale.Open(l.dir, opts)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	ctx := context.Background()
-	bar := newProgress("loading", total)
+	from := l.written
 	for part := range parts {
-		for n, i := range order[len(order)*part/parts : len(order)*(part+1)/parts] {
-			if err := db.Put(d.Present[i].key, d.Present[i].value); err != nil {
+		end := from + (upTo-from)*(part+1)/parts
+		for ; l.written < end; l.written++ {
+			r := d.Present[order[l.written]]
+			if err := db.Put(r.key, r.value); err != nil {
 				return err
 			}
-			bar.at(n)
+			bar.at(l.written)
 		}
-		if err := db.Flush(ctx); err != nil {
+		if err := db.Flush(context.Background()); err != nil {
 			return err
 		}
 	}
-	bar.done()
 	if opts.CompactionWorkers >= 0 {
 		if err := settle(db); err != nil {
 			return err
