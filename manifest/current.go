@@ -67,7 +67,11 @@ func decodeCurrent(b []byte) (current, error) {
 	if err != nil || durable < headerSize {
 		return current{}, fmt.Errorf("length %q", fields[3])
 	}
-	return current{manifest: num, durable: durable}, nil
+	c := current{manifest: num, durable: durable}
+	if string(c.appendTo(nil)) != string(b) {
+		return current{}, errors.New("numbers are not in their shortest form")
+	}
+	return c, nil
 }
 
 // readCurrent reads CURRENT. Its error wraps fs.ErrNotExist if there is none.

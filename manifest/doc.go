@@ -28,8 +28,8 @@
 //
 //	73 68 61 6c 65 4d 41 4e  01 00 00 00  00 00 00 00   shaleMAN, version, zero
 //	88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00    store id, file number
-//	XX XX XX XX                                         checksum
-//	03 00 00 00  XX XX XX XX  XX XX XX XX               length, payload and header checksum
+//	82 08 87 f0                                         checksum
+//	03 00 00 00  b5 02 30 fa  41 08 6b 6e               length, payload and header checksum
 //	02 01 02                                            tag 2, 1 byte, number 2
 //
 // It leaves out what a version cannot tell without reading tables: whether

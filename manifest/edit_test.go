@@ -1,0 +1,179 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// fullEdit has every field set.
+func fullEdit() *Edit {
+	return &Edit{
+		NextFileNum: 300,
+		LastSeq:     1 << 20,
+		MinLog:      5,
+		NewLog:      299,
+		SealedLog:   &SealedLog{Num: 5, Length: 70000, LastSeq: 999},
+		Removed:     []Removed{{Level: 0, Num: 12}, {Level: 1, Num: 7}},
+		Added: []Added{{Level: 1, Run: 3, Table: &Table{
+			Num: 13, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b\x00"), MinSeq: 2, MaxSeq: 900,
+			Entries: 100, Tombstones: 5, Keys: 95, RawKeyBytes: 800, RawValueBytes: 3000, FilterBytes: 192, FilterBits: 9.5,
+		}}},
+	}
+}
+
+// goldenEdit is fullEdit on disk, field by field as in docs/FORMAT.md.
+const goldenEdit = "" +
+	"02 02 ac02" + // next file number 300
+	"04 03 808040" + // last sequence number 1<<20
+	"06 01 05" + // oldest log
+	"08 02 ab02" + // new log 299
+	"0a 06 05 f0a204 e707" + // sealed log 5, 70000 bytes, up to 999
+	"0c 02 00 0c" + // level 0 loses 12
+	"0c 02 01 07" + // level 1 loses 7
+	"0e 22 01 03 0d 8020 efbeadde 01 61 02 6200 02 8407 64 05 5f a006 b817 c001 0000000000002340"
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	var digits []byte
+	for _, c := range []byte(s) {
+		if !bytes.ContainsRune([]byte(" \t\n"), rune(c)) {
+			digits = append(digits, c)
+		}
+	}
+	b, err := hex.DecodeString(string(digits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEdit_GoldenBytes(t *testing.T) {
+	want := unhex(t, goldenEdit)
+	if got := fullEdit().AppendTo(nil); hex.EncodeToString(got) != hex.EncodeToString(want) {
+		t.Errorf("AppendTo =\n%x, want\n%x", got, want)
+	}
+	e, err := DecodeEdit(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(e, fullEdit()) {
+		t.Errorf("DecodeEdit =\n%s, want\n%s", e, fullEdit())
+	}
+}
+
+func TestEdit_RoundTrip(t *testing.T) {
+	edits := []*Edit{
+		{},
+		{NextFileNum: math.MaxUint64, LastSeq: base.MaxSeq, MinLog: math.MaxUint64, NewLog: math.MaxUint64},
+		{SealedLog: &SealedLog{}},
+		{SealedLog: &SealedLog{Num: 1, Length: math.MaxInt64, LastSeq: base.MaxSeq}},
+		{Added: []Added{{Level: 6, Run: math.MaxUint64, Table: &Table{Num: math.MaxUint64, Size: maxTableSize, Checksum: math.MaxUint32,
+			Smallest: []byte{}, Largest: make([]byte, 70000), MaxSeq: base.MaxSeq, Entries: math.MaxUint64, Tombstones: math.MaxUint64,
+			Keys: math.MaxUint64, RawKeyBytes: math.MaxUint64, RawValueBytes: math.MaxUint64, FilterBytes: maxTableSize}}}},
+	}
+	for _, want := range edits {
+		b := want.AppendTo([]byte("prefix"))[len("prefix"):]
+		got, err := DecodeEdit(b)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("DecodeEdit(AppendTo(%s)) = %s, %v", want, got, err)
+		}
+		if want.empty() != (len(b) == 0) {
+			t.Errorf("empty() of %q = %v, its encoding has %d bytes", want, want.empty(), len(b))
+		}
+	}
+}
+
+func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
+	b := fullEdit().AppendTo(nil)
+	e, err := DecodeEdit(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b)
+	if !reflect.DeepEqual(e, fullEdit()) {
+		t.Errorf("the edit changed with the buffer it was decoded from:\n%s", e)
+	}
+}
+
+func TestDecodeEdit_UnknownFields(t *testing.T) {
+	known := fullEdit().AppendTo(nil)
+	optional := append([]byte{17, 3, 'x', 'y', 'z'}, known...)
+	e, err := DecodeEdit(optional)
+	if err != nil || !reflect.DeepEqual(e, fullEdit()) {
+		t.Errorf("with an unknown optional field: %s, %v", e, err)
+	}
+	required := append([]byte{16, 3, 'x', 'y', 'z'}, known...)
+	if _, err := DecodeEdit(required); !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("with an unknown required field: %v, want ErrFormatTooNew", err)
+	}
+}
+
+func TestDecodeEdit_RefusesDamage(t *testing.T) {
+	table := func(change func(*Table)) []byte {
+		e := fullEdit()
+		change(e.Added[0].Table)
+		return e.AppendTo(nil)
+	}
+	cases := map[string][]byte{
+		"a field cut in its tag":       {0x80},
+		"a field without length":       {2},
+		"a length beyond the end":      {2, 2, 1},
+		"a length beyond all memory":   append([]byte{14}, binary.AppendUvarint(nil, math.MaxUint64)...),
+		"a number cut short":           {2, 1, 0x80},
+		"a number of eleven bytes":     {2, 11, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		"an empty number":              {2, 0},
+		"bytes behind a number":        {2, 2, 1, 1},
+		"a number twice":               {2, 1, 1, 2, 1, 1},
+		"a sealed log twice":           {10, 3, 1, 1, 1, 10, 3, 1, 1, 1},
+		"a sequence number of 57 bits": append([]byte{4, 9}, binary.AppendUvarint(nil, 1<<56)...),
+		"level 7":                      {12, 2, 7, 1},
+		"a removal without number":     {12, 1, 1},
+		"a key beyond the end":         {14, 12, 1, 3, 13, 1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
+		"bounds in the wrong order":    table(func(t *Table) { t.Smallest = []byte("c") }),
+		"a size of 0":                  table(func(t *Table) { t.Size = 0 }),
+		"a negative size":              table(func(t *Table) { t.Size = -1 }),
+		"a size that overflows sums":   table(func(t *Table) { t.Size = maxTableSize + 1 }),
+		"a filter larger than the file": table(func(t *Table) {
+			t.FilterBytes = t.Size + 1
+		}),
+		"infinite bits": table(func(t *Table) { t.FilterBits = math.Inf(1) }),
+		"more keys than entries": table(func(t *Table) {
+			t.Keys = t.Entries + 1
+		}),
+	}
+	for name, b := range cases {
+		if e, err := DecodeEdit(b); err == nil {
+			t.Errorf("%s: accepted as\n%s", name, e)
+		}
+	}
+	full := fullEdit().AppendTo(nil)
+	for n := range full {
+		e, err := DecodeEdit(full[:n])
+		if err == nil && len(e.AppendTo(nil)) != n {
+			t.Errorf("cut to %d bytes: accepted as\n%s", n, e)
+		}
+	}
+}
+
+func FuzzDecodeEdit(f *testing.F) {
+	f.Add(unhex(f, goldenEdit))
+	f.Add([]byte{17, 3, 'x', 'y', 'z'})
+	f.Add((&Edit{SealedLog: &SealedLog{}}).AppendTo(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := DecodeEdit(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeEdit(e.AppendTo(nil))
+		if err != nil || !reflect.DeepEqual(again, e) {
+			t.Errorf("%x decodes to\n%s, which encodes and decodes to\n%s, %v", b, e, again, err)
+		}
+	})
+}
