@@ -1,5 +1,27 @@
-// Package vfs is the file system as shale sees it: the operating system's, one
-// in memory that can be crashed, and one that fails on request.
+// Package vfs is the file system as shale sees it, three times:
+//
+//   - Default is the operating system's.
+//   - Mem is in memory. Mem.Crash gives the disk as a machine finds it after a
+//     power cut, under a policy and a seed, so that tests can crash a store at
+//     each of its operations. It is also the place of stores without a disk.
+//   - FaultFS lies over another one and fails the operations it is told to.
+//
+// What callers may rely on, and Mem takes away whatever goes beyond it:
+//
+//  1. Bytes are durable when the file's Sync has returned without error.
+//  2. A name (created, renamed, linked or removed) is durable when SyncDir of
+//     its directory has returned, and not before. MkdirAll syncs by itself.
+//  3. Of what is not durable a crash may leave any part: sectors of 512 bytes
+//     in any order, sizes without their bytes, names without earlier ones.
+//     A rename is done or not, never half.
+//  4. After a failed Sync the data may be lost though a later one succeeds.
+//  5. An open file outlives its name.
+//
+// For example: write 000012.tmp, Sync it, Rename it to CURRENT, crash. There
+// is the CURRENT from before, with 000012.tmp beside it or without, or the new
+// CURRENT with all its bytes. After SyncDir it is the new one.
+//
+// The package needs the standard library only and knows nothing of stores.
 package vfs
 
 import (
@@ -70,7 +92,8 @@ type File interface {
 // file's Sync, and survives the process, but not the machine, without it.
 type Mapper interface {
 	// Map maps the first size bytes for writing. They must exist and be
-	// preallocated. ErrUnsupported: this file can't be mapped; use WriteAt.
+	// preallocated. The mapping outlives Close of the file. ErrUnsupported:
+	// this file can't be mapped; use WriteAt.
 	Map(size int64) (Mapping, error)
 }
 

@@ -126,9 +126,9 @@ func (c *content) hasPage(off, end int64) bool {
 // copyFrom makes the bytes from off to end those of src, which counts as
 // zeros behind its size.
 func (c *content) copyFrom(src *content, off, end int64) {
-	buf := make([]byte, min(end-off, pageSize))
+	var buf [sectorSize]byte
 	for off < end {
-		part := buf[:min(end-off, int64(len(buf)))]
+		part := buf[:min(end-off, sectorSize)]
 		n := 0
 		if off < src.size {
 			n = src.readAt(part, off)

@@ -91,7 +91,7 @@ func (c *content) before(off, end int64) []byte {
 func (n *inode) push(u undo) {
 	if len(n.undo) >= mergeAfter {
 		last := &n.undo[len(n.undo)-1]
-		plain := last.n > 0 && last.old == nil && last.prev == nil && u.old == nil
+		plain := last.n > 0 && last.prev == nil && u.old == nil
 		growth := last.size <= last.off == (u.size <= u.off)
 		if plain && growth && u.off == last.off+last.n {
 			last.n += u.n

@@ -342,3 +342,49 @@ func TestMem_ModelOfCrashes(t *testing.T) {
 	}
 	t.Logf("%d states", states)
 }
+
+// The same for a file with more changes than are kept apart.
+func TestMem_ModelOfMergedChanges(t *testing.T) {
+	seed := newSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m := newMemWithDir(t, "/d")
+	f := create(t, m, "/d/a", "durable")
+	must(t, f.Preallocate(1500))
+	must(t, f.Sync())
+	must(t, m.SyncDir("/d"))
+	model := &fileModel{states: [][]byte{resized([]byte("durable"), 1500)}}
+	off := 0
+	for i := range mergeAfter + 300 {
+		now := model.now()
+		w := modelWrite{off, make([]byte, 1+r.IntN(9))}
+		switch {
+		case i < mergeAfter: // in front
+			w.off = r.IntN(200)
+		case r.IntN(10) == 0: // anywhere, also among zeros
+			w.off = r.IntN(len(now))
+		case r.IntN(10) == 0: // at the end or behind it
+			w.off = len(now) + r.IntN(2)*r.IntN(20)
+		}
+		if r.IntN(3) > 0 {
+			for i := range w.data {
+				w.data[i] = byte(1 + r.IntN(255))
+			}
+		}
+		_, err := f.WriteAt(w.data, int64(w.off))
+		must(t, err)
+		model.then(written(now, w), w)
+		off = w.off + len(w.data)
+	}
+	if n := len(f.(*memFile).n.undo); n >= len(model.writes) {
+		t.Errorf("%d changes remembered of %d: none were merged", n, len(model.writes))
+	}
+	// A prefix ends among the merged changes one time in thirty.
+	for _, p := range []CrashPolicy{DropAll, KeepAll, OrderedPrefix, Sectors} {
+		for range 100 {
+			c := CrashConfig{Policy: p, Seed: r.Uint64()}
+			if err := model.legal(p, []byte(readFile(t, m.Crash(c), "/d/a"))); err != nil {
+				t.Fatalf("%v: %v", c, err)
+			}
+		}
+	}
+}
