@@ -1,0 +1,88 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+)
+
+// An AtomicBlocked is a blocked Bloom filter in memory that keys may be added
+// to while others are asked for, from any number of goroutines and without
+// locks. It has no serialized form.
+//
+// Like Blocked it has lines of 512 bits and looks at one of them a key. A key
+// sets two bits in each of three 64-bit words of its line: three atomic
+// operations instead of six. That costs a little: 1.00 % false positives at 10
+// bits a key, where six bits anywhere in the line have 0.96 %.
+type AtomicBlocked struct {
+	lines []atomicLine // constant slice of atomic words
+}
+
+type atomicLine [lineBits / 64]atomic.Uint64
+
+// NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of
+// keys keys. More may be added; false positives then become more. Ten bits a
+// key fit it best, as it always sets six.
+func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
+	n := math.Ceil(float64(keys) * (bitsPerKey / lineBits))
+	lines := 1
+	if n > 1 {
+		lines = int(min(n, math.MaxInt32/lineBytes))
+	}
+	return &AtomicBlocked{lines: make([]atomicLine, lines)}
+}
+
+// A key's place, from the top of hash · probeMul:
+//
+//	63   60  58     52     46     40     34     28     22
+//	|word|step|bit 0|bit 1 |bit 2 |bit 3 |bit 4 |bit 5 |-
+//
+// The words are word, word + 2·step + 1 and as much again, modulo 8: an odd
+// distance, so they differ. (Three free choices, which may coincide: 1.01 %
+// instead of 0.99 at 10 bits a key.)
+const (
+	atomicBits  = 6 // of a bit's number in its word
+	atomicWords = 3
+)
+
+// Add adds the key with this hash (see Hash). A MayContain that begins after
+// Add has returned says true.
+func (f *AtomicBlocked) Add(h uint64) {
+	line, word, step, p := f.place(h)
+	for range atomicWords {
+		w := &line[word&7]
+		// Looking first keeps the line shared when the bits are there already.
+		if mask := twoBits(p); w.Load()&mask != mask {
+			w.Or(mask)
+		}
+		word += step
+		p <<= 2 * atomicBits
+	}
+}
+
+// MayContain tells whether a key with this hash may have been added. False is
+// certain for every key whose Add has returned.
+func (f *AtomicBlocked) MayContain(h uint64) bool {
+	line, word, step, p := f.place(h)
+	missing := twoBits(p) &^ line[word&7].Load()
+	p <<= 2 * atomicBits
+	word += step
+	missing |= twoBits(p) &^ line[word&7].Load()
+	p <<= 2 * atomicBits
+	word += step
+	return missing|twoBits(p)&^line[word&7].Load() == 0
+}
+
+// place returns h's line, the first of its three words and the distance to the
+// next, and the bits to set, two in each word, from the top of p.
+func (f *AtomicBlocked) place(h uint64) (line *atomicLine, word, step, p uint64) {
+	i, _ := bits.Mul64(h, uint64(len(f.lines)))
+	p = h * probeMul
+	return &f.lines[i], p >> 61, p>>58&6 | 1, p << 5
+}
+
+// twoBits returns the mask of the two bits at the top of p.
+func twoBits(p uint64) uint64 { return 1<<(p>>58) | 1<<(p>>52&63) }
+
+// SizeBytes returns the memory that the filter takes.
+func (f *AtomicBlocked) SizeBytes() int { return len(f.lines) * lineBytes }
