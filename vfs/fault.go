@@ -23,7 +23,10 @@ type Fault struct {
 	After bool
 }
 
+// Error is the text of Err.
 func (f *Fault) Error() string { return f.Err.Error() }
+
+// Unwrap lets errors.Is and errors.As see Err.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // FaultFS passes operations on to another file system and fails those that its
@@ -150,6 +153,7 @@ func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (Fil
 	return &faultFile{fs: f, file: file, name: name}, nil
 }
 
+// Create is counted as OpCreate; the methods below likewise.
 func (f *FaultFS) Create(name string) (File, error) {
 	return f.file(OpCreate, name, f.base.Create)
 }

@@ -75,6 +75,7 @@ func (f *faultFile) Size() (size int64, err error) {
 	return size, err
 }
 
+// Close always closes: a failing one must not look like a leak.
 func (f *faultFile) Close() error {
 	return f.fs.always(OpClose, f.name, f.file.Close)
 }
@@ -113,6 +114,7 @@ type faultMapping struct {
 	err  error
 }
 
+// WriteAt fails for good after the first error, like the mapping below.
 func (m *faultMapping) WriteAt(p []byte, off int64) (int, error) {
 	if m.err != nil {
 		return 0, m.err
@@ -124,6 +126,7 @@ func (m *faultMapping) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Unmap always unmaps.
 func (m *faultMapping) Unmap() error {
 	return m.f.fs.always(OpUnmap, m.f.name, m.base.Unmap)
 }

@@ -74,6 +74,7 @@ func (m *mapping) fault(r any) error {
 	return m.err
 }
 
+// Unmap may be called after a fault, and after the file was closed.
 func (m *mapping) Unmap() error {
 	if m.mem == nil {
 		return m.f.pathError("munmap", fs.ErrClosed)

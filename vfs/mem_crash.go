@@ -52,6 +52,7 @@ var (
 	namePolicyNames  = [numNamePolicies]string{"NamesDrop", "NamesKeep", "NamesPrefix", "NamesSubset"}
 )
 
+// String returns the name of the constant.
 func (p CrashPolicy) String() string {
 	if p < 0 || p >= numCrashPolicies {
 		return fmt.Sprintf("CrashPolicy(%d)", int(p))
@@ -59,6 +60,7 @@ func (p CrashPolicy) String() string {
 	return crashPolicyNames[p]
 }
 
+// String returns the name of the constant.
 func (p NamePolicy) String() string {
 	if p < 0 || p >= numNamePolicies {
 		return fmt.Sprintf("NamePolicy(%d)", int(p))
@@ -124,6 +126,8 @@ func (n *inode) crash(c CrashConfig) content {
 	return n.durable()
 }
 
+// crashSectors takes any of the sizes for it: a size is metadata, which is
+// written apart from the bytes.
 func (n *inode) crashSectors(r *rand.Rand) content {
 	size := n.data.size
 	if r.IntN(2) == 0 {

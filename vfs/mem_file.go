@@ -28,6 +28,8 @@ type memFile struct {
 	pos      int64 // of Write; owned by the one writer
 }
 
+// Create empties a file that is there already; until it is synced, a crash may
+// bring its bytes back.
 func (m *Mem) Create(name string) (File, error) {
 	m.begin(OpCreate, name)
 	defer m.cut.RUnlock()
@@ -58,16 +60,19 @@ func (m *Mem) createLocked(name string) (*inode, error) {
 	return n, nil
 }
 
+// Open is not counted by Ops.
 func (m *Mem) Open(name string) (File, error) {
 	return m.openFile(OpOpen, name)
 }
 
+// OpenReadWrite is counted: it stands before the changes to come.
 func (m *Mem) OpenReadWrite(name string) (File, error) {
 	m.begin(OpOpenReadWrite, name)
 	defer m.cut.RUnlock()
 	return m.openFile(OpOpenReadWrite, name)
 }
 
+// openFile looks up name without a lock on anything but the names.
 func (m *Mem) openFile(op Op, name string) (File, error) {
 	m.mu.RLock()
 	_, node, err := m.place(name)
@@ -104,6 +109,7 @@ func (f *memFile) check(op Op, change bool, end int64) error {
 	return nil
 }
 
+// ReadAt takes the lock of its file, shared with other readers.
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.check(OpRead, false, min(off, 0)); err != nil {
 		return 0, err
@@ -115,12 +121,14 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// Write is WriteAt at a position that nothing else moves.
 func (f *memFile) Write(p []byte) (int, error) {
 	n, err := f.WriteAt(p, f.pos)
 	f.pos += int64(n)
 	return n, err
 }
 
+// WriteAt checks the bounds in two steps, since off plus length may wrap.
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.check(OpWrite, true, min(off, maxMemFile+1)); err != nil {
 		return 0, err
@@ -134,6 +142,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// Sync forgets how to take the changes back, and so makes them durable.
 func (f *memFile) Sync() error {
 	if err := f.check(OpSync, false, 0); err != nil {
 		return err
@@ -164,10 +173,12 @@ func (f *memFile) loseUnsynced() {
 	f.n.loseUnsynced()
 }
 
+// Truncate may be undone by a crash, in both directions, until a Sync.
 func (f *memFile) Truncate(size int64) error {
 	return f.resize(OpTruncate, size, false)
 }
 
+// Preallocate reserves nothing: there is no disk to be full (see FullFrom).
 func (f *memFile) Preallocate(size int64) error {
 	if size == 0 {
 		return memError(OpPreallocate, f.name, fs.ErrInvalid)
@@ -192,6 +203,7 @@ func (f *memFile) Size() (int64, error) {
 	return f.n.stat().Size, nil
 }
 
+// Close makes nothing durable.
 func (f *memFile) Close() error {
 	if f.closed.Swap(true) {
 		return memError(OpClose, f.name, fs.ErrClosed)
@@ -207,6 +219,7 @@ type memMapping struct {
 	err  error // after a fault or Unmap
 }
 
+// Map needs no memory of its own.
 func (f *memFile) Map(size int64) (Mapping, error) {
 	if err := f.check(OpMap, true, size); err != nil {
 		return nil, err

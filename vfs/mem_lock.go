@@ -41,6 +41,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	return l, nil
 }
 
+// Close releases the lock and leaves the file.
 func (l *memLock) Close() error {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()

@@ -53,6 +53,9 @@ func (m *Mem) place(name string) (place, memNode, error) {
 	return place{d, parts[last]}, d.names[parts[last]], nil
 }
 
+// Rename replaces newname in one step: no crash parts the two names. The rename
+// is durable once either directory is synced, as in a journal. A directory can
+// replace an empty one.
 func (m *Mem) Rename(oldname, newname string) error {
 	m.begin(OpRename, newname)
 	defer m.cut.RUnlock()
@@ -98,6 +101,8 @@ func replaceable(node, there memNode, oldPath, newPath []string) error {
 	return nil
 }
 
+// Remove takes the name only: the bytes live while the file is open, has another
+// name, or a crash could bring the name back.
 func (m *Mem) Remove(name string) error {
 	m.begin(OpRemove, name)
 	defer m.cut.RUnlock()
@@ -114,6 +119,7 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
+// Link makes a second name for a file, durable after SyncDir of its directory.
 func (m *Mem) Link(oldname, newname string) error {
 	m.begin(OpLink, newname)
 	defer m.cut.RUnlock()
@@ -137,6 +143,8 @@ func (m *Mem) Link(oldname, newname string) error {
 	return nil
 }
 
+// MkdirAll makes what is missing, and each new name durable with all others in
+// its directory.
 func (m *Mem) MkdirAll(dir string) error {
 	m.begin(OpMkdirAll, dir)
 	defer m.cut.RUnlock()
@@ -159,6 +167,7 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
+// List sees directories as they are, durable or not.
 func (m *Mem) List(dir string) ([]string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -174,6 +183,8 @@ func (m *Mem) List(dir string) ([]string, error) {
 	return names, nil
 }
 
+// Stat gives the time of the last sync for that of the last change: a write
+// would have to look at the clock.
 func (m *Mem) Stat(name string) (FileInfo, error) {
 	m.mu.RLock()
 	_, node, err := m.place(name)
@@ -187,6 +198,8 @@ func (m *Mem) Stat(name string) (FileInfo, error) {
 	return FileInfo{}, memError(OpStat, name, err)
 }
 
+// SyncDir makes the changes of names in dir durable, and those elsewhere that
+// they build on: a file renamed into dir had to be created first.
 func (m *Mem) SyncDir(dir string) error {
 	m.begin(OpSyncDir, dir)
 	defer m.cut.RUnlock()

@@ -22,6 +22,7 @@ const (
 	dirPerm  = 0o755
 )
 
+// Create keeps the inode of a file that is there: its links are emptied too.
 func (osFS) Create(name string) (File, error) {
 	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, io.SeekStart)
 }
@@ -34,6 +35,7 @@ func (osFS) OpenReadWrite(name string) (File, error) {
 	return openOS(name, os.O_RDWR, io.SeekEnd)
 }
 
+// Rename is atomic where the system's is: on unix, and on NTFS.
 func (osFS) Rename(oldname, newname string) error {
 	return rename(oldname, newname)
 }
@@ -76,6 +78,7 @@ func missingDirs(dir string) []string {
 	}
 }
 
+// List does not look at the files: a directory of 100,000 costs one pass.
 func (osFS) List(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -100,6 +103,7 @@ func (osFS) Stat(name string) (FileInfo, error) {
 	return FileInfo{Size: info.Size(), IsDir: info.IsDir(), ModTime: info.ModTime()}, nil
 }
 
+// SyncDir is fsync on the directory (os_posix.go, os_windows.go).
 func (osFS) SyncDir(dir string) error {
 	return syncDir(dir)
 }

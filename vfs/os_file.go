@@ -44,6 +44,7 @@ func (f *osFile) Sync() error {
 	return f.syncData()
 }
 
+// Size asks the system: another descriptor may have changed it.
 func (f *osFile) Size() (int64, error) {
 	info, err := f.f.Stat()
 	if err != nil {
