@@ -123,7 +123,21 @@ func (r *reader) readHeader() error {
 		return r.corrupt(24, "log header", fmt.Errorf("number is %d, want %d", h.Num, r.codec.num))
 	}
 	r.header, r.prealloc = h, prealloc
+	if r.size < max(r.prealloc, headerSize) {
+		return r.shortFile()
+	}
 	return nil
+}
+
+// shortFile decides what a file is that is shorter than its header promises. A
+// crash can do that only to a log that was being created: the length is durable
+// with the header. A sealed log may have been trimmed: read finds out.
+func (r *reader) shortFile() error {
+	_, found, err := r.scan.search(headerSize)
+	if err != nil || found {
+		return err
+	}
+	return r.corrupt(r.size, "log", fmt.Errorf("%w: %d bytes, want at least %d", ErrNeverUsed, r.size, max(r.prealloc, headerSize)))
 }
 
 // badHeader decides what a file is whose header does not check. The header of a

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -89,9 +88,7 @@ func (r *reader) corrupt(off int64, part string, cause error) error {
 func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
 	res := &r.result
 	res.Length, res.LastSeq = headerSize, r.header.PrevSeq
-	if r.size < headerSize {
-		return r.corrupt(r.size, "log header", errors.New("file ends within it"))
-	}
+	r.scan.rewind()
 	for !res.Sealed && (o.Known < 0 || res.Length < o.Known) {
 		first, payload, at, err := r.nextRecord()
 		if err != nil {

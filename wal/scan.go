@@ -20,8 +20,13 @@ type scanner struct {
 }
 
 func newScanner(file io.ReaderAt, name string, size int64, c *codec) scanner {
-	return scanner{file: file, name: name, size: size, codec: c, off: headerSize - blockSize, pos: blockSize}
+	s := scanner{file: file, name: name, size: size, codec: c}
+	s.rewind()
+	return s
 }
+
+// rewind moves to the beginning of the first block.
+func (s *scanner) rewind() { s.block, s.off, s.pos = nil, headerSize-blockSize, blockSize }
 
 // offset returns the file offset of the next fragment.
 func (s *scanner) offset() int64 { return s.off + int64(s.pos) }
