@@ -7,9 +7,9 @@
 // in order: what Load returns is the state after some edit, never a part of
 // one. At most the last append can be missing without an error, and only if it
 // was never acknowledged. Any other damage is a base.CorruptionError: every
-// record is bound to the one before it by its checksum, to its place and file
-// by a second one, and CURRENT states how much of the manifest must be there.
-// After Log.Finish that is all of it.
+// record is bound to the one before it by its checksum and to its file by a
+// second one, and CURRENT states how much of the manifest must be there. After
+// Log.Finish that is all of it.
 //
 // A read error is never an end, and no content of a file makes this package
 // panic or allocate more than a small multiple of the file's size.
@@ -29,7 +29,7 @@
 //	73 68 61 6c 65 4d 41 4e  01 00 00 00  00 00 00 00   shaleMAN, version, zero
 //	88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00    store id, file number
 //	82 08 87 f0                                         checksum
-//	03 00 00 00  b5 02 30 fa  41 08 6b 6e               length, payload and header checksum
+//	03 00 00 00  b5 02 30 fa  96 74 2b b5               length, payload and header checksum
 //	02 01 02                                            tag 2, 1 byte, number 2
 //
 // It leaves out what a version cannot tell without reading tables: whether

@@ -84,7 +84,7 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		}
 		l.buf = e.AppendTo(l.buf[:0])
 		if len(l.buf) > 0 {
-			out = l.chain.appendRecord(out, l.size+int64(len(out)), l.buf)
+			out = l.chain.appendRecord(out, l.buf)
 		}
 		if len(out) < bufferSize {
 			return nil
@@ -163,7 +163,7 @@ func (l *Log) write(e *Edit) {
 		l.fail(fmt.Errorf("edit of %d bytes", len(payload)))
 		return
 	}
-	l.buf = l.chain.appendRecord(payload, l.size, payload)
+	l.buf = l.chain.appendRecord(payload, payload)
 	record := l.buf[len(payload):]
 	if err := writeAll(l.file, record); err != nil {
 		l.fail(err)

@@ -291,7 +291,7 @@ const workedExample = `
 	73 68 61 6c 65 4d 41 4e  01 00 00 00  00 00 00 00
 	88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
 	82 08 87 f0
-	03 00 00 00  b5 02 30 fa  41 08 6b 6e
+	03 00 00 00  b5 02 30 fa  96 74 2b b5
 	02 01 02`
 
 const workedCurrent = "shale 1 MANIFEST-000001 51 3cdb247a\n"
@@ -337,7 +337,7 @@ func TestManifest_NewerVersion(t *testing.T) {
 	// An edit with a field of the future.
 	l, err := Create(m, dir, 40, states(t)[7])
 	mustNil(t, err)
-	mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, l.size, []byte{16, 1, 0})))
+	mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, []byte{16, 1, 0})))
 	mustNil(t, l.Close())
 	if _, err := Load(m, dir); !errors.Is(err, base.ErrFormatTooNew) {
 		t.Errorf("Load of an edit with a new required field: %v, want ErrFormatTooNew", err)

@@ -75,29 +75,25 @@ func newChain(header []byte) chain {
 }
 
 // length u32 · payload crc u32 · header crc u32 · payload
-func (c *chain) appendRecord(dst []byte, offset int64, payload []byte) []byte {
+func (c *chain) appendRecord(dst, payload []byte) []byte {
 	start := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
 	c.last = crc32.Update(c.last, castagnoli, dst[start:])
 	c.last = crc32.Update(c.last, castagnoli, payload)
 	dst = binary.LittleEndian.AppendUint32(dst, c.last)
-	dst = binary.LittleEndian.AppendUint32(dst, c.headerSum(offset, dst[start:]))
+	dst = binary.LittleEndian.AppendUint32(dst, c.headerSum(dst[start:]))
 	return append(dst, payload...)
 }
 
-// headerSum returns the checksum of a record header at offset, of which b has
-// the first 8 bytes.
-func (c *chain) headerSum(offset int64, b []byte) uint32 {
-	var buf [16]byte
-	binary.LittleEndian.PutUint64(buf[:], uint64(offset))
-	copy(buf[8:], b[:8])
-	return crc32.Update(c.file, castagnoli, buf[:])
-}
+// headerSum returns the checksum of a record header, of which b has the first
+// 8 bytes. It depends on nothing but the file, so that a header is known for
+// one wherever it is found.
+func (c *chain) headerSum(b []byte) uint32 { return crc32.Update(c.file, castagnoli, b[:8]) }
 
-// validHeader says whether b begins with a header written for offset.
-func (c *chain) validHeader(offset int64, b []byte) bool {
+// validHeader says whether b begins with a header of this file.
+func (c *chain) validHeader(b []byte) bool {
 	length := binary.LittleEndian.Uint32(b)
-	return length > 0 && length <= maxRecord && c.headerSum(offset, b) == binary.LittleEndian.Uint32(b[8:])
+	return length > 0 && length <= maxRecord && c.headerSum(b) == binary.LittleEndian.Uint32(b[8:])
 }
 
 // validPayload says whether payload is that of header and follows the record
@@ -185,7 +181,7 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	}
 	length := int64(binary.LittleEndian.Uint32(header[:]))
 	switch {
-	case !r.chain.validHeader(offset, header[:]):
+	case !r.chain.validHeader(header[:]):
 		return nil, offset, r.bad(errors.New("header checksum mismatch"))
 	case length > left-recordHeaderSize:
 		return nil, offset, r.bad(fmt.Errorf("record of %d bytes, %d are left", length, left-recordHeaderSize))
@@ -234,7 +230,7 @@ func (r *recordReader) laterRecord() (bool, error) {
 			}
 			return false, fmt.Errorf("manifest: read %s: %w", r.name, err)
 		}
-		if r.chain.validHeader(offset, b) {
+		if r.chain.validHeader(b) {
 			return true, nil
 		}
 		if _, err := in.Discard(1); err != nil {

@@ -1,0 +1,253 @@
+package manifest
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// lifeFile returns the bytes of the manifest of life and where its records
+// begin, the end last.
+func lifeFile(t testing.TB, m *vfs.Mem, finish bool) (b []byte, offsets []int64) {
+	t.Helper()
+	writeLife(t, m, finish)
+	b = readFile(t, m, "MANIFEST-000001")
+	_, err := ReadEdits(m, dir, 1, func(offset int64, _ *Edit) error {
+		offsets = append(offsets, offset)
+		return nil
+	})
+	mustNil(t, err)
+	return b, append(offsets, int64(len(b)))
+}
+
+func TestLoad_EveryBitCounts(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		m := newMem(t)
+		good, offsets := lifeFile(t, m, finish)
+		last := int(offsets[len(offsets)-2])
+		beforeLast := describe(states(t)[len(life())-1])
+		cases := 0
+		for i := range good {
+			for bit := range 8 {
+				cases++
+				bad := slices.Clone(good)
+				bad[i] ^= 1 << bit
+				putFile(t, m, "MANIFEST-000001", bad)
+				s, err := Load(m, dir)
+				torn := err == nil && s.Torn && describe(s) == beforeLast && i >= last && !finish
+				if !torn && !errorIsCorruption(err, "MANIFEST-000001") {
+					t.Fatalf("finished %v, bit %d of byte %d flipped: %+v, %v", finish, bit, i, s, err)
+				}
+			}
+		}
+		t.Logf("finished %v: %d flips", finish, cases)
+	}
+}
+
+func TestLoad_EveryLength(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		m := newMem(t)
+		good, offsets := lifeFile(t, m, finish)
+		for n := range good {
+			putFile(t, m, "MANIFEST-000001", good[:n])
+			s, err := Load(m, dir)
+			// Records begin with the snapshot, so the file holds edits-1 edits of life.
+			edits, _ := slices.BinarySearch(offsets, int64(n)+1)
+			if finish || edits < 2 {
+				if !errorIsCorruption(err, "MANIFEST-000001") {
+					t.Errorf("finished %v, cut to %d bytes: %+v, %v", finish, n, s, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("cut to %d bytes: %v", n, err)
+				continue
+			}
+			whole := offsets[edits-1]
+			if got, want := describe(s), describe(states(t)[edits-2]); got != want || s.Torn != (int64(n) > whole) || s.Length != whole {
+				t.Errorf("cut to %d bytes: torn %v, length %d, state\n%s, want %v, %d,\n%s", n, s.Torn, s.Length, got, int64(n) > whole, whole, want)
+			}
+		}
+	}
+}
+
+func TestLoad_Zeroed(t *testing.T) {
+	for _, size := range []int{1, 16, 64, 512} {
+		m := newMem(t)
+		good, _ := lifeFile(t, m, true)
+		for i := 0; i < len(good); i += size {
+			bad := slices.Clone(good)
+			clear(bad[i:min(i+size, len(bad))])
+			if slices.Equal(bad, good) {
+				continue
+			}
+			putFile(t, m, "MANIFEST-000001", bad)
+			if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") {
+				t.Errorf("%d bytes zeroed at %d: %+v, %v", size, i, s, err)
+			}
+		}
+	}
+}
+
+// TestLoad_RecordsMoved drops, repeats and swaps whole records: each checks by
+// itself, but not behind another predecessor or at another place.
+func TestLoad_RecordsMoved(t *testing.T) {
+	m := newMem(t)
+	good, offsets := lifeFile(t, m, false)
+	record := func(i int) []byte { return good[offsets[i]:offsets[i+1]] }
+	var all [][]byte
+	for i := range len(offsets) - 1 {
+		all = append(all, record(i))
+	}
+	n := len(all)
+	check := func(what string, records ...[]byte) {
+		t.Helper()
+		putFile(t, m, "MANIFEST-000001", append(good[:headerSize:headerSize], slices.Concat(records...)...))
+		if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") && (s == nil || !s.Torn || describe(s) != describe(states(t)[n-2])) {
+			t.Errorf("%s: %+v, %v", what, s, err)
+		}
+	}
+	for i := range n - 2 {
+		check("dropped", slices.Delete(slices.Clone(all), i, i+1)...)
+		swapped := slices.Clone(all)
+		swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+		check("swapped", swapped...)
+		check("repeated", slices.Insert(slices.Clone(all), i, all[i])...)
+	}
+	// Two records of equal length, so that even offsets stay right.
+	same := newMem(t)
+	l, err := Create(same, dir, 1, states(t)[0])
+	mustNil(t, err)
+	for num := base.FileNum(2); num < 6; num++ {
+		mustNil(t, l.Append(&Edit{NewLog: num}, true))
+	}
+	mustNil(t, l.Close())
+	b := readFile(t, same, "MANIFEST-000001")
+	size := recordHeaderSize + 3
+	first := len(b) - 4*size
+	swapped := slices.Concat(b[:first], b[first+size:first+2*size], b[first:first+size], b[first+2*size:])
+	putFile(t, same, "MANIFEST-000001", swapped)
+	if s, err := Load(same, dir); !errorIsCorruption(err, "MANIFEST-000001") {
+		t.Errorf("equal records swapped: %+v, %v", s, err)
+	}
+}
+
+func TestLoad_AnotherStoresManifest(t *testing.T) {
+	m := newMem(t)
+	good, _ := lifeFile(t, m, false)
+	putFile(t, m, "MANIFEST-000002", good)
+	_, err := writeCurrent(m, dir, current{manifest: 2, durable: headerSize})
+	mustNil(t, err)
+	if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000002") {
+		t.Errorf("Load of manifest 1 under the name of manifest 2: %+v, %v", s, err)
+	}
+}
+
+// TestLoad_GarbageBehindTheEnd: what the file system adds to a file is no
+// damage, but nothing may be appended behind it.
+func TestLoad_GarbageBehindTheEnd(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		m := newMem(t)
+		good, _ := lifeFile(t, m, finish)
+		for _, tail := range [][]byte{{0}, make([]byte, 5000), slices.Repeat([]byte{0xa5, 1}, 3000)} {
+			putFile(t, m, "MANIFEST-000001", slices.Concat(good, tail))
+			s, err := Load(m, dir)
+			if err != nil || !s.Torn || s.Length != int64(len(good)) || describe(s) != describe(states(t)[len(life())]) {
+				t.Errorf("%d bytes %x behind the end: %+v, %v", len(tail), tail[:1], s, err)
+			}
+		}
+	}
+}
+
+// TestLoad_EditsThatContradict: records that check but do not fit together are
+// damage, with their offset.
+func TestLoad_EditsThatContradict(t *testing.T) {
+	for _, e := range []*Edit{
+		{Removed: []Removed{{Level: 3, Num: 99}}},
+		{NewLog: 1},
+		{SealedLog: &SealedLog{Num: 77}},
+		{Added: []Added{{Level: 6, Table: table(7, "n", "o")}}},
+		{Added: []Added{{Level: 5, Table: table(7, "n", "o")}}},
+	} {
+		m := newMem(t)
+		l, err := Create(m, dir, 1, states(t)[len(life())])
+		mustNil(t, err)
+		mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, e.AppendTo(nil))))
+		mustNil(t, l.Close())
+		if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") {
+			t.Errorf("after %s: %+v, %v", e, s, err)
+		}
+	}
+}
+
+var errIO = errors.New("input/output error")
+
+// TestLoad_ReadErrorIsNotAnEnd fails each operation of a Load in turn.
+func TestLoad_ReadErrorIsNotAnEnd(t *testing.T) {
+	m := newMem(t)
+	writeLife(t, m, false)
+	good := readFile(t, m, "MANIFEST-000001")
+	for _, content := range [][]byte{good, good[:len(good)-3]} { // the second has to look for later records
+		putFile(t, m, "MANIFEST-000001", content)
+		count := vfs.NewFault(m, nil)
+		_, err := Load(count, dir)
+		mustNil(t, err)
+		for k := int64(1); k <= count.Ops(); k++ {
+			s, err := Load(vfs.NewFault(m, vfs.FailAt(k, errIO)), dir)
+			var c *base.CorruptionError
+			if err == nil && describe(s) != describe(states(t)[len(life())]) && len(content) == len(good) {
+				t.Errorf("operation %d of %d failed: loaded %s", k, count.Ops(), describe(s))
+			}
+			if err != nil && (!errors.Is(err, errIO) || errors.As(err, &c) || errors.Is(err, fs.ErrNotExist)) {
+				t.Errorf("operation %d of %d failed: %v, want the I/O error and neither corruption nor absence", k, count.Ops(), err)
+			}
+		}
+		reads := count.Count(vfs.OpRead)
+		for k := int64(1); k <= reads; k++ {
+			if s, err := Load(vfs.NewFault(m, vfs.FailAt(k, io.EOF, vfs.OpRead)), dir); err == nil {
+				t.Errorf("read %d of %d ended early: loaded %s", k, reads, describe(s))
+			}
+		}
+	}
+	if n := m.OpenFiles(); n != 0 {
+		t.Errorf("%d files are open at the end", n)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	m := newMem(f)
+	good, offsets := lifeFile(f, m, true)
+	f.Add(good, uint16(len(good)))
+	f.Add(good[:len(good)-5], uint16(offsets[1]))
+	f.Add(unhex(f, workedExample), uint16(headerSize))
+	f.Fuzz(func(t *testing.T, b []byte, durable uint16) {
+		m := newMem(t)
+		putFile(t, m, "MANIFEST-000001", b)
+		_, err := writeCurrent(m, dir, current{manifest: 1, durable: max(int64(durable), headerSize)})
+		mustNil(t, err)
+		s, err := Load(m, dir)
+		if err != nil {
+			if !errorIsCorruption(err, "MANIFEST-000001") && !errors.Is(err, base.ErrFormatTooNew) {
+				t.Errorf("error %v is neither corruption nor a newer format", err)
+			}
+			return
+		}
+		l, err := Create(m, dir, s.NextFileNum, s)
+		if s.NextFileNum+1 == 0 {
+			return // the numbers are used up
+		}
+		mustNil(t, err)
+		mustNil(t, l.Close())
+		again, err := Load(m, dir)
+		mustNil(t, err)
+		again.NextFileNum = s.NextFileNum
+		if describe(again) != describe(s) {
+			t.Errorf("loaded\n%s, and from a snapshot of that\n%s", describe(s), describe(again))
+		}
+	})
+}
