@@ -20,7 +20,7 @@
 //	02 00 00 00                  two entries
 //	02 00 01 00                  offsets of 2 bytes, no trailers, prefix of 1 byte
 //	07 00 00 00 00 00 00 00      sequence numbers start at 7
-//	e2 31                        tags: low bytes of the hashes of ab and ac
+//	2e 73                        tags: low bytes of the hashes of ab and ac
 //	19 00 1c 00 1f 00            entries at 25 and 28, end at 31
 //	61                           the prefix "a"
 //	01 62 78                     suffix "b", value "x"

@@ -74,14 +74,11 @@ func (r *Reader) locate(key []byte, limit base.Trailer, t *Trace) (handle, bool,
 // It reads nothing: of a large index it looks at the upper level only.
 func (r *Reader) ApproximateOffset(key []byte) int64 {
 	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
-	if r.foot.levels == 1 {
-		if i == r.index.n {
-			return r.props.DataBytes
-		}
+	switch {
+	case i == r.index.n:
+		return r.props.DataBytes
+	case r.foot.levels == 1:
 		return r.index.handle(i).offset
-	}
-	if r.index.n == 0 {
-		return 0
 	}
 	return r.props.DataBytes / int64(r.index.n) * int64(i)
 }

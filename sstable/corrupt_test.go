@@ -1,0 +1,269 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
+)
+
+func hashOf(e entry) uint64 { return bloom.Hash(e.key.UserKey) }
+
+// checkDamage checks that an error about a damaged table names the file and a
+// place in it.
+func checkDamage(t *testing.T, what string, err error, size int64) {
+	t.Helper()
+	var c *base.CorruptionError
+	if !errors.As(err, &c) {
+		t.Fatalf("%s: %v is no CorruptionError", what, err)
+	}
+	if c.File != base.TableName(testNum) || c.Offset < -1 || c.Offset > size || c.Part == "" {
+		t.Fatalf("%s: error without a place: %+v", what, c)
+	}
+}
+
+// checkDamaged asks a damaged table everything: each answer has to be right or
+// a CorruptionError. It returns how many were errors.
+func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint32, list []entry) (bad int) {
+	t.Helper()
+	src := bytes.NewReader(b)
+	r, err := Open(src, ReaderOptions{Num: testNum, StoreID: testStore, Size: size, Checksum: checksum, Cache: cache.New(1 << 20)})
+	if err != nil {
+		checkDamage(t, what, err, size)
+		return 1
+	}
+	if err := r.FilterErr(); err != nil {
+		checkDamage(t, what, err, size)
+		if r.Filter() != nil {
+			t.Fatalf("%s: a filter although %v", what, err)
+		}
+		bad++
+	}
+	for _, e := range list {
+		if f := r.Filter(); f != nil && !f.MayContain(hashOf(e)) {
+			t.Fatalf("%s: the filter hides %v", what, e)
+		}
+		for _, key := range [][]byte{e.key.UserKey, append(bytes.Clone(e.key.UserKey), '!')} {
+			value, trailer, found, err := get(r, key, e.key.Seq())
+			want := modelGet(list, key, e.key.Seq())
+			switch {
+			case err != nil:
+				checkDamage(t, what, err, size)
+				bad++
+			case found != (want != nil) || found && (!bytes.Equal(value, want.value) || trailer != want.key.Trailer):
+				t.Fatalf("%s: Get(%q, %d) = %v %q, want %v", what, key, e.key.Seq(), found, value, want)
+			}
+		}
+	}
+	for _, o := range []IterOptions{{}, {Readahead: 4 << 10}} {
+		if err := scanAll(t, r, list, o); err != nil {
+			checkDamage(t, what, err, size)
+			bad++
+		}
+	}
+	err = r.Verify(context.Background())
+	if err == nil {
+		t.Fatalf("%s: Verify finds nothing", what)
+	}
+	checkDamage(t, what, err, size)
+	return bad
+}
+
+func damageTables(t *testing.T) map[string]WriterOptions {
+	t.Helper()
+	return map[string]WriterOptions{
+		"snappy":                     {Compression: Snappy, BlockSize: 400, FilterBits: 10},
+		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, IndexPartition: 120},
+		"zstd":                       {Compression: Zstd, BlockSize: 600},
+	}
+}
+
+func damageEntries() []entry {
+	var list []entry
+	for i := range 60 {
+		list = append(list, entry{base.NewKey(fmt.Appendf(nil, "key%03d", i/2*2), base.Seq(100-i), base.Kind(i%3+1)/2),
+			bytes.Repeat([]byte{'a' + byte(i%7)}, i%5*7)})
+	}
+	return list
+}
+
+// TestDamage_EveryByte flips a bit of every byte of a table.
+func TestDamage_EveryByte(t *testing.T) {
+	list := damageEntries()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, o := range damageTables(t) {
+		b, info := writeFile(t, o, list)
+		seen := 0
+		for at := range b {
+			bit := byte(1) << rng.IntN(8)
+			b[at] ^= bit
+			if checkDamaged(t, fmt.Sprintf("%s: byte %d ^ %#x", name, at, bit), b, info.Size, info.Checksum, list) > 0 {
+				seen++
+			}
+			b[at] ^= bit
+		}
+		if seen < len(b)*9/10 {
+			t.Errorf("%s: only %d of %d flips were noticed by readers", name, seen, len(b))
+		}
+		t.Logf("%s: %d bytes, %d noticed by readers, all by Verify", name, len(b), seen)
+	}
+}
+
+// TestDamage_Truncated cuts a table at every length, and makes it longer.
+func TestDamage_Truncated(t *testing.T) {
+	list := damageEntries()
+	for name, o := range damageTables(t) {
+		b, info := writeFile(t, o, list)
+		for n := range b {
+			if _, err := openFile(b[:n], info); err == nil {
+				t.Fatalf("%s: opens with %d of %d bytes", name, n, len(b))
+			} else {
+				checkDamage(t, name, err, info.Size)
+			}
+			// The file is that short for one who does not know better, too.
+			r, err := Open(bytes.NewReader(b[:n]), ReaderOptions{Num: testNum, StoreID: testStore, Size: int64(n)})
+			if err == nil && n > 0 {
+				t.Fatalf("%s: opens with %d bytes: %v", name, n, r.props)
+			}
+		}
+		longer := append(bytes.Clone(b), 0)
+		_, err := openFile(longer, info)
+		checkDamage(t, name+" and a byte", err, info.Size)
+	}
+}
+
+// TestDamage_Zeroed zeroes stretches, as a lost sector does.
+func TestDamage_Zeroed(t *testing.T) {
+	list := damageEntries()
+	for name, o := range damageTables(t) {
+		b, info := writeFile(t, o, list)
+		for _, n := range []int{16, 512} {
+			for at := 0; at < len(b); at += n {
+				z := bytes.Clone(b)
+				clear(z[at:min(at+n, len(z))])
+				if bytes.Equal(z, b) {
+					continue
+				}
+				checkDamaged(t, fmt.Sprintf("%s: %d zeros at %d", name, n, at), z, info.Size, info.Checksum, list)
+			}
+		}
+	}
+}
+
+// TestOpen_AnotherTable: a file that is a table, but not the one wanted.
+func TestOpen_AnotherTable(t *testing.T) {
+	list := damageEntries()
+	b, info := writeFile(t, WriterOptions{}, list)
+	good := ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Checksum: info.Checksum}
+	cases := map[string]func(o *ReaderOptions){
+		"number":   func(o *ReaderOptions) { o.Num++ },
+		"store":    func(o *ReaderOptions) { o.StoreID++ },
+		"checksum": func(o *ReaderOptions) { o.Checksum++ },
+	}
+	for name, change := range cases {
+		o := good
+		change(&o)
+		_, err := Open(bytes.NewReader(b), o)
+		var c *base.CorruptionError
+		if !errors.As(err, &c) || c.File != base.TableName(o.Num) || c.Part != "footer" {
+			t.Errorf("other %s: Open = %v", name, err)
+		}
+	}
+}
+
+// TestOpen_UnknownSize is what a tool does with a file it was given.
+func TestOpen_UnknownSize(t *testing.T) {
+	b, _ := writeFile(t, WriterOptions{FilterBits: 10}, damageEntries())
+	r, err := Open(sized{bytes.NewReader(b)}, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Num() != testNum || r.Size() != int64(len(b)) {
+		t.Errorf("Num() = %v, Size() = %d", r.Num(), r.Size())
+	}
+	if err := r.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(&failingReader{b: b, left: 9}, ReaderOptions{}); err == nil {
+		t.Error("Open without any size succeeds")
+	}
+}
+
+type sized struct{ *bytes.Reader }
+
+func (s sized) Size() (int64, error) { return s.Reader.Size(), nil }
+
+// TestFooter_NewerVersion: a whole footer of version 2 is told from a damaged
+// one.
+func TestFooter_NewerVersion(t *testing.T) {
+	b, info := writeFile(t, WriterOptions{}, damageEntries())
+	foot := b[len(b)-footerSize:]
+	binary.LittleEndian.PutUint32(foot[96:], formatVersion+1)
+	_, err := openFile(b, info)
+	checkDamage(t, "version without checksum", err, info.Size)
+	binary.LittleEndian.PutUint32(foot[footerChecksum:], footerCRC(foot))
+	if _, err = openFile(b, info); !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("Open of version 2 = %v, want ErrFormatTooNew", err)
+	}
+}
+
+// reseal gives a block new bytes with a right checksum.
+func reseal(b []byte, h handle, kind BlockKind, c Compression) {
+	seed := checksumSeed(testStore, testNum)
+	at := int(h.offset)
+	appendBlockTail(b[:at+h.stored], at, c, seed, kind, h.offset)
+}
+
+// TestUnknown_IsTooNew changes what a newer version may change, with right
+// checksums.
+func TestUnknown_IsTooNew(t *testing.T) {
+	list := parseEntries(t, "a#9,PUT=1 a#8,DEL b#1,PUT=2")
+	fresh := func() ([]byte, Info, *Reader) {
+		b, info := writeFile(t, WriterOptions{FilterBits: 10}, list)
+		r, err := openFile(b, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, info, r
+	}
+	t.Run("kind of entry", func(t *testing.T) {
+		b, info, r := fresh()
+		h := r.index.handle(0)
+		d := viewData(b[:h.stored])
+		b[d.trailers] = b[d.trailers]&0xf0 | 3 ^ byte(putBit)
+		reseal(b, h, BlockData, None)
+		r, err := openFile(b, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := get(r, []byte("a"), base.MaxSeq); !errors.Is(err, base.ErrFormatTooNew) {
+			t.Errorf("Get = %v, want ErrFormatTooNew", err)
+		}
+	})
+	t.Run("compression", func(t *testing.T) {
+		b, info, r := fresh()
+		reseal(b, r.index.handle(0), BlockData, 9)
+		r, _ = openFile(b, info)
+		if _, _, _, err := get(r, []byte("a"), base.MaxSeq); !errors.Is(err, base.ErrFormatTooNew) {
+			t.Errorf("Get = %v, want ErrFormatTooNew", err)
+		}
+	})
+	t.Run("filter", func(t *testing.T) {
+		b, info, r := fresh()
+		h := r.foot.filter
+		b[int(h.offset)+h.stored-32] = 0xee // the kind in the filter's trailer
+		reseal(b, h, BlockFilter, None)
+		r, err := openFile(b, info)
+		if err != nil || r.Filter() != nil || r.FilterErr() == nil {
+			t.Fatalf("Open = %v, Filter() = %v, FilterErr() = %v", err, r.Filter(), r.FilterErr())
+		}
+		checkScan(t, r, IterOptions{}, list)
+	})
+}

@@ -1,0 +1,192 @@
+package sstable
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// A modelIter is what an Iterator over a slice does.
+type modelIter struct {
+	list []entry
+	at   int // -1: nowhere
+}
+
+func (m *modelIter) show(at int) *entry {
+	if at < 0 || at >= len(m.list) {
+		m.at = -1
+		return nil
+	}
+	m.at = at
+	return &m.list[at]
+}
+
+func (m *modelIter) seekGE(key []byte, seq base.Seq) *entry {
+	k := base.NewKey(key, seq, base.KindMax)
+	return m.show(sort.Search(len(m.list), func(i int) bool { return base.Compare(m.list[i].key, k) >= 0 }))
+}
+
+func (m *modelIter) seekLT(key []byte) *entry {
+	return m.show(sort.Search(len(m.list), func(i int) bool {
+		return bytes.Compare(m.list[i].key.UserKey, key) >= 0
+	}) - 1)
+}
+
+// step does one random operation on both.
+func (m *modelIter) step(rng *rand.Rand, it base.Iterator, key []byte) (op string, got *base.KV, want *entry) {
+	seq := base.Seq(rng.IntN(60))
+	if rng.IntN(4) == 0 {
+		seq = base.MaxSeq
+	}
+	switch n := rng.IntN(20); {
+	case n == 0:
+		return "First", it.First(), m.show(0)
+	case n == 1:
+		return "Last", it.Last(), m.show(len(m.list) - 1)
+	case n < 5:
+		return fmt.Sprintf("SeekGE(%q, %d)", key, seq), it.SeekGE(key, seq), m.seekGE(key, seq)
+	case n < 8:
+		return fmt.Sprintf("SeekLT(%q)", key), it.SeekLT(key), m.seekLT(key)
+	case m.at < 0:
+		return "Next", it.Next(), nil
+	case n < 14:
+		return "Next", it.Next(), m.show(m.at + 1)
+	}
+	return "Prev", it.Prev(), m.show(m.at - 1)
+}
+
+// TestIterator_Model runs random operations, with changes of direction and
+// seeks near and far, against a slice.
+func TestIterator_Model(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	options := []WriterOptions{
+		{Compression: Snappy, BlockSize: 100},
+		{Compression: None, BlockSize: 300, IndexPartition: 150},
+		{Compression: Snappy},
+	}
+	for name, list := range shapes() {
+		for n, o := range options {
+			r := newTable(t, o, list)
+			it := r.NewIteratorWith(nil, IterOptions{NoFill: n == 1, Readahead: n % 2 * 500})
+			m := &modelIter{list: list, at: -1}
+			history := []string{name}
+			for range 1500 {
+				op, got, want := m.step(rng, it, randomKey(rng, list))
+				history = append(history, op)
+				if (got == nil) != (want == nil) || got != nil && !sameEntry(got, *want) {
+					t.Fatalf("%v = %v, want %v", history[max(0, len(history)-8):], got, want)
+				}
+				if it.Err() != nil {
+					t.Fatalf("%v: Err() = %v", op, it.Err())
+				}
+			}
+			if err := it.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// randomKey returns a key of the list, often changed a little.
+func randomKey(rng *rand.Rand, list []entry) []byte {
+	if len(list) == 0 || rng.IntN(20) == 0 {
+		return []byte{byte(rng.IntN(256))}
+	}
+	k := bytes.Clone(list[rng.IntN(len(list))].key.UserKey)
+	switch rng.IntN(5) {
+	case 0:
+		k = append(k, byte(rng.IntN(256)))
+	case 1:
+		k = k[:rng.IntN(len(k)+1)]
+	case 2:
+		if len(k) > 0 {
+			k[rng.IntN(len(k))]++
+		}
+	}
+	return k
+}
+
+// TestIterator_KeyIsIntactUntilMoved guards the buffer that keys are put
+// together in.
+func TestIterator_KeyIsIntactUntilMoved(t *testing.T) {
+	list := parseEntries(t, "prefix-a#1,PUT=1 prefix-bbbb#1,PUT=2 prefix-c#1,PUT=3")
+	it := newTable(t, WriterOptions{}, list).NewIterator(nil)
+	defer it.Close()
+	kv := it.First()
+	key, value := kv.UserKey, kv.Value
+	for range 3 {
+		if it.Err() != nil || string(key) != "prefix-a" || string(value) != "1" {
+			t.Fatalf("entry became %q=%q", key, value)
+		}
+	}
+	if kv = it.SeekGE([]byte("prefix-bb"), base.MaxSeq); string(kv.UserKey) != "prefix-bbbb" {
+		t.Fatalf("SeekGE = %q", kv.UserKey)
+	}
+	if kv = it.Prev(); string(kv.UserKey) != "prefix-a" {
+		t.Fatalf("Prev = %q", kv.UserKey)
+	}
+}
+
+// TestIterator_NowhereAfterEnd: after nil, Next and Prev stay nil.
+func TestIterator_NowhereAfterEnd(t *testing.T) {
+	it := newTable(t, WriterOptions{}, parseEntries(t, "a#1,PUT=1 b#1,PUT=2")).NewIterator(nil)
+	defer it.Close()
+	it.Last()
+	for i := range 3 {
+		if kv := it.Next(); kv != nil {
+			t.Fatalf("Next %d after the end = %v", i, kv)
+		}
+		if kv := it.Prev(); kv != nil {
+			t.Fatalf("Prev %d after the end = %v", i, kv)
+		}
+	}
+	if kv := it.SeekLT([]byte("a")); kv != nil || it.Next() != nil {
+		t.Fatalf("SeekLT before the first = %v", kv)
+	}
+	if kv := it.First(); kv == nil || it.Err() != nil {
+		t.Fatal("First after the end finds nothing")
+	}
+}
+
+// TestHotPaths_AllocateNothing: cached lookups, steps and seeks.
+func TestHotPaths_AllocateNothing(t *testing.T) {
+	list := shapes()["many"]
+	for _, part := range []int{0, 300} {
+		r := newTable(t, WriterOptions{Compression: Snappy, FilterBits: 10, BlockSize: 1 << 10, IndexPartition: part}, list)
+		it := r.NewIterator(nil)
+		for kv := it.First(); kv != nil; kv = it.Next() {
+		}
+		hash := make(map[string]uint64)
+		for _, e := range list {
+			hash[string(e.key.UserKey)] = hashOf(e)
+		}
+		var v Value
+		i := 0
+		n := testing.AllocsPerRun(3000, func() {
+			k := list[i*7%len(list)].key.UserKey
+			i++
+			if ok, err := r.Get(k, hash[string(k)], base.MaxSeq, &v, nil); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			v.Release()
+			if it.SeekGE(k, base.MaxSeq) == nil {
+				t.Fatal("SeekGE finds nothing")
+			}
+			it.SeekLT(k)
+			it.First()
+			it.Next()
+			it.Prev()
+		})
+		if n != 0 {
+			t.Errorf("partition %d: %v allocations", part, n)
+		}
+		it.Close()
+	}
+}

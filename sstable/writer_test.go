@@ -1,0 +1,314 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestWriter_RefusesMisuse(t *testing.T) {
+	key := func(s string) base.InternalKey {
+		k, err := base.ParseKey(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	cases := []struct {
+		name  string
+		key   base.InternalKey
+		value []byte
+	}{
+		{"smaller key", key("a#9,PUT"), nil},
+		{"same entry", key("b#5,PUT"), nil},
+		{"older before newer", key("b#6,PUT"), nil},
+		{"long key", base.NewKey(bytes.Repeat([]byte("x"), MaxKeySize+1), 1, base.KindPut), nil},
+		{"long value", key("c#1,PUT"), make([]byte, MaxValueSize+1)},
+		{"unknown kind", base.NewKey([]byte("c"), 1, 3), nil},
+	}
+	for _, c := range cases {
+		w := NewWriter(discard{}, WriterOptions{FilterBits: 10})
+		if err := w.Add(key("b#5,PUT"), nil); err != nil {
+			t.Fatal(err)
+		}
+		err := w.Add(c.key, c.value)
+		if err == nil {
+			t.Errorf("%s: Add succeeds", c.name)
+		}
+		if again := w.Add(key("z#1,PUT"), nil); again != err {
+			t.Errorf("%s: next Add = %v, want the first error", c.name, again)
+		}
+		if _, ferr := w.Finish(); ferr != err {
+			t.Errorf("%s: Finish = %v, want the first error", c.name, ferr)
+		}
+	}
+	w := NewWriter(discard{}, WriterOptions{})
+	if _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(); err == nil {
+		t.Error("a second Finish succeeds")
+	}
+	if err := w.Add(key("b#5,PUT"), nil); err == nil {
+		t.Error("Add after Finish succeeds")
+	}
+}
+
+// TestWriter_WriteErrorIsFinal fails each write and the sync.
+func TestWriter_WriteErrorIsFinal(t *testing.T) {
+	list := shapes()["huge value"]
+	for n := int64(0); ; n++ {
+		fs := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, k int64) error {
+			if op != vfs.OpCreate && k >= n+1 {
+				return errDevice
+			}
+			return nil
+		})
+		f, err := fs.Create("000007.sst")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWriter(f, WriterOptions{Num: testNum})
+		for _, e := range list {
+			if err = w.Add(e.key, e.value); err != nil {
+				break
+			}
+		}
+		_, ferr := w.Finish()
+		if ferr == nil {
+			if n == 0 {
+				t.Fatal("nothing failed")
+			}
+			return
+		}
+		if !errors.Is(ferr, errDevice) || err != nil && !errors.Is(err, errDevice) {
+			t.Fatalf("operation %d: Add = %v, Finish = %v, want %v", n, err, ferr, errDevice)
+		}
+		if n > 100 {
+			t.Fatal("never succeeds")
+		}
+	}
+}
+
+// TestWriter_Info compares what Finish says with the entries.
+func TestWriter_Info(t *testing.T) {
+	list := parseEntries(t, "a#9,PUT=one a#4,DEL b#5,PUT=three cc#20,DEL")
+	_, info := writeFile(t, WriterOptions{FilterBits: 12}, list)
+	got := fmt.Sprintf("%d entries, %d tombstones, %d keys, %q to %q, %d to %d, %d+%d bytes, %d block, bits %v",
+		info.Entries, info.Tombstones, info.Keys, info.Smallest, info.Largest, info.MinSeq, info.MaxSeq,
+		info.RawKeyBytes, info.RawValueBytes, info.DataBlocks, info.FilterBits)
+	want := `4 entries, 2 tombstones, 3 keys, "a" to "cc", 4 to 20, 5+8 bytes, 1 block, bits 12`
+	if got != want {
+		t.Errorf("Info: %s\nwant: %s", got, want)
+	}
+	if want := int64(bloom.BlockedSize(3, 12)); info.FilterBytes != want {
+		t.Errorf("FilterBytes = %d, want %d", info.FilterBytes, want)
+	}
+}
+
+// TestWriter_EstimatedSize stays near what the file becomes.
+func TestWriter_EstimatedSize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	w := NewWriter(discard{}, WriterOptions{FilterBits: 10})
+	for i := range 20_000 {
+		if err := w.Add(base.NewKey(fmt.Appendf(nil, "user%06d", i), base.Seq(i), base.KindPut), benchValue(rng)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	estimate := w.EstimatedSize()
+	info, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if estimate < info.Size*95/100 || estimate > info.Size*105/100 {
+		t.Errorf("EstimatedSize() = %d, size became %d", estimate, info.Size)
+	}
+}
+
+// TestFilter_HashesChangedInMemory: a build over hashes that are not those
+// collected, or a filter that lacks one, is not written.
+func TestFilter_HashesChangedInMemory(t *testing.T) {
+	c := newHashCollector(true)
+	for i := range 1000 {
+		c.add(uint64(i) * 0x9e3779b97f4a7c15)
+	}
+	if _, err := buildFilter(*c.slot, c.sum, 10); err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 64 {
+		(*c.slot)[500] ^= 1 << bit
+		if _, err := buildFilter(*c.slot, c.sum, 10); !errors.Is(err, errHashSum) {
+			t.Errorf("bit %d: %v, want %v", bit, err, errHashSum)
+		}
+		(*c.slot)[500] ^= 1 << bit
+	}
+}
+
+// TestReader_FilterUnits drops and loads the second unit while the table is
+// in use.
+func TestReader_FilterUnits(t *testing.T) {
+	list := shapes()["many"]
+	b, info := writeFile(t, WriterOptions{FilterBits: 20}, list)
+	open := func(o ReaderOptions) *Reader {
+		o.Num, o.StoreID, o.Size, o.Checksum = testNum, testStore, info.Size, info.Checksum
+		r, err := Open(bytes.NewReader(b), o)
+		if err != nil || r.FilterErr() != nil {
+			t.Fatal(err, r.FilterErr())
+		}
+		return r
+	}
+	hasAll := func(r *Reader, units int) {
+		t.Helper()
+		f := r.Filter()
+		if f == nil || f.Units() != units {
+			t.Fatalf("Filter() = %v, want %d units", f, units)
+		}
+		for _, e := range list {
+			if !f.MayContain(hashOf(e)) {
+				t.Fatalf("%d units: %v is missing", units, e.key)
+			}
+		}
+	}
+	r := open(ReaderOptions{})
+	hasAll(r, 2)
+	_, before := r.MemoryBytes()
+	if !r.DropSecondUnit() || r.DropSecondUnit() {
+		t.Fatal("DropSecondUnit drops not once")
+	}
+	hasAll(r, 1)
+	if _, after := r.MemoryBytes(); after >= before {
+		t.Errorf("filter takes %d bytes, before %d", after, before)
+	}
+	if err := r.LoadFilter(); err != nil {
+		t.Fatal(err)
+	}
+	hasAll(r, 2)
+	hasAll(open(ReaderOptions{FirstUnitOnly: true}), 1)
+	r = open(ReaderOptions{NoFilter: true})
+	if r.Filter() != nil || r.FilterErr() != nil {
+		t.Fatal("NoFilter: a filter or an error")
+	}
+	if err := r.LoadFilter(); err != nil {
+		t.Fatal(err)
+	}
+	hasAll(r, 2)
+}
+
+// TestReader_Concurrent reads one table from several goroutines with a cache
+// that is too small.
+func TestReader_Concurrent(t *testing.T) {
+	list := shapes()["many"]
+	b, info := writeFile(t, WriterOptions{Compression: Snappy, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
+	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(16 << 10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	for n := range 4 {
+		go func() { done <- readSome(r, list, rand.New(rand.NewPCG(1, uint64(n)))) }()
+	}
+	for range 50 {
+		r.DropSecondUnit()
+		if err := r.LoadFilter(); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func readSome(r *Reader, list []entry, rng *rand.Rand) error {
+	it := r.NewIterator(nil)
+	defer it.Close()
+	var v Value
+	for range 3000 {
+		e := list[rng.IntN(len(list))]
+		if !r.Filter().MayContain(hashOf(e)) {
+			return fmt.Errorf("filter hides %v", e)
+		}
+		found, err := r.Get(e.key.UserKey, hashOf(e), base.MaxSeq, &v, nil)
+		if err != nil || !found || !bytes.Equal(v.Bytes, e.value) {
+			return fmt.Errorf("Get(%v) = %v, %q, %v", e, found, v.Bytes, err)
+		}
+		kv := it.SeekGE(e.key.UserKey, base.MaxSeq)
+		if !sameEntry(kv, e) || !bytes.Equal(v.Bytes, e.value) {
+			return fmt.Errorf("SeekGE(%v) = %v", e, kv)
+		}
+		v.Release()
+	}
+	return nil
+}
+
+// TestTrace_NamesBlocks: what a lookup read, in order.
+func TestTrace_NamesBlocks(t *testing.T) {
+	list := shapes()["many"]
+	b, info := writeFile(t, WriterOptions{BlockSize: 512, IndexPartition: 400}, list)
+	var stats Stats
+	r, err := Open(bytes.NewReader(b), ReaderOptions{
+		Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(1 << 20), Stats: &stats,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"index partition read, data block read", "index partition cached, data block cached"} {
+		var trace Trace
+		var v Value
+		if ok, err := r.Get(list[700].key.UserKey, hashOf(list[700]), base.MaxSeq, &v, &trace); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		v.Release()
+		var got []string
+		for _, b := range trace.Reads {
+			if b.Table != testNum || b.Offset <= 0 || b.Bytes <= blockTail {
+				t.Errorf("read %+v", b)
+			}
+			got = append(got, b.Kind.String()+map[bool]string{true: " cached", false: " read"}[b.Cached])
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("Get %d: %s, want %s", i, s, want)
+		}
+	}
+	if r, h, m := stats.BlockReads.Load(), stats.CacheHits.Load(), stats.CacheMisses.Load(); r != 2 || h != 2 || m != 2 {
+		t.Errorf("%d reads, %d hits, %d misses, want 2 each", r, h, m)
+	}
+}
+
+func TestReader_ApproximateOffset(t *testing.T) {
+	list := shapes()["many"]
+	for _, part := range []int{0, 300} {
+		r := newTable(t, WriterOptions{BlockSize: 256, IndexPartition: part}, list)
+		last := int64(-1)
+		for i, e := range list {
+			at := r.ApproximateOffset(e.key.UserKey)
+			exact := r.props.DataBytes * int64(i) / int64(len(list))
+			if at < last || at > r.props.DataBytes || max(at-exact, exact-at) > r.props.DataBytes/8 {
+				t.Fatalf("ApproximateOffset(%v) = %d, want about %d", e.key, at, exact)
+			}
+			last = at
+		}
+		if at := r.ApproximateOffset([]byte("z")); at != r.props.DataBytes {
+			t.Errorf("offset behind the last key = %d, want %d", at, r.props.DataBytes)
+		}
+	}
+}
+
+func TestVerify_StopsWithContext(t *testing.T) {
+	r := newTable(t, WriterOptions{}, shapes()["many"])
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.Verify(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Verify = %v", err)
+	}
+}
