@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -114,7 +115,7 @@ func (db *DB) Resume() error {
 	r := newRequest()
 	defer r.free()
 	r.exclusive = db.resume
-	if err := db.commit(nil, r); err != nil {
+	if err := db.commit(context.Background(), r); err != nil {
 		return err
 	}
 	return nil

@@ -58,7 +58,7 @@ func (c *checkpoint) take() error {
 	defer r.free()
 	r.exclusive = func() error {
 		if !db.view.Load().mem.Empty() {
-			if err := db.awaitRoom(nil); err != nil {
+			if err := db.awaitRoom(context.Background()); err != nil {
 				return err
 			}
 			if err := db.rotate(); err != nil {
@@ -88,7 +88,7 @@ func (c *checkpoint) take() error {
 		c.state = &state
 		return nil
 	}
-	return db.commit(nil, r)
+	return db.commit(context.Background(), r)
 }
 
 // write makes the directory and its files, the manifest last.

@@ -25,7 +25,6 @@ type commitQueue struct {
 	// The rest is owned by the leader.
 	group    []*commitRequest
 	payloads [][]byte
-	hashes   map[uint64]struct{} // keys of the group, while it has a condition
 }
 
 // maxGroupBytes bounds the log bytes of one group, and with them how long the
@@ -63,8 +62,8 @@ func (r *commitRequest) free() {
 	requestPool.Put(r)
 }
 
-// commit runs r through the queue. ctx, which may be nil, ends the waiting
-// for a turn, not the writing.
+// commit runs r through the queue. ctx ends the waiting for a turn, not the
+// writing.
 func (db *DB) commit(ctx context.Context, r *commitRequest) error {
 	q := &db.queue
 	q.mu.Lock()
@@ -88,13 +87,9 @@ func (db *DB) commit(ctx context.Context, r *commitRequest) error {
 // awaitTurn waits until r is done (lead is false and err its outcome), or is
 // to lead, or ctx ends.
 func (db *DB) awaitTurn(ctx context.Context, r *commitRequest) (lead bool, err error) {
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
 	select {
 	case lead = <-r.wake:
-	case <-done:
+	case <-ctx.Done():
 		if db.queue.withdraw(r) {
 			return false, ctx.Err()
 		}

@@ -169,7 +169,7 @@ func (db *DB) closeLog() error {
 		db.queue.mu.Unlock()
 		return db.sealForClose()
 	}
-	return db.commit(nil, r)
+	return db.commit(context.Background(), r)
 }
 
 // sealForClose makes everything durable and tells the manifest how long the

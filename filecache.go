@@ -1,8 +1,6 @@
 package shale
 
 import (
-	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -183,7 +181,3 @@ func (c *fileCache) close() {
 		c.idle.Wait()
 	}
 }
-
-// isEOF tells whether err is an end of file, which within a table means that
-// the file is shorter than it was.
-func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

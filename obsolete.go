@@ -50,6 +50,7 @@ func (db *DB) deleteObsolete() {
 	files := db.takeObsoleteLocked()
 	keep := db.opts.ReadOnly || db.view.Load() == nil
 	db.mu.Unlock()
+	removed := false
 	for _, f := range files {
 		if f.table != nil {
 			f.table.file.close()
@@ -62,6 +63,10 @@ func (db *DB) deleteObsolete() {
 		if err := db.fs.Remove(db.path(f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			db.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})
 		}
+		removed = true
+	}
+	if removed {
+		_ = db.fs.SyncDir(db.dir) // what comes back after a crash is removed by Open
 	}
 }
 

@@ -72,17 +72,15 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 		}
 		db.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
 	}()
-	if ctx != nil {
-		stop := context.AfterFunc(ctx, db.broadcast)
-		defer stop()
-	}
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for db.stallReasonLocked() != stallNone {
 		switch {
 		case db.closing:
 			return ErrClosed
-		case ctx != nil && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return ctx.Err()
 		case db.failure.Load() != nil:
 			return readOnlyError(db.failure.Load().err)
@@ -114,17 +112,15 @@ func (db *DB) slowDown(ctx context.Context) error {
 	}()
 	timer := time.AfterFunc(delay, db.broadcast)
 	defer timer.Stop()
-	if ctx != nil {
-		stop := context.AfterFunc(ctx, db.broadcast)
-		defer stop()
-	}
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for time.Since(begin) < delay && len(db.version.meta.Levels[0].Runs) >= runs {
 		if db.closing {
 			return ErrClosed
 		}
-		if ctx != nil && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		db.changed.Wait()

@@ -61,11 +61,3 @@ func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 	}
 	return t, nil
 }
-
-// measuredFPR returns the share of lookups of absent keys that the filter let
-// through, and whether there were any.
-func (t *table) measuredFPR() (float64, bool) {
-	fp := t.falsePositives.Load()
-	asked := fp + t.negatives.Load()
-	return ratio(fp, asked), asked > 0
-}

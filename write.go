@@ -31,7 +31,7 @@ func (db *DB) Put(key, value []byte) error {
 	if err := b.Put(key, value); err != nil {
 		return err
 	}
-	return db.write(nil, b)
+	return db.write(context.Background(), b)
 }
 
 // Delete implements Writer. It is durable as Options.Durability says, and
@@ -42,7 +42,7 @@ func (db *DB) Delete(key []byte) error {
 	if err := b.Delete(key); err != nil {
 		return err
 	}
-	return db.write(nil, b)
+	return db.write(context.Background(), b)
 }
 
 // Write applies b atomically: after a crash all of it is there or nothing, and
@@ -95,7 +95,7 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		r := newRequest()
 		r.batch, r.sync = b, db.opts.Durability == SyncEach
 		r.ifAbsent, r.key, r.hash, r.readSeq = true, key, hash, readSeq
-		err = db.commit(nil, r)
+		err = db.commit(context.Background(), r)
 		lost := r.lost
 		r.free()
 		if err != nil {

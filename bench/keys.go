@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -64,11 +63,8 @@ func goLines() (*dataset, error) {
 	return d, d.check()
 }
 
-// goRoot finds the installation that compiled this program.
+// goRoot asks the go command, which ran or built this program.
 func goRoot() (string, error) {
-	if root := runtime.GOROOT(); root != "" {
-		return root, nil
-	}
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("find GOROOT: %w (give -keys and -absent instead)", err)
