@@ -1,25 +1,18 @@
 package compaction
 
 import (
+	"cmp"
 	"math"
-
-	"github.com/shaledb/shale/bloom"
+	"slices"
 )
 
 // FlushBits is the filter bits a key of flushed runs. They hold little of the
 // data, and every lookup asks them all.
 const FlushBits = 24
 
-const (
-	// minBits is the least that a filter is worth having with, and the least
-	// that package bloom makes. maxBits is where more bits change nothing that
-	// a lookup would notice.
-	minBits, maxBits = 4, 24
-
-	// uselessFPR is the false positive rate above which a filter is left out:
-	// its bits are better spent on the other runs.
-	uselessFPR = 0.5
-)
+// minBits is the least that package bloom makes. maxBits is where more bits
+// change nothing that a lookup would notice.
+const minBits, maxBits = 4, 24
 
 // A RunShare is what the entropy rule must know of a run.
 type RunShare struct {
@@ -44,61 +37,93 @@ type FilterInput struct {
 // shape of tree); with w the shares and H their entropy the rates then add up to
 // e^H · e^(-AverageBits·ln²2), however many runs there are. 0: no filter.
 //
-// The factor of proportion is found by bisection on what the filters of package
-// bloom really take, so that runs at the bounds of minBits and maxBits leave
-// the rest to the others, and the sum is never above AverageBits a key.
+// Runs at the bounds of minBits and maxBits leave the rest to the others. If
+// the memory is too little for filters on all runs, or better spent without,
+// the runs with the most keys go without one. The factor of proportion is found
+// by bisection on what filters of package bloom really take, and the sum is
+// never above AverageBits a key.
 func FilterBits(in FilterInput) float64 {
 	return allocate(in.Runs, in.AverageBits)[in.Out]
 }
 
 // allocate returns the bits a key of each run.
 func allocate(runs []RunShare, average float64) []float64 {
-	bits := make([]float64, len(runs))
+	best := make([]float64, len(runs))
 	total := 0.0
 	for _, r := range runs {
 		total += float64(r.Keys)
 	}
 	if average <= 0 || total == 0 {
-		return bits
+		return best
 	}
-	// With ln ρ = lo every run gets the most, with hi none gets any: a run has
-	// at least one key and at most all.
-	lo, hi := -2*maxBits-math.Log(total), math.Log(total)+2
-	for range 60 {
+	s := solver{shares: make([]share, len(runs))}
+	for i, r := range runs {
+		s.shares[i] = share{run: i, weight: float64(r.Keys) / total, probe: r.Probe}
+		if r.Probe <= 0 {
+			s.shares[i].probe = 1
+		}
+	}
+	slices.SortStableFunc(s.shares, func(a, b share) int {
+		return cmp.Compare(b.weight/b.probe, a.weight/a.probe)
+	})
+	bits := make([]float64, len(runs))
+	leastCost := math.Inf(1)
+	for without := range runs {
+		if cost, ok := s.solve(bits, without, average); ok && cost < leastCost {
+			leastCost = cost
+			copy(best, bits)
+		}
+	}
+	return best
+}
+
+// A share is a run as the solver sees it.
+type share struct {
+	run    int     // index in the input
+	weight float64 // share of all keys
+	probe  float64
+}
+
+// A solver knows the runs of an allocation, the largest first.
+type solver struct {
+	shares []share
+}
+
+// solve gives the first runs no filter and divides average among the others.
+// It returns the blocks that a lookup of an absent key then reads; ok is false
+// if the others cannot all have a filter.
+func (s *solver) solve(bits []float64, without int, average float64) (cost float64, ok bool) {
+	// With ln ρ = lo every run gets the most, with hi the least.
+	lo, hi := -60.0, 60.0
+	if s.fill(bits, without, hi) > average {
+		return 0, false
+	}
+	for range 50 {
 		mid := (lo + hi) / 2
-		if fill(bits, runs, total, mid) > average {
+		if s.fill(bits, without, mid) > average {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	fill(bits, runs, total, hi)
-	return bits
+	s.fill(bits, without, hi)
+	for _, r := range s.shares {
+		cost += r.probe * math.Exp(rates().at(bits[r.run]))
+	}
+	return cost, true
 }
 
 // fill sets the bits of each run for one factor of proportion and returns
 // their average over all keys.
-func fill(bits []float64, runs []RunShare, total, lnRho float64) float64 {
+func (s *solver) fill(bits []float64, without int, lnRho float64) float64 {
 	sum := 0.0
-	for i, r := range runs {
-		share := float64(r.Keys) / total
-		probe := r.Probe
-		if probe <= 0 {
-			probe = 1
+	for i, r := range s.shares {
+		if i < without {
+			bits[r.run] = 0
+			continue
 		}
-		bits[i] = bitsFor(math.Exp(lnRho) * share / probe)
-		sum += bits[i] * share
+		bits[r.run] = rates().bitsFor(lnRho + math.Log(r.weight/r.probe))
+		sum += bits[r.run] * r.weight
 	}
 	return sum
-}
-
-// bitsFor returns the bits a key of a filter with false positive rate p.
-func bitsFor(p float64) float64 {
-	switch {
-	case p > uselessFPR:
-		return 0
-	case p <= 0:
-		return maxBits
-	}
-	return min(max(bloom.BitsForFPR(p), minBits), maxBits)
 }

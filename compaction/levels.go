@@ -6,10 +6,11 @@ import "github.com/shaledb/shale/manifest"
 //
 // Sizes are counted from the last level, which holds most of the data: each
 // level above may have a Multiplier-th of the one below, but not less than
-// BaseBytes, and where that would be less than a level is worth, the levels
-// end: level 0 is compacted right into the base level. So a store of any size
-// has no more levels than it needs, and at most a ninth of the data lies above
-// the last level. (The rule is that of RocksDB's dynamic level sizes.)
+// BaseBytes. The first level that needs no more than that is the base: level 0
+// is compacted right into it, and the levels between are empty. So a store of
+// any size has no more levels than it needs, and but for the base level only a
+// ninth of the data lies above the last. (The rule is that of RocksDB's dynamic
+// level sizes.)
 type shape struct {
 	base   int // where level 0 is compacted to
 	target [manifest.NumLevels]int64

@@ -1,0 +1,222 @@
+package compaction
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/manifest"
+)
+
+// sumFPR is the expected number of blocks read for an absent key.
+func sumFPR(bits []float64) float64 {
+	sum := 0.0
+	for _, b := range bits {
+		if b == 0 {
+			sum++
+		} else {
+			sum += bloom.PredictFPR(b)
+		}
+	}
+	return sum
+}
+
+func averageBits(runs []RunShare, bits []float64) float64 {
+	sum, total := 0.0, 0.0
+	for i, r := range runs {
+		sum += float64(r.Keys) * bits[i]
+		total += float64(r.Keys)
+	}
+	return sum / total
+}
+
+// TestEntropyRule runs the text table. "tree" is a leveled tree with the
+// given ratio and number of levels, "runs" lists keys or keys/probe share.
+func TestEntropyRule(t *testing.T) {
+	datadriven.RunTest(t, "testdata/filterbits", func(t *testing.T, d *datadriven.TestData) string {
+		var runs []RunShare
+		var averages []float64
+		for _, a := range d.CmdArgs {
+			for _, v := range a.Vals {
+				var r RunShare
+				var x float64
+				switch a.Key {
+				case "avg":
+					fmt.Sscan(v, &x)
+					averages = append(averages, x)
+				case "runs":
+					keys, probe, _ := strings.Cut(v, "/")
+					fmt.Sscan(keys, &x)
+					r.Keys = uint64(x)
+					if probe != "" {
+						fmt.Sscan(probe, &r.Probe)
+					}
+					runs = append(runs, r)
+				case "levels":
+					var n int
+					fmt.Sscan(v, &n)
+					for i := range n {
+						runs = append(runs, RunShare{Keys: 1000 * uint64(math.Pow10(i))})
+					}
+				}
+			}
+		}
+		var b strings.Builder
+		for _, average := range averages {
+			bits := allocate(runs, average)
+			uniform := make([]float64, len(runs))
+			for i := range uniform {
+				if average >= minBits {
+					uniform[i] = average
+				}
+			}
+			fmt.Fprintf(&b, "avg %v:", average)
+			for i := range bits {
+				if got := FilterBits(FilterInput{Runs: runs, Out: i, AverageBits: average}); got != bits[i] {
+					t.Errorf("FilterBits for run %d = %v, want %v", i, got, bits[i])
+				}
+				fmt.Fprintf(&b, " %.1f", bits[i])
+			}
+			fmt.Fprintf(&b, "  sum %.4f  uniform %.4f  used %.2f\n", sumFPR(bits), sumFPR(uniform), averageBits(runs, bits))
+		}
+		return b.String()
+	})
+}
+
+// TestEntropyRule_PublishedTable reproduces the table for ratio 10 that the rule
+// was chosen by: bits per level and sum of the false positive rates.
+func TestEntropyRule_PublishedTable(t *testing.T) {
+	rows := []struct {
+		levels  int
+		average float64
+		sum     float64
+		bits    string // top to bottom
+	}{
+		{3, 5, 0.1359, "14.2 9.3 4.4"}, {3, 8, 0.0338, "17.3 12.5 7.4"}, {3, 10, 0.0136, "19.3 14.4 9.4"}, {3, 12, 0.0058, "21.4 16.2 11.4"},
+		{4, 5, 0.1360, "19.2 14.2 9.3 4.4"}, {4, 8, 0.0338, "22.4 17.3 12.5 7.4"}, {4, 10, 0.0136, "24 19.3 14.4 9.4"}, {4, 12, 0.0058, "24 21.4 16.2 11.4"},
+		{5, 5, 0.1360, "24 19.2 14.2 9.3 4.4"}, {5, 8, 0.0339, "24 22.4 17.3 12.5 7.4"}, {5, 10, 0.0136, "24 24 19.3 14.4 9.4"}, {5, 12, 0.0058, "24 24 21.4 16.2 11.4"},
+		{6, 5, 0.1361, "24 24 19.2 14.2 9.3 4.4"}, {6, 8, 0.0339, "24 24 22.4 17.3 12.5 7.4"}, {6, 10, 0.0136, "24 24 24 19.3 14.4 9.4"}, {6, 12, 0.0058, "24 24 24 21.4 16.2 11.4"},
+	}
+	for _, row := range rows {
+		var runs []RunShare
+		for i := range row.levels {
+			runs = append(runs, RunShare{Keys: 1000 * uint64(math.Pow10(i))})
+		}
+		bits := allocate(runs, row.average)
+		for i, word := range strings.Fields(row.bits) {
+			var want float64
+			fmt.Sscan(word, &want)
+			if math.Abs(bits[i]-want) > 0.35 {
+				t.Errorf("%d levels, %v bits: level %d gets %.2f, published %v", row.levels, row.average, i, bits[i], want)
+			}
+		}
+		if got := sumFPR(bits); math.Abs(got/row.sum-1) > 0.04 {
+			t.Errorf("%d levels, %v bits: sum %.4f, published %.4f", row.levels, row.average, got, row.sum)
+		}
+	}
+}
+
+// TestEntropyRule_IsTheBest compares the rule with random other ways to spend
+// the same memory.
+func TestEntropyRule_IsTheBest(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 100 {
+		runs := make([]RunShare, 2+r.IntN(8))
+		for i := range runs {
+			runs[i].Keys = uint64(math.Exp(r.Float64()*18)) + 1
+		}
+		average := 4 + r.Float64()*16
+		best := allocate(runs, average)
+		if used := averageBits(runs, best); used > average+1e-6 {
+			t.Fatalf("%v spends %v bits, allowed %v", runs, used, average)
+		}
+		for range 20 {
+			// Take some bits from one run and give them to another.
+			other := append([]float64(nil), best...)
+			from, to := r.IntN(len(runs)), r.IntN(len(runs))
+			moved := r.Float64() * min(2, other[from]-minBits) * float64(runs[from].Keys)
+			other[from] -= moved / float64(runs[from].Keys)
+			other[to] += moved / float64(runs[to].Keys)
+			if other[from] < minBits || other[to] > maxBits || best[to] == 0 {
+				continue
+			}
+			// Where a second unit begins, a little more buys a lot.
+			slack := 0.97
+			if best[to] > 12.5 && best[to] < 14.5 || best[from] > 13.5 && best[from] < 15 {
+				slack = 0.7
+			}
+			if a, b := sumFPR(best), sumFPR(other); b < a*slack-1e-7 {
+				t.Errorf("runs %v, %v bits: the rule's %v give %v, %v give %v", runs, average, best, a, other, b)
+			}
+		}
+	}
+}
+
+func TestEntropyRule_Edges(t *testing.T) {
+	cases := []struct {
+		runs    []RunShare
+		average float64
+		want    string
+	}{
+		{[]RunShare{{Keys: 1}}, 10, "[10.0]"},
+		{[]RunShare{{Keys: 0}}, 10, "[0.0]"},
+		{[]RunShare{{Keys: 100}, {Keys: 0}}, 10, "[10.0 24.0]"},
+		{[]RunShare{{Keys: 100}, {Keys: 100}}, 0, "[0.0 0.0]"},
+		{[]RunShare{{Keys: 100}, {Keys: 100}}, -1, "[0.0 0.0]"},
+		{[]RunShare{{Keys: 100}, {Keys: 100}}, 64, "[24.0 24.0]"},
+		{[]RunShare{{Keys: math.MaxUint64}, {Keys: 1}}, 10, "[10.0 24.0]"},
+	}
+	for _, c := range cases {
+		if got := fmt.Sprintf("%.1f", allocate(c.runs, c.average)); got != c.want {
+			t.Errorf("allocate(%v, %v) = %s, want %s", c.runs, c.average, got, c.want)
+		}
+	}
+}
+
+func TestFilterBitsForPlan(t *testing.T) {
+	v, err := manifest.ParseVersion(`
+L0.9: 000009:[a-z]{size=32M,keys=300000,entries=300000}
+L0.8: 000008:[a-z]{size=32M,keys=300000,entries=300000}
+L5: 000005:[a-z]{size=128M,keys=1200000,entries=1200000}
+L6: 000006:[a-z]{size=1200M,keys=12000000,entries=12000000}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	into5 := &Plan{From: 0, To: 5, Inputs: []Input{
+		{Level: 0, Run: 9, Tables: v.Levels[0].Runs[0].Tables},
+		{Level: 0, Run: 8, Tables: v.Levels[0].Runs[1].Tables},
+		{Level: 5, Tables: v.Levels[5].Runs[0].Tables},
+	}}
+	into6 := &Plan{From: 5, To: 6, Inputs: []Input{
+		{Level: 5, Tables: v.Levels[5].Runs[0].Tables}, {Level: 6, Tables: v.Levels[6].Runs[0].Tables},
+	}}
+	cases := []struct {
+		name    string
+		plan    *Plan
+		average float64
+		memory  int64
+		lo, hi  float64
+	}{
+		// Shares 1.8 and 12 million.
+		{"into level 5", into5, 10, 0, 13, 14.5},
+		// Level 5 is left empty, but counts for half of what it will hold.
+		{"into level 6", into6, 10, 0, 9.2, 9.95},
+		{"memory of 10 bits a key", into6, 20, 10 * 13800000 / 8, 9.2, 9.95},
+		{"memory for all", into6, 10, 1 << 30, 24, 24},
+		{"memory for none", into6, 10, 1, 0, 0},
+		{"no filters", into6, 0, 0, 0, 0},
+	}
+	for _, c := range cases {
+		got := FilterBitsForPlan(v, c.plan, Options{}, c.average, c.memory)
+		if got < c.lo || got > c.hi {
+			t.Errorf("%s: %.2f bits, want %v to %v", c.name, got, c.lo, c.hi)
+		}
+	}
+}

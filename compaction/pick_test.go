@@ -1,0 +1,190 @@
+package compaction
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// TestPick runs the planner over versions in text. The commands:
+//
+//	version        sets the version; nothing is in flight
+//	pick [start]   picks a compaction; start adds it to those in flight
+//	manual [start] takes the next step of a range compaction; lower, upper begin one
+//	finish         ends the oldest in flight without a change
+//	apply          carries out the last plan: a merge gives one table
+//	scores         prints the shape
+//
+// Options are given to version: trigger, base, table, drop.
+func TestPick(t *testing.T) {
+	datadriven.Walk(t, "testdata/pick", func(t *testing.T, path string) {
+		var v *manifest.Version
+		var o Options
+		var busy InFlight
+		var last Plan
+		var job *Manual
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "version":
+				var err error
+				if v, err = manifest.ParseVersion(d.Input); err != nil {
+					return err.Error()
+				}
+				if err := v.Check(); err != nil {
+					return err.Error()
+				}
+				o, busy, job = Options{TableSize: 100, BaseBytes: 400, DropSeq: base.MaxSeq}, InFlight{}, nil
+				for _, a := range d.CmdArgs {
+					switch a.Key {
+					case "trigger":
+						a.Scan(t, 0, &o.L0Trigger)
+					case "base":
+						a.Scan(t, 0, &o.BaseBytes)
+					case "table":
+						a.Scan(t, 0, &o.TableSize)
+					case "max":
+						a.Scan(t, 0, &o.MaxBytes)
+					case "drop":
+						var seq uint64
+						a.Scan(t, 0, &seq)
+						o.DropSeq = base.Seq(seq)
+					}
+				}
+				return "ok"
+			case "pick":
+				last = Pick(v, o, busy)
+				checkPlan(t, v, &last)
+				return start(d, &busy, last)
+			case "manual":
+				if job == nil || len(d.CmdArgs) > 0 && !d.HasArg("start") {
+					var lower, upper string
+					if d.HasArg("lower") {
+						d.ScanArgs(t, "lower", &lower)
+					}
+					job = NewManual([]byte(lower), nil)
+					if d.HasArg("upper") {
+						d.ScanArgs(t, "upper", &upper)
+						job = NewManual([]byte(lower), []byte(upper))
+					}
+				}
+				var blocked bool
+				last, blocked = job.Next(v, o, busy)
+				checkPlan(t, v, &last)
+				if blocked {
+					return "blocked"
+				}
+				return start(d, &busy, last)
+			case "finish":
+				busy.Remove(busy.plans[0])
+				return fmt.Sprintf("%d in flight", len(busy.plans))
+			case "apply":
+				next, err := v.Apply(last.Edit(oneTable(v, &last)...))
+				if err != nil {
+					return err.Error()
+				}
+				v = next
+				if err := v.Check(); err != nil {
+					return err.Error()
+				}
+				return v.String()
+			case "scores":
+				s := shapeOf(v, o.withDefaults(), &busy)
+				var b strings.Builder
+				fmt.Fprintf(&b, "base L%d, debt %d\n", s.base, Debt(v, o))
+				for level, score := range Scores(v, o) {
+					if score > 0 || s.target[level] > 0 {
+						fmt.Fprintf(&b, "L%d: %d of %d, score %.2f\n", level, v.Bytes(level), s.target[level], score)
+					}
+				}
+				return b.String()
+			}
+			return "unknown command " + d.Cmd
+		})
+	})
+}
+
+func start(d *datadriven.TestData, busy *InFlight, p Plan) string {
+	if d.HasArg("start") && p.Kind != Nothing {
+		busy.Add(&p)
+	}
+	return p.String()
+}
+
+// oneTable is what a merge writes if it writes one table.
+func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
+	if p.Kind != Merging {
+		return nil
+	}
+	sum := p.InputTotals()
+	num := base.FileNum(100)
+	for level := range v.Levels {
+		for _, run := range v.Levels[level].Runs {
+			for _, t := range run.Tables {
+				num = max(num, t.Num+1)
+			}
+		}
+	}
+	t := &manifest.Table{Num: num, Size: sum.Bytes, Smallest: p.Smallest, Largest: p.Largest, Entries: sum.Entries, Keys: sum.Keys, Tombstones: sum.Tombstones}
+	if p.Bottom() {
+		t.Entries -= t.Tombstones
+		t.Keys, t.Tombstones = min(t.Keys, t.Entries), 0
+	}
+	return []manifest.Added{{Level: p.To, Run: p.OutputRun(), Table: t}}
+}
+
+// checkPlan verifies what Plan guarantees.
+func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
+	t.Helper()
+	if p.Kind == Nothing {
+		return
+	}
+	input := make(map[base.FileNum]bool)
+	upper := &Plan{} // range of the inputs above level To
+	oldestRun := make(map[base.FileNum]uint64)
+	for _, in := range p.Inputs {
+		for _, tab := range in.Tables {
+			input[tab.Num] = true
+			oldestRun[tab.Num] = in.Run
+			if in.Level == p.From {
+				upper.widen(tab)
+			}
+		}
+	}
+	if p.From != p.To {
+		for _, tab := range v.Overlaps(p.To, upper.Smallest, upper.Largest) {
+			if !input[tab.Num] {
+				t.Errorf("invariant 1: table %s of L%d overlaps the inputs of %s", tab, p.To, p)
+			}
+		}
+	}
+	if p.From == 0 {
+		for i, run := range v.Levels[0].Runs {
+			for _, tab := range run.Tables {
+				if !input[tab.Num] {
+					continue
+				}
+				for _, older := range v.Levels[0].Runs[i+1:] {
+					for _, o := range older.Overlaps(tab.Smallest, tab.Largest) {
+						if !input[o.Num] {
+							t.Errorf("invariant 2: %s overlaps the older %s, which is no input of %s", tab, o, p)
+						}
+					}
+				}
+			}
+		}
+	}
+	for level := p.From + 1; level < p.To; level++ {
+		if len(v.Levels[level].Runs) > 0 {
+			t.Errorf("invariant 3: L%d is passed over by %s", level, p)
+		}
+	}
+	for level := p.To + 1; level <= lastLevel; level++ {
+		if n := len(v.Overlaps(level, p.Smallest, p.Largest)); n > 0 && p.Bottom() {
+			t.Errorf("%d tables of L%d lie below %s", n, level, p)
+		}
+	}
+}
