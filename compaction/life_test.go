@@ -1,0 +1,293 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A life is a small store: real entries, real plans, real merges, several of
+// them in flight at a time.
+type life struct {
+	t         *testing.T
+	r         *rand.Rand
+	o         Options
+	v         *manifest.Version
+	content   map[base.FileNum][]base.KV
+	next      base.FileNum
+	seq       base.Seq
+	history   []base.KV // all that was ever written, newest first
+	snapshots []base.Seq
+	busy      InFlight
+	running   []*job
+	kinds     [4]int
+}
+
+// A job is a plan whose work is done but not yet installed.
+type job struct {
+	plan *Plan
+	edit *manifest.Edit
+}
+
+var lifeKeys = func() (keys []string) {
+	for i := range 40 {
+		keys = append(keys, fmt.Sprintf("k%02d", i))
+	}
+	return keys
+}()
+
+// flush writes some entries into a run of level 0.
+func (l *life) flush() {
+	first, width := l.r.IntN(len(lifeKeys)), 1+l.r.IntN(len(lifeKeys))
+	var fresh []base.KV
+	for range 1 + l.r.IntN(12) {
+		l.seq++
+		key := lifeKeys[(first+l.r.IntN(width))%len(lifeKeys)]
+		kind := base.KindPut
+		if l.r.IntN(2) == 0 {
+			kind = base.KindDelete
+		}
+		kv := base.KV{InternalKey: base.NewKey([]byte(key), l.seq, kind), Value: fmt.Appendf(nil, "%d", l.seq)}
+		fresh = append(fresh, kv)
+		l.history = slices.Insert(l.history, 0, kv)
+		if l.r.IntN(10) == 0 && len(l.snapshots) < 3 {
+			l.snapshots = append(l.snapshots, l.seq)
+		}
+	}
+	slices.SortFunc(fresh, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
+	run := uint64(l.next + 1)
+	var out outputs
+	if _, err := Merge(context.Background(), &sliceIter{entries: fresh}, MergeOptions{Snapshots: l.snapshots, NewOutput: out.new}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.install(&manifest.Edit{Added: l.added(0, run, &out)})
+}
+
+// added gives the outputs numbers and descriptions.
+func (l *life) added(level int, run uint64, out *outputs) []manifest.Added {
+	var added []manifest.Added
+	for _, entries := range out.tables {
+		l.next++
+		l.content[l.next] = entries
+		t := &manifest.Table{
+			Num: l.next, Size: int64(10 * len(entries)), Smallest: entries[0].UserKey, Largest: entries[len(entries)-1].UserKey,
+			MinSeq: base.MaxSeq, Entries: uint64(len(entries)),
+		}
+		for i, kv := range entries {
+			t.MinSeq, t.MaxSeq = min(t.MinSeq, kv.Seq()), max(t.MaxSeq, kv.Seq())
+			if kv.Kind() == base.KindDelete {
+				t.Tombstones++
+			}
+			if i == 0 || string(entries[i-1].UserKey) != string(kv.UserKey) {
+				t.Keys++
+			}
+		}
+		added = append(added, manifest.Added{Level: level, Run: run, Table: t})
+	}
+	return added
+}
+
+func (l *life) install(e *manifest.Edit) {
+	next, err := l.v.Apply(e)
+	if err == nil {
+		err = next.Check()
+	}
+	if err != nil {
+		l.t.Fatalf("%v\nversion\n%sedit\n%s", err, l.v, e)
+	}
+	l.v = next
+}
+
+// options tells the planner what no snapshot needs.
+func (l *life) options() Options {
+	o := l.o
+	o.DropSeq = base.MaxSeq
+	if len(l.snapshots) > 0 {
+		o.DropSeq = l.snapshots[0]
+	}
+	return o
+}
+
+// begin starts a plan; false: there is none.
+func (l *life) begin(p Plan) bool {
+	checkPlan(l.t, l.v, &p)
+	l.kinds[p.Kind]++
+	if p.Kind == Nothing {
+		return false
+	}
+	j := &job{plan: &p}
+	var added []manifest.Added
+	if p.Kind == Merging {
+		added = l.merge(&p)
+	}
+	j.edit = p.Edit(added...)
+	l.busy.Add(&p)
+	l.running = append(l.running, j)
+	return true
+}
+
+// merge merges the plan's inputs, maybe in sub-ranges.
+func (l *life) merge(p *Plan) []manifest.Added {
+	var entries []base.KV
+	for _, in := range p.Inputs {
+		for _, t := range in.Tables {
+			entries = append(entries, l.content[t.Num]...)
+		}
+	}
+	slices.SortFunc(entries, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
+	cuts := SplitRanges(p, 1+l.r.IntN(3))
+	bounds := slices.Concat([][]byte{nil}, cuts, [][]byte{nil})
+	var all []manifest.Added
+	var results []MergeResult
+	for i := range len(cuts) + 1 {
+		var out outputs
+		res, err := Merge(context.Background(), &sliceIter{entries: entries}, MergeOptions{
+			Snapshots: slices.Clone(l.snapshots), Older: p.Older, TableSize: l.o.TableSize, Grandparents: p.Grandparents,
+			Lower: bounds[i], Upper: bounds[i+1], NewOutput: out.new,
+		})
+		if err != nil {
+			l.t.Fatalf("%v\nplan %s", err, p)
+		}
+		results = append(results, res)
+		all = append(all, l.added(p.To, p.OutputRun(), &out)...)
+	}
+	if err := p.CheckMerged(results...); err != nil {
+		l.t.Fatal(err)
+	}
+	return all
+}
+
+// end installs one of the running jobs, or gives it up.
+func (l *life) end() {
+	i := l.r.IntN(len(l.running))
+	j := l.running[i]
+	l.running = slices.Delete(l.running, i, i+1)
+	l.busy.Remove(j.plan)
+	if l.r.IntN(10) > 0 {
+		l.install(j.edit)
+	}
+}
+
+// read looks a key up as the store does: newest run first.
+func (l *life) read(key string, seq base.Seq) string {
+	for level := range l.v.Levels {
+		for _, run := range l.v.Levels[level].Runs {
+			for _, t := range run.Overlaps([]byte(key), []byte(key)) {
+				if value, kind, ok := get(l.content[t.Num], key, seq); ok {
+					if kind == base.KindDelete {
+						return "-"
+					}
+					return value
+				}
+			}
+		}
+	}
+	return "-"
+}
+
+func (l *life) check(what string) {
+	for _, key := range lifeKeys {
+		for _, seq := range append(slices.Clone(l.snapshots), l.seq) {
+			want := "-"
+			if value, kind, ok := get(l.history, key, seq); ok && kind == base.KindPut {
+				want = value
+			}
+			if got := l.read(key, seq); got != want {
+				l.t.Fatalf("after %s: %s at %d reads %s, want %s\n%s", what, key, seq, got, want, l.v)
+			}
+		}
+	}
+}
+
+// TestLife_NobodyCanTell lives through flushes, snapshots and concurrent
+// compactions, and reads everything after each step: no plan may bring a
+// deleted value back or hide one that is there.
+func TestLife_NobodyCanTell(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var kinds [4]int
+	for n := range uint64(25) {
+		l := &life{
+			t: t, r: rand.New(rand.NewPCG(seed, n)), v: &manifest.Version{}, content: make(map[base.FileNum][]base.KV),
+			o: Options{MemtableSize: 100, TableSize: 40, L0Trigger: 2, BaseBytes: 60, Multiplier: 2, MaxBytes: int64(100 * (1 + n%5))},
+		}
+		var manual *Manual
+		for step := range 300 {
+			switch c := l.r.IntN(10); {
+			case c < 3:
+				l.flush()
+			case c < 6 && len(l.running) < 4:
+				l.begin(Pick(l.v, l.options(), l.busy))
+			case c < 7 && len(l.snapshots) > 0:
+				i := l.r.IntN(len(l.snapshots))
+				l.snapshots = slices.Delete(l.snapshots, i, i+1)
+			case c < 8:
+				if manual == nil {
+					lower := lifeKeys[l.r.IntN(len(lifeKeys))]
+					manual = NewManual([]byte(lower), []byte(lower+"~"))
+				}
+				if p, blocked := manual.Next(l.v, l.options(), l.busy); !l.begin(p) && !blocked {
+					manual = nil
+				}
+			case len(l.running) > 0:
+				l.end()
+			}
+			l.check(fmt.Sprintf("step %d", step))
+		}
+		l.settle()
+		for i := range kinds {
+			kinds[i] += l.kinds[i]
+		}
+	}
+	t.Logf("plans: nothing %d, move %d, merge %d, drop %d", kinds[Nothing], kinds[Move], kinds[Merging], kinds[Drop])
+	if slices.Contains(kinds[:], 0) {
+		t.Error("a kind of plan did not occur")
+	}
+}
+
+// settle compacts until nothing is due, and then everything: only the newest
+// values are left.
+func (l *life) settle() {
+	for len(l.running) > 0 {
+		l.end()
+	}
+	l.snapshots = nil
+	for steps := 0; l.begin(Pick(l.v, l.options(), l.busy)); steps++ {
+		if steps > 1000 {
+			l.t.Fatalf("compactions do not end:\n%s", l.v.Describe())
+		}
+		l.busy.Remove(l.running[0].plan)
+		l.install(l.running[0].edit)
+		l.running = nil
+		l.check("settling")
+	}
+	all := NewManual(nil, nil)
+	for steps := 0; ; steps++ {
+		p, blocked := all.Next(l.v, l.options(), l.busy)
+		if blocked || steps > 1000 {
+			l.t.Fatalf("blocked (%v) or without end:\n%s", blocked, l.v.Describe())
+		}
+		if !l.begin(p) {
+			break
+		}
+		l.busy.Remove(l.running[0].plan)
+		l.install(l.running[0].edit)
+		l.running = nil
+		l.check("compacting all")
+	}
+	live := uint64(0)
+	for _, key := range lifeKeys {
+		if l.read(key, l.seq) != "-" {
+			live++
+		}
+	}
+	sum := l.v.Totals(lastLevel)
+	if n := l.v.NumTables(); n != sum.Tables || sum.Entries != live || sum.Tombstones > 0 {
+		l.t.Errorf("after a compaction of all: %d entries with %d tombstones, want the %d live keys\n%s", sum.Entries, sum.Tombstones, live, l.v.Describe())
+	}
+}
