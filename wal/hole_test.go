@@ -93,6 +93,42 @@ func TestRead_EvidenceOfAFirstFragment(t *testing.T) {
 	checkCorrupt(t, err, m.starts[1])
 }
 
+// TestRead_EvidenceBehindZeros: the search that leaps over zeros misses nothing,
+// however many there are and wherever they begin.
+func TestRead_EvidenceBehindZeros(t *testing.T) {
+	for zeros := int64(1); zeros < 60; zeros++ {
+		m := newImage(0).add(testPayload(0, 40), headerSize)
+		hole := m.end()
+		m.add(string(make([]byte, zeros)), headerSize)
+		m.add("evidence", m.end())
+		for from := hole; from < m.ends[1]; from++ {
+			data := slices.Clone(m.data)
+			clear(data[from:m.ends[1]])
+			data[hole] ^= 1
+			_, _, err := readBytes(data, ReadOptions{Known: -1})
+			checkCorrupt(t, err, hole)
+			if t.Failed() {
+				t.Fatalf("zeros from %d to %d", from, m.ends[1])
+			}
+		}
+	}
+}
+
+// TestRead_NoEvidenceInPadding: where no record can begin there is none, even
+// under a checksum that is right.
+func TestRead_NoEvidenceInPadding(t *testing.T) {
+	m := newImage(0).add("a", headerSize)
+	hole := m.end()
+	m.add(testPayload(0, blockRoom(hole)-fragmentSize-recordSize-(minRoom-1)), headerSize)
+	at := len(m.data)
+	m.data = appendRecordHeader(m.data, record{synced: int64(at), lastSeq: 9})
+	m.codec.finish(m.data[at:], int64(at), kindFull)
+	m.data[hole] ^= 1
+	if got, _, err := readBytes(m.data, ReadOptions{Known: -1}); err != nil || len(got) != 1 {
+		t.Errorf("Read = %d records, %v, want 1", len(got), err)
+	}
+}
+
 // TestRead_RecycledFile leaves an older log behind a newer one, at every
 // length of the newer one that a crash could leave: none of its records comes
 // up again, even where the newer ends exactly where one of the older begins.
