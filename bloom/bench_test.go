@@ -1,0 +1,303 @@
+package bloom
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spaolacci/murmur3"
+)
+
+// The questions of the benchmarks, and where answers go so that they count.
+var (
+	benchSink  bool
+	benchTouch byte
+	benchWord  uint64
+)
+
+// questions returns random hashes, 2^16 of them: a mispredicted branch is not
+// learnt by heart, and they stay in the second cache.
+func questions() []uint64 { return randomHashes(7, 1<<16) }
+
+// bench16 is a cached set: 1M keys in 16 filters of 10 bits, 1.25 MB.
+func benchFilters(tables, keys int, bits float64) []*Blocked {
+	fs := make([]*Blocked, tables)
+	for i := range fs {
+		fs[i] = mustOpen(AppendBlocked(nil, randomHashes(uint64(100+i), keys), bits))
+	}
+	return fs
+}
+
+type asker interface{ MayContain(h uint64) bool }
+
+// stream asks one filter after the other, a new absent key each time, the
+// answers independent of each other.
+func stream[F asker](b *testing.B, fs []F) {
+	hs := questions()
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		benchSink = fs[i&(len(fs)-1)].MayContain(hs[i>>4&(len(hs)-1)])
+		i++
+	}
+}
+
+// serial puts an atomic addition between the questions, which no later load
+// overtakes: a question's full latency and about 5 ns.
+func serial[F asker](b *testing.B, fs []F) {
+	hs := questions()
+	var fence atomic.Uint64
+	i := 0
+	for b.Loop() {
+		h := hs[i>>4&(len(hs)-1)]
+		if fs[i&(len(fs)-1)].MayContain(h ^ fence.Add(0)) {
+			benchTouch++
+		}
+		i++
+	}
+}
+
+func BenchmarkMiss(b *testing.B) {
+	const tables, keys = 16, 62500
+	b.Run("blocked10/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 10)) })
+	b.Run("line32/stream", func(b *testing.B) { stream(b, peers(tables, keys, newLine32)) })
+	b.Run("classic/stream", func(b *testing.B) { stream(b, peers(tables, keys, newClassic)) })
+	b.Run("blocked14/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 14)) })
+	b.Run("blocked24/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 24)) })
+	b.Run("fence", func(b *testing.B) { serial(b, make([]nothing, tables)) })
+	b.Run("blocked10/serial", func(b *testing.B) { serial(b, benchFilters(tables, keys, 10)) })
+	b.Run("line32/serial", func(b *testing.B) { serial(b, peers(tables, keys, newLine32)) })
+	b.Run("classic/serial", func(b *testing.B) { serial(b, peers(tables, keys, newClassic)) })
+}
+
+type nothing struct{}
+
+func (nothing) MayContain(h uint64) bool { return h == 0 }
+
+// 50M keys, 62 MB of filters: each question waits for memory.
+func BenchmarkMissOutOfCache(b *testing.B) {
+	if testing.Short() {
+		b.Skip("builds 50M keys")
+	}
+	const tables, keys = 64, 50e6 / 64
+	b.Run("blocked10", func(b *testing.B) { stream(b, benchFilters(tables, keys, 10)) })
+	b.Run("line32", func(b *testing.B) { stream(b, peers(tables, keys, newLine32)) })
+	b.Run("classic", func(b *testing.B) { stream(b, peers(tables, keys, newClassic)) })
+}
+
+func BenchmarkHit(b *testing.B) {
+	for _, bits := range []float64{10, 24} {
+		b.Run(fmt.Sprint(bits), func(b *testing.B) {
+			hs := randomHashes(5, 1<<16)
+			f := mustOpen(AppendBlocked(nil, hs, bits))
+			i := 0
+			for b.Loop() {
+				benchSink = f.MayContain(hs[i&(len(hs)-1)])
+				i++
+			}
+		})
+	}
+}
+
+// A Get asks five filters. One after the other each waits for its own line;
+// touched first, the lines come together.
+func BenchmarkFiveFilters(b *testing.B) {
+	for _, size := range []struct {
+		name         string
+		tables, keys int
+	}{{"cached", 16, 62500}, {"out", 64, 50e6 / 64}} {
+		if size.name == "out" && testing.Short() {
+			continue
+		}
+		fs := benchFilters(size.tables, size.keys, 10)
+		hs := questions()
+		var fence atomic.Uint64
+		for _, passes := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/%dpass", size.name, passes), func(b *testing.B) {
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					h := hs[i&(len(hs)-1)] ^ fence.Add(0)
+					five := [5]*Blocked{}
+					for j := range five {
+						five[j] = fs[(i*5+j*7)&(len(fs)-1)]
+					}
+					if passes == 2 {
+						for _, f := range five {
+							benchTouch += f.Touch(h)
+						}
+					}
+					for _, f := range five {
+						if f.MayContain(h) {
+							benchWord++
+						}
+					}
+					i++
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{62500, 1e6} {
+		hs := randomHashes(3, n)
+		for _, bits := range []float64{10, 20, 24} {
+			b.Run(fmt.Sprintf("n=%d/bits=%v", n, bits), func(b *testing.B) {
+				buf := make([]byte, 0, BlockedSize(n, bits))
+				b.ReportAllocs()
+				for b.Loop() {
+					buf = AppendBlocked(buf[:0], hs, bits)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")
+			})
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	buf := AppendBlocked(nil, randomHashes(3, 1e6), 10)
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		mustOpen(buf)
+	}
+}
+
+// Throughput, then latency: each key depends on the hash before.
+func BenchmarkHash(b *testing.B) {
+	for _, n := range []int{8, 16, 20, 32, 100, 1000} {
+		key := fill(n)
+		for _, fn := range []struct {
+			name string
+			hash func([]byte) uint64
+		}{{"own", Hash}, {"spaolacci", func(key []byte) uint64 { h, _ := murmur3.Sum128(key); return h }}} {
+			b.Run(fmt.Sprintf("%d/%s", n, fn.name), func(b *testing.B) {
+				for b.Loop() {
+					benchWord = fn.hash(key)
+				}
+			})
+			b.Run(fmt.Sprintf("%d/%s/latency", n, fn.name), func(b *testing.B) {
+				for b.Loop() {
+					key[0] = byte(fn.hash(key))
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkAtomic(b *testing.B) {
+	const n = 600e3
+	hs := randomHashes(11, n)
+	b.Run("add", func(b *testing.B) {
+		f := NewAtomicBlocked(n, 10)
+		i := 0
+		for b.Loop() {
+			if i == n {
+				b.StopTimer()
+				f, i = NewAtomicBlocked(n, 10), 0
+				b.StartTimer()
+			}
+			f.Add(hs[i])
+			i++
+		}
+	})
+	f := NewAtomicBlocked(n, 10)
+	for _, h := range hs {
+		f.Add(h)
+	}
+	b.Run("miss", func(b *testing.B) { stream(b, []*AtomicBlocked{f}) })
+	b.Run("fence", func(b *testing.B) { serial(b, make([]nothing, 1)) })
+	b.Run("miss/serial", func(b *testing.B) { serial(b, []*AtomicBlocked{f}) })
+}
+
+func BenchmarkPredict(b *testing.B) {
+	f := mustOpen(AppendBlocked(nil, randomHashes(3, 1e5), 20))
+	b.Run("filter", func(b *testing.B) {
+		for b.Loop() {
+			f.PredictedFPR()
+		}
+	})
+	b.Run("bits", func(b *testing.B) {
+		for b.Loop() {
+			BitsForFPR(0.001)
+		}
+	})
+}
+
+// peers builds filters of another design for comparison.
+func peers[F asker](tables, keys int, build func([]uint64) F) []F {
+	fs := make([]F, tables)
+	for i := range fs {
+		fs[i] = build(randomHashes(uint64(100+i), keys))
+	}
+	return fs
+}
+
+// classic is the textbook's filter: k bits anywhere, by double hashing, each
+// place by a division.
+type classic struct {
+	bits []uint64
+	m    uint64
+	k    int
+}
+
+func newClassic(hashes []uint64) *classic {
+	f := &classic{m: uint64(len(hashes)) * 10, k: 7}
+	f.bits = make([]uint64, (f.m+63)/64)
+	for _, h := range hashes {
+		step := h>>32 | 1
+		for range f.k {
+			i := h % f.m
+			f.bits[i>>6] |= 1 << (i & 63)
+			h += step
+		}
+	}
+	return f
+}
+
+func (f *classic) MayContain(h uint64) bool {
+	step := h>>32 | 1
+	for range f.k {
+		i := h % f.m
+		if f.bits[i>>6]>>(i&63)&1 == 0 {
+			return false
+		}
+		h += step
+	}
+	return true
+}
+
+// line32 is the design of several stores: a cache line chosen by 32 bits of
+// hash modulo their number, then steps of a rotated hash in it.
+type line32 struct {
+	bytes []byte
+	lines uint32
+}
+
+func newLine32(hashes []uint64) *line32 {
+	lines := uint32(math.Ceil(float64(len(hashes))*10/512)) | 1
+	f := &line32{bytes: make([]byte, lines*64), lines: lines}
+	for _, h := range hashes {
+		h := uint32(h)
+		step, line := h>>17|h<<15, h%f.lines*64
+		for range 6 {
+			f.bytes[line+h&511>>3] |= 1 << (h & 7)
+			h += step
+		}
+	}
+	return f
+}
+
+func (f *line32) MayContain(hash uint64) bool {
+	h := uint32(hash)
+	step, line := h>>17|h<<15, h%f.lines*64
+	for range 6 {
+		if f.bytes[line+h&511>>3]>>(h&7)&1 == 0 {
+			return false
+		}
+		h += step
+	}
+	return true
+}

@@ -1,0 +1,154 @@
+// Command shale looks into a store, and changes it, from a shell:
+//
+//	shale -C hosts.db put www.example.org seen    one command
+//	shale -C hosts.db < script                    a script, or -e 'get k'
+//	shale -C hosts.db                             a prompt, on a terminal
+//
+// One table of commands (table.go) serves all three, help and completion.
+// `shale help` lists them.
+//
+// # Words
+//
+// A command is a line of words, with spaces between them. A word is written
+//
+//	www.example.org       bare: up to the next space, taken as it is
+//	"two words\n\x00é"    quoted: with the escapes of Go, any bytes
+//	0x6b6579              in hexadecimal: the bytes 6b 65 79
+//
+// and printed bare where it can be, else quoted, so that what is printed can
+// be pasted back as input and means the same bytes. On a shell's command line
+// each argument is one word, which may have bare spaces in it. A line whose
+// first character is # is a comment.
+//
+// # Exit status
+//
+// As that of grep: 0 found (or done), 1 absent, 2 error. A script stops at its
+// first error, with status 2; else its status is the highest of its commands.
+//
+// # Opening
+//
+// Commands that only read open the store read-only. That takes no lock, so
+// they work beside a program that has it open, and show the state of that
+// moment. A script is opened for writing when its first writing command comes,
+// the prompt at once if nobody else has the store open. Only put and batch
+// create a store. What a command wrote is durable when it ends; what a script
+// wrote, at most a tenth of a second later, and when it ends.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/peterh/liner"
+)
+
+// An environment is what a process has from its surroundings; tests make
+// their own.
+type environment struct {
+	args     []string // without the program's name
+	in       io.Reader
+	out, err io.Writer
+	terminal bool // in and out are a terminal
+	getenv   func(string) string
+}
+
+func main() {
+	_, notTerminal := liner.TerminalMode()
+	os.Exit(int(run(environment{
+		args:     os.Args[1:],
+		in:       os.Stdin,
+		out:      os.Stdout,
+		err:      os.Stderr,
+		terminal: notTerminal == nil && isCharDevice(os.Stdout),
+		getenv:   os.Getenv,
+	})))
+}
+
+func isCharDevice(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// flags are the options of the program, which stand before the command.
+type flags struct {
+	dir      string
+	script   lines
+	readOnly bool
+	format   format
+	command  []string
+}
+
+// lines collects the arguments of a flag given several times.
+type lines []string
+
+func (l *lines) String() string     { return strings.Join(*l, "\n") }
+func (l *lines) Set(s string) error { *l = append(*l, s); return nil }
+
+// run is the program; it returns the exit status.
+func run(env environment) status {
+	f, err := parseFlags(env)
+	if errors.Is(err, flag.ErrHelp) {
+		writeHelp(env.out)
+		return found
+	}
+	out := bufio.NewWriter(env.out)
+	s := &session{
+		dir: f.dir, readOnly: f.readOnly, format: f.format,
+		out: out, notes: &lockedWriter{w: env.err},
+	}
+	if err != nil {
+		return s.complain(err)
+	}
+	st := s.runMode(env, f)
+	if err := s.close(); err != nil {
+		st = s.complain(err)
+	}
+	if err := out.Flush(); err != nil {
+		st = s.complain(err)
+	}
+	return st
+}
+
+// runMode does what f asks for: a command, a script or a prompt.
+func (s *session) runMode(env environment, f flags) status {
+	switch {
+	case len(f.command) > 0:
+		s.mode, s.in = oneShot, env.in
+		return s.runArgs(f.command)
+	case len(f.script) > 0:
+		s.mode, s.in = script, env.in
+		return s.runScript(strings.NewReader(f.script.String()))
+	case env.terminal:
+		s.mode = prompt
+		return s.runPrompt(env)
+	}
+	s.mode = script
+	return s.runScript(env.in)
+}
+
+func parseFlags(env environment) (flags, error) {
+	f := flags{dir: env.getenv("SHALE_DIR")}
+	var hex, raw bool
+	set := flag.NewFlagSet("shale", flag.ContinueOnError)
+	set.SetOutput(io.Discard) // run prints the error, and the help
+	set.StringVar(&f.dir, "C", f.dir, "")
+	set.Var(&f.script, "e", "")
+	set.BoolVar(&f.readOnly, "readonly", false, "")
+	set.BoolVar(&hex, "hex", false, "")
+	set.BoolVar(&raw, "raw", false, "")
+	if err := set.Parse(env.args); err != nil {
+		return f, err
+	}
+	f.command = set.Args()
+	if len(f.command) > 0 && len(f.script) > 0 {
+		return f, fmt.Errorf("-e is a script already: command %s is too much", f.command[0])
+	}
+	var err error
+	f.format, err = formatOf(hex, raw)
+	return f, err
+}

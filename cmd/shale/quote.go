@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A format is how keys and values are printed.
+type format int
+
+const (
+	asWords format = iota // so that they can be pasted back
+	asHex                 // 0x6b6579, which can be pasted back too
+	asBytes               // as they are
+)
+
+func formatOf(hex, raw bool) (format, error) {
+	switch {
+	case hex && raw:
+		return asWords, errors.New("hex and raw contradict each other")
+	case hex:
+		return asHex, nil
+	case raw:
+		return asBytes, nil
+	}
+	return asWords, nil
+}
+
+// appendWord appends text in format f.
+func appendWord[B ~string | ~[]byte](dst []byte, text B, f format) []byte {
+	switch {
+	case f == asBytes:
+		return append(dst, text...)
+	case f == asHex:
+		return hex.AppendEncode(append(dst, "0x"...), []byte(text))
+	case needsQuotes(string(text)):
+		return strconv.AppendQuote(dst, string(text))
+	}
+	return append(dst, text...)
+}
+
+// quote returns text as a word, for messages and tables.
+func quote[B ~string | ~[]byte](text B) string {
+	return string(appendWord(nil, text, asWords))
+}
+
+// needsQuotes tells whether text would mean something else as a bare word, or
+// could not be seen.
+func needsQuotes(text string) bool {
+	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || isHex(text) || strings.HasPrefix(text, "--") {
+		return true
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == ' ' || !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+			return true
+		}
+		i += size
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+// Package cache keeps in memory what a store would otherwise read again: the
+// blocks of its tables (Cache), and which keys a table was proven not to hold
+// although its filter said maybe (FalsePositives).
+//
+// # The block cache
+//
+// A Cache maps (file, offset) to a Block, a buffer that callers pin while they
+// look at it:
+//
+//	b := c.Get(k)
+//	if b == nil {
+//		b = c.Alloc(n)         // a pooled buffer, pinned
+//		read(b.Bytes())
+//		b = c.Insert(k, b)     // pinned; another reader's if that one came first
+//	}
+//	use(b.Bytes())
+//	b.Release()
+//
+// It guarantees that
+//
+//   - a pinned block's bytes are not touched by anybody but its owner, and are
+//     used for something else only after the last Release;
+//   - Get returns the bytes that were inserted under exactly that key, and finds
+//     a block that is in the cache during the whole call;
+//   - what is in the cache takes at most the capacity, the block's own overhead
+//     included. Blocks that are pinned stay in memory when they are evicted:
+//     Stats counts them too, the capacity does not;
+//   - a hit takes no lock, allocates nothing and writes to no shared memory but
+//     the block's own count of pins.
+//
+// Everything is safe for concurrent use. What is cached must be immutable, and
+// file numbers must not be used twice: there is no way to replace a block.
+//
+// Eviction is SIEVE (see sieve.go). It leaves out: admission control, hit
+// counters (the tables count), and time.
+package cache
+
+import "unsafe"
+
+// A Key is the place of a block: a file's number and an offset in it.
+type Key struct {
+	File   uint64
+	Offset uint64
+}
+
+const (
+	// maxShards bounds the number of locks that inserts are spread over. Hits
+	// take none, and an insert comes after a read from a file, so few will do.
+	maxShards = 16
+
+	// minShardBytes is the capacity that a shard should have at least, because a
+	// shard with few blocks evicts by chance rather than by merit.
+	minShardBytes = 1 << 20
+)
+
+// blockOverhead is charged for a block beside its buffer: the Block itself and
+// its share of a shard's table, which is between 3/8 and 3/4 full.
+const blockOverhead = int64(unsafe.Sizeof(Block{})) + 2*int64(unsafe.Sizeof(slot{}))
+
+// A Cache is a set of blocks, bounded in bytes.
+type Cache struct {
+	shards []shard // a power of two; constant
+	mask   uint64  // len(shards) - 1
+}
+
+// New returns a cache of capacity bytes. With 0 or less it keeps nothing:
+// Insert returns its argument, Get nil, and Alloc works as always.
+func New(capacity int64) *Cache {
+	n := 1
+	for n < maxShards && int64(2*n)*minShardBytes <= capacity {
+		n *= 2
+	}
+	c := &Cache{shards: make([]shard, n), mask: uint64(n - 1)}
+	for i := range c.shards {
+		c.shards[i].capacity = max(capacity, 0) / int64(n)
+	}
+	return c
+}
+
+// Get returns the block at k, pinned, or nil.
+func (c *Cache) Get(k Key) *Block {
+	h := k.hash()
+	return c.shard(h).get(h, k)
+}
+
+// Insert puts b into the cache at k and returns it, pinned as it was. If there
+// is a block at k already, because another reader was faster, then Insert
+// releases b and returns that one, pinned. A block that is too large for the
+// cache is returned without being kept.
+//
+// Requires: b is from Alloc, was not inserted before, and is not written to
+// any more.
+func (c *Cache) Insert(k Key, b *Block) *Block {
+	h := k.hash()
+	return c.shard(h).insert(h, k, b)
+}
+
+// EvictFile forgets the blocks of a file that is being deleted. It costs one
+// lock a shard and then only the blocks of that file. A reader that is about to
+// insert a block of the file may still do so; that block leaves like any other
+// that nobody asks for.
+func (c *Cache) EvictFile(file uint64) {
+	for i := range c.shards {
+		c.shards[i].evictFile(file)
+	}
+}
+
+// Stats tells what a cache takes.
+type Stats struct {
+	Bytes  int64 // of buffers and their overhead, evicted ones included while they are pinned
+	Blocks int64 // that those bytes are of
+}
+
+// Stats adds up the shards, one after the other.
+func (c *Cache) Stats() Stats {
+	var s Stats
+	for i := range c.shards {
+		s.Bytes += c.shards[i].heldBytes.Load()
+		s.Blocks += c.shards[i].heldBlocks.Load()
+	}
+	return s
+}
+
+// shard chooses by other bits than a table does for the place within it.
+func (c *Cache) shard(h uint64) *shard { return &c.shards[(h>>1)&c.mask] }

@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package cache
+
+func poison([]byte)      {}
+func checkPoison([]byte) {}
