@@ -3,7 +3,6 @@ package bloom
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -21,7 +20,7 @@ var (
 // learnt by heart, and they stay in the second cache.
 func questions() []uint64 { return randomHashes(7, 1<<16) }
 
-// bench16 is a cached set: 1M keys in 16 filters of 10 bits, 1.25 MB.
+// benchFilters builds filters of different random keys.
 func benchFilters(tables, keys int, bits float64) []*Blocked {
 	fs := make([]*Blocked, tables)
 	for i := range fs {
