@@ -18,6 +18,7 @@ type dataset struct {
 	Present []record // loaded
 	Absent  [][]byte // asked for, never loaded, all inside the range of Present
 	Outside int      // absent keys left out because they lie outside that range
+	Both    int      // absent keys left out because they are loaded too
 }
 
 // A record is a key with the value to load.
@@ -42,10 +43,8 @@ func goLines() (*dataset, error) {
 		if err != nil {
 			return err
 		}
-		number := 0
-		return eachLine(path, func(line []byte) {
-			number++
-			if _, ok := seen[string(line)]; ok || len(line) == 0 {
+		return eachLine(path, func(number int, line []byte) {
+			if _, ok := seen[string(line)]; ok {
 				return
 			}
 			seen[string(line)] = struct{}{}
@@ -76,34 +75,35 @@ func goRoot() (string, error) {
 func coin(key []byte) bool {
 	h := fnv.New64a()
 	h.Write(key)
-	return h.Sum64()>>32&1 == 0
+	return h.Sum64()*0x9e3779b97f4a7c15>>63 == 0 // a single bit of FNV leans to one side
 }
 
 // fileLines makes a dataset of two lists, a key a line. Keys that both hold
 // are not asked for.
 func fileLines(keys, absent string) (*dataset, error) {
 	d := &dataset{Name: filepath.Base(keys) + " loaded, " + filepath.Base(absent) + " asked for"}
-	present := make(map[string]struct{})
-	number := 0
-	err := eachLine(keys, func(line []byte) {
-		number++
-		if _, ok := present[string(line)]; ok {
-			return
+	const loaded, asked = 1, 2
+	seen := make(map[string]int)
+	err := eachLine(keys, func(number int, line []byte) {
+		if seen[string(line)] == 0 {
+			seen[string(line)] = loaded
+			d.Present = append(d.Present, record{bytes.Clone(line), fmt.Appendf(nil, "line %d", number)})
 		}
-		present[string(line)] = struct{}{}
-		d.Present = append(d.Present, record{bytes.Clone(line), fmt.Appendf(nil, "line %d", number)})
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-keys: %w", err)
 	}
-	err = eachLine(absent, func(line []byte) {
-		if _, ok := present[string(line)]; !ok {
-			present[string(line)] = struct{}{} // asked for once
+	err = eachLine(absent, func(_ int, line []byte) {
+		switch seen[string(line)] {
+		case 0:
 			d.Absent = append(d.Absent, bytes.Clone(line))
+		case loaded:
+			d.Both++
 		}
+		seen[string(line)] = asked
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-absent: %w", err)
 	}
 	return d, d.check()
 }
@@ -132,19 +132,23 @@ func (d *dataset) check() error {
 	d.Outside = len(d.Absent) - len(inside)
 	d.Absent = inside
 	if len(d.Absent) == 0 {
-		return errors.New("there are no absent keys inside the range of the loaded ones")
+		return fmt.Errorf("no key is left to ask for: %d are loaded too, %d lie outside the range of the loaded ones", d.Both, d.Outside)
 	}
 	return nil
 }
 
-func eachLine(path string, fn func(line []byte)) error {
+// eachLine calls fn for the lines of a file, numbered from 1, but for empty
+// ones and those longer than maxKey.
+func eachLine(path string, fn func(number int, line []byte)) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
+	number := 0
 	for line := range bytes.Lines(data) {
-		if line = bytes.TrimRight(line, "\r\n"); len(line) <= maxKey {
-			fn(line)
+		number++
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && len(line) <= maxKey {
+			fn(number, line)
 		}
 	}
 	return nil

@@ -11,13 +11,12 @@ import (
 
 // A loaded store, closed, ready to be read under several options.
 type loaded struct {
-	dir       string
-	Memtable  int64         `json:"memtable_bytes"`
-	Took      time.Duration `json:"load_ns"`
-	RawBytes  int64         `json:"raw_bytes"`  // of keys and values
-	DataBytes int64         `json:"data_bytes"` // of uncompressed blocks, about
-	Shape     shale.Metrics `json:"-"`
-	written   int
+	dir      string
+	Memtable int64         `json:"memtable_bytes"`
+	Took     time.Duration `json:"load_ns"`
+	RawBytes int64         `json:"raw_bytes"` // of keys and values
+	Shape    shale.Metrics `json:"-"`
+	written  int
 }
 
 // level0Runs is how many runs are left in level 0 on purpose: a store in use
@@ -53,7 +52,6 @@ func load(dir string, d *dataset, bits float64) (*loaded, error) {
 		}
 	}
 	l.Took = time.Since(begin)
-	l.DataBytes = l.RawBytes
 	return l, nil
 }
 

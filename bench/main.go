@@ -53,6 +53,12 @@ func run(c config) error {
 	if c.bits <= 0 {
 		return fmt.Errorf("-bits %v: there must be filters to measure", c.bits)
 	}
+	if c.limit <= 0 {
+		return fmt.Errorf("-time %v: there must be time to measure in", c.limit)
+	}
+	if err := c.openJSON(); err != nil {
+		return err
+	}
 	data, err := c.dataset()
 	if err != nil {
 		return err
@@ -78,6 +84,18 @@ func run(c config) error {
 	return nil
 }
 
+// openJSON makes sure, before the work, that its results can be written.
+func (c config) openJSON() error {
+	if c.json == "" {
+		return nil
+	}
+	f, err := os.OpenFile(c.json, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("-json: %w", err)
+	}
+	return f.Close()
+}
+
 func (c config) dataset() (*dataset, error) {
 	switch {
 	case c.keys == "" && c.absent == "":
@@ -95,7 +113,7 @@ func (c config) storeDir() (dir string, remove func(), err error) {
 		return dir, func() { os.RemoveAll(dir) }, err
 	}
 	if _, err := os.Stat(c.dir); err == nil {
-		return "", nil, fmt.Errorf("%s exists already", c.dir)
+		return "", nil, fmt.Errorf("-dir: %s exists already", c.dir)
 	}
 	return c.dir, func() {}, nil
 }

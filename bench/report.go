@@ -19,6 +19,7 @@ type report struct {
 	Present   int       `json:"present_keys"`
 	Absent    int       `json:"absent_keys"`
 	Outside   int       `json:"absent_keys_outside_range"`
+	Both      int       `json:"absent_keys_loaded_too"`
 	Store     *loaded   `json:"load"`
 	Runs      int       `json:"runs"`
 	Tables    int       `json:"tables"`
@@ -34,6 +35,7 @@ type level struct {
 	Runs   int     `json:"runs"`
 	Tables int     `json:"tables"`
 	Bytes  int64   `json:"bytes"`
+	Filter int64   `json:"filter_bytes"`
 	Bits   float64 `json:"filter_bits"`
 	FPR    float64 `json:"predicted_fpr"`
 }
@@ -47,14 +49,14 @@ type machine struct {
 
 func newReport(c config, d *dataset, l *loaded) *report {
 	r := &report{
-		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Store: l,
+		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Both: d.Both, Store: l,
 		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
 	}
 	for _, m := range l.Shape.Levels {
 		if m.Tables == 0 {
 			continue
 		}
-		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBits, m.PredictedFPR})
+		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.PredictedFPR})
 		r.Runs += m.Runs
 		r.Tables += m.Tables
 		r.TableSize += m.Bytes
@@ -97,15 +99,20 @@ func (r *report) measureAll(l *loaded, d *dataset, limit time.Duration) error {
 	cells := r.cells()
 	bar := newProgress("measuring", len(cells))
 	defer bar.done()
+	cold := true
 	for i, c := range cells {
 		bar.at(i)
+		if c.Cold && !cold {
+			continue
+		}
 		keys := present
 		if c.Absent {
 			keys = absent
 		}
 		got, err := measure(l, c, keys, limit)
 		if c.Cold && errors.Is(err, vfs.ErrUnsupported) {
-			r.Notes = append(r.Notes, "cold reads left out: files can't be dropped from the page cache here")
+			r.Notes = append(r.Notes, fmt.Sprintf("cold reads left out: %v", err))
+			cold = false
 			continue
 		}
 		if err != nil {
@@ -143,15 +150,21 @@ func (c cell) temperature() string {
 }
 
 func (r *report) printHead(w io.Writer) {
-	fmt.Fprintf(w, "%s\n%d keys loaded in %.1f s, %d absent keys to ask for, all inside the key range (%d outside left out)\n",
-		r.Dataset, r.Present, r.Store.Took.Seconds(), r.Absent, r.Outside)
-	fmt.Fprintf(w, "%d runs, %d tables, %.1f MB (%.1f MB of keys and values), %s/%s, %d CPUs, %s\n\n",
-		r.Runs, r.Tables, mega(r.TableSize), mega(r.Store.RawBytes), r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
+	fmt.Fprintln(w, r.Dataset)
+	fmt.Fprintf(w, "%d keys loaded in %.1f s; %d absent keys to ask for, all inside the key range (left out: %d outside it, %d that are loaded too)\n",
+		r.Present, r.Store.Took.Seconds(), r.Absent, r.Outside, r.Both)
+	fmt.Fprintf(w, "%.1f MB of keys and values in %.1f MB of tables; %s/%s, %d CPUs, %s\n\n",
+		mega(r.Store.RawBytes), mega(r.TableSize), r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "level\truns\ttables\tMB\tfilter bits/key\tpredicted FPR\t")
+	fmt.Fprintln(t, "level\truns\ttables\tMB\tfilters MB\tbits/key\tpredicted false positives\t")
+	var filters int64
+	var fpr float64
 	for _, l := range r.Levels {
-		fmt.Fprintf(t, "L%d\t%d\t%d\t%.2f\t%.1f\t%.4f %%\t\n", l.Level, l.Runs, l.Tables, mega(l.Bytes), l.Bits, 100*l.FPR)
+		fmt.Fprintf(t, "L%d\t%d\t%d\t%.2f\t%.3f\t%.1f\t%.4f %%\t\n", l.Level, l.Runs, l.Tables, mega(l.Bytes), mega(l.Filter), l.Bits, 100*l.FPR)
+		filters += l.Filter
+		fpr += l.FPR
 	}
+	fmt.Fprintf(t, "all\t%d\t%d\t%.2f\t%.3f\t%.1f\t%.4f %%\t\n", r.Runs, r.Tables, mega(r.TableSize), mega(filters), 8*float64(filters)/float64(r.Present), 100*fpr)
 	t.Flush()
 	fmt.Fprintln(w)
 }
@@ -160,16 +173,17 @@ func mega(n int64) float64 { return float64(n) / 1e6 }
 
 func (r *report) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "keys\tcache\tfiles\tfilters\tlookups/s\tns each\tblocks each\tpreads each\tbytes each\tdevice B each\tfilter MB\tFPR predicted\tmeasured\t")
+	fmt.Fprintln(t, "\t\tpage\t\tlookups\tns per\tper lookup:\tread from\tpreads\tbytes\tbytes from\tfalse\t")
+	fmt.Fprintln(t, "keys\tcache\tcache\tfilters\tper s\tlookup\tblocks\ta file\tby the OS\tread\tdevice\tpositives\t")
 	for _, c := range r.Results {
 		n := float64(c.Lookups)
-		predicted, measured := "-", "-"
+		measured := "-"
 		if c.Filters && c.Absent {
-			predicted, measured = fmt.Sprintf("%.3f %%", 100*c.PredictedFPR), fmt.Sprintf("%.3f %%", 100*c.MeasuredFPR)
+			measured = fmt.Sprintf("%.3f %%", 100*c.MeasuredFPR)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.4f\t%s\t%.1f\t%s\t%.2f\t%s\t%s\t\n",
-			c.keys(), c.Cache, c.temperature(), c.filters(), c.LookupsPerSec, c.Nanos, c.ReadsPerLookup,
-			perLookup(c.Preads, n, "%.4f"), c.BytesPerLookup, perLookup(c.DeviceBytes, n, "%.1f"), mega(c.FilterMemory), predicted, measured)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.4f\t%.4f\t%s\t%.0f\t%s\t%s\t\n",
+			c.keys(), c.Cache, c.temperature(), c.filters(), c.LookupsPerSec, c.Nanos, c.BlocksPerLookup, c.ReadsPerLookup,
+			perLookup(c.Preads, n, "%.4f"), c.BytesPerLookup, perLookup(c.DeviceBytes, n, "%.0f"), measured)
 	}
 	t.Flush()
 	for _, note := range r.Notes {
@@ -202,8 +216,12 @@ func (r *report) sentence() string {
 	if with == nil || without == nil {
 		return ""
 	}
-	return fmt.Sprintf("An absent key costs %.2f block reads without filters and %.4f with them, at %.1f bits of filter a key (%.1f MB for %.1f MB of data).",
-		without.ReadsPerLookup, with.ReadsPerLookup, 8*float64(with.FilterMemory)/float64(r.Present), mega(with.FilterMemory), mega(r.TableSize))
+	return fmt.Sprintf(`With a block cache of 1/16 of the data, the lookup of an absent key looks into %.2f blocks without
+filters and %.4f with them; it reads %.4f and %.4f blocks from files. The filters take %.1f MB of
+memory for %.1f MB of tables, %.1f bits a key. False positives a lookup: %.3f %% measured, %.3f %% predicted.`,
+		without.BlocksPerLookup, with.BlocksPerLookup, without.ReadsPerLookup, with.ReadsPerLookup,
+		mega(with.FilterMemory), mega(r.TableSize), 8*float64(with.FilterMemory)/float64(r.Present),
+		100*with.MeasuredFPR, 100*with.PredictedFPR)
 }
 
 func (r *report) writeJSON(path string) error {
