@@ -2,7 +2,6 @@ package shale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -69,10 +68,11 @@ func (db *DB) syncLoop() {
 	}
 }
 
-// syncFailed handles a failed sync of w outside the queue. A log that was
-// sealed meanwhile was synced with that.
+// syncFailed handles a failed sync of w outside the queue. A log that another
+// took over from meanwhile was synced when it was sealed, or is not needed
+// because Resume made its writes safe in tables.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
-	if w != db.currentLog.Load() && errors.Is(err, wal.ErrClosed) {
+	if w != db.currentLog.Load() {
 		return nil
 	}
 	return db.becomeReadOnly(err)

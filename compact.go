@@ -48,10 +48,12 @@ func (db *DB) compactLoop() {
 func (db *DB) compactFailures(err error) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.compactErr = err
 	if err == nil {
 		db.failedCompactions = 0
 	} else {
 		db.failedCompactions++
+		db.changed.Broadcast() // to writers that wait for level 0
 	}
 	return db.failedCompactions
 }
@@ -116,18 +118,19 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	}
 	defer db.releaseVersion(v.version)
 	e := Event{Kind: EventCompaction, Reason: plan.Reason, Level: plan.To}
-	var opened []*table
+	var out sinks
 	var edit *manifest.Edit
 	var err error
 	if plan.Kind == compaction.Merging {
-		opened, err = db.merge(ctx, v, plan, &e)
+		out, err = db.merge(ctx, v, plan, &e)
 	}
+	opened := out.tables()
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
 		err = db.install(edit, opened, nil)
 	}
 	if err != nil {
-		db.discard(opened)
+		out.discard()
 		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			return err
 		}
@@ -156,20 +159,20 @@ func addedTables(level int, run uint64, tables []*table) []manifest.Added {
 }
 
 // merge writes the output of a plan, in parallel sub-ranges where workers are
-// free, and returns the tables, open and in order.
-func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) ([]*table, error) {
+// free, and returns what took the tables, in the order of the ranges.
+func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) (sinks, error) {
 	ranges := db.subRanges(plan)
 	bits := db.filterBits(v.meta, plan)
-	sinks := make([]*sink, len(ranges))
+	out := make(sinks, len(ranges))
 	errs := make([]error, len(ranges))
 	results := make([]compaction.MergeResult, len(ranges))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, r := range ranges {
-		sinks[i] = db.newSink(plan.To, bits)
+		out[i] = db.newSink(plan.To, bits)
 		wg.Go(func() {
-			if results[i], errs[i] = db.mergeRange(ctx, v, plan, r, sinks[i]); errs[i] != nil {
+			if results[i], errs[i] = db.mergeRange(ctx, v, plan, r, out[i]); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -178,17 +181,15 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	db.mu.Lock()
 	db.running -= len(ranges) - 1
 	db.mu.Unlock()
-	var opened []*table
 	err := firstCause(errs)
 	if err == nil {
 		err = plan.CheckMerged(results...)
 	}
-	for _, s := range sinks {
-		opened = append(opened, s.tables...)
+	for _, s := range out {
 		e.BytesOut += s.bytes
 	}
 	e.BytesIn = plan.InputBytes()
-	return opened, err
+	return out, err
 }
 
 // firstCause returns the error that made the others give up.

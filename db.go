@@ -58,6 +58,7 @@ type DB struct {
 	manifestState  *manifest.State // what the manifest says
 	manifestBroken bool            // an append failed: the next edit begins a new manifest
 	manifestLimit  int64           // from this size on too
+	doubtful       []obsoleteFile  // tables that a torn manifest may name; obsolete with the next one
 
 	// flushMu makes flushes one at a time: the flusher's, and Resume's.
 	flushMu sync.Mutex
@@ -84,12 +85,13 @@ type DB struct {
 	running           int // compactions
 	paused            int // automatic compactions are paused while > 0
 	obsolete          []obsoleteFile
-	linking           map[base.FileNum]int      // logs that checkpoints are about to link
+	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
 	recyclable        []base.FileNum            // obsolete logs kept to be used again
 	logs              []logFile                 // live logs, oldest first, the current one last
 	pending           map[base.FileNum]struct{} // tables being written, not yet in a version
 	failedCompactions int
 	flushErr          error // last failure of a flush, until one succeeds
+	compactErr        error // the same of automatic compactions
 }
 
 // A logFile is a live log.
@@ -181,7 +183,7 @@ func (db *DB) sealForClose() error {
 	}
 	defer db.wal.Close()
 	if err := db.Err(); err != nil {
-		return nil // what could be saved was; the error was reported when it arose
+		return err // acknowledged writes may not be durable
 	}
 	length, err := db.wal.Seal()
 	if err != nil {

@@ -6,3 +6,6 @@ import "github.com/shaledb/shale/compaction"
 func (db *DB) dueLocked() bool {
 	return compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight).Kind != compaction.Nothing
 }
+
+// compacting tells whether a compaction is under way.
+func (db *DB) compacting() bool { return db.counters.compacting.Load() > 0 }

@@ -66,7 +66,9 @@ func (db *DB) flushOldest() error {
 	begin := time.Now()
 	db.counters.flushing.Add(1)
 	defer db.counters.flushing.Add(-1)
-	out, err := db.writeRun(imm)
+	s := db.newSink(0, compaction.FlushBits)
+	err := db.writeRun(imm, s)
+	out := s.tables
 	if err == nil {
 		err = db.installFlush(imm, out)
 	}
@@ -76,7 +78,7 @@ func (db *DB) flushOldest() error {
 	db.mu.Unlock()
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
 	if err != nil {
-		db.discard(out)
+		s.discard()
 		e.Kind, e.Reason = EventBackgroundError, "flush"
 		db.emit(e)
 		return err
@@ -94,10 +96,9 @@ func (db *DB) flushOldest() error {
 }
 
 // writeRun writes the memtable into the tables of a new run.
-func (db *DB) writeRun(imm *immutable) ([]*table, error) {
+func (db *DB) writeRun(imm *immutable, s *sink) error {
 	src := imm.mem.NewIterator()
 	defer src.Close()
-	s := db.newSink(0, compaction.FlushBits)
 	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
 		Snapshots: db.snapshotSeqs(),
 		NewOutput: s.newOutput,
@@ -105,7 +106,7 @@ func (db *DB) writeRun(imm *immutable) ([]*table, error) {
 	if err == nil {
 		err = s.open()
 	}
-	return s.tables, err
+	return err
 }
 
 // installFlush replaces the memtable by its tables in what readers see, and
@@ -149,10 +150,25 @@ func (db *DB) Flush(ctx context.Context) error {
 		return err
 	}
 	defer db.calls.Done()
+	if err := db.retryFlush(); err != nil {
+		return fmt.Errorf("shale: flush: %w", err)
+	}
 	if err := db.rotateNow(ctx); err != nil {
 		return err
 	}
 	return db.awaitFlushes(ctx)
+}
+
+// retryFlush tries a flush that failed again without waiting for its time: the
+// caller may have removed the cause.
+func (db *DB) retryFlush() error {
+	db.mu.Lock()
+	failed := db.flushErr != nil
+	db.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	return db.flushAll()
 }
 
 // rotateNow queues the memtable for flushing, if there is anything in it.

@@ -19,6 +19,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
 	if err := db.appendLocked(edit, meta, true); err != nil {
+		db.keepDoubtful(opened)
 		return err
 	}
 	next := db.nextVersion(old, meta, opened)
@@ -74,11 +75,21 @@ func (db *DB) appendEdit(edit *manifest.Edit) error {
 	return db.appendLocked(edit, db.version.meta, true)
 }
 
-// appendEditUnsynced is appendEdit without waiting for the disk.
-func (db *DB) appendEditUnsynced(edit *manifest.Edit) error {
+// noteLog tells the manifest of a log, without waiting for the disk. Logs are
+// found by their names and tell the lengths of their predecessors, so if the
+// manifest can't be written now, it is enough that the next one will know.
+func (db *DB) noteLog(edit *manifest.Edit) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
-	return db.appendLocked(edit, db.version.meta, false)
+	err := db.appendLocked(edit, db.version.meta, false)
+	if !db.manifestBroken {
+		return err
+	}
+	state, err := db.manifestState.Apply(edit, db.version.meta)
+	if err == nil {
+		db.manifestState = state
+	}
+	return err
 }
 
 // maxManifestSize is from which size on a manifest is replaced by a snapshot
@@ -127,6 +138,8 @@ func (db *DB) newManifestLocked(state *manifest.State) error {
 		_ = old.Close() // superseded: whatever it holds is in the new one
 		db.mu.Lock()
 		db.obsolete = append(db.obsolete, obsoleteFile{name: base.ManifestName(oldNum)})
+		db.obsolete = append(db.obsolete, db.doubtful...)
+		db.doubtful = nil
 		db.mu.Unlock()
 		db.deleteObsolete()
 	}

@@ -34,7 +34,7 @@ func (db *DB) dropLogsLocked(min base.FileNum) {
 		switch {
 		case l.num >= min:
 			kept = append(kept, l)
-		case l.sealed && !l.linked && len(db.recyclable) < maxRecyclable:
+		case l.sealed && !l.linked && db.linking[l.num] == 0 && len(db.recyclable) < maxRecyclable:
 			db.recyclable = append(db.recyclable, l.num)
 		default:
 			db.obsolete = append(db.obsolete, obsoleteFile{name: base.LogName(l.num), log: l.num})
@@ -71,7 +71,7 @@ func (db *DB) deleteObsolete() {
 }
 
 // takeObsoleteLocked empties the list, but for logs that a checkpoint is about
-// to link. Requires: db.mu is held.
+// to link, or Verify reads. Requires: db.mu is held.
 func (db *DB) takeObsoleteLocked() []obsoleteFile {
 	var take, keep []obsoleteFile
 	for _, f := range db.obsolete {
@@ -85,8 +85,8 @@ func (db *DB) takeObsoleteLocked() []obsoleteFile {
 	return take
 }
 
-// unlinkLogs says that no checkpoint needs the logs by their names any more.
-// Their files stay shared with it, so they are not overwritten.
+// unlinkLogs says that the logs are not needed by their names any more. The
+// files that a checkpoint linked stay shared with it, and are not overwritten.
 func (db *DB) unlinkLogs(nums []base.FileNum) {
 	db.mu.Lock()
 	for _, num := range nums {

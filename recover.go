@@ -188,8 +188,9 @@ func (db *DB) newMemtable() *memtable.Memtable {
 	return memtable.New(memtable.Options{Size: db.opts.MemtableSize})
 }
 
-// beginLog starts a log of our own that names the newest recovered one. A recovered memtable that is large, or made of
-// many logs, is queued for flushing.
+// beginLog starts a log of our own that names the newest recovered one. A
+// recovered memtable that is large, or made of many logs, is queued for
+// flushing.
 func (db *DB) beginLog(r recovered) error {
 	v := db.view.Load()
 	if len(db.logs) > maxKeptLogs || v.mem.Size() > db.opts.MemtableSize/2 {

@@ -86,6 +86,8 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 			return readOnlyError(db.failure.Load().err)
 		case db.flushErr != nil:
 			return readOnlyError(db.flushErr) // memtables are full and can't be flushed
+		case db.compactErr != nil && db.stallReasonLocked() == stallLevel0:
+			return readOnlyError(db.compactErr) // nor will level 0 get shallower
 		}
 		db.changed.Wait()
 	}
@@ -216,7 +218,7 @@ func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
 	for _, s := range sealed {
 		edit.SealedLog = s
 	}
-	if err := db.appendEditUnsynced(edit); err != nil {
+	if err := db.noteLog(edit); err != nil {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
 	}

@@ -1,7 +1,6 @@
 package shale
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/compaction"
@@ -71,13 +70,15 @@ type output struct {
 	sink *sink
 }
 
-// Finish completes the table, makes it durable and closes its file.
+// Finish completes the table, makes it durable and closes its file, or removes
+// it.
 func (o *output) Finish() error {
 	info, err := o.Writer.Finish()
-	if err != nil {
-		return errors.Join(err, o.file.Close())
+	if cerr := o.file.Close(); err == nil {
+		err = cerr
 	}
-	if err := o.file.Close(); err != nil {
+	if err != nil {
+		o.sink.db.removePending(o.num)
 		return err
 	}
 	o.sink.bytes += info.Size
@@ -118,18 +119,54 @@ func (s *sink) open() error {
 	return nil
 }
 
-// discard closes tables that did not get into a version. Their files stay
-// where the manifest may name them; the next Open sweeps what it does not.
-func (db *DB) discard(tables []*table) {
-	for _, t := range tables {
+// discard gives up the tables that did not get into a version, so that a full
+// disk is not made fuller by each attempt. Those that the manifest may name,
+// because appending the edit failed, are not pending any more: see keepDoubtful.
+func (s *sink) discard() {
+	for _, t := range s.tables {
 		t.file.close()
+	}
+	for _, meta := range s.metas {
+		s.db.removePending(meta.Num)
+	}
+}
+
+// sinks are those of a compaction's sub-ranges.
+type sinks []*sink
+
+func (all sinks) tables() []*table {
+	var tables []*table
+	for _, s := range all {
+		tables = append(tables, s.tables...)
+	}
+	return tables
+}
+
+func (all sinks) discard() {
+	for _, s := range all {
+		s.discard()
 	}
 }
 
 // removePending deletes the file of a table that was given up.
 func (db *DB) removePending(num base.FileNum) {
-	_ = db.fs.Remove(db.path(base.TableName(num))) // if it fails, the next Open sweeps it
 	db.mu.Lock()
+	_, ours := db.pending[num]
 	delete(db.pending, num)
 	db.mu.Unlock()
+	if ours {
+		_ = db.fs.Remove(db.path(base.TableName(num))) // if it fails, the next Open sweeps it
+	}
+}
+
+// keepDoubtful keeps the files of tables that a torn manifest may name or not
+// until a new manifest says that they are not needed. Requires: db.manifestMu
+// is held.
+func (db *DB) keepDoubtful(tables []*table) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, t := range tables {
+		delete(db.pending, t.meta.Num)
+		db.doubtful = append(db.doubtful, obsoleteFile{name: base.TableName(t.meta.Num)})
+	}
 }

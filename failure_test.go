@@ -1,0 +1,235 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// tablesOnDisk counts the table files in the store's directory.
+func tablesOnDisk(t *testing.T, fsys vfs.FS) (n int) {
+	t.Helper()
+	names, err := fsys.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if kind, _, ok := base.ParseFileName(name); ok && kind == base.FileTable {
+			n++
+		}
+	}
+	return n
+}
+
+// fillRandom writes n entries with values that do not compress.
+func fillRandom(t *testing.T, db *DB, from, n int) {
+	t.Helper()
+	for i := range n {
+		mustPut(t, db, fmt.Sprintf("key%06d", (from+i)*7919%1000003), strings.Repeat(fmt.Sprint(from+i, "."), 12))
+	}
+}
+
+func TestCompact_FailureLeavesNoTables(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, -1
+	db := openTest(t, opts)
+	fillRandom(t, db, 0, 4000)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	before := tablesOnDisk(t, mem)
+	for _, failing := range []vfs.Op{vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir, vfs.OpOpen} {
+		tables := 0
+		faults.Inject(func(op vfs.Op, name string, _ int64) error {
+			if op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
+				tables++ // the first outputs succeed
+			}
+			if op == failing && tables > 2 {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		if err := db.Compact(context.Background(), Range{}); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("Compact with failing %v = %v; want ENOSPC", failing, err)
+		}
+		faults.Inject(nil)
+		if n := tablesOnDisk(t, mem); n != before && failing != vfs.OpSyncDir {
+			t.Errorf("%d tables on disk after a compaction that failed in %v; want %d", n, failing, before)
+		}
+		before = tablesOnDisk(t, mem)
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	inUse := 0
+	for _, l := range db.Metrics().Levels {
+		inUse += l.Tables
+	}
+	if n := tablesOnDisk(t, mem); n != inUse {
+		t.Errorf("%d tables on disk after a compaction, %d in use", n, inUse)
+	}
+}
+
+func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, -1
+	db := openTest(t, opts)
+	fillRandom(t, db, 0, 50)
+	failing := true
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.Contains(name, "MANIFEST") && failing {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Flush = %v; want EIO", err)
+	}
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
+	if n := tablesOnDisk(t, mem); n != 1 {
+		t.Errorf("%d tables on disk; want 1", n)
+	}
+	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {
+		t.Errorf("Get = %q, %v", got, err)
+	}
+}
+
+// waitFor polls cond for up to ten seconds.
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A compaction that can't succeed must not leave writers waiting for level 0
+// for ever.
+func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, 1
+	opts.MemtableSize = 4 << 10
+	db := openTest(t, opts)
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpRead && strings.HasSuffix(name, ".sst") && db.compacting() {
+			return syscall.EIO
+		}
+		return nil
+	})
+	done := make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			key := fmt.Appendf(nil, "key%06d", i*7919%1000003)
+			if err := db.Put(key, []byte(strings.Repeat(fmt.Sprint(i), 30))); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("Put = %v; want ErrReadOnly that wraps EIO", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("a writer hangs")
+	}
+	faults.Inject(nil)
+	waitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
+}
+
+func TestClose_TellsWhatIsNotDurable(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
+	mustPut(t, db, "k", "v")
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Sync = %v; want EIO", err)
+	}
+	if err := db.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close after a failed Sync = %v; want EIO", err)
+	}
+}
+
+// A Sync that began on a log which Resume has replaced must not make the store
+// read-only again.
+func TestSync_OfAReplacedLog(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
+	mustPut(t, db, "k", "v")
+	old := db.currentLog.Load()
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Sync(); err == nil {
+		t.Fatal("Sync succeeded")
+	}
+	faults.Inject(nil)
+	if err := db.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.syncFailed(old, old.Sync()); err != nil {
+		t.Errorf("Sync of the replaced log = %v", err)
+	}
+	mustPut(t, db, "k2", "v")
+}
+
+func TestVerify_ReadsTheLogs(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, &Options{FS: mem})
+	mustPut(t, db, "k", strings.Repeat("v", 1000))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTest(t, &Options{FS: mem}) // the log that holds k is kept
+	if err := db.Verify(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	name := db.path(base.LogName(db.logs[0].num))
+	f, err := mem.OpenReadWrite(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	flip := func() {
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], 4096+300); err != nil {
+			t.Fatal(err)
+		}
+		b[0] ^= 1
+		if _, err := f.WriteAt(b[:], 4096+300); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip()
+	var damage *CorruptionError
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != base.LogName(db.logs[0].num) {
+		t.Errorf("Verify = %v; want a CorruptionError that names the log", err)
+	}
+	flip()
+}
