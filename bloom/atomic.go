@@ -18,7 +18,17 @@ type AtomicBlocked struct {
 	lines []atomicLine // constant slice of atomic words
 }
 
-type atomicLine [lineBits / 64]atomic.Uint64
+type atomicLine [lineBits / 64]atomicWord
+
+type atomicWord struct{ atomic.Uint64 }
+
+// set sets the bits of mask. It looks first: an atomic operation costs 5 ns even
+// if it changes nothing, and takes the cache line away from other processors.
+func (w *atomicWord) set(mask uint64) {
+	if w.Load()&mask != mask {
+		w.Or(mask)
+	}
+}
 
 // NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of
 // keys keys. More may be added; false positives then become more. Ten bits a
@@ -40,24 +50,15 @@ func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
 // The words are word, word + 2·step + 1 and as much again, modulo 8: an odd
 // distance, so they differ. (Three free choices, which may coincide: 1.01 %
 // instead of 0.99 at 10 bits a key.)
-const (
-	atomicBits  = 6 // of a bit's number in its word
-	atomicWords = 3
-)
+const atomicBits = 6 // of a bit's number in its word
 
 // Add adds the key with this hash (see Hash). A MayContain that begins after
 // Add has returned says true.
 func (f *AtomicBlocked) Add(h uint64) {
 	line, word, step, p := f.place(h)
-	for range atomicWords {
-		w := &line[word&7]
-		// Looking first keeps the line shared when the bits are there already.
-		if mask := twoBits(p); w.Load()&mask != mask {
-			w.Or(mask)
-		}
-		word += step
-		p <<= 2 * atomicBits
-	}
+	line[word&7].set(twoBits(p))
+	line[(word+step)&7].set(twoBits(p << (2 * atomicBits)))
+	line[(word+2*step)&7].set(twoBits(p << (4 * atomicBits)))
 }
 
 // MayContain tells whether a key with this hash may have been added. False is
@@ -65,12 +66,9 @@ func (f *AtomicBlocked) Add(h uint64) {
 func (f *AtomicBlocked) MayContain(h uint64) bool {
 	line, word, step, p := f.place(h)
 	missing := twoBits(p) &^ line[word&7].Load()
-	p <<= 2 * atomicBits
-	word += step
-	missing |= twoBits(p) &^ line[word&7].Load()
-	p <<= 2 * atomicBits
-	word += step
-	return missing|twoBits(p)&^line[word&7].Load() == 0
+	missing |= twoBits(p<<(2*atomicBits)) &^ line[(word+step)&7].Load()
+	missing |= twoBits(p<<(4*atomicBits)) &^ line[(word+2*step)&7].Load()
+	return missing == 0
 }
 
 // place returns h's line, the first of its three words and the distance to the

@@ -1,48 +1,244 @@
 package bloom
 
 import (
-	"math/rand/v2"
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
 	"testing"
+	"unsafe"
 )
 
+// everyWidth has widths on both sides of every change of probes and units, and
+// what lies outside of the bounds.
+var everyWidth = []float64{
+	math.Inf(-1), -1, 0, MinBits, 4.5, 5.1, 6, 6.65, 7, 8, 8.27, 9.4, 10, 10.25, 11, 11.85, 12, 12.05, 13.8,
+	13.999, twoUnitBits, 15, 16, 18, 19.3, 20, 22, 24, MaxBits, 100, math.Inf(1), math.NaN(),
+}
+
+// checkHolds fails if f or its first unit denies one of the hashes.
+func checkHolds(t *testing.T, f *Blocked, hashes []uint64) {
+	t.Helper()
+	g := f.FirstUnit()
+	for i, h := range hashes {
+		if !f.MayContain(h) || !g.MayContain(h) {
+			t.Fatalf("MayContain(hash %d of %d, %016x) = %v, of the first unit %v, want true",
+				i, len(hashes), h, f.MayContain(h), g.MayContain(h))
+		}
+	}
+}
+
 func TestBlocked_NeverDenies(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 1500 {
-		for _, b := range []float64{4, 10, 14, 20, 26} {
-			hs := make([]uint64, n)
-			for i := range hs {
-				hs[i] = r.Uint64()
-			}
-			fb := AppendBlocked(nil, hs, b)
-			f, err := OpenBlocked(fb)
-			if err != nil {
-				t.Fatal(n, b, err)
-			}
-			g := f.FirstUnit()
-			for _, h := range hs {
-				if !f.MayContain(h) || !g.MayContain(h) {
-					t.Fatal(n, b)
+	sizes := []int{0, 1, 2, 3, 15, 16, 17, 50, 51, 52, 53, 100, 1000, 1023, 1024, 1025, 30000}
+	hs := randomHashes(1, slices.Max(sizes))
+	for _, bits := range everyWidth {
+		for _, n := range sizes {
+			t.Run(fmt.Sprintf("%v/%d", bits, n), func(t *testing.T) {
+				f := mustOpen(AppendBlocked(nil, hs[:n], bits))
+				checkHolds(t, f, hs[:n])
+				if f.Keys() != uint64(n) {
+					t.Errorf("Keys() = %d, want %d", f.Keys(), n)
 				}
+			})
+		}
+	}
+}
+
+func TestBlocked_NeverDeniesMillions(t *testing.T) {
+	n := 3 << 20
+	if testing.Short() {
+		n >>= 4
+	}
+	hs := randomHashes(2, n)
+	for _, bits := range []float64{4, 10, 20} {
+		checkHolds(t, mustOpen(AppendBlocked(nil, hs, bits)), hs)
+	}
+}
+
+// The hashes at the ends choose the first and the last line, and bytes there.
+func TestBlocked_ExtremeHashes(t *testing.T) {
+	var hs []uint64
+	for i := range 64 {
+		one := uint64(1) << i
+		hs = append(hs, one, ^one, one-1, -one)
+	}
+	for n := range len(hs) + 1 {
+		checkHolds(t, mustOpen(AppendBlocked(nil, hs[:n], 10)), hs[:n])
+		checkHolds(t, mustOpen(AppendBlocked(nil, hs[:n], 24)), hs[:n])
+	}
+	same := slices.Repeat([]uint64{12345}, 1000)
+	checkHolds(t, mustOpen(AppendBlocked(nil, same, 16)), same[:1])
+}
+
+func TestBlocked_EmptyDeniesAll(t *testing.T) {
+	for _, bits := range []float64{4, 10, 20} {
+		f := mustOpen(AppendBlocked(nil, nil, bits))
+		for _, h := range randomHashes(3, 1000) {
+			if f.MayContain(h) {
+				t.Fatalf("an empty filter of %v bits holds %016x", bits, h)
+			}
+		}
+		if f.Keys() != 0 || f.PredictedFPR() != 0 {
+			t.Errorf("Keys() = %d, PredictedFPR() = %v, want 0, 0", f.Keys(), f.PredictedFPR())
+		}
+	}
+}
+
+func TestBlockedSize_Exact(t *testing.T) {
+	hs := randomHashes(4, 3000)
+	for _, bits := range everyWidth {
+		for n := 0; n <= len(hs); n += 1 + n/7 {
+			b := AppendBlocked(nil, hs[:n], bits)
+			if got := BlockedSize(n, bits); got != len(b) {
+				t.Fatalf("BlockedSize(%d, %v) = %d, want %d", n, bits, got, len(b))
+			}
+			f := mustOpen(b)
+			wide := MinBits
+			if bits > MinBits {
+				wide = min(bits, MaxBits)
+			}
+			asked := wide * float64(n) / 8
+			if most := asked + float64(64*f.Units()+trailerLen); float64(len(b)) > most {
+				t.Errorf("%d bytes for %d keys of %v bits, want at most %v", len(b), n, bits, most)
+			}
+			if float64(len(b)-trailerLen) < asked {
+				t.Errorf("%d bytes for %d keys of %v bits, want at least %v", len(b), n, bits, asked)
 			}
 		}
 	}
 }
-func TestX(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, b := range []float64{5, 8, 10, 12, 14, 16, 20} {
-		n := 200000
-		hs := make([]uint64, n)
-		for i := range hs {
-			hs[i] = r.Uint64()
+
+// Numbers of keys beyond any memory stop at the trailer's and int's limits.
+func TestBlockedSize_Huge(t *testing.T) {
+	for _, bits := range everyWidth {
+		last := 0
+		for _, n := range []int{1e3, 1e6, 1e9, math.MaxInt32, math.MaxInt} {
+			size := BlockedSize(n, bits)
+			if size < last {
+				t.Errorf("BlockedSize(%d, %v) = %d, less than %d for fewer keys", n, bits, size, last)
+			}
+			last = size
 		}
-		f, _ := OpenBlocked(AppendBlocked(nil, hs, b))
-		fp := 0
-		N := 5000000
-		for range N {
-			if f.MayContain(r.Uint64()) {
-				fp++
+	}
+}
+
+func TestAppendBlocked_KeepsWhatIsThere(t *testing.T) {
+	hs := randomHashes(5, 500)
+	alone := AppendBlocked(nil, hs, 16)
+	dirty := bytes.Repeat([]byte{0xff}, 4096)
+	for _, dst := range [][]byte{[]byte("abc"), dirty[:3], dirty[:64], dirty[:4090]} {
+		front := append([]byte(nil), dst...)
+		got := AppendBlocked(dst, hs, 16)
+		if !bytes.Equal(got[:len(front)], front) || !bytes.Equal(got[len(front):], alone) {
+			t.Errorf("AppendBlocked to %d bytes of %d differs from a filter alone", len(dst), cap(dst))
+		}
+	}
+}
+
+func TestAppendBlocked_OrderDoesNotMatter(t *testing.T) {
+	hs := randomHashes(6, 5000)
+	back := append([]uint64(nil), hs...)
+	slices.Reverse(back)
+	for _, bits := range []float64{8, 13.9, 20} {
+		if !bytes.Equal(AppendBlocked(nil, hs, bits), AppendBlocked(nil, back, bits)) {
+			t.Errorf("filters of %v bits of the same hashes in another order differ", bits)
+		}
+	}
+}
+
+// A filter in new memory and a first unit's copy begin at a cache line, so that
+// a probe costs one.
+func TestBlocked_Aligned(t *testing.T) {
+	hs := randomHashes(7, 20000)
+	for n := 0; n < len(hs); n += 1 + n/20 {
+		b := AppendBlocked(nil, hs[:n], 16)
+		g := mustOpen(b).FirstUnit()
+		for _, p := range []*byte{&b[0], &g.first.bytes[0]} {
+			if uintptr(unsafe.Pointer(p))%lineBytes != 0 {
+				t.Fatalf("%d keys: lines at %p", n, p)
 			}
 		}
-		t.Log(b, f.Units(), f.BitsPerKey(), float64(fp)/float64(N)*100, f.PredictedFPR()*100, PredictFPR(b)*100, BitsForFPR(PredictFPR(b)))
+	}
+}
+
+func TestBlocked_FirstUnit(t *testing.T) {
+	hs := randomHashes(8, 40000)
+	one := mustOpen(AppendBlocked(nil, hs, 10))
+	if one.FirstUnit() != one || one.FirstUnitBytes() != one.SizeBytes() || one.Units() != 1 {
+		t.Errorf("a filter of one unit is not its own first unit")
+	}
+	for _, bits := range []float64{14, 16, 20, 26} {
+		b := AppendBlocked(nil, hs, bits)
+		f := mustOpen(b)
+		g := f.FirstUnit()
+		if f.Units() != 2 || g.Units() != 1 || g.Keys() != f.Keys() {
+			t.Errorf("Units() = %d, of the first unit %d, keys %d, want 2, 1, %d", f.Units(), g.Units(), g.Keys(), f.Keys())
+		}
+		if g.SizeBytes() != f.FirstUnitBytes() || g.SizeBytes() >= f.SizeBytes() {
+			t.Errorf("the first unit has %d bytes, want %d, less than %d", g.SizeBytes(), f.FirstUnitBytes(), f.SizeBytes())
+		}
+		if want := max(firstUnitBits, bits/2); math.Abs(g.BitsPerKey()-want) > 0.02 {
+			t.Errorf("the first unit has %v bits a key, want %v", g.BitsPerKey(), want)
+		}
+		// Its answers are its own: the bytes of f may go.
+		before := make([]bool, 0, 50000)
+		asked := randomHashes(9, cap(before))
+		hits := 0
+		for _, h := range asked {
+			may := g.MayContain(h)
+			if before = append(before, may); may {
+				hits++
+			} else if f.MayContain(h) {
+				t.Fatalf("the first unit denies %016x, the filter does not", h)
+			}
+		}
+		rate, want := float64(hits)/float64(len(asked)), g.PredictedFPR()
+		if math.Abs(rate-want) > 4*math.Sqrt(want/float64(len(asked)))+0.03*want {
+			t.Errorf("the first unit of %v bits lets pass %v, predicted %v", bits, rate, want)
+		}
+		clear(b)
+		for i, h := range asked {
+			if g.MayContain(h) != before[i] {
+				t.Fatal("the first unit's answers change with the bytes of the filter it came from")
+			}
+		}
+	}
+}
+
+// Touch loads from the line that MayContain asks, and from no other.
+func TestBlocked_Touch(t *testing.T) {
+	b := AppendBlocked(nil, randomHashes(10, 2000), 20)
+	f := mustOpen(b)
+	for _, h := range append(randomHashes(11, 1000), 0, math.MaxUint64) {
+		line := f.first.line(h)
+		want := b[line*lineBytes]
+		if got := f.Touch(h); got != want {
+			t.Fatalf("Touch(%016x) = %d, want byte 0 of line %d, %d", h, got, line, want)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	hs := randomHashes(12, 1000)
+	key := fill(37)
+	one, two := mustOpen(AppendBlocked(nil, hs, 10)), mustOpen(AppendBlocked(nil, hs, 20))
+	mem := NewAtomicBlocked(1000, 10)
+	buf := make([]byte, 0, BlockedSize(len(hs), 20))
+	for _, c := range []struct {
+		name string
+		fn   func()
+	}{
+		{"Hash", func() { benchWord = Hash(key) }},
+		{"MayContain, held", func() { benchSink = one.MayContain(hs[0]) && two.MayContain(hs[0]) }},
+		{"MayContain, absent", func() { benchSink = one.MayContain(1) || two.MayContain(1) }},
+		{"Touch", func() { benchTouch = two.Touch(1) }},
+		{"Add", func() { mem.Add(hs[1]) }},
+		{"AtomicBlocked.MayContain", func() { benchSink = mem.MayContain(hs[1]) }},
+		{"AppendBlocked with room", func() { AppendBlocked(buf, hs, 20) }},
+		{"PredictedFPR", func() { two.PredictedFPR() }},
+	} {
+		if n := testing.AllocsPerRun(100, c.fn); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", c.name, n)
+		}
 	}
 }

@@ -3,8 +3,10 @@ package bloom
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,17 +22,122 @@ func fill(n int) []byte {
 	return b
 }
 
-// reference is the module that the files' hash comes from.
+// reference is the module that Hash must equal.
 func reference(key []byte) uint64 {
 	h, _ := murmur3.Sum128(key)
 	return h
 }
 
 func TestHash_EqualsReference(t *testing.T) {
-	for n := range 300 {
+	for n := range 301 {
 		key := fill(n)
 		if got, want := Hash(key), reference(key); got != want {
 			t.Errorf("Hash of %d bytes = %016x, want %016x", n, got, want)
+		}
+	}
+}
+
+// Random bytes of random length, at every alignment and with other bytes
+// before and behind, which the overlapping loads must not take in.
+func TestHash_EqualsReferenceOfRandomKeys(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 0))
+	buf := make([]byte, 400)
+	for range 100000 {
+		for i := 0; i < len(buf); i += 8 {
+			binary.LittleEndian.PutUint64(buf[i:], r.Uint64())
+		}
+		start := r.IntN(16)
+		key := buf[start : start+r.IntN(70)]
+		if got, want := Hash(key), reference(key); got != want {
+			t.Fatalf("Hash(%x) = %016x, want %016x", key, got, want)
+		}
+	}
+}
+
+// Digests that another implementation made, one for each way through the
+// tail, so that the hash is locked even without the reference: it stands behind
+// every filter on disk.
+func TestHash_Locked(t *testing.T) {
+	for _, c := range []struct {
+		key  string // in hexadecimal
+		want uint64
+	}{
+		{"", 0x0000000000000000},
+		{"e7", 0x33e0eac283a6fb7b},
+		{"0617", 0xf15d006dd88daf61},
+		{"253647", 0x54fb421bbabce781},
+		{"44556677", 0x0cdcddf6a81831aa},
+		{"63748596a7", 0xeb07735822bd0c7d},
+		{"a1b2c3d4e5f607", 0x5fc9a70d0aa4e4f3},
+		{"c0d1e2f304152637", 0x5e036bdd6fbd5260},
+		{"dff001122334455667", 0xf2b364f2b12cb172},
+		{"99aabbccddeeff1021324354657687", 0xdd84d01d622eeea9},
+		{"b8c9daebfc0d1e2f405162738495a6b7", 0x819fd121bce4789e},
+		{"d7e8f90a1b2c3d4e5f708192a3b4c5d6e7", 0xb0c571e912ee5755},
+		{"c7d8e9fa0b1c2d3e4f60718293a4b5c6d7e8f90a1b2c3d4e5f708192a3b4c5d6e7", 0x1e66f21da3e03fc1},
+	} {
+		key, err := hex.DecodeString(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Hash(key); got != c.want {
+			t.Errorf("Hash(%s) = %#016x, want %#016x", c.key, got, c.want)
+		}
+	}
+}
+
+// readVectors returns the lines of a file of test vectors kept beside the
+// repository, without its header.
+func readVectors(t *testing.T, name string) []string {
+	t.Helper()
+	b, err := os.ReadFile("../../shared/vectors/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no vectors: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return lines[1:]
+}
+
+// What another implementation, Guava's, makes of 70 keys.
+func TestHash_Vectors(t *testing.T) {
+	tested := 0
+	for _, line := range readVectors(t, "murmur3-128.tsv") {
+		f := strings.Split(line, "\t")
+		if len(f) != 3 || f[1] != "0" {
+			continue // another seed
+		}
+		key, err1 := hex.DecodeString(f[0])
+		digest, err2 := hex.DecodeString(f[2])
+		if err1 != nil || err2 != nil || len(digest) != 16 {
+			t.Fatalf("bad vector %q", line)
+		}
+		if got, want := Hash(key), binary.LittleEndian.Uint64(digest); got != want {
+			t.Errorf("Hash(%x) = %016x, want %016x", key, got, want)
+		}
+		tested++
+	}
+	if tested < 70 {
+		t.Errorf("%d vectors, want 70", tested)
+	}
+}
+
+// Sixteen keys with one hash: why an equal hash never proves an equal key. A
+// filter with one of them answers maybe to all.
+func TestHash_Collisions(t *testing.T) {
+	var f *Blocked
+	for _, line := range readVectors(t, "murmur3-128-universal-collisions.tsv") {
+		key, err := hex.DecodeString(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Hash(key)
+		if f == nil {
+			f = mustOpen(AppendBlocked(nil, []uint64{h}, 10))
+		}
+		if !f.MayContain(h) {
+			t.Errorf("MayContain(Hash(%x)) = false, want true", key)
 		}
 	}
 }
@@ -45,25 +152,3 @@ func FuzzHash(f *testing.F) {
 		}
 	})
 }
-
-// Four digests written down, so that the hash is locked even without the
-// reference: it stands behind every filter and tag on disk.
-func TestHash_Locked(t *testing.T) {
-	for _, c := range []struct {
-		key  string
-		want uint64
-	}{
-		{"", 0},
-		{"\xe7", 0x30eae0c283a6fb7b &^ 0},
-	} {
-		if got := Hash([]byte(c.key)); got != c.want {
-			t.Errorf("Hash(%q) = %#016x, want %#016x", c.key, got, c.want)
-		}
-	}
-}
-
-var _ = binary.LittleEndian
-var _ = hex.EncodeToString
-var _ = os.Open
-var _ = filepath.Join
-var _ = strings.Cut

@@ -1,6 +1,9 @@
 package bloom
 
-import "math/rand/v2"
+import (
+	"encoding/binary"
+	"math/rand/v2"
+)
 
 // randomHashes returns n hashes; the same ones for the same seed.
 func randomHashes(seed uint64, n int) []uint64 {
@@ -19,4 +22,14 @@ func mustOpen(b []byte) *Blocked {
 		panic(err)
 	}
 	return f
+}
+
+// reseal returns a copy of a filter whose checksum fits again, after a test
+// has changed something else in it.
+func reseal(filter []byte) []byte {
+	b := append([]byte(nil), filter...)
+	if len(b) >= trailerLen {
+		binary.LittleEndian.PutUint32(b[len(b)-4:], checksum(b))
+	}
+	return b
 }

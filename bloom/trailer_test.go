@@ -1,0 +1,114 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// checkRefused fails unless b is refused with an error of the wanted kind (nil:
+// either) and without a filter.
+func checkRefused(t *testing.T, what string, b []byte, want error) {
+	t.Helper()
+	f, err := OpenBlocked(b)
+	switch {
+	case err == nil || f != nil:
+		t.Errorf("%s: opened: %v, %v", what, f, err)
+	case want != nil && !errors.Is(err, want):
+		t.Errorf("%s: error %q, want %q", what, err, want)
+	case errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown):
+		t.Errorf("%s: error %q is not one of ErrDamaged and ErrUnknown", what, err)
+	}
+}
+
+// A flipped bit could make the filter deny a key that it holds: no byte may
+// change unseen.
+func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
+	for _, bits := range []float64{10, 20} {
+		good := AppendBlocked(nil, randomHashes(1, 60), bits)
+		for i := range good {
+			for bit := range 8 {
+				b := append([]byte(nil), good...)
+				b[i] ^= 1 << bit
+				want := ErrDamaged
+				if i >= len(good)-trailerLen && i < len(good)-trailerLen+3 {
+					want = ErrUnknown // kind, version, hash
+				}
+				checkRefused(t, "flipped", b, want)
+			}
+		}
+	}
+}
+
+func TestOpenBlocked_AnyOtherLength(t *testing.T) {
+	for _, bits := range []float64{10, 20} {
+		good := AppendBlocked(nil, randomHashes(2, 60), bits)
+		for n := range good {
+			checkRefused(t, "cut at the end", good[:n], nil)
+			if n > 0 {
+				checkRefused(t, "cut at the front", good[n:], nil)
+			}
+		}
+		checkRefused(t, "a byte more", append(good[:len(good):len(good)], 0), nil)
+		checkRefused(t, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
+		checkRefused(t, "zeros", make([]byte, len(good)), ErrUnknown)
+		checkRefused(t, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
+	}
+	checkRefused(t, "nil", nil, ErrDamaged)
+}
+
+// Fields that no writer of this version writes are refused even under a
+// checksum that fits.
+func TestOpenBlocked_ImpossibleFields(t *testing.T) {
+	one := AppendBlocked(nil, randomHashes(3, 60), 10)
+	two := AppendBlocked(nil, randomHashes(3, 60), 20)
+	le := binary.LittleEndian
+	for _, c := range []struct {
+		name   string
+		filter []byte
+		change func(trailer []byte)
+		want   error
+	}{
+		{"kind 0", one, func(b []byte) { b[0] = 0 }, ErrUnknown},
+		{"next kind", one, func(b []byte) { b[0]++ }, ErrUnknown},
+		{"version 0", one, func(b []byte) { b[1] = 0 }, ErrUnknown},
+		{"next version", one, func(b []byte) { b[1]++ }, ErrUnknown},
+		{"hash 0", one, func(b []byte) { b[2] = 0 }, ErrUnknown},
+		{"next hash", one, func(b []byte) { b[2]++ }, ErrUnknown},
+		{"seed", one, func(b []byte) { le.PutUint64(b[20:], 1) }, ErrUnknown},
+		{"high byte of the seed", one, func(b []byte) { b[27] = 1 }, ErrUnknown},
+		{"no unit", one, func(b []byte) { b[3] = 0 }, ErrDamaged},
+		{"three units", two, func(b []byte) { b[3] = 3 }, ErrDamaged},
+		{"two units, one there", one, func(b []byte) { b[3] = 2 }, ErrDamaged},
+		{"one unit, two there", two, func(b []byte) { b[3] = 1 }, ErrDamaged},
+		{"0 probes", one, func(b []byte) { b[4] = 0 }, ErrDamaged},
+		{"2 probes", one, func(b []byte) { b[4] = firstK - 1 }, ErrDamaged},
+		{"15 probes", one, func(b []byte) { b[4] = maxK + 1 }, ErrDamaged},
+		{"2 probes in the second", two, func(b []byte) { b[5] = firstK - 1 }, ErrDamaged},
+		{"15 probes in the second", two, func(b []byte) { b[5] = maxK + 1 }, ErrDamaged},
+		{"probes without a second unit", one, func(b []byte) { b[5] = 6 }, ErrDamaged},
+		{"reserved byte 6", one, func(b []byte) { b[6] = 1 }, ErrDamaged},
+		{"reserved byte 7", one, func(b []byte) { b[7] = 1 }, ErrDamaged},
+		{"a line more", one, func(b []byte) { le.PutUint32(b[12:], le.Uint32(b[12:])+1) }, ErrDamaged},
+		{"a line less", one, func(b []byte) { le.PutUint32(b[12:], le.Uint32(b[12:])-1) }, ErrDamaged},
+		{"most lines", one, func(b []byte) { le.PutUint32(b[12:], 1<<32-1) }, ErrDamaged},
+		{"most lines twice", two, func(b []byte) { le.PutUint64(b[12:], 1<<64-1) }, ErrDamaged},
+		{"lines that wrap in 32 bits", one, func(b []byte) { le.PutUint32(b[12:], le.Uint32(b[12:])+1<<26) }, ErrDamaged},
+		{"all lines in the second unit", two, func(b []byte) {
+			le.PutUint32(b[16:], le.Uint32(b[12:])+le.Uint32(b[16:]))
+			le.PutUint32(b[12:], 0)
+		}, ErrDamaged},
+		{"all lines in the first unit", two, func(b []byte) {
+			le.PutUint32(b[12:], le.Uint32(b[12:])+le.Uint32(b[16:]))
+			le.PutUint32(b[16:], 0)
+		}, ErrDamaged},
+	} {
+		b := append([]byte(nil), c.filter...)
+		c.change(b[len(b)-trailerLen:])
+		checkRefused(t, c.name, reseal(b), c.want)
+	}
+	no := make([]byte, trailerLen)
+	(&trailer{units: 1, k: [2]uint32{6}, keys: 1}).put(no)
+	checkRefused(t, "no lines at all", no, ErrDamaged)
+}
