@@ -110,7 +110,7 @@ func (c config) dataset() (*dataset, error) {
 func (c config) storeDir() (dir string, remove func(), err error) {
 	if c.dir == "" {
 		dir, err = os.MkdirTemp("", "shale-bench-")
-		return dir, func() { os.RemoveAll(dir) }, err
+		return dir, func() { _ = os.RemoveAll(dir) }, err
 	}
 	if _, err := os.Stat(c.dir); err == nil {
 		return "", nil, fmt.Errorf("-dir: %s exists already", c.dir)

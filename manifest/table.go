@@ -59,11 +59,6 @@ func (t *Table) check() error {
 	return nil
 }
 
-// overlaps says whether t may hold a user key in [lo, hi]; nil hi has no bound.
-func (t *Table) overlaps(lo, hi []byte) bool {
-	return bytes.Compare(t.Largest, lo) >= 0 && (hi == nil || bytes.Compare(t.Smallest, hi) <= 0)
-}
-
 // Totals are sums over tables.
 type Totals struct {
 	Tables      int

@@ -68,7 +68,6 @@ var (
 	errChecksum   = errors.New("checksum mismatch")
 	errTruncated  = errors.New("file ends too early")
 	errRawLength  = errors.New("decompressed length differs from the index")
-	errHandle     = errors.New("handle out of bounds")
 	errOutOfOrder = errors.New("keys out of order")
 )
 

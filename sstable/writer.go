@@ -242,8 +242,7 @@ func (w *Writer) Finish() (Info, error) {
 	}
 	info, err := w.finish()
 	if err != nil {
-		w.fail(err)
-		return Info{}, err
+		return Info{}, w.fail(err)
 	}
 	w.err = errFinished
 	return info, nil

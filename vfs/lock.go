@@ -45,7 +45,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	}
 	l := &osLock{path: path}
 	if err := l.acquire(name); err != nil {
-		l.closeFiles()
+		_ = l.closeFiles() // the error of acquire is the one to report
 		return nil, err
 	}
 	if held.locks == nil {

@@ -14,11 +14,10 @@ import (
 // A life is a sequence of logs, each recycling the one before, with what is
 // known of them at any moment.
 type life struct {
-	t     *testing.T
-	mem   *vfs.Mem
-	o     Options
-	rng   *rand.Rand
-	pages int // of Prealloc
+	t   *testing.T
+	mem *vfs.Mem
+	o   Options
+	rng *rand.Rand
 
 	logs   []lifeLog
 	states int
