@@ -189,9 +189,14 @@ func (db *DB) sealForClose() error {
 	if err != nil {
 		return err
 	}
-	return db.appendEdit(&manifest.Edit{SealedLog: &manifest.SealedLog{
+	if err := db.appendEdit(&manifest.Edit{SealedLog: &manifest.SealedLog{
 		Num: db.currentLogNum(), Length: length, LastSeq: db.lastSeq,
-	}})
+	}}); err != nil {
+		return err
+	}
+	_ = db.wal.Trim() // only space: what was reserved for writes that did not come
+	db.dropRecyclable()
+	return nil
 }
 
 // closeManifest marks the manifest as whole.

@@ -2,6 +2,7 @@ package shale
 
 import (
 	"bytes"
+	"sort"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
@@ -89,14 +90,12 @@ func (v *view) sources(r Range) []base.Iterator {
 
 // overlapping returns the run's tables that may hold keys of rng.
 func (r *run) overlapping(rng Range) []*table {
-	tables := r.tables
-	for len(tables) > 0 && bytes.Compare(tables[0].meta.Largest, rng.Lower) < 0 {
-		tables = tables[1:]
+	from := sort.Search(len(r.tables), func(i int) bool { return bytes.Compare(r.tables[i].meta.Largest, rng.Lower) >= 0 })
+	tables := r.tables[from:]
+	if rng.Upper == nil {
+		return tables
 	}
-	for len(tables) > 0 && rng.Upper != nil && bytes.Compare(tables[len(tables)-1].meta.Smallest, rng.Upper) >= 0 {
-		tables = tables[:len(tables)-1]
-	}
-	return tables
+	return tables[:sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].meta.Smallest, rng.Upper) >= 0 })]
 }
 
 // ready says whether the iterator may move, and clears an earlier error.
@@ -168,7 +167,7 @@ func (it *Iterator) Next() bool {
 	case it.position == afterLast || !it.ready():
 		return false
 	case it.backward:
-		it.kv = it.src.SeekGE(it.key, 0) // the versions of key, all newer than 0, lie before
+		it.kv = it.src.SeekGE(it.key, 0) // behind all versions of key but one of number 0, which is skipped
 		return it.findForward(true)
 	}
 	it.kv = it.src.Next()

@@ -43,6 +43,17 @@ func (db *DB) dropLogsLocked(min base.FileNum) {
 	db.logs = kept
 }
 
+// dropRecyclable removes the logs that were kept to be used again.
+func (db *DB) dropRecyclable() {
+	db.mu.Lock()
+	for _, num := range db.recyclable {
+		db.obsolete = append(db.obsolete, obsoleteFile{name: base.LogName(num), log: num})
+	}
+	db.recyclable = nil
+	db.mu.Unlock()
+	db.deleteObsolete()
+}
+
 // deleteObsolete removes what nothing needs any more. A file that can't be
 // removed is left to the next Open. Requires: db.mu is not held.
 func (db *DB) deleteObsolete() {

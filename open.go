@@ -96,6 +96,10 @@ func (db *DB) open() error {
 	if err := db.sweepDir(); err != nil {
 		return err
 	}
+	if len(db.logs) > maxKeptLogs+1 {
+		// The flusher could be stopped by Close before it is done, each time.
+		_ = db.flushAll() // if it fails, the flusher reports it and tries again
+	}
 	db.startBackground()
 	return nil
 }

@@ -204,6 +204,22 @@ func (db *DB) beginLog(r recovered) error {
 	if db.view.Load().mem.Empty() {
 		db.memLog = db.currentLogNum()
 	}
+	return db.forgetRecovered()
+}
+
+// forgetRecovered lets the recovered logs go if all their writes are in tables.
+// Otherwise a store that is opened, read and closed again and again would keep
+// one more log each time. sweepDir removes the files.
+func (db *DB) forgetRecovered() error {
+	v := db.view.Load()
+	if len(db.logs) == 1 || !v.mem.Empty() || len(v.imms) > 0 {
+		return nil
+	}
+	current := db.logs[len(db.logs)-1]
+	if err := db.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
+		return err
+	}
+	db.logs = []logFile{current}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package shale
 import (
 	"bytes"
 	"encoding/binary"
+	"sort"
 
 	"github.com/shaledb/shale/manifest"
 )
@@ -52,8 +53,8 @@ func (r *run) find(key []byte) *table {
 		}
 	}
 	// Tables before lo end before key. Where words are equal, keys decide.
-	for lo < len(r.largest) && r.largest[lo] == word && bytes.Compare(r.tables[lo].meta.Largest, key) < 0 {
-		lo++
+	if lo < len(r.largest) && r.largest[lo] == word {
+		lo = r.findEqual(lo, word, key)
 	}
 	if lo == len(r.largest) || r.smallest[lo] > word {
 		return nil
@@ -63,6 +64,15 @@ func (r *run) find(key []byte) *table {
 		return nil
 	}
 	return t
+}
+
+// findEqual goes on from table lo, the first with this word, to the first that
+// does not end before key. By halves too: with a long common beginning that
+// not all keys of the run share, all its tables may have one word.
+func (r *run) findEqual(lo int, word uint64, key []byte) int {
+	return lo + sort.Search(len(r.largest)-lo, func(i int) bool {
+		return r.largest[lo+i] != word || bytes.Compare(r.tables[lo+i].meta.Largest, key) >= 0
+	})
 }
 
 // keyWord returns the first eight bytes of key as a big-endian integer, short

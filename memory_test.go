@@ -1,0 +1,244 @@
+package shale
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// The figures of docs/ARCHITECTURE.md, "Where memory goes", come from
+// go test -run Memory -v . and are held within bounds here.
+
+// heapInUse returns the bytes of live objects.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC() // what the first one finalized
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// memoryKey makes the i-th key of 16 bytes, in no order. Even numbers are
+// stored.
+func memoryKey(i int) []byte {
+	key := make([]byte, 16)
+	binary.BigEndian.PutUint64(key, uint64(i)*0x9e3779b97f4a7c15)
+	binary.BigEndian.PutUint64(key[8:], uint64(i))
+	return key
+}
+
+// fillMemory puts n entries of 16 + 100 bytes, the values half random.
+func fillMemory(t *testing.T, db *DB, n int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 100)
+	for i := range n {
+		for j := 0; j < 48; j += 8 {
+			binary.LittleEndian.PutUint64(value[j:], r.Uint64())
+		}
+		if err := db.Put(memoryKey(2*i), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func within(t *testing.T, what string, got, least, most float64) {
+	t.Helper()
+	t.Logf("%-64s %10.2f", what, got)
+	if got < least || got > most {
+		t.Errorf("%s: %.2f, want %v to %v", what, got, least, most)
+	}
+}
+
+// manyTables makes a store of small tables, one run in the last level, with n
+// entries, and closes it.
+func manyTables(t *testing.T, n int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	db := mustOpen(t, dir, &Options{Durability: SyncManual, TableSize: 64 << 10, MemtableSize: 8 << 20})
+	fillMemory(t, db, n)
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func mustOpen(t *testing.T, dir string, o *Options) *DB {
+	t.Helper()
+	db, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // a test that closes it itself gets ErrClosed here
+	return db
+}
+
+// What an open table costs beside its filter and index: this is what makes a
+// store of a million tables too large for a machine, or not.
+func TestMemory_Table(t *testing.T) {
+	const n = 200_000
+	dir := manyTables(t, n)
+	before := heapInUse()
+	empty := mustOpen(t, t.TempDir(), &Options{CacheSize: -1})
+	store := heapInUse() - before
+	defer runtime.KeepAlive(empty)
+
+	before = heapInUse()
+	db := mustOpen(t, dir, &Options{CacheSize: -1})
+	all := heapInUse() - before
+	m := db.Metrics()
+	tables := 0
+	var entries uint64
+	for _, l := range m.Levels {
+		tables += l.Tables
+		entries += l.Entries
+	}
+	if tables < 100 || entries != n {
+		t.Fatalf("%d tables with %d entries: not the store that was wanted", tables, entries)
+	}
+	perTable := float64(all-store-m.FilterMemory-m.IndexMemory) / float64(tables)
+	within(t, "KiB of heap, an open store without tables and cache", float64(store)/1024, 0, 2048)
+	within(t, "tables", float64(tables), 100, 1000)
+	within(t, "bytes of heap a table, beside filter and index", perTable, 200, 4096)
+	within(t, "bits of filter a key", 8*float64(m.FilterMemory)/n, 8, 12)
+	within(t, "bytes of index a key", float64(m.IndexMemory)/n, 0.1, 2)
+
+	// A lookup asks one filter a run, whatever the number of tables.
+	runs := 0
+	for _, l := range m.Levels {
+		runs += l.Runs
+	}
+	const lookups = 1000
+	for i := range lookups {
+		if found, err := db.Has(memoryKey(2*i + 1)); found || err != nil {
+			t.Fatalf("Has of an absent key: %v, %v", found, err)
+		}
+	}
+	d := db.Metrics().Sub(m)
+	asked := d.FilterNegative + d.FilterFalsePositive + d.FalsePositivesRemembered
+	within(t, fmt.Sprintf("filters asked a miss, in %d runs", runs), float64(asked)/lookups, 0, float64(runs))
+}
+
+// What an entry costs in the memtable, and that Metrics tells it.
+func TestMemory_Memtable(t *testing.T) {
+	const n = 100_000
+	db := mustOpen(t, t.TempDir(), &Options{Durability: SyncManual, MemtableSize: 64 << 20, CacheSize: -1})
+	before := heapInUse()
+	fillMemory(t, db, n)
+	all := heapInUse() - before
+	m := db.Metrics()
+	if m.MemtableEntries != n {
+		t.Fatalf("%d entries in the memtable, want %d", m.MemtableEntries, n)
+	}
+	within(t, "bytes of heap an entry of 16+100 bytes in the memtable", float64(all)/n, 116, 240)
+	within(t, "heap over Metrics.MemtableMemory", float64(all)/float64(m.MemtableMemory), 0.8, 1.3)
+}
+
+// What a cached block costs, and that the cache keeps to its size.
+func TestMemory_Cache(t *testing.T) {
+	dir := manyTables(t, 100_000)
+	const size = 4 << 20
+	db := mustOpen(t, dir, &Options{CacheSize: size})
+	before := heapInUse()
+	for _, err := range db.Scan(Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := heapInUse() - before
+	m := db.Metrics()
+	within(t, "MiB in a cache of 4 MiB after a scan of 12 MB", float64(m.CacheMemory)/(1<<20), 3, 4)
+	within(t, "heap over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
+}
+
+// fakeRun is a run of n tables of two keys each, made by key(2i) and key(2i+1).
+func fakeRun(n int, key func(i int) []byte) *run {
+	tables := make([]*table, n)
+	for i := range tables {
+		tables[i] = &table{meta: &manifest.Table{Smallest: key(2 * i), Largest: key(2*i + 1)}}
+	}
+	return newRun(6, 0, tables)
+}
+
+// findTime is the least time of a find over several rounds.
+func findTime(r *run, n int, key func(i int) []byte) time.Duration {
+	keys := make([][]byte, 2000)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range keys {
+		keys[i] = key(rnd.IntN(2 * n))
+	}
+	best := time.Hour
+	for range 5 {
+		begin := time.Now()
+		for _, k := range keys {
+			if r.find(k) == nil {
+				panic("a table's bound is in no table")
+			}
+		}
+		best = min(best, time.Since(begin)/time.Duration(len(keys)))
+	}
+	return best
+}
+
+// Finding the table of a key takes a number of steps that grows with the
+// logarithm of the number of tables, also where eight bytes decide nothing.
+func TestRunFind_NotLinear(t *testing.T) {
+	shapes := map[string]func(i int) []byte{
+		"integers":           func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) },
+		"decimal":            func(i int) []byte { return fmt.Appendf(nil, "user%012d", i) },
+		"long common prefix": func(i int) []byte { return fmt.Appendf(nil, "https://www.example.org/item/%012d", i) },
+		"two tenants, one with a table": func(i int) []byte {
+			if i < 2 {
+				return fmt.Appendf(nil, "a%d", i)
+			}
+			return fmt.Appendf(nil, "b/a long common prefix/%012d", i)
+		},
+	}
+	for name, key := range shapes {
+		const few, many = 512, 32 << 10
+		small := findTime(fakeRun(few, key), few, key)
+		large := findTime(fakeRun(many, key), many, key)
+		t.Logf("%-30s %6v of %d tables, %6v of %d", name, small, few, large, many)
+		if large > 16*small+time.Microsecond { // 64 times the tables
+			t.Errorf("%s: find takes %v of %d tables and %v of %d", name, small, few, large, many)
+		}
+	}
+}
+
+func TestRunFind_EqualWords(t *testing.T) {
+	key := func(i int) []byte {
+		if i < 2 {
+			return fmt.Appendf(nil, "a%d", i)
+		}
+		return fmt.Appendf(nil, "same prefix %04d", i)
+	}
+	r := fakeRun(100, func(i int) []byte { return key(10 * i) }) // [a0 .. 0010], [0020 .. 0030], ...
+	for i := 2; i < 1990; i++ {
+		want := i / 20
+		if i%20 > 10 {
+			want = -1
+		}
+		got := r.find(key(i))
+		if want < 0 && got != nil || want >= 0 && got != r.tables[want] {
+			t.Errorf("find(%q): %v, want table %d", key(i), got, want)
+		}
+	}
+	for _, k := range []string{"", "a", "a00", "same prefix", "same prefix 9999", "z"} {
+		want := (*table)(nil)
+		if k == "a00" || k == "same prefix" {
+			want = r.tables[0]
+		}
+		if got := r.find([]byte(k)); got != want {
+			t.Errorf("find(%q) = %v, want %v", k, got, want)
+		}
+	}
+}
