@@ -1,0 +1,96 @@
+package bloom_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A filter is built at once from the hashes of all keys, kept as bytes, and
+// asked where the bytes lie.
+func Example() {
+	var hashes []uint64
+	for i := range 1000 {
+		hashes = append(hashes, bloom.Hash(fmt.Appendf(nil, "user%d", i)))
+	}
+	stored := bloom.AppendBlocked(nil, hashes, 10)
+
+	filter, err := bloom.OpenBlocked(stored)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("user7:", filter.MayContain(bloom.Hash([]byte("user7"))))
+	passed := 0
+	for i := range 10000 {
+		if filter.MayContain(bloom.Hash(fmt.Appendf(nil, "guest%d", i))) {
+			passed++
+		}
+	}
+	fmt.Println("guests that look like users:", passed, "of 10000")
+	fmt.Println(len(stored), "bytes for", filter.Keys(), "keys")
+	// Output:
+	// user7: true
+	// guests that look like users: 91 of 10000
+	// 1312 bytes for 1000 keys
+}
+
+// A filter that cannot be read means that any key may be there.
+func ExampleOpenBlocked() {
+	stored := bloom.AppendBlocked(nil, []uint64{bloom.Hash([]byte("apple"))}, 10)
+	stored[0] ^= 1 // a bit flips on the disk
+
+	filter, err := bloom.OpenBlocked(stored)
+	fmt.Println(errors.Is(err, bloom.ErrDamaged))
+	mayContain := func(key string) bool {
+		return filter == nil || filter.MayContain(bloom.Hash([]byte(key)))
+	}
+	fmt.Println(mayContain("apple"), mayContain("pear"))
+	// Output:
+	// true
+	// true true
+}
+
+// An atomic filter grows while it is asked.
+func ExampleAtomicBlocked() {
+	filter := bloom.NewAtomicBlocked(1000, 10)
+	apple, pear := bloom.Hash([]byte("apple")), bloom.Hash([]byte("pear"))
+	filter.Add(apple) // from any goroutine
+	fmt.Println(filter.MayContain(apple), filter.MayContain(pear))
+	fmt.Println(filter.SizeBytes(), "bytes")
+	// Output:
+	// true false
+	// 1280 bytes
+}
+
+// How large must a filter of a million keys be, so that one absent key in a
+// thousand passes?
+func ExampleBitsForFPR() {
+	bits := bloom.BitsForFPR(0.001)
+	fmt.Printf("%.1f bits a key, %.2f MB\n", bits, float64(bloom.BlockedSize(1e6, bits))/1e6)
+	fmt.Printf("%.2f %% at 10 bits, %.4f %% at 20\n", 100*bloom.PredictFPR(10), 100*bloom.PredictFPR(20))
+	// Output:
+	// 14.6 bits a key, 1.83 MB
+	// 0.96 % at 10 bits, 0.0092 % at 20
+}
+
+// Short of memory, a filter of two units gives up one. The stored bytes can
+// bring it back.
+func ExampleBlocked_FirstUnit() {
+	var hashes []uint64
+	for i := range 10000 {
+		hashes = append(hashes, bloom.Hash(fmt.Append(nil, i)))
+	}
+	filter, err := bloom.OpenBlocked(bloom.AppendBlocked(nil, hashes, 20))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	small := filter.FirstUnit()
+	fmt.Printf("%d bytes, %.4f %%\n", filter.SizeBytes(), 100*filter.PredictedFPR())
+	fmt.Printf("%d bytes, %.4f %%\n", small.SizeBytes(), 100*small.PredictedFPR())
+	// Output:
+	// 25120 bytes, 0.0089 %
+	// 12544 bytes, 0.9431 %
+}

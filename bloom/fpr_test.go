@@ -1,0 +1,277 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// moments returns what unitFPR's theory leaves out: the exact mean rate of a
+// unit's lines, and the variance between them. A line whose bits were set r times
+// has not one number of bits set but a distribution of them, and the mean of its
+// k-th power is a little above the power of the mean. Of the variance, what
+// comes with a line's load in proportion is taken away, because all loads
+// together are the keys of the filter.
+func moments(keys, lines float64, k uint32) (mean, variance float64) {
+	load := keys / lines
+	spread := 12*math.Sqrt(load) + 12
+	var total, second, withLoad, loads float64
+	for i := math.Floor(max(0, load-spread)); i <= min(keys, load+spread); i++ {
+		lnP := binomial(keys, i, 1/lines)
+		w := math.Exp(lnP)
+		total += w
+		rate := powerMean(i*float64(k), float64(k))
+		mean += w * rate
+		withLoad += w * rate * (i - load)
+		loads += w * (i - load) * (i - load)
+		second += w * powerMean(i*float64(k), 2*float64(k))
+	}
+	mean, second = mean/total, second/total
+	variance = second - mean*mean
+	if loads > 0 {
+		variance -= withLoad * withLoad / total / loads
+	}
+	return mean, variance
+}
+
+// binomial is the logarithm of the chance that i of n keys fall into one line.
+func binomial(n, i, p float64) float64 {
+	if p == 1 {
+		return math.Log(max(0, 1-math.Abs(n-i))) // all of them do
+	}
+	a, _ := math.Lgamma(n + 1)
+	b, _ := math.Lgamma(i + 1)
+	c, _ := math.Lgamma(n - i + 1)
+	return a - b - c + i*math.Log(p) + (n-i)*math.Log1p(-p)
+}
+
+// powerMean is the mean of (share of bits set)^k after r attempts, to second
+// order.
+func powerMean(r, k float64) float64 {
+	one, two := math.Pow(1-1.0/lineBits, r), math.Pow(1-2.0/lineBits, r)
+	set := 1 - one
+	if set == 0 {
+		return 0
+	}
+	variance := (one + (lineBits-1)*two - lineBits*one*one) / lineBits
+	return math.Pow(set, k) * (1 + k*(k-1)/2*variance/(set*set))
+}
+
+// expect returns the rate of f by the exact theory, and the standard deviation
+// of a measurement with that many questions: chance among the questions, and
+// among the lines of this one filter.
+func expect(f *Blocked, questions int) (rate, sigma float64) {
+	rate = 1
+	relative := 0.0
+	for _, u := range []unit{f.first, f.second}[:f.Units()] {
+		mean, variance := moments(float64(f.keys), float64(u.lines), u.k)
+		rate *= mean
+		relative += variance / (mean * mean) / float64(u.lines)
+	}
+	return rate, math.Sqrt(rate/float64(questions) + rate*rate*relative)
+}
+
+// measure returns the share of random hashes that f lets pass.
+func measure(f asker, seed uint64, questions int) float64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	n := 0
+	for range questions {
+		if f.MayContain(r.Uint64()) {
+			n++
+		}
+	}
+	return float64(n) / float64(questions)
+}
+
+// The acceptance table: what filters let pass, what theory says. The measured
+// rate is within 3 sigma of the exact theory, and the exact one at most 4 % above
+// the one that PredictedFPR computes.
+func TestFPR_Measured(t *testing.T) {
+	const questions = 10e6
+	large, share := 1000000, 1
+	if testing.Short() {
+		large, share = 100000, 10
+	}
+	for _, bits := range []float64{5, 6, 8, 9.4, 10, 12, 13.9, 14, 16, 20, 24} {
+		for _, n := range []int{large, 300, 5000} {
+			q := int(questions) / share
+			if n != large {
+				q /= 5
+			}
+			f := mustOpen(AppendBlocked(nil, randomHashes(uint64(n), n), bits))
+			rate := measure(f, uint64(bits*10), q)
+			want, sigma := expect(f, q)
+			predicted := f.PredictedFPR()
+			t.Logf("%4v bits, %7d keys: measured %.4f %%, predicted %.4f %%, exact %.4f ± %.4f %%", bits, n,
+				100*rate, 100*predicted, 100*want, 100*sigma)
+			if math.Abs(rate-want) > 3*sigma {
+				t.Errorf("%v bits, %d keys: %.5f %% pass, want %.5f ± %.5f %%", bits, n, 100*rate, 100*want, 100*sigma)
+			}
+			if d := want/predicted - 1; d < -0.001 || d > 0.04 {
+				t.Errorf("%v bits, %d keys: PredictedFPR() = %.5f %%, %.1f %% off", bits, n, 100*predicted, 100*d)
+			}
+		}
+	}
+}
+
+// Theory as it stands in the literature, and in the design of this filter.
+func TestPredictFPR_KnownRates(t *testing.T) {
+	for _, c := range []struct{ bits, percent float64 }{
+		{5, 9.29}, {6, 5.75}, {8, 2.31}, {10, 0.958}, {12, 0.407}, {16, 0.0535}, {20, 0.0092}, {24, 0.00166},
+	} {
+		if got := 100 * PredictFPR(c.bits); math.Abs(got/c.percent-1) > 0.015 {
+			t.Errorf("PredictFPR(%v) = %.5f %%, want %v", c.bits, got, c.percent)
+		}
+	}
+}
+
+// Keys that programs have: counters, in decimal, in hexadecimal, as integers.
+// Even ones are held and odd ones asked. They fare like random ones.
+func TestFPR_StructuredKeys(t *testing.T) {
+	n, questions := 200000, 1500000
+	if testing.Short() {
+		questions /= 5
+	}
+	for _, kind := range []struct {
+		name string
+		key  func(dst []byte, i uint64) []byte
+	}{
+		{"user%012d", func(dst []byte, i uint64) []byte { return padded(append(dst, "user"...), i, 10, 12) }},
+		{"k%015x", func(dst []byte, i uint64) []byte { return padded(append(dst, 'k'), i, 16, 15) }},
+		{"integers", binary.BigEndian.AppendUint64},
+	} {
+		hs := make([]uint64, n)
+		var key []byte
+		for i := range hs {
+			key = kind.key(key[:0], uint64(2*i))
+			hs[i] = Hash(key)
+		}
+		for _, bits := range []float64{6, 10, 14} {
+			f := mustOpen(AppendBlocked(nil, hs, bits))
+			checkHolds(t, f, hs)
+			q := questions
+			if bits < 14 {
+				q /= 5
+			}
+			passed := 0
+			for i := range q {
+				key = kind.key(key[:0], uint64(2*i+1))
+				if f.MayContain(Hash(key)) {
+					passed++
+				}
+			}
+			rate, want := float64(passed)/float64(q), f.PredictedFPR()
+			t.Logf("%s, %v bits: %.4f %%, predicted %.4f %%", kind.name, bits, 100*rate, 100*want)
+			if noise := 3 * math.Sqrt(want/float64(q)); math.Abs(rate-want) > max(0.1*want, noise) {
+				t.Errorf("%s, %v bits: %.4f %% pass, want %.4f", kind.name, bits, 100*rate, 100*want)
+			}
+		}
+	}
+}
+
+// padded appends i in a base with zeros in front.
+func padded(dst []byte, i uint64, base, width int) []byte {
+	digits := strconv.AppendUint(nil, i, base)
+	for n := len(digits); n < width; n++ {
+		dst = append(dst, '0')
+	}
+	return append(dst, digits...)
+}
+
+// The two units must not know of each other: what passes one has to be as rare
+// in the other as anything else.
+func TestFPR_UnitsAreIndependent(t *testing.T) {
+	f := mustOpen(AppendBlocked(nil, randomHashes(1, 100000), 16))
+	r := rand.New(rand.NewPCG(2, 3))
+	const questions = 4e6
+	first, both := 0.0, 0.0
+	for range int(questions) {
+		h := r.Uint64()
+		if !(hasFirst(f.first.at(h), h) && hasRest(f.first.at(h), h, f.first.k)) {
+			continue
+		}
+		first++
+		if f.MayContain(h) {
+			both++
+		}
+	}
+	alone, _ := moments(float64(f.keys), float64(f.second.lines), f.second.k)
+	sigma := math.Sqrt(alone / first)
+	if got := both / first; math.Abs(got-alone) > 4*sigma {
+		t.Errorf("the second unit lets pass %.5f of what passed the first, want %.5f ± %.5f", got, alone, sigma)
+	}
+}
+
+func TestPredictFPR_Falls(t *testing.T) {
+	last := 1.0
+	for b := MinBits; b <= MaxBits; b += 1.0 / 64 {
+		p := PredictFPR(b)
+		if !(p < last) {
+			t.Errorf("PredictFPR(%v) = %v, not less than %v with fewer bits", b, p, last)
+		}
+		last = p
+	}
+	for _, c := range []struct{ outside, bound float64 }{
+		{0, MinBits}, {-3, MinBits}, {math.NaN(), MinBits}, {math.Inf(-1), MinBits}, {27, MaxBits}, {math.Inf(1), MaxBits},
+	} {
+		if got, want := PredictFPR(c.outside), PredictFPR(c.bound); got != want {
+			t.Errorf("PredictFPR(%v) = %v, want %v", c.outside, got, want)
+		}
+	}
+}
+
+func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
+	for b := MinBits; b <= MaxBits; b += 0.37 {
+		if got := BitsForFPR(PredictFPR(b)); math.Abs(got-b) > 1e-6 {
+			t.Errorf("BitsForFPR(PredictFPR(%v)) = %v", b, got)
+		}
+	}
+	for _, p := range []float64{0.5, 0.1, 0.02, 0.01, 0.0018, 0.0015, 0.001, 1e-4, 2e-5} {
+		b := BitsForFPR(p)
+		if PredictFPR(b) > p || b > MinBits && PredictFPR(b-1e-6) <= p {
+			t.Errorf("BitsForFPR(%v) = %v, whose rate is %v; with less %v", p, b, PredictFPR(b), PredictFPR(b-1e-6))
+		}
+	}
+	for _, c := range []struct{ p, want float64 }{
+		{1, MinBits}, {2, MinBits}, {math.Inf(1), MinBits}, {0, MaxBits}, {-1, MaxBits}, {1e-12, MaxBits}, {math.NaN(), MaxBits},
+	} {
+		if got := BitsForFPR(c.p); got != c.want {
+			t.Errorf("BitsForFPR(%v) = %v, want %v", c.p, got, c.want)
+		}
+	}
+}
+
+// A filter of many keys is predicted what any filter of so many bits is.
+func TestPredictedFPR_ManyKeys(t *testing.T) {
+	hs := randomHashes(3, 200000)
+	for _, bits := range []float64{4, 7.3, 10, 14, 21, 26} {
+		f := mustOpen(AppendBlocked(nil, hs, bits))
+		if got, want := f.PredictedFPR(), PredictFPR(bits); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("PredictedFPR() = %v of %v bits, want %v", got, bits, want)
+		}
+		if got := f.BitsPerKey(); math.Abs(got-bits) > 0.01 {
+			t.Errorf("BitsPerKey() = %v, want %v", got, bits)
+		}
+	}
+}
+
+// Whatever a trailer says, the prediction is a rate and takes no long time.
+func TestUnitFPR_AnyTrailer(t *testing.T) {
+	for _, keys := range []float64{0, 1, 2, 511, 1e4, 1e6, math.MaxUint32} {
+		for _, lines := range []float64{1, 2, 3, 1000, 1e6, math.MaxUint32} {
+			last := 2.0
+			for k := uint32(firstK); k <= maxK; k++ {
+				p := unitFPR(keys, lines, k)
+				if !(p >= 0 && p <= 1) {
+					t.Errorf("unitFPR(%v, %v, %d) = %v", keys, lines, k, p)
+				}
+				if keys/lines < 10 && p > last {
+					t.Errorf("unitFPR(%v, %v, %d) = %v, more than %v with fewer probes", keys, lines, k, p, last)
+				}
+				last = p
+			}
+		}
+	}
+}

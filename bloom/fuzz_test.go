@@ -1,0 +1,71 @@
+package bloom
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzOpenBlocked gives bytes to the decoder, as they are and with a checksum
+// that fits, so that the fuzzer gets past it. What opens must answer anything
+// without a panic, and its trailer must be the one that would be written.
+func FuzzOpenBlocked(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.filter")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no golden filters: %v", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, uint64(1))
+		f.Add(b[len(b)-trailerLen:], uint64(math.MaxUint64))
+	}
+	f.Add([]byte{}, uint64(0))
+	f.Fuzz(func(t *testing.T, b []byte, h uint64) {
+		probe(t, b, h)
+		probe(t, reseal(b), h)
+	})
+}
+
+// probe opens b and uses whatever comes of it.
+func probe(t *testing.T, b []byte, h uint64) {
+	kept := append([]byte(nil), b...)
+	f, err := OpenBlocked(b)
+	if err != nil {
+		if f != nil || errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown) {
+			t.Fatalf("OpenBlocked = %v, %v", f, err)
+		}
+		return
+	}
+	g := f.FirstUnit()
+	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, Hash(b)} {
+		f.Touch(h)
+		g.Touch(h)
+		if f.MayContain(h) && !g.MayContain(h) {
+			t.Fatalf("the first unit denies %016x, the filter does not", h)
+		}
+	}
+	if p := f.PredictedFPR(); !(p >= 0 && p <= 1) || !(f.BitsPerKey() > 0) {
+		t.Fatalf("PredictedFPR() = %v, BitsPerKey() = %v", p, f.BitsPerKey())
+	}
+	if f.SizeBytes() != len(b) || g.SizeBytes() != f.FirstUnitBytes() || g.SizeBytes() > len(b) {
+		t.Fatalf("SizeBytes() = %d, %d of the first unit, want %d", f.SizeBytes(), g.SizeBytes(), len(b))
+	}
+	again := append([]byte(nil), b...)
+	tr := trailer{
+		units: f.Units(), keys: f.keys,
+		k:     [2]uint32{f.first.k, f.second.k},
+		lines: [2]uint32{uint32(f.first.lines), uint32(f.second.lines)},
+	}
+	if tr.put(again); !bytes.Equal(again, kept) {
+		t.Fatalf("trailer %x, written again %x", kept[len(kept)-trailerLen:], again[len(again)-trailerLen:])
+	}
+	if !bytes.Equal(b, kept) {
+		t.Fatal("asking changed the bytes")
+	}
+}

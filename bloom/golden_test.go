@@ -1,0 +1,91 @@
+package bloom
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden filters anew: a change of the format")
+
+// goldens are filters whose bytes are kept: of no key, of the two keys of the
+// worked example, and of enough keys for more lines, with one unit and with two.
+var goldens = []struct {
+	name string
+	keys int
+	bits float64
+}{
+	{"none", 0, 10},
+	{"example", 2, 10},
+	{"narrow", 100, 4},
+	{"ten", 100, 10},
+	{"nine-probes", 100, 13.9},
+	{"two-units", 100, 14},
+	{"flush", 100, 24},
+	{"widest", 100, 26},
+}
+
+func goldenHashes(n int) []uint64 {
+	hs := make([]uint64, n)
+	for i := range hs {
+		hs[i] = Hash(fmt.Appendf(nil, "key-%d", i))
+	}
+	return hs
+}
+
+// readGolden returns a golden file, and writes it first if -update is given.
+func readGolden(t testing.TB, name string, made func() []byte) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, made(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Filters written by earlier programs open and hold their keys, and this one
+// writes the same bytes.
+func TestGolden_Version1(t *testing.T) {
+	for _, g := range goldens {
+		hs := goldenHashes(g.keys)
+		made := AppendBlocked(nil, hs, g.bits)
+		kept := readGolden(t, g.name+"-v1.filter", func() []byte { return made })
+		if !bytes.Equal(made, kept) {
+			t.Errorf("%s: the filter's bytes changed", g.name)
+		}
+		f, err := OpenBlocked(kept)
+		if err != nil {
+			t.Errorf("%s: %v", g.name, err)
+			continue
+		}
+		checkHolds(t, f, hs)
+		if f.Keys() != uint64(g.keys) || f.SizeBytes() != BlockedSize(g.keys, g.bits) {
+			t.Errorf("%s: %d keys in %d bytes, want %d in %d", g.name, f.Keys(), f.SizeBytes(), g.keys, BlockedSize(g.keys, g.bits))
+		}
+	}
+}
+
+// What a later program writes is unknown, whatever stands in it: a good
+// checksum or another one.
+func TestGolden_Version2(t *testing.T) {
+	kept := readGolden(t, "example-v2.filter", func() []byte {
+		b := AppendBlocked(nil, goldenHashes(2), 10)
+		b[len(b)-trailerLen+1] = blockedVersion + 1
+		return reseal(b)
+	})
+	for _, b := range [][]byte{kept, append(kept[:5:5], kept...), reseal(kept)[len(kept)-trailerLen:]} {
+		if f, err := OpenBlocked(b); f != nil || !errors.Is(err, ErrUnknown) {
+			t.Errorf("OpenBlocked(version 2) = %v, %v, want ErrUnknown", f, err)
+		}
+	}
+}
