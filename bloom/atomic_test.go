@@ -102,7 +102,7 @@ func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 // at 10 bits a key, the acceptance figure.
 func TestAtomicBlocked_FPR(t *testing.T) {
 	questions, n := 10000000, 600000
-	if testing.Short() {
+	if short() {
 		questions, n = questions/10, n/10
 	}
 	for _, width := range []float64{8, 10, 16} {

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -179,7 +180,7 @@ func BenchmarkHash(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("%d/%s/latency", n, fn.name), func(b *testing.B) {
 				for b.Loop() {
-					key[0] = byte(fn.hash(key))
+					binary.LittleEndian.PutUint64(key, fn.hash(key))
 				}
 			})
 		}

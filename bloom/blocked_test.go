@@ -46,7 +46,7 @@ func TestBlocked_NeverDenies(t *testing.T) {
 
 func TestBlocked_NeverDeniesMillions(t *testing.T) {
 	n := 3 << 20
-	if testing.Short() {
+	if short() {
 		n >>= 4
 	}
 	hs := randomHashes(2, n)

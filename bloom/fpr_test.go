@@ -91,7 +91,7 @@ func measure(f asker, seed uint64, questions int) float64 {
 func TestFPR_Measured(t *testing.T) {
 	const questions = 10e6
 	large, share := 1000000, 1
-	if testing.Short() {
+	if short() {
 		large, share = 100000, 10
 	}
 	for _, bits := range []float64{5, 6, 8, 9.4, 10, 12, 13.9, 14, 16, 20, 24} {
@@ -131,7 +131,7 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 // Even ones are held and odd ones asked. They fare like random ones.
 func TestFPR_StructuredKeys(t *testing.T) {
 	n, questions := 200000, 1500000
-	if testing.Short() {
+	if short() {
 		questions /= 5
 	}
 	for _, kind := range []struct {

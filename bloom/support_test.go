@@ -3,6 +3,7 @@ package bloom
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"testing"
 )
 
 // randomHashes returns n hashes; the same ones for the same seed.
@@ -33,3 +34,8 @@ func reseal(filter []byte) []byte {
 	}
 	return b
 }
+
+var raceDetector bool
+
+// short tells whether tests that only count are to count less.
+func short() bool { return testing.Short() || raceDetector }
