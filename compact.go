@@ -73,8 +73,8 @@ func (db *DB) pickCompaction() *compaction.Plan {
 	return &plan
 }
 
-// reserveLocked keeps other compactions away from the plan's tables and range,
-// and the tables' version alive.
+// reserveLocked keeps other compactions away from the plan's tables and range:
+// so the tables stay in every version until donePlan.
 func (db *DB) reserveLocked(plan *compaction.Plan) {
 	db.inFlight.Add(plan)
 	db.running++

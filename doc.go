@@ -29,9 +29,9 @@
 // # Concurrency
 //
 // All methods of DB and Snapshot may be called concurrently. A Batch and an
-// Iterator are for one goroutine at a time. Lookups take no lock; writers
-// queue and share one write, and one fsync, of the log. Every call after Close
-// returns ErrClosed.
+// Iterator are for one goroutine at a time. A lookup to which all filters say
+// no takes no lock; writers queue and share one write, and one fsync, of the
+// log. Every call after Close returns ErrClosed.
 //
 // docs/ARCHITECTURE.md walks through the code, docs/FORMAT.md describes every
 // byte on disk.

@@ -56,7 +56,8 @@ type Event struct {
 	Err      error
 }
 
-// emit tells the logger and Options.OnEvent of e. Requires: no lock is held.
+// emit tells the logger and Options.OnEvent of e. Requires: mu is not held; the
+// locks of flushes and of the manifest may be.
 func (db *DB) emit(e Event) {
 	e.Time = db.opts.testing.now()
 	db.log(e)

@@ -14,7 +14,8 @@ import (
 // Explain performs a Get and tells how it went: each memtable, run and table
 // that it looked at or passed over, what was said there, which blocks were
 // read, and how long it took. It does what Get does, in the same order, and
-// its answer is Get's; it is counted in Metrics but for the filters' counts.
+// its answer is Get's. Of Metrics it moves the counts of blocks and of the cache
+// only.
 func (db *DB) Explain(key []byte) (Explanation, error) {
 	for {
 		v := db.view.Load()

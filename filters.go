@@ -3,9 +3,8 @@ package shale
 import "slices"
 
 // fitFilters releases second units of filters until the resident filters of v
-// fit FilterMemory: those of the largest tables of the deepest level first,
-// where a unit frees the most memory and a false positive is the least likely
-// to be asked for again. Their bytes stay in the files.
+// fit FilterMemory: those of the deepest level first, where most of the memory
+// is, in the order of the keys. Their bytes stay in the files.
 func (db *DB) fitFilters(v *version) {
 	limit := db.opts.FilterMemory
 	if limit <= 0 {

@@ -11,9 +11,8 @@ import (
 
 // GetMany looks up many keys at one state of the store and calls fn once for
 // each, in the order of keys. value is nil and found false for an absent key;
-// value is valid only during the call. Filters are asked for all keys first;
-// the keys that are left are read in key order, so that those that lie in one
-// block share its reading. fn's first error ends GetMany, which returns it.
+// value is valid only during the call. The keys are looked up in key order, so
+// that those that lie in one block share its reading. fn's first error ends GetMany, which returns it.
 func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	s, err := db.Snapshot()
 	if err != nil {
@@ -42,7 +41,7 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 // many is the work space of one GetMany.
 type many struct {
 	answers []answer
-	left    []int // keys that only a read can answer, in key order
+	order   []int // the keys, sorted
 	values  []byte
 }
 
@@ -58,23 +57,23 @@ func (m *many) free() {
 	if cap(m.values) > 1<<20 {
 		m.values = nil
 	}
-	m.answers, m.left, m.values = m.answers[:0], m.left[:0], m.values[:0]
+	m.answers, m.order, m.values = m.answers[:0], m.order[:0], m.values[:0]
 	manyPool.Put(m)
 }
 
-// prepare hashes the keys and sorts those that are not certainly absent.
+// prepare hashes the keys and sorts them.
 func (m *many) prepare(db *DB, keys [][]byte) {
 	m.answers = slices.Grow(m.answers, len(keys))[:len(keys)]
 	for i, key := range keys {
 		m.answers[i] = answer{hash: bloom.Hash(key)}
-		m.left = append(m.left, i)
+		m.order = append(m.order, i)
 	}
-	slices.SortFunc(m.left, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 }
 
 // read looks the keys up and copies their values.
 func (m *many) read(db *DB, keys [][]byte, seq base.Seq) error {
-	for _, i := range m.left {
+	for _, i := range m.order {
 		a := &m.answers[i]
 		l := lookup{key: keys[i], hash: a.hash, seq: seq}
 		found, err := db.find(&l)

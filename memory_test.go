@@ -109,6 +109,14 @@ func TestMemory_Table(t *testing.T) {
 	within(t, "KiB of heap, an open store without tables and cache", float64(store)/1024, 0, 2048)
 	within(t, "tables", float64(tables), 100, 1000)
 	within(t, "bytes of heap a table, beside filter and index", perTable, 200, 4096)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before = heapInUse()
+	few := mustOpen(t, dir, &Options{CacheSize: -1, MaxOpenFiles: 16})
+	defer runtime.KeepAlive(few)
+	perFile := float64(all-(heapInUse()-before)) / float64(tables-16)
+	within(t, "bytes of heap of them for its open file", perFile, 50, 1024)
 	within(t, "bits of filter a key", 8*float64(m.FilterMemory)/n, 8, 12)
 	within(t, "bytes of index a key", float64(m.IndexMemory)/n, 0.1, 2)
 
@@ -119,11 +127,11 @@ func TestMemory_Table(t *testing.T) {
 	}
 	const lookups = 1000
 	for i := range lookups {
-		if found, err := db.Has(memoryKey(2*i + 1)); found || err != nil {
+		if found, err := few.Has(memoryKey(2*i + 1)); found || err != nil {
 			t.Fatalf("Has of an absent key: %v, %v", found, err)
 		}
 	}
-	d := db.Metrics().Sub(m)
+	d := few.Metrics()
 	asked := d.FilterNegative + d.FilterFalsePositive + d.FalsePositivesRemembered
 	within(t, fmt.Sprintf("filters asked a miss, in %d runs", runs), float64(asked)/lookups, 0, float64(runs))
 }

@@ -40,7 +40,9 @@ func (s *Snapshot) Close() error {
 	s.db.mu.Lock()
 	s.db.snapshots.remove(s.seq)
 	s.db.mu.Unlock()
-	wake(s.db.compactWake)
+	if uint64(s.seq) < s.db.visible.Load() {
+		wake(s.db.compactWake) // what was written since may be compacted now
+	}
 	return nil
 }
 
