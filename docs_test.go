@@ -1,0 +1,60 @@
+package shale_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Names in prose rot: whatever docs/ARCHITECTURE.md puts between backquotes
+// and looks like a name of the code, or ends in .go, is in the code.
+func TestArchitecture_NamesExist(t *testing.T) {
+	text, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, files := namesOfCode(t)
+	name := regexp.MustCompile("`([A-Za-z][A-Za-z0-9_.]*)`")
+	for _, m := range name.FindAllSubmatch(text, -1) {
+		for part := range strings.SplitSeq(string(m[1]), ".") {
+			if !words[part] && !files[string(m[1])] {
+				t.Errorf("`%s`: there is no %q in the code", m[1], part)
+			}
+		}
+	}
+	file := regexp.MustCompile(`[a-z_/]+\.go\b`)
+	for _, m := range file.FindAll(text, -1) {
+		if !files[string(m)] {
+			t.Errorf("there is no file %s", m)
+		}
+	}
+}
+
+// namesOfCode returns all words of the Go sources, and their files, by base
+// name and by path.
+func namesOfCode(t *testing.T) (words, files map[string]bool) {
+	t.Helper()
+	words, files = map[string]bool{"sst": true}, map[string]bool{}
+	word := regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, w := range word.FindAll(src, -1) {
+			words[string(w)] = true
+		}
+		files[d.Name()], files[filepath.ToSlash(path)] = true, true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words, files
+}
