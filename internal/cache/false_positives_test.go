@@ -1,0 +1,170 @@
+package cache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fpHash is a bad hash, so that many keys share one.
+func fpHash(key []byte) uint64 { return uint64(len(key)) }
+
+func TestFalsePositives_ExactUnderEqualHashes(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	remembered := map[string]bool{}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		table := 1 + rng.Uint64N(3)
+		key := fmt.Appendf(nil, "key%03d", rng.IntN(200))
+		id := fmt.Sprint(table, string(key))
+		if f.Has(table, key, fpHash(key)) && !remembered[id] {
+			t.Fatalf("table %d is said not to hold %q, which nobody has proven", table, key)
+		}
+		if rng.IntN(10) == 0 {
+			f.Remember(table, key, fpHash(key))
+			remembered[id] = true
+			if !f.Has(table, key, fpHash(key)) {
+				t.Fatalf("Has(%d, %q) = false right after Remember", table, key)
+			}
+		}
+	}
+}
+
+func TestFalsePositives_Bounded(t *testing.T) {
+	for _, limit := range []int{0, 100, 1000, 4 << 10, 64 << 10, 1 << 20} {
+		f := NewFalsePositives(limit)
+		rng := rand.New(rand.NewPCG(3, uint64(limit)))
+		key := make([]byte, 4096)
+		for i := range 30000 {
+			k := key[:rng.IntN(1+rng.IntN(len(key)))]
+			if i%2 == 0 {
+				k = key[:rng.IntN(20)]
+			}
+			f.Remember(uint64(i%100), k, rng.Uint64())
+			if got := f.Bytes(); got > limit {
+				t.Fatalf("%d bytes after %d keys; the limit is %d", got, i+1, limit)
+			}
+		}
+		if got := f.Bytes(); limit >= 4<<10 && got < limit/4 {
+			t.Errorf("limit %d: only %d bytes are used", limit, got)
+		}
+		for table := range uint64(100) {
+			f.Forget(table)
+		}
+		if f != nil && f.used.Load() != 0 {
+			t.Errorf("limit %d: %d bytes of entries after all tables were forgotten", limit, f.used.Load())
+		}
+	}
+}
+
+func TestFalsePositives_ClockSparesWhatIsAskedFor(t *testing.T) {
+	f := NewFalsePositives(1) // too few for a set
+	f.Remember(1, []byte("a"), 1)
+	if f.Has(1, []byte("a"), 1) {
+		t.Error("Has = true in a memory of one byte")
+	}
+	f = NewFalsePositives(1200) // one set
+	if len(f.sets) != 1 {
+		t.Fatalf("%d sets; want 1", len(f.sets))
+	}
+	hot := []byte("hot")
+	f.Remember(1, hot, 7)
+	for i := range 1000 {
+		if !f.Has(1, hot, 7) {
+			t.Fatalf("the key that is asked for each time left after %d others", i)
+		}
+		f.Remember(1, fmt.Append(nil, i), uint64(i))
+	}
+}
+
+func TestFalsePositives_Forget(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	for i := range 50 {
+		key := fmt.Append(nil, i)
+		f.Remember(1, key, uint64(i))
+		f.Remember(2, key, uint64(i))
+	}
+	f.Forget(1)
+	kept := 0
+	for i := range 50 {
+		key := fmt.Append(nil, i)
+		if f.Has(1, key, uint64(i)) {
+			t.Fatalf("table 1 is remembered after Forget: %q", key)
+		}
+		if f.Has(2, key, uint64(i)) {
+			kept++
+		}
+	}
+	if kept != 50 {
+		t.Errorf("Forget(1) left %d of 50 entries of table 2", kept)
+	}
+}
+
+func TestFalsePositives_LongKey(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	long := []byte(strings.Repeat("x", 65535))
+	f.Remember(1, long, 1)
+	if f.Has(1, long, 1) {
+		t.Error("a key longer than a set's budget is remembered")
+	}
+}
+
+func TestFalsePositives_Concurrent(t *testing.T) {
+	f := NewFalsePositives(8 << 10)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 9))
+			for range 20000 {
+				n := rng.IntN(400)
+				key := fmt.Append(nil, n)
+				// Only even keys are ever proven absent.
+				switch {
+				case n%2 == 0 && rng.IntN(3) == 0:
+					f.Remember(uint64(n%7), key, uint64(n))
+				case f.Has(uint64(n%7), key, uint64(n)) && n%2 == 1:
+					t.Errorf("Has(%q) = true", key)
+					return
+				}
+				if rng.IntN(1000) == 0 {
+					f.Forget(uint64(rng.IntN(7)))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFalsePositives_HasDoesNotAllocate(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	key, other := []byte("a key"), []byte("another")
+	f.Remember(1, key, 5)
+	if n := testing.AllocsPerRun(1000, func() { _ = f.Has(1, key, 5) && f.Has(1, other, 6) }); n != 0 {
+		t.Errorf("Has allocates %v times", n)
+	}
+}
+
+func BenchmarkFalsePositives_Has(b *testing.B) {
+	f := NewFalsePositives(1 << 20)
+	keys := make([][]byte, 1<<12)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key%013d", i)
+		if i%2 == 0 {
+			f.Remember(1, keys[i], uint64(i)*mixA)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		odd  int
+	}{{"known", 0}, {"unknown", 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				k := 2*i&(len(keys)-1) | c.odd
+				_ = f.Has(1, keys[k], uint64(k)*mixA)
+			}
+		})
+	}
+}
