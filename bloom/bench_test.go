@@ -125,9 +125,11 @@ func BenchmarkFiveFilters(b *testing.B) {
 						five[j] = fs[(i*5+j*7)&(len(fs)-1)]
 					}
 					if passes == 2 {
+						var sum byte
 						for _, f := range five {
-							benchTouch += f.Touch(h)
+							sum += f.Touch(h)
 						}
+						benchTouch = sum
 					}
 					for _, f := range five {
 						if f.MayContain(h) {

@@ -26,10 +26,14 @@ const (
 // with one hash as they like (Aumasson and Bernstein 2012), so an equal hash
 // never proves an equal key.
 //
-// Equal to spaolacci/murmur3.Sum128, which is compared in the tests, and
-// faster on short keys: the tail is taken by one or two overlapping loads
-// instead of byte by byte (16 bytes: 5 ns instead of 12). Loads are
-// little-endian by name, so that big-endian machines agree too.
+// Equal to spaolacci/murmur3.Sum128, which is compared in the tests. The tail is
+// taken by one or two overlapping loads instead of byte by byte, and the second
+// half of the digest is not made. Loads are little-endian by name, so that
+// big-endian machines agree too.
+//
+// Measured, keys of 8/16/32/100 bytes: 3.8/4.6/6.6/15.2 ns, theirs 8.0/6.9/8.5/16.0.
+// That is throughput. Of the latency only 8 bytes gain (5.9 ns against 9.9); 16
+// to 100 are within 4 %, and 1000 bytes are 7 % slower than theirs.
 func Hash(key []byte) uint64 {
 	var h1, h2 uint64
 	p := key

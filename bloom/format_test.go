@@ -1,0 +1,113 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/hex"
+	"math/big"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// specBits returns the line and the bits of a key as docs/FORMAT.md says, word
+// by word and with big numbers, to hold the document and the code together.
+func specBits(g, lines uint64, k int) (line uint64, set []int) {
+	product := new(big.Int).Mul(new(big.Int).SetUint64(g), new(big.Int).SetUint64(lines))
+	line = product.Rsh(product, 64).Uint64()
+	for i := range k {
+		p := g * 0x9e3779b97f4a7c15
+		if i >= 7 {
+			p = (g ^ g>>32) * 0xd6e8feb86659fd93
+		}
+		top := 64 - 9*(i%7) // the field's upper end
+		set = append(set, int(p>>(top-9)&511))
+	}
+	return line, set
+}
+
+// specUnits returns the lines that a filter with this trailer has.
+func specUnits(t trailer, hashes []uint64) []byte {
+	first := make([]byte, t.lines[0]*64)
+	second := make([]byte, t.lines[1]*64)
+	for _, h := range hashes {
+		line, set := specBits(h, uint64(t.lines[0]), int(t.k[0]))
+		for _, q := range set {
+			first[int(line)*64+q/8] |= 1 << (q % 8)
+		}
+		if t.units == 2 {
+			g := (h ^ h>>29) * 0xbf58476d1ce4e5b9
+			g = g<<32 | g>>32
+			line, set = specBits(g, uint64(t.lines[1]), int(t.k[1]))
+			for _, q := range set {
+				second[int(line)*64+q/8] |= 1 << (q % 8)
+			}
+		}
+	}
+	return append(first, second...)
+}
+
+func TestFormat_AsDocumented(t *testing.T) {
+	hs := randomHashes(1, 700)
+	for _, bits := range everyWidth {
+		b := AppendBlocked(nil, hs, bits)
+		tr, err := parseTrailer(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b[:len(b)-trailerLen], specUnits(tr, hs)) {
+			t.Errorf("the lines of a filter of %v bits are not as documented", bits)
+		}
+	}
+	// Probe numbers that no writer chooses yet but a reader must understand.
+	for k := uint32(firstK); k <= maxK; k++ {
+		tr := trailer{units: 2, k: [2]uint32{k, maxK + firstK - k}, keys: uint32(len(hs)), lines: [2]uint32{30, 17}}
+		b := append(specUnits(tr, hs), make([]byte, trailerLen)...)
+		tr.put(b)
+		f := mustOpen(b)
+		checkHolds(t, f, hs)
+		for _, h := range randomHashes(2, 3000) {
+			want := true
+			for i, g := range []uint64{h, secondHash(h)} {
+				line, set := specBits(g, uint64(tr.lines[i]), int(tr.k[i]))
+				for _, q := range set {
+					at := int(line)*64 + q/8 + i*int(tr.lines[0])*64
+					want = want && b[at]>>(q%8)&1 == 1
+				}
+			}
+			if got := f.MayContain(h); got != want {
+				t.Fatalf("%d and %d probes: MayContain(%016x) = %v, want %v", tr.k[0], tr.k[1], h, got, want)
+			}
+		}
+	}
+}
+
+// The worked example stands in two documents; both are the golden filter.
+func TestFormat_WorkedExample(t *testing.T) {
+	want := readGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
+	row := regexp.MustCompile(`^(?://\t)?((?:[0-9a-f]{2} {1,2})+) `)
+	for _, doc := range []struct{ file, from, to string }{
+		{"../docs/FORMAT.md", "### Filter block", "### Properties"},
+		{"doc.go", "package bloom has", "package bloom\n"},
+	} {
+		text, err := os.ReadFile(doc.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, part, _ := strings.Cut(strings.ToLower(string(text)), strings.ToLower(doc.from))
+		part, _, _ = strings.Cut(part, strings.ToLower(doc.to))
+		var got []byte
+		for _, line := range strings.Split(part, "\n") {
+			if m := row.FindStringSubmatch(line); m != nil {
+				b, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, b...)
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the worked example is\n%x, want\n%x", doc.file, got, want)
+		}
+	}
+}
