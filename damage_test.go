@@ -1,0 +1,235 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// These tests hold the rows of docs/ARCHITECTURE.md, "When something fails",
+// that are about what lies on disk.
+
+// damagedStore is a closed store with three tables in level 0 and a log with
+// 20 writes, all of which go by the keys k000 to k079.
+func damagedStore(t *testing.T) *vfs.Mem {
+	t.Helper()
+	mem := vfs.NewMem()
+	db := mustOpen(t, "db", &Options{FS: mem, CompactionWorkers: -1})
+	for i := range 80 {
+		if err := db.Put(fmt.Appendf(nil, "k%03d", i), bytes.Repeat([]byte{byte(i)}, 200)); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 19 && i < 60 {
+			if err := db.Flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mem
+}
+
+// contents returns all files of the store but the lock.
+func contents(t *testing.T, mem *vfs.Mem) map[string]string {
+	t.Helper()
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		if name == "LOCK" {
+			continue
+		}
+		f, err := mem.Open(filepath.Join("db", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := f.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(io.NewSectionReader(f, 0, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(data)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// fileNamed returns the first file whose name has the part.
+func fileNamed(t *testing.T, mem *vfs.Mem, part string) string {
+	t.Helper()
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.Contains(name, part) {
+			return filepath.Join("db", name)
+		}
+	}
+	t.Fatalf("no file has %q in its name: %v", part, names)
+	return ""
+}
+
+// edit changes a file of the store.
+func edit(t *testing.T, mem *vfs.Mem, name string, change func(f vfs.File, size int64) error) {
+	t.Helper()
+	f, err := mem.OpenReadWrite(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := f.Size()
+	if err == nil {
+		err = change(f, size)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip inverts a byte.
+func flip(offset int64) func(f vfs.File, size int64) error {
+	return func(f vfs.File, size int64) error {
+		if offset < 0 {
+			offset += size
+		}
+		b := make([]byte, 1)
+		if _, err := f.ReadAt(b, offset); err != nil && err != io.EOF {
+			return err
+		}
+		_, err := f.WriteAt([]byte{^b[0]}, offset)
+		return err
+	}
+}
+
+func TestOpen_DamageChangesNothing(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(t *testing.T, mem *vfs.Mem) error
+		file   string // that the error names, in part
+	}{
+		{"log", func(t *testing.T, m *vfs.Mem) error { edit(t, m, fileNamed(t, m, ".wal"), flip(4200)); return nil }, ".wal"},
+		{"log missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".wal")) }, ".wal"},
+		{"manifest", func(t *testing.T, m *vfs.Mem) error { edit(t, m, fileNamed(t, m, "MANIFEST"), flip(60)); return nil }, "MANIFEST"},
+		{"manifest missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, "MANIFEST")) }, "MANIFEST"},
+		{"CURRENT", func(t *testing.T, m *vfs.Mem) error { edit(t, m, "db/CURRENT", flip(0)); return nil }, "CURRENT"},
+		{"CURRENT missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove("db/CURRENT") }, "CURRENT"},
+		{"table missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".sst")) }, ".sst"},
+		{"table shorter", func(t *testing.T, m *vfs.Mem) error {
+			edit(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, n int64) error { return f.Truncate(n - 1) })
+			return nil
+		}, ".sst"},
+		{"table longer", func(t *testing.T, m *vfs.Mem) error {
+			edit(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, _ int64) error { _, err := f.Write([]byte{0}); return err })
+			return nil
+		}, ".sst"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mem := damagedStore(t)
+			if err := tt.damage(t, mem); err != nil {
+				t.Fatal(err)
+			}
+			before := contents(t, mem)
+			db, err := Open("db", &Options{FS: mem})
+			if err == nil {
+				_ = db.Close()
+			}
+			var damage *CorruptionError
+			if !errors.As(err, &damage) || !strings.Contains(damage.File, tt.file) {
+				t.Errorf("Open: %v, want a CorruptionError of a file like %s", err, tt.file)
+			}
+			if n := mem.OpenFiles(); n != 0 {
+				t.Errorf("%d files are open after the failed Open", n)
+			}
+			after := contents(t, mem)
+			for name, data := range before {
+				if after[name] != data {
+					t.Errorf("%s has changed", name)
+				}
+			}
+			if len(after) != len(before) {
+				t.Errorf("%d files became %d", len(before), len(after))
+			}
+		})
+	}
+}
+
+// A damaged block is an error for those who need it, and for nobody else; the
+// writer of level 0 is not stopped, and the damage is counted.
+func TestGet_DamagedBlock(t *testing.T) {
+	mem := damagedStore(t)
+	edit(t, mem, fileNamed(t, mem, ".sst"), flip(20))
+	events := make(chan Event, 100)
+	db := mustOpen(t, "db", &Options{FS: mem, CompactionWorkers: -1, OnEvent: func(e Event) { events <- e }})
+	var damage *CorruptionError
+	if _, err := db.Get([]byte("k000")); !errors.As(err, &damage) || !strings.HasSuffix(damage.File, ".sst") || damage.Offset < 0 {
+		t.Errorf("Get of a key in the damaged block: %v, want a CorruptionError with file and offset", err)
+	}
+	if e := <-events; e.Kind != EventCorruption || db.Metrics().CorruptionsMet != 1 {
+		t.Errorf("event %v, CorruptionsMet %d, want %v and 1", e.Kind, db.Metrics().CorruptionsMet, EventCorruption)
+	}
+	for i := 20; i < 80; i++ {
+		if v, err := db.Get(fmt.Appendf(nil, "k%03d", i)); err != nil || len(v) != 200 {
+			t.Errorf("Get(k%03d) beside the damage: %d bytes, %v", i, len(v), err)
+		}
+	}
+	if err := db.Put([]byte("new"), nil); err != nil {
+		t.Errorf("Put beside the damage: %v", err)
+	}
+	n := 0
+	for _, err := range db.Scan(Range{}) {
+		if err != nil {
+			damage = nil
+			if !errors.As(err, &damage) {
+				t.Errorf("Scan: %v, want a CorruptionError", err)
+			}
+			n = -1000
+		}
+		n++
+	}
+	if n > 0 {
+		t.Errorf("Scan met no damage in %d entries", n)
+	}
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) {
+		t.Errorf("Verify: %v, want a CorruptionError", err)
+	}
+}
+
+// One writer, any number of readers beside it.
+func TestOpen_Locked(t *testing.T) {
+	dir := t.TempDir()
+	db := mustOpen(t, dir, nil)
+	_, err := Open(dir, nil)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("a second Open: %v, want ErrLocked with process id %d", err, os.Getpid())
+	}
+	reader := mustOpen(t, dir, &Options{ReadOnly: true})
+	if err := reader.Put([]byte("k"), nil); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Put to a read-only store: %v, want ErrReadOnly", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(filepath.Join(dir, "none"), &Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open with MustExist of nothing: %v, want fs.ErrNotExist", err)
+	}
+}
