@@ -76,7 +76,8 @@ func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 		line := &filled[r.IntN(lines)]
 		word, step := r.IntN(8), 2*r.IntN(4)+1
 		for i := range 3 {
-			line[(word+i*step)%8] |= 1<<r.IntN(64) | 1<<r.IntN(64)
+			one, other := r.IntN(64), r.IntN(64)
+			line[(word+i*step)%8] |= 1<<one | 1<<other
 		}
 	}
 	for _, line := range filled {
@@ -183,17 +184,37 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 	for what := range failed {
 		t.Error(what)
 	}
-	alone := NewAtomicBlocked(len(hs)/8, 10)
 	for _, h := range hs {
 		if !f.MayContain(h) {
 			t.Fatalf("%016x is lost", h)
 		}
-		alone.Add(h)
 	}
-	for i := range alone.lines {
-		for j := range alone.lines[i] {
-			if got, want := f.lines[i][j].Load(), alone.lines[i][j].Load(); got != want {
-				t.Fatalf("line %d, word %d: %016x, want %016x as from one adder", i, j, got, want)
+}
+
+// Adders that meet in one line, over and over, leave what one adder would.
+func TestAtomicBlocked_NoBitLost(t *testing.T) {
+	const adders, each, rounds = 4, 25, 2000
+	for round := range rounds {
+		hs := randomHashes(uint64(round), adders*each)
+		f, alone := NewAtomicBlocked(1, 10), NewAtomicBlocked(1, 10)
+		var adding sync.WaitGroup
+		start := make(chan struct{})
+		for a := range adders {
+			adding.Go(func() {
+				<-start
+				for _, h := range hs[a*each : (a+1)*each] {
+					f.Add(h)
+				}
+			})
+		}
+		close(start)
+		for _, h := range hs {
+			alone.Add(h)
+		}
+		adding.Wait()
+		for i := range alone.lines[0] {
+			if got, want := f.lines[0][i].Load(), alone.lines[0][i].Load(); got != want {
+				t.Fatalf("round %d, word %d: %016x, want %016x as from one adder", round, i, got, want)
 			}
 		}
 	}

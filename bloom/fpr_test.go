@@ -257,6 +257,31 @@ func TestPredictedFPR_ManyKeys(t *testing.T) {
 	}
 }
 
+// The steps are where theory has them, but for the two that are put off: no
+// number of probes is better than the chosen one by more than a hundredth.
+func TestProbesFor_Best(t *testing.T) {
+	for b := MinBits; b < twoUnitBits; b += 0.05 {
+		best, k := 1.0, uint32(0)
+		for i := uint32(firstK); i <= maxK; i++ {
+			if p := unitFPR(1e9*lineBits/b, 1e9, i); p < best {
+				best, k = p, i
+			}
+		}
+		tolerance := 0.0015
+		if b > 10 && b < 10.25 || b > 11.85 && b < 12.05 {
+			tolerance = 0.01
+		}
+		if got := manyKeysFPR(b); got > best*(1+tolerance) {
+			t.Errorf("%.2f bits: %d probes pass %.3g, %d would %.3g", b, probesFor(b), got, k, best)
+		}
+	}
+	for b, want := range map[float64]uint32{4: 3, 5: 3, 5.1: 4, 6: 4, 6.65: 5, 8: 5, 8.27: 6, 10: 6, 10.25: 7, 12: 7, 12.05: 8, 13.8: 9} {
+		if got := probesFor(b); got != want {
+			t.Errorf("probesFor(%v) = %d, want %d", b, got, want)
+		}
+	}
+}
+
 // Whatever a trailer says, the prediction is a rate and takes no long time.
 func TestUnitFPR_AnyTrailer(t *testing.T) {
 	for _, keys := range []float64{0, 1, 2, 511, 1e4, 1e6, math.MaxUint32} {
