@@ -79,6 +79,8 @@ type Options struct {
 	// FilterMemory is the most bytes that resident filters may take; 0: no
 	// limit. It overrides FilterBits for tables written from now on, and
 	// second units of filters are left on disk when the rest would not fit.
+	// First units of tables written under a larger limit stay until
+	// compactions have rewritten those tables.
 	FilterMemory int64
 
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at

@@ -135,6 +135,10 @@ func (db *DB) Sync() error {
 	if err := db.writable(); err != nil {
 		return err
 	}
+	if err := db.begin(); err != nil { // Close would close the log under us
+		return err
+	}
+	defer db.calls.Done()
 	w := db.currentLog.Load()
 	if err := w.Sync(); err != nil {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
