@@ -17,9 +17,14 @@ var (
 	benchWord  uint64
 )
 
-// questions returns random hashes, 2^16 of them: a mispredicted branch is not
-// learnt by heart, and they stay in the second cache.
+// questions returns random hashes, 2^16 of them, which stay in the second cache.
 func questions() []uint64 { return randomHashes(7, 1<<16) }
+
+// question returns the i-th hash to ask. They are other ones in each round, so
+// that neither branches are learnt by heart nor lines stay in a cache.
+func question(hs []uint64, i int) uint64 {
+	return hs[i&(len(hs)-1)] ^ uint64(i>>16)*probeMul2
+}
 
 // benchFilters builds filters of different random keys.
 func benchFilters(tables, keys int, bits float64) []*Blocked {
@@ -39,7 +44,7 @@ func stream[F asker](b *testing.B, fs []F) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		benchSink = fs[i&(len(fs)-1)].MayContain(hs[i>>4&(len(hs)-1)])
+		benchSink = fs[i&(len(fs)-1)].MayContain(question(hs, i))
 		i++
 	}
 }
@@ -51,7 +56,7 @@ func serial[F asker](b *testing.B, fs []F) {
 	var fence atomic.Uint64
 	i := 0
 	for b.Loop() {
-		h := hs[i>>4&(len(hs)-1)]
+		h := question(hs, i)
 		if fs[i&(len(fs)-1)].MayContain(h ^ fence.Add(0)) {
 			benchTouch++
 		}
@@ -61,6 +66,7 @@ func serial[F asker](b *testing.B, fs []F) {
 
 func BenchmarkMiss(b *testing.B) {
 	const tables, keys = 16, 62500
+	b.Run("blocked10/small/stream", func(b *testing.B) { stream(b, benchFilters(1, 12500, 10)) })
 	b.Run("blocked10/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 10)) })
 	b.Run("line32/stream", func(b *testing.B) { stream(b, peers(tables, keys, newLine32)) })
 	b.Run("classic/stream", func(b *testing.B) { stream(b, peers(tables, keys, newClassic)) })
@@ -101,8 +107,8 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// A Get asks five filters. One after the other each waits for its own line;
-// touched first, the lines come together.
+// A Get asks five filters, one after the other or with their lines touched
+// first.
 func BenchmarkFiveFilters(b *testing.B) {
 	for _, size := range []struct {
 		name         string
@@ -119,7 +125,7 @@ func BenchmarkFiveFilters(b *testing.B) {
 				b.ReportAllocs()
 				i := 0
 				for b.Loop() {
-					h := hs[i&(len(hs)-1)] ^ fence.Add(0)
+					h := question(hs, i) ^ fence.Add(0)
 					five := [5]*Blocked{}
 					for j := range five {
 						five[j] = fs[(i*5+j*7)&(len(fs)-1)]

@@ -68,11 +68,12 @@ func (f *Blocked) hasRest(line *[lineBytes]byte, h uint64) bool {
 }
 
 // Touch loads a byte of the cache line that MayContain(h) will look at first,
-// and returns it. Who has to ask several filters can touch all lines first and
-// ask then: the cache misses overlap instead of following each other. For five
-// filters far larger than the cache that is 240 ns instead of 255; for five
-// that are cached it is work for nothing, 53 ns instead of 44. The byte means
-// nothing; it is returned so that the compiler keeps the load.
+// and returns it. Who has to ask several filters, with work in between that the
+// processor does not run ahead of, can touch all lines first: then the cache
+// misses overlap. Filters that are asked in a plain loop overlap by themselves:
+// an absent key asked of five filters out of cache takes 240 ns, with the lines
+// touched first 246; in cache 44 and 53. The byte means nothing; it is returned so that the compiler keeps
+// the load.
 func (f *Blocked) Touch(h uint64) byte { return f.first.bytes[f.first.line(h)*lineBytes] }
 
 // Keys returns how many hashes the filter was built from; 2^32 - 1 means that
