@@ -72,8 +72,8 @@ func (f *Blocked) hasRest(line *[lineBytes]byte, h uint64) bool {
 // processor does not run ahead of, can touch all lines first: then the cache
 // misses overlap. Filters that are asked in a plain loop overlap by themselves:
 // an absent key asked of five filters out of cache takes 240 ns, with the lines
-// touched first 246; in cache 44 and 53. The byte means nothing; it is returned so that the compiler keeps
-// the load.
+// touched first 246; in cache 44 and 53. The byte means nothing; it is returned
+// so that the compiler keeps the load.
 func (f *Blocked) Touch(h uint64) byte { return f.first.bytes[f.first.line(h)*lineBytes] }
 
 // Keys returns how many hashes the filter was built from; 2^32 - 1 means that
