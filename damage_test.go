@@ -41,8 +41,8 @@ func damagedStore(t *testing.T) *vfs.Mem {
 	return mem
 }
 
-// contents returns all files of the store but the lock.
-func contents(t *testing.T, mem *vfs.Mem) map[string]string {
+// storeFiles returns all files of the store but the lock.
+func storeFiles(t *testing.T, mem *vfs.Mem) map[string]string {
 	t.Helper()
 	names, err := mem.List("db")
 	if err != nil {
@@ -89,8 +89,8 @@ func fileNamed(t *testing.T, mem *vfs.Mem, part string) string {
 	return ""
 }
 
-// edit changes a file of the store.
-func edit(t *testing.T, mem *vfs.Mem, name string, change func(f vfs.File, size int64) error) {
+// editFile changes a file of the store.
+func editFile(t *testing.T, mem *vfs.Mem, name string, change func(f vfs.File, size int64) error) {
 	t.Helper()
 	f, err := mem.OpenReadWrite(name)
 	if err != nil {
@@ -105,8 +105,8 @@ func edit(t *testing.T, mem *vfs.Mem, name string, change func(f vfs.File, size 
 	}
 }
 
-// flip inverts a byte.
-func flip(offset int64) func(f vfs.File, size int64) error {
+// flipByte inverts a byte.
+func flipByte(offset int64) func(f vfs.File, size int64) error {
 	return func(f vfs.File, size int64) error {
 		if offset < 0 {
 			offset += size
@@ -126,19 +126,25 @@ func TestOpen_DamageChangesNothing(t *testing.T) {
 		damage func(t *testing.T, mem *vfs.Mem) error
 		file   string // that the error names, in part
 	}{
-		{"log", func(t *testing.T, m *vfs.Mem) error { edit(t, m, fileNamed(t, m, ".wal"), flip(4200)); return nil }, ".wal"},
+		{"log", func(t *testing.T, m *vfs.Mem) error {
+			editFile(t, m, fileNamed(t, m, ".wal"), flipByte(4200))
+			return nil
+		}, ".wal"},
 		{"log missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".wal")) }, ".wal"},
-		{"manifest", func(t *testing.T, m *vfs.Mem) error { edit(t, m, fileNamed(t, m, "MANIFEST"), flip(60)); return nil }, "MANIFEST"},
+		{"manifest", func(t *testing.T, m *vfs.Mem) error {
+			editFile(t, m, fileNamed(t, m, "MANIFEST"), flipByte(60))
+			return nil
+		}, "MANIFEST"},
 		{"manifest missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, "MANIFEST")) }, "MANIFEST"},
-		{"CURRENT", func(t *testing.T, m *vfs.Mem) error { edit(t, m, "db/CURRENT", flip(0)); return nil }, "CURRENT"},
+		{"CURRENT", func(t *testing.T, m *vfs.Mem) error { editFile(t, m, "db/CURRENT", flipByte(0)); return nil }, "CURRENT"},
 		{"CURRENT missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove("db/CURRENT") }, "CURRENT"},
 		{"table missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".sst")) }, ".sst"},
 		{"table shorter", func(t *testing.T, m *vfs.Mem) error {
-			edit(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, n int64) error { return f.Truncate(n - 1) })
+			editFile(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, n int64) error { return f.Truncate(n - 1) })
 			return nil
 		}, ".sst"},
 		{"table longer", func(t *testing.T, m *vfs.Mem) error {
-			edit(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, _ int64) error { _, err := f.Write([]byte{0}); return err })
+			editFile(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, _ int64) error { _, err := f.Write([]byte{0}); return err })
 			return nil
 		}, ".sst"},
 	}
@@ -148,7 +154,7 @@ func TestOpen_DamageChangesNothing(t *testing.T) {
 			if err := tt.damage(t, mem); err != nil {
 				t.Fatal(err)
 			}
-			before := contents(t, mem)
+			before := storeFiles(t, mem)
 			db, err := Open("db", &Options{FS: mem})
 			if err == nil {
 				_ = db.Close()
@@ -160,7 +166,7 @@ func TestOpen_DamageChangesNothing(t *testing.T) {
 			if n := mem.OpenFiles(); n != 0 {
 				t.Errorf("%d files are open after the failed Open", n)
 			}
-			after := contents(t, mem)
+			after := storeFiles(t, mem)
 			for name, data := range before {
 				if after[name] != data {
 					t.Errorf("%s has changed", name)
@@ -177,7 +183,7 @@ func TestOpen_DamageChangesNothing(t *testing.T) {
 // writer of level 0 is not stopped, and the damage is counted.
 func TestGet_DamagedBlock(t *testing.T) {
 	mem := damagedStore(t)
-	edit(t, mem, fileNamed(t, mem, ".sst"), flip(20))
+	editFile(t, mem, fileNamed(t, mem, ".sst"), flipByte(20))
 	events := make(chan Event, 100)
 	db := mustOpen(t, "db", &Options{FS: mem, CompactionWorkers: -1, OnEvent: func(e Event) { events <- e }})
 	var damage *CorruptionError

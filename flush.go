@@ -2,6 +2,7 @@ package shale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,8 +80,10 @@ func (db *DB) flushOldest() error {
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
 	if err != nil {
 		s.discard()
-		e.Kind, e.Reason = EventBackgroundError, "flush"
-		db.emit(e)
+		if !errors.Is(err, context.Canceled) { // by Close: the log has it all
+			e.Kind, e.Reason = EventBackgroundError, "flush"
+			db.emit(e)
+		}
 		return err
 	}
 	for _, t := range out {

@@ -48,7 +48,7 @@ func fillMemory(t *testing.T, db *DB, n int) {
 	}
 }
 
-func within(t *testing.T, what string, got, least, most float64) {
+func inBounds(t *testing.T, what string, got, least, most float64) {
 	t.Helper()
 	t.Logf("%-64s %10.2f", what, got)
 	if got < least || got > most {
@@ -106,9 +106,9 @@ func TestMemory_Table(t *testing.T) {
 		t.Fatalf("%d tables with %d entries: not the store that was wanted", tables, entries)
 	}
 	perTable := float64(all-store-m.FilterMemory-m.IndexMemory) / float64(tables)
-	within(t, "KiB of heap, an open store without tables and cache", float64(store)/1024, 0, 2048)
-	within(t, "tables", float64(tables), 100, 1000)
-	within(t, "bytes of heap a table, beside filter and index", perTable, 200, 4096)
+	inBounds(t, "KiB of heap, an open store without tables and cache", float64(store)/1024, 0, 2048)
+	inBounds(t, "tables", float64(tables), 100, 1000)
+	inBounds(t, "bytes of heap a table, beside filter and index", perTable, 200, 4096)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,9 +116,9 @@ func TestMemory_Table(t *testing.T) {
 	few := mustOpen(t, dir, &Options{CacheSize: -1, MaxOpenFiles: 16})
 	defer runtime.KeepAlive(few)
 	perFile := float64(all-(heapInUse()-before)) / float64(tables-16)
-	within(t, "bytes of heap of them for its open file", perFile, 50, 1024)
-	within(t, "bits of filter a key", 8*float64(m.FilterMemory)/n, 8, 12)
-	within(t, "bytes of index a key", float64(m.IndexMemory)/n, 0.1, 2)
+	inBounds(t, "bytes of heap of them for its open file", perFile, 50, 1024)
+	inBounds(t, "bits of filter a key", 8*float64(m.FilterMemory)/n, 8, 12)
+	inBounds(t, "bytes of index a key", float64(m.IndexMemory)/n, 0.1, 2)
 
 	// A lookup asks one filter a run, whatever the number of tables.
 	runs := 0
@@ -133,7 +133,7 @@ func TestMemory_Table(t *testing.T) {
 	}
 	d := few.Metrics()
 	asked := d.FilterNegative + d.FilterFalsePositive + d.FalsePositivesRemembered
-	within(t, fmt.Sprintf("filters asked a miss, in %d runs", runs), float64(asked)/lookups, 0, float64(runs))
+	inBounds(t, fmt.Sprintf("filters asked a miss, in %d runs", runs), float64(asked)/lookups, 0, float64(runs))
 }
 
 // What an entry costs in the memtable, and that Metrics tells it.
@@ -147,8 +147,8 @@ func TestMemory_Memtable(t *testing.T) {
 	if m.MemtableEntries != n {
 		t.Fatalf("%d entries in the memtable, want %d", m.MemtableEntries, n)
 	}
-	within(t, "bytes of heap an entry of 16+100 bytes in the memtable", float64(all)/n, 116, 240)
-	within(t, "heap over Metrics.MemtableMemory", float64(all)/float64(m.MemtableMemory), 0.8, 1.3)
+	inBounds(t, "bytes of heap an entry of 16+100 bytes in the memtable", float64(all)/n, 116, 240)
+	inBounds(t, "heap over Metrics.MemtableMemory", float64(all)/float64(m.MemtableMemory), 0.8, 1.3)
 }
 
 // What a cached block costs, and that the cache keeps to its size.
@@ -164,8 +164,8 @@ func TestMemory_Cache(t *testing.T) {
 	}
 	all := heapInUse() - before
 	m := db.Metrics()
-	within(t, "MiB in a cache of 4 MiB after a scan of 12 MB", float64(m.CacheMemory)/(1<<20), 3, 4)
-	within(t, "heap over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
+	inBounds(t, "MiB in a cache of 4 MiB after a scan of 12 MB", float64(m.CacheMemory)/(1<<20), 3, 4)
+	inBounds(t, "heap over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
 }
 
 // fakeRun is a run of n tables of two keys each, made by key(2i) and key(2i+1).
