@@ -1,0 +1,277 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// crashLives are scripts for a store whose disk is crashed at every operation.
+var crashLives = map[string]func(l *crashLife){
+	"flush": func(l *crashLife) {
+		l.open()
+		for range 4 {
+			l.write(12, 5)
+			l.flush()
+		}
+		l.write(5, 0)
+		l.close()
+	},
+	"compaction": func(l *crashLife) {
+		l.open()
+		for range 7 {
+			l.write(30, 11)
+			l.flush()
+			l.idle()
+		}
+		l.compact()
+		l.write(10, 3)
+		l.compact()
+		l.close()
+	},
+	"rotation": func(l *crashLife) {
+		l.open()
+		l.write(120, 7)
+		l.write(40, 0)
+		l.sync()
+		l.write(60, 1)
+		l.close()
+	},
+	"rotation without mapping": func(l *crashLife) {
+		l.opts.testing.noMap = true
+		l.open()
+		l.write(120, 7)
+		l.sync()
+		l.write(60, 2)
+		l.close()
+	},
+	"manifest roll": func(l *crashLife) {
+		l.open()
+		for range 8 {
+			l.write(8, 3)
+			l.rollManifest()
+			l.flush()
+		}
+		l.close()
+	},
+	"open and close": func(l *crashLife) {
+		for range 12 {
+			l.open()
+			l.write(4, 3)
+			l.close()
+		}
+	},
+	"checkpoint": func(l *crashLife) {
+		l.open()
+		l.write(40, 9)
+		l.flush()
+		l.write(10, 0)
+		l.checkpoint("copy1")
+		l.write(30, 4)
+		l.checkpoint("copy2")
+		l.compact()
+		l.write(10, 0)
+		l.close()
+	},
+	"crash after crash": func(l *crashLife) {
+		l.open()
+		configs := vfs.CrashConfigs(l.seed)
+		for i := range 10 {
+			l.write(9, 4)
+			l.crash(configs[(i*7+int(l.seed%24))%len(configs)])
+			l.write(3, 2)
+			if i%3 == 2 {
+				l.flush()
+			}
+		}
+		l.close()
+	},
+}
+
+// A crashLife is a life whose disk is crashed at every operation, or every
+// step-th, and each state then found is opened and checked.
+type crashLife struct {
+	life
+	seed   uint64
+	mem    *vfs.Mem
+	states chan crashState
+	// perOp is how many of the configs an operation is crashed under; they
+	// take turns.
+	perOp, step int
+	ops         atomic.Int64
+}
+
+// A crashState is a disk as a crash leaves it, and what it must hold.
+type crashState struct {
+	mem  *vfs.Mem
+	what string
+	claim
+}
+
+// hook crashes the present disk at its operations from now on.
+func (l *crashLife) hook() {
+	mem := l.mem
+	mem.OnOp(func(op vfs.Op, name string) {
+		n := l.ops.Add(1)
+		if int(n)%l.step != 0 {
+			return
+		}
+		configs := vfs.CrashConfigs(l.seed + uint64(n))
+		for j := range l.perOp {
+			c := configs[(int(n)/l.step*l.perOp+j*11)%len(configs)]
+			c.Journal = (int(n)/len(configs)+j)%2 == 1
+			// What is safe before the crash must be there; what is begun
+			// after it may be.
+			before := l.claim()
+			s := crashState{mem: mem.Crash(c), claim: l.claim(),
+				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", l.name, n, op, name, c)}
+			s.safe, s.copies = before.safe, before.copies
+			l.states <- s
+		}
+	})
+}
+
+// crash makes the life go on with the disk as a crash leaves it.
+func (l *crashLife) crash(c vfs.CrashConfig) {
+	after := l.mem.Crash(c)
+	l.mem.OnOp(nil)
+	l.must("Close", l.db.Close())
+	wantNoOpenFiles(l.t, l.mem)
+	l.mem, l.opts.FS = after, after
+	l.hook()
+	l.open()
+	before := l.claim()
+	n, err := l.h.check(l.db, "a", before)
+	if err != nil {
+		l.t.Fatalf("%s: after a crash with %v: %v", l.name, c, err)
+	}
+	l.learn(func(c *claim) {
+		lost := make(map[int]fate)
+		for i, f := range c.lost {
+			lost[i] = f
+		}
+		for i := n; i < c.begun; i++ {
+			lost[i] = gone
+		}
+		c.safe, c.lost = c.begun, lost
+	})
+}
+
+// check opens the state, compares, uses it and opens it once more.
+func (s crashState) check(h history) error {
+	opts := tinyStore(s.mem)
+	n := 0
+	for round := range 2 {
+		db, err := Open("db", &opts)
+		if err != nil {
+			return fmt.Errorf("Open, round %d: %w", round, err)
+		}
+		found, err := h.check(db, "a", s.claim)
+		switch {
+		case err != nil:
+		case round == 1 && found != n:
+			err = fmt.Errorf("%d commits at first, %d after reopening", n, found)
+		case round == 1:
+			var has bool
+			if has, err = db.Has([]byte("after")); !has && err == nil {
+				err = fmt.Errorf("what was written after the crash is not there")
+			}
+		default:
+			n = found
+			err = db.Put([]byte("after"), []byte("x"))
+		}
+		if err == nil {
+			err = db.Verify(context.Background())
+		}
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	if open := s.mem.OpenFiles(); open != 0 {
+		return fmt.Errorf("%d files are left open", open)
+	}
+	return s.checkCopies(h)
+}
+
+// checkCopies opens the checkpoints that were durable at the crash.
+func (s crashState) checkCopies(h history) error {
+	for _, c := range s.copies {
+		opts := tinyStore(s.mem)
+		opts.MustExist = true
+		db, err := Open(c.dir, &opts)
+		if err != nil {
+			return fmt.Errorf("open checkpoint %s: %w", c.dir, err)
+		}
+		_, err = h.check(db, "a", claim{safe: c.n, begun: c.n, lost: s.lost})
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("checkpoint %s: %w", c.dir, err)
+		}
+	}
+	return nil
+}
+
+// The disk is crashed at every operation of some lives, under all policies in
+// turn: no durable write is lost, whole commits survive, up to some point and
+// none beyond, and the store goes on. With SHALE_LONG, each operation is
+// crashed under all policies, and the lives are lived again with other seeds.
+func TestCrash_AtEveryOperation(t *testing.T) {
+	checkLeaks(t)
+	seed := seedOf(t)
+	perOp, step := 2, 1
+	if testing.Short() {
+		perOp, step = 1, 2
+	}
+	long := longRun(t)
+	if long > 0 {
+		perOp = len(vfs.CrashConfigs(0))
+	}
+	begin := time.Now()
+	var states, ops int64
+	for round := uint64(0); round == 0 || time.Since(begin) < long; round++ {
+		for name, script := range crashLives {
+			n, o := crashEverywhere(t, name, script, seed+round, perOp, step)
+			states, ops = states+n, ops+o
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	t.Logf("%d states at %d operations in %v", states, ops, time.Since(begin).Round(time.Millisecond))
+}
+
+// crashEverywhere runs one life and checks all states beside it.
+func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed uint64, perOp, step int) (states, ops int64) {
+	l := &crashLife{seed: seed, mem: vfs.NewMem(), states: make(chan crashState, 64), perOp: perOp, step: step}
+	l.t, l.name, l.h = t, name, newHistory("a", seed, 300)
+	l.opts = tinyStore(l.mem)
+	var wg sync.WaitGroup
+	var checked, failed atomic.Int64
+	defer func() { states = checked.Load() }()
+	defer wg.Wait()
+	defer close(l.states)
+	for range 2 {
+		wg.Go(func() {
+			for s := range l.states {
+				checked.Add(1)
+				if err := s.check(l.h); err != nil && failed.Add(1) <= 3 {
+					t.Errorf("%s (seed %d): %v", s.what, seed, err)
+				}
+			}
+		})
+	}
+	l.hook()
+	script(l)
+	l.mem.OnOp(nil)
+	return 0, l.ops.Load()
+}
