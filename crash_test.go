@@ -78,6 +78,16 @@ var crashLives = map[string]func(l *crashLife){
 		l.write(10, 0)
 		l.close()
 	},
+	"death of the process": func(l *crashLife) {
+		for range 8 {
+			l.open()
+			l.checkNothingLost()
+			l.write(11, 5)
+			l.kill()
+		}
+		l.open()
+		l.close()
+	},
 	"crash after crash": func(l *crashLife) {
 		l.open()
 		configs := vfs.CrashConfigs(l.seed)
@@ -160,6 +170,25 @@ func (l *crashLife) crash(c vfs.CrashConfig) {
 		}
 		c.safe, c.lost = c.begun, lost
 	})
+}
+
+// kill ends the store as the death of its process does: nothing is synced, and
+// what it wrote stays in the page cache.
+func (l *crashLife) kill() {
+	l.db.cancel()
+	l.db.background.Wait()
+	l.db.abandon()
+	wantNoOpenFiles(l.t, l.mem)
+}
+
+// checkNothingLost checks that unsynced writes are there too.
+func (l *crashLife) checkNothingLost() {
+	l.t.Helper()
+	c := l.claim()
+	c.safe = c.begun
+	if _, err := l.h.check(l.db, "a", c); err != nil {
+		l.t.Fatalf("%s: after the death of the process: %v", l.name, err)
+	}
 }
 
 // check opens the state, compares, uses it and opens it once more.
