@@ -98,7 +98,7 @@ type DB struct {
 type logFile struct {
 	num    base.FileNum
 	sealed bool
-	linked bool // a checkpoint shares the file: it must not be overwritten
+	linked bool // a checkpoint shares the file, or may: it must not be overwritten
 }
 
 // newFileNum gives out a file number.

@@ -53,7 +53,9 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 			return r, missingIsDamage(err, base.LogName(num))
 		}
 		r.last, r.lastNum = results[i], num
-		db.logs = append(db.logs, logFile{num: num, sealed: results[i].Sealed})
+		// Whether a checkpoint shares the file, or this is the checkpoint, was
+		// known only to the handle that made it.
+		db.logs = append(db.logs, logFile{num: num, sealed: results[i].Sealed, linked: true})
 	}
 	db.visible.Store(uint64(db.lastSeq))
 	state.Logs = nil
