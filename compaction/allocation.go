@@ -5,10 +5,21 @@ import "github.com/shaledb/shale/manifest"
 // FilterBitsForPlan applies the entropy rule to the tables that p will write,
 // in the tree as it will be then. average is Options.FilterBits of the store;
 // memory, if not 0, are the bytes for all filters, which override it.
+//
+// An average is one over the levels below level 0: what still lies in level 0
+// counts as if it were in the base level already. A tree that has fallen behind
+// would else write poor filters for its last level, and keep them for long,
+// because of runs that are gone a moment later. Memory is for all filters.
 func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64, memory int64) float64 {
 	keys, actual := keysAfter(v, p)
 	if memory > 0 && actual > 0 {
 		average = float64(memory) * 8 / float64(actual)
+	} else {
+		base := &keys[BaseLevel(v, o)][0]
+		for _, run := range keys[0] {
+			base.keys += run.keys
+		}
+		keys[0] = nil
 	}
 	in := FilterInput{AverageBits: average, Out: -1}
 	expected := expectedKeys(v, o)

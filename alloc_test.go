@@ -1,0 +1,132 @@
+package shale
+
+import (
+	"fmt"
+	"testing"
+)
+
+// raceEnabled is set by race_test.go: the race detector allocates.
+var raceEnabled = false
+
+// readStore opens a store of several levels, level 0 and a memtable, in which
+// everything that reads ask for is cached.
+func readStore(tb testing.TB) *DB {
+	tb.Helper()
+	opts := small()
+	opts.CacheSize, opts.CompactionWorkers = 64<<20, -1
+	db := openTest(tb, opts)
+	fill(tb, db, 20000, 0)
+	settle(tb, db)
+	fill(tb, db, 500, 1)
+	mustFlush(tb, db)
+	mustPut(tb, db, "key000000", "in the memtable")
+	for range db.Scan(Range{}) {
+		continue // fills the cache
+	}
+	if levels := levelsInUse(db); len(levels) < 3 || levels[0] != 0 {
+		tb.Fatalf("the tree has levels %v; want level 0 and two more", levels)
+	}
+	return db
+}
+
+// levelsInUse returns the levels that have tables.
+func levelsInUse(db *DB) (levels []int) {
+	for _, l := range db.Metrics().Levels {
+		if l.Tables > 0 {
+			levels = append(levels, l.Level)
+		}
+	}
+	return levels
+}
+
+// settle compacts as automatic compaction would, until there is nothing to do.
+func settle(tb testing.TB, db *DB) {
+	tb.Helper()
+	mustFlush(tb, db)
+	for {
+		db.opts.CompactionWorkers = 1 // one that never wakes by itself
+		plan := db.pickCompaction()
+		db.opts.CompactionWorkers = -1
+		if plan == nil {
+			return
+		}
+		err := db.runPlan(db.ctx, plan)
+		db.donePlan(plan)
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// readPaths are the operations that allocate nothing, by name.
+func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
+	const n = 1 << 10
+	present, absent := make([][]byte, n), make([][]byte, n)
+	for i := range n {
+		present[i] = fmt.Appendf(nil, "key%06d", i*17%20000)
+		absent[i] = fmt.Appendf(nil, "key%06dx", i*17%20000)
+	}
+	check := func(ok bool, err error, want bool) {
+		if ok != want || err != nil {
+			tb.Fatalf("got %v, %v; want %v", ok, err, want)
+		}
+	}
+	buf := make([]byte, 0, 256)
+	seen := 0
+	look := func(v []byte) error { seen += len(v); return nil }
+	it := db.NewIterator(Range{})
+	tb.Cleanup(func() {
+		if err := it.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return map[string]func(i int){
+		"MayContain absent":  func(i int) { db.MayContain(absent[i%n]) },
+		"MayContain present": func(i int) { check(db.MayContain(present[i%n]), nil, true) },
+		"Has absent":         func(i int) { ok, err := db.Has(absent[i%n]); check(ok, err, false) },
+		"Has present":        func(i int) { ok, err := db.Has(present[i%n]); check(ok, err, true) },
+		"AppendValue": func(i int) {
+			v, err := db.AppendValue(buf, present[i%n])
+			check(len(v) > 0, err, true)
+		},
+		"AppendValue absent": func(i int) {
+			v, err := db.AppendValue(buf, absent[i%n])
+			check(len(v) > 0, nil, err == nil)
+		},
+		"ViewValue": func(i int) { check(true, db.ViewValue(present[i%n], look), true) },
+		"Iterator Next": func(int) {
+			if !it.Next() && !it.First() {
+				tb.Fatal(it.Err())
+			}
+		},
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	db := readStore(t)
+	for name, read := range readPaths(t, db) {
+		i := 0
+		// The first round may fill the memory of false positives.
+		for ; i < 3000; i++ {
+			read(i)
+		}
+		if n := testing.AllocsPerRun(3000, func() { read(i); i++ }); n != 0 {
+			t.Errorf("%s: %v allocations; want 0", name, n)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	db := readStore(b)
+	for name, read := range readPaths(b, db) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				read(i)
+			}
+		})
+	}
+}

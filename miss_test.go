@@ -1,0 +1,209 @@
+package shale
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/vfs"
+)
+
+// dataLines returns every step-th line of a file of the data folder beside the
+// clone, or skips the test.
+func dataLines(t *testing.T, name string, step int) [][]byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "shared", "data", name))
+	if err != nil {
+		t.Skipf("no real data here: %v", err)
+	}
+	defer f.Close()
+	var lines [][]byte
+	in := bufio.NewScanner(f)
+	for i := 0; in.Scan(); i++ {
+		if i%step == 0 {
+			lines = append(lines, append([]byte(nil), in.Bytes()...))
+		}
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// valueOf is what load writes for a key.
+func valueOf(key []byte) string { return fmt.Sprintf("%032x", bloom.Hash(key)) }
+
+// load writes the keys in random order, settles the tree so many times, the
+// last one so early that some runs are left in level 0.
+func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
+	t.Helper()
+	db := openTest(t, opts)
+	rng := rand.New(rand.NewPCG(1, uint64(len(keys))))
+	var b Batch
+	write := func() {
+		if err := db.Write(db.ctx, &b); err != nil {
+			t.Fatal(err)
+		}
+		b.Reset()
+	}
+	young, often := len(keys)-len(keys)/200, len(keys)/times
+	for i, k := range rng.Perm(len(keys)) {
+		if err := b.Put(keys[k], []byte(valueOf(keys[k]))); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() == 500 {
+			write()
+		}
+		if i == young || i%often == often-1 && i < young {
+			write()
+			settle(t, db)
+		}
+	}
+	write()
+	mustFlush(t, db)
+	return db
+}
+
+// The main promise on real input: hosts that are not on the blocklist, asked
+// of a store that holds the blocklist.
+func TestMiss_RealHosts(t *testing.T) {
+	step := 2
+	if testing.Short() || raceEnabled {
+		step = 10
+	}
+	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)
+	fsys := vfs.NewMem()
+	opts := &Options{FS: fsys, MemtableSize: 256 << 10 / int64(step), TableSize: 128 << 10 / int64(step), Durability: SyncManual,
+		Compression: NoCompression, CompactionWorkers: -1, testing: testOptions{baseSize: 128 << 10 / int64(step)}}
+	db := load(t, opts, present, 50)
+	if levels := levelsInUse(db); len(levels) < 4 || levels[0] != 0 {
+		t.Fatalf("the tree has levels %v; want level 0 and three more", levels)
+	}
+	var size int64
+	for _, l := range db.Metrics().Levels {
+		size += l.Bytes
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		filterBits  float64
+		cache       int64
+		least, most float64 // blocks looked into for each miss
+	}{
+		{"filters, all cached", 10, 1 << 30, 0, 0.02},
+		{"filters, cache of 1/16", 10, size / 16, 0, 0.02},
+		{"no filters, all cached", -1, 1 << 30, 0.9, 10},
+		{"no filters, cache of 1/16", -1, size / 16, 0.9, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opts.FilterBits, opts.CacheSize = c.filterBits, c.cache
+			db := openTest(t, opts)
+			before := db.Metrics()
+			for _, k := range absent {
+				if has, err := db.Has(k); has || err != nil {
+					t.Fatalf("Has(%q) = %v, %v; it is not in the store", k, has, err)
+				}
+			}
+			m := db.Metrics().Sub(before)
+			looked := float64(m.CacheHits+m.CacheMisses) / float64(len(absent))
+			read := float64(m.BlockReads) / float64(len(absent))
+			t.Logf("%d keys, %d misses: %.4f blocks looked into, %.4f read, false positives %.4f", len(present), len(absent), looked, read,
+				float64(m.FilterFalsePositive)/float64(len(absent)))
+			if looked < c.least || looked > c.most || read > looked {
+				t.Errorf("%.4f blocks looked into for a miss, %.4f read; want %v to %v", looked, read, c.least, c.most)
+			}
+			for i := 0; i < len(present); i += 7 {
+				k := present[i]
+				if v, err := db.Get(k); err != nil || string(v) != valueOf(k) {
+					t.Fatalf("Get(%q) = %q, %v", k, v, err)
+				}
+			}
+		})
+	}
+}
+
+// Keys with a pattern must not meet more false positives than random ones:
+// the even ones are stored, the odd ones asked.
+func TestMiss_StructuredKeys(t *testing.T) {
+	n := 400_000
+	if testing.Short() || raceEnabled {
+		n = 60_000
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	kinds := []struct {
+		name string
+		key  func(i int) []byte
+	}{
+		{"random", func(int) []byte { return binary.BigEndian.AppendUint64(nil, rng.Uint64()) }},
+		{"user%012d", func(i int) []byte { return fmt.Appendf(nil, "user%012d", i) }},
+		{"k%015x", func(i int) []byte { return fmt.Appendf(nil, "k%015x", i) }},
+		{"integers", func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) }},
+	}
+	var random float64 // measured over predicted
+	for _, kind := range kinds {
+		present, absent := make([][]byte, n), make([][]byte, n)
+		for i := range n {
+			present[i], absent[i] = kind.key(2*i), kind.key(2*i+1)
+		}
+		db := load(t, &Options{MemtableSize: 512 << 10, TableSize: 512 << 10, Durability: SyncManual, CompactionWorkers: -1}, present, 1)
+		before := db.Metrics()
+		for _, k := range absent {
+			if has, err := db.Has(k); has || err != nil {
+				t.Fatalf("Has(%q) = %v, %v", k, has, err)
+			}
+		}
+		m := db.Metrics().Sub(before)
+		fpr := float64(m.FilterFalsePositive+m.FalsePositivesRemembered) / float64(n)
+		predicted := db.Metrics().PredictedFPR()
+		// The trees differ, as the sizes of the keys do, so what is compared is
+		// the rate in proportion to the predicted one.
+		excess := fpr / predicted
+		if kind.name == "random" {
+			random = excess
+		}
+		sigma := math.Sqrt(1 / (predicted * float64(n)))
+		t.Logf("%-10s %.4f %% measured, %.4f %% predicted, ratio %.3f, sigma %.3f", kind.name, 100*fpr, 100*predicted, excess, sigma)
+		if math.Abs(excess-1) > 0.1+3*sigma || math.Abs(excess-random) > 0.1*random+3*math.Sqrt2*sigma {
+			t.Errorf("%s: false positive rate %.3f times the predicted one, %.3f times for random keys", kind.name, excess, random)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A filter is read when its table is opened, never by a lookup: with the data
+// blocks in the cache, a million misses cause no read at all.
+func TestMiss_NoReadForFilters(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CacheSize, opts.CompactionWorkers = faults, 64<<20, -1
+	db := openTest(t, opts)
+	fill(t, db, 20000, 0)
+	settle(t, db)
+	for range db.Scan(Range{}) {
+		continue
+	}
+	before := faults.Count(vfs.OpRead)
+	for i := range 20000 {
+		if has, err := db.Has(fmt.Appendf(nil, "key%06dx", i)); has || err != nil {
+			t.Fatal(has, err)
+		}
+		db.MayContain(fmt.Appendf(nil, "key%06dy", i))
+	}
+	if n := faults.Count(vfs.OpRead) - before; n != 0 {
+		t.Errorf("%d reads; want none", n)
+	}
+	if m := db.Metrics(); m.FilterNegative == 0 || m.FilterFalsePositive == 0 {
+		t.Errorf("filters said no %d times and maybe %d times; the test asks for both", m.FilterNegative, m.FilterFalsePositive)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package shale
+
+func init() { raceEnabled = true }
