@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -136,7 +135,7 @@ func checkEntry(k base.InternalKey, value []byte) error {
 func (w *Writer) count(k base.InternalKey, value []byte, newKey bool) {
 	p, seq := &w.props, k.Seq()
 	if p.Entries == 0 {
-		p.Smallest = bytes.Clone(k.UserKey)
+		p.Smallest = append([]byte{}, k.UserKey...) // not nil, which stands for no bound
 		p.MinSeq, p.MaxSeq = seq, seq
 	}
 	p.MinSeq, p.MaxSeq = min(p.MinSeq, seq), max(p.MaxSeq, seq)
@@ -254,7 +253,7 @@ func (w *Writer) finish() (Info, error) {
 			return Info{}, err
 		}
 	}
-	w.props.Largest = slices.Clone(w.last)
+	w.props.Largest = append([]byte{}, w.last...) // likewise
 	w.props.DataBytes = w.offset
 	foot := footer{num: w.opts.Num, storeID: w.opts.StoreID, levels: 1}
 	var err error
