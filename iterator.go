@@ -315,11 +315,15 @@ func (it *Iterator) Key() []byte {
 	return it.key
 }
 
-// Value returns the value of the entry, nil if the range says KeysOnly. It is
-// valid until the next movement and must not be changed. Requires: it.Valid().
+// Value returns the value of the entry: nil if the range says KeysOnly, else
+// never nil. It is valid until the next movement and must not be changed.
+// Requires: it.Valid().
 func (it *Iterator) Value() []byte {
-	if it.rng.KeysOnly {
+	switch {
+	case it.rng.KeysOnly:
 		return nil
+	case it.value == nil:
+		return []byte{}
 	}
 	return it.value
 }
