@@ -257,9 +257,9 @@ func (s crashState) checkCopies(h history) error {
 func TestCrash_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
 	seed := seedOf(t)
-	perOp, step := 2, 1
+	perOp, step := 1, 1
 	if testing.Short() {
-		perOp, step = 1, 2
+		step = 2
 	}
 	long := longRun(t)
 	if long > 0 {
