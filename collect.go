@@ -1,6 +1,9 @@
 package shale
 
-import "github.com/shaledb/shale/compaction"
+import (
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/memtable"
+)
 
 // Metrics returns the counters since Open and the shape of the tree. On a
 // closed store the shape is empty.
@@ -37,14 +40,14 @@ func (db *DB) Metrics() Metrics {
 
 // addTo adds the shape of the view.
 func (v *view) addTo(m *Metrics) {
-	add := func(size int64, entries int) {
-		m.MemtableMemory += size
-		m.MemtableBytes += size
-		m.MemtableEntries += int64(entries)
+	add := func(mem *memtable.Memtable) {
+		m.MemtableMemory += mem.Size() + mem.FilterSize()
+		m.MemtableBytes += mem.Size()
+		m.MemtableEntries += int64(mem.Len())
 	}
-	add(v.mem.Size(), v.mem.Len())
+	add(v.mem)
 	for _, imm := range v.imms {
-		add(imm.mem.Size(), imm.mem.Len())
+		add(imm.mem)
 	}
 	for _, r := range v.runs {
 		l := &m.Levels[r.level]

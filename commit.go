@@ -48,8 +48,9 @@ type commitRequest struct {
 	hash     uint64
 	lost     bool // the condition did not hold
 
-	err  error
-	wake chan bool // true: lead; false: done
+	err   error
+	leads bool      // was told to lead; guarded by the queue's lock
+	wake  chan bool // true: lead; false: done
 }
 
 var requestPool = sync.Pool{New: func() any { return &commitRequest{wake: make(chan bool, 1)} }}
@@ -103,7 +104,7 @@ func (q *commitQueue) withdraw(r *commitRequest) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, p := range q.pending {
-		if p == r && i > 0 { // the first has been, or is about to be, told to lead
+		if p == r && !r.leads {
 			q.pending = append(q.pending[:i], q.pending[i+1:]...)
 			return true
 		}
@@ -127,6 +128,7 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 	group := q.group
 	q.mu.Lock()
 	if len(q.pending) > 0 {
+		q.pending[0].leads = true
 		q.pending[0].wake <- true
 	} else {
 		q.led = false

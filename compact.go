@@ -31,8 +31,11 @@ func (db *DB) compactLoop() {
 			}
 			db.background.Go(func() {
 				err := db.runPlan(db.ctx, plan)
+				db.freeWorker()
 				if err != nil && db.ctx.Err() == nil {
+					// Its inputs stay reserved, so that others get a turn.
 					db.counters.retries.Add(1)
+					wake(db.compactWake)
 					db.sleep(retryDelay(db.compactFailures(err)))
 				} else {
 					db.compactFailures(nil)
@@ -81,12 +84,20 @@ func (db *DB) reserveLocked(plan *compaction.Plan) {
 	db.counters.compacting.Add(1)
 }
 
+// freeWorker gives back the worker that reserveLocked took.
+func (db *DB) freeWorker() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.running--
+	db.counters.compacting.Add(-1)
+	db.changed.Broadcast()
+}
+
+// donePlan gives back the tables and the range.
 func (db *DB) donePlan(plan *compaction.Plan) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.inFlight.Remove(plan)
-	db.running--
-	db.counters.compacting.Add(-1)
 	db.changed.Broadcast()
 }
 
@@ -298,6 +309,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			return nil
 		}
 		err = db.runPlan(ctx, plan)
+		db.freeWorker()
 		db.donePlan(plan)
 		if err != nil {
 			if db.ctx.Err() != nil {

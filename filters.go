@@ -1,31 +1,41 @@
 package shale
 
-import "slices"
+import (
+	"slices"
 
-// fitFilters releases second units of filters until the resident filters of v
-// fit FilterMemory: those of the deepest level first, where most of the memory
-// is, in the order of the keys. Their bytes stay in the files.
+	"github.com/shaledb/shale/sstable"
+)
+
+// fitFilters makes the resident filters of v fit FilterMemory. Second units go
+// first, whole filters only if that is not enough, in both rounds those of the
+// deepest level first: most of the memory is there, and in the levels above a
+// byte of filter saves the most. The bytes stay in the files.
 func (db *DB) fitFilters(v *version) {
-	limit := db.opts.FilterMemory
-	if limit <= 0 {
+	excess := -db.opts.FilterMemory
+	if excess == 0 {
 		return
 	}
-	var total int64
-	var tables []*table
-	for _, r := range slices.Backward(v.runs) {
+	for _, r := range v.runs {
 		for _, t := range r.tables {
-			_, filter := t.reader.MemoryBytes()
-			total += filter
-			tables = append(tables, t)
+			excess += t.filterMemory()
 		}
 	}
-	for _, t := range tables {
-		if total <= limit {
-			return
+	for _, release := range []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter} {
+		for _, r := range slices.Backward(v.runs) {
+			for _, t := range r.tables {
+				if excess <= 0 {
+					return
+				}
+				before := t.filterMemory()
+				release(t.reader)
+				excess -= before - t.filterMemory()
+			}
 		}
-		_, before := t.reader.MemoryBytes()
-		t.reader.DropSecondUnit()
-		_, after := t.reader.MemoryBytes()
-		total -= before - after
 	}
+}
+
+// filterMemory returns the bytes of the table's resident filter.
+func (t *table) filterMemory() int64 {
+	_, filter := t.reader.MemoryBytes()
+	return filter
 }

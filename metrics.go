@@ -42,7 +42,7 @@ type Metrics struct {
 	StallLevel0       time.Duration // waiting for compactions out of level 0
 	StalledWrites     uint64
 	CorruptionsMet    uint64 // reads that ended in a CorruptionError
-	UnusableFilters   uint64 // tables whose filter can't be used
+	UnusableFilters   uint64 // opened tables whose filter can't be used
 	BackgroundRetries uint64
 
 	// Memory by owner, in bytes, now.
@@ -141,7 +141,7 @@ func (m *Metrics) counters() []*uint64 {
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,
-		&m.StalledWrites, &m.CorruptionsMet, &m.BackgroundRetries,
+		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.BackgroundRetries,
 	}
 }
 

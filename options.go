@@ -77,10 +77,9 @@ type Options struct {
 	FilterBits float64
 
 	// FilterMemory is the most bytes that resident filters may take; 0: no
-	// limit. It overrides FilterBits for tables written from now on, and
-	// second units of filters are left on disk when the rest would not fit.
-	// First units of tables written under a larger limit stay until
-	// compactions have rewritten those tables.
+	// limit. It overrides FilterBits for tables written from now on. Of what
+	// does not fit, second units of filters are left on disk, and if that is
+	// not enough whole filters, those of the deepest level first.
 	FilterMemory int64
 
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at

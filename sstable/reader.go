@@ -283,8 +283,12 @@ func (r *Reader) DropSecondUnit() bool {
 	return r.filter.CompareAndSwap(f, f.FirstUnit())
 }
 
+// DropFilter frees the memory of the filter, if it is resident, and reports
+// whether it was. From then on every key may be in the table.
+func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
+
 // LoadFilter reads the whole filter from the file again, for a Reader that
-// was opened without it or has dropped its second unit. If that fails, what
+// was opened without it or has dropped it or its second unit. If that fails, what
 // was resident stays.
 func (r *Reader) LoadFilter() error {
 	if r.foot.filter.stored == 0 {
