@@ -25,8 +25,11 @@ func (db *DB) Checkpoint(dir string) error {
 		return err
 	}
 	defer db.calls.Done()
-	if _, err := db.fs.Stat(dir); err == nil {
+	switch _, err := db.fs.Stat(dir); {
+	case err == nil:
 		return fmt.Errorf("shale: checkpoint: %s: %w", dir, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("shale: checkpoint: %w", err)
 	}
 	c := &checkpoint{db: db, dir: dir}
 	defer c.release()
@@ -129,12 +132,22 @@ func (c *checkpoint) link(name string) error {
 	from, to := c.db.path(name), filepath.Join(c.dir, name)
 	err := c.db.fs.Link(from, to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		err = copyFile(c.db.fs, from, to)
+		err = c.copyInstead(from, to)
 	}
 	if err == nil {
 		c.created = append(c.created, name)
 	}
 	return err
+}
+
+// copyInstead copies a file that could not be linked. The link may have been
+// made although the call failed: then to is the store's own file, and to create
+// it would empty that.
+func (c *checkpoint) copyInstead(from, to string) error {
+	if err := c.db.fs.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return copyFile(c.db.fs, from, to)
 }
 
 // copyFile copies a file and makes the copy durable.
