@@ -87,38 +87,48 @@ const (
 	gone                    // it was seen to be missing: it must not come back
 )
 
-// check compares what r holds of the history with the claim: the commits that
-// are there are all up to some point, apart from unknown ones, each with all
-// of its operations. It returns the number of the first that is missing.
-func (h history) check(r Reader, name string, c claim) (n int, err error) {
-	got := make(map[string]string)
-	present := make([]bool, len(h))
+// read returns what r holds of the history, and which commits are there.
+func (h history) read(r Reader, name string) (got map[string]string, present []bool, err error) {
+	got = make(map[string]string)
+	present = make([]bool, len(h))
 	for e, err := range r.Scan(Prefix(name + "-")) {
 		if err != nil {
-			return 0, fmt.Errorf("Scan: %w", err)
+			return nil, nil, fmt.Errorf("Scan: %w", err)
 		}
-		var i int
-		if k, _ := fmt.Sscanf(string(e.Key), name+"-c%06d", &i); k == 1 && i < len(h) {
+		if digits, ok := strings.CutPrefix(string(e.Key), name+"-c"); ok {
+			i, err := strconv.Atoi(digits)
+			if err != nil || i >= len(h) {
+				return nil, nil, fmt.Errorf("key %q is nobody's", e.Key)
+			}
 			present[i] = true
 		}
 		got[string(e.Key)] = string(e.Value)
 	}
-	last := -1
-	for i, p := range present {
-		if p {
-			last = i
+	return got, present, nil
+}
+
+// check compares what r holds of the history with the claim: the commits that
+// are there are all up to some point, apart from exceptions, each with all of
+// its operations. It returns the number behind the last.
+func (h history) check(r Reader, name string, c claim) (n int, err error) {
+	got, present, err := h.read(r, name)
+	if err != nil {
+		return 0, err
+	}
+	for i, there := range present {
+		if there {
+			n = i + 1
 		}
 	}
-	if last >= c.begun {
-		return 0, fmt.Errorf("commit %d is there, which was never begun", last)
+	if n > c.begun {
+		return 0, fmt.Errorf("commit %d is there, which was never begun", n-1)
 	}
-	n = last + 1
 	for i := range max(n, c.safe) {
-		if present[i] && c.lost[i] == gone {
+		switch {
+		case present[i] && c.lost[i] == gone:
 			return 0, fmt.Errorf("commit %d is back, which was lost", i)
-		}
-		if !present[i] && c.lost[i] == 0 {
-			return 0, fmt.Errorf("commit %d is missing: %d are safe, %d were begun, the last there is %d", i, c.safe, c.begun, last)
+		case !present[i] && c.lost[i] == 0:
+			return 0, fmt.Errorf("commit %d is missing: %d are safe, %d were begun, %d is the last there", i, c.safe, c.begun, n-1)
 		}
 	}
 	return n, h.compare(r, got, present[:n])
