@@ -214,7 +214,7 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 		t.Skipf("the test binary can't be run: %v", err)
 	}
 	// After some acknowledgements, or at a moment that may lie in Open.
-	acks, after := 1+r.IntN(1<<(4+r.IntN(11))), time.Minute
+	acks, after := 1+r.IntN(1<<(4+r.IntN(10))), time.Minute
 	if r.IntN(3) == 0 {
 		after = time.Duration(r.IntN(60_000)) * time.Microsecond
 	}
