@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -31,25 +32,18 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 	if err != nil {
 		return r, err
 	}
-	results := make([]wal.Result, len(nums))
-	headers := make([]wal.Header, len(nums))
-	usable := len(nums)
-	for i, num := range nums {
-		headers[i], err = wal.ReadHeader(db.fs, db.dir, num, db.storeID)
-		if errors.Is(err, wal.ErrNeverUsed) && i == len(nums)-1 && !announced(state, num) {
-			usable-- // a crash met the creation of this log: nothing was written to it
-			break
-		}
-		if err != nil {
-			return r, missingIsDamage(err, base.LogName(num))
-		}
+	nums, headers, err := db.usedLogs(state, nums)
+	if err != nil {
+		return r, err
 	}
-	for i, num := range nums[:usable] {
-		length := sealedLength(state, num)
-		if i+1 < usable && headers[i+1].Prev == num {
-			length = headers[i+1].PrevLen
+	results := make([]wal.Result, len(nums))
+	lengths := make([]int64, len(nums)) // as known beforehand, or -1
+	for i, num := range nums {
+		lengths[i] = sealedLength(state, num)
+		if i+1 < len(nums) && headers[i+1].Prev == num {
+			lengths[i] = headers[i+1].PrevLen
 		}
-		if results[i], err = db.replayLog(num, length); err != nil {
+		if results[i], err = db.replayLog(num, lengths[i]); err != nil {
 			return r, missingIsDamage(err, base.LogName(num))
 		}
 		r.last, r.lastNum = results[i], num
@@ -62,8 +56,10 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 	for i, l := range db.logs {
 		// From here on these logs end where they were found to end. What
 		// stands there was perhaps only in the page cache until now.
-		if err := db.settleLog(l.num); err != nil {
-			return r, err
+		if lengths[i] < 0 {
+			if err := db.settleLog(l.num, results[i].Length); err != nil {
+				return r, err
+			}
 		}
 		state.Logs = append(state.Logs, manifest.LogInfo{
 			Num: l.num, Sealed: true, Length: results[i].Length, LastSeq: results[i].LastSeq,
@@ -72,12 +68,60 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 	return r, nil
 }
 
-// settleLog makes durable what an earlier process wrote to a log.
-func (db *DB) settleLog(num base.FileNum) error {
+// usedLogs reads the headers of the logs, and leaves out those whose creation a
+// crash met: nothing was written to them. They may stand before used ones, if
+// another crash met their removal.
+func (db *DB) usedLogs(state *manifest.State, nums []base.FileNum) (used []base.FileNum, headers []wal.Header, err error) {
+	unused := make(map[base.FileNum]error)
+	for _, num := range nums {
+		h, err := wal.ReadHeader(db.fs, db.dir, num, db.storeID)
+		switch {
+		case errors.Is(err, wal.ErrNeverUsed) && !announced(state, num):
+			unused[num] = err
+			continue
+		case err != nil:
+			return nil, nil, missingIsDamage(err, base.LogName(num))
+		case unused[h.Prev] != nil:
+			return nil, nil, unused[h.Prev] // it was complete when this log was made
+		case h.Prev >= state.MinLog && h.Prev > 0 && !slices.Contains(used, h.Prev):
+			return nil, nil, base.Corruption(base.LogName(h.Prev), -1, "log before "+base.LogName(num), errors.New("missing"))
+		}
+		used, headers = append(used, num), append(headers, h)
+	}
+	return used, headers, nil
+}
+
+// settleLog makes durable the first length bytes of a log that an earlier
+// process wrote. A sync alone would not do: if one has failed before, the
+// system has marked the pages clean, shows them to us, and would not write
+// them. So they are written again.
+func (db *DB) settleLog(num base.FileNum, length int64) error {
 	if db.opts.ReadOnly {
 		return nil
 	}
-	return db.syncFile(base.LogName(num))
+	f, err := db.fs.OpenReadWrite(db.path(base.LogName(num)))
+	if err != nil {
+		return err
+	}
+	if err = rewrite(f, length); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// rewrite writes the first length bytes of a file as they are.
+func rewrite(f vfs.File, length int64) error {
+	buf := make([]byte, min(length, 256<<10))
+	for off := int64(0); off < length; off += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), length-off)]
+		if n, err := f.ReadAt(buf, off); n < len(buf) {
+			return fmt.Errorf("read %d of %d bytes at %d: %w", n, len(buf), off, err)
+		}
+		if _, err := f.WriteAt(buf, off); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // liveLogs lists the logs that hold writes which no table has: those that the
@@ -223,16 +267,4 @@ func (db *DB) forgetRecovered() error {
 	}
 	db.logs = []logFile{current}
 	return nil
-}
-
-// syncFile makes durable what an earlier process wrote to a file.
-func (db *DB) syncFile(name string) error {
-	f, err := db.fs.OpenReadWrite(db.path(name))
-	if err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return f.Close()
 }
