@@ -42,7 +42,7 @@ func damagedStore(t *testing.T) *vfs.Mem {
 }
 
 // storeFiles returns all files of the store but the lock.
-func storeFiles(t *testing.T, mem *vfs.Mem) map[string]string {
+func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
 	t.Helper()
 	names, err := mem.List("db")
 	if err != nil {
@@ -90,7 +90,7 @@ func fileNamed(t *testing.T, mem *vfs.Mem, part string) string {
 }
 
 // editFile changes a file of the store.
-func editFile(t *testing.T, mem *vfs.Mem, name string, change func(f vfs.File, size int64) error) {
+func editFile(t testing.TB, mem *vfs.Mem, name string, change func(f vfs.File, size int64) error) {
 	t.Helper()
 	f, err := mem.OpenReadWrite(name)
 	if err != nil {

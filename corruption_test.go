@@ -1,0 +1,255 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A badStore is a store with all that a store can have on disk (two runs in
+// level 0, two levels below, a log, a manifest), closed or crashed, for tests
+// that damage copies of it.
+type badStore struct {
+	mem   *vfs.Mem
+	clean bool // it was closed
+	files map[string]string
+	log   string // the last one
+	mani  string
+
+	// states[n] is what the store holds after n commits. After a crash the
+	// log's tail may be lost, but not the first safe commits.
+	states []modelState
+	safe   int
+	keys   []string // all that were ever written
+}
+
+var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
+
+func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
+	t.Helper()
+	b := &badStore{mem: vfs.NewMem(), clean: clean, states: []modelState{nil}}
+	l := &life{t: t, name: "bad store", opts: tinyStore(b.mem), h: newHistory("a", seed, 300)}
+	l.open()
+	l.write(200, 0)
+	l.flush()
+	l.idle()
+	l.close()
+	l.opts.MemtableSize, l.opts.CompactionWorkers = 16<<10, -1
+	l.open()
+	for range 2 {
+		l.write(20, 0)
+		l.flush()
+	}
+	l.write(10, 10)
+	b.safe = l.claim().begun
+	l.write(16, 0)
+	levels := l.db.Metrics().Levels
+	deep := slices.DeleteFunc(slices.Clone(levels[1:]), func(l LevelMetrics) bool { return l.Tables == 0 })
+	if levels[0].Runs != 2 || len(deep) < 2 {
+		t.Fatalf("the store has not the shape that it should have:\n%v", l.db.Metrics())
+	}
+	crashed := b.mem.Crash(keepEverything)
+	l.close()
+	if !clean {
+		b.mem = crashed
+	}
+	for _, ops := range l.h[:l.claim().begun] {
+		b.states = append(b.states, b.states[len(b.states)-1].with(ops))
+		for _, op := range ops {
+			b.keys = append(b.keys, string(op.Key))
+		}
+	}
+	slices.Sort(b.keys)
+	b.keys = slices.Compact(b.keys)
+	b.files = storeFiles(t, b.mem)
+	for _, name := range slices.Sorted(maps.Keys(b.files)) {
+		switch {
+		case strings.HasSuffix(name, ".wal"):
+			b.log = name
+		case strings.HasPrefix(name, "MANIFEST"):
+			b.mani = name
+		}
+	}
+	return b
+}
+
+// A damage is what is done to a copy of a badStore.
+type damage struct {
+	what  string
+	file  string // that it is done to, and that errors must name
+	other string // another one that they may name
+	apply func(mem *vfs.Mem) error
+}
+
+// explains returns nil if err is what this damage should give.
+func (b *badStore) explains(d damage, err error) error {
+	var c *CorruptionError
+	switch {
+	case errors.As(err, &c):
+		if c.File == d.file || c.File == d.other {
+			return nil
+		}
+		if d.file == "CURRENT" && strings.HasPrefix(c.File, "MANIFEST") {
+			return nil // it names one that is not there
+		}
+		if d.file == b.mani && !b.clean {
+			return nil // its last record is taken for torn: then what it told of is missing
+		}
+		return fmt.Errorf("the error names %s: %w", c.File, err)
+	case errors.Is(err, ErrFormatTooNew) && strings.Contains(err.Error(), d.file):
+		return nil
+	}
+	return fmt.Errorf("not a CorruptionError: %w", err)
+}
+
+// mustNotice tells whether the damage must be found by Open, or by Verify at
+// the latest. What lies behind the end of a log or manifest is nobody's, and
+// after a crash their ends may be torn.
+func (b *badStore) mustNotice(d damage, changed bool) bool {
+	if !changed {
+		return false
+	}
+	switch {
+	case strings.HasSuffix(d.file, ".sst"), d.file == "CURRENT":
+		return true
+	case d.file == b.mani || d.file == b.log:
+		return b.clean && !strings.HasPrefix(d.what, "longer")
+	}
+	return false
+}
+
+// try opens a copy with the damage and returns what came of it: every answer
+// is right or is an error that names the place, and what must be noticed is.
+func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err error) {
+	mem := b.mem.Crash(keepEverything)
+	if err := d.apply(mem); err != nil {
+		return "", err
+	}
+	before := storeFiles(t, mem)
+	mustNotice := b.mustNotice(d, !maps.Equal(before, b.files))
+	opts := tinyStore(mem)
+	opts.MustExist = true // without CURRENT and tables a directory is a new store
+	opts.CompactionWorkers = nth%3 - 1
+	opts.ReadOnly = nth%64 == 63
+	db, err := Open("db", &opts)
+	if err != nil {
+		if n := mem.OpenFiles(); n != 0 {
+			return "", fmt.Errorf("%d files are left open by Open: %w", n, err)
+		}
+		if !maps.Equal(storeFiles(t, mem), before) {
+			return "", fmt.Errorf("a failed Open has changed files: %w", err)
+		}
+		return "refused", b.explains(d, err)
+	}
+	met, err := b.use(db, d, opts.ReadOnly)
+	if cerr := db.Close(); err == nil && cerr != nil {
+		err = b.explains(d, cerr)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case mem.OpenFiles() != 0:
+		return "", fmt.Errorf("%d files are left open", mem.OpenFiles())
+	case met > 0:
+		outcome = "met by reads"
+	case met < 0:
+		outcome = "found by Verify"
+	case mustNotice:
+		return "", errors.New("nobody has noticed")
+	default:
+		outcome = "harmless"
+	}
+	if opts.ReadOnly || nth%4 > 0 {
+		return outcome, nil
+	}
+	if db, err = Open("db", &opts); err != nil {
+		return outcome, b.explains(d, err)
+	}
+	if _, err = b.use(db, d, false); err != nil {
+		err = fmt.Errorf("opened once more: %w", err)
+	}
+	return outcome, errors.Join(err, db.Close())
+}
+
+// use reads all in several ways, verifies, and writes. It returns how many
+// errors were met by reads, or -1 if only Verify met one.
+func (b *badStore) use(db *DB, d damage, readOnly bool) (met int, err error) {
+	state := b.states[len(b.states)-1]
+	if d.file == b.log && !b.clean {
+		if state, err = b.stateOf(db); err != nil {
+			return 0, err
+		}
+	}
+	for _, rng := range []Range{Prefix("a-"), Prefix("a-").Reversed()} {
+		got, err := readState(db, rng)
+		if err == nil {
+			if err := state.scan(rng).same(got); err != nil {
+				return 0, fmt.Errorf("Scan: %w", err)
+			}
+			continue
+		}
+		met++
+		if err := b.explains(d, err); err != nil {
+			return 0, err
+		}
+		if want := state.scan(rng); len(got) > len(want) || want[:len(got)].same(got) != nil {
+			return 0, fmt.Errorf("before the error that it gave, Scan was wrong: %w", err)
+		}
+	}
+	for _, key := range b.keys {
+		for _, key := range []string{key, key + "x"} {
+			i, there := state.find(key)
+			got, err := db.Get([]byte(key))
+			switch {
+			case err == nil && (!there || string(got) != state[i].value):
+				return 0, fmt.Errorf("Get(%q) = %.60q; there: %v", key, got, there)
+			case errors.Is(err, ErrNotFound) && there:
+				return 0, fmt.Errorf("Get(%q): %w; it is there", key, err)
+			case err != nil && !errors.Is(err, ErrNotFound):
+				met++
+				if err := b.explains(d, err); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	if err := db.Verify(context.Background()); err != nil {
+		if err := b.explains(d, err); err != nil {
+			return 0, fmt.Errorf("Verify: %w", err)
+		}
+		if met == 0 {
+			met = -1
+		}
+	} else if met > 0 {
+		return 0, errors.New("reads met damage, Verify did not")
+	}
+	if !readOnly {
+		if err := db.Put([]byte("written"), nil); err != nil {
+			return 0, err
+		}
+	}
+	return met, nil
+}
+
+// stateOf returns the state of a store that may have lost the tail of its log.
+func (b *badStore) stateOf(db *DB) (modelState, error) {
+	for n := len(b.states) - 1; n >= b.safe; n-- {
+		has, err := db.Has(marker("a", n-1))
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			return b.states[n], nil
+		}
+	}
+	return nil, fmt.Errorf("none of the commits from %d on is there", b.safe-1)
+}
+
+func (b *badStore) path(name string) string { return filepath.Join("db", name) }
