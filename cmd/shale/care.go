@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+func flush(ctx context.Context, s *session, _ arguments) (status, error) {
+	begin := time.Now()
+	if err := s.db.Flush(ctx); err != nil {
+		return failed, err
+	}
+	s.say("flushed in %v", since(begin))
+	return found, nil
+}
+
+func compact(ctx context.Context, s *session, a arguments) (status, error) {
+	begin, before := time.Now(), tableBytes(s.db)
+	if err := s.db.Compact(ctx, a.bounds()); err != nil {
+		return failed, err
+	}
+	s.say("%s of tables became %s in %v", bytesText(before), bytesText(tableBytes(s.db)), since(begin))
+	return found, nil
+}
+
+func verify(ctx context.Context, s *session, _ arguments) (status, error) {
+	begin := time.Now()
+	if err := s.db.Verify(ctx); err != nil {
+		return failed, err
+	}
+	s.say("no damage in %s of tables, read in %v", bytesText(tableBytes(s.db)), since(begin))
+	return found, nil
+}
+
+func makeCheckpoint(_ context.Context, s *session, a arguments) (status, error) {
+	return found, s.db.Checkpoint(a.words[0].text)
+}
+
+func reopen(_ context.Context, s *session, _ arguments) (status, error) {
+	if err := s.close(); err != nil {
+		return failed, err
+	}
+	if err := s.open(&command{name: "reopen", access: reads}); err != nil {
+		return failed, err
+	}
+	if s.writable {
+		s.say("open for writing")
+	}
+	return found, nil
+}
+
+func quit(context.Context, *session, arguments) (status, error) { return found, errQuit }
+
+func tableBytes(db *shale.DB) (n int64) {
+	for _, l := range db.Metrics().Levels {
+		n += l.Bytes
+	}
+	return n
+}
+
+func since(begin time.Time) time.Duration {
+	d := time.Since(begin)
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+const synopsis = `shale looks into a store, and changes it.
+
+  shale -C DIR COMMAND [WORD...]   run one command
+  shale -C DIR < SCRIPT            run the lines of a script, or of -e LINE
+  shale -C DIR                     a prompt, on a terminal
+
+  -C DIR       the store; else the environment variable SHALE_DIR names it
+  -e LINE      run this line; may be given several times
+  -readonly    never write
+  -hex, -raw   print keys and values in hexadecimal, or as they are
+`
+
+const notation = `
+Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent, 2 error.
+help COMMAND tells more about one.
+`
+
+// writeHelp prints how the program is called, and its commands.
+func writeHelp(w io.Writer) {
+	fmt.Fprint(w, synopsis)
+	writeCommands(w)
+	fmt.Fprint(w, notation)
+}
+
+func writeCommands(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	defer w.Flush()
+	for _, g := range table() {
+		fmt.Fprintf(w, "\n%s\n", g.title)
+		for _, c := range g.commands {
+			name := c.name
+			if c.words != "" {
+				name += " " + c.words
+			}
+			fmt.Fprintf(w, "  %s\t%s\n", name, c.short)
+		}
+	}
+}
+
+func help(_ context.Context, s *session, a arguments) (status, error) {
+	switch {
+	case len(a.words) == 0 && s.mode == oneShot:
+		writeHelp(s.out)
+		return found, nil
+	case len(a.words) == 0:
+		writeCommands(s.out)
+		fmt.Fprint(s.out, notation)
+		return found, nil
+	}
+	c := lookup(a.words[0].text)
+	if c == nil {
+		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[0].text))
+	}
+	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
+	if c.long != "" {
+		fmt.Fprintf(s.out, "\n%s\n", c.long)
+	}
+	if len(c.options) == 0 {
+		return found, nil
+	}
+	fmt.Fprintln(s.out)
+	w := tabwriter.NewWriter(s.out, 0, 0, 3, ' ', 0)
+	defer w.Flush()
+	for _, o := range c.options {
+		fmt.Fprintf(w, "  %s\t%s\n", o.usage(), o.help)
+	}
+	return found, nil
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+
+	"github.com/shaledb/shale"
+)
+
+// A mode is how commands reach the program.
+type mode int
+
+const (
+	oneShot mode = iota
+	script
+	prompt
+)
+
+// A session runs commands against one store, which it opens when the first
+// command needs it.
+type session struct {
+	dir      string
+	readOnly bool
+	format   format
+	mode     mode
+	in       io.Reader // what a bare - stands for; nil: nothing
+	out      *bufio.Writer
+	notes    *lockedWriter
+
+	db       *shale.DB // nil: not open
+	writable bool      // db is
+}
+
+// errQuit ends a script or a prompt.
+var errQuit = errors.New("quit")
+
+// A lockedWriter may be written to by several goroutines: background work of
+// the store reports to the same place as commands.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(p)
+}
+
+// complain reports err, after what was printed before it.
+func (s *session) complain(err error) status {
+	_ = s.out.Flush() // if it fails, there is nobody to tell
+	fmt.Fprintf(s.notes, "shale: %s\n", strings.TrimPrefix(err.Error(), "shale: "))
+	return failed
+}
+
+// say prints what is of interest at a prompt only.
+func (s *session) say(text string, args ...any) {
+	if s.mode == prompt {
+		fmt.Fprintf(s.out, text+"\n", args...)
+	}
+}
+
+// runArgs runs one command that a shell has split into words.
+func (s *session) runArgs(args []string) status {
+	words := make([]word, len(args))
+	for i, arg := range args {
+		var err error
+		if words[i], err = parseArg(arg); err != nil {
+			return s.complain(err)
+		}
+	}
+	st, err := s.run(words)
+	if err != nil && !errors.Is(err, errQuit) {
+		return s.complain(err)
+	}
+	return st
+}
+
+// runScript runs the lines of in, up to the first error.
+func (s *session) runScript(in io.Reader) status {
+	worst := found
+	lines := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, readErr := lines.ReadString('\n')
+		if readErr != nil && readErr != io.EOF {
+			return s.complain(fmt.Errorf("line %d: %w", n, readErr))
+		}
+		st, err := s.runLine(strings.TrimSuffix(line, "\n"))
+		switch {
+		case errors.Is(err, errQuit):
+			return worst
+		case err != nil:
+			return s.complain(fmt.Errorf("line %d: %w", n, err))
+		}
+		worst = max(worst, st)
+		if readErr == io.EOF {
+			return worst
+		}
+	}
+}
+
+// runLine runs the command of one line, if there is one.
+func (s *session) runLine(line string) (status, error) {
+	words, err := parseLine(line)
+	if err != nil || len(words) == 0 {
+		return found, err
+	}
+	return s.run(words)
+}
+
+// run runs a command. An interrupt ends the command, not the program.
+func (s *session) run(words []word) (status, error) {
+	c := lookup(words[0].text)
+	if c == nil {
+		return failed, fmt.Errorf("unknown command %s; help lists them", quote(words[0].text))
+	}
+	a, err := c.bind(words[1:])
+	if err != nil {
+		return failed, err
+	}
+	if err := s.open(c); err != nil {
+		return failed, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	st, err := c.run(ctx, s, a)
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%s: interrupted", c.name)
+	}
+	return st, err
+}
+
+// open makes sure that the store is open as c needs it.
+func (s *session) open(c *command) error {
+	writes := c.access == writes || c.access == creates
+	switch {
+	case c.access == needsNothing:
+		return nil
+	case writes && s.readOnly:
+		return fmt.Errorf("%s writes, and -readonly was given", c.name)
+	case s.db != nil && (s.writable || !writes):
+		return nil
+	}
+	if err := s.close(); err != nil {
+		return err
+	}
+	if s.mode == prompt && !s.readOnly {
+		return s.openForPrompt(c.access)
+	}
+	return s.openStore(writes, c.access == creates)
+}
+
+// openForPrompt opens for writing if it can. A command that only reads takes
+// read-only for an answer.
+func (s *session) openForPrompt(need access) error {
+	err := s.openStore(true, need == creates)
+	if need != reads || errors.Is(err, fs.ErrNotExist) || err == nil {
+		return err
+	}
+	writeErr := err
+	if err := s.openStore(false, false); err != nil {
+		return err
+	}
+	s.say("(read-only, as of now: %v)", strings.TrimPrefix(writeErr.Error(), "shale: "))
+	return nil
+}
+
+func (s *session) openStore(writable, create bool) error {
+	if s.dir == "" {
+		return errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+	}
+	durability := shale.SyncEach
+	if s.mode == script {
+		durability = shale.SyncPeriodic
+	}
+	db, err := shale.Open(s.dir, &shale.Options{
+		ReadOnly:   !writable,
+		MustExist:  !create,
+		Durability: durability,
+		Logger:     slog.New(slog.NewTextHandler(s.notes, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store in %s (put and batch would make one): %w", quote(s.dir), fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	s.db, s.writable = db, writable
+	return nil
+}
+
+// close closes the store, if it is open.
+func (s *session) close() error {
+	if s.db == nil {
+		return nil
+	}
+	err := s.db.Close()
+	s.db = nil
+	return err
+}
