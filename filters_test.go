@@ -86,3 +86,34 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	mustPut(t, db, "k", "later")
 	wantGet(t, db, "k", "later", true)
 }
+
+// Keys that come in order make tables that are moved down as they are, with the
+// rich filters of flushes. Their second units are released.
+func TestFilterBits_SequentialLoad(t *testing.T) {
+	const n = 1_200_000
+	opts := &Options{MemtableSize: 4 << 20, TableSize: 2 << 20, Durability: SyncManual, CompactionWorkers: -1}
+	db := openTest(t, opts)
+	var b Batch
+	for i := range n {
+		if err := b.Put(fmt.Appendf(nil, "key%08d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() == 1000 {
+			if err := db.Write(context.Background(), &b); err != nil {
+				t.Fatal(err)
+			}
+			b.Reset()
+		}
+		if i%200_000 == 0 {
+			settle(t, db)
+		}
+	}
+	settle(t, db)
+	m := db.Metrics()
+	if bits := 8 * float64(m.FilterMemory-1<<20) / n; bits > 12.5 {
+		t.Errorf("%.1f bits a key are resident; want 10 or a little more:\n%v", bits, m)
+	}
+	if m.CompactBytes > m.FlushBytes/2 {
+		t.Errorf("%d bytes were compacted, the test means tables that are moved", m.CompactBytes)
+	}
+}
