@@ -314,8 +314,8 @@ func (c faultCase) quiet() bool {
 	case vfs.OpRemove, vfs.OpTruncate, vfs.OpPreallocate, vfs.OpMap, vfs.OpUnmap, vfs.OpClose,
 		vfs.OpLink, vfs.OpSyncDir: // those after removals; others are told
 		return true
-	case vfs.OpRename:
-		return true // that of a log to be used again; that of CURRENT is told
+	case vfs.OpRename, vfs.OpOpenReadWrite:
+		return true // those of a log to be used again; others are told
 	case vfs.OpOpen, vfs.OpStat, vfs.OpRead:
 		return c.mode == "after it happened" // a file is not there, or all bytes are
 	}
@@ -337,12 +337,12 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	for _, op := range faultOps {
 		counts[op] = dry.faults.Count(op)
 	}
-	most := int64(14)
+	most := int64(9)
 	switch {
 	case longRun(t) > 0:
 		most = 1 << 40
 	case testing.Short():
-		most = 5
+		most = 4
 	}
 	begin, fired, bad := time.Now(), 0, 0
 	cases := faultCases(counts, most)
