@@ -50,10 +50,13 @@ func Create(h Header, o Options) (*Writer, error) {
 }
 
 // openFile renames the file to recycle, or makes a new one. A file that can't
-// be renamed is no loss: it stays where it is, obsolete.
+// be renamed is no loss: it stays where it is, obsolete. One that was renamed
+// and can't be opened is emptied.
 func openFile(name string, o Options) (vfs.File, error) {
 	if o.Recycle != 0 && o.FS.Rename(filepath.Join(o.Dir, base.LogName(o.Recycle)), name) == nil {
-		return o.FS.OpenReadWrite(name)
+		if f, err := o.FS.OpenReadWrite(name); err == nil {
+			return f, nil
+		}
 	}
 	return o.FS.Create(name)
 }
