@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestComplete(t *testing.T) {
+	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, k := range []string{"apple", "apricot", "a pear", "0x", "fig"} {
+		if err := db.Put([]byte(k), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		if err := db.Put(fmt.Appendf(nil, "many%03d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &session{db: db, out: bufio.NewWriter(io.Discard)}
+	for _, c := range []struct{ line, head, want, tail string }{
+		{"", "", "[batch  checkpoint  compact  count  del  explain  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  scan  tables  verify ]", ""},
+		{"ge|", "", "[get ]", ""},
+		{"get ap|", "get ", "[apple  apricot ]", ""},
+		{"get ap| x", "get ", "[apple  apricot ]", " x"},
+		{`get "a |`, "get ", `["a pear" ]`, ""},
+		{"has apple f|", "has apple ", "[fig ]", ""},
+		{"put apple ap|", "put apple ", "[]", ""},
+		{"get 0x|", "get ", "[]", ""},
+		{"scan --re|", "scan ", "[--reverse ]", ""},
+		{"help ver|", "help ", "[verify ]", ""},
+		{"nonsense a|", "nonsense ", "[]", ""},
+		{`get "x" y |`, `get "x" y `, "[]", ""},
+	} {
+		pos := len(c.line)
+		for i := range c.line {
+			if c.line[i] == '|' {
+				pos = i
+			}
+		}
+		line := c.line
+		if pos < len(line) {
+			line = line[:pos] + line[pos+1:]
+		}
+		head, got, tail := s.complete(line, pos)
+		if fmt.Sprint(got) != c.want || head != c.head || tail != c.tail {
+			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
+		}
+	}
+	if _, got, _ := s.complete("get many", 8); len(got) != maxCompletions {
+		t.Errorf("%d completions; want %d", len(got), maxCompletions)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestParseLine(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{``, `[]`},
+		{`  # a comment`, `[]`},
+		{`get k`, `["get" "k"]`},
+		{"put  k\t\"a b\\n\\x00\\xff\"\r", `["put" "k" "a b\n\x00\xff"]`},
+		{`put 0x6b6579 0X00`, `["put" "key" "\x00"]`},
+		{`put "" "é\u00e9"`, `["put" "" "éé"]`},
+		{`put k#1 #2`, `["put" "k#1" "#2"]`},
+		{`put k 0x`, `["put" "k" ""]`},
+		{`put k 0x1`, `column 7: 0x1 has an odd number of hexadecimal digits; write "0x1" if it is no hexadecimal`},
+		{`put k 0xzz`, `column 7: 0xzz is not hexadecimal; write "0xzz" if it is not meant to be`},
+		{`put "k`, `column 5: the closing quote is missing`},
+		{`put "k"x`, `column 5: no space after the closing quote; write \" for a quote in quotes`},
+		{`put "\q"`, `column 5: unknown escape \q; a backslash in quotes is written \\`},
+	} {
+		words, err := parseLine(c.line)
+		texts := []string{}
+		for _, w := range words {
+			texts = append(texts, w.text)
+		}
+		got := fmt.Sprintf("%+q", texts)
+		if err == nil {
+			got = fmt.Sprintf("%q", texts)
+		} else {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("parseLine(%q) = %s, want %s", c.line, got, c.want)
+		}
+	}
+}
+
+// What is printed, pasted back, means the same bytes, in every format that
+// promises it, in a line and as an argument of a shell.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a", "-", "--from", "0x00", "#", "a b", "\"", "\x00\xff", "é", "\u2028", "a\\n", "\r"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, format := range []format{asWords, asHex} {
+			printed := string(appendWord(nil, text, format))
+			words, err := parseLine("put " + printed + " end")
+			if err != nil || len(words) != 3 || words[1].text != text {
+				t.Fatalf("%q is printed as %s, which is read as %+v, %v", text, printed, words, err)
+			}
+			if w, err := parseArg(printed); err != nil || w.text != text {
+				t.Fatalf("%q is printed as %s, as an argument %q, %v", text, printed, w.text, err)
+			}
+			c := command{name: "has", most: -1}
+			if a, err := c.bind(words[1:2]); err != nil || len(a.words) != 1 {
+				t.Fatalf("%s is taken for an option: %v", printed, err)
+			}
+		}
+	})
+}
+
+func FuzzParseLine(f *testing.F) {
+	f.Add(`put "a\x00" 0x12 --from=x`)
+	f.Fuzz(func(t *testing.T, line string) {
+		words, err := parseLine(line)
+		if err != nil || len(words) == 0 {
+			return
+		}
+		if c := lookup(words[0].text); c != nil {
+			_, _ = c.bind(words[1:]) // must not panic
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/shaledb/shale"
+)
+
+// call runs the program as main would, in the folder dir.
+func call(in string, args ...string) (out, notes string, st status) {
+	var o, e bytes.Buffer
+	st = run(environment{
+		args: args, in: strings.NewReader(in), out: &o, err: &e,
+		getenv: func(string) string { return "" },
+	})
+	return o.String(), e.String(), st
+}
+
+// varying is what differs from run to run: times.
+var varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)`)
+
+// Sessions as text: `run` is one command, its words one a line; `script` is a
+// script on standard input; `file` makes a file. Output is shown as it is,
+// complaints after it with ! before each line, then the status unless it is 0.
+func TestSessions(t *testing.T) {
+	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, path string) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			flags := []string{"-C", "db"}
+			for _, arg := range d.CmdArgs {
+				flags = append(flags, arg.String())
+			}
+			var out, notes string
+			var st status
+			switch d.Cmd {
+			case "run":
+				out, notes, st = call("from standard input", append(flags, strings.Split(d.Input, "\n")...)...)
+			case "script":
+				out, notes, st = call(d.Input+"\n", flags...)
+			case "file":
+				if err := os.WriteFile(d.CmdArgs[0].String(), []byte(d.Input+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return ""
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			return transcript(out, notes, st)
+		})
+	})
+}
+
+func transcript(out, notes string, st status) string {
+	var s strings.Builder
+	for line := range strings.Lines(out) {
+		s.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	for line := range strings.Lines(notes) {
+		s.WriteString("! " + line)
+	}
+	if st != found {
+		fmt.Fprintf(&s, "status %d\n", st)
+	}
+	return varying.ReplaceAllString(s.String(), "<time>")
+}
+
+func TestReadingBesideAWriter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Put([]byte("k"), []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"get", "k"}, {"has", "k"}, {"may", "k"}, {"scan"}, {"count"}, {"explain", "k"}, {"levels"}, {"metrics"}, {"verify"},
+	} {
+		if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != found {
+			t.Errorf("%v beside a writer: status %d, %s%s", args, st, out, notes)
+		}
+	}
+	if _, notes, st := call("", "-C", dir, "put", "k", "w"); st != failed || !strings.Contains(notes, "process") {
+		t.Errorf("put beside a writer: status %d, %q; want 2 and the owner's process", st, notes)
+	}
+}
+
+func TestMissingStoreIsNotMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	for _, args := range [][]string{{"get", "k"}, {"del", "k"}, {"flush"}, {"scan"}, {"verify"}} {
+		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != failed || !strings.Contains(notes, "no store") {
+			t.Errorf("%v: status %d, %q", args, st, notes)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Fatalf("%v made a store", args)
+		}
+	}
+}
+
+// brokenWriter is a pipe whose reader is gone.
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestBrokenOutput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != found {
+		t.Fatal(notes)
+	}
+	var notes bytes.Buffer
+	st := run(environment{args: []string{"-C", dir, "get", "k"}, out: brokenWriter{}, err: &notes, getenv: func(string) string { return "" }})
+	if st != failed || !strings.Contains(notes.String(), "broken pipe") {
+		t.Errorf("status %d, %q; want 2 and the error of the output", st, notes.String())
+	}
+}
+
+func TestRawValueGoesThroughAPipe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	value := "any\x00bytes\n\xff"
+	if _, notes, st := call(value, "-C", dir, "put", "k", "-"); st != found {
+		t.Fatal(notes)
+	}
+	if out, _, st := call("", "-C", dir, "get", "k", "--raw"); out != value || st != found {
+		t.Errorf("get --raw = %q, status %d; want %q", out, st, value)
+	}
+}
+
+func TestDamagedStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != found {
+		t.Fatal(notes)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) != 1 {
+		t.Fatal(tables, err)
+	}
+	if err := os.Truncate(tables[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, st := call("", "-C", dir, "get", "k"); st != failed || !strings.Contains(notes, filepath.Base(tables[0])) {
+		t.Errorf("get from a damaged store: status %d, %q; want 2 and the table's name", st, notes)
+	}
+}
