@@ -26,10 +26,8 @@ func TestParseLine(t *testing.T) {
 		for _, w := range words {
 			texts = append(texts, w.text)
 		}
-		got := fmt.Sprintf("%+q", texts)
-		if err == nil {
-			got = fmt.Sprintf("%q", texts)
-		} else {
+		got := fmt.Sprintf("%q", texts)
+		if err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
