@@ -239,3 +239,26 @@ func TestOpen_Locked(t *testing.T) {
 		t.Errorf("Open with MustExist of nothing: %v, want fs.ErrNotExist", err)
 	}
 }
+
+// A store whose writes are all in logs is taken for none as little as one with
+// tables, when CURRENT is gone.
+func TestOpen_LogsWithoutCurrent(t *testing.T) {
+	for name, opts := range map[string]Options{"plain": {}, "MustExist": {MustExist: true}, "ReadOnly": {ReadOnly: true}} {
+		opts.FS = vfs.NewMem()
+		db := mustOpen(t, "db", &Options{FS: opts.FS})
+		mustPut(t, db, "k", "v")
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := opts.FS.Remove("db/CURRENT"); err != nil {
+			t.Fatal(err)
+		}
+		var damage *CorruptionError
+		if _, err := Open("db", &opts); !errors.As(err, &damage) || damage.File != "CURRENT" {
+			t.Errorf("%s: Open: %v, want a CorruptionError of CURRENT", name, err)
+		}
+		if _, err := Open("elsewhere", &opts); name != "plain" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: Open of no store: %v, want fs.ErrNotExist", name, err)
+		}
+	}
+}
