@@ -81,9 +81,9 @@ func (b *badStore) misdirect(file string, i, j int) damage {
 	})
 }
 
-// damages returns what a sweep does to the store: every step-th byte of the
-// files that are small or hold few bytes is flipped, fewer of the tables'.
-func (b *badStore) damages(r *rand.Rand, step int) []damage {
+// damages returns what a sweep does to the store. most is how many bytes of a
+// file are flipped, about; in tables, which are many, fewer.
+func (b *badStore) damages(r *rand.Rand, most int) []damage {
 	var all []damage
 	names := make([]string, 0, len(b.files))
 	for name := range b.files {
@@ -92,16 +92,15 @@ func (b *badStore) damages(r *rand.Rand, step int) []damage {
 	slices.Sort(names)
 	for _, file := range names {
 		size := len(strings.TrimRight(b.files[file], "\x00"))
-		each := step
+		flips := most
 		if path.Ext(file) == ".sst" {
-			each *= 17
-		} else if size > 2000 {
-			each *= 4
+			flips /= 6
 		}
+		each := max(1, size/flips)
 		for at := r.IntN(each); at < size; at += 1 + r.IntN(2*each-1) {
 			all = append(all, b.flip(file, at, []byte{0x01, 0x80, 0xff, byte(1 + r.IntN(255))}[r.IntN(4)]))
 		}
-		for at := 0; at < size; at += 512 * (1 + r.IntN(2*step)) {
+		for at := 0; at < size; at += 512 * (1 + r.IntN(1+size/512*8/flips)) {
 			all = append(all, b.zero(file, at, 512), b.zero(file, at+r.IntN(512)&^15, 16))
 		}
 		for _, n := range []int{0, 1, 512, size / 2, size - 1, r.IntN(size), r.IntN(size)} {
@@ -126,17 +125,20 @@ func (b *badStore) damages(r *rand.Rand, step int) []damage {
 func TestCorruption_Sweep(t *testing.T) {
 	checkLeaks(t)
 	seed := seedOf(t)
-	step := 2
+	most := 200
 	if testing.Short() {
-		step = 5
+		most = 60
 	}
 	long := longRun(t)
+	if long > 0 {
+		most = 2000
+	}
 	begin := time.Now()
 	outcomes := make(map[string]int)
 	for round := uint64(0); round == 0 || time.Since(begin) < long; round++ {
 		for _, clean := range []bool{true, false} {
 			b := newBadStore(t, seed+round, clean)
-			b.sweep(t, b.damages(rand.New(rand.NewPCG(seed, round)), step), outcomes)
+			b.sweep(t, b.damages(rand.New(rand.NewPCG(seed, round)), most), outcomes)
 			if t.Failed() {
 				return
 			}
