@@ -1,0 +1,79 @@
+package shale_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+)
+
+// The code of the README: TestReadme_Code holds the two together.
+func Example_readme() {
+	temp, err := os.MkdirTemp("", "shale")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(temp)
+	dir := filepath.Join(temp, "hosts.db")
+
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Put([]byte("www.example.org"), []byte("seen")); err != nil {
+		log.Fatal(err)
+	}
+	known, err := db.Has([]byte("www.example.net")) // absent: no disk read
+	fmt.Println(known, err)
+	for entry, err := range db.Scan(shale.Prefix("www.")) {
+		fmt.Printf("%s = %s, %v\n", entry.Key, entry.Value, err)
+	}
+	// Output:
+	// false <nil>
+	// www.example.org = seen, <nil>
+}
+
+func TestReadme_Code(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("readme_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
+	if len(blocks) == 0 {
+		t.Fatal("no Go code in README.md")
+	}
+	for _, block := range blocks {
+		for line := range strings.Lines(string(block[1])) {
+			if !strings.Contains(string(source), strings.TrimSpace(line)) {
+				t.Errorf("README.md has a line of code that no test runs:\n%s", line)
+			}
+		}
+	}
+}
+
+// Every file that the documents point to is there.
+func TestDocuments_Links(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md"} {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), string(m[1]))); err != nil {
+				t.Errorf("%s points to %s: %v", doc, m[1], err)
+			}
+		}
+	}
+}
