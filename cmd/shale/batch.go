@@ -8,13 +8,18 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
 
 func batch(ctx context.Context, s *session, a arguments) (status, error) {
-	name, in := a.words[0].text, s.in
-	if s.isInput(a.words[0]) {
+	name := a.words[0].text
+	in, err := s.input(ctx, a.words[0])
+	if err != nil {
+		return failed, err
+	}
+	if in != nil {
 		name = "standard input"
 	} else {
 		f, err := os.Open(name)
@@ -24,6 +29,7 @@ func batch(ctx context.Context, s *session, a arguments) (status, error) {
 		defer f.Close()
 		in = f
 	}
+	begin := time.Now()
 	var b shale.Batch
 	if err := readBatch(ctx, &b, in, name); err != nil {
 		return failed, err
@@ -31,7 +37,7 @@ func batch(ctx context.Context, s *session, a arguments) (status, error) {
 	if err := s.db.Write(ctx, &b); err != nil {
 		return failed, err
 	}
-	s.say("%d operations", b.Len())
+	s.say("%s in %v", plural(b.Len(), "change"), since(begin))
 	return found, nil
 }
 

@@ -59,11 +59,3 @@ func tableBytes(db *shale.DB) (n int64) {
 	}
 	return n
 }
-
-func since(begin time.Time) time.Duration {
-	d := time.Since(begin)
-	if d > time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
-}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -10,10 +11,11 @@ import (
 // maxCompletions bounds how many keys a completion offers.
 const maxCompletions = 50
 
-// complete offers what the word at pos may become: commands, options, keys.
-// pos counts bytes.
+// complete offers what the word before pos may become: commands, options,
+// keys. pos counts characters, as the editor does.
 func (s *session) complete(line string, pos int) (head string, completions []string, tail string) {
-	head, tail = line[:pos], line[pos:]
+	runes := []rune(line)
+	head, tail = string(runes[:pos]), string(runes[pos:])
 	start := lastWord(head)
 	head, partial := head[:start], head[start:]
 	before, err := parseLine(head)
@@ -56,17 +58,42 @@ func (s *session) choices(before []word, partial string) []string {
 		return commandNames(partial)
 	}
 	c := lookup(before[0].text)
+	if c == nil {
+		return nil
+	}
+	n, arg := c.position(before[1:])
 	switch {
-	case c == nil:
+	case arg != "":
+		if arg == "KEY" {
+			return s.keysFrom(partial)
+		}
 		return nil
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
 	case c.name == "help":
 		return commandNames(partial)
-	case c.keys < 0 || len(before) <= c.keys:
+	case c.keys < 0 || n < c.keys:
 		return s.keysFrom(partial)
 	}
 	return nil
+}
+
+// position tells how many words of c, options aside, stand in words; and what
+// the next one is called if it is the argument of an option.
+func (c *command) position(words []word) (n int, arg string) {
+	for _, w := range words {
+		switch name, isOption := strings.CutPrefix(w.text, "--"); {
+		case arg != "":
+			arg = ""
+		case isOption && !w.literal:
+			if o := c.option(name); o != nil {
+				arg = o.arg
+			}
+		default:
+			n++
+		}
+	}
+	return n, arg
 }
 
 func commandNames(partial string) (names []string) {
@@ -90,27 +117,60 @@ func optionNames(c *command, partial string) (names []string) {
 	return names
 }
 
-// keysFrom returns the first keys that begin with the unfinished word partial.
+// keysFrom returns keys that begin with the unfinished word partial: all, or if
+// they are many the first ones and the last. With the last, what all of these
+// have in common, which the editor writes down, is what all keys have in
+// common.
 func (s *session) keysFrom(partial string) (words []string) {
-	if s.db == nil {
+	r, f, ok := unfinished(partial)
+	if !ok || s.db == nil {
 		return nil
 	}
-	prefix := partial
-	if strings.HasPrefix(partial, `"`) {
-		var err error
-		if prefix, _, err = unquote(partial + `"`); err != nil {
-			return nil
-		}
-	} else if isHex(partial) {
-		return nil
-	}
-	r := shale.Prefix(prefix)
 	r.KeysOnly, r.Limit = true, maxCompletions
 	for e, err := range s.db.Scan(r) {
 		if err != nil {
 			return nil // a command will tell
 		}
-		words = append(words, quote(e.Key))
+		words = append(words, string(appendWord(nil, e.Key, f)))
+	}
+	if len(words) < maxCompletions {
+		return words
+	}
+	r = r.Reversed()
+	r.Limit = 1
+	for e, err := range s.db.Scan(r) {
+		if err != nil {
+			return nil // likewise
+		}
+		words[len(words)-1] = string(appendWord(nil, e.Key, f))
 	}
 	return words
+}
+
+// unfinished returns the keys that the beginning of a word may become, and the
+// format in which it is written.
+func unfinished(partial string) (r shale.Range, f format, ok bool) {
+	if strings.HasPrefix(partial, `"`) {
+		text, _, err := unquote(partial + `"`)
+		return shale.Prefix(text), asWords, err == nil
+	}
+	if !isHex(partial) {
+		return shale.Prefix(partial), asWords, true
+	}
+	digits := partial[2:]
+	half := len(digits)%2 != 0 // of the last byte only its first digit is there
+	if half {
+		digits += "0"
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil || !half {
+		return shale.Prefix(b), asHex, err == nil
+	}
+	r = shale.Range{Lower: b, Upper: slices.Clone(b)}
+	if last := len(b) - 1; b[last] < 0xf0 {
+		r.Upper[last] += 0x10
+	} else {
+		r.Upper = shale.Prefix(b[:last]).Upper
+	}
+	return r, asHex, true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
@@ -35,7 +36,15 @@ func TestComplete(t *testing.T) {
 		{`get "a |`, "get ", `["a pear" ]`, ""},
 		{"has apple f|", "has apple ", "[fig ]", ""},
 		{"put apple ap|", "put apple ", "[]", ""},
-		{"get 0x|", "get ", "[]", ""},
+		{"get 0x617|", "get ", "[0x6170706c65  0x61707269636f74 ]", ""},
+		{"get 0x617072|", "get ", "[0x61707269636f74 ]", ""},
+		{"get 0xf|", "get ", "[]", ""},
+		{"get 0xz|", "get ", "[]", ""},
+		{"get é ap|", "get é ", "[]", ""},
+		{"has é ap|x", "has é ", "[apple  apricot ]", "x"},
+		{"scan --from ap|", "scan --from ", "[apple  apricot ]", ""},
+		{"scan --limit ap|", "scan --limit ", "[]", ""},
+		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
 		{"scan --re|", "scan ", "[--reverse ]", ""},
 		{"help ver|", "help ", "[verify ]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
@@ -51,12 +60,14 @@ func TestComplete(t *testing.T) {
 		if pos < len(line) {
 			line = line[:pos] + line[pos+1:]
 		}
-		head, got, tail := s.complete(line, pos)
+		head, got, tail := s.complete(line, utf8.RuneCountInString(c.line[:pos]))
 		if fmt.Sprint(got) != c.want || head != c.head || tail != c.tail {
 			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
 		}
 	}
-	if _, got, _ := s.complete("get many", 8); len(got) != maxCompletions {
-		t.Errorf("%d completions; want %d", len(got), maxCompletions)
+	// The last of many is among them: else the editor would take what the first
+	// have in common for what all have.
+	if _, got, _ := s.complete("get many", 8); len(got) != maxCompletions || got[maxCompletions-1] != "many199 " {
+		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], maxCompletions)
 	}
 }

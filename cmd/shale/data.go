@@ -40,19 +40,29 @@ func get(_ context.Context, s *session, a arguments) (status, error) {
 	return found, err
 }
 
-func put(_ context.Context, s *session, a arguments) (status, error) {
+func put(ctx context.Context, s *session, a arguments) (status, error) {
 	value := []byte(a.words[1].text)
-	if s.isInput(a.words[1]) {
-		var err error
-		if value, err = io.ReadAll(s.in); err != nil {
+	if in, err := s.input(ctx, a.words[1]); err != nil {
+		return failed, err
+	} else if in != nil {
+		// One byte too many is for Put to refuse.
+		if value, err = io.ReadAll(io.LimitReader(in, shale.MaxValueSize+1)); err != nil {
 			return failed, fmt.Errorf("read the value: %w", err)
 		}
 	}
 	return found, s.db.Put(a.key(0), value)
 }
 
-// isInput tells whether a word stands for standard input.
-func (s *session) isInput(w word) bool { return s.in != nil && w.text == "-" && !w.literal }
+// input returns standard input if w stands for it, else nil.
+func (s *session) input(ctx context.Context, w word) (io.Reader, error) {
+	switch {
+	case w.text != "-" || w.literal:
+		return nil, nil
+	case s.in == nil:
+		return nil, errors.New(`commands come from standard input here, so - cannot stand for it; write "-" for the word`)
+	}
+	return untilDone(ctx, s.in), nil
+}
 
 func del(ctx context.Context, s *session, a arguments) (status, error) {
 	var b shale.Batch
@@ -64,19 +74,22 @@ func del(ctx context.Context, s *session, a arguments) (status, error) {
 	return found, s.db.Write(ctx, &b)
 }
 
-func has(_ context.Context, s *session, a arguments) (status, error) {
-	return s.ask(a, "present", s.db.Has)
+func has(ctx context.Context, s *session, a arguments) (status, error) {
+	return s.ask(ctx, a, "present", s.db.Has)
 }
 
-func may(_ context.Context, s *session, a arguments) (status, error) {
-	return s.ask(a, "maybe", func(key []byte) (bool, error) { return s.db.MayContain(key), nil })
+func may(ctx context.Context, s *session, a arguments) (status, error) {
+	return s.ask(ctx, a, "maybe", func(key []byte) (bool, error) { return s.db.MayContain(key), nil })
 }
 
 // ask prints the answer to a question about each key: yes or absent.
-func (s *session) ask(a arguments, yes string, question func(key []byte) (bool, error)) (status, error) {
+func (s *session) ask(ctx context.Context, a arguments, yes string, question func(key []byte) (bool, error)) (status, error) {
 	all := true
 	for i := range a.words {
 		ok, err := question(a.key(i))
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return failed, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
@@ -21,28 +20,25 @@ func explain(_ context.Context, s *session, a arguments) (status, error) {
 }
 
 func metrics(_ context.Context, s *session, _ arguments) (status, error) {
-	fmt.Fprint(s.out, s.db.Metrics())
+	m := s.db.Metrics()
+	fmt.Fprint(s.out, m)
+	if m.FilterNegative > 0 {
+		fmt.Fprintf(s.out, "filters saved %s of blocks\n", plural(int(m.FilterNegative), "read"))
+	}
 	return found, nil
-}
-
-// grid returns a writer for rows whose cells end with tabs, flush right.
-func (s *session) grid() *tabwriter.Writer {
-	return tabwriter.NewWriter(s.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
-	w := s.grid()
-	defer w.Flush()
-	fmt.Fprintln(w, "level\truns\ttables\tsize\tentries\tdeletions\tfilters\tbits/key\t")
-	fmt.Fprintf(w, "mem\t\t\t%s\t%d\t\t\t\t\n", bytesText(m.MemtableBytes), m.MemtableEntries)
+	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
+	g.row("memtables", "", "", bytesText(m.MemtableBytes), number(m.MemtableEntries), "", "", "")
 	for _, l := range m.Levels {
 		if l.Tables > 0 {
-			fmt.Fprintf(w, "L%d\t%d\t%d\t%s\t%d\t%d\t%s\t%.1f\t\n", l.Level, l.Runs, l.Tables, bytesText(l.Bytes),
-				l.Entries, l.Tombstones, bytesText(l.FilterBytes), l.FilterBits)
+			g.row(levelName(l.Level), number(l.Runs), number(l.Tables), bytesText(l.Bytes), number(l.Entries),
+				number(l.Tombstones), bytesText(l.FilterBytes), bits(l.FilterBits))
 		}
 	}
-	return found, nil
+	return found, g.write(s.out)
 }
 
 func tables(_ context.Context, s *session, a arguments) (status, error) {
@@ -50,14 +46,12 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, err
 	}
-	w := s.grid()
-	defer w.Flush()
-	fmt.Fprintln(w, "level\trun\ttable\tsize\tentries\tdeletions\t\x00  keys")
+	g := newGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
 	for _, t := range list {
-		fmt.Fprintf(w, "L%d\t%d\t%06d\t%s\t%d\t%d\t\x00  %s … %s\n", t.Level, t.Run, t.Number, bytesText(t.Size), t.Entries, t.Tombstones,
-			short(t.Smallest), short(t.Largest))
+		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), bytesText(t.Size), number(t.Entries),
+			number(t.Tombstones), short(t.Smallest)+" … "+short(t.Largest))
 	}
-	return foundIf(len(list) > 0), nil
+	return foundIf(len(list) > 0), g.write(s.out)
 }
 
 func filters(_ context.Context, s *session, a arguments) (status, error) {
@@ -65,22 +59,27 @@ func filters(_ context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, err
 	}
-	w := s.grid()
-	defer w.Flush()
-	fmt.Fprintln(w, "level\ttable\tkind\tbits/key\tsize\tpredicted FPR\tmeasured\t")
+	g := newGrid("level", ">table", "kind", ">bits/key", ">memory", ">predicted FPR", ">measured")
+	listed := map[int]bool{}
+	for _, t := range list {
+		listed[t.Level] = true
+	}
 	for _, l := range s.db.Metrics().Levels {
-		if l.Tables == 0 || len(a.words) > 0 && fmt.Sprint(l.Level) != strings.TrimPrefix(a.words[0].text, "L") {
-			continue
+		if listed[l.Level] {
+			g.row(levelName(l.Level), "all", "", bits(l.FilterBits), bytesText(l.FilterBytes),
+				percent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
 		}
-		fmt.Fprintf(w, "L%d\tall\t\t%.1f\t%s\t%s\t%s\t\n", l.Level, l.FilterBits, bytesText(l.FilterBytes),
-			percent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
 	}
 	for _, t := range list {
-		fmt.Fprintf(w, "L%d\t%06d\t%s\t%.1f\t%s\t%s\t%s\t\n", t.Level, t.Number, t.FilterKind, t.FilterBits, bytesText(t.FilterBytes),
+		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, bits(t.FilterBits), bytesText(t.FilterBytes),
 			percent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
-	return foundIf(len(list) > 0), nil
+	return foundIf(len(list) > 0), g.write(s.out)
 }
+
+func levelName(level int) string     { return fmt.Sprintf("L%d", level) }
+func tableName(number uint64) string { return fmt.Sprintf("%06d", number) }
+func bits(perKey float64) string     { return fmt.Sprintf("%.1f", perKey) }
 
 // tablesOf returns the tables of the level that the first word names, else all.
 func (s *session) tablesOf(a arguments) ([]shale.TableInfo, error) {
@@ -121,19 +120,4 @@ func measured(p float64, asked uint64) string {
 		return "-"
 	}
 	return percent(p)
-}
-
-// bytesText returns n with a binary unit.
-func bytesText(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/(1<<10), "KiB"
-	for _, next := range []string{"MiB", "GiB", "TiB"} {
-		if v < 1<<10 {
-			break
-		}
-		v, unit = v/(1<<10), next
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
 }

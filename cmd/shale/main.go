@@ -42,7 +42,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/peterh/liner"
 )
@@ -58,6 +60,9 @@ type environment struct {
 }
 
 func main() {
+	// A reader of our output that goes away is an error of a write, like any
+	// other: the store is closed before the program ends.
+	signal.Ignore(syscall.SIGPIPE)
 	_, notTerminal := liner.TerminalMode()
 	os.Exit(int(run(environment{
 		args:     os.Args[1:],
@@ -92,19 +97,20 @@ func (l *lines) Set(s string) error { *l = append(*l, s); return nil }
 // run is the program; it returns the exit status.
 func run(env environment) status {
 	f, err := parseFlags(env)
-	if errors.Is(err, flag.ErrHelp) {
-		writeHelp(env.out)
-		return found
-	}
 	out := bufio.NewWriter(env.out)
 	s := &session{
 		dir: f.dir, readOnly: f.readOnly, format: f.format,
 		out: out, notes: &lockedWriter{w: env.err},
 	}
-	if err != nil {
+	var st status
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		writeHelp(out)
+	case err != nil:
 		return s.complain(err)
+	default:
+		st = s.runMode(env, f)
 	}
-	st := s.runMode(env, f)
 	if err := s.close(); err != nil {
 		st = s.complain(err)
 	}

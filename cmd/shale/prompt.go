@@ -5,32 +5,63 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"os/signal"
+	"strings"
 
 	"github.com/peterh/liner"
 )
 
+// A lineEditor asks for a line and remembers those it is given; tests have one
+// without a terminal. Prompt gives liner.ErrPromptAborted for Ctrl-C, io.EOF
+// for Ctrl-D.
+type lineEditor interface {
+	Prompt(prompt string) (string, error)
+	AppendHistory(line string)
+}
+
 // runPrompt reads commands from the terminal until the end. Its status is
 // found: errors were shown.
 func (s *session) runPrompt(env environment) status {
+	if s.dir == "" {
+		return s.complain(errNoDir)
+	}
 	line := liner.NewLiner()
+	defer line.Close() // it only gives the terminal its mode back
 	line.SetCtrlCAborts(true)
 	line.SetTabCompletionStyle(liner.TabPrints)
 	line.SetWordCompleter(s.complete)
-	loadHistory(line, env)
-	defer func() {
-		saveHistory(line, env)
-		_ = line.Close() // it only gives the terminal its mode back
-	}()
+	h := openHistory(historyFile(env), line)
+	defer h.close()
+
+	// A Ctrl-C that comes between a command and the next prompt must not end
+	// the program. During a command run listens, during a prompt the editor.
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, os.Interrupt)
+	defer signal.Stop(unheard)
+	return s.promptLoop(recorder{line, h})
+}
+
+// recorder is an editor that keeps its history in a file.
+type recorder struct {
+	*liner.State
+	file *history
+}
+
+func (r recorder) AppendHistory(line string) {
+	r.State.AppendHistory(line)
+	r.file.append(line)
+}
+
+func (s *session) promptLoop(line lineEditor) status {
 	if err := s.open(&command{access: reads}); err != nil {
 		s.complain(err) // a put may still make it
 	}
-	s.say("help lists the commands, Tab completes, Ctrl-D leaves.")
+	s.say("help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves.")
 	for {
 		if err := s.out.Flush(); err != nil {
 			return s.complain(err)
 		}
-		text, err := line.Prompt("shale> ")
+		text, err := line.Prompt(s.promptText())
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			continue
@@ -40,7 +71,7 @@ func (s *session) runPrompt(env environment) status {
 		case err != nil:
 			return s.complain(err)
 		}
-		if text != "" {
+		if strings.TrimSpace(text) != "" {
 			line.AppendHistory(text)
 		}
 		if _, err := s.runLine(text); errors.Is(err, errQuit) {
@@ -51,38 +82,9 @@ func (s *session) runPrompt(env environment) status {
 	}
 }
 
-// historyFile returns where prompts keep their history, empty if nowhere.
-func historyFile(env environment) string {
-	if name := env.getenv("SHALE_HISTORY"); name != "" {
-		return name
+func (s *session) promptText() string {
+	if s.db != nil && !s.writable {
+		return "shale (read-only)> "
 	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "shale", "history")
-}
-
-// loadHistory reads the history, if there is one: a prompt works without.
-func loadHistory(line *liner.State, env environment) {
-	f, err := os.Open(historyFile(env))
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	_, _ = line.ReadHistory(f) // as far as it can be read
-}
-
-// saveHistory writes the history, if it can.
-func saveHistory(line *liner.State, env environment) {
-	name := historyFile(env)
-	if name == "" || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
-		return
-	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return
-	}
-	_, _ = line.WriteHistory(f) // nobody is left to tell
-	_ = f.Close()
+	return "shale> "
 }

@@ -55,6 +55,9 @@ func scan(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, err
 		}
 	}
+	if n == 0 {
+		s.say("none")
+	}
 	return foundIf(n > 0), nil
 }
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/shaledb/shale"
 )
@@ -43,6 +43,17 @@ type session struct {
 // errQuit ends a script or a prompt.
 var errQuit = errors.New("quit")
 
+var errNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+
+// missingStore is the error for a folder without a store.
+type missingStore string
+
+func (dir missingStore) Error() string {
+	return fmt.Sprintf("there is no store in %s; put and batch make one, -C names another", quote(string(dir)))
+}
+
+func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
+
 // A lockedWriter may be written to by several goroutines: background work of
 // the store reports to the same place as commands.
 type lockedWriter struct {
@@ -56,12 +67,37 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// complain reports err, after what was printed before it.
+// complain reports err, after what was printed before it. That nobody reads
+// our output any more, as after head has seen enough, needs no message.
 func (s *session) complain(err error) status {
 	_ = s.out.Flush() // if it fails, there is nobody to tell
-	fmt.Fprintf(s.notes, "shale: %s\n", strings.TrimPrefix(err.Error(), "shale: "))
+	if errors.Is(err, syscall.EPIPE) {
+		return failed
+	}
+	fmt.Fprintf(s.notes, "shale: %s\n", message(err))
 	return failed
 }
+
+// message tells what is at fault, and what to do where that is not plain.
+func message(err error) string {
+	text := strings.TrimPrefix(err.Error(), "shale: ")
+	switch {
+	case isDamage(err):
+		return text + "\nThe store is damaged. Keep a copy of its folder before trying anything else."
+	case errors.Is(err, shale.ErrFormatTooNew):
+		return text + "\nA newer shale wrote this store: use that one. Nothing was changed."
+	}
+	return text
+}
+
+func isDamage(err error) bool {
+	var damage *shale.CorruptionError
+	return errors.As(err, &damage)
+}
+
+// isMissing tells whether there is no store. A damaged store, of which a file
+// is missing, is one.
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) && !isDamage(err) }
 
 // say prints what is of interest at a prompt only.
 func (s *session) say(text string, args ...any) {
@@ -91,6 +127,12 @@ func (s *session) runScript(in io.Reader) status {
 	worst := found
 	lines := bufio.NewReader(in)
 	for n := 1; ; n++ {
+		if lines.Buffered() == 0 {
+			// Whoever sends commands one by one waits for the answer.
+			if err := s.out.Flush(); err != nil {
+				return s.complain(err)
+			}
+		}
 		line, readErr := lines.ReadString('\n')
 		if readErr != nil && readErr != io.EOF {
 			return s.complain(fmt.Errorf("line %d: %w", n, readErr))
@@ -118,7 +160,8 @@ func (s *session) runLine(line string) (status, error) {
 	return s.run(words)
 }
 
-// run runs a command. An interrupt ends the command, not the program.
+// run runs a command. An interrupt ends the command, not the program; a second
+// one, while the command has not ended, has its usual effect.
 func (s *session) run(words []word) (status, error) {
 	c := lookup(words[0].text)
 	if c == nil {
@@ -133,6 +176,7 @@ func (s *session) run(words []word) (status, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop)
 	st, err := c.run(ctx, s, a)
 	if errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%s: interrupted", c.name)
@@ -154,17 +198,23 @@ func (s *session) open(c *command) error {
 	if err := s.close(); err != nil {
 		return err
 	}
+	var err error
 	if s.mode == prompt && !s.readOnly {
-		return s.openForPrompt(c.access)
+		err = s.openForPrompt(c.access)
+	} else {
+		err = s.openStore(writes, c.access == creates)
 	}
-	return s.openStore(writes, c.access == creates)
+	if errors.Is(err, shale.ErrLocked) {
+		return fmt.Errorf("%s writes, but the store is in use: %w", c.name, err)
+	}
+	return err
 }
 
 // openForPrompt opens for writing if it can. A command that only reads takes
 // read-only for an answer.
 func (s *session) openForPrompt(need access) error {
 	err := s.openStore(true, need == creates)
-	if need != reads || errors.Is(err, fs.ErrNotExist) || err == nil {
+	if need != reads || isMissing(err) || err == nil {
 		return err
 	}
 	writeErr := err
@@ -177,7 +227,7 @@ func (s *session) openForPrompt(need access) error {
 
 func (s *session) openStore(writable, create bool) error {
 	if s.dir == "" {
-		return errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+		return errNoDir
 	}
 	durability := shale.SyncEach
 	if s.mode == script {
@@ -187,16 +237,23 @@ func (s *session) openStore(writable, create bool) error {
 		ReadOnly:   !writable,
 		MustExist:  !create,
 		Durability: durability,
-		Logger:     slog.New(slog.NewTextHandler(s.notes, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		OnEvent:    s.onEvent,
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no store in %s (put and batch would make one): %w", quote(s.dir), fs.ErrNotExist)
+	if isMissing(err) {
+		return missingStore(s.dir)
 	}
 	if err != nil {
 		return err
 	}
 	s.db, s.writable = db, writable
 	return nil
+}
+
+// onEvent tells of what goes wrong in the background, which no command returns.
+func (s *session) onEvent(e shale.Event) {
+	if e.Err != nil {
+		fmt.Fprintf(s.notes, "shale: in the background: %s: %s\n", e.Kind, message(e.Err))
+	}
 }
 
 // close closes the store, if it is open.

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -127,6 +130,50 @@ func TestBrokenOutput(t *testing.T) {
 	}
 }
 
+// Whoever closes the pipe, as head does, wants no message.
+func TestClosedPipe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != found {
+		t.Fatal(notes)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	var notes bytes.Buffer
+	for _, args := range [][]string{{"scan"}, {"count"}, {"tables"}, {"help"}, {"-h"}} {
+		st := run(environment{args: append([]string{"-C", dir}, args...), out: w, err: &notes, getenv: func(string) string { return "" }})
+		if st != failed || runtime.GOOS != "windows" && notes.Len() > 0 {
+			t.Errorf("%v: status %d, %q; want 2 and no word", args, st, notes.String())
+		}
+	}
+}
+
+// A program that sends commands one by one gets each answer before it sends
+// the next.
+func TestScriptAnswersAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	commands, in := io.Pipe()
+	out, answers := io.Pipe()
+	done := make(chan status)
+	go func() {
+		done <- run(environment{args: []string{"-C", dir}, in: commands, out: answers, err: io.Discard, getenv: func(string) string { return "" }})
+	}()
+	lines := bufio.NewScanner(out)
+	for i := range 3 {
+		fmt.Fprintf(in, "put k %d\nget k\n", i)
+		if !lines.Scan() || lines.Text() != fmt.Sprint(i) {
+			t.Fatalf("answer %q, want %d", lines.Text(), i)
+		}
+	}
+	in.Close()
+	if st := <-done; st != found {
+		t.Errorf("status %d", st)
+	}
+}
+
 func TestRawValueGoesThroughAPipe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	value := "any\x00bytes\n\xff"
@@ -152,5 +199,11 @@ func TestDamagedStore(t *testing.T) {
 	}
 	if _, notes, st := call("", "-C", dir, "get", "k"); st != failed || !strings.Contains(notes, filepath.Base(tables[0])) {
 		t.Errorf("get from a damaged store: status %d, %q; want 2 and the table's name", st, notes)
+	}
+	if err := os.Remove(tables[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, st := call("", "-C", dir, "get", "k"); st != failed || !strings.Contains(notes, filepath.Base(tables[0])) {
+		t.Errorf("get from a store that lost a table: status %d, %q; want 2 and the table's name", st, notes)
 	}
 }

@@ -41,7 +41,7 @@ func dataCommands() []command {
 		{name: "put", words: "KEY VALUE", least: 2, most: 2, keys: 1, access: creates, run: put,
 			short: "set the value of a key",
 			long: "Creates the store if it is not there. As the value, a bare - stands for standard input to its\n" +
-				"end, byte for byte (not in scripts read from there, nor at the prompt)."},
+				"end, byte for byte; not in scripts read from there, nor at the prompt."},
 		{name: "del", words: "KEY...", least: 1, most: -1, keys: -1, access: writes, run: del,
 			short: "delete keys, all at once",
 			long:  "Deletes the keys in one atomic batch. Deleting an absent key is no error."},
