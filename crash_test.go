@@ -261,6 +261,9 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 	if testing.Short() {
 		step = 2
 	}
+	if raceEnabled {
+		step *= 4
+	}
 	long := longRun(t)
 	if long > 0 {
 		perOp = len(vfs.CrashConfigs(0))

@@ -15,7 +15,8 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		mem := vfs.NewMem()
 		faults := vfs.NewFault(mem, nil)
-		opts := Options{FS: faults, Durability: SyncManual, OnEvent: func(Event) {}, testing: testOptions{noMap: noMap}}
+		opts := tinyStore(faults)
+		opts.testing.noMap = noMap
 		db, err := Open("db", &opts)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,8 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 // before logs that were used.
 func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
 	mem := vfs.NewMem()
-	opts := Options{FS: mem}
+	opts := tinyStore(mem)
+	opts.Durability = SyncEach
 	db, err := Open("db", &opts)
 	if err != nil {
 		t.Fatal(err)
