@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // fpHash is a bad hash, so that many keys share one.
@@ -65,7 +66,7 @@ func TestFalsePositives_ClockSparesWhatIsAskedFor(t *testing.T) {
 	if f.Has(1, []byte("a"), 1) {
 		t.Error("Has = true in a memory of one byte")
 	}
-	f = NewFalsePositives(1200) // one set
+	f = NewFalsePositives(int(unsafe.Sizeof(fpSet{})) + fpWays*int(fpCharge(fpTypicalKey)))
 	if len(f.sets) != 1 {
 		t.Fatalf("%d sets; want 1", len(f.sets))
 	}

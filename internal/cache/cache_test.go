@@ -1,0 +1,260 @@
+package cache
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// fillFor writes the bytes that belong to k, so that a block which holds
+// another's is found out.
+func fillFor(b *Block, k Key) {
+	p := b.Bytes()
+	for i := 0; i+16 <= len(p); i += 16 {
+		binary.LittleEndian.PutUint64(p[i:], k.File)
+		binary.LittleEndian.PutUint64(p[i+8:], k.Offset)
+	}
+}
+
+func checkFor(t *testing.T, b *Block, k Key) {
+	t.Helper()
+	p := b.Bytes()
+	for i := 0; i+16 <= len(p); i += 16 {
+		if f, o := binary.LittleEndian.Uint64(p[i:]), binary.LittleEndian.Uint64(p[i+8:]); f != k.File || o != k.Offset {
+			t.Fatalf("block of %v holds the bytes of %v at %d", k, Key{f, o}, i)
+		}
+	}
+}
+
+// add inserts a block of n bytes at k and lets go of it.
+func add(c *Cache, k Key, n int) {
+	b := c.Alloc(n)
+	fillFor(b, k)
+	c.Insert(k, b).Release()
+}
+
+func holds(c *Cache, k Key) bool {
+	b := c.Get(k)
+	if b == nil {
+		return false
+	}
+	b.Release()
+	return true
+}
+
+func TestCache_GetInsert(t *testing.T) {
+	c := New(1 << 20)
+	k := Key{File: 3, Offset: 4096}
+	if c.Get(k) != nil {
+		t.Fatal("an empty cache has a block")
+	}
+	b := c.Alloc(1000)
+	fillFor(b, k)
+	if got := c.Insert(k, b); got != b {
+		t.Fatal("Insert returned another block")
+	}
+	again := c.Alloc(1000)
+	fillFor(again, k)
+	if got := c.Insert(k, again); got != b {
+		t.Error("the second Insert at a key did not return the first block")
+	}
+	got := c.Get(k)
+	if got != b || len(got.Bytes()) != 1000 {
+		t.Fatalf("Get = %v", got)
+	}
+	checkFor(t, got, k)
+	for range 3 {
+		b.Release()
+	}
+	for _, other := range []Key{{3, 0}, {4, 4096}, {0, 0}} {
+		if holds(c, other) {
+			t.Errorf("there is a block at %v", other)
+		}
+	}
+	if s := c.Stats(); s.Blocks != 1 || s.Bytes < 1000 || s.Bytes > 1400 {
+		t.Errorf("Stats = %+v", s)
+	}
+}
+
+func TestCache_OfNothing(t *testing.T) {
+	for _, capacity := range []int64{0, -1, 100} {
+		c := New(capacity)
+		b := c.Alloc(4096)
+		if got := c.Insert(Key{1, 1}, b); got != b {
+			t.Errorf("capacity %d: Insert returned another block", capacity)
+		}
+		if holds(c, Key{1, 1}) {
+			t.Errorf("capacity %d: the block was kept", capacity)
+		}
+		b.Release()
+		c.EvictFile(1)
+		if s := c.Stats(); s != (Stats{}) {
+			t.Errorf("capacity %d: Stats = %+v", capacity, s)
+		}
+	}
+}
+
+func TestCache_Capacity(t *testing.T) {
+	const capacity = 4 << 20
+	c := New(capacity)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 20000 {
+		add(c, Key{uint64(i % 10), uint64(i)}, 1+rng.IntN(20000))
+		if s := c.Stats(); s.Bytes > capacity {
+			t.Fatalf("%d bytes after %d inserts; the capacity is %d", s.Bytes, i+1, capacity)
+		}
+	}
+	if s := c.Stats(); s.Bytes < capacity*9/10 {
+		t.Errorf("a full cache holds %d of %d bytes", s.Bytes, capacity)
+	}
+	for file := range uint64(10) {
+		c.EvictFile(file)
+	}
+	if s := c.Stats(); s != (Stats{}) {
+		t.Errorf("Stats after all files were evicted: %+v", s)
+	}
+	for i := range c.shards {
+		if tab := c.shards[i].table.Load(); tab.used != 0 || len(c.shards[i].files) != 0 || c.shards[i].order.newest != nil {
+			t.Errorf("shard %d is not empty", i)
+		}
+	}
+}
+
+func TestCache_EvictFile(t *testing.T) {
+	c := New(8 << 20)
+	for i := range uint64(300) {
+		add(c, Key{i % 3, i}, 4000)
+	}
+	pinned := c.Get(Key{1, 1})
+	c.EvictFile(1)
+	for i := range uint64(300) {
+		if got, want := holds(c, Key{i % 3, i}), i%3 != 1; got != want {
+			t.Fatalf("block %d of file %d: held %v, want %v", i, i%3, got, want)
+		}
+	}
+	checkFor(t, pinned, Key{1, 1}) // a pin outlives the eviction
+	before := c.Stats().Blocks
+	pinned.Release()
+	if after := c.Stats().Blocks; after != before-1 {
+		t.Errorf("%d blocks before the last Release, %d after", before, after)
+	}
+}
+
+// A pinned block keeps its bytes while a flood of others goes through.
+func TestCache_PinsHold(t *testing.T) {
+	c := New(1 << 20)
+	var pinned []*Block
+	for i := range uint64(50) {
+		k := Key{7, i}
+		add(c, k, 4096)
+		pinned = append(pinned, c.Get(k))
+	}
+	for i := range uint64(5000) {
+		add(c, Key{8, i}, 4096)
+	}
+	for i, b := range pinned {
+		checkFor(t, b, Key{7, uint64(i)})
+		b.Release()
+	}
+}
+
+func TestCache_Concurrent(t *testing.T) {
+	c := New(2 << 20) // a fifth of what is asked for
+	rounds := 60000
+	if testing.Short() {
+		rounds = 10000
+	}
+	var stop atomic.Bool
+	var readers, evictor sync.WaitGroup
+	for g := range 4 {
+		readers.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 5))
+			var held []*Block
+			var keys []Key
+			for range rounds {
+				n := rng.Uint64N(2500)
+				if rng.IntN(2) == 0 {
+					n %= 100
+				}
+				k := Key{n % 5, n}
+				b := c.Get(k)
+				if b == nil {
+					b = c.Alloc(3000 + int(n))
+					fillFor(b, k)
+					b = c.Insert(k, b)
+				}
+				checkFor(t, b, k)
+				held, keys = append(held, b), append(keys, k)
+				if len(held) > 8 {
+					i := rng.IntN(len(held))
+					checkFor(t, held[i], keys[i])
+					held[i].Release()
+					held[i], keys[i] = held[len(held)-1], keys[len(keys)-1]
+					held, keys = held[:len(held)-1], keys[:len(keys)-1]
+				}
+			}
+			for i, b := range held {
+				checkFor(t, b, keys[i])
+				b.Release()
+			}
+		})
+	}
+	evictor.Go(func() {
+		for i := uint64(0); !stop.Load(); i++ {
+			c.EvictFile(i % 5)
+		}
+	})
+	readers.Wait()
+	stop.Store(true)
+	evictor.Wait()
+	if s := c.Stats(); s.Bytes > 2<<20 {
+		t.Errorf("%d bytes are held with nothing pinned", s.Bytes)
+	}
+}
+
+// A block that is in the cache during the whole Get is found, whatever moves
+// around it.
+func TestCache_FindsWhatIsThere(t *testing.T) {
+	c := New(1 << 20)
+	hot := Key{1, 1}
+	add(c, hot, 100)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := uint64(0); !stop.Load(); i++ {
+			add(c, Key{2, i}, 100)
+			if i%64 == 0 {
+				c.EvictFile(2)
+			}
+		}
+	})
+	for range 200000 {
+		if !holds(c, hot) {
+			t.Error("a block that is asked for all the time was not found")
+			break
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+func TestCache_HitDoesNotAllocate(t *testing.T) {
+	c := New(1 << 20)
+	add(c, Key{1, 1}, 4096)
+	if n := testing.AllocsPerRun(1000, func() { c.Get(Key{1, 1}).Release() }); n != 0 {
+		t.Errorf("a hit allocates %v times", n)
+	}
+}
+
+func TestRelease_TooOften(t *testing.T) {
+	b := New(0).Alloc(1 << 21) // too large for the pool, which must not see it
+	b.Release()
+	defer func() {
+		if recover() == nil {
+			t.Error("a Release too many goes unnoticed")
+		}
+	}()
+	b.Release()
+}

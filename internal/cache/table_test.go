@@ -1,0 +1,73 @@
+package cache
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// A table against a map, with hashes that collide.
+func TestTable_Model(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	tab := newTable(minSlots)
+	model := map[Key]*Block{}
+	hash := func(k Key) uint64 { return (k.Offset%17)<<57 | (k.Offset%3)<<1 | 1 }
+	for range 20000 {
+		k := Key{1, rng.Uint64N(60)}
+		switch b := model[k]; {
+		case b == nil && !tab.crowded():
+			b = &Block{key: k}
+			b.refs.Store(1)
+			b.published.Store(true)
+			tab.put(hash(k), b)
+			model[k] = b
+		case b != nil && rng.IntN(2) == 0:
+			tab.remove(hash(k), b)
+			delete(model, k)
+		case rng.IntN(100) == 0:
+			tab = tab.grown()
+			if len(tab.slots) > 1024 {
+				small := newTable(minSlots)
+				for k, b := range model {
+					small.put(hash(k), b)
+				}
+				tab = small
+			}
+		}
+		probe := Key{1, rng.Uint64N(60)}
+		got := tab.get(hash(probe), probe)
+		if got != model[probe] {
+			t.Fatalf("get(%v) = %p, want %p", probe, got, model[probe])
+		}
+		if got != nil {
+			got.Release()
+		}
+		if tab.used != len(model) {
+			t.Fatalf("used = %d, want %d", tab.used, len(model))
+		}
+	}
+}
+
+func TestPool_Classes(t *testing.T) {
+	last := -1
+	for n := 0; n <= 1<<maxClassBits; n++ {
+		class := classOf(n)
+		if class < last || class > last+1 || class >= numClasses {
+			t.Fatalf("class of %d bytes is %d, after %d", n, class, last)
+		}
+		last = class
+		if size := classBytes(class); size < n || size > max(n+n/8+1, 1<<minClassBits) {
+			t.Fatalf("%d bytes get a buffer of %d", n, size)
+		}
+	}
+	if classOf(1<<maxClassBits+1) != noClass {
+		t.Error("a huge buffer has a class")
+	}
+	c := New(0)
+	for _, n := range []int{0, 1, 255, 4096, 1 << 20, 1<<20 + 1} {
+		b := c.Alloc(n)
+		if len(b.Bytes()) != n {
+			t.Errorf("Alloc(%d) has %d bytes", n, len(b.Bytes()))
+		}
+		b.Release()
+	}
+}
