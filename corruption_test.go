@@ -90,6 +90,7 @@ type damage struct {
 	what  string
 	file  string // that it is done to, and that errors must name
 	other string // another one that they may name
+	bytes []byte // that it has then, if only its bytes change
 	apply func(mem *vfs.Mem) error
 }
 

@@ -16,8 +16,9 @@ import (
 
 // edit is a damage that changes the bytes of one file.
 func (b *badStore) edit(file, what string, change func(data []byte) []byte) damage {
-	return damage{what: what, file: file, apply: func(mem *vfs.Mem) error {
-		return writeFile(mem, b.path(file), change([]byte(b.files[file])))
+	data := change([]byte(b.files[file]))
+	return damage{what: what, file: file, bytes: data, apply: func(mem *vfs.Mem) error {
+		return writeFile(mem, b.path(file), data)
 	}}
 }
 

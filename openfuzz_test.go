@@ -1,0 +1,89 @@
+package shale
+
+import (
+	"encoding/binary"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patch applies edits of seven bytes each, written as a fuzzer may like them:
+// what to do, where, how far, and with which byte.
+func patch(data, edits []byte) []byte {
+	for ; len(edits) >= 7; edits = edits[7:] {
+		at := int(binary.LittleEndian.Uint16(edits[1:]))
+		n := int(binary.LittleEndian.Uint16(edits[3:]))
+		to := int(binary.LittleEndian.Uint16(edits[5:]))
+		if len(data) == 0 {
+			return data
+		}
+		at %= len(data)
+		n = min(n, len(data)-at)
+		switch edits[0] % 6 {
+		case 0:
+			data[at] ^= byte(to)
+		case 1:
+			data[at] = byte(to)
+		case 2:
+			clear(data[at : at+n])
+		case 3:
+			data = data[:at]
+		case 4:
+			copy(data[min(to, len(data)):], slices.Clone(data[at:at+n]))
+		case 5:
+			data = slices.Insert(data, at, slices.Clone(data[at:at+n])...)
+		}
+	}
+	return data
+}
+
+// FuzzOpenDir opens a store in which one file is edited, or replaced by the
+// fuzzer's bytes: every answer is right or an error that names the file, in
+// bounded time and memory.
+func FuzzOpenDir(f *testing.F) {
+	b := newBadStore(f, 1, true)
+	names := slices.Sorted(maps.Keys(b.files))
+	slices.SortStableFunc(names, func(x, y string) int { // few tables at the end
+		return strings.Index(x, ".sst") - strings.Index(y, ".sst")
+	})
+	for i := range names {
+		for _, edits := range []string{"", "\x00\x10\x00\x00\x00\x01\x00", "\x02\x00\x02\x00\x02\x00\x00", "\x03\x80\x00\x00\x00\x00\x00",
+			"\x04\x00\x00\x00\x02\x00\x04", "\x05\x00\x02\x00\x02\x00\x00", "\x01\x04\x00\x00\x00\xff\x00"} {
+			f.Add(uint8(i), false, []byte(edits))
+		}
+		f.Add(uint8(i), true, []byte(b.files[names[(i+1)%len(names)]]))
+		f.Add(uint8(i), true, []byte(b.files[names[i]]))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, replace bool, data []byte) {
+		file := names[int(which)%len(names)]
+		if len(data) > 1<<20 {
+			return
+		}
+		d := b.edit(file, "fuzzed", func(old []byte) []byte {
+			if replace {
+				return data
+			}
+			if len(old) > 1<<16 {
+				t.Fatalf("%s has %d bytes", file, len(old))
+			}
+			return patch(old, data[:min(len(data), 7*16)])
+		})
+		if strings.HasPrefix(string(d.bytes), b.files[file]) || strings.HasSuffix(file, ".wal") {
+			d.what = "longer" // what lies behind the end, or between header and records, need not be noticed
+		}
+		hangs := time.AfterFunc(20*time.Second, func() { panic("Open, a read or Close hangs") })
+		defer hangs.Stop()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := b.try(t, d, len(data)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 256<<20 {
+			t.Errorf("%s: %d bytes were allocated", file, grown)
+		}
+	})
+}
