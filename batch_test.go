@@ -1,9 +1,12 @@
 package shale
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -43,4 +46,106 @@ func TestBatch(t *testing.T) {
 	if err := db.Write(ctx, &b); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write with a cancelled context: %v", err)
 	}
+}
+
+// exampleBytes returns the bytes of an example of docs/FORMAT.md.
+func exampleBytes(t testing.TB, name string) []byte {
+	t.Helper()
+	doc, err := os.ReadFile("docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(doc), "```example "+name+"\n")
+	text, _, closed := strings.Cut(text, "```")
+	if !found || !closed {
+		t.Fatalf("docs/FORMAT.md has no example %s", name)
+	}
+	var b []byte
+	for line := range strings.Lines(text) {
+		columns, _, _ := strings.Cut(line, "   ")
+		part, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(columns), " ", ""))
+		if err != nil {
+			t.Fatalf("example %s, line %q: %v", name, line, err)
+		}
+		b = append(b, part...)
+	}
+	return b
+}
+
+func TestBatch_ExampleOfTheFormat(t *testing.T) {
+	want := exampleBytes(t, "batch")
+	var b Batch
+	mustPut(t, &b, "user", "ann")
+	mustDelete(t, &b, "tmp")
+	b.setSeq(7)
+	if !bytes.Equal(b.data, want) {
+		t.Errorf("the batch of the example is % x, the document says % x", b.data, want)
+	}
+	seq, decoded, err := decodeBatch(want)
+	if err != nil || seq != 7 || decoded.Len() != 2 {
+		t.Errorf("decodeBatch = %d, %+v, %v", seq, decoded, err)
+	}
+}
+
+func TestDecodeBatch_Damage(t *testing.T) {
+	good := exampleBytes(t, "batch")
+	change := func(i int, v byte) []byte {
+		b := bytes.Clone(good)
+		b[i] = v
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "shorter than its header"},
+		{"cut in the header", good[:11], "shorter than its header"},
+		{"cut in an operation", good[:len(good)-1], "operation 1: key: length runs past the end"},
+		{"cut between operations", good[:len(good)-5], "says 2 operations and holds 1"},
+		{"number 0", change(0, 0), "begins at sequence number 0"},
+		{"number too large", change(7, 1), "begins at sequence number"},
+		{"count", change(8, 3), "says 3 operations and holds 2"},
+		{"count beyond the numbers", change(11, 0xff), "says"},
+		{"kind", change(12, 2), "operation 0: operation of unknown kind 2"},
+		{"length", change(13, 0xff), "operation 0: key"},
+	} {
+		if _, _, err := decodeBatch(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	good := exampleBytes(f, "batch")
+	f.Add(good)
+	f.Add(good[:13])
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		seq, b, err := decodeBatch(data)
+		if err != nil {
+			return
+		}
+		var again Batch
+		for op := range b.Ops() {
+			if op.Kind == OpPut {
+				err = again.Put(op.Key, op.Value)
+			} else {
+				err = again.Delete(op.Key)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if again.Len() != b.Len() {
+			t.Fatalf("%d of %d operations walked", again.Len(), b.Len())
+		}
+		if b.Len() == 0 {
+			return
+		}
+		again.setSeq(seq)
+		if _, _, err := decodeBatch(again.data); err != nil || len(again.data) > len(data) {
+			t.Fatalf("encoded again: %d bytes of %d, %v", len(again.data), len(data), err)
+		}
+	})
 }
