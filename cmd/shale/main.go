@@ -147,8 +147,10 @@ func parseFlags(env environment) (flags, error) {
 	set.BoolVar(&f.readOnly, "readonly", false, "")
 	set.BoolVar(&hex, "hex", false, "")
 	set.BoolVar(&raw, "raw", false, "")
-	if err := set.Parse(env.args); err != nil {
+	if err := set.Parse(env.args); errors.Is(err, flag.ErrHelp) {
 		return f, err
+	} else if err != nil {
+		return f, fmt.Errorf("%w; -h lists the options", err)
 	}
 	f.command = set.Args()
 	if len(f.command) > 0 && len(f.script) > 0 {

@@ -100,9 +100,9 @@ func TestPromptBesideAWriter(t *testing.T) {
 	if err := db.Put([]byte("k"), []byte("v")); err != nil {
 		t.Fatal(err)
 	}
-	got := atPrompt(t, dir, "get k", "put k w", "get k")
+	got := atPrompt(t, dir, "put k w", "get k")
 	for _, part := range []string{
-		"shale (read-only)> get k\nv\n", "put k w\nshale: put writes", "process", "get k\nv\n",
+		"shale (read-only)> put k w\nshale: put writes", "process", "shale (read-only)> get k\nv\n",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the prompt beside a writer shows no %q:\n%s", part, got)

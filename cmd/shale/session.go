@@ -80,7 +80,7 @@ func (s *session) complain(err error) status {
 
 // message tells what is at fault, and what to do where that is not plain.
 func message(err error) string {
-	text := strings.TrimPrefix(err.Error(), "shale: ")
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
 	switch {
 	case isDamage(err):
 		return text + "\nThe store is damaged. Keep a copy of its folder before trying anything else."
@@ -195,14 +195,19 @@ func (s *session) open(c *command) error {
 	case s.db != nil && (s.writable || !writes):
 		return nil
 	}
-	if err := s.close(); err != nil {
-		return err
-	}
+	before := s.db // open for reading, which takes no lock: it stays if the new way fails
+	s.db = nil
 	var err error
 	if s.mode == prompt && !s.readOnly {
 		err = s.openForPrompt(c.access)
 	} else {
 		err = s.openStore(writes, c.access == creates)
+	}
+	if err == nil && before != nil {
+		return before.Close()
+	}
+	if err != nil {
+		s.db = before
 	}
 	if errors.Is(err, shale.ErrLocked) {
 		return fmt.Errorf("%s writes, but the store is in use: %w", c.name, err)

@@ -49,7 +49,10 @@ func TestSessions(t *testing.T) {
 			var st status
 			switch d.Cmd {
 			case "run":
-				out, notes, st = call("from standard input", append(flags, strings.Split(d.Input, "\n")...)...)
+				if d.Input != "" {
+					flags = append(flags, strings.Split(d.Input, "\n")...)
+				}
+				out, notes, st = call("from standard input", flags...)
 			case "script":
 				out, notes, st = call(d.Input+"\n", flags...)
 			case "file":
