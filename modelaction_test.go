@@ -227,7 +227,9 @@ func (r *modelRun) actionReadSnapshot() {
 		return
 	}
 	s := r.snapshots[r.choose("snapshot", len(r.snapshots))]
-	r.askAll(s, s.state, r.key())
+	key := r.key()
+	r.askAll(s, s.state, key)
+	r.askAll(r.db, r.now, key) // what the snapshot lacks, the store may have
 	r.scanOnce(s, s.state)
 }
 
