@@ -1,0 +1,205 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden store")
+
+// goldenStore holds a store of format version 1: tables in two levels and
+// level 0, deletions, and writes that are in a log only. Every later version
+// must read it.
+const goldenStore = "testdata/golden/v1"
+
+// goldenContents is what the golden store holds.
+func goldenContents() map[string]string {
+	contents := map[string]string{"": "the empty key", "empty": "", "only in the log": "yes", "\xff\xff": "\x00"}
+	for i := range 400 {
+		contents[fmt.Sprintf("key%04d", i)] = goldenValue(i)
+	}
+	for i := 0; i < 400; i += 10 {
+		delete(contents, fmt.Sprintf("key%04d", i))
+	}
+	return contents
+}
+
+func goldenValue(i int) string {
+	if i%3 == 0 {
+		return fmt.Sprint("written again ", i)
+	}
+	return strings.Repeat(fmt.Sprint(i, " "), 5)
+}
+
+func writeGoldenStore(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(goldenStore); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(goldenStore, &Options{MemtableSize: 4 << 10, TableSize: 4 << 10, BlockSize: 512, CompactionWorkers: -1,
+		testing: testOptions{seed: 42, baseSize: 8 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 400 {
+		mustPut(t, db, fmt.Sprintf("key%04d", i), strings.Repeat(fmt.Sprint(i, " "), 5))
+	}
+	settle(t, db)
+	for i := 0; i < 400; i += 3 {
+		mustPut(t, db, fmt.Sprintf("key%04d", i), goldenValue(i))
+	}
+	settle(t, db)
+	for i := 0; i < 400; i += 10 {
+		mustDelete(t, db, fmt.Sprintf("key%04d", i))
+	}
+	for _, k := range []string{"", "empty", "\xff\xff"} {
+		mustPut(t, db, k, goldenContents()[k])
+	}
+	mustFlush(t, db)
+	mustPut(t, db, "only in the log", "yes")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(goldenStore, "LOCK")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyGoldenStore returns a copy to open.
+func copyGoldenStore(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "db")
+	if err := os.CopyFS(dir, os.DirFS(goldenStore)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func checkGolden(t *testing.T, db *DB) {
+	t.Helper()
+	want := goldenContents()
+	n := 0
+	for e, err := range db.Scan(Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := want[string(e.Key)]; !ok || v != string(e.Value) {
+			t.Errorf("%q = %q, want %q (%v)", e.Key, e.Value, v, ok)
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Errorf("%d entries, want %d", n, len(want))
+	}
+	for k, v := range want {
+		wantGet(t, db, k, v, true)
+	}
+	wantGet(t, db, "key0010", "", false)
+	if err := db.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGolden_Store(t *testing.T) {
+	if *update {
+		writeGoldenStore(t)
+	}
+	for _, readOnly := range []bool{true, false} {
+		dir := copyGoldenStore(t)
+		db, err := Open(dir, &Options{ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkGolden(t, db)
+		if levels := levelsInUse(db); len(levels) < 2 || levels[0] != 0 {
+			t.Errorf("the golden store has levels %v; want level 0 and another", levels)
+		}
+		if !readOnly {
+			if err := db.Compact(context.Background(), Range{}); err != nil {
+				t.Fatal(err)
+			}
+			checkGolden(t, db)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file of the next version is refused by its name, and nothing is changed.
+func TestGolden_NextVersion(t *testing.T) {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	sum := func(b []byte, parts ...[]byte) {
+		crc := uint32(0)
+		for _, p := range parts {
+			crc = crc32.Update(crc, castagnoli, p)
+		}
+		binary.LittleEndian.PutUint32(b, crc)
+	}
+	for pattern, bump := range map[string]func(b []byte) []byte{
+		"CURRENT": func(b []byte) []byte {
+			line := bytes.Replace(b[:bytes.LastIndexByte(b, ' ')], []byte("shale 1"), []byte("shale 2"), 1)
+			return fmt.Appendf(nil, "%s %08x\n", line, crc32.Checksum(line, castagnoli))
+		},
+		"MANIFEST-*": func(b []byte) []byte { b[8]++; sum(b[32:], b[:32]); return b },
+		"*.wal":      func(b []byte) []byte { b[8]++; sum(b[12:], b[:12]); return b },
+		"*.sst": func(b []byte) []byte {
+			f := b[len(b)-108:]
+			f[96]++
+			sum(f[92:], f[:92], f[96:])
+			return b
+		},
+	} {
+		dir := copyGoldenStore(t)
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files[0], bump(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := dirContents(t, dir)
+		for _, readOnly := range []bool{true, false} {
+			_, err = Open(dir, &Options{ReadOnly: readOnly})
+			if !errors.Is(err, ErrFormatTooNew) || !strings.Contains(fmt.Sprint(err), filepath.Base(files[0])) {
+				t.Errorf("%s of the next version: Open = %v; want ErrFormatTooNew with the name", filepath.Base(files[0]), err)
+			}
+		}
+		after := dirContents(t, dir)
+		delete(after, "LOCK")
+		for name, content := range before {
+			if after[name] != content {
+				t.Errorf("%s of the next version: Open changed %s", pattern, name)
+			}
+		}
+		if len(after) != len(before) {
+			t.Errorf("%s of the next version: %d files before Open, %d after", pattern, len(before), len(after))
+		}
+	}
+}
+
+func dirContents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	contents := map[string]string{}
+	for name := range strings.FieldsSeq(listDir(t, dir)) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents[name] = string(b)
+	}
+	return contents
+}
