@@ -124,7 +124,7 @@ func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 func decodeOp(src []byte) (op Op, rest []byte, err error) {
 	kind := base.Kind(src[0])
 	if kind != base.KindPut && kind != base.KindDelete {
-		return Op{}, nil, fmt.Errorf("operation of unknown kind %d", kind)
+		return Op{}, nil, fmt.Errorf("%w (operation of kind %d)", base.ErrFormatTooNew, uint8(kind))
 	}
 	op.Kind = OpKind(kind)
 	if op.Key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {

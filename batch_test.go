@@ -6,9 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 func TestBatch(t *testing.T) {
@@ -107,11 +110,39 @@ func TestDecodeBatch_Damage(t *testing.T) {
 		{"number too large", change(7, 1), "begins at sequence number"},
 		{"count", change(8, 3), "says 3 operations and holds 2"},
 		{"count beyond the numbers", change(11, 0xff), "says"},
-		{"kind", change(12, 2), "operation 0: operation of unknown kind 2"},
+		{"kind", change(12, 2), "operation 0: written by a newer version of shale (operation of kind 2)"},
 		{"length", change(13, 0xff), "operation 0: key"},
 	} {
 		if _, _, err := decodeBatch(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A log with a kind of operation that is not known yet is a newer program's: it
+// is refused, not taken for damage, and left as it is.
+func TestOpen_BatchOfANewerVersion(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, &Options{FS: mem})
+	mustPut(t, db, "a", "1")
+	var b Batch
+	mustPut(t, &b, "b", "2")
+	b.data[batchHeader] = 4 // a value that expires
+	if err := db.Write(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := storeFiles(t, mem)
+	for _, readOnly := range []bool{false, true} {
+		_, err := Open("db", &Options{FS: mem, ReadOnly: readOnly})
+		var damage *CorruptionError
+		if !errors.Is(err, ErrFormatTooNew) || errors.As(err, &damage) || !strings.Contains(err.Error(), ".wal") {
+			t.Errorf("Open, read-only %v: %v; want ErrFormatTooNew and the log's name", readOnly, err)
+		}
+		if !maps.Equal(storeFiles(t, mem), before) {
+			t.Errorf("Open, read-only %v, changed the directory", readOnly)
 		}
 	}
 }

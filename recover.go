@@ -178,7 +178,7 @@ func (db *DB) replayLog(num base.FileNum, length int64) (wal.Result, error) {
 func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 	seq, b, err := decodeBatch(payload)
 	if err != nil {
-		return base.Corruption(base.LogName(num), -1, "batch", err)
+		return batchError(num, err)
 	}
 	last := seq + base.Seq(b.count) - 1
 	// A batch is flushed as a whole, so one number of it in a table is enough;
@@ -203,6 +203,16 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 	v.mem.EndWrite()
 	db.lastSeq = max(db.lastSeq, last)
 	return nil
+}
+
+// batchError names the log of a batch that could not be decoded. Its bytes have
+// passed the record's checksum, so an unknown kind of operation is a newer
+// program's, not damage.
+func batchError(num base.FileNum, err error) error {
+	if errors.Is(err, ErrFormatTooNew) {
+		return fmt.Errorf("%s: %w", base.LogName(num), err)
+	}
+	return base.Corruption(base.LogName(num), -1, "batch", err)
 }
 
 // lastReplayed returns the newest sequence number of the memtables.

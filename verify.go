@@ -56,7 +56,12 @@ func (db *DB) verifyLogs() error {
 	logs, nums := db.holdLogs()
 	defer db.unlinkLogs(nums)
 	for _, l := range logs {
-		_, err := wal.Read(db.fs, db.dir, l.Num, db.storeID, wal.ReadOptions{Known: l.Length}, checkBatch)
+		_, err := wal.Read(db.fs, db.dir, l.Num, db.storeID, wal.ReadOptions{Known: l.Length}, func(payload []byte) error {
+			if _, _, err := decodeBatch(payload); err != nil {
+				return batchError(l.Num, err)
+			}
+			return nil
+		})
 		if err != nil {
 			db.noteCorruption(err)
 			return fmt.Errorf("shale: verify: %w", err)
@@ -80,11 +85,6 @@ func (db *DB) holdLogs() (logs []manifest.LogInfo, nums []base.FileNum) {
 		}
 	}
 	return logs, nums
-}
-
-func checkBatch(payload []byte) error {
-	_, _, err := decodeBatch(payload)
-	return err
 }
 
 // verifyManifest reads the manifest back.
