@@ -1,0 +1,263 @@
+package shale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// open returns a store in memory, for the examples.
+func open() *shale.DB {
+	db, err := shale.Open("hosts.db", &shale.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return db
+}
+
+func put(w shale.Writer, pairs ...string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if err := w.Put([]byte(pairs[i]), []byte(pairs[i+1])); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// A store on disk takes a directory; with vfs.NewMem it lives in memory.
+func ExampleOpen() {
+	db, err := shale.Open("hosts.db", &shale.Options{
+		FS:         vfs.NewMem(),
+		Durability: shale.SyncPeriodic, // on disk within SyncEvery, not before each write returns
+		FilterBits: 12,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Put([]byte("www.example.org"), []byte("seen"))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleDB_Get() {
+	db := open()
+	defer db.Close()
+	put(db, "www.example.org", "seen")
+	value, err := db.Get([]byte("www.example.org"))
+	fmt.Printf("%s %v\n", value, err)
+	_, err = db.Get([]byte("www.example.net"))
+	fmt.Println(errors.Is(err, shale.ErrNotFound))
+	// Output:
+	// seen <nil>
+	// true
+}
+
+// AppendValue and ViewValue read without allocating.
+func ExampleDB_AppendValue() {
+	db := open()
+	defer db.Close()
+	put(db, "a", "first", "b", "second")
+	var buf []byte
+	for _, k := range []string{"a", "b"} {
+		var err error
+		if buf, err = db.AppendValue(buf[:0], []byte(k)); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s\n", buf)
+	}
+	err := db.ViewValue([]byte("a"), func(value []byte) error {
+		fmt.Println(len(value), "bytes") // value is valid until this function returns
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// first
+	// second
+	// 5 bytes
+	// <nil>
+}
+
+// The question that filters answer: is a key certainly absent? Only if not, a
+// lookup may have to read.
+func ExampleDB_MayContain() {
+	db := open()
+	defer db.Close()
+	put(db, "evil.example.com", "malware")
+	if err := db.Flush(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	for _, host := range []string{"evil.example.com", "www.example.org"} {
+		fmt.Println(host, db.MayContain([]byte(host)))
+	}
+	fmt.Println(db.Metrics().BlockReads, "blocks read")
+	// Output:
+	// evil.example.com true
+	// www.example.org false
+	// 0 blocks read
+}
+
+// A crawler claims each URL once, however many goroutines it has.
+func ExampleDB_PutIfAbsent() {
+	db := open()
+	defer db.Close()
+	for _, url := range []string{"/", "/about", "/"} {
+		fresh, err := db.PutIfAbsent([]byte(url), nil)
+		fmt.Println(url, fresh, err)
+	}
+	// Output:
+	// / true <nil>
+	// /about true <nil>
+	// / false <nil>
+}
+
+func ExampleDB_GetMany() {
+	db := open()
+	defer db.Close()
+	put(db, "a", "1", "c", "3")
+	keys := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
+	err := db.GetMany(keys, func(i int, value []byte, found bool) error {
+		fmt.Printf("%s %q %v\n", keys[i], value, found)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// a "1" true
+	// b "" false
+	// c "3" true
+	// <nil>
+}
+
+// All changes of a batch are there after a crash, or none.
+func ExampleDB_Write() {
+	db := open()
+	defer db.Close()
+	put(db, "balance/ann", "100", "balance/bob", "0")
+	var b shale.Batch
+	put(&b, "balance/ann", "70", "balance/bob", "30")
+	if err := b.Delete([]byte("transfer/1")); err != nil {
+		log.Fatal(err)
+	}
+	b.SetDurability(shale.SyncEach)
+	if err := db.Write(context.Background(), &b); err != nil {
+		log.Fatal(err)
+	}
+	for e := range db.Scan(shale.Prefix("balance/")) {
+		fmt.Printf("%s %s\n", e.Key, e.Value)
+	}
+	// Output:
+	// balance/ann 70
+	// balance/bob 30
+}
+
+func ExampleDB_Scan() {
+	db := open()
+	defer db.Close()
+	put(db, "a", "1", "b/1", "2", "b/2", "3", "c", "4")
+	show := func(r shale.Range) {
+		for e, err := range db.Scan(r) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Printf("%s=%s;", e.Key, e.Value)
+		}
+		fmt.Println()
+	}
+	show(shale.Range{})
+	show(shale.Prefix("b/"))
+	show(shale.Prefix("b/").Reversed())
+	show(shale.Range{Lower: []byte("b"), Upper: []byte("c"), Limit: 1})
+	show(shale.Range{Reverse: true, Limit: 2})
+	// Output:
+	// a=1;b/1=2;b/2=3;c=4;
+	// b/1=2;b/2=3;
+	// b/2=3;b/1=2;
+	// b/1=2;
+	// c=4;b/2=3;
+}
+
+func ExampleDB_NewIterator() {
+	db := open()
+	defer db.Close()
+	put(db, "10:00", "open", "12:30", "lunch", "18:00", "close")
+	it := db.NewIterator(shale.Range{})
+	defer it.Close()
+	for ok := it.SeekGE([]byte("12:00")); ok; ok = it.Next() {
+		fmt.Printf("%s %s\n", it.Key(), it.Value())
+	}
+	if it.SeekLT([]byte("12:00")) {
+		fmt.Printf("before noon: %s\n", it.Key())
+	}
+	fmt.Println(it.Err())
+	// Output:
+	// 12:30 lunch
+	// 18:00 close
+	// before noon: 10:00
+	// <nil>
+}
+
+func ExampleDB_Snapshot() {
+	db := open()
+	defer db.Close()
+	put(db, "k", "old")
+	s, err := db.Snapshot()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	put(db, "k", "new")
+	then, _ := s.Get([]byte("k"))
+	now, _ := db.Get([]byte("k"))
+	fmt.Printf("%s, then %s\n", then, now)
+	// Output: old, then new
+}
+
+func ExampleDB_Explain() {
+	db := open()
+	defer db.Close()
+	put(db, "a", "1", "c", "3")
+	if err := db.Flush(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	for _, key := range []string{"a", "b", "d"} {
+		x, err := db.Explain([]byte(key))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(key, ":")
+		for _, step := range x.Steps {
+			fmt.Printf(" %s %v;", step.Place, step.Verdict)
+		}
+		blocks, _ := x.BlocksRead()
+		fmt.Println(blocks, "blocks read")
+	}
+	// Output:
+	// a: memtable definitely not; L0 found;1 blocks read
+	// b: memtable definitely not; L0 definitely not;0 blocks read
+	// d: memtable definitely not; L0 outside;0 blocks read
+}
+
+func ExampleDB_Checkpoint() {
+	fsys := vfs.NewMem()
+	db, err := shale.Open("hosts.db", &shale.Options{FS: fsys})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	put(db, "k", "before")
+	if err := db.Checkpoint("backup.db"); err != nil {
+		log.Fatal(err)
+	}
+	put(db, "k", "after")
+	backup, err := shale.Open("backup.db", &shale.Options{FS: fsys, ReadOnly: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer backup.Close()
+	value, err := backup.Get([]byte("k"))
+	fmt.Printf("%s %v\n", value, err)
+	// Output: before <nil>
+}
