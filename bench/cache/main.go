@@ -20,7 +20,7 @@ import (
 
 const (
 	blockSize = 4096
-	capacity  = 64 << 20                 // bytes
+	capacity  = 64 << 20                  // bytes
 	universe  = 16 * capacity / blockSize // distinct blocks: 16 times what fits
 )
 
