@@ -16,6 +16,7 @@ import (
 // another.
 func TestOpen_Strangers(t *testing.T) {
 	zeros, garbage := strings.Repeat("\x00", 8192), strings.Repeat("garbage ", 1024)
+	store := damagedStore(t)
 	for _, name := range []string{
 		"notes.txt", "12.sst", "000012.sst.bak", "MANIFEST-12", "MANIFEST-", "current", "0000012.wal", "-00012.wal", "000012.WAL",
 		"18446744073709551615.wal", "18446744073709551615.sst", "MANIFEST-18446744073709551615", "18446744073709551616.sst",
@@ -23,7 +24,7 @@ func TestOpen_Strangers(t *testing.T) {
 		"999999.wal", "999999.sst", "MANIFEST-999999", "999999.tmp", "000000.wal", "000000.sst", "MANIFEST-000000",
 	} {
 		for what, data := range map[string]string{"nothing": "", "zeros": zeros, "garbage": garbage} {
-			mem := damagedStore(t)
+			mem := store.Crash(keepEverything)
 			if err := writeFile(mem, filepath.Join("db", name), []byte(data)); err != nil {
 				t.Fatal(err)
 			}
