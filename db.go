@@ -44,8 +44,9 @@ type DB struct {
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
 	queue      commitQueue
-	lastSeq    base.Seq    // the last number given out, visible or burnt
-	wal        *wal.Writer // nil if read-only
+	lastSeq    base.Seq            // the last number given out, visible or burnt
+	wal        *wal.Writer         // nil if read-only
+	sealed     *manifest.SealedLog // not nil: wal takes no more writes, and its successor is still to be made
 	currentLog atomic.Pointer[wal.Writer]
 	// flushedSeq is the highest sequence number in a table. It grows before
 	// the memtable that had it leaves the view.
@@ -185,13 +186,11 @@ func (db *DB) sealForClose() error {
 	if err := db.Err(); err != nil {
 		return err // acknowledged writes may not be durable
 	}
-	length, err := db.wal.Seal()
+	sealed, err := db.sealLog()
 	if err != nil {
 		return err
 	}
-	if err := db.appendEdit(&manifest.Edit{SealedLog: &manifest.SealedLog{
-		Num: db.currentLogNum(), Length: length, LastSeq: db.lastSeq,
-	}}); err != nil {
+	if err := db.appendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
 		return err
 	}
 	_ = db.wal.Trim() // only space: what was reserved for writes that did not come

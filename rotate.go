@@ -41,7 +41,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if v.mem.Size() < db.opts.MemtableSize {
+	if v.mem.Size() < db.opts.MemtableSize && db.sealed == nil {
 		if db.failure.Load() != nil {
 			return db.Err()
 		}
@@ -166,7 +166,9 @@ func (db *DB) broadcast() {
 }
 
 // rotate seals the log, begins a new log and memtable, and queues the old
-// memtable for flushing. Requires: the caller leads the queue.
+// memtable for flushing. If the new log can't be made, for lack of room above
+// all, no harm is done: the next write tries again. Requires: the caller leads
+// the queue.
 func (db *DB) rotate() error {
 	if db.failure.Load() != nil {
 		return db.Err()
@@ -174,15 +176,15 @@ func (db *DB) rotate() error {
 	old, oldNum := db.wal, db.currentLogNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
-	length, err := old.Seal()
+	sealed, err := db.sealLog()
 	if err != nil {
 		return db.becomeReadOnly(fmt.Errorf("shale: seal log: %w", err))
 	}
-	sealed := &manifest.SealedLog{Num: oldNum, Length: length, LastSeq: db.lastSeq}
-	db.countLog(old)
-	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: length, PrevSeq: db.lastSeq}, sealed); err != nil {
-		return db.becomeReadOnly(fmt.Errorf("shale: begin log: %w", err))
+	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}, sealed); err != nil {
+		db.emit(Event{Kind: EventBackgroundError, Reason: "begin log", Err: err})
+		return readOnlyError(fmt.Errorf("shale: begin log: %w", err))
 	}
+	db.countLog(old)
 	if err := old.Close(); err != nil {
 		return db.becomeReadOnly(fmt.Errorf("shale: close log: %w", err))
 	}
@@ -199,6 +201,19 @@ func (db *DB) rotate() error {
 	db.mu.Unlock()
 	wake(db.flushWake)
 	return nil
+}
+
+// sealLog seals the log, unless a rotation has done so that could not begin the
+// next one. Requires: the caller leads the queue.
+func (db *DB) sealLog() (*manifest.SealedLog, error) {
+	if db.sealed == nil {
+		length, err := db.wal.Seal()
+		if err != nil {
+			return nil, err
+		}
+		db.sealed = &manifest.SealedLog{Num: db.currentLogNum(), Length: length, LastSeq: db.lastSeq}
+	}
+	return db.sealed, nil
 }
 
 // startLog creates the next log and tells the manifest, beside what else is to
@@ -225,7 +240,7 @@ func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
 	db.mu.Lock()
 	db.logs = append(db.logs, logFile{num: h.Num})
 	db.mu.Unlock()
-	db.wal = w
+	db.wal, db.sealed = w, nil
 	db.currentLog.Store(w)
 	return nil
 }
