@@ -89,11 +89,20 @@ func TestReadingBesideAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Put([]byte("k"), []byte("v")); err != nil {
-		t.Fatal(err)
+	// One key in a table, one in the log only.
+	for _, err := range []error{
+		db.Put([]byte("flushed"), []byte("v")), db.Flush(t.Context()), db.Put([]byte("k"), []byte("v")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, notes, _ := call("", "-C", dir, "scan"); out != "flushed\tv\nk\tv\n" {
+		t.Errorf("scan beside a writer = %q, %s", out, notes)
 	}
 	for _, args := range [][]string{
-		{"get", "k"}, {"has", "k"}, {"may", "k"}, {"scan"}, {"count"}, {"explain", "k"}, {"levels"}, {"metrics"}, {"verify"},
+		{"get", "k"}, {"has", "k", "flushed"}, {"may", "k"}, {"count"}, {"explain", "flushed"},
+		{"levels"}, {"tables"}, {"filters"}, {"metrics"}, {"verify"},
 	} {
 		if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != found {
 			t.Errorf("%v beside a writer: status %d, %s%s", args, st, out, notes)
