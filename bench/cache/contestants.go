@@ -1,6 +1,8 @@
 package main
 
 import (
+	"runtime/debug"
+
 	"github.com/maypok86/otter/v2"
 	"github.com/shaledb/shale/internal/cache"
 )
@@ -45,7 +47,18 @@ func newOtter() contestant {
 	})}
 }
 
-func (general) name() string { return "otter v2.3.0" }
+// name has the version that the module's go.mod asks for.
+func (general) name() string {
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/maypok86/otter/v2" {
+				return "otter " + m.Version
+			}
+		}
+	}
+	return "otter"
+}
 
 func (g general) hit(i uint64) bool {
 	b, ok := g.c.GetIfPresent(cache.Key{File: i >> 12, Offset: i << 12})

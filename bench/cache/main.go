@@ -9,7 +9,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -69,69 +68,20 @@ type row struct {
 
 func rows(steps int) []row {
 	return []row{
-		{"hit ratio, Zipf 1.01", "%.1f %%", func(c contestant) float64 { return 100 * hitRatio(c, zipf(1.01, steps)) }},
-		{"hit ratio, Zipf 1.2", "%.1f %%", func(c contestant) float64 { return 100 * hitRatio(c, zipf(1.2, steps)) }},
-		{"hit ratio, Zipf 1.01 and scans", "%.1f %%", func(c contestant) float64 { return 100 * hitRatio(c, withScans(zipf(1.01, steps))) }},
-		{"hit ratio, uniform", "%.1f %%", func(c contestant) float64 { return 100 * hitRatio(c, uniform(steps)) }},
+		hitRatioRow("Zipf 0.99", func() []uint32 { return zipf(0.99, steps) }),
+		hitRatioRow("Zipf 0.8", func() []uint32 { return zipf(0.8, steps) }),
+		hitRatioRow("Zipf 0.99 and scans", func() []uint32 { return withScans(zipf(0.99, steps)) }),
+		hitRatioRow("Zipf 0.8 and scans", func() []uint32 { return withScans(zipf(0.8, steps)) }),
+		hitRatioRow("uniform", func() []uint32 { return uniform(steps) }),
 		{"hit, 1 goroutine", "%.0f ns", func(c contestant) float64 { return hits(c, 1, steps) }},
 		{"hit, 2 goroutines", "%.0f ns", func(c contestant) float64 { return hits(c, 2, steps) }},
 		{"hit of one block, 2 goroutines", "%.0f ns", func(c contestant) float64 { return oneBlock(c, steps) }},
-		{"miss and insert", "%.0f ns", func(c contestant) float64 { ns, _ := misses(c, steps/4); return ns }},
-		{"bytes allocated a miss", "%.0f", func(c contestant) float64 { _, b := misses(c, steps/4); return b }},
-		{"heap when full, of capacity", "%.2f", heapWhenFull},
+		{"miss and insert", "%.0f ns", func(c contestant) float64 { return misses(c, steps/4).ns }},
+		{"allocations a miss", "%.2f", func(c contestant) float64 { return misses(c, steps/4).allocs }},
+		{"bytes allocated a miss", "%.0f", func(c contestant) float64 { return misses(c, steps/4).bytes }},
+		{"live heap when full, of the capacity", "%.2f", heapWhenFull},
+		{"highest heap amid misses, of the capacity", "%.2f", highestHeap},
 	}
-}
-
-func hitRatio(c contestant, stream []uint32) float64 {
-	found, asked := 0, 0
-	for n, i := range stream {
-		ok := c.hit(uint64(i))
-		if !ok {
-			c.insert(uint64(i))
-		}
-		if n >= len(stream)/2 { // the first half warms up
-			asked++
-			if ok {
-				found++
-			}
-		}
-	}
-	return float64(found) / float64(asked)
-}
-
-func zipf(s float64, n int) []uint32 {
-	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), s, 1, universe-1)
-	stream := make([]uint32, n)
-	for i := range stream {
-		stream[i] = uint32(z.Uint64() * 2654435761 % universe)
-	}
-	return stream
-}
-
-func uniform(n int) []uint32 {
-	rng := rand.New(rand.NewPCG(3, 4))
-	stream := make([]uint32, n)
-	for i := range stream {
-		stream[i] = uint32(rng.Uint64N(universe))
-	}
-	return stream
-}
-
-// withScans puts passes over half of all blocks between the lookups, a third
-// of the stream in all.
-func withScans(stream []uint32) []uint32 {
-	var mixed []uint32
-	next := uint32(0)
-	for len(stream) > 0 {
-		n := min(len(stream), universe)
-		mixed = append(mixed, stream[:n]...)
-		stream = stream[n:]
-		for range universe / 2 {
-			mixed = append(mixed, universe+next) // blocks that nobody asks for again
-			next++
-		}
-	}
-	return mixed
 }
 
 // resident fills c to half and returns how many blocks that is.
@@ -178,8 +128,11 @@ func oneBlock(c contestant, steps int) float64 {
 	return float64(time.Since(begin)) / float64(steps)
 }
 
-func misses(c contestant, steps int) (ns, bytes float64) {
-	for i := range uint64(2 * capacity / blockSize) {
+// A missCost is what a lookup that finds nothing costs, with the insert after it.
+type missCost struct{ ns, allocs, bytes float64 }
+
+func misses(c contestant, steps int) missCost {
+	for i := range uint64(2 * capacity / blockSize) { // full, so that each insert evicts
 		c.insert(1<<40 + i)
 	}
 	var before, after runtime.MemStats
@@ -192,21 +145,10 @@ func misses(c contestant, steps int) (ns, bytes float64) {
 	}
 	took := time.Since(begin)
 	runtime.ReadMemStats(&after)
-	return float64(took) / float64(steps), float64(after.TotalAlloc-before.TotalAlloc) / float64(steps)
-}
-
-func heapWhenFull(c contestant) float64 {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for i := range uint64(4 * capacity / blockSize) {
-		c.insert(1<<41 + i)
+	n := float64(steps)
+	return missCost{
+		ns:     float64(took) / n,
+		allocs: float64(after.Mallocs-before.Mallocs) / n,
+		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / n,
 	}
-	time.Sleep(200 * time.Millisecond)
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	runtime.KeepAlive(c)
-	return float64(after.HeapAlloc-before.HeapAlloc) / capacity
 }
