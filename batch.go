@@ -42,6 +42,7 @@ type Op struct {
 type Batch struct {
 	data       []byte // header and operations; nil while empty
 	count      uint32
+	payload    int // bytes of keys and values
 	durability Durability
 	ownChoice  bool // durability was set by SetDurability
 }
@@ -71,6 +72,7 @@ func (b *Batch) add(kind base.Kind, key, value []byte) error {
 		b.data = append(b.data, make([]byte, batchHeader)...)
 	}
 	b.data = appendOp(b.data, kind, key, value)
+	b.payload += len(key) + len(value)
 	b.count++
 	return nil
 }

@@ -49,23 +49,24 @@ func (v *view) addTo(m *Metrics) {
 	for _, imm := range v.imms {
 		add(imm.mem)
 	}
+	var keys [NumLevels]float64
 	for _, r := range v.runs {
 		l := &m.Levels[r.level]
 		l.Runs++
-		r.addTo(l, m)
+		keys[r.level] += r.addTo(l, m)
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		if l.Entries > 0 {
-			l.FilterBits = 8 * float64(l.FilterBytes) / float64(l.Entries)
+		if keys[i] > 0 {
+			l.FilterBits = 8 * float64(l.FilterBytes) / keys[i]
 		}
 	}
 }
 
-// addTo adds a run. Its predicted rate is that of its tables, weighted by
-// their keys: a lookup asks one of them.
-func (r *run) addTo(l *LevelMetrics, m *Metrics) {
-	var keys, expected float64
+// addTo adds a run and returns its number of keys. Its predicted rate is that
+// of its tables, weighted by their keys: a lookup asks one of them.
+func (r *run) addTo(l *LevelMetrics, m *Metrics) (keys float64) {
+	expected := 0.0
 	for _, t := range r.tables {
 		l.Tables++
 		l.Bytes += t.meta.Size
@@ -80,4 +81,5 @@ func (r *run) addTo(l *LevelMetrics, m *Metrics) {
 		expected += n * t.predictedFPR()
 	}
 	l.PredictedFPR += expected / keys
+	return keys
 }

@@ -242,7 +242,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		seq += base.Seq(r.batch.count)
 		ops += uint64(r.batch.count)
 		q.payloads = append(q.payloads, r.batch.data)
-		bytes += uint64(len(r.batch.data) - batchHeader)
+		bytes += uint64(r.batch.payload)
 	}
 	if seq > base.MaxSeq {
 		return db.becomeReadOnly(fmt.Errorf("shale: sequence numbers are used up"))

@@ -89,8 +89,11 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 				db.countAbsent(t, l, int(cands[i].level), known, c)
 				continue
 			}
-			t.truePositives.Add(1)
-			c.truePositives.Add(1)
+			if known {
+				c.truePositives.Add(1)
+			} else {
+				c.noFilter.Add(1)
+			}
 			l.value = l.table.Bytes
 			if l.table.Trailer.Kind() != base.KindPut {
 				l.release()

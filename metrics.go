@@ -13,7 +13,8 @@ const NumLevels = 7
 // Metrics are the counters of a store since Open, and its shape at the time of
 // the call. Bytes and entries are plain numbers, rates are shares of one.
 type Metrics struct {
-	// Point lookups: Get, AppendValue, ViewValue, Has, and the keys of GetMany.
+	// Point lookups: Get, AppendValue, ViewValue, Has, PutIfAbsent, and the keys
+	// of GetMany. A lookup that is not a hit, or not yet, counts as a miss.
 	Gets, GetHits, GetMisses uint64
 
 	// What the filters of tables answered, one count for each table asked. A
@@ -121,6 +122,8 @@ func (m Metrics) Sub(earlier Metrics) Metrics {
 	for i, p := range d.times() {
 		*p -= *earlier.times()[i]
 	}
+	// A lookup under way at the earlier call was a miss then and may be a hit now.
+	d.GetMisses = d.Gets - min(d.GetHits, d.Gets)
 	d.Levels = append([]LevelMetrics(nil), m.Levels...)
 	for i := range d.Levels {
 		if i < len(earlier.Levels) {

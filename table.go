@@ -31,7 +31,6 @@ type table struct {
 	// cache line for every table; those of a level are exact (levelCounters).
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
-	truePositives  atomic.Uint64
 }
 
 // filter returns the resident filter, nil if there is none.
