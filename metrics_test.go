@@ -1,0 +1,179 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestMetrics_Lookups(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers = -1
+	db := openTest(t, opts)
+	fill(t, db, 5000, 0)
+	settle(t, db)
+	mustPut(t, db, "in the memtable", "v")
+	begin := db.Metrics()
+	const n = 1000
+	for i := range n {
+		wantHas(t, db, fmt.Sprintf("key%06d", i), true)
+		wantHas(t, db, fmt.Sprintf("key%06dx", i), false)
+	}
+	wantHas(t, db, "in the memtable", true)
+	wantHas(t, db, "zzz", false) // beyond all tables
+	m := db.Metrics().Sub(begin)
+	for _, c := range []struct {
+		name      string
+		got, want uint64
+	}{
+		{"Gets", m.Gets, 2*n + 2},
+		{"GetHits", m.GetHits, n + 1},
+		{"GetMisses", m.GetMisses, n + 1},
+		{"FilterTruePositive", m.FilterTruePositive, n},
+		{"NoFilter", m.NoFilter, 0},
+		{"blocks looked into", m.CacheHits + m.CacheMisses, n + m.FilterFalsePositive},
+		{"cache misses", m.CacheMisses, m.BlockReads},
+		{"Writes", m.Writes, 0},
+		{"filters asked for absent keys", levelSum(m, func(l LevelMetrics) uint64 { return l.FilterAsked }), m.FilterNegative + m.FilterFalsePositive},
+		{"false positives by level", levelSum(m, func(l LevelMetrics) uint64 { return l.FalsePositive }), m.FilterFalsePositive},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, c.got, c.want)
+		}
+	}
+	if runs := levelSum(m, func(l LevelMetrics) uint64 { return uint64(l.Runs) }); m.FilterNegative < n/2 || m.FilterNegative > runs*2*n {
+		t.Errorf("filters said no %d times to %d absent keys in %d runs", m.FilterNegative, n, runs)
+	}
+}
+
+func wantHas(t *testing.T, db *DB, key string, want bool) {
+	t.Helper()
+	if got, err := db.Has([]byte(key)); got != want || err != nil {
+		t.Errorf("Has(%q) = %v, %v; want %v", key, got, err, want)
+	}
+}
+
+func levelSum(m Metrics, of func(LevelMetrics) uint64) (n uint64) {
+	for _, l := range m.Levels {
+		n += of(l)
+	}
+	return n
+}
+
+func TestMetrics_WithoutFilters(t *testing.T) {
+	opts := small()
+	opts.FilterBits = -1
+	db := openTest(t, opts)
+	fill(t, db, 500, 0)
+	mustFlush(t, db)
+	wantHas(t, db, "key000001", true)
+	wantHas(t, db, "key000001x", false)
+	m := db.Metrics()
+	if m.FilterNegative+m.FilterTruePositive+m.FilterFalsePositive+m.FalsePositivesRemembered != 0 || m.NoFilter == 0 || m.FilterMemory != 0 {
+		t.Errorf("a store without filters counts answers of filters: %+v", m)
+	}
+}
+
+func TestMetrics_Writes(t *testing.T) {
+	db := openTest(t, &Options{FS: vfs.NewMem()})
+	begin := db.Metrics()
+	var b Batch
+	mustPut(t, &b, "a", "12345")
+	mustDelete(t, &b, "b")
+	if err := db.Write(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "c", "1")
+	mustFlush(t, db)
+	m := db.Metrics().Sub(begin)
+	if m.Writes != 3 || m.Flushes != 1 || m.WALSyncs < 2 || m.WALBytes < m.WrittenBytes || m.FlushBytes == 0 || m.CompactBytes != 0 {
+		t.Errorf("after 3 writes and a flush: %+v", m)
+	}
+	if m.MemtableEntries != 0 || levelSum(m, func(l LevelMetrics) uint64 { return l.Entries }) != 3 {
+		t.Errorf("3 entries in a table: %+v", m)
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if l := db.Metrics().Levels[6]; l.Tombstones != 0 && l.Tables > 0 && l.Entries != 3 {
+		t.Errorf("level 6 after a compaction: %+v", l)
+	}
+}
+
+// Every counter is subtracted, and nothing else.
+func TestMetrics_Sub(t *testing.T) {
+	counters := map[*uint64]bool{}
+	var m Metrics
+	for _, p := range m.counters() {
+		counters[p] = true
+	}
+	v := reflect.ValueOf(&m).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if p, ok := v.Field(i).Addr().Interface().(*uint64); ok && !counters[p] {
+			t.Errorf("Sub does not subtract %s", name)
+		}
+	}
+	for i, p := range m.counters() {
+		*p = uint64(100 + i)
+	}
+	m.StallTime, m.CacheMemory = time.Second, 5
+	d := m.Sub(m)
+	for i, p := range d.counters() {
+		if *p != 0 {
+			t.Errorf("counter %d of m.Sub(m) is %d", i, *p)
+		}
+	}
+	if d.StallTime != 0 || d.CacheMemory != 5 {
+		t.Errorf("m.Sub(m): stall time %v, cache memory %d; want 0 and 5", d.StallTime, d.CacheMemory)
+	}
+}
+
+func TestMetrics_String(t *testing.T) {
+	db := openTest(t, small())
+	fill(t, db, 3000, 0)
+	mustFlush(t, db)
+	wantHas(t, db, "key000000x", false)
+	for _, want := range []string{"level", "L", "FPR predicted", "lookups: 1, 0 found, 1 absent", "memory: memtables"} {
+		if s := db.Metrics().String(); !strings.Contains(s, want) {
+			t.Errorf("no %q in\n%s", want, s)
+		}
+	}
+}
+
+func TestTables_AgreeWithMetrics(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers = -1
+	db := openTest(t, opts)
+	fill(t, db, 10000, 0)
+	settle(t, db)
+	fill(t, db, 400, 1)
+	mustFlush(t, db)
+	sums := make([]LevelMetrics, NumLevels)
+	last := TableInfo{Level: -1}
+	for _, info := range db.Tables() {
+		s := &sums[info.Level]
+		s.Tables++
+		s.Bytes += info.Size
+		s.Entries += info.Entries
+		s.FilterBytes += info.FilterBytes
+		if info.FilterKind != "blocked" || info.PredictedFPR <= 0 || info.PredictedFPR > 0.5 || string(info.Smallest) > string(info.Largest) {
+			t.Errorf("%+v", info)
+		}
+		if info.Level < last.Level || info.Level == last.Level && info.Run == last.Run && string(info.Smallest) <= string(last.Largest) {
+			t.Errorf("table %d of L%d after table %d of L%d", info.Number, info.Level, last.Number, last.Level)
+		}
+		last = info
+	}
+	for i, l := range db.Metrics().Levels {
+		s := sums[i]
+		if l.Tables != s.Tables || l.Bytes != s.Bytes || l.Entries != s.Entries || l.FilterBytes != s.FilterBytes {
+			t.Errorf("level %d: Metrics %+v, sums over Tables %+v", i, l, s)
+		}
+	}
+}
