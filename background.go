@@ -144,7 +144,6 @@ func (db *DB) resume() error {
 	if err := db.startLog(wal.Header{}); err != nil {
 		return err
 	}
-	db.countLog(broken)
 	_ = broken.Close() // it failed before
 	db.mu.Lock()
 	current := db.logs[len(db.logs)-1]

@@ -25,14 +25,15 @@ func (db *DB) Metrics() Metrics {
 	s := &db.tableStats
 	m.BlockReads, m.BlockReadBytes = s.BlockReads.Load(), s.BlockReadBytes.Load()
 	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
+	m.CacheMemory = db.cache.Stats().Bytes
+	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
+	db.mu.Lock()
+	m.WALSyncs, m.WALBytes = db.counters.walSyncs.Load(), db.counters.walBytes.Load()
 	if w := db.currentLog.Load(); w != nil {
 		syncs, bytes := w.Stats()
 		m.WALSyncs += syncs
 		m.WALBytes += bytes
 	}
-	m.CacheMemory = db.cache.Stats().Bytes
-	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
-	db.mu.Lock()
 	m.OpenSnapshots = int64(len(db.snapshots))
 	db.mu.Unlock()
 	return m

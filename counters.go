@@ -13,7 +13,7 @@ type counters struct {
 	lookups [base.Shards]lookupCounters
 
 	writes, writtenBytes       atomic.Uint64
-	walSyncs, walBytes         atomic.Uint64
+	walSyncs, walBytes         atomic.Uint64 // of all logs but the current one
 	flushBytes, compactBytes   atomic.Uint64
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64
@@ -67,7 +67,6 @@ func (c *counters) addTo(m *Metrics) {
 	}
 	m.GetMisses = m.Gets - min(m.GetHits, m.Gets)
 	m.Writes, m.WrittenBytes = c.writes.Load(), c.writtenBytes.Load()
-	m.WALSyncs, m.WALBytes = c.walSyncs.Load(), c.walBytes.Load()
 	m.FlushBytes, m.CompactBytes = c.flushBytes.Load(), c.compactBytes.Load()
 	m.CompactReadBytes = c.compactReadBytes.Load()
 	m.Flushes, m.Compactions = c.flushes.Load(), c.compactions.Load()

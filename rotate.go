@@ -184,7 +184,6 @@ func (db *DB) rotate() error {
 		db.emit(Event{Kind: EventBackgroundError, Reason: "begin log", Err: err})
 		return readOnlyError(fmt.Errorf("shale: begin log: %w", err))
 	}
-	db.countLog(old)
 	if err := old.Close(); err != nil {
 		return db.becomeReadOnly(fmt.Errorf("shale: close log: %w", err))
 	}
@@ -239,10 +238,21 @@ func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
 	}
 	db.mu.Lock()
 	db.logs = append(db.logs, logFile{num: h.Num})
+	db.replaceLogLocked(w)
 	db.mu.Unlock()
 	db.wal, db.sealed = w, nil
-	db.currentLog.Store(w)
 	return nil
+}
+
+// replaceLogLocked makes w the current log, and what its predecessor has
+// counted part of the metrics: in one step, so that Metrics meets it neither
+// twice nor not at all. Requires: db.mu is held.
+func (db *DB) replaceLogLocked(w *wal.Writer) {
+	if old := db.currentLog.Swap(w); old != nil {
+		syncs, bytes := old.Stats()
+		db.counters.walSyncs.Add(syncs)
+		db.counters.walBytes.Add(bytes)
+	}
 }
 
 // logPrealloc is the size of a log: that of the memtable that it holds, with
@@ -262,11 +272,4 @@ func (db *DB) takeRecyclable() base.FileNum {
 	num := db.recyclable[n-1]
 	db.recyclable = db.recyclable[:n-1]
 	return num
-}
-
-// countLog adds what a log that ends has counted to the metrics.
-func (db *DB) countLog(w *wal.Writer) {
-	syncs, bytes := w.Stats()
-	db.counters.walSyncs.Add(syncs)
-	db.counters.walBytes.Add(bytes)
 }
