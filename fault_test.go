@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,7 +313,25 @@ func faultCases(counts map[vfs.Op]int64, most int64) []faultCase {
 	for k := int64(1); k <= room; k += max(1, room/(2*most)) {
 		cases = append(cases, faultCase{vfs.OpWrite, "disk full", k, vfs.FullFrom(k, syscall.ENOSPC)})
 	}
+	for i := range 4 * min(most, 250) {
+		cases = append(cases, nowAndThen(i))
+	}
 	return cases
+}
+
+// nowAndThen fails one operation of some, of all kinds, by chance.
+func nowAndThen(i int64) faultCase {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(uint64(i), 1))
+	rare := 10 << r.IntN(7)
+	return faultCase{vfs.OpClose, fmt.Sprintf("one in %d", rare), i, func(vfs.Op, string, int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.IntN(rare) > 0 {
+			return nil
+		}
+		return &vfs.Fault{Err: syscall.EIO, Short: r.IntN(2) == 0, After: r.IntN(3) == 0}
+	}}
 }
 
 // quiet says whether a store need not tell of the fault, because it can do

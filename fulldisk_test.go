@@ -199,3 +199,83 @@ func TestFault_FailedSyncOfTheLogIsFinal(t *testing.T) {
 		closeTest(t, db)
 	}
 }
+
+// A flush that finds no room is tried again, each time later, and by itself.
+func TestFault_FlushBacksOff(t *testing.T) {
+	checkLeaks(t)
+	var full atomic.Bool
+	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		if full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".sst") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	opts := tinyStore(faults)
+	failed := make(chan time.Time, 1000)
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventBackgroundError && e.Reason == "flush" && errors.Is(e.Err, syscall.ENOSPC) {
+			failed <- e.Time
+		}
+	}
+	db := openTest(t, &opts)
+	full.Store(true)
+	for i := range 5 { // one memtable and a little
+		mustPut(t, db, fmt.Sprint("key", i), strings.Repeat("v", 1000))
+	}
+	last := <-failed
+	for n := 1; n <= 4; n++ {
+		next := <-failed
+		if next.Sub(last) < retryDelay(n) {
+			t.Errorf("attempt %d came %v after the one before, want %v at least", n+1, next.Sub(last), retryDelay(n))
+		}
+		last = next
+	}
+	mustPut(t, db, "while", "the disk is full")
+	full.Store(false)
+	waitFor(t, "the flush to succeed by itself", func() bool { return len(db.view.Load().imms) == 0 })
+	wantGet(t, db, "key0", strings.Repeat("v", 1000), true)
+	wantGet(t, db, "while", "the disk is full", true)
+}
+
+// On a full disk Open says so at once, and changes nothing. A read-only handle
+// needs no room.
+func TestOpen_FullDisk(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := tinyStore(faults)
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillRandom(t, db, 0, 100)
+	closeTest(t, db)
+	for k := int64(1); ; k++ {
+		faults.Inject(vfs.FullFrom(k, syscall.ENOSPC))
+		var db *DB
+		within(t, 10*time.Second, "Open on a full disk", func() { db, err = Open("db", &opts) })
+		ro := opts
+		ro.ReadOnly = true
+		reader, rerr := Open("db", &ro)
+		if rerr != nil {
+			t.Fatalf("k %d: read-only: %v", k, rerr)
+		}
+		wantGet(t, reader, "key000000", strings.Repeat("0.", 12), true)
+		closeTest(t, reader)
+		if err == nil {
+			// There was room for all that Open needs.
+			faults.Inject(nil)
+			closeTest(t, db)
+			break
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("k %d: Open: %v, want ENOSPC", k, err)
+		}
+		wantNoOpenFiles(t, mem)
+	}
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, db, "key000000", strings.Repeat("0.", 12), true)
+	closeTest(t, db)
+}

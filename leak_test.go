@@ -104,13 +104,13 @@ func within(t testing.TB, limit time.Duration, what string, fn func()) {
 func TestLeaks_OpenAndClose(t *testing.T) {
 	checkLeaks(t)
 	dir := t.TempDir()
-	for i := range 40 {
+	for i := range 15 {
 		opts := small()
 		db, err := Open(dir, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fill(t, db, 50*i, i)
+		fill(t, db, 100*i, i)
 		if _, err := Open(dir, opts); err == nil {
 			t.Fatal("a second Open succeeded")
 		}
