@@ -13,11 +13,12 @@ import "sync/atomic"
 //     readers that came too late add and take off again.
 //  2. published is set once a life, by Insert, after key and shard; it is
 //     cleared when the block becomes free. So who has a pin and sees published
-//     may read key, and no one changes it as long as the pin is held.
+//     may read key and shard, and no one changes them as long as the pin is held.
 //  3. buf is written by its owner before Insert, and by nobody after it.
 //
-// A reader pins first, then looks at published and key, and lets go if that is
-// not the block it wanted.
+// A reader pins first, then looks at published, key and shard, and lets go if
+// that is not the block it wanted. The key alone would not do: pools serve all
+// caches of the process, and two stores have tables of the same number.
 type Block struct {
 	refs      atomic.Int32
 	visited   atomic.Uint32 // by a hit since the hand came by; see sieve.go
@@ -71,9 +72,9 @@ func (b *Block) free() {
 	putBuffer(b)
 }
 
-// pin adds a pin if b holds the bytes at k, and tells whether it does.
-func (b *Block) pin(k Key) bool {
-	if b.refs.Add(1) > 0 && b.published.Load() && b.key == k {
+// pin adds a pin if b holds the bytes at k of s's cache, and tells whether it does.
+func (b *Block) pin(s *shard, k Key) bool {
+	if b.refs.Add(1) > 0 && b.published.Load() && b.key == k && b.shard == s {
 		if b.visited.Load() == 0 {
 			b.visited.Store(1) // only if it was not: hot blocks stay shared between cores
 		}

@@ -18,14 +18,18 @@ func fillFor(b *Block, k Key) {
 	}
 }
 
-func checkFor(t *testing.T, b *Block, k Key) {
+// checkFor tells whether b holds the bytes that belong to k. Goroutines may
+// call it, so it does not end the test.
+func checkFor(t *testing.T, b *Block, k Key) bool {
 	t.Helper()
 	p := b.Bytes()
 	for i := 0; i+16 <= len(p); i += 16 {
 		if f, o := binary.LittleEndian.Uint64(p[i:]), binary.LittleEndian.Uint64(p[i+8:]); f != k.File || o != k.Offset {
-			t.Fatalf("block of %v holds the bytes of %v at %d", k, Key{f, o}, i)
+			t.Errorf("block of %v holds the bytes of %v at %d", k, Key{f, o}, i)
+			return false
 		}
 	}
+	return true
 }
 
 // add inserts a block of n bytes at k and lets go of it.
@@ -160,57 +164,77 @@ func TestCache_PinsHold(t *testing.T) {
 	}
 }
 
+// Readers, inserts and evictions beside each other, in two caches that share
+// the pools and the keys, but not the bytes.
 func TestCache_Concurrent(t *testing.T) {
-	c := New(2 << 20) // a fifth of what is asked for
-	rounds := 60000
-	if testing.Short() {
-		rounds = 10000
+	const capacity = 2 << 20 // a fifth of what is asked for
+	caches := [2]*Cache{New(capacity), New(capacity)}
+	rounds := 30000
+	if testing.Short() || raceEnabled {
+		rounds = 6000
 	}
 	var stop atomic.Bool
 	var readers, evictor sync.WaitGroup
 	for g := range 4 {
-		readers.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(g), 5))
-			var held []*Block
-			var keys []Key
-			for range rounds {
-				n := rng.Uint64N(2500)
-				if rng.IntN(2) == 0 {
-					n %= 100
-				}
-				k := Key{n % 5, n}
-				b := c.Get(k)
-				if b == nil {
-					b = c.Alloc(3000 + int(n))
-					fillFor(b, k)
-					b = c.Insert(k, b)
-				}
-				checkFor(t, b, k)
-				held, keys = append(held, b), append(keys, k)
-				if len(held) > 8 {
-					i := rng.IntN(len(held))
-					checkFor(t, held[i], keys[i])
-					held[i].Release()
-					held[i], keys[i] = held[len(held)-1], keys[len(keys)-1]
-					held, keys = held[:len(held)-1], keys[:len(keys)-1]
-				}
-			}
-			for i, b := range held {
-				checkFor(t, b, keys[i])
-				b.Release()
-			}
-		})
+		readers.Go(func() { hammer(t, caches[g%2], uint64(g%2)<<32, uint64(g), rounds) })
 	}
 	evictor.Go(func() {
 		for i := uint64(0); !stop.Load(); i++ {
-			c.EvictFile(i % 5)
+			caches[i%2].EvictFile(i % 5)
 		}
 	})
 	readers.Wait()
 	stop.Store(true)
 	evictor.Wait()
-	if s := c.Stats(); s.Bytes > 2<<20 {
-		t.Errorf("%d bytes are held with nothing pinned", s.Bytes)
+	for i, c := range caches {
+		if s := c.Stats(); s.Bytes > capacity {
+			t.Errorf("cache %d: %d bytes are held with nothing pinned", i, s.Bytes)
+		}
+		for file := range uint64(5) {
+			c.EvictFile(file)
+		}
+		if s := c.Stats(); s != (Stats{}) {
+			t.Errorf("cache %d: Stats after all files were evicted: %+v", i, s)
+		}
+	}
+}
+
+// hammer looks random blocks up, inserts what is not there, keeps a few pinned
+// and checks them again before it lets go. The bytes belong to the key with mark.
+func hammer(t *testing.T, c *Cache, mark, seed uint64, rounds int) {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	bytesOf := func(k Key) Key { return Key{k.File | mark, k.Offset} }
+	var held []*Block
+	var keys []Key
+	for range rounds {
+		n := rng.Uint64N(2500)
+		if rng.IntN(2) == 0 {
+			n %= 100
+		}
+		k := Key{n % 5, n}
+		b := c.Get(k)
+		if b == nil {
+			b = c.Alloc(3000 + int(n))
+			fillFor(b, bytesOf(k))
+			b = c.Insert(k, b)
+		}
+		if !checkFor(t, b, bytesOf(k)) {
+			return
+		}
+		held, keys = append(held, b), append(keys, k)
+		if len(held) > 8 {
+			i, last := rng.IntN(len(held)), len(held)-1
+			if !checkFor(t, held[i], bytesOf(keys[i])) {
+				return
+			}
+			held[i].Release()
+			held[i], keys[i] = held[last], keys[last]
+			held, keys = held[:last], keys[:last]
+		}
+	}
+	for i, b := range held {
+		checkFor(t, b, bytesOf(keys[i]))
+		b.Release()
 	}
 }
 

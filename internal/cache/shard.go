@@ -9,7 +9,7 @@ import (
 type shard struct {
 	// Read by lookups, written under mu.
 	table atomic.Pointer[table] // nil until the first insert
-	moves atomic.Uint64         // how often blocks were taken out of the table
+	moves atomic.Uint64         // odd while a block is taken out of the table, never the same again
 
 	// Changed by whoever frees a block.
 	heldBytes  atomic.Int64 // in the cache, or evicted and still pinned
@@ -33,10 +33,10 @@ func (s *shard) get(h uint64, k Key) *Block {
 	}
 	moves := s.moves.Load()
 	b := t.get(h, k)
-	if b != nil || (s.moves.Load() == moves && s.table.Load() == t) {
+	if b != nil || (moves&1 == 0 && s.moves.Load() == moves && s.table.Load() == t) {
 		return b
 	}
-	s.mu.Lock() // blocks moved under our eyes
+	s.mu.Lock() // blocks may have moved under our eyes
 	defer s.mu.Unlock()
 	return s.table.Load().get(h, k)
 }
@@ -76,7 +76,7 @@ func (s *shard) insert(h uint64, k Key, b *Block) *Block {
 func (s *shard) roomyTable() *table {
 	t := s.table.Load()
 	if t == nil {
-		t = newTable(minSlots)
+		t = newTable(s, minSlots)
 		s.files = make(map[uint64]*Block)
 		s.table.Store(t)
 	} else if t.crowded() {
@@ -90,6 +90,7 @@ func (s *shard) roomyTable() *table {
 func (s *shard) evict(b *Block) {
 	s.moves.Add(1)
 	s.table.Load().remove(b.key.hash(), b)
+	s.moves.Add(1)
 	s.order.remove(b)
 	s.unlink(b)
 	s.used -= b.charge()

@@ -13,8 +13,10 @@ import (
 // later slots back (so that there are no tombstones, and no cleaning of them).
 // A reader that meets a slot half written, or one that moves past it, therefore
 // finds another block or none. The first is seen by its key; for the second the
-// writer counts its moves, and the reader looks again (see shard.get).
+// writer counts its moves, when it begins and when it is done, and the reader
+// looks again (see shard.get).
 type table struct {
+	shard *shard // whose blocks it finds; constant
 	slots []slot // a power of two
 	shift uint8  // takes the top bits of a hash to an index
 	used  int    // by the writer
@@ -28,8 +30,8 @@ type slot struct {
 // minSlots is the size of a shard's first table.
 const minSlots = 64
 
-func newTable(n int) *table {
-	return &table{slots: make([]slot, n), shift: uint8(64 - bits.TrailingZeros(uint(n)))}
+func newTable(s *shard, n int) *table {
+	return &table{shard: s, slots: make([]slot, n), shift: uint8(64 - bits.TrailingZeros(uint(n)))}
 }
 
 // get returns the block at k, pinned, or nil.
@@ -42,7 +44,7 @@ func (t *table) get(h uint64, k Key) *Block {
 		case 0:
 			return nil
 		case h:
-			if b := s.block.Load(); b != nil && b.pin(k) {
+			if b := s.block.Load(); b != nil && b.pin(t.shard, k) {
 				return b
 			}
 		}
@@ -92,7 +94,7 @@ func (t *table) remove(h uint64, b *Block) {
 
 // grown returns a table twice as large with the same blocks.
 func (t *table) grown() *table {
-	g := newTable(2 * len(t.slots))
+	g := newTable(t.shard, 2*len(t.slots))
 	for i := range t.slots {
 		if h := t.slots[i].hash.Load(); h != 0 {
 			g.put(h, t.slots[i].block.Load())

@@ -8,14 +8,15 @@ import (
 // A table against a map, with hashes that collide.
 func TestTable_Model(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	tab := newTable(minSlots)
+	s := new(shard)
+	tab := newTable(s, minSlots)
 	model := map[Key]*Block{}
 	hash := func(k Key) uint64 { return (k.Offset%17)<<57 | (k.Offset%3)<<1 | 1 }
 	for range 20000 {
 		k := Key{1, rng.Uint64N(60)}
 		switch b := model[k]; {
 		case b == nil && !tab.crowded():
-			b = &Block{key: k}
+			b = &Block{key: k, shard: s}
 			b.refs.Store(1)
 			b.published.Store(true)
 			tab.put(hash(k), b)
@@ -26,7 +27,7 @@ func TestTable_Model(t *testing.T) {
 		case rng.IntN(100) == 0:
 			tab = tab.grown()
 			if len(tab.slots) > 1024 {
-				small := newTable(minSlots)
+				small := newTable(s, minSlots)
 				for k, b := range model {
 					small.put(hash(k), b)
 				}
