@@ -9,11 +9,9 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 )
 
@@ -34,30 +32,28 @@ type contestant interface {
 
 func main() {
 	rounds := flag.Int("rounds", 5, "`rounds`; medians are printed")
-	steps := flag.Int("steps", 2_000_000, "lookups a `round` and stream")
+	steps := flag.Int("steps", 1_000_000, "lookups a `round` and stream")
 	flag.Parse()
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%d MiB of %d B blocks\t", capacity>>20, blockSize)
 	makers := []func() contestant{newOurs, newOtter}
+	fmt.Printf("%-42s", fmt.Sprintf("%d MiB of %d B blocks", capacity>>20, blockSize))
 	for _, m := range makers {
-		fmt.Fprintf(w, "%s\t", m().name())
+		fmt.Printf("%15s", m().name())
 	}
-	fmt.Fprintln(w)
+	fmt.Println()
 	for _, row := range rows(*steps) {
-		fmt.Fprintf(w, "%s\t", row.name)
 		results := make([][]float64, len(makers))
 		for range *rounds {
 			for i, m := range makers { // in turns, so that noise meets both
 				results[i] = append(results[i], row.run(m()))
 			}
 		}
+		fmt.Printf("%-42s", row.name)
 		for _, r := range results {
 			slices.Sort(r)
-			fmt.Fprintf(w, row.format+"\t", r[len(r)/2])
+			fmt.Printf("%15s", fmt.Sprintf(row.format, r[len(r)/2]))
 		}
-		fmt.Fprintln(w)
+		fmt.Println()
 	}
-	w.Flush()
 }
 
 // A row of the table is one measurement.

@@ -104,7 +104,7 @@ func TestCache_Capacity(t *testing.T) {
 	const capacity = 4 << 20
 	c := New(capacity)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range 20000 {
+	for i := range 4000 {
 		add(c, Key{uint64(i % 10), uint64(i)}, 1+rng.IntN(20000))
 		if s := c.Stats(); s.Bytes > capacity {
 			t.Fatalf("%d bytes after %d inserts; the capacity is %d", s.Bytes, i+1, capacity)
@@ -171,7 +171,7 @@ func TestCache_Concurrent(t *testing.T) {
 	caches := [2]*Cache{New(capacity), New(capacity)}
 	rounds := 30000
 	if testing.Short() || raceEnabled {
-		rounds = 6000
+		rounds = 3000
 	}
 	var stop atomic.Bool
 	var readers, evictor sync.WaitGroup
