@@ -299,7 +299,9 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	case base.FileLog:
 		return !slices.ContainsFunc(db.logs, func(l logFile) bool { return l.num == n })
 	case base.FileManifest:
-		return n != db.manifestNum
+		// A later one is there if beginning it failed, and then CURRENT may
+		// name it all the same.
+		return n < db.manifestNum
 	case base.FileTemp:
 		return true
 	}
