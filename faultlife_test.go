@@ -1,0 +1,272 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A faultLife is a store on a disk with faults, used by a script that takes
+// errors as they come and notes what each means for its writes.
+type faultLife struct {
+	h      history
+	mem    *vfs.Mem
+	faults *vfs.FaultFS
+	opts   Options
+	db     *DB
+	claim
+	failed map[int]bool // writes that failed since the store was opened
+	copies int
+
+	fired   atomic.Int64 // faults so far
+	closing atomic.Bool
+	excused atomic.Bool // a fault met background work that Close was ending
+	mu      sync.Mutex
+	told    []error // what calls and events said
+}
+
+func newFaultLife(h history) *faultLife {
+	f := &faultLife{h: h, mem: vfs.NewMem()}
+	f.lost = make(map[int]fate)
+	f.faults = vfs.NewFault(f.mem, nil)
+	f.opts = tinyStore(f.faults)
+	f.opts.OnEvent = func(e Event) { f.note(e.Err) }
+	return f
+}
+
+// note keeps an error that the store has told of.
+func (f *faultLife) note(err error) error {
+	if err != nil {
+		f.mu.Lock()
+		f.told = append(f.told, err)
+		f.mu.Unlock()
+	}
+	return err
+}
+
+// inject makes operations fail.
+func (f *faultLife) inject(fn vfs.InjectFunc) {
+	f.faults.Inject(func(op vfs.Op, name string, n int64) error {
+		err := fn(op, name, n)
+		if err != nil {
+			f.fired.Add(1)
+			if f.closing.Load() && strings.HasSuffix(name, ".sst") {
+				f.excused.Store(true)
+			}
+		}
+		return err
+	})
+}
+
+// run is the script: it comes by all that a store does to its disk. It returns
+// what is wrong with the answers; errors that the faults explain are not.
+func (f *faultLife) run() error {
+	for part := range 3 {
+		if !f.open() && !f.open() && !f.open() {
+			return nil
+		}
+		f.write(25, 4)
+		f.settle(f.db.Flush(context.Background()))
+		f.write(15, 0)
+		if f.note(f.db.Sync()) == nil {
+			f.safe = f.begun
+		}
+		f.write(10, 3)
+		if err := f.checkAnswers(); err != nil {
+			return fmt.Errorf("part %d: %w", part, err)
+		}
+		f.settle(f.db.Compact(context.Background(), Range{}))
+		_ = f.note(f.db.Verify(context.Background())) // reads all: told is enough
+		f.write(5, 0)
+		f.checkpoint()
+		f.resume()
+		f.write(10, 5)
+		if err := f.checkAnswers(); err != nil {
+			return fmt.Errorf("part %d: %w", part, err)
+		}
+		if part == 2 {
+			return nil // the caller ends it
+		}
+		if err := f.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the store, if it can.
+func (f *faultLife) open() bool {
+	f.failed = make(map[int]bool)
+	db, err := Open("db", &f.opts)
+	if f.note(err) != nil {
+		return false
+	}
+	f.db = db
+	return true
+}
+
+// close closes the store, if it is open, and checks that it lets go of all.
+func (f *faultLife) close() error {
+	if f.db != nil {
+		f.closing.Store(true)
+		if f.note(f.db.Close()) == nil {
+			f.safe = f.begun
+		}
+		f.closing.Store(false)
+		f.db = nil
+	}
+	if n := f.mem.OpenFiles(); n != 0 {
+		return fmt.Errorf("%d files are left open", n)
+	}
+	return nil
+}
+
+// settle notes the outcome of a call that makes all durable.
+func (f *faultLife) settle(err error) {
+	if f.note(err) == nil {
+		f.safe = f.begun
+	}
+}
+
+// write makes the next n commits, each k-th synced; 0: none. Those that fail
+// are unknown from now on: read back by the next Open, or not.
+func (f *faultLife) write(n, k int) {
+	for j := range n {
+		d := SyncManual
+		if k > 0 && j%k == k-1 {
+			d = SyncEach
+		}
+		i := f.begun
+		f.begun++
+		if f.note(f.db.Write(context.Background(), f.h.batch(i, d))) != nil {
+			f.lost[i], f.failed[i] = unknown, true
+		} else if d == SyncEach {
+			f.safe = f.begun
+		}
+	}
+}
+
+// checkpoint makes a checkpoint and opens it.
+func (f *faultLife) checkpoint() {
+	f.copies++
+	dir := fmt.Sprint("copy", f.copies)
+	if f.note(f.db.Checkpoint(dir)) != nil {
+		return
+	}
+	if db, err := Open(dir, &f.opts); f.note(err) == nil {
+		_ = f.note(db.Close())
+	}
+}
+
+// resume leaves the read-only state, if it can. Writes that failed are undone
+// then.
+func (f *faultLife) resume() {
+	if f.db.Err() == nil {
+		return
+	}
+	if f.note(f.db.Resume()) == nil {
+		for i := range f.failed {
+			f.lost[i] = gone
+		}
+		f.safe = f.begun
+	}
+}
+
+// checkAnswers compares what the open store says: all that was acknowledged and
+// nothing that failed, or an error.
+func (f *faultLife) checkAnswers() error {
+	c := claim{safe: f.begun, begun: f.begun, lost: maps.Clone(f.lost)}
+	for i := range f.failed {
+		c.lost[i] = gone
+	}
+	if _, err := f.h.check(f.db, "a", c); err != nil && !isInjected(f.note(err)) {
+		return fmt.Errorf("the open store: %w", err)
+	}
+	return nil
+}
+
+func isInjected(err error) bool {
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+}
+
+// The ways in which a faultLife ends. In each the faults end too.
+const (
+	endReopen    = iota // it is closed on a healthy disk and opened again
+	endCut              // the power is cut while it is in use
+	endReopenCut        // it is closed on the bad disk, opened, used, and then the power is cut
+	numEndings
+)
+
+// end ends the life and checks what is found.
+func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
+	found := f.mem
+	c := f.claim
+	c.safe = c.begun // the process ends, not the machine
+	switch ending {
+	case endReopen:
+		f.faults.Inject(nil)
+	case endCut:
+		found = f.mem.Crash(crash)
+		c.safe = f.safe
+		f.faults.Inject(nil)
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	f.faults.Inject(nil)
+	f.opts.FS = found
+	if !f.open() {
+		return fmt.Errorf("with the faults gone: %w", f.told[len(f.told)-1])
+	}
+	defer f.close()
+	if err := f.checkFound(c); err != nil {
+		return err
+	}
+	f.write(5, 5)
+	if len(f.failed) > 0 {
+		return fmt.Errorf("with the faults gone: %w", f.told[len(f.told)-1])
+	}
+	if ending == endReopenCut {
+		found = found.Crash(crash)
+		f.opts.FS = found
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	if !f.open() {
+		return fmt.Errorf("the second time: %w", f.told[len(f.told)-1])
+	}
+	c = f.claim
+	c.safe = c.begun // the last write was synced, and with it all before
+	if err := f.checkFound(c); err != nil {
+		return fmt.Errorf("the second time: %w", err)
+	}
+	return nil
+}
+
+// checkFound checks what an Open on a healthy disk has found, and notes what
+// became of the writes that failed.
+func (f *faultLife) checkFound(c claim) error {
+	if _, err := f.h.check(f.db, "a", c); err != nil {
+		return fmt.Errorf("after reopening: %w", err)
+	}
+	_, present, err := f.h.read(f.db, "a")
+	if err != nil {
+		return err
+	}
+	for i := range f.begun {
+		if present[i] {
+			delete(f.lost, i)
+		} else {
+			f.lost[i] = gone
+		}
+	}
+	return f.db.Verify(context.Background())
+}
