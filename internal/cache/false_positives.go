@@ -2,6 +2,7 @@ package cache
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -20,10 +21,9 @@ import (
 //
 // A nil *FalsePositives remembers nothing.
 type FalsePositives struct {
-	sets   []fpSet // a power of two, or none
-	mask   uint64
-	budget int32 // bytes of entries a set
-	used   atomic.Int64
+	sets   []fpSet      // at least one; constant
+	budget int32        // bytes of entries a set; constant
+	used   atomic.Int64 // bytes of entries in all sets
 }
 
 const fpWays = 8
@@ -48,27 +48,37 @@ type fpEntry struct {
 // ones a set runs out of bytes first, with shorter ones of slots.
 const fpTypicalKey = 32
 
+// fpCharge is at least what the allocator takes for an entry. It rounds up to
+// multiples of 16 bytes; past 256 its classes lie further apart, by up to a
+// sixth for the lengths that fit into a set.
 func fpCharge(keyLen int) int32 {
-	return int32(unsafe.Sizeof(fpEntry{})) + int32(keyLen+15)&^15
+	charge := int32(unsafe.Sizeof(fpEntry{})+15)&^15 + int32(keyLen+15)&^15
+	if keyLen > 256 {
+		charge += int32(keyLen / 6)
+	}
+	return charge
 }
 
 // NewFalsePositives returns a memory of at most so many bytes. If they do not
 // suffice for one set, it remembers nothing.
 func NewFalsePositives(bytes int) *FalsePositives {
-	perSet := int(unsafe.Sizeof(fpSet{})) + fpWays*int(fpCharge(fpTypicalKey))
-	n := bytes / perSet
+	const setBytes = int(unsafe.Sizeof(fpSet{}))
+	n := bytes / (setBytes + fpWays*int(fpCharge(fpTypicalKey)))
 	if n <= 0 {
 		return nil
 	}
-	n = 1 << (bits.Len(uint(n)) - 1)
-	budget := min(bytes/n-int(unsafe.Sizeof(fpSet{})), 1<<20)
-	return &FalsePositives{sets: make([]fpSet, n), mask: uint64(n - 1), budget: int32(budget)}
+	sets := slices.Grow([]fpSet(nil), n)
+	sets = sets[:cap(sets)] // what the allocator gives anyway
+	return &FalsePositives{sets: sets, budget: int32(bytes/len(sets) - setBytes)}
 }
 
-// place returns the set of an entry and its tag in it, which is not 0.
+// place returns the set of an entry and its tag in it, which is not 0. The top
+// bits of the mixed hash choose the set, so that any number of sets will do: a
+// power of two left up to half of the bytes unused.
 func (f *FalsePositives) place(table, hash uint64) (*fpSet, uint64) {
 	h := mix(table, hash)
-	return &f.sets[h&f.mask], h | 1<<63
+	i, _ := bits.Mul64(h, uint64(len(f.sets)))
+	return &f.sets[i], h | 1
 }
 
 // Has tells whether Remember was called with this table and this key. hash is
@@ -93,10 +103,10 @@ func (f *FalsePositives) Has(table uint64, key []byte, hash uint64) bool {
 }
 
 // Remember notes that table holds no version of key, now and for ever. key is
-// copied. Very long keys are not remembered.
+// copied. Keys that do not fit into a set, from about 400 bytes on, are not remembered.
 func (f *FalsePositives) Remember(table uint64, key []byte, hash uint64) {
 	if f == nil || len(key) > int(f.budget) || fpCharge(len(key)) > f.budget {
-		return
+		return // the length first: the charge of a huge one might overflow
 	}
 	s, tag := f.place(table, hash)
 	s.mu.Lock()

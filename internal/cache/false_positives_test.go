@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +58,74 @@ func TestFalsePositives_Bounded(t *testing.T) {
 		}
 		if f != nil && f.used.Load() != 0 {
 			t.Errorf("limit %d: %d bytes of entries after all tables were forgotten", limit, f.used.Load())
+		}
+	}
+}
+
+// The limit holds for what the allocator really takes, not only for the sums
+// kept here; and with keys of usual length most of it is put to use.
+func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector changes what allocations take")
+	}
+	liveHeap := func() int {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	const slack = 16 << 10 // what the runtime allocates meanwhile
+	for _, limit := range []int{700 << 10, 1 << 20} {
+		for _, keyLen := range []int{8, 16, 100, 257, 300, 385} {
+			key := make([]byte, keyLen)
+			before := liveHeap()
+			f := NewFalsePositives(limit)
+			for i := range uint64(25000) {
+				binary.LittleEndian.PutUint64(key, i)
+				f.Remember(1, key, i*mixA)
+			}
+			took, bytes := liveHeap()-before, f.Bytes()
+			runtime.KeepAlive(f)
+			if took > bytes+slack || bytes > limit {
+				t.Errorf("limit %d, keys of %d bytes: %d are taken, Bytes says %d", limit, keyLen, took, bytes)
+			}
+			if keyLen >= 16 && keyLen <= 100 && bytes < limit*3/4 {
+				t.Errorf("limit %d, keys of %d bytes: only %d are used", limit, keyLen, bytes)
+			}
+		}
+	}
+}
+
+// The number of the table is mixed into the tag, so two tables' tags hardly ever
+// agree. If they do, the entry decides.
+func TestFalsePositives_EqualTagsOfTwoTables(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	key := []byte("key")
+	s, tag := f.place(2, 9)
+	s.entries[0].Store(&fpEntry{table: 1, key: string(key)})
+	s.tags[0].Store(tag)
+	if f.Has(2, key, 9) {
+		t.Error("what was proven of table 1 is said of table 2")
+	}
+	s.entries[0].Store(&fpEntry{table: 2, key: string(key)})
+	if !f.Has(2, key, 9) {
+		t.Error("Has = false for an entry that fits")
+	}
+}
+
+// A key is all of its bytes, of which there may be none.
+func TestFalsePositives_EmptyKeyAndPrefixes(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	f.Remember(1, nil, 1)
+	f.Remember(1, []byte("ab"), 1)
+	for _, c := range []struct {
+		table uint64
+		key   string
+		want  bool
+	}{{1, "", true}, {1, "ab", true}, {1, "a", false}, {1, "abc", false}, {1, "\x00", false}, {2, "", false}, {0, "ab", false}} {
+		if got := f.Has(c.table, []byte(c.key), 1); got != c.want {
+			t.Errorf("Has(%d, %q) = %v, want %v", c.table, c.key, got, c.want)
 		}
 	}
 }
@@ -121,16 +191,17 @@ func TestFalsePositives_Concurrent(t *testing.T) {
 			for range 20000 {
 				n := rng.IntN(400)
 				key := fmt.Append(nil, n)
-				// Only even keys are ever proven absent.
+				hash := uint64(n % 3) // even and odd keys share hash and table
+				// Only even keys are ever proven absent, each from one table.
 				switch {
 				case n%2 == 0 && rng.IntN(3) == 0:
-					f.Remember(uint64(n%7), key, uint64(n))
-				case f.Has(uint64(n%7), key, uint64(n)) && n%2 == 1:
-					t.Errorf("Has(%q) = true", key)
+					f.Remember(uint64(n/6%3), key, hash)
+				case f.Has(uint64(n/6%3), key, hash) && n%2 == 1, f.Has(uint64(n/6%3+1), key, hash):
+					t.Errorf("key %q is said to be absent from a table that nobody looked into", key)
 					return
 				}
 				if rng.IntN(1000) == 0 {
-					f.Forget(uint64(rng.IntN(7)))
+					f.Forget(uint64(rng.IntN(4)))
 				}
 			}
 		})
