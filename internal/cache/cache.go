@@ -28,11 +28,36 @@
 //   - a hit takes no lock, allocates nothing and writes to no shared memory but
 //     the block's own count of pins.
 //
-// Everything is safe for concurrent use. What is cached must be immutable, and
-// file numbers must not be used twice: there is no way to replace a block.
+// What is cached must be immutable, and file numbers must not be used twice:
+// there is no way to replace a block. With the build tag invariants, free
+// buffers are poisoned, and a write to one panics when it is used again.
 //
 // Eviction is SIEVE (see sieve.go). It leaves out: admission control, hit
-// counters (the tables count), and time.
+// counters (the tables count), time, and a guard against two readers who read
+// the same missing block at once: the second Insert gets the first one's block.
+// Why it is not a general cache: docs/decisions/0001-block-cache.md.
+//
+// # The memory of false positives
+//
+// FalsePositives answers whether a table is known not to hold a key:
+//
+//	if filter.MayContain(hash) && !f.Has(table, key, hash) {
+//		if !read(table, key) { // no version of it, at any sequence number
+//			f.Remember(table, key, hash)
+//		}
+//	}
+//
+// It guarantees that
+//
+//   - Has says yes only of a table and a key, all bytes compared, of which
+//     Remember was told: a yes ends a lookup, so a wrong one would lose data;
+//   - it takes at most the bytes that it was given, its sets included, as the
+//     allocator counts them;
+//   - Has takes no lock and allocates nothing.
+//
+// It may forget at any time. Tables are immutable, so nothing expires.
+//
+// Everything here is safe for concurrent use.
 package cache
 
 import "unsafe"
