@@ -38,6 +38,8 @@ func TestBlock_LateReaders(t *testing.T) {
 	}{
 		{"free", func() *Block { b := newBlock(noClass, 64); b.Release(); return b }, 0},
 		{"being filled", func() *Block { return newBlock(noClass, 64) }, 1},
+		{"being freed", func() *Block { return blockAt(s, k, freed, true) }, 0},
+		{"not yet published", func() *Block { return blockAt(s, k, 1, false) }, 0},
 		{"of another key", func() *Block { return s.insert(1, Key{2, 2}, newBlock(noClass, 64)) }, 1},
 	} {
 		b := c.block()
@@ -61,6 +63,14 @@ func TestBlock_LateReaders(t *testing.T) {
 			b.Release()
 		}
 	}
+}
+
+// blockAt returns a block with the marks of some moment of its life.
+func blockAt(s *shard, k Key, refs int32, published bool) *Block {
+	b := &Block{class: noClass, key: k, shard: s}
+	b.refs.Store(refs)
+	b.published.Store(published)
+	return b
 }
 
 // The last pin may be a late reader's, or taken and released while another is
@@ -87,5 +97,19 @@ func TestBlock_FreedOnce(t *testing.T) {
 		if n := b.refs.Load(); n != freed {
 			t.Fatalf("refs = %d after the last pin, want %d", n, freed)
 		}
+	}
+}
+
+// Between the Release that takes the last pin and the look at the count again,
+// a late reader may pin the block: it is that reader's to free then.
+func TestBlock_PinnedAgain(t *testing.T) {
+	b := newBlock(noClass, 64)
+	b.unpinned(0) // decided before the pin that b has now
+	if n := b.refs.Load(); n != 1 {
+		t.Fatalf("refs = %d, want the reader's pin", n)
+	}
+	b.Release()
+	if n := b.refs.Load(); n != freed {
+		t.Errorf("refs = %d after the last pin, want %d", n, freed)
 	}
 }

@@ -33,7 +33,7 @@ func (s *shard) get(h uint64, k Key) *Block {
 	}
 	moves := s.moves.Load()
 	b := t.get(h, k)
-	if b != nil || (moves&1 == 0 && s.moves.Load() == moves && s.table.Load() == t) {
+	if b != nil || (moves&1 == 0 && s.moves.Load() == moves) {
 		return b
 	}
 	s.mu.Lock() // blocks may have moved under our eyes
@@ -71,7 +71,8 @@ func (s *shard) insert(h uint64, k Key, b *Block) *Block {
 }
 
 // roomyTable returns the table, with place for one more block. Lookups under
-// way go on in the old one; they look again if they find nothing there.
+// way go on in the old one, which nobody changes any more: what it lacks was
+// not there when they began.
 // Requires: s.mu is held.
 func (s *shard) roomyTable() *table {
 	t := s.table.Load()

@@ -47,28 +47,3 @@ func TestTable_Model(t *testing.T) {
 		}
 	}
 }
-
-func TestPool_Classes(t *testing.T) {
-	last := -1
-	for n := 0; n <= 1<<maxClassBits; n++ {
-		class := classOf(n)
-		if class < last || class > last+1 || class >= numClasses {
-			t.Fatalf("class of %d bytes is %d, after %d", n, class, last)
-		}
-		last = class
-		if size := classBytes(class); size < n || size > max(n+n/8+1, 1<<minClassBits) {
-			t.Fatalf("%d bytes get a buffer of %d", n, size)
-		}
-	}
-	if classOf(1<<maxClassBits+1) != noClass {
-		t.Error("a huge buffer has a class")
-	}
-	c := New(0)
-	for _, n := range []int{0, 1, 255, 4096, 1 << 20, 1<<20 + 1} {
-		b := c.Alloc(n)
-		if len(b.Bytes()) != n {
-			t.Errorf("Alloc(%d) has %d bytes", n, len(b.Bytes()))
-		}
-		b.Release()
-	}
-}
