@@ -79,8 +79,8 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	h := newHistory("a", seed, 400)
 	counts := make(map[vfs.Op]int64)
 	dry := newFaultLife(h)
-	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.told) > 0 {
-		t.Fatalf("without faults: %v, %v", err, dry.told)
+	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {
+		t.Fatalf("without faults: %v, %v", err, dry.heard())
 	}
 	for _, op := range faultOps {
 		counts[op] = dry.faults.Count(op)
@@ -120,14 +120,14 @@ func tryFault(t *testing.T, h history, c faultCase, i int, seed uint64) (met boo
 		f.inject(c.inject)
 		err := f.run()
 		met = f.fired.Load() > 0
-		if met && err == nil && len(f.told) == 0 && !c.quiet() && !f.excused.Load() {
+		if met && err == nil && len(f.heard()) == 0 && !c.quiet() && !f.excused.Load() {
 			err = errors.New("nobody was told")
 		}
 		if err == nil {
 			err = f.end(ending, configs[i%len(configs)])
 		}
 		if err != nil {
-			t.Errorf("%s: %v\ntold: %v", what, err, f.told)
+			t.Errorf("%s: %v\ntold: %v", what, err, f.heard())
 		}
 	})
 	return met

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,19 @@ func (f *faultLife) note(err error) error {
 		f.mu.Unlock()
 	}
 	return err
+}
+
+// heard returns what note has kept so far.
+func (f *faultLife) heard() []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.told)
+}
+
+// lastHeard returns the newest of them.
+func (f *faultLife) lastHeard() error {
+	all := f.heard()
+	return all[len(all)-1]
 }
 
 // inject makes operations fail.
@@ -223,7 +237,7 @@ func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
 	f.faults.Inject(nil)
 	f.opts.FS = found
 	if !f.open() {
-		return fmt.Errorf("with the faults gone: %w", f.told[len(f.told)-1])
+		return fmt.Errorf("with the faults gone: %w", f.lastHeard())
 	}
 	defer f.close()
 	if err := f.checkFound(c); err != nil {
@@ -231,7 +245,7 @@ func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
 	}
 	f.write(5, 5)
 	if len(f.failed) > 0 {
-		return fmt.Errorf("with the faults gone: %w", f.told[len(f.told)-1])
+		return fmt.Errorf("with the faults gone: %w", f.lastHeard())
 	}
 	if ending == endReopenCut {
 		found = found.Crash(crash)
@@ -241,7 +255,7 @@ func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
 		return err
 	}
 	if !f.open() {
-		return fmt.Errorf("the second time: %w", f.told[len(f.told)-1])
+		return fmt.Errorf("the second time: %w", f.lastHeard())
 	}
 	c = f.claim
 	c.safe = c.begun // the last write was synced, and with it all before
