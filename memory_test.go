@@ -200,6 +200,9 @@ func findTime(r *run, n int, key func(i int) []byte) time.Duration {
 // Finding the table of a key takes a number of steps that grows with the
 // logarithm of the number of tables, also where eight bytes decide nothing.
 func TestRunFind_NotLinear(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes times meaningless")
+	}
 	shapes := map[string]func(i int) []byte{
 		"integers":           func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) },
 		"decimal":            func(i int) []byte { return fmt.Appendf(nil, "user%012d", i) },
@@ -216,7 +219,7 @@ func TestRunFind_NotLinear(t *testing.T) {
 		small := findTime(fakeRun(few, key), few, key)
 		large := findTime(fakeRun(many, key), many, key)
 		t.Logf("%-30s %6v of %d tables, %6v of %d", name, small, few, large, many)
-		if large > 16*small+time.Microsecond { // 64 times the tables
+		if large > 20*small+10*time.Microsecond { // a walk along 32,768 tables takes 70 µs
 			t.Errorf("%s: find takes %v of %d tables and %v of %d", name, small, few, large, many)
 		}
 	}
