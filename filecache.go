@@ -35,7 +35,7 @@ type tableFile struct {
 	path  string
 
 	handle atomic.Pointer[fileHandle] // nil: not open
-	used   atomic.Bool                // read since the hand passed
+	used   atomic.Bool                // read again since the hand passed
 	gone   atomic.Bool                // closed for good
 }
 
@@ -106,9 +106,19 @@ func (c *fileCache) openFile(f *tableFile) (*fileHandle, error) {
 	h := &fileHandle{file: file}
 	h.refs.Store(2) // the cache's and the caller's
 	f.handle.Store(h)
-	f.used.Store(true)
-	c.ring = append(c.ring, f)
+	c.insertLocked(f)
 	return h, nil
+}
+
+// insertLocked puts a file, just opened and read once, where the hand comes
+// last. Only from its second read on it counts as used: what is read once, as by
+// a scan, does not push out what is read often.
+func (c *fileCache) insertLocked(f *tableFile) {
+	c.ring = append(c.ring, f)
+	if last := len(c.ring) - 1; c.hand < last {
+		c.ring[c.hand], c.ring[last] = f, c.ring[c.hand]
+	}
+	c.hand++
 }
 
 // makeRoomLocked lets go of files that were not read since the last round
