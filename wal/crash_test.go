@@ -37,7 +37,10 @@ type lifeLog struct {
 // that looks like damage.
 func TestCrash_AtEveryOperation(t *testing.T) {
 	seed := uint64(1)
-	states := 0
+	states, ops, every := 0, 0, 1
+	if testing.Short() {
+		every = 5
+	}
 	for _, noMap := range []bool{false, true} {
 		for _, pages := range []int{0, 4, 40} {
 			t.Run(fmt.Sprintf("noMap=%v/pages=%d/seed=%d", noMap, pages, seed), func(t *testing.T) {
@@ -46,7 +49,11 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 					o: Options{Prealloc: int64(pages) * pageSize, NoMap: noMap},
 				}
 				l.o.FS = l.mem
-				l.mem.OnOp(func(vfs.Op, string) { l.crash() })
+				l.mem.OnOp(func(vfs.Op, string) {
+					if ops++; ops%every == 0 {
+						l.crash()
+					}
+				})
 				for num := range base.FileNum(3) {
 					l.log(num + 1)
 				}
