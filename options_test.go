@@ -1,0 +1,348 @@
+package shale
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestOptions_Defaults(t *testing.T) {
+	for _, o := range []*Options{nil, {}} {
+		got, err := o.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			field     string
+			got, want any
+		}{
+			{"Durability", got.Durability, SyncEach},
+			{"SyncEvery", got.SyncEvery, 100 * time.Millisecond},
+			{"FS", got.FS, vfs.Default},
+			{"MemtableSize", got.MemtableSize, int64(32 << 20)},
+			{"CacheSize", got.CacheSize, int64(64 << 20)},
+			{"FilterBits", got.FilterBits, 10.0},
+			{"FilterMemory", got.FilterMemory, int64(0)},
+			{"MaxOpenFiles", got.MaxOpenFiles, 1000},
+			{"CompactionWorkers", got.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2)},
+			{"BlockSize", got.BlockSize, 4 << 10},
+			{"TableSize", got.TableSize, int64(16 << 20)},
+			{"Compression", got.Compression, Snappy},
+		} {
+			if c.got != c.want {
+				t.Errorf("default of %s: %v, want %v", c.field, c.got, c.want)
+			}
+		}
+	}
+}
+
+// The error of Open names the field that is at fault, and nothing is made.
+func TestOptions_Refused(t *testing.T) {
+	for _, c := range []struct {
+		field string
+		opts  Options
+	}{
+		{"ErrorIfExists", Options{ErrorIfExists: true, ReadOnly: true}},
+		{"ErrorIfExists", Options{ErrorIfExists: true, MustExist: true}},
+		{"LockTimeout", Options{LockTimeout: -1}},
+		{"Durability", Options{Durability: SyncManual + 1}},
+		{"Durability", Options{Durability: -1}},
+		{"SyncEvery", Options{SyncEvery: -time.Second}},
+		{"MemtableSize", Options{MemtableSize: 4<<10 - 1}},
+		{"MemtableSize", Options{MemtableSize: -1}},
+		{"MemtableSize", Options{MemtableSize: 1<<30 + 1}},
+		{"FilterBits", Options{FilterBits: 65}},
+		{"FilterBits", Options{FilterBits: math.NaN()}},
+		{"FilterBits", Options{FilterBits: math.Inf(1)}},
+		{"FilterMemory", Options{FilterMemory: -1}},
+		{"MaxOpenFiles", Options{MaxOpenFiles: 15}},
+		{"MaxOpenFiles", Options{MaxOpenFiles: -1}},
+		{"BlockSize", Options{BlockSize: 255}},
+		{"BlockSize", Options{BlockSize: 1<<20 + 1}},
+		{"BlockSize", Options{BlockSize: -1}},
+		{"TableSize", Options{TableSize: 4<<10 - 1}},
+		{"TableSize", Options{TableSize: -1}},
+		{"Compression", Options{Compression: Zstd + 1}},
+		{"Compression", Options{Compression: -1}},
+	} {
+		fsys := vfs.NewMem()
+		c.opts.FS = fsys
+		_, err := Open("db", &c.opts)
+		if err == nil || !strings.Contains(err.Error(), "option "+c.field+" ") {
+			t.Errorf("Open(%+v): %v, want an error about %s", c.opts, err, c.field)
+		}
+		if _, err := fsys.Stat("db"); err == nil {
+			t.Errorf("Open(%+v) made the directory", c.opts)
+		}
+	}
+}
+
+// The bounds themselves are allowed.
+func TestOptions_Bounds(t *testing.T) {
+	for _, o := range []Options{
+		{MemtableSize: 4 << 10, MaxOpenFiles: 16, BlockSize: 256, TableSize: 4 << 10, FilterBits: 64, CompactionWorkers: 9},
+		{MemtableSize: 1 << 30, BlockSize: 1 << 20, TableSize: math.MaxInt64, FilterBits: math.Inf(-1), CacheSize: -1},
+		{FilterBits: math.SmallestNonzeroFloat64, FilterMemory: 1, CacheSize: math.MaxInt64 / 2, CompactionWorkers: math.MinInt},
+	} {
+		db := openTest(t, &o)
+		for i := range 300 {
+			mustPut(t, db, fmt.Sprintf("key%d", i), strings.Repeat("v", i))
+		}
+		mustFlush(t, db)
+		for i := range 300 {
+			wantGet(t, db, fmt.Sprintf("key%d", i), strings.Repeat("v", i), true)
+			wantGet(t, db, fmt.Sprintf("kex%d", i), "", false)
+		}
+	}
+}
+
+func TestOptions_AreCopied(t *testing.T) {
+	opts := small()
+	opts.FS = vfs.NewMem()
+	db := openTest(t, opts)
+	*opts = Options{ReadOnly: true, MemtableSize: -1}
+	mustPut(t, db, "a", "1")
+	mustFlush(t, db)
+	wantGet(t, db, "a", "1", true)
+}
+
+// One store, opened again and again under options that have nothing in common
+// but the file system: whatever was written before is found.
+func TestOptions_DifferFromOpenToOpen(t *testing.T) {
+	fsys := vfs.NewMem()
+	const n = 1500
+	value := func(i, round int) string {
+		return strings.Repeat(fmt.Sprintf("value %d of round %d ", i, round), 1+i%7)
+	}
+	for round, o := range []Options{
+		{MemtableSize: 16 << 10, TableSize: 8 << 10, BlockSize: 512, testing: testOptions{baseSize: 16 << 10}},
+		{FilterBits: -1, Compression: NoCompression, TableSize: 64 << 10, MemtableSize: 32 << 10},
+		{FilterBits: 20, Compression: Zstd, BlockSize: 16 << 10},
+		{CacheSize: -1, MaxOpenFiles: 16, MemtableSize: 4 << 10, TableSize: 4 << 10, CompactionWorkers: -1},
+		{FilterMemory: 500, Durability: SyncManual, CompactionWorkers: 3},
+		{ReadOnly: true},
+		{Durability: SyncPeriodic, SyncEvery: time.Millisecond, testing: testOptions{noMap: true}},
+	} {
+		o.FS = fsys
+		db := openTest(t, &o)
+		for i := range n {
+			written := round - 1 // of key i, the last round that wrote it
+			for written >= 0 && (i%7 == written || written == 5) {
+				written--
+			}
+			if written >= 0 {
+				wantGet(t, db, fmt.Sprintf("key%05d", i), value(i, written), true)
+			}
+			wantGet(t, db, fmt.Sprintf("key%05dx", i), "", false)
+		}
+		for i := range n {
+			if !o.ReadOnly && i%7 != round {
+				mustPut(t, db, fmt.Sprintf("key%05d", i), value(i, round))
+			}
+		}
+		closeTest(t, db)
+	}
+}
+
+// What each durability leaves after a power cut that takes all that was not
+// synced.
+func TestOptions_Durability(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		d        Durability
+		then     func(t *testing.T, db *DB)
+		survives bool
+	}{
+		{"each", SyncEach, func(*testing.T, *DB) {}, true},
+		{"manual", SyncManual, func(*testing.T, *DB) {}, false},
+		{"manual, Sync", SyncManual, func(t *testing.T, db *DB) {
+			if err := db.Sync(); err != nil {
+				t.Error(err)
+			}
+		}, true},
+		{"manual, Flush", SyncManual, func(t *testing.T, db *DB) { mustFlush(t, db) }, true},
+		{"manual, Close", SyncManual, closeNow, true},
+		{"manual, a batch that is synced", SyncManual, func(t *testing.T, db *DB) { writeWith(t, db, SyncEach) }, true},
+		{"manual, one that is not", SyncManual, func(t *testing.T, db *DB) { writeWith(t, db, SyncPeriodic) }, false},
+		{"periodic", SyncPeriodic, func(t *testing.T, db *DB) {
+			waitFor(t, "the log to be synced", func() bool { w := db.currentLog.Load(); return w.Synced() == w.Len() })
+		}, true},
+	} {
+		for _, noMap := range []bool{false, true} {
+			mem := vfs.NewMem()
+			db := openTest(t, &Options{FS: mem, Durability: c.d, SyncEvery: time.Millisecond, testing: testOptions{noMap: noMap}})
+			mustPut(t, db, "key", "value")
+			c.then(t, db)
+			crashed, err := Open("db", &Options{FS: mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop})})
+			if err != nil {
+				t.Errorf("%s, without mapping %v: %v", c.name, noMap, err)
+				continue
+			}
+			if has, err := crashed.Has([]byte("key")); has != c.survives || err != nil {
+				t.Errorf("%s, without mapping %v: after the crash Has = %v, %v; want %v", c.name, noMap, has, err, c.survives)
+			}
+			closeTest(t, crashed)
+		}
+	}
+}
+
+func closeNow(t *testing.T, db *DB) {
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// writeWith writes a batch with a durability of its own.
+func writeWith(t *testing.T, db *DB, d Durability) {
+	t.Helper()
+	var b Batch
+	mustPut(t, &b, "another", "value")
+	b.SetDurability(d)
+	if err := db.Write(t.Context(), &b); err != nil {
+		t.Error(err)
+	}
+}
+
+// Open waits LockTimeout for the other handle to be closed, and no longer.
+func TestOptions_LockTimeout(t *testing.T) {
+	fsys := vfs.NewMem()
+	first := openTest(t, &Options{FS: fsys})
+	if _, err := Open("db", &Options{FS: fsys, LockTimeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
+		t.Errorf("Open beside another handle: %v, want ErrLocked", err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		db, err := Open("db", &Options{FS: fsys, LockTimeout: time.Minute})
+		if err != nil {
+			t.Errorf("Open: %v", err)
+			return
+		}
+		closeTest(t, db)
+	})
+	closeTest(t, first)
+	wg.Wait()
+}
+
+// The memory of caches and filters is what the options say.
+func TestOptions_Memory(t *testing.T) {
+	for _, c := range []struct {
+		cache      int64
+		bits       float64
+		least      int64 // of the cache
+		filterBits float64
+	}{
+		{-1, 10, 0, 10},
+		{1 << 30, -1, 1, 0},
+		{1 << 30, 16, 1, 16},
+	} {
+		opts := small()
+		opts.CacheSize, opts.FilterBits, opts.CompactionWorkers = c.cache, c.bits, -1
+		db := openTest(t, opts)
+		fill(t, db, 5000, 0)
+		settle(t, db)
+		for range 2 {
+			for i := range 5000 {
+				wantHas(t, db, fmt.Sprintf("key%06d", i), true)
+			}
+		}
+		m := db.Metrics()
+		if m.CacheMemory < c.least || c.least == 0 && (m.CacheMemory != 0 || m.CacheHits != 0) {
+			t.Errorf("CacheSize %d: %d bytes cached, %d hits", c.cache, m.CacheMemory, m.CacheHits)
+		}
+		if bits := 8 * float64(m.FilterMemory) / 5000; math.Abs(bits-c.filterBits) > 0.25*c.filterBits {
+			t.Errorf("FilterBits %v: filters of %.1f bits a key", c.bits, bits)
+		}
+	}
+}
+
+// Blocks, tables and compression are as asked for.
+func TestOptions_Layout(t *testing.T) {
+	shape := func(change func(o *Options)) (bytes int64, tables int, blockBytes float64) {
+		o := &Options{CompactionWorkers: -1, Durability: SyncManual, CacheSize: -1}
+		change(o)
+		db := openTest(t, o)
+		for half := range 2 { // tables that overlap, so that they are merged and not moved
+			for i := half; i < 4000; i += 2 {
+				mustPut(t, db, fmt.Sprintf("key%06d", i), strings.Repeat(fmt.Sprint(i), 20))
+			}
+			mustFlush(t, db)
+		}
+		if err := db.Compact(t.Context(), Range{}); err != nil {
+			t.Fatal(err)
+		}
+		before := db.Metrics()
+		for i := 0; i < 4000; i += 40 {
+			wantHas(t, db, fmt.Sprintf("key%06d", i), true)
+		}
+		m := db.Metrics().Sub(before)
+		for _, info := range db.Tables() {
+			bytes, tables = bytes+info.Size, tables+1
+		}
+		return bytes, tables, float64(m.BlockReadBytes) / float64(m.BlockReads)
+	}
+	snappy, _, _ := shape(func(*Options) {})
+	zstd, _, _ := shape(func(o *Options) { o.Compression = Zstd })
+	raw, one, block := shape(func(o *Options) { o.Compression = NoCompression })
+	if zstd >= snappy || snappy >= raw {
+		t.Errorf("bytes of tables: %d raw, %d with snappy, %d with zstd", raw, snappy, zstd)
+	}
+	if one != 1 || block < 3<<10 || block > 5<<10 {
+		t.Errorf("%d tables, blocks of %.0f bytes; want 1 and about 4096", one, block)
+	}
+	_, many, block := shape(func(o *Options) { o.Compression, o.TableSize, o.BlockSize = NoCompression, 32<<10, 1<<10 })
+	if want := int(raw / (32 << 10)); many < want*3/4 || many > want*3/2 || block < 700 || block > 1300 {
+		t.Errorf("%d tables, blocks of %.0f bytes; want about %d and 1024", many, block, want)
+	}
+}
+
+// The logger hears of everything, each at its level; OnEvent gets the same.
+func TestOptions_LoggerAndEvents(t *testing.T) {
+	var out bytes.Buffer
+	var mu sync.Mutex
+	kinds := make(map[EventKind]int)
+	opts := small()
+	opts.Logger = slog.New(slog.NewTextHandler(lockedWriter{&mu, &out}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	opts.OnEvent = func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		kinds[e.Kind]++
+		if e.Time.IsZero() || (e.Kind == EventFlush || e.Kind == EventCompaction) && e.Err == nil && e.Duration <= 0 {
+			t.Errorf("event %v at %v took %v", e.Kind, e.Time, e.Duration)
+		}
+	}
+	db := openTest(t, opts)
+	fill(t, db, 5000, 0)
+	mustFlush(t, db)
+	waitIdle(t, db)
+	closeTest(t, db)
+	mu.Lock()
+	defer mu.Unlock()
+	for kind, name := range map[EventKind]string{EventFlush: "flush", EventCompaction: "compaction"} {
+		if n := strings.Count(out.String(), `level=DEBUG msg="shale: `+name+`"`); n == 0 || n != kinds[kind] {
+			t.Errorf("%d lines of log and %d events of %v", n, kinds[kind], kind)
+		}
+	}
+	if s := out.String(); strings.Contains(s, "level=ERROR") || !strings.Contains(s, "dir=db") {
+		t.Errorf("the log of an untroubled store:\n%s", s)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
