@@ -90,6 +90,9 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 // Keys that come in order make tables that are moved down as they are, with the
 // rich filters of flushes. Their second units are released.
 func TestFilterBits_SequentialLoad(t *testing.T) {
+	if raceEnabled {
+		t.Skip("too many keys for the race detector")
+	}
 	const n = 1_200_000
 	opts := &Options{MemtableSize: 4 << 20, TableSize: 2 << 20, Durability: SyncManual, CompactionWorkers: -1}
 	db := openTest(t, opts)
