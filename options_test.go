@@ -179,7 +179,7 @@ func TestOptions_Durability(t *testing.T) {
 	} {
 		for _, noMap := range []bool{false, true} {
 			mem := vfs.NewMem()
-			db := openTest(t, &Options{FS: mem, Durability: c.d, SyncEvery: time.Millisecond, testing: testOptions{noMap: noMap}})
+			db := openTest(t, &Options{FS: mem, Durability: c.d, SyncEvery: time.Millisecond, MemtableSize: 64 << 10, testing: testOptions{noMap: noMap}})
 			mustPut(t, db, "key", "value")
 			c.then(t, db)
 			crashed, err := Open("db", &Options{FS: mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop})})
