@@ -10,7 +10,9 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -145,6 +147,7 @@ func TestGolden_NextVersion(t *testing.T) {
 		}
 		binary.LittleEndian.PutUint32(b, crc)
 	}
+	newVersion := regexp.MustCompile(`(version|format) 2\b`)
 	for pattern, bump := range map[string]func(b []byte) []byte{
 		"CURRENT": func(b []byte) []byte {
 			line := bytes.Replace(b[:bytes.LastIndexByte(b, ' ')], []byte("shale 1"), []byte("shale 2"), 1)
@@ -174,8 +177,8 @@ func TestGolden_NextVersion(t *testing.T) {
 		before := dirContents(t, dir)
 		for _, readOnly := range []bool{true, false} {
 			_, err = Open(dir, &Options{ReadOnly: readOnly})
-			if !errors.Is(err, ErrFormatTooNew) || !strings.Contains(fmt.Sprint(err), filepath.Base(files[0])) {
-				t.Errorf("%s of the next version: Open = %v; want ErrFormatTooNew with the name", filepath.Base(files[0]), err)
+			if !errors.Is(err, ErrFormatTooNew) || !strings.Contains(fmt.Sprint(err), filepath.Base(files[0])) || !newVersion.MatchString(fmt.Sprint(err)) {
+				t.Errorf("%s of the next version: Open = %v; want ErrFormatTooNew with name and version", filepath.Base(files[0]), err)
 			}
 		}
 		after := dirContents(t, dir)
@@ -189,6 +192,78 @@ func TestGolden_NextVersion(t *testing.T) {
 			t.Errorf("%s of the next version: %d files before Open, %d after", pattern, len(before), len(after))
 		}
 	}
+}
+
+// A filter of a kind, version or hash that is not known yet may not say no: it
+// is left alone, which an event, the metrics and Tables tell, and blocks are
+// read instead.
+func TestGolden_NextFilter(t *testing.T) {
+	for field, name := range []string{"kind", "version", "hash"} {
+		dir := copyGoldenStore(t)
+		files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bumpFilter(b, field)
+			if err := os.WriteFile(file, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var told atomic.Int64
+		db, err := Open(dir, &Options{ReadOnly: true, OnEvent: func(e Event) {
+			if e.Kind == EventFilterUnusable && len(e.Tables) == 1 && e.Err != nil && strings.Contains(e.Err.Error(), fmt.Sprintf("%06d.sst", e.Tables[0])) {
+				told.Add(1)
+			}
+		}})
+		if err != nil {
+			t.Errorf("filters of the next %s: Open = %v", name, err)
+			continue
+		}
+		for k, v := range goldenContents() {
+			wantGet(t, db, k, v, true)
+		}
+		for i := range 400 {
+			wantGet(t, db, fmt.Sprintf("key%04dx", i), "", false)
+		}
+		m := db.Metrics()
+		if n := uint64(len(files)); told.Load() != int64(n) || m.UnusableFilters != n || m.FilterNegative != 0 || m.NoFilter == 0 || m.FilterMemory != 0 {
+			t.Errorf("filters of the next %s: %d events, metrics %+v", name, told.Load(), m)
+		}
+		for _, info := range db.Tables() {
+			if info.FilterKind == "blocked" || info.FilterKind == "none" || info.FilterBytes != 0 || info.PredictedFPR != 1 {
+				t.Errorf("filters of the next %s: %+v", name, info)
+			}
+		}
+		var damage *CorruptionError
+		if err := db.Verify(t.Context()); !errors.Is(err, ErrFormatTooNew) || errors.As(err, &damage) {
+			t.Errorf("filters of the next %s: Verify = %v; want ErrFormatTooNew", name, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// bumpFilter makes the first, second or third byte of a table's filter trailer,
+// its kind, version or hash, one more, and sets all checksums of the filter
+// right.
+func bumpFilter(table []byte, field int) {
+	le, castagnoli := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
+	foot := table[len(table)-108:]
+	offset, length := le.Uint64(foot), le.Uint64(foot[8:])
+	payload := table[offset : offset+length]
+	payload[length-32+uint64(field)]++
+	le.PutUint32(payload[length-4:], crc32.Checksum(payload[:length-4], castagnoli))
+	covered := append(bytes.Clone(foot[64:72]), foot[56:64]...) // store, table
+	covered = append(covered, 5)                                // a filter block
+	covered = le.AppendUint64(covered, offset)
+	covered = append(covered, table[offset:offset+length+1]...)
+	le.PutUint32(table[offset+length+1:], crc32.Checksum(covered, castagnoli))
 }
 
 func dirContents(t *testing.T, dir string) map[string]string {

@@ -235,6 +235,9 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
 	f, err := bloom.OpenBlocked(payload)
+	if errors.Is(err, bloom.ErrUnknown) {
+		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
+	}
 	if err != nil {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
