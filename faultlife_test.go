@@ -79,11 +79,21 @@ func (f *faultLife) inject(fn vfs.InjectFunc) {
 	})
 }
 
+// openWithin tries a few times to open the store.
+func (f *faultLife) openWithin(attempts int) bool {
+	for range attempts {
+		if f.open() {
+			return true
+		}
+	}
+	return false
+}
+
 // run is the script: it comes by all that a store does to its disk. It returns
 // what is wrong with the answers; errors that the faults explain are not.
 func (f *faultLife) run() error {
 	for part := range 3 {
-		if !f.open() && !f.open() && !f.open() {
+		if !f.openWithin(3) {
 			return nil
 		}
 		f.write(25, 4)

@@ -273,14 +273,6 @@ func (l *life) compact() {
 	l.allSafe()
 }
 
-// check compares all of the store with what was written.
-func (l *life) check() {
-	l.t.Helper()
-	if _, err := l.h.check(l.db, "a", l.claim()); err != nil {
-		l.t.Fatalf("%s: %v", l.name, err)
-	}
-}
-
 func (l *life) checkpoint(dir string) {
 	l.t.Helper()
 	l.must("Checkpoint", l.db.Checkpoint(dir))

@@ -27,8 +27,12 @@ func call(in string, args ...string) (out, notes string, st status) {
 	return o.String(), e.String(), st
 }
 
-// varying is what differs from run to run: times.
-var varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)`)
+// varying is what differs from run to run, times, and memory the size of a
+// machine's words.
+var (
+	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)`)
+	memory  = regexp.MustCompile(`(?m)^memory: .*$`)
+)
 
 // Sessions as text: `run` is one command, its words one a line; `script` is a
 // script on standard input; `file` makes a file. Output is shown as it is,
@@ -79,7 +83,7 @@ func transcript(out, notes string, st status) string {
 	if st != found {
 		fmt.Fprintf(&s, "status %d\n", st)
 	}
-	return varying.ReplaceAllString(s.String(), "<time>")
+	return memory.ReplaceAllString(varying.ReplaceAllString(s.String(), "<time>"), "memory: <sizes>")
 }
 
 func TestReadingBesideAWriter(t *testing.T) {
