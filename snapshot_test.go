@@ -3,8 +3,21 @@ package shale
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/shaledb/shale/vfs"
 )
+
+func mustSnapshot(t testing.TB, db *DB) *Snapshot {
+	t.Helper()
+	s, err := db.Snapshot()
+	if err != nil {
+		t.Fatalf("Snapshot: %v", err)
+	}
+	return s
+}
 
 func TestSnapshot(t *testing.T) {
 	db := openTest(t, small())
@@ -54,5 +67,177 @@ func TestSnapshot(t *testing.T) {
 	}
 	if entries != 2 {
 		t.Errorf("%d entries after the snapshot is gone, want 2", entries)
+	}
+}
+
+// Snapshots are taken and closed in any order while flushes and compactions
+// run; each shows its state to the end.
+func TestSnapshot_Many(t *testing.T) {
+	opts := small()
+	opts.MemtableSize, opts.TableSize, opts.testing.baseSize = 4<<10, 4<<10, 8<<10
+	db := openTest(t, opts)
+	r := rand.New(rand.NewPCG(3, 4))
+	state := make(map[string]string)
+	type held struct {
+		s     *Snapshot
+		state map[string]string
+	}
+	var open []held
+	check := func(h held) {
+		t.Helper()
+		n := 0
+		for e, err := range h.s.Scan(Range{}) {
+			if want, ok := h.state[string(e.Key)]; err != nil || !ok || want != string(e.Value) {
+				t.Fatalf("snapshot %d: %q = %q, %v; want %q", h.s.Seq(), e.Key, e.Value, err, want)
+			}
+			n++
+		}
+		if n != len(h.state) {
+			t.Fatalf("snapshot %d has %d entries, want %d", h.s.Seq(), n, len(h.state))
+		}
+		key := fmt.Sprintf("key%03d", r.IntN(150))
+		want, ok := h.state[key]
+		wantGet(t, h.s, key, want, ok)
+	}
+	for step := range 6000 {
+		key := fmt.Sprintf("key%03d", r.IntN(150))
+		if r.IntN(3) == 0 {
+			mustDelete(t, db, key)
+			delete(state, key)
+		} else {
+			state[key] = fmt.Sprint("value ", step)
+			mustPut(t, db, key, state[key])
+		}
+		if step%97 == 0 {
+			copied := make(map[string]string, len(state))
+			for k, v := range state {
+				copied[k] = v
+			}
+			open = append(open, held{mustSnapshot(t, db), copied})
+		}
+		if step%131 == 0 && len(open) > 10 || step == 5999 {
+			i := r.IntN(len(open))
+			check(open[i])
+			if err := open[i].s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			open = append(open[:i], open[i+1:]...)
+		}
+	}
+	if n := db.Metrics().OpenSnapshots; n != int64(len(open)) {
+		t.Errorf("%d snapshots are open, %d by the metrics", len(open), n)
+	}
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range open {
+		check(h)
+		if err := h.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitIdle(t, db)
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	var entries uint64
+	for _, info := range db.Tables() {
+		entries += info.Entries
+	}
+	if entries != uint64(len(state)) {
+		t.Errorf("%d entries are stored for %d keys and no snapshot", entries, len(state))
+	}
+}
+
+// Of two snapshots of one state, closing one leaves the other what it needs.
+func TestSnapshot_SameState(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "k", "old")
+	first, second := mustSnapshot(t, db), mustSnapshot(t, db)
+	if first.Seq() != second.Seq() {
+		t.Errorf("two snapshots of one state: %d and %d", first.Seq(), second.Seq())
+	}
+	mustPut(t, db, "k", "new")
+	if third := mustSnapshot(t, db); third.Seq() <= second.Seq() {
+		t.Errorf("a later snapshot has number %d, the one before %d", third.Seq(), second.Seq())
+	} else if err := third.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, second, "k", "old", true)
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An iterator of a snapshot goes on when the snapshot is closed.
+func TestSnapshot_IteratorOutlivesIt(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "a", "old")
+	mustFlush(t, db)
+	mustPut(t, db, "b", "old")
+	s := mustSnapshot(t, db)
+	it := s.NewIterator(Range{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"a", "b", "c"} {
+		mustPut(t, db, k, "new")
+	}
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for it.Next() {
+		got += fmt.Sprintf("%s=%s ", it.Key(), it.Value())
+	}
+	if got != "a=old b=old " || it.Err() != nil {
+		t.Errorf("the iterator gives %s, %v", got, it.Err())
+	}
+	if err := it.Close(); err != nil {
+		t.Error(err)
+	}
+	late := s.NewIterator(Range{})
+	if late.Next() || !errors.Is(late.Err(), ErrClosed) || late.Close() != nil {
+		t.Errorf("an iterator of a closed snapshot: %v, want ErrClosed", late.Err())
+	}
+}
+
+// That a snapshot does not see a key which its table holds, in a later
+// version, is nothing to remember about the table.
+func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "a", "1")
+	mustPut(t, db, "c", "1")
+	s := mustSnapshot(t, db)
+	mustPut(t, db, "b", "later")
+	mustFlush(t, db)
+	for range 2 {
+		wantGet(t, s, "b", "", false)
+		wantGet(t, db, "b", "later", true)
+	}
+	if n := db.Metrics().FalsePositivesRemembered; n != 0 {
+		t.Errorf("%d lookups were answered from memory", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSnapshot_OfAReadOnlyStore(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, &Options{FS: mem})
+	mustPut(t, db, "k", "v")
+	ro := openTest(t, &Options{FS: mem, ReadOnly: true})
+	s := mustSnapshot(t, ro)
+	mustPut(t, db, "k", "w")
+	wantGet(t, s, "k", "v", true)
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
