@@ -70,7 +70,7 @@ type ExplainStep struct {
 
 // A BlockRead is one block that a lookup needed.
 type BlockRead struct {
-	Kind   string // "data", "index"
+	Kind   string // "data block", "index partition"
 	Offset int64  // in the table's file
 	Bytes  int64  // on disk
 	Cached bool
