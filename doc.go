@@ -2,11 +2,8 @@
 // merge tree whose tables each carry a Bloom filter that stays in memory, so
 // that a lookup of an absent key is answered without touching the disk.
 //
-//	db, err := shale.Open("hosts.db", nil)
-//	if err != nil { ... }
-//	defer db.Close()
-//	err = db.Put([]byte("www.example.org"), []byte("seen"))
-//	known, err := db.Has([]byte("www.example.net"))
+// Open opens a store; Put, Get, Has, Scan and Write do what their names say.
+// Every call that has something to show has an example, which the tests run.
 //
 // # Promises
 //
