@@ -31,7 +31,8 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		if err != nil {
 			return x.Explanation, db.readError(key, err)
 		}
-		m := db.Metrics()
+		m := Metrics{Levels: make([]LevelMetrics, NumLevels)}
+		db.counters.addTo(&m)
 		x.MeasuredFPR = ratio(m.FilterFalsePositive, m.GetMisses)
 		return x.Explanation, nil
 	}

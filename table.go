@@ -31,6 +31,8 @@ type table struct {
 	// cache line for every table; those of a level are exact (levelCounters).
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
+
+	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
 }
 
 // filter returns the resident filter, nil if there is none.
