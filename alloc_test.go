@@ -1,7 +1,10 @@
 package shale
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -75,9 +78,10 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 	buf := make([]byte, 0, 256)
 	seen := 0
 	look := func(v []byte) error { seen += len(v); return nil }
-	it := db.NewIterator(Range{})
+	it, back := db.NewIterator(Range{}), db.NewIterator(Range{})
+	s := mustSnapshot(tb, db)
 	tb.Cleanup(func() {
-		if err := it.Close(); err != nil {
+		if err := errors.Join(it.Close(), back.Close(), s.Close()); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -94,12 +98,14 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 			v, err := db.AppendValue(buf, absent[i%n])
 			check(len(v) > 0, nil, err == nil)
 		},
-		"ViewValue": func(i int) { check(true, db.ViewValue(present[i%n], look), true) },
-		"Iterator Next": func(int) {
-			if !it.Next() && !it.First() {
-				tb.Fatal(it.Err())
-			}
+		"ViewValue":           func(i int) { check(true, db.ViewValue(present[i%n], look), true) },
+		"Snapshot.Has absent": func(i int) { ok, err := s.Has(absent[i%n]); check(ok, err, false) },
+		"Snapshot.AppendValue": func(i int) {
+			v, err := s.AppendValue(buf, present[i%n])
+			check(len(v) > 0, err, true)
 		},
+		"Iterator Next": func(int) { check(it.Next() || it.First(), it.Err(), true) },
+		"Iterator Prev": func(int) { check(back.Prev() || back.Last(), back.Err(), true) },
 	}
 }
 
@@ -109,13 +115,24 @@ func TestAllocations(t *testing.T) {
 	}
 	db := readStore(t)
 	for name, read := range readPaths(t, db) {
-		i := 0
+		i, allowed := 0, 0.0
+		if strings.HasPrefix(name, "Iterator") {
+			allowed = 20 // to step from one table to the next
+		}
 		// The first round may fill the memory of false positives.
 		for ; i < 3000; i++ {
 			read(i)
 		}
-		if n := testing.AllocsPerRun(3000, func() { read(i); i++ }); n != 0 {
-			t.Errorf("%s: %v allocations; want 0", name, n)
+		// Many reads in one run, because AllocsPerRun rounds down.
+		const reads = 2000
+		n := testing.AllocsPerRun(3, func() {
+			for range reads {
+				read(i)
+				i++
+			}
+		})
+		if n > allowed {
+			t.Errorf("%s: %v allocations in %d; want %v", name, n, reads, allowed)
 		}
 	}
 }
@@ -125,8 +142,14 @@ func BenchmarkRead(b *testing.B) {
 	for name, read := range readPaths(b, db) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			for i := range b.N {
 				read(i)
+			}
+			runtime.ReadMemStats(&after)
+			if n := after.Mallocs - before.Mallocs; n > 100+uint64(b.N)/100 {
+				b.Errorf("%d allocations in %d operations; want none", n, b.N)
 			}
 		})
 	}
