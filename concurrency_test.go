@@ -235,9 +235,9 @@ func TestConcurrency_Crowd(t *testing.T) {
 	db := openTest(t, opts)
 	c := &crowd{t: t, db: db, groups: 4}
 	c.rounds = make([]atomic.Uint64, c.groups)
-	rounds := uint64(150)
+	rounds := uint64(300)
 	if testing.Short() || raceEnabled {
-		rounds = 60
+		rounds = 80
 	}
 	c.run(seed, rounds)
 	wantNoOpenFiles(t, mem)
