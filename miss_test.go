@@ -74,7 +74,10 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 // of a store that holds the blocklist.
 func TestMiss_RealHosts(t *testing.T) {
 	step := 2
-	if testing.Short() || raceEnabled {
+	switch {
+	case raceEnabled:
+		step = 25
+	case testing.Short():
 		step = 10
 	}
 	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)
