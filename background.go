@@ -112,7 +112,7 @@ func (db *DB) Resume() error {
 		return err
 	}
 	defer db.calls.Done()
-	r := newRequest()
+	r := db.queue.newRequest()
 	defer r.free()
 	r.exclusive = db.resume
 	if err := db.commit(context.Background(), r); err != nil {

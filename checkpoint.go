@@ -57,7 +57,7 @@ type checkpoint struct {
 // change, and holds the version and the manifest's state that go with it.
 func (c *checkpoint) take() error {
 	db := c.db
-	r := newRequest()
+	r := db.queue.newRequest()
 	defer r.free()
 	r.exclusive = func() error {
 		if !db.view.Load().mem.Empty() {

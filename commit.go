@@ -22,6 +22,10 @@ type commitQueue struct {
 	led     bool // somebody leads
 	closed  bool
 
+	// requests are kept for use again, each queue's by itself: their channels
+	// may not leave the bubble of testing/synctest that a store lives in.
+	requests sync.Pool
+
 	// The rest is owned by the leader.
 	group    []*commitRequest
 	payloads [][]byte
@@ -33,6 +37,7 @@ const maxGroupBytes = 1 << 20
 
 // A commitRequest is one writer's batch on its way through the queue.
 type commitRequest struct {
+	queue *commitQueue
 	batch *Batch
 	sync  bool
 
@@ -53,14 +58,18 @@ type commitRequest struct {
 	wake  chan bool // true: lead; false: done
 }
 
-var requestPool = sync.Pool{New: func() any { return &commitRequest{wake: make(chan bool, 1)} }}
-
-func newRequest() *commitRequest { return requestPool.Get().(*commitRequest) }
+// newRequest returns a request for this queue, to be freed when it is done.
+func (q *commitQueue) newRequest() *commitRequest {
+	if r, ok := q.requests.Get().(*commitRequest); ok {
+		return r
+	}
+	return &commitRequest{queue: q, wake: make(chan bool, 1)}
+}
 
 // free forgets all but the channel.
 func (r *commitRequest) free() {
-	*r = commitRequest{wake: r.wake}
-	requestPool.Put(r)
+	*r = commitRequest{queue: r.queue, wake: r.wake}
+	r.queue.requests.Put(r)
 }
 
 // commit runs r through the queue. ctx ends the waiting for a turn, not the

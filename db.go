@@ -164,7 +164,7 @@ func (db *DB) closeLog() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
-	r := newRequest()
+	r := db.queue.newRequest()
 	defer r.free()
 	r.exclusive = func() error {
 		db.queue.mu.Lock()

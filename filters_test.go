@@ -58,7 +58,7 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	led := make(chan error, 1)
 	go func() {
-		r := newRequest()
+		r := db.queue.newRequest()
 		defer r.free()
 		r.exclusive = func() error { close(entered); <-leave; return nil }
 		led <- db.commit(context.Background(), r)

@@ -176,7 +176,7 @@ func (db *DB) retryFlush() error {
 
 // rotateNow queues the memtable for flushing, if there is anything in it.
 func (db *DB) rotateNow(ctx context.Context) error {
-	r := newRequest()
+	r := db.queue.newRequest()
 	defer r.free()
 	r.exclusive = func() error {
 		if db.view.Load().mem.Empty() {

@@ -65,7 +65,7 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	if b.ownChoice {
 		durability = b.durability
 	}
-	r := newRequest()
+	r := db.queue.newRequest()
 	defer r.free()
 	r.batch, r.sync = b, durability == SyncEach
 	return db.commit(ctx, r)
@@ -92,7 +92,7 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		if err != nil || found {
 			return false, err
 		}
-		r := newRequest()
+		r := db.queue.newRequest()
 		r.batch, r.sync = b, db.opts.Durability == SyncEach
 		r.ifAbsent, r.key, r.hash, r.readSeq = true, key, hash, readSeq
 		err = db.commit(context.Background(), r)
