@@ -1,0 +1,131 @@
+package shale
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"testing"
+)
+
+// readers are a store and a snapshot of it, with a value in each kind of place.
+func readers(t *testing.T) map[string]Reader {
+	t.Helper()
+	db := openTest(t, small())
+	mustPut(t, db, "in a table", "value")
+	mustPut(t, db, "empty in a table", "")
+	mustFlush(t, db)
+	mustPut(t, db, "in the memtable", "value")
+	mustPut(t, db, "empty in the memtable", "")
+	s := mustSnapshot(t, db)
+	t.Cleanup(func() { _ = s.Close() }) // after the store, which says nothing
+	return map[string]Reader{"DB": db, "Snapshot": s}
+}
+
+// What Get returns is the caller's: changing it changes nothing else.
+func TestReader_GetGivesACopy(t *testing.T) {
+	for name, r := range readers(t) {
+		for _, key := range []string{"in a table", "in the memtable"} {
+			v, err := r.Get([]byte(key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range v {
+				v[i] = 'X'
+			}
+			_ = append(v, "more"...)
+			if again, err := r.Get([]byte(key)); err != nil || string(again) != "value" {
+				t.Errorf("%s.Get(%q) = %q, %v after the first answer was changed", name, key, again, err)
+			}
+		}
+		for _, key := range []string{"empty in a table", "empty in the memtable"} {
+			if v, err := r.Get([]byte(key)); v == nil || len(v) != 0 || err != nil {
+				t.Errorf("%s.Get(%q) = %#v, %v; want an empty slice", name, key, v, err)
+			}
+		}
+		if v, err := r.Get([]byte("absent")); v != nil || err != ErrNotFound || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s.Get of an absent key: %#v, %v", name, v, err)
+		}
+	}
+}
+
+func TestReader_AppendValue(t *testing.T) {
+	for name, r := range readers(t) {
+		buf := make([]byte, 3, 64)
+		copy(buf, "dst")
+		for _, key := range []string{"in a table", "in the memtable"} {
+			got, err := r.AppendValue(buf, []byte(key))
+			if err != nil || string(got) != "dstvalue" || &got[0] != &buf[0] {
+				t.Errorf("%s.AppendValue(%q) = %q, %v; want it in the same memory", name, key, got, err)
+			}
+			if got, err := r.AppendValue(nil, []byte(key)); err != nil || string(got) != "value" {
+				t.Errorf("%s.AppendValue(nil, %q) = %q, %v", name, key, got, err)
+			}
+		}
+		if got, err := r.AppendValue(buf, []byte("absent")); err != ErrNotFound || string(got) != "dst" {
+			t.Errorf("%s.AppendValue of an absent key = %q, %v; want dst as it was", name, got, err)
+		}
+	}
+}
+
+// fn may fail, panic, and use the store; its block is let go of in any case.
+func TestReader_ViewValue(t *testing.T) {
+	boom := errors.New("boom")
+	for name, r := range readers(t) {
+		for _, key := range []string{"in a table", "in the memtable", "empty in a table"} {
+			key := []byte(key)
+			if err := r.ViewValue(key, func([]byte) error { return boom }); err != boom {
+				t.Errorf("%s.ViewValue(%q) = %v, want fn's error", name, key, err)
+			}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s.ViewValue(%q) keeps a panic from its caller", name, key)
+					}
+				}()
+				_ = r.ViewValue(key, func([]byte) error { panic("in fn") })
+			}()
+			err := r.ViewValue(key, func(v []byte) error {
+				if v == nil {
+					t.Errorf("%s.ViewValue(%q) shows nil", name, key)
+				}
+				again, err := r.Get(key)
+				if !bytes.Equal(v, again) {
+					t.Errorf("%s.ViewValue(%q) shows %q, Get gives %q", name, key, v, again)
+				}
+				if w, ok := r.(Writer); ok {
+					err = errors.Join(err, w.Put([]byte("written meanwhile"), v))
+				}
+				return err
+			})
+			if err != nil {
+				t.Errorf("%s.ViewValue(%q): %v", name, key, err)
+			}
+		}
+		err := r.ViewValue([]byte("absent"), func([]byte) error { t.Error("fn is called for an absent key"); return nil })
+		if err != ErrNotFound {
+			t.Errorf("%s.ViewValue of an absent key: %v", name, err)
+		}
+	}
+}
+
+// Arguments may be reused at once.
+func TestWriter_CopiesItsArguments(t *testing.T) {
+	db := openTest(t, small())
+	var b Batch
+	for name, w := range map[string]Writer{"DB": db, "Batch": &b} {
+		key, value := []byte(name), []byte("value")
+		if err := w.Put(key, value); err != nil {
+			t.Fatal(err)
+		}
+		copy(key, "XXXXX")
+		copy(value, "XXXXX")
+	}
+	if err := db.Write(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	mustPut(t, &b, "XXXXXXXX", "XXXXX")
+	if got, want := scanAll(t, db, Range{}), "Batch=value DB=value"; got != want {
+		t.Errorf("Scan: %s, want %s", got, want)
+	}
+}
