@@ -66,6 +66,8 @@ type ExplainStep struct {
 	Verdict  Verdict
 	Blocks   []BlockRead
 	Duration time.Duration
+
+	asked bool // the table has a filter, which was asked
 }
 
 // A BlockRead is one block that a lookup needed.
@@ -111,16 +113,16 @@ func (e Explanation) String() string {
 				span = "not looked at"
 			}
 		}
-		if step.Level >= 0 {
+		if step.asked {
+			asked++
+		}
+		if step.Level >= 0 && step.Table != 0 {
+			covered++
 			switch step.Verdict {
 			case FilterNegative:
-				asked, no, covered = asked+1, no+1, covered+1
+				no++
 			case FalsePositive, Remembered:
-				asked, falseYes, covered = asked+1, falseYes+1, covered+1
-			case Found, Tombstone:
-				asked, covered = asked+1, covered+1
-			case NoFilter:
-				covered++
+				falseYes++
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", place, span, verdict, formatReads(step.Blocks), micros(step.Duration))

@@ -205,6 +205,11 @@ func TestExplain_WithoutFilters(t *testing.T) {
 		t.Errorf("Explain: %+v, %v expected", last, x.ExpectedFalsePositives)
 	}
 	checkAgreement(t, db, x)
+	for _, key := range []string{"key000001", "key000001x"} {
+		if s := mustExplain(t, db, key).String(); !strings.Contains(s, " 0 filters asked, 0 said no") || !strings.Contains(s, "without filters: 1 block.") {
+			t.Errorf("Explain(%q) prints\n%s", key, s)
+		}
+	}
 }
 
 // Many keys in a store of many runs: Explain answers as Get does.

@@ -111,6 +111,7 @@ func (x *explainer) run(r *run, hash uint64) error {
 		s.Table = uint64(t.meta.Num)
 		x.ExpectedFalsePositives += t.predictedFPR()
 		f := t.filter()
+		s.asked = f != nil
 		switch {
 		case f != nil && !f.MayContain(hash):
 			s.Verdict = FilterNegative
