@@ -43,3 +43,11 @@ func TestMetrics_LogsOnlyGrow(t *testing.T) {
 		t.Errorf("%d bytes of keys and values, %d of the log", want, last.WALBytes)
 	}
 }
+
+// A lookup under way counts as a miss until it is a hit, and then no longer.
+func TestMetrics_SubOfLookupsUnderWay(t *testing.T) {
+	earlier, later := Metrics{Gets: 7, GetHits: 2, GetMisses: 5}, Metrics{Gets: 8, GetHits: 6, GetMisses: 2}
+	if d := later.Sub(earlier); d.Gets != 1 || d.GetHits != 4 || d.GetMisses != 0 {
+		t.Errorf("Sub: %d lookups, %d hits, %d misses; want 1, 4 and 0", d.Gets, d.GetHits, d.GetMisses)
+	}
+}

@@ -3,6 +3,7 @@ package shale
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"testing"
 )
@@ -105,6 +106,54 @@ func TestReader_ViewValue(t *testing.T) {
 		if err != ErrNotFound {
 			t.Errorf("%s.ViewValue of an absent key: %v", name, err)
 		}
+	}
+}
+
+// No way to read keeps a block: once the tables are gone, so are all blocks.
+func TestReader_LetsGoOfBlocks(t *testing.T) {
+	opts := small()
+	opts.CacheSize, opts.FilterBits, opts.CompactionWorkers = 1<<20, -1, -1 // without filters absent keys need blocks too
+	db := openTest(t, opts)
+	fill(t, db, 500, 0)
+	mustFlush(t, db)
+	s := mustSnapshot(t, db)
+	boom := errors.New("boom")
+	for i := range 500 {
+		key := fmt.Appendf(nil, "key%06d", i)
+		wantGet(t, db, string(key), fmt.Sprintf("value %d of round 0", i), true)
+		wantGet(t, s, string(key)+"x", "", false)
+		mustExplain(t, db, string(key))
+		if err := db.ViewValue(key, func([]byte) error { return boom }); err != boom {
+			t.Fatal(err)
+		}
+		if err := db.GetMany([][]byte{key, key[:3]}, func(int, []byte, bool) error { return boom }); err != boom {
+			t.Fatal(err)
+		}
+		if inserted, err := db.PutIfAbsent(key, nil); inserted || err != nil {
+			t.Fatal(inserted, err)
+		}
+	}
+	for _, r := range []Range{{}, {Reverse: true}, {Limit: 100}} {
+		for _, err := range s.Scan(r) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := db.cache.Stats().Blocks; n == 0 {
+		t.Error("nothing is cached")
+	}
+	for i := range 500 {
+		mustDelete(t, db, fmt.Sprintf("key%06d", i))
+	}
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if held := db.cache.Stats(); held.Blocks != 0 || held.Bytes != 0 {
+		t.Errorf("%d blocks of %d bytes are held for tables that are gone", held.Blocks, held.Bytes)
 	}
 }
 
