@@ -44,7 +44,8 @@ func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
 		}
 		return n
 	}
-	for l.write(150, 0); deep() < 2; l.idle() {
+	l.write(150, 0)
+	for l.idle(); deep() < 2; l.idle() { // a compaction under way may take a level away
 		l.write(20, 0)
 	}
 	l.close()
