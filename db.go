@@ -57,7 +57,7 @@ type DB struct {
 	manifestLog    *manifest.Log // nil if read-only
 	manifestNum    base.FileNum
 	manifestState  *manifest.State // what the manifest says
-	manifestBroken bool            // an append failed: the next edit begins a new manifest
+	manifestBroken bool            // an append failed, or beginning a new one: the next edit tries to begin one
 	manifestLimit  int64           // from this size on too
 	doubtful       []obsoleteFile  // tables that a torn manifest may name; obsolete with the next one
 

@@ -233,3 +233,37 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	}
 	flip()
 }
+
+// A rotation goes on when the manifest, having grown too long, can't be begun
+// anew: logs are found by their names.
+func TestRotate_ManifestCannotBeBegun(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, -1
+	db := openTest(t, opts)
+	db.manifestMu.Lock()
+	db.manifestLimit = 0 // too long already
+	db.manifestMu.Unlock()
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpCreate && strings.Contains(name, "MANIFEST") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	first := db.currentLog.Load()
+	for i := 0; db.currentLog.Load() == first; i++ {
+		mustPut(t, db, fmt.Sprintf("key%06d", i), strings.Repeat("v", 100))
+	}
+	mustPut(t, db, "after", "the rotation")
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTest(t, opts)
+	wantGet(t, db, "key000000", strings.Repeat("v", 100), true)
+	wantGet(t, db, "after", "the rotation", true)
+}

@@ -114,9 +114,11 @@ func (db *DB) appendLocked(edit *manifest.Edit, after *manifest.Version, sync bo
 			db.manifestState = state
 			return nil
 		}
-		db.manifestBroken = true
 		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 	}
+	// Should the new one fail, CURRENT may name it all the same: nothing may
+	// be appended to the old one then.
+	db.manifestBroken = true
 	return db.newManifestLocked(state)
 }
 

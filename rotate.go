@@ -180,7 +180,7 @@ func (db *DB) rotate() error {
 	if err != nil {
 		return db.becomeReadOnly(fmt.Errorf("shale: seal log: %w", err))
 	}
-	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}, sealed); err != nil {
+	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
 		db.emit(Event{Kind: EventBackgroundError, Reason: "begin log", Err: err})
 		return readOnlyError(fmt.Errorf("shale: begin log: %w", err))
 	}
@@ -215,10 +215,10 @@ func (db *DB) sealLog() (*manifest.SealedLog, error) {
 	return db.sealed, nil
 }
 
-// startLog creates the next log and tells the manifest, beside what else is to
-// be told. The edit need not be durable yet: if it is lost, the log is found
+// startLog creates the next log and tells the manifest of it and of the one that
+// was sealed. The edit need not be durable yet: if it is lost, the log is found
 // by its name.
-func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
+func (db *DB) startLog(h wal.Header) error {
 	h.StoreID = db.storeID
 	h.Num = db.newFileNum()
 	recycle := db.takeRecyclable()
@@ -228,11 +228,7 @@ func (db *DB) startLog(h wal.Header, sealed ...*manifest.SealedLog) error {
 	if err != nil {
 		return err
 	}
-	edit := &manifest.Edit{NewLog: h.Num}
-	for _, s := range sealed {
-		edit.SealedLog = s
-	}
-	if err := db.noteLog(edit); err != nil {
+	if err := db.noteLog(&manifest.Edit{NewLog: h.Num, SealedLog: db.sealed}); err != nil {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
 	}
