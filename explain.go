@@ -5,6 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A Verdict is what a memtable, run or table had to say to a lookup.
@@ -134,9 +136,9 @@ func (e Explanation) String() string {
 		outcome = fmt.Sprintf("found, %d bytes", len(e.Value))
 	}
 	fmt.Fprintf(&s, "%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
-		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), formatBytes(bytes), micros(e.Duration))
+		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), micros(e.Duration))
 	fmt.Fprintf(&s, "without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
-		plural(covered, "block"), e.ExpectedFalsePositives, percent(e.MeasuredFPR))
+		plural(covered, "block"), e.ExpectedFalsePositives, base.FormatPercent(e.MeasuredFPR))
 	return s.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -143,7 +144,7 @@ func checkAgreement(t *testing.T, db *DB, x Explanation) {
 		}
 	}
 	blocks, size := x.BlocksRead()
-	if s := x.String(); strings.Count(s, "\n") != len(x.Steps)+3 || !strings.Contains(s, fmt.Sprintf("%s from disk, %s;", plural(blocks, "block"), formatBytes(size))) {
+	if s := x.String(); strings.Count(s, "\n") != len(x.Steps)+3 || !strings.Contains(s, fmt.Sprintf("%s from disk, %s;", plural(blocks, "block"), base.FormatBytes(size))) {
 		t.Errorf("Explain(%q) prints\n%s", x.Key, s)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // GetMany looks up many keys at one state of the store and calls fn once for
 // each, in the order of keys. value is nil and found false for an absent key;
 // value is valid only during the call. The keys are looked up in key order, so
-// that those that lie in one block share its reading. fn's first error ends GetMany, which returns it.
+// that those that lie in one block share its reading. fn's first error ends
+// GetMany, which returns it.
 func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	s, err := db.Snapshot()
 	if err != nil {

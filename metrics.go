@@ -5,6 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // NumLevels is the number of levels of the tree, level 0 included.
@@ -163,41 +165,25 @@ func (m Metrics) String() string {
 		}
 		measured := "-"
 		if l.FilterAsked > 0 {
-			measured = percent(l.MeasuredFPR)
+			measured = base.FormatPercent(l.MeasuredFPR)
 		}
 		fmt.Fprintf(w, "L%d\t%d\t%d\t%s\t%d\t%s\t%.1f\t%s\t%s\t\n", l.Level, l.Runs, l.Tables,
-			formatBytes(l.Bytes), l.Entries, formatBytes(l.FilterBytes), l.FilterBits, percent(l.PredictedFPR), measured)
+			base.FormatBytes(l.Bytes), l.Entries, base.FormatBytes(l.FilterBytes), l.FilterBits, base.FormatPercent(l.PredictedFPR), measured)
 	}
 	w.Flush()
-	fmt.Fprintf(&s, "memtables: %d entries, %s\n", m.MemtableEntries, formatBytes(m.MemtableBytes))
+	fmt.Fprintf(&s, "memtables: %d entries, %s\n", m.MemtableEntries, base.FormatBytes(m.MemtableBytes))
 	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent\n", m.Gets, m.GetHits, m.GetMisses)
 	fmt.Fprintf(&s, "filters: %d no, %d true yes, %d false yes, %d of them remembered, %d tables without\n",
 		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
 	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
-		m.BlockReads, formatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
+		m.BlockReads, base.FormatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
 	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s; write amp %.2f, space amp %.2f\n",
-		m.Writes, formatBytes(int64(m.WrittenBytes)), formatBytes(int64(m.WALBytes)), m.WALSyncs,
-		formatBytes(int64(m.FlushBytes)), formatBytes(int64(m.CompactBytes)), m.WriteAmp(), m.SpaceAmp())
+		m.Writes, base.FormatBytes(int64(m.WrittenBytes)), base.FormatBytes(int64(m.WALBytes)), m.WALSyncs,
+		base.FormatBytes(int64(m.FlushBytes)), base.FormatBytes(int64(m.CompactBytes)), m.WriteAmp(), m.SpaceAmp())
 	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %v (%d writes)\n",
-		m.Flushing, m.Compacting, formatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
+		m.Flushing, m.Compacting, base.FormatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
 	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",
-		formatBytes(m.MemtableMemory), formatBytes(m.CacheMemory), formatBytes(m.FilterMemory),
-		formatBytes(m.IndexMemory), formatBytes(m.FalsePositiveMemory))
+		base.FormatBytes(m.MemtableMemory), base.FormatBytes(m.CacheMemory), base.FormatBytes(m.FilterMemory),
+		base.FormatBytes(m.IndexMemory), base.FormatBytes(m.FalsePositiveMemory))
 	return s.String()
-}
-
-func percent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }
-
-// formatBytes prints n with the largest binary unit that leaves a number of
-// one digit or more before the point.
-func formatBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for ; v >= 1024 && i < len(units)-1; i++ {
-		v /= 1024
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
 }

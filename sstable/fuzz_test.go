@@ -215,7 +215,6 @@ func useTable(t *testing.T, b []byte) {
 		check(it.Err())
 		it.SeekLT([]byte(key))
 		check(it.Err())
-		r.ApproximateOffset([]byte(key))
 	}
 }
 

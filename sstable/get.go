@@ -69,16 +69,3 @@ func (r *Reader) locate(key []byte, limit base.Trailer, t *Trace) (handle, bool,
 	b.Release()
 	return h, i < x.n, nil
 }
-
-// ApproximateOffset returns about how many bytes of the file lie before key.
-// It reads nothing: of a large index it looks at the upper level only.
-func (r *Reader) ApproximateOffset(key []byte) int64 {
-	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
-	switch {
-	case i == r.index.n:
-		return r.props.DataBytes
-	case r.foot.levels == 1:
-		return r.index.handle(i).offset
-	}
-	return r.props.DataBytes / int64(r.index.n) * int64(i)
-}

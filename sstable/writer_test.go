@@ -285,25 +285,6 @@ func TestTrace_NamesBlocks(t *testing.T) {
 	}
 }
 
-func TestReader_ApproximateOffset(t *testing.T) {
-	list := shapes()["many"]
-	for _, part := range []int{0, 300} {
-		r := newTable(t, WriterOptions{BlockSize: 256, IndexPartition: part}, list)
-		last := int64(-1)
-		for i, e := range list {
-			at := r.ApproximateOffset(e.key.UserKey)
-			exact := r.props.DataBytes * int64(i) / int64(len(list))
-			if at < last || at > r.props.DataBytes || max(at-exact, exact-at) > r.props.DataBytes/8 {
-				t.Fatalf("ApproximateOffset(%v) = %d, want about %d", e.key, at, exact)
-			}
-			last = at
-		}
-		if at := r.ApproximateOffset([]byte("z")); at != r.props.DataBytes {
-			t.Errorf("offset behind the last key = %d, want %d", at, r.props.DataBytes)
-		}
-	}
-}
-
 func TestVerify_StopsWithContext(t *testing.T) {
 	r := newTable(t, WriterOptions{}, shapes()["many"])
 	ctx, cancel := context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 func flush(ctx context.Context, s *session, _ arguments) (status, error) {
@@ -21,7 +22,7 @@ func compact(ctx context.Context, s *session, a arguments) (status, error) {
 	if err := s.db.Compact(ctx, a.bounds()); err != nil {
 		return failed, err
 	}
-	s.say("%s of tables became %s in %v", bytesText(before), bytesText(tableBytes(s.db)), since(begin))
+	s.say("%s of tables became %s in %v", base.FormatBytes(before), base.FormatBytes(tableBytes(s.db)), since(begin))
 	return found, nil
 }
 
@@ -30,7 +31,7 @@ func verify(ctx context.Context, s *session, _ arguments) (status, error) {
 	if err := s.db.Verify(ctx); err != nil {
 		return failed, err
 	}
-	s.say("no damage in %s of tables, read in %v", bytesText(tableBytes(s.db)), since(begin))
+	s.say("no damage in %s of tables, read in %v", base.FormatBytes(tableBytes(s.db)), since(begin))
 	return found, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 func explain(_ context.Context, s *session, a arguments) (status, error) {
@@ -31,11 +32,11 @@ func metrics(_ context.Context, s *session, _ arguments) (status, error) {
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
 	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
-	g.row("memtables", "", "", bytesText(m.MemtableBytes), number(m.MemtableEntries), "", "", "")
+	g.row("memtables", "", "", base.FormatBytes(m.MemtableBytes), number(m.MemtableEntries), "", "", "")
 	for _, l := range m.Levels {
 		if l.Tables > 0 {
-			g.row(levelName(l.Level), number(l.Runs), number(l.Tables), bytesText(l.Bytes), number(l.Entries),
-				number(l.Tombstones), bytesText(l.FilterBytes), bits(l.FilterBits))
+			g.row(levelName(l.Level), number(l.Runs), number(l.Tables), base.FormatBytes(l.Bytes), number(l.Entries),
+				number(l.Tombstones), base.FormatBytes(l.FilterBytes), bits(l.FilterBits))
 		}
 	}
 	return found, g.write(s.out)
@@ -48,7 +49,7 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	g := newGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
 	for _, t := range list {
-		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), bytesText(t.Size), number(t.Entries),
+		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), base.FormatBytes(t.Size), number(t.Entries),
 			number(t.Tombstones), short(t.Smallest)+" … "+short(t.Largest))
 	}
 	return foundIf(len(list) > 0), g.write(s.out)
@@ -66,13 +67,13 @@ func filters(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	for _, l := range s.db.Metrics().Levels {
 		if listed[l.Level] {
-			g.row(levelName(l.Level), "all", "", bits(l.FilterBits), bytesText(l.FilterBytes),
-				percent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
+			g.row(levelName(l.Level), "all", "", bits(l.FilterBits), base.FormatBytes(l.FilterBytes),
+				base.FormatPercent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
 		}
 	}
 	for _, t := range list {
-		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, bits(t.FilterBits), bytesText(t.FilterBytes),
-			percent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
+		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
+			base.FormatPercent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
 	return foundIf(len(list) > 0), g.write(s.out)
 }
@@ -113,11 +114,9 @@ func short(key []byte) string {
 	return string([]rune(text)[:shortKey-1]) + "…"
 }
 
-func percent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }
-
 func measured(p float64, asked uint64) string {
 	if asked == 0 {
 		return "-"
 	}
-	return percent(p)
+	return base.FormatPercent(p)
 }

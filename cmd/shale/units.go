@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -21,21 +20,6 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return number(n) + " " + thing + "s"
-}
-
-// bytesText returns n with a binary unit.
-func bytesText(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/(1<<10), "KiB"
-	for _, next := range []string{"MiB", "GiB", "TiB"} {
-		if v < 1<<10 {
-			break
-		}
-		v, unit = v/(1<<10), next
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
 }
 
 func since(begin time.Time) time.Duration {

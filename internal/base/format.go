@@ -1,0 +1,20 @@
+package base
+
+import "fmt"
+
+// FormatBytes prints n with the largest binary unit that leaves a number of
+// one digit or more before the point.
+func FormatBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// FormatPercent prints a share of one as a percentage.
+func FormatPercent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }
