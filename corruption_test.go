@@ -33,10 +33,13 @@ type badStore struct {
 
 var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
 
+// newBadStore makes the same store for the same seed, byte for byte: one thing
+// at a time, for inputs of a fuzzer must mean the same in each of its processes.
 func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
 	t.Helper()
 	b := &badStore{mem: vfs.NewMem(), clean: clean, states: []modelState{nil}}
 	l := &life{t: t, name: "bad store", opts: tinyStore(b.mem), h: newHistory("a", seed, 1000)}
+	l.opts.MemtableSize = 64 << 10 // only the script flushes
 	l.open()
 	deep := func() (n int) {
 		for _, level := range l.db.Metrics().Levels[1:] {
@@ -44,12 +47,13 @@ func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
 		}
 		return n
 	}
-	l.write(150, 0)
-	for l.idle(); deep() < 2; l.idle() { // a compaction under way may take a level away
-		l.write(20, 0)
+	for n := 0; n < 10 || deep() < 2; n++ {
+		l.write(16, 0)
+		l.flush()
+		l.idle()
 	}
 	l.close()
-	l.opts.MemtableSize, l.opts.CompactionWorkers = 16<<10, -1
+	l.opts.CompactionWorkers = -1
 	l.open()
 	for range 2 {
 		l.write(20, 0)

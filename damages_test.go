@@ -2,6 +2,7 @@ package shale
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"runtime"
@@ -184,4 +185,14 @@ func (b *badStore) sweep(t *testing.T, all []damage, outcomes map[string]int) {
 		})
 	}
 	wg.Wait()
+}
+
+// A damage that was found once can be found again.
+func TestBadStore_TheSameEachTime(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		a, b := newBadStore(t, 5, clean), newBadStore(t, 5, clean)
+		if !maps.Equal(a.files, b.files) {
+			t.Errorf("closed %v: the files differ: %v, %v", clean, slices.Sorted(maps.Keys(a.files)), slices.Sorted(maps.Keys(b.files)))
+		}
+	}
 }
