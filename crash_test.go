@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -103,17 +104,15 @@ var crashLives = map[string]func(l *crashLife){
 	},
 }
 
-// A crashLife is a life whose disk is crashed at every operation, or every
-// step-th, and each state then found is opened and checked.
+// A crashLife is a life whose disk is crashed at its operations, and each state
+// then found is opened and checked.
 type crashLife struct {
 	life
 	seed   uint64
 	mem    *vfs.Mem
 	states chan crashState
-	// perOp is how many of the configs an operation is crashed under; they
-	// take turns.
-	perOp, step int
-	ops         atomic.Int64
+	share  share // of the pairs of an operation and a way to crash
+	ops    atomic.Int64
 }
 
 // A crashState is a disk as a crash leaves it, and what it must hold.
@@ -123,18 +122,26 @@ type crashState struct {
 	claim
 }
 
+// crashConfigs returns all ways to crash.
+func crashConfigs(seed uint64) []vfs.CrashConfig {
+	posix := vfs.CrashConfigs(seed)
+	all := slices.Clone(posix)
+	for _, c := range posix {
+		c.Journal = true
+		all = append(all, c)
+	}
+	return all
+}
+
 // hook crashes the present disk at its operations from now on.
 func (l *crashLife) hook() {
 	mem := l.mem
 	mem.OnOp(func(op vfs.Op, name string) {
 		n := l.ops.Add(1)
-		if int(n)%l.step != 0 {
-			return
-		}
-		configs := vfs.CrashConfigs(l.seed + uint64(n))
-		for j := range l.perOp {
-			c := configs[(int(n)/l.step*l.perOp+j*11)%len(configs)]
-			c.Journal = (int(n)/len(configs)+j)%2 == 1
+		for j, c := range crashConfigs(l.seed + uint64(n)) {
+			if !l.share.takes(uint64(n)<<8 | uint64(j)) {
+				continue
+			}
 			// What is safe before the crash must be there; what is begun
 			// after it may be.
 			before := l.claim()
@@ -250,41 +257,31 @@ func (s crashState) checkCopies(h history) error {
 	return nil
 }
 
-// The disk is crashed at every operation of some lives, under all policies in
-// turn: no durable write is lost, whole commits survive, up to some point and
-// none beyond, and the store goes on. With SHALE_LONG, each operation is
-// crashed under all policies, and the lives are lived again with other seeds.
+// The disk is crashed at every operation of some lives, under all policies: no
+// durable write is lost, whole commits survive, up to some point and none
+// beyond, and the store goes on.
 func TestCrash_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
-	perOp, step := 1, 1
-	if testing.Short() {
-		step = 2
-	}
-	if raceEnabled {
-		step *= 4
-	}
-	long := longRun(t)
-	if long > 0 {
-		perOp = len(vfs.CrashConfigs(0))
-	}
+	seed, long := seedOf(t), longRun(t)
 	begin := time.Now()
 	var states, ops int64
+	share := shareOf(t, seed, 1./48)
 	for round := uint64(0); round == 0 || time.Since(begin) < long; round++ {
 		for name, script := range crashLives {
-			n, o := crashEverywhere(t, name, script, seed+round, perOp, step)
+			n, o := crashEverywhere(t, name, script, seed+round, share)
 			states, ops = states+n, ops+o
 			if t.Failed() {
 				return
 			}
 		}
 	}
-	t.Logf("%d states at %d operations in %v", states, ops, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d states at %d operations of %d lives in %v; %v",
+		states, ops, len(crashLives), time.Since(begin).Round(time.Millisecond), share)
 }
 
 // crashEverywhere runs one life and checks all states beside it.
-func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed uint64, perOp, step int) (states, ops int64) {
-	l := &crashLife{seed: seed, mem: vfs.NewMem(), states: make(chan crashState, 64), perOp: perOp, step: step}
+func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed uint64, share share) (states, ops int64) {
+	l := &crashLife{seed: seed, mem: vfs.NewMem(), states: make(chan crashState, 64), share: share}
 	l.t, l.name, l.h = t, name, newHistory("a", seed, 300)
 	l.opts = tinyStore(l.mem)
 	var wg sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,16 +14,19 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A faultCase is one fault.
+// A faultCase is one fault, and the life that it is for.
 type faultCase struct {
 	op     vfs.Op
 	mode   string
 	k      int64
 	inject vfs.InjectFunc
+	noMap  bool
+	ending int
+	crash  vfs.CrashConfig // if the ending is one
 }
 
 func (c faultCase) String() string {
-	return fmt.Sprintf("%s, operation %d of kind %q", c.mode, c.k, c.op)
+	return fmt.Sprintf("%s, operation %d of kind %q, without mapping %v, ending %d", c.mode, c.k, c.op, c.noMap, c.ending)
 }
 
 // faultOps are the operations that a script is failed at.
@@ -32,25 +36,34 @@ var faultOps = []vfs.Op{
 	vfs.OpPreallocate, vfs.OpMap, vfs.OpMapWrite, vfs.OpUnmap, vfs.OpClose,
 }
 
-// faultCases returns the faults to try: of each kind of operation at most most,
-// evenly spread from the first to the last.
-func faultCases(counts map[vfs.Op]int64, most int64) []faultCase {
+// faultCases returns all faults: at each operation of each kind, in each mode,
+// with each ending.
+func faultCases(counts map[vfs.Op]int64, seed uint64) []faultCase {
 	var cases []faultCase
+	configs := crashConfigs(seed)
+	add := func(op vfs.Op, mode string, k int64, inject func() vfs.InjectFunc) {
+		for ending := range numEndings {
+			i := len(cases)
+			cases = append(cases, faultCase{op, mode, k, inject(), i/7%2 == 1, ending, configs[i%len(configs)]})
+		}
+	}
 	for _, op := range faultOps {
-		step := max(1, (counts[op]+most-1)/most)
-		for k := int64(1); k <= counts[op]; k += step {
-			cases = append(cases,
-				faultCase{op, "once", k, vfs.FailAt(k, syscall.EIO, op)},
-				faultCase{op, "for good", k, vfs.FailFrom(k, syscall.EIO, op)},
-				faultCase{op, "after it happened", k, vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: true}, op)})
+		for k := int64(1); k <= counts[op]; k++ {
+			add(op, "once", k, func() vfs.InjectFunc { return vfs.FailAt(k, syscall.EIO, op) })
+			add(op, "for good", k, func() vfs.InjectFunc { return vfs.FailFrom(k, syscall.EIO, op) })
+			add(op, "after it happened", k, func() vfs.InjectFunc {
+				return vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: true}, op)
+			})
 			if op == vfs.OpWrite || op == vfs.OpMapWrite {
-				cases = append(cases, faultCase{op, "short", k, vfs.FailAt(k, &vfs.Fault{Err: syscall.ENOSPC, Short: true}, op)})
+				add(op, "short", k, func() vfs.InjectFunc {
+					return vfs.FailAt(k, &vfs.Fault{Err: syscall.ENOSPC, Short: true}, op)
+				})
 			}
 		}
 	}
 	room := counts[vfs.OpCreate] + counts[vfs.OpLink] + counts[vfs.OpMkdirAll] + counts[vfs.OpWrite] + counts[vfs.OpPreallocate]
-	for k := int64(1); k <= room; k += max(1, room/(2*most)) {
-		cases = append(cases, faultCase{vfs.OpWrite, "disk full", k, vfs.FullFrom(k, syscall.ENOSPC)})
+	for k := int64(1); k <= room; k++ {
+		add(vfs.OpWrite, "disk full", k, func() vfs.InjectFunc { return vfs.FullFrom(k, syscall.ENOSPC) })
 	}
 	return cases
 }
@@ -85,52 +98,44 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	for _, op := range faultOps {
 		counts[op] = dry.faults.Count(op)
 	}
-	most := int64(9)
-	switch {
-	case longRun(t) > 0:
-		most = 1 << 40
-	case testing.Short() && raceEnabled:
-		most = 2
-	case testing.Short():
-		most = 4
-	}
-	begin, fired := time.Now(), 0
-	cases := faultCases(counts, most)
-	for i, c := range cases {
-		if tryFault(t, h, c, i, seed) {
-			fired++
-		}
-		if t.Failed() {
-			break
+	// Of each operation that there are few of, some are always tried.
+	share := shareOf(t, seed, 1./36)
+	var cases []faultCase
+	all := faultCases(counts, seed)
+	for i, c := range all {
+		if share.takes(uint64(i)) || !testing.Short() && counts[c.op] < 9 && c.ending == i/numEndings%numEndings {
+			cases = append(cases, c)
 		}
 	}
-	t.Logf("%d faults, %d met, in %v", len(cases), fired, time.Since(begin).Round(time.Millisecond))
+	begin := time.Now()
+	var met atomic.Int64
+	sweep(t, cases, func(_ int, c faultCase) error {
+		m, err := tryFault(h, c)
+		if m {
+			met.Add(1)
+		}
+		return err
+	})
+	t.Logf("%d of %d faults, %d met, in %v; %v", len(cases), len(all), met.Load(), time.Since(begin).Round(time.Millisecond), share)
 }
 
-// tryFault lives a life with the fault c and tells whether it met it. i chooses
-// the ending and the options.
-func tryFault(t *testing.T, h history, c faultCase, i int, seed uint64) (met bool) {
-	configs := vfs.CrashConfigs(seed)
+// tryFault lives a life with the fault c and tells whether it met it.
+func tryFault(h history, c faultCase) (met bool, err error) {
 	f := newFaultLife(h)
-	// Each mode meets each ending: there are as many of the one as of the other.
-	ending := (i + i/numEndings) % numEndings
-	f.opts.testing.noMap = i/7%2 == 1
-	what := fmt.Sprintf("%v, without mapping %v, ending %d", c, f.opts.testing.noMap, ending)
-	within(t, 60*time.Second, what, func() {
-		f.inject(c.inject)
-		err := f.run()
-		met = f.fired.Load() > 0
-		if met && err == nil && len(f.heard()) == 0 && !c.quiet() && !f.excused.Load() {
-			err = errors.New("nobody was told")
-		}
-		if err == nil {
-			err = f.end(ending, configs[i%len(configs)])
-		}
-		if err != nil {
-			t.Errorf("%s: %v\ntold: %v", what, err, f.heard())
-		}
-	})
-	return met
+	f.opts.testing.noMap = c.noMap
+	f.inject(c.inject)
+	err = f.run()
+	met = f.fired.Load() > 0
+	if met && err == nil && len(f.heard()) == 0 && !c.quiet() && !f.excused.Load() {
+		err = errors.New("nobody was told")
+	}
+	if err == nil {
+		err = f.end(c.ending, c.crash)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\ntold: %v", err, f.heard())
+	}
+	return met, err
 }
 
 // nowAndThen fails one operation of some by chance, those that make manifests
@@ -139,7 +144,10 @@ func nowAndThen(seed uint64, i int) faultCase {
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	rare, rarer := 6<<r.IntN(6), 1<<r.IntN(5)
-	return faultCase{vfs.OpClose, fmt.Sprintf("one in %d or %d", rare, rare*rarer), int64(i), func(op vfs.Op, name string, _ int64) error {
+	configs := crashConfigs(seed)
+	c := faultCase{op: vfs.OpClose, mode: fmt.Sprintf("one in %d or %d", rare, rare*rarer), k: int64(i),
+		noMap: r.IntN(2) == 0, ending: r.IntN(numEndings), crash: configs[r.IntN(len(configs))]}
+	c.inject = func(op vfs.Op, name string, _ int64) error {
 		mu.Lock()
 		defer mu.Unlock()
 		often := op == vfs.OpSyncDir || op == vfs.OpRename || strings.Contains(name, "MANIFEST") || strings.Contains(name, ".tmp")
@@ -147,7 +155,8 @@ func nowAndThen(seed uint64, i int) faultCase {
 			return nil
 		}
 		return &vfs.Fault{Err: syscall.EIO, Short: r.IntN(2) == 0, After: r.IntN(3) == 0}
-	}}
+	}
+	return c
 }
 
 // Operations fail now and then, several in a life. With SHALE_LONG there are as
@@ -156,15 +165,24 @@ func TestFault_NowAndThen(t *testing.T) {
 	checkLeaks(t)
 	seed := seedOf(t)
 	h := newHistory("a", seed, 400)
-	n, begin, long, met := 120, time.Now(), longRun(t), 0
+	n, begin, long := 120, time.Now(), longRun(t)
 	if testing.Short() {
 		n = 40
 	}
-	i := 0
-	for ; (i < n || time.Since(begin) < long) && !t.Failed(); i++ {
-		if tryFault(t, h, nowAndThen(seed, i), i, seed) {
-			met++
+	var met atomic.Int64
+	lives := 0
+	for ; (lives == 0 || time.Since(begin) < long) && !t.Failed(); lives += n {
+		cases := make([]faultCase, n)
+		for i := range cases {
+			cases[i] = nowAndThen(seed, lives+i)
 		}
+		sweep(t, cases, func(_ int, c faultCase) error {
+			m, err := tryFault(h, c)
+			if m {
+				met.Add(1)
+			}
+			return err
+		})
 	}
-	t.Logf("%d lives, %d with faults, in %v", i, met, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d lives, %d with faults, in %v", lives, met.Load(), time.Since(begin).Round(time.Millisecond))
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -288,35 +286,3 @@ func (l *life) rollManifest() {
 
 // idle waits for the background.
 func (l *life) idle() { waitIdle(l.t, l.db) }
-
-// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
-// test fails.
-func seedOf(t testing.TB) uint64 {
-	seed := rand.Uint64()
-	if s := os.Getenv("SHALE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SHALE_SEED: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("SHALE_SEED=%d runs it again", seed)
-		}
-	})
-	return seed
-}
-
-// longRun is for how long the tests that can go on and on do so, as SHALE_LONG
-// says, such as 10m; 0: they are to be brief.
-func longRun(t testing.TB) time.Duration {
-	s := os.Getenv("SHALE_LONG")
-	if s == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatalf("SHALE_LONG: %v", err)
-	}
-	return d
-}

@@ -1,0 +1,112 @@
+package shale
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Sweeps try all cases of a kind: a crash at every operation, a fault at every
+// one, damage to every byte. There are too many for every run of the tests, so
+// a run tries a share of them, another one each time: a small one, or that of
+// SHALE_SHARE, from 0 to 1. SHALE_LONG, such as 10m, is for how long tests that
+// can go on and on do so. SHALE_SEED repeats what a failed test printed.
+
+// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
+// test fails.
+func seedOf(t testing.TB) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("SHALE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("SHALE_SEED: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("SHALE_SEED=%d runs it again", seed)
+		}
+	})
+	return seed
+}
+
+// longRun is for how long the tests that can go on and on do so; 0: they are to
+// be brief.
+func longRun(t testing.TB) time.Duration {
+	s := os.Getenv("SHALE_LONG")
+	if s == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("SHALE_LONG: %v", err)
+	}
+	return d
+}
+
+// A share is the part of a sweep that a run tries.
+type share struct {
+	seed uint64
+	part float64
+}
+
+// shareOf returns the share to try: brief, less of it with -short and still
+// less under the race detector, or what SHALE_SHARE asks for.
+func shareOf(t testing.TB, seed uint64, brief float64) share {
+	s := share{seed, brief}
+	if testing.Short() {
+		s.part /= 2
+	}
+	if raceEnabled {
+		s.part /= 4
+	}
+	if text := os.Getenv("SHALE_SHARE"); text != "" {
+		var err error
+		if s.part, err = strconv.ParseFloat(text, 64); err != nil || s.part <= 0 || s.part > 1 {
+			t.Fatalf("SHALE_SHARE is %q, want a number above 0, at most 1", text)
+		}
+	}
+	return s
+}
+
+// takes tells whether case n is of the share.
+func (s share) takes(n uint64) bool {
+	return s.part >= 1 || rand.New(rand.NewPCG(s.seed, n)).Float64() < s.part
+}
+
+func (s share) String() string { return fmt.Sprintf("a share of %.4g, seed %d", s.part, s.seed) }
+
+// sweep tries the cases, two at a time, until some have failed. One that takes
+// a minute hangs.
+func sweep[C any](t *testing.T, cases []C, try func(i int, c C) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var next, failed atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			for failed.Load() < 5 {
+				i := int(next.Add(1)) - 1
+				if i >= len(cases) {
+					return
+				}
+				hangs := time.AfterFunc(time.Minute, func() {
+					buf := make([]byte, 1<<20)
+					panic(fmt.Sprintf("%s: case %d, %v, hangs:\n%s", t.Name(), i, cases[i], buf[:runtime.Stack(buf, true)]))
+				})
+				err := try(i, cases[i])
+				hangs.Stop()
+				if err != nil {
+					failed.Add(1)
+					t.Errorf("case %d, %v: %v", i, cases[i], err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
