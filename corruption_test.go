@@ -19,7 +19,7 @@ import (
 // that damage copies of it.
 type badStore struct {
 	mem   *vfs.Mem
-	clean bool // it was closed
+	end   badEnd
 	files map[string]string
 	log   string // the last one
 	mani  string
@@ -29,15 +29,31 @@ type badStore struct {
 	states []modelState
 	safe   int
 	keys   []string // all that were ever written
+	// ends[n] is where commit n ends in the last log, if it is there.
+	ends map[int]int
+}
+
+// badEnd is how a badStore came to its end.
+type badEnd int
+
+const (
+	closed        badEnd = iota
+	crashed              // with unsynced commits
+	crashedSynced        // each of the last commits was synced
+	numEnds
+)
+
+func (e badEnd) String() string {
+	return [...]string{"closed", "crashed", "crashed with all synced"}[e]
 }
 
 var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
 
 // newBadStore makes the same store for the same seed, byte for byte: one thing
 // at a time, for inputs of a fuzzer must mean the same in each of its processes.
-func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
+func newBadStore(t testing.TB, seed uint64, end badEnd) *badStore {
 	t.Helper()
-	b := &badStore{mem: vfs.NewMem(), clean: clean, states: []modelState{nil}}
+	b := &badStore{mem: vfs.NewMem(), end: end, states: []modelState{nil}, ends: make(map[int]int)}
 	l := &life{t: t, name: "bad store", opts: tinyStore(b.mem), h: newHistory("a", seed, 1000)}
 	l.opts.MemtableSize = 64 << 10 // only the script flushes
 	l.open()
@@ -59,16 +75,25 @@ func newBadStore(t testing.TB, seed uint64, clean bool) *badStore {
 		l.write(20, 0)
 		l.flush()
 	}
-	l.write(10, 10)
-	b.safe = l.claim().begun
-	l.write(16, 0)
+	every := 0 // synced
+	if end == crashedSynced {
+		every = 1
+	}
+	for i := range 26 {
+		if i == 10 {
+			l.sync()
+			b.safe = l.claim().begun
+		}
+		l.write(1, every)
+		b.ends[l.claim().begun-1] = int(l.db.wal.Len())
+	}
 	if l.db.Metrics().Levels[0].Runs < 2 || deep() < 2 {
 		t.Fatalf("the store has not the shape that it should have:\n%v", l.db.Metrics())
 	}
-	crashed := b.mem.Crash(keepEverything)
+	found := b.mem.Crash(keepEverything)
 	l.close()
-	if !clean {
-		b.mem = crashed
+	if end != closed {
+		b.mem = found
 	}
 	for _, ops := range l.h[:l.claim().begun] {
 		b.states = append(b.states, b.states[len(b.states)-1].with(ops))
@@ -95,22 +120,27 @@ type damage struct {
 	what  string
 	file  string // that it is done to, and that errors must name
 	other string // another one that they may name
-	bytes []byte // that it has then, if only its bytes change
+	flip  bool   // a single byte is changed
 	apply func(mem *vfs.Mem) error
 }
+
+func (d damage) String() string { return d.file + ": " + d.what }
 
 // explains returns nil if err is what this damage should give.
 func (b *badStore) explains(d damage, err error) error {
 	var c *CorruptionError
 	switch {
 	case errors.As(err, &c):
+		if d.flip && c.Offset < 0 {
+			return fmt.Errorf("the error names no offset: %w", err)
+		}
 		if c.File == d.file || c.File == d.other {
 			return nil
 		}
 		if d.file == "CURRENT" && strings.HasPrefix(c.File, "MANIFEST") {
 			return nil // it names one that is not there
 		}
-		if d.file == b.mani && !b.clean {
+		if d.file == b.mani && b.end != closed {
 			return nil // its last record is taken for torn: then what it told of is missing
 		}
 		return fmt.Errorf("the error names %s: %w", c.File, err)
@@ -138,7 +168,7 @@ func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
 	if strings.HasSuffix(d.file, ".sst") || d.file == "CURRENT" {
 		return true
 	}
-	return b.clean && !strings.HasPrefix(d.what, "longer")
+	return b.end == closed && !strings.HasPrefix(d.what, "longer")
 }
 
 // try opens a copy with the damage and returns what came of it: every answer
@@ -149,7 +179,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 		return "", err
 	}
 	before := storeFiles(t, mem)
-	mustNotice := b.mustNotice(d, before)
+	mustNotice, least := b.mustNotice(d, before), b.least(before[b.log])
 	opts := tinyStore(mem)
 	opts.MustExist = true // without CURRENT and tables a directory is a new store
 	opts.CompactionWorkers = nth%3 - 1
@@ -173,7 +203,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 		}
 		return "refused", b.explains(d, err)
 	}
-	met, err := b.use(db, d, opts.ReadOnly)
+	met, lost, err := b.use(db, d, least, opts.ReadOnly)
 	if cerr := db.Close(); err == nil && cerr != nil {
 		err = b.explains(d, cerr)
 	}
@@ -188,6 +218,8 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 		outcome = "found by Verify"
 	case told.Load():
 		outcome = "told by an event"
+	case lost:
+		outcome = "taken for a torn end"
 	case mustNotice && !replaced(mem, b.path(d.file)):
 		return "", errors.New("nobody has noticed")
 	default:
@@ -199,7 +231,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 	if db, err = Open("db", &opts); err != nil {
 		return outcome, b.explains(d, err)
 	}
-	if _, err = b.use(db, d, false); err != nil {
+	if _, _, err = b.use(db, d, least, false); err != nil {
 		err = fmt.Errorf("opened once more: %w", err)
 	}
 	return outcome, errors.Join(err, db.Close())
@@ -213,28 +245,31 @@ func replaced(mem *vfs.Mem, name string) bool {
 }
 
 // use reads all in several ways, verifies, and writes. It returns how many
-// errors were met by reads, or -1 if only Verify met one.
-func (b *badStore) use(db *DB, d damage, readOnly bool) (met int, err error) {
+// errors were met by reads, or -1 if only Verify met one, and whether the end of
+// the log is lost, which must leave least commits.
+func (b *badStore) use(db *DB, d damage, least int, readOnly bool) (met int, lost bool, err error) {
 	state := b.states[len(b.states)-1]
-	if d.file == b.log && !b.clean {
-		if state, err = b.stateOf(db); err != nil {
-			return 0, err
+	if d.file == b.log && b.end != closed {
+		n, err := b.commitsIn(db)
+		if n < least || err != nil {
+			return 0, false, fmt.Errorf("%d commits are there without a word, want %d at least; %w", n, least, err)
 		}
+		state, lost = b.states[n], n < len(b.states)-1
 	}
 	for _, rng := range []Range{Prefix("a-"), Prefix("a-").Reversed()} {
 		got, err := readState(db, rng)
 		if err == nil {
 			if err := state.scan(rng).same(got); err != nil {
-				return 0, fmt.Errorf("Scan: %w", err)
+				return 0, false, fmt.Errorf("Scan: %w", err)
 			}
 			continue
 		}
 		met++
 		if err := b.explains(d, err); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if want := state.scan(rng); len(got) > len(want) || want[:len(got)].same(got) != nil {
-			return 0, fmt.Errorf("before the error that it gave, Scan was wrong: %w", err)
+			return 0, false, fmt.Errorf("before the error that it gave, Scan was wrong: %w", err)
 		}
 	}
 	for _, key := range b.keys {
@@ -243,47 +278,68 @@ func (b *badStore) use(db *DB, d damage, readOnly bool) (met int, err error) {
 			got, err := db.Get([]byte(key))
 			switch {
 			case err == nil && (!there || string(got) != state[i].value):
-				return 0, fmt.Errorf("Get(%q) = %.60q; there: %v", key, got, there)
+				return 0, false, fmt.Errorf("Get(%q) = %.60q; there: %v", key, got, there)
 			case errors.Is(err, ErrNotFound) && there:
-				return 0, fmt.Errorf("Get(%q): %w; it is there", key, err)
+				return 0, false, fmt.Errorf("Get(%q): %w; it is there", key, err)
 			case err != nil && !errors.Is(err, ErrNotFound):
 				met++
 				if err := b.explains(d, err); err != nil {
-					return 0, err
+					return 0, false, err
 				}
 			}
 		}
 	}
 	if err := db.Verify(context.Background()); err != nil {
 		if err := b.explains(d, err); err != nil {
-			return 0, fmt.Errorf("Verify: %w", err)
+			return 0, false, fmt.Errorf("Verify: %w", err)
 		}
 		if met == 0 {
 			met = -1
 		}
 	} else if met > 0 {
-		return 0, errors.New("reads met damage, Verify did not")
+		return 0, false, errors.New("reads met damage, Verify did not")
 	}
 	if !readOnly {
 		if err := db.Put([]byte("written"), nil); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return met, nil
+	return met, lost, nil
 }
 
-// stateOf returns the state of a store that may have lost the tail of its log.
-func (b *badStore) stateOf(db *DB) (modelState, error) {
-	for n := len(b.states) - 1; n >= b.safe; n-- {
-		has, err := db.Has(marker("a", n-1))
-		if err != nil {
-			return nil, err
-		}
-		if has {
-			return b.states[n], nil
+// commitsIn returns how many commits a store holds that may have lost the tail
+// of its log.
+func (b *badStore) commitsIn(db *DB) (int, error) {
+	for n := len(b.states) - 1; n > 0; n-- {
+		if has, err := db.Has(marker("a", n-1)); has || err != nil {
+			return n, err
 		}
 	}
-	return nil, fmt.Errorf("none of the commits from %d on is there", b.safe-1)
+	return 0, nil
+}
+
+// least returns how many commits must be there, whatever was damaged in the
+// last log of a store that crashed, if it opens. The first record damaged and
+// those behind it may be taken for a torn end; but a whole record behind the
+// damage tells of what was synced before.
+func (b *badStore) least(is string) int {
+	was := b.files[b.log]
+	first, last := 0, len(was)
+	for first < min(len(is), len(was)) && is[first] == was[first] {
+		first++
+	}
+	for len(is) == len(was) && last > first && is[last-1] == was[last-1] {
+		last--
+	}
+	all := len(b.states) - 1
+	least := all
+	for b.ends[least-1] > first {
+		least--
+	}
+	if last <= b.ends[all-2] {
+		least = max(least, b.safe)
+	}
+	return least
 }
 
 func (b *badStore) path(name string) string { return filepath.Join("db", name) }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +16,8 @@ import (
 
 // edit is a damage that changes the bytes of one file.
 func (b *badStore) edit(file, what string, change func(data []byte) []byte) damage {
-	data := change([]byte(b.files[file]))
-	return damage{what: what, file: file, bytes: data, apply: func(mem *vfs.Mem) error {
-		return writeFile(mem, b.path(file), data)
+	return damage{what: what, file: file, apply: func(mem *vfs.Mem) error {
+		return writeFile(mem, b.path(file), change([]byte(b.files[file])))
 	}}
 }
 
@@ -35,10 +33,12 @@ func writeFile(mem *vfs.Mem, name string, data []byte) error {
 }
 
 func (b *badStore) flip(file string, offset int, mask byte) damage {
-	return b.edit(file, fmt.Sprintf("byte %d xor %#x", offset, mask), func(data []byte) []byte {
+	d := b.edit(file, fmt.Sprintf("byte %d xor %#x", offset, mask), func(data []byte) []byte {
 		data[offset] ^= mask
 		return data
 	})
+	d.flip = true
+	return d
 }
 
 func (b *badStore) zero(file string, offset, n int) damage {
@@ -83,116 +83,85 @@ func (b *badStore) misdirect(file string, i, j int) damage {
 	})
 }
 
-// damages returns what a sweep does to the store. most is how many bytes of a
-// file are flipped, about; in tables, which are many, fewer.
-func (b *badStore) damages(r *rand.Rand, most int) []damage {
+// foreign puts a file of another store in place of one.
+func (b *badStore) foreign(file string, other *badStore, from string) damage {
+	return b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
+}
+
+// damages returns what a sweep does to the store: each byte flipped, each
+// truncation, each stretch of 16, 512 and 4096 bytes zeroed, and whole files
+// made longer, removed, swapped, and replaced by those of another store.
+func (b *badStore) damages(r *rand.Rand, other *badStore) []damage {
 	var all []damage
-	names := make([]string, 0, len(b.files))
-	for name := range b.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(b.files))
 	for _, file := range names {
-		size := len(strings.TrimRight(b.files[file], "\x00"))
-		flips := most
-		if path.Ext(file) == ".sst" {
-			flips /= 6
+		size := len(strings.TrimRight(b.files[file], "\x00")) // without what a log reserves
+		for at := range size {
+			all = append(all, b.flip(file, at, []byte{0x01, 0x80, 0xff, byte(1 + r.IntN(255))}[r.IntN(4)]), b.cut(file, at))
 		}
-		each := max(1, size/flips)
-		for at := r.IntN(each); at < size; at += 1 + r.IntN(2*each-1) {
-			all = append(all, b.flip(file, at, []byte{0x01, 0x80, 0xff, byte(1 + r.IntN(255))}[r.IntN(4)]))
-		}
-		for at := 0; at < size; at += 512 * (1 + r.IntN(1+size/512*8/flips)) {
-			all = append(all, b.zero(file, at, 512), b.zero(file, at+r.IntN(512)&^15, 16))
-		}
-		for _, n := range []int{0, 1, 512, size / 2, size - 1, r.IntN(size), r.IntN(size)} {
-			all = append(all, b.cut(file, min(n, size)))
+		for _, n := range []int{16, 512, 4096} {
+			for at := 0; at < size; at += n {
+				all = append(all, b.zero(file, at, n))
+			}
 		}
 		for _, n := range []int{1, 512, 4096} {
 			all = append(all, b.longer(file, 0, n), b.longer(file, 0xa5, n))
 		}
-		if sectors := size / 512; sectors > 1 {
-			all = append(all, b.misdirect(file, r.IntN(sectors), r.IntN(sectors)))
+		for i := range size / 512 {
+			all = append(all, b.misdirect(file, i, r.IntN(size/512)))
 		}
 		all = append(all, b.remove(file))
-		other := names[r.IntN(len(names))]
-		all = append(all, b.swap(file, other))
+		for _, to := range names {
+			all = append(all, b.swap(file, to))
+		}
+		for _, from := range slices.Sorted(maps.Keys(other.files)) {
+			if path.Ext(from) == path.Ext(file) {
+				all = append(all, b.foreign(file, other, from))
+			}
+		}
 	}
 	return all
 }
 
 // Every file of a store is damaged in every way that comes to mind. Each
-// answer is right or an error that names the file; nothing panics, hangs, or
-// goes by unnoticed that matters; and a failed Open changes nothing.
+// answer is right or an error that names file and offset; nothing panics,
+// hangs, or goes by unnoticed that matters; and a failed Open changes nothing.
 func TestCorruption_Sweep(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
-	most := 200
-	if testing.Short() {
-		most = 60
-	}
-	long := longRun(t)
-	if long > 0 {
-		most = 2000
-	}
+	seed, long := seedOf(t), longRun(t)
 	begin := time.Now()
-	outcomes := make(map[string]int)
-	for round := uint64(0); round == 0 || time.Since(begin) < long; round++ {
-		for _, clean := range []bool{true, false} {
-			b := newBadStore(t, seed+round, clean)
-			b.sweep(t, b.damages(rand.New(rand.NewPCG(seed, round)), most), outcomes)
-			if t.Failed() {
-				return
-			}
-		}
-	}
-	t.Logf("%v in %v", outcomes, time.Since(begin).Round(time.Millisecond))
-}
-
-// sweep tries all damages, two at a time.
-func (b *badStore) sweep(t *testing.T, all []damage, outcomes map[string]int) {
-	t.Helper()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next, failed := 0, 0
-	for range 2 {
-		wg.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				stop := i >= len(all) || failed > 5
-				mu.Unlock()
-				if stop {
-					return
+	outcomes, tried := make(map[string]int), 0
+	share := shareOf(t, seed, 1./80)
+	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
+		other := newBadStore(t, seed+round+1, closed)
+		for end := range numEnds {
+			b := newBadStore(t, seed+round, end)
+			var cases []damage
+			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other) {
+				if share.takes(round<<32 | uint64(end)<<28 | uint64(i)) {
+					cases = append(cases, d)
 				}
-				d := all[i]
-				what := fmt.Sprintf("store closed %v, damage %d, %s: %s", b.clean, i, d.file, d.what)
-				hangs := time.AfterFunc(30*time.Second, func() {
-					buf := make([]byte, 1<<20)
-					panic(fmt.Sprintf("%s hangs:\n%s", what, buf[:runtime.Stack(buf, true)]))
-				})
+			}
+			tried += len(cases)
+			var mu sync.Mutex
+			sweep(t, cases, func(i int, d damage) error {
 				outcome, err := b.try(t, d, i)
-				hangs.Stop()
 				mu.Lock()
 				outcomes[outcome]++
-				if err != nil {
-					failed++
-					t.Errorf("%s: %v", what, err)
-				}
 				mu.Unlock()
-			}
-		})
+				return err
+			})
+		}
 	}
-	wg.Wait()
+	t.Logf("%d damages: %v in %v; %v", tried, outcomes, time.Since(begin).Round(time.Millisecond), share)
 }
 
 // A damage that was found once can be found again.
 func TestBadStore_TheSameEachTime(t *testing.T) {
-	for _, clean := range []bool{true, false} {
-		a, b := newBadStore(t, 5, clean), newBadStore(t, 5, clean)
+	for end := range numEnds {
+		a, b := newBadStore(t, 5, end), newBadStore(t, 5, end)
 		if !maps.Equal(a.files, b.files) {
-			t.Errorf("closed %v: the files differ: %v, %v", clean, slices.Sorted(maps.Keys(a.files)), slices.Sorted(maps.Keys(b.files)))
+			t.Errorf("%v: the files differ: %v, %v", end, slices.Sorted(maps.Keys(a.files)), slices.Sorted(maps.Keys(b.files)))
 		}
 	}
 }

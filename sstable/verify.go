@@ -20,14 +20,29 @@ var (
 	errNotInFilter  = errors.New("a key of the table is missing")
 	errSeparator    = errors.New("separator does not separate")
 	errCounts       = errors.New("properties do not fit the entries")
+	errPadding      = errors.New("padding is not zero")
 )
 
 // Verify reads the whole table and checks all that it promises: the checksum
 // of the file and of every block, the order of entries and separators, tags,
 // counts and bounds, and that the filter knows every key. It reads past the
-// cache.
+// cache, and what is resident once more.
 func (r *Reader) Verify(ctx context.Context) error {
-	if err := r.verifyFile(ctx); err != nil {
+	file := r.verifyFile(ctx)
+	if file != nil && !errors.Is(file, errFileChecksum) {
+		return file
+	}
+	// The blocks tell where the damage is; what they don't, the file does.
+	if err := r.verifyBlocks(ctx); err != nil {
+		return err
+	}
+	return file
+}
+
+func (r *Reader) verifyBlocks(ctx context.Context) error {
+	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
+		Cache: r.cache, Stats: r.stats, NoFilter: true})
+	if err != nil {
 		return err
 	}
 	filter, err := r.verifiedFilter()
@@ -38,7 +53,10 @@ func (r *Reader) Verify(ctx context.Context) error {
 	if err := r.eachLeaf(func(x *index) error { return v.leaf(ctx, x) }); err != nil {
 		return err
 	}
-	return v.finish()
+	if err := v.finish(); err != nil {
+		return err
+	}
+	return v.padding()
 }
 
 // verifyFile compares the checksum of the file with the footer's.
@@ -216,6 +234,27 @@ func (v *verifier) finish() error {
 	}
 	if levels != v.r.foot.levels || levels == 2 && want.Partitions != uint64(v.r.index.n) {
 		return v.r.damage(v.r.foot.index.offset, BlockIndex.String(), errCounts)
+	}
+	return nil
+}
+
+// padding checks the zeros between data blocks and filter.
+func (v *verifier) padding() error {
+	if v.r.foot.filter.stored == 0 {
+		return nil
+	}
+	var buf [filterAlign]byte
+	b := buf[:-v.offset&(filterAlign-1)]
+	if v.offset+int64(len(b)) != v.r.foot.filter.offset {
+		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errCounts)
+	}
+	if err := v.r.readAt(b, v.offset, BlockFilter); err != nil {
+		return err
+	}
+	for i, x := range b {
+		if x != 0 {
+			return v.r.damage(v.offset+int64(i), "padding", errPadding)
+		}
 	}
 	return nil
 }
