@@ -73,6 +73,10 @@ func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint
 		t.Fatalf("%s: Verify finds nothing", what)
 	}
 	checkDamage(t, what, err, size)
+	var c *base.CorruptionError
+	if !errors.As(err, &c) || c.Offset < 0 {
+		t.Fatalf("%s: Verify names no place: %v", what, err)
+	}
 	return bad
 }
 
