@@ -126,14 +126,15 @@ func tryFault(h history, c faultCase) (met bool, err error) {
 	f.inject(c.inject)
 	err = f.run()
 	met = f.fired.Load() > 0
-	if met && err == nil && len(f.heard()) == 0 && !c.quiet() && !f.excused.Load() {
-		err = errors.New("nobody was told")
-	}
 	if err == nil {
 		err = f.end(c.ending, c.crash)
 	}
+	// Only now, for the background may have been about to tell.
+	if met && err == nil && len(f.heard()) == 0 && !c.quiet() && !f.excused.Load() {
+		err = errors.New("nobody was told")
+	}
 	if err != nil {
-		err = fmt.Errorf("%w\ntold: %v", err, f.heard())
+		err = fmt.Errorf("%w\ntold: %v\nfirst fault: %s", err, f.heard(), f.first.Load())
 	}
 	return met, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ type faultLife struct {
 	copies int
 
 	fired   atomic.Int64 // faults so far
+	first   atomic.Value // string: where the first was met
 	closing atomic.Bool
 	excused atomic.Bool // a fault met background work that Close was ending
 	mu      sync.Mutex
@@ -70,7 +72,9 @@ func (f *faultLife) inject(fn vfs.InjectFunc) {
 	f.faults.Inject(func(op vfs.Op, name string, n int64) error {
 		err := fn(op, name, n)
 		if err != nil {
-			f.fired.Add(1)
+			if f.fired.Add(1) == 1 {
+				f.first.Store(fmt.Sprintf("%v of %s by\n%s", op, name, debug.Stack()))
+			}
 			if f.closing.Load() && strings.HasSuffix(name, ".sst") {
 				f.excused.Store(true)
 			}
