@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -26,12 +27,15 @@ const (
 const killWriters = 3
 
 // killOptions are those of child and parent. The log is mapped in one run and
-// written in the next.
+// written in the next, and some runs rotate less often, for more writes a kill.
 func killOptions(run int) *Options {
 	o := small()
 	o.CompactionWorkers = 1
 	o.OnEvent = func(Event) {}
 	o.testing.noMap = run%2 == 1
+	if run%4 >= 2 {
+		o.MemtableSize *= 8
+	}
 	return o
 }
 
@@ -215,14 +219,18 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 	}
 	// After some acknowledgements, or at a moment that may lie in Open.
 	acks, after := 1+r.IntN(1<<(4+r.IntN(10))), time.Minute
+	if longRun(t) > 0 {
+		acks *= 2
+	}
 	if r.IntN(3) == 0 {
 		after = time.Duration(r.IntN(60_000)) * time.Microsecond
 	}
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // if it is dead, Wait tells why
 	defer timer.Stop()
 	var ack [8]byte
+	in := bufio.NewReader(out)
 	for n := 0; ; n++ {
-		if _, err := io.ReadFull(out, ack[:]); err != nil {
+		if _, err := io.ReadFull(in, ack[:]); err != nil {
 			break // the child is dead
 		}
 		x := binary.LittleEndian.Uint64(ack[:])
@@ -256,11 +264,15 @@ func TestKill(t *testing.T) {
 	for w := range states {
 		states[w] = killState{writer: w, entries: make(map[string]string)}
 	}
-	levels, copies := 0, 0
-	for run := 0; run < runs || time.Since(begin) < long; run++ {
+	run, levels, copies, early, commits := 0, 0, 0, 0, 0
+	for ; run < runs || time.Since(begin) < long; run++ {
 		acked := killedChild(t, dir, seed, run, r)
 		if _, err := os.Stat(filepath.Join(dir, "CURRENT")); err != nil && states[0].n+states[1].n+states[2].n == 0 && acked == [killWriters]int{} {
+			early++
 			continue // it was killed before there was a store
+		}
+		for w, n := range acked {
+			commits += max(0, n-states[w].n)
 		}
 		levels = max(levels, killedStore(t, dir, seed, run, acked[:], states[:]))
 		copies += killedCopies(t, root)
@@ -268,8 +280,8 @@ func TestKill(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d runs, %d commits, %d levels, %d checkpoints in %v", runs, states[0].n+states[1].n+states[2].n,
-		levels, copies, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d kills (%d before there was a store), %d acknowledged commits, none lost, %d levels, %d checkpoints in %v", run, early,
+		commits, levels, copies, time.Since(begin).Round(time.Millisecond))
 }
 
 // killedStore checks what a child has left, and returns the number of levels.
