@@ -217,6 +217,26 @@ func (f *FaultFS) Lock(name string) (io.Closer, error) {
 	return &faultLock{f, lock, name}, nil
 }
 
+// LockShared shares the lock if the file system below can.
+func (f *FaultFS) LockShared(name string) (io.Closer, error) {
+	base, ok := f.base.(SharedLocker)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	var lock io.Closer
+	err := f.do(OpLockShared, name, func() (err error) {
+		lock, err = base.LockShared(name)
+		return err
+	})
+	if err != nil {
+		if lock != nil {
+			_ = lock.Close() // happened, but the caller got an error instead
+		}
+		return nil, err
+	}
+	return &faultLock{f, lock, name}, nil
+}
+
 type faultLock struct {
 	fs   *FaultFS
 	lock io.Closer

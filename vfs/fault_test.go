@@ -12,7 +12,7 @@ var errTest = errors.New("test fault")
 
 // life uses every kind of operation and returns the first error of each, and
 // that of the mapping apart.
-func life(f FS) (errs []error) {
+func life(f *FaultFS) (errs []error) {
 	note := func(err error) bool {
 		if err != nil {
 			errs = append(errs, err)
@@ -53,6 +53,9 @@ func life(f FS) (errs []error) {
 	note(err)
 	_, err = f.Stat("/d/a")
 	note(err)
+	if l, err := f.LockShared("/d/c"); note(err) {
+		note(l.Close())
+	}
 	note(f.Remove("/d/a"))
 	return errs
 }

@@ -106,6 +106,17 @@ type Mapping interface {
 	Unmap() error
 }
 
+// A SharedLocker is an FS that lets readers keep writers out. Those of this
+// package are.
+type SharedLocker interface {
+	// LockShared takes the lock on the file name, which must exist, together
+	// with others who share it, until the closer is closed: meanwhile Lock
+	// fails. It writes nothing. If a Lock of someone else holds the file, the
+	// error wraps ErrLocked as that of Lock does; ErrUnsupported: this file
+	// system can't.
+	LockShared(name string) (io.Closer, error)
+}
+
 // FileInfo describes a file.
 type FileInfo struct {
 	Size    int64

@@ -405,6 +405,36 @@ func TestFS_Mapping(t *testing.T) {
 	})
 }
 
+// Those who share a lock keep out its owner only, and change nothing.
+func TestFS_LockShared(t *testing.T) {
+	forEachFS(t, func(t *testing.T, fsys FS, dir string) {
+		name := filepath.Join(dir, "LOCK")
+		share := fsys.(SharedLocker).LockShared
+		_, err := share(name)
+		wantError(t, "LockShared of no file", err, fs.ErrNotExist)
+		owner, err := fsys.Lock(name)
+		must(t, err)
+		_, err = share(name)
+		wantError(t, "LockShared beside an owner", err, ErrLocked)
+		must(t, owner.Close())
+		must(t, fsys.Remove(name))
+		writeFile(t, fsys, name, "a number\n")
+		one, err := share(name)
+		must(t, err)
+		two, err := share(filepath.Join(dir, "x", "..", "LOCK"))
+		must(t, err)
+		must(t, one.Close())
+		_, err = fsys.Lock(name)
+		wantError(t, "Lock of a shared file", err, ErrLocked)
+		must(t, two.Close())
+		wantError(t, "second Close", two.Close(), fs.ErrClosed)
+		wantFile(t, fsys, name, "a number\n")
+		owner, err = fsys.Lock(name)
+		must(t, err)
+		must(t, owner.Close())
+	})
+}
+
 func TestFS_Lock(t *testing.T) {
 	forEachFS(t, func(t *testing.T, fsys FS, dir string) {
 		name := filepath.Join(dir, "LOCK")

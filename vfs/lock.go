@@ -20,6 +20,8 @@ type osLock struct {
 	info os.FileInfo // of the lock file: the device and inode
 	file *os.File    // open as long as the lock is held
 	dir  *os.File    // the locked directory; nil if it is not locked
+	// shared: with others, by LockShared.
+	shared bool
 }
 
 // held are the locks of this process. Its mutex is held while files are
@@ -40,11 +42,33 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	defer held.Unlock()
 	// Before the file is opened: closing it again would drop the lock where
 	// it belongs to the process.
-	if info, err := os.Stat(path); heldHere(path, info, err) {
+	if info, err := os.Stat(path); heldHere(path, info, err, true) {
 		return nil, lockedError(name, os.Getpid())
 	}
-	l := &osLock{path: path}
-	if err := l.acquire(name); err != nil {
+	return (&osLock{path: path}).keep(name, (*osLock).acquire)
+}
+
+// LockShared locks the file as it is.
+func (osFS) LockShared(name string) (io.Closer, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	held.Lock()
+	defer held.Unlock()
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if heldHere(path, info, nil, false) {
+		return nil, lockedError(name, os.Getpid())
+	}
+	return (&osLock{path: path, info: info, shared: true}).keep(name, (*osLock).acquireShared)
+}
+
+// keep runs acquire and enters the lock into the table. The caller holds held.
+func (l *osLock) keep(name string, acquire func(l *osLock, name string) error) (io.Closer, error) {
+	if err := acquire(l, name); err != nil {
 		_ = l.closeFiles() // the error of acquire is the one to report
 		return nil, err
 	}
@@ -56,9 +80,13 @@ func (osFS) Lock(name string) (io.Closer, error) {
 }
 
 // heldHere reports whether this process holds the lock file, by its path or,
-// if statErr is nil, by its device and inode.
-func heldHere(path string, info os.FileInfo, statErr error) bool {
+// if statErr is nil, by its device and inode. Locks that are shared count if
+// shared is set.
+func heldHere(path string, info os.FileInfo, statErr error, shared bool) bool {
 	for l := range held.locks {
+		if l.shared && !shared {
+			continue
+		}
 		if l.path == path || statErr == nil && os.SameFile(l.info, info) {
 			return true
 		}
@@ -75,7 +103,7 @@ func (l *osLock) acquire(name string) (err error) {
 	if l.info, err = l.file.Stat(); err != nil {
 		return err
 	}
-	if heldHere(l.path, l.info, nil) {
+	if heldHere(l.path, l.info, nil, true) {
 		return lockedError(name, os.Getpid())
 	}
 	if busy, err := lockFile(l.file); err != nil {
@@ -91,6 +119,19 @@ func (l *osLock) acquire(name string) (err error) {
 		return err
 	}
 	return l.writePid()
+}
+
+// acquireShared opens the file for reading and locks it. The number in it stays.
+func (l *osLock) acquireShared(name string) (err error) {
+	if l.file, err = os.Open(l.path); err != nil {
+		return err
+	}
+	if busy, err := lockFileShared(l.file); err != nil {
+		return &fs.PathError{Op: "lock", Path: name, Err: err}
+	} else if busy {
+		return lockedError(name, readPid(l.file))
+	}
+	return nil
 }
 
 // writePid writes the new number before it cuts the rest of an older one:

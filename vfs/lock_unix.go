@@ -10,14 +10,20 @@ import (
 
 // lockFile takes flock's lock, which belongs to the open file and goes with
 // the process, however that ends. busy: somebody else has it.
-func lockFile(f *os.File) (busy bool, err error) {
+func lockFile(f *os.File) (busy bool, err error) { return flock(f, syscall.LOCK_EX) }
+
+// lockFileShared takes it together with others who share it. f may be open for
+// reading only.
+func lockFileShared(f *os.File) (busy bool, err error) { return flock(f, syscall.LOCK_SH) }
+
+func flock(f *os.File, how int) (busy bool, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return false, err
 	}
 	cerr := conn.Control(func(fd uintptr) {
 		for {
-			err = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+			err = syscall.Flock(int(fd), how|syscall.LOCK_NB)
 			if err != syscall.EINTR {
 				return
 			}

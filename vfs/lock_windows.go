@@ -17,14 +17,22 @@ const (
 // lockFile locks one byte far behind the process id: locks of Windows are
 // mandatory, and others have to read the number. busy: somebody else has it.
 func lockFile(f *os.File) (busy bool, err error) {
+	return lockByte(f, lockfileExclusiveLock|lockfileFailImmediately)
+}
+
+// lockFileShared takes the same lock together with others who share it.
+func lockFileShared(f *os.File) (busy bool, err error) {
+	return lockByte(f, lockfileFailImmediately)
+}
+
+func lockByte(f *os.File, flags uintptr) (busy bool, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return false, err
 	}
 	at := syscall.Overlapped{OffsetHigh: 1 << 30}
 	cerr := conn.Control(func(fd uintptr) {
-		ok, _, e := lockFileEx.Call(fd, lockfileExclusiveLock|lockfileFailImmediately,
-			0, 1, 0, uintptr(unsafe.Pointer(&at)))
+		ok, _, e := lockFileEx.Call(fd, flags, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
 		if ok == 0 {
 			err = e
 		}

@@ -14,6 +14,8 @@ type memLock struct {
 	m    *Mem
 	path []string
 	n    *inode
+	// shared: with others, by LockShared.
+	shared bool
 }
 
 // Lock keeps out everyone who uses the same Mem.
@@ -36,6 +38,27 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	n.resize(0, false)
 	n.writeAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0, -1)
 	l := &memLock{m: m, path: path, n: n}
+	m.locks[l] = true
+	m.open.Add(1)
+	return l, nil
+}
+
+// LockShared keeps out Lock, and is no change.
+func (m *Mem) LockShared(name string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	path := split(name)
+	_, node, _ := m.place(name)
+	n, ok := node.(*inode)
+	if !ok {
+		return nil, memError(OpLockShared, name, nil)
+	}
+	for l := range m.locks {
+		if !l.shared && (slices.Equal(l.path, path) || l.n == n) {
+			return nil, lockedError(name, os.Getpid())
+		}
+	}
+	l := &memLock{m: m, path: path, n: n, shared: true}
 	m.locks[l] = true
 	m.open.Add(1)
 	return l, nil

@@ -28,13 +28,14 @@ const (
 	OpMapWrite
 	OpUnmap
 	OpClose
+	OpLockShared
 	numOps
 )
 
 var opNames = [numOps]string{
 	"create", "open", "open for writing", "rename", "remove", "link", "mkdir", "list", "stat",
 	"lock", "unlock", "sync directory", "read", "write", "sync", "truncate", "preallocate",
-	"map", "write to mapping", "unmap", "close",
+	"map", "write to mapping", "unmap", "close", "lock shared",
 }
 
 // String returns the operation in words, as errors name it.
