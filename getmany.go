@@ -64,6 +64,9 @@ func (m *many) free() {
 
 // prepare hashes the keys and sorts them.
 func (m *many) prepare(db *DB, keys [][]byte) {
+	if m.values == nil {
+		m.values = []byte{} // an empty value must not look absent
+	}
 	m.answers = slices.Grow(m.answers, len(keys))[:len(keys)]
 	for i, key := range keys {
 		m.answers[i] = answer{hash: bloom.Hash(key)}

@@ -3,6 +3,7 @@ package shale
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -29,5 +30,23 @@ func TestGetMany(t *testing.T) {
 	boom := errors.New("boom")
 	if err := db.GetMany(keys, func(int, []byte, bool) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("GetMany = %v, want fn's error", err)
+	}
+}
+
+// A value of no bytes is not nil, whatever the buffers in the pool have seen.
+func TestGetMany_EmptyValue(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "k", "")
+	for range 2 {
+		runtime.GC() // the second one empties the pool
+	}
+	err := db.GetMany([][]byte{[]byte("k")}, func(_ int, value []byte, found bool) error {
+		if value == nil || !found {
+			t.Errorf("GetMany = %v, %v; want a slice that is empty and not nil", value, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
