@@ -1,13 +1,16 @@
 # Each target is one line; tools are pinned here, so that go.mod lists only what the store needs.
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
+T          ?= 5m
 
-.PHONY: test race lint fuzz bench peers cross size
+.PHONY: test race lint fuzz proof sweep bench peers cross size
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
 lint:  ; @test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; } && go vet ./... && $(STATICCHECK) ./... && .ci/errcheck
 fuzz:  ; .ci/fuzz $(FUZZTIME)
+proof: ; .ci/proof
+sweep: ; T=$(T) .ci/proof all
 bench: ; go run ./bench
 peers: ; cd bench/peers && go run . -n 5000000
 cross: ; .ci/cross

@@ -61,7 +61,7 @@ type share struct {
 func shareOf(t testing.TB, seed uint64, brief float64) share {
 	s := share{seed, brief}
 	if testing.Short() {
-		s.part /= 2
+		s.part /= 5
 	}
 	if raceEnabled {
 		s.part /= 4
