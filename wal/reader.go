@@ -2,6 +2,7 @@ package wal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,8 +18,12 @@ type ReadOptions struct {
 	// count. -1: not known.
 	Known int64
 	// Salvage makes Read go on behind damage with the records that are whole,
-	// and report the damage in the Result. There are gaps between the records.
+	// that of the header included, and report the damage in the Result. There
+	// are gaps between the records: Damaged, if it is not nil, is called for
+	// each of them, with a *base.CorruptionError, before the record that
+	// follows is handed out.
 	Salvage bool
+	Damaged func(err error)
 }
 
 // A Result is what Read found.
@@ -47,7 +52,7 @@ func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions
 	}
 	defer f.Close()
 	r, err := newReader(f, num, storeID)
-	if err != nil {
+	if err != nil && r.note(err, o) != nil {
 		return Result{}, err
 	}
 	err = r.read(o, fn)
@@ -67,14 +72,21 @@ type reader struct {
 
 	buf    []byte // a record of several fragments
 	result Result
+	rest   *remains // behind the first bytes that are no record
 }
 
-// newReader reads and checks the header.
+// remains are the fragments that were found where no record was expected.
+type remains struct {
+	synced int64 // the furthest offset that one of them says was durable
+	last   int64 // where the last of them begins; -1: there is none
+}
+
+// newReader reads and checks the header. The reader is not nil with an error.
 func newReader(f vfs.File, num base.FileNum, storeID uint64) (*reader, error) {
 	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num)}
 	var err error
 	if r.size, err = f.Size(); err != nil {
-		return nil, fmt.Errorf("wal: size of %s: %w", r.name, err)
+		return r, fmt.Errorf("wal: size of %s: %w", r.name, err)
 	}
 	r.scan = newScanner(f, r.name, r.size, &r.codec)
 	return r, r.readHeader()
@@ -101,12 +113,19 @@ func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
 			}
 			continue
 		}
+		if err := r.check(first, payload); err != nil {
+			if err := r.note(err, o); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.accept(first, payload, fn); err != nil {
 			return err
 		}
 	}
 	if res.Length != o.Known && o.Known > headerSize || o.Known >= 0 && o.Known <= headerSize && res.Records > 0 {
-		return r.damage(res.Length, fmt.Errorf("log ends at %d, its length is known to be %d", res.Length, o.Known), o)
+		return r.note(r.corrupt(res.Length, "log record",
+			fmt.Errorf("log ends at %d, its length is known to be %d", res.Length, o.Known)), o)
 	}
 	return nil
 }
@@ -151,19 +170,26 @@ func (r *reader) nextFragment() (f fragment, ok bool, at int64, err error) {
 	return f, true, f.off, nil
 }
 
-// accept checks a whole record and hands it out.
-func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) error) error {
-	res := &r.result
-	rec := first.record()
+// check tells what is wrong with a whole record.
+func (r *reader) check(first fragment, payload []byte) error {
+	res, rec := &r.result, first.record()
 	if rec.synced < 0 || rec.synced > first.off || rec.lastSeq < res.LastSeq || rec.lastSeq > base.MaxSeq {
 		return r.corrupt(first.off, "log record", fmt.Errorf("synced %d, last sequence number %d after %d", rec.synced, rec.lastSeq, res.LastSeq))
 	}
+	if first.kind != kindSeal || res.Damage != nil {
+		return nil
+	}
+	if n := binary.LittleEndian.Uint64(payload); n != res.Records || rec.lastSeq != res.LastSeq || rec.synced != res.Length {
+		return r.corrupt(first.off, "log seal", fmt.Errorf("seals %d records up to %d and offset %d, found %d up to %d and offset %d",
+			n, rec.lastSeq, rec.synced, res.Records, res.LastSeq, res.Length))
+	}
+	return nil
+}
+
+// accept hands out a record that was checked.
+func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) error) error {
+	res := &r.result
 	if first.kind == kindSeal {
-		n := binary.LittleEndian.Uint64(payload)
-		if res.Damage == nil && (n != res.Records || rec.lastSeq != res.LastSeq || rec.synced != res.Length) {
-			return r.corrupt(first.off, "log seal", fmt.Errorf("seals %d records up to %d and offset %d, found %d up to %d and offset %d",
-				n, rec.lastSeq, rec.synced, res.Records, res.LastSeq, res.Length))
-		}
 		res.Sealed = true
 	} else {
 		if err := fn(payload); err != nil {
@@ -171,7 +197,7 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 		}
 		res.Records++
 	}
-	res.LastSeq = rec.lastSeq
+	res.LastSeq = first.record().lastSeq
 	res.Length = r.scan.offset()
 	return nil
 }
@@ -181,60 +207,58 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 // that records behind damage are to be salvaged.
 func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	res := &r.result
-	synced := int64(0)
-	if res.Damage == nil {
-		if synced, err = r.lastSynced(); err != nil {
+	if r.rest == nil {
+		if r.rest, err = r.findRemains(); err != nil {
 			return false, err
 		}
 	}
 	var cause error
 	switch {
-	case res.Damage != nil:
-	case synced > res.Length:
-		cause = fmt.Errorf("not a record, in a log that was synced up to %d", synced)
+	case r.rest.synced > res.Length:
+		cause = fmt.Errorf("not a record, in a log that was synced up to %d", r.rest.synced)
 	case o.Known > res.Length:
 		cause = fmt.Errorf("not a record, in a log that is known to reach to %d", o.Known)
 	case r.size < r.prealloc:
 		at, cause = r.size, fmt.Errorf("file was cut: it had at least %d bytes", r.prealloc)
 	default:
 		torn, err := r.scan.tagged(at)
-		res.Torn = res.Torn || torn
+		res.Torn = torn || r.rest.last >= res.Length
 		return false, err
 	}
-	if cause != nil {
-		if err := r.damage(at, cause, o); err != nil {
-			return false, err
-		}
+	if err := r.note(r.corrupt(at, "log record", cause), o); err != nil {
+		return false, err
 	}
 	return r.resume(at)
 }
 
-// lastSynced returns the furthest offset that any fragment behind the last
-// record says was durable.
-func (r *reader) lastSynced() (synced int64, err error) {
+// findRemains searches what is behind the last record.
+func (r *reader) findRemains() (*remains, error) {
+	found := &remains{last: -1}
 	off := r.result.Length
 	for {
-		f, found, err := r.scan.search(off)
-		if err != nil || !found {
-			return synced, err
+		f, ok, err := r.scan.search(off)
+		if err != nil || !ok {
+			return found, err
 		}
-		r.result.Torn = true
+		found.last = f.off
 		if f.starts() {
-			synced = max(synced, f.record().synced)
+			found.synced = max(found.synced, f.record().synced)
 		}
 		off = f.end()
 	}
 }
 
-// damage returns the error for damage at off, or notes it if the caller asked
-// to salvage.
-func (r *reader) damage(off int64, cause error, o ReadOptions) error {
-	err := r.corrupt(off, "log record", cause)
-	if !o.Salvage {
+// note returns err, unless it is damage and the caller asked to salvage.
+func (r *reader) note(err error, o ReadOptions) error {
+	var damage *base.CorruptionError
+	if !o.Salvage || !errors.As(err, &damage) {
 		return err
 	}
 	if r.result.Damage == nil {
 		r.result.Damage = err
+	}
+	if o.Damaged != nil {
+		o.Damaged(err)
 	}
 	return nil
 }
