@@ -14,7 +14,9 @@ import (
 // level to another under its number), and NewLog before SealedLog before
 // MinLog.
 type Edit struct {
-	// NextFileNum: file numbers below it are used up.
+	// NextFileNum: file numbers below it are used up. Each edit that is
+	// appended to a snapshot has it, so that Salvage can tell that the
+	// snapshot before it is whole.
 	NextFileNum base.FileNum
 	// LastSeq: sequence numbers up to it are used up.
 	LastSeq base.Seq

@@ -96,7 +96,8 @@ type Summary struct {
 }
 
 // ReadEdits calls fn for each edit of manifest num, in order, with its record's
-// offset, and stops at fn's first error. It is for tools: CURRENT is not asked,
+// offset, and stops at fn's first error; the Summary is of the records before
+// an error. It is for tools: CURRENT is not asked,
 // and whether the edits fit together is not checked.
 func ReadEdits(fsys vfs.FS, dir string, num base.FileNum, fn func(offset int64, e *Edit) error) (Summary, error) {
 	return replay(fsys, dir, current{manifest: num}, fn)
@@ -114,11 +115,11 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 	if err != nil {
 		return Summary{}, err
 	}
-	sum := Summary{StoreID: r.storeID}
+	sum := Summary{StoreID: r.storeID, Length: r.offset}
 	for {
 		payload, offset, err := r.next()
 		if err == io.EOF {
-			sum.Length, sum.Torn = r.offset, r.torn
+			sum.Torn = r.torn
 			return sum, nil
 		}
 		if err != nil {
@@ -135,5 +136,6 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 			return sum, err
 		}
 		sum.Records++
+		sum.Length = r.offset
 	}
 }

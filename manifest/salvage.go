@@ -1,0 +1,153 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A Salvaged is what can be read of a store's manifests.
+type Salvaged struct {
+	// State is one that the store once was in, nil if none can be read to its
+	// end. With its tables and the logs that follow it, the store holds all up
+	// to the end of those logs, whatever compactions came later.
+	State *State
+	// Whole: CURRENT and the manifest are undamaged, and State is what Load
+	// returns.
+	Whole bool
+
+	StoreID uint64  // as a manifest has it, 0 if none has a readable header
+	Edits   int     // that were read for State
+	Damage  []error // *base.CorruptionError each
+}
+
+// Salvage reads CURRENT and the manifest that it names, as Load does, and goes
+// on behind damage: of a damaged manifest it takes the edits in front, and if
+// they are not even a whole snapshot, or CURRENT can't be read, it takes the
+// newest manifest that has one. It changes nothing. Its errors are those of the
+// file system, base.ErrFormatTooNew, and one that wraps fs.ErrNotExist if there
+// is no store.
+func Salvage(fsys vfs.FS, dir string) (*Salvaged, error) {
+	for try := 0; ; try++ {
+		s, c, err := salvage(fsys, dir)
+		if err != nil || s.Whole || try == loadTries {
+			return s, err
+		}
+		// A running writer may have begun a new manifest meanwhile.
+		if again, err := readCurrent(fsys, dir); err != nil || again == c {
+			return s, nil
+		}
+	}
+}
+
+func salvage(fsys vfs.FS, dir string) (*Salvaged, current, error) {
+	s := new(Salvaged)
+	c, err := readCurrent(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = explainAbsence(fsys, dir, err)
+	}
+	if err != nil && !s.damaged(err) {
+		return nil, c, err
+	}
+	return s, c, s.read(fsys, dir, c)
+}
+
+// read tries the manifest of c, if CURRENT was readable, then the others.
+func (s *Salvaged) read(fsys vfs.FS, dir string, c current) error {
+	nums, err := candidates(fsys, dir, c.manifest)
+	if err != nil {
+		return err
+	}
+	for _, num := range nums {
+		this := current{manifest: num}
+		if num == c.manifest {
+			this = c
+		}
+		if err := s.try(fsys, dir, this); err != nil && !s.damaged(err) {
+			return err
+		}
+		if s.State != nil {
+			break
+		}
+	}
+	s.Whole = s.State != nil && len(s.Damage) == 0
+	return nil
+}
+
+// damaged notes err and returns true if it is damage, not a failure to look.
+func (s *Salvaged) damaged(err error) bool {
+	var c *base.CorruptionError
+	if !errors.As(err, &c) {
+		return false
+	}
+	s.Damage = append(s.Damage, err)
+	return true
+}
+
+// candidates lists the manifests of dir, the first one in front, and behind it
+// the newest first. A first one that is missing is listed.
+func candidates(fsys vfs.FS, dir string, first base.FileNum) ([]base.FileNum, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	var nums []base.FileNum
+	for _, name := range names {
+		if typ, num, ok := base.ParseFileName(name); ok && typ == base.FileManifest && num != first {
+			nums = append(nums, num)
+		}
+	}
+	slices.Sort(nums)
+	slices.Reverse(nums)
+	if first != 0 {
+		nums = slices.Insert(nums, 0, first)
+	}
+	return nums, nil
+}
+
+// try reads the manifest of c up to the first damage, which it returns. State
+// is set if the edits before make a state: they are a whole snapshot at least.
+// c.durable is 0 if it is not known.
+func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
+	state := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
+	var tables builder
+	whole, sound := false, true
+	sum, err := replay(fsys, dir, current{manifest: c.manifest}, func(offset int64, e *Edit) error {
+		// Of a snapshot only the first record has counters, and every record
+		// that is appended to one has this counter.
+		whole = whole || offset > headerSize && e.NextFileNum != 0
+		err := state.applyCounters(e)
+		if err == nil {
+			err = tables.apply(e)
+		}
+		if err != nil {
+			sound = false
+			return base.Corruption(base.ManifestName(c.manifest), offset, "manifest record", err)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = base.Corruption(base.ManifestName(c.manifest), -1, "manifest", errors.New("CURRENT names it but it is not there"))
+	}
+	if err == nil && sum.Length < c.durable {
+		err = base.Corruption(base.ManifestName(c.manifest), sum.Length, "manifest record",
+			fmt.Errorf("not a record, in a manifest of %d bytes", c.durable))
+	}
+	if s.StoreID == 0 {
+		s.StoreID = sum.StoreID
+	}
+	if !sound || !whole && !(c.durable > 0 && sum.Length >= c.durable) {
+		return err
+	}
+	state.StoreID, state.Length, state.Torn = sum.StoreID, sum.Length, sum.Torn
+	var verr error
+	if state.Version, verr = tables.version(); verr != nil {
+		return base.Corruption(base.ManifestName(c.manifest), -1, "version", verr)
+	}
+	s.State, s.Edits = state, sum.Records
+	return err
+}

@@ -1,0 +1,147 @@
+package manifest
+
+import (
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// sumOf stands for the description of a state, which is long.
+func sumOf(s *State) uint32 { return crc32.ChecksumIEEE([]byte(describe(s))) }
+
+// writeCounted writes life as a store does, with the next file number in each
+// edit, as manifest num of a store, and returns what Salvage may give: the
+// state after so many of the edits.
+func writeCounted(t testing.TB, m *vfs.Mem, num base.FileNum, finish bool) (after []uint32) {
+	t.Helper()
+	state := &State{StoreID: 1, NextFileNum: 999, LastSeq: 999, MinLog: 1, Version: new(Version)}
+	var err error
+	for n := base.FileNum(40); n < 40+3*tablesAnEdit/2; n++ { // a snapshot of several records
+		id := string([]byte{byte(n >> 8), byte(n)})
+		state.Version, err = state.Version.Apply(&Edit{Added: []Added{{Level: 5, Table: table(n, id, id)}}})
+		mustNil(t, err)
+	}
+	l, err := Create(m, dir, num, state)
+	mustNil(t, err)
+	after = append(after, sumOf(state))
+	for i, e := range life() {
+		e.NextFileNum = max(e.NextFileNum, 1000+base.FileNum(i))
+		v, err := state.Version.Apply(e)
+		mustNil(t, err)
+		state, err = state.Apply(e, v)
+		mustNil(t, err)
+		mustNil(t, l.Append(e, true))
+		after = append(after, sumOf(state))
+	}
+	if finish {
+		mustNil(t, l.Finish())
+	}
+	mustNil(t, l.Close())
+	return after
+}
+
+// Whatever happens to a manifest, what Salvage gives is a state that the store
+// was in: the newest one before the damage.
+func TestSalvage_FlipsAndCuts(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		m := newMem(t)
+		after := writeCounted(t, m, 9, finish)
+		name := base.ManifestName(9)
+		good := readFile(t, m, name)
+		var ends []int // of the records
+		_, err := ReadEdits(m, dir, 9, func(offset int64, _ *Edit) error {
+			ends = append(ends, int(offset))
+			return nil
+		})
+		mustNil(t, err)
+		ends = append(ends[1:], len(good))
+		snapshot := len(ends) - len(life())
+		check := func(what string, at int, bad []byte) {
+			t.Helper()
+			putFile(t, m, name, bad)
+			whole, _ := slices.BinarySearch(ends, at+1) // records
+			s, err := Salvage(m, dir)
+			mustNil(t, err)
+			least := snapshot // of the records that prove the snapshot whole
+			if finish {
+				least++
+			}
+			if whole < least {
+				if s.State != nil || s.Whole || len(s.Damage) == 0 {
+					t.Fatalf("%s %d: a part of a snapshot is taken for a state: %+v", what, at, s)
+				}
+				return
+			}
+			if got := sumOf(s.State); got != after[whole-snapshot] || s.Edits != whole {
+				t.Fatalf("%s %d: %d edits, state %x, want %d, %x", what, at, s.Edits, got, whole, after[whole-snapshot])
+			}
+			_, err = Load(m, dir)
+			if s.Whole != (err == nil) || s.Whole != (len(s.Damage) == 0) {
+				t.Fatalf("%s %d: whole %v, damage %v; Load: %v", what, at, s.Whole, s.Damage, err)
+			}
+			for _, d := range s.Damage {
+				if !errorIsCorruption(d, name) {
+					t.Errorf("%s %d: damage %v", what, at, d)
+				}
+			}
+		}
+		check("whole", len(good), good)
+		for at := 0; at < len(good); at += 1 + at/2000*37 {
+			bad := slices.Clone(good)
+			bad[at] ^= 1 << (at % 8)
+			check("flipped", at, bad)
+			check("cut", at, good[:at])
+		}
+		for at := ends[snapshot-1] - 20; at < len(good); at++ {
+			bad := slices.Clone(good)
+			bad[at] ^= 0x10
+			check("flipped", at, bad)
+			check("cut", at, good[:at])
+		}
+	}
+}
+
+// Without CURRENT the newest manifest counts whose snapshot is known to be
+// whole: one that was being written may be a part of it.
+func TestSalvage_WithoutCurrent(t *testing.T) {
+	m := newMem(t)
+	old := writeCounted(t, m, 9, true)
+	writeCounted(t, m, 12, false)
+	newer := readFile(t, m, base.ManifestName(12))
+	mustNil(t, m.Remove(dir+"/CURRENT"))
+	putFile(t, m, base.TableName(40), nil)
+	salvage := func() *Salvaged {
+		s, err := Salvage(m, dir)
+		mustNil(t, err)
+		if s.Whole || len(s.Damage) == 0 || !errorIsCorruption(s.Damage[0], base.CurrentName) {
+			t.Errorf("without CURRENT: whole %v, damage %v", s.Whole, s.Damage)
+		}
+		return s
+	}
+	if s := salvage(); s.State == nil || s.State.ManifestNum != 12 {
+		t.Errorf("both manifests are whole: %+v", s)
+	}
+	for _, n := range []int{0, headerSize, headerSize + 30, len(newer) / 2} {
+		putFile(t, m, base.ManifestName(12), newer[:n])
+		if s := salvage(); s.State == nil || s.State.ManifestNum != 9 || sumOf(s.State) != old[len(old)-1] {
+			t.Errorf("the newer one has %d bytes: %+v", n, s)
+		}
+	}
+	putFile(t, m, base.CurrentName, []byte("shale 1 MANIFEST-000012 9 00000000\n"))
+	if s := salvage(); s.State == nil || s.State.ManifestNum != 9 || s.StoreID != 1 {
+		t.Errorf("CURRENT is damaged: %+v", s)
+	}
+	mustNil(t, m.Remove(dir+"/"+base.ManifestName(9)))
+	mustNil(t, m.Remove(dir+"/"+base.ManifestName(12)))
+	if s := salvage(); s.State != nil || s.StoreID != 0 {
+		t.Errorf("no manifest: %+v", s)
+	}
+	if s, err := Salvage(newMem(t), dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no store: %+v, %v", s, err)
+	}
+}
