@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep bench peers cross size
+.PHONY: test race lint fuzz proof sweep soak bench peers cross size
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -11,6 +11,8 @@ lint:  ; @test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; } && go vet ./... &&
 fuzz:  ; .ci/fuzz $(FUZZTIME)
 proof: ; .ci/proof
 sweep: ; T=$(T) .ci/proof all
+soak:  T = 30m
+soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 bench: ; go run ./bench
 peers: ; cd bench/peers && go run . -n 5000000
 cross: ; .ci/cross

@@ -16,6 +16,7 @@ import (
 var layers = map[string]int{
 	"cmd/shale":      5,
 	"bench":          5,
+	"internal/soak":  5,
 	"":               4,
 	"compaction":     3,
 	"manifest":       2,
