@@ -1,0 +1,155 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// fullOpens are the figures of TestNoSpace_Open.
+type fullOpens struct {
+	opens, opened, written int
+	slowest                time.Duration
+}
+
+// On a disk without room, or with room for a part of what it does, Open gives a
+// handle or an error that says so, at once, and a read-only handle needs no
+// room at all.
+func TestNoSpace_Open(t *testing.T) {
+	checkLeaks(t)
+	seed, long := seedOf(t), longRun(t)/4
+	disk := mountTmpfs(t, 24)
+	var f fullOpens
+	begin := time.Now()
+	for round := uint64(0); round < 2 || time.Since(begin) < long; round++ {
+		f.round(t, disk, rand.New(rand.NewPCG(seed, round)))
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	if f.opened == 0 || f.opened >= f.opens/2 {
+		t.Errorf("%d of %d Opens for writing had room, want some of them", f.opened, f.opens/2)
+	}
+	t.Logf("%d opens on a full disk, the slowest in %v; %d for writing had room, %d for a write too",
+		f.opens, f.slowest.Round(time.Microsecond), f.opened, f.written)
+}
+
+// round makes a store, and opens it with more and more room.
+func (f *fullOpens) round(t *testing.T, disk *testMount, r *rand.Rand) {
+	opts := *killOptions(r.IntN(4))
+	h := newHistory("a", r.Uint64(), 400)
+	c := h.leave(t, disk.path("db"), opts, 50+r.IntN(300), r.IntN(2) == 0)
+	check := func(db *DB) {
+		t.Helper()
+		if _, err := h.check(db, "a", c); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, left := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 48 << 10, 512 << 10} {
+		disk.fillTo(left)
+		ro := opts
+		ro.ReadOnly = true
+		db, err := f.open(t, disk.path("db"), ro)
+		if err != nil {
+			t.Fatalf("%d bytes of room: Open read-only: %v", left, err)
+		}
+		check(db)
+		closeTest(t, db)
+		if db, err = f.open(t, disk.path("db"), opts); err == nil {
+			f.opened++
+			check(db)
+			i := c.begun
+			c.begun++
+			if err = db.Write(context.Background(), h.batch(i, SyncEach)); err == nil {
+				f.written++
+				c.safe = c.begun
+			} else {
+				c.lost[i] = unknown
+			}
+			err = errors.Join(err, db.Close())
+		}
+		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%d bytes of room: %v, want ENOSPC", left, err)
+		}
+		disk.release()
+	}
+	db, err := Open(disk.path("db"), &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(db)
+	closeTest(t, db)
+	if err := os.RemoveAll(disk.path("db")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens the store and takes the time.
+func (f *fullOpens) open(t *testing.T, dir string, opts Options) (db *DB, err error) {
+	within(t, 30*time.Second, "Open on a full disk", func() {
+		began := time.Now()
+		db, err = Open(dir, &opts)
+		f.slowest = max(f.slowest, time.Since(began))
+	})
+	f.opens++
+	return db, err
+}
+
+// leave leaves a store with n commits behind: closed, or as the death of its
+// process leaves it.
+func (h history) leave(t *testing.T, dir string, opts Options, n int, closed bool) claim {
+	t.Helper()
+	db, err := Open(dir, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := db.Write(context.Background(), h.batch(i, SyncManual)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if closed {
+		closeTest(t, db)
+	} else {
+		db.cancel()
+		db.background.Wait()
+		db.abandon()
+	}
+	return claim{safe: n, begun: n, lost: make(map[int]fate)}
+}
+
+// Pages of a mapping that the disk has no room for give an error when they are
+// written to, not a signal: so it is even with a log that was not reserved.
+func TestNoSpace_Mapping(t *testing.T) {
+	disk := mountTmpfs(t, 2)
+	f, err := vfs.Default.Create(disk.path("sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 1 << 20
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.(vfs.Mapper).Map(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Unmap()
+	disk.fillTo(32 << 10)
+	page := make([]byte, os.Getpagesize())
+	n := 0
+	for err == nil && n < size {
+		_, err = m.WriteAt(page, int64(n))
+		n += len(page)
+	}
+	if err == nil || n < 32<<10 || n > 64<<10 {
+		t.Errorf("after %d bytes: %v, want an error after some 32 KiB", n, err)
+	}
+}
