@@ -186,7 +186,7 @@ func difference(ops []metaOp, i int, want, got string) error {
 func TestMetamorphic(t *testing.T) {
 	checkLeaks(t)
 	seed, long := seedOf(t), longRun(t)
-	lists, length, every := uint64(2), 400, 1
+	lists, length, every := uint64(2), 300, 1
 	switch {
 	case long > 0:
 		length = 800

@@ -185,14 +185,23 @@ func (m *metaMaker) batch() {
 	})
 }
 
-// fill writes many keys, so that memtables fill and levels grow.
+// fill writes many keys, so that memtables fill and levels grow, or two that
+// are next to each other many times, for iterators to step over.
 func (m *metaMaker) fill() {
 	var keys []string
 	var values [][]byte
-	for range 10 + m.IntN(50) {
-		keys, values = append(keys, m.puts()), append(values, m.value())
+	again := m.IntN(4) == 0 && len(m.ops) > 0
+	for i := range 10 + m.IntN(50) {
+		key := m.puts()
+		if again && i > 0 {
+			key = keys[0]
+			if m.IntN(4) == 0 && len(key) < MaxKeySize {
+				key += "\x00"
+			}
+		}
+		keys, values = append(keys, key), append(values, m.value())
 	}
-	m.add("fill", fmt.Sprint(len(keys)), func(r *metaRun) string {
+	m.add("fill", fmt.Sprintf("%d from %s on", len(keys), showKey(keys[0])), func(r *metaRun) string {
 		for i, key := range keys {
 			if err := r.db.Put([]byte(key), values[i]); err != nil {
 				return err.Error()
