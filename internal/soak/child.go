@@ -59,6 +59,7 @@ type report struct {
 	Counts
 	resources
 	Gets    []uint64 // the histogram of Gets since the last report
+	Closed  bool     `json:",omitempty"` // the store is closed and the garbage collected
 	Finding string   `json:",omitempty"` // the child's last word
 }
 
@@ -88,7 +89,6 @@ func childMain(in io.Reader, out io.Writer) (status int) {
 	if err := c.live(); err != nil {
 		c.fail(err)
 	}
-	c.report("")
 	return 0
 }
 
@@ -109,7 +109,7 @@ func (c *child) live() error {
 	for n := 0; n == 0 || c.life.Err() == nil && !c.Last; n++ {
 		s := c.newSession(n)
 		r := s.rand("length")
-		length := between(r, 100*time.Millisecond, 20*time.Second)
+		length := between(r, 100*time.Millisecond, 40*time.Second)
 		if c.Last {
 			length = between(r, 100*time.Millisecond, time.Second)
 		}
@@ -128,7 +128,7 @@ func journalPath(dir string, life int) string {
 // for calls that hang.
 func (c *child) reportAll() {
 	for ; ; time.Sleep(250 * time.Millisecond) {
-		c.report("")
+		c.report(false)
 		now := measure()
 		if now.Heap > maxHeap || now.RSS > maxRSS {
 			c.fail(violationf("the process has too much memory: %+v", now))
@@ -139,14 +139,14 @@ func (c *child) reportAll() {
 	}
 }
 
-func (c *child) report(finding string) {
+func (c *child) report(closed bool) {
 	c.reportMu.Lock()
 	defer c.reportMu.Unlock()
-	c.reportLocked(finding)
+	c.reportLocked(report{resources: measure(), Closed: closed})
 }
 
-func (c *child) reportLocked(finding string) {
-	r := report{resources: measure(), Gets: c.gets.take(), Finding: finding}
+func (c *child) reportLocked(r report) {
+	r.Gets = c.gets.take()
 	r.Counts = Counts{
 		Ops: c.ops.Load(), Commits: c.commits.Load(), Failed: c.failed.Load(), Faults: c.faults.Load(), Opens: c.opens.Load(),
 		Resumes: c.resumes.Load(), Checks: c.checks.Load(), Storms: c.storms.Load(), Copies: c.copies.Load(),
@@ -164,7 +164,7 @@ func (c *child) fail(err error) {
 	if errors.As(err, &v) {
 		kind = "a wrong answer"
 	}
-	c.reportLocked(fmt.Sprintf("life %d: %s: %v", c.Life, kind, err))
+	c.reportLocked(report{resources: measure(), Finding: fmt.Sprintf("life %d: %s: %v", c.Life, kind, err)})
 	os.Exit(exitFinding)
 }
 

@@ -119,6 +119,7 @@ func (c *child) settleDown(after string) error {
 	if err != nil {
 		return c.withStacks(violationf("after %s there is %+v; before Open there was %+v", after, now, c.base))
 	}
+	c.report(true)
 	return nil
 }
 

@@ -52,6 +52,14 @@ func (s *section) copyStamps(lo, hi int) []stamp {
 	return c
 }
 
+// copyAll returns the stamps of all slots.
+func (k *keyspace) copyAll() (all [writers][]stamp) {
+	for w, s := range k.sections {
+		all[w] = s.copyStamps(0, s.slots)
+	}
+	return all
+}
+
 // mark notes that a commit is about to change slots. Requires: mu is held.
 func (s *section) mark(c *commit, changes []change) {
 	s.begun.Store(c.number)

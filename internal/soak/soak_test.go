@@ -153,3 +153,27 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("taken twice: %v", n)
 	}
 }
+
+// What grows slowly is told from what goes up and down.
+func TestTrend(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		at    func(i int) resources
+		grows bool
+	}{
+		{"steady", func(i int) resources { return resources{uint64(9+i%5) << 20, uint64(90+i%7) << 20, 9 + i%4, 9 + i%3} }, false},
+		{"heap", func(i int) resources { return resources{Heap: uint64(i) << 19} }, true},
+		{"RSS", func(i int) resources { return resources{RSS: uint64(i) << 23} }, true},
+		{"descriptors", func(i int) resources { return resources{Descriptors: 9 + i%4 + i/10} }, true},
+		{"goroutines", func(i int) resources { return resources{Goroutines: 9 + i%4 + i/10} }, true},
+		{"only at first", func(i int) resources { return resources{Goroutines: min(i, 4)} }, false},
+	} {
+		tr := trend{name: c.name}
+		for i := range 40 {
+			tr.add(c.at(i))
+		}
+		if err := tr.check(); (err != nil) != c.grows {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

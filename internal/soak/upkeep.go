@@ -76,20 +76,16 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 	o.ReadOnly, o.MustExist, o.OnEvent = readOnly, true, r.s.event
 	still := r.s.keys.sections[r.r.IntN(writers)]
 	still.mu.Lock()
-	defer still.mu.Unlock()
-	var before, after [writers][]stamp
-	for w, sec := range r.s.keys.sections {
-		before[w] = sec.copyStamps(0, sec.slots)
+	before := r.s.keys.copyAll()
+	err := prepare()
+	var other *shale.DB
+	if err == nil {
+		other, err = shale.Open(dir, &o)
 	}
-	if err := prepare(); err != nil {
-		return err
-	}
-	other, err := shale.Open(dir, &o)
+	after := r.s.keys.copyAll()
+	still.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("calling Open of %s: %w", filepath.Base(dir), err)
-	}
-	for w, sec := range r.s.keys.sections {
-		after[w] = sec.copyStamps(0, sec.slots)
+		return fmt.Errorf("%s (read-only: %v): %w", filepath.Base(dir), readOnly, err)
 	}
 	err = func() error {
 		for w, sec := range r.s.keys.sections {
