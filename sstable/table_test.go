@@ -54,7 +54,9 @@ func sortEntries(list []entry) []entry {
 // writeFile writes a table and returns its bytes.
 func writeFile(t testing.TB, o WriterOptions, list []entry) ([]byte, Info) {
 	t.Helper()
-	o.Num, o.StoreID = testNum, testStore
+	if o.Num == 0 {
+		o.Num, o.StoreID = testNum, testStore
+	}
 	f, err := vfs.NewMem().Create("000007.sst")
 	if err != nil {
 		t.Fatal(err)

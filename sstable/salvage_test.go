@@ -1,0 +1,218 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// salvage walks a damaged table and checks the promise: what is shown is what
+// was written, in order, and what is not shown was reported as lost before
+// anything behind it was shown. It returns how many entries were shown.
+func salvage(t *testing.T, what string, b []byte, o SalvageOptions, list []entry) (shown int, lost []Lost) {
+	t.Helper()
+	o.Num, o.StoreID = testNum, testStore
+	o.Lost = func(l Lost) {
+		checkDamage(t, what, l.Err, max(int64(len(b)), o.Size))
+		lost = append(lost, l)
+	}
+	s, err := Salvage(context.Background(), bytes.NewReader(b), int64(len(b)), o)
+	if err != nil {
+		t.Fatalf("%s: Salvage: %v", what, err)
+	}
+	defer s.Close()
+	next, last := 0, -1 // in list; last: that was shown
+	missing := func(e entry) {
+		for _, l := range lost {
+			if l.Entries && (l.Upto == nil || bytes.Compare(e.key.UserKey, l.Upto) <= 0) && behind(e, l.After, list, last) {
+				return
+			}
+		}
+		t.Fatalf("%s: %v is missing without a word; lost: %+v", what, e, lost)
+	}
+	for kv := s.First(); kv != nil; kv = s.Next() {
+		for ; next < len(list) && !sameEntry(kv, list[next]); next++ {
+			missing(list[next])
+		}
+		if next == len(list) {
+			t.Fatalf("%s: %v = %q was never written there", what, kv.InternalKey, kv.Value)
+		}
+		last = next
+		next++
+		shown++
+	}
+	for ; next < len(list); next++ {
+		missing(list[next])
+	}
+	if err := s.Err(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if _, entries := s.Counts(); int(entries) != shown {
+		t.Errorf("%s: Counts has %d entries, %d were shown", what, entries, shown)
+	}
+	return shown, lost
+}
+
+// behind tells whether e, which was not shown, comes behind key's entries of
+// which that with number last was the last to be shown.
+func behind(e entry, key []byte, list []entry, last int) bool {
+	c := 1
+	if key != nil {
+		c = bytes.Compare(e.key.UserKey, key)
+	}
+	return c > 0 || c == 0 && last >= 0 && base.Compare(list[last].key, e.key) < 0
+}
+
+// knowledge is what a manifest knows of the table, or nothing.
+func knowledge(info Info) map[string]SalvageOptions {
+	return map[string]SalvageOptions{
+		"known":   {Size: info.Size, Checksum: info.Checksum, Entries: info.Entries, Filter: true},
+		"unknown": {},
+	}
+}
+
+// Every third byte of a table is flipped. No more is lost than the entries of one
+// block; and nothing if it is not a data block, but without footer,
+// properties and manifest, where it can't be known that there is no more.
+func TestSalvage_Flips(t *testing.T) {
+	list := damageEntries()
+	rng := rand.New(rand.NewPCG(5, 6))
+	for name, o := range damageTables(t) {
+		b, info := writeFile(t, o, list)
+		r, err := openFile(b, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		props := r.Props()
+		most := 1 + 3*len(list)/int(props.DataBlocks) // entries in a block
+		for knows, so := range knowledge(info) {
+			if shown, lost := salvage(t, name, b, so, list); shown != len(list) || len(lost) > 0 {
+				t.Fatalf("%s: %d of %d entries without damage, lost %v", name, shown, len(list), lost)
+			}
+			whole := 0
+			for at := rng.IntN(3); at < len(b); at += 3 {
+				bit := byte(1) << rng.IntN(8)
+				b[at] ^= bit
+				what := fmt.Sprintf("%s, %s: byte %d ^ %#x", name, knows, at, bit)
+				shown, lost := salvage(t, what, b, so, list)
+				b[at] ^= bit
+				inData, open := int64(at) < props.DataBytes, int64(at) >= info.Size-footerSize && so.Entries == 0
+				switch {
+				case shown < len(list)-most, !inData && shown < len(list):
+					t.Fatalf("%s: %d of %d entries", what, shown, len(list))
+				case inData || open:
+				case slices.ContainsFunc(lost, func(l Lost) bool { return l.Entries }):
+					t.Fatalf("%s: nothing was lost, but %+v", what, lost)
+				}
+				if shown == len(list) {
+					whole++
+				}
+			}
+			if want := (len(b) - int(props.DataBytes)) / 4; whole < want {
+				t.Errorf("%s, %s: all entries after %d flips, want %d", name, knows, whole, want)
+			}
+			t.Logf("%s, %s: %d flips, %d cost nothing", name, knows, len(b)/3, whole)
+		}
+	}
+}
+
+// A table is cut, or several stretches of it are zeros.
+func TestSalvage_CutsAndHoles(t *testing.T) {
+	list := damageEntries()
+	rng := rand.New(rand.NewPCG(7, 8))
+	for name, o := range damageTables(t) {
+		b, info := writeFile(t, o, list)
+		for knows, so := range knowledge(info) {
+			for n := 0; n < len(b); n += 1 + rng.IntN(8) {
+				salvage(t, fmt.Sprintf("%s, %s: cut to %d", name, knows, n), b[:n], so, list)
+			}
+			salvage(t, name+": longer", append(bytes.Clone(b), 1, 2, 3), so, list)
+			for range 100 {
+				bad := bytes.Clone(b)
+				for range 1 + rng.IntN(3) {
+					at := rng.IntN(len(b))
+					clear(bad[at:min(at+1+rng.IntN(300), len(b))])
+				}
+				salvage(t, name+": zeros", bad, so, list)
+			}
+		}
+	}
+}
+
+// A table of another number, store or content gives nothing.
+func TestSalvage_AnotherTable(t *testing.T) {
+	list := damageEntries()
+	for name, change := range map[string]func(o *WriterOptions){
+		"number":  func(o *WriterOptions) { o.Num = testNum + 1 },
+		"store":   func(o *WriterOptions) { o.StoreID = testStore + 1 },
+		"content": func(o *WriterOptions) { o.BlockSize = 300 },
+	} {
+		o := WriterOptions{Num: testNum, StoreID: testStore, BlockSize: 200, FilterBits: 10}
+		_, info := writeFile(t, o, list)
+		change(&o)
+		b, _ := writeFile(t, o, list)
+		for _, so := range []SalvageOptions{{Checksum: info.Checksum, Entries: info.Entries}, {Size: int64(len(b)), Checksum: info.Checksum}} {
+			for _, data := range [][]byte{b, b[:len(b)-1]} {
+				if name == "content" && len(data) < len(b) {
+					continue // then nothing but the manifest's checksum could tell
+				}
+				if shown, lost := salvage(t, name, data, so, list); shown > 0 || len(lost) == 0 {
+					t.Errorf("another %s: %d entries of it were shown, lost %v", name, shown, lost)
+				}
+			}
+		}
+	}
+}
+
+// What is no damage ends the walk.
+func TestSalvage_Errors(t *testing.T) {
+	list := damageEntries()
+	b, info := writeFile(t, WriterOptions{BlockSize: 200, FilterBits: 10}, list)
+	o := SalvageOptions{Num: testNum, StoreID: testStore, Size: info.Size}
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := Salvage(ctx, bytes.NewReader(b), info.Size, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.First() == nil {
+		t.Fatal("no entry")
+	}
+	cancel()
+	for s.Next() != nil {
+	}
+	if !errors.Is(s.Err(), context.Canceled) {
+		t.Errorf("Err() = %v, want context.Canceled", s.Err())
+	}
+	reads := 0
+	for ; ; reads++ {
+		s, err := Salvage(context.Background(), &failingReader{b: b, left: reads, err: errDevice}, info.Size, o)
+		if err == nil {
+			for kv := s.First(); kv != nil; kv = s.Next() {
+			}
+			err = errors.Join(s.Err(), s.Close())
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errDevice) {
+			t.Fatalf("read %d fails: %v, want %v", reads, err, errDevice)
+		}
+	}
+	if reads < 5 {
+		t.Errorf("only %d reads", reads)
+	}
+	foot := b[len(b)-footerSize:]
+	binary.LittleEndian.PutUint32(foot[96:], formatVersion+1)
+	binary.LittleEndian.PutUint32(foot[footerChecksum:], footerCRC(foot))
+	if _, err := Salvage(context.Background(), bytes.NewReader(b), info.Size, o); !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("Salvage of a newer table: %v, want ErrFormatTooNew", err)
+	}
+}

@@ -1,0 +1,236 @@
+package sstable
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// walk shows all blocks that check, in order, and reports what is between them.
+func (s *Salvager) walk(yield func() bool) {
+	goOn := true
+	switch {
+	case s.foreign != nil:
+		s.gap(s.foreign, nil)
+		return
+	case !s.hasIndex:
+		goOn = s.searchRest(yield)
+	case s.r.foot.levels == 1:
+		goOn = s.leaf(&s.r.index, yield)
+	default:
+		goOn = s.partitions(yield)
+	}
+	if goOn && s.err == nil {
+		s.finish()
+	}
+}
+
+// finish reports what only shows at the end.
+func (s *Salvager) finish() {
+	r := s.r
+	if s.unknown > 0 {
+		s.damaged(r.damage(r.foot.filter.offset, BlockFilter.String(), fmt.Errorf("%w: %d of %d entries", errNotInFilter, s.unknown, s.entries)))
+	}
+	if want := s.expected(); !s.lost && want > 0 && s.entries != want {
+		s.damaged(r.damage(r.foot.props.offset, BlockProperties.String(), fmt.Errorf("%w: %d, found %d", errCounts, want, s.entries)))
+	}
+}
+
+// expected returns how many entries the table should have, or 0.
+func (s *Salvager) expected() uint64 {
+	if s.o.Entries == 0 && s.hasProps {
+		return s.r.props.Entries
+	}
+	return s.o.Entries
+}
+
+// dataEnd returns where the data blocks end, or something behind it.
+func (s *Salvager) dataEnd() int64 {
+	switch {
+	case s.hasProps:
+		return s.r.props.DataBytes
+	case s.hasFooter && s.r.foot.filter.stored > 0:
+		return s.r.foot.filter.offset
+	case s.hasFooter:
+		return s.r.foot.index.offset
+	}
+	return s.r.size
+}
+
+// leaf shows the blocks of an index or partition.
+func (s *Salvager) leaf(x *index, yield func() bool) (goOn bool) {
+	for i := range x.n {
+		sep := x.separator(i)
+		goOn, err := s.show(x.handle(i), &sep, yield)
+		if err != nil {
+			if !s.survives(err) {
+				return false
+			}
+			s.gap(err, sep.UserKey)
+			if sep.Trailer == 0 { // the next block has none of this key's versions
+				s.after = sep.UserKey
+			}
+		}
+		if !goOn {
+			return false
+		}
+	}
+	return true
+}
+
+// survives tells damage from errors that end the walk.
+func (s *Salvager) survives(err error) bool {
+	var c *base.CorruptionError
+	if !errors.As(err, &c) {
+		s.err = err
+		return false
+	}
+	return true
+}
+
+// partitions shows the blocks of an index of two levels. Where a partition
+// can't be read, blocks are searched for up to the first one of the next.
+func (s *Salvager) partitions(yield func() bool) (goOn bool) {
+	top := &s.r.index
+	var upto []byte // not nil: the partitions before are damaged up to this key
+	for i := range top.n {
+		sep := top.separator(i)
+		h := top.handle(i)
+		b, err := s.r.readBlock(h, BlockIndexPartition, nil)
+		if err != nil {
+			if !s.damaged(err) {
+				s.err = err
+				return false
+			}
+			upto = sep.UserKey
+			continue
+		}
+		x := viewIndex(b.Bytes())
+		goOn = upto == nil || s.search(x.start, upto, yield)
+		upto = nil
+		goOn = goOn && s.leaf(&x, yield)
+		b.Release()
+		if !goOn {
+			return false
+		}
+	}
+	return upto == nil || s.searchRest(yield)
+}
+
+var errNoBlock = errors.New("no block checks here, and the index does not tell where the next one is")
+
+// search shows the blocks from s.offset up to end, where no index tells where
+// they are. Behind a damaged one there is no telling where the next begins.
+func (s *Salvager) search(end int64, upto []byte, yield func() bool) (goOn bool) {
+	for s.offset < end && !s.complete() {
+		h, err := s.findBlock(s.offset, end)
+		if err == nil {
+			if goOn, err = s.show(h, nil, yield); !goOn {
+				return false
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if !s.survives(err) {
+			return false
+		}
+		s.gap(err, upto)
+		s.offset = end
+		if upto != nil {
+			s.after = upto
+		}
+	}
+	return true
+}
+
+// searchRest is search up to the end of the data blocks. Where that is not
+// known, only the number of entries tells that none is missing.
+func (s *Salvager) searchRest(yield func() bool) (goOn bool) {
+	before := s.lost
+	if !s.search(s.dataEnd(), nil, yield) {
+		return false
+	}
+	if !s.hasProps && s.lost == before && !s.complete() {
+		s.gap(s.r.damage(s.offset, BlockData.String(), errTruncated), nil)
+	}
+	return true
+}
+
+// complete tells whether all entries have been shown.
+func (s *Salvager) complete() bool {
+	want := s.expected()
+	return !s.lost && want > 0 && s.entries == want
+}
+
+// findBlock looks for a data block that begins at offset and ends at end at
+// most, by trying its checksum at each length. A wrong one passes with
+// probability 2^-32 for each, and then its structure does not.
+func (s *Salvager) findBlock(offset, end int64) (handle, error) {
+	end = min(end, s.r.size)
+	in := bufio.NewReaderSize(io.NewSectionReader(s.r.src, offset, end-offset), int(min(end-offset, 64<<10)))
+	crc := extendChecksum(extendChecksum(s.r.seed, uint64(BlockData), 1), uint64(offset), 8)
+	for n := 0; n <= maxStored; n++ {
+		b, err := in.Peek(blockTail) // the compression, if the payload has n bytes, and the checksum
+		if err != nil {
+			if !isEOF(err) {
+				return handle{}, s.r.readError(err, BlockData, offset+int64(n))
+			}
+			break
+		}
+		crc = extendChecksum(crc, uint64(b[0]), 1)
+		if crc == binary.LittleEndian.Uint32(b[1:]) {
+			if h, err := s.plausible(offset, n, Compression(b[0])); err == nil || !s.survives(err) {
+				return h, err
+			}
+		}
+		if _, err := in.Discard(1); err != nil {
+			return handle{}, s.r.readError(err, BlockData, offset+int64(n))
+		}
+	}
+	return handle{}, s.r.damage(offset, BlockData.String(), errNoBlock)
+}
+
+// plausible completes the handle of a block whose checksum fits, by the length
+// that its compression states, and reads it.
+func (s *Salvager) plausible(offset int64, n int, c Compression) (h handle, err error) {
+	payload := make([]byte, n)
+	if err := s.r.readAt(payload, offset, BlockData); err != nil {
+		return h, err
+	}
+	h = handle{offset: offset, stored: n, raw: n}
+	switch c {
+	case Snappy:
+		h.raw, err = snappy.DecodedLen(payload)
+	case Zstd:
+		h.raw, err = zstdLen(payload)
+	}
+	if err != nil || h.raw > maxStored || uint64(h.raw) > uint64(n)*maxRatio {
+		return h, s.r.damage(offset, BlockData.String(), errRawLength)
+	}
+	b, err := s.r.readBlock(h, BlockData, nil)
+	if err == nil {
+		b.Release()
+	}
+	return h, err
+}
+
+// zstdLen returns the decompressed length of a frame. Those of less than 256
+// bytes do not state it.
+func zstdLen(payload []byte) (int, error) {
+	var frame zstd.Header
+	if err := frame.Decode(payload); err != nil || frame.HasFCS {
+		return int(min(frame.FrameContentSize, maxStored)), err
+	}
+	d := zstdDecoders.Get().(*zstd.Decoder)
+	defer zstdDecoders.Put(d)
+	out, err := d.DecodeAll(payload, make([]byte, 0, 256))
+	return len(out), err
+}
