@@ -26,6 +26,7 @@ type metaMaker struct {
 	*rand.Rand
 	ops       []metaOp
 	written   []string
+	often     string // the key of the moment, which many operations are about
 	isWritten map[string]bool
 	serial    int // makes values unique
 	copies    int
@@ -47,11 +48,13 @@ var metaKeys = func() []string {
 // newMetaList returns the list of a seed: about n operations.
 func newMetaList(seed uint64, n int) *metaMaker {
 	m := &metaMaker{Rand: rand.New(rand.NewPCG(seed, 0)), isWritten: make(map[string]bool)}
+	m.written, m.isWritten[""] = []string{""}, true // the first that is put
 	kinds := m.kinds()
 	sum := 0
 	for _, k := range kinds {
 		sum += k.weight
 	}
+	m.put(m.often)
 	for range 5 {
 		m.fill() // an empty store would be asked in vain, and has no levels
 	}
@@ -78,7 +81,7 @@ type metaKind struct {
 
 func (m *metaMaker) kinds() []metaKind {
 	return []metaKind{
-		{16, m.put}, {8, m.delete}, {10, m.batch}, {5, m.fill}, {8, m.putIfAbsent}, {2, m.refused},
+		{16, func() { m.put(m.puts()) }}, {8, m.delete}, {10, m.batch}, {5, m.fill}, {8, m.putIfAbsent}, {2, m.refused},
 		{30, m.lookup}, {8, m.getMany}, {14, m.scan},
 		{5, m.snapshot}, {5, m.iterator}, {30, m.move},
 		{1, m.sync}, {5, m.flush}, {4, m.compact}, {2, m.checkpoint}, {2, m.reopen}, {1, m.readOnly}, {1, m.verify},
@@ -103,9 +106,19 @@ func (m *metaMaker) anyKey() string {
 	return key
 }
 
-// someKey returns a key, in seven of ten cases one that was put before.
+// someKey returns a key, mostly one that was put before.
 func (m *metaMaker) someKey() string {
-	if m.IntN(10) < 7 && len(m.written) > 0 {
+	switch m.IntN(60) {
+	case 0:
+		m.often = m.written[m.IntN(len(m.written))]
+	case 1, 2, 3, 4, 5, 6:
+		return m.often
+	case 7, 8:
+		if len(m.often) < MaxKeySize {
+			return m.often + "\x00"
+		}
+	}
+	if m.IntN(10) < 7 {
 		return m.written[m.IntN(len(m.written))]
 	}
 	return m.anyKey()
@@ -149,8 +162,8 @@ func (m *metaMaker) value() []byte {
 	return value
 }
 
-func (m *metaMaker) put() {
-	key, value := m.puts(), m.value()
+func (m *metaMaker) put(key string) {
+	value := m.value()
 	m.add("put", showKey(key)+" "+showBytes(value), func(r *metaRun) string { return errText(r.db.Put([]byte(key), value)) })
 }
 
@@ -185,19 +198,16 @@ func (m *metaMaker) batch() {
 	})
 }
 
-// fill writes many keys, so that memtables fill and levels grow, or two that
-// are next to each other many times, for iterators to step over.
+// fill writes many keys, so that memtables fill and levels grow, or mostly one,
+// for iterators to step over.
 func (m *metaMaker) fill() {
 	var keys []string
 	var values [][]byte
 	again := m.IntN(4) == 0 && len(m.ops) > 0
-	for i := range 10 + m.IntN(50) {
+	for range 10 + m.IntN(50) {
 		key := m.puts()
-		if again && i > 0 {
-			key = keys[0]
-			if m.IntN(4) == 0 && len(key) < MaxKeySize {
-				key += "\x00"
-			}
+		if again && m.IntN(4) > 0 {
+			key = m.often
 		}
 		keys, values = append(keys, key), append(values, m.value())
 	}
