@@ -248,6 +248,9 @@ func (v *verifier) padding() error {
 	if v.offset+int64(len(b)) != v.r.foot.filter.offset {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errCounts)
 	}
+	if len(b) == 0 {
+		return nil
+	}
 	if err := v.r.readAt(b, v.offset, BlockFilter); err != nil {
 		return err
 	}
