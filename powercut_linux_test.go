@@ -1,0 +1,285 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// cutDisks are the file systems whose power is cut.
+var cutDisks = []struct {
+	name, fstype, options string
+	mib                   int
+}{
+	{"ext4 ordered", "ext4", ",data=ordered", 64},
+	{"ext4 writeback", "ext4", ",data=writeback", 64},
+	{"xfs", "xfs", "", 320},
+}
+
+// cutPower stops a file system where it stands: what it has not written to its
+// device, its own log included, is gone, and every call fails from now on.
+func cutPower(dir string) error {
+	const (
+		shutdown   = 0x8004587d // FS_IOC_SHUTDOWN, once XFS_IOC_GOINGDOWN
+		noLogFlush = 2
+	)
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	flag := uint32(noLogFlush)
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, d.Fd(), shutdown, uintptr(unsafe.Pointer(&flag))); e != 0 {
+		return os.NewSyscallError("ioctl FS_IOC_SHUTDOWN", e)
+	}
+	return nil
+}
+
+// A cutStream is the writes of one writer up to a cut, and what is known of
+// them.
+type cutStream struct {
+	name  string
+	h     history
+	acked int // guarded by cutRun.mu, as the claim is
+	claim
+	// others[i] is how many commits of the other stream were acknowledged
+	// before commit i began: if it survives, so do they.
+	others []int
+}
+
+// A cutRun is a store in use until the power is cut.
+type cutRun struct {
+	t       *testing.T
+	disk    *testMount
+	r       *rand.Rand
+	opts    Options
+	db      *DB
+	streams [2]cutStream
+
+	mu     sync.Mutex // guards what is known
+	dead   bool       // the power is gone, or about to go
+	cut    chan struct{}
+	after  int // acknowledgements, then the power is cut
+	pause  int // of the maintenance, in milliseconds at most
+	synced int
+}
+
+// acknowledged takes note of an acknowledgement, unless the power is gone: then
+// nobody hears of it. While the file system is being stopped, ext4 says yes to
+// an fdatasync whose transaction it has just dropped.
+func (c *cutRun) acknowledged(note func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dead {
+		note()
+	}
+}
+
+// write makes the commits of a stream until one fails.
+func (c *cutRun) write(s, other *cutStream, r *rand.Rand) error {
+	for i := range s.h {
+		d := SyncManual
+		if r.IntN(12) == 0 {
+			d = SyncEach
+		}
+		c.mu.Lock()
+		s.begun++
+		s.others = append(s.others, other.acked)
+		c.mu.Unlock()
+		if err := c.db.Write(context.Background(), s.h.batch(i, d)); err != nil {
+			return err
+		}
+		c.acknowledged(func() {
+			s.acked++
+			if d == SyncEach {
+				c.synced++
+				s.safe = s.acked
+				other.safe = max(other.safe, s.others[i])
+			}
+			if c.after--; c.after == 0 {
+				close(c.cut)
+			}
+		})
+	}
+	return nil
+}
+
+// maintain does what happens beside the writes, until it fails.
+func (c *cutRun) maintain(r *rand.Rand) error {
+	for {
+		c.mu.Lock()
+		a, b := c.streams[0].acked, c.streams[1].acked
+		c.mu.Unlock()
+		var err error
+		switch r.IntN(4) {
+		case 0:
+			err = c.db.Flush(context.Background())
+		case 1:
+			err = c.db.Compact(context.Background(), Range{})
+		default:
+			err = c.db.Sync()
+		}
+		if err != nil {
+			return err
+		}
+		c.acknowledged(func() {
+			c.streams[0].safe = max(c.streams[0].safe, a)
+			c.streams[1].safe = max(c.streams[1].safe, b)
+		})
+		time.Sleep(time.Duration(r.IntN(1+c.pause)) * time.Millisecond)
+	}
+}
+
+// live opens the store and works it until the power is gone.
+func (c *cutRun) live() {
+	c.t.Helper()
+	c.cut = make(chan struct{})
+	// After some acknowledgements, or at a moment that may lie in Open.
+	c.after = 1 + c.r.IntN(1<<(3+c.r.IntN(7)))
+	c.pause = c.r.IntN(100)
+	timeout := time.Minute
+	if c.r.IntN(4) == 0 {
+		timeout = time.Duration(c.r.IntN(40_000)) * time.Microsecond
+	}
+	seed := c.r.Uint64()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		select {
+		case <-c.cut:
+		case <-timer.C:
+		}
+		c.mu.Lock()
+		c.dead = true
+		c.mu.Unlock()
+		if err := cutPower(c.disk.dir); err != nil {
+			c.t.Error(err)
+		}
+	})
+	within(c.t, 2*time.Minute, "a store without power", func() {
+		defer wg.Wait()
+		db, err := Open(c.disk.path("db"), &c.opts)
+		if err != nil {
+			c.wantDead("Open", err)
+			return
+		}
+		c.db = db
+		for i := range c.streams {
+			wg.Go(func() {
+				c.wantDead("Write", c.write(&c.streams[i], &c.streams[1-i], rand.New(rand.NewPCG(seed, uint64(i)))))
+			})
+		}
+		wg.Go(func() { c.wantDead("maintenance", c.maintain(rand.New(rand.NewPCG(seed, 2)))) })
+		wg.Wait()
+		c.wantDead("Close", db.Close())
+	})
+}
+
+// wantDead checks an error, if it is one, that a disk without power excuses.
+func (c *cutRun) wantDead(what string, err error) {
+	if err != nil && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EROFS) {
+		c.t.Errorf("%s without power: %v, want EIO", what, err)
+	}
+}
+
+// check opens what the cut has left and compares.
+func (c *cutRun) check(before []cutStream) (lost int) {
+	c.t.Helper()
+	db, err := Open(c.disk.path("db"), &c.opts)
+	if err != nil {
+		c.t.Fatalf("Open after a power cut: %v", err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			c.t.Errorf("Close: %v", err)
+		}
+	}()
+	for i := range c.streams {
+		s := &c.streams[i]
+		n, err := s.h.check(db, s.name, s.claim)
+		if err != nil {
+			c.t.Errorf("after a power cut: stream %s, %d acknowledged: %v", s.name, s.acked, err)
+			return 0
+		}
+		lost += max(0, s.acked-n)
+		s.safe, s.begun = n, n // what was found is safe from here on, and no more may come
+	}
+	for i := range c.streams {
+		s, other := &c.streams[i], &c.streams[1-i]
+		if n := s.safe; n > 0 && s.others[n-1] > other.safe {
+			c.t.Errorf("after a power cut: commit %d of stream %s is there, and of the %d of %s before it only %d",
+				n-1, s.name, s.others[n-1], other.name, other.safe)
+		}
+	}
+	for _, s := range before {
+		if _, err := s.h.check(db, s.name, s.claim); err != nil {
+			c.t.Errorf("after the next power cut: stream %s: %v", s.name, err)
+		}
+	}
+	if err := db.Verify(context.Background()); err != nil {
+		c.t.Errorf("Verify after a power cut: %v", err)
+	}
+	return lost
+}
+
+// The power is cut while a store is in use. No synced write is lost, what
+// survives is all that was written up to some point, by whole batches, and the
+// store goes on.
+func TestPowerCut(t *testing.T) {
+	seed := seedOf(t)
+	for i, d := range cutDisks {
+		t.Run(d.name, func(t *testing.T) {
+			checkLeaks(t)
+			long := longRun(t) / time.Duration(len(cutDisks))
+			if testing.Short() && i > 0 {
+				t.Skip("-short: one file system")
+			}
+			disk := mountImage(t, d.fstype, d.options, d.mib)
+			cutPowerOf(t, disk, rand.New(rand.NewPCG(seed, uint64(i))), long)
+		})
+	}
+}
+
+// cutPowerOf cuts the power of one disk again and again.
+func cutPowerOf(t *testing.T, disk *testMount, r *rand.Rand, long time.Duration) {
+	begin := time.Now()
+	var before []cutStream // of the same store
+	cuts, acked, synced, lost := 0, 0, 0, 0
+	for ; cuts == 0 || time.Since(begin) < long; cuts++ {
+		if cuts%8 == 7 {
+			before = nil
+			if err := os.RemoveAll(disk.path("db")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := &cutRun{t: t, disk: disk, r: r, opts: tinyStore(vfs.Default)}
+		c.opts.MemtableSize <<= r.IntN(4)
+		c.opts.testing.noMap = r.IntN(2) == 0
+		for i := range c.streams {
+			c.streams[i].name = fmt.Sprintf("cut%d%c", cuts, 'a'+i)
+			c.streams[i].h = newHistory(c.streams[i].name, r.Uint64(), 2000)
+		}
+		c.live()
+		disk.unmount()
+		disk.mount()
+		lost += c.check(before)
+		if t.Failed() {
+			t.Fatalf("cut %d", cuts)
+		}
+		before = append(before, c.streams[:]...)
+		acked += c.streams[0].acked + c.streams[1].acked
+		synced += c.synced
+	}
+	t.Logf("%d cuts, 0 bad; %d commits acknowledged, %d of them synced; %d unsynced ones lost, from the end; in %v",
+		cuts, acked, synced, lost, time.Since(begin).Round(time.Millisecond))
+}
