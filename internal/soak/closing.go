@@ -28,6 +28,11 @@ func (s *session) close() error {
 	if m := s.db.Metrics(); m.OpenIterators != 0 || m.OpenSnapshots != 0 {
 		return violationf("%d iterators and %d snapshots are open, all were closed", m.OpenIterators, m.OpenSnapshots)
 	}
+	// Only what somebody reads may be in memory beyond the size of the cache.
+	if err := s.eventually(func() bool { return s.db.Metrics().CacheMemory <= max(s.opts.CacheSize, 0) }); err != nil {
+		return violationf("the cache, of %d bytes, holds %d that nobody reads: %v", s.opts.CacheSize, s.db.Metrics().CacheMemory, err)
+	}
+	s.checks.Add(1)
 	if s.Last || !s.disk.hadStorm() && r.IntN(3) == 0 {
 		if err := s.call("check of space", s.checkSpace); err != nil {
 			return err

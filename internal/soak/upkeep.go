@@ -154,8 +154,6 @@ func (r *role) checkMetrics(last *shale.Metrics) error {
 		return violationf("Metrics: %d snapshots and %d iterators are open", m.OpenSnapshots, m.OpenIterators)
 	case m.MemtableMemory < 0 || m.CacheMemory < 0 || m.FilterMemory < 0 || m.IndexMemory < 0 || m.FalsePositiveMemory < 0:
 		return violationf("Metrics: memory below nothing:\n%v", m)
-	case m.CacheMemory > max(r.s.opts.CacheSize, 0)+1<<20:
-		return violationf("Metrics: the cache has %d bytes, allowed are %d", m.CacheMemory, r.s.opts.CacheSize)
 	}
 	for _, l := range m.Levels {
 		if l.Runs > l.Tables || l.Level > 0 && l.Runs > 1 || (l.Tables == 0) != (l.Bytes == 0) || l.Tombstones > l.Entries {
