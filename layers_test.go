@@ -28,6 +28,10 @@ var layers = map[string]int{
 	"vfs":            0,
 	"internal/cache": 0,
 	"internal/base":  -1,
+
+	// For tests only.
+	"internal/testkeys": -1,
+	"internal/fuzzing":  -1,
 }
 
 // alone are the packages that are useful without the store and import nothing

@@ -1,0 +1,74 @@
+// Package fuzzing holds what a fuzz target may use of time and memory. It is for
+// tests only.
+package fuzzing
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// A Limit is how many bytes a decoder may allocate in all, freed ones included:
+// so many, and so many more for each byte of its input.
+type Limit struct{ Bytes, PerByte uint64 }
+
+const (
+	// slow is more than any input may take.
+	slow = time.Second
+	// hung is when to give up, with the stacks of all goroutines.
+	hung = time.Minute
+	// tries is how often fn is run before it is found to be over a limit: what
+	// the collector took from a pool, or the machine gave to others, is not fn's.
+	tries = 4
+)
+
+// Check runs fn, which decodes input bytes, and fails t if it allocates more
+// than the limit or takes more than a second. It may run fn several times, so fn
+// must do the same each time. It returns what was allocated.
+//
+// Nothing else may run in the process that allocates, and fn must wait for the
+// goroutines that it starts.
+func (l Limit) Check(t testing.TB, input int, fn func()) (allocated uint64) {
+	t.Helper()
+	timer := time.AfterFunc(hung, func() {
+		buf := make([]byte, 1<<20)
+		panic(fmt.Sprintf("an input of %d bytes hangs:\n%s", input, buf[:runtime.Stack(buf, true)]))
+	})
+	defer timer.Stop()
+	return l.check(t, input, func() (uint64, time.Duration) { return measure(fn) })
+}
+
+// check judges by the best of some measurements.
+func (l Limit) check(t testing.TB, input int, measure func() (uint64, time.Duration)) (allocated uint64) {
+	t.Helper()
+	most := l.Bytes + l.PerByte*uint64(input)
+	var took time.Duration
+	for try := range tries {
+		bytes, d := measure()
+		if try == 0 {
+			allocated, took = bytes, d
+		}
+		allocated, took = min(allocated, bytes), min(took, d)
+		if allocated <= most && took <= slow*slower || t.Failed() {
+			return allocated
+		}
+	}
+	if allocated > most {
+		t.Errorf("%d bytes allocated for an input of %d, at most %d + %d a byte are allowed", allocated, input, l.Bytes, l.PerByte)
+	}
+	if took > slow*slower {
+		t.Errorf("an input of %d bytes takes %v", input, took)
+	}
+	return allocated
+}
+
+func measure(fn func()) (allocated uint64, took time.Duration) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begin := time.Now()
+	fn()
+	took = time.Since(begin)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, took
+}
