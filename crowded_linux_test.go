@@ -1,0 +1,215 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A crowdedStore is a store that lacks something now and then: room on its disk,
+// or descriptors.
+type crowdedStore struct {
+	t       *testing.T
+	dir     string
+	cause   syscall.Errno // of the errors then
+	squeeze func()
+	relieve func()
+	most    int // commits of a writer in a round
+	r       *rand.Rand
+	opts    Options
+	db      *DB
+	seed    uint64
+	states  [3]killState // of the writers, of which each makes its commits in order
+	acked   [3]int
+
+	// Figures.
+	begin                                                time.Time
+	rounds, refused, resumed, byItself, reopened, unread int
+}
+
+func newCrowdedStore(t *testing.T, dir string, cause syscall.Errno, seed uint64) *crowdedStore {
+	s := &crowdedStore{t: t, dir: dir, cause: cause, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), begin: time.Now()}
+	for w := range s.states {
+		s.states[w] = killState{writer: w, entries: make(map[string]string)}
+	}
+	return s
+}
+
+func (s *crowdedStore) String() string {
+	return fmt.Sprintf("%d rounds, refused in %d; resumed on the same handle in %d of %d, by itself in %d; reopened in %d; %d commits, none lost, in %v",
+		s.rounds, s.refused, s.resumed, s.rounds-s.reopened, s.byItself, s.reopened,
+		s.acked[0]+s.acked[1]+s.acked[2], time.Since(s.begin).Round(time.Millisecond))
+}
+
+func (s *crowdedStore) open() {
+	s.t.Helper()
+	db, err := Open(filepath.Join(s.dir, "db"), &s.opts)
+	if err != nil {
+		s.t.Fatalf("round %d: Open: %v", s.rounds, err)
+	}
+	s.db = db
+	s.t.Cleanup(func() { _ = db.Close() }) // should the test have failed
+}
+
+// check compares the store with what was acknowledged. Of each writer one more
+// commit may be there, which failed, if the store was opened since. Without
+// descriptors reads can fail.
+func (s *crowdedStore) check(opened, squeezed bool) {
+	s.t.Helper()
+	for w := range s.states {
+		st := &s.states[w]
+		if err := st.check(s.db, s.seed, s.acked[w]); squeezed && s.cause == syscall.EMFILE && errors.Is(err, s.cause) {
+			s.unread++
+			continue
+		} else if err != nil {
+			s.t.Fatalf("round %d: %v", s.rounds, err)
+		}
+		if st.n > s.acked[w] && !opened {
+			s.t.Fatalf("round %d: writer %d: commit %d is there, which failed", s.rounds, w, st.n)
+		}
+		s.acked[w] = st.n
+	}
+}
+
+// wantExcused checks an error, if it is one, that the squeeze excuses.
+func (s *crowdedStore) wantExcused(what string, err error) {
+	s.t.Helper()
+	if err != nil && !errors.Is(err, s.cause) {
+		s.t.Errorf("round %d: %s: %v, want %v", s.rounds, what, err, s.cause)
+	}
+}
+
+// crowd writes with all writers until each is refused, or has made n commits.
+func (s *crowdedStore) crowd(n int) {
+	s.t.Helper()
+	var wg sync.WaitGroup
+	var failed [len(s.states)]error
+	for w := range s.states {
+		wg.Go(func() {
+			for range n {
+				if failed[w] = s.db.Write(context.Background(), killCommit(s.seed, w, s.acked[w]+1)); failed[w] != nil {
+					return
+				}
+				s.acked[w]++
+			}
+		})
+	}
+	within(s.t, time.Minute, "a writer who is to be refused", wg.Wait)
+	refused := false
+	for _, err := range failed {
+		s.wantExcused("Write", err)
+		if err != nil && !errors.Is(err, ErrReadOnly) {
+			s.t.Errorf("round %d: Write that fails: %v, want ErrReadOnly", s.rounds, err)
+		}
+		refused = refused || err != nil
+	}
+	if refused {
+		s.refused++
+	}
+}
+
+// maintain does what else a store is used for.
+func (s *crowdedStore) maintain() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	switch s.r.IntN(4) {
+	case 0:
+		s.wantExcused("Flush", s.db.Flush(ctx))
+	case 1:
+		s.wantExcused("Compact", s.db.Compact(ctx, Range{}))
+	case 2:
+		dir := filepath.Join(s.dir, "copy")
+		s.wantExcused("Checkpoint", s.db.Checkpoint(dir))
+		if err := os.RemoveAll(dir); err != nil {
+			s.t.Error(err)
+		}
+	default:
+		s.wantExcused("Sync", s.db.Sync())
+	}
+	s.wantExcused("Verify", s.db.Verify(ctx))
+}
+
+// resume makes the writers go on with the same handle: Resume is for when the
+// log could not take a write; all else goes on by itself.
+func (s *crowdedStore) resume() {
+	s.t.Helper()
+	byItself := s.db.Err() == nil
+	if !byItself {
+		if err := s.db.Resume(); err != nil {
+			s.t.Errorf("round %d: Resume without need: %v", s.rounds, err)
+		}
+	}
+	for range 100 {
+		for w := range s.states {
+			s.mustWrite(w)
+		}
+	}
+	s.resumed++
+	if byItself {
+		s.byItself++
+	}
+}
+
+// mustWrite makes a writer's next commit, when what the squeeze was in the way of
+// has been tried again, which takes up to five seconds.
+func (s *crowdedStore) mustWrite(w int) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := s.db.Write(context.Background(), killCommit(s.seed, w, s.acked[w]+1))
+		if err == nil {
+			s.acked[w]++
+			return
+		}
+		if s.wantExcused("Write", err); s.t.Failed() || time.Now().After(deadline) {
+			s.t.Fatalf("round %d: Write without need: %v", s.rounds, err)
+		}
+	}
+}
+
+// round makes things scarce and then plenty again.
+func (s *crowdedStore) round() {
+	s.rounds++
+	s.squeeze()
+	s.crowd(s.most)
+	s.maintain()
+	s.check(false, true)
+	if s.r.IntN(5) == 0 { // end it, as it is
+		s.reopened++
+		s.wantExcused("Close", s.db.Close())
+		s.relieve()
+		s.open()
+		s.check(true, false)
+		return
+	}
+	s.relieve()
+	s.resume()
+	s.check(false, false)
+}
+
+// life opens the store with other options than before, for some rounds, and
+// closes it.
+func (s *crowdedStore) life(rounds int) {
+	s.opts = *killOptions(s.r.IntN(4))
+	s.opts.Compression = NoCompression
+	s.opts.MaxOpenFiles = 16
+	s.opts.CompactionWorkers += s.r.IntN(2)
+	s.open()
+	for range rounds {
+		if s.round(); s.t.Failed() {
+			s.t.FailNow()
+		}
+	}
+	if err := s.db.Close(); err != nil {
+		s.t.Fatalf("Close without need: %v", err)
+	}
+	s.open()
+	s.check(false, false)
+	closeTest(s.t, s.db)
+}

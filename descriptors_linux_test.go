@@ -1,0 +1,172 @@
+package shale
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	fewDir  = "SHALE_FEW_DIR"  // tells a test binary to be the child, and where the store is
+	fewSeed = "SHALE_FEW_SEED" // of what it does
+	fewLong = "SHALE_FEW_LONG" // for how long
+)
+
+// A process has no descriptors left, and then has some again. It does not die of
+// that; writers get errors that say so, then the same handle takes writes again,
+// and nothing that was acknowledged is lost.
+func TestDescriptors_Exhausted(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Skipf("the path of the test binary is unknown: %v", err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestDescriptors_Child$", "-test.v")
+	cmd.Env = append(os.Environ(), fewDir+"="+quickDir(t), fewSeed+"="+strconv.FormatUint(seedOf(t), 10),
+		fewLong+"="+(longRun(t)/4).String())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the child: %v:\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "rounds") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestDescriptors_Child is not a test: TestDescriptors_Exhausted runs it in a
+// process of its own, because the limit is the process's.
+func TestDescriptors_Child(t *testing.T) {
+	dir := os.Getenv(fewDir)
+	if dir == "" {
+		t.Skip("only for TestDescriptors_Exhausted")
+	}
+	seed, err := strconv.ParseUint(os.Getenv(fewSeed), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := time.ParseDuration(os.Getenv(fewLong))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLeaks(t)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	s := newCrowdedStore(t, dir, syscall.EMFILE, seed)
+	s.relieve = func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.most = 400
+	spare := 0
+	s.squeeze = func() {
+		lowest, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Close(lowest); err != nil {
+			t.Fatal(err)
+		}
+		few := before
+		few.Cur = uint64(lowest + spare%5)
+		spare++
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opens, failed := 0, 0
+	for lives := 0; lives == 0 || time.Since(s.begin) < long; lives++ {
+		for range 5 {
+			s.squeeze()
+			for _, readOnly := range []bool{true, false} {
+				opts := killOptions(lives)
+				opts.ReadOnly = readOnly
+				opens++
+				db, err := Open(filepath.Join(dir, "db"), opts)
+				if err == nil {
+					s.wantExcused("Close", db.Close())
+				} else if failed++; !errors.Is(err, os.ErrNotExist) {
+					s.wantExcused("Open", err)
+				}
+			}
+			s.relieve()
+		}
+		s.life(5)
+	}
+	if s.refused == 0 || failed == 0 {
+		t.Errorf("refused in %d rounds, and %d Opens failed; want some", s.refused, failed)
+	}
+	t.Logf("%v; %d reads failed; %d of %d opens failed", s, s.unread, failed, opens)
+}
+
+// quickDir returns a directory where a sync costs nothing, if there is one: for
+// tests of what does not need a disk.
+func quickDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "shale-test")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// A store that is opened and closed, and opened in vain, again and again leaves
+// no descriptors and no goroutines behind.
+func TestDescriptors_OpenAndClose(t *testing.T) {
+	dir := quickDir(t)
+	h := newHistory("a", seedOf(t), 1000)
+	h.leave(t, filepath.Join(dir, "db"), *small(), 200, true)
+	damaged := filepath.Join(dir, "damaged")
+	h.leave(t, damaged, *small(), 200, true)
+	if err := os.WriteFile(filepath.Join(damaged, "CURRENT"), []byte("shale 1 ../db/CURRENT 348\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	cycles := 300
+	if testing.Short() {
+		cycles = 50
+	}
+	checkLeaks(t)
+	goroutines, files := runtime.NumGoroutine(), openDescriptors()
+	failed := 0
+	for i := range cycles {
+		db, err := Open(filepath.Join(dir, "db"), small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Write(t.Context(), h.batch(200+i, SyncManual)); err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{filepath.Join(dir, "db"), damaged, file} {
+			if _, err := Open(bad, small()); err == nil {
+				t.Fatalf("Open(%s) succeeded", bad)
+			}
+			failed++
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(begin)
+	waitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && openDescriptors() <= files })
+	t.Logf("%d opens and closes, %d opens in vain: %d descriptors before, %d after; %d goroutines before, %d after; in %v", cycles, failed,
+		files, openDescriptors(), goroutines, runtime.NumGoroutine(), took.Round(time.Millisecond))
+}
