@@ -3,6 +3,7 @@ module github.com/shaledb/shale
 go 1.25
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/golang/snappy v1.0.0
 	github.com/google/btree v1.1.3

@@ -1,0 +1,270 @@
+package shale
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// This file holds what a few keys of a store should do in the eyes of clients
+// that work at the same time, as a model of porcupine: it looks for an order of
+// all operations, each between its call and its return, in which one client
+// alone would have got the same answers.
+
+// linKeys are the keys of a history. Operations may be about several at once,
+// so one model has all of them.
+var linKeys = [...]string{"", "\x00", "k", "k\x00", "kk", "\xff"}
+
+// linValues is what each key has: the number of the write, 0 for nothing.
+type linValues [len(linKeys)]uint16
+
+func (v linValues) append(to string) string {
+	buf := []byte(to)
+	for _, n := range v {
+		buf = binary.LittleEndian.AppendUint16(buf, n)
+	}
+	return string(buf)
+}
+
+// linValue returns the value that write n puts. Many are long, so that
+// memtables fill.
+func linValue(n uint16) []byte {
+	return append(fmt.Appendf(nil, "%d.", n), bytes.Repeat([]byte{byte(n)}, int(n)*37%400)...)
+}
+
+// linNumber returns the number of a value.
+func linNumber(value []byte) (n uint16, err error) {
+	if _, err := fmt.Sscanf(string(value), "%d.", &n); err != nil || n == 0 || !bytes.Equal(value, linValue(n)) {
+		return 0, fmt.Errorf("%.40q is nobody's value", value)
+	}
+	return n, nil
+}
+
+// linState is a state of the model.
+type linState struct {
+	epoch int // how often the store was opened before
+	// commits are the values, in bytes, after each commit that a crash may go
+	// back to: after the last one that is known to be durable, and after each
+	// one since.
+	commits string
+}
+
+const linSize = 2 * len(linKeys) // bytes of one commit
+
+// now returns the values after the last commit.
+func (s linState) now() (v linValues) {
+	last := s.commits[len(s.commits)-linSize:]
+	for i := range v {
+		v[i] = uint16(last[2*i]) | uint16(last[2*i+1])<<8
+	}
+	return v
+}
+
+// with returns the state after a commit.
+func (s linState) with(writes []linWrite, synced bool) linState {
+	v := s.now()
+	for _, w := range writes {
+		v[w.key] = w.value
+	}
+	s.commits = v.append(s.commits)
+	if synced {
+		return s.synced()
+	}
+	return s
+}
+
+// synced returns the state in which all commits are durable.
+func (s linState) synced() linState {
+	s.commits = s.commits[len(s.commits)-linSize:]
+	return s
+}
+
+type linKind int
+
+const (
+	linGet         linKind = iota // of one key or, at one moment, of several
+	linHas                        // of one key
+	linPut                        // or deletion, of one key or several
+	linPutIfAbsent                // of one key
+	linSync                       // or flush
+	linReopen                     // after the store was closed, or its process died
+	linCrash                      // the same after the power was cut
+)
+
+// linInput is an operation.
+type linInput struct {
+	kind   linKind
+	how    string // in words
+	keys   []int  // that are asked
+	writes []linWrite
+	synced bool // the writes are durable when they can be seen
+	// epoch is when a write with an unknown outcome was begun: after the end
+	// of its epoch it has no effect, so that to come after it is to be lost.
+	unknown bool
+	epoch   int
+}
+
+type linWrite struct {
+	key   int
+	value uint16 // 0: deleted
+}
+
+// linOutput is an answer.
+type linOutput struct {
+	values   linValues // of the keys asked; linHas: 1 for all that are there
+	inserted bool
+}
+
+// step says whether the answer is right and what the state is then.
+func (s linState) step(in linInput, out linOutput) (bool, linState) {
+	if in.unknown && in.epoch != s.epoch {
+		return true, s
+	}
+	switch in.kind {
+	case linGet, linHas:
+		now := s.now()
+		for _, k := range in.keys {
+			if in.kind == linHas {
+				now[k] = min(now[k], 1)
+			}
+			if now[k] != out.values[k] {
+				return false, s
+			}
+		}
+		return true, s
+	case linPut:
+		return true, s.with(in.writes, in.synced)
+	case linPutIfAbsent:
+		absent := s.now()[in.writes[0].key] == 0
+		if !in.unknown && absent != out.inserted {
+			return false, s
+		}
+		if absent {
+			s = s.with(in.writes, in.synced)
+		}
+		return true, s
+	case linSync:
+		return true, s.synced()
+	case linReopen:
+		return s.now() == out.values, linState{s.epoch + 1, out.values.append("")}
+	default:
+		found := out.values.append("")
+		for i := 0; i < len(s.commits); i += linSize {
+			if s.commits[i:i+linSize] == found {
+				return true, linState{s.epoch + 1, found}
+			}
+		}
+		return false, s
+	}
+}
+
+var linSeed = maphash.MakeSeed()
+
+var linModel = porcupine.Model{
+	Init:              func() any { return linState{commits: linValues{}.append("")} },
+	Step:              func(state, in, out any) (bool, any) { return state.(linState).step(in.(linInput), out.(linOutput)) },
+	Hash:              func(state any) uint64 { return maphash.String(linSeed, state.(linState).commits) },
+	DescribeOperation: func(in, out any) string { return in.(linInput).describe(out.(linOutput)) },
+	DescribeState: func(state any) string {
+		s := state.(linState)
+		return fmt.Sprintf("%v, %d unsynced, epoch %d", s.now(), len(s.commits)/linSize-1, s.epoch)
+	},
+}
+
+func (in linInput) describe(out linOutput) string {
+	what := in.how
+	for _, w := range in.writes {
+		what += fmt.Sprintf(" %q=%d", linKeys[w.key], w.value)
+	}
+	for _, k := range in.keys {
+		what += fmt.Sprintf(" %q:%d", linKeys[k], out.values[k])
+	}
+	if in.kind == linPutIfAbsent {
+		what += fmt.Sprint(" inserted ", out.inserted)
+	}
+	if in.synced {
+		what += " synced"
+	}
+	if in.unknown {
+		what += " unknown"
+	}
+	return what
+}
+
+// linTimeout is how long looking for an order may take; it takes milliseconds.
+const linTimeout = time.Minute
+
+// checkLinear looks for an order of the operations. If there is none, it leaves
+// a picture of them behind and prints them.
+func checkLinear(t *testing.T, ops []porcupine.Operation) porcupine.CheckResult {
+	t.Helper()
+	result := porcupine.CheckOperationsTimeout(linModel, ops, linTimeout)
+	if result == porcupine.Ok {
+		return result
+	}
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	var b strings.Builder
+	for _, op := range ops {
+		fmt.Fprintf(&b, "\n[%d, %d] client %d: %s", op.Call, op.Return, op.ClientId, linModel.DescribeOperation(op.Input, op.Output))
+	}
+	picture := "none"
+	if dir, err := os.MkdirTemp("", "shale-linear"); err == nil {
+		picture = filepath.Join(dir, "history.html")
+		_, info := porcupine.CheckOperationsVerbose(linModel, ops, linTimeout)
+		if err := porcupine.VisualizePath(linModel, info, picture); err != nil {
+			picture = err.Error()
+		}
+	}
+	t.Errorf("the history is %v; a picture: %s; the operations:%s", result, picture, b.String())
+	return result
+}
+
+// TestLinear_Model holds the model against histories that are right and wrong.
+func TestLinear_Model(t *testing.T) {
+	put := func(value uint16, synced bool) linInput {
+		return linInput{kind: linPut, how: "Put", writes: []linWrite{{2, value}}, synced: synced}
+	}
+	unknown := linInput{kind: linPut, how: "Put", writes: []linWrite{{2, 3}}, unknown: true}
+	read := linInput{kind: linGet, how: "Get", keys: []int{2}}
+	has := func(value uint16) linOutput { return linOutput{values: linValues{2: value}} }
+	type op struct {
+		call, ret int64
+		in        linInput
+		out       linOutput
+	}
+	crash, reopen := linInput{kind: linCrash}, linInput{kind: linReopen}
+	for name, c := range map[string]struct {
+		right bool
+		ops   []op
+	}{
+		"order":                    {true, []op{{1, 2, put(1, false), linOutput{}}, {3, 4, read, has(1)}}},
+		"stale":                    {false, []op{{1, 2, put(1, false), linOutput{}}, {3, 4, put(2, false), linOutput{}}, {5, 6, read, has(1)}}},
+		"at once":                  {true, []op{{1, 4, put(1, false), linOutput{}}, {2, 3, read, has(0)}}},
+		"backwards":                {false, []op{{1, 9, put(1, false), linOutput{}}, {2, 3, read, has(1)}, {4, 5, read, has(0)}}},
+		"unsynced, lost":           {true, []op{{1, 2, put(1, true), linOutput{}}, {3, 4, put(2, false), linOutput{}}, {5, 6, crash, has(1)}}},
+		"synced, lost":             {false, []op{{1, 2, put(1, true), linOutput{}}, {3, 4, put(2, true), linOutput{}}, {5, 6, crash, has(1)}}},
+		"unsynced, lost by Open":   {false, []op{{1, 2, put(1, true), linOutput{}}, {3, 4, put(2, false), linOutput{}}, {5, 6, reopen, has(1)}}},
+		"lost behind a hole":       {false, []op{{1, 2, put(1, false), linOutput{}}, {3, 4, put(2, true), linOutput{}}, {5, 6, crash, has(0)}}},
+		"unknown, there":           {true, []op{{1, 7, unknown, linOutput{}}, {5, 6, crash, has(3)}, {8, 9, read, has(3)}}},
+		"unknown, lost":            {true, []op{{1, 7, unknown, linOutput{}}, {5, 6, crash, has(0)}, {8, 9, read, has(0)}}},
+		"unknown, lost after read": {false, []op{{1, 7, unknown, linOutput{}}, {2, 3, read, has(3)}, {5, 6, reopen, has(0)}}},
+		"unknown, back later":      {false, []op{{1, 7, unknown, linOutput{}}, {5, 6, crash, has(0)}, {8, 9, read, has(3)}}},
+	} {
+		var ops []porcupine.Operation
+		for _, o := range c.ops {
+			ops = append(ops, porcupine.Operation{Input: o.in, Output: o.out, Call: o.call, Return: o.ret})
+		}
+		if right := porcupine.CheckOperations(linModel, ops); right != c.right {
+			t.Errorf("%s: %v, want %v", name, right, c.right)
+		}
+	}
+}
