@@ -60,6 +60,31 @@ func (k *keyspace) copyAll() (all [writers][]stamp) {
 	return all
 }
 
+// begun returns the number of the last commit that each writer has begun.
+func (k *keyspace) begun() (all [writers]uint64) {
+	for w, s := range k.sections {
+		all[w] = s.begun.Load()
+	}
+	return all
+}
+
+// doubt marks in stamps the slots of all commits from those given on as being
+// changed, but for the section that stood still: who opens the store beside its
+// owner may see commits that failed for the owner.
+func (k *keyspace) doubt(stamps *[writers][]stamp, from [writers]uint64, still *section) {
+	for w, s := range k.sections {
+		if s == still {
+			continue
+		}
+		for n, last := max(from[w], 1), s.begun.Load(); n <= last; n++ {
+			c := commitOf(k.seed, w, n, s.slots)
+			for _, ch := range c.changes {
+				stamps[w][ch.slot] |= busy
+			}
+		}
+	}
+}
+
 // mark notes that a commit is about to change slots. Requires: mu is held.
 func (s *section) mark(c *commit, changes []change) {
 	s.begun.Store(c.number)

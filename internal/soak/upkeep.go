@@ -76,6 +76,7 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 	o.ReadOnly, o.MustExist, o.OnEvent = readOnly, true, r.s.event
 	still := r.s.keys.sections[r.r.IntN(writers)]
 	still.mu.Lock()
+	begun := r.s.keys.begun()
 	before := r.s.keys.copyAll()
 	err := prepare()
 	var other *shale.DB
@@ -86,6 +87,9 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 	still.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("%s (read-only: %v): %w", filepath.Base(dir), readOnly, err)
+	}
+	if readOnly {
+		r.s.keys.doubt(&before, begun, still)
 	}
 	err = func() error {
 		for w, sec := range r.s.keys.sections {
