@@ -160,6 +160,15 @@ func (b *Batch) setSeq(seq base.Seq) {
 	binary.LittleEndian.PutUint32(b.data[8:], b.count)
 }
 
+// DecodeBatch returns the batch that a record of the log holds, and the sequence
+// number of its first change; those of the others follow. The batch aliases
+// data and is for reading: it is not to be written. DecodeBatch is for tools
+// that read logs.
+func DecodeBatch(data []byte) (firstSeq uint64, b *Batch, err error) {
+	seq, b, err := decodeBatch(data)
+	return uint64(seq), b, err
+}
+
 // decodeBatch checks the bytes of a batch wholly, so that walking it later
 // cannot fail, and returns its first sequence number and a batch that aliases
 // data.

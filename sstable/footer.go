@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -62,6 +63,20 @@ func footerCRC(b []byte) uint32 {
 	n := len(b) - 16
 	crc := crc32.Update(0, castagnoli, b[:n])
 	return crc32.Update(crc, castagnoli, b[n+4:])
+}
+
+// Identify returns the number and the store that a table's footer states. It
+// is for tools: nothing else of the file is read.
+func Identify(src io.ReaderAt, size int64) (num base.FileNum, storeID uint64, err error) {
+	b := make([]byte, min(size, maxFooter))
+	if n, err := src.ReadAt(b, size-int64(len(b))); n < len(b) {
+		return 0, 0, fmt.Errorf("sstable: identify: %w", err)
+	}
+	f, err := decodeFooter(b, size)
+	if err != nil {
+		return 0, 0, fmt.Errorf("sstable: identify: %w", err)
+	}
+	return f.num, f.storeID, nil
 }
 
 var (

@@ -102,6 +102,25 @@ func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (Header
 	return r.header, nil
 }
 
+// Identify returns what the header of log num states, also that of another log
+// or store. It is for tools.
+func Identify(fs vfs.FS, dir string, num base.FileNum) (Header, error) {
+	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
+	if err != nil {
+		return Header{}, fmt.Errorf("wal: open log: %w", err)
+	}
+	defer f.Close()
+	buf := make([]byte, headerUsed)
+	if err := readFull(f, buf, 0); err != nil {
+		return Header{}, fmt.Errorf("wal: identify %s: %w", base.LogName(num), err)
+	}
+	h, _, err := decodeHeader(buf)
+	if err != nil {
+		return Header{}, fmt.Errorf("wal: identify %s: %w", base.LogName(num), err)
+	}
+	return h, nil
+}
+
 // readHeader reads and checks the header of r's file.
 func (r *reader) readHeader() error {
 	buf := make([]byte, min(headerUsed, r.size))

@@ -1,0 +1,295 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
+// test fails.
+func seedOf(t testing.TB) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("SHALE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("SHALE_SEED: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("SHALE_SEED=%d runs it again", seed)
+		}
+	})
+	return seed
+}
+
+// longRun is for how long random tests go on; 0: they are to be brief.
+func longRun(t testing.TB) time.Duration {
+	s := os.Getenv("SHALE_LONG")
+	if s == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("SHALE_LONG: %v", err)
+	}
+	return d
+}
+
+// A built is a store that a script has made, and all that was ever written to
+// it.
+type built struct {
+	t    testing.TB
+	name string
+	r    *rand.Rand
+	mem  *vfs.Mem
+	db   *shale.DB
+	opts shale.Options
+
+	seq      uint64
+	lasts    []uint64            // the last sequence number after n commits
+	states   []map[string]string // what the store holds then
+	versions map[string][]string // all values that a key ever had
+
+	files map[string]string // at the end
+	safe  int               // commits that are there, whatever tore the end
+	// unused are the files that the store does not need any more.
+	unused map[string]bool
+}
+
+// shapes are the stores that tests damage: with all that a store can have on
+// disk, closed or crashed.
+var shapes = map[string]func(b *built){
+	"closed": func(b *built) {
+		b.deep()
+		b.write(20)
+		b.close()
+	},
+	"crashed": func(b *built) {
+		b.deep()
+		b.write(12)
+		b.sync()
+		b.write(8)
+		b.crash()
+	},
+	"logs only": func(b *built) {
+		b.open()
+		b.write(10)
+		b.crash()
+	},
+	// Each life leaves a log, for little was written.
+	"many logs": func(b *built) {
+		b.opts.MemtableSize = 64 << 10
+		b.open()
+		b.write(10)
+		b.flush()
+		for range 5 {
+			b.write(5)
+			if b.r.IntN(3) == 0 {
+				b.crash()
+			} else {
+				b.close()
+			}
+			b.open()
+		}
+		b.write(4)
+		b.close()
+	},
+	// A log is live of which the first commits are in tables, merged to the
+	// last level, without numbers and deletions.
+	"split log": func(b *built) {
+		b.opts.MemtableSize = 64 << 10
+		b.open()
+		b.write(130)
+		b.crash()
+		b.opts.MemtableSize = 4 << 10
+		b.opts.CompactionWorkers = 1
+		b.open()
+		b.settle()
+		b.crash()
+		b.opts.CompactionWorkers = -1
+		b.opts.MemtableSize = 64 << 10
+		for range b.r.IntN(3) {
+			b.open()
+			b.write(b.r.IntN(4))
+			b.crash()
+		}
+	},
+}
+
+// build makes the store of a shape, the same one for the same seed but for its
+// id and what depends on the time.
+func build(t testing.TB, shape string, seed uint64) *built {
+	t.Helper()
+	b := &built{t: t, name: shape, r: rand.New(rand.NewPCG(seed, 1)), mem: vfs.NewMem(),
+		lasts: []uint64{0}, states: []map[string]string{{}}, versions: make(map[string][]string)}
+	b.opts = shale.Options{FS: b.mem, MemtableSize: 64 << 10, TableSize: 4 << 10, BlockSize: 512,
+		CompactionWorkers: -1, Durability: shale.SyncManual, OnEvent: func(shale.Event) {}}
+	shapes[shape](b)
+	b.opts.FS = b.mem
+	b.files = b.list()
+	b.unused = map[string]bool{"LOCK": true}
+	r, err := Check(context.Background(), "db", &Options{FS: b.mem})
+	b.must(err)
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Harm != Stray {
+			t.Fatalf("%s: found before there is damage: %+v", shape, f)
+		}
+		b.unused[r.Findings[i].File] = true
+	}
+	return b
+}
+
+// deep makes several levels, with runs in level 0.
+func (b *built) deep() {
+	b.opts.CompactionWorkers, b.opts.MemtableSize = 1, 4<<10
+	b.open()
+	for range 16 {
+		b.write(30)
+		b.flush()
+		b.settle()
+	}
+	b.close()
+	b.opts.CompactionWorkers, b.opts.MemtableSize = -1, 64<<10
+	b.open()
+	for range 2 {
+		b.write(10)
+		b.flush()
+	}
+}
+
+func (b *built) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatalf("%s: %v", b.name, err)
+	}
+}
+
+func (b *built) open() {
+	b.t.Helper()
+	b.opts.FS = b.mem
+	db, err := shale.Open("db", &b.opts)
+	b.must(err)
+	b.db = db
+}
+
+func (b *built) close() {
+	b.must(b.db.Close())
+	b.safe = len(b.states) - 1
+}
+
+func (b *built) sync() {
+	b.must(b.db.Sync())
+	b.safe = len(b.states) - 1
+}
+
+func (b *built) flush() {
+	b.must(b.db.Flush(context.Background()))
+	b.safe = len(b.states) - 1
+}
+
+// crash ends the process, or the machine, which writes what it has.
+func (b *built) crash() {
+	after := b.mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+	b.must(b.db.Close())
+	b.mem = after
+}
+
+// settle waits until nothing goes on in the background.
+func (b *built) settle() {
+	deadline := time.Now().Add(time.Minute)
+	for quiet := 0; quiet < 200; quiet++ {
+		if m := b.db.Metrics(); m.Flushing+m.Compacting > 0 {
+			quiet = 0
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s: the background does not come to rest:\n%v", b.name, b.db.Metrics())
+		}
+		runtime.Gosched()
+	}
+}
+
+// write makes n commits: each puts a key of its own, and puts and deletes some
+// that many commits share.
+func (b *built) write(n int) {
+	b.t.Helper()
+	for range n {
+		i := len(b.states) - 1
+		batch, state := new(shale.Batch), maps.Clone(b.states[i])
+		put := func(key, value string) {
+			b.must(batch.Put([]byte(key), []byte(value)))
+			state[key] = value
+			b.versions[key] = append(b.versions[key], value)
+		}
+		put(fmt.Sprintf("commit%06d", i), strings.Repeat("m", b.r.IntN(20)))
+		for j := range b.r.IntN(6) {
+			key := fmt.Sprintf("key%03d", b.r.IntN(150))
+			if b.r.IntN(4) == 0 {
+				b.must(batch.Delete([]byte(key)))
+				delete(state, key)
+				continue
+			}
+			value := make([]byte, b.r.IntN(120))
+			for k := range value {
+				value[k] = byte(b.r.Uint32())
+			}
+			put(key, fmt.Sprintf("%d.%d.%s", i, j, value))
+		}
+		b.seq += uint64(batch.Len())
+		b.must(b.db.Write(context.Background(), batch))
+		b.lasts, b.states = append(b.lasts, b.seq), append(b.states, state)
+	}
+}
+
+// list returns the files of the store and their bytes, but for the lock.
+func (b *built) list() map[string]string {
+	b.t.Helper()
+	return listDir(b.t, b.mem, "db")
+}
+
+func listDir(t testing.TB, fsys vfs.FS, dir string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		f, err := fsys.Open(dir + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := f.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := make([]byte, size)
+		if _, err := f.ReadAt(data, 0); err != nil && size > 0 {
+			t.Fatal(err)
+		}
+		f.Close()
+		files[name] = string(data)
+	}
+	return files
+}
+
+// stateAt returns the number of commits up to a sequence number.
+func (b *built) stateAt(seq uint64) int {
+	n, found := slices.BinarySearch(b.lasts, seq)
+	if !found {
+		n--
+	}
+	return n
+}

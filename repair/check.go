@@ -1,0 +1,256 @@
+package repair
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// A CheckReport says what Check has read, and what it found.
+type CheckReport struct {
+	StoreID  uint64
+	Manifest string // that was read; empty: none is readable
+	Runs     int    // that it names
+
+	// Writer: a program has the store open for writing, or had meanwhile. Then
+	// the newest log is not checked, nor what that program has replaced.
+	Writer bool
+
+	Read     Read
+	Findings []Finding
+}
+
+// Read counts what was read and is right.
+type Read struct {
+	Files, Tables, Logs int
+	Bytes               int64
+	Blocks, Entries     uint64 // of data, in tables
+	Filters, Keys       uint64 // the filters that were asked for every key of their tables, and these
+	Records             uint64 // of logs
+	Edits               int    // of the manifest
+}
+
+// Damaged tells whether anything was found that is damaged.
+func (r *CheckReport) Damaged() bool { return damaged(r.Findings) }
+
+// Check reads everything of the store in dir and reports all that is wrong with
+// it: checksums, the order of keys, counts and levels, that every filter knows
+// every key of its table, that no commit of the logs is missing, and the files
+// against the manifest. It goes on behind damage, and works on stores that Open
+// refuses. The Report is the caller's.
+//
+// Damage is in the report. The error tells what kept Check from looking: it wraps
+// fs.ErrNotExist if dir holds no store, shale.ErrFormatTooNew if a newer version
+// wrote it.
+func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error) {
+	o := opts.withDefaults()
+	writer, err := writing(o, dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		c := &checker{writer: writer}
+		if err := c.run(ctx, o, dir); err != nil {
+			return nil, err
+		}
+		// What came and went since may be what looks damaged.
+		now, err := writing(o, dir)
+		if err != nil {
+			return nil, err
+		}
+		moved, err := c.moved(o, dir)
+		if err != nil {
+			return nil, err
+		}
+		if writer || !now && !moved {
+			return c.report(), nil
+		}
+		writer = true
+	}
+}
+
+// writing tells whether a program has the store open for writing.
+func writing(o Options, dir string) (bool, error) {
+	lock, err := keepOut(o.FS, dir)
+	if errors.Is(err, shale.ErrLocked) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lock.Close()
+}
+
+// A checker is one Check.
+type checker struct {
+	s      *survey
+	writer bool
+	read   Read
+}
+
+func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
+	if c.s, err = look(ctx, newSource(o.FS), dir); err != nil {
+		return err
+	}
+	c.read.Edits = c.s.salvaged.Edits
+	c.read.Files = 2 // CURRENT and the manifest
+	if c.s.state != nil {
+		c.read.Bytes = c.s.state.Length
+	}
+	for _, r := range c.s.runs() {
+		for _, t := range r.tables {
+			if err := c.table(t); err != nil {
+				return err
+			}
+		}
+	}
+	l, err := readLogs(c.s, c.writer)
+	if err != nil {
+		return err
+	}
+	c.read.Records, c.read.Logs = l.Records, len(l.files)
+	c.read.Files += len(l.files)
+	c.read.Bytes += l.Bytes
+	l.judge(c.s.flushed())
+	if !c.writer {
+		c.s.noteStrays()
+	}
+	return ctx.Err()
+}
+
+// flushed returns the highest number in the tables.
+func (s *survey) flushed() (last base.Seq) {
+	for _, r := range s.runs() {
+		for _, t := range r.tables {
+			last = max(last, t.MaxSeq)
+		}
+	}
+	return last
+}
+
+// table checks one table: as a whole, and if it is not right, part by part.
+func (c *checker) table(t *manifest.Table) error {
+	name := base.TableName(t.Num)
+	m := &merge{s: c.s} // takes what is lost
+	f, err := c.s.fs.Open(c.s.path(name))
+	if err != nil {
+		why := err
+		if errors.Is(err, fs.ErrNotExist) {
+			why = missing(name, "table named by the manifest")
+		}
+		m.lost(t, origin{}, sstable.Lost{Err: why, Entries: true})
+		return nil
+	}
+	defer f.Close() // only read
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	c.read.Files++
+	c.read.Tables++
+	c.read.Bytes += size
+	src := &aheadReader{file: f, size: size}
+	r, err := sstable.Open(src, sstable.ReaderOptions{
+		Num: t.Num, StoreID: c.s.storeID, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
+	})
+	if err == nil {
+		err = r.Verify(c.s.ctx)
+	}
+	if err != nil {
+		if !isDamage(err) {
+			return fmt.Errorf("repair: %w", err)
+		}
+		return c.parts(t, src, err)
+	}
+	p := r.Props()
+	if err := agree(t, &p); err != nil {
+		c.s.add(found(name, base.Corruption(name, -1, "properties", err), Redundant))
+	}
+	c.read.Blocks += p.DataBlocks
+	c.read.Entries += p.Entries
+	if r.FilterBytes() > 0 {
+		c.read.Filters++
+		c.read.Keys += p.Keys
+	}
+	return nil
+}
+
+// agree tells where the manifest and the table differ.
+func agree(t *manifest.Table, p *sstable.Properties) error {
+	if t.Entries != p.Entries || t.Tombstones != p.Tombstones || t.Keys != p.Keys || t.MinSeq != p.MinSeq || t.MaxSeq != p.MaxSeq ||
+		!bytes.Equal(t.Smallest, p.Smallest) || !bytes.Equal(t.Largest, p.Largest) {
+		return errors.New("the manifest states others")
+	}
+	return nil
+}
+
+// parts reads a table that is not right, cause says why, and finds all that is
+// damaged.
+func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error {
+	before := len(c.s.findings)
+	m := &merge{s: c.s}
+	r, err := sstable.Salvage(c.s.ctx, src, src.size, sstable.SalvageOptions{
+		Num: t.Num, StoreID: c.s.storeID, Size: t.Size, Checksum: t.Checksum, Entries: t.Entries, Filter: true,
+		Lost: func(l sstable.Lost) { m.lost(t, origin{}, l) },
+	})
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	for kv := r.First(); kv != nil; kv = r.Next() {
+	}
+	if err := errors.Join(r.Err(), r.Close()); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	blocks, entries := r.Counts()
+	c.read.Blocks += blocks
+	c.read.Entries += entries
+	if len(c.s.findings) == before {
+		c.s.add(found(base.TableName(t.Num), cause, Redundant))
+	}
+	return nil
+}
+
+// moved tells whether a writer has changed the store since it was looked at.
+func (c *checker) moved(o Options, dir string) (bool, error) {
+	now, err := manifest.Salvage(newSource(o.FS), dir)
+	if err != nil {
+		return false, fmt.Errorf("repair: %s: %w", dir, err)
+	}
+	was := c.s.salvaged.State
+	switch {
+	case now.State == nil || was == nil:
+		return now.State != was, nil
+	case !c.writer:
+		return now.State.ManifestNum != was.ManifestNum || now.State.Length != was.Length, nil
+	}
+	// Files that are gone, or are used again, were obsolete.
+	live := make(map[string]bool)
+	for _, level := range now.State.Version.Levels {
+		for _, r := range level.Runs {
+			for _, t := range r.Tables {
+				live[base.TableName(t.Num)] = true
+			}
+		}
+	}
+	c.s.findings = slices.DeleteFunc(c.s.findings, func(f Finding) bool {
+		typ, num, ok := base.ParseFileName(f.File)
+		return ok && (typ == base.FileTable && !live[f.File] || typ == base.FileLog && num < now.State.MinLog)
+	})
+	return false, nil
+}
+
+func (c *checker) report() *CheckReport {
+	r := &CheckReport{StoreID: c.s.storeID, Runs: len(c.s.runs()), Writer: c.writer, Read: c.read, Findings: c.s.findings}
+	if c.s.state != nil {
+		r.Manifest = base.ManifestName(c.s.state.ManifestNum)
+	}
+	return r
+}

@@ -1,0 +1,272 @@
+package repair
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/wal"
+)
+
+// A logs is what the logs of a store hold: stretches of commits of which none is
+// missing, and gaps between them.
+type logs struct {
+	s     *survey
+	files []*logFile // in the folder or named by the manifest, ascending; none that was never used
+	items []item     // of all files, in order
+
+	Records uint64 // read
+	Bytes   int64
+}
+
+// A logFile is a log.
+type logFile struct {
+	num    base.FileNum
+	there  bool
+	header wal.Header
+	err    error // of the header
+	// headerFinding tells of err if the header is all that is damaged in front.
+	headerFinding int
+	known         int64 // where it ends, or -1
+	result        wal.Result
+	first         int // of its items
+}
+
+// An item is a stretch or a gap.
+type item struct {
+	log     *logFile
+	stretch *stretch // nil: a gap
+
+	// Of a gap.
+	front   bool         // it is in front of what log holds
+	since   base.FileNum // the oldest log that it may have cost commits of
+	finding int          // that tells of it; -1: obsolete logs may have been removed there
+	closed  bool         // it has cost nothing
+	flushed bool         // because all in front of it and in it is in tables
+}
+
+// A stretch is commits of one log that follow each other.
+type stretch struct {
+	first, last base.Seq
+	commits     uint64
+	entries     uint64
+	samples     [][]byte // some of the keys
+}
+
+// maxSamples is how many keys stand for many.
+const maxSamples = 3
+
+// readLogs reads all logs that may be live, and those before them that are
+// still there. With skipNewest the newest is left alone: it is being written.
+func readLogs(s *survey, skipNewest bool) (*logs, error) {
+	l := &logs{s: s}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	if n := len(l.files); skipNewest && n > 0 {
+		l.files = l.files[:n-1]
+	}
+	var before *logFile
+	for _, f := range l.files {
+		if err := l.read(f, before); err != nil {
+			return nil, err
+		}
+		before = f
+	}
+	return l, nil
+}
+
+func (l *logs) minLog() base.FileNum {
+	if l.s.state == nil {
+		return 0
+	}
+	return l.s.state.MinLog
+}
+
+// announced returns what the manifest knows of a live log, or nil.
+func (l *logs) announced(num base.FileNum) *manifest.LogInfo {
+	if l.s.state == nil {
+		return nil
+	}
+	for i := range l.s.state.Logs {
+		if info := &l.s.state.Logs[i]; info.Num == num && num >= l.minLog() {
+			return info
+		}
+	}
+	return nil
+}
+
+// open reads the headers, and learns from each where the log before it ends.
+func (l *logs) open() error {
+	nums := slices.Clone(l.s.logs)
+	if l.s.state != nil {
+		for _, info := range l.s.state.Logs {
+			if info.Num >= l.minLog() && !slices.Contains(nums, info.Num) {
+				nums = append(nums, info.Num)
+			}
+		}
+	}
+	slices.Sort(nums)
+	for _, num := range nums {
+		f := &logFile{num: num, there: slices.Contains(l.s.logs, num), known: -1}
+		if f.there {
+			f.header, f.err = wal.ReadHeader(l.s.fs, l.s.dir, num, l.s.storeID)
+			if f.err != nil && !isDamage(f.err) {
+				return fmt.Errorf("repair: %w", f.err)
+			}
+		}
+		if info := l.announced(num); info != nil && info.Sealed {
+			f.known = info.Length
+		}
+		l.files = append(l.files, f)
+	}
+	for _, f := range l.files {
+		if prev := l.file(f.header.Prev); prev != nil && f.there && f.err == nil {
+			prev.known = f.header.PrevLen
+		}
+	}
+	l.files = slices.DeleteFunc(l.files, l.unused)
+	return nil
+}
+
+func (l *logs) file(num base.FileNum) *logFile {
+	for _, f := range l.files {
+		if f.num == num && num != 0 {
+			return f
+		}
+	}
+	return nil
+}
+
+// unused tells whether a crash met the log's creation: nothing was written.
+func (l *logs) unused(f *logFile) bool {
+	if !errors.Is(f.err, wal.ErrNeverUsed) || l.announced(f.num) != nil || f.known >= 0 {
+		return false
+	}
+	l.s.add(Finding{File: base.LogName(f.num), Offset: -1, Err: wal.ErrNeverUsed})
+	return true
+}
+
+// read adds the items of one log. before is the one in front of it, or nil.
+func (l *logs) read(f, before *logFile) error {
+	f.first = len(l.items)
+	if !f.there {
+		l.gap(f, missing(base.LogName(f.num), "log named by the manifest"))
+		l.front(f.num, before)
+		return nil
+	}
+	l.link(f, before)
+	header := f.err // is reported to Damaged first
+	var err error
+	f.result, err = wal.Read(l.s.fs, l.s.dir, f.num, l.s.storeID, wal.ReadOptions{
+		Known:   f.known,
+		Salvage: true,
+		Damaged: func(err error) {
+			if header == nil {
+				l.gap(f, err)
+			}
+			header = nil
+		},
+	}, func(payload []byte) error { return l.record(f, payload) })
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	if f.err != nil && f.result.Records == 0 && l.items[f.first].removed() {
+		// Not only the header: nothing shows that this was the log.
+		l.s.findings[f.headerFinding].Harm = LostCommits
+		l.items[f.first].finding = f.headerFinding
+	}
+	// What can't be read is zeros, and zeros at the end look like an end.
+	if u, unread := l.s.fs.unreadIn(base.LogName(f.num)); unread && u.offset >= f.result.Length && !f.result.Sealed {
+		l.gap(f, base.Corruption(base.LogName(f.num), u.offset, "log record", u.err))
+	}
+	l.Records += f.result.Records
+	l.Bytes += f.result.Length
+	return nil
+}
+
+// link adds a gap in front of f's commits if it is not known that they follow
+// those of the log before.
+func (l *logs) link(f, before *logFile) {
+	name, prev := base.LogName(f.num), f.header.Prev
+	switch {
+	case f.err != nil && l.isFirst(f):
+		f.headerFinding = l.s.add(found(name, f.err, Redundant))
+		l.items = append(l.items, item{log: f, front: true, since: f.num, finding: -1})
+	case f.err != nil:
+		l.gap(f, f.err)
+		l.front(f.num, before)
+	case before != nil && before.num == prev || before == nil && prev == 0:
+		// If before ends too early, it has a gap at its end.
+	case prev < l.minLog() || l.s.state == nil:
+		l.items = append(l.items, item{log: f, front: true, since: f.num, finding: -1})
+	default:
+		l.gap(f, missing(base.LogName(prev), "log before "+name))
+		l.front(prev, before)
+	}
+}
+
+// front says that the last gap is in front of its log, and begins in log since;
+// or in the one before, if it is not known where that ends.
+func (l *logs) front(since base.FileNum, before *logFile) {
+	it := &l.items[len(l.items)-1]
+	it.front, it.since = true, since
+	if before != nil && !before.result.Sealed && before.known < 0 {
+		it.since = before.num
+	}
+}
+
+// isFirst tells whether the manifest knows that f is the oldest live log.
+func (l *logs) isFirst(f *logFile) bool {
+	if l.s.state == nil {
+		return false
+	}
+	named := l.s.state.Logs
+	return f.num == l.minLog() || len(named) > 0 && named[0].Num == f.num
+}
+
+// gap adds a gap; the finding is completed by judge.
+func (l *logs) gap(f *logFile, err error) {
+	i := l.s.add(found(base.LogName(f.num), err, LostCommits))
+	l.items = append(l.items, item{log: f, since: f.num, finding: i})
+}
+
+// record adds a commit to the stretch at hand.
+func (l *logs) record(f *logFile, payload []byte) error {
+	first, b, err := shale.DecodeBatch(payload)
+	switch {
+	case errors.Is(err, shale.ErrFormatTooNew):
+		return fmt.Errorf("%s: %w", base.LogName(f.num), err)
+	case err != nil:
+		l.gap(f, base.Corruption(base.LogName(f.num), -1, "batch", err))
+		return nil
+	case b.Len() == 0:
+		return nil
+	}
+	seq := base.Seq(first)
+	var at *stretch
+	if n := len(l.items); n > f.first {
+		at = l.items[n-1].stretch
+	}
+	if at != nil && seq <= at.last {
+		l.gap(f, base.Corruption(base.LogName(f.num), -1, "batch", fmt.Errorf("sequence number %d comes again", seq)))
+		at = nil
+	}
+	if at == nil {
+		at = &stretch{first: seq}
+		l.items = append(l.items, item{log: f, stretch: at})
+	}
+	at.last = seq + base.Seq(b.Len()) - 1
+	at.commits++
+	at.entries += uint64(b.Len())
+	for op := range b.Ops() {
+		if len(at.samples) < maxSamples {
+			at.samples = append(at.samples, bytes.Clone(op.Key))
+		}
+	}
+	return nil
+}

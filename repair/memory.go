@@ -1,0 +1,105 @@
+package repair
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/wal"
+)
+
+// load returns the entries of commits, sorted. They are in memory, as those of
+// the live logs are while a store is open.
+func (l *logs) load(from []item) (*entries, error) {
+	e := new(entries)
+	for _, f := range l.files {
+		var wanted []*stretch
+		for _, it := range from {
+			if it.log == f {
+				wanted = append(wanted, it.stretch)
+			}
+		}
+		if wanted == nil {
+			continue
+		}
+		o := wal.ReadOptions{Known: f.known, Salvage: true}
+		_, err := wal.Read(l.s.fs, l.s.dir, f.num, l.s.storeID, o, func(payload []byte) error {
+			if err := l.s.ctx.Err(); err != nil {
+				return err
+			}
+			return e.add(payload, wanted)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("repair: %w", err)
+		}
+	}
+	slices.SortFunc(e.list, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
+	return e, nil
+}
+
+// entries are those of logs. It is a base.Iterator that only goes forward.
+type entries struct {
+	list []base.KV
+	next int
+	at   base.KV // what was shown: its address tells whose it is
+	err  error
+}
+
+// add takes the changes of a commit if it is in one of the stretches.
+func (e *entries) add(payload []byte, wanted []*stretch) error {
+	first, _, err := shale.DecodeBatch(payload)
+	if err != nil {
+		return nil // a gap: see record
+	}
+	seq := base.Seq(first)
+	if !slices.ContainsFunc(wanted, func(s *stretch) bool { return s.first <= seq && seq <= s.last }) {
+		return nil
+	}
+	_, b, err := shale.DecodeBatch(bytes.Clone(payload))
+	if err != nil {
+		return err
+	}
+	for op := range b.Ops() {
+		e.list = append(e.list, base.KV{InternalKey: base.NewKey(op.Key, seq, base.Kind(op.Kind)), Value: op.Value})
+		seq++
+	}
+	return nil
+}
+
+// First implements base.Iterator.
+func (e *entries) First() *base.KV {
+	e.next = 0
+	return e.Next()
+}
+
+// Next implements base.Iterator.
+func (e *entries) Next() *base.KV {
+	if e.next == len(e.list) || e.err != nil {
+		return nil
+	}
+	e.at = e.list[e.next]
+	e.next++
+	return &e.at
+}
+
+// Err implements base.Iterator.
+func (e *entries) Err() error { return e.err }
+
+// Close implements base.Iterator.
+func (e *entries) Close() error {
+	e.list, e.next = nil, 0
+	return nil
+}
+
+func (e *entries) cannot() *base.KV {
+	e.err = errForward
+	return nil
+}
+
+// Last, Prev, SeekGE and SeekLT complete base.Iterator and fail.
+func (e *entries) Last() *base.KV                   { return e.cannot() }
+func (e *entries) Prev() *base.KV                   { return e.cannot() }
+func (e *entries) SeekGE([]byte, base.Seq) *base.KV { return e.cannot() }
+func (e *entries) SeekLT([]byte) *base.KV           { return e.cannot() }

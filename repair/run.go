@@ -1,0 +1,211 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Run saves what is provable of the store in dir into a new store in the folder
+// into, which must be empty or not be there, and not be inside dir. With
+// Options.Doubtful it takes what is doubtful too. The Report is the caller's.
+//
+// Damage is in the report. The error tells what kept Run from saving: it wraps
+// fs.ErrNotExist if dir holds no store, shale.ErrLocked if a program has it open
+// for writing, shale.ErrFormatTooNew if a newer version wrote it, fs.ErrExist if
+// into is not empty. With an error, nothing is left in into. A crash may leave
+// a part there.
+func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) {
+	o := opts.withDefaults()
+	made, err := checkInto(o.FS, dir, into)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := keepOut(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() // nothing is lost with it
+	s, err := look(ctx, newSource(o.FS), dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{StoreID: s.storeID, Doubtful: o.Doubtful}
+	if s.state != nil {
+		r.Manifest = base.ManifestName(s.state.ManifestNum)
+	}
+	m, err := r.plan(s)
+	if err == nil {
+		err = r.save(ctx, o.FS, into, m)
+	}
+	if err != nil {
+		discard(o.FS, into, made)
+		return nil, err
+	}
+	for _, l := range m.left {
+		r.Left = append(r.Left, *l)
+	}
+	r.Findings = s.findings
+	return r, nil
+}
+
+// checkInto tells whether into can take a store; made: it is not there yet.
+func checkInto(fsys vfs.FS, dir, into string) (made bool, err error) {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return false, fmt.Errorf("repair: %w", err)
+	}
+	to, err := filepath.Abs(into)
+	if err != nil {
+		return false, fmt.Errorf("repair: %w", err)
+	}
+	if rel, err := filepath.Rel(from, to); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return false, fmt.Errorf("repair: %s is inside of %s", into, dir)
+	}
+	info, err := fsys.Stat(into)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("repair: %w", err)
+	case !info.IsDir:
+		return false, fmt.Errorf("repair: %s: %w", into, fs.ErrExist)
+	}
+	names, err := fsys.List(into)
+	if err == nil && len(names) > 0 {
+		err = fs.ErrExist
+	}
+	if err != nil {
+		return false, fmt.Errorf("repair: %s is not empty: %w", into, err)
+	}
+	return false, nil
+}
+
+// discard removes what a failed repair has made. It does what it can: there is
+// an error to report already.
+func discard(fsys vfs.FS, into string, made bool) {
+	names, err := fsys.List(into)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		_ = fsys.Remove(filepath.Join(into, name))
+	}
+	if made {
+		_ = fsys.Remove(into)
+	}
+}
+
+// plan gathers what is to be merged.
+func (r *Report) plan(s *survey) (*merge, error) {
+	m := &merge{s: s, doubtful: r.Doubtful, origins: make(map[*base.KV]origin)}
+	l, err := readLogs(s, false)
+	if err != nil {
+		return nil, err
+	}
+	v := l.judge(s.flushed())
+	r.AsOf, r.AtLeast = uint64(v.asOf), !v.exact
+	proven, err := l.load(v.proven)
+	if err != nil {
+		return nil, err
+	}
+	m.addLogs(proven, nil)
+	if err := m.addLeft(l, v); err != nil {
+		return nil, err
+	}
+	for _, run := range s.runs() {
+		m.addRun(run.tables, origin{age: run.age})
+	}
+	strays := s.strays()
+	for _, stray := range strays {
+		m.left = append(m.left, stray.left)
+		if r.Doubtful {
+			stray.left.Entries = 0 // those that are taken will be counted
+		}
+	}
+	if r.Doubtful {
+		m.addStrays(strays)
+	}
+	s.noteStrays()
+	return m, nil
+}
+
+// addLeft adds the commits that are not proven, if they are wanted.
+func (m *merge) addLeft(l *logs, v verdict) error {
+	for _, it := range v.left {
+		st := it.stretch
+		left := &Left{
+			File: base.LogName(it.log.num), Why: "commits behind a gap", Finding: v.cause,
+			Entries: st.entries, Samples: st.samples, Commits: st.commits, FirstSeq: uint64(st.first), LastSeq: uint64(st.last),
+		}
+		m.left = append(m.left, left)
+		if !m.doubtful {
+			continue
+		}
+		left.Entries, left.Samples = 0, nil
+		e, err := l.load([]item{it})
+		if err != nil {
+			return err
+		}
+		m.addLogs(e, left)
+	}
+	return nil
+}
+
+// batchBytes is how much is written to the new store at once.
+const batchBytes = 1 << 20
+
+// save writes the new store, and reads it back.
+func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) error {
+	quiet := func(shale.Event) {} // what fails in the background comes back from Flush and Close
+	db, err := shale.Open(into, &shale.Options{FS: fsys, ErrorIfExists: true, Durability: shale.SyncManual, OnEvent: quiet})
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	err = r.write(ctx, db, m)
+	if err == nil {
+		err = db.Flush(ctx)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("repair: write %s: %w", into, err)
+	}
+	db, err = shale.Open(into, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, OnEvent: quiet})
+	if err != nil {
+		return fmt.Errorf("repair: read back: %w", err)
+	}
+	if err = errors.Join(db.Verify(ctx), db.Close()); err != nil {
+		return fmt.Errorf("repair: read back %s: %w", into, err)
+	}
+	return nil
+}
+
+func (r *Report) write(ctx context.Context, db *shale.DB, m *merge) error {
+	b := new(shale.Batch)
+	flush := func() error {
+		err := db.Write(ctx, b)
+		b.Reset()
+		return err
+	}
+	err := m.run(func(key, value []byte) error {
+		r.Keys++
+		r.KeyBytes += int64(len(key))
+		r.ValueBytes += int64(len(value))
+		if b.Len() > 0 && b.Size()+len(key)+len(value) > batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		return b.Put(key, value)
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

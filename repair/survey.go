@@ -1,0 +1,198 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/wal"
+)
+
+// A survey is what CURRENT, the manifests and the names in the folder say.
+type survey struct {
+	ctx context.Context
+	fs  *source
+	dir string
+
+	salvaged *manifest.Salvaged
+	state    *manifest.State // nil: which tables and logs are live is not known
+	whole    bool            // state is the present one
+	storeID  uint64
+
+	tables []base.FileNum // in the folder, ascending
+	logs   []base.FileNum
+	other  []string // leftovers of other types
+
+	findings []Finding
+}
+
+// look makes a survey. Its error wraps fs.ErrNotExist if there is no store.
+func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
+	s := &survey{ctx: ctx, fs: fsys, dir: dir}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("repair: %w", err)
+	}
+	if s.salvaged, err = manifest.Salvage(fsys, dir); err != nil {
+		return nil, fmt.Errorf("repair: %s: %w", dir, err)
+	}
+	s.state, s.whole, s.storeID = s.salvaged.State, s.salvaged.Whole, s.salvaged.StoreID
+	for _, name := range names {
+		t, n, ok := base.ParseFileName(name)
+		switch {
+		case !ok:
+		case t == base.FileTable:
+			s.tables = append(s.tables, n)
+		case t == base.FileLog:
+			s.logs = append(s.logs, n)
+		case t == base.FileTemp, t == base.FileManifest && s.state != nil && n != s.state.ManifestNum:
+			s.other = append(s.other, name)
+		}
+	}
+	slices.Sort(s.tables)
+	slices.Sort(s.logs)
+	if err := s.identify(); err != nil {
+		return nil, err
+	}
+	s.noteManifest()
+	return s, nil
+}
+
+func (s *survey) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *survey) add(f Finding) int {
+	if u, unread := s.fs.unreadIn(f.File); unread && f.Damage() {
+		f.Err = fmt.Errorf("%w (from offset %d on, reading fails: %w)", f.Err, u.offset, u.err)
+	}
+	s.findings = append(s.findings, f)
+	return len(s.findings) - 1
+}
+
+// identify finds out which store this is: the one that the manifest names, if
+// any other file does too, else the one that most files name.
+func (s *survey) identify() error {
+	votes := make(map[uint64]int)
+	for _, num := range s.tables {
+		if n, id, err := s.identifyTable(num); err == nil && n == num {
+			votes[id]++
+		} else if errors.Is(err, base.ErrFormatTooNew) {
+			return fmt.Errorf("repair: %s: %w", base.TableName(num), err)
+		}
+	}
+	for _, num := range s.logs {
+		if h, err := wal.Identify(s.fs, s.dir, num); err == nil && h.Num == num {
+			votes[h.StoreID]++
+		}
+	}
+	if len(votes) == 0 || s.salvaged.StoreID != 0 && votes[s.storeID] > 0 {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(votes))
+	slices.SortFunc(ids, func(a, b uint64) int { return votes[b] - votes[a] })
+	if len(ids) > 1 && votes[ids[0]] == votes[ids[1]] {
+		return fmt.Errorf("repair: %s: as many files are of store %#x as of store %#x: take those of the other one away", s.dir, ids[0], ids[1])
+	}
+	if s.salvaged.StoreID != 0 {
+		s.add(found(s.manifestName(), errors.New("manifest of another store"), LostState))
+		s.state, s.whole = nil, false
+	}
+	s.storeID = ids[0]
+	return nil
+}
+
+func (s *survey) identifyTable(num base.FileNum) (base.FileNum, uint64, error) {
+	f, err := s.fs.Open(s.path(base.TableName(num)))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close() // only read
+	size, err := f.Size()
+	if err != nil {
+		return 0, 0, err
+	}
+	return sstable.Identify(f, size)
+}
+
+// manifestName returns the manifest that was read, as far as that is known.
+func (s *survey) manifestName() string {
+	if s.salvaged.State != nil {
+		return base.ManifestName(s.salvaged.State.ManifestNum)
+	}
+	return base.CurrentName
+}
+
+// noteManifest makes findings of what Salvage has met.
+func (s *survey) noteManifest() {
+	for _, err := range s.salvaged.Damage {
+		s.add(found("", err, LostState))
+	}
+	if !s.whole || s.state == nil {
+		return
+	}
+	// What can't be read is zeros, and zeros at the end look like an end.
+	name := s.manifestName()
+	if u, unread := s.fs.unreadIn(name); unread {
+		s.whole = false
+		s.add(Finding{File: name, Offset: u.offset, Err: errors.New("manifest record"), Harm: LostState})
+	}
+}
+
+// live tells whether the manifest names the table.
+func (s *survey) live() map[base.FileNum]bool {
+	live := make(map[base.FileNum]bool)
+	for _, r := range s.runs() {
+		for _, t := range r.tables {
+			live[t.Num] = true
+		}
+	}
+	return live
+}
+
+// A run is one of the version's, the newest first.
+type run struct {
+	age    int // 1 for the newest: 0 are the logs
+	tables []*manifest.Table
+}
+
+func (s *survey) runs() (runs []run) {
+	if s.state == nil {
+		return nil
+	}
+	for _, level := range s.state.Version.Levels {
+		for _, r := range level.Runs {
+			runs = append(runs, run{age: len(runs) + 1, tables: r.Tables})
+		}
+	}
+	return runs
+}
+
+// noteStrays makes findings of the files that nothing names. The logs are
+// known to readLogs.
+func (s *survey) noteStrays() {
+	live := s.live()
+	for _, num := range s.tables {
+		if s.state != nil && !live[num] {
+			s.add(Finding{File: base.TableName(num), Offset: -1, Err: errors.New("not named by the manifest")})
+		}
+	}
+	for _, num := range s.logs {
+		if s.state != nil && num < s.state.MinLog {
+			s.add(Finding{File: base.LogName(num), Offset: -1, Err: errors.New("not needed any more")})
+		}
+	}
+	for _, name := range s.other {
+		s.add(Finding{File: name, Offset: -1, Err: errors.New("not in use")})
+	}
+}
+
+// missing makes the error for a file that something names.
+func missing(name, why string) error {
+	return base.Corruption(name, -1, why, fs.ErrNotExist)
+}
