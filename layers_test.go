@@ -14,7 +14,8 @@ import (
 // points down; siblings do not import each other, but for internal/base, whose
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
-	"cmd/shale":      5,
+	"cmd/shale":      6,
+	"repair":         5,
 	"bench":          5,
 	"internal/soak":  5,
 	"":               4,
