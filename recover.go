@@ -170,6 +170,13 @@ func (db *DB) replayLog(num base.FileNum, length int64) (wal.Result, error) {
 	if err != nil {
 		return result, err
 	}
+	if db.opts.ReadOnly && length < 0 {
+		// Its owner may have written the file over, as another log, while it
+		// was read: then it ended early, as if torn. It is renamed before.
+		if _, err := db.fs.Stat(db.path(base.LogName(num))); err != nil {
+			return result, err
+		}
+	}
 	db.lastSeq = max(db.lastSeq, result.LastSeq)
 	return result, nil
 }
