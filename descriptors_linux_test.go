@@ -109,21 +109,6 @@ func TestDescriptors_Child(t *testing.T) {
 	t.Logf("%v; %d reads failed; %d of %d opens failed", s, s.unread, failed, opens)
 }
 
-// quickDir returns a directory where a sync costs nothing, if there is one: for
-// tests of what does not need a disk.
-func quickDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "shale-test")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // A store that is opened and closed, and opened in vain, again and again leaves
 // no descriptors and no goroutines behind.
 func TestDescriptors_OpenAndClose(t *testing.T) {

@@ -16,10 +16,11 @@ import (
 // also where the system's locks belong to the process (flock over NFS) and
 // where the lock file was deleted or is reached by another path.
 type osLock struct {
-	path string      // absolute
-	info os.FileInfo // of the lock file: the device and inode
-	file *os.File    // open as long as the lock is held
-	dir  *os.File    // the locked directory; nil if it is not locked
+	path   string      // absolute
+	info   os.FileInfo // of the lock file: the device and inode
+	parent os.FileInfo // of its directory
+	file   *os.File    // open as long as the lock is held
+	dir    *os.File    // the locked directory; nil if it is not locked
 	// shared: with others, by LockShared.
 	shared bool
 }
@@ -32,42 +33,33 @@ var held struct {
 }
 
 // Lock takes the lock on a file that is never deleted: whoever deletes it
-// lets a second owner in. The file has the owner's process id in decimal.
+// lets a second owner in, where directories can't be locked, and whoever puts a
+// copy in its place does so everywhere. The file has the owner's process id in
+// decimal.
 func (osFS) Lock(name string) (io.Closer, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
+	return lock(name, &osLock{}, (*osLock).acquire)
+}
+
+// LockShared locks the file as it is.
+func (osFS) LockShared(name string) (io.Closer, error) {
+	return lock(name, &osLock{shared: true}, (*osLock).acquireShared)
+}
+
+// lock runs acquire, unless the lock is held here, and enters l into the table.
+func lock(name string, l *osLock, acquire func(l *osLock, name string) error) (io.Closer, error) {
+	var err error
+	if l.path, err = filepath.Abs(name); err != nil {
 		return nil, err
 	}
 	held.Lock()
 	defer held.Unlock()
 	// Before the file is opened: closing it again would drop the lock where
 	// it belongs to the process.
-	if info, err := os.Stat(path); heldHere(path, info, err, true) {
+	l.info, _ = os.Stat(l.path)                 // nil if it is not there
+	l.parent, _ = os.Stat(filepath.Dir(l.path)) // likewise: acquire will say so
+	if l.heldHere() {
 		return nil, lockedError(name, os.Getpid())
 	}
-	return (&osLock{path: path}).keep(name, (*osLock).acquire)
-}
-
-// LockShared locks the file as it is.
-func (osFS) LockShared(name string) (io.Closer, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	held.Lock()
-	defer held.Unlock()
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if heldHere(path, info, nil, false) {
-		return nil, lockedError(name, os.Getpid())
-	}
-	return (&osLock{path: path, info: info, shared: true}).keep(name, (*osLock).acquireShared)
-}
-
-// keep runs acquire and enters the lock into the table. The caller holds held.
-func (l *osLock) keep(name string, acquire func(l *osLock, name string) error) (io.Closer, error) {
 	if err := acquire(l, name); err != nil {
 		_ = l.closeFiles() // the error of acquire is the one to report
 		return nil, err
@@ -79,15 +71,17 @@ func (l *osLock) keep(name string, acquire func(l *osLock, name string) error) (
 	return l, nil
 }
 
-// heldHere reports whether this process holds the lock file, by its path or,
-// if statErr is nil, by its device and inode. Locks that are shared count if
-// shared is set.
-func heldHere(path string, info os.FileInfo, statErr error, shared bool) bool {
-	for l := range held.locks {
-		if l.shared && !shared {
+// heldHere reports whether this process holds the lock: by the same path, by the
+// same device and inode, or, if the lock file was deleted under its owner and l
+// comes by another path, by the same name in the same directory. Shared locks
+// do not keep each other out.
+func (l *osLock) heldHere() bool {
+	for o := range held.locks {
+		if o.shared && l.shared {
 			continue
 		}
-		if l.path == path || statErr == nil && os.SameFile(l.info, info) {
+		if o.path == l.path || os.SameFile(o.info, l.info) ||
+			filepath.Base(o.path) == filepath.Base(l.path) && os.SameFile(o.parent, l.parent) {
 			return true
 		}
 	}
@@ -103,7 +97,7 @@ func (l *osLock) acquire(name string) (err error) {
 	if l.info, err = l.file.Stat(); err != nil {
 		return err
 	}
-	if heldHere(l.path, l.info, nil, true) {
+	if l.heldHere() {
 		return lockedError(name, os.Getpid())
 	}
 	if busy, err := lockFile(l.file); err != nil {
@@ -115,7 +109,7 @@ func (l *osLock) acquire(name string) (err error) {
 	if now, err := os.Stat(l.path); err != nil || !os.SameFile(l.info, now) {
 		return lockedError(name, 0)
 	}
-	if err := l.guardDir(name); err != nil {
+	if err := l.guardDir(name, lockFile); err != nil {
 		return err
 	}
 	return l.writePid()
@@ -126,12 +120,15 @@ func (l *osLock) acquireShared(name string) (err error) {
 	if l.file, err = os.Open(l.path); err != nil {
 		return err
 	}
+	if l.info, err = l.file.Stat(); err != nil {
+		return err
+	}
 	if busy, err := lockFileShared(l.file); err != nil {
 		return &fs.PathError{Op: "lock", Path: name, Err: err}
 	} else if busy {
 		return lockedError(name, readPid(l.file))
 	}
-	return nil
+	return l.guardDir(name, lockFileShared)
 }
 
 // writePid writes the new number before it cuts the rest of an older one:

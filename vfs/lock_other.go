@@ -10,4 +10,4 @@ func lockFile(*os.File) (busy bool, err error) { return false, nil }
 
 func lockFileShared(*os.File) (busy bool, err error) { return false, nil }
 
-func (l *osLock) guardDir(string) error { return nil }
+func (l *osLock) guardDir(string, func(*os.File) (bool, error)) error { return nil }

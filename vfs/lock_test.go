@@ -96,10 +96,37 @@ func TestLock_DeletedFile(t *testing.T) {
 	for range 2 { // the first leaves a new lock file behind
 		_, err := Default.Lock(name)
 		wantError(t, "Lock after the file was deleted", err, ErrLocked)
+		_, err = Default.(SharedLocker).LockShared(name)
+		wantError(t, "LockShared after the file was deleted", err, ErrLocked)
 	}
 	kill()
 	l, err := Default.Lock(name)
 	must(t, err)
+	must(t, l.Close())
+}
+
+// Not even the owner itself, who comes by another path.
+func TestLock_DeletedFileBySymlink(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("locked files can't be deleted")
+	}
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	name, again := filepath.Join(dir, "real", "LOCK"), filepath.Join(dir, "link", "LOCK")
+	l, err := Default.Lock(name)
+	must(t, err)
+	must(t, os.Remove(name))
+	_, err = Default.Lock(again)
+	wantError(t, "Lock by another path after the file was deleted", err, ErrLocked)
+	writeFile(t, Default, again, "")
+	_, err = Default.(SharedLocker).LockShared(again)
+	wantError(t, "LockShared by another path after the file was made anew", err, ErrLocked)
+	other, err := Default.Lock(filepath.Join(dir, "link", "OTHER"))
+	must(t, err) // two locks in a directory are two locks
+	must(t, other.Close())
 	must(t, l.Close())
 }
 

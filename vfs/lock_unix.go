@@ -38,18 +38,18 @@ func flock(f *os.File, how int) (busy bool, err error) {
 	return false, err
 }
 
-// guardDir locks the directory as well, to notice that someone deleted the
+// guardDir locks the directory as well, by lock, to notice that someone deleted the
 // lock file under its owner: then the file is new (has no process id), the
 // directory has other files, and the directory is locked. A locked directory
 // alone says nothing: the program may run under flock(1), and some file
 // systems do not lock directories.
-func (l *osLock) guardDir(name string) error {
+func (l *osLock) guardDir(name string, lock func(*os.File) (busy bool, err error)) error {
 	dir := filepath.Dir(l.path)
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	if busy, err := lockFile(d); err == nil && !busy {
+	if busy, err := lock(d); err == nil && !busy {
 		l.dir = d
 		return nil
 	} else if err != nil || readPid(l.file) != 0 || dirGuardedHere(d) {

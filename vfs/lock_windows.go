@@ -48,4 +48,4 @@ func lockByte(f *os.File, flags uintptr) (busy bool, err error) {
 
 // guardDir has nothing to do: nobody can delete and replace a locked file
 // while its handle is open.
-func (l *osLock) guardDir(string) error { return nil }
+func (l *osLock) guardDir(string, func(*os.File) (bool, error)) error { return nil }

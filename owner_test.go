@@ -1,0 +1,382 @@
+package shale
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+const ownerDir = "SHALE_OWNER_DIR" // tells a test binary to be the other process, and where the store is
+
+// ownerHistory is what the other process writes, in each of its lives from the
+// beginning.
+func ownerHistory() history { return newHistory("a", 1, 1<<14) }
+
+// TestOwner_Child is not a test: others run it as another process. It does
+// what it reads, a line each, and answers with a line.
+func TestOwner_Child(t *testing.T) {
+	dir := os.Getenv(ownerDir)
+	if dir == "" {
+		t.Skip("only for the tests of two processes")
+	}
+	var db *DB
+	var err error
+	h, written := ownerHistory(), 0
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var n int
+		switch what, arg, _ := strings.Cut(in.Text(), " "); what {
+		case "open":
+			db, err = Open(filepath.Join(dir, arg), small())
+		case "close":
+			err = db.Close()
+		case "write":
+			if _, err = fmt.Sscan(arg, &n); err == nil {
+				for ; n > 0 && err == nil; n-- {
+					err = db.Write(context.Background(), h.batch(written, SyncManual))
+					written++
+				}
+			}
+		default:
+			err = fmt.Errorf("%q is no command", in.Text())
+		}
+		if err != nil {
+			fmt.Println("error:", err)
+		} else {
+			fmt.Println("done")
+		}
+	}
+	os.Exit(0) // without the words of package testing
+}
+
+// An otherProcess is one that can open stores.
+type otherProcess struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startOther(t *testing.T, dir string) *otherProcess {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Skipf("the path of the test binary is unknown: %v", err)
+	}
+	p := &otherProcess{t: t, cmd: exec.Command(self, "-test.run=^TestOwner_Child$")}
+	p.cmd.Env = append(os.Environ(), ownerDir+"="+dir)
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Skipf("the test binary can't be run: %v", err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process without giving it time for anything.
+func (p *otherProcess) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill() // if it is dead already
+		_ = p.cmd.Wait()         // says that it was killed
+	}
+}
+
+// tell gives a command.
+func (p *otherProcess) tell(format string, args ...any) {
+	p.t.Helper()
+	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
+		p.t.Errorf("the other process: %v", err)
+	}
+}
+
+// answer returns the error that the oldest command without one had.
+func (p *otherProcess) answer() error {
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("the other process is dead: %w", err)
+	}
+	if line = strings.TrimSpace(line); line != "done" {
+		return errors.New(line)
+	}
+	return nil
+}
+
+// do gives a command and returns its error.
+func (p *otherProcess) do(format string, args ...any) error {
+	p.t.Helper()
+	p.tell(format, args...)
+	return p.answer()
+}
+
+func (p *otherProcess) must(format string, args ...any) {
+	p.t.Helper()
+	if err := p.do(format, args...); err != nil {
+		p.t.Fatalf(format+": %v", append(args, err)...)
+	}
+}
+
+// quickDir returns a directory where a sync costs nothing, if there is one: for
+// tests of what does not need a disk.
+func quickDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "shale-test")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// wantLocked checks that a store is refused and the owner named; 0: unknown.
+func wantLocked(t *testing.T, what string, err error, owner int) {
+	t.Helper()
+	want := ErrLocked.Error()
+	if owner != 0 {
+		want = fmt.Sprintf("process %d: %s", owner, want)
+	}
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%s: %v, want an error that ends in %q", what, err, want)
+	}
+}
+
+// refused opens the store, which must not be possible.
+func refused(t *testing.T, dir string, owner int) {
+	t.Helper()
+	db, err := Open(dir, small())
+	if wantLocked(t, "Open", err, owner); err == nil {
+		_ = db.Close() // the test has failed
+	} else if !errors.Is(err, ErrLocked) {
+		t.Errorf("Open: %v, want ErrLocked", err)
+	}
+}
+
+// Of two processes, and of two handles in one, only one has a store open for
+// writing, by whatever path they go. The other is told who has it.
+func TestOwner_OneAtATime(t *testing.T) {
+	checkLeaks(t)
+	dir := quickDir(t)
+	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
+	paths := []string{store, link, filepath.Join(dir, "db", "..", ".", "db")}
+	if err := os.Symlink("db", link); err != nil {
+		t.Logf("no symbolic links: %v", err)
+		paths = []string{store, paths[2]}
+	}
+	other := startOther(t, dir)
+	other.must("open db")
+	for _, path := range paths {
+		refused(t, path, other.cmd.Process.Pid)
+	}
+	ro, err := Open(store, &Options{ReadOnly: true})
+	if err != nil {
+		t.Errorf("Open read-only beside another process: %v", err)
+	} else {
+		closeTest(t, ro)
+	}
+	other.must("close")
+	for _, path := range paths {
+		db, err := Open(path, small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			refused(t, path, os.Getpid())
+			name, err := filepath.Rel(dir, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLocked(t, "Open of another process", other.do("open %s", name), os.Getpid())
+		}
+		closeTest(t, db)
+	}
+	other.must("open db")
+}
+
+// Two processes and two goroutines want the store at once. One gets it.
+func TestOwner_Race(t *testing.T) {
+	checkLeaks(t)
+	dir := quickDir(t)
+	others, races := []*otherProcess{startOther(t, dir)}, 10
+	if !testing.Short() {
+		others, races = append(others, startOther(t, dir)), 50
+	}
+	won := make([]int, 2) // by this process, by others
+	for race := range races {
+		for _, p := range others {
+			p.tell("open db")
+		}
+		handles := make([]*DB, 2)
+		errs := make([]error, 2)
+		var wg sync.WaitGroup
+		for i := range handles {
+			wg.Go(func() { handles[i], errs[i] = Open(filepath.Join(dir, "db"), small()) })
+		}
+		wg.Wait()
+		winners := 0
+		var release []func()
+		for i, p := range others {
+			if err := p.answer(); err == nil {
+				winners++
+				won[1]++
+				release = append(release, func() { p.must("close") })
+			} else {
+				wantLocked(t, fmt.Sprintf("race %d, process %d", race, i), err, 0)
+			}
+		}
+		for i, db := range handles {
+			if errs[i] == nil {
+				winners++
+				won[0]++
+				release = append(release, func() { closeTest(t, db) })
+			} else {
+				wantLocked(t, fmt.Sprintf("race %d, goroutine %d", race, i), errs[i], 0)
+			}
+		}
+		if winners != 1 {
+			t.Errorf("race %d: %d have the store open, want 1", race, winners)
+		}
+		for _, f := range release {
+			f()
+		}
+	}
+	t.Logf("%d races, won by this process %d times and %d times by others", races, won[0], won[1])
+}
+
+// The store of a process that was killed can be opened at once.
+func TestOwner_Killed(t *testing.T) {
+	checkLeaks(t)
+	dir := quickDir(t)
+	kills, h := 5, ownerHistory()
+	if testing.Short() {
+		kills = 1
+	} else if longRun(t) > 0 {
+		kills = 50
+	}
+	for i := range kills {
+		other := startOther(t, dir)
+		other.must("open db%d", i)
+		other.must("write 50")
+		other.kill()
+		db, err := Open(filepath.Join(dir, fmt.Sprint("db", i)), small())
+		if err != nil {
+			t.Fatalf("kill %d: Open: %v", i, err)
+		}
+		if _, err := h.check(db, "a", claim{safe: 50, begun: 50}); err != nil {
+			t.Errorf("kill %d: %v", i, err)
+		}
+		closeTest(t, db)
+	}
+	t.Logf("opened at once after %d kills", kills)
+}
+
+// Somebody deletes the lock file of an open store. That lets nobody in: its
+// directory is locked too.
+func TestOwner_LockFileDeleted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("locked files can't be deleted")
+	}
+	checkLeaks(t)
+	dir := quickDir(t)
+	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
+	if err := os.Symlink("db", link); err != nil {
+		t.Skip(err)
+	}
+	remove := func() {
+		t.Helper()
+		if err := os.Remove(filepath.Join(store, "LOCK")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, third := startOther(t, dir), startOther(t, dir)
+	other.must("open db")
+	for range 2 {
+		remove()
+		for range 2 { // the first leaves a new lock file behind
+			refused(t, store, 0)
+			refused(t, link, 0)
+			wantLocked(t, "Open of a third process", third.do("open db"), 0)
+		}
+	}
+	other.must("write 20") // it does not notice
+	other.must("close")
+	db, err := Open(store, small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		remove()
+		for range 2 {
+			refused(t, store, 0)
+			refused(t, link, 0) // the same process comes by another path
+			wantLocked(t, "Open of another process", other.do("open link"), 0)
+		}
+	}
+	if _, err := ownerHistory().check(db, "a", claim{safe: 20, begun: 20}); err != nil {
+		t.Error(err)
+	}
+	closeTest(t, db)
+	other.must("open db")
+}
+
+// Read-only handles are opened again and again while another process writes.
+// Each sees all that was acknowledged before it was opened, and a prefix of what
+// was written.
+func TestOwner_ReadersBeside(t *testing.T) {
+	checkLeaks(t)
+	dir := quickDir(t)
+	other := startOther(t, dir)
+	other.must("open db")
+	h := ownerHistory()
+	var acked atomic.Int64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	wg.Go(func() {
+		for !stop.Load() && acked.Load()+20 <= int64(len(h)) {
+			if err := other.do("write 20"); err != nil {
+				t.Error(err)
+				return
+			}
+			acked.Add(20)
+		}
+	})
+	opens, last := 30, 0
+	if testing.Short() {
+		opens = 8
+	}
+	for i := 0; i < opens || last < 200; i++ {
+		before := int(acked.Load())
+		db, err := Open(filepath.Join(dir, "db"), &Options{ReadOnly: true, FS: vfs.Default})
+		if err != nil {
+			t.Fatalf("open %d: %v", i, err)
+		}
+		last, err = h.check(db, "a", claim{safe: before, begun: len(h)})
+		if err != nil {
+			t.Errorf("open %d: %v", i, err)
+		}
+		closeTest(t, db)
+	}
+	t.Logf("%d read-only handles or more beside a writer, the last with %d commits", opens, last)
+}
