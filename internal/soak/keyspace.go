@@ -69,13 +69,10 @@ func (k *keyspace) begun() (all [writers]uint64) {
 }
 
 // doubt marks in stamps the slots of all commits from those given on as being
-// changed, but for the section that stood still: who opens the store beside its
-// owner may see commits that failed for the owner.
-func (k *keyspace) doubt(stamps *[writers][]stamp, from [writers]uint64, still *section) {
+// changed: who opens the store beside its owner may see commits that failed for
+// the owner, until those are settled.
+func (k *keyspace) doubt(stamps *[writers][]stamp, from [writers]uint64) {
 	for w, s := range k.sections {
-		if s == still {
-			continue
-		}
 		for n, last := max(from[w], 1), s.begun.Load(); n <= last; n++ {
 			c := commitOf(k.seed, w, n, s.slots)
 			for _, ch := range c.changes {

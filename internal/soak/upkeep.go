@@ -76,7 +76,8 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 	o.ReadOnly, o.MustExist, o.OnEvent = readOnly, true, r.s.event
 	still := r.s.keys.sections[r.r.IntN(writers)]
 	still.mu.Lock()
-	begun := r.s.keys.begun()
+	doubtful := r.s.keys.begun()
+	doubtful[still.writer] = still.settled + 1
 	before := r.s.keys.copyAll()
 	err := prepare()
 	var other *shale.DB
@@ -84,12 +85,12 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 		other, err = shale.Open(dir, &o)
 	}
 	after := r.s.keys.copyAll()
+	if readOnly {
+		r.s.keys.doubt(&before, doubtful)
+	}
 	still.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("%s (read-only: %v): %w", filepath.Base(dir), readOnly, err)
-	}
-	if readOnly {
-		r.s.keys.doubt(&before, begun, still)
 	}
 	err = func() error {
 		for w, sec := range r.s.keys.sections {
