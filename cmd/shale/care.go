@@ -26,15 +26,6 @@ func compact(ctx context.Context, s *session, a arguments) (status, error) {
 	return found, nil
 }
 
-func verify(ctx context.Context, s *session, _ arguments) (status, error) {
-	begin := time.Now()
-	if err := s.db.Verify(ctx); err != nil {
-		return failed, err
-	}
-	s.say("no damage in %s of tables, read in %v", base.FormatBytes(tableBytes(s.db)), since(begin))
-	return found, nil
-}
-
 func makeCheckpoint(_ context.Context, s *session, a arguments) (status, error) {
 	return found, s.db.Checkpoint(a.words[0].text)
 }

@@ -20,7 +20,7 @@ const synopsis = `shale looks into a store, and changes it.
 `
 
 const notation = `
-Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent, 2 error.
+Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent or damaged, 2 error.
 help COMMAND tells more about one.
 `
 

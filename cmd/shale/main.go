@@ -22,7 +22,7 @@
 //
 // # Exit status
 //
-// As that of grep: 0 found (or done), 1 absent, 2 error. A script stops at its
+// As that of grep: 0 found (or done), 1 absent (or damaged), 2 error. A script stops at its
 // first error, with status 2; else its status is the highest of its commands.
 //
 // # Opening

@@ -83,7 +83,7 @@ func message(err error) string {
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
 	switch {
 	case isDamage(err):
-		return text + "\nThe store is damaged. Keep a copy of its folder before trying anything else."
+		return text + "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale check` lists all damage."
 	case errors.Is(err, shale.ErrFormatTooNew):
 		return text + "\nA newer shale wrote this store: use that one. Nothing was changed."
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ var (
 )
 
 // Sessions as text: `run` is one command, its words one a line; `script` is a
-// script on standard input; `file` makes a file. Output is shown as it is,
+// script on standard input; `file` makes a file, `flip` changes a byte of one. Output is shown as it is,
 // complaints after it with ! before each line, then the status unless it is 0.
 func TestSessions(t *testing.T) {
 	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, path string) {
@@ -59,6 +60,9 @@ func TestSessions(t *testing.T) {
 				out, notes, st = call("from standard input", flags...)
 			case "script":
 				out, notes, st = call(d.Input+"\n", flags...)
+			case "flip":
+				flip(t, d.CmdArgs[0].String(), d.CmdArgs[1].String())
+				return ""
 			case "file":
 				if err := os.WriteFile(d.CmdArgs[0].String(), []byte(d.Input+"\n"), 0o600); err != nil {
 					t.Fatal(err)
@@ -70,6 +74,23 @@ func TestSessions(t *testing.T) {
 			return transcript(out, notes, st)
 		})
 	})
+}
+
+// flip changes the byte of a file at an offset.
+func flip(t *testing.T, name, offset string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := strconv.Atoi(offset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[at] ^= 0x55
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func transcript(out, notes string, st status) string {
@@ -106,7 +127,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"get", "k"}, {"has", "k", "flushed"}, {"may", "k"}, {"count"}, {"explain", "flushed"},
-		{"levels"}, {"tables"}, {"filters"}, {"metrics"}, {"verify"},
+		{"levels"}, {"tables"}, {"filters"}, {"metrics"}, {"check"},
 	} {
 		if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != found {
 			t.Errorf("%v beside a writer: status %d, %s%s", args, st, out, notes)
@@ -119,7 +140,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 
 func TestMissingStoreIsNotMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	for _, args := range [][]string{{"get", "k"}, {"del", "k"}, {"flush"}, {"scan"}, {"verify"}} {
+	for _, args := range [][]string{{"get", "k"}, {"del", "k"}, {"flush"}, {"scan"}, {"check"}, {"repair", "into"}} {
 		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != failed || !strings.Contains(notes, "no store") {
 			t.Errorf("%v: status %d, %q", args, st, notes)
 		}

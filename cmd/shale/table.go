@@ -15,6 +15,9 @@ var (
 		{name: "from", arg: "KEY", help: "from this key on"},
 		{name: "to", arg: "KEY", help: "up to this key, which is left out"},
 	}
+	repairOptions = []option{
+		{name: "doubtful", help: "also what may be out of date: deleted keys may be back, and overwritten values"},
+	}
 	scanOptions = join(boundOptions, []option{
 		{name: "reverse", help: "from the last key to the first"},
 		{name: "limit", arg: "N", help: "stop after N entries"},
@@ -99,10 +102,17 @@ func careCommands() []command {
 			short: "merge tables down to the last level",
 			long: "Merges all tables, or those that overlap the keys given, down to the last level, so that deleted and\n" +
 				"overwritten entries give their space back."},
-		{name: "verify", least: 0, most: 0, access: reads, run: verify,
-			short: "read and check everything",
-			long: "Reads every block of every table: checksums, order, levels, counts, filters. Status 2 at the first\n" +
-				"damage, with its file and offset."},
+		{name: "check", words: "[DIR]", least: 0, most: 1, access: needsNothing, run: check,
+			short: "read and check everything, and list all damage",
+			long: "Reads every block of every table, every log and the manifest, and changes nothing: checksums, order,\n" +
+				"levels, counts, that every filter knows every key, and the files against the manifest. It goes on behind\n" +
+				"damage, and works on a store that does not open. Status 1 if anything is damaged. Beside a program that\n" +
+				"writes, the log being written is left out."},
+		{name: "repair", words: "[DIR] INTO", options: repairOptions, least: 1, most: 2, access: needsNothing, run: salvage,
+			short: "save what can be proven right into a new folder",
+			long: "Makes a store in the folder INTO, which must be empty or not be there, of all in DIR that can be proven to\n" +
+				"be right: what checks, and of which nothing newer can be lost. Lists what is damaged, and what it has left\n" +
+				"out. DIR is only read. Status 1 if anything is lost or left."},
 		{name: "checkpoint", words: "DIR", least: 1, most: 1, access: writes, run: makeCheckpoint,
 			short: "make a copy of the store in a new folder, by hard links",
 			long:  "The copy is a store of its own. It takes no time and hardly any space where the file system has hard links."},
