@@ -29,7 +29,7 @@ func TestComplete(t *testing.T) {
 	}
 	s := &session{db: db, out: bufio.NewWriter(io.Discard)}
 	for _, c := range []struct{ line, head, want, tail string }{
-		{"", "", "[batch  checkpoint  compact  count  del  explain  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  scan  tables  verify ]", ""},
+		{"", "", "[batch  check  checkpoint  compact  count  del  explain  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  repair  scan  tables ]", ""},
 		{"ge|", "", "[get ]", ""},
 		{"get ap|", "get ", "[apple  apricot ]", ""},
 		{"get ap| x", "get ", "[apple  apricot ]", " x"},
@@ -46,7 +46,7 @@ func TestComplete(t *testing.T) {
 		{"scan --limit ap|", "scan --limit ", "[]", ""},
 		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
 		{"scan --re|", "scan ", "[--reverse ]", ""},
-		{"help ver|", "help ", "[verify ]", ""},
+		{"help rep|", "help ", "[repair ]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
 		{`get "x" y |`, `get "x" y `, "[]", ""},
 	} {
