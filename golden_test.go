@@ -253,17 +253,10 @@ func TestGolden_NextFilter(t *testing.T) {
 // its kind, version or hash, one more, and sets all checksums of the filter
 // right.
 func bumpFilter(table []byte, field int) {
-	le, castagnoli := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
-	foot := table[len(table)-108:]
-	offset, length := le.Uint64(foot), le.Uint64(foot[8:])
-	payload := table[offset : offset+length]
-	payload[length-32+uint64(field)]++
-	le.PutUint32(payload[length-4:], crc32.Checksum(payload[:length-4], castagnoli))
-	covered := append(bytes.Clone(foot[64:72]), foot[56:64]...) // store, table
-	covered = append(covered, 5)                                // a filter block
-	covered = le.AppendUint64(covered, offset)
-	covered = append(covered, table[offset:offset+length+1]...)
-	le.PutUint32(table[offset+length+1:], crc32.Checksum(covered, castagnoli))
+	payload, _ := filterBlock(table)
+	payload[len(payload)-32+field]++
+	sealTrailer(payload)
+	sealFilter(table)
 }
 
 func dirContents(t *testing.T, dir string) map[string]string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -217,6 +218,8 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 	return raw, nil
 }
 
+var errFilterKeys = errors.New("filter of other keys than the table's")
+
 // readFilter reads the filter into memory whose lines are cache lines.
 func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 	h := r.foot.filter
@@ -240,6 +243,9 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 	}
 	if err != nil {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
+	}
+	if f.Keys() != min(r.props.Keys, math.MaxUint32) {
+		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
 	if firstUnit && f.Units() > 1 {
 		f = f.FirstUnit()

@@ -87,14 +87,7 @@ func (r *Reader) verifiedFilter() (*bloom.Blocked, error) {
 	if r.foot.filter.stored == 0 {
 		return nil, nil
 	}
-	f, err := r.readFilter(tail{}, false)
-	if err != nil {
-		return nil, err
-	}
-	if f.Keys() != r.props.Keys {
-		return nil, r.damage(r.foot.filter.offset, BlockFilter.String(), errCounts)
-	}
-	return f, nil
+	return r.readFilter(tail{}, false)
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions.

@@ -1,0 +1,266 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// What docs/FORMAT.md says of a table's footer and of its filter block.
+const (
+	tableFooter   = 108
+	footerSum     = 92
+	filterTrailer = 32
+	blockTail     = 5
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// filterBlock returns the filter in a table, and its block with compression and
+// checksum.
+func filterBlock(table []byte) (payload, block []byte) {
+	foot := table[len(table)-tableFooter:]
+	offset, length := binary.LittleEndian.Uint64(foot), binary.LittleEndian.Uint64(foot[8:])
+	return table[offset : offset+length], table[offset : offset+length+blockTail]
+}
+
+// placeFilter makes the footer say that the filter is there; length 0: nowhere.
+func placeFilter(table []byte, offset, length int) {
+	le, foot := binary.LittleEndian, table[len(table)-tableFooter:]
+	if length == 0 {
+		offset = 0
+	}
+	le.PutUint64(foot, uint64(offset))
+	le.PutUint64(foot[8:], uint64(length))
+	sum := crc32.Checksum(foot[:footerSum], castagnoli)
+	le.PutUint32(foot[footerSum:], crc32.Update(sum, castagnoli, foot[footerSum+4:]))
+}
+
+// sealTrailer sets the checksum in a filter's trailer right.
+func sealTrailer(filter []byte) {
+	n := len(filter) - 4
+	binary.LittleEndian.PutUint32(filter[n:], crc32.Checksum(filter[:n], castagnoli))
+}
+
+// sealFilter sets the checksum of the filter's block right.
+func sealFilter(table []byte) {
+	_, block := filterBlock(table)
+	foot := table[len(table)-tableFooter:]
+	covered := append(bytes.Clone(foot[64:72]), foot[56:64]...) // store, table
+	covered = append(covered, 5)                                // a filter block
+	covered = append(covered, foot[:8]...)                      // where
+	n := len(block) - 4
+	covered = append(covered, block[:n]...)
+	binary.LittleEndian.PutUint32(block[n:], crc32.Checksum(covered, castagnoli))
+}
+
+// A filterDamage is a table of which only the filter is not what it was.
+type filterDamage struct {
+	what  string
+	file  string
+	table []byte
+	found bool // as damage; else there is just no filter
+	many  bool // one of a kind of which there is one for each byte
+}
+
+func (d filterDamage) String() string { return d.file + ": " + d.what }
+
+// filterDamages returns all that is done to the filter of a table: each byte
+// changed, each shorter length, at the end and at the beginning, the filter of
+// another table, and what a later version may write; each with a checksum of
+// the block that fits, and with one that does not.
+func filterDamages(rng *rand.Rand, file string, table, other []byte) (all []filterDamage) {
+	add := func(what string, seal bool, change func(table []byte)) {
+		b := bytes.Clone(table)
+		change(b)
+		if seal {
+			sealFilter(b)
+			what += ", sealed"
+		}
+		all = append(all, filterDamage{what, file, b, true, strings.Contains(what, " of ")})
+	}
+	payload, block := filterBlock(table)
+	at, size := bytes.Index(table, block), len(payload)
+	theirs, theirBlock := filterBlock(other)
+	for _, seal := range []bool{false, true} {
+		for i := range size + 1 { // the byte behind is the compression
+			bit := byte(1) << rng.IntN(8)
+			add(fmt.Sprintf("byte %d of %d xor %#x", i, size, bit), seal, func(b []byte) { b[at+i] ^= bit })
+		}
+		for n := 1; n < size; n++ {
+			add(fmt.Sprintf("cut to %d of %d", n, size), seal, func(b []byte) { placeFilter(b, at, n) })
+			add(fmt.Sprintf("begins %d of %d late", n, size), seal, func(b []byte) { placeFilter(b, at+n, size-n) })
+		}
+		add("zeros", seal, func(b []byte) { clear(b[at : at+size+blockTail]) })
+		if len(theirs) <= size {
+			add("another table's", seal, func(b []byte) {
+				placeFilter(b, at, copy(b[at:], theirBlock)-blockTail)
+			})
+		}
+	}
+	for i := range 4 {
+		add(fmt.Sprintf("checksum byte %d", i), false, func(b []byte) { b[at+size+1+i] ^= 1 << rng.IntN(8) })
+	}
+	for i, name := range []string{"kind", "version", "hash"} {
+		add("next "+name, false, func(b []byte) { bumpFilter(b, i) })
+	}
+	add("a seed", true, func(b []byte) {
+		b[at+size-filterTrailer+20]++
+		sealTrailer(b[at : at+size])
+	})
+	add("with more keys", true, func(b []byte) {
+		b[at+size-filterTrailer+8]++
+		sealTrailer(b[at : at+size])
+	})
+	missing := bytes.Clone(table)
+	placeFilter(missing, 0, 0)
+	return append(all, filterDamage{"missing", file, missing, false, false})
+}
+
+// A filteredStore is a store of two tables, for copies of which one filter is
+// damaged.
+type filteredStore struct {
+	mem   *vfs.Mem
+	files map[string]string
+	state modelState
+}
+
+func newFilteredStore(t *testing.T) *filteredStore {
+	s := &filteredStore{mem: vfs.NewMem()}
+	opts := tinyStore(s.mem)
+	opts.TableSize, opts.CompactionWorkers, opts.FilterBits = 64<<10, -1, 9 // one unit below, two in the flushed table
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(n, step int, value string) {
+		for i := 0; i < n; i += step {
+			key := fmt.Sprintf("key%03d", 2*i)
+			mustPut(t, db, key, value)
+			s.state = s.state.with([]Op{{OpPut, []byte(key), []byte(value)}})
+		}
+	}
+	put(90, 1, "first")
+	mustFlush(t, db)
+	put(90, 2, "second") // else the table would be moved down as it is
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	put(90, 4, "third")
+	mustFlush(t, db)
+	tables := db.Tables()
+	if len(tables) != 2 || tables[0].Level != 0 || tables[0].FilterBits < 14 || tables[1].FilterBits > 20 {
+		t.Fatalf("not the tables that were wanted: %+v", tables)
+	}
+	closeTest(t, db)
+	s.files = storeFiles(t, s.mem)
+	return s
+}
+
+// try opens a copy with the damage, read-only or not, and asks it for all keys.
+func (s *filteredStore) try(d filterDamage, readOnly bool) (err error) {
+	mem := s.mem.Crash(keepEverything)
+	if err := writeFile(mem, "db/"+d.file, d.table); err != nil {
+		return err
+	}
+	var told atomic.Int64
+	var wrong atomic.Pointer[error]
+	opts := tinyStore(mem)
+	opts.CompactionWorkers, opts.ReadOnly, opts.FilterBits = -1, readOnly, 9
+	opts.OnEvent = func(e Event) {
+		var c *CorruptionError
+		named := errors.As(e.Err, &c) && c.File == d.file || errors.Is(e.Err, ErrFormatTooNew) && strings.Contains(e.Err.Error(), d.file)
+		switch {
+		case e.Err != nil && !named:
+			wrong.Store(&e.Err)
+		case e.Kind == EventFilterUnusable:
+			told.Add(1)
+		}
+	}
+	db, err := Open("db", &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := s.ask(db); err != nil {
+		return err
+	}
+	m := db.Metrics()
+	if told := told.Load(); told != int64(m.UnusableFilters) || d.found != (told == 1) {
+		return fmt.Errorf("%d events tell of it, %d unusable filters", told, m.UnusableFilters)
+	}
+	for _, info := range db.Tables() {
+		is := fmt.Sprintf("%06d.sst", info.Number) == d.file
+		if is != (info.FilterBytes == 0) || is == (info.FilterKind == "blocked") || is && d.found == (info.FilterKind == "none") {
+			return fmt.Errorf("table %+v", info)
+		}
+	}
+	if err := db.Verify(context.Background()); d.found && err == nil {
+		return errors.New("Verify finds nothing")
+	}
+	if err := wrong.Load(); err != nil {
+		return fmt.Errorf("event: %w", *err)
+	}
+	if readOnly {
+		return nil
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil { // which reads no filter and writes a new one
+		return err
+	}
+	if err := s.ask(db); err != nil {
+		return fmt.Errorf("compacted: %w", err)
+	}
+	return db.Verify(context.Background())
+}
+
+// ask asks for what is there and for what is not.
+func (s *filteredStore) ask(db *DB) error {
+	for _, e := range s.state {
+		k := []byte(e.key)
+		if !db.MayContain(k) {
+			return fmt.Errorf("MayContain(%q) = false; it is there", k)
+		}
+		if got, err := db.Get(k); err != nil || string(got) != e.value {
+			return fmt.Errorf("Get(%q) = %q, %w; want %q", k, got, err, e.value)
+		}
+		if got, err := db.Get(append(k, 'x')); !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("Get(%qx) = %q, %w; want ErrNotFound", k, got, err)
+		}
+	}
+	return nil
+}
+
+// Whatever becomes of a filter, its checksum right or wrong, no key is denied:
+// the filter is not used, which an event, Metrics, Tables and Verify tell.
+func TestFilterDamage_DeniesNothing(t *testing.T) {
+	seed := seedOf(t)
+	begin := time.Now()
+	s := newFilteredStore(t)
+	share := shareOf(t, seed, 1)
+	var cases []filterDamage
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.files)), func(name string) bool { return !strings.HasSuffix(name, ".sst") })
+	for i, file := range names {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		cases = append(cases, filterDamages(rng, file, []byte(s.files[file]), []byte(s.files[names[1-i]]))...)
+	}
+	all := len(cases)
+	n := uint64(0)
+	cases = slices.DeleteFunc(cases, func(d filterDamage) bool {
+		n++
+		return d.many && !share.takes(n)
+	})
+	sweep(t, cases, func(i int, d filterDamage) error { return s.try(d, i%5 > 0) })
+	t.Logf("%d of %d damages to filters in %v", len(cases), all, time.Since(begin).Round(time.Millisecond))
+}

@@ -1,0 +1,334 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testkeys"
+	"github.com/shaledb/shale/vfs"
+)
+
+var listedKinds = sync.OnceValues(func() ([]testkeys.Kind, error) { return testkeys.Listed("../shared/data") })
+
+// allKinds returns every kind of key that there is here.
+func allKinds(t testing.TB) []testkeys.Kind {
+	t.Helper()
+	listed, err := listedKinds()
+	if err != nil {
+		t.Logf("without lists of real keys: %v", err)
+	}
+	return append(testkeys.Made(), listed...)
+}
+
+// A filterOracle asks stores for keys that they hold, and for some that they
+// don't.
+type filterOracle struct {
+	t     *testing.T
+	rng   *rand.Rand
+	kinds []testkeys.Kind
+
+	name    string // of the store that is asked
+	db      *DB
+	present [][]byte // in random order
+	round   []byte   // that wrote each of them last
+	absent  [][]byte // some were there and are deleted
+
+	// What was asked: of present keys, of absent ones, and of single filters.
+	yes, no, alone int
+	stores         int
+	twoUnits       int // filters asked that had their second unit
+	oneUnit        int
+	without        int // tables asked that had no filter
+}
+
+// oracleValue is what round r writes for a key.
+func oracleValue(dst []byte, key []byte, r byte) []byte {
+	return append(binary.BigEndian.AppendUint64(dst[:0], bloom.Hash(key)), r)
+}
+
+// options chooses those that have to do with filters, and the shape of the tree.
+func (o *filterOracle) options(fs vfs.FS) *Options {
+	bits := []float64{2, 3, 4, 5, 6, 7.5, 8, 10, 12, 13.9, 14, 16, 18, 20, 24, 64}
+	opts := &Options{FS: fs, Durability: SyncManual, FilterBits: bits[o.rng.IntN(len(bits))], CompactionWorkers: -1,
+		MemtableSize: 64 << 10 << o.rng.IntN(5), TableSize: 16 << 10 << o.rng.IntN(6), BlockSize: 512 << o.rng.IntN(4),
+		Compression: Compression(o.rng.IntN(3)), OnEvent: func(e Event) {
+			if e.Err != nil {
+				o.t.Errorf("%s: event %v: %v", o.name, e.Kind, e.Err)
+			}
+		}}
+	opts.testing.baseSize = 64 << 10 << o.rng.IntN(4)
+	o.reading(opts)
+	return opts
+}
+
+// reading chooses what may differ from one Open to the next.
+func (o *filterOracle) reading(opts *Options) {
+	opts.FilterMemory = []int64{0, 0, 1, 500, 20_000, 60_000}[o.rng.IntN(6)]
+	opts.CacheSize = []int64{0, 0, 64 << 10, -1}[o.rng.IntN(4)]
+}
+
+// choose fills present and absent with keys of one to three kinds.
+func (o *filterOracle) choose(n int) (names string) {
+	o.present, o.absent = nil, nil
+	stored := make(map[string]bool)
+	kinds := 1 + o.rng.IntN(3)
+	for range kinds {
+		kind := o.kinds[o.rng.IntN(len(o.kinds))]
+		n := n / kinds
+		if kind.Few > 0 {
+			n = kind.Few / 8 // of long keys fewer do
+		}
+		present, absent := kind.Make(o.rng.Uint64(), n, n/4)
+		names += ", " + kind.Name
+		for _, key := range present {
+			if !stored[string(key)] {
+				stored[string(key)] = true
+				o.present = append(o.present, key)
+			}
+		}
+		o.absent = append(o.absent, absent...)
+	}
+	// What is absent of one kind may be stored of another.
+	o.absent = slices.DeleteFunc(o.absent, func(key []byte) bool { return stored[string(key)] })
+	o.round = make([]byte, len(o.present))
+	o.rng.Shuffle(len(o.present), func(i, j int) { o.present[i], o.present[j] = o.present[j], o.present[i] })
+	return names[2:]
+}
+
+// write puts the present keys, or one in so many of them, and deletes some of the
+// absent ones.
+func (o *filterOracle) write(round byte, one int) {
+	var b Batch
+	flush := func() {
+		if err := o.db.Write(context.Background(), &b); err != nil {
+			o.t.Fatal(err)
+		}
+		b.Reset()
+	}
+	var value []byte
+	for i, key := range o.present {
+		if one > 1 && o.rng.IntN(one) > 0 {
+			continue
+		}
+		o.round[i] = round
+		value = oracleValue(value, key, round)
+		if err := b.Put(key, value); err != nil {
+			o.t.Fatal(err)
+		}
+		if b.Len() == 200 {
+			flush()
+		}
+	}
+	for _, key := range o.absent {
+		if o.rng.IntN(8*one) > 0 {
+			continue
+		}
+		if err := errors.Join(b.Put(key, nil), b.Delete(key)); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	flush()
+}
+
+// ask asks for all keys, in all ways.
+func (o *filterOracle) ask(when string) {
+	o.t.Helper()
+	var want, got []byte
+	for i, k := range o.present {
+		if !o.db.MayContain(k) {
+			o.t.Fatalf("%s, %s: MayContain(%.60q) = false for a present key", o.name, when, k)
+		}
+		has, err := o.db.Has(k)
+		if !has || err != nil {
+			o.t.Fatalf("%s, %s: Has(%.60q) = %v, %v for a present key", o.name, when, k, has, err)
+		}
+		want = oracleValue(want, k, o.round[i])
+		if got, err = o.db.AppendValue(got[:0], k); err != nil || !bytes.Equal(got, want) {
+			o.t.Fatalf("%s, %s: AppendValue(%.60q) = %x, %v; want %x", o.name, when, k, got, err, want)
+		}
+	}
+	o.yes += 3 * len(o.present)
+	for _, k := range o.absent {
+		if got, err := o.db.Get(k); !errors.Is(err, ErrNotFound) {
+			o.t.Fatalf("%s, %s: Get(%.60q) = %x, %v for an absent key", o.name, when, k, got, err)
+		}
+	}
+	o.no += len(o.absent)
+	o.askFilters(when)
+}
+
+// askFilters asks each filter, that of the memtable too, for each key of its
+// table, also those that newer runs hide: no other filter answers in its place.
+func (o *filterOracle) askFilters(when string) {
+	o.t.Helper()
+	v := o.db.acquireView()
+	defer o.db.releaseVersion(v.version)
+	it := v.mem.NewIterator()
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		if !v.mem.MayContain(bloom.Hash(kv.UserKey)) {
+			o.t.Fatalf("%s, %s: the memtable's filter denies %.60q", o.name, when, kv.UserKey)
+		}
+		o.alone++
+	}
+	o.close(it)
+	for _, r := range v.runs {
+		for _, t := range r.tables {
+			f := t.filter()
+			switch {
+			case f == nil:
+				o.without++
+				continue
+			case f.Units() == 1:
+				o.oneUnit++
+			default:
+				o.twoUnits++
+			}
+			it := t.reader.NewIterator(nil)
+			for kv := it.First(); kv != nil; kv = it.Next() {
+				if !f.MayContain(bloom.Hash(kv.UserKey)) {
+					o.t.Fatalf("%s, %s: the filter of table %d denies %.60q", o.name, when, t.meta.Num, kv.UserKey)
+				}
+				o.alone++
+			}
+			o.close(it)
+		}
+	}
+}
+
+func (o *filterOracle) close(it base.Iterator) {
+	o.t.Helper()
+	if err := errors.Join(it.Err(), it.Close()); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *filterOracle) open(dir string, opts *Options) {
+	o.t.Helper()
+	db, err := Open(dir, opts)
+	if err != nil {
+		o.t.Fatalf("%s: Open: %v", o.name, err)
+	}
+	o.db = db
+}
+
+// life makes one store and asks it at each stage of its life.
+func (o *filterOracle) life(n int) {
+	opts := o.options(vfs.NewMem())
+	o.name = fmt.Sprintf("%s with FilterBits %v, FilterMemory %d, memtable %d, tables %d", o.choose(n),
+		opts.FilterBits, opts.FilterMemory, opts.MemtableSize, opts.TableSize)
+	o.stores++
+	o.open("db", opts)
+	o.write(1, 1)
+	o.ask("written")
+	mustFlush(o.t, o.db)
+	o.write(2, 5)
+	mustFlush(o.t, o.db)
+	o.ask("in level 0")
+	settle(o.t, o.db)
+	o.ask("settled")
+	o.write(3, 10)
+	mustFlush(o.t, o.db)
+	o.write(4, 50)
+	if err := o.db.Checkpoint("copy"); err != nil {
+		o.t.Fatal(err)
+	}
+	if o.rng.IntN(2) == 0 {
+		if err := o.db.Compact(context.Background(), Range{}); err != nil {
+			o.t.Fatal(err)
+		}
+		o.ask("compacted")
+	}
+	closeTest(o.t, o.db)
+	o.reading(opts)
+	for _, c := range []struct {
+		dir, when  string
+		FilterBits float64
+	}{{"db", "opened again", opts.FilterBits}, {"copy", "a checkpoint", opts.FilterBits}, {"db", "without filters", -1}} {
+		opts := *opts
+		opts.FilterBits = c.FilterBits
+		o.open(c.dir, &opts)
+		o.ask(c.when)
+		closeTest(o.t, o.db)
+	}
+}
+
+// A filter never denies a key that its table holds: whatever the keys, the bits,
+// the memory for filters, and what has happened to the store. With filters and
+// without, every answer is the same. A long run asks ten million times at least.
+func TestFilterOracle_Stores(t *testing.T) {
+	checkLeaks(t)
+	seed, long := seedOf(t), longRun(t)
+	o := &filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 0)), kinds: allKinds(t)}
+	n, limit, enough := 4000, 800*time.Millisecond, 0
+	switch {
+	case raceEnabled:
+		n, limit = 300, 100*time.Millisecond
+	case testing.Short():
+		n, limit = 1000, 200*time.Millisecond
+	}
+	if long > 0 {
+		n, limit, enough = 20_000, long, 10_000_000
+	}
+	begin := time.Now()
+	for time.Since(begin) < limit || o.yes+o.alone < enough || o.oneUnit == 0 || o.twoUnits == 0 || o.without == 0 {
+		o.life(n)
+	}
+	t.Logf("%d questions for present keys, %d more to filters alone (%d of one unit, %d of two, %d tables without), %d for absent keys; %d stores in %v",
+		o.yes, o.alone, o.oneUnit, o.twoUnits, o.without, o.no, o.stores, time.Since(begin).Round(time.Millisecond))
+}
+
+// The same of filters alone, of many more hashes.
+func TestFilterOracle_Filters(t *testing.T) {
+	seed, long := seedOf(t), longRun(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	questions, most := 4_000_000, 300_000
+	switch {
+	case long >= time.Minute:
+		questions = 1_000_000_000
+	case long > 0:
+		questions = 100_000_000
+	case raceEnabled:
+		questions, most = 100_000, 10_000
+	case testing.Short():
+		questions /= 10
+	}
+	hashes := make([]uint64, most)
+	begin := time.Now()
+	asked := 0
+	for asked < questions {
+		hs := hashes[:1+rng.IntN(len(hashes))]
+		for i := range hs {
+			hs[i] = rng.Uint64()
+		}
+		bits := 2 + 25*rng.Float64()
+		f, err := bloom.OpenBlocked(bloom.AppendBlocked(nil, hs, bits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		atomic := bloom.NewAtomicBlocked(len(hs), bits)
+		for _, h := range hs {
+			atomic.Add(h)
+		}
+		first := f.FirstUnit()
+		for range 1 + min(long, 9) { // building takes longer
+			for _, h := range hs {
+				if !f.MayContain(h) || !first.MayContain(h) || !atomic.MayContain(h) {
+					t.Fatalf("of %d hashes with %v bits %x is denied: %v, by the first unit %v, by the atomic filter %v",
+						len(hs), bits, h, f.MayContain(h), first.MayContain(h), atomic.MayContain(h))
+				}
+			}
+			asked += 3 * len(hs)
+		}
+	}
+	t.Logf("%d questions in %v", asked, time.Since(begin).Round(time.Millisecond))
+}
