@@ -24,7 +24,7 @@ func (a *aheadReader) ReadAt(p []byte, off int64) (int, error) {
 		return a.file.ReadAt(p, off)
 	}
 	if a.buf == nil {
-		a.buf = make([]byte, readahead)
+		a.buf = make([]byte, min(readahead, a.size))
 	}
 	a.buf = a.buf[:min(readahead, a.size-off)]
 	n, err := a.file.ReadAt(a.buf, off)

@@ -84,6 +84,23 @@ var shapes = map[string]func(b *built){
 		b.write(8)
 		b.crash()
 	},
+	// The same one in each process, but for its id.
+	"small": func(b *built) {
+		b.opts.MemtableSize = 64 << 10
+		b.open()
+		b.write(25)
+		b.flush()
+		b.must(b.db.Compact(context.Background(), shale.Range{}))
+		for range 2 {
+			b.write(8)
+			b.flush()
+		}
+		b.write(6)
+		b.close()
+		b.open()
+		b.write(6)
+		b.close()
+	},
 	"logs only": func(b *built) {
 		b.open()
 		b.write(10)

@@ -21,6 +21,10 @@ type damage struct {
 	// harmless: what is changed is nobody's, such as what lies behind the end
 	// of a log.
 	harmless bool
+	// inject, if not nil, fails operations; restart is called before each pass
+	// over the store.
+	inject  func(op vfs.Op, name string) error
+	restart func()
 	// twice: without a manifest, nobody knows what else is missing.
 	twice bool
 }
@@ -37,9 +41,14 @@ type recorder struct {
 	writes []string
 }
 
-func record(mem *vfs.Mem) *recorder {
+func record(mem *vfs.Mem, inject func(op vfs.Op, name string) error) *recorder {
 	r := &recorder{}
 	r.FaultFS = vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		if inject != nil {
+			if err := inject(op, name); err != nil {
+				return err
+			}
+		}
 		if (name == "db" || strings.HasPrefix(name, "db/")) && !slices.Contains(readOps, op) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -58,14 +67,21 @@ func (b *built) try(d damage) (outcome string, err error) {
 		return "", err
 	}
 	before := listDir(b.t, mem, "db")
-	fsys := record(mem)
+	fsys := record(mem, d.inject)
+	restart := func() {
+		if d.restart != nil {
+			d.restart()
+		}
+	}
+	restart()
 	checked, err := Check(context.Background(), "db", &Options{FS: fsys})
 	if err == nil {
-		err = b.checkFindings(d, checked.Findings, maps.Equal(before, b.files))
+		err = b.checkFindings(d, checked.Findings, maps.Equal(before, b.files) && d.inject == nil)
 	}
 	if err != nil {
 		return "", fmt.Errorf("Check: %w", err)
 	}
+	restart()
 	strict, err := Run(context.Background(), "db", "strict", &Options{FS: fsys})
 	if err != nil {
 		return "", fmt.Errorf("Run: %w", err)
@@ -80,6 +96,7 @@ func (b *built) try(d damage) (outcome string, err error) {
 	if damaged(checked.Findings) != damaged(strict.Findings) && outcome != "whole" {
 		return "", fmt.Errorf("Check found %v, Run %v", checked.Findings, strict.Findings)
 	}
+	restart()
 	all, err := Run(context.Background(), "db", "all", &Options{FS: fsys, Doubtful: true})
 	if err != nil {
 		return "", fmt.Errorf("Run of the doubtful too: %w", err)

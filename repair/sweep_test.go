@@ -16,7 +16,7 @@ func TestRepair_Sweep(t *testing.T) {
 	seed, long := seedOf(t), longRun(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
-	most := 60 // of a shape
+	most := 40 // of a shape
 	if testing.Short() {
 		most = 10
 	}
