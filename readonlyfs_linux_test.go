@@ -1,0 +1,161 @@
+package shale
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A store on a file system that is mounted for reading only can be read, also
+// one that was not closed, and is left as it is by those who want to write.
+func TestReadOnlyMount(t *testing.T) {
+	checkLeaks(t)
+	disk := mountTmpfs(t, 16)
+	h := newHistory("a", seedOf(t), 300)
+	for _, closed := range []bool{true, false} {
+		c := h.leave(t, disk.path("db"), *small(), 300, closed)
+		disk.remount(syscall.MS_RDONLY)
+		before := tree(t, disk.dir)
+		for _, name := range []string{"db", "new", filepath.Join("db", "sub")} {
+			db, err := Open(disk.path(name), small())
+			if err == nil {
+				_ = db.Close() // the test has failed
+			}
+			if !errors.Is(err, syscall.EROFS) {
+				t.Errorf("Open of %s for writing: %v, want EROFS", name, err)
+			}
+		}
+		opts := small()
+		opts.ReadOnly = true
+		db, err := Open(disk.path("db"), opts)
+		if err != nil {
+			t.Fatalf("Open read-only: %v", err)
+		}
+		if _, err := h.check(db, "a", c); err != nil {
+			t.Error(err)
+		}
+		if err := db.Put([]byte("k"), nil); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("Put: %v, want ErrReadOnly", err)
+		}
+		closeTest(t, db)
+		if after := tree(t, disk.dir); !maps.Equal(after, before) {
+			t.Error("something has changed")
+		}
+		disk.remount(0)
+		if db, err = Open(disk.path("db"), small()); err != nil {
+			t.Fatalf("Open for writing, with the mount: %v", err)
+		}
+		mustPut(t, db, "k", "v")
+		closeTest(t, db)
+		if err := os.RemoveAll(disk.path("db")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const unprivilegedDir = "SHALE_UNPRIVILEGED_DIR" // tells a test binary to be the child, and where the stores are
+
+// Without the permissions that it needs Open says so and leaves all as it is.
+// Those to read are enough for reading.
+func TestPermissions(t *testing.T) {
+	dir := quickDir(t)
+	h := newHistory("a", 1, 300)
+	chmod := func(name string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(".", 0o755)
+	for _, name := range []string{"unwritable", "secret", "table", "lock"} {
+		h.leave(t, filepath.Join(dir, name), *small(), 300, true)
+		chmod(name, 0o777)
+		files, err := os.ReadDir(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			chmod(filepath.Join(name, f.Name()), 0o666)
+		}
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "table", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables: %q, %v", tables, err)
+	}
+	before := treeButLocks(t, dir)
+	chmod(filepath.Join("table", filepath.Base(tables[0])), 0)
+	chmod(filepath.Join("lock", "LOCK"), 0o444)
+	chmod("unwritable", 0o555)
+	chmod("secret", 0)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPermissions_Child$", "-test.v")
+	cmd.Env = append(os.Environ(), unprivilegedDir+"="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the child: %v:\n%s", err, out)
+	}
+	if bytes.Contains(out, []byte("--- SKIP")) {
+		t.Skipf("the child: %s", out)
+	}
+	for _, name := range []string{"unwritable", "secret", filepath.Join("table", filepath.Base(tables[0]))} {
+		chmod(name, 0o755)
+	}
+	if after := treeButLocks(t, dir); !maps.Equal(after, before) {
+		t.Error("something has changed")
+	}
+}
+
+// treeButLocks is tree without the lock files, which an Open that fails later
+// may have claimed.
+func treeButLocks(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := tree(t, dir)
+	maps.DeleteFunc(found, func(path, _ string) bool { return filepath.Base(path) == "LOCK" })
+	return found
+}
+
+// TestPermissions_Child is not a test: TestPermissions runs it in a process of
+// its own, which gives up what root may do.
+func TestPermissions_Child(t *testing.T) {
+	dir := os.Getenv(unprivilegedDir)
+	if dir == "" {
+		t.Skip("only for TestPermissions")
+	}
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			t.Skipf("root can't be left: %v", err)
+		}
+	}
+	checkLeaks(t)
+	h := newHistory("a", 1, 300)
+	for name, readable := range map[string]bool{"unwritable": true, "lock": true, "secret": false, "table": false} {
+		for _, ro := range []bool{true, false} {
+			opts := small()
+			opts.ReadOnly = ro
+			db, err := Open(filepath.Join(dir, name), opts)
+			if !ro || !readable {
+				if !errors.Is(err, fs.ErrPermission) {
+					t.Errorf("%s: Open (read-only: %v): %v, want %v", name, ro, err, fs.ErrPermission)
+				}
+				if err == nil {
+					_ = db.Close() // the test has failed
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: Open read-only: %v", name, err)
+				continue
+			}
+			if _, err := h.check(db, "a", claim{safe: 300, begun: 300}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			closeTest(t, db)
+		}
+	}
+}
