@@ -2,9 +2,7 @@ package shale
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,14 +25,6 @@ var linKeys = [...]string{"", "\x00", "k", "k\x00", "kk", "\xff"}
 // linValues is what each key has: the number of the write, 0 for nothing.
 type linValues [len(linKeys)]uint16
 
-func (v linValues) append(to string) string {
-	buf := []byte(to)
-	for _, n := range v {
-		buf = binary.LittleEndian.AppendUint16(buf, n)
-	}
-	return string(buf)
-}
-
 // linValue returns the value that write n puts. Many are long, so that
 // memtables fill.
 func linValue(n uint16) []byte {
@@ -52,39 +42,32 @@ func linNumber(value []byte) (n uint16, err error) {
 // linState is a state of the model.
 type linState struct {
 	epoch int // how often the store was opened before
-	// commits are the values, in bytes, after each commit that a crash may go
-	// back to: after the last one that is known to be durable, and after each
-	// one since.
-	commits string
+	now   linValues
+	// back says that a power cut may leave what was found after this epoch:
+	// that these were the values at the last commit that is known to be durable
+	// or after one since. What was found is known beforehand, so this stands
+	// for all of these commits, and states that differ in nothing else are one.
+	back bool
 }
 
-const linSize = 2 * len(linKeys) // bytes of one commit
-
-// now returns the values after the last commit.
-func (s linState) now() (v linValues) {
-	last := s.commits[len(s.commits)-linSize:]
-	for i := range v {
-		v[i] = uint16(last[2*i]) | uint16(last[2*i+1])<<8
-	}
-	return v
+// A linHistory is the operations of a history and, of each epoch but the last,
+// what was found after it.
+type linHistory struct {
+	ops   []porcupine.Operation
+	found []linValues
 }
 
-// with returns the state after a commit.
-func (s linState) with(writes []linWrite, synced bool) linState {
-	v := s.now()
+// isFound says that the values are those that were found after the epoch.
+func (h *linHistory) isFound(s linState) bool {
+	return s.epoch < len(h.found) && s.now == h.found[s.epoch]
+}
+
+// commit returns the state after a commit.
+func (h *linHistory) commit(s linState, writes []linWrite, synced bool) linState {
 	for _, w := range writes {
-		v[w.key] = w.value
+		s.now[w.key] = w.value
 	}
-	s.commits = v.append(s.commits)
-	if synced {
-		return s.synced()
-	}
-	return s
-}
-
-// synced returns the state in which all commits are durable.
-func (s linState) synced() linState {
-	s.commits = s.commits[len(s.commits)-linSize:]
+	s.back = s.back && !synced || h.isFound(s)
 	return s
 }
 
@@ -125,59 +108,63 @@ type linOutput struct {
 }
 
 // step says whether the answer is right and what the state is then.
-func (s linState) step(in linInput, out linOutput) (bool, linState) {
+func (h *linHistory) step(s linState, in linInput, out linOutput) (bool, linState) {
 	if in.unknown && in.epoch != s.epoch {
 		return true, s
 	}
 	switch in.kind {
 	case linGet, linHas:
-		now := s.now()
 		for _, k := range in.keys {
+			value := s.now[k]
 			if in.kind == linHas {
-				now[k] = min(now[k], 1)
+				value = min(value, 1)
 			}
-			if now[k] != out.values[k] {
+			if value != out.values[k] {
 				return false, s
 			}
 		}
 		return true, s
 	case linPut:
-		return true, s.with(in.writes, in.synced)
+		return true, h.commit(s, in.writes, in.synced)
 	case linPutIfAbsent:
-		absent := s.now()[in.writes[0].key] == 0
+		absent := s.now[in.writes[0].key] == 0
 		if !in.unknown && absent != out.inserted {
 			return false, s
 		}
 		if absent {
-			s = s.with(in.writes, in.synced)
+			s = h.commit(s, in.writes, in.synced)
 		}
 		return true, s
 	case linSync:
-		return true, s.synced()
-	case linReopen:
-		return s.now() == out.values, linState{s.epoch + 1, out.values.append("")}
-	default:
-		found := out.values.append("")
-		for i := 0; i < len(s.commits); i += linSize {
-			if s.commits[i:i+linSize] == found {
-				return true, linState{s.epoch + 1, found}
-			}
-		}
-		return false, s
+		return true, h.commit(s, nil, true)
 	}
+	right := s.back
+	if in.kind == linReopen {
+		right = s.now == out.values
+	}
+	return right, h.commit(linState{epoch: s.epoch + 1, now: out.values}, nil, true)
 }
 
-var linSeed = maphash.MakeSeed()
-
-var linModel = porcupine.Model{
-	Init:              func() any { return linState{commits: linValues{}.append("")} },
-	Step:              func(state, in, out any) (bool, any) { return state.(linState).step(in.(linInput), out.(linOutput)) },
-	Hash:              func(state any) uint64 { return maphash.String(linSeed, state.(linState).commits) },
-	DescribeOperation: func(in, out any) string { return in.(linInput).describe(out.(linOutput)) },
-	DescribeState: func(state any) string {
-		s := state.(linState)
-		return fmt.Sprintf("%v, %d unsynced, epoch %d", s.now(), len(s.commits)/linSize-1, s.epoch)
-	},
+// model returns the model of the history.
+func (h *linHistory) model() porcupine.Model {
+	h.found = nil
+	for _, op := range h.ops { // epochs end one after the other
+		if kind := op.Input.(linInput).kind; kind == linReopen || kind == linCrash {
+			h.found = append(h.found, op.Output.(linOutput).values)
+		}
+	}
+	return porcupine.Model{
+		Init: func() any { return h.commit(linState{}, nil, true) },
+		Step: func(s, in, out any) (bool, any) { return h.step(s.(linState), in.(linInput), out.(linOutput)) },
+		Hash: func(s any) (hash uint64) {
+			for _, n := range s.(linState).now {
+				hash = hash*0x9e3779b97f4a7c15 + uint64(n)
+			}
+			return hash
+		},
+		DescribeOperation: func(in, out any) string { return in.(linInput).describe(out.(linOutput)) },
+		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+	}
 }
 
 func (in linInput) describe(out linOutput) string {
@@ -207,20 +194,22 @@ const linTimeout = time.Minute
 // a picture of them behind and prints them.
 func checkLinear(t *testing.T, ops []porcupine.Operation) porcupine.CheckResult {
 	t.Helper()
-	result := porcupine.CheckOperationsTimeout(linModel, ops, linTimeout)
+	model := (&linHistory{ops: ops}).model()
+	result := porcupine.CheckOperationsTimeout(model, ops, linTimeout)
 	if result == porcupine.Ok {
 		return result
 	}
+	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	var b strings.Builder
 	for _, op := range ops {
-		fmt.Fprintf(&b, "\n[%d, %d] client %d: %s", op.Call, op.Return, op.ClientId, linModel.DescribeOperation(op.Input, op.Output))
+		fmt.Fprintf(&b, "\n[%d, %d] client %d: %s", op.Call, op.Return, op.ClientId, model.DescribeOperation(op.Input, op.Output))
 	}
 	picture := "none"
 	if dir, err := os.MkdirTemp("", "shale-linear"); err == nil {
 		picture = filepath.Join(dir, "history.html")
-		_, info := porcupine.CheckOperationsVerbose(linModel, ops, linTimeout)
-		if err := porcupine.VisualizePath(linModel, info, picture); err != nil {
+		_, info := porcupine.CheckOperationsVerbose(model, ops, linTimeout)
+		if err := porcupine.VisualizePath(model, info, picture); err != nil {
 			picture = err.Error()
 		}
 	}
@@ -263,7 +252,7 @@ func TestLinear_Model(t *testing.T) {
 		for _, o := range c.ops {
 			ops = append(ops, porcupine.Operation{Input: o.in, Output: o.out, Call: o.call, Return: o.ret})
 		}
-		if right := porcupine.CheckOperations(linModel, ops); right != c.right {
+		if right := porcupine.CheckOperations((&linHistory{ops: ops}).model(), ops); right != c.right {
 			t.Errorf("%s: %v, want %v", name, right, c.right)
 		}
 	}
