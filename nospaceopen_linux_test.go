@@ -101,29 +101,6 @@ func (f *fullOpens) open(t *testing.T, dir string, opts Options) (db *DB, err er
 	return db, err
 }
 
-// leave leaves a store with n commits behind: closed, or as the death of its
-// process leaves it.
-func (h history) leave(t *testing.T, dir string, opts Options, n int, closed bool) claim {
-	t.Helper()
-	db, err := Open(dir, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if err := db.Write(context.Background(), h.batch(i, SyncManual)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if closed {
-		closeTest(t, db)
-	} else {
-		db.cancel()
-		db.background.Wait()
-		db.abandon()
-	}
-	return claim{safe: n, begun: n, lost: make(map[int]fate)}
-}
-
 // Pages of a mapping that the disk has no room for give an error when they are
 // written to, not a signal: so it is even with a log that was not reserved.
 func TestNoSpace_Mapping(t *testing.T) {

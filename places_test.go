@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -84,6 +85,29 @@ func TestPlaces_NoStore(t *testing.T) {
 		_ = db.Close() // the test has failed
 		t.Error("Open without a directory succeeded")
 	}
+}
+
+// leave leaves a store with n commits behind: closed, or as the death of its
+// process leaves it.
+func (h history) leave(t *testing.T, dir string, opts Options, n int, closed bool) claim {
+	t.Helper()
+	db, err := Open(dir, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := db.Write(context.Background(), h.batch(i, SyncManual)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if closed {
+		closeTest(t, db)
+	} else {
+		db.cancel()
+		db.background.Wait()
+		db.abandon()
+	}
+	return claim{safe: n, begun: n, lost: make(map[int]fate)}
 }
 
 // tree returns what is below a directory: the content of files, the targets of
