@@ -59,7 +59,7 @@ func parseKey(key []byte, seed uint64) (writer, slot int, err error) {
 func appendValue(dst []byte, seed uint64, writer, slot int, s stamp) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s))
 	h := mix(seed, uint64(writer), uint64(slot), uint64(s))
-	size := int(h>>32) % 180
+	size := int((h >> 32) % 180)
 	switch n := h % 4096; {
 	case n == 0:
 		size = 100_000
