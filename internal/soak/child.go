@@ -71,7 +71,7 @@ type Counts struct {
 // childMain is the main function of a child.
 func childMain(in io.Reader, out io.Writer) (status int) {
 	c := &child{out: json.NewEncoder(out)}
-	c.since = make(map[string]time.Time)
+	c.since = make(map[string]time.Duration)
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &c.order); err != nil {
 		fmt.Fprintln(os.Stderr, "soak: the order of a child:", err)
 		return 1
@@ -127,7 +127,8 @@ func journalPath(dir string, life int) string {
 // reportAll reports now and then for as long as the process lives, and looks
 // for calls that hang.
 func (c *child) reportAll() {
-	for ; ; time.Sleep(250 * time.Millisecond) {
+	for ; ; time.Sleep(tick) {
+		c.advance()
 		c.report(false)
 		now := measure()
 		if now.Heap > maxHeap || now.RSS > maxRSS {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -125,16 +124,6 @@ func (c *child) settleDown(after string) error {
 		return c.withStacks(violationf("after %s there is %+v; before Open there was %+v", after, now, c.base))
 	}
 	c.report(true)
-	return nil
-}
-
-// eventually waits until ok.
-func (c *child) eventually(ok func() bool) error {
-	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if d := time.Since(begin); d > time.Minute {
-			return fmt.Errorf("not within %v", d.Round(time.Second))
-		}
-	}
 	return nil
 }
 

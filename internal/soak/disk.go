@@ -19,15 +19,16 @@ type disk struct {
 	*vfs.FaultFS
 	unmapped bool // files can't be mapped
 	met      *atomic.Uint64
+	clock    *clock
 
 	storm   atomic.Pointer[storm]
 	weather atomic.Int64 // counts beginnings and ends of storms: odd during one
-	calm    atomic.Int64 // when the last one ended, in Unix nanoseconds
+	calm    atomic.Int64 // when the last one ended, by the clock
 }
 
 // newDisk returns a calm disk that adds the faults that it lets happen to met.
-func newDisk(unmapped bool, met *atomic.Uint64) *disk {
-	d := &disk{unmapped: unmapped, met: met}
+func newDisk(unmapped bool, met *atomic.Uint64, c *clock) *disk {
+	d := &disk{unmapped: unmapped, met: met, clock: c}
 	d.FaultFS = vfs.NewFault(vfs.Default, d.inject)
 	return d
 }
@@ -103,7 +104,7 @@ func (d *disk) begin(st *storm) {
 // end ends the storm.
 func (d *disk) end() {
 	d.storm.Store(nil)
-	d.calm.Store(time.Now().UnixNano())
+	d.calm.Store(int64(d.clock.now()))
 	d.weather.Add(1)
 }
 
@@ -124,5 +125,5 @@ const aftermath = 40 * time.Second
 
 // excusesLate is excuses for calls that may report what went wrong before.
 func (d *disk) excusesLate(err error) bool {
-	return isInjected(err) && (d.stormy() || time.Now().UnixNano()-d.calm.Load() < int64(aftermath))
+	return isInjected(err) && (d.stormy() || d.clock.now()-time.Duration(d.calm.Load()) < aftermath)
 }

@@ -79,7 +79,9 @@ func (p *parent) attend(ctx context.Context, c *process, plan plan, last bool) {
 	reports := make(chan report)
 	go c.read(reports)
 	ended, interrupted := time.After(plan.after), ctx.Done()
-	hangs := time.After(plan.after + grace)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var age clock
 	if last {
 		ended, interrupted = nil, nil
 	}
@@ -107,9 +109,11 @@ func (p *parent) attend(ctx context.Context, c *process, plan plan, last bool) {
 			} else {
 				c.tellEnd()
 			}
-		case <-hangs:
-			c.hung = true
-			c.kill()
+		case <-ticker.C:
+			if age.advance(); age.now() > plan.after+grace && !c.hung {
+				c.hung = true
+				c.kill()
+			}
 		}
 	}
 }

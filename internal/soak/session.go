@@ -38,7 +38,7 @@ func (c *child) newSession(n int) *session {
 	s := &session{child: c, n: n, store: filepath.Join(c.Dir, "store")}
 	r := s.rand("options")
 	s.opts = optionsOf(r)
-	s.disk = newDisk(r.IntN(2) == 0, &c.faults)
+	s.disk = newDisk(r.IntN(2) == 0, &c.faults, &c.clock)
 	s.opts.FS = s.disk
 	s.opts.OnEvent = s.event
 	s.ctx, s.stop = context.WithCancel(context.Background())

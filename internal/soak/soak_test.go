@@ -177,3 +177,23 @@ func TestTrend(t *testing.T) {
 		}
 	}
 }
+
+// A call that does not return is told of, one that has returned is not.
+func TestWatch(t *testing.T) {
+	w := watch{since: make(map[string]time.Duration)}
+	err := w.call("reader", func() error {
+		for range patience/tick + 1 {
+			if err := w.check(); err != nil {
+				t.Error(err)
+			}
+			w.advance()
+		}
+		return w.check()
+	})
+	if err == nil || !strings.Contains(err.Error(), "reader hangs") {
+		t.Errorf("a call that hangs: %v", err)
+	}
+	if err := w.check(); err != nil {
+		t.Errorf("after the call: %v", err)
+	}
+}

@@ -3,8 +3,20 @@ package main
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
+
+// A clock tells for how long a process has run. It stands still while the
+// machine sleeps: then nothing hangs, and nothing is late.
+type clock struct{ ticks atomic.Int64 }
+
+// tick is how often somebody has to call advance.
+const tick = 250 * time.Millisecond
+
+func (c *clock) advance() { c.ticks.Add(1) }
+
+func (c *clock) now() time.Duration { return time.Duration(c.ticks.Load()) * tick }
 
 // patience is how long a call may take: a store must never hang. To compact all
 // of it on a busy machine takes its time.
@@ -12,14 +24,15 @@ const patience = 4 * time.Minute
 
 // A watch knows the calls that are under way.
 type watch struct {
+	clock
 	mu    sync.Mutex
-	since map[string]time.Time // by the name of the goroutine
+	since map[string]time.Duration // by the name of the goroutine
 }
 
 // call runs fn, which calls the store, and notes that.
 func (w *watch) call(name string, fn func() error) error {
 	w.mu.Lock()
-	w.since[name] = time.Now()
+	w.since[name] = w.now()
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -34,8 +47,18 @@ func (w *watch) check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, since := range w.since {
-		if d := time.Since(since); d > patience {
-			return fmt.Errorf("%s hangs in a call for %v", name, d.Round(time.Second))
+		if d := w.now() - since; d > patience {
+			return fmt.Errorf("%s hangs in a call for %v", name, d)
+		}
+	}
+	return nil
+}
+
+// eventually waits until ok, a minute at most.
+func (c *clock) eventually(ok func() bool) error {
+	for begin := c.now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if d := c.now() - begin; d > time.Minute {
+			return fmt.Errorf("not within %v", d)
 		}
 	}
 	return nil
