@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -81,23 +82,11 @@ func wantNoOpenFiles(t testing.TB, mem *vfs.Mem) {
 	}
 }
 
-// within runs fn and fails the test, with all stacks, if it takes longer than
-// limit: a store must never hang.
+// within runs fn, which must not take longer than limit: a store never hangs.
 func within(t testing.TB, limit time.Duration, what string, fn func()) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fn()
-	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		buf := make([]byte, 1<<20)
-		t.Fatalf("%s hangs:\n%s", what, buf[:runtime.Stack(buf, true)])
-	}
+	defer fuzzing.Watch(limit, func() string { return t.Name() + ": " + what })()
+	fn()
 }
 
 // Open, use and Close leave nothing behind, on a disk or in memory, whether

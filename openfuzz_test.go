@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // patch applies edits of seven bytes each, written as a fuzzer may like them:
@@ -69,8 +71,7 @@ func FuzzOpenDir(f *testing.F) {
 		if strings.HasPrefix(string(data), b.files[file]) || strings.HasSuffix(file, ".wal") {
 			d.what = "longer" // what lies behind the end, or between header and records, need not be noticed
 		}
-		hangs := time.AfterFunc(20*time.Second, func() { panic("Open, a read or Close hangs") })
-		defer hangs.Stop()
+		defer fuzzing.Watch(20*time.Second, func() string { return "Open, a read or Close" })()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := b.try(t, d, len(data)); err != nil {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // Sweeps try all cases of a kind: a crash at every operation, a fault at every
@@ -95,12 +96,9 @@ func sweep[C any](t *testing.T, cases []C, try func(i int, c C) error) {
 				if i >= len(cases) {
 					return
 				}
-				hangs := time.AfterFunc(time.Minute, func() {
-					buf := make([]byte, 1<<20)
-					panic(fmt.Sprintf("%s: case %d, %v, hangs:\n%s", t.Name(), i, cases[i], buf[:runtime.Stack(buf, true)]))
-				})
+				stop := fuzzing.Watch(time.Minute, func() string { return fmt.Sprintf("%s: case %d, %v", t.Name(), i, cases[i]) })
 				err := try(i, cases[i])
-				hangs.Stop()
+				stop()
 				if err != nil {
 					failed.Add(1)
 					t.Errorf("case %d, %v: %v", i, cases[i], err)

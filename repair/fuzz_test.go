@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -65,8 +66,7 @@ func FuzzRepairDir(f *testing.F) {
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		files := maps.Clone(b.files)
 		patch(files, names, edits[:min(len(edits), 8*8)])
-		hangs := time.AfterFunc(time.Minute, func() { panic("Check or Run hangs") })
-		defer hangs.Stop()
+		defer fuzzing.Watch(time.Minute, func() string { return "Check or Run" })()
 		mine := *b
 		mine.t = t
 		_, err := mine.try(damage{what: "fuzzed", harmless: true, twice: true, apply: func(mem *vfs.Mem) error {

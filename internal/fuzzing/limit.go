@@ -31,11 +31,7 @@ const (
 // goroutines that it starts.
 func (l Limit) Check(t testing.TB, input int, fn func()) (allocated uint64) {
 	t.Helper()
-	timer := time.AfterFunc(hung, func() {
-		buf := make([]byte, 1<<20)
-		panic(fmt.Sprintf("an input of %d bytes hangs:\n%s", input, buf[:runtime.Stack(buf, true)]))
-	})
-	defer timer.Stop()
+	defer Watch(hung, func() string { return fmt.Sprintf("an input of %d bytes", input) })()
 	return l.check(t, input, func() (uint64, time.Duration) { return measure(fn) })
 }
 
