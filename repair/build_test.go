@@ -58,6 +58,9 @@ type built struct {
 	db   *shale.DB
 	opts shale.Options
 
+	snapshots bool // are taken, so that old versions stay
+	held      []*shale.Snapshot
+
 	seq      uint64
 	lasts    []uint64            // the last sequence number after n commits
 	states   []map[string]string // what the store holds then
@@ -79,10 +82,21 @@ var shapes = map[string]func(b *built){
 	},
 	"crashed": func(b *built) {
 		b.deep()
+		for range 3 { // for logs that are kept to be used again, and older ones that are gone
+			b.write(8)
+			b.flush()
+		}
 		b.write(12)
 		b.sync()
 		b.write(8)
 		b.crash()
+	},
+	// With many versions of keys, over the borders of blocks.
+	"versions": func(b *built) {
+		b.snapshots = true
+		b.deep()
+		b.write(10)
+		b.close()
 	},
 	// The same one in each process, but for its id.
 	"small": func(b *built) {
@@ -123,6 +137,16 @@ var shapes = map[string]func(b *built){
 		}
 		b.write(4)
 		b.close()
+	},
+	// A log is live of which the first commits are in tables too.
+	"half flushed": func(b *built) {
+		b.open()
+		b.write(130)
+		b.crash()
+		b.opts.MemtableSize = 8 << 10
+		b.open()
+		b.settle()
+		b.crash()
 	},
 	// A log is live of which the first commits are in tables, merged to the
 	// last level, without numbers and deletions.
@@ -203,6 +227,7 @@ func (b *built) open() {
 }
 
 func (b *built) close() {
+	b.release()
 	b.must(b.db.Close())
 	b.safe = len(b.states) - 1
 }
@@ -220,8 +245,16 @@ func (b *built) flush() {
 // crash ends the process, or the machine, which writes what it has.
 func (b *built) crash() {
 	after := b.mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+	b.release()
 	b.must(b.db.Close())
 	b.mem = after
+}
+
+func (b *built) release() {
+	for _, s := range b.held {
+		s.Close()
+	}
+	b.held = nil
 }
 
 // settle waits until nothing goes on in the background.
@@ -251,6 +284,12 @@ func (b *built) write(n int) {
 			b.versions[key] = append(b.versions[key], value)
 		}
 		put(fmt.Sprintf("commit%06d", i), strings.Repeat("m", b.r.IntN(20)))
+		if b.snapshots {
+			snapshot, err := b.db.Snapshot()
+			b.must(err)
+			b.held = append(b.held, snapshot)
+			put(fmt.Sprintf("often%d", b.r.IntN(3)), fmt.Sprintf("%d%s", i, strings.Repeat("o", 90)))
+		}
 		for j := range b.r.IntN(6) {
 			key := fmt.Sprintf("key%03d", b.r.IntN(150))
 			if b.r.IntN(4) == 0 {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/shaledb/shale"
@@ -115,6 +117,9 @@ func (l *logs) open() error {
 		f := &logFile{num: num, there: slices.Contains(l.s.logs, num), known: -1}
 		if f.there {
 			f.header, f.err = wal.ReadHeader(l.s.fs, l.s.dir, num, l.s.storeID)
+			if gone(f.err) {
+				f.there, f.err = false, nil
+			}
 			if f.err != nil && !isDamage(f.err) {
 				return fmt.Errorf("repair: %w", f.err)
 			}
@@ -131,6 +136,12 @@ func (l *logs) open() error {
 	}
 	l.files = slices.DeleteFunc(l.files, l.unused)
 	return nil
+}
+
+// gone tells that a writer has removed a log, or cut it to use it again, since
+// it was listed or while it was read.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (l *logs) file(num base.FileNum) *logFile {
@@ -172,6 +183,11 @@ func (l *logs) read(f, before *logFile) error {
 			header = nil
 		},
 	}, func(payload []byte) error { return l.record(f, payload) })
+	if gone(err) {
+		f.there = false
+		l.gap(f, missing(base.LogName(f.num), "log"))
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}

@@ -167,26 +167,20 @@ func (b *built) checkStrict(d damage, r *Report, got map[string]string) (outcome
 	if uint64(len(got)) != r.Keys {
 		return "", fmt.Errorf("%d keys, the report says %d", len(got), r.Keys)
 	}
-	n := b.stateAt(r.AsOf)
-	if r.AtLeast {
-		for n < len(b.states)-1 && !within(got, b.states[n]) {
-			n++
-		}
-	} else if b.lasts[n] != r.AsOf && r.Manifest != "" && r.AsOf > b.lasts[len(b.lasts)-1] {
+	if r.AsOf > b.lasts[len(b.lasts)-1] {
 		return "", fmt.Errorf("as of %d, the last commit is %d", r.AsOf, b.lasts[len(b.lasts)-1])
 	}
-	want := b.states[n]
-	for k, v := range got {
-		if w, there := want[k]; !there || w != v {
-			return "", fmt.Errorf("as of %d (commit %d): key %q is %.20q, want %.20q (there: %v)", r.AsOf, n, k, v, w, there)
+	n := b.stateAt(r.AsOf)
+	err = b.isState(n, d, r, got)
+	for later := n + 1; err != nil && r.AtLeast && later < len(b.states); later++ {
+		if b.isState(later, d, r, got) == nil {
+			n, err = later, nil
 		}
 	}
-	for k := range want {
-		if _, there := got[k]; !there && !r.explains(k) && !(d.twice && r.Manifest == "") {
-			return "", fmt.Errorf("as of %d: key %q is missing without a word; %+v", r.AsOf, k, r)
-		}
+	if err != nil {
+		return "", fmt.Errorf("as of %d, at least %v: %w", r.AsOf, r.AtLeast, err)
 	}
-	behind := false
+	want, behind := b.states[n], false
 	for i := range r.Findings {
 		behind = behind || r.Findings[i].Harm >= LostCommits
 	}
@@ -207,13 +201,21 @@ func (b *built) checkStrict(d damage, r *Report, got map[string]string) (outcome
 	return "an earlier state", nil
 }
 
-func within(got, want map[string]string) bool {
+// isState returns nil if got is the state after n commits but for keys that the
+// report explains.
+func (b *built) isState(n int, d damage, r *Report, got map[string]string) error {
+	want := b.states[n]
 	for k, v := range got {
 		if w, there := want[k]; !there || w != v {
-			return false
+			return fmt.Errorf("key %q is %.20q, want %.20q (there: %v) after commit %d", k, v, w, there, n)
 		}
 	}
-	return true
+	for k := range want {
+		if _, there := got[k]; !there && !r.explains(k) && !(d.twice && r.Manifest == "") {
+			return fmt.Errorf("key %q, there after commit %d, is missing without a word: %+v", k, n, r)
+		}
+	}
+	return nil
 }
 
 // explains tells whether the report says why key is not there.
@@ -244,7 +246,7 @@ func (b *built) checkDoubtful(strict, all *Report, kept, taken map[string]string
 	if len(strict.Left) == 0 && !maps.Equal(kept, taken) {
 		return fmt.Errorf("nothing was left, but %d keys became %d", len(kept), len(taken))
 	}
-	if strict.AsOf != all.AsOf || len(strict.Left) != len(all.Left) {
+	if strict.AsOf != all.AsOf || strict.AtLeast != all.AtLeast {
 		return fmt.Errorf("the reports differ: %+v, %+v", strict, all)
 	}
 	return nil

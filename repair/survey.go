@@ -36,12 +36,15 @@ type survey struct {
 // look makes a survey. Its error wraps fs.ErrNotExist if there is no store.
 func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 	s := &survey{ctx: ctx, fs: fsys, dir: dir}
+	var err error
+	if s.salvaged, err = manifest.Salvage(fsys, dir); err != nil {
+		return nil, fmt.Errorf("repair: %s: %w", dir, err)
+	}
+	// Beside a writer, files that the manifest names may be gone by now, but
+	// none is still to be made.
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
-	}
-	if s.salvaged, err = manifest.Salvage(fsys, dir); err != nil {
-		return nil, fmt.Errorf("repair: %s: %w", dir, err)
 	}
 	s.state, s.whole, s.storeID = s.salvaged.State, s.salvaged.Whole, s.salvaged.StoreID
 	for _, name := range names {

@@ -16,9 +16,9 @@ func TestRepair_Sweep(t *testing.T) {
 	seed, long := seedOf(t), longRun(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
-	most := 40 // of a shape
+	most := 24 // of a shape
 	if testing.Short() {
-		most = 10
+		most = 4
 	}
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
 		r := rand.New(rand.NewPCG(seed, round))
