@@ -209,6 +209,9 @@ func (w *linWorld) run(epochs, n int) error {
 	r := rand.New(rand.NewPCG(w.seed, 1<<63))
 	w.disk(w.mem)
 	err := w.open()
+	if err == nil {
+		err = w.load(60)
+	}
 	for ; err == nil && w.bad == nil && epochs > 1; epochs-- {
 		err = w.cutEpoch(r, n)
 	}
