@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -142,6 +143,9 @@ func (s *crowdedStore) resume() {
 	s.t.Helper()
 	byItself := s.db.Err() == nil
 	if !byItself {
+		if err := s.db.Err().Error(); s.cause != syscall.ENOSPC || !strings.Contains(err, "wal: append to") {
+			s.t.Errorf("round %d: read-only for good: %v", s.rounds, err)
+		}
 		if err := s.db.Resume(); err != nil {
 			s.t.Errorf("round %d: Resume without need: %v", s.rounds, err)
 		}
