@@ -86,12 +86,12 @@ func (c *crowd) checkGroup(group int) error {
 		if i == 0 {
 			first = round
 		}
-		if round != first || round > most || round > 0 && round < least {
-			c.t.Errorf("group %d in one snapshot: key 0 of round %d, key %d of %d; want one in [%d, %d]", group, first, i, round, least, most)
+		if round != first {
+			c.t.Errorf("group %d in one snapshot: key 0 of round %d, key %d of %d", group, first, i, round)
 		}
 	}
-	if first == 0 && most/4*4 < least {
-		c.t.Errorf("group %d is absent; none of the rounds %d to %d deletes it", group, least, most)
+	if !crowdRound(first, least, most) {
+		c.t.Errorf("group %d in a snapshot: round %d, want one in [%d, %d]", group, first, least, most)
 	}
 	return nil
 }
@@ -119,14 +119,19 @@ func (c *crowd) checkGetMany(group int) error {
 }
 
 // checkScan walks all entries, in either direction: they are in order, and all
-// keys of a group alike.
+// keys of a group alike, and not older than what had been acknowledged.
 func (c *crowd) checkScan(reverse bool) error {
+	least := c.acknowledged()
+	var most []uint64
 	rounds := make(map[string]uint64)
 	count := make(map[string]int)
 	var last []byte
 	for e, err := range c.db.Scan(Range{Reverse: reverse}) {
 		if err != nil {
 			return err
+		}
+		if last == nil {
+			most = c.acknowledged()
 		}
 		if last != nil && bytes.Compare(last, e.Key) > 0 != reverse {
 			c.t.Errorf("Scan, reverse %v: %q after %q", reverse, e.Key, last)
@@ -145,7 +150,34 @@ func (c *crowd) checkScan(reverse bool) error {
 			c.t.Errorf("Scan, reverse %v: %d keys of %s, want %d", reverse, n, group, crowdKeys)
 		}
 	}
+	if most == nil {
+		most = c.acknowledged()
+	}
+	for group := range most {
+		round := rounds[fmt.Sprintf("group%02d", group)]
+		if !crowdRound(round, least[group], most[group]+1) {
+			c.t.Errorf("Scan, reverse %v: group %d of round %d, want one in [%d, %d]", reverse, group, round, least[group], most[group]+1)
+		}
+	}
 	return nil
+}
+
+// acknowledged returns the last acknowledged round of each group.
+func (c *crowd) acknowledged() []uint64 {
+	last := make([]uint64, len(c.rounds))
+	for i := range last {
+		last[i] = c.rounds[i].Load()
+	}
+	return last
+}
+
+// crowdRound tells whether a group may be found with a round, 0 if it is absent,
+// when the last that was written is between least and most.
+func crowdRound(round, least, most uint64) bool {
+	if round == 0 {
+		return most/4*4 >= least
+	}
+	return round >= least && round <= most
 }
 
 // checkIterator seeks about in one iterator, whose answers must not change.

@@ -53,9 +53,17 @@ var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
 // at a time, for inputs of a fuzzer must mean the same in each of its processes.
 func newBadStore(t testing.TB, seed uint64, end badEnd) *badStore {
 	t.Helper()
+	return newBadStoreOf(t, 77, seed, end)
+}
+
+// newBadStoreOf gives the store the identity id: two that differ in nothing
+// else have files of the same sizes.
+func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
+	t.Helper()
 	b := &badStore{mem: vfs.NewMem(), end: end, states: []modelState{nil}, ends: make(map[int]int)}
 	l := &life{t: t, name: "bad store", opts: tinyStore(b.mem), h: newHistory("a", seed, 1000)}
 	l.opts.MemtableSize = 64 << 10 // only the script flushes
+	l.opts.testing.seed = id
 	l.open()
 	deep := func() (n int) {
 		for _, level := range l.db.Metrics().Levels[1:] {
@@ -121,6 +129,7 @@ type damage struct {
 	file  string // that it is done to, and that errors must name
 	other string // another one that they may name
 	flip  bool   // a single byte is changed
+	rare  bool   // there are few of its kind: each is always tried
 	apply func(mem *vfs.Mem) error
 }
 

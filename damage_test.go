@@ -190,6 +190,9 @@ func TestGet_DamagedBlock(t *testing.T) {
 	if _, err := db.Get([]byte("k000")); !errors.As(err, &damage) || !strings.HasSuffix(damage.File, ".sst") || damage.Offset < 0 {
 		t.Errorf("Get of a key in the damaged block: %v, want a CorruptionError with file and offset", err)
 	}
+	if len(events) == 0 {
+		t.Fatal("no event tells of the damage")
+	}
 	if e := <-events; e.Kind != EventCorruption || db.Metrics().CorruptionsMet != 1 {
 		t.Errorf("event %v, CorruptionsMet %d, want %v and 1", e.Kind, db.Metrics().CorruptionsMet, EventCorruption)
 	}

@@ -88,10 +88,18 @@ func (b *badStore) foreign(file string, other *badStore, from string) damage {
 	return b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
 }
 
+// twin puts a table of a store in its place that differs only in being another
+// store.
+func (b *badStore) twin(file string, other *badStore) damage {
+	d := b.foreign(file, other, file)
+	d.rare = true
+	return d
+}
+
 // damages returns what a sweep does to the store: each byte flipped, each
 // truncation, each stretch of 16, 512 and 4096 bytes zeroed, and whole files
 // made longer, removed, swapped, and replaced by those of another store.
-func (b *badStore) damages(r *rand.Rand, other *badStore) []damage {
+func (b *badStore) damages(r *rand.Rand, other, twin *badStore) []damage {
 	var all []damage
 	names := slices.Sorted(maps.Keys(b.files))
 	for _, file := range names {
@@ -119,6 +127,9 @@ func (b *badStore) damages(r *rand.Rand, other *badStore) []damage {
 				all = append(all, b.foreign(file, other, from))
 			}
 		}
+		if path.Ext(file) == ".sst" && len(twin.files[file]) == len(b.files[file]) {
+			all = append(all, b.twin(file, twin))
+		}
 	}
 	return all
 }
@@ -133,12 +144,12 @@ func TestCorruption_Sweep(t *testing.T) {
 	outcomes, tried := make(map[string]int), 0
 	share := shareOf(t, seed, 1./80)
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
-		other := newBadStore(t, seed+round+1, closed)
+		other, twin := newBadStore(t, seed+round+1, closed), newBadStoreOf(t, 78, seed+round, closed)
 		for end := range numEnds {
 			b := newBadStore(t, seed+round, end)
 			var cases []damage
-			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other) {
-				if share.takes(round<<32 | uint64(end)<<28 | uint64(i)) {
+			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other, twin) {
+				if d.rare || share.takes(round<<32|uint64(end)<<28|uint64(i)) {
 					cases = append(cases, d)
 				}
 			}

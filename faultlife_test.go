@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
 )
 
 // A faultLife is a store on a disk with faults, used by a script that takes
@@ -26,6 +28,7 @@ type faultLife struct {
 	claim
 	failed map[int]bool // writes that failed since the store was opened
 	copies int
+	used   map[base.Seq]string // batches met in logs since then, by their first sequence numbers
 
 	fired   atomic.Int64 // faults so far
 	first   atomic.Value // string: where the first was met
@@ -114,15 +117,23 @@ func (f *faultLife) run() error {
 		_ = f.note(f.db.Verify(context.Background())) // reads all: told is enough
 		f.write(5, 0)
 		f.checkpoint()
+		f.meetBatches() // Resume lets the log go that failed
 		f.resume()
 		f.write(10, 5)
+		if err := f.meetBatches(); err != nil {
+			return err
+		}
 		if err := f.checkAnswers(); err != nil {
 			return fmt.Errorf("part %d: %w", part, err)
 		}
-		if part == 2 {
+		end := f.close
+		switch part {
+		case 1:
+			end = f.kill
+		case 2:
 			return nil // the caller ends it
 		}
-		if err := f.close(); err != nil {
+		if err := end(); err != nil {
 			return err
 		}
 	}
@@ -131,7 +142,7 @@ func (f *faultLife) run() error {
 
 // open opens the store, if it can.
 func (f *faultLife) open() bool {
-	f.failed = make(map[int]bool)
+	f.failed, f.used = make(map[int]bool), make(map[base.Seq]string)
 	db, err := Open("db", &f.opts)
 	if f.note(err) != nil {
 		return false
@@ -154,6 +165,18 @@ func (f *faultLife) close() error {
 		return fmt.Errorf("%d files are left open", n)
 	}
 	return nil
+}
+
+// kill ends the store as the death of its process does, with a log that is not
+// sealed and says nothing of having been synced.
+func (f *faultLife) kill() error {
+	f.settle(f.db.Flush(context.Background()))
+	f.write(6, 0)
+	f.db.cancel()
+	f.db.background.Wait()
+	f.db.abandon()
+	f.db = nil
+	return f.close()
 }
 
 // settle notes the outcome of a call that makes all durable.
@@ -205,6 +228,32 @@ func (f *faultLife) resume() {
 		}
 		f.safe = f.begun
 	}
+}
+
+// meetBatches reads the logs that are there. A sequence number stands for one
+// batch only, also if that has failed.
+func (f *faultLife) meetBatches() error {
+	names, err := f.mem.List("db")
+	if err != nil {
+		return err
+	}
+	var twice error
+	for _, name := range names {
+		typ, num, ok := base.ParseFileName(name)
+		if !ok || typ != base.FileLog {
+			continue
+		}
+		// A log that is being made or used again can't be read: never mind.
+		_, _ = wal.Read(f.mem, "db", num, f.db.storeID, wal.ReadOptions{Known: -1, Salvage: true}, func(payload []byte) error {
+			seq, _, err := decodeBatch(payload)
+			if was, met := f.used[seq]; err == nil && met && was != string(payload) {
+				twice = fmt.Errorf("%s: sequence number %d stands for a second batch: %.60q after %.60q", name, seq, payload, was)
+			}
+			f.used[seq] = string(payload)
+			return nil
+		})
+	}
+	return twice
 }
 
 // checkAnswers compares what the open store says: all that was acknowledged and

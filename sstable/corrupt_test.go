@@ -218,6 +218,35 @@ func TestFooter_NewerVersion(t *testing.T) {
 	}
 }
 
+// A write that went to the wrong place leaves a whole block there, whose bytes
+// are right but for that.
+func TestDamage_BlocksSwapped(t *testing.T) {
+	var list []entry
+	for i := range 200 {
+		list = append(list, entry{base.NewKey(fmt.Appendf(nil, "key%03d", i), base.Seq(i+1), base.KindPut), fmt.Appendf(nil, "value%03d", i)})
+	}
+	b, info := writeFile(t, WriterOptions{BlockSize: 200, FilterBits: 10}, list)
+	r, err := openFile(b, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := 0
+	for i := 1; i < r.index.n; i++ {
+		x, y := r.index.handle(i-1), r.index.handle(i)
+		if x.stored != y.stored {
+			continue
+		}
+		damaged, n := bytes.Clone(b), int64(x.stored+blockTail)
+		copy(damaged[x.offset:], b[y.offset:y.offset+n])
+		copy(damaged[y.offset:], b[x.offset:x.offset+n])
+		checkDamaged(t, fmt.Sprintf("blocks %d and %d swapped", i-1, i), damaged, info.Size, info.Checksum, list)
+		swapped++
+	}
+	if swapped < 5 {
+		t.Errorf("only %d of %d blocks are as long as their neighbours", swapped, r.index.n)
+	}
+}
+
 // reseal gives a block new bytes with a right checksum.
 func reseal(b []byte, h handle, kind BlockKind, c Compression) {
 	seed := checksumSeed(testStore, testNum)
