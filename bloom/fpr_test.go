@@ -1,10 +1,8 @@
 package bloom
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 )
 
@@ -125,59 +123,6 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 			t.Errorf("PredictFPR(%v) = %.5f %%, want %v", c.bits, got, c.percent)
 		}
 	}
-}
-
-// Keys that programs have: counters, in decimal, in hexadecimal, as integers.
-// Even ones are held and odd ones asked. They fare like random ones.
-func TestFPR_StructuredKeys(t *testing.T) {
-	n, questions := 200000, 1500000
-	if short() {
-		questions /= 5
-	}
-	for _, kind := range []struct {
-		name string
-		key  func(dst []byte, i uint64) []byte
-	}{
-		{"user%012d", func(dst []byte, i uint64) []byte { return padded(append(dst, "user"...), i, 10, 12) }},
-		{"k%015x", func(dst []byte, i uint64) []byte { return padded(append(dst, 'k'), i, 16, 15) }},
-		{"integers", binary.BigEndian.AppendUint64},
-	} {
-		hs := make([]uint64, n)
-		var key []byte
-		for i := range hs {
-			key = kind.key(key[:0], uint64(2*i))
-			hs[i] = Hash(key)
-		}
-		for _, bits := range []float64{6, 10, 14} {
-			f := mustOpen(AppendBlocked(nil, hs, bits))
-			checkHolds(t, f, hs)
-			q := questions
-			if bits < 14 {
-				q /= 5
-			}
-			passed := 0
-			for i := range q {
-				key = kind.key(key[:0], uint64(2*i+1))
-				if f.MayContain(Hash(key)) {
-					passed++
-				}
-			}
-			rate, want := float64(passed)/float64(q), f.PredictedFPR()
-			t.Logf("%s, %v bits: %.4f %%, predicted %.4f %%", kind.name, bits, 100*rate, 100*want)
-			if noise := 3 * math.Sqrt(want/float64(q)); math.Abs(rate-want) > max(0.1*want, noise) {
-				t.Errorf("%s, %v bits: %.4f %% pass, want %.4f", kind.name, bits, 100*rate, 100*want)
-			}
-		}
-	}
-}
-
-// padded appends i in a base with zeros in front.
-func padded(dst []byte, i uint64, base, width int) []byte {
-	digits := strconv.AppendUint(nil, i, base)
-	for n := len(digits); n < width; n++ {
-		dst = append(dst, '0')
-	}
-	return append(dst, digits...)
 }
 
 // The two units must not know of each other: what passes one has to be as rare

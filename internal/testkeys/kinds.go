@@ -19,8 +19,8 @@ type Kind struct {
 	// more of them.
 	Few int
 
-	// Key number i, another one for each i. seed makes other keys of kinds that
-	// chance has a part in.
+	// Key number i, another one for each i. Another seed makes other keys of
+	// most kinds.
 	key func(seed uint64, i int) []byte
 	// Instead of key, for kinds that are lists.
 	present, absent [][]byte
@@ -59,7 +59,7 @@ func choose(keys [][]byte, seed uint64, n int) [][]byte {
 // Made returns the kinds that are computed.
 func Made() []Kind {
 	format := func(f string) func(uint64, int) []byte {
-		return func(_ uint64, i int) []byte { return fmt.Appendf(nil, f, i) }
+		return func(seed uint64, i int) []byte { return fmt.Appendf(nil, f, from(seed, i)) }
 	}
 	return []Kind{
 		{Name: "random", key: func(seed uint64, i int) []byte { return binary.BigEndian.AppendUint64(nil, scatter(seed, i)) }},
@@ -67,15 +67,18 @@ func Made() []Kind {
 		{Name: "decimal", key: format("user%012d")},
 		{Name: "hexadecimal", key: format("k%015x")},
 		{Name: "digits alone", key: format("%d")},
-		{Name: "big-endian", key: func(_ uint64, i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) }},
-		{Name: "little-endian", key: func(_ uint64, i int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(i)) }},
-		{Name: "paths", key: func(_ uint64, i int) []byte {
+		{Name: "big-endian", key: func(seed uint64, i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(from(seed, i))) }},
+		{Name: "little-endian", key: func(seed uint64, i int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(from(seed, i))) }},
+		{Name: "paths", key: func(seed uint64, i int) []byte {
+			i = from(seed, i)
 			return fmt.Appendf(nil, "tenant/%03d/orders/%07d/items/%d", i%97, i/7, i%7)
 		}},
-		{Name: "times", key: func(_ uint64, i int) []byte {
+		{Name: "times", key: func(seed uint64, i int) []byte {
+			i = from(seed, i)
 			return fmt.Appendf(nil, "2031-%02d-%02dT%02d:%02d:%02d.%06dZ", 1+i%12, 1+i/12%28, i%24, i/24%60, i/1440%60, i)
 		}},
-		{Name: "zeros and a number", key: func(_ uint64, i int) []byte {
+		{Name: "zeros and a number", key: func(seed uint64, i int) []byte {
+			i = from(seed, i)
 			return append([]byte("row\x00\x00\x00\x00\x00\x00"), string(rune(i%0xd800))+string(rune(i/0xd800))...)
 		}},
 		{Name: "prefixes", key: prefixes},
@@ -86,6 +89,9 @@ func Made() []Kind {
 		{Name: "long", Few: 400, key: long},
 	}
 }
+
+// from begins to count somewhere else for each seed.
+func from(seed uint64, i int) int { return int(seed%1_000_000)*2 + i }
 
 // scatter turns numbers into others that look random, no two into one.
 func scatter(seed uint64, i int) uint64 {
