@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 )
 
 // A commitQueue orders the writes of a store. Writers put their requests into
@@ -239,7 +240,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	seq := first
 	var bytes, ops uint64
 	for _, r := range group {
-		if r.ifAbsent && db.writtenSince(r.key, r.hash, r.readSeq) {
+		if r.ifAbsent && !mutant.LostClaim && db.writtenSince(r.key, r.hash, r.readSeq) {
 			r.lost = true
 			continue
 		}
@@ -251,6 +252,9 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		seq += base.Seq(r.batch.count)
 		ops += uint64(r.batch.count)
 		q.payloads = append(q.payloads, r.batch.data)
+		if mutant.SplitBatch {
+			q.payloads = splitLast(q.payloads)
+		}
 		bytes += uint64(r.batch.payload)
 	}
 	if seq > base.MaxSeq {
@@ -260,10 +264,17 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	// be in the log all the same, and nothing else may bear their numbers.
 	db.lastSeq = seq - 1
 	if err := db.logGroup(q.payloads, wantSync); err != nil {
+		if mutant.SeqReused {
+			db.lastSeq = first - 1
+		}
 		return db.becomeReadOnly(err)
 	}
 	if seq == first {
 		return nil
+	}
+	if mutant.VisibleEarly {
+		db.visible.Store(uint64(db.lastSeq))
+		mutant.Pause()
 	}
 	db.applyGroup(group)
 	db.visible.Store(uint64(db.lastSeq))
@@ -281,7 +292,7 @@ func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 		}
 		db.nudgeSync(end)
 	}
-	if wantSync {
+	if wantSync && !mutant.AckBeforeSync {
 		if err := db.wal.Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -78,6 +79,9 @@ func (db *DB) flushOldest() error {
 	db.changed.Broadcast()
 	db.mu.Unlock()
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
+	if err != nil && mutant.FlushIsFinal {
+		_ = db.becomeReadOnly(err)
+	}
 	if err != nil {
 		s.discard()
 		if !errors.Is(err, context.Canceled) { // by Close: the log has it all
@@ -118,7 +122,7 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 	db.mu.Lock()
 	minLog := db.memLog
 	v := db.view.Load()
-	if n := len(v.imms); n > 1 {
+	if n := len(v.imms); n > 1 && !mutant.LogDroppedEarly {
 		minLog = v.imms[n-2].log
 	}
 	db.mu.Unlock()

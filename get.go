@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -164,7 +165,7 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 	c.falsePositive(level)
 	// Get answers for versions up to l.seq. Only if the table has none at all
 	// of this key, which its sequence numbers tell, is the absence permanent.
-	if l.seq >= t.meta.MaxSeq {
+	if l.seq >= t.meta.MaxSeq || mutant.AbsenceOfOld {
 		db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -18,7 +19,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
-	if err := db.appendLocked(edit, meta, true); err != nil {
+	if err := db.appendLocked(edit, meta, !mutant.NoEditSync); err != nil {
 		db.keepDoubtful(opened)
 		return err
 	}
@@ -42,6 +43,9 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 	db.changed.Broadcast()
 	db.mu.Unlock()
 	db.fitFilters(next)
+	if mutant.RemovedWhileRead {
+		old.refs.Store(1)
+	}
 	db.releaseVersion(old)
 	return nil
 }
@@ -113,6 +117,9 @@ func (db *DB) appendLocked(edit *manifest.Edit, after *manifest.Version, sync bo
 		if err == nil {
 			db.manifestState = state
 			return nil
+		}
+		if mutant.AppendAfterTorn {
+			return err
 		}
 		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -56,6 +57,10 @@ const latestSeq = base.MaxSeq
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
 func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
+	if mutant.StaleView && seq == latestSeq {
+		seq = base.Seq(db.visible.Load())
+		mutant.Pause()
+	}
 	v := db.acquireView()
 	if v == nil {
 		return failedIterator(ErrClosed)

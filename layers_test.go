@@ -30,6 +30,9 @@ var layers = map[string]int{
 	"internal/cache": 0,
 	"internal/base":  -1,
 
+	// Bugs for the tests to find, in a build of their own.
+	"internal/mutant": -1,
+
 	// For tests only.
 	"internal/testkeys": -1,
 	"internal/fuzzing":  -1,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -107,11 +108,14 @@ func (db *DB) open() error {
 // abandon undoes a failed open.
 func (db *DB) abandon() {
 	db.cancel()
+	if mutant.GoroutineLeft {
+		go func() { select {} }()
+	}
 	db.files.close()
 	if db.wal != nil {
 		_ = db.wal.Close() // Open's error is the one to report
 	}
-	if db.manifestLog != nil {
+	if db.manifestLog != nil && !mutant.LeftOpen {
 		_ = db.manifestLog.Close() // likewise
 	}
 	if db.lock != nil {
@@ -131,6 +135,9 @@ func (db *DB) lockDir() error {
 	}
 	if err := db.fs.MkdirAll(db.dir); err != nil {
 		return err
+	}
+	if mutant.NoLock {
+		return nil
 	}
 	deadline := db.opts.testing.now().Add(db.opts.LockTimeout)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -176,6 +183,9 @@ func (db *DB) loadState() (*manifest.State, error) {
 // that lost it: tables and logs there would be taken for leftovers and deleted.
 // A new store has CURRENT before it has either.
 func (db *DB) refuseHeadless() error {
+	if mutant.HeadlessIsNew {
+		return nil
+	}
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (db *DB) acquireView() *view {
 
 // releaseVersion gives a reference back. The last one lets obsolete tables go.
 func (db *DB) releaseVersion(v *version) {
-	if v.refs.Add(-1) > 0 {
+	if v.refs.Add(-1) != 0 {
 		return
 	}
 	db.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/mutant"
 )
 
 // ReaderOptions say what table to expect, and how to read it.
@@ -149,6 +150,7 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 	}
 	known := o.Size > 0
 	switch {
+	case mutant.ForeignTable:
 	case f.num != o.Num && (known || o.Num != 0):
 		return fail(fmt.Errorf("footer of table %d", uint64(f.num)))
 	case f.storeID != o.StoreID && (known || o.StoreID != 0):
@@ -231,6 +233,9 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 	}
 	r.stats.FilterReads.Add(1)
 	payload, c, err := openBlock(b, r.seed, BlockFilter, h.offset)
+	if mutant.DamagedFilter {
+		payload, err = b[:h.stored], nil
+	}
 	if err == nil && c != None {
 		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -88,8 +89,10 @@ func (w *Writer) begin(o Options) error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
-	if err := o.FS.SyncDir(o.Dir); err != nil {
-		return err
+	if !mutant.NoDirSync {
+		if err := o.FS.SyncDir(o.Dir); err != nil {
+			return err
+		}
 	}
 	w.noMap = o.NoMap
 	w.remap()

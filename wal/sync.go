@@ -1,5 +1,7 @@
 package wal
 
+import "github.com/shaledb/shale/internal/mutant"
+
 // Sync makes durable all that was appended before the call.
 func (w *Writer) Sync() error {
 	if f := w.failed.Load(); f != nil {
@@ -46,6 +48,9 @@ func (w *Writer) lead() {
 	end := w.length.Load() // what is appended during the sync is not known to be in it
 	w.mu.Unlock()
 	err := w.file.Sync()
+	if mutant.SyncRetried && err != nil {
+		err = w.file.Sync()
+	}
 	w.mu.Lock()
 	w.syncing = false
 	w.syncs.Add(1)
