@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak bench peers cross size
+.PHONY: test race lint fuzz proof sweep soak mutants bench peers cross size
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -13,6 +13,7 @@ proof: ; .ci/proof
 sweep: ; T=$(T) .ci/proof all
 soak:  T = 30m
 soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
+mutants: ; .ci/mutants $(MUTANTS)
 bench: ; go run ./bench
 peers: ; cd bench/peers && go run . -n 5000000
 cross: ; .ci/cross
