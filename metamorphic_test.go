@@ -188,10 +188,12 @@ func TestMetamorphic(t *testing.T) {
 	seed, long := seedOf(t), longRun(t)
 	lists, length, every := uint64(2), 300, 1
 	switch {
-	case long > 0:
-		length = 800
+	case raceEnabled && long > 0:
+		length = 200
 	case raceEnabled:
 		lists, length, every = 1, 120, 4
+	case long > 0:
+		length = 800
 	case testing.Short():
 		lists, length = 1, 250
 	}
