@@ -80,6 +80,18 @@ var shapes = map[string]func(b *built){
 		b.write(20)
 		b.close()
 	},
+	// The manifest has all flushes and merges, of which the tables are gone.
+	"one life": func(b *built) {
+		b.opts.CompactionWorkers, b.opts.MemtableSize = 1, 4<<10
+		b.open()
+		for range 16 {
+			b.write(30)
+			b.flush()
+			b.settle()
+		}
+		b.write(10)
+		b.close()
+	},
 	"crashed": func(b *built) {
 		b.deep()
 		for range 3 { // for logs that are kept to be used again, and older ones that are gone

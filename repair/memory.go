@@ -31,6 +31,9 @@ func (l *logs) load(from []item) (*entries, error) {
 			}
 			return e.add(payload, wanted)
 		})
+		if err == nil {
+			err = l.same(f, wanted, e)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("repair: %w", err)
 		}
@@ -39,12 +42,30 @@ func (l *logs) load(from []item) (*entries, error) {
 	return e, nil
 }
 
+// same makes sure that the stretches were read as they were when they were judged.
+func (l *logs) same(f *logFile, wanted []*stretch, e *entries) error {
+	want := uint64(0)
+	for _, s := range wanted {
+		want += s.entries
+	}
+	got := uint64(len(e.list)) - e.before
+	if e.before = uint64(len(e.list)); got == want {
+		return nil
+	}
+	err := fmt.Errorf("read %s again: %d changes, there were %d", base.LogName(f.num), got, want)
+	if u, unread := l.s.fs.unreadIn(base.LogName(f.num)); unread {
+		err = fmt.Errorf("%w: %w", err, u.err)
+	}
+	return err
+}
+
 // entries are those of logs. It is a base.Iterator that only goes forward.
 type entries struct {
-	list []base.KV
-	next int
-	at   base.KV // what was shown: its address tells whose it is
-	err  error
+	list   []base.KV
+	before uint64 // entries of the logs before
+	next   int
+	at     base.KV // what was shown: its address tells whose it is
+	err    error
 }
 
 // add takes the changes of a commit if it is in one of the stretches.

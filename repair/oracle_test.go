@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
@@ -83,6 +84,9 @@ func (b *built) try(d damage) (outcome string, err error) {
 	}
 	restart()
 	strict, err := Run(context.Background(), "db", "strict", &Options{FS: fsys})
+	if d.inject != nil && errors.Is(err, syscall.EIO) {
+		return "refused", nil // what could be read is unreadable by now
+	}
 	if err != nil {
 		return "", fmt.Errorf("Run: %w", err)
 	}
