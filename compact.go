@@ -143,8 +143,8 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	}
 	if err != nil {
 		out.discard()
-		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-			return err
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, ErrClosed) {
+			return err // called off, not failed
 		}
 		db.noteCorruption(err)
 		db.emit(Event{Kind: EventBackgroundError, Reason: "compaction", Level: plan.To, Err: err})
