@@ -92,6 +92,7 @@ func (r *metaRun) options() Options {
 	return o
 }
 
+// open opens the store. If that fails, there is none.
 func (r *metaRun) open() error {
 	r.opened++
 	opts := r.options()
@@ -108,6 +109,9 @@ func (r *metaRun) run(ops []metaOp, each func(i int, answer string) error) (err 
 		return err
 	}
 	defer func() {
+		if r.db == nil {
+			return
+		}
 		r.letGo()
 		if cerr := r.db.Close(); err == nil {
 			err = cerr
@@ -117,7 +121,11 @@ func (r *metaRun) run(ops []metaOp, each func(i int, answer string) error) (err 
 		}
 	}()
 	for i, op := range ops {
-		if err := each(i, op.do(r)); err != nil {
+		answer := op.do(r)
+		if r.db == nil {
+			return fmt.Errorf("operation %d: %s", i, answer)
+		}
+		if err := each(i, answer); err != nil {
 			return err
 		}
 		if op.kind == "fill" || op.kind == "flush" {
