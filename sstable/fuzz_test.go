@@ -8,12 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // goldenFiles are the seeds of fuzzing.
@@ -68,72 +69,164 @@ func goldenBlocks(f *testing.F, kind BlockKind, fn func(payload []byte)) {
 	}
 }
 
-// FuzzDataBlock: a payload that is accepted can be searched and walked.
+// inPlace is for decoders that allocate nothing but their errors and one struct.
+var inPlace = fuzzing.Limit{Bytes: 1 << 10}
+
+// FuzzDataBlock: a payload that is accepted can be searched and walked, and what
+// it holds encodes to as much at most.
 func FuzzDataBlock(f *testing.F) {
-	goldenBlocks(f, BlockData, func(b []byte) { f.Add(b, []byte("key010")) })
-	f.Fuzz(func(t *testing.T, b, key []byte) {
-		if checkData(b) != nil {
+	goldenBlocks(f, BlockData, func(b []byte) { f.Add(b, []byte("key010"), uint64(math.MaxUint64)) })
+	f.Fuzz(func(t *testing.T, b, key []byte, limit uint64) {
+		var d dataBlock
+		inPlace.Check(t, len(b), func() {
+			if checkData(b) != nil {
+				return
+			}
+			d = viewData(b)
+			for i := range d.n {
+				d.entry(i)
+				d.suffix(i)
+				d.trailer(i)
+			}
+			d.find(key, byte(bloom.Hash(key)), base.Trailer(limit))
+			d.seek(key, base.Trailer(limit), 0)
+		})
+		if d.n == 0 {
 			return
 		}
-		d := viewData(b)
-		total := 0
-		for i := range d.n {
-			suffix, value := d.entry(i)
-			total += len(suffix) + len(value)
-			if trailer := d.trailer(i); trailer.Kind() > base.KindPut {
-				t.Fatalf("entry %d has kind %v", i, trailer.Kind())
+		list := dataEntries(t, &d, b)
+		for _, at := range []int{0, d.n / 2, d.n - 1} {
+			checkFind(t, &d, list, list[at].key.UserKey, list[at].key.Trailer)
+		}
+		checkFind(t, &d, list, key, base.Trailer(limit))
+
+		var again dataBuilder
+		for i, e := range list {
+			again.add(e.key, e.value, d.b[dataHeader+i])
+		}
+		payload := again.finish()
+		if err := checkData(payload); err != nil || len(payload) > len(b) {
+			t.Fatalf("block of %d bytes comes back with %d, %v", len(b), len(payload), err)
+		}
+		back := viewData(payload)
+		for i, e := range dataEntries(t, &back, payload) {
+			if base.Compare(e.key, list[i].key) != 0 || !bytes.Equal(e.value, list[i].value) || payload[dataHeader+i] != b[dataHeader+i] {
+				t.Fatalf("entry %d is %v, comes back as %v", i, list[i], e)
 			}
-			full := append(bytes.Clone(d.prefix), suffix...)
-			d.find(full, d.b[dataHeader+i], math.MaxUint64)
-			d.seek(full, 0, 0)
-		}
-		if total > len(b) {
-			t.Fatalf("entries have %d bytes, the block %d", total, len(b))
-		}
-		d.find(key, byte(bloom.Hash(key)), math.MaxUint64)
-		if i := d.seek(key, math.MaxUint64, 0); i < 0 || i > d.n {
-			t.Fatalf("seek = %d of %d", i, d.n)
 		}
 	})
 }
 
-// FuzzIndex: an index that is accepted can be searched, and its handles lie in
-// bounds.
+// dataEntries returns the entries of a block, which lie in it.
+func dataEntries(t *testing.T, d *dataBlock, b []byte) (list []entry) {
+	total := 0
+	for i := range d.n {
+		suffix, value := d.entry(i)
+		total += len(suffix) + len(value)
+		trailer := d.trailer(i)
+		if trailer.Kind() > base.KindPut || trailer.Seq() > base.MaxSeq {
+			t.Fatalf("entry %d has trailer %v", i, trailer)
+		}
+		list = append(list, entry{base.InternalKey{UserKey: append(bytes.Clone(d.prefix), suffix...), Trailer: trailer}, value})
+	}
+	if total > len(b) {
+		t.Fatalf("entries have %d bytes, the block %d", total, len(b))
+	}
+	return list
+}
+
+// checkFind compares find, and in a block that is in order seek, with a walk.
+func checkFind(t *testing.T, d *dataBlock, list []entry, key []byte, limit base.Trailer) {
+	tag := byte(bloom.Hash(key))
+	want := slices.IndexFunc(list, func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
+	for want >= 0 && d.b[dataHeader+want] != tag { // find goes by the tags
+		next := slices.IndexFunc(list[want+1:], func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
+		if next < 0 {
+			want = -1
+		} else {
+			want += 1 + next
+		}
+	}
+	if got := d.find(key, tag, limit); got != want {
+		t.Fatalf("find(%q, %v) = %d, want %d", key, limit, got, want)
+	}
+	if !slices.IsSortedFunc(list, func(a, b entry) int { return base.Compare(a.key, b.key) }) {
+		return
+	}
+	wanted := base.InternalKey{UserKey: key, Trailer: limit}
+	want = slices.IndexFunc(list, func(e entry) bool { return base.Compare(e.key, wanted) >= 0 })
+	if want < 0 {
+		want = d.n
+	}
+	if got := d.seek(key, limit, 0); got != want {
+		t.Fatalf("seek(%q, %v) = %d of %d, want %d", key, limit, got, d.n, want)
+	}
+}
+
+// FuzzIndex: an index that is accepted finds what a walk finds, its handles lie
+// in bounds, and what it holds encodes to as much at most.
 func FuzzIndex(f *testing.F) {
-	goldenBlocks(f, BlockIndex, func(b []byte) { f.Add(b, []byte("user000300")) })
-	f.Fuzz(func(t *testing.T, b, key []byte) {
+	goldenBlocks(f, BlockIndex, func(b []byte) { f.Add(b, []byte("user000300"), uint64(0)) })
+	f.Fuzz(func(t *testing.T, b, key []byte, limit uint64) {
 		const end = 1 << 20
-		if checkIndex(b, end) != nil {
+		var x index
+		accepted := false
+		inPlace.Check(t, len(b), func() {
+			if accepted = checkIndex(b, end) == nil; accepted {
+				x = viewIndex(b)
+				x.search(key, base.Trailer(limit))
+			}
+		})
+		if !accepted {
 			return
 		}
-		x := viewIndex(b)
+		again := indexBuilder{start: x.start}
 		for i := range x.n {
-			h := x.handle(i)
+			h, sep := x.handle(i), x.separator(i)
 			if h.offset < 0 || h.stored <= 0 || h.offset+int64(h.stored)+blockTail > end || h.raw > h.stored*maxRatio {
 				t.Fatalf("handle %d = %+v", i, h)
 			}
-			if sep := x.separator(i); x.search(sep.UserKey, sep.Trailer) != i {
-				t.Fatalf("search(%v) = %d, want %d", sep, x.search(sep.UserKey, sep.Trailer), i)
+			if got := x.search(sep.UserKey, sep.Trailer); got != i {
+				t.Fatalf("search(%v) = %d, want %d", sep, got, i)
 			}
+			again.add(sep.UserKey, sep.Trailer, h.offset+int64(h.stored)+blockTail, h.raw)
 		}
-		if i := x.search(key, 0); i < 0 || i > x.n {
-			t.Fatalf("search = %d of %d", i, x.n)
+		want := 0
+		for want < x.n && base.Compare(x.separator(want), base.InternalKey{UserKey: key, Trailer: base.Trailer(limit)}) < 0 {
+			want++
+		}
+		if got := x.search(key, base.Trailer(limit)); got != want {
+			t.Fatalf("search(%q, %d) = %d of %d, want %d", key, limit, got, x.n, want)
+		}
+		payload := again.payload(0, x.n)
+		if err := checkIndex(payload, end); err != nil || len(payload) > len(b) {
+			t.Fatalf("index of %d bytes comes back with %d, %v", len(b), len(payload), err)
+		}
+		back := viewIndex(payload)
+		for i := range x.n {
+			if back.handle(i) != x.handle(i) || base.Compare(back.separator(i), x.separator(i)) != 0 {
+				t.Fatalf("entry %d, %v %+v, comes back as %v %+v", i, x.separator(i), x.handle(i), back.separator(i), back.handle(i))
+			}
 		}
 	})
 }
 
-// FuzzProperties: what is accepted comes back the same from its encoding.
+// FuzzProperties: what is accepted comes back the same from its encoding, which
+// is as long at most.
 func FuzzProperties(f *testing.F) {
 	goldenBlocks(f, BlockProperties, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := decodeProperties(b)
+		var p *Properties
+		var err error
+		inPlace.Check(t, len(b), func() { p, err = decodeProperties(b) })
 		if err != nil {
 			return
 		}
 		again := p.appendTo(nil)
 		q, err := decodeProperties(again)
-		if err != nil || !bytes.Equal(q.appendTo(nil), again) {
-			t.Fatalf("%+v comes back as %+v, %v", p, q, err)
+		const noKeys = 4 // the bounds are written also if they are empty
+		if err != nil || !bytes.Equal(q.appendTo(nil), again) || len(again) > len(b)+noKeys {
+			t.Fatalf("%+v of %d bytes comes back as %+v of %d, %v", p, len(b), q, len(again), err)
 		}
 	})
 }
@@ -141,13 +234,20 @@ func FuzzProperties(f *testing.F) {
 // FuzzFooter: what is accepted encodes to the same bytes.
 func FuzzFooter(f *testing.F) {
 	for _, b := range goldenFiles(f) {
-		f.Add(b[len(b)-footerSize:], int64(len(b)))
+		f.Add(b[len(b)-footerSize:], int64(len(b)), false)
 	}
-	f.Fuzz(func(t *testing.T, b []byte, size int64) {
+	f.Fuzz(func(t *testing.T, b []byte, size int64, fix bool) {
 		if size < int64(len(b)) {
 			return
 		}
-		foot, err := decodeFooter(b, size)
+		if fix && len(b) >= footerSize {
+			b = bytes.Clone(b)
+			foot := b[len(b)-footerSize:]
+			binary.LittleEndian.PutUint32(foot[footerChecksum:], footerCRC(foot))
+		}
+		var foot *footer
+		var err error
+		inPlace.Check(t, len(b), func() { foot, err = decodeFooter(b, size) })
 		if err != nil {
 			return
 		}
@@ -157,65 +257,113 @@ func FuzzFooter(f *testing.F) {
 	})
 }
 
-// FuzzTable opens, scans and asks any bytes. Checksums are made to fit with
-// fix, so that the decoders behind them are met.
+// A table may make a reader allocate what its blocks grow to when they are
+// decompressed, once for each time that they are read; a block of the file is
+// read into a buffer of its own before.
+var (
+	openLimit = fuzzing.Limit{Bytes: 80<<10 + zstdTable, PerByte: maxRatio + 2}       // the index; the file's end, the filter
+	passLimit = fuzzing.Limit{Bytes: 80<<10 + zstdTable, PerByte: 2 * (maxRatio + 2)} // all blocks, of a table opened anew
+)
+
+// zstdTable is what a decoder of zstd throws away with a damaged block whose
+// checksum fits.
+const zstdTable = 160 << 10
+
+// FuzzTable opens, scans, asks and salvages any bytes. Checksums are made to fit
+// with fix, so that the decoders behind them are met.
 func FuzzTable(f *testing.F) {
 	for _, b := range goldenFiles(f) {
 		f.Add(b, false)
 		f.Add(b, true)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, fix bool) {
+		if len(b) > 256<<10 {
+			return
+		}
 		if fix {
 			b = fixChecksums(bytes.Clone(b))
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		useTable(t, b)
-		runtime.ReadMemStats(&after)
-		// Each block may grow by maxRatio once in each of the passes; pooled
-		// coders of zstd are the constant.
-		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(32<<20+len(b)*maxRatio*8); got > most {
-			t.Fatalf("%d bytes allocated for a file of %d", got, len(b))
-		}
+		limit := passLimit
+		limit.Bytes += zstdTable * salvageTable(t, b)
+		limit.Check(t, len(b), func() { salvageTable(t, b) })
 	})
 }
 
-// useTable asks a file everything. Every error has to be one of damage or of
-// the future.
-func useTable(t *testing.T, b []byte) {
-	check := func(err error) {
-		var c *base.CorruptionError
-		if err != nil && !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
-			t.Fatalf("%v is neither damage nor the future", err)
-		}
+// mustBeDamage fails unless err is nil, of damage or of the future.
+func mustBeDamage(t *testing.T, err error) {
+	var c *base.CorruptionError
+	if err != nil && !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
+		t.Fatalf("%v is neither damage nor the future", err)
 	}
-	r, err := Open(sized{bytes.NewReader(b)}, ReaderOptions{Cache: cache.New(1 << 20)})
-	check(err)
+}
+
+// useTable asks a file everything.
+func useTable(t *testing.T, b []byte) {
+	var r *Reader
+	var err error
+	openLimit.Check(t, len(b), func() { r, err = Open(sized{bytes.NewReader(b)}, ReaderOptions{Cache: cache.New(1 << 20)}) })
+	mustBeDamage(t, err)
 	if err != nil {
 		return
 	}
-	check(r.FilterErr())
-	check(r.Verify(context.Background()))
-	it := r.NewIterator(nil)
-	defer it.Close()
-	n := 0
-	for kv := it.First(); kv != nil && n < 1000; kv = it.Next() {
-		if n++; n%7 == 0 {
-			_, _, _, err := get(r, bytes.Clone(kv.UserKey), kv.Seq())
-			check(err)
+	mustBeDamage(t, r.FilterErr())
+	passLimit.Check(t, len(b), func() { mustBeDamage(t, r.Verify(context.Background())) })
+	var keys []base.InternalKey
+	passLimit.Check(t, len(b), func() {
+		it := r.NewIterator(nil)
+		keys = keys[:0]
+		for kv := it.First(); kv != nil; kv = it.Next() {
+			if len(keys) < 4 {
+				keys = append(keys, base.InternalKey{UserKey: bytes.Clone(kv.UserKey), Trailer: kv.Trailer})
+			}
 		}
-	}
-	check(it.Err())
-	for kv := it.Last(); kv != nil && n > 0; kv = it.Prev() {
-		n--
-	}
-	check(it.Err())
+		mustBeDamage(t, it.Err())
+		mustBeDamage(t, it.Close())
+	})
+	passLimit.Check(t, len(b), func() {
+		it := r.NewIterator(nil)
+		for kv := it.Last(); kv != nil; kv = it.Prev() {
+			continue
+		}
+		mustBeDamage(t, it.Err())
+		mustBeDamage(t, it.Close())
+	})
 	for _, key := range []string{"", "key010", "user000300", "zz"} {
-		it.SeekGE([]byte(key), base.MaxSeq)
-		check(it.Err())
-		it.SeekLT([]byte(key))
-		check(it.Err())
+		keys = append(keys, base.NewKey([]byte(key), base.MaxSeq, base.KindPut))
 	}
+	for _, k := range keys {
+		openLimit.Check(t, len(b), func() {
+			_, _, _, err := get(r, k.UserKey, k.Seq())
+			mustBeDamage(t, err)
+		})
+		it := r.NewIterator(nil)
+		openLimit.Check(t, len(b), func() { it.SeekGE(k.UserKey, k.Seq()) })
+		mustBeDamage(t, it.Err())
+		openLimit.Check(t, len(b), func() { it.SeekLT(k.UserKey) })
+		mustBeDamage(t, it.Err())
+		mustBeDamage(t, it.Close())
+	}
+}
+
+// salvageTable walks what is left of a file, and returns how many damages it met.
+func salvageTable(t *testing.T, b []byte) (damages uint64) {
+	num, storeID, err := Identify(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		num, storeID = testNum, testStore
+	}
+	s, err := Salvage(context.Background(), bytes.NewReader(b), int64(len(b)), SalvageOptions{Num: num, StoreID: storeID, Filter: true,
+		Lost: func(l Lost) { damages++; mustBeDamage(t, l.Err) }})
+	mustBeDamage(t, err)
+	if err != nil {
+		return damages
+	}
+	for kv := s.First(); kv != nil; kv = s.Next() {
+		continue
+	}
+	mustBeDamage(t, s.Err())
+	mustBeDamage(t, s.Close())
+	return damages
 }
 
 // fixChecksums gives the footer, and each block that it and the index name,

@@ -216,3 +216,34 @@ func TestSalvage_Errors(t *testing.T) {
 		t.Errorf("Salvage of a newer table: %v, want ErrFormatTooNew", err)
 	}
 }
+
+// A file can be made so that a block could end at every fifth byte, by its
+// checksum. It is not read as often.
+func TestSalvage_TooManyChecksums(t *testing.T) {
+	const size = 100_000
+	crc := extendChecksum(extendChecksum(checksumSeed(testStore, testNum), uint64(BlockData), 1), 0, 8)
+	var b []byte
+	for len(b) < size {
+		crc = extendChecksum(crc, uint64(None), 1)
+		b = append(b, byte(None))
+		b = binary.LittleEndian.AppendUint32(b, crc)
+		crc = extendChecksum(crc, uint64(crc), 4)
+	}
+	passLimit.Check(t, len(b), func() { salvageTable(t, b) })
+	lost := 0
+	s, err := Salvage(context.Background(), bytes.NewReader(b), int64(len(b)), SalvageOptions{Num: testNum, StoreID: testStore,
+		Lost: func(l Lost) {
+			if l.Entries {
+				lost++
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kv := s.First(); kv != nil || s.Err() != nil || lost != 1 {
+		t.Errorf("First() = %v, %v; %d losses, want one", kv, s.Err(), lost)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -170,6 +170,10 @@ func (s *Salvager) complete() bool {
 	return !s.lost && want > 0 && s.entries == want
 }
 
+// maxChances is after how many lengths whose checksum fits, but nothing else, a
+// search ends: who makes a file in which they all do could have it read as often.
+const maxChances = 4
+
 // findBlock looks for a data block that begins at offset and ends at end at
 // most, by trying its checksum at each length. A wrong one passes with
 // probability 2^-32 for each, and then its structure does not.
@@ -177,7 +181,7 @@ func (s *Salvager) findBlock(offset, end int64) (handle, error) {
 	end = min(end, s.r.size)
 	in := bufio.NewReaderSize(io.NewSectionReader(s.r.src, offset, end-offset), int(min(end-offset, 64<<10)))
 	crc := extendChecksum(extendChecksum(s.r.seed, uint64(BlockData), 1), uint64(offset), 8)
-	for n := 0; n <= maxStored; n++ {
+	for n, chances := 0, 0; n <= maxStored && chances < maxChances; n++ {
 		b, err := in.Peek(blockTail) // the compression, if the payload has n bytes, and the checksum
 		if err != nil {
 			if !isEOF(err) {
@@ -190,6 +194,7 @@ func (s *Salvager) findBlock(offset, end int64) (handle, error) {
 			if h, err := s.plausible(offset, n, Compression(b[0])); err == nil || !s.survives(err) {
 				return h, err
 			}
+			chances++
 		}
 		if _, err := in.Discard(1); err != nil {
 			return handle{}, s.r.readError(err, BlockData, offset+int64(n))
