@@ -227,8 +227,10 @@ func TestCheck_BesideAWriter(t *testing.T) {
 	b.open()
 	var stop atomic.Bool
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
 	wg.Go(func() {
-		for !stop.Load() {
+		for n := 0; n < 1000 && !stop.Load(); n++ { // the model keeps the state after each
 			b.write(3)
 		}
 	})
