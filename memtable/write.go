@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
 )
 
 // degree is the B-tree's: a node holds up to 2*degree-1 entries. From 16 to 128
@@ -38,6 +39,9 @@ func (m *Memtable) BeginWrite() {
 func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte, hash uint64) {
 	if seq == 0 || len(key) > MaxKeyLen || uint64(len(value)) > 1<<32-1 {
 		panic(fmt.Sprintf("memtable: sequence number %d, key of %d bytes, value of %d", seq, len(key), len(value)))
+	}
+	if mutant.MemtableFilterMissesKey && hash%64 == 0 {
+		hash = ^hash
 	}
 	// First the filter, then the tree: nobody finds a key that the filter
 	// would have denied.

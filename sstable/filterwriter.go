@@ -69,6 +69,9 @@ func (w *Writer) writeFilter() (handle, error) {
 		return handle{}, nil
 	}
 	w.props.FilterBits = w.opts.FilterBits
+	if mutant.ThinFilter {
+		w.opts.FilterBits /= 2
+	}
 	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, w.opts.FilterBits)
 	if err != nil {
 		return handle{}, err

@@ -14,9 +14,11 @@ package mutant
 const (
 	// A new log's name is not made durable (goleveldb 126854a, pebble#128): TestCrash_AtEveryOperation
 	NoDirSync = false
-	// The old log is not synced when the next one begins (goleveldb 126854a, LevelDB): TestCrash_AtEveryOperation
+	// The old log is not synced when the next one begins (goleveldb 126854a, LevelDB): TestCrash_AtEveryOperation,
+	// TestLinear_Crash
 	NoSealSync = false
-	// A write that was to be durable is acknowledged before the sync (etcd#14370): TestCrash_AtEveryOperation
+	// A write that was to be durable is acknowledged before the sync (etcd#14370): TestCrash_AtEveryOperation,
+	// TestLinear_Crash
 	AckBeforeSync = false
 	// A write is acknowledged before the system has it (Pebble, by design): TestKill
 	LogBuffered = false
@@ -27,7 +29,8 @@ const (
 	// The same log is synced, which writes nothing if a sync has failed before (cockroach#37109):
 	// TestOpen_AfterAFailedSyncOfTheLog
 	LogNotRewritten = false
-	// A batch of several operations goes into the log as several records (badger#570): TestCrash_AtEveryOperation
+	// A batch of several operations goes into the log as several records (badger#570): TestCrash_AtEveryOperation,
+	// TestLinear_Crash
 	SplitBatch = false
 	// A failed write's sequence numbers are used again (rocksdb#12873): TestFault_NowAndThen
 	SeqReused = false
@@ -92,11 +95,11 @@ const (
 	// A read error is taken for the end of one of an iterator's sources (pebble 1e4b11e): TestFault_NowAndThen,
 	// TestMerging_ErrorAtEveryOperation
 	ReadErrorIsEnd = false
-	// A batch is visible before all of it can be read (goleveldb#74): TestConcurrency_Crowd
+	// A batch is visible before all of it can be read (goleveldb#74): TestConcurrency_Crowd, TestLinear
 	VisibleEarly = false
-	// An iterator takes its sequence number before its tables (rocksdb#6973): TestConcurrency_Crowd
+	// An iterator takes its sequence number before its tables (rocksdb#6973): TestConcurrency_Crowd, TestLinear
 	StaleView = false
-	// PutIfAbsent does not look at what was written meanwhile: TestPutIfAbsent_OneWinner
+	// PutIfAbsent does not look at what was written meanwhile: TestPutIfAbsent_OneWinner, TestLinear
 	LostClaim = false
 	// A table is removed while an iterator reads it (dain/leveldb#78): TestModel_Random
 	RemovedWhileRead = false
@@ -104,9 +107,14 @@ const (
 
 // Filters, and what was learnt from them.
 const (
-	// Another key is in a table's filter instead of the first (rocksdb#9342): TestMetamorphic, TestTable_RoundTrip
+	// Another key is in a table's filter instead of the first (rocksdb#9342): TestMetamorphic, TestTable_RoundTrip,
+	// TestFilterOracle_Stores
 	FilterMissesKey = false
-	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte
+	// Some keys are not in the memtable's filter (rocksdb#2743): TestFilterOracle_Stores, TestFilter_NeverDenies
+	MemtableFilterMissesKey = false
+	// Filters have half the bits that they say they have: TestReader_FilterUnits
+	ThinFilter = false
+	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
 	// That a snapshot does not see a key is remembered as its absence: TestModel_Random
 	AbsenceOfOld = false
@@ -116,7 +124,7 @@ const (
 
 // Damage, hostile files, other processes.
 const (
-	// Checksums of blocks are not compared (badger#1049): TestCorruption_Sweep
+	// Checksums of blocks are not compared (badger#1049): TestCorruption_Sweep, TestRepair_Sweep
 	NoChecksum = false
 	// Checksums of blocks do not tell their place (misdirected writes): TestDamage_BlocksSwapped
 	BlockAnywhere = false
@@ -130,6 +138,8 @@ const (
 	GoroutineLeft = false
 	// Nothing keeps two handles from writing to a store (SparrowDB#524): TestOpen_Locked
 	NoLock = false
+	// Repair takes a version for proven where a newer one may be lost (leveldb#251): TestRepair_Sweep
+	StaleSaved = false
 )
 
 // Pause widens the window of a race that a mutant has.

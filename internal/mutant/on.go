@@ -56,6 +56,8 @@ var (
 	LostClaim               = is("lost-claim")
 	RemovedWhileRead        = is("removed-while-read")
 	FilterMissesKey         = is("filter-misses-key")
+	MemtableFilterMissesKey = is("memtable-filter-misses-key")
+	ThinFilter              = is("thin-filter")
 	DamagedFilter           = is("damaged-filter")
 	AbsenceOfOld            = is("absence-of-old")
 	AbsenceByHash           = is("absence-by-hash")
@@ -66,6 +68,7 @@ var (
 	LeftOpen                = is("left-open")
 	GoroutineLeft           = is("goroutine-left")
 	NoLock                  = is("no-lock")
+	StaleSaved              = is("stale-saved")
 )
 
 func init() {
