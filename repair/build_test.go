@@ -182,6 +182,17 @@ var shapes = map[string]func(b *built){
 	},
 }
 
+// someShapes returns the names of the shapes; with -short two of them, others for
+// another seed.
+func someShapes(seed uint64) []string {
+	names := slices.Sorted(maps.Keys(shapes))
+	if testing.Short() {
+		rand.New(rand.NewPCG(seed, 2)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:2]
+	}
+	return names
+}
+
 // build makes the store of a shape, the same one for the same seed but for its
 // id and what depends on the time.
 func build(t testing.TB, shape string, seed uint64) *built {

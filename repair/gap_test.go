@@ -25,9 +25,9 @@ func TestRun_GapInWhatIsFlushed(t *testing.T) {
 	}
 	size := len(strings.TrimRight(b.files[log], "\x00"))
 	outcomes := make(map[string]int)
-	rounds := 100
+	rounds := 50
 	if testing.Short() {
-		rounds = 20
+		rounds = 5
 	}
 	for range rounds {
 		d := b.flip(log, 4096+r.IntN((size-4096)/2), 1)
@@ -39,7 +39,7 @@ func TestRun_GapInWhatIsFlushed(t *testing.T) {
 		outcomes[outcome]++
 	}
 	t.Logf("seed %d: %s", seed, fmt.Sprint(outcomes))
-	if outcomes["some keys lost"] == 0 {
+	if outcomes["some keys lost"] == 0 && !testing.Short() {
 		t.Errorf("no gap of the log was harmless: %v", outcomes)
 	}
 }

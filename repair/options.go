@@ -18,7 +18,7 @@ type Options struct {
 
 	// Doubtful makes Run take what is authentic but not proven to be the newest
 	// version of its key. Keys may be back that were deleted, and values that
-	// were overwritten.
+	// were overwritten. Check takes no notice of it.
 	Doubtful bool
 }
 
