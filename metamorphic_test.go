@@ -201,7 +201,7 @@ func TestMetamorphic(t *testing.T) {
 	case raceEnabled:
 		lists, length, every = 1, 120, 4
 	case long > 0:
-		length = 800
+		length = 400
 	case testing.Short():
 		lists, length = 1, 250
 	}
