@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // FuzzOpenBlocked gives bytes to the decoder, as they are and with a checksum
@@ -32,17 +34,30 @@ func FuzzOpenBlocked(f *testing.F) {
 	})
 }
 
+// A filter is its bytes; a first unit has a copy of its own.
+var (
+	probeLimit = fuzzing.Limit{Bytes: 1 << 10}
+	unitLimit  = fuzzing.Limit{Bytes: 1 << 10, PerByte: 2}
+)
+
 // probe opens b and uses whatever comes of it.
 func probe(t *testing.T, b []byte, h uint64) {
 	kept := append([]byte(nil), b...)
-	f, err := OpenBlocked(b)
+	var f, g *Blocked
+	var err error
+	probeLimit.Check(t, len(b), func() {
+		if f, err = OpenBlocked(b); err == nil {
+			f.MayContain(h)
+			f.PredictedFPR()
+		}
+	})
 	if err != nil {
 		if f != nil || errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown) {
 			t.Fatalf("OpenBlocked = %v, %v", f, err)
 		}
 		return
 	}
-	g := f.FirstUnit()
+	unitLimit.Check(t, len(b), func() { g = f.FirstUnit() })
 	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, Hash(b)} {
 		f.Touch(h)
 		g.Touch(h)

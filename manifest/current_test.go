@@ -83,18 +83,3 @@ func TestCurrent_EveryBitCounts(t *testing.T) {
 		}
 	}
 }
-
-func FuzzCurrent(f *testing.F) {
-	f.Add(current{manifest: 12, durable: 348}.appendTo(nil))
-	f.Add([]byte(workedCurrent))
-	f.Add(sumLine("shale 2 something new"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := decodeCurrent(b)
-		if err != nil {
-			return
-		}
-		if again := c.appendTo(nil); string(again) != string(b) {
-			t.Errorf("%q is accepted but written as %q", b, again)
-		}
-	})
-}

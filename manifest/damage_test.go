@@ -218,36 +218,3 @@ func TestLoad_ReadErrorIsNotAnEnd(t *testing.T) {
 		t.Errorf("%d files are open at the end", n)
 	}
 }
-
-func FuzzManifest(f *testing.F) {
-	m := newMem(f)
-	good, offsets := lifeFile(f, m, true)
-	f.Add(good, uint16(len(good)))
-	f.Add(good[:len(good)-5], uint16(offsets[1]))
-	f.Add(unhex(f, workedExample), uint16(headerSize))
-	f.Fuzz(func(t *testing.T, b []byte, durable uint16) {
-		m := newMem(t)
-		putFile(t, m, "MANIFEST-000001", b)
-		_, err := writeCurrent(m, dir, current{manifest: 1, durable: max(int64(durable), headerSize)})
-		mustNil(t, err)
-		s, err := Load(m, dir)
-		if err != nil {
-			if !errorIsCorruption(err, "MANIFEST-000001") && !errors.Is(err, base.ErrFormatTooNew) {
-				t.Errorf("error %v is neither corruption nor a newer format", err)
-			}
-			return
-		}
-		l, err := Create(m, dir, s.NextFileNum, s)
-		if s.NextFileNum+1 == 0 {
-			return // the numbers are used up
-		}
-		mustNil(t, err)
-		mustNil(t, l.Close())
-		again, err := Load(m, dir)
-		mustNil(t, err)
-		again.NextFileNum = s.NextFileNum
-		if describe(again) != describe(s) {
-			t.Errorf("loaded\n%s, and from a snapshot of that\n%s", describe(s), describe(again))
-		}
-	})
-}

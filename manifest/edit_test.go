@@ -161,19 +161,3 @@ func TestDecodeEdit_RefusesDamage(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecodeEdit(f *testing.F) {
-	f.Add(unhex(f, goldenEdit))
-	f.Add([]byte{17, 3, 'x', 'y', 'z'})
-	f.Add((&Edit{SealedLog: &SealedLog{}}).AppendTo(nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := DecodeEdit(b)
-		if err != nil {
-			return
-		}
-		again, err := DecodeEdit(e.AppendTo(nil))
-		if err != nil || !reflect.DeepEqual(again, e) {
-			t.Errorf("%x decodes to\n%s, which encodes and decodes to\n%s, %v", b, e, again, err)
-		}
-	})
-}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -34,6 +35,7 @@ type LogInfo struct {
 // Apply returns the state after e, whose version is v. s stays as it is.
 func (s *State) Apply(e *Edit, v *Version) (*State, error) {
 	next := *s
+	next.Logs = slices.Clone(s.Logs)
 	if err := next.applyCounters(e); err != nil {
 		return nil, err
 	}
@@ -42,7 +44,8 @@ func (s *State) Apply(e *Edit, v *Version) (*State, error) {
 }
 
 // applyCounters makes the changes of e other than those to tables. An edit
-// that contradicts s is an error and changes nothing.
+// that contradicts s is an error and changes nothing. Logs are changed in place:
+// a manifest may tell of many.
 func (s *State) applyCounters(e *Edit) error {
 	logs := s.Logs
 	minLog := max(s.MinLog, e.MinLog)
@@ -50,19 +53,17 @@ func (s *State) applyCounters(e *Edit) error {
 		if n < s.MinLog || len(logs) > 0 && logs[len(logs)-1].Num >= n {
 			return fmt.Errorf("log %s is announced after later ones", n)
 		}
-		logs = append(slices.Clip(logs), LogInfo{Num: n})
+		logs = append(logs, LogInfo{Num: n})
 	}
 	if sealed := e.SealedLog; sealed != nil && sealed.Num >= s.MinLog {
-		i := slices.IndexFunc(logs, func(l LogInfo) bool { return l.Num == sealed.Num })
-		if i < 0 || logs[i].Sealed {
+		i, there := findLog(logs, sealed.Num)
+		if !there || logs[i].Sealed {
 			return fmt.Errorf("log %s is sealed but was not open", sealed.Num)
 		}
-		logs = slices.Clone(logs)
 		logs[i] = LogInfo{Num: sealed.Num, Sealed: true, Length: sealed.Length, LastSeq: sealed.LastSeq}
 	}
-	if i := slices.IndexFunc(logs, func(l LogInfo) bool { return l.Num >= minLog }); i >= 0 {
-		logs = logs[i:]
-	} else {
+	first, _ := findLog(logs, minLog)
+	if logs = logs[first:]; len(logs) == 0 {
 		logs = nil
 	}
 	s.Logs, s.MinLog = logs, minLog
@@ -73,6 +74,11 @@ func (s *State) applyCounters(e *Edit) error {
 		s.LastSeq = max(s.LastSeq, a.Table.MaxSeq)
 	}
 	return nil
+}
+
+// findLog returns the place of the first log from num on, and whether it is num.
+func findLog(logs []LogInfo, num base.FileNum) (i int, there bool) {
+	return slices.BinarySearchFunc(logs, num, func(l LogInfo, n base.FileNum) int { return cmp.Compare(l.Num, n) })
 }
 
 // tablesAnEdit is how many tables a record of a snapshot holds at most, so that

@@ -2,11 +2,12 @@ package wal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
-	"runtime"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // FuzzRead reads any bytes as a log. There is no panic, no more memory than a
@@ -50,19 +51,22 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// readLimit is for a block of the file, and a record of many fragments, which
+// grows as it is put together, and its copy here; or an error for each gap.
+var readLimit = fuzzing.Limit{Bytes: 64 << 10, PerByte: 12}
+
 func fuzzRead(t *testing.T, data []byte, o ReadOptions) {
 	fsys := fileSystem(data)
 	var recs []record
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	res, err := Read(fsys, "", 7, testStore, o, func(p []byte) error {
-		recs = append(recs, record{payload: bytes.Clone(p)})
-		return nil
+	var res Result
+	var err error
+	readLimit.Check(t, len(data), func() {
+		recs = recs[:0]
+		res, err = Read(fsys, "", 7, testStore, o, func(p []byte) error {
+			recs = append(recs, record{payload: bytes.Clone(p)})
+			return nil
+		})
 	})
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<10+12*uint64(len(data)) {
-		t.Errorf("%d bytes allocated for a file of %d", n, len(data))
-	}
 	if err != nil {
 		if !isCorrupt(err) && !errors.Is(err, base.ErrFormatTooNew) {
 			t.Errorf("Read = %v, want a CorruptionError", err)
@@ -132,4 +136,40 @@ func mend(data []byte) []byte {
 		off += fragmentSize + int64(n)
 	}
 	return data
+}
+
+// What a fuzzer does not come to: large logs keep the limit too, and the time.
+func TestLimits_LargeLogs(t *testing.T) {
+	const size = 400_000
+	one := newImage(0).add(string(make([]byte, size)), 0)
+	small, gaps := newImage(0), newImage(0)
+	for small.end() < size {
+		small.add("", 0)
+	}
+	for gaps.end() < size {
+		gaps.add("", 0)
+		gaps.data = append(gaps.data, 1)
+	}
+	gaps.add("", gaps.end())
+	// A fragment seems to begin at every eighth byte, as long as its block.
+	tags := newImage(0)
+	for i := 0; i < size; i += fragmentSize {
+		tags.data = binary.LittleEndian.AppendUint32(tags.data, uint32(i))
+		tags.data = binary.LittleEndian.AppendUint16(tags.data, uint16(max(0, blockRoom(tags.end()-4)-fragmentSize)))
+		tags.data = binary.LittleEndian.AppendUint16(tags.data, tags.codec.mark|kindFull)
+	}
+	for name, image := range map[string]*image{"one record": one, "small records": small, "gaps": gaps, "tags": tags} {
+		fsys := fileSystem(image.data)
+		for _, salvage := range []bool{false, true} {
+			var res Result
+			var err error
+			readLimit.Check(t, len(image.data), func() {
+				res, err = Read(fsys, "", 7, testStore, ReadOptions{Known: -1, Salvage: salvage}, func([]byte) error { return nil })
+			})
+			damaged := err != nil || res.Damage != nil
+			if err != nil && !isCorrupt(err) || damaged != (name == "gaps") || salvage && err != nil {
+				t.Errorf("%s, salvage %v: %+v, %v", name, salvage, res, err)
+			}
+		}
+	}
 }

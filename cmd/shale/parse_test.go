@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 func TestParseLine(t *testing.T) {
@@ -36,6 +39,10 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
+// A line of single letters has a word for every second byte; a word in quotes
+// grows by four times at most.
+var lineLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 96}
+
 // What is printed, pasted back, means the same bytes, in every format that
 // promises it, in a line and as an argument of a shell.
 func FuzzQuote(f *testing.F) {
@@ -44,8 +51,13 @@ func FuzzQuote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, format := range []format{asWords, asHex} {
-			printed := string(appendWord(nil, text, format))
-			words, err := parseLine("put " + printed + " end")
+			var printed string
+			var words []word
+			var err error
+			lineLimit.Check(t, len(text), func() {
+				printed = string(appendWord(nil, text, format))
+				words, err = parseLine("put " + printed + " end")
+			})
 			if err != nil || len(words) != 3 || words[1].text != text {
 				t.Fatalf("%q is printed as %s, which is read as %+v, %v", text, printed, words, err)
 			}
@@ -60,12 +72,26 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
+// FuzzParseLine: a line that is accepted is the same once its words are printed.
 func FuzzParseLine(f *testing.F) {
-	f.Add(`put "a\x00" 0x12 --from=x`)
+	for _, line := range []string{`put "a\x00" 0x12 --from=x`, ` # "`, "get\tk\r", `"put" "\u00e9" 0X00 0x`, `scan --from - "-"`} {
+		f.Add(line)
+	}
 	f.Fuzz(func(t *testing.T, line string) {
-		words, err := parseLine(line)
+		var words []word
+		var err error
+		lineLimit.Check(t, len(line), func() { words, err = parseLine(line) })
 		if err != nil || len(words) == 0 {
 			return
+		}
+		var printed []byte
+		for _, w := range words {
+			printed = append(appendWord(printed, w.text, asWords), ' ')
+		}
+		again, err := parseLine(string(printed))
+		same := func(a, b word) bool { return a.text == b.text }
+		if err != nil || !slices.EqualFunc(again, words, same) {
+			t.Fatalf("%q is %+v, printed as %s, which is %+v, %v", line, words, printed, again, err)
 		}
 		if c := lookup(words[0].text); c != nil {
 			_, _ = c.bind(words[1:]) // must not panic

@@ -1,0 +1,189 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/vfs"
+)
+
+var (
+	// A removal of four bytes becomes 16, in a slice that grows.
+	editLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 32}
+	// Two buffers to read with, and what becomes of an edit: tables are sorted
+	// into maps by level and run.
+	loadLimit = fuzzing.Limit{Bytes: 64 << 10, PerByte: 64}
+	lineLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 32}
+)
+
+// FuzzManifest loads and salvages any bytes as a manifest, also with checksums
+// that fit. What loads comes back the same from a snapshot of it.
+func FuzzManifest(f *testing.F) {
+	m := newMem(f)
+	good, offsets := lifeFile(f, m, true)
+	f.Add(good, uint16(len(good)), false)
+	f.Add(good[:len(good)-5], uint16(offsets[1]), false)
+	f.Add(good[:offsets[2]], uint16(headerSize), true)
+	f.Add(unhex(f, workedExample), uint16(headerSize), false)
+	f.Fuzz(func(t *testing.T, b []byte, durable uint16, fix bool) {
+		if fix {
+			b = fixSums(slices.Clone(b))
+		}
+		m := newMem(t)
+		putFile(t, m, "MANIFEST-000001", b)
+		_, err := writeCurrent(m, dir, current{manifest: 1, durable: max(int64(durable), headerSize)})
+		mustNil(t, err)
+		loadLimit.Check(t, len(b), func() { fuzzSalvage(t, m) })
+		var s *State
+		loadLimit.Check(t, len(b), func() { s, err = Load(m, dir) })
+		if err != nil {
+			mustBeDamage(t, err)
+			return
+		}
+		l, err := Create(m, dir, s.NextFileNum, s)
+		if s.NextFileNum+1 == 0 {
+			return // the numbers are used up
+		}
+		mustNil(t, err)
+		mustNil(t, l.Close())
+		again, err := Load(m, dir)
+		mustNil(t, err)
+		again.NextFileNum = s.NextFileNum
+		if describe(again) != describe(s) {
+			t.Errorf("loaded\n%s, and from a snapshot of that\n%s", describe(s), describe(again))
+		}
+	})
+}
+
+func mustBeDamage(t *testing.T, err error) {
+	t.Helper()
+	if !errorIsCorruption(err, "MANIFEST-000001") && !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("error %v is neither corruption nor a newer format", err)
+	}
+}
+
+// fuzzSalvage saves what it can.
+func fuzzSalvage(t *testing.T, m *vfs.Mem) {
+	if _, err := Salvage(m, dir); err != nil {
+		mustBeDamage(t, err)
+	}
+}
+
+// fixSums makes the checksums of header and records fit, as far as the lengths
+// do.
+func fixSums(b []byte) []byte {
+	if len(b) < headerSize {
+		return b
+	}
+	le := binary.LittleEndian
+	le.PutUint32(b[32:], crc32.Checksum(b[:32], castagnoli))
+	c := newChain(b[:headerSize])
+	for rest := b[headerSize:]; len(rest) >= recordHeaderSize; {
+		n := uint64(le.Uint32(rest))
+		if n > uint64(len(rest)-recordHeaderSize) {
+			break
+		}
+		record := rest[: recordHeaderSize+n : recordHeaderSize+n]
+		copy(record, c.appendRecord(nil, slices.Clone(record[recordHeaderSize:])))
+		rest = rest[recordHeaderSize+n:]
+	}
+	return b
+}
+
+// FuzzDecodeEdit: what is accepted comes back the same from its encoding, which
+// is as long at most.
+func FuzzDecodeEdit(f *testing.F) {
+	f.Add(unhex(f, goldenEdit))
+	f.Add([]byte{17, 3, 'x', 'y', 'z'})
+	f.Add((&Edit{SealedLog: &SealedLog{}}).AppendTo(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var e *Edit
+		var err error
+		editLimit.Check(t, len(b), func() { e, err = DecodeEdit(b) })
+		if err != nil {
+			return
+		}
+		bytes := e.AppendTo(nil)
+		again, err := DecodeEdit(bytes)
+		if err != nil || !reflect.DeepEqual(again, e) || len(bytes) > len(b) {
+			t.Errorf("%x decodes to\n%s, which encodes to %d bytes and decodes to\n%s, %v", b, e, len(bytes), again, err)
+		}
+	})
+}
+
+// FuzzCurrent: what is accepted is what would be written.
+func FuzzCurrent(f *testing.F) {
+	f.Add(current{manifest: 12, durable: 348}.appendTo(nil), false)
+	f.Add([]byte(workedCurrent), false)
+	f.Add(sumLine("shale 2 something new"), false)
+	f.Add([]byte("shale 1 MANIFEST-000012 348"), true)
+	f.Fuzz(func(t *testing.T, b []byte, sum bool) {
+		if sum {
+			b = sumLine(string(b))
+		}
+		var c current
+		var err error
+		lineLimit.Check(t, len(b), func() { c, err = decodeCurrent(b) })
+		if err != nil {
+			return
+		}
+		if again := c.appendTo(nil); string(again) != string(b) {
+			t.Errorf("%q is accepted but written as %q", b, again)
+		}
+	})
+}
+
+// What a fuzzer does not come to: manifests of many tables and logs, in many
+// records and in one, keep the limits too.
+func TestLimits_LargeManifests(t *testing.T) {
+	const n = 6000
+	num := func(i int) base.FileNum { return base.FileNum(i + 1) }
+	added := func(i, level, run int) Added {
+		key := fmt.Appendf(nil, "%08d", i)
+		return Added{level, uint64(run), &Table{Num: num(i), Size: 1, Smallest: key, Largest: key, MinSeq: base.Seq(i), MaxSeq: base.Seq(i), Entries: 1, Keys: 1}}
+	}
+	for name, step := range map[string]func(i int) []Edit{
+		"logs":        func(i int) []Edit { return []Edit{{NewLog: num(i)}} },
+		"sealed logs": func(i int) []Edit { return []Edit{{NewLog: num(i)}, {SealedLog: &SealedLog{Num: num(i)}}} },
+		"old logs":    func(i int) []Edit { return []Edit{{NewLog: num(i), MinLog: num(i)}} },
+		"tables":      func(i int) []Edit { return []Edit{{Added: []Added{added(i, 1, 1)}}} },
+		"runs":        func(i int) []Edit { return []Edit{{Added: []Added{added(i, 0, i)}}} },
+		"old tables": func(i int) []Edit {
+			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{1, num(i)}}}}
+		},
+	} {
+		header := appendHeader(nil, 1, 1)
+		many, one := newChain(header), newChain(header)
+		file := slices.Clone(header)
+		var all Edit
+		for i := range n {
+			for _, e := range step(i) {
+				file = many.appendRecord(file, e.AppendTo(nil))
+				all.Added, all.Removed = append(all.Added, e.Added...), append(all.Removed, e.Removed...)
+			}
+		}
+		files := [][]byte{file}
+		if len(all.Removed) == 0 && len(all.Added) > 0 {
+			files = append(files, one.appendRecord(slices.Clone(header), all.AppendTo(nil)))
+		}
+		for _, file := range files {
+			m := newMem(t)
+			putFile(t, m, "MANIFEST-000001", file)
+			_, err := writeCurrent(m, dir, current{manifest: 1, durable: headerSize})
+			mustNil(t, err)
+			loadLimit.Check(t, len(file), func() { _, err = Load(m, dir) })
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		encoded := all.AppendTo(nil)
+		editLimit.Check(t, len(encoded), func() { _, _ = DecodeEdit(encoded) }) // Load has looked at the error
+	}
+}
