@@ -54,7 +54,6 @@ func settle(tb testing.TB, db *DB) {
 			return
 		}
 		err := db.runPlan(db.ctx, plan)
-		db.freeWorker()
 		db.donePlan(plan)
 		if err != nil {
 			tb.Fatal(err)

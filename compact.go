@@ -32,16 +32,17 @@ func (db *DB) compactLoop() {
 			}
 			db.background.Go(func() {
 				err := db.runPlan(db.ctx, plan)
-				db.freeWorker()
 				if err != nil && db.ctx.Err() == nil {
 					// Its inputs stay reserved, so that others get a turn.
+					db.freeWorker()
 					db.counters.retries.Add(1)
 					wake(db.compactWake)
 					db.sleep(retryDelay(db.compactFailures(err)))
+					db.freeInputs(plan)
 				} else {
 					db.compactFailures(nil)
+					db.donePlan(plan)
 				}
-				db.donePlan(plan)
 				wake(db.compactWake)
 			})
 		}
@@ -85,19 +86,36 @@ func (db *DB) reserveLocked(plan *compaction.Plan) {
 	db.counters.compacting.Add(1)
 }
 
+// donePlan undoes reserveLocked, all at once: a pick between the worker's
+// return and the inputs' would choose around inputs that nobody uses.
+func (db *DB) donePlan(plan *compaction.Plan) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.freeWorkerLocked()
+	db.freeInputsLocked(plan)
+}
+
 // freeWorker gives back the worker that reserveLocked took.
 func (db *DB) freeWorker() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.freeWorkerLocked()
+}
+
+func (db *DB) freeWorkerLocked() {
 	db.running--
 	db.counters.compacting.Add(-1)
 	db.changed.Broadcast()
 }
 
-// donePlan gives back the tables and the range.
-func (db *DB) donePlan(plan *compaction.Plan) {
+// freeInputs gives back the tables and the range.
+func (db *DB) freeInputs(plan *compaction.Plan) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.freeInputsLocked(plan)
+}
+
+func (db *DB) freeInputsLocked(plan *compaction.Plan) {
 	db.inFlight.Remove(plan)
 	db.changed.Broadcast()
 }
@@ -310,7 +328,6 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			return nil
 		}
 		err = db.runPlan(ctx, plan)
-		db.freeWorker()
 		db.donePlan(plan)
 		if err != nil {
 			if db.ctx.Err() != nil {
