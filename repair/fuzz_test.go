@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/vfs"
@@ -45,6 +44,9 @@ func patch(files map[string]string, names []string, edits []byte) {
 	}
 }
 
+// storeLimit is for looking at a small store, repairing it, and using both.
+var storeLimit = fuzzing.Limit{Bytes: 256 << 20}
+
 // FuzzRepairDir edits the files of a store, several at once: what is saved is
 // right, what is not saved is told, and the damaged store stays as it is.
 func FuzzRepairDir(f *testing.F) {
@@ -69,21 +71,23 @@ func FuzzRepairDir(f *testing.F) {
 	f.Fuzz(func(t *testing.T, edits []byte) {
 		files := maps.Clone(b.files)
 		patch(files, names, edits[:min(len(edits), 8*8)])
-		defer fuzzing.Watch(time.Minute, func() string { return "Check or Run" })()
 		mine := *b
 		mine.t = t
-		_, err := mine.try(damage{what: "fuzzed", harmless: true, twice: true, apply: func(mem *vfs.Mem) error {
-			for _, name := range names {
-				if data, there := files[name]; !there {
-					if err := mem.Remove("db/" + name); err != nil {
+		var err error
+		storeLimit.Once(t, 0, "Check or Run", func() {
+			_, err = mine.try(damage{what: "fuzzed", harmless: true, twice: true, apply: func(mem *vfs.Mem) error {
+				for _, name := range names {
+					if data, there := files[name]; !there {
+						if err := mem.Remove("db/" + name); err != nil {
+							return err
+						}
+					} else if err := writeFile(mem, name, data); err != nil {
 						return err
 					}
-				} else if err := writeFile(mem, name, data); err != nil {
-					return err
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
+		})
 		if err != nil {
 			t.Error(err)
 		}

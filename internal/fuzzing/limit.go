@@ -59,6 +59,17 @@ func (l Limit) check(t testing.TB, input int, measure func() (uint64, time.Durat
 	return allocated
 }
 
+// Once runs fn, which is too much to be run again, and fails t if it allocates
+// more than the limit. It panics, naming fn by what, if fn takes a minute.
+func (l Limit) Once(t testing.TB, input int, what string, fn func()) {
+	t.Helper()
+	defer Watch(hung, func() string { return what })()
+	most := l.Bytes + l.PerByte*uint64(input)
+	if allocated, _ := measure(fn); allocated > most {
+		t.Errorf("%s: %d bytes allocated, at most %d are allowed", what, allocated, most)
+	}
+}
+
 func measure(fn func()) (allocated uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -28,8 +28,10 @@ func TestLimit_Allocations(t *testing.T) {
 		if got := l.Check(r, 100, func() { sink = make([]byte, c.size) }); got < uint64(c.size) || got > 2*uint64(c.size) {
 			t.Errorf("%d bytes measured, want %d", got, c.size)
 		}
-		if r.Failed() != c.fails {
-			t.Errorf("%d bytes of %d: %q", c.size, l.Bytes+100*l.PerByte, r.failures)
+		once := &recorder{TB: t}
+		l.Once(once, 100, "it", func() { sink = make([]byte, c.size) })
+		if r.Failed() != c.fails || once.Failed() != c.fails {
+			t.Errorf("%d bytes of %d: %q, %q", c.size, l.Bytes+100*l.PerByte, r.failures, once.failures)
 		}
 	}
 }
