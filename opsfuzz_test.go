@@ -3,6 +3,8 @@ package shale
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // A byteChooser takes its choices from bytes, as many for each as it needs.
@@ -24,6 +26,9 @@ func (c *byteChooser) choose(_ string, n int) int {
 // opsLimit is how many actions an input has at most. Some write dozens of keys.
 const opsLimit = 200
 
+// livesLimit is four times what was seen.
+var livesLimit = fuzzing.Limit{Bytes: 512 << 20}
+
 // FuzzOpsVsMap reads the input as actions on a store, crashes and reopening
 // among them, and compares each answer with the model's. The options come from
 // the input too.
@@ -42,7 +47,7 @@ func FuzzOpsVsMap(f *testing.F) {
 		if len(data) > 4096 {
 			return
 		}
-		storeLimit.Once(t, 0, "the life of a store", func() {
+		livesLimit.Once(t, 0, "the life of a store", func() {
 			bytes := &byteChooser{left: data}
 			run := newModelRun(bytes)
 			defer run.abandon()
