@@ -72,6 +72,7 @@ type Counts struct {
 func childMain(in io.Reader, out io.Writer) (status int) {
 	c := &child{out: json.NewEncoder(out)}
 	c.since = make(map[string]time.Duration)
+	c.progress = func() int64 { return usage(filepath.Join(c.Dir, "store"), "") }
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &c.order); err != nil {
 		fmt.Fprintln(os.Stderr, "soak: the order of a child:", err)
 		return 1

@@ -178,17 +178,27 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// A call that does not return is told of, one that has returned is not.
+// A call that does not return is told of, not one that has returned, or that
+// still moves something.
 func TestWatch(t *testing.T) {
-	w := watch{since: make(map[string]time.Duration)}
+	bytes := int64(1)
+	w := watch{since: make(map[string]time.Duration), progress: func() int64 { return bytes }}
 	err := w.call("reader", func() error {
-		for range patience/tick + 1 {
+		for i := range 3 * patience / tick {
 			if err := w.check(); err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
-			w.advance()
+			if w.advance(); i%100 == 0 {
+				bytes++
+			}
 		}
-		return w.check()
+		for range 2 * patience / tick {
+			w.advance()
+			if err := w.check(); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "reader hangs") {
 		t.Errorf("a call that hangs: %v", err)

@@ -18,15 +18,20 @@ func (c *clock) advance() { c.ticks.Add(1) }
 
 func (c *clock) now() time.Duration { return time.Duration(c.ticks.Load()) * tick }
 
-// patience is how long a call may take: a store must never hang. To compact all
-// of it on a busy machine takes its time.
+// patience is how long a call may take after which nothing moves on disk: a
+// store must never hang. To compact many small tables on a busy machine takes
+// its time, and is seen to go on.
 const patience = 4 * time.Minute
 
 // A watch knows the calls that are under way.
 type watch struct {
 	clock
+	progress func() int64 // changes while the store works
+
 	mu    sync.Mutex
 	since map[string]time.Duration // by the name of the goroutine
+	seen  int64                    // progress, when a call was last found to take long
+	moved time.Duration            // when it was another
 }
 
 // call runs fn, which calls the store, and notes that.
@@ -47,7 +52,14 @@ func (w *watch) check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, since := range w.since {
-		if d := w.now() - since; d > patience {
+		d := w.now() - since
+		if d <= patience {
+			continue
+		}
+		if p := w.progress(); p != w.seen {
+			w.seen, w.moved = p, w.now()
+		}
+		if w.now()-w.moved > patience {
 			return fmt.Errorf("%s hangs in a call for %v", name, d)
 		}
 	}
