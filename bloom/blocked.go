@@ -33,6 +33,11 @@ func OpenBlocked(b []byte) (*Blocked, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newBlocked(b, t), nil
+}
+
+// newBlocked probes b, which t describes.
+func newBlocked(b []byte, t trailer) *Blocked {
 	f := &Blocked{keys: t.keys, size: len(b)}
 	// The lines' lengths add up to len(b), which is an int.
 	end := int(t.lines[0]) * lineBytes
@@ -41,7 +46,7 @@ func OpenBlocked(b []byte) (*Blocked, error) {
 		all := len(b) - trailerLen
 		f.second = unit{bytes: b[end:all:all], lines: uint64(t.lines[1]), k: t.k[1]}
 	}
-	return f, nil
+	return f
 }
 
 // MayContain tells whether a key with this hash (see Hash) may be in the

@@ -1,0 +1,96 @@
+package bloom
+
+// A Kind says how a serialized filter works. It is part of the file format:
+// numbers are never changed and never used again.
+type Kind uint8
+
+// The kinds.
+const (
+	KindBlocked Kind = kindBlocked // Blocked
+)
+
+// String returns the kind's name, as commands print it.
+func (k Kind) String() string {
+	switch k {
+	case KindBlocked:
+		return "blocked"
+	}
+	return "unknown"
+}
+
+// A Static is a read-only filter of any kind and any hash function, opened from
+// its bytes. Any number of goroutines may ask it at once.
+type Static struct {
+	blocked Blocked
+	hasher  Hasher
+}
+
+// OpenStatic returns the filter whose serialized form is b, exactly. The bytes
+// are kept, not copied. Errors are those of OpenBlocked: a filter that cannot be
+// read means maybe, never no.
+func OpenStatic(b []byte) (*Static, error) {
+	t, err := parseTrailer(b)
+	if err != nil {
+		return nil, err
+	}
+	return &Static{blocked: *newBlocked(b, t)}, nil
+}
+
+// MayContain tells whether a key with this hash may be in the filter. The hash
+// has to be of the filter's Hasher. False is certain. It allocates nothing.
+func (s *Static) MayContain(h uint64) bool { return s.blocked.MayContain(h) }
+
+// Touch loads a byte of what MayContain(h) will look at first: see
+// Blocked.Touch.
+func (s *Static) Touch(h uint64) byte { return s.blocked.Touch(h) }
+
+// Hasher returns the function to hash keys with.
+func (s *Static) Hasher() Hasher { return s.hasher }
+
+// Kind returns how the filter works.
+func (s *Static) Kind() Kind { return KindBlocked }
+
+// Keys returns how many hashes the filter was built from; 2^32 - 1 means that
+// many or more.
+func (s *Static) Keys() uint64 { return s.blocked.Keys() }
+
+// SizeBytes returns the memory that the filter keeps.
+func (s *Static) SizeBytes() int { return s.blocked.SizeBytes() }
+
+// Units returns how many parts of the filter can be dropped one after the
+// other: 2 for a Blocked of two units, else 1.
+func (s *Static) Units() int { return s.blocked.Units() }
+
+// BitsPerKey returns the bits of memory for each key, without the trailer.
+func (s *Static) BitsPerKey() float64 { return s.blocked.BitsPerKey() }
+
+// PredictedFPR returns the share of absent keys that MayContain is expected to
+// let pass.
+func (s *Static) PredictedFPR() float64 { return s.blocked.PredictedFPR() }
+
+// FirstUnitBytes returns what SizeBytes of FirstUnit is.
+func (s *Static) FirstUnitBytes() int { return s.blocked.FirstUnitBytes() }
+
+// FirstUnit returns the filter without its second unit, in memory of its own:
+// see Blocked.FirstUnit. A filter of one unit is its own first unit.
+func (s *Static) FirstUnit() *Static {
+	if s.Units() == 1 {
+		return s
+	}
+	return &Static{blocked: *s.blocked.FirstUnit(), hasher: s.hasher}
+}
+
+// StaticOptions say how to build a filter. The zero value is a Blocked of
+// MinBits over hashes of Hash.
+type StaticOptions struct {
+	Kind       Kind // default KindBlocked
+	BitsPerKey float64
+	Hasher     Hasher // of the hashes
+}
+
+// AppendStatic appends to dst a filter of the keys with these hashes and
+// returns the longer slice. It is opened by OpenStatic from the appended bytes
+// alone. What AppendBlocked says of dst and hashes holds here too.
+func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
+	return AppendBlocked(dst, hashes, o.BitsPerKey), nil
+}
