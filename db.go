@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
@@ -28,6 +29,7 @@ type DB struct {
 	opts    Options
 	fs      vfs.FS
 	storeID uint64
+	hasher  bloom.Hasher // of memtables and of filters to be written
 	cache   *cache.Cache
 	files   *fileCache
 	lock    io.Closer // nil if read-only

@@ -13,8 +13,9 @@ import (
 // A lookup is the state of one point read. It lives on the caller's stack.
 // Its value stays valid until release.
 type lookup struct {
-	key  []byte
-	hash uint64
+	key    []byte
+	hasher bloom.Hasher // the store's
+	hash   uint64       // of key, by hasher
 	// seq is the newest sequence number that is seen; latest says to take the
 	// store's, anew for every attempt.
 	seq    base.Seq
@@ -31,6 +32,28 @@ func (l *lookup) release() { l.table.Release() }
 // they are tested: enough for level 0 in any shape that writers are let go on
 // with. Further tables are collected in another round.
 const maxCandidates = 24
+
+// newLookup begins a lookup of key in the newest state.
+func (db *DB) newLookup(key []byte) lookup {
+	return lookup{key: key, hasher: db.hasher, hash: db.hasher.Hash(key), latest: true}
+}
+
+// hashFor returns the hash to ask f with. A filter that was written under
+// another Options.FilterHash has one of its own.
+func (l *lookup) hashFor(f *bloom.Static) uint64 {
+	if h := f.Hasher(); h != l.hasher {
+		return h.Hash(l.key)
+	}
+	return l.hash
+}
+
+// tagHash returns the hash that data blocks know the key by.
+func (l *lookup) tagHash() uint64 {
+	if l.hasher != (bloom.Hasher{}) {
+		return bloom.Hash(l.key)
+	}
+	return l.hash
+}
 
 // find looks the key up. It returns true and l.value set, for release, or
 // false if the key is absent or deleted.
@@ -71,7 +94,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 		for i := range cands[:n] {
 			t := cands[i].table
 			known := cands[i].filter != nil
-			if known && !cands[i].filter.MayContain(l.hash) {
+			if known && !cands[i].filter.MayContain(cands[i].hash) {
 				c.negative(int(cands[i].level))
 				if l.sample {
 					t.negatives.Add(sampleEvery)
@@ -82,7 +105,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 				c.remembered.Add(1)
 				continue
 			}
-			found, err := t.reader.Get(l.key, l.hash, l.seq, &l.table, nil)
+			found, err := t.reader.Get(l.key, l.tagHash(), l.seq, &l.table, nil)
 			if err != nil {
 				return false, err
 			}
@@ -129,7 +152,8 @@ func (l *lookup) inMemtables(v *view) (base.Kind, bool) {
 // A candidate is a table whose range covers the key.
 type candidate struct {
 	table  *table
-	filter *bloom.Blocked // nil: none
+	filter *bloom.Static // nil: none
+	hash   uint64        // to ask it with
 	level  int32
 	touch  byte // read from the filter's line, only so that the line is fetched
 }
@@ -146,7 +170,8 @@ func collect(runs []*run, from int, l *lookup, cands *[maxCandidates]candidate) 
 		}
 		cand := candidate{table: t, filter: t.filter(), level: int32(r.level)}
 		if cand.filter != nil {
-			cand.touch = cand.filter.Touch(l.hash)
+			cand.hash = l.hashFor(cand.filter)
+			cand.touch = cand.filter.Touch(cand.hash)
 		}
 		cands[n] = cand
 		n++
@@ -198,7 +223,7 @@ func abbreviate(key []byte) []byte {
 
 // Get implements Reader.
 func (db *DB) Get(key []byte) ([]byte, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.copyValue(&l)
 }
 
@@ -218,7 +243,7 @@ func (db *DB) copyValue(l *lookup) ([]byte, error) {
 
 // AppendValue implements Reader.
 func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.appendValue(dst, &l)
 }
 
@@ -237,7 +262,7 @@ func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
 
 // ViewValue implements Reader.
 func (db *DB) ViewValue(key []byte, fn func(value []byte) error) error {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.viewValue(&l, fn)
 }
 
@@ -255,7 +280,7 @@ func (db *DB) viewValue(l *lookup, fn func(value []byte) error) error {
 
 // Has implements Reader.
 func (db *DB) Has(key []byte) (bool, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.has(&l)
 }
 
@@ -275,18 +300,18 @@ func (db *DB) MayContain(key []byte) bool {
 	if v == nil {
 		return true
 	}
-	hash := bloom.Hash(key)
-	if v.mem.MayContain(hash) {
+	l := db.newLookup(key)
+	if v.mem.MayContain(l.hash) {
 		return true
 	}
 	for _, imm := range v.imms {
-		if imm.mem.MayContain(hash) {
+		if imm.mem.MayContain(l.hash) {
 			return true
 		}
 	}
 	for _, r := range v.runs {
 		if t := r.find(key); t != nil {
-			if f := t.filter(); f == nil || f.MayContain(hash) {
+			if f := t.filter(); f == nil || f.MayContain(l.hashFor(f)) {
 				return true
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -69,7 +68,7 @@ func (m *many) prepare(db *DB, keys [][]byte) {
 	}
 	m.answers = slices.Grow(m.answers, len(keys))[:len(keys)]
 	for i, key := range keys {
-		m.answers[i] = answer{hash: bloom.Hash(key)}
+		m.answers[i] = answer{hash: db.hasher.Hash(key)}
 		m.order = append(m.order, i)
 	}
 	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
@@ -79,7 +78,7 @@ func (m *many) prepare(db *DB, keys [][]byte) {
 func (m *many) read(db *DB, keys [][]byte, seq base.Seq) error {
 	for _, i := range m.order {
 		a := &m.answers[i]
-		l := lookup{key: keys[i], hash: a.hash, seq: seq}
+		l := lookup{key: keys[i], hasher: db.hasher, hash: a.hash, seq: seq}
 		found, err := db.find(&l)
 		if err != nil {
 			return err

@@ -232,6 +232,9 @@ func (db *DB) openVersion(state *manifest.State) error {
 		byMeta[t.meta] = t
 		flushed = max(flushed, t.meta.MaxSeq)
 	}
+	if err := db.chooseHasher(tables); err != nil {
+		return err
+	}
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
 	db.version = newVersion(state.Version, byMeta)

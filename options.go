@@ -82,6 +82,15 @@ type Options struct {
 	// not enough whole filters, those of the deepest level first.
 	FilterMemory int64
 
+	// LastLevelFilter is the kind of the filters of the last level, where most
+	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
+	// of its false positives in the same memory and costs more CPU.
+	LastLevelFilter FilterKind
+
+	// FilterHash is the hash function of filters written from now on. Default
+	// Murmur3. SipHash is for stores whose keys strangers choose.
+	FilterHash FilterHash
+
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at
 	// least 16.
 	MaxOpenFiles int
@@ -207,6 +216,10 @@ func (o *Options) validate() error {
 		return optionError("FilterBits", fmt.Sprintf("is %v, above 64", o.FilterBits))
 	case o.FilterMemory < 0:
 		return optionError("FilterMemory", "is negative")
+	case o.LastLevelFilter < BlockedFilter || o.LastLevelFilter > FuseFilter:
+		return optionError("LastLevelFilter", fmt.Sprintf("is unknown: %d", o.LastLevelFilter))
+	case o.FilterHash < Murmur3 || o.FilterHash > SipHash:
+		return optionError("FilterHash", fmt.Sprintf("is unknown: %d", o.FilterHash))
 	case o.MaxOpenFiles < 16:
 		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
 	case o.BlockSize < 256 || o.BlockSize > 1<<20:

@@ -49,6 +49,8 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		BlockSize:   db.opts.BlockSize,
 		Compression: db.opts.Compression.table(),
 		FilterBits:  s.bits,
+		FilterKind:  db.filterKind(s.level),
+		Hasher:      db.hasher,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }

@@ -36,7 +36,7 @@ type table struct {
 }
 
 // filter returns the resident filter, nil if there is none.
-func (t *table) filter() *bloom.Blocked { return t.reader.Filter() }
+func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 
 // openTable opens the table that meta describes and loads its filter and
 // index. The caller closes it with t.close.

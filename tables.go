@@ -9,7 +9,7 @@ type TableInfo struct {
 	Tombstones        uint64
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
-	FilterKind  string // "blocked", "none", or why it can't be used
+	FilterKind  string // "blocked", "fuse", "none", or why it can't be used
 	FilterBits  float64
 	FilterBytes int64
 	// PredictedFPR is what the filter's layout promises, 1 without a filter.
@@ -45,7 +45,7 @@ func (t *table) info(r *run) TableInfo {
 		FilterKind: "none", PredictedFPR: t.predictedFPR(),
 	}
 	if f := t.filter(); f != nil {
-		info.FilterKind = "blocked"
+		info.FilterKind = f.Kind().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
 	} else if err := t.reader.FilterErr(); err != nil {

@@ -10,6 +10,8 @@ type HashID uint8
 const (
 	// HashMurmur3 is Hash: not keyed, seed 0.
 	HashMurmur3 HashID = 1
+	HashXXH3    HashID = 2
+	HashSipHash HashID = 3
 )
 
 // A Hasher is a hash function with its seed: what a filter's hashes were made

@@ -7,6 +7,7 @@ type Kind uint8
 // The kinds.
 const (
 	KindBlocked Kind = kindBlocked // Blocked
+	KindFuse    Kind = 2
 )
 
 // String returns the kind's name, as commands print it.

@@ -72,7 +72,9 @@ func (w *Writer) writeFilter() (handle, error) {
 	if mutant.ThinFilter {
 		w.opts.FilterBits /= 2
 	}
-	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, w.opts.FilterBits)
+	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, bloom.StaticOptions{
+		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
+	})
 	if err != nil {
 		return handle{}, err
 	}
@@ -86,9 +88,16 @@ func (w *Writer) writeFilter() (handle, error) {
 // buildFilter returns the filter of the hashes. Every one of them has been
 // asked of the finished filter, and they are the ones that were collected:
 // a filter never says no to a key of its table.
-func buildFilter(hashes []uint64, sum uint64, bitsPerKey float64) ([]byte, error) {
-	b := bloom.AppendBlocked(nil, hashes, bitsPerKey)
-	filter, err := bloom.OpenBlocked(b)
+func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
+	b, err := bloom.AppendStatic(nil, hashes, o)
+	if err != nil && o.Kind != bloom.KindBlocked { // by chance, and rarely
+		o.Kind = bloom.KindBlocked
+		b, err = bloom.AppendStatic(nil, hashes, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sstable: build filter: %w", err)
+	}
+	filter, err := bloom.OpenStatic(b)
 	if err != nil {
 		return nil, fmt.Errorf("sstable: build filter: %w", err)
 	}
@@ -102,4 +111,13 @@ func buildFilter(hashes []uint64, sum uint64, bitsPerKey float64) ([]byte, error
 		return nil, errHashSum
 	}
 	return b, nil
+}
+
+// hashWith returns key's hash by h. own is bloom.Hash(key), which data blocks
+// need in any case.
+func hashWith(h bloom.Hasher, key []byte, own uint64) uint64 {
+	if h == (bloom.Hasher{}) {
+		return own
+	}
+	return h.Hash(key)
 }

@@ -48,7 +48,7 @@ type Reader struct {
 	indexed int64 // bytes of memory behind index
 
 	// filter is replaced as a whole, by Open, DropSecondUnit and LoadFilter.
-	filter    atomic.Pointer[bloom.Blocked]
+	filter    atomic.Pointer[bloom.Static]
 	filterErr atomic.Pointer[error]
 }
 
@@ -223,7 +223,7 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 var errFilterKeys = errors.New("filter of other keys than the table's")
 
 // readFilter reads the filter into memory whose lines are cache lines.
-func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
+func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 	h := r.foot.filter
 	b := alignedBytes(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
@@ -242,7 +242,7 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	f, err := bloom.OpenBlocked(payload)
+	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
@@ -265,7 +265,7 @@ func alignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-func (r *Reader) setFilter(f *bloom.Blocked, err error) {
+func (r *Reader) setFilter(f *bloom.Static, err error) {
 	r.filter.Store(f)
 	if err != nil {
 		r.filterErr.Store(&err)
@@ -276,7 +276,7 @@ func (r *Reader) setFilter(f *bloom.Blocked, err error) {
 
 // Filter returns the resident filter. Nil: there is none, every key may be in
 // the table.
-func (r *Reader) Filter() *bloom.Blocked { return r.filter.Load() }
+func (r *Reader) Filter() *bloom.Static { return r.filter.Load() }
 
 // FilterErr says why the filter in the file is of no use, nil if it is in use,
 // was not wanted or was never written.

@@ -58,7 +58,7 @@ type Salvager struct {
 	hasFooter bool
 	hasProps  bool
 	hasIndex  bool
-	filter    *bloom.Blocked
+	filter    *bloom.Static
 
 	next func() (struct{}, bool) // moves to the next block that checks
 	stop func()
@@ -276,7 +276,7 @@ func (s *Salvager) check(d *dataBlock, sep *base.InternalKey) (last base.Interna
 		if d.b[dataHeader+i] != byte(hash) {
 			return last, errTag
 		}
-		if s.filter != nil && !s.filter.MayContain(hash) {
+		if s.filter != nil && !s.filter.MayContain(hashWith(s.filter.Hasher(), key, hash)) {
 			unknown++
 		}
 		last = k

@@ -83,7 +83,7 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 }
 
 // verifiedFilter reads the filter from the file, whatever is resident.
-func (r *Reader) verifiedFilter() (*bloom.Blocked, error) {
+func (r *Reader) verifiedFilter() (*bloom.Static, error) {
 	if r.foot.filter.stored == 0 {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func (x *index) separator(i int) base.InternalKey {
 // A verifier walks the blocks of a table and counts.
 type verifier struct {
 	r      *Reader
-	filter *bloom.Blocked
+	filter *bloom.Static
 
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
@@ -191,7 +191,7 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	if d.b[dataHeader+i] != byte(hash) {
 		return v.damage(errTag)
 	}
-	if v.filter != nil && !v.filter.MayContain(hash) {
+	if v.filter != nil && !v.filter.MayContain(hashWith(v.filter.Hasher(), key, hash)) {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errNotInFilter)
 	}
 	if p.Entries == 0 {

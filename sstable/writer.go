@@ -19,6 +19,8 @@ type WriterOptions struct {
 	BlockSize      int          // bytes of a data block before compression; default 4 KiB
 	Compression    Compression  // the zero value is None
 	FilterBits     float64      // filter bits a key; 0 or less: no filter
+	FilterKind     bloom.Kind   // default: blocked
+	Hasher         bloom.Hasher // of the filter
 	IndexPartition int          // bytes of index above which it has two levels; default 1 MiB
 }
 
@@ -106,7 +108,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	}
 	if newKey {
 		w.hash = bloom.Hash(k.UserKey)
-		w.hashes.add(w.hash)
+		w.hashes.add(hashWith(w.opts.Hasher, k.UserKey, w.hash))
 	}
 	if w.full(k, value) {
 		if err := w.finishData(k.UserKey, false); err != nil {

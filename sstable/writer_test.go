@@ -141,12 +141,12 @@ func TestFilter_HashesChangedInMemory(t *testing.T) {
 	for i := range 1000 {
 		c.add(uint64(i) * 0x9e3779b97f4a7c15)
 	}
-	if _, err := buildFilter(*c.slot, c.sum, 10); err != nil {
+	if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 64 {
 		(*c.slot)[500] ^= 1 << bit
-		if _, err := buildFilter(*c.slot, c.sum, 10); !errors.Is(err, errHashSum) {
+		if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
 			t.Errorf("bit %d: %v, want %v", bit, err, errHashSum)
 		}
 		(*c.slot)[500] ^= 1 << bit
