@@ -23,6 +23,7 @@ type counters struct {
 	corruptions                atomic.Uint64
 	unusableFilters            atomic.Uint64
 	retries                    atomic.Uint64
+	prefixNegative             atomic.Uint64
 	iterators                  atomic.Int64
 }
 
@@ -77,6 +78,7 @@ func (c *counters) addTo(m *Metrics) {
 	m.StallTime = m.StallMemtables + m.StallLevel0
 	m.CorruptionsMet = c.corruptions.Load()
 	m.UnusableFilters = c.unusableFilters.Load()
+	m.PrefixNegative = c.prefixNegative.Load()
 	m.BackgroundRetries = c.retries.Load()
 	m.OpenIterators = c.iterators.Load()
 }

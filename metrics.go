@@ -27,6 +27,7 @@ type Metrics struct {
 	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
 	FalsePositivesRemembered                                uint64
 	NoFilter                                                uint64 // tables looked into because they have no filter
+	PrefixNegative                                          uint64 // tables that scans passed over by Options.FilterPrefix
 
 	// Reads of blocks of tables. A cache miss is followed by a block read.
 	BlockReads, BlockReadBytes uint64
@@ -142,7 +143,7 @@ func (m *Metrics) counters() []*uint64 {
 	return []*uint64{
 		&m.Gets, &m.GetHits, &m.GetMisses,
 		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
-		&m.FalsePositivesRemembered, &m.NoFilter,
+		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative,
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,

@@ -51,6 +51,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		FilterBits:  s.bits,
 		FilterKind:  db.filterKind(s.level),
 		Hasher:      db.hasher,
+		PrefixRule:  db.opts.FilterPrefix.rule,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }

@@ -249,7 +249,7 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	if f.Keys() != min(r.props.Keys, math.MaxUint32) {
+	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
 		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
 	if firstUnit && f.Units() > 1 {
@@ -277,6 +277,9 @@ func (r *Reader) setFilter(f *bloom.Static, err error) {
 // Filter returns the resident filter. Nil: there is none, every key may be in
 // the table.
 func (r *Reader) Filter() *bloom.Static { return r.filter.Load() }
+
+// PrefixRule returns by which rule the table's filter knows prefixes.
+func (r *Reader) PrefixRule() base.PrefixRule { return r.props.PrefixRule }
 
 // FilterErr says why the filter in the file is of no use, nil if it is in use,
 // was not wanted or was never written.
