@@ -48,7 +48,7 @@ func (w *Writer) collect(key []byte) {
 		return
 	}
 	w.hashes.add(hashWith(w.opts.Hasher, key, w.hash))
-	if p, ok := w.hashes.prefixes.next(w.opts.PrefixRule, key); ok && !(mutant.PrefixMissed && bytes.Equal(p, w.last)) {
+	if p, ok := w.hashes.prefixes.next(w.opts.PrefixRule, key); ok && !(mutant.PrefixMissed && w.props.Keys%8 == 7) {
 		w.hashes.add(base.PrefixHash(w.opts.Hasher.Hash(p)))
 		w.props.Prefixes++
 	}

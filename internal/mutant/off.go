@@ -114,7 +114,7 @@ const (
 	MemtableFilterMissesKey = false
 	// Filters have half the bits that they say they have: TestReader_FilterUnits
 	ThinFilter = false
-	// A prefix that is like the key before it is not in the filter (rocksdb#5835): TestPrefix_HidesNothing
+	// Some prefixes are not in the filter (rocksdb#5835): TestPrefix_HidesNothing
 	PrefixMissed = false
 	// A range that begins in a prefix is taken to lie in it: TestPrefix_Random
 	PrefixTooWide = false
