@@ -60,7 +60,7 @@ func NewHasher(id HashID, seed uint64) (Hasher, error) {
 	case id == HashXXH3:
 		return Hasher{id: id, seed: seed}, nil
 	case seed != 0:
-		return Hasher{}, fmt.Errorf("bloom: %w: seed %d", ErrUnknown, seed)
+		return Hasher{}, fmt.Errorf("bloom: %w: %v with seed %d", ErrUnknown, id, seed)
 	}
 	return Hasher{}, nil
 }
