@@ -1,5 +1,7 @@
 package bloom
 
+import "fmt"
+
 // A Kind says how a serialized filter works. It is part of the file format:
 // numbers are never changed and never used again.
 type Kind uint8
@@ -27,14 +29,14 @@ type Static struct {
 }
 
 // OpenStatic returns the filter whose serialized form is b, exactly. The bytes
-// are kept, not copied. Errors are those of OpenBlocked: a filter that cannot be
-// read means maybe, never no.
+// are kept, not copied. Errors are those of OpenBlocked, but that all hash
+// functions are known: a filter that cannot be read means maybe, never no.
 func OpenStatic(b []byte) (*Static, error) {
-	t, err := parseTrailer(b)
+	t, err := parseTrailer(b, everyHash)
 	if err != nil {
 		return nil, err
 	}
-	return &Static{blocked: *newBlocked(b, t)}, nil
+	return &Static{blocked: *newBlocked(b, t), hasher: t.hasher}, nil
 }
 
 // MayContain tells whether a key with this hash may be in the filter. The hash
@@ -91,7 +93,12 @@ type StaticOptions struct {
 
 // AppendStatic appends to dst a filter of the keys with these hashes and
 // returns the longer slice. It is opened by OpenStatic from the appended bytes
-// alone. What AppendBlocked says of dst and hashes holds here too.
+// alone. What AppendBlocked says of dst and hashes holds here too. With an error
+// dst is returned as it was.
 func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
-	return AppendBlocked(dst, hashes, o.BitsPerKey), nil
+	switch o.Kind {
+	case 0, KindBlocked:
+		return appendBlocked(dst, hashes, o.BitsPerKey, o.Hasher), nil
+	}
+	return dst, fmt.Errorf("bloom: build filter: %w: kind %d", ErrUnknown, o.Kind)
 }
