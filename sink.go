@@ -118,7 +118,7 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.openTable(meta)
+		t, err := s.db.openTable(meta, true)
 		if err != nil {
 			return err
 		}

@@ -83,6 +83,13 @@ func splitBits(bitsPerKey float64) (first, second float64) {
 	return first, b - first
 }
 
+// FirstUnitShare returns which part of a filter with so many bits a key is its
+// first unit.
+func FirstUnitShare(bitsPerKey float64) float64 {
+	first, second := splitBits(bitsPerKey)
+	return first / (first + second)
+}
+
 // linesFor rounds up, so that a filter never has fewer bits than asked for.
 func linesFor(n int, bits float64) uint32 {
 	lines := math.Ceil(float64(n) * (bits / lineBits))

@@ -304,14 +304,14 @@ func (r *Reader) DropSecondUnit() bool {
 // whether it was. From then on every key may be in the table.
 func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
 
-// LoadFilter reads the whole filter from the file again, for a Reader that
-// was opened without it or has dropped it or its second unit. If that fails, what
-// was resident stays.
-func (r *Reader) LoadFilter() error {
+// LoadFilter reads the filter, or its first unit, from the file again, for a
+// Reader that was opened without it or has dropped it or its second unit. If that
+// fails, what was resident stays.
+func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	if r.foot.filter.stored == 0 {
 		return nil
 	}
-	f, err := r.readFilter(tail{}, false)
+	f, err := r.readFilter(tail{}, firstUnitOnly)
 	if err != nil {
 		return err
 	}
