@@ -43,6 +43,7 @@ type DB struct {
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
 	counters       counters
+	probes         probeShares
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
 	queue      commitQueue

@@ -186,13 +186,16 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 		c.noFilter.Add(1)
 		return
 	}
-	t.falsePositives.Add(1)
-	c.falsePositive(level)
 	// Get answers for versions up to l.seq. Only if the table has none at all
-	// of this key, which its sequence numbers tell, is the absence permanent.
-	if l.seq >= t.meta.MaxSeq || mutant.AbsenceOfOld {
-		db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	// of this key, which its sequence numbers tell, is the absence permanent,
+	// and the filter wrong.
+	if l.seq < t.meta.MaxSeq && !mutant.AbsenceOfOld {
+		c.truePositives.Add(1)
+		return
 	}
+	c.falsePositive(level)
+	db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	db.judgeFilter(t, t.falsePositives.Add(1))
 }
 
 // readError counts damage met by a read and gives the error its context.

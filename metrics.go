@@ -23,7 +23,8 @@ type Metrics struct {
 	// FalsePositive is a 'maybe' after which the table's blocks did not hold
 	// the key: measured, not estimated. FalsePositivesRemembered counts those
 	// 'maybe's that needed no block because the same key had been proven
-	// absent from that table before.
+	// absent from that table before. A TruePositive is one that found the key, or
+	// for a snapshot, did not but may have for what was written later.
 	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
 	FalsePositivesRemembered                                uint64
 	NoFilter                                                uint64 // tables looked into because they have no filter
@@ -47,6 +48,7 @@ type Metrics struct {
 	StalledWrites     uint64
 	CorruptionsMet    uint64 // reads that ended in a CorruptionError
 	UnusableFilters   uint64 // opened tables whose filter can't be used
+	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
 	BackgroundRetries uint64
 
 	// Memory by owner, in bytes, now.
@@ -147,7 +149,7 @@ func (m *Metrics) counters() []*uint64 {
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,
-		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.BackgroundRetries,
+		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.WorseFilters, &m.BackgroundRetries,
 	}
 }
 

@@ -90,6 +90,8 @@ var modelPrefixes = []PrefixRule{{}, FixedPrefix(1), FixedPrefix(5), FixedPrefix
 func (r *modelRun) open() {
 	o := r.opts
 	o.FilterBits = []float64{10, -1, 4, 20}[r.choose("filter bits", 4)]
+	o.FilterHash = FilterHash(r.choose("filter hash", 3))
+	o.LastLevelFilter = FilterKind(r.choose("last filter", 2))
 	o.FilterPrefix = modelPrefixes[r.choose("filter prefix", len(modelPrefixes))]
 	o.Compression = Compression(r.choose("compression", 3))
 	o.BlockSize = []int{256, 512, 4096}[r.choose("block size", 3)]

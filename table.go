@@ -32,7 +32,8 @@ type table struct {
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
 
-	filterLost atomic.Bool // it can't be read again
+	filterLost atomic.Bool                // it can't be read again
+	worse      atomic.Bool                // that its filter is worse than predicted was told
 	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
 }
 

@@ -34,7 +34,7 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 			if level == p.To && run.id == p.outputRun {
 				in.Out = len(in.Runs)
 			}
-			in.Runs = append(in.Runs, RunShare{Keys: n})
+			in.Runs = append(in.Runs, RunShare{Keys: n, Probe: min(1, o.Probe[level]/float64(len(keys[level])))})
 		}
 	}
 	if in.Out < 0 {
