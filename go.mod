@@ -3,6 +3,7 @@ module github.com/shaledb/shale
 go 1.25
 
 require (
+	github.com/FastFilter/xorfilter v0.4.2-0.20260120015552-4e5a4d9df65a
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/dchest/siphash v1.2.3

@@ -88,7 +88,7 @@ func TestStatic_KnowsItsHasher(t *testing.T) {
 	}
 }
 
-var everyKind = []Kind{KindBlocked}
+var everyKind = []Kind{KindBlocked, KindFuse}
 
 func TestAppendStatic_UnknownKind(t *testing.T) {
 	front := []byte("front")
