@@ -126,6 +126,7 @@ func (db *DB) planOptions() compaction.Options {
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
 		DropSeq:      base.MaxSeq,
+		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}
 }
 

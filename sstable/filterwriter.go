@@ -123,6 +123,9 @@ func (w *Writer) writeFilter() (handle, error) {
 // asked of the finished filter, and they are the ones that were collected:
 // a filter never says no to a key of its table.
 func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
+	if o.Kind == bloom.KindFuse && bloom.PredictFPR(o.BitsPerKey) <= bloom.FuseFPR(bloom.FuseFor(len(hashes), o.BitsPerKey)) {
+		o.Kind = bloom.KindBlocked // better for few keys, or few bits
+	}
 	b, err := bloom.AppendStatic(nil, hashes, o)
 	if err != nil && o.Kind != bloom.KindBlocked { // by chance, and rarely
 		o.Kind = bloom.KindBlocked
