@@ -91,16 +91,39 @@ func (r *report) printShapes(w io.Writer) {
 	t := columns(w)
 	fmt.Fprintln(t, "\nlevels\tstore\tlevel\truns\ttables\tMB\tentries\tbits/key\tpredicted false positives\t")
 	for _, s := range r.Shapes {
+		var all level
 		for _, l := range s.Levels {
-			fmt.Fprintf(t, "%s\t%s\tL%d\t%d\t%d\t%.1f\t", s.Phase, s.Store, l.Level, l.Runs, l.Tables, mega(l.Bytes))
-			if l.Entries == 0 {
-				fmt.Fprint(t, "-\t-\t-\t\n")
-				continue
-			}
-			fmt.Fprintf(t, "%d\t%.2f\t%.4f %%\t\n", l.Entries, l.FilterBits, 100*l.PredictedFPR)
+			fmt.Fprintf(t, "%s\t%s\tL%d\t", s.Phase, s.Store, l.Level)
+			l.print(t)
+			all.add(l)
+		}
+		if all.Entries > 0 {
+			fmt.Fprintf(t, "%s\t%s\tall\t", s.Phase, s.Store)
+			all.print(t)
 		}
 	}
 	t.Flush()
+}
+
+func (l level) print(w io.Writer) {
+	fmt.Fprintf(w, "%d\t%d\t%.1f\t", l.Runs, l.Tables, mega(l.Bytes))
+	if l.Entries == 0 {
+		fmt.Fprint(w, "-\t-\t-\t\n")
+		return
+	}
+	fmt.Fprintf(w, "%d\t%.2f\t%.4f %%\t\n", l.Entries, l.FilterBits, 100*l.PredictedFPR)
+}
+
+// add makes l the sum of both; filter bits are averaged over the entries.
+func (l *level) add(other level) {
+	if entries := l.Entries + other.Entries; entries > 0 {
+		l.FilterBits = (l.FilterBits*float64(l.Entries) + other.FilterBits*float64(other.Entries)) / float64(entries)
+	}
+	l.Runs += other.Runs
+	l.Tables += other.Tables
+	l.Bytes += other.Bytes
+	l.Entries += other.Entries
+	l.PredictedFPR += other.PredictedFPR
 }
 
 func mega(n int64) float64 { return float64(n) / 1e6 }

@@ -118,3 +118,12 @@ func TestLevel0Runs(t *testing.T) {
 		t.Errorf("level0Runs = %d, want 3", got)
 	}
 }
+
+func TestLevel_Add(t *testing.T) {
+	var all level
+	all.add(level{Level: 0, Runs: 2, Tables: 2, Bytes: 10, Entries: 100, FilterBits: 25, PredictedFPR: 0.001})
+	all.add(level{Level: 6, Runs: 1, Tables: 4, Bytes: 90, Entries: 900, FilterBits: 10, PredictedFPR: 0.01})
+	if want := (level{Runs: 3, Tables: 6, Bytes: 100, Entries: 1000, FilterBits: 11.5, PredictedFPR: 0.011}); all != want {
+		t.Errorf("sum of levels %+v, want %+v", all, want)
+	}
+}
