@@ -5,6 +5,7 @@ go 1.25
 require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/shaledb/shale v0.0.0
+	github.com/syndtr/goleveldb v1.0.0
 )
 
 require (
