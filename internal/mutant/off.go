@@ -116,6 +116,10 @@ const (
 	ThinFilter = false
 	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
+	// A bundle of filters lacks what is in memtables only: TestExportFilters_Stores, TestExportFilters_Refused
+	MemtableNotExported = false
+	// A bundle of filters lacks the tables that have none: TestExportFilters_Stores, TestExportFilters_WithoutFilters
+	FilterlessNotExported = false
 	// That a snapshot does not see a key is remembered as its absence: TestModel_Random
 	AbsenceOfOld = false
 	// Absence is remembered by a key's hash, not by its bytes: TestFalsePositives_ExactUnderEqualHashes

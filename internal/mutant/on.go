@@ -59,6 +59,8 @@ var (
 	MemtableFilterMissesKey = is("memtable-filter-misses-key")
 	ThinFilter              = is("thin-filter")
 	DamagedFilter           = is("damaged-filter")
+	MemtableNotExported     = is("memtable-not-exported")
+	FilterlessNotExported   = is("filterless-not-exported")
 	AbsenceOfOld            = is("absence-of-old")
 	AbsenceByHash           = is("absence-by-hash")
 	NoChecksum              = is("no-checksum")
