@@ -91,6 +91,10 @@ func (x *filterExport) take() error {
 	if err != nil {
 		return err
 	}
+	if mutant.ExportUnprotected {
+		_ = s.Close()
+		mutant.Pause()
+	}
 	x.view = db.acquireView()
 	_ = s.Close() // the first time it does not fail
 	if x.view == nil {
@@ -193,6 +197,9 @@ func (x *filterExport) write(w io.Writer) (err error) {
 // filter returns the filter of a table of a run in spec. It is asked twice for
 // each: what is of no use the first time is none the second time too.
 func (x *filterExport) filter(run, table int) ([]byte, error) {
+	if x.db.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
 	if err := x.ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -248,12 +248,15 @@ func TestExportFilters_BadStores(t *testing.T) {
 // as few pass as the store itself.
 func TestExportFilters_RealHosts(t *testing.T) {
 	step := 12
-	if testing.Short() || raceEnabled {
+	switch {
+	case raceEnabled:
+		step = 200
+	case testing.Short():
 		step = 25
 	}
 	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)
-	opts := &Options{MemtableSize: 256 << 10 / int64(step), TableSize: 128 << 10 / int64(step), Durability: SyncManual, CompactionWorkers: -1,
-		testing: testOptions{baseSize: 128 << 10 / int64(step)}}
+	size := max(256<<10/int64(step), 4<<10)
+	opts := &Options{MemtableSize: size, TableSize: size, Durability: SyncManual, CompactionWorkers: -1, testing: testOptions{baseSize: size}}
 	db := load(t, opts, present, 20)
 	b, info := exportTest(t, db)
 	for _, key := range present {

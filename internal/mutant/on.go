@@ -61,6 +61,7 @@ var (
 	DamagedFilter           = is("damaged-filter")
 	MemtableNotExported     = is("memtable-not-exported")
 	FilterlessNotExported   = is("filterless-not-exported")
+	ExportUnprotected       = is("export-unprotected")
 	AbsenceOfOld            = is("absence-of-old")
 	AbsenceByHash           = is("absence-by-hash")
 	NoChecksum              = is("no-checksum")
