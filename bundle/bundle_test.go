@@ -87,7 +87,7 @@ func TestBundle_PredictedFPR(t *testing.T) {
 	for level := range 3 {
 		var keys [][]byte
 		for i := range n {
-			k := fmt.Appendf(nil, "%08x", uint32(i*2654435761))
+			k := fmt.Appendf(nil, "%08x", uint32(i)*2654435761)
 			if i%3 == level {
 				keys = append(keys, k)
 			}

@@ -90,7 +90,7 @@ func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
 func (s *server) info(w http.ResponseWriter, _ *http.Request) {
 	b := s.current.Load()
 	text := fmt.Appendf(nil, "store %016x at sequence number %d, exported %s\n", b.StoreID(), b.Seq(), b.Created().UTC().Format("2006-01-02 15:04:05 UTC"))
-	text = fmt.Appendf(text, "%d keys in %d tables of %d runs, %d bytes, %.2f %% false positives predicted\n",
+	text = fmt.Appendf(text, "%d keys in %d tables of %d runs, %d bytes, %.3g %% false positives predicted\n",
 		b.Keys(), b.Tables(), b.Runs(), b.SizeBytes(), 100*b.PredictedFPR())
 	if err := b.Err(); err != nil {
 		text = fmt.Appendln(text, err)
