@@ -13,10 +13,10 @@ import (
 func TestRead_SameAnswers(t *testing.T) {
 	m := smallModel(t)
 	var keys [][]byte
-	for i := range 3 * firstRead / 2 / 3 { // several times as much as is read at first
-		keys = append(keys, binary.BigEndian.AppendUint32([]byte("many"), uint32(i)))
+	for i := range 40 { // bounds of several times as much as is read at first
+		keys = append(keys, append([]byte{'l', byte(i)}, make([]byte, MaxKeySize-2)...))
 	}
-	m.addRun(t, 5, 3, 24, keys)
+	m.addRun(t, 5, len(keys), 10, keys)
 	data := m.bytes(t)
 	for name, r := range map[string]io.Reader{
 		"at once":           bytes.NewReader(data),
