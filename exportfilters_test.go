@@ -92,9 +92,13 @@ func (o *exportOracle) allResident() bool {
 // life makes one store and exports its filters at each stage.
 func (o *exportOracle) life(n int) {
 	opts := o.options(vfs.NewMem())
-	if o.rng.IntN(5) == 0 {
+	if o.stores%5 == 1 {
 		opts.FilterBits = -1
 	}
+	if o.rng.IntN(3) == 0 {
+		opts.FilterPrefix = FixedPrefix(3)
+	}
+	opts.FilterHash, opts.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
 	o.name = fmt.Sprintf("%s with FilterBits %v, FilterMemory %d, memtable %d, tables %d", o.choose(n),
 		opts.FilterBits, opts.FilterMemory, opts.MemtableSize, opts.TableSize)
 	o.stores++
@@ -113,7 +117,7 @@ func (o *exportOracle) life(n int) {
 	o.open("db", opts)
 	o.compare("read-only")
 	closeTest(o.t, o.db)
-	opts.ReadOnly, opts.FilterBits = false, 10
+	opts.ReadOnly, opts.FilterBits, opts.FilterHash = false, 10, FilterHash(o.rng.IntN(3))
 	o.open("db", opts)
 	o.compare("opened again")
 	closeTest(o.t, o.db)

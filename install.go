@@ -42,7 +42,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 	db.setViewLocked(v)
 	db.changed.Broadcast()
 	db.mu.Unlock()
-	db.fitFilters(next)
+	db.fitFiltersSoon(next)
 	if mutant.RemovedWhileRead {
 		old.refs.Store(1)
 	}

@@ -32,15 +32,17 @@ type table struct {
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
 
+	filterLost atomic.Bool                // it can't be read again
+	worse      atomic.Bool                // that its filter is worse than predicted was told
 	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
 }
 
 // filter returns the resident filter, nil if there is none.
 func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 
-// openTable opens the table that meta describes and loads its filter and
-// index. The caller closes it with t.close.
-func (db *DB) openTable(meta *manifest.Table) (*table, error) {
+// openTable opens the table that meta describes and loads its index, and its
+// filter if asked to. The caller closes it with t.close.
+func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
 	reader, err := sstable.Open(file, sstable.ReaderOptions{
 		Num:      meta.Num,
@@ -49,7 +51,7 @@ func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 		Checksum: meta.Checksum,
 		Cache:    db.cache,
 		Stats:    &db.tableStats,
-		NoFilter: db.opts.FilterBits < 0,
+		NoFilter: !withFilter || db.opts.FilterBits < 0,
 	})
 	if err != nil {
 		file.close()
@@ -57,8 +59,7 @@ func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 	}
 	t := &table{meta: meta, reader: reader, file: file}
 	if err := reader.FilterErr(); err != nil && db.opts.FilterBits >= 0 {
-		db.counters.unusableFilters.Add(1)
-		db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(meta.Num)}, Err: err})
+		db.filterUnusable(t, err)
 	}
 	return t, nil
 }

@@ -31,6 +31,7 @@ func TestBundle_AnswersAsItsFilters(t *testing.T) {
 		m := &model{spec: Spec{StoreID: rng.Uint64(), Seq: rng.Uint64(), Created: time.Unix(rng.Int64N(1<<40)-1<<39, 0)}}
 		all := hashersHere()
 		hashers := all[:1+rng.IntN(len(all))]
+		m.kinds = []bloom.Kind{bloom.KindBlocked, bloom.KindFuse, bloom.KindFuse}[:1+rng.IntN(3)]
 		var absent [][]byte
 		for range rng.IntN(6) {
 			kind := kinds[rng.IntN(len(kinds))]
@@ -147,7 +148,7 @@ func TestBundle_Concurrent(t *testing.T) {
 func TestWrite_Refuses(t *testing.T) {
 	key := func(s string) []byte { return []byte(s) }
 	ab, cd := Table{Smallest: key("a"), Largest: key("b")}, Table{Smallest: key("c"), Largest: key("d")}
-	one := filterOf(t, [][]byte{key("a")}, 10, bloom.Hasher{})
+	one := filterOf(t, [][]byte{key("a")}, bloom.KindBlocked, 10, bloom.Hasher{})
 	errAsked := errors.New("no filter today")
 	calls := 0
 	for _, tt := range []struct {
@@ -165,7 +166,7 @@ func TestWrite_Refuses(t *testing.T) {
 		{"a long key", []Run{{Tables: []Table{{Largest: make([]byte, MaxKeySize+1)}}}}, nil, nil},
 		{"an error", []Run{{Tables: []Table{ab}}}, func(int, int) ([]byte, error) { return nil, errAsked }, errAsked},
 		{"no filter", []Run{{Tables: []Table{ab}}}, func(int, int) ([]byte, error) { return one[1:], nil }, bloom.ErrDamaged},
-		{"another number of keys", []Run{{Tables: []Table{ab}}}, func(int, int) ([]byte, error) { return one, nil }, errKeys},
+		{"fewer keys", []Run{{Tables: []Table{{Smallest: key("a"), Largest: key("b"), Keys: 2}}}}, func(int, int) ([]byte, error) { return one, nil }, errKeys},
 		{"another filter the second time", []Run{{Tables: []Table{{Smallest: key("a"), Largest: key("a"), Keys: 1}}}}, func(int, int) ([]byte, error) {
 			if calls++; calls > 1 {
 				return nil, nil

@@ -39,6 +39,7 @@ type model struct {
 	spec    Spec
 	filters [][][]byte
 	keys    [][][][]byte // of each table of each run
+	kinds   []bloom.Kind // of the filters, in turn; none: blocked
 }
 
 // addRun adds a run of the keys, which need not be in order, in so many tables,
@@ -61,7 +62,11 @@ func (m *model) addRun(t testing.TB, level, tables int, bits float64, keys [][]b
 		if len(hashers) > 0 {
 			h = hashers[i%len(hashers)]
 		}
-		filters = append(filters, filterOf(t, part, bits, h))
+		kind := bloom.KindBlocked
+		if len(m.kinds) > 0 {
+			kind = m.kinds[i%len(m.kinds)]
+		}
+		filters = append(filters, filterOf(t, part, kind, bits, h))
 		of = append(of, part)
 	}
 	r.Level = level
@@ -70,7 +75,7 @@ func (m *model) addRun(t testing.TB, level, tables int, bits float64, keys [][]b
 	m.keys = append(m.keys, of)
 }
 
-func filterOf(t testing.TB, keys [][]byte, bits float64, h bloom.Hasher) []byte {
+func filterOf(t testing.TB, keys [][]byte, kind bloom.Kind, bits float64, h bloom.Hasher) []byte {
 	t.Helper()
 	if bits == 0 {
 		return nil
@@ -79,7 +84,7 @@ func filterOf(t testing.TB, keys [][]byte, bits float64, h bloom.Hasher) []byte 
 	for i, k := range keys {
 		hashes[i] = h.Hash(k)
 	}
-	b, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: bits, Hasher: h})
+	b, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: kind, BitsPerKey: bits, Hasher: h})
 	if err != nil {
 		t.Fatal(err)
 	}

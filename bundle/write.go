@@ -163,7 +163,7 @@ func (p *plan) head() ([]byte, error) {
 var (
 	errBounds = errors.New("its smallest key is above its largest")
 	errOrder  = errors.New("it does not begin behind the one before")
-	errKeys   = fmt.Errorf("%w: of another number of keys than its table", bloom.ErrDamaged)
+	errKeys   = fmt.Errorf("%w: of fewer keys than its table", bloom.ErrDamaged)
 	errSum    = fmt.Errorf("%w: not the bytes that were written here", bloom.ErrDamaged)
 )
 
@@ -184,7 +184,7 @@ func openFilter(b []byte, e *tableEntry) (*bloom.Static, error) {
 		return nil, errSum
 	}
 	f, err := bloom.OpenStatic(b)
-	if err == nil && f.Keys() != min(e.keys, math.MaxUint32) {
+	if err == nil && f.Keys() < min(e.keys, math.MaxUint32) { // more: it knows prefixes too
 		return nil, errKeys
 	}
 	return f, err

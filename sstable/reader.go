@@ -264,7 +264,7 @@ func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
 	if err != nil {
 		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	if f.Keys() != min(r.props.Keys, math.MaxUint32) {
+	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
 		return nil, nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
 	return payload, f, nil
@@ -308,6 +308,9 @@ func (r *Reader) setFilter(f *bloom.Static, err error) {
 // the table.
 func (r *Reader) Filter() *bloom.Static { return r.filter.Load() }
 
+// PrefixRule returns by which rule the table's filter knows prefixes.
+func (r *Reader) PrefixRule() base.PrefixRule { return r.props.PrefixRule }
+
 // FilterErr says why the filter in the file is of no use, nil if it is in use,
 // was not wanted or was never written.
 func (r *Reader) FilterErr() error {
@@ -331,14 +334,14 @@ func (r *Reader) DropSecondUnit() bool {
 // whether it was. From then on every key may be in the table.
 func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
 
-// LoadFilter reads the whole filter from the file again, for a Reader that
-// was opened without it or has dropped it or its second unit. If that fails, what
-// was resident stays.
-func (r *Reader) LoadFilter() error {
+// LoadFilter reads the filter, or its first unit, from the file again, for a
+// Reader that was opened without it or has dropped it or its second unit. If that
+// fails, what was resident stays.
+func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	if r.foot.filter.stored == 0 {
 		return nil
 	}
-	f, err := r.readFilter(tail{}, false)
+	f, err := r.readFilter(tail{}, firstUnitOnly)
 	if err != nil {
 		return err
 	}

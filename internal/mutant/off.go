@@ -114,6 +114,10 @@ const (
 	MemtableFilterMissesKey = false
 	// Filters have half the bits that they say they have: TestReader_FilterUnits
 	ThinFilter = false
+	// Some prefixes are not in the filter (rocksdb#5835): TestPrefix_HidesNothing
+	PrefixMissed = false
+	// A range that begins in a prefix is taken to lie in it: TestPrefix_Random
+	PrefixTooWide = false
 	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
 	// A bundle of filters lacks what is in memtables only: TestExportFilters_Stores, TestExportFilters_Refused

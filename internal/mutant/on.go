@@ -58,6 +58,8 @@ var (
 	FilterMissesKey         = is("filter-misses-key")
 	MemtableFilterMissesKey = is("memtable-filter-misses-key")
 	ThinFilter              = is("thin-filter")
+	PrefixMissed            = is("prefix-missed")
+	PrefixTooWide           = is("prefix-too-wide")
 	DamagedFilter           = is("damaged-filter")
 	MemtableNotExported     = is("memtable-not-exported")
 	FilterlessNotExported   = is("filterless-not-exported")
