@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -231,6 +232,20 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 	} else if err := r.readAt(b, h.offset, BlockFilter); err != nil {
 		return nil, err
 	}
+	_, f, err := r.openFilter(b)
+	if err != nil {
+		return nil, err
+	}
+	if firstUnit && f.Units() > 1 {
+		f = f.FirstUnit()
+	}
+	return f, nil
+}
+
+// openFilter checks the filter's block, and returns its payload and the filter
+// in it.
+func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
+	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
 	payload, c, err := openBlock(b, r.seed, BlockFilter, h.offset)
 	if mutant.DamagedFilter {
@@ -240,22 +255,37 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
 	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
 	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
-		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
-	if firstUnit && f.Units() > 1 {
-		f = f.FirstUnit()
+	return payload, f, nil
+}
+
+// AppendFilter appends to dst the filter as it stands in the file, all of it,
+// whatever is resident, and returns the longer slice. It appends nothing if the
+// table was written without one. The filter has been checked.
+func (r *Reader) AppendFilter(dst []byte) ([]byte, error) {
+	h := r.foot.filter
+	if h.stored == 0 {
+		return dst, nil
 	}
-	return f, nil
+	n := len(dst)
+	dst = slices.Grow(dst, h.stored+blockTail)
+	b := dst[n : n+h.stored+blockTail]
+	if err := r.readAt(b, h.offset, BlockFilter); err != nil {
+		return dst, err
+	}
+	payload, _, err := r.openFilter(b)
+	return dst[:n+len(payload)], err
 }
 
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.

@@ -47,6 +47,10 @@ func TestComplete(t *testing.T) {
 		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
 		{"scan --re|", "scan ", "[--reverse ]", ""},
 		{"help rep|", "help ", "[repair ]", ""},
+		{"help filters |", "help filters ", "[export  may ]", ""},
+		{"filters e|", "filters ", "[export ]", ""},
+		{"filters may |", "filters may ", "[]", ""},
+		{"levels |", "levels ", "[]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
 		{`get "x" y |`, `get "x" y `, "[]", ""},
 	} {
