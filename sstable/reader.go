@@ -28,6 +28,7 @@ type ReaderOptions struct {
 
 	Cache         *cache.Cache // nil: keeps nothing
 	Stats         *Stats       // nil: nobody asks
+	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
 	NoFilter      bool         // leave the filter on disk
 	FirstUnitOnly bool         // keep only the filter's first unit
 }
@@ -47,9 +48,14 @@ type Reader struct {
 	index   index // top level
 	indexed int64 // bytes of memory behind index
 
-	// filter is replaced as a whole, by Open, DropSecondUnit and LoadFilter.
+	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
+	// SetSidecar.
 	filter    atomic.Pointer[bloom.Static]
 	filterErr atomic.Pointer[error]
+	// sidecar is where filter comes from, nil: from the table itself. sidecarErr
+	// says why the one that was to be used is not.
+	sidecar    atomic.Pointer[Sidecar]
+	sidecarErr error // constant after Open
 }
 
 // tailRead is how much Open reads at once from the end of the file: the
@@ -86,7 +92,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
-	if !o.NoFilter && r.foot.filter.stored > 0 {
+	if !o.NoFilter && !r.openSidecar(o) && r.foot.filter.stored > 0 {
 		r.setFilter(r.readFilter(t, o.FirstUnitOnly))
 	}
 	return r, nil
@@ -305,11 +311,8 @@ func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
 // was opened without it or has dropped it or its second unit. If that fails, what
 // was resident stays.
 func (r *Reader) LoadFilter() error {
-	if r.foot.filter.stored == 0 {
-		return nil
-	}
-	f, err := r.readFilter(tail{}, false)
-	if err != nil {
+	f, err := r.StoredFilter()
+	if err != nil || f == nil {
 		return err
 	}
 	r.setFilter(f, nil)
@@ -328,7 +331,7 @@ func (r *Reader) Size() int64 { return r.size }
 // Checksum returns the file's checksum as the footer has it.
 func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 
-// FilterBytes returns the length of the filter in the file, resident or not.
+// FilterBytes returns the length of the filter in the table, in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
 // MemoryBytes returns what the resident index and filter take.

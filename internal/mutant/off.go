@@ -114,6 +114,16 @@ const (
 	MemtableFilterMissesKey = false
 	// Filters have half the bits that they say they have: TestReader_FilterUnits
 	ThinFilter = false
+	// A filter beside a table is not synced before the manifest names it: TestCrash_AtEveryOperation
+	NoSidecarSync = false
+	// Its name is not made durable before the manifest has it: TestCrash_AtEveryOperation
+	NoSidecarDirSync = false
+	// Whose filter it is that stands beside a table is not checked: TestSidecar_Foreign
+	ForeignSidecar = false
+	// A filter beside a table is removed while a checkpoint may link it: TestRebuildFilters_KeepsWhatIsRead
+	SidecarRemovedWhileRead = false
+	// A move of a table that was planned before it got a filter leaves that behind: TestRebuildFilters_WhileATableMoves
+	SidecarLeftBehind = false
 	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
 	// That a snapshot does not see a key is remembered as its absence: TestModel_Random

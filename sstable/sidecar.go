@@ -1,0 +1,206 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A sidecar file is a filter block, which begins the file so that its lines are
+// aligned, and a footer. Part of the file format; the last 20 bytes are as in
+// the footer of a table.
+//
+//	0   filter length            8   file number
+//	16  table number             24  store id
+//	32  file checksum of the table, u32, 8 zeros
+//	44  footer length, u32       48  checksum, u32
+//	52  version, u32             56  magic
+const (
+	sidecarFooter   = 64
+	sidecarChecksum = 48
+	sidecarVersion  = 1
+	sidecarMagic    = "shaleFLT"
+)
+
+var (
+	errSidecarMagic = errors.New("not a filter file: bad magic")
+	errSidecarSize  = errors.New("filter length differs from the file's")
+)
+
+// SidecarInfo says which sidecar to expect, or to write.
+type SidecarInfo struct {
+	Num           base.FileNum
+	StoreID       uint64
+	Table         base.FileNum
+	TableChecksum uint32 // the one in the footer of the table
+
+	// What the manifest knows, and WriteSidecar returns.
+	Size     int64
+	Checksum uint32 // of the block
+}
+
+// A Sidecar is a file with the filter of a table, to be read when it is needed.
+// It is immutable.
+type Sidecar struct {
+	src  io.ReaderAt
+	info SidecarInfo
+	name string
+}
+
+// NewSidecar describes a sidecar. Nothing is read. src stays the caller's to
+// close.
+func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
+	return &Sidecar{src: src, info: info, name: base.FilterName(info.Num)}
+}
+
+// Num returns the number of the file.
+func (s *Sidecar) Num() base.FileNum { return s.info.Num }
+
+// WriteSidecar writes a sidecar into the empty file f, which stays the caller's
+// to close, and makes it durable. It returns info with size and checksum.
+func WriteSidecar(f vfs.File, info SidecarInfo, filter []byte) (SidecarInfo, error) {
+	b := appendSidecar(nil, &info, filter)
+	n, err := f.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err == nil && !mutant.NoSidecarSync {
+		err = f.Sync()
+	}
+	if err != nil {
+		return info, fmt.Errorf("sstable: write filter %d: %w", uint64(info.Num), err)
+	}
+	return info, nil
+}
+
+// appendSidecar appends the whole file and sets size and checksum.
+func appendSidecar(dst []byte, info *SidecarInfo, filter []byte) []byte {
+	dst = append(dst, filter...)
+	dst = appendBlockTail(dst, 0, None, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
+	le := binary.LittleEndian
+	info.Checksum = le.Uint32(dst[len(dst)-4:])
+	start := len(dst)
+	for _, v := range []uint64{uint64(len(filter)), uint64(info.Num), uint64(info.Table), info.StoreID} {
+		dst = le.AppendUint64(dst, v)
+	}
+	dst = le.AppendUint32(dst, info.TableChecksum)
+	dst = le.AppendUint64(dst, 0)
+	dst = le.AppendUint32(dst, sidecarFooter)
+	dst = le.AppendUint32(dst, 0)
+	dst = le.AppendUint32(dst, sidecarVersion)
+	dst = append(dst, sidecarMagic...)
+	le.PutUint32(dst[start+sidecarChecksum:], footerCRC(dst[start:]))
+	info.Size = int64(len(dst))
+	return dst
+}
+
+// damage makes the error for bytes that are not what they should be.
+func (s *Sidecar) damage(offset int64, part string, err error) error {
+	return damageOf(s.name, offset, part, err)
+}
+
+// readFilter reads the filter, of which keys hashes are expected, into memory
+// whose lines are cache lines. The error says why it is of no use.
+func (s *Sidecar) readFilter(keys uint64) (*bloom.Static, error) {
+	seed, err := s.readFooter()
+	if err != nil {
+		return nil, err
+	}
+	b := alignedBytes(int(s.info.Size) - sidecarFooter)
+	if n, err := s.src.ReadAt(b, 0); n < len(b) {
+		return nil, s.readError(err, int64(n))
+	}
+	payload, c, err := openBlock(b, seed, BlockFilter, 0)
+	switch {
+	case err != nil:
+	case c != None:
+		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
+	case binary.LittleEndian.Uint32(b[len(b)-4:]) != s.info.Checksum && !mutant.ForeignSidecar:
+		err = errors.New("checksum differs from the manifest")
+	}
+	if err != nil {
+		return nil, s.damage(0, BlockFilter.String(), err)
+	}
+	f, err := bloom.OpenStatic(payload)
+	if errors.Is(err, bloom.ErrUnknown) {
+		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
+	}
+	if err == nil && f.Keys() != min(keys, math.MaxUint32) {
+		err = errFilterKeys
+	}
+	if err != nil {
+		return nil, s.damage(0, BlockFilter.String(), err)
+	}
+	return f, nil
+}
+
+// readFooter checks that this is the sidecar that is wanted, and returns the
+// seed of its block's checksum. It asks for a byte more than there is to be.
+func (s *Sidecar) readFooter() (seed uint32, err error) {
+	const most = 1<<31 - 1 // an int on all platforms
+	if s.info.Size < sidecarFooter+blockTail || s.info.Size > most {
+		return 0, s.damage(0, "end of file", errFooterLength)
+	}
+	var buf [sidecarFooter + 1]byte
+	at := s.info.Size - sidecarFooter
+	n, err := s.src.ReadAt(buf[:], at)
+	switch {
+	case n > sidecarFooter:
+		return 0, s.damage(s.info.Size, "end of file", errors.New("file is longer than it should be"))
+	case n < sidecarFooter || !isEOF(err) && err != nil:
+		return 0, s.readError(err, at+int64(n))
+	}
+	if err := s.checkFooter(buf[:sidecarFooter]); err != nil {
+		return 0, s.damage(at, "footer", err)
+	}
+	le := binary.LittleEndian
+	return checksumSeed(le.Uint64(buf[24:]), base.FileNum(le.Uint64(buf[8:]))), nil
+}
+
+// checkFooter compares a footer with what is wanted.
+func (s *Sidecar) checkFooter(b []byte) error {
+	le := binary.LittleEndian
+	switch {
+	case string(b[56:]) != sidecarMagic:
+		return errSidecarMagic
+	case le.Uint32(b[sidecarChecksum:]) != footerCRC(b):
+		return errChecksum
+	case le.Uint32(b[52:]) != sidecarVersion:
+		return fmt.Errorf("%w (filter file format %d)", base.ErrFormatTooNew, le.Uint32(b[52:]))
+	case le.Uint32(b[44:]) != sidecarFooter:
+		return errFooterLength
+	case le.Uint64(b[36:]) != 0:
+		return fmt.Errorf("%w (%w)", base.ErrFormatTooNew, errFooterZero)
+	case le.Uint64(b) != uint64(s.info.Size-sidecarFooter-blockTail):
+		return errSidecarSize
+	case mutant.ForeignSidecar:
+	case le.Uint64(b[24:]) != s.info.StoreID:
+		return errors.New("filter of another store")
+	case le.Uint64(b[8:]) != uint64(s.info.Num):
+		return fmt.Errorf("footer of filter file %d", le.Uint64(b[8:]))
+	case le.Uint64(b[16:]) != uint64(s.info.Table):
+		return fmt.Errorf("filter of table %d", le.Uint64(b[16:]))
+	case le.Uint32(b[32:]) != s.info.TableChecksum:
+		return errors.New("filter of another table of this number")
+	}
+	return nil
+}
+
+// readError makes the error for a read that came back short.
+func (s *Sidecar) readError(err error, offset int64) error {
+	switch {
+	case err == nil || isEOF(err):
+		return s.damage(offset, "end of file", errTruncated)
+	case errors.Is(err, fs.ErrNotExist):
+		return base.Corruption(s.name, -1, "file named by the manifest", err)
+	}
+	return fmt.Errorf("sstable: read %s at offset %d: %w", s.name, offset, err)
+}
