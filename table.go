@@ -18,10 +18,11 @@ var errTableGone = errors.New("shale: table is gone")
 
 // A table is an open table of the store.
 type table struct {
-	// Constant.
+	// Constant. What stands beside the table changes: the version has that.
 	meta   *manifest.Table
 	reader *sstable.Reader
 	file   *tableFile
+	opened *sidecar // what stood beside it when it was opened, usable or not; nil: nothing
 
 	// refs counts the versions that have the table. Guarded by db.mu.
 	refs int
@@ -42,7 +43,9 @@ func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 // index. The caller closes it with t.close.
 func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
+	beside := db.newSidecar(meta, meta.Sidecar)
 	reader, err := sstable.Open(file, sstable.ReaderOptions{
+		Sidecar:  beside.forReader(),
 		Num:      meta.Num,
 		StoreID:  db.storeID,
 		Size:     meta.Size,
@@ -53,12 +56,18 @@ func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 	})
 	if err != nil {
 		file.close()
+		beside.close()
 		return nil, fmt.Errorf("shale: open table %d: %w", uint64(meta.Num), err)
 	}
-	t := &table{meta: meta, reader: reader, file: file}
-	if err := reader.FilterErr(); err != nil && db.opts.FilterBits >= 0 {
-		db.counters.unusableFilters.Add(1)
-		db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(meta.Num)}, Err: err})
+	return &table{meta: meta, reader: reader, file: file, opened: beside}, nil
+}
+
+// reportFilter tells of filters of t that can't be used.
+func (db *DB) reportFilter(t *table) {
+	for _, err := range []error{t.reader.SidecarErr(), t.reader.FilterErr()} {
+		if err != nil && db.opts.FilterBits >= 0 {
+			db.counters.unusableFilters.Add(1)
+			db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
+		}
 	}
-	return t, nil
 }

@@ -1,5 +1,10 @@
 package shale
 
+import (
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
+
 // A TableInfo describes a table of the store.
 type TableInfo struct {
 	Level, Run        int // run 0 is the newest of its level
@@ -10,11 +15,13 @@ type TableInfo struct {
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
 	FilterKind  string // "blocked", "fuse", "none", or why it can't be used
+	FilterFile  string // that the filter is in; empty: in the table
 	FilterBits  float64
 	FilterBytes int64
 	// PredictedFPR is what the filter's layout promises, 1 without a filter.
 	// MeasuredFPR is the share of lookups of absent keys that it let through
-	// since Open, Asked their number (counted on one lookup in 16, weighted).
+	// since Open, or since it came into use, Asked their number (counted on one
+	// lookup in 16, weighted).
 	PredictedFPR, MeasuredFPR float64
 	Asked                     uint64
 }
@@ -50,6 +57,11 @@ func (t *table) info(r *run) TableInfo {
 		info.FilterBytes = int64(f.SizeBytes())
 	} else if err := t.reader.FilterErr(); err != nil {
 		info.FilterKind = err.Error()
+	} else if err := t.reader.SidecarErr(); err != nil && t.reader.Sidecar() == nil {
+		info.FilterKind = err.Error()
+	}
+	if s := t.reader.Sidecar(); s != nil {
+		info.FilterFile = base.FilterName(s.Num())
 	}
 	fp := t.falsePositives.Load()
 	info.Asked = fp + t.negatives.Load()
@@ -66,17 +78,18 @@ func (t *table) predictedFPR() float64 {
 		return 1
 	}
 	p := t.prediction.Load()
-	if p == nil || p.size != f.SizeBytes() {
-		p = &prediction{size: f.SizeBytes(), fpr: f.PredictedFPR()}
+	if p == nil || p.size != f.SizeBytes() || p.kind != f.Kind() {
+		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.PredictedFPR()}
 		t.prediction.Store(p)
 	}
 	return p.fpr
 }
 
 // A prediction is the false positive rate that a filter promises. The filter
-// is told by its size: it is whole or without its second unit. A pointer would
-// keep alive what was dropped.
+// is told by its size, as it is whole or without its second unit, and its kind.
+// A pointer would keep alive what was dropped.
 type prediction struct {
 	size int
+	kind bloom.Kind
 	fpr  float64
 }

@@ -107,20 +107,20 @@ func (e *Edit) foldSidecars() error {
 	return nil
 }
 
-// Current returns what v says of the table that t describes, in whatever level
-// it is now, or nil: it is gone. A description is replaced when a filter comes
-// beside its table, and stays so when the table moves.
-func (v *Version) Current(t *Table) (level int, now *Table) {
+// Current returns what v says of the table that t describes, and where it stands
+// now; false: it is gone. A description is replaced when a filter comes beside
+// its table, and stays so when the table moves.
+func (v *Version) Current(t *Table) (now Added, there bool) {
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
 			run := &v.Levels[level].Runs[i]
 			at := run.Find(t.Smallest)
 			if at < len(run.Tables) && run.Tables[at].Num == t.Num {
-				return level, run.Tables[at]
+				return Added{Level: level, Run: run.ID, Table: run.Tables[at]}, true
 			}
 		}
 	}
-	return 0, nil
+	return Added{}, false
 }
 
 // Rebase makes e, which was planned on an older version, move tables with the
@@ -131,8 +131,8 @@ func (e *Edit) Rebase(v *Version) {
 		if !moves {
 			continue
 		}
-		if _, now := v.Current(a.Table); now != nil {
-			e.Added[i].Table = now
+		if now, there := v.Current(a.Table); there {
+			e.Added[i].Table = now.Table
 		}
 	}
 }

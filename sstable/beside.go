@@ -56,6 +56,14 @@ func (r *Reader) StoredFilter() (*bloom.Static, error) {
 	return r.verifiedFilter()
 }
 
+// StoredFilterBytes returns the length of the filter in use in its file.
+func (r *Reader) StoredFilterBytes() int64 {
+	if s := r.sidecar.Load(); s != nil {
+		return s.info.Size - sidecarFooter - blockTail
+	}
+	return r.FilterBytes()
+}
+
 // buildEvery is after how many entries BuildFilter asks whether it is still
 // wanted.
 const buildEvery = 4096
