@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/vfs"
@@ -385,14 +386,25 @@ func checkNoStrays(t testing.TB, db *DB) {
 }
 
 // strays tells of a filter in the directory that the version does not name, and
-// of one that is not there.
+// of one that is not there. A compaction may be about to remove some.
 func strays(db *DB) error {
+	var err error
+	for range 2000 {
+		if err = straysNow(db); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+func straysNow(db *DB) error {
+	v := db.acquireView()
+	defer db.releaseVersion(v.version)
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err
 	}
-	v := db.acquireView()
-	defer db.releaseVersion(v.version)
 	named := make(map[string]bool)
 	for _, s := range v.sidecars {
 		named[s.file.Num().String()+".flt"] = true
