@@ -21,7 +21,7 @@ import (
 // called concurrently.
 //
 // Locks, in the order in which they are taken: leading the commit queue,
-// flushMu, manifestMu, mu. mu guards pointers and counts and is never held during
+// flushMu, manifestMu, filterMu, mu. mu guards pointers and counts and is never held during
 // I/O, a callback or a wait for anything but its own condition.
 type DB struct {
 	// Constant after Open.
@@ -43,6 +43,7 @@ type DB struct {
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
 	counters       counters
+	probes         probeShares
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
 	queue      commitQueue
@@ -76,6 +77,8 @@ type DB struct {
 	flushWake   chan struct{}
 	compactWake chan struct{}
 	syncWake    chan struct{}
+	filterWake  chan struct{}
+	filterMu    sync.Mutex // makes changes of what filters are resident one at a time; nothing is taken under it
 	background  sync.WaitGroup
 	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
 

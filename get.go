@@ -20,7 +20,11 @@ type lookup struct {
 	// store's, anew for every attempt.
 	seq    base.Seq
 	latest bool
-	sample bool // count the negatives of single tables
+	sample bool          // count the negatives of single tables
+	near   *sstable.Near // of GetMany, else nil
+	// Where a lookup that met ErrNotCached goes on; a nil view: from the start.
+	view *view
+	from int // run
 
 	value []byte
 	table sstable.Value // pins the block that value lies in, if it is one of a table's
@@ -59,18 +63,27 @@ func (l *lookup) tagHash() uint64 {
 // false if the key is absent or deleted.
 func (db *DB) find(l *lookup) (bool, error) {
 	c := db.counters.lookup()
-	l.sample = c.gets.Add(1)%sampleEvery == 0
+	if l.view == nil {
+		l.sample = c.gets.Add(1)%sampleEvery == 0
+	}
 	for {
 		v := db.view.Load()
 		if v == nil {
 			return false, ErrClosed
+		}
+		if l.view != nil {
+			v = l.view
 		}
 		if l.latest {
 			l.seq = base.Seq(db.visible.Load())
 		}
 		found, err := db.findIn(v, l, c)
 		if errors.Is(err, errTableGone) {
+			l.view, l.from = nil, 0
 			continue // a compaction finished meanwhile: its output is in the next view
+		}
+		if err == sstable.ErrNotCached {
+			return false, err // l knows where to go on
 		}
 		if err != nil {
 			return false, db.readError(l.key, err)
@@ -84,11 +97,13 @@ func (db *DB) find(l *lookup) (bool, error) {
 
 // findIn looks the key up in one view.
 func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
-	if kind, ok := l.inMemtables(v); ok {
-		return kind == base.KindPut, nil
+	if l.view == nil {
+		if kind, ok := l.inMemtables(v); ok {
+			return kind == base.KindPut, nil
+		}
 	}
 	var cands [maxCandidates]candidate
-	for from := 0; from < len(v.runs); {
+	for from := l.from; from < len(v.runs); {
 		n := 0
 		from, n = collect(v.runs, from, l, &cands)
 		for i := range cands[:n] {
@@ -105,8 +120,9 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 				c.remembered.Add(1)
 				continue
 			}
-			found, err := t.reader.Get(l.key, l.tagHash(), l.seq, &l.table, nil)
+			found, err := t.reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
 			if err != nil {
+				l.view, l.from = v, int(cands[i].run)
 				return false, err
 			}
 			if !found {
@@ -154,8 +170,9 @@ type candidate struct {
 	table  *table
 	filter *bloom.Static // nil: none
 	hash   uint64        // to ask it with
-	level  int32
-	touch  byte // read from the filter's line, only so that the line is fetched
+	level  int16
+	run    int32 // index in the view
+	touch  byte  // read from the filter's line, only so that the line is fetched
 }
 
 // collect fills cands with the tables, from run from on, that may hold the key
@@ -168,7 +185,7 @@ func collect(runs []*run, from int, l *lookup, cands *[maxCandidates]candidate) 
 		if t == nil {
 			continue
 		}
-		cand := candidate{table: t, filter: t.filter(), level: int32(r.level)}
+		cand := candidate{table: t, filter: t.filter(), level: int16(r.level), run: int32(from)}
 		if cand.filter != nil {
 			cand.hash = l.hashFor(cand.filter)
 			cand.touch = cand.filter.Touch(cand.hash)
@@ -186,13 +203,16 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 		c.noFilter.Add(1)
 		return
 	}
-	t.falsePositives.Add(1)
-	c.falsePositive(level)
 	// Get answers for versions up to l.seq. Only if the table has none at all
-	// of this key, which its sequence numbers tell, is the absence permanent.
-	if l.seq >= t.meta.MaxSeq || mutant.AbsenceOfOld {
-		db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	// of this key, which its sequence numbers tell, is the absence permanent,
+	// and the filter wrong.
+	if l.seq < t.meta.MaxSeq && !mutant.AbsenceOfOld {
+		c.truePositives.Add(1)
+		return
 	}
+	c.falsePositive(level)
+	db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	db.judgeFilter(t, t.falsePositives.Add(1))
 }
 
 // readError counts damage met by a read and gives the error its context.

@@ -52,7 +52,7 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	db.setViewLocked(v)
 	db.changed.Broadcast()
 	db.mu.Unlock()
-	db.fitFilters(next)
+	db.fitFiltersSoon(next)
 	if mutant.RemovedWhileRead {
 		old.refs.Store(1)
 	}

@@ -54,6 +54,7 @@ func newDB(dir string, o Options) *DB {
 		flushWake:      make(chan struct{}, 1),
 		compactWake:    make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
+		filterWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 		pending:        make(map[base.FileNum]struct{}),
 		linking:        make(map[base.FileNum]int),
@@ -231,8 +232,8 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	sidecars := make(map[base.FileNum]*sidecar)
 	flushed := base.Seq(0)
 	for _, t := range tables {
-		if err := t.reader.SidecarErr(); moving && errors.Is(err, fs.ErrNotExist) {
-			return err
+		if moving && t.opened.missing() {
+			return t.opened.pinned
 		}
 		byNum[t.meta.Num] = t
 		if t.opened != nil {
@@ -243,29 +244,38 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	for _, t := range tables {
 		db.reportFilter(t)
 	}
-	if err := db.chooseHasher(tables); err != nil {
-		return err
-	}
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
 	db.version = newVersion(state.Version, byNum, sidecars)
 	db.version.refLocked() // nobody else has the store yet
 	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
+	db.filterMu.Lock()
 	db.fitFilters(db.version)
-	return nil
+	db.restoreFilters(db.version)
+	db.filterMu.Unlock()
+	return db.chooseHasher(tables)
 }
 
 // openTables opens tables in parallel: what takes the time is reading filters
 // and indexes.
 func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
 	const workers = 8
+	fit := true // else restoreFilters reads as many as do
+	if limit := db.opts.FilterMemory; limit > 0 {
+		sum := int64(0)
+		for _, m := range metas {
+			bytes, _ := m.Filter()
+			sum += bytes
+		}
+		fit = sum <= limit
+	}
 	tables := make([]*table, len(metas))
 	errs := make([]error, workers)
 	var wg sync.WaitGroup
 	for w := range min(workers, len(metas)) {
 		wg.Go(func() {
 			for i := w; i < len(metas) && errs[w] == nil; i += workers {
-				tables[i], errs[w] = db.openTable(metas[i])
+				tables[i], errs[w] = db.openTable(metas[i], fit)
 				errs[w] = missingIsDamage(errs[w], base.TableName(metas[i].Num))
 			}
 		})

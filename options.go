@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -90,6 +91,11 @@ type Options struct {
 	// FilterHash is the hash function of filters written from now on. Default
 	// Murmur3. SipHash is for stores whose keys strangers choose.
 	FilterHash FilterHash
+
+	// FilterPrefix says which prefixes of keys filters know besides the keys,
+	// so that a Scan inside a prefix that is absent reads nothing. Each prefix
+	// takes the memory of a key. Default: none.
+	FilterPrefix PrefixRule
 
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at
 	// least 16.
@@ -220,6 +226,9 @@ func (o *Options) validate() error {
 		return optionError("LastLevelFilter", fmt.Sprintf("is unknown: %d", o.LastLevelFilter))
 	case o.FilterHash < Murmur3 || o.FilterHash > SipHash:
 		return optionError("FilterHash", fmt.Sprintf("is unknown: %d", o.FilterHash))
+	case !o.FilterPrefix.rule.Valid():
+		return optionError("FilterPrefix", fmt.Sprintf("is %v, with a length above %d or a count above %d, or below 1",
+			o.FilterPrefix, base.MaxPrefixLength, base.MaxPrefixCount))
 	case o.MaxOpenFiles < 16:
 		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
 	case o.BlockSize < 256 || o.BlockSize > 1<<20:

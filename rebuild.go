@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
@@ -79,15 +78,15 @@ type rebuild struct {
 	made   []*newFilter // written, and not installed yet
 	bytes  int64        // of these
 	damage error        // the first that kept a table from getting a filter
-	short  bool         // FilterMemory has no room for all filters
-	again  bool         // the tables have been looked at before
+	want   *wantedFilters
+	again  bool // the tables have been looked at before
 }
 
 // A newFilter is a sidecar that is to come into use.
 type newFilter struct {
 	table   *table
 	sidecar *sidecar
-	filter  *bloom.Static
+	filter  *sstable.LoadedFilter
 	before  int64 // bytes of the filter in use
 }
 
@@ -129,8 +128,8 @@ func (r *rebuild) pass() error {
 	for _, run := range v.runs {
 		tables = append(tables, run.tables...)
 	}
+	r.want = r.db.wantedFilters(v.version)
 	r.db.releaseVersion(v.version)
-	r.short = r.db.filtersShort(tables)
 	for _, t := range tables {
 		err := r.table(t)
 		if err == nil && (len(r.made) >= installFilters || r.bytes >= installFilterBytes) {
@@ -158,29 +157,33 @@ func (r *rebuild) table(t *table) error {
 		r.report.Gone++
 		return nil
 	}
-	stored, err := t.storedFilter()
+	stored, err := t.reader.StoredFilter()
 	if errors.Is(err, ErrClosed) {
 		return err
 	}
-	before := storedBytes(stored)
+	before := int64(0)
+	if stored != nil {
+		before = int64(stored.Filter().SizeBytes())
+	}
 	if !r.again {
 		r.report.Tables++
 		r.report.FilterBytesBefore += before
 		r.report.FilterBytesAfter += before
 	}
-	want := r.db.wantedFilter(v.meta, now)
+	want := r.want.of(now)
 	broken := now.Table.Sidecar != nil && t.reader.Sidecar() == nil // each Open and Verify would tell of it again
-	if !broken && want.fits(stored, t.filter(), r.short) {
+	if !broken && want.fits(stored, t.filter()) {
 		return nil
 	}
-	b, err := t.reader.BuildFilter(r.ctx, sstable.IterOptions{NoFill: true, Readahead: compactionReadahead}, want.options())
+	read := sstable.IterOptions{NoFill: true, Readahead: compactionReadahead}
+	built, err := t.reader.BuildFilter(r.ctx, read, want.StaticOptions, want.rule)
 	if err != nil {
 		return r.unreadable(err)
 	}
-	if !broken && want.isMade(b, stored) {
+	if !broken && isMade(built, stored) {
 		return nil
 	}
-	return r.write(t, b, want.BitsPerKey, before)
+	return r.write(t, built, want.BitsPerKey, before)
 }
 
 // unreadable takes damage as a reason to pass a table over.
@@ -197,13 +200,13 @@ func (r *rebuild) unreadable(err error) error {
 }
 
 // write writes a filter into a file of its own.
-func (r *rebuild) write(t *table, filter []byte, bits float64, before int64) error {
+func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, before int64) error {
 	db := r.db
 	num := db.newPending()
 	info := sstable.SidecarInfo{Num: num, StoreID: db.storeID, Table: t.meta.Num, TableChecksum: t.reader.Checksum()}
 	f, err := db.fs.Create(db.path(base.FilterName(num)))
 	if err == nil {
-		info, err = sstable.WriteSidecar(f, info, filter)
+		info, err = sstable.WriteSidecar(f, info, built)
 		if cerr := f.Close(); err == nil {
 			err = cerr
 		}
@@ -212,7 +215,7 @@ func (r *rebuild) write(t *table, filter []byte, bits float64, before int64) err
 		db.removePendingFile(num, base.FilterName(num))
 		return err
 	}
-	meta := &manifest.Sidecar{Num: num, Size: info.Size, Checksum: info.Checksum, FilterBytes: int64(len(filter)), FilterBits: bits}
+	meta := &manifest.Sidecar{Num: num, Size: info.Size, Checksum: info.Checksum, FilterBytes: int64(len(built.Bytes)), FilterBits: bits}
 	r.made = append(r.made, &newFilter{table: t, sidecar: db.newSidecar(t.meta, meta), before: before})
 	r.bytes += info.Size
 	return nil
@@ -231,7 +234,7 @@ func (r *rebuild) install() error {
 	}
 	var err error
 	for _, m := range r.made {
-		if m.filter, err = m.table.reader.SidecarFilter(m.sidecar.file); err != nil {
+		if m.filter, err = m.table.reader.ReadSidecar(m.sidecar.file); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,9 @@
 package shale
 
 import (
-	"github.com/shaledb/shale/bloom"
+	"errors"
+	"io/fs"
+
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -16,6 +18,9 @@ type sidecar struct {
 	file *sstable.Sidecar
 	src  *tableFile
 
+	// pinned is why src could not be opened by a read-only handle, nil if it could.
+	pinned error
+
 	// refs counts the versions that have the sidecar. Guarded by db.mu.
 	refs int
 }
@@ -26,11 +31,11 @@ func (db *DB) newSidecar(table *manifest.Table, meta *manifest.Sidecar) *sidecar
 		return nil
 	}
 	src := db.files.add(db.path(base.FilterName(meta.Num)))
-	if db.opts.ReadOnly && db.opts.FilterBits < 0 {
-		// It is not read now, and stays readable only while it is open.
-		_, _ = src.ReadAt(make([]byte, 1), 0) // who reads it gets the error again
+	var pinned error
+	if db.opts.ReadOnly {
+		_, pinned = src.ReadAt(make([]byte, 1), 0) // it stays readable only while it is open
 	}
-	return &sidecar{meta: meta, src: src, file: sstable.NewSidecar(src, sstable.SidecarInfo{
+	return &sidecar{meta: meta, src: src, pinned: pinned, file: sstable.NewSidecar(src, sstable.SidecarInfo{
 		Num:           meta.Num,
 		StoreID:       db.storeID,
 		Table:         table.Num,
@@ -47,6 +52,9 @@ func (s *sidecar) forReader() *sstable.Sidecar {
 	return s.file
 }
 
+// missing tells whether a read-only handle did not find the file.
+func (s *sidecar) missing() bool { return s != nil && errors.Is(s.pinned, fs.ErrNotExist) }
+
 // close ends the use of the file for good. A nil sidecar has none.
 func (s *sidecar) close() {
 	if s != nil {
@@ -54,11 +62,23 @@ func (s *sidecar) close() {
 	}
 }
 
-// useSidecar makes f, the filter in s, the one that lookups ask. Lookups under
+// useSidecar makes l, the filter in s, the one that lookups ask. Lookups under
 // way ask the one before.
-func (t *table) useSidecar(s *sidecar, f *bloom.Static) {
-	t.reader.SetSidecar(s.file, f)
+func (t *table) useSidecar(s *sidecar, l *sstable.LoadedFilter) {
+	bits := s.meta.FilterBits
+	t.besideBits.Store(&bits)
+	t.reader.SetSidecar(s.file, l)
+	t.filterLost.Store(false)
+	t.worse.Store(false)
 	t.prediction.Store(nil)
 	t.negatives.Store(0)
 	t.falsePositives.Store(0)
+}
+
+// storedBits returns the bits a key that were asked for of the filter in use.
+func (t *table) storedBits() float64 {
+	if bits := t.besideBits.Load(); bits != nil && t.reader.Sidecar() != nil {
+		return *bits
+	}
+	return t.meta.FilterBits
 }

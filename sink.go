@@ -51,6 +51,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		FilterBits:  s.bits,
 		FilterKind:  db.filterKind(s.level),
 		Hasher:      db.hasher,
+		PrefixRule:  db.opts.FilterPrefix.rule,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }
@@ -117,7 +118,7 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.openTable(meta)
+		t, err := s.db.openTable(meta, true)
 		if err != nil {
 			return err
 		}

@@ -33,15 +33,18 @@ type table struct {
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
 
+	besideBits atomic.Pointer[float64]    // bits a key of the sidecar; nil: there is none
+	filterLost atomic.Bool                // it can't be read again
+	worse      atomic.Bool                // that its filter is worse than predicted was told
 	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
 }
 
 // filter returns the resident filter, nil if there is none.
 func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 
-// openTable opens the table that meta describes and loads its filter and
-// index. The caller closes it with t.close.
-func (db *DB) openTable(meta *manifest.Table) (*table, error) {
+// openTable opens the table that meta describes and loads its index, and its
+// filter if asked to. The caller closes it with t.close.
+func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
 	beside := db.newSidecar(meta, meta.Sidecar)
 	reader, err := sstable.Open(file, sstable.ReaderOptions{
@@ -52,22 +55,25 @@ func (db *DB) openTable(meta *manifest.Table) (*table, error) {
 		Checksum: meta.Checksum,
 		Cache:    db.cache,
 		Stats:    &db.tableStats,
-		NoFilter: db.opts.FilterBits < 0,
+		NoFilter: !withFilter || db.opts.FilterBits < 0,
 	})
 	if err != nil {
 		file.close()
 		beside.close()
 		return nil, fmt.Errorf("shale: open table %d: %w", uint64(meta.Num), err)
 	}
-	return &table{meta: meta, reader: reader, file: file, opened: beside}, nil
+	t := &table{meta: meta, reader: reader, file: file, opened: beside}
+	if beside != nil {
+		t.besideBits.Store(&beside.meta.FilterBits)
+	}
+	return t, nil
 }
 
-// reportFilter tells of filters of t that can't be used.
+// reportFilter tells of filters of t that Open could not use.
 func (db *DB) reportFilter(t *table) {
 	for _, err := range []error{t.reader.SidecarErr(), t.reader.FilterErr()} {
 		if err != nil && db.opts.FilterBits >= 0 {
-			db.counters.unusableFilters.Add(1)
-			db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
+			db.filterUnusable(t, err)
 		}
 	}
 }

@@ -55,10 +55,8 @@ func (t *table) info(r *run) TableInfo {
 		info.FilterKind = f.Kind().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
-	} else if err := t.reader.FilterErr(); err != nil {
-		info.FilterKind = err.Error()
-	} else if err := t.reader.SidecarErr(); err != nil && t.reader.Sidecar() == nil {
-		info.FilterKind = err.Error()
+	} else if t.reader.Sidecar() == nil {
+		info.FilterKind = t.unusable(info.FilterKind)
 	}
 	if s := t.reader.Sidecar(); s != nil {
 		info.FilterFile = base.FilterName(s.Num())
@@ -67,6 +65,16 @@ func (t *table) info(r *run) TableInfo {
 	info.Asked = fp + t.negatives.Load()
 	info.MeasuredFPR = ratio(fp, info.Asked)
 	return info
+}
+
+// unusable says why neither filter can be used, or kind if there is no reason.
+func (t *table) unusable(kind string) string {
+	for _, err := range []error{t.reader.FilterErr(), t.reader.SidecarErr()} {
+		if err != nil {
+			return err.Error()
+		}
+	}
+	return kind
 }
 
 // predictedFPR is the chance that a lookup of an absent key in the table's

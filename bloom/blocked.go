@@ -26,10 +26,11 @@ type Blocked struct {
 // use.
 //
 // Every byte is checked. The error is ErrUnknown, for a filter of another
-// kind, version or hash, or ErrDamaged, both with errors.Is. Either way any
-// key may be there: a filter that cannot be read means maybe, never no.
+// kind, version or hash function than Hash (OpenStatic takes those), or
+// ErrDamaged, both with errors.Is. Either way any key may be there: a filter
+// that cannot be read means maybe, never no.
 func OpenBlocked(b []byte) (*Blocked, error) {
-	t, err := parseTrailer(b)
+	t, err := parseTrailer(b, onlyMurmur3)
 	if err != nil {
 		return nil, err
 	}

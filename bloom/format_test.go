@@ -51,7 +51,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 	hs := randomHashes(1, 700)
 	for _, bits := range everyWidth {
 		b := AppendBlocked(nil, hs, bits)
-		tr, err := parseTrailer(b)
+		tr, err := parseTrailer(b, onlyMurmur3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 	}
 	// Probe numbers that no writer chooses yet but a reader must understand.
 	for k := uint32(firstK); k <= maxK; k++ {
-		tr := trailer{units: 2, k: [2]uint32{k, maxK + firstK - k}, keys: uint32(len(hs)), lines: [2]uint32{30, 17}}
+		tr := trailer{head: head{keys: uint32(len(hs))}, units: 2, k: [2]uint32{k, maxK + firstK - k}, lines: [2]uint32{30, 17}}
 		b := append(specUnits(tr, hs), make([]byte, trailerLen)...)
 		tr.put(b)
 		f := mustOpen(b)

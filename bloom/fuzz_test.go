@@ -73,7 +73,7 @@ func probe(t *testing.T, b []byte, h uint64) {
 	}
 	again := append([]byte(nil), b...)
 	tr := trailer{
-		units: f.Units(), keys: f.keys,
+		head: head{keys: f.keys}, units: f.Units(),
 		k:     [2]uint32{f.first.k, f.second.k},
 		lines: [2]uint32{uint32(f.first.lines), uint32(f.second.lines)},
 	}

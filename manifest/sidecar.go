@@ -62,6 +62,15 @@ func (d *decoder) beside() Beside {
 	return b
 }
 
+// Filter returns the bytes of the filter to use, 0: there is none, and its bits a
+// key.
+func (t *Table) Filter() (bytes int64, bits float64) {
+	if t.Sidecar != nil {
+		return t.Sidecar.FilterBytes, t.Sidecar.FilterBits
+	}
+	return t.FilterBytes, t.FilterBits
+}
+
 // with returns t with the sidecar. t stays as it is.
 func (t *Table) with(s *Sidecar) *Table {
 	next := *t

@@ -9,103 +9,55 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// openSidecar loads the filter from the sidecar and tells whether that is in
-// use. If it is of no use, the filter in the table is as good as before.
-func (r *Reader) openSidecar(o ReaderOptions) bool {
-	if o.Sidecar == nil {
-		return false
-	}
-	f, err := r.SidecarFilter(o.Sidecar)
-	if err != nil {
-		r.sidecarErr = err
-		return false
-	}
-	if o.FirstUnitOnly && f.Units() > 1 {
-		f = f.FirstUnit()
-	}
-	r.SetSidecar(o.Sidecar, f)
-	return true
-}
-
-// SidecarFilter reads the filter of a sidecar of the table.
-func (r *Reader) SidecarFilter(s *Sidecar) (*bloom.Static, error) {
-	r.stats.FilterReads.Add(1)
-	return s.readFilter(r.props.Keys)
-}
-
-// SetSidecar makes f, which SidecarFilter has read from s, the resident filter.
-// Lookups may be under way: each asks the one or the other.
-func (r *Reader) SetSidecar(s *Sidecar, f *bloom.Static) {
-	r.sidecar.Store(s)
-	r.setFilter(f, nil)
-}
-
-// Sidecar returns where the filter in use comes from, nil: from the table.
-func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
-
-// SidecarErr says why the sidecar that Open was given is of no use, nil if it
-// is in use or there was none.
-func (r *Reader) SidecarErr() error { return r.sidecarErr }
-
-// StoredFilter reads the filter in use from its file, as a whole, whatever of it
-// is resident. Nil: there is none.
-func (r *Reader) StoredFilter() (*bloom.Static, error) {
-	if s := r.sidecar.Load(); s != nil {
-		return r.SidecarFilter(s)
-	}
-	return r.verifiedFilter()
-}
-
-// StoredFilterBytes returns the length of the filter in use in its file.
-func (r *Reader) StoredFilterBytes() int64 {
-	if s := r.sidecar.Load(); s != nil {
-		return s.info.Size - sidecarFooter - blockTail
-	}
-	return r.FilterBytes()
-}
-
 // buildEvery is after how many entries BuildFilter asks whether it is still
 // wanted.
 const buildEvery = 4096
 
-// BuildFilter makes a filter of the table's user keys by reading it through,
-// past the cache if o says so. It holds 8 bytes for each key, and has asked the
-// finished filter for each.
-func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.StaticOptions) ([]byte, error) {
+// BuildFilter makes a filter of the table's user keys, and of their prefixes by
+// rule, by reading it through as read says. It holds 8 bytes for each of them, and
+// has asked the finished filter for each.
+func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.StaticOptions, rule base.PrefixRule) (BuiltFilter, error) {
 	hashes := newHashCollector(true)
 	defer hashes.release()
 	it := r.NewIteratorWith(nil, read)
-	n, err := collectHashes(ctx, it, o.Hasher, &hashes)
+	got, err := collectHashes(ctx, it, o.Hasher, rule, &hashes)
 	if err = errors.Join(err, it.Close()); err != nil {
-		return nil, err
+		return BuiltFilter{}, err
 	}
-	if n != r.props.Entries || uint64(hashes.len()) != r.props.Keys {
-		return nil, r.damage(r.foot.props.offset, BlockProperties.String(), errCounts)
+	if got.Entries != r.props.Entries || got.Keys != r.props.Keys {
+		return BuiltFilter{}, r.damage(r.foot.props.offset, BlockProperties.String(), errCounts)
 	}
-	return buildFilter(*hashes.slot, hashes.sum, o)
+	b, err := buildFilter(*hashes.slot, hashes.sum, o)
+	return BuiltFilter{Bytes: b, Rule: rule, Prefixes: got.Prefixes}, err
 }
 
-// collectHashes collects the hashes of the distinct user keys and returns the
-// number of entries.
-func collectHashes(ctx context.Context, it *Iterator, h bloom.Hasher, hashes *hashCollector) (entries uint64, err error) {
+// collectHashes collects the hashes of the distinct user keys and prefixes, and
+// counts.
+func collectHashes(ctx context.Context, it *Iterator, h bloom.Hasher, rule base.PrefixRule, hashes *hashCollector) (got Properties, err error) {
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
-		if entries%buildEvery == 0 && ctx.Err() != nil {
-			return entries, ctx.Err()
+		if got.Entries%buildEvery == 0 && ctx.Err() != nil {
+			return got, ctx.Err()
 		}
-		if entries == 0 || !bytes.Equal(kv.UserKey, last) {
-			hashes.add(h.Hash(kv.UserKey))
+		if got.Entries == 0 || !bytes.Equal(kv.UserKey, last) {
 			last = append(last[:0], kv.UserKey...)
+			got.Keys++
+			hashes.add(h.Hash(last))
+			if p, ok := hashes.prefixes.next(rule, last); ok {
+				got.Prefixes++
+				hashes.add(base.PrefixHash(h.Hash(p)))
+			}
 		}
-		entries++
+		got.Entries++
 	}
-	return entries, it.Err()
+	return got, it.Err()
 }
 
 // A besideFilter is what Verify asks a sidecar. The zero value asks nothing.
 type besideFilter struct {
-	sidecar *Sidecar
-	filter  *bloom.Static
+	sidecar  *Sidecar
+	loaded   *LoadedFilter
+	prefixes prefixWalk
 }
 
 // readBeside reads the sidecar, if there is one.
@@ -114,14 +66,22 @@ func (v *verifier) readBeside(s *Sidecar) (err error) {
 		return nil
 	}
 	v.beside.sidecar = s
-	v.beside.filter, err = v.r.SidecarFilter(s)
+	v.beside.loaded, err = v.r.ReadSidecar(s)
 	return err
 }
 
-// check asks for a key, of which own is bloom.Hash.
-func (b besideFilter) check(key []byte, own uint64) error {
-	if b.filter == nil || b.filter.MayContain(hashWith(b.filter.Hasher(), key, own)) {
+// check asks for a key, of which own is bloom.Hash, and for its prefix.
+func (b *besideFilter) check(key []byte, own uint64) error {
+	if b.loaded == nil {
 		return nil
 	}
-	return base.Corruption(b.sidecar.name, 0, BlockFilter.String(), errNotInFilter)
+	f := &b.loaded.filter
+	if !f.MayContain(hashWith(f.Hasher(), key, own)) {
+		return base.Corruption(b.sidecar.name, 0, BlockFilter.String(), errNotInFilter)
+	}
+	p, isNew := b.prefixes.next(b.loaded.rule, key)
+	if isNew && !f.MayContain(base.PrefixHash(f.Hasher().Hash(p))) {
+		return base.Corruption(b.sidecar.name, 0, BlockFilter.String(), errPrefixNotInFilter)
+	}
+	return nil
 }

@@ -49,13 +49,12 @@ type Reader struct {
 	indexed int64 // bytes of memory behind index
 
 	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
-	// SetSidecar.
-	filter    atomic.Pointer[bloom.Static]
-	filterErr atomic.Pointer[error]
-	// sidecar is where filter comes from, nil: from the table itself. sidecarErr
-	// says why the one that was to be used is not.
+	// SetSidecar. sidecar is where it comes from, nil: from the table itself. The
+	// errors say why what is in either file is not used.
+	filter     atomic.Pointer[LoadedFilter]
 	sidecar    atomic.Pointer[Sidecar]
-	sidecarErr error // constant after Open
+	filterErr  atomic.Pointer[error]
+	sidecarErr atomic.Pointer[error]
 }
 
 // tailRead is how much Open reads at once from the end of the file: the
@@ -92,9 +91,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
-	if !o.NoFilter && !r.openSidecar(o) && r.foot.filter.stored > 0 {
-		r.setFilter(r.readFilter(t, o.FirstUnitOnly))
-	}
+	r.openFilter(t, o)
 	return r, nil
 }
 
@@ -228,8 +225,9 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 
 var errFilterKeys = errors.New("filter of other keys than the table's")
 
-// readFilter reads the filter into memory whose lines are cache lines.
-func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
+// readFilter reads the filter in the table into memory whose lines are cache
+// lines.
+func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
 	b := alignedBytes(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
@@ -255,13 +253,10 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	if f.Keys() != min(r.props.Keys, math.MaxUint32) {
+	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
 		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
-	if firstUnit && f.Units() > 1 {
-		f = f.FirstUnit()
-	}
-	return f, nil
+	return &LoadedFilter{*f, r.props.PrefixRule}, nil
 }
 
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.
@@ -271,51 +266,10 @@ func alignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-func (r *Reader) setFilter(f *bloom.Static, err error) {
-	r.filter.Store(f)
-	if err != nil {
-		r.filterErr.Store(&err)
-	} else {
-		r.filterErr.Store(nil)
-	}
-}
-
-// Filter returns the resident filter. Nil: there is none, every key may be in
-// the table.
-func (r *Reader) Filter() *bloom.Static { return r.filter.Load() }
-
-// FilterErr says why the filter in the file is of no use, nil if it is in use,
-// was not wanted or was never written.
-func (r *Reader) FilterErr() error {
-	if err := r.filterErr.Load(); err != nil {
+func loadError(p *atomic.Pointer[error]) error {
+	if err := p.Load(); err != nil {
 		return *err
 	}
-	return nil
-}
-
-// DropSecondUnit frees the memory of the filter's second unit, if it has one,
-// and reports whether it did. Lookups may be under way.
-func (r *Reader) DropSecondUnit() bool {
-	f := r.filter.Load()
-	if f == nil || f.Units() < 2 {
-		return false
-	}
-	return r.filter.CompareAndSwap(f, f.FirstUnit())
-}
-
-// DropFilter frees the memory of the filter, if it is resident, and reports
-// whether it was. From then on every key may be in the table.
-func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
-
-// LoadFilter reads the whole filter from the file again, for a Reader that
-// was opened without it or has dropped it or its second unit. If that fails, what
-// was resident stays.
-func (r *Reader) LoadFilter() error {
-	f, err := r.StoredFilter()
-	if err != nil || f == nil {
-		return err
-	}
-	r.setFilter(f, nil)
 	return nil
 }
 
@@ -336,7 +290,7 @@ func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
 // MemoryBytes returns what the resident index and filter take.
 func (r *Reader) MemoryBytes() (index, filter int64) {
-	if f := r.filter.Load(); f != nil {
+	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())
 	}
 	return r.indexed, filter

@@ -20,7 +20,8 @@ import (
 //
 //	0   filter length            8   file number
 //	16  table number             24  store id
-//	32  file checksum of the table, u32, 8 zeros
+//	32  file checksum of the table, u32
+//	36  prefix rule, u32         40  prefixes, u32
 //	44  footer length, u32       48  checksum, u32
 //	52  version, u32             56  magic
 const (
@@ -64,9 +65,18 @@ func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
 // Num returns the number of the file.
 func (s *Sidecar) Num() base.FileNum { return s.info.Num }
 
+// A BuiltFilter is what BuildFilter has made.
+type BuiltFilter struct {
+	Bytes []byte
+
+	// It knows the keys' prefixes by Rule too; Prefixes is their number.
+	Rule     base.PrefixRule
+	Prefixes uint64
+}
+
 // WriteSidecar writes a sidecar into the empty file f, which stays the caller's
 // to close, and makes it durable. It returns info with size and checksum.
-func WriteSidecar(f vfs.File, info SidecarInfo, filter []byte) (SidecarInfo, error) {
+func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo, error) {
 	b := appendSidecar(nil, &info, filter)
 	n, err := f.Write(b)
 	if err == nil && n < len(b) {
@@ -82,17 +92,18 @@ func WriteSidecar(f vfs.File, info SidecarInfo, filter []byte) (SidecarInfo, err
 }
 
 // appendSidecar appends the whole file and sets size and checksum.
-func appendSidecar(dst []byte, info *SidecarInfo, filter []byte) []byte {
-	dst = append(dst, filter...)
+func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
+	dst = append(dst, filter.Bytes...)
 	dst = appendBlockTail(dst, 0, None, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
 	le := binary.LittleEndian
 	info.Checksum = le.Uint32(dst[len(dst)-4:])
 	start := len(dst)
-	for _, v := range []uint64{uint64(len(filter)), uint64(info.Num), uint64(info.Table), info.StoreID} {
+	for _, v := range []uint64{uint64(len(filter.Bytes)), uint64(info.Num), uint64(info.Table), info.StoreID} {
 		dst = le.AppendUint64(dst, v)
 	}
 	dst = le.AppendUint32(dst, info.TableChecksum)
-	dst = le.AppendUint64(dst, 0)
+	dst = le.AppendUint32(dst, uint32(encodeRule(filter.Rule)))
+	dst = le.AppendUint32(dst, uint32(min(filter.Prefixes, math.MaxUint32)))
 	dst = le.AppendUint32(dst, sidecarFooter)
 	dst = le.AppendUint32(dst, 0)
 	dst = le.AppendUint32(dst, sidecarVersion)
@@ -107,10 +118,10 @@ func (s *Sidecar) damage(offset int64, part string, err error) error {
 	return damageOf(s.name, offset, part, err)
 }
 
-// readFilter reads the filter, of which keys hashes are expected, into memory
-// whose lines are cache lines. The error says why it is of no use.
-func (s *Sidecar) readFilter(keys uint64) (*bloom.Static, error) {
-	seed, err := s.readFooter()
+// read reads the filter of a table with so many keys into memory whose lines are
+// cache lines. The error says why it is of no use.
+func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
+	foot, err := s.readFooter()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +129,7 @@ func (s *Sidecar) readFilter(keys uint64) (*bloom.Static, error) {
 	if n, err := s.src.ReadAt(b, 0); n < len(b) {
 		return nil, s.readError(err, int64(n))
 	}
-	payload, c, err := openBlock(b, seed, BlockFilter, 0)
+	payload, c, err := openBlock(b, foot.seed, BlockFilter, 0)
 	switch {
 	case err != nil:
 	case c != None:
@@ -133,36 +144,49 @@ func (s *Sidecar) readFilter(keys uint64) (*bloom.Static, error) {
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
-	if err == nil && f.Keys() != min(keys, math.MaxUint32) {
+	if err == nil && f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
 		err = errFilterKeys
 	}
 	if err != nil {
 		return nil, s.damage(0, BlockFilter.String(), err)
 	}
-	return f, nil
+	return &LoadedFilter{*f, foot.rule}, nil
 }
 
-// readFooter checks that this is the sidecar that is wanted, and returns the
-// seed of its block's checksum. It asks for a byte more than there is to be.
-func (s *Sidecar) readFooter() (seed uint32, err error) {
+// A sidecarFoot is what a reader needs of a footer.
+type sidecarFoot struct {
+	seed     uint32 // of the block's checksum
+	rule     base.PrefixRule
+	prefixes uint64
+}
+
+// readFooter checks that this is the sidecar that is wanted. It asks for a byte
+// more than there is to be.
+func (s *Sidecar) readFooter() (foot sidecarFoot, err error) {
 	const most = 1<<31 - 1 // an int on all platforms
 	if s.info.Size < sidecarFooter+blockTail || s.info.Size > most {
-		return 0, s.damage(0, "end of file", errFooterLength)
+		return foot, s.damage(0, "end of file", errFooterLength)
 	}
 	var buf [sidecarFooter + 1]byte
 	at := s.info.Size - sidecarFooter
 	n, err := s.src.ReadAt(buf[:], at)
 	switch {
 	case n > sidecarFooter:
-		return 0, s.damage(s.info.Size, "end of file", errors.New("file is longer than it should be"))
+		return foot, s.damage(s.info.Size, "end of file", errors.New("file is longer than it should be"))
 	case n < sidecarFooter || !isEOF(err) && err != nil:
-		return 0, s.readError(err, at+int64(n))
+		return foot, s.readError(err, at+int64(n))
 	}
-	if err := s.checkFooter(buf[:sidecarFooter]); err != nil {
-		return 0, s.damage(at, "footer", err)
-	}
+	err = s.checkFooter(buf[:sidecarFooter])
 	le := binary.LittleEndian
-	return checksumSeed(le.Uint64(buf[24:]), base.FileNum(le.Uint64(buf[8:]))), nil
+	if rule := le.Uint32(buf[36:]); err == nil && rule != 0 {
+		foot.rule, err = decodeRule(uint64(rule))
+	}
+	if err != nil {
+		return foot, s.damage(at, "footer", err)
+	}
+	foot.seed = checksumSeed(le.Uint64(buf[24:]), base.FileNum(le.Uint64(buf[8:])))
+	foot.prefixes = uint64(le.Uint32(buf[40:]))
+	return foot, nil
 }
 
 // checkFooter compares a footer with what is wanted.
@@ -177,8 +201,6 @@ func (s *Sidecar) checkFooter(b []byte) error {
 		return fmt.Errorf("%w (filter file format %d)", base.ErrFormatTooNew, le.Uint32(b[52:]))
 	case le.Uint32(b[44:]) != sidecarFooter:
 		return errFooterLength
-	case le.Uint64(b[36:]) != 0:
-		return fmt.Errorf("%w (%w)", base.ErrFormatTooNew, errFooterZero)
 	case le.Uint64(b) != uint64(s.info.Size-sidecarFooter-blockTail):
 		return errSidecarSize
 	case mutant.ForeignSidecar:

@@ -18,9 +18,11 @@ var (
 	errFileChecksum = errors.New("file checksum mismatch")
 	errTag          = errors.New("tag is not the key's")
 	errNotInFilter  = errors.New("a key of the table is missing")
-	errSeparator    = errors.New("separator does not separate")
-	errCounts       = errors.New("properties do not fit the entries")
-	errPadding      = errors.New("padding is not zero")
+
+	errPrefixNotInFilter = errors.New("a prefix of the table is missing")
+	errSeparator         = errors.New("separator does not separate")
+	errCounts            = errors.New("properties do not fit the entries")
+	errPadding           = errors.New("padding is not zero")
 )
 
 // Verify reads the whole table and checks all that it promises: the checksum
@@ -94,7 +96,8 @@ func (r *Reader) verifiedFilter() (*bloom.Static, error) {
 	if r.foot.filter.stored == 0 {
 		return nil, nil
 	}
-	return r.readFilter(tail{}, false)
+	l, err := r.readFilter(tail{})
+	return l.Filter(), err
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions.
@@ -135,6 +138,7 @@ type verifier struct {
 	filter *bloom.Static
 	beside besideFilter
 
+	prefixes prefixWalk
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
 	lastSep  base.InternalKey
@@ -205,6 +209,9 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	if err := v.beside.check(key, hash); err != nil {
 		return err
 	}
+	if err := v.prefix(key); err != nil {
+		return err
+	}
 	if p.Entries == 0 {
 		p.Smallest, p.MinSeq, p.MaxSeq = key, t.Seq(), t.Seq()
 	}
@@ -223,12 +230,28 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	return nil
 }
 
+// prefix checks that the filter knows the prefix of key.
+func (v *verifier) prefix(key []byte) error {
+	if v.filter == nil {
+		return nil
+	}
+	p, isNew := v.prefixes.next(v.r.props.PrefixRule, key)
+	if !isNew {
+		return nil
+	}
+	v.got.Prefixes++
+	if !v.filter.MayContain(base.PrefixHash(v.filter.Hasher().Hash(p))) {
+		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errPrefixNotInFilter)
+	}
+	return nil
+}
+
 // finish compares what was counted with the properties.
 func (v *verifier) finish() error {
 	v.got.Largest = v.last.UserKey
 	v.got.DataBytes = v.offset
 	want := v.r.props
-	v.got.Partitions, v.got.FilterBits = want.Partitions, want.FilterBits
+	v.got.Partitions, v.got.FilterBits, v.got.PrefixRule = want.Partitions, want.FilterBits, want.PrefixRule
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
 	}

@@ -124,6 +124,10 @@ const (
 	SidecarRemovedWhileRead = false
 	// A move of a table that was planned before it got a filter leaves that behind: TestRebuildFilters_WhileATableMoves
 	SidecarLeftBehind = false
+	// Some prefixes are not in the filter (rocksdb#5835): TestPrefix_HidesNothing
+	PrefixMissed = false
+	// A range that begins in a prefix is taken to lie in it: TestPrefix_Random
+	PrefixTooWide = false
 	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
 	// That a snapshot does not see a key is remembered as its absence: TestModel_Random

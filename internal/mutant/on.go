@@ -63,6 +63,8 @@ var (
 	ForeignSidecar          = is("foreign-sidecar")
 	SidecarRemovedWhileRead = is("sidecar-removed-while-read")
 	SidecarLeftBehind       = is("sidecar-left-behind")
+	PrefixMissed            = is("prefix-missed")
+	PrefixTooWide           = is("prefix-too-wide")
 	DamagedFilter           = is("damaged-filter")
 	AbsenceOfOld            = is("absence-of-old")
 	AbsenceByHash           = is("absence-by-hash")
