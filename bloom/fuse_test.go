@@ -98,20 +98,25 @@ func TestFuse_EqualHashes(t *testing.T) {
 func TestFuse_EqualsReference(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10, 100, 5000} {
 		hs := randomHashes(4, n)
-		narrow, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(hs))
+		salt := fuseSalt(hs)
+		salted := slices.Clone(hs)
+		for i := range salted {
+			salted[i] += salt
+		}
+		narrow, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(salted))
 		if err != nil {
 			t.Fatal(err)
 		}
-		wide, err := xorfilter.NewBinaryFuse[uint16](slices.Clone(hs))
+		wide, err := xorfilter.NewBinaryFuse[uint16](salted)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f8, f16 := fuseOf(hs, 8), fuseOf(hs, 16)
 		for _, h := range append(randomHashes(5, 40000), hs...) {
-			if got, want := f8.MayContain(h), narrow.Contains(h); got != want {
+			if got, want := f8.MayContain(h), narrow.Contains(h+salt); got != want {
 				t.Fatalf("%d keys, 8 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
 			}
-			if got, want := f16.MayContain(h), wide.Contains(h); got != want {
+			if got, want := f16.MayContain(h), wide.Contains(h+salt); got != want {
 				t.Fatalf("%d keys, 16 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
 			}
 		}
@@ -198,6 +203,42 @@ func TestAppendFuse_Fails(t *testing.T) {
 			t.Errorf("AppendStatic = %q, %v, want an error", b, err)
 		}
 	}
+}
+
+// Hashes that somebody chose so that two of them have the same three places under
+// every seed that the builder tries.
+func TestAppendFuse_HostileHashes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var hostile []uint64
+	counter := uint64(1)
+	for range xorfilter.MaxIterations {
+		// splitmix64, as the builder has it.
+		counter += 0x9e3779b97f4a7c15
+		seed := (counter ^ counter>>30) * 0xbf58476d1ce4e5b9
+		seed = (seed ^ seed>>27) * 0x94d049bb133111eb
+		seed ^= seed >> 31
+		x := r.Uint64()
+		hostile = append(hostile, unfinish(x)-seed, unfinish(x^1<<30)-seed)
+	}
+	if _, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(hostile)); err == nil {
+		t.Error("the builder alone manages hostile hashes: they are not")
+	}
+	checkFuseHolds(t, fuseOf(hostile, 8), hostile)
+	more := append(randomHashes(1, 1000), hostile...)
+	checkFuseHolds(t, fuseOf(more, 8), more)
+}
+
+// unfinish returns what finish turns into h.
+func unfinish(h uint64) uint64 {
+	for _, mul := range []uint64{0xc4ceb9fe1a85ec53, 0xff51afd7ed558ccd} {
+		h ^= h >> 33
+		inverse := mul
+		for range 5 { // Newton's method doubles the bits that are right
+			inverse *= 2 - mul*inverse
+		}
+		h *= inverse
+	}
+	return h ^ h>>33
 }
 
 // Touch loads one of the bytes that MayContain asks.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/FastFilter/xorfilter"
 )
@@ -52,27 +51,43 @@ func appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, erro
 		return dst, fmt.Errorf("bloom: build fuse filter: %d keys are too many", len(hashes))
 	}
 	// The builder sorts what it is given, if hashes are equal.
-	own := slices.Clone(hashes)
-	if r <= 8 {
-		return buildFuse[uint8](dst, own, r, hasher)
+	own := make([]uint64, len(hashes))
+	salt := fuseSalt(hashes)
+	for i, h := range hashes {
+		own[i] = h + salt
 	}
-	return buildFuse[uint16](dst, own, r, hasher)
+	t := fuseTrailer{head: head{keys: countOf(len(hashes)), hasher: hasher}, r: uint64(r)}
+	if r <= 8 {
+		return buildFuse[uint8](dst, own, salt, t)
+	}
+	return buildFuse[uint16](dst, own, salt, t)
+}
+
+// fuseSalt moves the hashes of a filter away from those of all others, whatever
+// their order. The builder adds the same seeds each time, so that whoever chose a
+// few keys whose hashes meet under each of them would keep every filter with
+// those keys from being built.
+func fuseSalt(hashes []uint64) uint64 {
+	sum := uint64(0)
+	for _, h := range hashes {
+		sum += h
+	}
+	return finish(sum)
 }
 
 // buildFuse solves the filter for fingerprints of a whole T and keeps the low r
 // bits of each: what holds for the xor of all bits holds for those.
-func buildFuse[T uint8 | uint16](dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, error) {
-	keys := countOf(len(hashes))
-	f, err := xorfilter.NewBinaryFuse[T](hashes)
+func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fuseTrailer) ([]byte, error) {
+	f, err := xorfilter.NewBinaryFuse[T](salted)
 	if err != nil {
-		return dst, fmt.Errorf("bloom: build fuse filter of %d keys: %w", keys, err)
+		return dst, fmt.Errorf("bloom: build fuse filter of %d keys: %w", t.keys, err)
 	}
-	t := fuseTrailer{head: head{keys: keys, hasher: hasher}, r: uint64(r), segments: uint64(f.SegmentCount), length: uint64(f.SegmentLength)}
+	t.segments, t.length = uint64(f.SegmentCount), uint64(f.SegmentLength)
 	start, body := len(dst), int(t.bodySize())
 	dst = grow(dst, body+trailerLen)
 	filter := dst[start:]
-	pack(filter[:body-fuseSeedLen], f.Fingerprints, uint(r))
-	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], f.Seed)
+	pack(filter[:body-fuseSeedLen], f.Fingerprints, uint(t.r))
+	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], salt+f.Seed)
 	t.put(filter)
 	return dst, nil
 }

@@ -20,7 +20,7 @@ func TestFPR_Fuse(t *testing.T) {
 	for _, n := range sizes {
 		hs := randomHashes(seed, n)
 		for _, r := range []int{4, 7, 8, 10, 12, 16} {
-			asked := max(500_000, 64<<r) * 2 / share
+			asked := max(500_000, 64<<r) / share
 			f := fuseOf(hs, r)
 			rate, want := measure(f, seed+uint64(n+r), asked), FuseFPR(r)
 			sigma := math.Sqrt(want * (1 - want) / float64(asked))

@@ -85,6 +85,12 @@ var staticGoldens = []struct {
 	{"xxh3", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 10, Hasher: hasherOf(HashXXH3, 0)}},
 	{"xxh3-seed", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 20, Hasher: hasherOf(HashXXH3, 0x0123456789abcdef)}},
 	{"siphash", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 10, Hasher: hasherOf(HashSipHash, 0x0123456789abcdef)}},
+	{"fuse-none", 0, StaticOptions{Kind: KindFuse, BitsPerKey: 10}},
+	{"fuse-example", 2, StaticOptions{Kind: KindFuse, BitsPerKey: 96}},  // fingerprints of 10 bits
+	{"fuse-narrow", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 4}},  // of 4
+	{"fuse-ten", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 20}},    // of 10
+	{"fuse-widest", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 40}}, // of 16
+	{"fuse-siphash", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 16, Hasher: hasherOf(HashSipHash, 0x0123456789abcdef)}},
 }
 
 func TestGolden_Static(t *testing.T) {

@@ -149,8 +149,12 @@ type StaticOptions struct {
 
 // AppendStatic appends to dst a filter of the keys with these hashes and
 // returns the longer slice. It is opened by OpenStatic from the appended bytes
-// alone. What AppendBlocked says of dst and hashes holds here too. With an error
-// dst is returned as it was.
+// alone. What AppendBlocked says of dst and hashes holds here too, but that a
+// KindFuse allocates, and that with equal hashes their order may change its bytes.
+//
+// A KindFuse has the widest fingerprints that fit into BitsPerKey (see FuseFor),
+// and by a chance that is hardly ever met cannot be built at all. With an error
+// dst is returned as it was: a KindBlocked can always be built.
 func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
 	switch o.Kind {
 	case 0, KindBlocked:

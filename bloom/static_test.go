@@ -62,6 +62,32 @@ func TestStatic_Blocked(t *testing.T) {
 	}
 }
 
+// A Static of a fuse filter is the Fuse of the same bytes. It has one unit.
+func TestStatic_Fuse(t *testing.T) {
+	hs := randomHashes(1, 3000)
+	for _, bits := range everyWidth {
+		b := mustAppend(hs, StaticOptions{Kind: KindFuse, BitsPerKey: bits})
+		s := mustOpenStatic(b)
+		f, err := OpenFuse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind() != KindFuse || s.Hasher() != (Hasher{}) || s.Keys() != f.Keys() || s.SizeBytes() != len(b) || f.SizeBytes() != len(b) ||
+			s.Units() != 1 || s.FirstUnit() != s || s.FirstUnitBytes() != len(b) ||
+			s.BitsPerKey() != f.BitsPerKey() || s.PredictedFPR() != f.PredictedFPR() || f.Bits() != FuseFor(len(hs), bits) {
+			t.Errorf("%v bits: OpenStatic and OpenFuse tell of different filters", bits)
+		}
+		if bits >= 5.4 && f.BitsPerKey() > bits {
+			t.Errorf("%v bits a key, asked for %v", f.BitsPerKey(), bits)
+		}
+		for _, h := range append(randomHashes(2, 1000), hs[:1000]...) {
+			if s.MayContain(h) != f.MayContain(h) || s.Touch(h) != f.Touch(h) {
+				t.Fatalf("%v bits: OpenStatic and OpenFuse answer differently to %016x", bits, h)
+			}
+		}
+	}
+}
+
 // A filter knows the function of its hashes. OpenBlocked, whose users hash with
 // Hash, does not take another one's.
 func TestStatic_KnowsItsHasher(t *testing.T) {
