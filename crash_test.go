@@ -80,7 +80,7 @@ var crashLives = map[string]func(l *crashLife){
 		l.close()
 	},
 	"filters beside tables": func(l *crashLife) {
-		l.opts.FilterBits = 5
+		l.opts.FilterBits = -1
 		l.open()
 		for range 3 {
 			l.write(24, 7)
@@ -88,17 +88,18 @@ var crashLives = map[string]func(l *crashLife){
 			l.idle()
 		}
 		l.close()
-		for _, bits := range []float64{10, 16} {
-			l.opts.FilterBits = bits
+		l.opts.FilterBits = 10
+		for _, hash := range []FilterHash{Murmur3, XXH3} {
+			l.opts.FilterHash = hash
 			l.open()
 			l.rebuildFilters()
 			l.write(10, 3)
 			l.flush()
 			l.rollManifest()
-			l.checkpoint(fmt.Sprint("copy", bits))
+			l.checkpoint(fmt.Sprint("copy", hash))
 			l.close()
 		}
-		l.opts.FilterBits = 24
+		l.opts.FilterHash = Murmur3
 		l.open()
 		l.rebuildFilters()
 		l.compact()

@@ -101,7 +101,7 @@ func (f *faultLife) openWithin(attempts int) bool {
 // what is wrong with the answers; errors that the faults explain are not.
 func (f *faultLife) run() error {
 	for part := range 3 {
-		f.opts.FilterBits = []float64{5, 10, 16}[part]
+		f.opts.FilterHash = []FilterHash{Murmur3, XXH3, Murmur3}[part]
 		if !f.openWithin(3) {
 			return nil
 		}
