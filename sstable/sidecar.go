@@ -121,13 +121,24 @@ func (s *Sidecar) damage(offset int64, part string, err error) error {
 // read reads the filter of a table with so many keys into memory whose lines are
 // cache lines. The error says why it is of no use.
 func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
-	foot, err := s.readFooter()
+	f, foot, err := s.readFile()
 	if err != nil {
 		return nil, err
 	}
+	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
+		return nil, s.damage(0, BlockFilter.String(), errFilterKeys)
+	}
+	return &LoadedFilter{*f, foot.rule}, nil
+}
+
+// readFile reads the file and checks all but the number of keys.
+func (s *Sidecar) readFile() (f *bloom.Static, foot sidecarFoot, err error) {
+	if foot, err = s.readFooter(); err != nil {
+		return nil, foot, err
+	}
 	b := alignedBytes(int(s.info.Size) - sidecarFooter)
 	if n, err := s.src.ReadAt(b, 0); n < len(b) {
-		return nil, s.readError(err, int64(n))
+		return nil, foot, s.readError(err, int64(n))
 	}
 	payload, c, err := openBlock(b, foot.seed, BlockFilter, 0)
 	switch {
@@ -137,20 +148,23 @@ func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
 	case binary.LittleEndian.Uint32(b[len(b)-4:]) != s.info.Checksum && !mutant.ForeignSidecar:
 		err = errors.New("checksum differs from the manifest")
 	}
-	if err != nil {
-		return nil, s.damage(0, BlockFilter.String(), err)
+	if err == nil {
+		f, err = bloom.OpenStatic(payload)
 	}
-	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
-	if err == nil && f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
-		err = errFilterKeys
-	}
 	if err != nil {
-		return nil, s.damage(0, BlockFilter.String(), err)
+		return nil, foot, s.damage(0, BlockFilter.String(), err)
 	}
-	return &LoadedFilter{*f, foot.rule}, nil
+	return f, foot, nil
+}
+
+// Check reads the whole file and tells what is wrong with it, but for what only
+// the table's keys can tell.
+func (s *Sidecar) Check() error {
+	_, _, err := s.readFile()
+	return err
 }
 
 // A sidecarFoot is what a reader needs of a footer.
