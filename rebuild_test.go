@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -219,10 +222,7 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	mustRebuild(t, db)
 	held := db.acquireView()
 	first := filesOf(t, db, ".flt")
-	db.opts.FilterBits = 12
-	if r := mustRebuild(t, db); r.Rebuilt == 0 {
-		t.Fatal("nothing was rebuilt")
-	}
+	forceRebuild(t, db, 12)
 	both := filesOf(t, db, ".flt")
 	for name := range first {
 		if both[name] == "" {
@@ -246,20 +246,20 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 // was planned; one that is merged meanwhile is not brought back.
 func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	opts := small()
-	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), -1, -1
+	opts.FS, opts.CompactionWorkers = vfs.NewMem(), -1
 	db := openTest(t, opts)
 	for i := range 2000 {
 		mustPut(t, db, fmt.Sprintf("key%06d", i), "v")
 	}
 	mustFlush(t, db)
-	db.opts.FilterBits, db.opts.CompactionWorkers = 10, 1
+	db.opts.CompactionWorkers = 1
 	moves := 0
 	for range 20 {
 		plan := db.pickCompaction()
 		if plan == nil {
 			break
 		}
-		mustRebuild(t, db)
+		forceRebuild(t, db, 10)
 		if err := db.runPlan(db.ctx, plan); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,6 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	opts.FilterBits = 10
 	db = openTest(t, opts)
 	for _, info := range db.Tables() {
 		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
@@ -363,10 +362,7 @@ func TestRebuildFilters_BesideAll(t *testing.T) {
 	})
 	none := db.Metrics().NoFilter
 	for round := range 12 {
-		// The options of a handle are constant: the next one calls for others.
-		db.rebuilding <- struct{}{}
-		db.opts.FilterBits = []float64{14, 16, 18, 20}[round%4]
-		<-db.rebuilding
+		forceRebuild(t, db, []float64{14, 16, 18, 20}[round%4])
 		mustRebuild(t, db)
 	}
 	close(stop)
@@ -378,6 +374,26 @@ func TestRebuildFilters_BesideAll(t *testing.T) {
 	checkNoStrays(t, db)
 	if err := db.Verify(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// forceRebuild gives every table another filter, called for or not.
+func forceRebuild(t *testing.T, db *DB, bits float64) {
+	t.Helper()
+	r := rebuild{db: db, ctx: context.Background()}
+	v := db.acquireView()
+	defer db.releaseVersion(v.version)
+	for _, table := range v.byNum {
+		built, err := table.reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
+		if err == nil {
+			err = r.write(table, built, bits, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.install(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -134,10 +134,7 @@ func TestSidecars_Checkpoint(t *testing.T) {
 	if err := db.Checkpoint("copy"); err != nil {
 		t.Fatal(err)
 	}
-	db.hasher = (&DB{}).hasher // calls for murmur3 from now on
-	if r := mustRebuild(t, db); r.Rebuilt == 0 {
-		t.Fatal("nothing was rebuilt")
-	}
+	forceRebuild(t, db, 12)
 	for _, dir := range []string{"copy", "db"} {
 		if dir == "db" {
 			if err := db.Close(); err != nil {
@@ -166,10 +163,7 @@ func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
 		read := *opts
 		read.ReadOnly, read.FilterBits = true, bits
 		old := openTest(t, &read)
-		db.hasher = (&DB{}).hasher // calls for murmur3 from now on
-		if r := mustRebuild(t, db); r.Rebuilt == 0 {
-			t.Fatal("nothing was rebuilt")
-		}
+		forceRebuild(t, db, 12)
 		for _, ro := range []*DB{old, openTest(t, &read)} {
 			wantKeys(t, ro, 4000)
 			if err := ro.Verify(context.Background()); err != nil {
