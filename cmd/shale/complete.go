@@ -55,13 +55,16 @@ func lastWord(text string) int {
 // before.
 func (s *session) choices(before []word, partial string) []string {
 	if len(before) == 0 {
-		return commandNames(partial)
+		return commandNames("", partial)
 	}
-	c := lookup(before[0].text)
+	if names := commandNames(before[0].text+" ", partial); len(before) == 1 && len(names) > 0 {
+		return names
+	}
+	c, rest := find(before)
 	if c == nil {
 		return nil
 	}
-	n, arg := c.position(before[1:])
+	n, arg := c.position(rest)
 	switch {
 	case arg != "":
 		if arg == "KEY" {
@@ -71,7 +74,7 @@ func (s *session) choices(before []word, partial string) []string {
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
 	case c.name == "help":
-		return commandNames(partial)
+		return commandNames("", partial)
 	case c.keys < 0 || n < c.keys:
 		return s.keysFrom(partial)
 	}
@@ -96,11 +99,14 @@ func (c *command) position(words []word) (n int, arg string) {
 	return n, arg
 }
 
-func commandNames(partial string) (names []string) {
+// commandNames returns what partial may become in a command's name behind first,
+// which is nothing or its first word and a space.
+func commandNames(first, partial string) (names []string) {
 	for _, g := range table() {
 		for _, c := range g.commands {
-			if strings.HasPrefix(c.name, partial) {
-				names = append(names, c.name)
+			word, of := strings.CutPrefix(c.name, first)
+			if of && strings.HasPrefix(word, partial) && !strings.Contains(word, " ") {
+				names = append(names, word)
 			}
 		}
 	}

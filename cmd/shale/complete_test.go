@@ -47,6 +47,8 @@ func TestComplete(t *testing.T) {
 		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
 		{"scan --re|", "scan ", "[--reverse ]", ""},
 		{"help rep|", "help ", "[repair ]", ""},
+		{"filters re|", "filters ", "[rebuild ]", ""},
+		{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
 		{`get "x" y |`, `get "x" y `, "[]", ""},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -56,9 +57,13 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 		fmt.Fprint(s.out, notation)
 		return found, nil
 	}
-	c := lookup(a.words[0].text)
-	if c == nil {
-		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[0].text))
+	c, rest := find(a.words)
+	if c == nil || len(rest) > 0 {
+		var name []string
+		for _, w := range a.words {
+			name = append(name, quote(w.text))
+		}
+		return failed, fmt.Errorf("unknown command %s; help lists them", strings.Join(name, " "))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {
