@@ -90,7 +90,7 @@ func insightCommands() []command {
 		{name: "filters", words: "[LEVEL]", least: 0, most: 1, access: reads, run: filters,
 			short: "the filters: bits, false positives, memory",
 			long: "Prints for each level, then for each table, the bits a key, the predicted and the measured false\n" +
-				"positive rate, and the memory of its filter. Measured is what happened since the store was opened by\n" +
+				"positive rate, and the memory of its filter, and which file it is in. Measured is what happened since the store was opened by\n" +
 				"this program, so it needs lookups at the same prompt or in the same script; - stands for none."},
 		{name: "metrics", least: 0, most: 0, access: reads, run: metrics,
 			short: "the counters since the store was opened",
