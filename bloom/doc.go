@@ -40,7 +40,7 @@
 //	1b 11 9c 7b              crc32c of all that is above
 //
 // Which one. A Blocked is built in 5 to 10 ns a key and asked at the cost of one
-// cache line. A Fuse takes 40 to 50 ns a key to build, and lets pass 0.39 % where a
+// cache line. A Fuse takes 40 to 60 ns a key to build, and lets pass 0.39 % where a
 // Blocked of 10 bits lets pass 0.96, and 0.006 % where one of 16 bits lets pass
 // 0.054; out of cache it costs three lines, loaded side by side. Keys can not be
 // taken out or listed, and none can be added to either.

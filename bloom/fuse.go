@@ -11,7 +11,7 @@ import (
 // fingerprints, xored, are its own. An absent key passes with the chance 2^-r for
 // some 1.13 · r bits a key: at 10 bits 0.39 %, where a Blocked has 0.96, and at
 // 16 bits 0.006 %, where it has 0.054. The price is building, ten times as long
-// (40 to 50 ns a key) and with 36 bytes a key of memory for the while. A question
+// (40 to 60 ns a key) and with 36 bytes a key of memory for the while. A question
 // takes as long as one to a Blocked in cache, and costs three cache lines, loaded
 // side by side, out of it.
 //

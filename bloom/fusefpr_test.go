@@ -38,14 +38,16 @@ func TestFPR_Fuse(t *testing.T) {
 // hash function, in filters of both kinds.
 func TestFPR_EveryHasher(t *testing.T) {
 	seed, long := fprSeed(t)
-	n, asked := 3000, 30_000
+	n, asked, kinds := 3000, 30_000, testkeys.Made()
 	switch {
 	case long:
 		n, asked = 50_000, 1_000_000
+	case raceDetector:
+		n, asked, kinds = 100, 500, kinds[:3]
 	case short():
 		n, asked = 500, 5000
 	}
-	for i, kind := range testkeys.Made() {
+	for i, kind := range kinds {
 		present, absent := kind.Make(seed+uint64(i), n, asked)
 		for _, hasher := range everyHasher() {
 			stored := make([]uint64, len(present))

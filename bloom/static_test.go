@@ -150,8 +150,8 @@ func TestOpenStatic_Damaged(t *testing.T) {
 			good := mustAppend(randomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16, Hasher: hasher})
 			for i := range good {
 				b := append([]byte(nil), good...)
-				for change := 1; change < 256; change++ {
-					b[i] = good[i] ^ byte(change)
+				for _, change := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
+					b[i] = good[i] ^ change
 					checkStaticRefused(t, "changed", b, nil)
 				}
 				checkStaticRefused(t, "cut at the end", good[:i], nil)

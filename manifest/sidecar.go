@@ -15,7 +15,7 @@ import (
 type Sidecar struct {
 	Num         base.FileNum
 	Size        int64   // of the file
-	Checksum    uint32  // of its block
+	Checksum    uint32  // of the filter
 	FilterBytes int64   // of it, more than 0
 	FilterBits  float64 // a key
 }

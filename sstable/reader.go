@@ -91,7 +91,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
-	r.openFilter(t, o)
+	r.loadForOpen(t, o)
 	return r, nil
 }
 
@@ -235,6 +235,17 @@ func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	} else if err := r.readAt(b, h.offset, BlockFilter); err != nil {
 		return nil, err
 	}
+	_, f, err := r.openFilter(b)
+	if err != nil {
+		return nil, err
+	}
+	return &LoadedFilter{*f, r.props.PrefixRule}, nil
+}
+
+// openFilter checks the filter's block, and returns its payload and the filter
+// in it.
+func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
+	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
 	payload, c, err := openBlock(b, r.seed, BlockFilter, h.offset)
 	if mutant.DamagedFilter {
@@ -244,19 +255,19 @@ func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
 	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
 	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
-		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
-	return &LoadedFilter{*f, r.props.PrefixRule}, nil
+	return payload, f, nil
 }
 
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.

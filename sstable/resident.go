@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -55,9 +56,9 @@ func (r *Reader) SidecarErr() error { return loadError(&r.sidecarErr) }
 // Sidecar returns where the filter in use comes from, nil: from the table.
 func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
 
-// openFilter loads the filter for Open: from the sidecar, or if that is of no
+// loadForOpen loads the filter for Open: from the sidecar, or if that is of no
 // use from the table.
-func (r *Reader) openFilter(t tail, o ReaderOptions) {
+func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.sidecar.Store(o.Sidecar)
 	if o.NoFilter {
 		return
@@ -145,6 +146,33 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 		r.filterErr.Store(nil)
 	}
 	return err
+}
+
+// AppendFilter appends to dst the filter as it stands in its file, all of it,
+// whatever is resident, and returns the longer slice: that of the sidecar if s is
+// not nil and of use, else that of the table. It appends nothing if there is none.
+// The filter has been checked.
+func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
+	if s != nil {
+		r.stats.FilterReads.Add(1)
+		longer, err := s.appendFilter(dst, r.props.Keys)
+		var damage *base.CorruptionError
+		if err == nil || !errors.As(err, &damage) && !errors.Is(err, base.ErrFormatTooNew) {
+			return longer, err
+		}
+	}
+	h := r.foot.filter
+	if h.stored == 0 {
+		return dst, nil
+	}
+	n := len(dst)
+	dst = slices.Grow(dst, h.stored+blockTail)
+	b := dst[n : n+h.stored+blockTail]
+	if err := r.readAt(b, h.offset, BlockFilter); err != nil {
+		return dst, err
+	}
+	payload, _, err := r.openFilter(b)
+	return dst[:n+len(payload)], err
 }
 
 // DropSecondUnit frees the memory of the filter's second unit, if it has one,

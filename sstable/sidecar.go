@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -45,7 +46,7 @@ type SidecarInfo struct {
 
 	// What the manifest knows, and WriteSidecar returns.
 	Size     int64
-	Checksum uint32 // of the block
+	Checksum uint32 // of the filter
 }
 
 // A Sidecar is a file with the filter of a table, to be read when it is needed.
@@ -96,7 +97,7 @@ func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	dst = append(dst, filter.Bytes...)
 	dst = appendBlockTail(dst, 0, None, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
 	le := binary.LittleEndian
-	info.Checksum = le.Uint32(dst[len(dst)-4:])
+	info.Checksum = ownChecksum(filter.Bytes)
 	start := len(dst)
 	for _, v := range []uint64{uint64(len(filter.Bytes)), uint64(info.Num), uint64(info.Table), info.StoreID} {
 		dst = le.AppendUint64(dst, v)
@@ -113,6 +114,16 @@ func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	return dst
 }
 
+// ownChecksum returns the checksum that a filter ends with. That of its block
+// does not tell filters of one length apart: a crc goes on from bytes that end in
+// their own in the same way, whatever they are.
+func ownChecksum(filter []byte) uint32 {
+	if len(filter) < 4 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(filter[len(filter)-4:])
+}
+
 // damage makes the error for bytes that are not what they should be.
 func (s *Sidecar) damage(offset int64, part string, err error) error {
 	return damageOf(s.name, offset, part, err)
@@ -121,22 +132,46 @@ func (s *Sidecar) damage(offset int64, part string, err error) error {
 // read reads the filter of a table with so many keys into memory whose lines are
 // cache lines. The error says why it is of no use.
 func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
-	f, foot, err := s.readFile()
+	f, foot, err := s.readFile(alignedBytes)
+	if err == nil {
+		err = s.checkKeys(f, foot, keys)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
-		return nil, s.damage(0, BlockFilter.String(), errFilterKeys)
 	}
 	return &LoadedFilter{*f, foot.rule}, nil
 }
 
-// readFile reads the file and checks all but the number of keys.
-func (s *Sidecar) readFile() (f *bloom.Static, foot sidecarFoot, err error) {
+// appendFilter appends the filter to dst, as read reads it.
+func (s *Sidecar) appendFilter(dst []byte, keys uint64) ([]byte, error) {
+	n := len(dst)
+	f, foot, err := s.readFile(func(size int) []byte {
+		dst = slices.Grow(dst, size)
+		return dst[n : n+size]
+	})
+	if err == nil {
+		err = s.checkKeys(f, foot, keys)
+	}
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst[: n+f.SizeBytes() : cap(dst)], nil
+}
+
+func (s *Sidecar) checkKeys(f *bloom.Static, foot sidecarFoot, keys uint64) error {
+	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
+		return s.damage(0, BlockFilter.String(), errFilterKeys)
+	}
+	return nil
+}
+
+// readFile reads the file into memory of alloc's, the filter first, and checks all
+// but the number of keys.
+func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot sidecarFoot, err error) {
 	if foot, err = s.readFooter(); err != nil {
 		return nil, foot, err
 	}
-	b := alignedBytes(int(s.info.Size) - sidecarFooter)
+	b := alloc(int(s.info.Size) - sidecarFooter)
 	if n, err := s.src.ReadAt(b, 0); n < len(b) {
 		return nil, foot, s.readError(err, int64(n))
 	}
@@ -145,7 +180,7 @@ func (s *Sidecar) readFile() (f *bloom.Static, foot sidecarFoot, err error) {
 	case err != nil:
 	case c != None:
 		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
-	case binary.LittleEndian.Uint32(b[len(b)-4:]) != s.info.Checksum && !mutant.ForeignSidecar:
+	case ownChecksum(payload) != s.info.Checksum && !mutant.ForeignSidecar:
 		err = errors.New("checksum differs from the manifest")
 	}
 	if err == nil {
@@ -163,7 +198,7 @@ func (s *Sidecar) readFile() (f *bloom.Static, foot sidecarFoot, err error) {
 // Check reads the whole file and tells what is wrong with it, but for what only
 // the table's keys can tell.
 func (s *Sidecar) Check() error {
-	_, _, err := s.readFile()
+	_, _, err := s.readFile(alignedBytes)
 	return err
 }
 

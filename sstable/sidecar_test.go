@@ -80,6 +80,9 @@ func TestSidecar_RoundTrip(t *testing.T) {
 				t.Errorf("the filter has %v bits a key", got)
 			}
 			checkTable(t, r, list)
+			if got, err := r.AppendFilter([]byte("before"), s); err != nil || string(got) != "before"+string(beside[:len(beside)-blockTail-sidecarFooter]) {
+				t.Errorf("AppendFilter gives %d bytes, %v", len(got), err)
+			}
 			if err := r.VerifyWith(context.Background(), s); err != nil {
 				t.Error(err)
 			}
@@ -170,6 +173,9 @@ func unusable(t *testing.T, what string, b []byte, info Info, beside []byte, wan
 	}
 	if r.Sidecar() != nil || r.Filter() == nil || r.Filter().Units() != 1 || r.FilterErr() != nil {
 		t.Errorf("%s: the filter in the table is not in use: %v, sidecar %v", what, r.FilterErr(), r.Sidecar())
+	}
+	if got, err := r.AppendFilter(nil, NewSidecar(bytes.NewReader(beside), want)); err != nil || int64(len(got)) != r.FilterBytes() {
+		t.Errorf("%s: AppendFilter gives %d bytes, %v; the table has %d", what, len(got), err, r.FilterBytes())
 	}
 	if err := r.VerifyWith(context.Background(), NewSidecar(bytes.NewReader(beside), want)); !errors.As(err, &c) || c.File != base.FilterName(want.Num) {
 		t.Errorf("%s: Verify = %v", what, err)
@@ -287,7 +293,7 @@ func FuzzSidecar(f *testing.F) {
 		info := SidecarInfo{Num: sidecarNum, StoreID: testStore, Table: testNum, Size: int64(len(b)) + int64(more)}
 		if n := len(b); n >= sidecarFooter+4 {
 			info.TableChecksum = binary.LittleEndian.Uint32(b[n-sidecarFooter+32:])
-			info.Checksum = binary.LittleEndian.Uint32(b[n-sidecarFooter-4:])
+			info.Checksum = ownChecksum(b[:max(0, n-sidecarFooter-blockTail)])
 		}
 		limit.Check(t, len(b), func() {
 			l, err := NewSidecar(bytes.NewReader(b), info).read(uint64(keys))

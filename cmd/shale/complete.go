@@ -57,10 +57,7 @@ func (s *session) choices(before []word, partial string) []string {
 	if len(before) == 0 {
 		return commandNames("", partial)
 	}
-	if names := commandNames(before[0].text+" ", partial); len(before) == 1 && len(names) > 0 {
-		return names
-	}
-	c, rest := find(before)
+	c, rest := commandOf(before)
 	if c == nil {
 		return nil
 	}
@@ -73,8 +70,12 @@ func (s *session) choices(before []word, partial string) []string {
 		return nil
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
-	case c.name == "help":
+	case c.name == "help" && n == 0:
 		return commandNames("", partial)
+	case c.name == "help":
+		return commandNames(before[1].text+" ", partial)
+	case len(before) == 1 && c.keys == 0:
+		return commandNames(c.name+" ", partial)
 	case c.keys < 0 || n < c.keys:
 		return s.keysFrom(partial)
 	}
@@ -99,14 +100,14 @@ func (c *command) position(words []word) (n int, arg string) {
 	return n, arg
 }
 
-// commandNames returns what partial may become in a command's name behind first,
-// which is nothing or its first word and a space.
-func commandNames(first, partial string) (names []string) {
+// commandNames returns the words with which names of commands go on behind
+// those before, which may be none.
+func commandNames(before, partial string) (names []string) {
 	for _, g := range table() {
 		for _, c := range g.commands {
-			word, of := strings.CutPrefix(c.name, first)
-			if of && strings.HasPrefix(word, partial) && !strings.Contains(word, " ") {
-				names = append(names, word)
+			name, ok := strings.CutPrefix(c.name, before)
+			if ok && strings.HasPrefix(name, partial) && !strings.Contains(name, " ") {
+				names = append(names, name)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 )
 
@@ -57,13 +56,9 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 		fmt.Fprint(s.out, notation)
 		return found, nil
 	}
-	c, rest := find(a.words)
+	c, rest := commandOf(a.words)
 	if c == nil || len(rest) > 0 {
-		var name []string
-		for _, w := range a.words {
-			name = append(name, quote(w.text))
-		}
-		return failed, fmt.Errorf("unknown command %s; help lists them", strings.Join(name, " "))
+		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[len(a.words)-1].text))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {

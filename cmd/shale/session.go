@@ -163,7 +163,7 @@ func (s *session) runLine(line string) (status, error) {
 // run runs a command. An interrupt ends the command, not the program; a second
 // one, while the command has not ended, has its usual effect.
 func (s *session) run(words []word) (status, error) {
-	c, rest := find(words)
+	c, rest := commandOf(words)
 	if c == nil {
 		return failed, fmt.Errorf("unknown command %s; help lists them", quote(words[0].text))
 	}

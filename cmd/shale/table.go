@@ -92,6 +92,15 @@ func insightCommands() []command {
 			long: "Prints for each level, then for each table, the bits a key, the predicted and the measured false\n" +
 				"positive rate, and the memory of its filter, and which file it is in. Measured is what happened since the store was opened by\n" +
 				"this program, so it needs lookups at the same prompt or in the same script; - stands for none."},
+		{name: "filters export", words: "[DIR] FILE", least: 1, most: 2, access: needsNothing, run: exportFilters,
+			short: "write all filters into one file, which answers without the store",
+			long: "Writes a bundle of the filters of the store, or of that in DIR, as it is at this moment: every key that is\n" +
+				"there is answered maybe. The file is replaced as a whole. filters may asks it, as does package bundle in\n" +
+				"a program, and go run ./examples/filterserver serves it. Works beside a program that has the store open."},
+		{name: "filters may", words: "FILE KEY...", least: 2, most: -1, access: needsNothing, run: mayFilters,
+			short: "ask a file of filters, without the store",
+			long: "Prints each key with maybe or absent, as may does, by the bundle in FILE alone. absent is certain for the\n" +
+				"state of the store that the bundle was made of. Status 0 if all may be there, 1 if any is certainly missing."},
 		{name: "metrics", least: 0, most: 0, access: reads, run: metrics,
 			short: "the counters since the store was opened",
 			long:  "Counts lookups, filters' answers, blocks, writes, and memory, since this program opened the store."},
@@ -143,17 +152,6 @@ func ownCommands() []command {
 	}
 }
 
-// find returns the command that a line of words begins with, or nil, and the words
-// after its name, which may have two.
-func find(words []word) (*command, []word) {
-	if len(words) > 1 && !words[1].literal {
-		if c := lookup(words[0].text + " " + words[1].text); c != nil {
-			return c, words[2:]
-		}
-	}
-	return lookup(words[0].text), words[1:]
-}
-
 // lookup returns the command of a name, or nil.
 func lookup(name string) *command {
 	for _, g := range table() {
@@ -164,6 +162,17 @@ func lookup(name string) *command {
 		}
 	}
 	return nil
+}
+
+// commandOf returns the command that words begin with, or nil, and the words
+// behind its name, which has one or two of them.
+func commandOf(words []word) (*command, []word) {
+	if len(words) > 1 && !words[1].literal {
+		if c := lookup(words[0].text + " " + words[1].text); c != nil {
+			return c, words[2:]
+		}
+	}
+	return lookup(words[0].text), words[1:]
 }
 
 func join(lists ...[]option) []option {
