@@ -281,7 +281,7 @@ func (db *DB) planIterator(v *view, plan *compaction.Plan) base.Iterator {
 	for _, in := range plan.Inputs {
 		tables := make([]*table, len(in.Tables))
 		for i, meta := range in.Tables {
-			tables[i] = v.byMeta[meta]
+			tables[i] = v.byNum[meta.Num]
 		}
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,

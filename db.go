@@ -62,13 +62,16 @@ type DB struct {
 	manifestState  *manifest.State // what the manifest says
 	manifestBroken bool            // an append failed, or beginning a new one: the next edit tries to begin one
 	manifestLimit  int64           // from this size on too
-	doubtful       []obsoleteFile  // tables that a torn manifest may name; obsolete with the next one
+	doubtful       []obsoleteFile  // tables and sidecars that a torn manifest may name; obsolete with the next one
 
 	// flushMu makes flushes one at a time: the flusher's, and Resume's.
 	flushMu sync.Mutex
 
 	// failure is why writes are refused, nil if they are not.
 	failure atomic.Pointer[failure]
+
+	// rebuilding holds a token while RebuildFilters is under way.
+	rebuilding chan struct{}
 
 	// Background work: see background.go.
 	flushWake   chan struct{}
@@ -94,7 +97,7 @@ type DB struct {
 	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
 	recyclable        []base.FileNum            // obsolete logs kept to be used again
 	logs              []logFile                 // live logs, oldest first, the current one last
-	pending           map[base.FileNum]struct{} // tables being written, not yet in a version
+	pending           map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
 	failedCompactions int
 	flushErr          error // last failure of a flush, until one succeeds
 	compactErr        error // the same of automatic compactions

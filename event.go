@@ -18,7 +18,7 @@ const (
 	EventReadOnly                         // the store became read-only because of Err
 	EventResumed                          // and writable again
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
-	EventFilterUnusable                   // a table's filter can't be used; its lookups read a block instead
+	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block
 	EventBackgroundError                  // background work failed and will be tried again
 	EventFilterWorse                      // a table's filter lets pass more absent keys than predicted; Reason has the rates
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/sstable"
 )
 
 // ExportInfo tells what ExportFilters wrote.
@@ -28,7 +29,7 @@ type ExportInfo struct {
 // ExportFilters writes the filters of the store to w as one file, a bundle,
 // which answers MayContain where the store is not: see package bundle. It is of
 // one state: whatever was written before the call is known to it. Filters that
-// FilterMemory keeps out of memory are read from their tables, whole.
+// FilterMemory keeps out of memory are read from their files, whole.
 //
 // The memtables are flushed first. Where that fails, or the store is read-only,
 // their keys get filters of their own. Of tables without a usable filter the
@@ -75,8 +76,9 @@ type filterExport struct {
 // A filterSource is where the filter of a table comes from: a table of the
 // store, or bytes that were made for the export; neither: there is none.
 type filterSource struct {
-	table *table
-	made  []byte
+	table  *table
+	beside *sstable.Sidecar // has the table's filter, nil: the table has
+	made   []byte
 }
 
 // take fixes the state. The snapshot keeps flushes and compactions from dropping
@@ -174,7 +176,7 @@ func (x *filterExport) addRun(r *run) {
 			continue
 		}
 		run.Tables = append(run.Tables, bundle.Table{Smallest: t.meta.Smallest, Largest: t.meta.Largest, Keys: t.reader.Props().Keys})
-		sources = append(sources, filterSource{table: t})
+		sources = append(sources, filterSource{table: t, beside: x.view.sidecarOf(t)})
 	}
 	if len(run.Tables) > 0 {
 		x.spec.Runs, x.sources = append(x.spec.Runs, run), append(x.sources, sources)
@@ -208,7 +210,7 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 		return s.made, nil
 	}
 	var err error
-	x.buf, err = s.table.appendFilter(x.buf[:0])
+	x.buf, err = s.table.reader.AppendFilter(x.buf[:0], s.beside)
 	if unusable(err) {
 		if s.table.reader.FilterErr() == nil { // else Open has told of it
 			x.db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.meta.Num)}, Err: err})
@@ -221,10 +223,6 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 	}
 	return x.buf, err
 }
-
-// appendFilter appends to dst the serialized filter of the table, whole and
-// checked, whatever of it is resident; nothing if the table has none.
-func (t *table) appendFilter(dst []byte) ([]byte, error) { return t.reader.AppendFilter(dst) }
 
 // unusable tells whether err says that a filter is there and can't be used,
 // rather than that it could not be read.

@@ -121,13 +121,13 @@ func (db *DB) restoreFilter(t *table, firstUnit bool) {
 // missingFilter returns about how many bytes it takes to bring back t's filter,
 // or its first unit; 0 if it is there, can't be used, or was never written.
 func (t *table) missingFilter(firstUnit bool) int64 {
-	if t.filterLost.Load() || t.reader.FilterErr() != nil {
+	if t.filterLost.Load() || t.reader.Sidecar() == nil && t.reader.FilterErr() != nil {
 		return 0
 	}
-	f, whole := t.filter(), t.reader.FilterBytes()
+	f, whole := t.filter(), t.reader.StoredFilterBytes()
 	switch {
 	case f == nil && firstUnit:
-		return int64(float64(whole) * bloom.FirstUnitShare(t.meta.FilterBits))
+		return int64(float64(whole) * bloom.FirstUnitShare(t.storedBits()))
 	case f == nil:
 		return whole
 	case firstUnit:

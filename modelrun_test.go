@@ -154,6 +154,7 @@ func (r *modelRun) actions() map[string]modelAction {
 		"crash":       {2, r.actionCrash},
 		"kill":        {1, r.actionKill},
 		"verify":      {1, r.actionVerify},
+		"rebuild":     {2, r.actionRebuildFilters},
 	}
 }
 

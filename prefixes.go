@@ -77,7 +77,7 @@ func (p *prefixProbe) keep(tables []*table) []*table {
 
 // denied tells whether t's filter says that no key of the range is in t.
 func (p *prefixProbe) denied(t *table) bool {
-	rule, f := t.reader.PrefixRule(), t.filter()
+	f, rule := t.reader.PrefixFilter()
 	if rule == (base.PrefixRule{}) || f == nil {
 		return false
 	}

@@ -21,7 +21,7 @@ func TestReader_AppendFilter(t *testing.T) {
 	want := b[h.offset : h.offset+int64(h.stored)]
 	check := func(when string) {
 		t.Helper()
-		got, err := r.AppendFilter([]byte("before"))
+		got, err := r.AppendFilter([]byte("before"), nil)
 		if err != nil || string(got) != "before"+string(want) {
 			t.Errorf("%s: AppendFilter gives %d bytes, %v; want %d", when, len(got), err, len(want)+6)
 		}
@@ -37,7 +37,7 @@ func TestReader_AppendFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.AppendFilter([]byte("before")); err != nil || string(got) != "before" {
+	if got, err := r.AppendFilter([]byte("before"), nil); err != nil || string(got) != "before" {
 		t.Errorf("without a filter: AppendFilter gives %q, %v", got, err)
 	}
 }
@@ -57,7 +57,7 @@ func TestReader_AppendFilter_Damaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var damage *base.CorruptionError
-		got, err := r.AppendFilter([]byte("before"))
+		got, err := r.AppendFilter([]byte("before"), nil)
 		if string(got) != "before" || !errors.As(err, &damage) && !errors.Is(err, base.ErrFormatTooNew) {
 			t.Fatalf("byte %d: AppendFilter gives %d bytes, %v", i, len(got), err)
 		}

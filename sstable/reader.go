@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -29,6 +28,7 @@ type ReaderOptions struct {
 
 	Cache         *cache.Cache // nil: keeps nothing
 	Stats         *Stats       // nil: nobody asks
+	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
 	NoFilter      bool         // leave the filter on disk
 	FirstUnitOnly bool         // keep only the filter's first unit
 }
@@ -48,9 +48,13 @@ type Reader struct {
 	index   index // top level
 	indexed int64 // bytes of memory behind index
 
-	// filter is replaced as a whole, by Open, DropSecondUnit and LoadFilter.
-	filter    atomic.Pointer[bloom.Static]
-	filterErr atomic.Pointer[error]
+	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
+	// SetSidecar. sidecar is where it comes from, nil: from the table itself. The
+	// errors say why what is in either file is not used.
+	filter     atomic.Pointer[LoadedFilter]
+	sidecar    atomic.Pointer[Sidecar]
+	filterErr  atomic.Pointer[error]
+	sidecarErr atomic.Pointer[error]
 }
 
 // tailRead is how much Open reads at once from the end of the file: the
@@ -87,9 +91,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
-	if !o.NoFilter && r.foot.filter.stored > 0 {
-		r.setFilter(r.readFilter(t, o.FirstUnitOnly))
-	}
+	r.loadForOpen(t, o)
 	return r, nil
 }
 
@@ -223,8 +225,9 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 
 var errFilterKeys = errors.New("filter of other keys than the table's")
 
-// readFilter reads the filter into memory whose lines are cache lines.
-func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
+// readFilter reads the filter in the table into memory whose lines are cache
+// lines.
+func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
 	b := alignedBytes(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
@@ -236,10 +239,7 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Static, error) {
 	if err != nil {
 		return nil, err
 	}
-	if firstUnit && f.Units() > 1 {
-		f = f.FirstUnit()
-	}
-	return f, nil
+	return &LoadedFilter{*f, r.props.PrefixRule}, nil
 }
 
 // openFilter checks the filter's block, and returns its payload and the filter
@@ -270,24 +270,6 @@ func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
 	return payload, f, nil
 }
 
-// AppendFilter appends to dst the filter as it stands in the file, all of it,
-// whatever is resident, and returns the longer slice. It appends nothing if the
-// table was written without one. The filter has been checked.
-func (r *Reader) AppendFilter(dst []byte) ([]byte, error) {
-	h := r.foot.filter
-	if h.stored == 0 {
-		return dst, nil
-	}
-	n := len(dst)
-	dst = slices.Grow(dst, h.stored+blockTail)
-	b := dst[n : n+h.stored+blockTail]
-	if err := r.readAt(b, h.offset, BlockFilter); err != nil {
-		return dst, err
-	}
-	payload, _, err := r.openFilter(b)
-	return dst[:n+len(payload)], err
-}
-
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+filterAlign-1)
@@ -295,57 +277,10 @@ func alignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-func (r *Reader) setFilter(f *bloom.Static, err error) {
-	r.filter.Store(f)
-	if err != nil {
-		r.filterErr.Store(&err)
-	} else {
-		r.filterErr.Store(nil)
-	}
-}
-
-// Filter returns the resident filter. Nil: there is none, every key may be in
-// the table.
-func (r *Reader) Filter() *bloom.Static { return r.filter.Load() }
-
-// PrefixRule returns by which rule the table's filter knows prefixes.
-func (r *Reader) PrefixRule() base.PrefixRule { return r.props.PrefixRule }
-
-// FilterErr says why the filter in the file is of no use, nil if it is in use,
-// was not wanted or was never written.
-func (r *Reader) FilterErr() error {
-	if err := r.filterErr.Load(); err != nil {
+func loadError(p *atomic.Pointer[error]) error {
+	if err := p.Load(); err != nil {
 		return *err
 	}
-	return nil
-}
-
-// DropSecondUnit frees the memory of the filter's second unit, if it has one,
-// and reports whether it did. Lookups may be under way.
-func (r *Reader) DropSecondUnit() bool {
-	f := r.filter.Load()
-	if f == nil || f.Units() < 2 {
-		return false
-	}
-	return r.filter.CompareAndSwap(f, f.FirstUnit())
-}
-
-// DropFilter frees the memory of the filter, if it is resident, and reports
-// whether it was. From then on every key may be in the table.
-func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
-
-// LoadFilter reads the filter, or its first unit, from the file again, for a
-// Reader that was opened without it or has dropped it or its second unit. If that
-// fails, what was resident stays.
-func (r *Reader) LoadFilter(firstUnitOnly bool) error {
-	if r.foot.filter.stored == 0 {
-		return nil
-	}
-	f, err := r.readFilter(tail{}, firstUnitOnly)
-	if err != nil {
-		return err
-	}
-	r.setFilter(f, nil)
 	return nil
 }
 
@@ -361,12 +296,12 @@ func (r *Reader) Size() int64 { return r.size }
 // Checksum returns the file's checksum as the footer has it.
 func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 
-// FilterBytes returns the length of the filter in the file, resident or not.
+// FilterBytes returns the length of the filter in the table, in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
 // MemoryBytes returns what the resident index and filter take.
 func (r *Reader) MemoryBytes() (index, filter int64) {
-	if f := r.filter.Load(); f != nil {
+	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())
 	}
 	return r.indexed, filter

@@ -158,9 +158,11 @@ func (s *Salvager) openMeta() error {
 	if !s.o.Filter || r.foot.filter.stored == 0 {
 		return nil
 	}
-	if s.filter, err = r.readFilter(tail{}, false); errors.Is(err, base.ErrFormatTooNew) {
+	filter, err := r.readFilter(tail{})
+	if errors.Is(err, base.ErrFormatTooNew) {
 		return nil // a filter that is not known is none
 	}
+	s.filter = filter.Filter()
 	return err
 }
 

@@ -29,19 +29,23 @@ var (
 // of the file and of every block, the order of entries and separators, tags,
 // counts and bounds, and that the filter knows every key. It reads past the
 // cache, and what is resident once more.
-func (r *Reader) Verify(ctx context.Context) error {
+func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, nil) }
+
+// VerifyWith is Verify, and checks a sidecar of the table too: that its filter
+// knows every key.
+func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 	file := r.verifyFile(ctx)
 	if file != nil && !errors.Is(file, errFileChecksum) {
 		return file
 	}
 	// The blocks tell where the damage is; what they don't, the file does.
-	if err := r.verifyBlocks(ctx); err != nil {
+	if err := r.verifyBlocks(ctx, s); err != nil {
 		return err
 	}
 	return file
 }
 
-func (r *Reader) verifyBlocks(ctx context.Context) error {
+func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Cache: r.cache, Stats: r.stats, NoFilter: true})
 	if err != nil {
@@ -52,6 +56,9 @@ func (r *Reader) verifyBlocks(ctx context.Context) error {
 		return err
 	}
 	v := verifier{r: r, filter: filter}
+	if err := v.readBeside(s); err != nil {
+		return err
+	}
 	if err := r.eachLeaf(func(x *index) error { return v.leaf(ctx, x) }); err != nil {
 		return err
 	}
@@ -89,7 +96,8 @@ func (r *Reader) verifiedFilter() (*bloom.Static, error) {
 	if r.foot.filter.stored == 0 {
 		return nil, nil
 	}
-	return r.readFilter(tail{}, false)
+	l, err := r.readFilter(tail{})
+	return l.Filter(), err
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions.
@@ -128,6 +136,7 @@ func (x *index) separator(i int) base.InternalKey {
 type verifier struct {
 	r      *Reader
 	filter *bloom.Static
+	beside besideFilter
 
 	prefixes prefixWalk
 	got      Properties
@@ -196,6 +205,9 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	}
 	if v.filter != nil && !v.filter.MayContain(hashWith(v.filter.Hasher(), key, hash)) {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errNotInFilter)
+	}
+	if err := v.beside.check(key, hash); err != nil {
+		return err
 	}
 	if err := v.prefix(key); err != nil {
 		return err
