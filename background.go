@@ -17,6 +17,7 @@ func (db *DB) startBackground() {
 		db.background.Go(db.compactLoop)
 	}
 	db.background.Go(db.syncLoop)
+	db.background.Go(db.filterLoop)
 	wake(db.flushWake)
 	wake(db.compactWake)
 }

@@ -96,12 +96,18 @@ func (c *checkpoint) take() error {
 
 // write makes the directory and its files, the manifest last.
 func (c *checkpoint) write() error {
-	fs := c.db.fs
-	if err := fs.MkdirAll(c.dir); err != nil {
+	disk := c.db.fs
+	if err := disk.MkdirAll(c.dir); err != nil {
 		return err
 	}
-	for meta := range c.view.byMeta {
-		if err := c.link(base.TableName(meta.Num)); err != nil {
+	for num := range c.view.byNum {
+		if err := c.link(base.TableName(num)); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.view.sidecars {
+		err := c.link(base.FilterName(s.meta.Num))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the copy can do without it, as the store does
 			return err
 		}
 	}
@@ -111,12 +117,12 @@ func (c *checkpoint) write() error {
 			return err
 		}
 	}
-	if err := fs.SyncDir(c.dir); err != nil {
+	if err := disk.SyncDir(c.dir); err != nil {
 		return err
 	}
 	num := c.state.NextFileNum
 	c.state.NextFileNum++
-	log, err := manifest.Create(fs, c.dir, num, c.state)
+	log, err := manifest.Create(disk, c.dir, num, c.state)
 	if err != nil {
 		return err
 	}
@@ -124,7 +130,7 @@ func (c *checkpoint) write() error {
 	if err := log.Close(); err != nil {
 		return err
 	}
-	return fs.SyncDir(filepath.Dir(c.dir))
+	return disk.SyncDir(filepath.Dir(c.dir))
 }
 
 // link links a file of the store into the checkpoint, or copies it.

@@ -308,7 +308,7 @@ func (db *DB) applyGroup(group []*commitRequest) {
 		if r.lost || r.batch.count == 0 {
 			continue
 		}
-		applyBatch(mem, r.batch)
+		db.applyBatch(mem, r.batch)
 	}
 	mem.EndWrite()
 }

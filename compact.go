@@ -126,6 +126,7 @@ func (db *DB) planOptions() compaction.Options {
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
 		DropSeq:      base.MaxSeq,
+		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}
 }
 
@@ -280,7 +281,7 @@ func (db *DB) planIterator(v *view, plan *compaction.Plan) base.Iterator {
 	for _, in := range plan.Inputs {
 		tables := make([]*table, len(in.Tables))
 		for i, meta := range in.Tables {
-			tables[i] = v.byMeta[meta]
+			tables[i] = v.byNum[meta.Num]
 		}
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
@@ -295,7 +296,9 @@ func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 
 	if db.opts.FilterBits < 0 {
 		return 0
 	}
-	return compaction.FilterBitsForPlan(meta, plan, db.planOptions(), db.opts.FilterBits, db.opts.FilterMemory)
+	o := db.planOptions()
+	o.Probe = db.probes.update(db.counters.lookupCounts())
+	return compaction.FilterBitsForPlan(meta, plan, o, db.opts.FilterBits, db.opts.FilterMemory)
 }
 
 // Compact merges all that overlaps r down to the last level, so that deleted

@@ -15,8 +15,8 @@ import (
 )
 
 // A badStore is a store with all that a store can have on disk (runs in
-// level 0, two levels below, a log, a manifest), closed or crashed, for tests
-// that damage copies of it.
+// level 0, two levels below, filters beside some tables, a log, a manifest),
+// closed or crashed, for tests that damage copies of it.
 type badStore struct {
 	mem   *vfs.Mem
 	end   badEnd
@@ -78,7 +78,9 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 	}
 	l.close()
 	l.opts.CompactionWorkers = -1
+	l.opts.FilterHash = XXH3
 	l.open()
+	l.rebuildFilters()
 	for range 2 {
 		l.write(20, 0)
 		l.flush()
@@ -174,7 +176,7 @@ func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
 	if is == was {
 		return false
 	}
-	if strings.HasSuffix(d.file, ".sst") || d.file == "CURRENT" {
+	if isTableOrFilter(d.file) || d.file == "CURRENT" {
 		return true
 	}
 	return b.end == closed && !strings.HasPrefix(d.what, "longer")
@@ -250,7 +252,12 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 // all entries without meeting the damage.
 func replaced(mem *vfs.Mem, name string) bool {
 	_, err := mem.Stat(name)
-	return err != nil && strings.HasSuffix(name, ".sst")
+	return err != nil && isTableOrFilter(name)
+}
+
+// isTableOrFilter tells whether the file is a table or a filter beside one.
+func isTableOrFilter(name string) bool {
+	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".flt")
 }
 
 // use reads all in several ways, verifies, and writes. It returns how many

@@ -22,7 +22,9 @@ type counters struct {
 	stallMemtables, stallLevel atomic.Int64 // nanoseconds
 	corruptions                atomic.Uint64
 	unusableFilters            atomic.Uint64
+	worseFilters               atomic.Uint64
 	retries                    atomic.Uint64
+	prefixNegative             atomic.Uint64
 	iterators                  atomic.Int64
 }
 
@@ -77,6 +79,8 @@ func (c *counters) addTo(m *Metrics) {
 	m.StallTime = m.StallMemtables + m.StallLevel0
 	m.CorruptionsMet = c.corruptions.Load()
 	m.UnusableFilters = c.unusableFilters.Load()
+	m.WorseFilters = c.worseFilters.Load()
+	m.PrefixNegative = c.prefixNegative.Load()
 	m.BackgroundRetries = c.retries.Load()
 	m.OpenIterators = c.iterators.Load()
 }

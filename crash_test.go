@@ -79,6 +79,34 @@ var crashLives = map[string]func(l *crashLife){
 		l.write(10, 0)
 		l.close()
 	},
+	"filters beside tables": func(l *crashLife) {
+		l.opts.FilterBits = -1
+		l.open()
+		for range 3 {
+			l.write(24, 7)
+			l.flush()
+			l.idle()
+		}
+		l.close()
+		l.opts.FilterBits = 10
+		for _, hash := range []FilterHash{Murmur3, XXH3} {
+			l.opts.FilterHash = hash
+			l.open()
+			l.rebuildFilters()
+			l.write(10, 3)
+			l.flush()
+			l.rollManifest()
+			l.checkpoint(fmt.Sprint("copy", hash))
+			l.close()
+		}
+		l.opts.FilterHash = Murmur3
+		l.open()
+		l.rebuildFilters()
+		l.compact()
+		l.kill()
+		l.open()
+		l.close()
+	},
 	"death of the process": func(l *crashLife) {
 		for range 8 {
 			l.open()
@@ -201,6 +229,12 @@ func (l *crashLife) checkNothingLost() {
 // check opens the state, compares, uses it and opens it once more.
 func (s crashState) check(h history) error {
 	opts := tinyStore(s.mem)
+	var unusable atomic.Pointer[error]
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventFilterUnusable {
+			unusable.Store(&e.Err)
+		}
+	}
 	n := 0
 	for round := range 2 {
 		db, err := Open("db", &opts)
@@ -208,6 +242,12 @@ func (s crashState) check(h history) error {
 			return fmt.Errorf("Open, round %d: %w", round, err)
 		}
 		found, err := h.check(db, "a", s.claim)
+		if bad := unusable.Load(); bad != nil && err == nil {
+			err = *bad
+		}
+		if err == nil {
+			err = strays(db)
+		}
 		switch {
 		case err != nil:
 		case round == 1 && found != n:

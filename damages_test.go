@@ -88,8 +88,8 @@ func (b *badStore) foreign(file string, other *badStore, from string) damage {
 	return b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
 }
 
-// twin puts a table of a store in its place that differs only in being another
-// store.
+// twin puts a table, or a filter, of a store in its place that differs only in
+// being another store.
 func (b *badStore) twin(file string, other *badStore) damage {
 	d := b.foreign(file, other, file)
 	d.rare = true
@@ -127,7 +127,7 @@ func (b *badStore) damages(r *rand.Rand, other, twin *badStore) []damage {
 				all = append(all, b.foreign(file, other, from))
 			}
 		}
-		if path.Ext(file) == ".sst" && len(twin.files[file]) == len(b.files[file]) {
+		if isTableOrFilter(file) && len(twin.files[file]) == len(b.files[file]) {
 			all = append(all, b.twin(file, twin))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
@@ -20,7 +21,7 @@ import (
 // called concurrently.
 //
 // Locks, in the order in which they are taken: leading the commit queue,
-// flushMu, manifestMu, mu. mu guards pointers and counts and is never held during
+// flushMu, manifestMu, filterMu, mu. mu guards pointers and counts and is never held during
 // I/O, a callback or a wait for anything but its own condition.
 type DB struct {
 	// Constant after Open.
@@ -28,6 +29,7 @@ type DB struct {
 	opts    Options
 	fs      vfs.FS
 	storeID uint64
+	hasher  bloom.Hasher // of memtables and of filters to be written
 	cache   *cache.Cache
 	files   *fileCache
 	lock    io.Closer // nil if read-only
@@ -41,6 +43,7 @@ type DB struct {
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
 	counters       counters
+	probes         probeShares
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
 	queue      commitQueue
@@ -59,7 +62,7 @@ type DB struct {
 	manifestState  *manifest.State // what the manifest says
 	manifestBroken bool            // an append failed, or beginning a new one: the next edit tries to begin one
 	manifestLimit  int64           // from this size on too
-	doubtful       []obsoleteFile  // tables that a torn manifest may name; obsolete with the next one
+	doubtful       []obsoleteFile  // tables and sidecars that a torn manifest may name; obsolete with the next one
 
 	// flushMu makes flushes one at a time: the flusher's, and Resume's.
 	flushMu sync.Mutex
@@ -67,10 +70,15 @@ type DB struct {
 	// failure is why writes are refused, nil if they are not.
 	failure atomic.Pointer[failure]
 
+	// rebuilding holds a token while RebuildFilters is under way.
+	rebuilding chan struct{}
+
 	// Background work: see background.go.
 	flushWake   chan struct{}
 	compactWake chan struct{}
 	syncWake    chan struct{}
+	filterWake  chan struct{}
+	filterMu    sync.Mutex // makes changes of what filters are resident one at a time; nothing is taken under it
 	background  sync.WaitGroup
 	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
 
@@ -89,7 +97,7 @@ type DB struct {
 	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
 	recyclable        []base.FileNum            // obsolete logs kept to be used again
 	logs              []logFile                 // live logs, oldest first, the current one last
-	pending           map[base.FileNum]struct{} // tables being written, not yet in a version
+	pending           map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
 	failedCompactions int
 	flushErr          error // last failure of a flush, until one succeeds
 	compactErr        error // the same of automatic compactions

@@ -30,9 +30,9 @@ func TestCompact_TableOfTheEmptyKey(t *testing.T) {
 			t.Errorf("Scan = %q, want %q", got, "="+value)
 		}
 	}
-	for meta := range db.view.Load().byMeta {
-		if meta.Smallest == nil || meta.Largest == nil {
-			t.Errorf("bounds of table %d are nil", meta.Num)
+	for num, table := range db.view.Load().byNum {
+		if table.meta.Smallest == nil || table.meta.Largest == nil {
+			t.Errorf("bounds of table %d are nil", num)
 		}
 	}
 }

@@ -18,8 +18,9 @@ const (
 	EventReadOnly                         // the store became read-only because of Err
 	EventResumed                          // and writable again
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
-	EventFilterUnusable                   // a table's filter can't be used; its lookups read a block instead
+	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block
 	EventBackgroundError                  // background work failed and will be tried again
+	EventFilterWorse                      // a table's filter lets pass more absent keys than predicted; Reason has the rates
 )
 
 var eventNames = [...]string{
@@ -32,6 +33,7 @@ var eventNames = [...]string{
 	EventCorruption:      "corruption",
 	EventFilterUnusable:  "filter unusable",
 	EventBackgroundError: "background error",
+	EventFilterWorse:     "filter worse than predicted",
 }
 
 // String returns the kind's name in lower case.
@@ -71,12 +73,12 @@ func (db *DB) log(e Event) {
 	switch {
 	case e.Err != nil && e.Kind != EventFilterUnusable:
 		level = slog.LevelError
-	case e.Kind == EventStallBegin, e.Kind == EventFilterUnusable, e.Kind == EventResumed:
+	case e.Kind == EventStallBegin, e.Kind == EventFilterUnusable, e.Kind == EventFilterWorse, e.Kind == EventResumed:
 		level = slog.LevelWarn
 	}
 	logger := db.opts.Logger
 	if logger == nil {
-		if level < slog.LevelError && e.Kind != EventFilterUnusable || db.opts.OnEvent != nil {
+		if level < slog.LevelError && e.Kind != EventFilterUnusable && e.Kind != EventFilterWorse || db.opts.OnEvent != nil {
 			return // somebody listens, or nobody needs to hear
 		}
 		logger = slog.Default()

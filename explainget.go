@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -49,13 +48,13 @@ type explainer struct {
 func (x *explainer) explain(v *view) error {
 	begin := time.Now()
 	defer func() { x.Duration = time.Since(begin) }()
-	hash := bloom.Hash(x.Key)
-	x.memtable("memtable", v.mem, hash)
+	l := x.db.newLookup(x.Key)
+	x.memtable("memtable", v.mem, l.hash)
 	for _, imm := range v.imms {
-		x.memtable("immutable memtable", imm.mem, hash)
+		x.memtable("immutable memtable", imm.mem, l.hash)
 	}
 	for _, r := range v.runs {
-		if err := x.run(r, hash); err != nil {
+		if err := x.run(r, &l); err != nil {
 			return err
 		}
 	}
@@ -100,7 +99,7 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) {
 	})
 }
 
-func (x *explainer) run(r *run, hash uint64) error {
+func (x *explainer) run(r *run, l *lookup) error {
 	s := ExplainStep{Place: fmt.Sprintf("L%d", r.level), Level: r.level, Run: r.nth}
 	return x.step(s, func(s *ExplainStep) error {
 		t := r.find(x.Key)
@@ -113,22 +112,22 @@ func (x *explainer) run(r *run, hash uint64) error {
 		f := t.filter()
 		s.asked = f != nil
 		switch {
-		case f != nil && !f.MayContain(hash):
+		case f != nil && !f.MayContain(l.hashFor(f)):
 			s.Verdict = FilterNegative
 			return nil
-		case f != nil && x.db.falsePositives.Has(s.Table, x.Key, hash):
+		case f != nil && x.db.falsePositives.Has(s.Table, x.Key, l.hash):
 			s.Verdict = Remembered
 			return nil
 		}
-		return x.read(t, hash, s, f != nil)
+		return x.read(t, l.tagHash(), s, f != nil)
 	})
 }
 
 // read looks into the table's blocks.
-func (x *explainer) read(t *table, hash uint64, s *ExplainStep, hadFilter bool) error {
+func (x *explainer) read(t *table, tagHash uint64, s *ExplainStep, hadFilter bool) error {
 	var value sstable.Value
 	var trace sstable.Trace
-	found, err := t.reader.Get(x.Key, hash, x.seq, &value, &trace)
+	found, err := t.reader.Get(x.Key, tagHash, x.seq, &value, &trace)
 	for _, r := range trace.Reads {
 		s.Blocks = append(s.Blocks, BlockRead{Kind: r.Kind.String(), Offset: r.Offset, Bytes: r.Bytes, Cached: r.Cached})
 	}

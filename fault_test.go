@@ -95,6 +95,9 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {
 		t.Fatalf("without faults: %v, %v", err, dry.heard())
 	}
+	if dry.rebuilt == 0 {
+		t.Fatal("no filter was rebuilt")
+	}
 	for _, op := range faultOps {
 		counts[op] = dry.faults.Count(op)
 	}

@@ -26,9 +26,10 @@ type faultLife struct {
 	opts   Options
 	db     *DB
 	claim
-	failed map[int]bool // writes that failed since the store was opened
-	copies int
-	used   map[base.Seq]string // batches met in logs since then, by their first sequence numbers
+	failed  map[int]bool // writes that failed since the store was opened
+	copies  int
+	rebuilt int                 // filters
+	used    map[base.Seq]string // batches met in logs since then, by their first sequence numbers
 
 	fired   atomic.Int64 // faults so far
 	first   atomic.Value // string: where the first was met
@@ -100,9 +101,15 @@ func (f *faultLife) openWithin(attempts int) bool {
 // what is wrong with the answers; errors that the faults explain are not.
 func (f *faultLife) run() error {
 	for part := range 3 {
+		f.opts.FilterHash = []FilterHash{Murmur3, XXH3, Murmur3}[part]
 		if !f.openWithin(3) {
 			return nil
 		}
+		// Each part calls for other filters than the one before.
+		r, err := f.db.RebuildFilters(context.Background())
+		_ = f.note(err) // what is not rebuilt is as it was
+		f.rebuilt += r.Rebuilt
+		f.checkpoint()
 		f.write(25, 4)
 		f.settle(f.db.Flush(context.Background()))
 		f.write(15, 0)

@@ -3,28 +3,67 @@ package shale
 import (
 	"slices"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/sstable"
 )
 
-// fitFilters makes the resident filters of v fit FilterMemory. Second units go
-// first, whole filters only if that is not enough, in both rounds those of the
-// deepest level first: most of the memory is there, and in the levels above a
-// byte of filter saves the most. The bytes stay in the files.
-//
-// Without FilterMemory only second units go, and only if the filters take much
-// more than FilterBits: flushed tables have rich ones, and when keys come in
-// order, those are moved down to the last level as they are.
-func (db *DB) fitFilters(v *version) {
-	releases := []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter}
-	excess := -db.opts.FilterMemory
-	if excess == 0 {
-		releases = releases[:1]
-		excess = -generousFilterMemory(v, db.opts.FilterBits)
+// filterLoop keeps the resident filters within their budget and brings back
+// what has room again, whenever the tables have changed.
+func (db *DB) filterLoop() {
+	for {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.filterWake:
+		}
+		if v := db.acquireView(); v != nil {
+			db.filterMu.Lock()
+			db.fitFilters(v.version)
+			db.restoreFilters(v.version)
+			db.filterMu.Unlock()
+			db.releaseVersion(v.version)
+		}
 	}
+}
+
+// fitFiltersSoon makes room at once, unless filters are being read, and leaves
+// the rest to filterLoop.
+func (db *DB) fitFiltersSoon(v *version) {
+	if db.filterMu.TryLock() {
+		db.fitFilters(v)
+		db.filterMu.Unlock()
+	}
+	wake(db.filterWake)
+}
+
+// filterBudget returns the bytes that the resident filters of v may take.
+//
+// Without FilterMemory it is so much more than FilterBits that only what is far
+// too rich is over it: flushed tables have rich filters, and when keys come in
+// order, those are moved down to the last level as they are.
+func (db *DB) filterBudget(v *version) int64 {
+	if db.opts.FilterMemory > 0 {
+		return db.opts.FilterMemory
+	}
+	var keys uint64
 	for _, r := range v.runs {
 		for _, t := range r.tables {
-			excess += t.filterMemory()
+			keys += t.meta.Keys
 		}
+	}
+	return 1<<20 + int64(1.25*max(db.opts.FilterBits, 0)/8*float64(keys))
+}
+
+// fitFilters makes the resident filters of v fit the budget. Second units go
+// first, whole filters only if that is not enough, and only for FilterMemory; in
+// both rounds those of the deepest level first: most of the memory is there, and
+// in the levels above a byte of filter saves the most. The bytes stay in the
+// files. Requires: filterMu is held.
+func (db *DB) fitFilters(v *version) {
+	excess := v.filterMemory() - db.filterBudget(v)
+	releases := []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter}
+	if db.opts.FilterMemory == 0 {
+		releases = releases[:1]
 	}
 	for _, release := range releases {
 		for _, r := range slices.Backward(v.runs) {
@@ -40,20 +79,80 @@ func (db *DB) fitFilters(v *version) {
 	}
 }
 
-// generousFilterMemory returns what filters with so many bits a key may take
-// before it is worth releasing any.
-func generousFilterMemory(v *version, bits float64) int64 {
-	var keys uint64
-	for _, r := range v.runs {
-		for _, t := range r.tables {
-			keys += t.meta.Keys
+// restoreFilters reads from the files what was released and has room again:
+// filters that are gone, then second units, from the newest run on. A sixteenth
+// of the budget stays free, so that the next flush does not undo it. Requires:
+// filterMu is held; v's files are held.
+func (db *DB) restoreFilters(v *version) {
+	if db.opts.FilterBits < 0 {
+		return
+	}
+	budget := db.filterBudget(v)
+	room := budget - budget/16 - v.filterMemory()
+	for _, firstUnit := range []bool{true, false} {
+		for _, r := range v.runs {
+			for _, t := range r.tables {
+				need := t.missingFilter(firstUnit)
+				if need <= 0 {
+					continue
+				}
+				if need > room || db.ctx.Err() != nil {
+					return // what lies deeper must not come before it
+				}
+				before := t.filterMemory()
+				db.restoreFilter(t, firstUnit)
+				room -= t.filterMemory() - before
+			}
 		}
 	}
-	return 1<<20 + int64(1.25*max(bits, 0)/8*float64(keys))
+}
+
+// restoreFilter reads t's filter again. What can't be read once is not tried
+// again.
+func (db *DB) restoreFilter(t *table, firstUnit bool) {
+	if err := t.reader.LoadFilter(firstUnit); err != nil {
+		t.filterLost.Store(true)
+		if db.ctx.Err() == nil {
+			db.filterUnusable(t, err)
+		}
+	}
+}
+
+// missingFilter returns about how many bytes it takes to bring back t's filter,
+// or its first unit; 0 if it is there, can't be used, or was never written.
+func (t *table) missingFilter(firstUnit bool) int64 {
+	if t.filterLost.Load() || t.reader.Sidecar() == nil && t.reader.FilterErr() != nil {
+		return 0
+	}
+	f, whole := t.filter(), t.reader.StoredFilterBytes()
+	switch {
+	case f == nil && firstUnit:
+		return int64(float64(whole) * bloom.FirstUnitShare(t.storedBits()))
+	case f == nil:
+		return whole
+	case firstUnit:
+		return 0
+	}
+	return whole - int64(f.SizeBytes())
 }
 
 // filterMemory returns the bytes of the table's resident filter.
 func (t *table) filterMemory() int64 {
 	_, filter := t.reader.MemoryBytes()
 	return filter
+}
+
+func (v *version) filterMemory() (sum int64) {
+	for _, r := range v.runs {
+		for _, t := range r.tables {
+			sum += t.filterMemory()
+		}
+	}
+	return sum
+}
+
+// filterUnusable tells of a filter that can't be used.
+func (db *DB) filterUnusable(t *table, err error) {
+	db.counters.unusableFilters.Add(1)
+	db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
 }

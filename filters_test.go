@@ -52,6 +52,60 @@ func TestFilterMemory_IsALimit(t *testing.T) {
 	}
 }
 
+// What was released for want of memory comes back when there is room, without a
+// table being rewritten: first units before second ones, young runs first.
+func TestFilterMemory_ComesBack(t *testing.T) {
+	opts := small()
+	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 16, -1
+	db := openTest(t, opts)
+	fill(t, db, 20000, 0)
+	settle(t, db)
+	all := db.Metrics().FilterMemory
+	for round := range 4 {
+		fill(t, db, 1200, round)
+		mustFlush(t, db)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterMemory = all * 9 / 10
+	db = openTest(t, opts)
+	m := db.Metrics()
+	if m.FilterMemory > opts.FilterMemory {
+		t.Errorf("%d bytes of filters, want at most %d", m.FilterMemory, opts.FilterMemory)
+	}
+	if m.Levels[0].FilterBits < 20 || m.Levels[6].FilterBits > 12 {
+		t.Errorf("level 0 has %.1f bits a key, level 6 %.1f", m.Levels[0].FilterBits, m.Levels[6].FilterBits)
+	}
+	before := tableNumbers(db, 6)
+	if err := db.Compact(context.Background(), Range{Upper: []byte("key001200")}); err != nil { // level 0 goes
+		t.Fatal(err)
+	}
+	waitFor(t, "filters to come back", func() bool { return db.Metrics().Levels[6].FilterBits > 12.5 })
+	if m := db.Metrics(); m.FilterMemory > opts.FilterMemory {
+		t.Errorf("%d bytes of filters, want at most %d", m.FilterMemory, opts.FilterMemory)
+	}
+	same := 0
+	for num := range tableNumbers(db, 6) {
+		if before[num] {
+			same++
+		}
+	}
+	if same < len(before)/2 {
+		t.Errorf("only %d of %d tables of the last level are the same", same, len(before))
+	}
+}
+
+func tableNumbers(db *DB, level int) map[uint64]bool {
+	numbers := make(map[uint64]bool)
+	for _, info := range db.Tables() {
+		if info.Level == level {
+			numbers[info.Number] = true
+		}
+	}
+	return numbers
+}
+
 // A waiting writer whose context ends leaves the queue, also as the first in it.
 func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	db := openTest(t, small())

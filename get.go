@@ -13,13 +13,18 @@ import (
 // A lookup is the state of one point read. It lives on the caller's stack.
 // Its value stays valid until release.
 type lookup struct {
-	key  []byte
-	hash uint64
+	key    []byte
+	hasher bloom.Hasher // the store's
+	hash   uint64       // of key, by hasher
 	// seq is the newest sequence number that is seen; latest says to take the
 	// store's, anew for every attempt.
 	seq    base.Seq
 	latest bool
-	sample bool // count the negatives of single tables
+	sample bool          // count the negatives of single tables
+	near   *sstable.Near // of GetMany, else nil
+	// Where a lookup that met ErrNotCached goes on; a nil view: from the start.
+	view *view
+	from int // run
 
 	value []byte
 	table sstable.Value // pins the block that value lies in, if it is one of a table's
@@ -32,22 +37,53 @@ func (l *lookup) release() { l.table.Release() }
 // with. Further tables are collected in another round.
 const maxCandidates = 24
 
+// newLookup begins a lookup of key in the newest state.
+func (db *DB) newLookup(key []byte) lookup {
+	return lookup{key: key, hasher: db.hasher, hash: db.hasher.Hash(key), latest: true}
+}
+
+// hashFor returns the hash to ask f with. A filter that was written under
+// another Options.FilterHash has one of its own.
+func (l *lookup) hashFor(f *bloom.Static) uint64 {
+	if h := f.Hasher(); h != l.hasher {
+		return h.Hash(l.key)
+	}
+	return l.hash
+}
+
+// tagHash returns the hash that data blocks know the key by.
+func (l *lookup) tagHash() uint64 {
+	if l.hasher != (bloom.Hasher{}) {
+		return bloom.Hash(l.key)
+	}
+	return l.hash
+}
+
 // find looks the key up. It returns true and l.value set, for release, or
 // false if the key is absent or deleted.
 func (db *DB) find(l *lookup) (bool, error) {
 	c := db.counters.lookup()
-	l.sample = c.gets.Add(1)%sampleEvery == 0
+	if l.view == nil {
+		l.sample = c.gets.Add(1)%sampleEvery == 0
+	}
 	for {
 		v := db.view.Load()
 		if v == nil {
 			return false, ErrClosed
+		}
+		if l.view != nil {
+			v = l.view
 		}
 		if l.latest {
 			l.seq = base.Seq(db.visible.Load())
 		}
 		found, err := db.findIn(v, l, c)
 		if errors.Is(err, errTableGone) {
+			l.view, l.from = nil, 0
 			continue // a compaction finished meanwhile: its output is in the next view
+		}
+		if err == sstable.ErrNotCached {
+			return false, err // l knows where to go on
 		}
 		if err != nil {
 			return false, db.readError(l.key, err)
@@ -61,17 +97,19 @@ func (db *DB) find(l *lookup) (bool, error) {
 
 // findIn looks the key up in one view.
 func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
-	if kind, ok := l.inMemtables(v); ok {
-		return kind == base.KindPut, nil
+	if l.view == nil {
+		if kind, ok := l.inMemtables(v); ok {
+			return kind == base.KindPut, nil
+		}
 	}
 	var cands [maxCandidates]candidate
-	for from := 0; from < len(v.runs); {
+	for from := l.from; from < len(v.runs); {
 		n := 0
 		from, n = collect(v.runs, from, l, &cands)
 		for i := range cands[:n] {
 			t := cands[i].table
 			known := cands[i].filter != nil
-			if known && !cands[i].filter.MayContain(l.hash) {
+			if known && !cands[i].filter.MayContain(cands[i].hash) {
 				c.negative(int(cands[i].level))
 				if l.sample {
 					t.negatives.Add(sampleEvery)
@@ -82,8 +120,9 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 				c.remembered.Add(1)
 				continue
 			}
-			found, err := t.reader.Get(l.key, l.hash, l.seq, &l.table, nil)
+			found, err := t.reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
 			if err != nil {
+				l.view, l.from = v, int(cands[i].run)
 				return false, err
 			}
 			if !found {
@@ -129,9 +168,11 @@ func (l *lookup) inMemtables(v *view) (base.Kind, bool) {
 // A candidate is a table whose range covers the key.
 type candidate struct {
 	table  *table
-	filter *bloom.Blocked // nil: none
-	level  int32
-	touch  byte // read from the filter's line, only so that the line is fetched
+	filter *bloom.Static // nil: none
+	hash   uint64        // to ask it with
+	level  int16
+	run    int32 // index in the view
+	touch  byte  // read from the filter's line, only so that the line is fetched
 }
 
 // collect fills cands with the tables, from run from on, that may hold the key
@@ -144,9 +185,10 @@ func collect(runs []*run, from int, l *lookup, cands *[maxCandidates]candidate) 
 		if t == nil {
 			continue
 		}
-		cand := candidate{table: t, filter: t.filter(), level: int32(r.level)}
+		cand := candidate{table: t, filter: t.filter(), level: int16(r.level), run: int32(from)}
 		if cand.filter != nil {
-			cand.touch = cand.filter.Touch(l.hash)
+			cand.hash = l.hashFor(cand.filter)
+			cand.touch = cand.filter.Touch(cand.hash)
 		}
 		cands[n] = cand
 		n++
@@ -161,13 +203,16 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 		c.noFilter.Add(1)
 		return
 	}
-	t.falsePositives.Add(1)
-	c.falsePositive(level)
 	// Get answers for versions up to l.seq. Only if the table has none at all
-	// of this key, which its sequence numbers tell, is the absence permanent.
-	if l.seq >= t.meta.MaxSeq || mutant.AbsenceOfOld {
-		db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	// of this key, which its sequence numbers tell, is the absence permanent,
+	// and the filter wrong.
+	if l.seq < t.meta.MaxSeq && !mutant.AbsenceOfOld {
+		c.truePositives.Add(1)
+		return
 	}
+	c.falsePositive(level)
+	db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
+	db.judgeFilter(t, t.falsePositives.Add(1))
 }
 
 // readError counts damage met by a read and gives the error its context.
@@ -198,7 +243,7 @@ func abbreviate(key []byte) []byte {
 
 // Get implements Reader.
 func (db *DB) Get(key []byte) ([]byte, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.copyValue(&l)
 }
 
@@ -218,7 +263,7 @@ func (db *DB) copyValue(l *lookup) ([]byte, error) {
 
 // AppendValue implements Reader.
 func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.appendValue(dst, &l)
 }
 
@@ -237,7 +282,7 @@ func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
 
 // ViewValue implements Reader.
 func (db *DB) ViewValue(key []byte, fn func(value []byte) error) error {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.viewValue(&l, fn)
 }
 
@@ -255,7 +300,7 @@ func (db *DB) viewValue(l *lookup, fn func(value []byte) error) error {
 
 // Has implements Reader.
 func (db *DB) Has(key []byte) (bool, error) {
-	l := lookup{key: key, hash: bloom.Hash(key), latest: true}
+	l := db.newLookup(key)
 	return db.has(&l)
 }
 
@@ -275,18 +320,18 @@ func (db *DB) MayContain(key []byte) bool {
 	if v == nil {
 		return true
 	}
-	hash := bloom.Hash(key)
-	if v.mem.MayContain(hash) {
+	l := db.newLookup(key)
+	if v.mem.MayContain(l.hash) {
 		return true
 	}
 	for _, imm := range v.imms {
-		if imm.mem.MayContain(hash) {
+		if imm.mem.MayContain(l.hash) {
 			return true
 		}
 	}
 	for _, r := range v.runs {
 		if t := r.find(key); t != nil {
-			if f := t.filter(); f == nil || f.MayContain(hash) {
+			if f := t.filter(); f == nil || f.MayContain(l.hashFor(f)) {
 				return true
 			}
 		}

@@ -3,8 +3,15 @@ package shale
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 func TestGetMany(t *testing.T) {
@@ -49,4 +56,131 @@ func TestGetMany_EmptyValue(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// A slowFS takes time for reads, and counts those under way.
+type slowFS struct {
+	vfs.FS
+	under, most atomic.Int32
+}
+
+type slowFile struct {
+	vfs.File
+	fs *slowFS
+}
+
+func (fs *slowFS) Open(name string) (vfs.File, error) {
+	f, err := fs.FS.Open(name)
+	return slowFile{f, fs}, err
+}
+
+func (f slowFile) ReadAt(b []byte, off int64) (int, error) {
+	n := f.fs.under.Add(1)
+	defer f.fs.under.Add(-1)
+	for m := f.fs.most.Load(); n > m && !f.fs.most.CompareAndSwap(m, n); m = f.fs.most.Load() {
+	}
+	time.Sleep(time.Millisecond)
+	return f.File.ReadAt(b, off)
+}
+
+// Keys whose blocks are not in the cache are read several at a time, those of
+// one block once, and each counts as one lookup.
+func TestGetMany_Cold(t *testing.T) {
+	const n = 4000
+	fs := &slowFS{FS: vfs.NewMem()}
+	opts := tinyStore(fs)
+	opts.CacheSize, opts.CompactionWorkers, opts.MemtableSize, opts.TableSize = -1, -1, 1<<20, 64<<10
+	db := openTest(t, &opts)
+	fill(t, db, n, 0)
+	settle(t, db)
+	blocks := uint64(0)
+	for _, info := range db.Tables() {
+		blocks += uint64(info.Size) / uint64(opts.BlockSize) // at least: they are compressed
+	}
+	var keys [][]byte
+	for i := range n {
+		keys = append(keys, fmt.Appendf(nil, "key%06d", i), fmt.Appendf(nil, "key%06dx", i))
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	fs.most.Store(0)
+	before := db.Metrics()
+	found := 0
+	err := db.GetMany(keys, func(i int, value []byte, ok bool) error {
+		if ok != !bytes.HasSuffix(keys[i], []byte("x")) || ok && !bytes.HasPrefix(value, []byte("value ")) {
+			t.Errorf("%q is %q, %v", keys[i], value, ok)
+		}
+		if ok {
+			found++
+		}
+		return nil
+	})
+	m := db.Metrics().Sub(before)
+	if err != nil || found != n || m.Gets != 2*n || m.GetHits != n {
+		t.Errorf("%v, %d found; %d lookups, %d hits", err, found, m.Gets, m.GetHits)
+	}
+	if fs.most.Load() < coldReaders/2 {
+		t.Errorf("%d reads at a time, want up to %d", fs.most.Load(), coldReaders)
+	}
+	if most := n / 10; m.BlockReads > uint64(most) {
+		t.Errorf("%d reads for %d keys side by side, want at most %d", m.BlockReads, n, most)
+	}
+	t.Logf("%d reads, up to %d at a time", m.BlockReads, fs.most.Load())
+}
+
+// An error of one of the readers is GetMany's.
+func TestGetMany_ReadError(t *testing.T) {
+	b := newBadStore(t, 3, closed)
+	opts := tinyStore(b.mem)
+	opts.CacheSize, opts.CompactionWorkers = -1, -1
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var keys [][]byte
+	for _, k := range b.keys {
+		keys = append(keys, []byte(k))
+	}
+	for name := range b.files {
+		if strings.HasSuffix(name, ".sst") {
+			if err := writeFile(b.mem, b.path(name), bytes.Repeat([]byte{1}, len(b.files[name]))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var damage *CorruptionError
+	if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); !errors.As(err, &damage) {
+		t.Errorf("GetMany of damaged tables = %v", err)
+	}
+}
+
+// BenchmarkGetMany compares it with single lookups where each block is read from
+// the file system's cache.
+func BenchmarkGetMany(b *testing.B) {
+	opts := &Options{CacheSize: -1, Durability: SyncManual}
+	db := openTest(b, opts)
+	fill(b, db, 100_000, 0)
+	if err := db.Compact(b.Context(), Range{}); err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	keys := make([][]byte, 1000)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key%06d", r.IntN(100_000))
+	}
+	b.Run("one by one", func(b *testing.B) {
+		var buf []byte
+		for b.Loop() {
+			for _, k := range keys {
+				buf, _ = db.AppendValue(buf[:0], k)
+			}
+		}
+	})
+	b.Run("together", func(b *testing.B) {
+		for b.Loop() {
+			if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

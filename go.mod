@@ -3,18 +3,22 @@ module github.com/shaledb/shale
 go 1.25
 
 require (
+	github.com/FastFilter/xorfilter v0.4.2-0.20260120015552-4e5a4d9df65a
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cockroachdb/datadriven v1.0.2
+	github.com/dchest/siphash v1.2.3
 	github.com/golang/snappy v1.0.0
 	github.com/google/btree v1.1.3
 	github.com/klauspost/compress v1.19.2
 	github.com/peterh/liner v1.2.2
 	github.com/spaolacci/murmur3 v1.1.0
+	github.com/zeebo/xxh3 v1.1.0
 	pgregory.net/rapid v1.3.0
 )
 
 require (
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/mattn/go-runewidth v0.0.3 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	golang.org/x/sys v0.0.0-20211117180635-dee7805ff2e1 // indirect
+	golang.org/x/sys v0.30.0 // indirect
 )

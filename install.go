@@ -14,22 +14,32 @@ import (
 func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
+	if !mutant.SidecarLeftBehind {
+		edit.Rebase(db.version.meta) // filters may have come beside tables that it moves
+	}
+	return db.installLocked(edit, opened, nil, then)
+}
+
+// installLocked is install, and makes the sidecars visible that the edit adds.
+// Requires: db.manifestMu is held.
+func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*sidecar, then func(*view)) error {
 	old := db.version // written under manifestMu too
 	meta, err := old.meta.Apply(edit)
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
 	if err := db.appendLocked(edit, meta, !mutant.NoEditSync); err != nil {
-		db.keepDoubtful(opened)
+		db.keepDoubtful(opened, beside)
 		return err
 	}
-	next := db.nextVersion(old, meta, opened)
+	next := nextVersion(old, meta, opened, beside)
 	db.mu.Lock()
-	for _, t := range next.byMeta {
-		t.refs++
-	}
+	next.refLocked()
 	for _, t := range opened {
 		delete(db.pending, t.meta.Num)
+	}
+	for _, s := range beside {
+		delete(db.pending, s.meta.Num)
 	}
 	v := &view{version: next}
 	if cur := db.view.Load(); cur != nil {
@@ -42,7 +52,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 	db.setViewLocked(v)
 	db.changed.Broadcast()
 	db.mu.Unlock()
-	db.fitFilters(next)
+	db.fitFiltersSoon(next)
 	if mutant.RemovedWhileRead {
 		old.refs.Store(1)
 	}
@@ -50,26 +60,39 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) er
 	return nil
 }
 
-// nextVersion describes meta by the open tables of the old version and the new
-// ones.
-func (db *DB) nextVersion(old *version, meta *manifest.Version, opened []*table) *version {
-	byMeta := make(map[*manifest.Table]*table, len(old.byMeta)+len(opened))
-	byNum := make(map[base.FileNum]*table, len(opened))
+// nextVersion describes meta by the open tables and the sidecars of the old
+// version and the new ones.
+func nextVersion(old *version, meta *manifest.Version, opened []*table, beside []*sidecar) *version {
+	tables := make(map[base.FileNum]*table, len(old.byNum)+len(opened))
+	sidecars := make(map[base.FileNum]*sidecar, len(old.sidecars)+len(beside))
+	fresh := make(map[base.FileNum]*table, len(opened))
 	for _, t := range opened {
-		byNum[t.meta.Num] = t
+		fresh[t.meta.Num] = t
+	}
+	come := make(map[*manifest.Sidecar]*sidecar, len(beside))
+	for _, s := range beside {
+		come[s.meta] = s
 	}
 	for _, level := range meta.Levels {
 		for _, run := range level.Runs {
 			for _, m := range run.Tables {
-				if t := old.byMeta[m]; t != nil {
-					byMeta[m] = t
-				} else if t := byNum[m.Num]; t != nil {
-					byMeta[m] = t
+				if t := old.byNum[m.Num]; t != nil {
+					tables[m.Num] = t
+				} else if t := fresh[m.Num]; t != nil {
+					tables[m.Num] = t
+				}
+				if m.Sidecar == nil {
+					continue
+				}
+				if s := come[m.Sidecar]; s != nil {
+					sidecars[m.Num] = s
+				} else {
+					sidecars[m.Num] = old.sidecars[m.Num]
 				}
 			}
 		}
 	}
-	return newVersion(meta, byMeta)
+	return newVersion(meta, tables, sidecars)
 }
 
 // appendEdit makes an edit that does not change the tables durable.

@@ -70,13 +70,13 @@ func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
 	}
 	db.counters.iterators.Add(1)
 	it := &Iterator{db: db, version: v.version, rng: r.clone(), seq: seq}
-	it.src = iter.NewMerging(v.sources(it.rng)...)
+	it.src = iter.NewMerging(v.sources(it.rng, &db.counters)...)
 	return it
 }
 
 // sources returns iterators over all of v that may hold keys of r, newest
 // first.
-func (v *view) sources(r Range) []base.Iterator {
+func (v *view) sources(r Range, c *counters) []base.Iterator {
 	if r.empty() {
 		return nil
 	}
@@ -85,11 +85,13 @@ func (v *view) sources(r Range) []base.Iterator {
 	for _, imm := range v.imms {
 		sources = append(sources, imm.mem.NewIterator())
 	}
+	p := prefixProbe{rng: r}
 	for _, run := range v.runs {
-		if tables := run.overlapping(r); len(tables) > 0 {
+		if tables := p.keep(run.overlapping(r)); len(tables) > 0 {
 			sources = append(sources, iter.NewConcat(len(tables), tableSource{tables: tables, opts: sstable.IterOptions{}}))
 		}
 	}
+	c.prefixNegative.Add(p.negatives)
 	return sources
 }
 

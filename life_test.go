@@ -271,6 +271,15 @@ func (l *life) compact() {
 	l.allSafe()
 }
 
+func (l *life) rebuildFilters() {
+	l.t.Helper()
+	r, err := l.db.RebuildFilters(context.Background())
+	l.must("RebuildFilters", err)
+	if r.Rebuilt == 0 {
+		l.t.Fatalf("%s: RebuildFilters: %+v: the script means filters to be rebuilt", l.name, r)
+	}
+}
+
 func (l *life) checkpoint(dir string) {
 	l.t.Helper()
 	l.must("Checkpoint", l.db.Checkpoint(dir))

@@ -37,6 +37,7 @@ var metaSets = []metaSet{
 	}},
 	{"large blocks, 24 bits", true, func(o *Options) {
 		o.MemtableSize, o.BlockSize, o.FilterBits, o.Compression = 8<<10, 64<<10, 24, Zstd
+		o.FilterPrefix = FixedPrefix(3)
 		o.Durability = SyncEach
 	}},
 	{"no automatic compactions", false, func(o *Options) {
@@ -51,6 +52,7 @@ var metaSets = []metaSet{
 	}},
 	{"medium, 2 bits", false, func(o *Options) {
 		o.MemtableSize, o.TableSize, o.BlockSize, o.FilterBits = 64<<10, 32<<10, 4<<10, 2
+		o.FilterPrefix = FixedPrefix(1)
 	}},
 	{"large memtable, log not mapped", false, func(o *Options) {
 		o.MemtableSize, o.BlockSize, o.CacheSize, o.Compression, o.testing.noMap = 4<<20, 256, -1, Zstd, true
@@ -64,6 +66,7 @@ var metaSets = []metaSet{
 	}},
 	{"level 0 only, 24 bits, unlimited", false, func(o *Options) {
 		o.BlockSize, o.FilterBits, o.FilterMemory, o.CompactionWorkers, o.CacheSize = 256, 24, 1<<40, -1, -1
+		o.FilterPrefix = DelimitedPrefix('/', 1)
 	}},
 	{"another one after each opening", true, nil},
 }

@@ -84,7 +84,7 @@ func (m *metaMaker) kinds() []metaKind {
 		{16, func() { m.put(m.puts()) }}, {8, m.delete}, {10, m.batch}, {5, m.fill}, {8, m.putIfAbsent}, {2, m.refused},
 		{30, m.lookup}, {8, m.getMany}, {14, m.scan},
 		{5, m.snapshot}, {5, m.iterator}, {30, m.move},
-		{1, m.sync}, {5, m.flush}, {4, m.compact}, {2, m.checkpoint}, {2, m.reopen}, {1, m.readOnly}, {1, m.verify},
+		{1, m.sync}, {5, m.flush}, {4, m.compact}, {2, m.checkpoint}, {2, m.reopen}, {1, m.readOnly}, {1, m.verify}, {2, m.rebuildFilters},
 	}
 }
 

@@ -225,6 +225,19 @@ func (m *metaMaker) verify() {
 	m.add("verify", "", func(r *metaRun) string { return errText(r.db.Verify(context.Background())) })
 }
 
+// rebuildFilters rebuilds the filters, or is told that none are wanted.
+func (m *metaMaker) rebuildFilters() {
+	m.add("rebuild filters", "", func(r *metaRun) string {
+		_, err := r.db.RebuildFilters(context.Background())
+		if none := r.db.opts.FilterBits < 0; none && err != nil {
+			err = nil
+		} else if none {
+			err = errors.New("done, with FilterBits below 0")
+		}
+		return errText(err)
+	})
+}
+
 func (m *metaMaker) compact() {
 	rng := m.bounds()
 	m.add("compact", showRange(rng), func(r *metaRun) string { return errText(r.db.Compact(context.Background(), rng)) })

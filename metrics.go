@@ -23,10 +23,12 @@ type Metrics struct {
 	// FalsePositive is a 'maybe' after which the table's blocks did not hold
 	// the key: measured, not estimated. FalsePositivesRemembered counts those
 	// 'maybe's that needed no block because the same key had been proven
-	// absent from that table before.
+	// absent from that table before. A TruePositive is one that found the key, or
+	// for a snapshot, did not but may have for what was written later.
 	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
 	FalsePositivesRemembered                                uint64
 	NoFilter                                                uint64 // tables looked into because they have no filter
+	PrefixNegative                                          uint64 // tables that scans passed over by Options.FilterPrefix
 
 	// Reads of blocks of tables. A cache miss is followed by a block read.
 	BlockReads, BlockReadBytes uint64
@@ -45,7 +47,8 @@ type Metrics struct {
 	StallLevel0       time.Duration // waiting for compactions out of level 0
 	StalledWrites     uint64
 	CorruptionsMet    uint64 // reads that ended in a CorruptionError
-	UnusableFilters   uint64 // opened tables whose filter can't be used
+	UnusableFilters   uint64 // filters, in tables or beside them, that can't be used
+	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
 	BackgroundRetries uint64
 
 	// Memory by owner, in bytes, now.
@@ -142,11 +145,11 @@ func (m *Metrics) counters() []*uint64 {
 	return []*uint64{
 		&m.Gets, &m.GetHits, &m.GetMisses,
 		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
-		&m.FalsePositivesRemembered, &m.NoFilter,
+		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative,
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,
-		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.BackgroundRetries,
+		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.WorseFilters, &m.BackgroundRetries,
 	}
 }
 

@@ -397,4 +397,13 @@ func (r *modelRun) actionKill() {
 	r.sync() // Open has made durable what it found
 }
 
+// actionRebuildFilters rebuilds filters, of tables that were written under other
+// options. A handle that wants none says so.
+func (r *modelRun) actionRebuildFilters() {
+	_, err := r.db.RebuildFilters(context.Background())
+	if none := r.db.opts.FilterBits < 0; none != (err != nil) {
+		r.failf("RebuildFilters with %v bits a key: %w", r.db.opts.FilterBits, err)
+	}
+}
+
 func (r *modelRun) actionVerify() { r.must("Verify", r.db.Verify(context.Background())) }

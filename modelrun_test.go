@@ -81,11 +81,18 @@ func (r *modelRun) must(what string, err error) {
 	}
 }
 
+// modelPrefixes are rules by which many of modelKeys share prefixes, some are
+// prefixes, and some have none.
+var modelPrefixes = []PrefixRule{{}, FixedPrefix(1), FixedPrefix(5), FixedPrefix(10), DelimitedPrefix('0', 2), DelimitedPrefix(0, 1), DelimitedPrefix(0xff, 2)}
+
 // open opens the store with options of the moment: none of them may change an
 // answer.
 func (r *modelRun) open() {
 	o := r.opts
 	o.FilterBits = []float64{10, -1, 4, 20}[r.choose("filter bits", 4)]
+	o.FilterHash = FilterHash(r.choose("filter hash", 3))
+	o.LastLevelFilter = FilterKind(r.choose("last filter", 2))
+	o.FilterPrefix = modelPrefixes[r.choose("filter prefix", len(modelPrefixes))]
 	o.Compression = Compression(r.choose("compression", 3))
 	o.BlockSize = []int{256, 512, 4096}[r.choose("block size", 3)]
 	o.CacheSize = []int64{32 << 10, -1}[r.choose("cache", 2)]
@@ -147,6 +154,7 @@ func (r *modelRun) actions() map[string]modelAction {
 		"crash":       {2, r.actionCrash},
 		"kill":        {1, r.actionKill},
 		"verify":      {1, r.actionVerify},
+		"rebuild":     {2, r.actionRebuildFilters},
 	}
 }
 

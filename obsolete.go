@@ -16,6 +16,7 @@ const maxRecyclable = 2
 type obsoleteFile struct {
 	name  string
 	table *table       // nil for other files
+	side  *sidecar     // nil for other files
 	log   base.FileNum // 0 for other files
 }
 
@@ -24,6 +25,14 @@ func (db *DB) unrefTableLocked(t *table) {
 	t.refs--
 	if t.refs == 0 {
 		db.obsolete = append(db.obsolete, obsoleteFile{name: base.TableName(t.meta.Num), table: t})
+	}
+}
+
+// unrefSidecarLocked lets a version go of s. Requires: db.mu is held.
+func (db *DB) unrefSidecarLocked(s *sidecar) {
+	s.refs--
+	if s.refs == 0 {
+		db.obsolete = append(db.obsolete, obsoleteFile{name: base.FilterName(s.meta.Num), side: s})
 	}
 }
 
@@ -69,8 +78,9 @@ func (db *DB) deleteObsolete() {
 			db.cache.EvictFile(uint64(f.table.meta.Num))
 			db.falsePositives.Forget(uint64(f.table.meta.Num))
 		}
+		f.side.close()
 		if keep {
-			continue // read-only, or closing: the current version's tables are not obsolete at all
+			continue // read-only, or closing: the current version's files are not obsolete at all
 		}
 		if err := db.fs.Remove(db.path(f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			db.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})

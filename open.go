@@ -54,6 +54,8 @@ func newDB(dir string, o Options) *DB {
 		flushWake:      make(chan struct{}, 1),
 		compactWake:    make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
+		filterWake:     make(chan struct{}, 1),
+		rebuilding:     make(chan struct{}, 1),
 		pending:        make(map[base.FileNum]struct{}),
 		linking:        make(map[base.FileNum]int),
 	}
@@ -81,7 +83,7 @@ func (db *DB) open() error {
 	if err != nil {
 		return err
 	}
-	if err := db.openVersion(state); err != nil {
+	if err := db.openVersion(state, false); err != nil {
 		return err
 	}
 	recovered, err := db.replayLogs(state)
@@ -210,8 +212,9 @@ func (db *DB) noStore(reason error) error {
 }
 
 // openVersion opens the tables of the manifest's version and makes it the
-// current one, with an empty memtable.
-func (db *DB) openVersion(state *manifest.State) error {
+// current one, with an empty memtable. With moving set, a sidecar that is not
+// there is an error: a writer beside us may have put another in its place.
+func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID = state.StoreID
 	db.nextFileNum = state.NextFileNum
 	db.lastSeq = state.LastSeq
@@ -225,32 +228,54 @@ func (db *DB) openVersion(state *manifest.State) error {
 	if err != nil {
 		return err
 	}
-	byMeta := make(map[*manifest.Table]*table, len(tables))
+	byNum := make(map[base.FileNum]*table, len(tables))
+	sidecars := make(map[base.FileNum]*sidecar)
 	flushed := base.Seq(0)
 	for _, t := range tables {
-		t.refs = 1
-		byMeta[t.meta] = t
+		if moving && t.opened.missing() {
+			return t.opened.pinned
+		}
+		byNum[t.meta.Num] = t
+		if t.opened != nil {
+			sidecars[t.meta.Num] = t.opened
+		}
 		flushed = max(flushed, t.meta.MaxSeq)
+	}
+	for _, t := range tables {
+		db.reportFilter(t)
 	}
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
-	db.version = newVersion(state.Version, byMeta)
+	db.version = newVersion(state.Version, byNum, sidecars)
+	db.version.refLocked() // nobody else has the store yet
 	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
+	db.filterMu.Lock()
 	db.fitFilters(db.version)
-	return nil
+	db.restoreFilters(db.version)
+	db.filterMu.Unlock()
+	return db.chooseHasher(tables)
 }
 
 // openTables opens tables in parallel: what takes the time is reading filters
 // and indexes.
 func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
 	const workers = 8
+	fit := true // else restoreFilters reads as many as do
+	if limit := db.opts.FilterMemory; limit > 0 {
+		sum := int64(0)
+		for _, m := range metas {
+			bytes, _ := m.Filter()
+			sum += bytes
+		}
+		fit = sum <= limit
+	}
 	tables := make([]*table, len(metas))
 	errs := make([]error, workers)
 	var wg sync.WaitGroup
 	for w := range min(workers, len(metas)) {
 		wg.Go(func() {
 			for i := w; i < len(metas) && errs[w] == nil; i += workers {
-				tables[i], errs[w] = db.openTable(metas[i])
+				tables[i], errs[w] = db.openTable(metas[i], fit)
 				errs[w] = missingIsDamage(errs[w], base.TableName(metas[i].Num))
 			}
 		})
@@ -300,8 +325,10 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	defer db.mu.Unlock()
 	switch t {
 	case base.FileTable:
-		for meta := range db.version.byMeta {
-			if meta.Num == n {
+		return db.version.byNum[n] == nil
+	case base.FileFilter:
+		for _, s := range db.version.sidecars {
+			if s.meta.Num == n {
 				return false
 			}
 		}
@@ -317,6 +344,10 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	}
 	return false
 }
+
+// sidecarTries is how often openReadOnly looks again for a sidecar that is not
+// there before it does without.
+const sidecarTries = 3
 
 // openReadOnly opens what is on disk without writing. Beside a running writer
 // a file may vanish between reading its name and opening it, and the last log
@@ -334,7 +365,7 @@ func (db *DB) openReadOnly() error {
 			}
 			continue
 		}
-		if err = db.openVersion(state); err != nil {
+		if err = db.openVersion(state, attempt < sidecarTries); err != nil {
 			db.dropTables()
 			continue
 		}

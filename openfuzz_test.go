@@ -50,7 +50,7 @@ func FuzzOpenDir(f *testing.F) {
 	b := newBadStore(f, 1, closed)
 	names := slices.Sorted(maps.Keys(b.files))
 	slices.SortStableFunc(names, func(x, y string) int { // few tables at the end
-		return strings.Index(x, ".sst") - strings.Index(y, ".sst")
+		return max(strings.Index(x, ".sst"), strings.Index(x, ".flt")) - max(strings.Index(y, ".sst"), strings.Index(y, ".flt"))
 	})
 	for i := range names {
 		for _, edits := range []string{"", "\x00\x10\x00\x00\x00\x01\x00", "\x02\x00\x02\x00\x02\x00\x00", "\x03\x80\x00\x00\x00\x00\x00",

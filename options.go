@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -81,6 +82,20 @@ type Options struct {
 	// does not fit, second units of filters are left on disk, and if that is
 	// not enough whole filters, those of the deepest level first.
 	FilterMemory int64
+
+	// LastLevelFilter is the kind of the filters of the last level, where most
+	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
+	// of its false positives in the same memory and costs more CPU.
+	LastLevelFilter FilterKind
+
+	// FilterHash is the hash function of filters written from now on. Default
+	// Murmur3. SipHash is for stores whose keys strangers choose.
+	FilterHash FilterHash
+
+	// FilterPrefix says which prefixes of keys filters know besides the keys,
+	// so that a Scan inside a prefix that is absent reads nothing. Each prefix
+	// takes the memory of a key. Default: none.
+	FilterPrefix PrefixRule
 
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at
 	// least 16.
@@ -207,6 +222,13 @@ func (o *Options) validate() error {
 		return optionError("FilterBits", fmt.Sprintf("is %v, above 64", o.FilterBits))
 	case o.FilterMemory < 0:
 		return optionError("FilterMemory", "is negative")
+	case o.LastLevelFilter < BlockedFilter || o.LastLevelFilter > FuseFilter:
+		return optionError("LastLevelFilter", fmt.Sprintf("is unknown: %d", o.LastLevelFilter))
+	case o.FilterHash < Murmur3 || o.FilterHash > SipHash:
+		return optionError("FilterHash", fmt.Sprintf("is unknown: %d", o.FilterHash))
+	case !o.FilterPrefix.rule.Valid():
+		return optionError("FilterPrefix", fmt.Sprintf("is %v, with a length above %d or a count above %d, or below 1",
+			o.FilterPrefix, base.MaxPrefixLength, base.MaxPrefixCount))
 	case o.MaxOpenFiles < 16:
 		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
 	case o.BlockSize < 256 || o.BlockSize > 1<<20:

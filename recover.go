@@ -213,7 +213,7 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 		db.memLog = num
 	}
 	v.mem.BeginWrite()
-	applyBatch(v.mem, b)
+	db.applyBatch(v.mem, b)
 	v.mem.EndWrite()
 	db.lastSeq = max(db.lastSeq, last)
 	return nil

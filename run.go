@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"sort"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -100,12 +101,12 @@ func commonPrefix(a, b []byte) int {
 }
 
 // newRuns lays out the runs of one level, newest first.
-func newRuns(level int, l manifest.Level, tables map[*manifest.Table]*table) []*run {
+func newRuns(level int, l manifest.Level, tables map[base.FileNum]*table) []*run {
 	runs := make([]*run, 0, len(l.Runs))
 	for nth, mr := range l.Runs {
 		ts := make([]*table, len(mr.Tables))
 		for i, meta := range mr.Tables {
-			ts[i] = tables[meta]
+			ts[i] = tables[meta.Num]
 		}
 		if len(ts) > 0 {
 			runs = append(runs, newRun(level, nth, ts))

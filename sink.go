@@ -49,12 +49,15 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		BlockSize:   db.opts.BlockSize,
 		Compression: db.opts.Compression.table(),
 		FilterBits:  s.bits,
+		FilterKind:  db.filterKind(s.level),
+		Hasher:      db.hasher,
+		PrefixRule:  db.opts.FilterPrefix.rule,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }
 
-// newPending gives out the number of a table in the making, which no sweep
-// removes.
+// newPending gives out the number of a table or sidecar in the making, which no
+// sweep removes.
 func (db *DB) newPending() base.FileNum {
 	num := db.newFileNum()
 	db.mu.Lock()
@@ -115,10 +118,11 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.openTable(meta)
+		t, err := s.db.openTable(meta, true)
 		if err != nil {
 			return err
 		}
+		s.db.reportFilter(t)
 		s.tables = append(s.tables, t)
 	}
 	return nil
@@ -154,24 +158,30 @@ func (all sinks) discard() {
 }
 
 // removePending deletes the file of a table that was given up.
-func (db *DB) removePending(num base.FileNum) {
+func (db *DB) removePending(num base.FileNum) { db.removePendingFile(num, base.TableName(num)) }
+
+func (db *DB) removePendingFile(num base.FileNum, name string) {
 	db.mu.Lock()
 	_, ours := db.pending[num]
 	delete(db.pending, num)
 	db.mu.Unlock()
 	if ours {
-		_ = db.fs.Remove(db.path(base.TableName(num))) // if it fails, the next Open sweeps it
+		_ = db.fs.Remove(db.path(name)) // if it fails, the next Open sweeps it
 	}
 }
 
-// keepDoubtful keeps the files of tables that a torn manifest may name or not
+// keepDoubtful keeps the files of tables and sidecars that a torn manifest may name or not
 // until a new manifest says that they are not needed. Requires: db.manifestMu
 // is held.
-func (db *DB) keepDoubtful(tables []*table) {
+func (db *DB) keepDoubtful(tables []*table, beside []*sidecar) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, t := range tables {
 		delete(db.pending, t.meta.Num)
 		db.doubtful = append(db.doubtful, obsoleteFile{name: base.TableName(t.meta.Num)})
+	}
+	for _, s := range beside {
+		delete(db.pending, s.meta.Num)
+		db.doubtful = append(db.doubtful, obsoleteFile{name: base.FilterName(s.meta.Num)})
 	}
 }

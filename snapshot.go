@@ -4,7 +4,6 @@ import (
 	"iter"
 	"sync/atomic"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -50,7 +49,9 @@ func (s *Snapshot) lookup(key []byte) (lookup, error) {
 	if s.closed.Load() {
 		return lookup{}, ErrClosed
 	}
-	return lookup{key: key, hash: bloom.Hash(key), seq: s.seq}, nil
+	l := s.db.newLookup(key)
+	l.seq, l.latest = s.seq, false
+	return l, nil
 }
 
 // Get implements Reader.

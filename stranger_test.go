@@ -21,6 +21,7 @@ func TestOpen_Strangers(t *testing.T) {
 		"notes.txt", "12.sst", "000012.sst.bak", "MANIFEST-12", "MANIFEST-", "current", "0000012.wal", "-00012.wal", "000012.WAL",
 		"18446744073709551615.wal", "18446744073709551615.sst", "MANIFEST-18446744073709551615", "18446744073709551616.sst",
 		"1152921504606846977.wal", "9223372036854775807.wal", "9223372036854775808.wal",
+		"12.flt", "000012.flt.bak", "000012.FLT", "18446744073709551615.flt", "999999.flt", "000000.flt",
 		"999999.wal", "999999.sst", "MANIFEST-999999", "999999.tmp", "000000.wal", "000000.sst", "MANIFEST-000000",
 	} {
 		for what, data := range map[string]string{"nothing": "", "zeros": zeros, "garbage": garbage} {

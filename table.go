@@ -18,10 +18,11 @@ var errTableGone = errors.New("shale: table is gone")
 
 // A table is an open table of the store.
 type table struct {
-	// Constant.
+	// Constant. What stands beside the table changes: the version has that.
 	meta   *manifest.Table
 	reader *sstable.Reader
 	file   *tableFile
+	opened *sidecar // what stood beside it when it was opened, usable or not; nil: nothing
 
 	// refs counts the versions that have the table. Guarded by db.mu.
 	refs int
@@ -32,33 +33,47 @@ type table struct {
 	negatives      atomic.Uint64
 	falsePositives atomic.Uint64
 
+	besideBits atomic.Pointer[float64]    // bits a key of the sidecar; nil: there is none
+	filterLost atomic.Bool                // it can't be read again
+	worse      atomic.Bool                // that its filter is worse than predicted was told
 	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
 }
 
 // filter returns the resident filter, nil if there is none.
-func (t *table) filter() *bloom.Blocked { return t.reader.Filter() }
+func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 
-// openTable opens the table that meta describes and loads its filter and
-// index. The caller closes it with t.close.
-func (db *DB) openTable(meta *manifest.Table) (*table, error) {
+// openTable opens the table that meta describes and loads its index, and its
+// filter if asked to. The caller closes it with t.close.
+func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
+	beside := db.newSidecar(meta, meta.Sidecar)
 	reader, err := sstable.Open(file, sstable.ReaderOptions{
+		Sidecar:  beside.forReader(),
 		Num:      meta.Num,
 		StoreID:  db.storeID,
 		Size:     meta.Size,
 		Checksum: meta.Checksum,
 		Cache:    db.cache,
 		Stats:    &db.tableStats,
-		NoFilter: db.opts.FilterBits < 0,
+		NoFilter: !withFilter || db.opts.FilterBits < 0,
 	})
 	if err != nil {
 		file.close()
+		beside.close()
 		return nil, fmt.Errorf("shale: open table %d: %w", uint64(meta.Num), err)
 	}
-	t := &table{meta: meta, reader: reader, file: file}
-	if err := reader.FilterErr(); err != nil && db.opts.FilterBits >= 0 {
-		db.counters.unusableFilters.Add(1)
-		db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(meta.Num)}, Err: err})
+	t := &table{meta: meta, reader: reader, file: file, opened: beside}
+	if beside != nil {
+		t.besideBits.Store(&beside.meta.FilterBits)
 	}
 	return t, nil
+}
+
+// reportFilter tells of filters of t that Open could not use.
+func (db *DB) reportFilter(t *table) {
+	for _, err := range []error{t.reader.SidecarErr(), t.reader.FilterErr()} {
+		if err != nil && db.opts.FilterBits >= 0 {
+			db.filterUnusable(t, err)
+		}
+	}
 }

@@ -1,5 +1,10 @@
 package shale
 
+import (
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
+
 // A TableInfo describes a table of the store.
 type TableInfo struct {
 	Level, Run        int // run 0 is the newest of its level
@@ -9,12 +14,14 @@ type TableInfo struct {
 	Tombstones        uint64
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
-	FilterKind  string // "blocked", "none", or why it can't be used
+	FilterKind  string // "blocked", "fuse", "none", or why it can't be used
+	FilterFile  string // that the filter is in; empty: in the table
 	FilterBits  float64
 	FilterBytes int64
 	// PredictedFPR is what the filter's layout promises, 1 without a filter.
 	// MeasuredFPR is the share of lookups of absent keys that it let through
-	// since Open, Asked their number (counted on one lookup in 16, weighted).
+	// since Open, or since it came into use, Asked their number (counted on one
+	// lookup in 16, weighted).
 	PredictedFPR, MeasuredFPR float64
 	Asked                     uint64
 }
@@ -45,16 +52,29 @@ func (t *table) info(r *run) TableInfo {
 		FilterKind: "none", PredictedFPR: t.predictedFPR(),
 	}
 	if f := t.filter(); f != nil {
-		info.FilterKind = "blocked"
+		info.FilterKind = f.Kind().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
-	} else if err := t.reader.FilterErr(); err != nil {
-		info.FilterKind = err.Error()
+	} else if t.reader.Sidecar() == nil {
+		info.FilterKind = t.unusable(info.FilterKind)
+	}
+	if s := t.reader.Sidecar(); s != nil {
+		info.FilterFile = base.FilterName(s.Num())
 	}
 	fp := t.falsePositives.Load()
 	info.Asked = fp + t.negatives.Load()
 	info.MeasuredFPR = ratio(fp, info.Asked)
 	return info
+}
+
+// unusable says why neither filter can be used, or kind if there is no reason.
+func (t *table) unusable(kind string) string {
+	for _, err := range []error{t.reader.FilterErr(), t.reader.SidecarErr()} {
+		if err != nil {
+			return err.Error()
+		}
+	}
+	return kind
 }
 
 // predictedFPR is the chance that a lookup of an absent key in the table's
@@ -66,17 +86,18 @@ func (t *table) predictedFPR() float64 {
 		return 1
 	}
 	p := t.prediction.Load()
-	if p == nil || p.size != f.SizeBytes() {
-		p = &prediction{size: f.SizeBytes(), fpr: f.PredictedFPR()}
+	if p == nil || p.size != f.SizeBytes() || p.kind != f.Kind() {
+		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.PredictedFPR()}
 		t.prediction.Store(p)
 	}
 	return p.fpr
 }
 
 // A prediction is the false positive rate that a filter promises. The filter
-// is told by its size: it is whole or without its second unit. A pointer would
-// keep alive what was dropped.
+// is told by its size, as it is whole or without its second unit, and its kind.
+// A pointer would keep alive what was dropped.
 type prediction struct {
 	size int
+	kind bloom.Kind
 	fpr  float64
 }

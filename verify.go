@@ -11,8 +11,8 @@ import (
 )
 
 // Verify reads every block of every table, and the logs, and checks checksums,
-// the order of keys, the levels, the counts, and that every filter knows every
-// key of its table. It returns the first damage that it finds, or ctx's error.
+// the order of keys, the levels, the counts, and that every filter, in its table
+// or beside it, knows every key of its table. It returns the first damage that it finds, or ctx's error.
 // Reads and writes go on meanwhile.
 func (db *DB) Verify(ctx context.Context) error {
 	if err := db.begin(); err != nil {
@@ -32,7 +32,7 @@ func (db *DB) Verify(ctx context.Context) error {
 	}
 	for _, r := range v.runs {
 		for _, t := range r.tables {
-			if err := t.reader.Verify(ctx); err != nil {
+			if err := t.reader.VerifyWith(ctx, v.sidecarOf(t)); err != nil {
 				if db.ctx.Err() != nil {
 					return ErrClosed
 				}

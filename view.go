@@ -6,6 +6,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/sstable"
 )
 
 // A view is all that one read looks at: the memtables and a version of the
@@ -36,21 +37,42 @@ type immutable struct {
 type version struct {
 	meta *manifest.Version
 	runs []*run // newest to oldest: level 0, newest run first, then the deeper levels
-	// byMeta finds the open table of a description.
-	byMeta map[*manifest.Table]*table
+	// byNum finds the open table of a number.
+	byNum map[base.FileNum]*table
+	// sidecars are the filters beside tables, by the numbers of the tables.
+	sidecars map[base.FileNum]*sidecar
 	// refs starts at 1 for being the current version. At 0 the tables that no
 	// other version has are deleted.
 	refs atomic.Int64
 }
 
 // newVersion describes meta with the open tables given, which must be all.
-func newVersion(meta *manifest.Version, tables map[*manifest.Table]*table) *version {
-	v := &version{meta: meta, byMeta: tables}
+func newVersion(meta *manifest.Version, tables map[base.FileNum]*table, sidecars map[base.FileNum]*sidecar) *version {
+	v := &version{meta: meta, byNum: tables, sidecars: sidecars}
 	for level := range meta.Levels {
 		v.runs = append(v.runs, newRuns(level, meta.Levels[level], tables)...)
 	}
 	v.refs.Store(1)
 	return v
+}
+
+// sidecarOf returns what stands beside t in v, for sstable: nil if nothing does.
+func (v *version) sidecarOf(t *table) *sstable.Sidecar {
+	if s := v.sidecars[t.meta.Num]; s != nil {
+		return s.file
+	}
+	return nil
+}
+
+// refLocked counts v among those that need its tables and sidecars. Requires:
+// db.mu is held.
+func (v *version) refLocked() {
+	for _, t := range v.byNum {
+		t.refs++
+	}
+	for _, s := range v.sidecars {
+		s.refs++
+	}
 }
 
 // acquire takes a reference unless the version is gone already.
@@ -83,8 +105,11 @@ func (db *DB) releaseVersion(v *version) {
 		return
 	}
 	db.mu.Lock()
-	for _, t := range v.byMeta {
+	for _, t := range v.byNum {
 		db.unrefTableLocked(t)
+	}
+	for _, s := range v.sidecars {
+		db.unrefSidecarLocked(s)
 	}
 	db.mu.Unlock()
 	db.deleteObsolete()

@@ -83,11 +83,11 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		return false, err
 	}
 	hash := bloom.Hash(key)
+	l := db.newLookup(key)
 	for {
 		// Read at a sequence number; then write on condition that the key was
 		// not written since. So the disk is read outside the queue.
 		readSeq := base.Seq(db.visible.Load())
-		l := lookup{key: key, hash: hash, latest: true}
 		found, err := db.has(&l)
 		if err != nil || found {
 			return false, err
@@ -121,10 +121,10 @@ func (db *DB) writable() error {
 // applyBatch adds the operations of b, whose header holds their first sequence
 // number, to mem. Requires: b's bytes were checked (they are our own, or
 // decodeBatch accepted them); mem.BeginWrite.
-func applyBatch(mem *memtable.Memtable, b *Batch) {
+func (db *DB) applyBatch(mem *memtable.Memtable, b *Batch) {
 	seq := base.Seq(binary.LittleEndian.Uint64(b.data))
 	for op := range b.Ops() {
-		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value, bloom.Hash(op.Key))
+		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value, db.hasher.Hash(op.Key))
 		seq++
 	}
 }

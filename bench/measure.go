@@ -15,6 +15,7 @@ import (
 // A cell is one way to read the store.
 type cell struct {
 	Absent    bool   `json:"absent"`     // ask for absent keys, else for present ones
+	Skewed    bool   `json:"skewed"`     // some of them much more often than others
 	Filters   bool   `json:"filters"`    // ask the filters, else ignore them
 	Cache     string `json:"cache"`      // "all" or "1/16"
 	Cold      bool   `json:"cold"`       // the files are out of the page cache at the start
@@ -37,6 +38,7 @@ type result struct {
 	FilterMemory    int64   `json:"filter_memory"`
 	PredictedFPR    float64 `json:"predicted_fpr"` // false positives an absent key, summed over the levels
 	MeasuredFPR     float64 `json:"measured_fpr"`
+	Remembered      float64 `json:"remembered"` // share of the false positives that were known and read nothing
 	Allocs          float64 `json:"allocs_per_lookup"`
 }
 
@@ -52,12 +54,14 @@ func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, er
 		return nil, err
 	}
 	defer db.Close()
-	if !c.Cold {
+	if !c.Cold && !c.Skewed {
 		if err := warmUp(db, c, keys, limit/2); err != nil {
 			return nil, err
 		}
-	} else if err := dropCaches(l.dir); err != nil {
-		return nil, err
+	} else if c.Cold {
+		if err := dropCaches(l.dir); err != nil {
+			return nil, err
+		}
 	}
 	runtime.GC()
 	r := &result{cell: c}
@@ -119,6 +123,18 @@ func shuffle(keys [][]byte) [][]byte {
 	return keys
 }
 
+// skewed draws keys by a law of Zipf with an exponent of 1.1: of ten thousand
+// keys the first gets a seventh of the questions, as popular names do.
+func skewed(keys [][]byte) [][]byte {
+	r := rand.New(rand.NewPCG(5, 6))
+	zipf := rand.NewZipf(r, 1.1, 1, uint64(len(keys)-1))
+	drawn := make([][]byte, 2*len(keys))
+	for i := range drawn {
+		drawn[i] = keys[zipf.Uint64()]
+	}
+	return drawn
+}
+
 // take fills in what the store counted.
 func (r *result) take(m shale.Metrics, allocs uint64) {
 	n := float64(max(r.Lookups, 1))
@@ -131,7 +147,9 @@ func (r *result) take(m shale.Metrics, allocs uint64) {
 	r.FilterMemory = m.FilterMemory
 	r.PredictedFPR = m.PredictedFPR()
 	if r.Absent {
-		r.MeasuredFPR = float64(m.FilterFalsePositive+m.FalsePositivesRemembered) / n
+		all := float64(m.FilterFalsePositive + m.FalsePositivesRemembered)
+		r.MeasuredFPR = all / n
+		r.Remembered = float64(m.FalsePositivesRemembered) / max(all, 1)
 	}
 	r.Allocs = float64(allocs) / n
 	r.Preads, r.DeviceBytes = -1, -1

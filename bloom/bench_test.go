@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/spaolacci/murmur3"
+	"github.com/dchest/siphash"
+	"github.com/zeebo/xxh3"
 )
 
 // The questions of the benchmarks, and where answers go so that they count.
@@ -175,13 +176,23 @@ func BenchmarkOpen(b *testing.B) {
 
 // Throughput, then latency: each key depends on the hash before.
 func BenchmarkHash(b *testing.B) {
+	hashers := [...]Hasher{{}, hasherOf(HashXXH3, 1), hasherOf(HashSipHash, 1)}
 	for _, n := range []int{8, 16, 20, 32, 100, 1000} {
 		key := fill(n)
 		for _, fn := range []struct {
 			name string
 			hash func([]byte) uint64
-		}{{"own", Hash}, {"spaolacci", func(key []byte) uint64 { h, _ := murmur3.Sum128(key); return h }}} {
+		}{
+			{"own", Hash},
+			{"spaolacci", reference},
+			{"hasher-murmur3", func(key []byte) uint64 { return hashers[0].Hash(key) }},
+			{"hasher-xxh3", func(key []byte) uint64 { return hashers[1].Hash(key) }},
+			{"zeebo-xxh3", func(key []byte) uint64 { return xxh3.HashSeed(key, 1) }},
+			{"hasher-siphash13", func(key []byte) uint64 { return hashers[2].Hash(key) }},
+			{"dchest-siphash24", func(key []byte) uint64 { return siphash.Hash(1, 2, key) }},
+		} {
 			b.Run(fmt.Sprintf("%d/%s", n, fn.name), func(b *testing.B) {
+				b.ReportAllocs()
 				for b.Loop() {
 					benchWord = fn.hash(key)
 				}

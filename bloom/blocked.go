@@ -26,13 +26,19 @@ type Blocked struct {
 // use.
 //
 // Every byte is checked. The error is ErrUnknown, for a filter of another
-// kind, version or hash, or ErrDamaged, both with errors.Is. Either way any
-// key may be there: a filter that cannot be read means maybe, never no.
+// kind, version or hash function than Hash (OpenStatic takes those), or
+// ErrDamaged, both with errors.Is. Either way any key may be there: a filter
+// that cannot be read means maybe, never no.
 func OpenBlocked(b []byte) (*Blocked, error) {
-	t, err := parseTrailer(b)
+	t, err := parseTrailer(b, onlyMurmur3)
 	if err != nil {
 		return nil, err
 	}
+	return newBlocked(b, t), nil
+}
+
+// newBlocked probes b, which t describes.
+func newBlocked(b []byte, t trailer) *Blocked {
 	f := &Blocked{keys: t.keys, size: len(b)}
 	// The lines' lengths add up to len(b), which is an int.
 	end := int(t.lines[0]) * lineBytes
@@ -41,7 +47,7 @@ func OpenBlocked(b []byte) (*Blocked, error) {
 		all := len(b) - trailerLen
 		f.second = unit{bytes: b[end:all:all], lines: uint64(t.lines[1]), k: t.k[1]}
 	}
-	return f, nil
+	return f
 }
 
 // MayContain tells whether a key with this hash (see Hash) may be in the

@@ -220,8 +220,10 @@ func TestBlocked_Touch(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	hs := randomHashes(12, 1000)
-	key := fill(37)
+	key, long := fill(37), fill(2000)
 	one, two := mustOpen(AppendBlocked(nil, hs, 10)), mustOpen(AppendBlocked(nil, hs, 20))
+	fuse := staticOf(hs, StaticOptions{Kind: KindFuse, BitsPerKey: 12})
+	hashers := everyHasher()
 	mem := NewAtomicBlocked(1000, 10)
 	buf := make([]byte, 0, BlockedSize(len(hs), 20))
 	for _, c := range []struct {
@@ -232,6 +234,14 @@ func TestAllocations(t *testing.T) {
 		{"MayContain, held", func() { benchSink = one.MayContain(hs[0]) && two.MayContain(hs[0]) }},
 		{"MayContain, absent", func() { benchSink = one.MayContain(1) || two.MayContain(1) }},
 		{"Touch", func() { benchTouch = two.Touch(1) }},
+		{"Fuse.MayContain, held", func() { benchSink = fuse.MayContain(hs[0]) }},
+		{"Fuse.MayContain, absent", func() { benchSink = fuse.MayContain(1) }},
+		{"Fuse.Touch", func() { benchTouch = fuse.Touch(1) }},
+		{"Hasher.Hash", func() {
+			for _, h := range hashers {
+				benchWord = h.Hash(key) + h.Hash(long)
+			}
+		}},
 		{"Add", func() { mem.Add(hs[1]) }},
 		{"AtomicBlocked.MayContain", func() { benchSink = mem.MayContain(hs[1]) }},
 		{"AppendBlocked with room", func() { AppendBlocked(buf, hs, 20) }},

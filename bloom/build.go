@@ -27,7 +27,13 @@ const (
 // matter: equal hashes in any order give equal bytes, on every machine. hashes
 // is only read. Nothing is allocated if dst has room.
 func AppendBlocked(dst []byte, hashes []uint64, bitsPerKey float64) []byte {
+	return appendBlocked(dst, hashes, bitsPerKey, Hasher{})
+}
+
+// appendBlocked is AppendBlocked of hashes that hasher made.
+func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hasher) []byte {
 	t := layout(len(hashes), bitsPerKey)
+	t.hasher = hasher
 	start := len(dst)
 	dst = grow(dst, int(t.size()))
 	filter := dst[start:]
@@ -51,7 +57,7 @@ func BlockedSize(n int, bitsPerKey float64) int {
 // layout chooses units, lines and probes for n keys.
 func layout(n int, bitsPerKey float64) trailer {
 	first, second := splitBits(bitsPerKey)
-	t := trailer{units: 1, keys: uint32(min(uint64(n), math.MaxUint32))}
+	t := trailer{head: head{keys: countOf(n)}, units: 1}
 	t.k[0], t.lines[0] = probesFor(first), linesFor(n, first)
 	if second > 0 {
 		t.units = 2
@@ -59,6 +65,9 @@ func layout(n int, bitsPerKey float64) trailer {
 	}
 	return t
 }
+
+// countOf is a number of keys as a trailer has it.
+func countOf(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }
 
 // splitBits divides the bits of a key between the units. second is 0 for one
 // unit. NaN counts as MinBits.
@@ -72,6 +81,13 @@ func splitBits(bitsPerKey float64) (first, second float64) {
 	}
 	first = max(firstUnitBits, b/2)
 	return first, b - first
+}
+
+// FirstUnitShare returns which part of a filter with so many bits a key is its
+// first unit.
+func FirstUnitShare(bitsPerKey float64) float64 {
+	first, second := splitBits(bitsPerKey)
+	return first / (first + second)
 }
 
 // linesFor rounds up, so that a filter never has fewer bits than asked for.

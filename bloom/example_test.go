@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/shaledb/shale/bloom"
 )
@@ -93,4 +94,72 @@ func ExampleBlocked_FirstUnit() {
 	// Output:
 	// 25120 bytes, 0.0089 %
 	// 12544 bytes, 0.9431 %
+}
+
+// A store whose keys come from strangers draws a seed and keeps it to itself.
+// Filters carry it, so that they are asked with the right function.
+func ExampleHasher() {
+	hasher, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hashes := []uint64{hasher.Hash([]byte("apple")), hasher.Hash([]byte("pear"))}
+	stored, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: 10, Hasher: hasher})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	filter, err := bloom.OpenStatic(stored)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(filter.Kind(), filter.Hasher().ID(), filter.Hasher() == hasher)
+	fmt.Println(filter.MayContain(filter.Hasher().Hash([]byte("apple"))))
+
+	_, err = bloom.OpenBlocked(stored) // would be asked with bloom.Hash
+	fmt.Println(errors.Is(err, bloom.ErrUnknown))
+	// Output:
+	// blocked siphash true
+	// true
+	// true
+}
+
+// A fuse filter has fewer false positives for the same memory, and takes longer
+// to build. If it cannot be, a blocked one can.
+func ExampleFuse() {
+	var hashes []uint64
+	for i := range 100000 {
+		hashes = append(hashes, bloom.Hash(fmt.Append(nil, i)))
+	}
+	stored, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 10})
+	if err != nil {
+		stored = bloom.AppendBlocked(nil, hashes, 10)
+	}
+
+	fuse, err := bloom.OpenFuse(stored)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("7:", fuse.MayContain(bloom.Hash([]byte("7"))))
+	fmt.Printf("%.2f bits a key, of which a fingerprint has %d\n", fuse.BitsPerKey(), fuse.Bits())
+	fmt.Printf("%.2f %% pass, of a blocked filter with 10 bits a key %.2f %%\n", 100*fuse.PredictedFPR(), 100*bloom.PredictFPR(10))
+	// Output:
+	// 7: true
+	// 9.50 bits a key, of which a fingerprint has 8
+	// 0.39 % pass, of a blocked filter with 10 bits a key 0.96 %
+}
+
+// How wide are the fingerprints that fit into a number of bits a key?
+func ExampleFuseFor() {
+	for _, n := range []int{1e3, 1e6} {
+		r := bloom.FuseFor(n, 12)
+		fmt.Printf("%d keys: %d bits, %.2f a key, %.3f %%\n", n, r, bloom.FuseBits(n, r), 100*bloom.FuseFPR(r))
+	}
+	// Output:
+	// 1000 keys: 8 bits, 11.33 a key, 0.391 %
+	// 1000000 keys: 10 bits, 11.31 a key, 0.098 %
 }

@@ -51,7 +51,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 	hs := randomHashes(1, 700)
 	for _, bits := range everyWidth {
 		b := AppendBlocked(nil, hs, bits)
-		tr, err := parseTrailer(b)
+		tr, err := parseTrailer(b, onlyMurmur3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 	}
 	// Probe numbers that no writer chooses yet but a reader must understand.
 	for k := uint32(firstK); k <= maxK; k++ {
-		tr := trailer{units: 2, k: [2]uint32{k, maxK + firstK - k}, keys: uint32(len(hs)), lines: [2]uint32{30, 17}}
+		tr := trailer{head: head{keys: uint32(len(hs))}, units: 2, k: [2]uint32{k, maxK + firstK - k}, lines: [2]uint32{30, 17}}
 		b := append(specUnits(tr, hs), make([]byte, trailerLen)...)
 		tr.put(b)
 		f := mustOpen(b)
@@ -82,13 +82,22 @@ func TestFormat_AsDocumented(t *testing.T) {
 	}
 }
 
-// The worked example stands in two documents; both are the golden filter.
+// The worked example stands in two documents; both are the golden filter. One of
+// them has that of a fuse filter too.
 func TestFormat_WorkedExample(t *testing.T) {
-	want := readGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
+	blocked := readGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
+	fuse, err := os.ReadFile("testdata/fuse-example-v1.filter")
+	if err != nil {
+		t.Fatal(err)
+	}
 	row := regexp.MustCompile(`^(?://\t)?((?:[0-9a-f]{2} {1,2})+) `)
-	for _, doc := range []struct{ file, from, to string }{
-		{"../docs/FORMAT.md", "### Filter block", "### Properties"},
-		{"doc.go", "package bloom has", "package bloom\n"},
+	for _, doc := range []struct {
+		file, from, to string
+		want           []byte
+	}{
+		{"../docs/FORMAT.md", "#### Kind 1", "#### Kind 2", blocked},
+		{"../docs/FORMAT.md", "#### Kind 2", "### Properties", fuse},
+		{"doc.go", "package bloom has", "package bloom\n", blocked},
 	} {
 		text, err := os.ReadFile(doc.file)
 		if err != nil {
@@ -106,8 +115,8 @@ func TestFormat_WorkedExample(t *testing.T) {
 				got = append(got, b...)
 			}
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s: the worked example is\n%x, want\n%x", doc.file, got, want)
+		if !bytes.Equal(got, doc.want) {
+			t.Errorf("%s: the worked example is\n%x, want\n%x", doc.file, got, doc.want)
 		}
 	}
 }

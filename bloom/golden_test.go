@@ -75,6 +75,48 @@ func TestGolden_Version1(t *testing.T) {
 	}
 }
 
+// staticGoldens are filters of other kinds and hash functions whose bytes are
+// kept, as those of goldens.
+var staticGoldens = []struct {
+	name string
+	keys int
+	o    StaticOptions
+}{
+	{"xxh3", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 10, Hasher: hasherOf(HashXXH3, 0)}},
+	{"xxh3-seed", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 20, Hasher: hasherOf(HashXXH3, 0x0123456789abcdef)}},
+	{"siphash", 100, StaticOptions{Kind: KindBlocked, BitsPerKey: 10, Hasher: hasherOf(HashSipHash, 0x0123456789abcdef)}},
+	{"fuse-none", 0, StaticOptions{Kind: KindFuse, BitsPerKey: 10}},
+	{"fuse-example", 2, StaticOptions{Kind: KindFuse, BitsPerKey: 96}},  // fingerprints of 10 bits
+	{"fuse-narrow", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 4}},  // of 4
+	{"fuse-ten", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 20}},    // of 10
+	{"fuse-widest", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 40}}, // of 16
+	{"fuse-siphash", 100, StaticOptions{Kind: KindFuse, BitsPerKey: 16, Hasher: hasherOf(HashSipHash, 0x0123456789abcdef)}},
+}
+
+func TestGolden_Static(t *testing.T) {
+	for _, g := range staticGoldens {
+		hs := keyHashes(g.o.Hasher, g.keys)
+		made := mustAppend(hs, g.o)
+		kept := readGolden(t, g.name+"-v1.filter", func() []byte { return made })
+		if !bytes.Equal(made, kept) {
+			t.Errorf("%s: the filter's bytes changed", g.name)
+		}
+		f, err := OpenStatic(kept)
+		if err != nil {
+			t.Errorf("%s: %v", g.name, err)
+			continue
+		}
+		if f.Kind() != g.o.Kind || f.Hasher() != g.o.Hasher || f.Keys() != uint64(g.keys) {
+			t.Errorf("%s: a %v of %d keys of %v", g.name, f.Kind(), f.Keys(), f.Hasher())
+		}
+		for i, h := range hs {
+			if !f.MayContain(h) {
+				t.Errorf("%s: key-%d is denied", g.name, i)
+			}
+		}
+	}
+}
+
 // What a later program writes is unknown, whatever stands in it: a good
 // checksum or another one.
 func TestGolden_Version2(t *testing.T) {

@@ -5,13 +5,6 @@ import (
 	"math/bits"
 )
 
-// A HashID names the function that made the hashes in a filter. It is part of
-// the file format: numbers are never changed and never used again.
-type HashID uint8
-
-// HashMurmur3 is Hash.
-const HashMurmur3 HashID = 1
-
 // The constants of MurmurHash3 x64 128 (Appleby 2011, public domain).
 const (
 	murmurC1 = 0x87c37b91114253d5

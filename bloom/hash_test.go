@@ -123,15 +123,24 @@ func TestHash_Vectors(t *testing.T) {
 	}
 }
 
-// Sixteen keys with one hash: why an equal hash never proves an equal key. A
-// filter with one of them answers maybe to all.
-func TestHash_Collisions(t *testing.T) {
-	var f *Blocked
+// collisions returns sixteen keys with one hash.
+func collisions(t *testing.T) (keys [][]byte) {
+	t.Helper()
 	for _, line := range readVectors(t, "murmur3-128-universal-collisions.tsv") {
 		key, err := hex.DecodeString(line)
 		if err != nil {
 			t.Fatal(err)
 		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// Sixteen keys with one hash: why an equal hash never proves an equal key. A
+// filter with one of them answers maybe to all.
+func TestHash_Collisions(t *testing.T) {
+	var f *Blocked
+	for _, key := range collisions(t) {
 		h := Hash(key)
 		if f == nil {
 			f = mustOpen(AppendBlocked(nil, []uint64{h}, 10))

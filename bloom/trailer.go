@@ -25,18 +25,89 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A trailer is the last 32 bytes of a serialized filter:
+// A head is what the trailers of all kinds, the last 32 bytes of a serialized
+// filter, have in common:
+//
+//	 0    1       2        8    12       20   28
+//	|kind|version|hash|...|keys|........|seed|crc32c|
+//
+// Numbers are little-endian. The checksum covers everything in front of it.
+type head struct {
+	keys   uint32 // hashes it was built from; 2^32 - 1 for that many or more
+	hasher Hasher // of the hashes
+}
+
+// begin clears the trailer of filter, writes the head and returns the trailer for
+// the rest. The caller ends with seal.
+func (h *head) begin(filter []byte, kind, version byte) []byte {
+	b := filter[len(filter)-trailerLen:]
+	clear(b)
+	b[0], b[1], b[2] = kind, version, byte(h.hasher.ID())
+	binary.LittleEndian.PutUint32(b[8:], h.keys)
+	binary.LittleEndian.PutUint64(b[20:], h.hasher.Seed())
+	return b
+}
+
+// seal writes the checksum of filter, which is final.
+func seal(filter []byte) {
+	binary.LittleEndian.PutUint32(filter[len(filter)-4:], checksum(filter))
+}
+
+// checksum is that of a whole filter but for its last four bytes.
+func checksum(filter []byte) uint32 {
+	return crc32.Checksum(filter[:len(filter)-4], castagnoli)
+}
+
+// accepts is which hash functions the caller of an opener can ask with. Of a
+// filter of another one it would be told no of keys that are there.
+type accepts bool
+
+const (
+	onlyMurmur3 accepts = false
+	everyHash   accepts = true
+)
+
+// trailerOf returns the trailer of filter, after it has checked what it is.
+func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, error) {
+	if len(filter) < trailerLen {
+		return nil, damage("%d bytes are less than a trailer", len(filter))
+	}
+	b := filter[len(filter)-trailerLen:]
+	switch id := HashID(b[2]); {
+	case b[0] != kind:
+		return nil, unknown("kind", uint64(b[0]))
+	case b[1] != version:
+		return nil, unknown("version", uint64(b[1]))
+	case !id.known(), accepted == onlyMurmur3 && id != HashMurmur3:
+		return nil, unknown("hash", uint64(id))
+	}
+	return b, nil
+}
+
+// open checks the seal of filter, whose length the caller has checked, and reads
+// the head.
+func (h *head) open(filter []byte) error {
+	b := filter[len(filter)-trailerLen:]
+	if want, got := binary.LittleEndian.Uint32(b[28:]), checksum(filter); got != want {
+		return damage("checksum %08x, stored %08x", got, want)
+	}
+	// A murmur3 with a seed is not ours: our hashes would be others.
+	hasher, err := NewHasher(HashID(b[2]), binary.LittleEndian.Uint64(b[20:]))
+	if err != nil {
+		return fmt.Errorf("bloom: open filter: %w", err)
+	}
+	h.hasher, h.keys = hasher, binary.LittleEndian.Uint32(b[8:])
+	return nil
+}
+
+// A trailer is that of a blocked filter:
 //
 //	 0    1       2    3     4  5  6      8    12     16     20   28
 //	|kind|version|hash|units|k0|k1|0     |keys|lines0|lines1|seed|crc32c|
-//
-// Numbers are little-endian. Kind, version and hash mean the same in every
-// version; the rest belongs to the version. The checksum covers everything in
-// front of it, the lines too.
 type trailer struct {
+	head
 	units int       // 1 or 2
 	k     [2]uint32 // probes of each unit; 0 for no unit
-	keys  uint32    // hashes it was built from; 2^32 - 1 for that many or more
 	lines [2]uint32 // of each unit; 0 for no unit
 }
 
@@ -47,52 +118,30 @@ func (t *trailer) size() uint64 {
 
 // put writes t over the last bytes of filter, whose lines are final.
 func (t *trailer) put(filter []byte) {
-	b := filter[len(filter)-trailerLen:]
-	clear(b)
-	b[0], b[1], b[2] = kindBlocked, blockedVersion, byte(HashMurmur3)
+	b := t.begin(filter, kindBlocked, blockedVersion)
 	b[3], b[4], b[5] = byte(t.units), byte(t.k[0]), byte(t.k[1])
-	binary.LittleEndian.PutUint32(b[8:], t.keys)
 	binary.LittleEndian.PutUint32(b[12:], t.lines[0])
 	binary.LittleEndian.PutUint32(b[16:], t.lines[1])
-	binary.LittleEndian.PutUint32(b[28:], checksum(filter))
-}
-
-// checksum is that of a whole filter but for its last four bytes.
-func checksum(filter []byte) uint32 {
-	return crc32.Checksum(filter[:len(filter)-4], castagnoli)
+	seal(filter)
 }
 
 // parseTrailer reads and checks the trailer at the end of filter: what it is
 // first, then its lengths, then the checksum, then the values.
-func parseTrailer(filter []byte) (trailer, error) {
-	if len(filter) < trailerLen {
-		return trailer{}, damage("%d bytes are less than a trailer", len(filter))
-	}
-	b := filter[len(filter)-trailerLen:]
-	switch {
-	case b[0] != kindBlocked:
-		return trailer{}, unknown("kind", uint64(b[0]))
-	case b[1] != blockedVersion:
-		return trailer{}, unknown("version", uint64(b[1]))
-	case HashID(b[2]) != HashMurmur3:
-		return trailer{}, unknown("hash", uint64(b[2]))
+func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
+	b, err := trailerOf(filter, kindBlocked, blockedVersion, accepted)
+	if err != nil {
+		return trailer{}, err
 	}
 	t := trailer{
 		units: int(b[3]),
 		k:     [2]uint32{uint32(b[4]), uint32(b[5])},
-		keys:  binary.LittleEndian.Uint32(b[8:]),
 		lines: [2]uint32{binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])},
 	}
 	if t.size() != uint64(len(filter)) {
 		return trailer{}, damage("%d + %d lines in %d bytes", t.lines[0], t.lines[1], len(filter))
 	}
-	if want, got := binary.LittleEndian.Uint32(b[28:]), checksum(filter); got != want {
-		return trailer{}, damage("checksum %08x, stored %08x", got, want)
-	}
-	// A program that hashes with a seed says so here; our hashes would be
-	// others, and a probe with them would deny keys.
-	if seed := binary.LittleEndian.Uint64(b[20:]); seed != 0 {
-		return trailer{}, unknown("seed", seed)
+	if err := t.open(filter); err != nil {
+		return trailer{}, err
 	}
 	return t, t.check(binary.LittleEndian.Uint16(b[6:]))
 }

@@ -109,6 +109,6 @@ func TestOpenBlocked_ImpossibleFields(t *testing.T) {
 		checkRefused(t, c.name, reseal(b), c.want)
 	}
 	no := make([]byte, trailerLen)
-	(&trailer{units: 1, k: [2]uint32{6}, keys: 1}).put(no)
+	(&trailer{head: head{keys: 1}, units: 1, k: [2]uint32{6}}).put(no)
 	checkRefused(t, "no lines at all", no, ErrDamaged)
 }

@@ -34,7 +34,11 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 			if level == p.To && run.id == p.outputRun {
 				in.Out = len(in.Runs)
 			}
-			in.Runs = append(in.Runs, RunShare{Keys: n})
+			share := RunShare{Keys: n, Probe: min(1, o.Probe[level]/float64(len(keys[level])))}
+			if level == lastLevel && o.FuseLast {
+				share.FuseKeys = tableKeys(v, o)
+			}
+			in.Runs = append(in.Runs, share)
 		}
 	}
 	if in.Out < 0 {
@@ -77,6 +81,16 @@ func addKeys(runs []runKeys, id uint64, n uint64) {
 			runs[i].keys += n
 		}
 	}
+}
+
+// tableKeys returns how many keys a table of full size has.
+func tableKeys(v *manifest.Version, o Options) int {
+	var sum manifest.Totals
+	for level := range v.Levels {
+		sum.Add(v.Totals(level))
+	}
+	perByte := float64(sum.Keys) / float64(max(sum.Bytes, 1))
+	return max(1, int(perByte*float64(o.withDefaults().TableSize)))
 }
 
 // expectedKeys returns for each level between level 0 and the last how many

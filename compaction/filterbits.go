@@ -20,6 +20,9 @@ type RunShare struct {
 	// Probe is the share of lookups that ask the run and do not find their
 	// key there. 0: unknown, taken for 1.
 	Probe float64
+	// FuseKeys is how many keys a table of the run has, if its filters are
+	// binary fuse filters. 0: they are blocked.
+	FuseKeys int
 }
 
 // FilterInput is the question of how many bits a key the filter of one of
@@ -58,9 +61,12 @@ func allocate(runs []RunShare, average float64) []float64 {
 	}
 	s := solver{shares: make([]share, len(runs))}
 	for i, r := range runs {
-		s.shares[i] = share{run: i, weight: float64(r.Keys) / total, probe: r.Probe}
+		s.shares[i] = share{run: i, weight: float64(r.Keys) / total, probe: r.Probe, curve: rates()}
 		if r.Probe <= 0 {
 			s.shares[i].probe = 1
+		}
+		if r.FuseKeys > 0 {
+			s.shares[i].curve = newFuseCurve(r.FuseKeys)
 		}
 	}
 	slices.SortStableFunc(s.shares, func(a, b share) int {
@@ -82,6 +88,7 @@ type share struct {
 	run    int     // index in the input
 	weight float64 // share of all keys
 	probe  float64
+	curve  curve
 }
 
 // A solver knows the runs of an allocation, the largest first.
@@ -108,7 +115,7 @@ func (s *solver) solve(bits []float64, without int, average float64) (cost float
 	}
 	s.fill(bits, without, hi)
 	for _, r := range s.shares {
-		cost += r.probe * math.Exp(rates().at(bits[r.run]))
+		cost += r.probe * math.Exp(r.curve.at(bits[r.run]))
 	}
 	return cost, true
 }
@@ -122,7 +129,7 @@ func (s *solver) fill(bits []float64, without int, lnRho float64) float64 {
 			bits[r.run] = 0
 			continue
 		}
-		bits[r.run] = rates().bitsFor(lnRho + math.Log(r.weight/r.probe))
+		bits[r.run] = r.curve.bitsFor(lnRho + math.Log(r.weight/r.probe))
 		sum += bits[r.run] * r.weight
 	}
 	return sum

@@ -1,6 +1,9 @@
 package compaction
 
-import "github.com/shaledb/shale/internal/base"
+import (
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
 
 // Options shape the tree. Zero fields have defaults.
 type Options struct {
@@ -22,6 +25,12 @@ type Options struct {
 	// MaxBytes bounds the inputs of one compaction, as far as its inputs can
 	// be chosen. Default 25 tables.
 	MaxBytes int64
+
+	// FuseLast says that the last level gets binary fuse filters.
+	FuseLast bool
+	// Probe is for each level the share of lookups that ask its runs and do
+	// not find their key there, summed over its runs. 0: unknown, taken for all.
+	Probe [manifest.NumLevels]float64
 
 	// DropSeq is the sequence number up to which no snapshot needs an old
 	// version any more: the oldest snapshot, or base.MaxSeq if there is none.

@@ -53,6 +53,13 @@ func (v *Version) Check() error {
 					return fmt.Errorf("invariant 3: table %s is in level %d and in level %d", t.Num, other, level)
 				}
 				seen[t.Num] = level
+				if t.Sidecar == nil {
+					continue
+				}
+				if other, twice := seen[t.Sidecar.Num]; twice {
+					return fmt.Errorf("invariant 3: sidecar %s of table %s has the number of a file in level %d", t.Sidecar.Num, t.Num, other)
+				}
+				seen[t.Sidecar.Num] = level
 			}
 			if err := checkOrder(runs[i].Tables); err != nil {
 				return fmt.Errorf("level %d: invariant 2: %w", level, err)

@@ -11,7 +11,7 @@ import (
 // or not at all. Zero fields change nothing.
 //
 // Within an edit removals come before additions (so a table may move from one
-// level to another under its number), and NewLog before SealedLog before
+// level to another under its number), additions before Sidecars, and NewLog before SealedLog before
 // MinLog.
 type Edit struct {
 	// NextFileNum: file numbers below it are used up. Each edit that is
@@ -30,6 +30,9 @@ type Edit struct {
 
 	Removed []Removed
 	Added   []Added
+	// Sidecars are for tables that are there already: one that is added has its
+	// own in Added.
+	Sidecars []Beside
 }
 
 // A SealedLog is the final extent of a log.
@@ -78,6 +81,20 @@ func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]bool, added [NumLe
 	return removed, added, nil
 }
 
+// sidecarsByLevel sorts the edit's sidecars by level.
+func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]*Sidecar, err error) {
+	for _, b := range e.Sidecars {
+		if err := checkLevel(b.Level); err != nil {
+			return sidecars, err
+		}
+		if sidecars[b.Level] == nil {
+			sidecars[b.Level] = make(map[base.FileNum]*Sidecar)
+		}
+		sidecars[b.Level][b.Num] = b.Sidecar
+	}
+	return sidecars, nil
+}
+
 func checkLevel(level int) error {
 	if level < 0 || level >= NumLevels {
 		return fmt.Errorf("level %d is not in [0, %d]", level, NumLevels-1)
@@ -88,5 +105,5 @@ func checkLevel(level int) error {
 // empty says whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
-		len(e.Removed) == 0 && len(e.Added) == 0
+		len(e.Removed) == 0 && len(e.Added) == 0 && len(e.Sidecars) == 0
 }

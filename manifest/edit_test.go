@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
@@ -24,7 +25,9 @@ func fullEdit() *Edit {
 		Added: []Added{{Level: 1, Run: 3, Table: &Table{
 			Num: 13, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b\x00"), MinSeq: 2, MaxSeq: 900,
 			Entries: 100, Tombstones: 5, Keys: 95, RawKeyBytes: 800, RawValueBytes: 3000, FilterBytes: 192, FilterBits: 9.5,
+			Sidecar: &Sidecar{Num: 14, Size: 357, Checksum: 0xcafef00d, FilterBytes: 288, FilterBits: 20},
 		}}},
+		Sidecars: []Beside{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
 	}
 }
 
@@ -37,7 +40,9 @@ const goldenEdit = "" +
 	"0a 06 05 f0a204 e707" + // sealed log 5, 70000 bytes, up to 999
 	"0c 02 00 0c" + // level 0 loses 12
 	"0c 02 01 07" + // level 1 loses 7
-	"0e 22 01 03 0d 8020 efbeadde 01 61 02 6200 02 8407 64 05 5f a006 b817 c001 0000000000002340"
+	"0e 22 01 03 0d 8020 efbeadde 01 61 02 6200 02 8407 64 05 5f a006 b817 c001 0000000000002340" +
+	"0f 13 01 0d 0e e502 0df0feca a002 0000000000003440" + // table 13 of level 1 has its filter in file 14
+	"0f 13 02 09 0f e501 efbeedfe a001 0000000000002940" // and table 9 of level 2, which is there already, in 15
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
@@ -77,6 +82,8 @@ func TestEdit_RoundTrip(t *testing.T) {
 		{Added: []Added{{Level: 6, Run: math.MaxUint64, Table: &Table{Num: math.MaxUint64, Size: maxTableSize, Checksum: math.MaxUint32,
 			Smallest: []byte{}, Largest: make([]byte, 70000), MaxSeq: base.MaxSeq, Entries: math.MaxUint64, Tombstones: math.MaxUint64,
 			Keys: math.MaxUint64, RawKeyBytes: math.MaxUint64, RawValueBytes: math.MaxUint64, FilterBytes: maxTableSize}}}},
+		{Sidecars: []Beside{{Level: 6, Num: math.MaxUint64, Sidecar: &Sidecar{Num: math.MaxUint64, Size: maxTableSize,
+			Checksum: math.MaxUint32, FilterBytes: maxTableSize, FilterBits: maxFilterBits}}}},
 	}
 	for _, want := range edits {
 		b := want.AppendTo([]byte("prefix"))[len("prefix"):]
@@ -121,25 +128,38 @@ func TestDecodeEdit_RefusesDamage(t *testing.T) {
 		change(e.Added[0].Table)
 		return e.AppendTo(nil)
 	}
+	sidecar := func(change func(*Sidecar)) []byte {
+		e := fullEdit()
+		change(e.Sidecars[0].Sidecar)
+		return e.AppendTo(nil)
+	}
+	beside := (&Edit{Sidecars: fullEdit().Sidecars}).AppendTo(nil)
 	cases := map[string][]byte{
-		"a field cut in its tag":       {0x80},
-		"a field without length":       {2},
-		"a length beyond the end":      {2, 2, 1},
-		"a length beyond all memory":   append([]byte{14}, binary.AppendUvarint(nil, math.MaxUint64)...),
-		"a number cut short":           {2, 1, 0x80},
-		"a number of eleven bytes":     {2, 11, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
-		"an empty number":              {2, 0},
-		"bytes behind a number":        {2, 2, 1, 1},
-		"a number twice":               {2, 1, 1, 2, 1, 1},
-		"a sealed log twice":           {10, 3, 1, 1, 1, 10, 3, 1, 1, 1},
-		"a sequence number of 57 bits": append([]byte{4, 9}, binary.AppendUvarint(nil, 1<<56)...),
-		"level 7":                      {12, 2, 7, 1},
-		"a removal without number":     {12, 1, 1},
-		"a key beyond the end":         {14, 12, 1, 3, 13, 1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
-		"bounds in the wrong order":    table(func(t *Table) { t.Smallest = []byte("c") }),
-		"a size of 0":                  table(func(t *Table) { t.Size = 0 }),
-		"a negative size":              table(func(t *Table) { t.Size = -1 }),
-		"a size that overflows sums":   table(func(t *Table) { t.Size = maxTableSize + 1 }),
+		"two sidecars of a table":             append(slices.Clone(beside), beside...),
+		"a sidecar without number":            sidecar(func(s *Sidecar) { s.Num = 0 }),
+		"a sidecar of no bytes":               sidecar(func(s *Sidecar) { s.Size = 0 }),
+		"a sidecar larger than any file":      sidecar(func(s *Sidecar) { s.Size = maxTableSize + 1 }),
+		"a sidecar with a filter of no bytes": sidecar(func(s *Sidecar) { s.FilterBytes = 0 }),
+		"a sidecar smaller than its filter":   sidecar(func(s *Sidecar) { s.FilterBytes = s.Size + 1 }),
+		"a sidecar of infinite bits":          sidecar(func(s *Sidecar) { s.FilterBits = math.Inf(1) }),
+		"a field cut in its tag":              {0x80},
+		"a field without length":              {2},
+		"a length beyond the end":             {2, 2, 1},
+		"a length beyond all memory":          append([]byte{14}, binary.AppendUvarint(nil, math.MaxUint64)...),
+		"a number cut short":                  {2, 1, 0x80},
+		"a number of eleven bytes":            {2, 11, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		"an empty number":                     {2, 0},
+		"bytes behind a number":               {2, 2, 1, 1},
+		"a number twice":                      {2, 1, 1, 2, 1, 1},
+		"a sealed log twice":                  {10, 3, 1, 1, 1, 10, 3, 1, 1, 1},
+		"a sequence number of 57 bits":        append([]byte{4, 9}, binary.AppendUvarint(nil, 1<<56)...),
+		"level 7":                             {12, 2, 7, 1},
+		"a removal without number":            {12, 1, 1},
+		"a key beyond the end":                {14, 12, 1, 3, 13, 1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f},
+		"bounds in the wrong order":           table(func(t *Table) { t.Smallest = []byte("c") }),
+		"a size of 0":                         table(func(t *Table) { t.Size = 0 }),
+		"a negative size":                     table(func(t *Table) { t.Size = -1 }),
+		"a size that overflows sums":          table(func(t *Table) { t.Size = maxTableSize + 1 }),
 		"a filter larger than the file": table(func(t *Table) {
 			t.FilterBytes = t.Size + 1
 		}),

@@ -20,6 +20,7 @@ const (
 	tagSealedLog   = 10
 	tagRemoved     = 12
 	tagAdded       = 14
+	tagSidecar     = 15 // who does not know it uses the filter in the table
 )
 
 var (
@@ -47,6 +48,16 @@ func (e *Edit) AppendTo(dst []byte) []byte {
 		content = a.appendTo(content[:0])
 		dst = appendField(dst, tagAdded, content)
 	}
+	for _, a := range e.Added {
+		if s := a.Table.Sidecar; s != nil {
+			content = appendBeside(content[:0], a.Level, a.Table.Num, s)
+			dst = appendField(dst, tagSidecar, content)
+		}
+	}
+	for _, b := range e.Sidecars {
+		content = appendBeside(content[:0], b.Level, b.Num, b.Sidecar)
+		dst = appendField(dst, tagSidecar, content)
+	}
 	return dst
 }
 
@@ -73,18 +84,24 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
+func appendUint32(dst []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(dst, v) }
+
+func appendFloat(dst []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+}
+
 // level · run · number · size · checksum u32 · smallest · largest · min seq ·
 // max seq · entries · tombstones · keys · raw keys · raw values · filter bytes
 // · filter bits f64
 func (a *Added) appendTo(dst []byte) []byte {
 	t := a.Table
 	dst = appendUvarints(dst, uint64(a.Level), a.Run, uint64(t.Num), uint64(t.Size))
-	dst = binary.LittleEndian.AppendUint32(dst, t.Checksum)
+	dst = appendUint32(dst, t.Checksum)
 	dst = appendBytes(dst, t.Smallest)
 	dst = appendBytes(dst, t.Largest)
 	dst = appendUvarints(dst, uint64(t.MinSeq), uint64(t.MaxSeq), t.Entries, t.Tombstones, t.Keys,
 		t.RawKeyBytes, t.RawValueBytes, uint64(t.FilterBytes))
-	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(t.FilterBits))
+	return appendFloat(dst, t.FilterBits)
 }
 
 func (d *decoder) added() Added {
@@ -134,6 +151,9 @@ func DecodeEdit(src []byte) (*Edit, error) {
 			return nil, fmt.Errorf("field %d: %w", tag, errTrailing)
 		}
 	}
+	if err := e.foldSidecars(); err != nil {
+		return nil, fmt.Errorf("field %d: %w", tagSidecar, err)
+	}
 	return e, nil
 }
 
@@ -155,6 +175,8 @@ func (e *Edit) decodeField(tag uint64, d *decoder) (known bool) {
 		e.Removed = append(e.Removed, Removed{Level: d.level(), Num: base.FileNum(d.uvarint())})
 	case tagAdded:
 		e.Added = append(e.Added, d.added())
+	case tagSidecar:
+		e.Sidecars = append(e.Sidecars, d.beside())
 	default:
 		return false
 	}

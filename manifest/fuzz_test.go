@@ -103,6 +103,7 @@ func FuzzDecodeEdit(f *testing.F) {
 	f.Add(unhex(f, goldenEdit))
 	f.Add([]byte{17, 3, 'x', 'y', 'z'})
 	f.Add((&Edit{SealedLog: &SealedLog{}}).AppendTo(nil))
+	f.Add((&Edit{Sidecars: fullEdit().Sidecars}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e *Edit
 		var err error
@@ -157,6 +158,9 @@ func TestLimits_LargeManifests(t *testing.T) {
 		"runs":        func(i int) []Edit { return []Edit{{Added: []Added{added(i, 0, i)}}} },
 		"old tables": func(i int) []Edit {
 			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{1, num(i)}}}}
+		},
+		"sidecars": func(i int) []Edit {
+			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []Beside{{1, num(i), &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}
 		},
 	} {
 		header := appendHeader(nil, 1, 1)

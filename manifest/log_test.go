@@ -286,6 +286,71 @@ func TestManifest_GoldenFiles(t *testing.T) {
 	golden(t, "current-v1", readFile(t, m, "CURRENT"))
 }
 
+// besideLife goes on from life: filters come beside tables, one is replaced, and
+// a table moves with its own.
+func besideLife() []*Edit {
+	moved := table(8, "g", "z")
+	moved.Sidecar = sidecar(22)
+	return append(life(),
+		&Edit{Sidecars: []Beside{{6, 7, sidecar(20)}, {6, 8, sidecar(21)}}},
+		&Edit{Sidecars: []Beside{{6, 8, sidecar(22)}}},
+		&Edit{Removed: []Removed{{6, 8}}, Added: []Added{{Level: 5, Table: moved}}})
+}
+
+func sidecar(num base.FileNum) *Sidecar {
+	return &Sidecar{Num: num, Size: 229, Checksum: uint32(num) * 11, FilterBytes: 160, FilterBits: 12.5}
+}
+
+// Sidecars are there after loading, as they were after each edit, and in the
+// snapshot that the next manifest begins with.
+func TestManifest_Sidecars(t *testing.T) {
+	m := newMem(t)
+	s := &State{Version: &Version{}, StoreID: 0x1122334455667788, NextFileNum: 2, MinLog: 1}
+	l, err := Create(m, dir, 1, s)
+	mustNil(t, err)
+	for _, e := range besideLife() {
+		v, err := s.Version.Apply(e)
+		mustNil(t, err)
+		s, err = s.Apply(e, v)
+		mustNil(t, err)
+		mustNil(t, l.Append(e, true))
+		got, err := Load(m, dir)
+		mustNil(t, err)
+		if describe(got) != describe(s) {
+			t.Fatalf("after\n%s loaded\n%s, want\n%s", e, describe(got), describe(s))
+		}
+	}
+	mustNil(t, errors.Join(l.Finish(), l.Close()))
+	golden(t, "manifest-v1-sidecars", readFile(t, m, "MANIFEST-000001"))
+	if s.NextFileNum != 23 {
+		t.Errorf("the next file number is %d, a sidecar has 22", s.NextFileNum)
+	}
+	l, err = Create(m, dir, 30, s)
+	mustNil(t, errors.Join(err, l.Close()))
+	got, err := Load(m, dir)
+	mustNil(t, err)
+	if got.Version.Describe() != s.Version.Describe() {
+		t.Errorf("a snapshot has\n%s, want\n%s", got.Version.Describe(), s.Version.Describe())
+	}
+}
+
+// A move that was planned before a filter came beside the table takes it along.
+func TestEdit_Rebase(t *testing.T) {
+	planned := mustParse(t, "L0.9: 000009:[a-z]\nL1: 000001:[a-c] 000002:[d-f]")
+	move := &Edit{Removed: []Removed{{1, 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}
+	v, err := planned.Apply(&Edit{Sidecars: []Beside{{1, 2, sidecar(20)}, {0, 9, sidecar(21)}}})
+	mustNil(t, err)
+	move.Rebase(v)
+	v, err = v.Apply(move)
+	mustNil(t, err)
+	want := "L0.9: 000009:[a-z]{size=100,seq=9-9,entries=10,del=0,keys=10,filter=0,sidecar=000021/229/160/12.5}\n" +
+		"L1: 000001:[a-c]{size=100,seq=0-0,entries=10,del=0,keys=10,filter=0} 000011:[x-z]{size=1011,seq=11-11,entries=10,del=1,keys=9,filter=24}\n" +
+		"L3: 000002:[d-f]{size=100,seq=0-0,entries=10,del=0,keys=10,filter=0,sidecar=000020/229/160/12.5}\n"
+	if got := v.Describe(); got != want {
+		t.Errorf("the version is\n%s, want\n%s", got, want)
+	}
+}
+
 // workedExample is the manifest of the package comment and docs/FORMAT.md.
 const workedExample = `
 	73 68 61 6c 65 4d 41 4e  01 00 00 00  00 00 00 00

@@ -16,8 +16,9 @@ import (
 // The run's number is left out if it is 0. Keys that are not plain words are
 // quoted as in Go. Behind a table its properties may follow:
 //
-//	000007:[a-c]{size=64M,seq=3-9,entries=100,del=5,keys=90,filter=10}
+//	000007:[a-c]{size=64M,seq=3-9,entries=100,del=5,keys=90,filter=10,sidecar=000012/4165/4096/16}
 //
+// A sidecar has number, size, and the bytes and bits a key of its filter.
 // ParseVersion gives a table without them size 100, ten entries and ten keys,
 // and in level 0 the run's number as its sequence number.
 
@@ -57,8 +58,12 @@ func (t *Table) String() string {
 
 // Describe returns number, bounds and properties.
 func (t *Table) Describe() string {
-	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v}",
-		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits)
+	sidecar := ""
+	if t.Sidecar != nil {
+		sidecar = ",sidecar=" + t.Sidecar.String()
+	}
+	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v%s}",
+		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar)
 }
 
 // String returns a line for each change.
@@ -81,6 +86,9 @@ func (e *Edit) String() string {
 	}
 	for _, a := range e.Added {
 		fmt.Fprintf(&b, "add %s %s\n", runName(a.Level, a.Run), a.Table.Describe())
+	}
+	for _, s := range e.Sidecars {
+		fmt.Fprintf(&b, "beside L%d %s %s\n", s.Level, s.Num, s.Sidecar)
 	}
 	return b.String()
 }
@@ -211,6 +219,11 @@ func (t *Table) parseProperty(s string) error {
 	if name == "filter" {
 		bits, err := strconv.ParseFloat(value, 64)
 		t.FilterBits = bits
+		return err
+	}
+	if name == "sidecar" {
+		beside, err := parseSidecar(value)
+		t.Sidecar = beside
 		return err
 	}
 	if name == "seq" {

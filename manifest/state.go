@@ -72,6 +72,12 @@ func (s *State) applyCounters(e *Edit) error {
 	for _, a := range e.Added {
 		s.NextFileNum = max(s.NextFileNum, a.Table.Num+1)
 		s.LastSeq = max(s.LastSeq, a.Table.MaxSeq)
+		if beside := a.Table.Sidecar; beside != nil {
+			s.NextFileNum = max(s.NextFileNum, beside.Num+1)
+		}
+	}
+	for _, b := range e.Sidecars {
+		s.NextFileNum = max(s.NextFileNum, b.Sidecar.Num+1)
 	}
 	return nil
 }
@@ -142,6 +148,14 @@ func (b *builder) apply(e *Edit) error {
 			b.levels[a.Level] = make(map[base.FileNum]Added)
 		}
 		b.levels[a.Level][a.Table.Num] = a
+	}
+	for _, s := range e.Sidecars {
+		a, ok := b.levels[s.Level][s.Num]
+		if !ok {
+			return fmt.Errorf("table %s of level %d gets a sidecar but is not there", s.Num, s.Level)
+		}
+		a.Table = a.Table.with(s.Sidecar)
+		b.levels[s.Level][s.Num] = a
 	}
 	return nil
 }

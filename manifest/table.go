@@ -17,6 +17,9 @@ const NumLevels = 7
 // bytes of a level can be summed without overflow.
 const maxTableSize = 1 << 46
 
+// maxFilterBits is more bits a key than any filter has.
+const maxFilterBits = 1024
+
 // A Table describes a table file: what a store must know of it without opening
 // it. It is never changed once it stands in a Version.
 type Table struct {
@@ -34,8 +37,12 @@ type Table struct {
 
 	RawKeyBytes, RawValueBytes uint64
 
+	// Of the filter in the file.
 	FilterBytes int64   // 0: no filter
 	FilterBits  float64 // a key
+
+	// Sidecar holds the filter to use. Nil: the one in the file is.
+	Sidecar *Sidecar
 }
 
 // check tells what is impossible about t.
@@ -53,8 +60,12 @@ func (t *Table) check() error {
 		return fmt.Errorf("table %s: %d entries with %d keys and %d tombstones", t.Num, t.Entries, t.Keys, t.Tombstones)
 	case t.FilterBytes < 0 || t.FilterBytes > t.Size:
 		return fmt.Errorf("table %s: filter of %d bytes in a file of %d", t.Num, t.FilterBytes, t.Size)
-	case math.IsNaN(t.FilterBits) || t.FilterBits < 0 || t.FilterBits > 1024:
+	case math.IsNaN(t.FilterBits) || t.FilterBits < 0 || t.FilterBits > maxFilterBits:
 		return fmt.Errorf("table %s: filter of %v bits a key", t.Num, t.FilterBits)
+	case t.Sidecar != nil:
+		if err := t.Sidecar.check(); err != nil {
+			return fmt.Errorf("table %s: %w", t.Num, err)
+		}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Level struct {
 //  1. The runs of a level stand in descending order of ID, and none is empty.
 //  2. The tables of a run are in the order of their keys, and no user key lies
 //     in the ranges of two of them.
-//  3. A table number stands in a version once.
+//  3. A file number, of a table or a sidecar, stands in a version once.
 //  4. A level below 0 has one run at most.
 //  5. What a table says of itself is possible: sizes, counts, order of bounds.
 //  6. Of two runs of level 0, the newer holds the higher sequence numbers.
@@ -87,12 +87,18 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	sidecars, err := e.sidecarsByLevel()
+	if err != nil {
+		return nil, err
+	}
 	next := &Version{Levels: v.Levels}
 	for level := range next.Levels {
-		if len(removed[level]) == 0 && len(added[level]) == 0 {
-			continue
+		if len(removed[level]) > 0 || len(added[level]) > 0 {
+			next.Levels[level].Runs, err = applyLevel(v.Levels[level].Runs, removed[level], added[level])
 		}
-		next.Levels[level].Runs, err = applyLevel(v.Levels[level].Runs, removed[level], added[level])
+		if err == nil {
+			next.Levels[level].Runs, err = applySidecars(next.Levels[level].Runs, sidecars[level])
+		}
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", level, err)
 		}

@@ -39,6 +39,16 @@ func parseEdit(text string) (*Edit, error) {
 				return nil, err
 			}
 			e.Added = append(e.Added, Added{Level: level, Run: run, Table: t})
+		case "beside":
+			num, err := strconv.ParseUint(words[2], 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			s, err := parseSidecar(words[3])
+			if err != nil {
+				return nil, err
+			}
+			e.Sidecars = append(e.Sidecars, Beside{Level: level, Num: base.FileNum(num), Sidecar: s})
 		default:
 			return nil, fmt.Errorf("line %q", line)
 		}
@@ -77,6 +87,9 @@ func TestVersion(t *testing.T) {
 				return err.Error()
 			}
 			v = next
+			if d.HasArg("describe") {
+				return v.Describe()
+			}
 			return v.String() + fmt.Sprintf("%d runs, %d tables\n", v.NumRuns(), v.NumTables())
 		case "overlaps":
 			var b strings.Builder

@@ -80,6 +80,20 @@ var shapes = map[string]func(b *built){
 		b.write(20)
 		b.close()
 	},
+	"filters beside tables": func(b *built) {
+		b.deep()
+		b.write(20)
+		b.close()
+		b.opts.FilterHash = shale.XXH3
+		b.open()
+		r, err := b.db.RebuildFilters(context.Background())
+		b.must(err)
+		if r.Rebuilt == 0 {
+			b.t.Fatalf("no filter was rebuilt: %+v", r)
+		}
+		b.write(5)
+		b.close()
+	},
 	// The manifest has all flushes and merges, of which the tables are gone.
 	"one life": func(b *built) {
 		b.opts.CompactionWorkers, b.opts.MemtableSize = 1, 4<<10

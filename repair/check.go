@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A CheckReport says what Check has read, and what it found.
@@ -140,6 +141,10 @@ func (s *survey) flushed() (last base.Seq) {
 func (c *checker) table(t *manifest.Table) error {
 	name := base.TableName(t.Num)
 	m := &merge{s: c.s} // takes what is lost
+	beside := c.beside(t)
+	if beside != nil {
+		defer beside.Close() // only read
+	}
 	f, err := c.s.fs.Open(c.s.path(name))
 	if err != nil {
 		why := err
@@ -162,7 +167,7 @@ func (c *checker) table(t *manifest.Table) error {
 		Num: t.Num, StoreID: c.s.storeID, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
 	})
 	if err == nil {
-		err = r.Verify(c.s.ctx)
+		err = c.verify(t, r, beside)
 	}
 	if err != nil {
 		if !isDamage(err) {
@@ -181,6 +186,64 @@ func (c *checker) table(t *manifest.Table) error {
 		c.read.Keys += p.Keys
 	}
 	return nil
+}
+
+// A besideFile is the open filter beside a table.
+type besideFile struct {
+	vfs.File
+	sidecar *sstable.Sidecar
+}
+
+// beside opens and checks the filter beside a table. Nil: there is none, or it is
+// damaged, which is a finding.
+func (c *checker) beside(t *manifest.Table) *besideFile {
+	if t.Sidecar == nil {
+		return nil
+	}
+	name := base.FilterName(t.Sidecar.Num)
+	f, err := c.s.fs.Open(c.s.path(name))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = missing(name, "filter named by the manifest")
+		}
+		c.s.add(found(name, err, Redundant))
+		return nil
+	}
+	c.read.Files++
+	c.read.Bytes += t.Sidecar.Size
+	b := &besideFile{f, sstable.NewSidecar(f, sstable.SidecarInfo{
+		Num: t.Sidecar.Num, StoreID: c.s.storeID, Table: t.Num, TableChecksum: t.Checksum, Size: t.Sidecar.Size, Checksum: t.Sidecar.Checksum,
+	})}
+	if err := b.sidecar.Check(); err != nil {
+		c.s.add(found(name, err, Redundant))
+		_ = f.Close() // only read
+		return nil
+	}
+	return b
+}
+
+// verify checks the table and the filter beside it, if there is one. An error is
+// about the table; a filter of other keys is a finding.
+func (c *checker) verify(t *manifest.Table, r *sstable.Reader, beside *besideFile) error {
+	if beside == nil {
+		return r.Verify(c.s.ctx)
+	}
+	err := r.VerifyWith(c.s.ctx, beside.sidecar)
+	if name := base.FilterName(t.Sidecar.Num); err != nil && isOf(err, name) {
+		c.s.add(found(name, err, Redundant))
+		return r.Verify(c.s.ctx)
+	}
+	if err == nil {
+		c.read.Filters++
+		c.read.Keys += r.Props().Keys
+	}
+	return err
+}
+
+// isOf tells whether err is damage to the file.
+func isOf(err error, name string) bool {
+	var damage *base.CorruptionError
+	return errors.As(err, &damage) && damage.File == name
 }
 
 // agree tells where the manifest and the table differ.
@@ -237,12 +300,15 @@ func (c *checker) moved(o Options, dir string) (bool, error) {
 		for _, r := range level.Runs {
 			for _, t := range r.Tables {
 				live[base.TableName(t.Num)] = true
+				if t.Sidecar != nil {
+					live[base.FilterName(t.Sidecar.Num)] = true
+				}
 			}
 		}
 	}
 	c.s.findings = slices.DeleteFunc(c.s.findings, func(f Finding) bool {
 		typ, num, ok := base.ParseFileName(f.File)
-		return ok && (typ == base.FileTable && !live[f.File] || typ == base.FileLog && num < now.State.MinLog)
+		return ok && ((typ == base.FileTable || typ == base.FileFilter) && !live[f.File] || typ == base.FileLog && num < now.State.MinLog)
 	})
 	return false, nil
 }

@@ -40,7 +40,7 @@ func (b *built) harmless(file, was, is string) bool {
 	if is == was || b.unused[file] {
 		return true
 	}
-	if strings.HasSuffix(file, ".sst") || file == "CURRENT" {
+	if strings.HasSuffix(file, ".sst") || strings.HasSuffix(file, ".flt") || file == "CURRENT" {
 		return false
 	}
 	if strings.HasPrefix(is, was) {
@@ -54,7 +54,7 @@ func (b *built) harmless(file, was, is string) bool {
 
 // torn tells whether a crash may have torn the file's end.
 func (b *built) torn(file string) bool {
-	return !slices.Contains([]string{"closed", "many logs", "small", "versions", "one life"}, b.name)
+	return !slices.Contains([]string{"closed", "many logs", "small", "versions", "one life", "filters beside tables"}, b.name)
 }
 
 func (b *built) flip(file string, at int, mask byte) damage {

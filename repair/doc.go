@@ -29,6 +29,9 @@
 //     deletions once nothing is left for them to hide, so that an obsolete table
 //     brings deleted keys back. Only the writes in the logs are proven then.
 //
+// Filters prove nothing. Check reads those beside tables too; Run needs none, and
+// the tables of the new store get filters of their own.
+//
 // What is authentic and not proven is doubtful: Run leaves it out unless
 // Options.Doubtful is set, and lists it either way.
 //

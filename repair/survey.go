@@ -26,9 +26,10 @@ type survey struct {
 	whole    bool            // state is the present one
 	storeID  uint64
 
-	tables []base.FileNum // in the folder, ascending
-	logs   []base.FileNum
-	other  []string // leftovers of other types
+	tables  []base.FileNum // in the folder, ascending
+	logs    []base.FileNum
+	filters []base.FileNum // beside tables
+	other   []string       // leftovers of other types
 
 	findings []Finding
 }
@@ -55,12 +56,15 @@ func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 			s.tables = append(s.tables, n)
 		case t == base.FileLog:
 			s.logs = append(s.logs, n)
+		case t == base.FileFilter:
+			s.filters = append(s.filters, n)
 		case t == base.FileTemp, t == base.FileManifest && s.state != nil && n != s.state.ManifestNum:
 			s.other = append(s.other, name)
 		}
 	}
 	slices.Sort(s.tables)
 	slices.Sort(s.logs)
+	slices.Sort(s.filters)
 	if err := s.identify(); err != nil {
 		return nil, err
 	}
@@ -158,6 +162,19 @@ func (s *survey) live() map[base.FileNum]bool {
 	return live
 }
 
+// besides tells which files the manifest names as filters beside tables.
+func (s *survey) besides() map[base.FileNum]bool {
+	named := make(map[base.FileNum]bool)
+	for _, r := range s.runs() {
+		for _, t := range r.tables {
+			if t.Sidecar != nil {
+				named[t.Sidecar.Num] = true
+			}
+		}
+	}
+	return named
+}
+
 // A run is one of the version's, the newest first.
 type run struct {
 	age    int // 1 for the newest: 0 are the logs
@@ -188,6 +205,14 @@ func (s *survey) noteStrays() {
 	for _, num := range s.logs {
 		if s.state != nil && num < s.state.MinLog {
 			s.add(Finding{File: base.LogName(num), Offset: -1, Err: errors.New("not needed any more")})
+		}
+	}
+	if s.state != nil {
+		beside := s.besides()
+		for _, num := range s.filters {
+			if !beside[num] {
+				s.add(Finding{File: base.FilterName(num), Offset: -1, Err: errors.New("not named by the manifest")})
+			}
 		}
 	}
 	for _, name := range s.other {

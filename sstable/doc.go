@@ -7,7 +7,8 @@
 // of the read for a failing device. No file makes it panic, or allocate more
 // than a small multiple of the file's size. A damaged or unknown filter means
 // that there is none (Filter returns nil, FilterErr says why), never that a
-// key is absent.
+// key is absent. A filter may also lie in a file of its own beside the table
+// (Sidecar): if that is of no use, the one in the table is used.
 //
 // Concurrency. A Reader may be used by many goroutines at once, without
 // locks of its own. A Writer and an iterator belong to one goroutine each.

@@ -1,11 +1,13 @@
 package sstable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
 )
 
@@ -16,6 +18,8 @@ type hashCollector struct {
 	on   bool
 	slot *[]uint64
 	sum  uint64
+
+	prefixes prefixWalk
 }
 
 var hashSlices = sync.Pool{New: func() any { return new([]uint64) }}
@@ -36,6 +40,36 @@ func (c *hashCollector) add(h uint64) {
 	}
 	*c.slot = append(*c.slot, h)
 	c.sum += mixHash(h)
+}
+
+// collect adds what the filter is to know of a key that is not the last one's.
+func (w *Writer) collect(key []byte) {
+	if !w.hashes.on {
+		return
+	}
+	w.hashes.add(hashWith(w.opts.Hasher, key, w.hash))
+	if p, ok := w.hashes.prefixes.next(w.opts.PrefixRule, key); ok && !(mutant.PrefixMissed && w.props.Keys%8 == 7) {
+		w.hashes.add(base.PrefixHash(w.opts.Hasher.Hash(p)))
+		w.props.Prefixes++
+	}
+}
+
+// A prefixWalk finds the distinct prefixes of keys in ascending order. Keys
+// of one prefix lie side by side, so it compares with the last prefix alone:
+// never with a key, which may consist of the same bytes.
+type prefixWalk struct {
+	last  []byte
+	begun bool
+}
+
+// next returns the prefix of key if no key before had it.
+func (w *prefixWalk) next(rule base.PrefixRule, key []byte) (prefix []byte, isNew bool) {
+	p, ok := rule.Of(key)
+	if !ok || w.begun && bytes.Equal(p, w.last) {
+		return nil, false
+	}
+	w.last, w.begun = append(w.last[:0], p...), true
+	return p, true
 }
 
 // mixHash makes the sum depend on every bit in more than one place.
@@ -68,11 +102,13 @@ func (w *Writer) writeFilter() (handle, error) {
 	if w.hashes.len() == 0 {
 		return handle{}, nil
 	}
-	w.props.FilterBits = w.opts.FilterBits
+	w.props.FilterBits, w.props.PrefixRule = w.opts.FilterBits, w.opts.PrefixRule
 	if mutant.ThinFilter {
 		w.opts.FilterBits /= 2
 	}
-	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, w.opts.FilterBits)
+	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, bloom.StaticOptions{
+		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
+	})
 	if err != nil {
 		return handle{}, err
 	}
@@ -83,12 +119,32 @@ func (w *Writer) writeFilter() (handle, error) {
 	return w.writeBlock(BlockFilter, filter, false)
 }
 
+// ChooseKind returns the kind of filter that n hashes get, and its false positive
+// rate: for few keys, or few bits, a blocked filter is better than a fuse filter.
+func ChooseKind(n int, o bloom.StaticOptions) (kind bloom.Kind, fpr float64) {
+	fpr = bloom.PredictFPR(o.BitsPerKey)
+	if o.Kind == bloom.KindFuse {
+		if fuse := bloom.FuseFPR(bloom.FuseFor(n, o.BitsPerKey)); fuse < fpr {
+			return bloom.KindFuse, fuse
+		}
+	}
+	return bloom.KindBlocked, fpr
+}
+
 // buildFilter returns the filter of the hashes. Every one of them has been
 // asked of the finished filter, and they are the ones that were collected:
 // a filter never says no to a key of its table.
-func buildFilter(hashes []uint64, sum uint64, bitsPerKey float64) ([]byte, error) {
-	b := bloom.AppendBlocked(nil, hashes, bitsPerKey)
-	filter, err := bloom.OpenBlocked(b)
+func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
+	o.Kind, _ = ChooseKind(len(hashes), o)
+	b, err := bloom.AppendStatic(nil, hashes, o)
+	if err != nil && o.Kind != bloom.KindBlocked { // by chance, and rarely
+		o.Kind = bloom.KindBlocked
+		b, err = bloom.AppendStatic(nil, hashes, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sstable: build filter: %w", err)
+	}
+	filter, err := bloom.OpenStatic(b)
 	if err != nil {
 		return nil, fmt.Errorf("sstable: build filter: %w", err)
 	}
@@ -102,4 +158,13 @@ func buildFilter(hashes []uint64, sum uint64, bitsPerKey float64) ([]byte, error
 		return nil, errHashSum
 	}
 	return b, nil
+}
+
+// hashWith returns key's hash by h. own is bloom.Hash(key), which data blocks
+// need in any case.
+func hashWith(h bloom.Hasher, key []byte, own uint64) uint64 {
+	if h == (bloom.Hasher{}) {
+		return own
+	}
+	return h.Hash(key)
 }

@@ -26,12 +26,21 @@ func (v *Value) Release() {
 // If it returns true the caller has to Release v; what v held before is
 // not released. It reads one block at most, two if the index is large.
 func (r *Reader) Get(key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
+	return r.get(nil, key, hash, seq, v, t)
+}
+
+// GetNear is Get for one of several lookups that share their blocks.
+func (r *Reader) GetNear(n *Near, key []byte, hash uint64, seq base.Seq, v *Value) (bool, error) {
+	return r.get(n, key, hash, seq, v, nil)
+}
+
+func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
 	limit := base.NewTrailer(seq, base.KindMax)
-	h, ok, err := r.locate(key, limit, t)
+	h, ok, err := r.locate(n, key, limit, t)
 	if !ok || err != nil {
 		return false, err
 	}
-	b, err := r.block(h, BlockData, true, t)
+	b, err := r.blockNear(n, h, BlockData, t)
 	if err != nil {
 		return false, err
 	}
@@ -49,7 +58,7 @@ func (r *Reader) Get(key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) 
 
 // locate returns the one data block that can hold the newest entry at or
 // after (key, limit), false if none can.
-func (r *Reader) locate(key []byte, limit base.Trailer, t *Trace) (handle, bool, error) {
+func (r *Reader) locate(n *Near, key []byte, limit base.Trailer, t *Trace) (handle, bool, error) {
 	i := r.index.search(key, limit)
 	if i == r.index.n {
 		return handle{}, false, nil
@@ -58,7 +67,7 @@ func (r *Reader) locate(key []byte, limit base.Trailer, t *Trace) (handle, bool,
 	if r.foot.levels == 1 {
 		return h, true, nil
 	}
-	b, err := r.block(h, BlockIndexPartition, true, t)
+	b, err := r.blockNear(n, h, BlockIndexPartition, t)
 	if err != nil {
 		return handle{}, false, err
 	}

@@ -14,10 +14,14 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 // damage makes the error for bytes that are not what they should be. What a
 // newer version wrote is not damaged.
 func (r *Reader) damage(offset int64, part string, err error) error {
+	return damageOf(r.name, offset, part, err)
+}
+
+func damageOf(name string, offset int64, part string, err error) error {
 	if errors.Is(err, base.ErrFormatTooNew) {
-		return fmt.Errorf("sstable: %s at offset %d: %s: %w", r.name, offset, part, err)
+		return fmt.Errorf("sstable: %s at offset %d: %s: %w", name, offset, part, err)
 	}
-	return base.Corruption(r.name, offset, part, err)
+	return base.Corruption(name, offset, part, err)
 }
 
 // readError makes the error for a read that came back short: damage if the

@@ -23,6 +23,11 @@ type Properties struct {
 	DataBytes         int64   // file offset where data blocks end
 	Partitions        uint64  // of the index; 0: it has one level
 	FilterBits        float64 // a key, as asked for; 0: no filter
+
+	// The filter knows the keys' prefixes by PrefixRule too. Prefixes is their
+	// number; 0 without a filter.
+	PrefixRule base.PrefixRule
+	Prefixes   uint64
 }
 
 // Tags of properties. Part of the file format. A reader may skip unknown odd
@@ -42,6 +47,8 @@ const (
 	propDataBytes     = 20
 	propPartitions    = 21
 	propFilterBits    = 23
+	propPrefixRule    = 25
+	propPrefixes      = 27
 )
 
 // knownKinds are the kinds of entries that this program can read.
@@ -61,7 +68,32 @@ func (p *Properties) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, propDataBlocks, p.DataBlocks)
 	dst = appendNumber(dst, propDataBytes, uint64(p.DataBytes))
 	dst = appendNumber(dst, propPartitions, p.Partitions)
-	return appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
+	dst = appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
+	dst = appendNumber(dst, propPrefixRule, encodeRule(p.PrefixRule))
+	return appendNumber(dst, propPrefixes, p.Prefixes)
+}
+
+// encodeRule returns the rule as a number: Length · 2, or (Count · 256 +
+// Delimiter) · 2 + 1.
+func encodeRule(r base.PrefixRule) uint64 {
+	if r.Count > 0 {
+		return (uint64(r.Count)<<8|uint64(r.Delimiter))<<1 | 1
+	}
+	return uint64(r.Length) << 1
+}
+
+func decodeRule(v uint64) (base.PrefixRule, error) {
+	if v>>1 > math.MaxUint16 {
+		return base.PrefixRule{}, errPropsValue
+	}
+	r := base.PrefixRule{Length: int(v >> 1)}
+	if v&1 != 0 {
+		r = base.PrefixRule{Count: int(v >> 9), Delimiter: byte(v >> 1)}
+	}
+	if !r.Valid() || r == (base.PrefixRule{}) {
+		return base.PrefixRule{}, errPropsValue
+	}
+	return r, nil
 }
 
 // appendNumber appends a field that holds v; nothing for 0.
@@ -165,13 +197,15 @@ func (p *Properties) number(tag uint64) *uint64 {
 		return &p.DataBlocks
 	case propPartitions:
 		return &p.Partitions
+	case propPrefixes:
+		return &p.Prefixes
 	}
 	return nil
 }
 
 // setOther takes the numbers of other types, and judges unknown tags.
 func (p *Properties) setOther(tag uint64, content []byte) error {
-	if tag != propDataBytes && tag != propFilterBits {
+	if tag != propDataBytes && tag != propFilterBits && tag != propPrefixRule {
 		if tag&1 == 0 {
 			return fmt.Errorf("%w (property %d)", base.ErrFormatTooNew, tag)
 		}
@@ -181,10 +215,14 @@ func (p *Properties) setOther(tag uint64, content []byte) error {
 	if n != len(content) || n <= 0 || v > math.MaxInt64 {
 		return errPropsValue
 	}
-	if tag == propDataBytes {
+	var err error
+	switch tag {
+	case propDataBytes:
 		p.DataBytes = int64(v)
-	} else {
+	case propFilterBits:
 		p.FilterBits = float64(v) / 1000
+	case propPrefixRule:
+		p.PrefixRule, err = decodeRule(v)
 	}
-	return nil
+	return err
 }

@@ -28,6 +28,7 @@ type ReaderOptions struct {
 
 	Cache         *cache.Cache // nil: keeps nothing
 	Stats         *Stats       // nil: nobody asks
+	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
 	NoFilter      bool         // leave the filter on disk
 	FirstUnitOnly bool         // keep only the filter's first unit
 }
@@ -47,9 +48,13 @@ type Reader struct {
 	index   index // top level
 	indexed int64 // bytes of memory behind index
 
-	// filter is replaced as a whole, by Open, DropSecondUnit and LoadFilter.
-	filter    atomic.Pointer[bloom.Blocked]
-	filterErr atomic.Pointer[error]
+	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
+	// SetSidecar. sidecar is where it comes from, nil: from the table itself. The
+	// errors say why what is in either file is not used.
+	filter     atomic.Pointer[LoadedFilter]
+	sidecar    atomic.Pointer[Sidecar]
+	filterErr  atomic.Pointer[error]
+	sidecarErr atomic.Pointer[error]
 }
 
 // tailRead is how much Open reads at once from the end of the file: the
@@ -86,9 +91,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
-	if !o.NoFilter && r.foot.filter.stored > 0 {
-		r.setFilter(r.readFilter(t, o.FirstUnitOnly))
-	}
+	r.loadForOpen(t, o)
 	return r, nil
 }
 
@@ -222,8 +225,9 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 
 var errFilterKeys = errors.New("filter of other keys than the table's")
 
-// readFilter reads the filter into memory whose lines are cache lines.
-func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
+// readFilter reads the filter in the table into memory whose lines are cache
+// lines.
+func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
 	b := alignedBytes(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
@@ -231,6 +235,17 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 	} else if err := r.readAt(b, h.offset, BlockFilter); err != nil {
 		return nil, err
 	}
+	_, f, err := r.openFilter(b)
+	if err != nil {
+		return nil, err
+	}
+	return &LoadedFilter{*f, r.props.PrefixRule}, nil
+}
+
+// openFilter checks the filter's block, and returns its payload and the filter
+// in it.
+func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
+	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
 	payload, c, err := openBlock(b, r.seed, BlockFilter, h.offset)
 	if mutant.DamagedFilter {
@@ -240,22 +255,19 @@ func (r *Reader) readFilter(t tail, firstUnit bool) (*bloom.Blocked, error) {
 		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	f, err := bloom.OpenBlocked(payload)
+	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
 	if err != nil {
-		return nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
 	}
-	if f.Keys() != min(r.props.Keys, math.MaxUint32) {
-		return nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
+	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
+		return nil, nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
 	}
-	if firstUnit && f.Units() > 1 {
-		f = f.FirstUnit()
-	}
-	return f, nil
+	return payload, f, nil
 }
 
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.
@@ -265,54 +277,10 @@ func alignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-func (r *Reader) setFilter(f *bloom.Blocked, err error) {
-	r.filter.Store(f)
-	if err != nil {
-		r.filterErr.Store(&err)
-	} else {
-		r.filterErr.Store(nil)
-	}
-}
-
-// Filter returns the resident filter. Nil: there is none, every key may be in
-// the table.
-func (r *Reader) Filter() *bloom.Blocked { return r.filter.Load() }
-
-// FilterErr says why the filter in the file is of no use, nil if it is in use,
-// was not wanted or was never written.
-func (r *Reader) FilterErr() error {
-	if err := r.filterErr.Load(); err != nil {
+func loadError(p *atomic.Pointer[error]) error {
+	if err := p.Load(); err != nil {
 		return *err
 	}
-	return nil
-}
-
-// DropSecondUnit frees the memory of the filter's second unit, if it has one,
-// and reports whether it did. Lookups may be under way.
-func (r *Reader) DropSecondUnit() bool {
-	f := r.filter.Load()
-	if f == nil || f.Units() < 2 {
-		return false
-	}
-	return r.filter.CompareAndSwap(f, f.FirstUnit())
-}
-
-// DropFilter frees the memory of the filter, if it is resident, and reports
-// whether it was. From then on every key may be in the table.
-func (r *Reader) DropFilter() bool { return r.filter.Swap(nil) != nil }
-
-// LoadFilter reads the whole filter from the file again, for a Reader that
-// was opened without it or has dropped it or its second unit. If that fails, what
-// was resident stays.
-func (r *Reader) LoadFilter() error {
-	if r.foot.filter.stored == 0 {
-		return nil
-	}
-	f, err := r.readFilter(tail{}, false)
-	if err != nil {
-		return err
-	}
-	r.setFilter(f, nil)
 	return nil
 }
 
@@ -328,12 +296,12 @@ func (r *Reader) Size() int64 { return r.size }
 // Checksum returns the file's checksum as the footer has it.
 func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 
-// FilterBytes returns the length of the filter in the file, resident or not.
+// FilterBytes returns the length of the filter in the table, in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
 // MemoryBytes returns what the resident index and filter take.
 func (r *Reader) MemoryBytes() (index, filter int64) {
-	if f := r.filter.Load(); f != nil {
+	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())
 	}
 	return r.indexed, filter

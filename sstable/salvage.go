@@ -58,7 +58,7 @@ type Salvager struct {
 	hasFooter bool
 	hasProps  bool
 	hasIndex  bool
-	filter    *bloom.Blocked
+	filter    *bloom.Static
 
 	next func() (struct{}, bool) // moves to the next block that checks
 	stop func()
@@ -158,9 +158,11 @@ func (s *Salvager) openMeta() error {
 	if !s.o.Filter || r.foot.filter.stored == 0 {
 		return nil
 	}
-	if s.filter, err = r.readFilter(tail{}, false); errors.Is(err, base.ErrFormatTooNew) {
+	filter, err := r.readFilter(tail{})
+	if errors.Is(err, base.ErrFormatTooNew) {
 		return nil // a filter that is not known is none
 	}
+	s.filter = filter.Filter()
 	return err
 }
 
@@ -276,7 +278,7 @@ func (s *Salvager) check(d *dataBlock, sep *base.InternalKey) (last base.Interna
 		if d.b[dataHeader+i] != byte(hash) {
 			return last, errTag
 		}
-		if s.filter != nil && !s.filter.MayContain(hash) {
+		if s.filter != nil && !s.filter.MayContain(hashWith(s.filter.Hasher(), key, hash)) {
 			unknown++
 		}
 		last = k

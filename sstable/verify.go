@@ -18,28 +18,34 @@ var (
 	errFileChecksum = errors.New("file checksum mismatch")
 	errTag          = errors.New("tag is not the key's")
 	errNotInFilter  = errors.New("a key of the table is missing")
-	errSeparator    = errors.New("separator does not separate")
-	errCounts       = errors.New("properties do not fit the entries")
-	errPadding      = errors.New("padding is not zero")
+
+	errPrefixNotInFilter = errors.New("a prefix of the table is missing")
+	errSeparator         = errors.New("separator does not separate")
+	errCounts            = errors.New("properties do not fit the entries")
+	errPadding           = errors.New("padding is not zero")
 )
 
 // Verify reads the whole table and checks all that it promises: the checksum
 // of the file and of every block, the order of entries and separators, tags,
 // counts and bounds, and that the filter knows every key. It reads past the
 // cache, and what is resident once more.
-func (r *Reader) Verify(ctx context.Context) error {
+func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, nil) }
+
+// VerifyWith is Verify, and checks a sidecar of the table too: that its filter
+// knows every key.
+func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 	file := r.verifyFile(ctx)
 	if file != nil && !errors.Is(file, errFileChecksum) {
 		return file
 	}
 	// The blocks tell where the damage is; what they don't, the file does.
-	if err := r.verifyBlocks(ctx); err != nil {
+	if err := r.verifyBlocks(ctx, s); err != nil {
 		return err
 	}
 	return file
 }
 
-func (r *Reader) verifyBlocks(ctx context.Context) error {
+func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Cache: r.cache, Stats: r.stats, NoFilter: true})
 	if err != nil {
@@ -50,6 +56,9 @@ func (r *Reader) verifyBlocks(ctx context.Context) error {
 		return err
 	}
 	v := verifier{r: r, filter: filter}
+	if err := v.readBeside(s); err != nil {
+		return err
+	}
 	if err := r.eachLeaf(func(x *index) error { return v.leaf(ctx, x) }); err != nil {
 		return err
 	}
@@ -83,11 +92,12 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 }
 
 // verifiedFilter reads the filter from the file, whatever is resident.
-func (r *Reader) verifiedFilter() (*bloom.Blocked, error) {
+func (r *Reader) verifiedFilter() (*bloom.Static, error) {
 	if r.foot.filter.stored == 0 {
 		return nil, nil
 	}
-	return r.readFilter(tail{}, false)
+	l, err := r.readFilter(tail{})
+	return l.Filter(), err
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions.
@@ -125,8 +135,10 @@ func (x *index) separator(i int) base.InternalKey {
 // A verifier walks the blocks of a table and counts.
 type verifier struct {
 	r      *Reader
-	filter *bloom.Blocked
+	filter *bloom.Static
+	beside besideFilter
 
+	prefixes prefixWalk
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
 	lastSep  base.InternalKey
@@ -191,8 +203,14 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	if d.b[dataHeader+i] != byte(hash) {
 		return v.damage(errTag)
 	}
-	if v.filter != nil && !v.filter.MayContain(hash) {
+	if v.filter != nil && !v.filter.MayContain(hashWith(v.filter.Hasher(), key, hash)) {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errNotInFilter)
+	}
+	if err := v.beside.check(key, hash); err != nil {
+		return err
+	}
+	if err := v.prefix(key); err != nil {
+		return err
 	}
 	if p.Entries == 0 {
 		p.Smallest, p.MinSeq, p.MaxSeq = key, t.Seq(), t.Seq()
@@ -212,12 +230,28 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	return nil
 }
 
+// prefix checks that the filter knows the prefix of key.
+func (v *verifier) prefix(key []byte) error {
+	if v.filter == nil {
+		return nil
+	}
+	p, isNew := v.prefixes.next(v.r.props.PrefixRule, key)
+	if !isNew {
+		return nil
+	}
+	v.got.Prefixes++
+	if !v.filter.MayContain(base.PrefixHash(v.filter.Hasher().Hash(p))) {
+		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errPrefixNotInFilter)
+	}
+	return nil
+}
+
 // finish compares what was counted with the properties.
 func (v *verifier) finish() error {
 	v.got.Largest = v.last.UserKey
 	v.got.DataBytes = v.offset
 	want := v.r.props
-	v.got.Partitions, v.got.FilterBits = want.Partitions, want.FilterBits
+	v.got.Partitions, v.got.FilterBits, v.got.PrefixRule = want.Partitions, want.FilterBits, want.PrefixRule
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
 	}

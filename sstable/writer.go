@@ -14,12 +14,15 @@ import (
 
 // WriterOptions describe a table to be written.
 type WriterOptions struct {
-	Num            base.FileNum // stands in every checksum
-	StoreID        uint64       // likewise
-	BlockSize      int          // bytes of a data block before compression; default 4 KiB
-	Compression    Compression  // the zero value is None
-	FilterBits     float64      // filter bits a key; 0 or less: no filter
-	IndexPartition int          // bytes of index above which it has two levels; default 1 MiB
+	Num            base.FileNum    // stands in every checksum
+	StoreID        uint64          // likewise
+	BlockSize      int             // bytes of a data block before compression; default 4 KiB
+	Compression    Compression     // the zero value is None
+	FilterBits     float64         // filter bits a key; 0 or less: no filter
+	FilterKind     bloom.Kind      // default: blocked
+	Hasher         bloom.Hasher    // of the filter
+	PrefixRule     base.PrefixRule // prefixes that the filter knows
+	IndexPartition int             // bytes of index above which it has two levels; default 1 MiB
 }
 
 // Info describes a finished table: what the manifest needs to know.
@@ -106,7 +109,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	}
 	if newKey {
 		w.hash = bloom.Hash(k.UserKey)
-		w.hashes.add(w.hash)
+		w.collect(k.UserKey)
 	}
 	if w.full(k, value) {
 		if err := w.finishData(k.UserKey, false); err != nil {

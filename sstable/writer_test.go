@@ -141,12 +141,12 @@ func TestFilter_HashesChangedInMemory(t *testing.T) {
 	for i := range 1000 {
 		c.add(uint64(i) * 0x9e3779b97f4a7c15)
 	}
-	if _, err := buildFilter(*c.slot, c.sum, 10); err != nil {
+	if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 64 {
 		(*c.slot)[500] ^= 1 << bit
-		if _, err := buildFilter(*c.slot, c.sum, 10); !errors.Is(err, errHashSum) {
+		if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
 			t.Errorf("bit %d: %v, want %v", bit, err, errHashSum)
 		}
 		(*c.slot)[500] ^= 1 << bit
@@ -188,7 +188,7 @@ func TestReader_FilterUnits(t *testing.T) {
 	if _, after := r.MemoryBytes(); after >= before {
 		t.Errorf("filter takes %d bytes, before %d", after, before)
 	}
-	if err := r.LoadFilter(); err != nil {
+	if err := r.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
@@ -197,7 +197,7 @@ func TestReader_FilterUnits(t *testing.T) {
 	if r.Filter() != nil || r.FilterErr() != nil {
 		t.Fatal("NoFilter: a filter or an error")
 	}
-	if err := r.LoadFilter(); err != nil {
+	if err := r.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
@@ -218,7 +218,7 @@ func TestReader_Concurrent(t *testing.T) {
 	}
 	for range 50 {
 		r.DropSecondUnit()
-		if err := r.LoadFilter(); err != nil {
+		if err := r.LoadFilter(false); err != nil {
 			t.Error(err)
 		}
 	}

@@ -55,13 +55,13 @@ func lastWord(text string) int {
 // before.
 func (s *session) choices(before []word, partial string) []string {
 	if len(before) == 0 {
-		return commandNames(partial)
+		return commandNames("", partial)
 	}
-	c := lookup(before[0].text)
+	c, rest := commandOf(before)
 	if c == nil {
 		return nil
 	}
-	n, arg := c.position(before[1:])
+	n, arg := c.position(rest)
 	switch {
 	case arg != "":
 		if arg == "KEY" {
@@ -70,8 +70,12 @@ func (s *session) choices(before []word, partial string) []string {
 		return nil
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
+	case c.name == "help" && n == 0:
+		return commandNames("", partial)
 	case c.name == "help":
-		return commandNames(partial)
+		return commandNames(before[1].text+" ", partial)
+	case len(before) == 1 && c.keys == 0:
+		return commandNames(c.name+" ", partial)
 	case c.keys < 0 || n < c.keys:
 		return s.keysFrom(partial)
 	}
@@ -96,11 +100,14 @@ func (c *command) position(words []word) (n int, arg string) {
 	return n, arg
 }
 
-func commandNames(partial string) (names []string) {
+// commandNames returns the words with which names of commands go on behind
+// those before, which may be none.
+func commandNames(before, partial string) (names []string) {
 	for _, g := range table() {
 		for _, c := range g.commands {
-			if strings.HasPrefix(c.name, partial) {
-				names = append(names, c.name)
+			name, ok := strings.CutPrefix(c.name, before)
+			if ok && strings.HasPrefix(name, partial) && !strings.Contains(name, " ") {
+				names = append(names, name)
 			}
 		}
 	}

@@ -47,6 +47,11 @@ func TestComplete(t *testing.T) {
 		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
 		{"scan --re|", "scan ", "[--reverse ]", ""},
 		{"help rep|", "help ", "[repair ]", ""},
+		{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
+		{"filters e|", "filters ", "[export ]", ""},
+		{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
+		{"filters may |", "filters may ", "[]", ""},
+		{"levels |", "levels ", "[]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
 		{`get "x" y |`, `get "x" y `, "[]", ""},
 	} {

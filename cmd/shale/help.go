@@ -56,9 +56,9 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 		fmt.Fprint(s.out, notation)
 		return found, nil
 	}
-	c := lookup(a.words[0].text)
-	if c == nil {
-		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[0].text))
+	c, rest := commandOf(a.words)
+	if c == nil || len(rest) > 0 {
+		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[len(a.words)-1].text))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {

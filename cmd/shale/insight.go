@@ -60,22 +60,30 @@ func filters(_ context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, err
 	}
-	g := newGrid("level", ">table", "kind", ">bits/key", ">memory", ">predicted FPR", ">measured")
+	g := newGrid("level", ">table", "kind", "in", ">bits/key", ">memory", ">predicted FPR", ">measured")
 	listed := map[int]bool{}
 	for _, t := range list {
 		listed[t.Level] = true
 	}
 	for _, l := range s.db.Metrics().Levels {
 		if listed[l.Level] {
-			g.row(levelName(l.Level), "all", "", bits(l.FilterBits), base.FormatBytes(l.FilterBytes),
+			g.row(levelName(l.Level), "all", "", "", bits(l.FilterBits), base.FormatBytes(l.FilterBytes),
 				base.FormatPercent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
 		}
 	}
 	for _, t := range list {
-		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
+		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
 			base.FormatPercent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
 	return foundIf(len(list) > 0), g.write(s.out)
+}
+
+// filterPlace tells which file a filter is in.
+func filterPlace(t shale.TableInfo) string {
+	if t.FilterFile == "" {
+		return "table"
+	}
+	return t.FilterFile
 }
 
 func levelName(level int) string     { return fmt.Sprintf("L%d", level) }

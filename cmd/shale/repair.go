@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -36,6 +37,10 @@ func check(ctx context.Context, s *session, a arguments) (status, error) {
 	if !r.Damaged() {
 		fmt.Fprintln(s.out, "no damage")
 		return found, nil
+	}
+	if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
+		fmt.Fprintf(s.out, "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", quote(dir))
+		return absent, nil
 	}
 	fmt.Fprintf(s.out, "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", quote(dir))
 	return absent, nil

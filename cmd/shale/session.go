@@ -163,11 +163,11 @@ func (s *session) runLine(line string) (status, error) {
 // run runs a command. An interrupt ends the command, not the program; a second
 // one, while the command has not ended, has its usual effect.
 func (s *session) run(words []word) (status, error) {
-	c := lookup(words[0].text)
+	c, rest := commandOf(words)
 	if c == nil {
 		return failed, fmt.Errorf("unknown command %s; help lists them", quote(words[0].text))
 	}
-	a, err := c.bind(words[1:])
+	a, err := c.bind(rest)
 	if err != nil {
 		return failed, err
 	}

@@ -28,6 +28,7 @@ const (
 	FileCurrent                  // CURRENT
 	FileLock                     // LOCK
 	FileTemp                     // 000012.tmp, never named by the manifest
+	FileFilter                   // 000012.flt, the filter of a table beside it
 )
 
 // CurrentName and LockName are the files without a number.
@@ -38,6 +39,9 @@ const (
 
 // TableName returns the name of table n.
 func TableName(n FileNum) string { return n.String() + ".sst" }
+
+// FilterName returns the name of filter file n.
+func FilterName(n FileNum) string { return n.String() + ".flt" }
 
 // LogName returns the name of log n.
 func LogName(n FileNum) string { return n.String() + ".wal" }
@@ -71,6 +75,8 @@ func ParseFileName(name string) (t FileType, n FileNum, ok bool) {
 			t = FileLog
 		case "tmp":
 			t = FileTemp
+		case "flt":
+			t = FileFilter
 		default:
 			return 0, 0, false
 		}

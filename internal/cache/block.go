@@ -44,6 +44,9 @@ const freed = -1 << 30
 // Release, and may be written to before Insert only.
 func (b *Block) Bytes() []byte { return b.buf }
 
+// Retain adds a pin. Requires: the caller has one.
+func (b *Block) Retain() { b.refs.Add(1) }
+
 // Release takes off one pin. The block must not be used after it.
 func (b *Block) Release() {
 	if n := b.refs.Add(-1); n <= 0 {

@@ -114,8 +114,28 @@ const (
 	MemtableFilterMissesKey = false
 	// Filters have half the bits that they say they have: TestReader_FilterUnits
 	ThinFilter = false
+	// A filter beside a table is not synced before the manifest names it: TestCrash_AtEveryOperation
+	NoSidecarSync = false
+	// Its name is not made durable before the manifest has it: TestCrash_AtEveryOperation
+	NoSidecarDirSync = false
+	// Whose filter it is that stands beside a table is not checked: TestSidecar_Foreign
+	ForeignSidecar = false
+	// A filter beside a table is removed while a checkpoint may link it: TestRebuildFilters_KeepsWhatIsRead
+	SidecarRemovedWhileRead = false
+	// A move of a table that was planned before it got a filter leaves that behind: TestRebuildFilters_WhileATableMoves
+	SidecarLeftBehind = false
+	// Some prefixes are not in the filter (rocksdb#5835): TestPrefix_HidesNothing
+	PrefixMissed = false
+	// A range that begins in a prefix is taken to lie in it: TestPrefix_Random
+	PrefixTooWide = false
 	// A damaged filter is believed (cqlite#1398): TestDamage_EveryByte, TestFilterDamage_DeniesNothing
 	DamagedFilter = false
+	// A bundle of filters lacks what is in memtables only: TestExportFilters_Stores, TestExportFilters_Refused
+	MemtableNotExported = false
+	// A bundle of filters lacks the tables that have none: TestExportFilters_Stores, TestExportFilters_WithoutFilters
+	FilterlessNotExported = false
+	// What is deleted while an export begins may be missing at its sequence number: TestExportFilters_Meanwhile
+	ExportUnprotected = false
 	// That a snapshot does not see a key is remembered as its absence: TestModel_Random
 	AbsenceOfOld = false
 	// Absence is remembered by a key's hash, not by its bytes: TestFalsePositives_ExactUnderEqualHashes

@@ -1,0 +1,113 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/FastFilter/xorfilter"
+)
+
+// maxFuseKeys bounds what the builder counts in 32 bits.
+const maxFuseKeys = 1 << 30
+
+// FuseFPR returns the share of absent keys that a Fuse with fingerprints of r
+// bits lets pass.
+func FuseFPR(r int) float64 { return math.Ldexp(1, -r) }
+
+// FuseBits returns how many bits a key a Fuse of n keys with fingerprints of r
+// bits has: 1.13 · r from a million keys up, 1.21 · r at 60,000, 1.4 · r at 1000,
+// and ever more for fewer. r is from 4 to 16.
+func FuseBits(n, r int) float64 {
+	t := fuseLayout(n, r)
+	return float64(t.bodySize()) * 8 / float64(max(n, 1))
+}
+
+// FuseFor returns the widest fingerprints, of 4 to 16 bits, with which a Fuse of
+// n keys has at most bitsPerKey bits a key; 4 if there are none.
+func FuseFor(n int, bitsPerKey float64) (r int) {
+	for r = maxFuse; r > minFuse && !(FuseBits(n, r) <= bitsPerKey); r-- {
+	}
+	return r
+}
+
+// fuseLayout returns the builder's choice of segments. It may halve length and
+// double the rest instead, which is the same number of places.
+func fuseLayout(n, r int) fuseTrailer {
+	t := fuseTrailer{head: head{keys: countOf(n)}, r: uint64(r), length: 4, segments: 1}
+	if n <= 1 {
+		return t
+	}
+	lnN := math.Log(float64(n))
+	t.length = min(uint64(1)<<uint(math.Floor(lnN/math.Log(3.33)+2.25)), maxFuseLength)
+	places := uint64(math.Round(float64(n) * math.Max(1.125, 0.875+0.25*math.Log(1e6)/lnN)))
+	t.segments = max((places+t.length-1)/t.length, 3) - 2
+	return t
+}
+
+// appendFuse is AppendStatic for KindFuse and fingerprints of r bits.
+func appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, error) {
+	if len(hashes) > maxFuseKeys {
+		return dst, fmt.Errorf("bloom: build fuse filter: %d keys are too many", len(hashes))
+	}
+	// The builder sorts what it is given, if hashes are equal.
+	own := make([]uint64, len(hashes))
+	salt := fuseSalt(hashes)
+	for i, h := range hashes {
+		own[i] = h + salt
+	}
+	t := fuseTrailer{head: head{keys: countOf(len(hashes)), hasher: hasher}, r: uint64(r)}
+	if r <= 8 {
+		return buildFuse[uint8](dst, own, salt, t)
+	}
+	return buildFuse[uint16](dst, own, salt, t)
+}
+
+// fuseSalt moves the hashes of a filter away from those of all others, whatever
+// their order. The builder adds the same seeds each time, so that whoever chose a
+// few keys whose hashes meet under each of them would keep every filter with
+// those keys from being built.
+func fuseSalt(hashes []uint64) uint64 {
+	sum := uint64(0)
+	for _, h := range hashes {
+		sum += h
+	}
+	return finish(sum)
+}
+
+// buildFuse solves the filter for fingerprints of a whole T and keeps the low r
+// bits of each: what holds for the xor of all bits holds for those.
+func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fuseTrailer) ([]byte, error) {
+	f, err := xorfilter.NewBinaryFuse[T](salted)
+	if err != nil {
+		return dst, fmt.Errorf("bloom: build fuse filter of %d keys: %w", t.keys, err)
+	}
+	t.segments, t.length = uint64(f.SegmentCount), uint64(f.SegmentLength)
+	start, body := len(dst), int(t.bodySize())
+	dst = grow(dst, body+trailerLen)
+	filter := dst[start:]
+	pack(filter[:body-fuseSeedLen], f.Fingerprints, uint(t.r))
+	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], salt+f.Seed)
+	t.put(filter)
+	return dst, nil
+}
+
+// pack writes the low r bits of each fingerprint, one behind the other from the
+// lowest bit of the first byte on. b has room for whole words.
+func pack[T uint8 | uint16](b []byte, fingerprints []T, r uint) {
+	var word uint64
+	used := uint(0) // bits of word
+	for _, x := range fingerprints {
+		v := uint64(x) & (1<<r - 1)
+		word |= v << used
+		if used += r; used >= 64 {
+			binary.LittleEndian.PutUint64(b, word)
+			b = b[8:]
+			used -= 64
+			word = v >> (r - used)
+		}
+	}
+	if used > 0 {
+		binary.LittleEndian.PutUint64(b, word)
+	}
+}

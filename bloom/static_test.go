@@ -1,0 +1,195 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+)
+
+// mustAppend builds a filter that has to succeed.
+func mustAppend(hashes []uint64, o StaticOptions) []byte {
+	b, err := AppendStatic(nil, hashes, o)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// mustOpenStatic opens a filter that has to be good.
+func mustOpenStatic(b []byte) *Static {
+	f, err := OpenStatic(b)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// keyHashes are what h makes of the keys of goldenHashes.
+func keyHashes(h Hasher, n int) []uint64 {
+	hs := make([]uint64, n)
+	for i := range hs {
+		hs[i] = h.Hash(fmt.Appendf(nil, "key-%d", i))
+	}
+	return hs
+}
+
+// A Static of blocked lines is the Blocked of the same bytes.
+func TestStatic_Blocked(t *testing.T) {
+	hs := randomHashes(1, 3000)
+	for _, bits := range everyWidth {
+		b := mustAppend(hs, StaticOptions{BitsPerKey: bits})
+		if !bytes.Equal(b, AppendBlocked(nil, hs, bits)) {
+			t.Errorf("%v bits: AppendStatic differs from AppendBlocked", bits)
+		}
+		s, f := mustOpenStatic(b), mustOpen(b)
+		if s.Kind() != KindBlocked || s.Hasher() != (Hasher{}) || s.Keys() != f.Keys() || s.SizeBytes() != f.SizeBytes() ||
+			s.Units() != f.Units() || s.BitsPerKey() != f.BitsPerKey() || s.PredictedFPR() != f.PredictedFPR() ||
+			s.FirstUnitBytes() != f.FirstUnitBytes() {
+			t.Errorf("%v bits: OpenStatic and OpenBlocked tell of different filters", bits)
+		}
+		one, first := s.FirstUnit(), f.FirstUnit()
+		if one.SizeBytes() != first.SizeBytes() || one.Units() != 1 || one.Kind() != KindBlocked || (one == s) != (first == f) {
+			t.Errorf("%v bits: the first units are different filters", bits)
+		}
+		for _, h := range append(randomHashes(2, 1000), hs[:1000]...) {
+			if s.MayContain(h) != f.MayContain(h) || s.Touch(h) != f.Touch(h) || one.MayContain(h) != first.MayContain(h) {
+				t.Fatalf("%v bits: OpenStatic and OpenBlocked answer differently to %016x", bits, h)
+			}
+		}
+	}
+}
+
+// A Static of a fuse filter is the Fuse of the same bytes. It has one unit.
+func TestStatic_Fuse(t *testing.T) {
+	hs := randomHashes(1, 3000)
+	for _, bits := range everyWidth {
+		b := mustAppend(hs, StaticOptions{Kind: KindFuse, BitsPerKey: bits})
+		s := mustOpenStatic(b)
+		f, err := OpenFuse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind() != KindFuse || s.Hasher() != (Hasher{}) || s.Keys() != f.Keys() || s.SizeBytes() != len(b) || f.SizeBytes() != len(b) ||
+			s.Units() != 1 || s.FirstUnit() != s || s.FirstUnitBytes() != len(b) ||
+			s.BitsPerKey() != f.BitsPerKey() || s.PredictedFPR() != f.PredictedFPR() || f.Bits() != FuseFor(len(hs), bits) {
+			t.Errorf("%v bits: OpenStatic and OpenFuse tell of different filters", bits)
+		}
+		if bits >= 5.4 && f.BitsPerKey() > bits {
+			t.Errorf("%v bits a key, asked for %v", f.BitsPerKey(), bits)
+		}
+		for _, h := range append(randomHashes(2, 1000), hs[:1000]...) {
+			if s.MayContain(h) != f.MayContain(h) || s.Touch(h) != f.Touch(h) {
+				t.Fatalf("%v bits: OpenStatic and OpenFuse answer differently to %016x", bits, h)
+			}
+		}
+	}
+}
+
+// A filter knows the function of its hashes. OpenBlocked, whose users hash with
+// Hash, does not take another one's.
+func TestStatic_KnowsItsHasher(t *testing.T) {
+	for _, kind := range everyKind {
+		for _, hasher := range everyHasher() {
+			for _, bits := range []float64{10, 20} {
+				hs := keyHashes(hasher, 500)
+				b := mustAppend(hs, StaticOptions{Kind: kind, BitsPerKey: bits, Hasher: hasher})
+				s := mustOpenStatic(b)
+				if s.Hasher() != hasher || s.FirstUnit().Hasher() != hasher || s.Keys() != 500 {
+					t.Errorf("%v: Hasher() = %v, of the first unit %v, want %v", kind, s.Hasher(), s.FirstUnit().Hasher(), hasher)
+				}
+				for i := range hs {
+					if h := s.Hasher().Hash(fmt.Appendf(nil, "key-%d", i)); !s.MayContain(h) || !s.FirstUnit().MayContain(h) {
+						t.Fatalf("%v of %v: key-%d is denied", kind, hasher.ID(), i)
+					}
+				}
+				_, err := OpenBlocked(b)
+				if known := kind == KindBlocked && hasher == (Hasher{}); known != (err == nil) || !known && !errors.Is(err, ErrUnknown) {
+					t.Errorf("%v of %v: OpenBlocked: %v", kind, hasher.ID(), err)
+				}
+			}
+		}
+	}
+}
+
+var everyKind = []Kind{KindBlocked, KindFuse}
+
+func TestAppendStatic_UnknownKind(t *testing.T) {
+	front := []byte("front")
+	for _, kind := range []Kind{everyKind[len(everyKind)-1] + 1, 255} {
+		b, err := AppendStatic(front, randomHashes(1, 10), StaticOptions{Kind: kind, BitsPerKey: 10})
+		if !errors.Is(err, ErrUnknown) || string(b) != "front" {
+			t.Errorf("kind %d: %q, %v, want ErrUnknown", kind, b, err)
+		}
+		if kind.String() != "unknown" {
+			t.Errorf("kind %d is %q", kind, kind)
+		}
+	}
+}
+
+// checkStaticRefused is checkRefused for OpenStatic.
+func checkStaticRefused(t *testing.T, what string, b []byte, want error) {
+	t.Helper()
+	f, err := OpenStatic(b)
+	switch {
+	case err == nil || f != nil:
+		t.Errorf("%s: opened: %v, %v", what, f, err)
+	case want != nil && !errors.Is(err, want):
+		t.Errorf("%s: error %q, want %q", what, err, want)
+	case errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown):
+		t.Errorf("%s: error %q is not one of ErrDamaged and ErrUnknown", what, err)
+	}
+}
+
+// No byte of any kind may change unseen, nor may one be missing.
+func TestOpenStatic_Damaged(t *testing.T) {
+	for _, kind := range everyKind {
+		for _, hasher := range everyHasher() {
+			good := mustAppend(randomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16, Hasher: hasher})
+			for i := range good {
+				b := append([]byte(nil), good...)
+				for _, change := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
+					b[i] = good[i] ^ change
+					checkStaticRefused(t, "changed", b, nil)
+				}
+				checkStaticRefused(t, "cut at the end", good[:i], nil)
+				if i > 0 {
+					checkStaticRefused(t, "cut at the front", good[i:], nil)
+				}
+			}
+			for _, n := range []int{1, 8, lineBytes} {
+				checkStaticRefused(t, "more behind", append(good[:len(good):len(good)], make([]byte, n)...), nil)
+				checkStaticRefused(t, "more in front", append(make([]byte, n), good...), ErrDamaged)
+			}
+		}
+	}
+	checkStaticRefused(t, "nil", nil, ErrDamaged)
+	checkStaticRefused(t, "zeros", make([]byte, 96), ErrUnknown)
+	checkStaticRefused(t, "ones", bytes.Repeat([]byte{0xff}, 96), ErrUnknown)
+}
+
+// What nobody writes is refused also under a checksum that fits.
+func TestOpenStatic_ImpossibleHead(t *testing.T) {
+	for _, kind := range everyKind {
+		good := mustAppend(randomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16})
+		for _, c := range []struct {
+			name   string
+			change func(trailer []byte)
+		}{
+			{"kind 0", func(b []byte) { b[0] = 0 }},
+			{"next kind", func(b []byte) { b[0] = byte(everyKind[len(everyKind)-1] + 1) }},
+			{"version 0", func(b []byte) { b[1] = 0 }},
+			{"next version", func(b []byte) { b[1]++ }},
+			{"hash 0", func(b []byte) { b[2] = 0 }},
+			{"next hash", func(b []byte) { b[2] = byte(HashSipHash) + 1 }},
+			{"murmur3 with a seed", func(b []byte) { binary.LittleEndian.PutUint64(b[20:], 1) }},
+			{"murmur3 with the largest seed", func(b []byte) { binary.LittleEndian.PutUint64(b[20:], math.MaxUint64) }},
+		} {
+			b := append([]byte(nil), good...)
+			c.change(b[len(b)-trailerLen:])
+			checkStaticRefused(t, fmt.Sprintf("%v, %s", kind, c.name), reseal(b), ErrUnknown)
+		}
+	}
+}

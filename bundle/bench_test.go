@@ -1,0 +1,79 @@
+package bundle
+
+import (
+	"fmt"
+	"testing"
+)
+
+// benchBundle has seven runs, the last with so many tables, and keys that are
+// there and others that lie between.
+func benchBundle(tb testing.TB, tables int) (b *Bundle, present, absent [][]byte) {
+	m := &model{}
+	n := 20_000 + 100*tables
+	for i := range n {
+		present = append(present, fmt.Appendf(nil, "user%012d", i*2))
+		absent = append(absent, fmt.Appendf(nil, "user%012d", i*2+1))
+	}
+	for level := range 6 {
+		var some [][]byte
+		for i := level; i < n; i += 8 << (6 - level) {
+			some = append(some, present[i])
+		}
+		m.addRun(tb, level, 1+level, 16, some)
+	}
+	m.addRun(tb, 6, tables, 10, present)
+	return mustOpen(tb, m.bytes(tb)), present, absent
+}
+
+func BenchmarkMayContain(b *testing.B) {
+	for _, tables := range []int{1, 64, 1024} {
+		bundle, present, absent := benchBundle(b, tables)
+		for _, c := range []struct {
+			name string
+			keys [][]byte
+		}{{"miss", absent}, {"hit", present}} {
+			b.Run(fmt.Sprintf("%s/tables=%d", c.name, tables), func(b *testing.B) {
+				b.ReportAllocs()
+				i, maybe := 0, 0
+				for b.Loop() {
+					if i += 7919; i >= len(c.keys) {
+						i %= len(c.keys)
+					}
+					if bundle.MayContain(c.keys[i]) {
+						maybe++
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	m := &model{}
+	var keys [][]byte
+	for i := range 200_000 {
+		keys = append(keys, fmt.Appendf(nil, "user%012d", i))
+	}
+	m.addRun(b, 6, 64, 10, keys)
+	data := m.bytes(b)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		mustOpen(b, data)
+	}
+}
+
+func TestMayContain_AllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	b, present, absent := benchBundle(t, 5)
+	i := 0
+	if n := testing.AllocsPerRun(2000, func() {
+		i++
+		b.MayContain(present[i])
+		b.MayContain(absent[i])
+	}); n != 0 {
+		t.Errorf("two questions allocate %v times", n)
+	}
+}

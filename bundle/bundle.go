@@ -1,0 +1,237 @@
+package bundle
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A Bundle is the filters of a store, as it was at one moment.
+type Bundle struct {
+	// Constant after Open.
+	head    header
+	runs    []run
+	hashers []bloom.Hasher // those of the filters, maxHashers at most
+	tables  int
+	keys    uint64
+	damaged []Damage
+}
+
+// maxHashers is of how many hash functions a lookup keeps the hash of its key.
+// All filters of a store have one, or a few if its options were changed.
+const maxHashers = 4
+
+// Open returns the bundle whose bytes are data, exactly. They are kept, not
+// copied: filters are probed where they lie, so data must not change as long as
+// the bundle is in use. A probe is one cache line if data begins at an address
+// that 64 divides, as mapped files do, and large slices of Go.
+//
+// The error is ErrDamaged or ErrFormatTooNew, with errors.Is. Filters that are
+// damaged are no error: see Damaged.
+func Open(data []byte) (*Bundle, error) {
+	h, err := decodeHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	if h.length != uint64(len(data)) {
+		return nil, damage("%d bytes, it had %d", len(data), h.length)
+	}
+	b := &Bundle{head: h}
+	dir := data[headerLen : headerLen+int(h.dirLen)]
+	if checksum(dir) != h.dirSum {
+		return nil, damage("checksum of the directory")
+	}
+	if uint64(h.runs)*(runLen+tableLen) > uint64(len(dir)) {
+		return nil, damage("%d runs in %d bytes", h.runs, len(dir))
+	}
+	o := opening{b: b, data: data, end: uint64(headerLen + len(dir))}
+	b.runs = make([]run, h.runs)
+	for i := range b.runs {
+		if dir, err = o.run(&b.runs[i], dir); err != nil {
+			return nil, err
+		}
+	}
+	if len(dir) > 0 || o.end != h.length {
+		return nil, damage("%d bytes behind the directory's last run, %d behind the last filter", len(dir), h.length-o.end)
+	}
+	return b, nil
+}
+
+// An opening is the state of Open.
+type opening struct {
+	b    *Bundle
+	data []byte
+	end  uint64 // of what was met: filters follow each other
+}
+
+// run reads the next run of the directory, and returns what follows it.
+func (o *opening) run(r *run, dir []byte) (rest []byte, err error) {
+	level, n, dir, err := decodeRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.init(level, n)
+	for i := range r.tables {
+		var e tableEntry
+		if e, dir, err = decodeTable(dir); err != nil {
+			return nil, err
+		}
+		var before []byte
+		if i > 0 {
+			before = r.tables[i-1].largest
+		}
+		if err := checkBounds(before, e.smallest, e.largest, i == 0); err != nil {
+			return nil, damage("level %d, table %d: %v", level, i, err)
+		}
+		if err := o.table(&r.tables[i], &e, level); err != nil {
+			return nil, err
+		}
+	}
+	r.layOut()
+	return dir, nil
+}
+
+// table makes a table of its entry. A filter that can't be used means maybe.
+func (o *opening) table(t *table, e *tableEntry, level int) error {
+	b := o.b
+	*t = table{smallest: e.smallest, largest: e.largest, keys: e.keys}
+	b.tables++
+	b.keys += e.keys
+	if e.length == 0 {
+		if e.offset != 0 || e.sum != 0 {
+			return damage("a filter of no bytes at %d", e.offset)
+		}
+		return nil
+	}
+	// Each at its only place: a filter is looked at once, whatever the directory says.
+	if e.offset != aligned(o.end) || e.offset > b.head.length || e.length > b.head.length-e.offset {
+		return damage("a filter of %d bytes at %d, behind %d, in %d", e.length, e.offset, o.end, b.head.length)
+	}
+	o.end = e.offset + e.length
+	f, err := openFilter(o.data[e.offset:o.end:o.end], e)
+	if err != nil {
+		b.damaged = append(b.damaged, Damage{Level: level, Smallest: e.smallest, Largest: e.largest, Offset: int64(e.offset), Err: err})
+		return nil
+	}
+	t.filter, t.hasher = f, b.hasherIndex(f.Hasher())
+	return nil
+}
+
+// hasherIndex returns where a hash function stands in b.hashers, or -1 if
+// there is no room.
+func (b *Bundle) hasherIndex(h bloom.Hasher) int {
+	for i := range b.hashers {
+		if b.hashers[i] == h {
+			return i
+		}
+	}
+	if len(b.hashers) == maxHashers {
+		return -1
+	}
+	b.hashers = append(b.hashers, h)
+	return len(b.hashers) - 1
+}
+
+// MayContain tells whether key may have been in the store. False is certain for
+// the state that the bundle is of. It allocates nothing.
+func (b *Bundle) MayContain(key []byte) bool {
+	var h hashes
+	for i := range b.runs {
+		t := b.runs[i].find(key)
+		if t != nil && (t.filter == nil || t.filter.MayContain(h.of(b, t, key))) {
+			return true
+		}
+	}
+	return false
+}
+
+// hashes are those of one key by the hash functions of a bundle.
+type hashes struct {
+	known [maxHashers]bool
+	hash  [maxHashers]uint64
+}
+
+// of returns the hash to ask the filter of t with.
+func (h *hashes) of(b *Bundle, t *table, key []byte) uint64 {
+	i := t.hasher
+	if uint(i) >= maxHashers {
+		return t.filter.Hasher().Hash(key)
+	}
+	if !h.known[i] {
+		h.known[i], h.hash[i] = true, b.hashers[i].Hash(key)
+	}
+	return h.hash[i]
+}
+
+// A Damage is a filter that can't be used. Every key between the bounds, both of
+// which belong to the table, is answered maybe. They must not be changed.
+type Damage struct {
+	Level             int
+	Smallest, Largest []byte
+	Offset            int64 // of the filter in the file
+	Err               error // bloom.ErrUnknown if it is of another kind than this program knows
+}
+
+// Damaged returns the filters that can't be used, in the order of the file.
+func (b *Bundle) Damaged() []Damage { return b.damaged }
+
+// Err returns what Damaged tells as an error, nil if every filter can be used.
+func (b *Bundle) Err() error {
+	if len(b.damaged) == 0 {
+		return nil
+	}
+	d := &b.damaged[0]
+	return fmt.Errorf("bundle: %d of %d filters can't be used, the first at offset %d, of level %d: %w",
+		len(b.damaged), b.tables, d.Offset, d.Level, d.Err)
+}
+
+// Seq returns the sequence number up to which the bundle speaks: of every key
+// that was in the store then it says maybe.
+func (b *Bundle) Seq() uint64 { return b.head.seq }
+
+// StoreID returns the identity of the store.
+func (b *Bundle) StoreID() uint64 { return b.head.storeID }
+
+// Created returns when the bundle was made, as its writer says.
+func (b *Bundle) Created() time.Time { return time.Unix(b.head.created, 0) }
+
+// Runs returns the number of runs: how many filters a key is asked of at most.
+func (b *Bundle) Runs() int { return len(b.runs) }
+
+// Tables returns the number of tables.
+func (b *Bundle) Tables() int { return b.tables }
+
+// Keys returns the number of keys of all tables. One that is in several runs
+// counts in each of them.
+func (b *Bundle) Keys() uint64 { return b.keys }
+
+// SizeBytes returns the length of the file.
+func (b *Bundle) SizeBytes() int64 { return int64(b.head.length) }
+
+// PredictedFPR returns the share of absent keys that MayContain is expected to
+// answer maybe to, if they lie among the stored ones.
+func (b *Bundle) PredictedFPR() float64 {
+	pass := 1.0 // of all runs
+	for i := range b.runs {
+		pass *= 1 - b.runs[i].predictedFPR()
+	}
+	return 1 - pass
+}
+
+// predictedFPR is that of the tables, weighted by their keys: a key is asked of
+// one of them.
+func (r *run) predictedFPR() float64 {
+	var keys, expected float64
+	for i := range r.tables {
+		t := &r.tables[i]
+		n, p := math.Max(float64(t.keys), 1), 1.0
+		if t.filter != nil {
+			p = t.filter.PredictedFPR()
+		}
+		keys += n
+		expected += n * p
+	}
+	return expected / keys
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package bundle
+
+func init() { raceEnabled = true }

@@ -1,0 +1,137 @@
+// Command filterserver answers over HTTP whether a key may be in a store, by a
+// bundle of the store's filters alone: no store is here, and none is linked. It
+// is a complete example of package bundle.
+//
+// # Try it
+//
+// In a clone, with a store in hosts.db (the README makes one):
+//
+//	go run ./cmd/shale filters export hosts.db hosts.filters
+//	go run ./examples/filterserver -bundle hosts.filters
+//
+// and then, from another shell,
+//
+//	curl 'localhost:8080/may?key=www.example.org'            maybe or absent
+//	curl --data-binary @hosts.txt localhost:8080/may         a key a line, an answer a line
+//	curl localhost:8080/info                                 what is served, and what it saved
+//
+// # What the answers mean
+//
+// absent is certain for the state of the store that the bundle was made of, which
+// /info tells: whoever asks does not need to ask the store. maybe is wrong for
+// about one absent key in a hundred. A key that was written to the store later
+// is answered absent until there is a newer bundle: where that matters, export
+// after each change, and mind that a bundle has to arrive before its keys.
+//
+// # Behaviour
+//
+// The bundle is read anew when the file has changed, which is looked for every
+// few seconds, and on SIGHUP. Replace the file by a rename, as the command
+// does. If the new one can't be used, the old one is served on and the log says
+// why. An interrupt ends the server after the requests under way.
+//
+// Requests have limits of size and time. A line of a POST ends with a newline; a
+// carriage return before it is not part of the key.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// A config is what the flags say.
+type config struct {
+	file      string
+	listen    string
+	poll      time.Duration
+	maxBundle int64
+	maxBody   int64
+}
+
+func parseFlags(args []string, out io.Writer) (config, error) {
+	var c config
+	set := flag.NewFlagSet("filterserver", flag.ContinueOnError)
+	set.SetOutput(out)
+	set.StringVar(&c.file, "bundle", "", "the file of filters that is served")
+	set.StringVar(&c.listen, "listen", "localhost:8080", "address to listen on")
+	set.DurationVar(&c.poll, "poll", 2*time.Second, "how often to look whether the file has changed")
+	set.Int64Var(&c.maxBundle, "max-bundle", 1<<30, "bytes of a bundle; a larger one is refused")
+	set.Int64Var(&c.maxBody, "max-body", 1<<20, "bytes of a request; a larger one is refused")
+	if err := set.Parse(args); err != nil {
+		return c, err
+	}
+	if c.file == "" || set.NArg() > 0 || c.poll <= 0 {
+		set.Usage()
+		return c, errors.New("filterserver: -bundle names a file, -poll is above 0, and there are no other arguments")
+	}
+	return c, nil
+}
+
+func main() {
+	c, err := parseFlags(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	listener, err := net.Listen("tcp", c.listen)
+	if err == nil {
+		err = run(ctx, c, listener, hangup, log.Printf)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves until ctx is done. It closes listener.
+func run(ctx context.Context, c config, listener net.Listener, hangup <-chan os.Signal, logf func(string, ...any)) error {
+	s := &server{config: c, logf: logf}
+	if err := s.load(); err != nil {
+		return errors.Join(fmt.Errorf("filterserver: %w", err), listener.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(ctx, hangup)
+	}()
+	defer func() { <-watched }()
+	defer cancel() // before the wait
+	h := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    256 << 10, // a key in a URL may take three times its 64 KiB
+	}
+	logf("listening on %s", listener.Addr())
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("filterserver: %w", err)
+	case <-ctx.Done():
+	}
+	grace, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	err := h.Shutdown(grace)
+	logf("%s", s.saved())
+	return err
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/bundle"
+)
+
+// A server answers by the bundle that it has at the moment.
+type server struct {
+	config
+	logf    func(string, ...any)
+	current atomic.Pointer[bundle.Bundle] // set before the first request
+	loaded  os.FileInfo                   // of the file that was tried last; owned by whoever loads
+
+	asked, absent atomic.Int64 // keys
+}
+
+// handler returns the routes; the mux answers other methods with 405.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /may", s.mayOne)
+	mux.HandleFunc("POST /may", s.mayMany)
+	mux.HandleFunc("GET /info", s.info)
+	return mux
+}
+
+const (
+	maybe = "maybe\n"
+	no    = "absent\n"
+)
+
+// mayOne answers for the key of the URL.
+func (s *server) mayOne(w http.ResponseWriter, r *http.Request) {
+	// Query() would pass over what is not well formed, and a key with it.
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(query["key"]) != 1 {
+		http.Error(w, "want one key: /may?key=...", http.StatusBadRequest)
+		return
+	}
+	answer := no
+	if s.current.Load().MayContain([]byte(query.Get("key"))) {
+		answer = maybe
+	} else {
+		s.absent.Add(1)
+	}
+	s.asked.Add(1)
+	s.reply(w, []byte(answer))
+}
+
+// mayMany answers for each line of the body, all by one bundle.
+func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, fmt.Sprintf("more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		http.Error(w, "the request did not arrive whole", http.StatusBadRequest)
+		return
+	}
+	b := s.current.Load()
+	var answers []byte
+	asked, absent := 0, 0
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		asked++
+		if b.MayContain(line) {
+			answers = append(answers, maybe...)
+		} else {
+			absent++
+			answers = append(answers, no...)
+		}
+	}
+	s.asked.Add(int64(asked))
+	s.absent.Add(int64(absent))
+	s.reply(w, answers)
+}
+
+// info tells what is served.
+func (s *server) info(w http.ResponseWriter, _ *http.Request) {
+	b := s.current.Load()
+	text := fmt.Appendf(nil, "store %016x at sequence number %d, exported %s\n", b.StoreID(), b.Seq(), b.Created().UTC().Format("2006-01-02 15:04:05 UTC"))
+	text = fmt.Appendf(text, "%d keys in %d tables of %d runs, %d bytes, %.3g %% false positives predicted\n",
+		b.Keys(), b.Tables(), b.Runs(), b.SizeBytes(), 100*b.PredictedFPR())
+	if err := b.Err(); err != nil {
+		text = fmt.Appendln(text, err)
+	}
+	s.reply(w, fmt.Appendln(text, s.saved()))
+}
+
+// saved tells what the filters have spared whoever asked.
+func (s *server) saved() string {
+	asked, absent := s.asked.Load(), s.absent.Load()
+	return fmt.Sprintf("%d keys asked, %d of them (%.1f %%) answered absent: so many questions the store was spared",
+		asked, absent, 100*float64(absent)/float64(max(asked, 1)))
+}
+
+func (s *server) reply(w http.ResponseWriter, text []byte) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store") // a newer bundle may know better
+	if _, err := w.Write(text); err != nil {
+		s.logf("reply: %v", err)
+	}
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// export writes a bundle of a store with these keys to file, by a rename.
+func export(t testing.TB, file string, keys [][]byte) {
+	t.Helper()
+	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem(), Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for half := range 2 {
+		var b shale.Batch
+		for i, key := range keys {
+			if i%2 != half {
+				continue
+			}
+			if err := b.Put(key, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(db.Write(t.Context(), &b), db.Flush(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil { // merged: filters of the usual width
+		t.Fatal(err)
+	}
+	var w bytes.Buffer
+	if _, err := db.ExportFilters(t.Context(), &w); err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, w.Bytes())
+}
+
+func put(t testing.TB, file string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(file+".tmp", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".tmp", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newServer serves a bundle of keys, which may be replaced.
+func newServer(t testing.TB, keys ...[]byte) (s *server, url string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "filters")
+	export(t, file, keys)
+	s = &server{config: config{file: file, maxBundle: 1 << 30, maxBody: 1 << 16}, logf: t.Logf}
+	if err := s.load(); err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s.handler())
+	t.Cleanup(h.Close)
+	return s, h.URL
+}
+
+func request(t testing.TB, method, url, body string) (status int, text string, header http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b), answer.Header
+}
+
+func TestMay(t *testing.T) {
+	s, base := newServer(t, []byte("apple"), []byte("a b&c=d"), []byte("\x00\xff"), []byte(""), []byte("melon"))
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/may?key=apple", "", 200, maybe},
+		{"GET", "/may?key=" + url.QueryEscape("a b&c=d"), "", 200, maybe},
+		{"GET", "/may?key=%00%FF", "", 200, maybe},
+		{"GET", "/may?key=", "", 200, maybe},
+		{"GET", "/may?key=banana", "", 200, no},
+		{"HEAD", "/may?key=banana", "", 200, ""},
+		{"GET", "/may?key=%zz", "", 400, ""},
+		{"GET", "/may?key=apple;key=pear", "", 400, ""},
+		{"GET", "/may?key=apple&key=pear", "", 400, ""},
+		{"GET", "/may", "", 400, ""},
+		{"POST", "/may", "apple\nbanana\r\nmelon", 200, maybe + no + maybe},
+		{"POST", "/may", "apple\n\nbanana\n", 200, maybe + maybe + no},
+		{"POST", "/may", "", 200, ""},
+		{"POST", "/may", strings.Repeat("x", 1<<16), 200, no},
+		{"POST", "/may", strings.Repeat("x", 1<<16+1), 413, ""},
+		{"PUT", "/may?key=apple", "", 405, ""},
+		{"DELETE", "/may?key=apple", "", 405, ""},
+		{"POST", "/info", "", 405, ""},
+		{"GET", "/", "", 404, ""},
+		{"GET", "/may/apple", "", 404, ""},
+	} {
+		status, text, header := request(t, tt.method, base+tt.path, tt.body)
+		if status != tt.status || status == 200 && text != tt.want {
+			t.Errorf("%s %s with %.20q: %d, %q; want %d, %q", tt.method, tt.path, tt.body, status, text, tt.status, tt.want)
+		}
+		if status == 405 && header.Get("Allow") == "" {
+			t.Errorf("%s %s: 405 without Allow", tt.method, tt.path)
+		}
+	}
+	if asked, absent := s.asked.Load(), s.absent.Load(); asked != 13 || absent != 5 {
+		t.Errorf("%d asked, %d absent; want 13 and 5", asked, absent)
+	}
+	if status, text, _ := request(t, "GET", base+"/info", ""); status != 200 || !strings.Contains(text, "5 keys in 1 tables") || !strings.Contains(text, "(38.5 %)") {
+		t.Errorf("info: %d, %s", status, text)
+	}
+}
+
+// Real hosts: of a blocklist all are maybe, of the hosts that are not on it
+// nearly all are answered absent, which is what the store is spared.
+func TestMay_RealHosts(t *testing.T) {
+	lists := make(map[string][][]byte)
+	for _, name := range []string{"malicious-hosts", "benign-hosts"} {
+		b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", name+".txt"))
+		if err != nil {
+			t.Skipf("no real data here: %v", err)
+		}
+		i := 0
+		for line := range bytes.Lines(b) {
+			if i++; i%40 == 0 {
+				lists[name] = append(lists[name], bytes.TrimSuffix(line, []byte("\n")))
+			}
+		}
+	}
+	s, base := newServer(t, lists["malicious-hosts"]...)
+	s.maxBody = 1 << 24
+	for name, list := range lists {
+		s.asked.Store(0)
+		s.absent.Store(0)
+		status, text, _ := request(t, "POST", base+"/may", string(bytes.Join(list, []byte("\n"))))
+		absent := strings.Count(text, no)
+		if status != 200 || strings.Count(text, "\n") != len(list) || s.absent.Load() != int64(absent) {
+			t.Fatalf("%s: status %d, %d answers for %d keys", name, status, strings.Count(text, "\n"), len(list))
+		}
+		t.Logf("%s: %s", name, s.saved())
+		if share := float64(absent) / float64(len(list)); name == "malicious-hosts" && absent > 0 || name == "benign-hosts" && share < 0.98 {
+			t.Errorf("%s: %d of %d are answered absent", name, absent, len(list))
+		}
+	}
+}
+
+// A new file is served; one that can't be used is not, and neither is a file that
+// has not changed read again.
+func TestReload(t *testing.T) {
+	s, base := newServer(t, []byte("old"))
+	ask := func(key string) string {
+		_, text, _ := request(t, "GET", base+"/may?key="+key, "")
+		return text
+	}
+	if ask("old") != maybe || ask("new") != no || s.changed() {
+		t.Fatalf("old %q, new %q, changed %v", ask("old"), ask("new"), s.changed())
+	}
+	export(t, s.file, [][]byte{[]byte("new"), []byte("other")})
+	if !s.changed() {
+		t.Fatal("another file is not seen")
+	}
+	if err := s.load(); err != nil || ask("old") != no || ask("new") != maybe || s.changed() {
+		t.Fatalf("after load: %v, old %q, new %q, changed %v", err, ask("old"), ask("new"), s.changed())
+	}
+	put(t, s.file, []byte("no bundle"))
+	if !s.changed() || s.load() == nil || ask("new") != maybe || s.changed() {
+		t.Errorf("after a file that is no bundle: new %q, changed %v", ask("new"), s.changed())
+	}
+	s.maxBundle = 100
+	export(t, s.file, [][]byte{[]byte("newest")})
+	if err := s.load(); err == nil || ask("new") != maybe {
+		t.Errorf("a bundle above the limit: %v, new %q", err, ask("new"))
+	}
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	if s.changed() || s.load() == nil || ask("new") != maybe {
+		t.Errorf("without a file: changed %v, new %q", s.changed(), ask("new"))
+	}
+}
+
+// The whole program: it serves, reloads on the signal and when it sees another
+// file, and ends.
+func TestRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "filters")
+	export(t, file, [][]byte{[]byte("first")})
+	for _, poll := range []time.Duration{time.Hour, time.Millisecond} {
+		listener, err := net.Listen("tcp", "localhost:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		hangup := make(chan os.Signal, 1)
+		loaded := make(chan string, 100)
+		ended := make(chan error, 1)
+		logf := func(format string, args ...any) {
+			if text := fmt.Sprintf(format, args...); strings.HasPrefix(text, "serving") {
+				loaded <- text
+			}
+		}
+		go func() {
+			ended <- run(ctx, config{file: file, poll: poll, maxBundle: 1 << 20, maxBody: 1 << 10}, listener, hangup, logf)
+		}()
+		<-loaded
+		key := fmt.Sprintf("key of %v", poll)
+		export(t, file, [][]byte{[]byte(key), bytes.Repeat([]byte("o"), 1+int(poll.Minutes()))}) // another length each time
+		if poll == time.Hour {
+			hangup <- os.Interrupt // any signal: main chooses which
+		}
+		<-loaded
+		if _, text, _ := request(t, "GET", "http://"+listener.Addr().String()+"/may?key="+url.QueryEscape(key), ""); text != maybe {
+			t.Errorf("poll %v: %q after the reload", poll, text)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("poll %v: run = %v", poll, err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+}
+
+func TestRun_Fails(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config{file: filepath.Join(t.TempDir(), "none"), poll: time.Hour}
+	if err := run(t.Context(), c, listener, nil, t.Logf); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("run without a file = %v", err)
+	}
+	if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is left open: %v", err)
+	}
+}
+
+func TestParseFlags(t *testing.T) {
+	c, err := parseFlags([]string{"-bundle", "f", "-poll", "5s"}, io.Discard)
+	if err != nil || c.file != "f" || c.poll != 5*time.Second || c.listen != "localhost:8080" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, args := range [][]string{{}, {"-bundle", "f", "more"}, {"-bundle", "f", "-poll", "0"}, {"-nonsense"}} {
+		if _, err := parseFlags(args, io.Discard); err == nil {
+			t.Errorf("%v: no error", args)
+		}
+	}
+	if _, err := parseFlags([]string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+}

@@ -1,0 +1,277 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// exportStore has some tables, and a key in the memtable.
+func exportStore(t testing.TB, fs vfs.FS) *DB {
+	t.Helper()
+	opts := small()
+	opts.FS, opts.CompactionWorkers, opts.OnEvent = fs, -1, func(Event) {}
+	db := openTest(t, opts)
+	fill(t, db, 3000, 0)
+	settle(t, db)
+	mustPut(t, db, "memtable", "only")
+	return db
+}
+
+func wantMaybe(t *testing.T, b *bundle.Bundle, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if !b.MayContain([]byte(key)) {
+			t.Errorf("the bundle denies %q", key)
+		}
+	}
+}
+
+func TestExportFilters_Empty(t *testing.T) {
+	b, info := exportTest(t, openTest(t, nil))
+	if info.Tables != 0 || b.MayContain([]byte("a")) || b.MayContain(nil) {
+		t.Errorf("the bundle of an empty store: %+v, MayContain(a) = %v", info, b.MayContain([]byte("a")))
+	}
+}
+
+// Where memtables can't be flushed, their keys are in the bundle all the same.
+func TestExportFilters_Refused(t *testing.T) {
+	checkLeaks(t)
+	for _, tt := range []struct {
+		name  string
+		fails func(op vfs.Op, name string) bool
+		put   bool // a write must fail before
+	}{
+		{"the disk is full", func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }, false},
+		{"the log is broken", func(op vfs.Op, name string) bool { return op == vfs.OpSync && strings.HasSuffix(name, ".wal") }, true},
+	} {
+		faults := vfs.NewFault(vfs.NewMem(), nil)
+		db := exportStore(t, faults)
+		faults.Inject(func(op vfs.Op, name string, _ int64) error {
+			if tt.fails(op, name) {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		if tt.put && db.Sync() == nil {
+			t.Fatalf("%s: Sync succeeds", tt.name)
+		}
+		b, info := exportTest(t, db)
+		if info.Memtables != 1 {
+			t.Errorf("%s: %+v, want one memtable", tt.name, info)
+		}
+		wantMaybe(t, b, "memtable", "key000000", "key002999")
+		if b.MayContain([]byte("memtable0")) || b.MayContain([]byte("key")) {
+			t.Errorf("%s: the bundle says maybe to keys behind and before all others", tt.name)
+		}
+		faults.Inject(nil)
+		if tt.put {
+			if err := db.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b, info = exportTest(t, db); info.Memtables != 0 {
+			t.Errorf("%s, mended: %+v", tt.name, info)
+		}
+		wantMaybe(t, b, "memtable", "key000000")
+	}
+}
+
+// Tables without a filter answer maybe between their bounds, and nowhere else.
+func TestExportFilters_WithoutFilters(t *testing.T) {
+	opts := small()
+	opts.FilterBits, opts.CompactionWorkers = -1, -1
+	db := openTest(t, opts)
+	fill(t, db, 2000, 0)
+	b, info := exportTest(t, db)
+	if info.Tables == 0 || info.NoFilter != info.Tables || b.PredictedFPR() != 1 {
+		t.Errorf("%+v, %v predicted; want no filters", info, b.PredictedFPR())
+	}
+	wantMaybe(t, b, "key000000", "key001999", "key000000x")
+	for _, key := range []string{"", "key", "key001999x", "l"} {
+		if b.MayContain([]byte(key)) {
+			t.Errorf("MayContain(%q) = true outside of all tables", key)
+		}
+	}
+}
+
+// A table whose filter is damaged is exported without it, whether that was known
+// before or not.
+func TestExportFilters_DamagedFilter(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		mem := vfs.NewMem()
+		db := exportStore(t, mem)
+		mustFlush(t, db)
+		victim := db.view.Load().runs[len(db.view.Load().runs)-1].tables[0]
+		name := filepath.Join("db", base.TableName(victim.meta.Num))
+		damage := func() {
+			file, err := mem.OpenReadWrite(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := make([]byte, victim.meta.Size)
+			if _, err := file.ReadAt(table, 0); err != nil && !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			payload, _ := filterBlock(table)
+			payload[0] ^= 1
+			if _, err := file.WriteAt(payload[:1], int64(bytes.Index(table, payload))); err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if known {
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		damage()
+		events := 0
+		opts := db.opts
+		opts.OnEvent = func(e Event) {
+			if e.Kind == EventFilterUnusable {
+				events++
+			}
+		}
+		if known {
+			reopened, err := Open("db", &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db = reopened
+		}
+		db.opts.OnEvent = opts.OnEvent
+		b, info := exportTest(t, db)
+		if info.NoFilter != 1 || events != 1 {
+			t.Errorf("known before %v: %+v, %d events; want one table without filter", known, info, events)
+		}
+		between := append(bytes.Clone(victim.meta.Smallest), '?')
+		wantMaybe(t, b, "key000000", "key002999", string(between))
+		if err := db.Close(); err != nil { // it does not verify
+			t.Fatal(err)
+		}
+	}
+}
+
+// A device that does not read is an error, not a table without a filter.
+func TestExportFilters_ReadError(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := exportStore(t, faults)
+	mustFlush(t, db)
+	reads := 0
+	for failAt := range 5 {
+		reads = 0
+		faults.Inject(func(op vfs.Op, name string, _ int64) error {
+			if op == vfs.OpRead && strings.HasSuffix(name, ".sst") {
+				if reads++; reads > failAt {
+					return syscall.EIO
+				}
+			}
+			return nil
+		})
+		if _, err := db.ExportFilters(context.Background(), io.Discard); !errors.Is(err, syscall.EIO) {
+			t.Errorf("read %d fails: ExportFilters gives %v, want EIO", failAt, err)
+		}
+	}
+	faults.Inject(nil)
+	exportTest(t, db)
+}
+
+// writerFunc is an io.Writer that looks at its calls.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestExportFilters_Canceled(t *testing.T) {
+	checkLeaks(t)
+	db := exportStore(t, vfs.NewMem())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	written := 0
+	count := writerFunc(func(p []byte) (int, error) { written += len(p); return len(p), nil })
+	if _, err := db.ExportFilters(ctx, count); !errors.Is(err, context.Canceled) || written != 0 {
+		t.Errorf("canceled before: %v, %d bytes", err, written)
+	}
+	ctx, cancel = context.WithCancel(context.Background())
+	defer cancel()
+	between := writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
+	if _, err := db.ExportFilters(ctx, between); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled meanwhile: %v", err)
+	}
+	errPipe := errors.New("nobody listens")
+	if _, err := db.ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+	if refs := db.view.Load().refs.Load(); refs != 1 {
+		t.Errorf("%d references on the version are left, want the store's own", refs)
+	}
+}
+
+func TestExportFilters_Closed(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	db := exportStore(t, mem)
+	closed := make(chan error, 1)
+	first := true
+	w := writerFunc(func(p []byte) (int, error) {
+		if first {
+			first = false
+			go func() { closed <- db.Close() }()
+			<-db.ctx.Done()
+		}
+		return len(p), nil
+	})
+	if _, err := db.ExportFilters(context.Background(), w); !errors.Is(err, ErrClosed) {
+		t.Errorf("ExportFilters while Close begins gives %v, want ErrClosed", err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if _, err := db.ExportFilters(context.Background(), io.Discard); !errors.Is(err, ErrClosed) {
+		t.Errorf("ExportFilters of a closed store gives %v, want ErrClosed", err)
+	}
+	wantNoOpenFiles(t, mem)
+}
+
+// The files of the tables stay until the bundle is written, although compactions
+// make them obsolete; then they go.
+func TestExportFilters_HoldsFiles(t *testing.T) {
+	mem := vfs.NewMem()
+	db := exportStore(t, mem)
+	mustFlush(t, db)
+	before := tablesOnDisk(t, mem)
+	var out bytes.Buffer
+	w := writerFunc(func(p []byte) (int, error) {
+		if out.Len() == 0 {
+			if err := db.Compact(context.Background(), Range{}); err != nil {
+				t.Error(err)
+			}
+			if n := tablesOnDisk(t, mem); n < before {
+				t.Errorf("%d tables are left of %d while their filters are exported", n, before)
+			}
+		}
+		return out.Write(p)
+	})
+	if _, err := db.ExportFilters(context.Background(), w); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(out.Bytes())
+	if err != nil || b.Err() != nil {
+		t.Fatal(err, b.Err())
+	}
+	wantMaybe(t, b, "memtable", "key000000", "key002999")
+	if n := tablesOnDisk(t, mem); n != len(db.Tables()) {
+		t.Errorf("%d tables on disk after the export, %d in use", n, len(db.Tables()))
+	}
+}

@@ -1,0 +1,232 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/sstable"
+)
+
+// ExportInfo tells what ExportFilters wrote.
+type ExportInfo struct {
+	Seq       uint64 // every key that was there at this sequence number is answered maybe
+	Bytes     int64
+	Runs      int
+	Tables    int
+	Keys      uint64 // of all tables; one that is in several runs counts in each
+	Memtables int    // runs of keys that were still in memtables
+	NoFilter  int    // tables that answer maybe to every key between their bounds
+}
+
+// ExportFilters writes the filters of the store to w as one file, a bundle,
+// which answers MayContain where the store is not: see package bundle. It is of
+// one state: whatever was written before the call is known to it. Filters that
+// FilterMemory keeps out of memory are read from their files, whole.
+//
+// The memtables are flushed first. Where that fails, or the store is read-only,
+// their keys get filters of their own. Of tables without a usable filter the
+// bundle has the bounds. Reads and writes go on meanwhile, as compactions do,
+// but the files of the tables stay until ExportFilters returns. What w has got
+// before an error is not a bundle.
+//
+// Under the FilterHash SipHash, the bundle has the store's secret in it.
+func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error) {
+	if err := db.begin(); err != nil {
+		return ExportInfo{}, err
+	}
+	defer db.calls.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.ctx, cancel)()
+	x := &filterExport{db: db, ctx: ctx}
+	defer x.release()
+	err := x.take()
+	if err == nil {
+		err = x.write(w)
+	}
+	switch {
+	case err == nil:
+		return x.info, nil
+	case db.ctx.Err() != nil || errors.Is(err, ErrClosed):
+		return ExportInfo{}, ErrClosed
+	}
+	return ExportInfo{}, fmt.Errorf("shale: export filters: %w", err)
+}
+
+// A filterExport is a bundle in the making.
+type filterExport struct {
+	db   *DB
+	ctx  context.Context
+	view *view // nil: not taken yet
+	spec bundle.Spec
+	info ExportInfo
+	// sources has the filter of each table of each run in spec.
+	sources [][]filterSource
+	buf     []byte
+}
+
+// A filterSource is where the filter of a table comes from: a table of the
+// store, or bytes that were made for the export; neither: there is none.
+type filterSource struct {
+	table  *table
+	beside *sstable.Sidecar // has the table's filter, nil: the table has
+	made   []byte
+}
+
+// take fixes the state. The snapshot keeps flushes and compactions from dropping
+// what was there at its number until the version is held: a key that was there
+// and is deleted meanwhile is still in a table then.
+func (x *filterExport) take() error {
+	db := x.db
+	if err := db.Flush(x.ctx); x.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return errors.Join(err, x.ctx.Err())
+	} // else what is left in memtables gets filters below
+	s, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	if mutant.ExportUnprotected {
+		_ = s.Close()
+		mutant.Pause()
+	}
+	x.view = db.acquireView()
+	_ = s.Close() // the first time it does not fail
+	if x.view == nil {
+		return ErrClosed
+	}
+	x.info.Seq = s.Seq()
+	x.spec = bundle.Spec{StoreID: db.storeID, Seq: s.Seq(), Created: db.opts.testing.now()}
+	if !mutant.MemtableNotExported {
+		if err := x.addMemtables(s.seq); err != nil {
+			return err
+		}
+	}
+	for _, r := range x.view.runs {
+		x.addRun(r)
+	}
+	return x.ctx.Err()
+}
+
+func (x *filterExport) release() {
+	if x.view != nil {
+		x.db.releaseVersion(x.view.version)
+	}
+}
+
+// addMemtables makes a run of each memtable that has something up to seq.
+func (x *filterExport) addMemtables(seq base.Seq) error {
+	mems := []*memtable.Memtable{x.view.mem}
+	for _, imm := range x.view.imms {
+		mems = append(mems, imm.mem)
+	}
+	for _, mem := range mems {
+		t, filter, err := x.db.filterOfMemtable(x.ctx, mem, seq)
+		if err != nil {
+			return err
+		}
+		if t.Keys == 0 {
+			continue
+		}
+		x.spec.Runs = append(x.spec.Runs, bundle.Run{Tables: []bundle.Table{t}})
+		x.sources = append(x.sources, []filterSource{{made: filter}})
+		x.info.Memtables++
+	}
+	return nil
+}
+
+// filterOfMemtable makes the table that a flush of the memtable's entries up to
+// seq would make, as far as a bundle is concerned. Writes to it may go on.
+func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq base.Seq) (t bundle.Table, filter []byte, err error) {
+	it := mem.NewIterator()
+	defer it.Close()
+	var hashes []uint64
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		if len(hashes)%1024 == 0 && ctx.Err() != nil {
+			return t, nil, ctx.Err()
+		}
+		if kv.Trailer.Seq() > seq || len(hashes) > 0 && string(kv.UserKey) == string(t.Largest) {
+			continue
+		}
+		if len(hashes) == 0 {
+			t.Smallest = kv.UserKey // which stays as it is as long as it is held
+		}
+		t.Largest = kv.UserKey
+		hashes = append(hashes, db.hasher.Hash(kv.UserKey))
+	}
+	if t.Keys = uint64(len(hashes)); t.Keys > 0 {
+		filter, err = bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: compaction.FlushBits, Hasher: db.hasher})
+	}
+	return t, filter, err
+}
+
+// addRun adds a run of tables.
+func (x *filterExport) addRun(r *run) {
+	run := bundle.Run{Level: r.level}
+	var sources []filterSource
+	for _, t := range r.tables {
+		if mutant.FilterlessNotExported && t.reader.FilterBytes() == 0 {
+			continue
+		}
+		run.Tables = append(run.Tables, bundle.Table{Smallest: t.meta.Smallest, Largest: t.meta.Largest, Keys: t.reader.Props().Keys})
+		sources = append(sources, filterSource{table: t, beside: x.view.sidecarOf(t)})
+	}
+	if len(run.Tables) > 0 {
+		x.spec.Runs, x.sources = append(x.spec.Runs, run), append(x.sources, sources)
+	}
+}
+
+// write writes the bundle.
+func (x *filterExport) write(w io.Writer) (err error) {
+	for _, r := range x.spec.Runs {
+		x.info.Runs++
+		x.info.Tables += len(r.Tables)
+		for _, t := range r.Tables {
+			x.info.Keys += t.Keys
+		}
+	}
+	x.info.Bytes, err = bundle.Write(w, &x.spec, x.filter)
+	return err
+}
+
+// filter returns the filter of a table of a run in spec. It is asked twice for
+// each: what is of no use the first time is none the second time too.
+func (x *filterExport) filter(run, table int) ([]byte, error) {
+	if x.db.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	if err := x.ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &x.sources[run][table]
+	if s.table == nil {
+		return s.made, nil
+	}
+	var err error
+	x.buf, err = s.table.reader.AppendFilter(x.buf[:0], s.beside)
+	if unusable(err) {
+		if s.table.reader.FilterErr() == nil { // else Open has told of it
+			x.db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.meta.Num)}, Err: err})
+		}
+		err = nil
+	}
+	if err == nil && len(x.buf) == 0 {
+		s.table = nil
+		x.info.NoFilter++
+	}
+	return x.buf, err
+}
+
+// unusable tells whether err says that a filter is there and can't be used,
+// rather than that it could not be read.
+func unusable(err error) bool {
+	var damage *CorruptionError
+	return errors.As(err, &damage) || errors.Is(err, ErrFormatTooNew)
+}

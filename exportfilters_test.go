@@ -1,0 +1,306 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/vfs"
+)
+
+// exportTest exports the filters of db and opens them.
+func exportTest(t testing.TB, db *DB) (*bundle.Bundle, ExportInfo) {
+	t.Helper()
+	var w bytes.Buffer
+	info, err := db.ExportFilters(context.Background(), &w)
+	if err != nil {
+		t.Fatalf("ExportFilters: %v", err)
+	}
+	b, err := bundle.Open(w.Bytes())
+	if err == nil {
+		err = b.Err()
+	}
+	if err != nil {
+		t.Fatalf("the bundle of %+v: %v", info, err)
+	}
+	if info.Bytes != int64(w.Len()) || info.Seq != b.Seq() || info.Runs != b.Runs() || info.Tables != b.Tables() || info.Keys != b.Keys() || b.StoreID() != db.storeID {
+		t.Fatalf("%+v of a bundle of %d bytes, sequence number %d, %d runs, %d tables, %d keys, store %x of %x",
+			info, w.Len(), b.Seq(), b.Runs(), b.Tables(), b.Keys(), b.StoreID(), db.storeID)
+	}
+	return b, info
+}
+
+// An exportOracle asks bundles of stores what it asks the stores.
+type exportOracle struct {
+	filterOracle
+	equal     int // answers that were compared and had to be the same
+	bundles   int
+	memtables int // runs of keys that were only in memtables
+	noFilter  int
+	maybe     int // of the absent keys
+}
+
+// compare exports, and compares the answers of the bundle with those of the store.
+func (o *exportOracle) compare(when string) {
+	o.t.Helper()
+	b, info := exportTest(o.t, o.db)
+	o.bundles++
+	o.memtables += info.Memtables
+	o.noFilter += info.NoFilter
+	for _, key := range o.present {
+		if !b.MayContain(key) {
+			o.t.Fatalf("%s, %s: the bundle denies %.60q, which is there", o.name, when, key)
+		}
+	}
+	o.yes += len(o.present)
+	same := info.Memtables == 0 && o.allResident()
+	for _, key := range o.absent {
+		got, want := b.MayContain(key), o.db.MayContain(key)
+		if same && got != want || info.Memtables == 0 && got && !want {
+			o.t.Fatalf("%s, %s: the bundle answers %v for the absent key %.60q, the store %v", o.name, when, got, key, want)
+		}
+		if got {
+			o.maybe++
+		}
+	}
+	o.no += len(o.absent)
+	if same {
+		o.equal += len(o.absent)
+	}
+}
+
+// allResident tells whether every filter that a table has is whole in memory.
+func (o *exportOracle) allResident() bool {
+	v := o.db.acquireView()
+	defer o.db.releaseVersion(v.version)
+	for _, r := range v.runs {
+		for _, t := range r.tables {
+			if f := t.filter(); t.reader.FilterBytes() > 0 && (f == nil || int64(f.SizeBytes()) != t.reader.FilterBytes()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// life makes one store and exports its filters at each stage.
+func (o *exportOracle) life(n int) {
+	opts := o.options(vfs.NewMem())
+	if o.stores%5 == 1 {
+		opts.FilterBits = -1
+	}
+	if o.rng.IntN(3) == 0 {
+		opts.FilterPrefix = FixedPrefix(3)
+	}
+	opts.FilterHash, opts.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
+	o.name = fmt.Sprintf("%s with FilterBits %v, FilterMemory %d, memtable %d, tables %d", o.choose(n),
+		opts.FilterBits, opts.FilterMemory, opts.MemtableSize, opts.TableSize)
+	o.stores++
+	o.open("db", opts)
+	o.write(1, 1)
+	o.compare("written")
+	o.write(2, 5)
+	settle(o.t, o.db)
+	o.compare("settled")
+	o.write(3, 10)
+	o.compare("in several levels")
+	o.write(4, 20)
+	closeTest(o.t, o.db)
+	o.reading(opts)
+	opts.ReadOnly = true
+	o.open("db", opts)
+	o.compare("read-only")
+	closeTest(o.t, o.db)
+	opts.ReadOnly, opts.FilterBits, opts.FilterHash = false, 10, FilterHash(o.rng.IntN(3))
+	o.open("db", opts)
+	o.compare("opened again")
+	closeTest(o.t, o.db)
+}
+
+// A bundle of a store's filters never denies a key of the store, and says maybe
+// to no more absent keys than the store does: to the very same, if memtables are
+// empty and all filters in memory.
+func TestExportFilters_Stores(t *testing.T) {
+	checkLeaks(t)
+	seed, long := seedOf(t), longRun(t)
+	o := &exportOracle{filterOracle: filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kinds: allKinds(t)}}
+	n, limit := 3000, 500*time.Millisecond
+	switch {
+	case raceEnabled:
+		n, limit = 300, 100*time.Millisecond
+	case testing.Short():
+		n, limit = 1000, 200*time.Millisecond
+	}
+	limit = max(limit, long)
+	begin := time.Now()
+	for time.Since(begin) < limit || o.memtables == 0 || o.noFilter == 0 || o.equal == 0 {
+		o.life(n)
+	}
+	t.Logf("%d bundles of %d stores, with %d runs of memtables and %d tables without a filter: %d present keys asked, %d absent ones, %d of them compared, %.3f answered maybe",
+		o.bundles, o.stores, o.memtables, o.noFilter, o.yes, o.no, o.equal, float64(o.maybe)/float64(max(o.no, 1)))
+}
+
+// What a bundle says it speaks up to, it does: while one writes and deletes, and
+// flushes and compactions go on, each key that was there at the bundle's sequence
+// number is answered maybe. One writer alone gives its operations the numbers
+// from 1 on.
+func TestExportFilters_Meanwhile(t *testing.T) {
+	checkLeaks(t)
+	rng := rand.New(rand.NewPCG(seedOf(t), 4))
+	ops, keys := 30_000, 700
+	if testing.Short() || raceEnabled {
+		ops = 6000
+	}
+	if longRun(t) > 0 {
+		ops *= 20
+	}
+	opts := small()
+	opts.MemtableSize, opts.CompactionWorkers = 8<<10, 2
+	db := openTest(t, opts)
+	type op struct {
+		key     uint16
+		deleted bool
+	}
+	history := make([]op, 1, ops+1)
+	for range ops {
+		history = append(history, op{uint16(rng.IntN(keys)), rng.IntN(2) == 0})
+	}
+	key := func(k uint16) []byte { return fmt.Appendf(nil, "key%05d", k) }
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for _, o := range history[1:] {
+			var err error
+			if o.deleted {
+				err = db.Delete(key(o.key))
+			} else {
+				err = db.Put(key(o.key), make([]byte, 40))
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	bundles, asked, memtables := 0, 0, 0
+	for writing := true; writing && !t.Failed(); bundles++ {
+		select {
+		case <-done:
+			writing = false
+		default:
+		}
+		b, info := exportTest(t, db)
+		memtables += info.Memtables
+		there := make([]bool, keys)
+		for _, o := range history[1 : info.Seq+1] {
+			there[o.key] = !o.deleted
+		}
+		for k := range uint16(keys) {
+			if there[k] && !b.MayContain(key(k)) {
+				t.Errorf("bundle %d, at sequence number %d, denies %s, which was there", bundles, info.Seq, key(k))
+			}
+		}
+		asked += keys
+	}
+	wg.Wait()
+	if n := db.visible.Load(); n != uint64(ops) {
+		t.Fatalf("%d operations have sequence numbers up to %d", ops, n)
+	}
+	t.Logf("%d bundles while %d operations went on, %d keys asked, %d runs of memtables; %d flushes", bundles, ops, asked, memtables, db.Metrics().Flushes)
+}
+
+// Stores of every shape and end that there is for tests of damage, as one finds
+// them on disk: opened for writing and read-only.
+func TestExportFilters_BadStores(t *testing.T) {
+	seed := seedOf(t)
+	for end := range numEnds {
+		bad := newBadStore(t, seed, end)
+		for _, readOnly := range []bool{true, false} {
+			opts := tinyStore(bad.mem.Crash(keepEverything))
+			opts.ReadOnly, opts.CompactionWorkers = readOnly, -1
+			db, err := Open("db", &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, info := exportTest(t, db)
+			there := 0
+			for e, err := range db.Scan(Range{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				there++
+				if !b.MayContain(e.Key) {
+					t.Errorf("%v, read-only %v: the bundle denies %q", end, readOnly, e.Key)
+				}
+			}
+			if there == 0 || readOnly != (info.Memtables > 0) {
+				t.Errorf("%v, read-only %v: %d keys, %+v", end, readOnly, there, info)
+			}
+			closeTest(t, db)
+		}
+	}
+}
+
+// On real input: of the hosts that are not on the blocklist, a bundle of it lets
+// as few pass as the store itself.
+func TestExportFilters_RealHosts(t *testing.T) {
+	step := 12
+	switch {
+	case raceEnabled:
+		step = 200
+	case testing.Short():
+		step = 25
+	}
+	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)
+	size := max(256<<10/int64(step), 4<<10)
+	opts := &Options{MemtableSize: size, TableSize: size, Durability: SyncManual, CompactionWorkers: -1, testing: testOptions{baseSize: size}}
+	db := load(t, opts, present, 20)
+	b, info := exportTest(t, db)
+	for _, key := range present {
+		if !b.MayContain(key) {
+			t.Fatalf("the bundle denies %q", key)
+		}
+	}
+	maybe := 0
+	for _, key := range absent {
+		got := b.MayContain(key)
+		if got != db.MayContain(key) {
+			t.Fatalf("the bundle answers %v for %q, the store not", got, key)
+		}
+		if got {
+			maybe++
+		}
+	}
+	share := float64(maybe) / float64(len(absent))
+	t.Logf("%+v: %.2f bytes a key, %d absent keys asked, %.4f answered maybe, %.4f predicted", info, float64(info.Bytes)/float64(len(present)), len(absent), share, b.PredictedFPR())
+	if share > 0.02 {
+		t.Errorf("%.4f of the absent keys are answered maybe", share)
+	}
+}
+
+func TestExportFilters_Deterministic(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers, opts.testing.now = -1, func() time.Time { return time.Unix(1_700_000_000, 0) }
+	db := openTest(t, opts)
+	fill(t, db, 500, 0)
+	var first, second bytes.Buffer
+	for _, w := range []io.Writer{&first, &second} {
+		if _, err := db.ExportFilters(context.Background(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("the same state gives other bytes the second time")
+	}
+	b, err := bundle.Open(first.Bytes())
+	if err != nil || b.Created().Unix() != 1_700_000_000 {
+		t.Errorf("created %v, %v", b.Created(), err)
+	}
+}

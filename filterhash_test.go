@@ -1,0 +1,178 @@
+package shale
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A store outlives changes of its hash function and of its kind of filter: what
+// was written under one is found under all, and denied as rarely.
+func TestFilterHash_Changes(t *testing.T) {
+	opts := tinyStore(vfs.NewMem())
+	opts.CompactionWorkers = -1
+	n := 0
+	for round, choice := range []struct {
+		hash FilterHash
+		kind FilterKind
+	}{{Murmur3, BlockedFilter}, {XXH3, FuseFilter}, {SipHash, BlockedFilter}, {Murmur3, FuseFilter}, {SipHash, FuseFilter}, {XXH3, BlockedFilter}} {
+		opts.FilterHash, opts.LastLevelFilter = choice.hash, choice.kind
+		db := openTest(t, &opts)
+		for range 400 {
+			mustPut(t, db, fmt.Sprintf("key%06d", n), fmt.Sprint(n))
+			n++
+		}
+		mustFlush(t, db)
+		if round == 3 {
+			settle(t, db)
+		}
+		before := db.Metrics()
+		for i := range n {
+			wantGet(t, db, fmt.Sprintf("key%06d", i), fmt.Sprint(i), true)
+			wantGet(t, db, fmt.Sprintf("key%06dx", i), "", false)
+		}
+		m := db.Metrics().Sub(before)
+		if asked := m.FilterNegative + m.FilterFalsePositive; m.FilterFalsePositive*20 > asked || m.NoFilter > 0 {
+			t.Errorf("%+v: %d false positives of %d, %d tables without filter", choice, m.FilterFalsePositive, asked, m.NoFilter)
+		}
+		if err := db.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The secret of SipHash is another in each store, and the same for as long as
+// the store has a filter that was made with it.
+func TestFilterHash_Secret(t *testing.T) {
+	hashers := make(map[bloom.Hasher]bool)
+	for store := range 3 {
+		opts := tinyStore(vfs.NewMem())
+		opts.testing.seed, opts.FilterHash = 0, SipHash
+		var first bloom.Hasher
+		for life := range 3 {
+			db := openTest(t, &opts)
+			if life == 0 {
+				first = db.hasher
+			} else if db.hasher != first {
+				t.Errorf("store %d has the hasher %v in life %d, before %v", store, db.hasher, life, first)
+			}
+			mustPut(t, db, fmt.Sprint("key", life), "v")
+			mustFlush(t, db)
+			if f := db.view.Load().runs[0].tables[0].filter(); f.Hasher() != db.hasher {
+				t.Errorf("a filter has the hasher %v, the store %v", f.Hasher(), db.hasher)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hashers[first] || first.ID() != bloom.HashSipHash {
+			t.Errorf("store %d has the hasher %v, like another", store, first)
+		}
+		hashers[first] = true
+	}
+}
+
+// collisions returns 256 keys that have one murmur3 hash under any seed: all
+// pairs of 16 that the study of such hashes has made.
+func collisions(t *testing.T) []string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "shared", "vectors", "murmur3-128-universal-collisions.tsv"))
+	if err != nil {
+		t.Skipf("no vectors here: %v", err)
+	}
+	defer f.Close()
+	var units, keys []string
+	for in := bufio.NewScanner(f); in.Scan(); {
+		for field := range strings.FieldsSeq(in.Text()) {
+			if b, err := hex.DecodeString(field); err == nil && len(b) == 128 {
+				units = append(units, string(b))
+			}
+		}
+	}
+	for _, a := range units {
+		for _, b := range units {
+			keys = append(keys, a+b)
+		}
+	}
+	if len(keys) != 256 || bloom.Hash([]byte(keys[0])) != bloom.Hash([]byte(keys[255])) {
+		t.Fatalf("%d keys, or they do not collide", len(keys))
+	}
+	return keys
+}
+
+// Keys that were made to be false positives are just that with a hash that has
+// no secret, and the store says so. With SipHash they are like any others.
+func TestFilterHash_KeysFromStrangers(t *testing.T) {
+	keys := collisions(t)
+	for _, c := range []struct {
+		hash FilterHash
+		all  bool
+	}{{Murmur3, true}, {XXH3, false}, {SipHash, false}} {
+		opts := tinyStore(vfs.NewMem())
+		opts.FilterHash, opts.CompactionWorkers, opts.MemtableSize = c.hash, -1, 1<<20
+		var told atomic.Pointer[Event]
+		opts.OnEvent = func(e Event) {
+			if e.Kind == EventFilterWorse {
+				told.Store(&e)
+			}
+		}
+		db := openTest(t, &opts)
+		mustPut(t, db, keys[0], "v")
+		for i := range 1000 {
+			mustPut(t, db, fmt.Sprintf("%c%d", i, i), "v")
+		}
+		mustFlush(t, db)
+		for _, k := range keys[1:] {
+			wantGet(t, db, k, "", false)
+		}
+		wantGet(t, db, keys[0], "v", true)
+		m := db.Metrics()
+		if all := m.FilterFalsePositive == 255; all != c.all || !all && m.FilterFalsePositive > 5 {
+			t.Errorf("hash %d: %d false positives", c.hash, m.FilterFalsePositive)
+		}
+		if e := told.Load(); (e != nil) != c.all || m.WorseFilters != 0 != c.all {
+			t.Errorf("hash %d: event %+v, %d filters said to be worse", c.hash, e, m.WorseFilters)
+		} else if e != nil && (len(e.Tables) != 1 || !strings.Contains(e.Reason, "predicted")) {
+			t.Errorf("event %+v", *e)
+		}
+	}
+}
+
+// A filter that is as predicted is never said to be worse, one that is twice as
+// bad always is.
+func TestFilterWorse(t *testing.T) {
+	r := rand.New(rand.NewPCG(seedOf(t), 7))
+	for _, p := range []float64{0.0001, 0.01, 0.1} {
+		for _, factor := range []float64{1, 2, 20} {
+			said := 0
+			for range 200 {
+				fp, asked, worse := uint64(0), uint64(0), false
+				for fp < 4096 {
+					// Questions up to the next false positive.
+					asked += uint64(r.ExpFloat64()/(p*factor)) + 1
+					if fp++; fp >= judgedFrom && fp&(fp-1) == 0 {
+						worse = worse || isWorse(fp, asked, p)
+					}
+				}
+				if worse {
+					said++
+				}
+			}
+			if want := 200; factor == 1 && said > 0 || factor > 1 && p*factor < 1 && said != want {
+				t.Errorf("rate %v, %v times as bad: said %d times of 200", p, factor, said)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package shale
+
+import (
+	"math"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// wantedFilters answer what the options call for in the tables of a version.
+type wantedFilters struct {
+	db   *DB
+	meta *manifest.Version
+	opts compaction.Options
+	// short: FilterMemory has no room for all filters as a whole.
+	short bool
+	bits  map[runPlace]float64
+}
+
+type runPlace struct {
+	level int
+	run   uint64
+}
+
+func (db *DB) wantedFilters(v *version) *wantedFilters {
+	w := &wantedFilters{db: db, meta: v.meta, opts: db.planOptions(), bits: make(map[runPlace]float64)}
+	w.opts.Probe = db.probes.update(db.counters.lookupCounts())
+	var all int64
+	for _, t := range v.byNum {
+		all += t.reader.StoredFilterBytes()
+	}
+	w.short = db.opts.FilterMemory > 0 && all > db.opts.FilterMemory
+	return w
+}
+
+// filterOverhead is about what a filter takes beside its bits a key: a trailer,
+// and lines that are not full.
+const filterOverhead = 96
+
+// A wantedFilter is what the options call for in a table. Without bits they call
+// for none.
+type wantedFilter struct {
+	bloom.StaticOptions
+	rule  base.PrefixRule
+	short bool
+}
+
+// of returns what the table that now describes would get if it were written anew
+// where it stands.
+func (w *wantedFilters) of(now manifest.Added) wantedFilter {
+	o, at := &w.db.opts, runPlace{now.Level, now.Run}
+	bits, known := w.bits[at]
+	if !known {
+		memory := o.FilterMemory
+		if memory > 0 { // all are to fit into it: a little too much would cost a whole filter
+			memory = max(memory-filterOverhead*int64(w.meta.NumTables()), memory/2)
+		}
+		bits = compaction.FilterBitsForRun(w.meta, now.Level, now.Run, w.opts, o.FilterBits, memory)
+		w.bits[at] = bits
+	}
+	return wantedFilter{
+		StaticOptions: bloom.StaticOptions{Kind: w.db.filterKind(now.Level), BitsPerKey: bits, Hasher: w.db.hasher},
+		rule:          o.FilterPrefix.rule,
+		short:         w.short,
+	}
+}
+
+// goodEnough is which part of the bits called for a filter may have.
+const goodEnough = 0.9
+
+// fits tells whether a filter will do: stored is the one in the file, resident
+// what of it is in memory; nil: nothing. It is judged by its false positives, of
+// which the logarithm is in proportion to the bits. One that is larger than
+// called for will do, unless there is no room for it, or if memory is short none
+// for others.
+func (w wantedFilter) fits(stored *sstable.LoadedFilter, resident *bloom.Static) bool {
+	if w.BitsPerKey <= 0 {
+		return true
+	}
+	if stored == nil {
+		return false
+	}
+	f := stored.Filter()
+	kind, fpr := sstable.ChooseKind(int(min(f.Keys(), math.MaxInt32)), w.StaticOptions)
+	if f.Kind() != kind || f.Hasher() != w.Hasher || stored.PrefixRule() != w.rule {
+		return false
+	}
+	most := goodEnough * math.Log(fpr)
+	if math.Log(f.PredictedFPR()) > most {
+		return false
+	}
+	short := w.short || resident == nil || math.Log(resident.PredictedFPR()) > most
+	return !short || f.BitsPerKey() <= min(w.BitsPerKey, bloom.MaxBits)/goodEnough
+}
+
+// isMade tells whether stored is as the filter that was built as called for: of a
+// few keys there is only one, and now and then none of the kind.
+func isMade(built sstable.BuiltFilter, stored *sstable.LoadedFilter) bool {
+	f, err := bloom.OpenStatic(built.Bytes)
+	if err != nil || stored == nil {
+		return false
+	}
+	s := stored.Filter()
+	return f.Kind() == s.Kind() && f.Hasher() == s.Hasher() && f.SizeBytes() == s.SizeBytes() && stored.PrefixRule() == built.Rule
+}

@@ -1,0 +1,202 @@
+package manifest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// A Sidecar describes a file that holds the filter of a table, in place of the
+// one in the table itself. It is never changed; another one takes its place.
+type Sidecar struct {
+	Num         base.FileNum
+	Size        int64   // of the file
+	Checksum    uint32  // of the filter
+	FilterBytes int64   // of it, more than 0
+	FilterBits  float64 // a key
+}
+
+// A Beside puts a sidecar beside a table that stands in a level, in place of
+// one that may be there.
+type Beside struct {
+	Level   int
+	Num     base.FileNum // of the table
+	Sidecar *Sidecar
+}
+
+// check tells what is impossible about s.
+func (s *Sidecar) check() error {
+	switch {
+	case s.Num == 0:
+		return fmt.Errorf("sidecar number is 0")
+	case s.Size <= 0 || s.Size > maxTableSize:
+		return fmt.Errorf("sidecar %s: size %d is not in [1, %d]", s.Num, s.Size, int64(maxTableSize))
+	case s.FilterBytes <= 0 || s.FilterBytes > s.Size:
+		return fmt.Errorf("sidecar %s: filter of %d bytes in a file of %d", s.Num, s.FilterBytes, s.Size)
+	case math.IsNaN(s.FilterBits) || s.FilterBits < 0 || s.FilterBits > maxFilterBits:
+		return fmt.Errorf("sidecar %s: filter of %v bits a key", s.Num, s.FilterBits)
+	}
+	return nil
+}
+
+// level · table · number · size · checksum u32 · filter bytes · filter bits f64
+func appendBeside(dst []byte, level int, table base.FileNum, s *Sidecar) []byte {
+	dst = appendUvarints(dst, uint64(level), uint64(table), uint64(s.Num), uint64(s.Size))
+	dst = appendUint32(dst, s.Checksum)
+	dst = appendUvarints(dst, uint64(s.FilterBytes))
+	return appendFloat(dst, s.FilterBits)
+}
+
+func (d *decoder) beside() Beside {
+	b := Beside{Level: d.level(), Num: base.FileNum(d.uvarint())}
+	s := &Sidecar{Num: base.FileNum(d.uvarint()), Size: d.int64(), Checksum: d.uint32()}
+	s.FilterBytes, s.FilterBits = d.int64(), math.Float64frombits(d.uint64())
+	if d.err == nil {
+		d.err = s.check()
+	}
+	b.Sidecar = s
+	return b
+}
+
+// Filter returns the bytes of the filter to use, 0: there is none, and its bits a
+// key.
+func (t *Table) Filter() (bytes int64, bits float64) {
+	if t.Sidecar != nil {
+		return t.Sidecar.FilterBytes, t.Sidecar.FilterBits
+	}
+	return t.FilterBytes, t.FilterBits
+}
+
+// with returns t with the sidecar. t stays as it is.
+func (t *Table) with(s *Sidecar) *Table {
+	next := *t
+	next.Sidecar = s
+	return &next
+}
+
+// foldSidecars gives the tables that e adds the sidecars that it puts beside
+// them: an addition has its sidecar in a field of its own.
+func (e *Edit) foldSidecars() error {
+	if len(e.Sidecars) == 0 {
+		return nil
+	}
+	type place struct {
+		level int
+		num   base.FileNum
+	}
+	seen := make(map[place]bool, len(e.Sidecars))
+	for _, b := range e.Sidecars {
+		p := place{b.Level, b.Num}
+		if seen[p] {
+			return fmt.Errorf("level %d: table %s gets two sidecars", b.Level, b.Num)
+		}
+		seen[p] = true
+	}
+	if len(e.Added) == 0 {
+		return nil
+	}
+	added := make(map[place]*Table, len(e.Added))
+	for _, a := range e.Added {
+		added[place{a.Level, a.Table.Num}] = a.Table
+	}
+	e.Sidecars = slices.DeleteFunc(e.Sidecars, func(b Beside) bool {
+		t := added[place{b.Level, b.Num}]
+		if t != nil {
+			t.Sidecar = b.Sidecar // just decoded: nobody else has it yet
+		}
+		return t != nil
+	})
+	if len(e.Sidecars) == 0 {
+		e.Sidecars = nil
+	}
+	return nil
+}
+
+// Current returns what v says of the table that t describes, and where it stands
+// now; false: it is gone. A description is replaced when a filter comes beside
+// its table, and stays so when the table moves.
+func (v *Version) Current(t *Table) (now Added, there bool) {
+	for level := range v.Levels {
+		for i := range v.Levels[level].Runs {
+			run := &v.Levels[level].Runs[i]
+			at := run.Find(t.Smallest)
+			if at < len(run.Tables) && run.Tables[at].Num == t.Num {
+				return Added{Level: level, Run: run.ID, Table: run.Tables[at]}, true
+			}
+		}
+	}
+	return Added{}, false
+}
+
+// Rebase makes e, which was planned on an older version, move tables with the
+// sidecars that they have in v.
+func (e *Edit) Rebase(v *Version) {
+	for i, a := range e.Added {
+		moves := slices.ContainsFunc(e.Removed, func(r Removed) bool { return r.Num == a.Table.Num })
+		if !moves {
+			continue
+		}
+		if now, there := v.Current(a.Table); there {
+			e.Added[i].Table = now.Table
+		}
+	}
+}
+
+// applySidecars replaces the descriptions of tables in runs by ones with the
+// sidecars. The runs stay as they are.
+func applySidecars(runs []Run, sidecars map[base.FileNum]*Sidecar) ([]Run, error) {
+	if len(sidecars) == 0 {
+		return runs, nil
+	}
+	next := slices.Clone(runs)
+	found := 0
+	for i := range next {
+		cloned := false
+		for j, t := range next[i].Tables {
+			s := sidecars[t.Num]
+			if s == nil {
+				continue
+			}
+			if !cloned {
+				next[i].Tables, cloned = slices.Clone(next[i].Tables), true
+			}
+			next[i].Tables[j] = t.with(s)
+			found++
+		}
+	}
+	if found != len(sidecars) {
+		return nil, fmt.Errorf("%d of %d tables to get sidecars are not there", len(sidecars)-found, len(sidecars))
+	}
+	return next, nil
+}
+
+// String returns the notation: number, size, bytes and bits of the filter.
+func (s *Sidecar) String() string {
+	return fmt.Sprintf("%s/%d/%d/%v", s.Num, s.Size, s.FilterBytes, s.FilterBits)
+}
+
+// parseSidecar reads the notation.
+func parseSidecar(text string) (*Sidecar, error) {
+	fields := strings.Split(text, "/")
+	if len(fields) != 4 {
+		return nil, fmt.Errorf("%d fields, want 4", len(fields))
+	}
+	num, err := strconv.ParseUint(fields[0], 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	size, err := parseSize(fields[1])
+	if err != nil {
+		return nil, err
+	}
+	filter, err := parseSize(fields[2])
+	if err != nil {
+		return nil, err
+	}
+	bits, err := strconv.ParseFloat(fields[3], 64)
+	return &Sidecar{Num: base.FileNum(num), Size: int64(size), FilterBytes: int64(filter), FilterBits: bits}, err
+}

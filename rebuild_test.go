@@ -1,0 +1,443 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// bare makes a store of n keys in several levels whose tables have no filters,
+// and closes it.
+func bare(t *testing.T, n int) *Options {
+	t.Helper()
+	return bareOf(t, n, func(*Options) {})
+}
+
+func bareOf(t *testing.T, n int, set func(*Options)) *Options {
+	t.Helper()
+	opts := small()
+	set(opts)
+	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), -1, -1
+	db := openTest(t, opts)
+	fill(t, db, n, 0)
+	settle(t, db)
+	fill(t, db, n/20, 1)
+	mustFlush(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterBits = 0
+	return opts
+}
+
+func mustRebuild(t testing.TB, db *DB) FilterRebuild {
+	t.Helper()
+	r, err := db.RebuildFilters(context.Background())
+	if err != nil {
+		t.Fatalf("RebuildFilters: %v", err)
+	}
+	return r
+}
+
+// filesOf returns the store's files of a kind.
+func filesOf(t testing.TB, db *DB, suffix string) map[string]string {
+	t.Helper()
+	files := storeFiles(t, db.opts.FS.(*vfs.Mem))
+	for name := range files {
+		if !strings.HasSuffix(name, suffix) {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+// readsAMiss looks up n absent keys that lie among the present ones and returns
+// how many tables were looked into for each.
+func readsAMiss(t testing.TB, db *DB, from, n int) float64 {
+	t.Helper()
+	before := db.Metrics()
+	for i := from; i < from+n; i++ {
+		if has, err := db.Has(fmt.Appendf(nil, "key%06d-%d", i%20000, i)); has || err != nil {
+			t.Fatalf("Has = %v, %v", has, err)
+		}
+	}
+	m := db.Metrics().Sub(before)
+	return float64(m.NoFilter+m.FilterFalsePositive) / float64(n)
+}
+
+// A store without filters gets them and not a block of data is written again:
+// lookups of absent keys then read as often as the filters promise.
+func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
+	checkLeaks(t)
+	opts := bare(t, 20000)
+	db := openTest(t, opts)
+	const n = 40000
+	if got := readsAMiss(t, db, 0, n); got < 0.9 {
+		t.Fatalf("%.3f reads a miss without filters", got)
+	}
+	before, shape := filesOf(t, db, ".sst"), db.Tables()
+	r := mustRebuild(t, db)
+	after, made := filesOf(t, db, ".sst"), filesOf(t, db, ".flt")
+	if len(after) != len(before) || len(made) != len(before) {
+		t.Errorf("%d tables and %d filters, of %d tables", len(after), len(made), len(before))
+	}
+	for name, data := range before {
+		if after[name] != data {
+			t.Errorf("%s was written again", name)
+		}
+	}
+	written := 0
+	for _, data := range made {
+		written += len(data)
+	}
+	if r.Tables != len(shape) || r.Rebuilt != len(shape) || r.Gone != 0 || r.BytesWritten != int64(written) ||
+		r.FilterBytesBefore != 0 || r.FilterBytesAfter <= 0 || r.FilterBytesAfter >= r.BytesWritten {
+		t.Errorf("the report is %+v; %d tables, %d bytes in files", r, len(shape), written)
+	}
+	if again := mustRebuild(t, db); again.Rebuilt != 0 || again.BytesWritten != 0 || again.FilterBytesBefore != r.FilterBytesAfter ||
+		again.FilterBytesAfter != r.FilterBytesAfter || again.Tables != r.Tables {
+		t.Errorf("a second call did %+v", again)
+	}
+	checkBeside(t, db)
+	for round := range 2 {
+		want := db.Metrics().PredictedFPR()
+		got := readsAMiss(t, db, (round+1)*n, n)
+		// Several levels are asked, so a lookup may read more than once.
+		if sigma := math.Sqrt(want / n); want > 0.05 || math.Abs(got-want) > 5*sigma+0.001 {
+			t.Errorf("%.4f reads a miss, %.4f are promised", got, want)
+		}
+		t.Logf("%d filters, %d bytes; %.4f reads a miss, %.4f promised", r.Rebuilt, r.BytesWritten, got, want)
+		if round == 0 {
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db = openTest(t, opts)
+			checkBeside(t, db)
+		}
+	}
+	for i := range 20000 {
+		if has, err := db.Has(fmt.Appendf(nil, "key%06d", i)); !has || err != nil {
+			t.Fatalf("Has(key%06d) = %v, %v", i, has, err)
+		}
+	}
+}
+
+// checkBeside checks that all filters are beside their tables and in use, and
+// that Verify finds nothing.
+func checkBeside(t testing.TB, db *DB) {
+	t.Helper()
+	for _, info := range db.Tables() {
+		if info.FilterKind != "blocked" || !strings.HasSuffix(info.FilterFile, ".flt") || info.FilterBytes == 0 || info.PredictedFPR > 0.1 {
+			t.Errorf("table %+v", info)
+		}
+	}
+	if m := db.Metrics(); m.UnusableFilters != 0 {
+		t.Errorf("%d filters can't be used", m.UnusableFilters)
+	}
+	if err := db.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Poor filters become good ones, good ones stay, and what was beside a table
+// goes when it is replaced.
+func TestRebuildFilters_Replaces(t *testing.T) {
+	opts := bare(t, 8000)
+	opts.FilterBits = 5
+	db := openTest(t, opts)
+	poor := mustRebuild(t, db)
+	first := filesOf(t, db, ".flt")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterBits = 12
+	db = openTest(t, opts)
+	rich := mustRebuild(t, db)
+	second := filesOf(t, db, ".flt")
+	if poor.Rebuilt == 0 || rich.Rebuilt == 0 || rich.FilterBytesBefore != poor.FilterBytesAfter || rich.FilterBytesAfter <= rich.FilterBytesBefore {
+		t.Errorf("first %+v, then %+v", poor, rich)
+	}
+	kept := 0
+	for name := range second {
+		if _, old := first[name]; old {
+			kept++
+		}
+	}
+	// Those of level 0 had all that they can have.
+	if len(second) != len(db.Tables()) || kept != len(db.Tables())-rich.Rebuilt {
+		t.Errorf("%d filters in files, %d of them old, after %d of %d were replaced", len(second), kept, rich.Rebuilt, len(db.Tables()))
+	}
+	checkBeside(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterBits = 9 // less than there is
+	db = openTest(t, opts)
+	if r := mustRebuild(t, db); r.Rebuilt != 0 {
+		t.Errorf("richer filters were replaced: %+v", r)
+	}
+}
+
+// When its table goes, so does a filter.
+func TestRebuildFilters_GoWithTheirTables(t *testing.T) {
+	opts := bare(t, 8000)
+	db := openTest(t, opts)
+	mustRebuild(t, db)
+	it, all := db.NewIterator(Range{}), len(filesOf(t, db, ".flt"))
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if held := filesOf(t, db, ".flt"); len(held) != all {
+		t.Errorf("of %d filters %d are there, with an iterator open", all, len(held))
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := filesOf(t, db, ".flt"); len(left) == all {
+		t.Errorf("all %d filters are left, of tables that are gone", len(left))
+	}
+	checkNoStrays(t, db)
+	if r := mustRebuild(t, db); r.Rebuilt != 0 {
+		t.Errorf("the filters of a compaction were replaced: %+v", r)
+	}
+}
+
+// What a checkpoint, an iterator or Verify may yet read stays there by its name
+// until they are done.
+func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
+	opts := bare(t, 4000)
+	opts.FilterBits = 5
+	db := openTest(t, opts)
+	mustRebuild(t, db)
+	held := db.acquireView()
+	first := filesOf(t, db, ".flt")
+	forceRebuild(t, db, 12)
+	both := filesOf(t, db, ".flt")
+	for name := range first {
+		if both[name] == "" {
+			t.Errorf("%s is gone, a version has it", name)
+		}
+	}
+	for _, r := range held.runs {
+		for _, table := range r.tables {
+			if err := table.reader.VerifyWith(context.Background(), held.sidecarOf(table)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	db.releaseVersion(held.version)
+	if now := filesOf(t, db, ".flt"); len(now) != len(db.Tables()) {
+		t.Errorf("%d filters in files for %d tables", len(now), len(db.Tables()))
+	}
+}
+
+// A table that moves takes the filter along that came beside it after the move
+// was planned; one that is merged meanwhile is not brought back.
+func TestRebuildFilters_WhileATableMoves(t *testing.T) {
+	opts := small()
+	opts.FS, opts.CompactionWorkers = vfs.NewMem(), -1
+	db := openTest(t, opts)
+	for i := range 2000 {
+		mustPut(t, db, fmt.Sprintf("key%06d", i), "v")
+	}
+	mustFlush(t, db)
+	db.opts.CompactionWorkers = 1
+	moves := 0
+	for range 20 {
+		plan := db.pickCompaction()
+		if plan == nil {
+			break
+		}
+		forceRebuild(t, db, 10)
+		if err := db.runPlan(db.ctx, plan); err != nil {
+			t.Fatal(err)
+		}
+		db.donePlan(plan)
+		if plan.Kind.String() == "move" {
+			moves++
+		}
+		for _, info := range db.Tables() {
+			if plan.Kind.String() == "move" && info.Level > 0 && info.FilterFile == "" {
+				t.Errorf("table %+v", info)
+			}
+		}
+	}
+	if moves == 0 {
+		t.Fatal("no table was moved")
+	}
+	db.opts.CompactionWorkers = -1
+	beside := make(map[uint64]string)
+	for _, info := range db.Tables() {
+		beside[info.Number] = info.FilterFile
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTest(t, opts)
+	for _, info := range db.Tables() {
+		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
+			t.Errorf("table %+v; before it was opened anew %q", info, beside[info.Number])
+		}
+	}
+}
+
+// It answers as its comment says.
+func TestRebuildFilters_Refuses(t *testing.T) {
+	opts := bare(t, 500)
+	opts.ReadOnly = true
+	db := openTest(t, opts)
+	if _, err := db.RebuildFilters(context.Background()); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("read-only: %v", err)
+	}
+	opts.ReadOnly, opts.FilterBits = false, -1
+	db = openTest(t, opts)
+	if _, err := db.RebuildFilters(context.Background()); err == nil || !strings.Contains(err.Error(), "FilterBits") {
+		t.Errorf("without filters: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterBits = 0
+	db = openTest(t, opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := db.RebuildFilters(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.RebuildFilters(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// Lookups, writes, flushes and compactions go on beside it: no answer changes,
+// and no lookup finds a filter missing that was there.
+func TestRebuildFilters_BesideAll(t *testing.T) {
+	checkLeaks(t)
+	opts := bare(t, 6000)
+	opts.CompactionWorkers = 2
+	db := openTest(t, opts)
+	mustRebuild(t, db)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for i := w; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if has, err := db.Has(fmt.Appendf(nil, "key%06d", i%6000)); !has || err != nil {
+					t.Errorf("Has(key%06d) = %v, %v", i%6000, has, err)
+					return
+				}
+				if has, err := db.Has(fmt.Appendf(nil, "key%06d!", i%6000)); has || err != nil {
+					t.Errorf("Has(key%06d!) = %v, %v", i%6000, has, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 4000 {
+			if err := db.Put(fmt.Appendf(nil, "key%06d", i*7%6000), []byte("later")); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	none := db.Metrics().NoFilter
+	for round := range 12 {
+		forceRebuild(t, db, []float64{14, 16, 18, 20}[round%4])
+		mustRebuild(t, db)
+	}
+	close(stop)
+	wg.Wait()
+	if now := db.Metrics().NoFilter; now != none {
+		t.Errorf("%d lookups have met a table without a filter", now-none)
+	}
+	waitIdle(t, db)
+	checkNoStrays(t, db)
+	if err := db.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// forceRebuild gives every table another filter, called for or not.
+func forceRebuild(t *testing.T, db *DB, bits float64) {
+	t.Helper()
+	r := rebuild{db: db, ctx: context.Background()}
+	v := db.acquireView()
+	defer db.releaseVersion(v.version)
+	for _, table := range v.byNum {
+		built, err := table.reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
+		if err == nil {
+			err = r.write(table, built, bits, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.install(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkNoStrays checks that the directory has the filters that the version names
+// and no others.
+func checkNoStrays(t testing.TB, db *DB) {
+	t.Helper()
+	if err := strays(db); err != nil {
+		t.Error(err)
+	}
+}
+
+// strays tells of a filter in the directory that the version does not name, and
+// of one that is not there. A compaction may be about to remove some.
+func strays(db *DB) error {
+	var err error
+	for range 2000 {
+		if err = straysNow(db); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+func straysNow(db *DB) error {
+	v := db.acquireView()
+	defer db.releaseVersion(v.version)
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return err
+	}
+	named := make(map[string]bool)
+	for _, s := range v.sidecars {
+		named[s.file.Num().String()+".flt"] = true
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".flt") && !named[name] {
+			return fmt.Errorf("%s is left over", name)
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// A filter whose second unit, or all of it, FilterMemory has no room for is not
+// rebuilt again and again; one that is too large for it is.
+func TestRebuildFilters_FilterMemory(t *testing.T) {
+	opts := bare(t, 20000)
+	opts.FilterBits = 20
+	db := openTest(t, opts)
+	all := mustRebuild(t, db).FilterBytesAfter
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, share := range []int64{2, 4, 1000} {
+		opts.FilterMemory = all / share
+		db := openTest(t, opts)
+		before := db.Metrics().PredictedFPR()
+		r := mustRebuild(t, db)
+		again := mustRebuild(t, db)
+		waitFor(t, "filters to fit", func() bool { return db.Metrics().FilterMemory <= opts.FilterMemory })
+		m := db.Metrics()
+		t.Logf("FilterMemory %d: %+v, then %+v; %.3f reads a miss instead of %.3f", opts.FilterMemory, r, again, m.PredictedFPR(), before)
+		if again.Rebuilt != 0 {
+			t.Errorf("FilterMemory %d: a second call did %+v", opts.FilterMemory, again)
+		}
+		if m.PredictedFPR() > 1.2*before+0.002 {
+			t.Errorf("FilterMemory %d: %.3f reads a miss, before %.3f", opts.FilterMemory, m.PredictedFPR(), before)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The kind, the hash function and the prefixes that a handle asks for come into
+// use, whatever was there before, and answers stay the same under any handle.
+func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
+	const n = 12000
+	opts := bareOf(t, n, func(o *Options) { o.MemtableSize, o.TableSize = 512<<10, 256<<10 })
+	for i, set := range []struct {
+		hash FilterHash
+		last FilterKind
+		rule PrefixRule
+	}{{XXH3, FuseFilter, FixedPrefix(8)}, {SipHash, BlockedFilter, FixedPrefix(8)}, {SipHash, FuseFilter, DelimitedPrefix('0', 2)}, {Murmur3, BlockedFilter, PrefixRule{}}} {
+		opts.FilterHash, opts.LastLevelFilter, opts.FilterPrefix = set.hash, set.last, set.rule
+		db := openTest(t, opts)
+		r, again := mustRebuild(t, db), mustRebuild(t, db)
+		if r.Rebuilt != len(db.Tables()) || again.Rebuilt != 0 {
+			t.Errorf("set %d: first %+v, then %+v", i, r, again)
+		}
+		kinds := make(map[string]int)
+		for _, info := range db.Tables() {
+			if info.Level == NumLevels-1 {
+				kinds[info.FilterKind]++
+			}
+		}
+		if (kinds["fuse"] > 0) != (set.last == FuseFilter) || kinds["none"] > 0 {
+			t.Errorf("set %d: the last level has filters %v", i, kinds)
+		}
+		checkPrefixes(t, db, n)
+		if set.rule == FixedPrefix(8) && db.Metrics().PrefixNegative == 0 {
+			t.Errorf("set %d: no scan passed over a table", i)
+		}
+		if err := db.Verify(context.Background()); err != nil {
+			t.Errorf("set %d: %v", i, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		plain := *opts
+		plain.FilterHash, plain.FilterPrefix = Murmur3, FixedPrefix(5)
+		db = openTest(t, &plain)
+		checkPrefixes(t, db, n)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkPrefixes scans prefixes, of which some are there and some are not.
+func checkPrefixes(t *testing.T, db *DB, n int) {
+	t.Helper()
+	for i := 0; i < n+4000; i += 61 {
+		prefix := fmt.Sprintf("key%04d", i/100)
+		got := 0
+		for _, err := range db.Scan(Prefix(prefix)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		want := 0
+		if i/100*100 < n {
+			want = 100
+		}
+		if got != want {
+			t.Fatalf("%d keys begin with %s, want %d", got, prefix, want)
+		}
+		for e := range db.Scan(Prefix(prefix + "x")) {
+			t.Fatalf("%s begins with %sx", e.Key, prefix)
+		}
+		if has, err := db.Has(fmt.Appendf(nil, "key%06d", i)); has != (i < n) || err != nil {
+			t.Fatalf("Has(key%06d) = %v, %v", i, has, err)
+		}
+	}
+}

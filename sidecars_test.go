@@ -1,0 +1,236 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/vfs"
+)
+
+// poor makes a store whose tables have filters of their own and, with another
+// hash function, beside them; it is open.
+func poor(t *testing.T, set func(*Options)) (*DB, *Options) {
+	t.Helper()
+	opts := small()
+	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 6, -1
+	db := openTest(t, opts)
+	fill(t, db, 4000, 0)
+	settle(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.FilterBits, opts.FilterHash = 0, XXH3
+	set(opts)
+	db = openTest(t, opts)
+	if r := mustRebuild(t, db); r.Rebuilt != len(db.Tables()) {
+		t.Fatalf("RebuildFilters: %+v", r)
+	}
+	return db, opts
+}
+
+func wantKeys(t *testing.T, db *DB, n int) {
+	t.Helper()
+	for i := range n {
+		if has, err := db.Has(fmt.Appendf(nil, "key%06d", i)); !has || err != nil {
+			t.Fatalf("Has(key%06d) = %v, %v", i, has, err)
+		}
+	}
+}
+
+// A filter beside a table that is of no use means the one in the table; it is
+// counted, told of, and found by Verify with file and offset. Rebuilding heals.
+func TestSidecars_Unusable(t *testing.T) {
+	db, opts := poor(t, func(*Options) {})
+	file := db.Tables()[0].FilterFile
+	good := filesOf(t, db, ".flt")[file]
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mem := opts.FS.(*vfs.Mem)
+	flipped := []byte(good)
+	flipped[3] ^= 1
+	for what, data := range map[string]string{"flipped": string(flipped), "cut": good[:len(good)-9], "empty": "", "removed": "removed", "longer": good + "x"} {
+		if err := writeFile(mem, "db/"+file, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if data == "removed" {
+			if err := mem.Remove("db/" + file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var mu sync.Mutex
+		var told []Event
+		set := *opts
+		set.OnEvent = func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, e)
+		}
+		db := openTest(t, &set)
+		info := db.Tables()[0]
+		if info.FilterFile != "" || info.FilterKind != "blocked" || info.FilterBits > 8 || db.Metrics().UnusableFilters != 1 {
+			t.Errorf("%s: table %+v, %d filters are unusable", what, info, db.Metrics().UnusableFilters)
+		}
+		var damage *CorruptionError
+		if len(told) != 1 || told[0].Kind != EventFilterUnusable || !errors.As(told[0].Err, &damage) || damage.File != file || told[0].Tables[0] != info.Number {
+			t.Errorf("%s: told %+v", what, told)
+		}
+		wantKeys(t, db, 4000)
+		if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != file || damage.Offset < 0 && data != "removed" {
+			t.Errorf("%s: Verify = %v", what, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts.OnEvent = func(Event) {}
+	db = openTest(t, opts)
+	if r := mustRebuild(t, db); r.Rebuilt != 1 {
+		t.Errorf("RebuildFilters: %+v", r)
+	}
+	if err := db.Verify(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if info := db.Tables()[0]; info.FilterFile == file || info.FilterFile == "" {
+		t.Errorf("table %+v", info)
+	}
+	checkNoStrays(t, db)
+}
+
+// With both filters damaged there is none, and the table says why.
+func TestSidecars_BothUnusable(t *testing.T) {
+	db, opts := poor(t, func(*Options) {})
+	info := db.Tables()[0]
+	table := fmt.Sprintf("%06d.sst", info.Number)
+	data := []byte(filesOf(t, db, ".sst")[table])
+	at := int(db.view.Load().byNum[db.view.Load().runs[0].tables[0].meta.Num].reader.Props().DataBytes)/64*64 + 70
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data[at] ^= 1 // in the filter behind the data blocks
+	mem := opts.FS.(*vfs.Mem)
+	if err := errors.Join(writeFile(mem, "db/"+table, data), writeFile(mem, "db/"+info.FilterFile, []byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	opts.OnEvent = func(Event) {}
+	db, err := Open("db", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if info := db.Tables()[0]; !strings.Contains(info.FilterKind, "corrupt") || info.FilterBytes != 0 || db.Metrics().UnusableFilters != 2 {
+		t.Errorf("table %+v, %d filters are unusable", info, db.Metrics().UnusableFilters)
+	}
+	wantKeys(t, db, 4000)
+}
+
+// A checkpoint has the filters too, and keeps them when the store has others.
+func TestSidecars_Checkpoint(t *testing.T) {
+	db, opts := poor(t, func(*Options) {})
+	if err := db.Checkpoint("copy"); err != nil {
+		t.Fatal(err)
+	}
+	forceRebuild(t, db, 12)
+	for _, dir := range []string{"copy", "db"} {
+		if dir == "db" {
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := Open(dir, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBeside(t, found)
+		checkNoStrays(t, found)
+		wantKeys(t, found, 4000)
+		if err := found.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A bundle has the filters that are in use.
+func TestSidecars_Export(t *testing.T) {
+	db := openTest(t, bare(t, 4000))
+	mustRebuild(t, db)
+	var file bytes.Buffer
+	info, err := db.ExportFilters(context.Background(), &file)
+	if err != nil || info.NoFilter != 0 || info.Tables != len(db.Tables()) {
+		t.Fatalf("ExportFilters = %+v, %v", info, err)
+	}
+	b, err := bundle.Open(file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maybe := 0
+	for i := range 4000 {
+		if !b.MayContain(fmt.Appendf(nil, "key%06d", i)) {
+			t.Fatalf("key%06d is denied", i)
+		}
+		if b.MayContain(fmt.Appendf(nil, "key%06d-", i)) {
+			maybe++
+		}
+	}
+	if rate := float64(maybe) / 4000; rate > 3*db.Metrics().PredictedFPR()+0.01 {
+		t.Errorf("%.3f of absent keys may be there, %.3f are promised", rate, db.Metrics().PredictedFPR())
+	}
+}
+
+// A handle that only reads goes on with what it has opened while a writer puts
+// other filters in their place, and one that opens beside it finds them.
+func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
+	checkLeaks(t)
+	for _, bits := range []float64{0, -1} {
+		db, opts := poor(t, func(*Options) {})
+		read := *opts
+		read.ReadOnly, read.FilterBits = true, bits
+		old := openTest(t, &read)
+		forceRebuild(t, db, 12)
+		for _, ro := range []*DB{old, openTest(t, &read)} {
+			wantKeys(t, ro, 4000)
+			if err := ro.Verify(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if m := ro.Metrics(); m.UnusableFilters != 0 {
+				t.Errorf("%d filters can't be used", m.UnusableFilters)
+			}
+		}
+	}
+}
+
+// The filter memory is kept within bounds at Open too, by what is in the files
+// beside the tables.
+func TestSidecars_FilterMemory(t *testing.T) {
+	db, opts := poor(t, func(o *Options) { o.FilterBits = 20 })
+	all := db.Metrics().FilterMemory
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int64{all, all / 2, all / 5, 1} {
+		opts.FilterMemory = limit
+		db := openTest(t, opts)
+		m := db.Metrics()
+		if m.FilterMemory > limit || limit == all/2 && m.FilterMemory < limit/2 {
+			t.Errorf("FilterMemory %d: filters take %d", limit, m.FilterMemory)
+		}
+		if m.UnusableFilters != 0 {
+			t.Errorf("FilterMemory %d: %d filters can't be used", limit, m.UnusableFilters)
+		}
+		for _, info := range db.Tables() {
+			if info.FilterFile == "" {
+				t.Errorf("FilterMemory %d: table %+v", limit, info)
+			}
+		}
+		wantKeys(t, db, 4000)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A sidecar file is a filter block, which begins the file so that its lines are
+// aligned, and a footer. Part of the file format; the last 20 bytes are as in
+// the footer of a table.
+//
+//	0   filter length            8   file number
+//	16  table number             24  store id
+//	32  file checksum of the table, u32
+//	36  prefix rule, u32         40  prefixes, u32
+//	44  footer length, u32       48  checksum, u32
+//	52  version, u32             56  magic
+const (
+	sidecarFooter   = 64
+	sidecarChecksum = 48
+	sidecarVersion  = 1
+	sidecarMagic    = "shaleFLT"
+)
+
+var (
+	errSidecarMagic = errors.New("not a filter file: bad magic")
+	errSidecarSize  = errors.New("filter length differs from the file's")
+)
+
+// SidecarInfo says which sidecar to expect, or to write.
+type SidecarInfo struct {
+	Num           base.FileNum
+	StoreID       uint64
+	Table         base.FileNum
+	TableChecksum uint32 // the one in the footer of the table
+
+	// What the manifest knows, and WriteSidecar returns.
+	Size     int64
+	Checksum uint32 // of the filter
+}
+
+// A Sidecar is a file with the filter of a table, to be read when it is needed.
+// It is immutable.
+type Sidecar struct {
+	src  io.ReaderAt
+	info SidecarInfo
+	name string
+}
+
+// NewSidecar describes a sidecar. Nothing is read. src stays the caller's to
+// close.
+func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
+	return &Sidecar{src: src, info: info, name: base.FilterName(info.Num)}
+}
+
+// Num returns the number of the file.
+func (s *Sidecar) Num() base.FileNum { return s.info.Num }
+
+// A BuiltFilter is what BuildFilter has made.
+type BuiltFilter struct {
+	Bytes []byte
+
+	// It knows the keys' prefixes by Rule too; Prefixes is their number.
+	Rule     base.PrefixRule
+	Prefixes uint64
+}
+
+// WriteSidecar writes a sidecar into the empty file f, which stays the caller's
+// to close, and makes it durable. It returns info with size and checksum.
+func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo, error) {
+	b := appendSidecar(nil, &info, filter)
+	n, err := f.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err == nil && !mutant.NoSidecarSync {
+		err = f.Sync()
+	}
+	if err != nil {
+		return info, fmt.Errorf("sstable: write filter %d: %w", uint64(info.Num), err)
+	}
+	return info, nil
+}
+
+// appendSidecar appends the whole file and sets size and checksum.
+func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
+	dst = append(dst, filter.Bytes...)
+	dst = appendBlockTail(dst, 0, None, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
+	le := binary.LittleEndian
+	info.Checksum = ownChecksum(filter.Bytes)
+	start := len(dst)
+	for _, v := range []uint64{uint64(len(filter.Bytes)), uint64(info.Num), uint64(info.Table), info.StoreID} {
+		dst = le.AppendUint64(dst, v)
+	}
+	dst = le.AppendUint32(dst, info.TableChecksum)
+	dst = le.AppendUint32(dst, uint32(encodeRule(filter.Rule)))
+	dst = le.AppendUint32(dst, uint32(min(filter.Prefixes, math.MaxUint32)))
+	dst = le.AppendUint32(dst, sidecarFooter)
+	dst = le.AppendUint32(dst, 0)
+	dst = le.AppendUint32(dst, sidecarVersion)
+	dst = append(dst, sidecarMagic...)
+	le.PutUint32(dst[start+sidecarChecksum:], footerCRC(dst[start:]))
+	info.Size = int64(len(dst))
+	return dst
+}
+
+// ownChecksum returns the checksum that a filter ends with. That of its block
+// does not tell filters of one length apart: a crc goes on from bytes that end in
+// their own in the same way, whatever they are.
+func ownChecksum(filter []byte) uint32 {
+	if len(filter) < 4 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(filter[len(filter)-4:])
+}
+
+// damage makes the error for bytes that are not what they should be.
+func (s *Sidecar) damage(offset int64, part string, err error) error {
+	return damageOf(s.name, offset, part, err)
+}
+
+// read reads the filter of a table with so many keys into memory whose lines are
+// cache lines. The error says why it is of no use.
+func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
+	f, foot, err := s.readFile(alignedBytes)
+	if err == nil {
+		err = s.checkKeys(f, foot, keys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &LoadedFilter{*f, foot.rule}, nil
+}
+
+// appendFilter appends the filter to dst, as read reads it.
+func (s *Sidecar) appendFilter(dst []byte, keys uint64) ([]byte, error) {
+	n := len(dst)
+	f, foot, err := s.readFile(func(size int) []byte {
+		dst = slices.Grow(dst, size)
+		return dst[n : n+size]
+	})
+	if err == nil {
+		err = s.checkKeys(f, foot, keys)
+	}
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst[: n+f.SizeBytes() : cap(dst)], nil
+}
+
+func (s *Sidecar) checkKeys(f *bloom.Static, foot sidecarFoot, keys uint64) error {
+	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
+		return s.damage(0, BlockFilter.String(), errFilterKeys)
+	}
+	return nil
+}
+
+// readFile reads the file into memory of alloc's, the filter first, and checks all
+// but the number of keys.
+func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot sidecarFoot, err error) {
+	if foot, err = s.readFooter(); err != nil {
+		return nil, foot, err
+	}
+	b := alloc(int(s.info.Size) - sidecarFooter)
+	if n, err := s.src.ReadAt(b, 0); n < len(b) {
+		return nil, foot, s.readError(err, int64(n))
+	}
+	payload, c, err := openBlock(b, foot.seed, BlockFilter, 0)
+	switch {
+	case err != nil:
+	case c != None:
+		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
+	case ownChecksum(payload) != s.info.Checksum && !mutant.ForeignSidecar:
+		err = errors.New("checksum differs from the manifest")
+	}
+	if err == nil {
+		f, err = bloom.OpenStatic(payload)
+	}
+	if errors.Is(err, bloom.ErrUnknown) {
+		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
+	}
+	if err != nil {
+		return nil, foot, s.damage(0, BlockFilter.String(), err)
+	}
+	return f, foot, nil
+}
+
+// Check reads the whole file and tells what is wrong with it, but for what only
+// the table's keys can tell.
+func (s *Sidecar) Check() error {
+	_, _, err := s.readFile(alignedBytes)
+	return err
+}
+
+// A sidecarFoot is what a reader needs of a footer.
+type sidecarFoot struct {
+	seed     uint32 // of the block's checksum
+	rule     base.PrefixRule
+	prefixes uint64
+}
+
+// readFooter checks that this is the sidecar that is wanted. It asks for a byte
+// more than there is to be.
+func (s *Sidecar) readFooter() (foot sidecarFoot, err error) {
+	const most = 1<<31 - 1 // an int on all platforms
+	if s.info.Size < sidecarFooter+blockTail || s.info.Size > most {
+		return foot, s.damage(0, "end of file", errFooterLength)
+	}
+	var buf [sidecarFooter + 1]byte
+	at := s.info.Size - sidecarFooter
+	n, err := s.src.ReadAt(buf[:], at)
+	switch {
+	case n > sidecarFooter:
+		return foot, s.damage(s.info.Size, "end of file", errors.New("file is longer than it should be"))
+	case n < sidecarFooter || !isEOF(err) && err != nil:
+		return foot, s.readError(err, at+int64(n))
+	}
+	err = s.checkFooter(buf[:sidecarFooter])
+	le := binary.LittleEndian
+	if rule := le.Uint32(buf[36:]); err == nil && rule != 0 {
+		foot.rule, err = decodeRule(uint64(rule))
+	}
+	if err != nil {
+		return foot, s.damage(at, "footer", err)
+	}
+	foot.seed = checksumSeed(le.Uint64(buf[24:]), base.FileNum(le.Uint64(buf[8:])))
+	foot.prefixes = uint64(le.Uint32(buf[40:]))
+	return foot, nil
+}
+
+// checkFooter compares a footer with what is wanted.
+func (s *Sidecar) checkFooter(b []byte) error {
+	le := binary.LittleEndian
+	switch {
+	case string(b[56:]) != sidecarMagic:
+		return errSidecarMagic
+	case le.Uint32(b[sidecarChecksum:]) != footerCRC(b):
+		return errChecksum
+	case le.Uint32(b[52:]) != sidecarVersion:
+		return fmt.Errorf("%w (filter file format %d)", base.ErrFormatTooNew, le.Uint32(b[52:]))
+	case le.Uint32(b[44:]) != sidecarFooter:
+		return errFooterLength
+	case le.Uint64(b) != uint64(s.info.Size-sidecarFooter-blockTail):
+		return errSidecarSize
+	case mutant.ForeignSidecar:
+	case le.Uint64(b[24:]) != s.info.StoreID:
+		return errors.New("filter of another store")
+	case le.Uint64(b[8:]) != uint64(s.info.Num):
+		return fmt.Errorf("footer of filter file %d", le.Uint64(b[8:]))
+	case le.Uint64(b[16:]) != uint64(s.info.Table):
+		return fmt.Errorf("filter of table %d", le.Uint64(b[16:]))
+	case le.Uint32(b[32:]) != s.info.TableChecksum:
+		return errors.New("filter of another table of this number")
+	}
+	return nil
+}
+
+// readError makes the error for a read that came back short.
+func (s *Sidecar) readError(err error, offset int64) error {
+	switch {
+	case err == nil || isEOF(err):
+		return s.damage(offset, "end of file", errTruncated)
+	case errors.Is(err, fs.ErrNotExist):
+		return base.Corruption(s.name, -1, "file named by the manifest", err)
+	}
+	return fmt.Errorf("sstable: read %s at offset %d: %w", s.name, offset, err)
+}
