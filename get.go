@@ -32,11 +32,6 @@ type lookup struct {
 
 func (l *lookup) release() { l.table.Release() }
 
-// maxCandidates is for how many tables the filter lines are collected before
-// they are tested: enough for level 0 in any shape that writers are let go on
-// with. Further tables are collected in another round.
-const maxCandidates = 24
-
 // newLookup begins a lookup of key in the newest state.
 func (db *DB) newLookup(key []byte) lookup {
 	return lookup{key: key, hasher: db.hasher, hash: db.hasher.Hash(key), latest: true}
@@ -102,45 +97,44 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 			return kind == base.KindPut, nil
 		}
 	}
-	var cands [maxCandidates]candidate
-	for from := l.from; from < len(v.runs); {
-		n := 0
-		from, n = collect(v.runs, from, l, &cands)
-		for i := range cands[:n] {
-			t := cands[i].table
-			known := cands[i].filter != nil
-			if known && !cands[i].filter.MayContain(cands[i].hash) {
-				c.negative(int(cands[i].level))
-				if l.sample {
-					t.negatives.Add(sampleEvery)
-				}
-				continue
-			}
-			if known && db.falsePositives.Has(uint64(t.meta.Num), l.key, l.hash) {
-				c.remembered.Add(1)
-				continue
-			}
-			found, err := t.reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
-			if err != nil {
-				l.view, l.from = v, int(cands[i].run)
-				return false, err
-			}
-			if !found {
-				db.countAbsent(t, l, int(cands[i].level), known, c)
-				continue
-			}
-			if known {
-				c.truePositives.Add(1)
-			} else {
-				c.noFilter.Add(1)
-			}
-			l.value = l.table.Bytes
-			if l.table.Trailer.Kind() != base.KindPut {
-				l.release()
-				return false, nil
-			}
-			return true, nil
+	for from := l.from; from < len(v.runs); from++ {
+		r := v.runs[from]
+		t := r.find(l.key)
+		if t == nil {
+			continue
 		}
+		f, level := t.filter(), r.level
+		if f != nil && !f.MayContain(l.hashFor(f)) {
+			c.negative(level)
+			if l.sample {
+				t.negatives.Add(sampleEvery)
+			}
+			continue
+		}
+		if f != nil && db.falsePositives.Has(uint64(t.meta.Num), l.key, l.hash) {
+			c.remembered.Add(1)
+			continue
+		}
+		found, err := t.reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
+		if err != nil {
+			l.view, l.from = v, from
+			return false, err
+		}
+		if !found {
+			db.countAbsent(t, l, level, f != nil, c)
+			continue
+		}
+		if f != nil {
+			c.truePositives.Add(1)
+		} else {
+			c.noFilter.Add(1)
+		}
+		l.value = l.table.Bytes
+		if l.table.Trailer.Kind() != base.KindPut {
+			l.release()
+			return false, nil
+		}
+		return true, nil
 	}
 	return false, nil
 }
@@ -163,37 +157,6 @@ func (l *lookup) inMemtables(v *view) (base.Kind, bool) {
 		}
 	}
 	return 0, false
-}
-
-// A candidate is a table whose range covers the key.
-type candidate struct {
-	table  *table
-	filter *bloom.Static // nil: none
-	hash   uint64        // to ask it with
-	level  int16
-	run    int32 // index in the view
-	touch  byte  // read from the filter's line, only so that the line is fetched
-}
-
-// collect fills cands with the tables, from run from on, that may hold the key
-// by their range, and starts to fetch the filter line of each, so that the
-// cache misses of all of them overlap. It returns the run to go on with.
-func collect(runs []*run, from int, l *lookup, cands *[maxCandidates]candidate) (next, n int) {
-	for ; from < len(runs) && n < maxCandidates; from++ {
-		r := runs[from]
-		t := r.find(l.key)
-		if t == nil {
-			continue
-		}
-		cand := candidate{table: t, filter: t.filter(), level: int16(r.level), run: int32(from)}
-		if cand.filter != nil {
-			cand.hash = l.hashFor(cand.filter)
-			cand.touch = cand.filter.Touch(cand.hash)
-		}
-		cands[n] = cand
-		n++
-	}
-	return from, n
 }
 
 // countAbsent counts, and remembers, that a table did not hold the key although
