@@ -158,7 +158,11 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	opened := out.tables()
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
-		err = db.install(edit, opened, nil)
+		err = db.install(edit, opened, func(*view) { // counted before anybody sees it
+			db.counters.compactions.Add(1)
+			db.counters.compactBytes.Add(uint64(e.BytesOut))
+			db.counters.compactReadBytes.Add(uint64(e.BytesIn))
+		})
 	}
 	if err != nil {
 		out.discard()
@@ -173,9 +177,6 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 	}
 	e.Duration = time.Since(begin)
-	db.counters.compactions.Add(1)
-	db.counters.compactBytes.Add(uint64(e.BytesOut))
-	db.counters.compactReadBytes.Add(uint64(e.BytesIn))
 	db.deleteObsolete()
 	db.emit(e)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -18,8 +19,13 @@ import (
 // exportStore has some tables, and a key in the memtable.
 func exportStore(t testing.TB, fs vfs.FS) *DB {
 	t.Helper()
+	return exportStoreHeard(t, fs, func(Event) {})
+}
+
+func exportStoreHeard(t testing.TB, fs vfs.FS, onEvent func(Event)) *DB {
+	t.Helper()
 	opts := small()
-	opts.FS, opts.CompactionWorkers, opts.OnEvent = fs, -1, func(Event) {}
+	opts.FS, opts.CompactionWorkers, opts.OnEvent = fs, -1, onEvent
 	db := openTest(t, opts)
 	fill(t, db, 3000, 0)
 	settle(t, db)
@@ -109,7 +115,12 @@ func TestExportFilters_WithoutFilters(t *testing.T) {
 func TestExportFilters_DamagedFilter(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		mem := vfs.NewMem()
-		db := exportStore(t, mem)
+		var events atomic.Int64
+		db := exportStoreHeard(t, mem, func(e Event) {
+			if e.Kind == EventFilterUnusable {
+				events.Add(1)
+			}
+		})
 		mustFlush(t, db)
 		victim := db.view.Load().runs[len(db.view.Load().runs)-1].tables[0]
 		name := filepath.Join("db", base.TableName(victim.meta.Num))
@@ -137,24 +148,16 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 			}
 		}
 		damage()
-		events := 0
-		opts := db.opts
-		opts.OnEvent = func(e Event) {
-			if e.Kind == EventFilterUnusable {
-				events++
-			}
-		}
 		if known {
-			reopened, err := Open("db", &opts)
+			reopened, err := Open("db", &db.opts)
 			if err != nil {
 				t.Fatal(err)
 			}
 			db = reopened
 		}
-		db.opts.OnEvent = opts.OnEvent
 		b, info := exportTest(t, db)
-		if info.NoFilter != 1 || events != 1 {
-			t.Errorf("known before %v: %+v, %d events; want one table without filter", known, info, events)
+		if info.NoFilter != 1 || events.Load() != 1 {
+			t.Errorf("known before %v: %+v, %d events; want one table without filter", known, info, events.Load())
 		}
 		between := append(bytes.Clone(victim.meta.Smallest), '?')
 		wantMaybe(t, b, "key000000", "key002999", string(between))

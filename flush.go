@@ -94,8 +94,6 @@ func (db *DB) flushOldest() error {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 		e.BytesOut += t.meta.Size
 	}
-	db.counters.flushes.Add(1)
-	db.counters.flushBytes.Add(uint64(e.BytesOut))
 	db.emit(e)
 	db.deleteObsolete()
 	wake(db.compactWake)
@@ -130,13 +128,17 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 		minLog = imm.log
 	}
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
+	bytes := int64(0)
 	for _, t := range out {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].meta.Num), Table: t.meta})
+		bytes += t.meta.Size
 	}
 	db.raiseFlushed(imm.mem.LastSeq())
 	return db.install(edit, out, func(v *view) {
 		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
 		db.dropLogsLocked(minLog)
+		db.counters.flushes.Add(1) // before Flush returns
+		db.counters.flushBytes.Add(uint64(bytes))
 	})
 }
 
