@@ -298,7 +298,7 @@ func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 
 		return 0
 	}
 	o := db.planOptions()
-	o.Probe = db.probes.update(db.counters.lookupCounts())
+	o.Probe = db.probes.update(db.counters.lookupCounts)
 	return compaction.FilterBitsForPlan(meta, plan, o, db.opts.FilterBits, db.opts.FilterMemory)
 }
 

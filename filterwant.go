@@ -27,7 +27,7 @@ type runPlace struct {
 
 func (db *DB) wantedFilters(v *version) *wantedFilters {
 	w := &wantedFilters{db: db, meta: v.meta, opts: db.planOptions(), bits: make(map[runPlace]float64)}
-	w.opts.Probe = db.probes.update(db.counters.lookupCounts())
+	w.opts.Probe = db.probes.update(db.counters.lookupCounts)
 	var all int64
 	for _, t := range v.byNum {
 		all += t.reader.StoredFilterBytes()

@@ -35,11 +35,13 @@ const (
 	leastProbe = 1. / 16
 )
 
-// update takes the counters of now and returns the share for each level, which is
-// above 1 for one of several runs.
-func (p *probeShares) update(now lookupCounts) (shares [NumLevels]float64) {
+// update counts and returns the share for each level, which is above 1 for one of
+// several runs. It calls count with the lock held: of two that compact at once
+// neither may come with older counts than the other.
+func (p *probeShares) update(count func() lookupCounts) (shares [NumLevels]float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := count()
 	keep := math.Exp2(-float64(now.gets-p.last.gets) / probeHalfLife)
 	p.gets = p.gets*keep + float64(now.gets-p.last.gets)
 	for level := range p.asked {

@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
@@ -10,20 +11,22 @@ import (
 
 func TestProbeShares(t *testing.T) {
 	var p probeShares
-	if got := p.update(lookupCounts{}); got[0] != 1 || got[6] != 1 {
+	var n lookupCounts
+	count := func() lookupCounts { return n }
+	if got := p.update(count); got[0] != 1 || got[6] != 1 {
 		t.Errorf("without lookups: %v, want 1", got)
 	}
-	few := lookupCounts{gets: 1000}
-	if got := p.update(few); got[6] < 0.98 {
+	n.gets = 1000
+	if got := p.update(count); got[6] < 0.98 {
 		t.Errorf("after a few hits: %v, want nearly 1", got)
 	}
 	// Four in five find their key, in the last level.
-	n := lookupCounts{gets: 10_000_000}
+	n.gets = 10_000_000
 	for level := range n.asked {
 		n.asked[level] = n.gets
 	}
 	n.asked[6] /= 5
-	if got := p.update(n); got[5] < 0.99 || got[6] < 0.19 || got[6] > 0.25 {
+	if got := p.update(count); got[5] < 0.99 || got[6] < 0.19 || got[6] > 0.25 {
 		t.Errorf("after many hits: %v, want 1 and about 0.2", got)
 	}
 	for range 40 { // and now all miss: the past is forgotten
@@ -32,12 +35,37 @@ func TestProbeShares(t *testing.T) {
 			n.asked[level] += 1 << 20
 		}
 	}
-	if got := p.update(n); got[6] < 0.9 {
+	if got := p.update(count); got[6] < 0.9 {
 		t.Errorf("after many misses: %v, want nearly 1", got)
 	}
 	n.gets += 1 << 40
-	if got := p.update(n); got[6] != leastProbe {
+	if got := p.update(count); got[6] != leastProbe {
 		t.Errorf("after nothing but hits above: %v, want %v", got, leastProbe)
+	}
+}
+
+// Compactions that ask at the same time, while lookups go on, never make the
+// counts run backwards.
+func TestProbeShares_AtOnce(t *testing.T) {
+	var c counters
+	var p probeShares
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 20_000 {
+				l := c.lookup()
+				l.gets.Add(1)
+				l.negative(i % NumLevels)
+				if i%4 == 0 {
+					p.update(c.lookupCounts)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.update(c.lookupCounts)
+	if p.last.gets != 80_000 || p.gets > 80_000 || p.gets < 70_000 {
+		t.Errorf("%v lookups weigh %v, want 80000 and a little less", p.last.gets, p.gets)
 	}
 }
 
