@@ -102,6 +102,10 @@ func (db *DB) restoreFilters(v *version) {
 				before := t.filterMemory()
 				db.restoreFilter(t, firstUnit)
 				room -= t.filterMemory() - before
+				if room < -budget/16 { // it has only one unit: what it takes was a guess
+					db.fitFilters(v)
+					return
+				}
 			}
 		}
 	}

@@ -96,6 +96,35 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 	}
 }
 
+// A fuse filter has no second unit, whatever its bits: the room for half of it is
+// not enough.
+func TestFilterMemory_WholeFuseFilters(t *testing.T) {
+	opts := small()
+	opts.FS, opts.FilterBits, opts.CompactionWorkers, opts.LastLevelFilter, opts.TableSize = vfs.NewMem(), 24, -1, FuseFilter, 256<<10
+	db := openTest(t, opts)
+	fill(t, db, 20000, 0)
+	settle(t, db)
+	all := db.Metrics().FilterMemory
+	fuse := 0
+	for _, info := range db.Tables() {
+		if info.FilterKind == "fuse" && info.FilterBits >= 14 {
+			fuse++
+		}
+	}
+	if fuse == 0 {
+		t.Fatalf("no table has a fuse filter of 14 bits: %+v", db.Tables())
+	}
+	closeTest(t, db)
+	for part := range int64(40) {
+		opts.FilterMemory = all * (part + 1) / 40
+		db := openTest(t, opts)
+		if m := db.Metrics(); m.FilterMemory > opts.FilterMemory {
+			t.Errorf("%d bytes of filters, want at most %d", m.FilterMemory, opts.FilterMemory)
+		}
+		closeTest(t, db)
+	}
+}
+
 func tableNumbers(db *DB, level int) map[uint64]bool {
 	numbers := make(map[uint64]bool)
 	for _, info := range db.Tables() {
