@@ -210,10 +210,17 @@ func (l *crashLife) crash(c vfs.CrashConfig) {
 // kill ends the store as the death of its process does: nothing is synced, and
 // what it wrote stays in the page cache.
 func (l *crashLife) kill() {
-	l.db.cancel()
-	l.db.background.Wait()
+	l.still()
 	l.db.abandon()
 	wantNoOpenFiles(l.t, l.mem)
+}
+
+// still returns when nothing works in the store any more.
+func (l *crashLife) still() {
+	if l.db != nil {
+		l.db.cancel()
+		l.db.background.Wait()
+	}
 }
 
 // checkNothingLost checks that unsynced writes are there too.
@@ -329,6 +336,7 @@ func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed ui
 	defer func() { states = checked.Load() }()
 	defer wg.Wait()
 	defer close(l.states)
+	defer l.still() // of a life that failed in the middle
 	for range 2 {
 		wg.Go(func() {
 			for s := range l.states {
