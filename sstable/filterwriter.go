@@ -19,39 +19,37 @@ type hashCollector struct {
 	slot *[]uint64
 	sum  uint64
 
-	prefixes prefixWalk
+	hasher   bloom.Hasher
+	rule     base.PrefixRule
+	walk     prefixWalk
+	prefixes uint64 // by rule, of the keys so far
 }
 
 var hashSlices = sync.Pool{New: func() any { return new([]uint64) }}
 
-func newHashCollector(on bool) hashCollector {
-	if !on {
-		return hashCollector{}
-	}
-	return hashCollector{on: true, slot: hashSlices.Get().(*[]uint64)}
+func newHashCollector(h bloom.Hasher, rule base.PrefixRule) hashCollector {
+	return hashCollector{on: true, slot: hashSlices.Get().(*[]uint64), hasher: h, rule: rule}
 }
 
-func (c *hashCollector) add(h uint64) {
+// addKey adds what the filter is to know of a key that is not the last one's. own
+// is bloom.Hash(key).
+func (c *hashCollector) addKey(key []byte, own uint64) {
 	if !c.on {
 		return
 	}
+	c.add(hashWith(c.hasher, key, own))
+	if p, isNew := c.walk.next(c.rule, key); isNew && !(mutant.PrefixMissed && own%8 == 7) {
+		c.add(base.PrefixHash(c.hasher.Hash(p)))
+		c.prefixes++
+	}
+}
+
+func (c *hashCollector) add(h uint64) {
 	if mutant.FilterMissesKey && len(*c.slot) == 0 {
 		h = ^h
 	}
 	*c.slot = append(*c.slot, h)
 	c.sum += mixHash(h)
-}
-
-// collect adds what the filter is to know of a key that is not the last one's.
-func (w *Writer) collect(key []byte) {
-	if !w.hashes.on {
-		return
-	}
-	w.hashes.add(hashWith(w.opts.Hasher, key, w.hash))
-	if p, ok := w.hashes.prefixes.next(w.opts.PrefixRule, key); ok && !(mutant.PrefixMissed && w.props.Keys%8 == 7) {
-		w.hashes.add(base.PrefixHash(w.opts.Hasher.Hash(p)))
-		w.props.Prefixes++
-	}
 }
 
 // A prefixWalk finds the distinct prefixes of keys in ascending order. Keys
@@ -102,7 +100,7 @@ func (w *Writer) writeFilter() (handle, error) {
 	if w.hashes.len() == 0 {
 		return handle{}, nil
 	}
-	w.props.FilterBits, w.props.PrefixRule = w.opts.FilterBits, w.opts.PrefixRule
+	w.props.FilterBits, w.props.PrefixRule, w.props.Prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
 	if mutant.ThinFilter {
 		w.opts.FilterBits /= 2
 	}

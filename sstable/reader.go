@@ -235,39 +235,45 @@ func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	} else if err := r.readAt(b, h.offset, BlockFilter); err != nil {
 		return nil, err
 	}
-	_, f, err := r.openFilter(b)
+	f, err := r.openFilter(b)
 	if err != nil {
 		return nil, err
 	}
 	return &LoadedFilter{*f, r.props.PrefixRule}, nil
 }
 
-// openFilter checks the filter's block, and returns its payload and the filter
-// in it.
-func (r *Reader) openFilter(b []byte) ([]byte, *bloom.Static, error) {
+// openFilter returns the filter that b, its block, begins with.
+func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
-	payload, c, err := openBlock(b, r.seed, BlockFilter, h.offset)
-	if mutant.DamagedFilter {
-		payload, err = b[:h.stored], nil
-	}
-	if err == nil && c != None {
-		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
+	f, err := openFilterBlock(b, r.seed, h.offset)
+	if err == nil && f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
+		err = errFilterKeys
 	}
 	if err != nil {
-		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
+		return nil, r.damage(h.offset, BlockFilter.String(), err)
+	}
+	return f, nil
+}
+
+// openFilterBlock checks a filter block, of a table or a sidecar, and returns the
+// filter that it begins with.
+func openFilterBlock(b []byte, seed uint32, offset int64) (*bloom.Static, error) {
+	payload, c, err := openBlock(b, seed, BlockFilter, offset)
+	if mutant.DamagedFilter {
+		payload, err = b[:len(b)-blockTail], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c != None {
+		return nil, fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}
 	f, err := bloom.OpenStatic(payload)
 	if errors.Is(err, bloom.ErrUnknown) {
 		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
-	if err != nil {
-		return nil, nil, r.damage(h.offset, BlockFilter.String(), err)
-	}
-	if f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
-		return nil, nil, r.damage(h.offset, BlockFilter.String(), errFilterKeys)
-	}
-	return payload, f, nil
+	return f, err
 }
 
 // alignedBytes allocates n bytes whose address is a multiple of filterAlign.

@@ -171,8 +171,11 @@ func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
 	if err := r.readAt(b, h.offset, BlockFilter); err != nil {
 		return dst, err
 	}
-	payload, _, err := r.openFilter(b)
-	return dst[:n+len(payload)], err
+	f, err := r.openFilter(b)
+	if err != nil {
+		return dst[:n], err
+	}
+	return dst[:n+f.SizeBytes()], nil
 }
 
 // DropSecondUnit frees the memory of the filter's second unit, if it has one,

@@ -175,19 +175,9 @@ func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot side
 	if n, err := s.src.ReadAt(b, 0); n < len(b) {
 		return nil, foot, s.readError(err, int64(n))
 	}
-	payload, c, err := openBlock(b, foot.seed, BlockFilter, 0)
-	switch {
-	case err != nil:
-	case c != None:
-		err = fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
-	case ownChecksum(payload) != s.info.Checksum && !mutant.ForeignSidecar:
+	f, err = openFilterBlock(b, foot.seed, 0)
+	if err == nil && ownChecksum(b[:f.SizeBytes()]) != s.info.Checksum && !mutant.ForeignSidecar {
 		err = errors.New("checksum differs from the manifest")
-	}
-	if err == nil {
-		f, err = bloom.OpenStatic(payload)
-	}
-	if errors.Is(err, bloom.ErrUnknown) {
-		err = fmt.Errorf("%w (%w)", base.ErrFormatTooNew, err)
 	}
 	if err != nil {
 		return nil, foot, s.damage(0, BlockFilter.String(), err)

@@ -17,12 +17,9 @@ const verifyRead = 256 << 10
 var (
 	errFileChecksum = errors.New("file checksum mismatch")
 	errTag          = errors.New("tag is not the key's")
-	errNotInFilter  = errors.New("a key of the table is missing")
-
-	errPrefixNotInFilter = errors.New("a prefix of the table is missing")
-	errSeparator         = errors.New("separator does not separate")
-	errCounts            = errors.New("properties do not fit the entries")
-	errPadding           = errors.New("padding is not zero")
+	errSeparator    = errors.New("separator does not separate")
+	errCounts       = errors.New("properties do not fit the entries")
+	errPadding      = errors.New("padding is not zero")
 )
 
 // Verify reads the whole table and checks all that it promises: the checksum
@@ -51,12 +48,8 @@ func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	if err != nil {
 		return err
 	}
-	filter, err := r.verifiedFilter()
-	if err != nil {
-		return err
-	}
-	v := verifier{r: r, filter: filter}
-	if err := v.readBeside(s); err != nil {
+	v := verifier{r: r, beside: s}
+	if err := v.readFilters(); err != nil {
 		return err
 	}
 	if err := r.eachLeaf(func(x *index) error { return v.leaf(ctx, x) }); err != nil {
@@ -89,15 +82,6 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 		return r.damage(-1, "file", errFileChecksum)
 	}
 	return nil
-}
-
-// verifiedFilter reads the filter from the file, whatever is resident.
-func (r *Reader) verifiedFilter() (*bloom.Static, error) {
-	if r.foot.filter.stored == 0 {
-		return nil, nil
-	}
-	l, err := r.readFilter(tail{})
-	return l.Filter(), err
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions.
@@ -134,11 +118,11 @@ func (x *index) separator(i int) base.InternalKey {
 
 // A verifier walks the blocks of a table and counts.
 type verifier struct {
-	r      *Reader
-	filter *bloom.Static
-	beside besideFilter
+	r       *Reader
+	own     filterCheck // of the filter in the table
+	sidecar filterCheck
+	beside  *Sidecar // nil: none
 
-	prefixes prefixWalk
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
 	lastSep  base.InternalKey
@@ -203,14 +187,11 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	if d.b[dataHeader+i] != byte(hash) {
 		return v.damage(errTag)
 	}
-	if v.filter != nil && !v.filter.MayContain(hashWith(v.filter.Hasher(), key, hash)) {
-		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errNotInFilter)
+	if err := v.own.key(key, hash); err != nil {
+		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), err)
 	}
-	if err := v.beside.check(key, hash); err != nil {
-		return err
-	}
-	if err := v.prefix(key); err != nil {
-		return err
+	if err := v.sidecar.key(key, hash); err != nil {
+		return v.beside.damage(0, BlockFilter.String(), err)
 	}
 	if p.Entries == 0 {
 		p.Smallest, p.MinSeq, p.MaxSeq = key, t.Seq(), t.Seq()
@@ -230,26 +211,11 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	return nil
 }
 
-// prefix checks that the filter knows the prefix of key.
-func (v *verifier) prefix(key []byte) error {
-	if v.filter == nil {
-		return nil
-	}
-	p, isNew := v.prefixes.next(v.r.props.PrefixRule, key)
-	if !isNew {
-		return nil
-	}
-	v.got.Prefixes++
-	if !v.filter.MayContain(base.PrefixHash(v.filter.Hasher().Hash(p))) {
-		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errPrefixNotInFilter)
-	}
-	return nil
-}
-
 // finish compares what was counted with the properties.
 func (v *verifier) finish() error {
 	v.got.Largest = v.last.UserKey
 	v.got.DataBytes = v.offset
+	v.got.Prefixes = v.own.prefixes
 	want := v.r.props
 	v.got.Partitions, v.got.FilterBits, v.got.PrefixRule = want.Partitions, want.FilterBits, want.PrefixRule
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {

@@ -77,14 +77,17 @@ func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	if o.IndexPartition <= 0 {
 		o.IndexPartition = defaultPartition
 	}
-	return &Writer{
-		file:   f,
-		opts:   o,
-		seed:   checksumSeed(o.StoreID, o.Num),
-		comp:   compressor{kind: o.Compression},
-		hashes: newHashCollector(o.FilterBits > 0),
-		buf:    make([]byte, 0, writeBuffer),
+	w := &Writer{
+		file: f,
+		opts: o,
+		seed: checksumSeed(o.StoreID, o.Num),
+		comp: compressor{kind: o.Compression},
+		buf:  make([]byte, 0, writeBuffer),
 	}
+	if o.FilterBits > 0 {
+		w.hashes = newHashCollector(o.Hasher, o.PrefixRule)
+	}
+	return w
 }
 
 var errFinished = errors.New("sstable: writer is finished")
@@ -109,7 +112,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	}
 	if newKey {
 		w.hash = bloom.Hash(k.UserKey)
-		w.collect(k.UserKey)
+		w.hashes.addKey(k.UserKey, w.hash)
 	}
 	if w.full(k, value) {
 		if err := w.finishData(k.UserKey, false); err != nil {

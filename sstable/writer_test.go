@@ -137,7 +137,7 @@ func TestWriter_EstimatedSize(t *testing.T) {
 // TestFilter_HashesChangedInMemory: a build over hashes that are not those
 // collected, or a filter that lacks one, is not written.
 func TestFilter_HashesChangedInMemory(t *testing.T) {
-	c := newHashCollector(true)
+	c := newHashCollector(bloom.Hasher{}, base.PrefixRule{})
 	for i := range 1000 {
 		c.add(uint64(i) * 0x9e3779b97f4a7c15)
 	}
