@@ -6,10 +6,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
 
-// raceEnabled is set by race_test.go: the race detector allocates.
-var raceEnabled = false
+	"github.com/shaledb/shale/internal/testenv"
+)
 
 // readStore opens a store of several levels, level 0 and a memtable, in which
 // everything that reads ask for is cached.
@@ -109,7 +108,7 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector allocates")
 	}
 	db := readStore(t)

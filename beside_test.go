@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -13,7 +14,7 @@ import (
 // finds what was acknowledged before it began, and what came after in order.
 func TestReadOnly_OwnerWritesMeanwhile(t *testing.T) {
 	const before = 40
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	bursts, first, step := []int{15, 100}, int64(1), int64(1)
 	if testing.Short() {
 		step = 8

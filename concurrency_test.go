@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -260,7 +261,7 @@ func (c *crowd) members() map[string]func(r *rand.Rand) error {
 // TestConcurrency_Crowd runs readers, writers, iterators, snapshots, flushes,
 // compactions and checkpoints at once, and closes the store among them.
 func TestConcurrency_Crowd(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	mem := vfs.NewMem()
 	opts := &Options{FS: mem, MemtableSize: 16 << 10, TableSize: 8 << 10, BlockSize: 512, CacheSize: 32 << 10, MaxOpenFiles: 16,
 		Durability: SyncManual, CompactionWorkers: 2, testing: testOptions{baseSize: 16 << 10}}
@@ -268,7 +269,7 @@ func TestConcurrency_Crowd(t *testing.T) {
 	c := &crowd{t: t, db: db, groups: 4}
 	c.rounds = make([]atomic.Uint64, c.groups)
 	rounds := uint64(300)
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testenv.Race {
 		rounds = 80
 	}
 	c.run(seed, rounds)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -309,7 +310,7 @@ func (s crashState) checkCopies(h history) error {
 // beyond, and the store goes on.
 func TestCrash_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	var states, ops int64
 	share := shareOf(t, seed, 1./48)

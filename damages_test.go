@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -139,7 +140,7 @@ func (b *badStore) damages(r *rand.Rand, other, twin *badStore) []damage {
 // hangs, or goes by unnoticed that matters; and a failed Open changes nothing.
 func TestCorruption_Sweep(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
 	share := shareOf(t, seed, 1./80)

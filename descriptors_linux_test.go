@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 const (
@@ -28,8 +30,8 @@ func TestDescriptors_Exhausted(t *testing.T) {
 		t.Skipf("the path of the test binary is unknown: %v", err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestDescriptors_Child$", "-test.v")
-	cmd.Env = append(os.Environ(), fewDir+"="+quickDir(t), fewSeed+"="+strconv.FormatUint(seedOf(t), 10),
-		fewLong+"="+(longRun(t)/4).String())
+	cmd.Env = append(os.Environ(), fewDir+"="+quickDir(t), fewSeed+"="+strconv.FormatUint(testenv.Seed(t), 10),
+		fewLong+"="+(testenv.Long(t)/4).String())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the child: %v:\n%s", err, out)
@@ -113,7 +115,7 @@ func TestDescriptors_Child(t *testing.T) {
 // no descriptors and no goroutines behind.
 func TestDescriptors_OpenAndClose(t *testing.T) {
 	dir := quickDir(t)
-	h := newHistory("a", seedOf(t), 1000)
+	h := newHistory("a", testenv.Seed(t), 1000)
 	h.leave(t, filepath.Join(dir, "db"), *small(), 200, true)
 	damaged := filepath.Join(dir, "damaged")
 	h.leave(t, damaged, *small(), 200, true)

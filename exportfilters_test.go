@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -128,11 +129,11 @@ func (o *exportOracle) life(n int) {
 // empty and all filters in memory.
 func TestExportFilters_Stores(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &exportOracle{filterOracle: filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kinds: allKinds(t)}}
 	n, limit := 3000, 500*time.Millisecond
 	switch {
-	case raceEnabled:
+	case testenv.Race:
 		n, limit = 300, 100*time.Millisecond
 	case testing.Short():
 		n, limit = 1000, 200*time.Millisecond
@@ -152,12 +153,12 @@ func TestExportFilters_Stores(t *testing.T) {
 // from 1 on.
 func TestExportFilters_Meanwhile(t *testing.T) {
 	checkLeaks(t)
-	rng := rand.New(rand.NewPCG(seedOf(t), 4))
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 4))
 	ops, keys := 30_000, 700
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testenv.Race {
 		ops = 6000
 	}
-	if longRun(t) > 0 {
+	if testenv.Long(t) > 0 {
 		ops *= 20
 	}
 	opts := small()
@@ -219,7 +220,7 @@ func TestExportFilters_Meanwhile(t *testing.T) {
 // Stores of every shape and end that there is for tests of damage, as one finds
 // them on disk: opened for writing and read-only.
 func TestExportFilters_BadStores(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	for end := range numEnds {
 		bad := newBadStore(t, seed, end)
 		for _, readOnly := range []bool{true, false} {
@@ -253,7 +254,7 @@ func TestExportFilters_BadStores(t *testing.T) {
 func TestExportFilters_RealHosts(t *testing.T) {
 	step := 12
 	switch {
-	case raceEnabled:
+	case testenv.Race:
 		step = 200
 	case testing.Short():
 		step = 25

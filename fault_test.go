@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -88,7 +89,7 @@ func (c faultCase) quiet() bool {
 // hangs or leaks, and the error is told.
 func TestFault_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
 	counts := make(map[vfs.Op]int64)
 	dry := newFaultLife(h)
@@ -167,9 +168,9 @@ func nowAndThen(seed uint64, i int) faultCase {
 // many lives as that time allows.
 func TestFault_NowAndThen(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
-	n, begin, long := 120, time.Now(), longRun(t)
+	n, begin, long := 120, time.Now(), testenv.Long(t)
 	if testing.Short() {
 		n = 40
 	}

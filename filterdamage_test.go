@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -245,7 +246,7 @@ func (s *filteredStore) ask(db *DB) error {
 // Whatever becomes of a filter, its checksum right or wrong, no key is denied:
 // the filter is not used, which an event, Metrics, Tables and Verify tell.
 func TestFilterDamage_DeniesNothing(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	begin := time.Now()
 	s := newFilteredStore(t)
 	share := shareOf(t, seed, 1)

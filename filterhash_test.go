@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -153,7 +154,7 @@ func TestFilterHash_KeysFromStrangers(t *testing.T) {
 // A filter that is as predicted is never said to be worse, one that is twice as
 // bad always is.
 func TestFilterWorse(t *testing.T) {
-	r := rand.New(rand.NewPCG(seedOf(t), 7))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 7))
 	for _, p := range []float64{0.0001, 0.01, 0.1} {
 		for _, factor := range []float64{1, 2, 20} {
 			said := 0

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 	"github.com/shaledb/shale/vfs"
 )
@@ -267,11 +268,11 @@ func (o *filterOracle) life(n int) {
 // without, every answer is the same. A long run asks ten million times at least.
 func TestFilterOracle_Stores(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 0)), kinds: allKinds(t)}
 	n, limit, enough := 4000, 800*time.Millisecond, 0
 	switch {
-	case raceEnabled:
+	case testenv.Race:
 		n, limit = 300, 100*time.Millisecond
 	case testing.Short():
 		n, limit = 1000, 200*time.Millisecond
@@ -289,7 +290,7 @@ func TestFilterOracle_Stores(t *testing.T) {
 
 // The same of filters alone, of many more hashes.
 func TestFilterOracle_Filters(t *testing.T) {
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	questions, most := 4_000_000, 300_000
 	switch {
@@ -297,7 +298,7 @@ func TestFilterOracle_Filters(t *testing.T) {
 		questions = 1_000_000_000
 	case long > 0:
 		questions = 100_000_000
-	case raceEnabled:
+	case testenv.Race:
 		questions, most = 100_000, 10_000
 	case testing.Short():
 		questions /= 10

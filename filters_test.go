@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -173,7 +174,7 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 // Keys that come in order make tables that are moved down as they are, with the
 // rich filters of flushes. Their second units are released.
 func TestFilterBits_SequentialLoad(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("too many keys for the race detector")
 	}
 	const n = 1_200_000

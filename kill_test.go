@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 const (
@@ -219,7 +221,7 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 	}
 	// After some acknowledgements, or at a moment that may lie in Open.
 	acks, after := 1+r.IntN(1<<(4+r.IntN(10))), time.Minute
-	if longRun(t) > 0 {
+	if testenv.Long(t) > 0 {
 		acks *= 2
 	}
 	if r.IntN(3) == 0 {
@@ -250,13 +252,13 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 // nothing is in the way of the next process.
 func TestKill(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	runs := 50
 	if testing.Short() {
 		runs = 6
 	}
 	begin := time.Now()
-	long := longRun(t)
+	long := testenv.Long(t)
 	root := t.TempDir()
 	dir := filepath.Join(root, "db")
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -3,12 +3,14 @@ package shale
 import (
 	"fmt"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // With binary fuse filters in the last level, a store of the same filter memory
 // has half of the false positives or less, predicted and measured.
 func TestLastLevelFilter(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("too many keys for the race detector")
 	}
 	const n = 200_000

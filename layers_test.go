@@ -37,6 +37,7 @@ var layers = map[string]int{
 	// For tests only.
 	"internal/testkeys": -1,
 	"internal/fuzzing":  -1,
+	"internal/testenv":  -2,
 }
 
 // alone are the packages that are useful without the store and import nothing

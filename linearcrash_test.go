@@ -14,6 +14,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -264,8 +265,8 @@ func overlapping(ops []porcupine.Operation) (n int) {
 
 func testLinear(t *testing.T, histories uint64, epochs, n int) linFigures {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
-	if testing.Short() || raceEnabled {
+	seed, long := testenv.Seed(t), testenv.Long(t)
+	if testing.Short() || testenv.Race {
 		histories = (histories + 3) / 4
 	}
 	begin := time.Now()

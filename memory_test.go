@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -200,7 +201,7 @@ func findTime(r *run, n int, key func(i int) []byte) time.Duration {
 // Finding the table of a key takes a number of steps that grows with the
 // logarithm of the number of tables, also where eight bytes decide nothing.
 func TestRunFind_NotLinear(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector makes times meaningless")
 	}
 	shapes := map[string]func(i int) []byte{

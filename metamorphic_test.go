@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -196,12 +197,12 @@ func difference(ops []metaOp, i int, want, got string) error {
 // under all options.
 func TestMetamorphic(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	lists, length, every := uint64(2), 300, 1
 	switch {
-	case raceEnabled && long > 0:
+	case testenv.Race && long > 0:
 		length = 200
-	case raceEnabled:
+	case testenv.Race:
 		lists, length, every = 1, 120, 4
 	case long > 0:
 		length = 400

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -74,7 +75,7 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 func TestMiss_RealHosts(t *testing.T) {
 	step := 2
 	switch {
-	case raceEnabled:
+	case testenv.Race:
 		step = 25
 	case testing.Short():
 		step = 10
@@ -152,11 +153,11 @@ func TestMiss_RealHosts(t *testing.T) {
 // stores: package bloom has the rates of single filters in detail.
 func TestMiss_EveryKind(t *testing.T) {
 	seed, n := uint64(1), 20_000 // the same each time: no failure by chance
-	long := longRun(t) > 0
+	long := testenv.Long(t) > 0
 	switch {
 	case long:
-		seed, n = seedOf(t), 50_000
-	case raceEnabled:
+		seed, n = testenv.Seed(t), 50_000
+	case testenv.Race:
 		n = 1000
 	case testing.Short():
 		n = 4000

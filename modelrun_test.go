@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -226,12 +227,12 @@ func setFlag(t *testing.T, name, value string) {
 // as fit in three seconds, or in the time that SHALE_LONG gives.
 func TestModel_Random(t *testing.T) {
 	checkLeaks(t)
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	limit := 4 * time.Second
 	if testing.Short() {
 		limit = 2 * time.Second
 	}
-	limit = max(limit, longRun(t))
+	limit = max(limit, testenv.Long(t))
 	begin := time.Now()
 	total, deepest, hits, asked := make(map[string]int), 0, 0, 0
 	for life := uint64(0); time.Since(begin) < limit; life++ {

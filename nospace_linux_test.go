@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // smallDisks are file systems on which a store finds no room.
@@ -23,7 +25,7 @@ func TestNoSpace(t *testing.T) {
 	for _, d := range smallDisks {
 		t.Run(d.name, func(t *testing.T) {
 			checkLeaks(t)
-			seed, long := seedOf(t), longRun(t)/time.Duration(len(smallDisks))
+			seed, long := testenv.Seed(t), testenv.Long(t)/time.Duration(len(smallDisks))
 			if long == 0 && d.name != "tmpfs" {
 				t.Skip("only with SHALE_LONG")
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -23,7 +24,7 @@ type fullOpens struct {
 // room at all.
 func TestNoSpace_Open(t *testing.T) {
 	checkLeaks(t)
-	seed, long := seedOf(t), longRun(t)/4
+	seed, long := testenv.Seed(t), testenv.Long(t)/4
 	disk := mountTmpfs(t, 24)
 	var f fullOpens
 	begin := time.Now()

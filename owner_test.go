@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -270,7 +271,7 @@ func TestOwner_Killed(t *testing.T) {
 	kills, h := 5, ownerHistory()
 	if testing.Short() {
 		kills = 1
-	} else if longRun(t) > 0 {
+	} else if testenv.Long(t) > 0 {
 		kills = 50
 	}
 	for i := range kills {

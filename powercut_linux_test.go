@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -236,11 +237,11 @@ func (c *cutRun) check(before []cutStream) (lost int) {
 // survives is all that was written up to some point, by whole batches, and the
 // store goes on.
 func TestPowerCut(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	for i, d := range cutDisks {
 		t.Run(d.name, func(t *testing.T) {
 			checkLeaks(t)
-			long := longRun(t) / time.Duration(len(cutDisks))
+			long := testenv.Long(t) / time.Duration(len(cutDisks))
 			if testing.Short() && i > 0 {
 				t.Skip("-short: one file system")
 			}

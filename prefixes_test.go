@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -223,7 +224,7 @@ func TestPrefix_RuleChanges(t *testing.T) {
 
 // Random ranges over random keys, against the model.
 func TestPrefix_Random(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	passed := uint64(0)
 	word := func(most int) string {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A store on a file system that is mounted for reading only can be read, also
@@ -17,7 +19,7 @@ import (
 func TestReadOnlyMount(t *testing.T) {
 	checkLeaks(t)
 	disk := mountTmpfs(t, 16)
-	h := newHistory("a", seedOf(t), 300)
+	h := newHistory("a", testenv.Seed(t), 300)
 	for _, closed := range []bool{true, false} {
 		c := h.leave(t, disk.path("db"), *small(), 300, closed)
 		disk.remount(syscall.MS_RDONLY)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestSizes(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		for _, compression := range []Compression{Snappy, NoCompression, Zstd} {
-			if testing.Short() && noMap == (compression == Zstd) || raceEnabled && (noMap || compression != Snappy) {
+			if testing.Short() && noMap == (compression == Zstd) || testenv.Race && (noMap || compression != Snappy) {
 				continue // half of them, or one
 			}
 			t.Run(fmt.Sprintf("without mapping %v, compression %d", noMap, compression), func(t *testing.T) {
@@ -101,7 +102,7 @@ func testSizes(t *testing.T, noMap bool, compression Compression) {
 // What is too large is refused before anything is copied, and leaves a batch
 // as it was.
 func TestSizes_Refused(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector touches all memory")
 	}
 	db := openTest(t, small())

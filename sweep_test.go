@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Sweeps try all cases of a kind: a crash at every operation, a fault at every
@@ -18,38 +19,6 @@ import (
 // a run tries a share of them, another one each time: a small one, or that of
 // SHALE_SHARE, from 0 to 1. SHALE_LONG, such as 10m, is for how long tests that
 // can go on and on do so. SHALE_SEED repeats what a failed test printed.
-
-// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
-// test fails.
-func seedOf(t testing.TB) uint64 {
-	seed := rand.Uint64()
-	if s := os.Getenv("SHALE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SHALE_SEED: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("SHALE_SEED=%d runs it again", seed)
-		}
-	})
-	return seed
-}
-
-// longRun is for how long the tests that can go on and on do so; 0: they are to
-// be brief.
-func longRun(t testing.TB) time.Duration {
-	s := os.Getenv("SHALE_LONG")
-	if s == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatalf("SHALE_LONG: %v", err)
-	}
-	return d
-}
 
 // A share is the part of a sweep that a run tries.
 type share struct {
@@ -64,7 +33,7 @@ func shareOf(t testing.TB, seed uint64, brief float64) share {
 	if testing.Short() {
 		s.part /= 5
 	}
-	if raceEnabled {
+	if testenv.Race {
 		s.part /= 4
 	}
 	if text := os.Getenv("SHALE_SHARE"); text != "" {

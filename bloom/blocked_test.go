@@ -236,7 +236,6 @@ func TestAllocations(t *testing.T) {
 		{"Touch", func() { benchTouch = two.Touch(1) }},
 		{"Fuse.MayContain, held", func() { benchSink = fuse.MayContain(hs[0]) }},
 		{"Fuse.MayContain, absent", func() { benchSink = fuse.MayContain(1) }},
-		{"Fuse.Touch", func() { benchTouch = fuse.Touch(1) }},
 		{"Hasher.Hash", func() {
 			for _, h := range hashers {
 				benchWord = h.Hash(key) + h.Hash(long)

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
@@ -49,17 +48,11 @@ func (c cell) String() string {
 // by chance, or with SHALE_LONG another one each time, or that of SHALE_SEED.
 func fprSeed(t *testing.T) (seed uint64, long bool) {
 	t.Helper()
-	seed, long = 1, os.Getenv("SHALE_LONG") != ""
-	if long {
-		seed = rand.Uint64()
+	long = testenv.Long(t) > 0
+	if long || os.Getenv("SHALE_SEED") != "" {
+		return testenv.Seed(t), long
 	}
-	if s := os.Getenv("SHALE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return seed, long
+	return 1, false
 }
 
 // Keys of every kind that programs have meet the false positives that are
@@ -74,7 +67,7 @@ func TestFPR_EveryKind(t *testing.T) {
 	switch {
 	case long:
 		n, asked = 50_000, 2_000_000
-	case raceDetector:
+	case testenv.Race:
 		n, asked = 1000, 4000
 	case testing.Short():
 		n, asked = 5000, 20_000
@@ -109,9 +102,6 @@ func TestFPR_EveryKind(t *testing.T) {
 		}
 	}
 	checkCells(t, cells)
-	if t.Failed() {
-		t.Logf("SHALE_SEED=%d runs it again", seed)
-	}
 }
 
 func hashAll(keys [][]byte) []uint64 {

@@ -69,13 +69,6 @@ func (f *Fuse) MayContain(h uint64) bool {
 	return (x^uint32(h)^uint32(h>>32))&f.mask == 0
 }
 
-// Touch loads a byte of one of the three places that MayContain(h) looks at: see
-// Blocked.Touch. The other two lie a segment or two behind it.
-func (f *Fuse) Touch(h uint64) byte {
-	first, _ := bits.Mul64(finish(h+f.seed), f.span)
-	return f.bytes[first*f.r>>3]
-}
-
 // Keys returns how many hashes the filter was built from, equal ones counted too;
 // 2^32 - 1 means that many or more.
 func (f *Fuse) Keys() uint64 { return uint64(f.head.keys) }

@@ -116,7 +116,7 @@ func TestOpenFuse_ImpossibleFields(t *testing.T) {
 	} {
 		b := append([]byte(nil), good...)
 		c.change(b[len(b)-trailerLen:])
-		checkStaticRefused(t, c.name, reseal(b), ErrDamaged)
+		checkRefused(t, OpenStatic, c.name, reseal(b), ErrDamaged)
 	}
 	// The same, where the length fits.
 	for _, tr := range []fuseTrailer{
@@ -127,7 +127,7 @@ func TestOpenFuse_ImpossibleFields(t *testing.T) {
 	} {
 		b := make([]byte, tr.bodySize()+trailerLen)
 		tr.put(b)
-		checkStaticRefused(t, fmt.Sprintf("%+v", tr), b, ErrDamaged)
+		checkRefused(t, OpenStatic, fmt.Sprintf("%+v", tr), b, ErrDamaged)
 	}
 }
 

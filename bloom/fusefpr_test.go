@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
@@ -27,8 +28,7 @@ func TestFPR_Fuse(t *testing.T) {
 			t.Logf("%2d bits, %7d keys, %5.2f bits a key: measured %.5f %%, predicted %.5f ± %.5f %%", r, n, f.BitsPerKey(),
 				100*rate, 100*want, 100*sigma)
 			if math.Abs(rate-want) > sigmas*sigma {
-				t.Errorf("%d bits, %d keys: %.5f %% pass, want %.5f ± %.5f %%; SHALE_SEED=%d runs it again", r, n, 100*rate, 100*want,
-					100*sigma, seed)
+				t.Errorf("%d bits, %d keys: %.5f %% pass, want %.5f ± %.5f %%", r, n, 100*rate, 100*want, 100*sigma)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestFPR_EveryHasher(t *testing.T) {
 	switch {
 	case long:
 		n, asked = 50_000, 1_000_000
-	case raceDetector:
+	case testenv.Race:
 		n, asked, kinds = 100, 500, kinds[:3]
 	case short():
 		n, asked = 500, 5000
@@ -72,8 +72,8 @@ func TestFPR_EveryHasher(t *testing.T) {
 				// hundredth or two.
 				want := s.PredictedFPR() * float64(len(absent))
 				if math.Abs(float64(passed)-want) > 5*math.Sqrt(want)+0.04*want {
-					t.Errorf("%s, %v with seed %d, %v: %d of %d pass, want %.0f; SHALE_SEED=%d runs it again", kind.Name, hasher.ID(),
-						hasher.Seed(), o.Kind, passed, len(absent), want, seed)
+					t.Errorf("%s, %v with seed %d, %v: %d of %d pass, want %.0f", kind.Name, hasher.ID(),
+						hasher.Seed(), o.Kind, passed, len(absent), want)
 				}
 			}
 		}

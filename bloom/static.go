@@ -59,15 +59,6 @@ func (s *Static) MayContain(h uint64) bool {
 	return s.blocked.MayContain(h)
 }
 
-// Touch loads a byte of what MayContain(h) will look at first: see
-// Blocked.Touch.
-func (s *Static) Touch(h uint64) byte {
-	if s.fuse != nil {
-		return s.fuse.Touch(h)
-	}
-	return s.blocked.Touch(h)
-}
-
 // Hasher returns the function to hash keys with.
 func (s *Static) Hasher() Hasher { return s.hasher }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // randomHashes returns n hashes; the same ones for the same seed.
@@ -35,7 +37,5 @@ func reseal(filter []byte) []byte {
 	return b
 }
 
-var raceDetector bool
-
 // short tells whether tests that only count are to count less.
-func short() bool { return testing.Short() || raceDetector }
+func short() bool { return testing.Short() || testenv.Race }

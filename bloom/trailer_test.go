@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// checkRefused fails unless b is refused with an error of the wanted kind (nil:
+// checkRefused fails unless open refuses b with an error of the wanted kind (nil:
 // either) and without a filter.
-func checkRefused(t *testing.T, what string, b []byte, want error) {
+func checkRefused[F any](t *testing.T, open func([]byte) (*F, error), what string, b []byte, want error) {
 	t.Helper()
-	f, err := OpenBlocked(b)
+	f, err := open(b)
 	switch {
 	case err == nil || f != nil:
 		t.Errorf("%s: opened: %v, %v", what, f, err)
@@ -35,7 +35,7 @@ func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
 				if i >= len(good)-trailerLen && i < len(good)-trailerLen+3 {
 					want = ErrUnknown // kind, version, hash
 				}
-				checkRefused(t, "flipped", b, want)
+				checkRefused(t, OpenBlocked, "flipped", b, want)
 			}
 		}
 	}
@@ -45,17 +45,17 @@ func TestOpenBlocked_AnyOtherLength(t *testing.T) {
 	for _, bits := range []float64{10, 20} {
 		good := AppendBlocked(nil, randomHashes(2, 60), bits)
 		for n := range good {
-			checkRefused(t, "cut at the end", good[:n], nil)
+			checkRefused(t, OpenBlocked, "cut at the end", good[:n], nil)
 			if n > 0 {
-				checkRefused(t, "cut at the front", good[n:], nil)
+				checkRefused(t, OpenBlocked, "cut at the front", good[n:], nil)
 			}
 		}
-		checkRefused(t, "a byte more", append(good[:len(good):len(good)], 0), nil)
-		checkRefused(t, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
-		checkRefused(t, "zeros", make([]byte, len(good)), ErrUnknown)
-		checkRefused(t, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
+		checkRefused(t, OpenBlocked, "a byte more", append(good[:len(good):len(good)], 0), nil)
+		checkRefused(t, OpenBlocked, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
+		checkRefused(t, OpenBlocked, "zeros", make([]byte, len(good)), ErrUnknown)
+		checkRefused(t, OpenBlocked, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
 	}
-	checkRefused(t, "nil", nil, ErrDamaged)
+	checkRefused(t, OpenBlocked, "nil", nil, ErrDamaged)
 }
 
 // Fields that no writer of this version writes are refused even under a
@@ -106,9 +106,9 @@ func TestOpenBlocked_ImpossibleFields(t *testing.T) {
 	} {
 		b := append([]byte(nil), c.filter...)
 		c.change(b[len(b)-trailerLen:])
-		checkRefused(t, c.name, reseal(b), c.want)
+		checkRefused(t, OpenBlocked, c.name, reseal(b), c.want)
 	}
 	no := make([]byte, trailerLen)
 	(&trailer{head: head{keys: 1}, units: 1, k: [2]uint32{6}}).put(no)
-	checkRefused(t, "no lines at all", no, ErrDamaged)
+	checkRefused(t, OpenBlocked, "no lines at all", no, ErrDamaged)
 }

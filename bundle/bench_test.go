@@ -3,6 +3,8 @@ package bundle
 import (
 	"fmt"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // benchBundle has seven runs, the last with so many tables, and keys that are
@@ -64,7 +66,7 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 func TestMayContain_AllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector allocates")
 	}
 	b, present, absent := benchBundle(t, 5)

@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
 // Every key is answered maybe, and every other question as by the filters
 // themselves: whatever the keys, the shape of the runs and the hash functions.
 func TestBundle_AnswersAsItsFilters(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seedOf(t), 0))
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	kinds, rounds, most := testkeys.Made(), 60, 2000
 	switch {
-	case raceEnabled:
+	case testenv.Race:
 		rounds, most = 10, 200
 	case testing.Short():
 		rounds, most = 15, 400
@@ -83,7 +84,7 @@ func TestBundle_Figures(t *testing.T) {
 // The rate that is promised is the rate that is met.
 func TestBundle_PredictedFPR(t *testing.T) {
 	n := 30_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testenv.Race {
 		n = 6000
 	}
 	m := &model{}
@@ -207,7 +208,7 @@ func TestWrite_WriterFails(t *testing.T) {
 
 // The answers of run.find against a look at every table.
 func TestRun_Find(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seedOf(t), 1))
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	for range 300 {
 		var keys [][]byte
 		alphabet, prefix := 1+rng.IntN(3), bytes.Repeat([]byte{'p'}, rng.IntN(12))

@@ -3,36 +3,12 @@ package bundle
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/bloom"
 )
-
-// raceEnabled is set by race_test.go: the race detector allocates.
-var raceEnabled = false
-
-// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
-// test fails.
-func seedOf(t testing.TB) uint64 {
-	seed := rand.Uint64()
-	if s := os.Getenv("SHALE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SHALE_SEED: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("SHALE_SEED=%d runs it again", seed)
-		}
-	})
-	return seed
-}
 
 // A model is what a bundle is made of, with the keys.
 type model struct {

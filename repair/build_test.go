@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,37 +14,6 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
 )
-
-// seedOf chooses a seed, or takes that of SHALE_SEED, and has it printed if the
-// test fails.
-func seedOf(t testing.TB) uint64 {
-	seed := rand.Uint64()
-	if s := os.Getenv("SHALE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SHALE_SEED: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("SHALE_SEED=%d runs it again", seed)
-		}
-	})
-	return seed
-}
-
-// longRun is for how long random tests go on; 0: they are to be brief.
-func longRun(t testing.TB) time.Duration {
-	s := os.Getenv("SHALE_LONG")
-	if s == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatalf("SHALE_LONG: %v", err)
-	}
-	return d
-}
 
 // A built is a store that a script has made, and all that was ever written to
 // it.

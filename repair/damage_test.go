@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -144,7 +145,7 @@ func (b *built) damages(r *rand.Rand, other *built, step int) []damage {
 }
 
 func TestBuilt_Shapes(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	for _, shape := range someShapes(seed) {
 		b := build(t, shape, seed)
 		t.Logf("%s: %d commits, safe %d", shape, len(b.states)-1, b.safe)

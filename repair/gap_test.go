@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A gap in what a log has in common with tables costs nothing; unless the tables
 // are damaged too: then what the log has in front of the gap is old.
 func TestRun_GapInWhatIsFlushed(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	const log = "000002.wal"
 	var b *built

@@ -15,12 +15,13 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
 // What is no damage is an error, and leaves nothing behind.
 func TestRun_Refuses(t *testing.T) {
-	b := build(t, "closed", seedOf(t))
+	b := build(t, "closed", testenv.Seed(t))
 	mem := b.mem
 	run := func(dir, into string) error {
 		_, err := Run(t.Context(), dir, into, &Options{FS: mem})
@@ -63,7 +64,7 @@ func TestRun_Refuses(t *testing.T) {
 
 // A writer can't open the store while it is being saved.
 func TestRun_KeepsWritersOut(t *testing.T) {
-	b := build(t, "closed", seedOf(t))
+	b := build(t, "closed", testenv.Seed(t))
 	var tried atomic.Int64
 	fsys := vfs.NewFault(b.mem, func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpRead && filepath.Dir(name) == "db" && strings.HasSuffix(name, ".sst") && tried.Add(1) == 1 {
@@ -89,7 +90,7 @@ func TestRun_KeepsWritersOut(t *testing.T) {
 // Each operation on the new store fails once: the error tells, nothing is left
 // of it, and the old one is as before.
 func TestRun_FailsWithoutATrace(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	b := build(t, "crashed", seed)
 	before := b.list()
 	failed := 0
@@ -132,7 +133,7 @@ func TestRun_FailsWithoutATrace(t *testing.T) {
 // The manifest of another store, with its CURRENT, names none of the files. The
 // store is the one that most files are of.
 func TestRun_ForeignManifest(t *testing.T) {
-	seed := seedOf(t)
+	seed := testenv.Seed(t)
 	b, other := build(t, "small", seed), build(t, "small", seed+1)
 	for name, data := range other.files {
 		if name == "CURRENT" || strings.HasPrefix(name, "MANIFEST") {
@@ -172,7 +173,7 @@ func TestRun_ForeignManifest(t *testing.T) {
 
 // A cancelled context ends Check and Run.
 func TestCancel(t *testing.T) {
-	b := build(t, "closed", seedOf(t))
+	b := build(t, "closed", testenv.Seed(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Check(ctx, "db", &Options{FS: b.mem}); !errors.Is(err, context.Canceled) {
@@ -194,7 +195,7 @@ func TestUnreadable(t *testing.T) {
 		shapes = shapes[:1]
 	}
 	for _, shape := range shapes {
-		b := build(t, shape, seedOf(t))
+		b := build(t, shape, testenv.Seed(t))
 		for file := range b.files {
 			if b.unused[file] {
 				continue
@@ -226,7 +227,7 @@ func TestUnreadable(t *testing.T) {
 // Check beside a program that writes finds no damage, whatever that does
 // meanwhile.
 func TestCheck_BesideAWriter(t *testing.T) {
-	b := build(t, "closed", seedOf(t))
+	b := build(t, "closed", testenv.Seed(t))
 	b.opts.CompactionWorkers, b.opts.MemtableSize = 1, 8<<10
 	b.open()
 	var stop atomic.Bool

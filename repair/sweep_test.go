@@ -7,13 +7,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Stores of all shapes are damaged in all ways, once and several times over.
 // Check names the files; what Run saves is right, and what it does not save it
 // tells; the damaged store stays as it is.
 func TestRepair_Sweep(t *testing.T) {
-	seed, long := seedOf(t), longRun(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
 	most := 16 // of a shape

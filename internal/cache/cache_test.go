@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // fillFor writes the bytes that belong to k, so that a block which holds
@@ -170,7 +172,7 @@ func TestCache_Concurrent(t *testing.T) {
 	const capacity = 2 << 20 // a fifth of what is asked for
 	caches := [2]*Cache{New(capacity), New(capacity)}
 	rounds := 30000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testenv.Race {
 		rounds = 3000
 	}
 	var stop atomic.Bool

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // fpHash is a bad hash, so that many keys share one.
@@ -65,7 +67,7 @@ func TestFalsePositives_Bounded(t *testing.T) {
 // The limit holds for what the allocator really takes, not only for the sums
 // kept here; and with keys of usual length most of it is put to use.
 func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector changes what allocations take")
 	}
 	liveHeap := func() int {

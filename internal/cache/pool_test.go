@@ -1,6 +1,10 @@
 package cache
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
 
 func TestPool_Classes(t *testing.T) {
 	last := -1
@@ -30,7 +34,7 @@ func TestPool_Classes(t *testing.T) {
 // A block that is free is the next one's buffer, so that a cache which is full
 // allocates nothing however much goes through it.
 func TestPool_MissDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testenv.Race {
 		t.Skip("the race detector has pools forget at random")
 	}
 	c := New(1 << 20)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // sameHome returns n keys of a file that all have the same first place in a
@@ -22,7 +24,7 @@ func sameHome(file uint64, n int) (keys []Key) {
 // same: the blocks before it leave one by one, and it moves up each time.
 func TestShard_FindsWhatMoves(t *testing.T) {
 	rounds := 10000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || testenv.Race {
 		rounds = 1000
 	}
 	c := New(1 << 20)
@@ -63,6 +65,3 @@ func TestShard_FindsWhatMoves(t *testing.T) {
 		t.Errorf("%d of %d lookups missed a block that was there", missed, looked)
 	}
 }
-
-// raceEnabled is set by race_test.go: the race detector is slow.
-var raceEnabled = false

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A Limit is how many bytes a decoder may allocate in all, freed ones included:
@@ -14,7 +16,7 @@ import (
 type Limit struct{ Bytes, PerByte uint64 }
 
 const (
-	// slow is more than any input may take.
+	// slow is more than any input may take, without the race detector.
 	slow = time.Second
 	// hung is when to give up, with the stacks of all goroutines.
 	hung = time.Minute
@@ -35,6 +37,14 @@ func (l Limit) Check(t testing.TB, input int, fn func()) (allocated uint64) {
 	return l.check(t, input, func() (uint64, time.Duration) { return measure(fn) })
 }
 
+// slowest is more than any input may take.
+func slowest() time.Duration {
+	if testenv.Race {
+		return 10 * slow
+	}
+	return slow
+}
+
 // check judges by the best of some measurements.
 func (l Limit) check(t testing.TB, input int, measure func() (uint64, time.Duration)) (allocated uint64) {
 	t.Helper()
@@ -46,14 +56,14 @@ func (l Limit) check(t testing.TB, input int, measure func() (uint64, time.Durat
 			allocated, took = bytes, d
 		}
 		allocated, took = min(allocated, bytes), min(took, d)
-		if allocated <= most && took <= slow*slower || t.Failed() {
+		if allocated <= most && took <= slowest() || t.Failed() {
 			return allocated
 		}
 	}
 	if allocated > most {
 		t.Errorf("%d bytes allocated for an input of %d, at most %d + %d a byte are allowed", allocated, input, l.Bytes, l.PerByte)
 	}
-	if took > slow*slower {
+	if took > slowest() {
 		t.Errorf("an input of %d bytes takes %v", input, took)
 	}
 	return allocated

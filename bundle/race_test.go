@@ -1,5 +1,0 @@
-//go:build race
-
-package bundle
-
-func init() { raceEnabled = true }

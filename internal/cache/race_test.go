@@ -1,5 +1,0 @@
-//go:build race
-
-package cache
-
-func init() { raceEnabled = true }

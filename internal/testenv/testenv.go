@@ -1,0 +1,44 @@
+// Package testenv is what the environment tells tests. It is for tests only.
+//
+// SHALE_LONG, such as 10m, is for how long tests that can go on and on do so.
+// SHALE_SEED repeats what a failed test printed.
+package testenv
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Seed chooses a seed, or takes that of SHALE_SEED, and has it printed if the test
+// fails.
+func Seed(t testing.TB) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("SHALE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("SHALE_SEED: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("SHALE_SEED=%d runs it again", seed)
+		}
+	})
+	return seed
+}
+
+// Long is for how long tests go on; 0: they are to be brief.
+func Long(t testing.TB) time.Duration {
+	s := os.Getenv("SHALE_LONG")
+	if s == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("SHALE_LONG: %v", err)
+	}
+	return d
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package shale
-
-func init() { raceEnabled = true }
