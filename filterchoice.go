@@ -19,9 +19,9 @@ const (
 	// build, and its second half can leave memory and come back.
 	BlockedFilter FilterKind = iota
 	// FuseFilter: a binary fuse filter. About 9 bits a key give 0.4 % false
-	// positives, where a blocked filter gives 1.4 %. A probe reads three cache
-	// lines, and building takes four times as long and 24 bytes a key for the
-	// time being.
+	// positives, where a blocked filter of 10 bits gives 1 %. A probe reads three
+	// cache lines, and building takes five to ten times as long and 36 bytes a
+	// key for the time being.
 	FuseFilter
 )
 
@@ -33,12 +33,13 @@ type FilterHash int
 const (
 	// Murmur3: MurmurHash3 x64 128, the first 64 bits.
 	Murmur3 FilterHash = iota
-	// XXH3: XXH3-64. Faster for keys of more than 16 bytes.
+	// XXH3: XXH3-64. Faster than murmur3 for keys of 16 bytes and more: it takes
+	// two thirds of the time there, half of it for 100 bytes.
 	XXH3
 	// SipHash: SipHash-1-3 with a secret of the store. With the others, who may
 	// choose keys can make as many absent ones as they like that every filter
 	// lets pass and that cost a block read each; not with this one. It takes
-	// about 10 ns more a lookup.
+	// about 4 ns more a lookup for keys of 16 bytes, 7 for 100.
 	SipHash
 )
 

@@ -85,7 +85,7 @@ type Options struct {
 
 	// LastLevelFilter is the kind of the filters of the last level, where most
 	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
-	// of its false positives in the same memory and costs more CPU.
+	// to two thirds of its false positives in the same memory and costs more CPU.
 	LastLevelFilter FilterKind
 
 	// FilterHash is the hash function of filters written from now on. Default
