@@ -48,18 +48,71 @@ func TestFalsePositives_Bounded(t *testing.T) {
 				k = key[:rng.IntN(20)]
 			}
 			f.Remember(uint64(i%100), k, rng.Uint64())
-			if got := f.Bytes(); got > limit {
+			if got := f.Bytes(); got > limit || limit >= 4<<10 && got < limit*3/4 {
 				t.Fatalf("%d bytes after %d keys; the limit is %d", got, i+1, limit)
 			}
-		}
-		if got := f.Bytes(); limit >= 4<<10 && got < limit/4 {
-			t.Errorf("limit %d: only %d bytes are used", limit, got)
 		}
 		for table := range uint64(100) {
 			f.Forget(table)
 		}
-		if f != nil && f.used.Load() != 0 {
-			t.Errorf("limit %d: %d bytes of entries after all tables were forgotten", limit, f.used.Load())
+		if n := fpEntries(t, f); n != 0 {
+			t.Errorf("limit %d: %d entries after all tables were forgotten", limit, n)
+		}
+	}
+}
+
+// fpEntries checks that entries do not overlap each other nor the hand, and
+// returns how many there are.
+func fpEntries(t *testing.T, f *FalsePositives) (n int) {
+	t.Helper()
+	if f == nil {
+		return 0
+	}
+	for i := range f.sets {
+		s := &f.sets[i]
+		end := 0
+		for j := range fpWays {
+			tag, span := s.tags[j].Load(), int(s.span[j])
+			if tag != 0 != (span > 0) || span > 0 && j < end || j+span > fpWays {
+				t.Fatalf("set %d: tag %x and %d ways at %d, where the entry before ends at %d", i, tag, span, j, end)
+			}
+			if j < s.hand && s.hand < j+span {
+				t.Fatalf("set %d: the hand is at %d, within an entry at %d of %d ways", i, s.hand, j, span)
+			}
+			if span > 0 {
+				n, end = n+1, j+span
+			}
+		}
+	}
+	return n
+}
+
+// Keys of all lengths come and go; each is there right after it came, entries never
+// overlap, and as many fit as there are ways for.
+func TestFalsePositives_Ways(t *testing.T) {
+	for _, longest := range []int{16, 17, 60, fpLongest} {
+		f := NewFalsePositives(20 * int(unsafe.Sizeof(fpSet{})))
+		rng := rand.New(rand.NewPCG(5, uint64(longest)))
+		for i := range 20000 {
+			key := make([]byte, rng.IntN(longest+1))
+			for j := range key {
+				key[j] = byte(rng.Uint32())
+			}
+			table, hash := uint64(1+rng.IntN(3)), rng.Uint64()
+			f.Remember(table, key, hash)
+			if !f.Has(table, key, hash) {
+				t.Fatalf("key %d, of %d bytes, is not there right after Remember", i, len(key))
+			}
+			if rng.IntN(4) == 0 {
+				f.Has(table, key, hash)
+			}
+			if rng.IntN(2000) == 0 {
+				f.Forget(table)
+			}
+			fpEntries(t, f)
+		}
+		if n := fpEntries(t, f); longest <= 16 && n != len(f.sets)*fpWays {
+			t.Errorf("%d entries of at most 16 bytes, want one in each of %d ways", n, len(f.sets)*fpWays)
 		}
 	}
 }
@@ -92,9 +145,6 @@ func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
 			if took > bytes+slack || bytes > limit {
 				t.Errorf("limit %d, keys of %d bytes: %d are taken, Bytes says %d", limit, keyLen, took, bytes)
 			}
-			if keyLen >= 16 && keyLen <= 100 && bytes < limit*3/4 {
-				t.Errorf("limit %d, keys of %d bytes: only %d are used", limit, keyLen, bytes)
-			}
 		}
 	}
 }
@@ -105,14 +155,29 @@ func TestFalsePositives_EqualTagsOfTwoTables(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
 	key := []byte("key")
 	s, tag := f.place(2, 9)
-	s.entries[0].Store(&fpEntry{table: 1, key: string(key)})
-	s.tags[0].Store(tag)
+	s.put(0, tag, fpHead(1, key), key)
 	if f.Has(2, key, 9) {
 		t.Error("what was proven of table 1 is said of table 2")
 	}
-	s.entries[0].Store(&fpEntry{table: 2, key: string(key)})
+	s.put(0, tag, fpHead(2, key), key)
 	if !f.Has(2, key, 9) {
 		t.Error("Has = false for an entry that fits")
+	}
+}
+
+// A set that is being changed answers nothing: its words may be of two entries.
+func TestFalsePositives_WhileItChanges(t *testing.T) {
+	f := NewFalsePositives(1 << 16)
+	key := []byte("key")
+	f.Remember(1, key, 9)
+	s, _ := f.place(1, 9)
+	for i, want := range []bool{true, false, true} {
+		if got := f.Has(1, key, 9); got != want {
+			t.Errorf("version %d: Has = %v, want %v", s.version.Load(), got, want)
+		}
+		if i < 2 {
+			s.version.Add(1)
+		}
 	}
 }
 
@@ -138,7 +203,7 @@ func TestFalsePositives_ClockSparesWhatIsAskedFor(t *testing.T) {
 	if f.Has(1, []byte("a"), 1) {
 		t.Error("Has = true in a memory of one byte")
 	}
-	f = NewFalsePositives(int(unsafe.Sizeof(fpSet{})) + fpWays*int(fpCharge(fpTypicalKey)))
+	f = NewFalsePositives(int(unsafe.Sizeof(fpSet{})))
 	if len(f.sets) != 1 {
 		t.Fatalf("%d sets; want 1", len(f.sets))
 	}
@@ -177,10 +242,18 @@ func TestFalsePositives_Forget(t *testing.T) {
 
 func TestFalsePositives_LongKey(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
-	long := []byte(strings.Repeat("x", 65535))
-	f.Remember(1, long, 1)
-	if f.Has(1, long, 1) {
-		t.Error("a key longer than a set's budget is remembered")
+	for _, n := range []int{fpLongest, fpLongest + 1, 65535, 1<<16 + 1} {
+		long := []byte(strings.Repeat("x", n))
+		f.Remember(1, long, 1)
+		if f.Has(1, long, 1) != (n == fpLongest) {
+			t.Errorf("Has = %v for a key of %d bytes; %d fit", n != fpLongest, n, fpLongest)
+		}
+	}
+	for table, want := range map[uint64]bool{1<<48 - 1: true, 1 << 48: false, 1<<48 + 7: false} {
+		f.Remember(table, []byte("key"), 1)
+		if f.Has(table, []byte("key"), 1) != want {
+			t.Errorf("Has = %v for table %d", !want, table)
+		}
 	}
 }
 
@@ -211,12 +284,16 @@ func TestFalsePositives_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFalsePositives_HasDoesNotAllocate(t *testing.T) {
+func TestFalsePositives_NoAllocation(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
 	key, other := []byte("a key"), []byte("another")
 	f.Remember(1, key, 5)
 	if n := testing.AllocsPerRun(1000, func() { _ = f.Has(1, key, 5) && f.Has(1, other, 6) }); n != 0 {
 		t.Errorf("Has allocates %v times", n)
+	}
+	hash := uint64(1)
+	if n := testing.AllocsPerRun(10000, func() { hash *= mixA; f.Remember(1, key, hash) }); n != 0 {
+		t.Errorf("Remember allocates %v times", n)
 	}
 }
 
