@@ -1,6 +1,8 @@
 package shale
 
 import (
+	"math"
+
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/memtable"
 )
@@ -51,22 +53,27 @@ func (v *view) addTo(m *Metrics) {
 		add(imm.mem)
 	}
 	var keys [NumLevels]float64
+	ranks := ranksOf(v.runs)
 	for _, r := range v.runs {
 		l := &m.Levels[r.level]
 		l.Runs++
-		keys[r.level] += r.addTo(l, m)
+		n, fpr := r.addTo(l, m)
+		keys[r.level] += n
+		l.PredictedFPR += fpr
+		l.KeyShare += fpr * ranks.share(r)
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		if keys[i] > 0 {
 			l.FilterBits = 8 * float64(l.FilterBytes) / keys[i]
+			l.KeyShare /= max(l.PredictedFPR, math.SmallestNonzeroFloat64)
 		}
 	}
 }
 
-// addTo adds a run and returns its number of keys. Its predicted rate is that
-// of its tables, weighted by their keys: a lookup asks one of them.
-func (r *run) addTo(l *LevelMetrics, m *Metrics) (keys float64) {
+// addTo adds a run and returns its number of keys and its predicted rate, which is
+// that of its tables, weighted by their keys: a lookup asks one of them.
+func (r *run) addTo(l *LevelMetrics, m *Metrics) (keys, fpr float64) {
 	expected := 0.0
 	for _, t := range r.tables {
 		l.Tables++
@@ -81,6 +88,5 @@ func (r *run) addTo(l *LevelMetrics, m *Metrics) (keys float64) {
 		keys += n
 		expected += n * t.predictedFPR()
 	}
-	l.PredictedFPR += expected / keys
-	return keys
+	return keys, expected / keys
 }

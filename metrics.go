@@ -75,6 +75,7 @@ type LevelMetrics struct {
 	Tombstones    uint64
 	FilterBytes   int64
 	FilterBits    float64 // a key, averaged over its tables
+	KeyShare      float64 // about which part of the store's keys lies in the key ranges of its tables; of several runs the mean, weighted by rates
 	PredictedFPR  float64 // of a lookup that asks this level: the sum over its runs
 	MeasuredFPR   float64 // false positives a lookup that asked this level's filters and was not answered there
 	FilterAsked   uint64  // the counts behind MeasuredFPR: lookups of absent keys that asked a filter here
@@ -101,11 +102,12 @@ func (m Metrics) SpaceAmp() float64 {
 }
 
 // PredictedFPR is the expected number of false positives of a lookup of an
-// absent key inside the key range: the sum over all levels.
+// absent key, if keys are asked for that are spread like the store's: the sum over
+// the levels, each for the part of the lookups that falls between its keys.
 func (m Metrics) PredictedFPR() float64 {
 	sum := 0.0
 	for _, l := range m.Levels {
-		sum += l.PredictedFPR
+		sum += l.KeyShare * l.PredictedFPR
 	}
 	return sum
 }

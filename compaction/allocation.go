@@ -6,12 +6,14 @@ import "github.com/shaledb/shale/manifest"
 // in the tree as it will be then. average is Options.FilterBits of the store;
 // memory, if not 0, are the bytes for all filters, which override it.
 //
-// An average is one over the levels below level 0: what still lies in level 0
-// counts as if it were in the base level already. A tree that has fallen behind
-// would else write poor filters for its last level, and keep them for long,
-// because of runs that are gone a moment later. Memory is for all filters.
+// An average is that of a tree at rest: what still lies in level 0 counts as if
+// it were in the base level already, and what a level holds above its target as
+// if it were in the next. A tree that has fallen behind would else write poor
+// filters, and keep them for long, because of tables that are elsewhere a moment
+// later. Memory is for all filters, where they are.
 func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64, memory int64) float64 {
 	keys, actual := keysAfter(v, p)
+	expected := expectedKeys(v, o)
 	if memory > 0 && actual > 0 {
 		average = float64(memory) * 8 / float64(actual)
 	} else {
@@ -20,9 +22,9 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 			base.keys += run.keys
 		}
 		keys[0] = nil
+		sink(&keys, &expected)
 	}
 	in := FilterInput{AverageBits: average, Out: -1}
-	expected := expectedKeys(v, o)
 	for level := range keys {
 		for _, run := range keys[level] {
 			// A level that is filling counts for half of what it will hold
@@ -79,6 +81,16 @@ func addKeys(runs []runKeys, id uint64, n uint64) {
 	for i := range runs {
 		if runs[i].id == id {
 			runs[i].keys += n
+		}
+	}
+}
+
+// sink moves what levels of one run hold above what is expected to the level below.
+func sink(keys *[manifest.NumLevels][]runKeys, expected *[manifest.NumLevels]uint64) {
+	for level := 1; level < lastLevel; level++ {
+		if most := expected[level]; most > 0 && len(keys[level]) == 1 && keys[level][0].keys > most {
+			keys[level+1][0].keys += keys[level][0].keys - most
+			keys[level][0].keys = most
 		}
 	}
 }

@@ -305,6 +305,13 @@ func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 // FilterBytes returns the length of the filter in the table, in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
+// Rank returns about which part of the table comes before key, by counting blocks,
+// or partitions of the index. Nothing is read.
+func (r *Reader) Rank(key []byte) float64 {
+	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
+	return min(1, (float64(i)+0.5)/float64(r.index.n))
+}
+
 // MemoryBytes returns what the resident index and filter take.
 func (r *Reader) MemoryBytes() (index, filter int64) {
 	if f := r.Filter(); f != nil {
