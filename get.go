@@ -73,20 +73,19 @@ func (db *DB) find(l *lookup) (bool, error) {
 			l.seq = base.Seq(db.visible.Load())
 		}
 		found, err := db.findIn(v, l, c)
-		if errors.Is(err, errTableGone) {
-			l.view, l.from = nil, 0
-			continue // a compaction finished meanwhile: its output is in the next view
-		}
-		if err == sstable.ErrNotCached {
+		switch {
+		case err == nil:
+			if found {
+				c.hits.Add(1)
+			}
+			return found, nil
+		case errors.Is(err, errTableGone):
+			l.view, l.from = nil, 0 // a compaction finished meanwhile: its output is in the next view
+		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
-		}
-		if err != nil {
+		default:
 			return false, db.readError(l.key, err)
 		}
-		if found {
-			c.hits.Add(1)
-		}
-		return found, nil
 	}
 }
 

@@ -82,6 +82,16 @@ func BenchmarkMiss(b *testing.B) {
 					key = miss(key, i)
 				}
 			})
+			b.Run("filters", func(b *testing.B) { // without the blocks that false positives read
+				var key []byte
+				maybe := 0
+				for i := range b.N {
+					if key = missKey(key, 2*uint64(i)+1); db.MayContain(key) {
+						maybe++
+					}
+				}
+				b.ReportMetric(float64(maybe)/float64(b.N), "maybe/op")
+			})
 			b.Run("parallel", func(b *testing.B) {
 				b.RunParallel(func(pb *testing.PB) {
 					var key []byte
