@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -74,7 +75,7 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 		}
 	}
 	buf := make([]byte, 0, 256)
-	seen := 0
+	seen, asked, fresh := 0, 0, make([]byte, 0, 64)
 	look := func(v []byte) error { seen += len(v); return nil }
 	it, back := db.NewIterator(Range{}), db.NewIterator(Range{})
 	s := mustSnapshot(tb, db)
@@ -88,6 +89,12 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 		"MayContain present": func(i int) { check(db.MayContain(present[i%n]), nil, true) },
 		"Has absent":         func(i int) { ok, err := db.Has(absent[i%n]); check(ok, err, false) },
 		"Has present":        func(i int) { ok, err := db.Has(present[i%n]); check(ok, err, true) },
+		"Has absent, never asked": func(int) { // one in a hundred passes a filter and is remembered
+			asked++
+			fresh = binary.BigEndian.AppendUint64(append(fresh[:0], present[asked%n]...), uint64(asked))
+			ok, err := db.Has(fresh)
+			check(ok, err, false)
+		},
 		"AppendValue": func(i int) {
 			v, err := db.AppendValue(buf, present[i%n])
 			check(len(v) > 0, err, true)
@@ -117,7 +124,7 @@ func TestAllocations(t *testing.T) {
 		if strings.HasPrefix(name, "Iterator") {
 			allowed = 20 // to step from one table to the next
 		}
-		// The first round may fill the memory of false positives.
+		// The first round may fill pools.
 		for ; i < 3000; i++ {
 			read(i)
 		}
