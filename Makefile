@@ -15,6 +15,6 @@ soak:  T = 30m
 soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 mutants: ; .ci/mutants $(MUTANTS)
 bench: ; go run ./bench
-peers: ; cd bench/peers && go run . -n 5000000
+peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 cross: ; .ci/cross
 size:  ; .ci/size

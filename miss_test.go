@@ -173,7 +173,7 @@ func TestMiss_EveryKind(t *testing.T) {
 			present, absent := kind.Make(seed+uint64(i), n, n)
 			f := measureFPR(t, bits, present, absent)
 			t.Logf("%-25s %5v %7d %8d %9.1f %9.0f %7.2f", kind.Name, bits, len(present), len(absent), f.promised, f.met, f.sigmas())
-			if f.metrics < f.promised*0.99 || kind.Name == "random" && bits >= 4 && f.metrics > f.promised*1.2 {
+			if f.metrics < f.promised*0.9 || kind.Name == "random" && bits >= 4 && f.metrics > f.promised*1.1 {
 				t.Errorf("%s, %v bits: Metrics predicts %.2f false positives, the tables that were asked %.2f", kind.Name, bits, f.metrics, f.promised)
 			}
 			if math.Abs(f.sigmas()) > 5 {
@@ -188,7 +188,7 @@ func TestMiss_EveryKind(t *testing.T) {
 type fprSum struct {
 	met, promised float64
 	lines         float64 // of the filters
-	metrics       float64 // what Metrics predicts, for keys inside the range of every run
+	metrics       float64 // what Metrics predicts, for keys that are spread like those present
 }
 
 // sigmas is how far apart the two are. What a filter promises is up to 4 % too
