@@ -51,7 +51,7 @@ type countingLine [lineBits / 64]uint64
 // Bounds of a counting filter's size. There are no more lines than 64 GiB have.
 const (
 	minCountingBits  = 16  // bits a key, with which 24 % pass
-	maxCountingBits  = 256 // 0.0012 %
+	maxCountingBits  = 256 // 0.00074 %
 	maxCountingLines = min(1<<30, math.MaxInt/lineBytes)
 )
 
@@ -77,7 +77,7 @@ type CountingOptions struct {
 
 // NewCounting returns an empty filter for n keys of which a share of p is expected
 // to pass although it is absent. p is held between the rates of 256 and 16 bits a
-// key, 0.000012 and 0.24; n is cut to what 64 GiB hold.
+// key, 0.0000075 and 0.24; n is cut to what 64 GiB hold.
 func NewCounting(n uint64, p float64) *Counting {
 	return newCounting(countingLines(n, countingBits(p)), Hasher{}, probesOfCounting(countingBits(p)))
 }
