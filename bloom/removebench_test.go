@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 )
@@ -50,6 +51,57 @@ func BenchmarkRemovers(b *testing.B) {
 			})
 		}
 	}
+}
+
+// Keys of 16 bytes, a million of them, hash included: beside filters of others.
+func BenchmarkRemoverKeys(b *testing.B) {
+	const n = 1_000_000
+	keys, others := sixteenBytes(1, n), sixteenBytes(2, n)
+	counting, cuckoo := NewCounting(n, 0.01), NewCuckoo(n)
+	for _, f := range []struct {
+		name           string
+		add, ask, drop func(key []byte) bool
+	}{
+		{"counting", func(key []byte) bool { counting.Add(key); return true }, counting.MayContain, counting.Remove},
+		{"cuckoo", func(key []byte) bool { return cuckoo.Add(key) == nil }, cuckoo.MayContain, cuckoo.Remove},
+	} {
+		each := func(name string, keys [][]byte, fn func(key []byte) bool) {
+			b.Run(f.name+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					for _, key := range keys {
+						benchSink = fn(key)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
+			})
+		}
+		b.Run(f.name+"/fill+empty", func(b *testing.B) {
+			for b.Loop() {
+				for _, key := range keys {
+					benchSink = f.add(key)
+				}
+				for _, key := range keys {
+					benchSink = f.drop(key)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
+		})
+		for _, key := range keys {
+			f.add(key)
+		}
+		each("hit", keys, f.ask)
+		each("miss", others, f.ask)
+	}
+}
+
+func sixteenBytes(seed uint64, n int) [][]byte {
+	keys, all := make([][]byte, n), make([]byte, 0, 16*n)
+	for i, h := range randomHashes(seed, 2*n) {
+		if all = binary.BigEndian.AppendUint64(all, h); i%2 == 1 {
+			keys[i/2] = all[len(all)-16:]
+		}
+	}
+	return keys
 }
 
 // benchAddRemove fills f and empties it again, as often as it takes.
