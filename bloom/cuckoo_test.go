@@ -79,9 +79,9 @@ func checkCuckoo(t *testing.T, f *Cuckoo) {
 // no key is ever denied, and each is there as often as it should be.
 func TestCuckoo_Model(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
-	steps, failed, stashed := 10_000, 0, 0
+	steps, failed, stashed := 6000, 0, 0
 	if short() {
-		steps = 3000
+		steps = 800
 	}
 	for _, o := range []CuckooOptions{
 		{}, {Keys: 5, FingerprintBits: 8}, {Keys: 20, FingerprintBits: 16}, {Keys: 60}, {Keys: 1000}, {Keys: 1000, FingerprintBits: 8},
@@ -228,9 +228,13 @@ func TestCuckoo_HostileHashes(t *testing.T) {
 		{"the other end", func(uint64) uint64 { return math.MaxUint64 }, 4},
 		{"fingerprint 1", func(i uint64) uint64 { return i * inverseProbeMul }, 8},
 	} {
-		f := NewCuckoo(10_000)
+		n := 10_000
+		if short() {
+			n = 1000
+		}
+		f := NewCuckoo(uint64(n))
 		var added []uint64
-		for i := range uint64(10_000) {
+		for i := range uint64(n) {
 			h := c.make(i)
 			if fp := f.place(h).fingerprint; fp < 1 || fp > f.lanes.most {
 				t.Fatalf("%s: the fingerprint of %016x is %#x", c.name, h, fp)
@@ -238,7 +242,7 @@ func TestCuckoo_HostileHashes(t *testing.T) {
 			if f.AddHash(h) == nil {
 				added = append(added, h)
 			}
-			if i > 500 && len(added) < 100 {
+			if int(i)-len(added) > 200 {
 				break // no use to go on
 			}
 		}

@@ -152,6 +152,7 @@ func TestKept_Damaged(t *testing.T) {
 				checkRefused(t, open, g.name+", a part repeated", append(good[:i:i], good...), nil)
 			}
 		}
+		checkRefused(t, open, g.name+", a byte more in front", reseal(append([]byte{0}, good...)), ErrDamaged)
 		for _, other := range keptGoldens {
 			if other.name[:6] != g.name[:6] {
 				checkRefused(t, open, g.name+" of "+other.name, bytesOf(other.make()), ErrUnknown)
