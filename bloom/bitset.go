@@ -22,8 +22,8 @@ var ErrRange = errors.New("number is beyond the limit")
 // below is refused with ErrRange, so that a stray large number costs an error, not
 // the machine's memory. The zero Bitset is empty and has DefaultLimit.
 //
-// Measured with a million numbers: 6 ns to set one, 4 to ask, 8 to clear, in random
-// order; 1 to list one of a dense set.
+// Measured with a million numbers in random order: 2 ns to set or clear one, 1 to
+// ask; with a billion, out of cache, 23 to ask. To list one takes 1 to 3 ns.
 //
 // Any number of goroutines may ask one at once, as long as none changes it.
 type Bitset struct {
