@@ -164,6 +164,13 @@ func TestBitset_Limit(t *testing.T) {
 	if err := small.Set(960); !errors.Is(err, ErrRange) || small.Count() != 960 {
 		t.Errorf("Set(960) = %v, Count() = %d", err, small.Count())
 	}
+	grown := NewBitset(0)
+	if err := errors.Join(grown.Grow(0), grown.Grow(1000), grown.Grow(64)); err != nil || grown.SizeBytes() != 128 || grown.Count() != 0 {
+		t.Errorf("Grow(1000): %v, %d bytes", err, grown.SizeBytes())
+	}
+	if _, ok := grown.Max(); ok {
+		t.Error("Grow adds something")
+	}
 	if err := small.Grow(961); !errors.Is(err, ErrRange) {
 		t.Errorf("Grow(961) = %v", err)
 	}

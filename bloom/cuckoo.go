@@ -11,7 +11,7 @@ import (
 
 // ErrFull says that a Cuckoo has no room for a key. What was added before is all
 // there.
-var ErrFull = errors.New("filter is full")
+var ErrFull = errors.New("bloom: filter is full")
 
 // A Cuckoo is a cuckoo filter (Fan, Andersen, Kaminsky and Mitzenmacher 2014): a
 // table of short fingerprints, from which keys can be taken out again. It has a

@@ -266,6 +266,29 @@ func TestCuckoo_HostileHashes(t *testing.T) {
 // lowest fingerprint.
 const inverseProbeMul = 0xf1de83e19937733d
 
+// A filter with a stash is emptied at once, and its copy is not.
+func TestCuckoo_ResetAndClone(t *testing.T) {
+	f := NewCuckoo(100)
+	empty := bytesOf(f)
+	hs := randomHashes(1, 200)
+	added := 0
+	for f.AddHash(hs[added]) == nil {
+		added++
+	}
+	full, copied := bytesOf(f), f.Clone()
+	if f.Reset(); f.Count() != 0 || f.Load() != 0 || string(bytesOf(f)) != string(empty) {
+		t.Errorf("Reset leaves %d keys", f.Count())
+	}
+	if string(bytesOf(copied)) != string(full) {
+		t.Error("a clone is another filter, or shares memory")
+	}
+	for _, h := range hs[:added] {
+		if !copied.MayContainHash(h) {
+			t.Errorf("the clone denies %016x", h)
+		}
+	}
+}
+
 func TestNewCuckoo_Options(t *testing.T) {
 	for _, o := range []CuckooOptions{
 		{FingerprintBits: 1}, {FingerprintBits: 13}, {FingerprintBits: -8}, {FingerprintBits: 64}, {Keys: 1 << 40}, {Keys: math.MaxUint64},
