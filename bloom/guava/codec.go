@@ -92,7 +92,7 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 		return n, fmt.Errorf("guava: read filter: %w: %v", bloom.ErrUnknown, made.strategy)
 	case made.k == 0:
 		return n, damage("0 hash functions")
-	case longs == 0 || longs > math.MaxInt32:
+	case longs == 0 || longs > min(math.MaxInt32, math.MaxInt/8):
 		return n, damage("%d longs", longs)
 	}
 	var piece [8 * pieceWords]byte

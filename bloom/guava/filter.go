@@ -69,7 +69,7 @@ func NewFilter(o Options) (*Filter, error) {
 		return nil, fmt.Errorf("guava: new filter: %w: rate %v is not between 0 and 1", ErrParameters, o.FPR)
 	}
 	m, k := o.sizes()
-	if !(m >= 1 && m <= 64*math.MaxInt32) {
+	if !(m >= 1 && m <= min(64*math.MaxInt32, 8*math.MaxInt)) {
 		return nil, fmt.Errorf("guava: new filter: %w: %.0f bits", ErrParameters, m)
 	}
 	if k > math.MaxUint8 {
