@@ -99,8 +99,22 @@ func TestHash_OfBitcoinCore(t *testing.T) {
 		{0xe2301fa8, 0, "0011223344"}, {0xfc2e4a15, 0, "001122334455"}, {0xb074502c, 0, "00112233445566"},
 		{0x8034d2a0, 0, "0011223344556677"}, {0xb4698def, 0, "001122334455667788"},
 	} {
-		if got := murmur3.Sum32WithSeed(unhex(c.data), c.seed); got != c.want {
+		if got := murmur32(unhex(c.data), c.seed); got != c.want {
 			t.Errorf("hash of %q with seed %08x = %08x, want %08x", c.data, c.seed, got, c.want)
+		}
+	}
+}
+
+func TestHash_AsSpaolacci(t *testing.T) {
+	if testenv.Race {
+		t.Skip("spaolacci/murmur3 does not run with the race detector")
+	}
+	key := make([]byte, 100)
+	for i := range key {
+		key[i] = byte(i*37 + 200)
+		seed := uint32(i) * seedStep
+		if got, want := murmur32(key[:i], seed), murmur3.Sum32WithSeed(key[:i], seed); got != want {
+			t.Errorf("hash of %d bytes = %08x, want %08x", i, got, want)
 		}
 	}
 }

@@ -26,8 +26,6 @@
 //   - A filter has at most 288,000 bits: with 30,000 elements at 1 % it is full, and more
 //     raise the rate.
 //   - A filter of no bytes matches everything, one of no hash functions too.
-//   - spaolacci/murmur3 loads words in the order of the machine: on a big-endian
-//     one positions are others than Core's. The tests tell.
 //   - What is added is the serialized form: a transaction id and an outpoint are in the
 //     order of the wire, the reverse of what is shown; keys, hashes of keys and other data
 //     of scripts as they are pushed. AddOutPoint does it for outpoints.

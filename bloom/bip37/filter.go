@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-
-	"github.com/spaolacci/murmur3"
 )
 
 // ErrParameters says that a filter cannot be as it is asked for.
@@ -99,7 +97,7 @@ func (f *Filter) MayContain(element []byte) bool {
 
 // position returns the bit of hash function n. Requires: there are bits.
 func (f *Filter) position(n uint32, element []byte) uint32 {
-	return murmur3.Sum32WithSeed(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
+	return murmur32(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
 }
 
 // An OutPoint is an output of a transaction, whose id is in the order of the
