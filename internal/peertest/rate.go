@@ -33,27 +33,27 @@ type Rate struct {
 // standard deviations, whichever is more. It is brief but with SHALE_LONG.
 func (r Rate) Measure(t *testing.T) {
 	t.Helper()
-	sizes, asked, seed := []int{100, 1000, 20_000}, 100_000, uint64(1)
+	sizes, asked, inserted, seed := []int{100, 1000, 20_000}, 100_000, 20_000, uint64(1)
 	switch {
 	case testenv.Long(t) > 0:
 		sizes, asked, seed = []int{10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}, 10_000_000, testenv.Seed(t)
 	case testenv.Race || testing.Short():
-		sizes, asked = []int{100, 1000}, 20_000
+		sizes, asked, inserted = []int{100, 1000}, 10_000, 5000
 	}
 	for _, kind := range []string{"random", "decimal"} {
 		for _, n := range sizes {
 			if r.Most == 0 || n <= r.Most {
-				r.measure(t, kind, n, asked, seed)
+				r.measure(t, kind, n, inserted, asked, seed)
 			}
 		}
 	}
 }
 
-func (r Rate) measure(t *testing.T, kind string, n, asked int, seed uint64) {
+func (r Rate) measure(t *testing.T, kind string, n, inserted, asked int, seed uint64) {
 	t.Helper()
 	begin := time.Now()
 	// One small filter tells little: its bits have a chance of their own.
-	filters := max(1, 20_000/n)
+	filters := max(1, inserted/n)
 	each := max(1, asked/filters)
 	passed := 0
 	var buf []byte
