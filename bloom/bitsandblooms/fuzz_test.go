@@ -91,3 +91,14 @@ func use(t *testing.T, f *Filter, key string) {
 		t.Fatal("an added key is denied, or TestAndAdd tells otherwise")
 	}
 }
+
+// A length that the bytes do not bear out costs no memory.
+func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
+	b := append(words(1<<40, 3, 1<<40), make([]byte, 3*8*pieceWords+5)...)
+	limit.Check(t, len(b), func() {
+		var f Filter
+		if n, err := f.ReadFrom(bytes.NewReader(b)); n != int64(len(b)) || !errors.Is(err, bloom.ErrDamaged) {
+			t.Errorf("ReadFrom = %d, %v", n, err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package redisbloom
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
@@ -79,4 +80,27 @@ func load(header, bits []byte, size int) (*Filter, error) {
 		return nil, l.LoadChunk(it+int64(len(bits)), bits)
 	}
 	return l.Filter()
+}
+
+// A header that the chunks do not bear out costs no memory.
+func TestLoader_AllocatesWhatItLoads(t *testing.T) {
+	f := mustNew(t, Options{})
+	l := &f.links[0]
+	l.bytes, l.bits = maxLinkBytes, 8*maxLinkBytes
+	header, chunk := f.header(), make([]byte, 1000)
+	limit.Check(t, len(header)+20*len(chunk), func() {
+		var l Loader
+		err := l.LoadChunk(1, header)
+		for i := range int64(20) {
+			if err == nil {
+				err = l.LoadChunk(1+1000*(i+1), chunk)
+			}
+		}
+		if err != nil && math.MaxInt > math.MaxInt32 {
+			t.Error(err)
+		}
+		if made, err := l.Filter(); made != nil || !errors.Is(err, bloom.ErrDamaged) {
+			t.Errorf("Filter = %v", err)
+		}
+	})
 }

@@ -377,6 +377,7 @@ func TestDamage(t *testing.T) {
 		{"an option to come", change(12, 21), bloom.ErrUnknown, "options 21"},
 		{"32-bit hashes", change(12, 1), bloom.ErrUnknown, "options 1"},
 		{"bytes", change(20, 0), bloom.ErrDamaged, "link 0: 64 bits in 0 bytes"},
+		{"bits", change(28, 63), bloom.ErrDamaged, "link 0: 63 bits in 8 bytes"},
 		{"many bytes", change(20+53+7, 0x80), bloom.ErrDamaged, "link 1: 64 bits in 9223372036854775816 bytes"},
 		{"error", change(20+24, nan...), bloom.ErrDamaged, "error rate NaN"},
 		{"bpe", change(20+32, nan...), bloom.ErrDamaged, "NaN bits an entry"},
