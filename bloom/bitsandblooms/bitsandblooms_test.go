@@ -242,7 +242,7 @@ func TestFPR(t *testing.T) {
 			m, k := EstimateParameters(uint64(n), 0.01)
 			return peertest.Classic(float64(m), float64(k), float64(n))
 		},
-		Small: 3,
+		Small: 1.5,
 	}.Measure(t)
 }
 

@@ -267,7 +267,7 @@ func TestFPR(t *testing.T) {
 				m, k := o.sizes()
 				return peertest.Classic(64*math.Ceil(m/64), float64(k), float64(n))
 			},
-			Small: 3,
+			Small: 5,
 		}.Measure(t)
 	}
 }

@@ -257,7 +257,7 @@ func TestFPR(t *testing.T) {
 				return math.Pow(1-math.Pow(31.0/32, float64(j)), 8)
 			})
 		},
-		Small: 1.1,
+		Small: 1,
 	}.Measure(t)
 }
 

@@ -303,7 +303,7 @@ func TestFPR(t *testing.T) {
 			// A false positive is not added, so that fewer bits are set.
 			return peertest.Classic(float64(l.bits), float64(l.hashes), float64(n)*(1-0.0014))
 		},
-		Small: 3,
+		Small: 5,
 	}
 	rate.Measure(t)
 }

@@ -24,8 +24,8 @@ type Rate struct {
 	Theory func(n int) float64
 	// Most is the largest n that is measured, if not 0.
 	Most int
-	// Small is how many times the theory is still right for less than 1000
-	// keys: double hashing in small filters is worse than theory. Not less than 1.
+	// Small is how many times the theory is still right for less than 100 keys:
+	// double hashing in small filters is worse than theory. Not less than 1.
 	Small float64
 }
 
@@ -80,8 +80,11 @@ func (r Rate) measure(t *testing.T, kind string, n, inserted, asked int, seed ui
 	t.Logf("%-8s n %8d, %4d filters, %8d asked: %8d passed, %.5f %%, theory %.5f %%, ratio %.4f, %5.1f sigma, %.1f s",
 		kind, n, filters, each*filters, passed, 100*float64(passed)/float64(each*filters), 100*theory, ratio, (ratio-1)/spread, time.Since(begin).Seconds())
 	low, high := 1-max(0.05, 4*spread), 1+max(0.05, 4*spread)
-	if n < 1000 {
+	switch {
+	case n < 100:
 		high *= r.Small
+	case n < 1000:
+		high *= min(r.Small, 1.15)
 	}
 	if ratio < low || ratio > high {
 		t.Errorf("%s, n %d: %.4f times the rate of theory, want between %.4f and %.4f", kind, n, ratio, low, high)
@@ -104,15 +107,19 @@ func Classic(m, k, n float64) float64 {
 	return math.Pow(-math.Expm1(k*n*math.Log1p(-1/m)), k)
 }
 
-// Blocks is the rate of n keys in z blocks, of which a key meets one, whose own
+// Blocks is the rate of n keys in z blocks, of which each key meets one, whose own
 // rate with j keys is given.
 func Blocks(n, z float64, given func(j int) float64) float64 {
-	mean := n / z
-	p, sum := math.Exp(-mean), 0.0
-	for j := 0; ; j++ {
-		sum += p * given(j)
-		if p *= mean / float64(j+1); float64(j) > mean && p < 1e-18 {
-			return sum
+	if z == 1 {
+		return given(int(n))
+	}
+	// The keys of a block are of a binomial distribution.
+	p, sum := math.Exp(n*math.Log1p(-1/z)), 0.0
+	for j := 0.0; j <= n; j++ {
+		sum += p * given(int(j))
+		if p *= (n - j) / (j + 1) / (z - 1); j > n/z && p < 1e-18 {
+			break
 		}
 	}
+	return sum
 }
