@@ -185,7 +185,7 @@ func TestFPR(t *testing.T) {
 			size, k := sizes(uint32(n), 0.01)
 			return peertest.Classic(8*float64(size), float64(k), float64(n))
 		},
-		Small: 1,
+		Small: 1.1,
 		Most:  100_000,
 	}.Measure(t)
 }

@@ -18,7 +18,7 @@ var ErrParameters = errors.New("parameters of a filter")
 // The numbers are part of the format.
 type Strategy byte
 
-// MITZ32 is MURMUR128_MITZ_32, of filters made before Guava 11, and MITZ64 is
+// MITZ32 is MURMUR128_MITZ_32, of filters that Guava 11 to 16 made, and MITZ64 is
 // MURMUR128_MITZ_64, of all that are made since.
 const (
 	MITZ32 Strategy = 0

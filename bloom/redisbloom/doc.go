@@ -28,8 +28,10 @@
 // up to its end; with iterator 0 it is over.
 //
 // The facts are those of RedisBloom's main in the middle of 2026; checked with a
-// scaling and a NONSCALING filter that its code wrote. Headers without the
-// option of 64-bit hashes, which releases before 1.0 made, are bloom.ErrUnknown.
+// scaling and a NONSCALING filter that its code wrote. Headers without the option
+// of 64-bit hashes, of very old releases, are bloom.ErrUnknown. Filters of servers that
+// were given a hash seed of their own, which development versions allow, are not
+// supported.
 //
 // What to mind:
 //
@@ -40,6 +42,9 @@
 //     nowhere, and BF.INFO's items are fewer than those added.
 //   - An absent key is looked for in every link. A filter that began much too
 //     small is slow.
+//   - Positions follow by double hashing, which lets small links pass more than
+//     theory says of their bits: measured at 1 %, 4.4 times as much with 10 keys (1.05 %,
+//     as bits are rounded up), 1.08 times with 100. From 1000 keys on it is as in theory.
 //   - The dump has no checksum: keep one beside it.
 //   - Old releases cut chunks of 10 MiB, and took error rates above 0.25 as they
 //     are; both are read.

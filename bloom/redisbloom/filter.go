@@ -25,7 +25,8 @@ const (
 const (
 	// maxErrorRate is what Redis takes for rates above it.
 	maxErrorRate = 0.25
-	// maxExpansion is the largest that Redis takes.
+	// maxCapacity and maxExpansion are the largest that Redis 8 takes.
+	maxCapacity  = 1 << 30
 	maxExpansion = 32768
 	// tightening is the error of a link by that of the one before.
 	tightening = 0.5
@@ -52,7 +53,9 @@ const (
 
 // Options say how to make a filter, as the arguments of BF.RESERVE do.
 type Options struct {
-	Capacity uint64 // items of the first link; 0: DefaultCapacity
+	// Capacity is for how many items the first link is, up to 2^30; 0:
+	// DefaultCapacity.
+	Capacity uint64
 	// ErrorRate is the false positive rate of the whole, between 0 and 1; 0:
 	// DefaultErrorRate. What is above 0.25 counts as 0.25, as in Redis 8.
 	ErrorRate float64
@@ -113,6 +116,8 @@ func NewFilter(o Options) (*Filter, error) {
 	switch {
 	case !(o.ErrorRate > 0 && o.ErrorRate < 1):
 		return nil, fmt.Errorf("redisbloom: new filter: %w: error rate %v is not between 0 and 1", ErrParameters, o.ErrorRate)
+	case o.Capacity > maxCapacity:
+		return nil, fmt.Errorf("redisbloom: new filter: %w: capacity %d", ErrParameters, o.Capacity)
 	case o.Expansion > maxExpansion:
 		return nil, fmt.Errorf("redisbloom: new filter: %w: expansion %d", ErrParameters, o.Expansion)
 	}

@@ -196,7 +196,7 @@ func TestInfo_Scaling(t *testing.T) {
 func TestNew_Refuses(t *testing.T) {
 	for _, o := range []Options{
 		{ErrorRate: 1}, {ErrorRate: -0.1}, {ErrorRate: math.NaN()}, {ErrorRate: math.Inf(1)},
-		{Capacity: math.MaxUint64}, {Capacity: 1 << 50}, {Expansion: 32769}, {ErrorRate: math.SmallestNonzeroFloat64},
+		{Capacity: math.MaxUint64}, {Capacity: 1<<30 + 1}, {Expansion: 32769}, {ErrorRate: math.SmallestNonzeroFloat64},
 	} {
 		if f, err := NewFilter(o); f != nil || !errors.Is(err, ErrParameters) {
 			t.Errorf("NewFilter(%+v) = %v, %v", o, f, err)
