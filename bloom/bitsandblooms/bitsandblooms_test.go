@@ -115,13 +115,15 @@ func TestGolden(t *testing.T) {
 	if got, want := hex.EncodeToString(mustMarshal(t, one)), "000000000000004000000000000000030000000000000040"+"0400000000000200"; got != want {
 		t.Errorf("the filter of one key is %s, want %s", got, want)
 	}
-	f := keys(30)
-	peertest.Golden(t, "thirty.bf", mustMarshal(t, f))
-	j, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
+	// That of 1000 keys is the peer's, for where the vectors are not.
+	for name, f := range map[string]*Filter{"thirty": keys(30), vector: keys(1000)} {
+		peertest.Golden(t, name+".bf", mustMarshal(t, f))
+		j, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peertest.Golden(t, name+".json", j)
 	}
-	peertest.Golden(t, "thirty.json", j)
 }
 
 func TestEstimateParameters(t *testing.T) {

@@ -175,6 +175,26 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Filters that Guava wrote, for where the vectors are not: the same as those.
+func TestGolden_OfGuava(t *testing.T) {
+	utf8, old := mustNew(t, Options{Keys: 1000, FPR: 0.01}), mustNew(t, Options{Keys: 1000, FPR: 0.01, MITZ32: true})
+	for i := range 1000 {
+		utf8.AddString(fmt.Sprintf("key-%d", i))
+		old.AddString(fmt.Sprintf("key-%d", i))
+	}
+	lengths := mustNew(t, Options{Keys: 100, FPR: 0.01})
+	for i := range 100 {
+		key := make([]byte, i)
+		for j := range key {
+			key[j] = byte(i*31 + j*17)
+		}
+		lengths.Add(key)
+	}
+	for name, f := range map[string]*Filter{"mitz64-utf8-1000-p01": utf8, "mitz32-utf8-1000-p01": old, "mitz64-bytes-100-p01": lengths} {
+		peertest.Golden(t, "guava-"+name+".bf", mustMarshal(t, f))
+	}
+}
+
 // fill adds a few keys by every method.
 func fill(f *Filter) {
 	for i := range 4 {

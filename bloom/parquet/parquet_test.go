@@ -45,14 +45,7 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := NewBits(1000, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1000 {
-		built.AddString(fmt.Sprintf("key-%d", i))
-	}
-	for what, f := range map[string]*Filter{"written again": f, "built anew": built} {
+	for what, f := range map[string]*Filter{"written again": f, "built anew": thousand(t)} {
 		if !bytes.Equal(f.AppendBits(nil), b) {
 			t.Errorf("%s it is another", what)
 		}
@@ -68,6 +61,19 @@ func TestVectors(t *testing.T) {
 		return f.MayContainString(row[0])
 	})
 	t.Logf("%d blocks read, written and built anew bit for bit", len(f.blocks))
+}
+
+// thousand is the filter of the vector.
+func thousand(t testing.TB) *Filter {
+	t.Helper()
+	f, err := NewBits(1000, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		f.AddString(fmt.Sprintf("key-%d", i))
+	}
+	return f
 }
 
 // The header of arrow-rs's tests, and ones of other lengths.
@@ -140,7 +146,11 @@ func golden(t testing.TB) *Filter {
 	return f
 }
 
-func TestGolden(t *testing.T) { peertest.Golden(t, "types.filter", mustMarshal(t, golden(t))) }
+func TestGolden(t *testing.T) {
+	peertest.Golden(t, "types.filter", mustMarshal(t, golden(t)))
+	// That of parquet-go, for where the vectors are not.
+	peertest.Golden(t, vector+".bits", thousand(t).AppendBits(nil))
+}
 
 func TestFilter_Types(t *testing.T) {
 	f := mustNew(t, 4096)

@@ -125,6 +125,21 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Filters that RedisBloom dumped, for where the vectors are not: the same as those.
+func TestGolden_OfRedisBloom(t *testing.T) {
+	for _, p := range peers {
+		f := mustNew(t, p.options)
+		for i := range 1000 {
+			mustAdd(t, f, fmt.Sprintf("key-%d", i))
+		}
+		i := 0
+		for _, chunk := range f.Chunks() {
+			peertest.Golden(t, fmt.Sprintf("%s.%d.chunk", p.name, i), chunk)
+			i++
+		}
+	}
+}
+
 func goldens(t testing.TB) map[string]*Filter {
 	made := map[string]*Filter{
 		"scaling":    mustNew(t, Options{Capacity: 4, ErrorRate: 0.1}),
