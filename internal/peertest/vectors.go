@@ -4,6 +4,7 @@ package peertest
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 // dir is where the vectors are, from a package two directories deep.
 var dir = filepath.Join("..", "..", "..", "shared", "vectors")
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // File returns a file that a peer wrote. It skips the test if there are no
 // vectors here.
@@ -64,11 +67,11 @@ func Compare(t testing.TB, name string, columns int, ask func(row []string) bool
 	t.Logf("%s: %d probes, %d answered yes by the peer, %d differing answers", name, len(rows), present, differing)
 }
 
-// Golden compares b with a file of testdata, or with SHALE_UPDATE=1 writes it.
+// Golden compares b with a file of testdata, or with -update writes it.
 func Golden(t testing.TB, name string, b []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if os.Getenv("SHALE_UPDATE") == "1" {
+	if *update {
 		if err := os.WriteFile(path, b, 0o666); err != nil {
 			t.Fatal(err)
 		}
