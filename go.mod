@@ -5,6 +5,7 @@ go 1.25
 require (
 	github.com/FastFilter/xorfilter v0.4.2-0.20260120015552-4e5a4d9df65a
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/dchest/siphash v1.2.3
 	github.com/golang/snappy v1.0.0

@@ -1,0 +1,132 @@
+package bip37
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// Behind the bytes stand hash functions, tweak and flags:
+//
+//	 0         4     8     9
+//	|hash funcs|tweak|flags|
+const trailerLen = 9
+
+// A CompactSize of 16 bits begins with this. MaxBytes needs no longer one.
+const compact16 = 0xfd
+
+// AppendBinary appends the payload of a filterload.
+func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, 3+len(f.data)+trailerLen)
+	if len(f.data) < compact16 {
+		dst = append(dst, byte(len(f.data)))
+	} else {
+		dst = binary.LittleEndian.AppendUint16(append(dst, compact16), uint16(len(f.data)))
+	}
+	dst = append(dst, f.data...)
+	dst = binary.LittleEndian.AppendUint32(dst, f.hashFuncs)
+	dst = binary.LittleEndian.AppendUint32(dst, f.tweak)
+	return append(dst, byte(f.flags)), nil
+}
+
+// MarshalBinary returns the payload of a filterload.
+func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// WriteTo writes the payload of a filterload.
+func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
+	b, err := f.MarshalBinary()
+	if err != nil {
+		return 0, err
+	}
+	m, err := w.Write(b)
+	if err != nil {
+		err = fmt.Errorf("bip37: write filter: %w", err)
+	}
+	return int64(m), err
+}
+
+// UnmarshalBinary replaces the filter by the payload of a filterload, and nothing
+// but that. It copies what it keeps. On an error the filter stays as it was.
+func (f *Filter) UnmarshalBinary(b []byte) error {
+	var made Filter
+	n, err := made.ReadFrom(bytes.NewReader(b))
+	if err == nil && n != int64(len(b)) {
+		err = damage("%d bytes behind it", int64(len(b))-n)
+	}
+	if err == nil {
+		*f = made
+	}
+	return err
+}
+
+// ReadFrom replaces the filter by the payload of a filterload that r goes on with,
+// and reads no further than its end. On an error the filter stays as it was.
+//
+// A filter above the limits of BIP 37 is bloom.ErrDamaged, before it is read.
+// Bytes that end too early wrap bloom.ErrDamaged and io.ErrUnexpectedEOF, or io.EOF if
+// there were none; other errors of r are passed on.
+func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
+	read := func(b []byte) error {
+		m, err := io.ReadFull(r, b)
+		n += int64(m)
+		if err != nil {
+			return readError(err, n)
+		}
+		return nil
+	}
+	var head [3]byte
+	if err := read(head[:1]); err != nil {
+		return n, err
+	}
+	size := int(head[0])
+	switch {
+	case size > compact16:
+		return n, damage("a length of more than 16 bits, %d bytes are allowed", MaxBytes)
+	case size == compact16:
+		if err := read(head[1:]); err != nil {
+			return n, err
+		}
+		if size = int(binary.LittleEndian.Uint16(head[1:])); size < compact16 {
+			return n, damage("length %d in 3 bytes", size)
+		}
+	}
+	if size > MaxBytes {
+		return n, damage("%d bytes, %d are allowed", size, MaxBytes)
+	}
+	b := make([]byte, size+trailerLen)
+	if err := read(b); err != nil {
+		return n, err
+	}
+	tail := b[size:]
+	made := Filter{
+		data:      b[:size:size],
+		hashFuncs: binary.LittleEndian.Uint32(tail),
+		tweak:     binary.LittleEndian.Uint32(tail[4:]),
+		flags:     Flags(tail[8]),
+	}
+	if made.hashFuncs > MaxHashFuncs {
+		return n, damage("%d hash functions, %d are allowed", made.hashFuncs, MaxHashFuncs)
+	}
+	*f = made
+	return n, nil
+}
+
+// readError is for an error of the reader after n bytes.
+func readError(err error, n int64) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if n > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("bip37: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
+	}
+	return fmt.Errorf("bip37: read filter: %w", err)
+}
+
+func damage(format string, args ...any) error {
+	return fmt.Errorf("bip37: read filter: %w: %s", bloom.ErrDamaged, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,161 @@
+package bip37
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// ErrParameters says that a filter cannot be as it is asked for.
+var ErrParameters = errors.New("parameters of a filter")
+
+// The limits of BIP 37. Nodes refuse what is above them.
+const (
+	MaxBytes     = 36_000
+	MaxHashFuncs = 50
+	// MaxElement is the largest element that the message filteradd takes, as
+	// scripts push no more.
+	MaxElement = 520
+)
+
+// Flags tell a node which outputs it adds to the filter when they match.
+type Flags byte
+
+// The flags of BIP 37. Other bits are kept as they are.
+const (
+	UpdateNone         Flags = 0 // add nothing
+	UpdateAll          Flags = 1 // add the outpoint of every output that matches
+	UpdateP2PubKeyOnly Flags = 2 // only of those that pay to a key or several
+	UpdateMask         Flags = 3
+)
+
+const (
+	seedStep   = 0xfba4c795
+	ln2        = 0.6931471805599453094172321214581765680755001343602552
+	ln2Squared = 0.4804530139182014246671025263266649717305529515945455
+)
+
+// A Filter is the filter of a filterload. The zero value has no bits: it matches
+// everything, and is for ReadFrom and UnmarshalBinary.
+type Filter struct {
+	data      []byte // at most MaxBytes
+	hashFuncs uint32 // at most MaxHashFuncs
+	tweak     uint32
+	flags     Flags
+}
+
+// New returns an empty filter for n elements at false positive rate p, sized as
+// Bitcoin Core does within the limits of BIP 37. The tweak is added to the seeds of the hash
+// functions: a random one makes it harder to tell whose filter it is.
+//
+// It fails where Core makes one without bits or hash functions, which matches
+// everything: for no elements, or hardly a bit for each.
+func New(n uint32, p float64, tweak uint32, flags Flags) (*Filter, error) {
+	if n == 0 || !(p > 0 && p < 1) {
+		return nil, fmt.Errorf("bip37: new filter: %w: %d elements at rate %v", ErrParameters, n, p)
+	}
+	size, k := sizes(n, p)
+	if size == 0 || k == 0 {
+		return nil, fmt.Errorf("bip37: new filter: %w: %d elements at rate %v take %d bytes and %d hash functions", ErrParameters, n, p, size, k)
+	}
+	return &Filter{data: make([]byte, size), hashFuncs: k, tweak: tweak, flags: flags}, nil
+}
+
+// sizes returns the bytes and hash functions that Core takes.
+func sizes(n uint32, p float64) (size, k uint32) {
+	wanted := math.Min(-1/ln2Squared*float64(n)*math.Log(p), MaxBytes*8)
+	size = uint32(wanted) / 8
+	// The division is that of integers in Core.
+	return size, uint32(math.Min(float64(size*8/n)*ln2, MaxHashFuncs))
+}
+
+// Add adds an element, in its serialized form.
+func (f *Filter) Add(element []byte) {
+	if len(f.data) == 0 {
+		return
+	}
+	for n := range f.hashFuncs {
+		x := f.position(n, element)
+		f.data[x>>3] |= 1 << (x & 7)
+	}
+}
+
+// MayContain reports whether an element may be there; no is certain.
+func (f *Filter) MayContain(element []byte) bool {
+	if len(f.data) == 0 {
+		return true
+	}
+	for n := range f.hashFuncs {
+		if x := f.position(n, element); f.data[x>>3]&(1<<(x&7)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// position returns the bit of hash function n. Requires: there are bits.
+func (f *Filter) position(n uint32, element []byte) uint32 {
+	return murmur32(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
+}
+
+// An OutPoint is an output of a transaction, whose id is in the order of the
+// wire, not as it is shown.
+type OutPoint struct {
+	TxID  [32]byte
+	Index uint32
+}
+
+// serialized returns the form that is added.
+func (o *OutPoint) serialized() (b [36]byte) {
+	copy(b[:], o.TxID[:])
+	binary.LittleEndian.PutUint32(b[32:], o.Index)
+	return b
+}
+
+// AddOutPoint adds an outpoint.
+func (f *Filter) AddOutPoint(o OutPoint) {
+	b := o.serialized()
+	f.Add(b[:])
+}
+
+// MayContainOutPoint reports whether an outpoint may be there; no is certain.
+func (f *Filter) MayContainOutPoint(o OutPoint) bool {
+	b := o.serialized()
+	return f.MayContain(b[:])
+}
+
+// SizeBytes returns the number of bytes of bits.
+func (f *Filter) SizeBytes() int { return len(f.data) }
+
+// HashFuncs returns the number of hash functions.
+func (f *Filter) HashFuncs() int { return int(f.hashFuncs) }
+
+// Tweak returns what is added to the seeds of the hash functions.
+func (f *Filter) Tweak() uint32 { return f.tweak }
+
+// Flags returns the flags.
+func (f *Filter) Flags() Flags { return f.flags }
+
+// FPR returns the share of absent elements that pass, by the bits that are set.
+func (f *Filter) FPR() float64 {
+	if len(f.data) == 0 {
+		return 1
+	}
+	ones := 0
+	for _, b := range f.data {
+		ones += bits.OnesCount8(b)
+	}
+	return math.Pow(float64(ones)/float64(8*len(f.data)), float64(f.hashFuncs))
+}
+
+// Reset takes all elements out.
+func (f *Filter) Reset() { clear(f.data) }
+
+// Clone returns a copy.
+func (f *Filter) Clone() *Filter {
+	c := *f
+	c.data = append([]byte(nil), f.data...)
+	return &c
+}

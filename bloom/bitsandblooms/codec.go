@@ -1,0 +1,209 @@
+package bitsandblooms
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// The header of the format, big-endian:
+//
+//	 0 8 16         24
+//	|m|k|length = m|ceil(length/64) words
+const headerLen = 24
+
+// pieceWords is how many words are read or written at a time. A length that the
+// bytes do not bear out costs no more than that.
+const pieceWords = 512
+
+// AppendBinary appends the filter as the peer's WriteTo writes it.
+func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
+	if f.m == 0 {
+		return dst, errNoBits("write filter")
+	}
+	dst = slices.Grow(dst, headerLen+8*len(f.words))
+	for _, v := range []uint64{f.m, f.k} {
+		dst = binary.BigEndian.AppendUint64(dst, v)
+	}
+	return f.appendBits(dst), nil
+}
+
+// appendBits appends the bitset: its length and its words.
+func (f *Filter) appendBits(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, f.length)
+	for _, w := range f.words {
+		dst = binary.BigEndian.AppendUint64(dst, w)
+	}
+	return dst
+}
+
+// MarshalBinary returns the filter as the peer's does, and its GobEncode.
+func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// WriteTo writes the filter as the peer's WriteTo does.
+func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
+	if f.m == 0 {
+		return 0, errNoBits("write filter")
+	}
+	buf := make([]byte, 0, headerLen+8*pieceWords)
+	for _, v := range []uint64{f.m, f.k, f.length} {
+		buf = binary.BigEndian.AppendUint64(buf, v)
+	}
+	for words := range slices.Chunk(f.words, pieceWords) {
+		for _, v := range words {
+			buf = binary.BigEndian.AppendUint64(buf, v)
+		}
+		m, err := w.Write(buf)
+		n += int64(m)
+		if err != nil {
+			return n, fmt.Errorf("bitsandblooms: write filter: %w", err)
+		}
+		buf = buf[:0]
+	}
+	return n, nil
+}
+
+// UnmarshalBinary replaces the filter by the one that b is, and nothing but that. It
+// copies what it keeps. On an error the filter stays as it was.
+func (f *Filter) UnmarshalBinary(b []byte) error {
+	made, err := decode(b)
+	if err == nil {
+		*f = *made
+	}
+	return err
+}
+
+// decode returns the filter that b is.
+func decode(b []byte) (*Filter, error) {
+	if len(b) >= headerLen {
+		// Before anything is allocated.
+		length := binary.BigEndian.Uint64(b[16:])
+		if rest := uint64(len(b) - headerLen); rest%8 != 0 || wordsOf(length) != rest/8 {
+			return nil, damage("a bitset of %d bits in %d bytes", length, rest)
+		}
+	}
+	var made Filter
+	_, err := made.ReadFrom(bytes.NewReader(b))
+	return &made, err
+}
+
+// ReadFrom replaces the filter by the one that r goes on with, and reads no further
+// than its end. On an error the filter stays as it was.
+//
+// What it keeps in memory is never more than twice what it has read. Bytes that
+// end too early wrap bloom.ErrDamaged and io.ErrUnexpectedEOF, or io.EOF if there were
+// none; other errors of r are passed on.
+func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
+	var head [headerLen]byte
+	m, err := io.ReadFull(r, head[:])
+	n = int64(m)
+	if err != nil {
+		return n, readError(err, n)
+	}
+	made := Filter{m: binary.BigEndian.Uint64(head[:]), k: binary.BigEndian.Uint64(head[8:]), length: binary.BigEndian.Uint64(head[16:])}
+	if err := made.check(); err != nil {
+		return n, err
+	}
+	words := int(wordsOf(made.length))
+	var piece [8 * pieceWords]byte
+	for left := words; left > 0; left = words - len(made.words) {
+		b := piece[:8*min(left, pieceWords)]
+		m, err := io.ReadFull(r, b)
+		n += int64(m)
+		if err != nil {
+			return n, readError(err, n)
+		}
+		if free := cap(made.words) - len(made.words); free < len(b)/8 {
+			made.words = slices.Grow(made.words, min(left, max(pieceWords, len(made.words))))
+		}
+		for ; len(b) > 0; b = b[8:] {
+			made.words = append(made.words, binary.BigEndian.Uint64(b))
+		}
+	}
+	if n := made.length & 63; n != 0 && made.words[len(made.words)-1]>>n != 0 {
+		return int64(headerLen + 8*words), damage("bits behind the last of %d", made.length)
+	}
+	*f = made
+	return n, nil
+}
+
+// check finds headers that no filter has.
+func (f *Filter) check() error {
+	switch {
+	case f.m == 0 || f.k == 0 || f.k > maxProbes:
+		return damage("%d bits, %d probes", f.m, f.k)
+	case f.length < f.m:
+		return damage("%d bits, but a bitset of %d", f.m, f.length)
+	case wordsOf(f.length) > math.MaxInt/8:
+		return damage("a bitset of %d bits", f.length)
+	}
+	return nil
+}
+
+// wordsOf returns how many words so many bits take.
+func wordsOf(length uint64) uint64 {
+	n := length / 64
+	if length%64 != 0 {
+		n++
+	}
+	return n
+}
+
+// inJSON is the filter in JSON.
+type inJSON struct {
+	M uint64 `json:"m"`
+	K uint64 `json:"k"`
+	B string `json:"b"`
+}
+
+// MarshalJSON returns the filter as the peer's MarshalJSON does.
+func (f *Filter) MarshalJSON() ([]byte, error) {
+	if f.m == 0 {
+		return nil, errNoBits("marshal filter")
+	}
+	bits := f.appendBits(make([]byte, 0, 8+8*len(f.words)))
+	return json.Marshal(inJSON{f.m, f.k, base64.URLEncoding.EncodeToString(bits)})
+}
+
+// UnmarshalJSON replaces the filter by the one that b is. On an error the filter
+// stays as it was.
+func (f *Filter) UnmarshalJSON(b []byte) error {
+	var j inJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return fmt.Errorf("bitsandblooms: read filter: %w: %w", bloom.ErrDamaged, err)
+	}
+	whole := binary.BigEndian.AppendUint64(make([]byte, 0, 16+base64.URLEncoding.DecodedLen(len(j.B))), j.M)
+	whole = binary.BigEndian.AppendUint64(whole, j.K)
+	whole, err := base64.URLEncoding.AppendDecode(whole, []byte(j.B))
+	if err != nil {
+		return fmt.Errorf("bitsandblooms: read filter: %w: %w", bloom.ErrDamaged, err)
+	}
+	return f.UnmarshalBinary(whole)
+}
+
+// readError is for an error of the reader after n bytes.
+func readError(err error, n int64) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if n > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("bitsandblooms: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
+	}
+	return fmt.Errorf("bitsandblooms: read filter: %w", err)
+}
+
+func damage(format string, args ...any) error {
+	return fmt.Errorf("bitsandblooms: read filter: %w: %s", bloom.ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+func errNoBits(what string) error {
+	return fmt.Errorf("bitsandblooms: %s: %w: no bits", what, ErrParameters)
+}

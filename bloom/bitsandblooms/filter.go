@@ -1,0 +1,176 @@
+package bitsandblooms
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// ErrParameters says that a filter cannot be as it is asked for, or that two
+// filters do not go together.
+var ErrParameters = errors.New("parameters of a filter")
+
+// A Filter is a filter of bits-and-blooms. The zero value says of every key that it may
+// be there, and is for ReadFrom, UnmarshalBinary and UnmarshalJSON.
+type Filter struct {
+	m, k   uint64 // m at least 1, k at least 1 and at most maxProbes
+	length uint64 // of the bitset in bits; at least m
+	words  []uint64
+}
+
+// maxProbes is more than any rate calls for. Filters of more are refused: asking
+// them would take for ever.
+const maxProbes = 1 << 16
+
+// New returns an empty filter of m bits and k probes. Zeros count as 1, as with
+// the peer. It fails for more than 2^47 bits, or 65,536 probes.
+func New(m, k uint64) (*Filter, error) {
+	m, k = max(m, 1), max(k, 1)
+	if m > min(1<<47, 8*(math.MaxInt-8)) || k > maxProbes {
+		return nil, fmt.Errorf("bitsandblooms: new filter: %w: %d bits, %d probes", ErrParameters, m, k)
+	}
+	return &Filter{m: m, k: k, length: m, words: make([]uint64, (m+63)/64)}, nil
+}
+
+// NewWithEstimates returns an empty filter for n keys at false positive rate p.
+func NewWithEstimates(n uint64, p float64) (*Filter, error) {
+	if n == 0 || !(p > 0 && p < 1) {
+		return nil, fmt.Errorf("bitsandblooms: new filter: %w: %d keys at rate %v", ErrParameters, n, p)
+	}
+	return New(EstimateParameters(n, p))
+}
+
+// EstimateParameters returns the bits and probes that the peer takes for n keys at false
+// positive rate p. Requires: n > 0, 0 < p < 1.
+func EstimateParameters(n uint64, p float64) (m, k uint64) {
+	bits := math.Ceil(-1 * float64(n) * math.Log(p) / math.Pow(math.Log(2), 2))
+	m = math.MaxUint64
+	if bits < math.MaxUint64 {
+		m = uint64(bits)
+	}
+	return m, uint64(math.Ceil(math.Log(2) * bits / float64(n)))
+}
+
+// Add adds a key.
+func (f *Filter) Add(key []byte) {
+	if f.m == 0 {
+		return
+	}
+	h := hashes(key)
+	for i := range f.k {
+		x := location(&h, i) % f.m
+		f.words[x>>6] |= 1 << (x & 63)
+	}
+}
+
+// MayContain reports whether a key may be there, as Test does; no is certain.
+func (f *Filter) MayContain(key []byte) bool {
+	if f.m == 0 {
+		return true
+	}
+	h := hashes(key)
+	for i := range f.k {
+		x := location(&h, i) % f.m
+		if f.words[x>>6]&(1<<(x&63)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// TestAndAdd adds a key, and reports whether it may have been there before.
+func (f *Filter) TestAndAdd(key []byte) bool {
+	if f.m == 0 {
+		return true
+	}
+	h, there := hashes(key), true
+	for i := range f.k {
+		x := location(&h, i) % f.m
+		bit := uint64(1) << (x & 63)
+		there = there && f.words[x>>6]&bit != 0
+		f.words[x>>6] |= bit
+	}
+	return there
+}
+
+// AddString is Add of the bytes of s.
+func (f *Filter) AddString(s string) { f.Add(stringBytes(s)) }
+
+// MayContainString is MayContain of the bytes of s.
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+
+// TestAndAddString is TestAndAdd of the bytes of s.
+func (f *Filter) TestAndAddString(s string) bool { return f.TestAndAdd(stringBytes(s)) }
+
+// Cap returns m, the number of bits.
+func (f *Filter) Cap() uint64 { return f.m }
+
+// K returns the number of probes.
+func (f *Filter) K() uint64 { return f.k }
+
+// FillRatio returns the share of the bits that are set.
+func (f *Filter) FillRatio() float64 {
+	if f.m == 0 {
+		return 1
+	}
+	return min(1, float64(f.ones())/float64(f.m))
+}
+
+// FPR returns the share of absent keys that pass, by the bits that are set.
+func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
+
+// ApproximatedSize returns how many keys were added, by the bits that are set, as
+// the peer's method of that name does. It is 2^32-1 if all are set.
+func (f *Filter) ApproximatedSize() uint32 {
+	if f.m == 0 {
+		return math.MaxUint32
+	}
+	m, k := float64(f.m), float64(f.k)
+	n := -m / k * math.Log(1-f.FillRatio())
+	if !(n < math.MaxUint32) {
+		return math.MaxUint32
+	}
+	return uint32(math.Floor(n + 0.5))
+}
+
+// Reset takes all keys out, as ClearAll does.
+func (f *Filter) Reset() { clear(f.words) }
+
+// Clone returns a copy.
+func (f *Filter) Clone() *Filter {
+	c := *f
+	c.words = append([]uint64(nil), f.words...)
+	return &c
+}
+
+// Merge adds the keys of another filter. Both must have the same bits and probes.
+func (f *Filter) Merge(other *Filter) error {
+	if f.m != other.m || f.k != other.k {
+		return fmt.Errorf("bitsandblooms: merge: %w: %d bits, %d probes and %d bits, %d probes", ErrParameters, f.m, f.k, other.m, other.k)
+	}
+	// Bits past m, which only one of them may have, belong to no key.
+	for i := range min(len(f.words), len(other.words)) {
+		f.words[i] |= other.words[i]
+	}
+	f.clearTail()
+	return nil
+}
+
+// clearTail clears the bits of the last word that are past the length.
+func (f *Filter) clearTail() {
+	if n := f.length & 63; n != 0 {
+		f.words[len(f.words)-1] &= 1<<n - 1
+	}
+}
+
+func (f *Filter) ones() (n uint64) {
+	for _, w := range f.words {
+		n += uint64(bits.OnesCount64(w))
+	}
+	return n
+}
+
+// stringBytes returns the bytes of s, which nobody may write to.
+func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

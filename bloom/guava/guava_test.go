@@ -1,0 +1,375 @@
+package guava
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/peertest"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/spaolacci/murmur3"
+)
+
+// A peer is a filter that Guava wrote.
+type peer struct {
+	name     string
+	options  Options
+	inserted int
+	add      func(f *Filter, input string) bool
+	has      func(f *Filter, input string) bool
+}
+
+var peers = []peer{
+	{"mitz64-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000, (*Filter).AddString, (*Filter).MayContainString},
+	{"mitz32-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01, MITZ32: true}, 1000, (*Filter).AddString, (*Filter).MayContainString},
+	{"mitz64-utf16-1000-p03", Options{Keys: 1000, FPR: 0.03}, 1000, (*Filter).AddUTF16, (*Filter).MayContainUTF16},
+	{"mitz64-long-1000-p001", Options{Keys: 1000, FPR: 0.001}, 1000,
+		func(f *Filter, s string) bool { return f.AddInt64(number(s)) },
+		func(f *Filter, s string) bool { return f.MayContainInt64(number(s)) }},
+	{"mitz64-int-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000,
+		func(f *Filter, s string) bool { return f.AddInt32(int32(number(s))) },
+		func(f *Filter, s string) bool { return f.MayContainInt32(int32(number(s))) }},
+	{"mitz64-bytes-100-p01", Options{Keys: 100, FPR: 0.01}, 100,
+		func(f *Filter, s string) bool { return f.Add(unhex(strings.TrimPrefix(s, "hex:"))) },
+		func(f *Filter, s string) bool { return f.MayContain(unhex(strings.TrimPrefix(s, "hex:"))) }},
+}
+
+func number(s string) int64 {
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func mustNew(t testing.TB, o Options) *Filter {
+	t.Helper()
+	f, err := NewFilter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mustMarshal(t testing.TB, f *Filter) []byte {
+	t.Helper()
+	b, err := f.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Filters that Guava wrote answer here as there, and come out the same when they
+// are built anew.
+func TestVectors(t *testing.T) {
+	for _, p := range peers {
+		name := "guava-" + p.name
+		b := peertest.File(t, name+".bf")
+		var f Filter
+		if err := f.UnmarshalBinary(b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if again := mustMarshal(t, &f); !bytes.Equal(again, b) {
+			t.Errorf("%s: written again it is another", name)
+		}
+		peertest.Compare(t, name+".expect.tsv", 2, func(row []string) bool { return p.has(&f, row[0]) })
+		for _, old := range []bool{false, true} {
+			o := p.options
+			o.K31 = old
+			built := mustNew(t, o)
+			for _, row := range peertest.Rows(t, name+".expect.tsv", 2)[:p.inserted] {
+				p.add(built, row[0])
+			}
+			if !bytes.Equal(mustMarshal(t, built), b) {
+				t.Errorf("%s: built anew it is another: K31 %v", name, old)
+			}
+		}
+	}
+	t.Logf("%d filters of Guava read, written and built anew bit for bit", len(peers))
+}
+
+// New filters have the sizes of Guava 31.1, and of main but for k of few keys.
+func TestNew_SizesOfGuava(t *testing.T) {
+	rows, differ := peertest.Rows(t, "guava-params.tsv", 5)[1:], 0
+	for _, row := range rows {
+		n, p := uint64(number(row[0])), 0.0
+		if _, err := fmt.Sscan(row[1], &p); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Keys: n, FPR: p, K31: true}
+		m, k := o.sizes()
+		if fmt.Sprintf("%.0f %d %d", m, (uint64(m)+63)/64, k) != row[2]+" "+row[3]+" "+row[4] {
+			t.Errorf("n %d, p %v: %.0f bits, k %d, want %v", n, p, m, k, row[2:])
+		}
+		o.K31 = false
+		if _, recent := o.sizes(); recent != k {
+			if differ++; n >= 100 {
+				t.Errorf("n %d, p %v: k is %d in 31.1 and %d later", n, p, k, recent)
+			}
+		}
+	}
+	t.Logf("%d sizes of Guava 31.1; k of a recent Guava is another for %d of them", len(rows), differ)
+}
+
+// The hash is that of Guava's murmur3_128 with seed 0.
+func TestHash(t *testing.T) {
+	rows, compared := peertest.Rows(t, "murmur3-128.tsv", 3)[1:], 0
+	for _, row := range rows {
+		if row[1] != "0" {
+			continue
+		}
+		h1, h2 := sum128(unhex(row[0]))
+		var digest [16]byte
+		for i := range 8 {
+			digest[i], digest[8+i] = byte(h1>>(8*i)), byte(h2>>(8*i))
+		}
+		if compared++; hex.EncodeToString(digest[:]) != row[2] {
+			t.Errorf("hash of %s is %x, want %s", row[0], digest, row[2])
+		}
+	}
+	if compared < 70 {
+		t.Errorf("%d hashes compared", compared)
+	}
+}
+
+func TestHash_AsSpaolacci(t *testing.T) {
+	key := make([]byte, 100)
+	for i := range key {
+		key[i] = byte(i*37 + 200)
+		h1, h2 := sum128(key[:i])
+		if w1, w2 := murmur3.Sum128(key[:i]); h1 != w1 || h2 != w2 {
+			t.Errorf("hash of %d bytes = %016x %016x, want %016x %016x", i, h1, h2, w1, w2)
+		}
+	}
+}
+
+// The filter of the package comment, and one of each strategy and funnel, are
+// the same bytes for ever.
+func TestGolden(t *testing.T) {
+	one := mustNew(t, Options{Keys: 1, FPR: 0.5})
+	one.AddString("a")
+	if got, want := hex.EncodeToString(mustMarshal(t, one)), "0101000000010000000000000200"; got != want {
+		t.Errorf("the filter of one key is %s, want %s", got, want)
+	}
+	for _, old := range []bool{false, true} {
+		f := mustNew(t, Options{Keys: 20, FPR: 0.01, MITZ32: old})
+		fill(f)
+		peertest.Golden(t, fmt.Sprintf("mitz%d.bf", map[bool]int{false: 64, true: 32}[old]), mustMarshal(t, f))
+	}
+}
+
+// Filters that Guava wrote, for where the vectors are not: the same as those.
+func TestGolden_OfGuava(t *testing.T) {
+	utf8, old := mustNew(t, Options{Keys: 1000, FPR: 0.01}), mustNew(t, Options{Keys: 1000, FPR: 0.01, MITZ32: true})
+	for i := range 1000 {
+		utf8.AddString(fmt.Sprintf("key-%d", i))
+		old.AddString(fmt.Sprintf("key-%d", i))
+	}
+	lengths := mustNew(t, Options{Keys: 100, FPR: 0.01})
+	for i := range 100 {
+		key := make([]byte, i)
+		for j := range key {
+			key[j] = byte(i*31 + j*17)
+		}
+		lengths.Add(key)
+	}
+	for name, f := range map[string]*Filter{"mitz64-utf8-1000-p01": utf8, "mitz32-utf8-1000-p01": old, "mitz64-bytes-100-p01": lengths} {
+		peertest.Golden(t, "guava-"+name+".bf", mustMarshal(t, f))
+	}
+}
+
+// fill adds a few keys by every method.
+func fill(f *Filter) {
+	for i := range 4 {
+		f.Add([]byte{byte(i), 0, 0xff})
+		f.AddString(fmt.Sprintf("key-%d", i))
+		f.AddUTF16(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i))
+		f.AddInt64(int64(i) - 2)
+		f.AddInt32(int32(i) - 2)
+	}
+}
+
+func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		f := mustNew(t, Options{Keys: 20, FPR: 1e-6, MITZ32: old})
+		fill(f)
+		if got := f.ApproximateCount(); got < 18 || got > 22 {
+			t.Errorf("ApproximateCount() = %d, want about 20", got)
+		}
+		for i := range 4 {
+			if !f.MayContain([]byte{byte(i), 0, 0xff}) || !f.MayContainString(fmt.Sprintf("key-%d", i)) ||
+				!f.MayContainUTF16(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i)) || !f.MayContainInt64(int64(i)-2) || !f.MayContainInt32(int32(i)-2) {
+				t.Errorf("number %d of a funnel is denied", i)
+			}
+		}
+		if f.MayContainString("schön 0 \U0001f33c") || f.MayContainInt32(77) || f.Add([]byte("key-0")) || !f.Add([]byte("other")) {
+			t.Error("a funnel finds what another one added, or Add tells wrongly")
+		}
+		f.Reset()
+		if f.MayContainString("key-0") || f.FillRatio() != 0 || f.ApproximateCount() != 0 {
+			t.Error("Reset leaves something")
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	a, b := mustNew(t, Options{Keys: 100, FPR: 0.01}), mustNew(t, Options{Keys: 100, FPR: 0.01})
+	a.AddString("one")
+	b.AddString("two")
+	kept := b.Clone()
+	if err := a.Merge(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
+		t.Errorf("merged: %v", err)
+	}
+	a.AddString("three")
+	if !bytes.Equal(mustMarshal(t, b), mustMarshal(t, kept)) {
+		t.Error("Merge changed the other filter")
+	}
+	for _, o := range []Options{{Keys: 1000, FPR: 0.01}, {Keys: 100, FPR: 0.01, MITZ32: true}, {Keys: 66, FPR: 0.001}} {
+		other := mustNew(t, o)
+		if err := a.Merge(other); !errors.Is(err, ErrParameters) {
+			t.Errorf("Merge with %+v: %v", o, err)
+		}
+	}
+}
+
+func TestNew_RefusesWhatGuavaRefuses(t *testing.T) {
+	for _, o := range []Options{
+		{Keys: 1, FPR: 0}, {Keys: 1, FPR: 1}, {Keys: 1, FPR: -1}, {Keys: 1, FPR: math.NaN()}, {Keys: 1, FPR: math.Inf(1)},
+		{Keys: 1, FPR: 0.99}, {Keys: 1 << 40, FPR: 0.01}, {Keys: math.MaxUint64, FPR: 1e-300}, {Keys: 10, FPR: 1e-100},
+	} {
+		if f, err := NewFilter(o); f != nil || !errors.Is(err, ErrParameters) {
+			t.Errorf("NewFilter(%+v) = %v, %v", o, f, err)
+		}
+	}
+}
+
+func TestZeroFilter_SaysMaybe(t *testing.T) {
+	var f Filter
+	if f.AddString("a") || !f.MayContainString("b") || f.FPR() != 1 {
+		t.Error("the zero filter denies keys")
+	}
+	if _, err := f.MarshalBinary(); err == nil {
+		t.Error("MarshalBinary of a filter without bits")
+	}
+	if _, err := f.WriteTo(io.Discard); err == nil {
+		t.Error("WriteTo of a filter without bits")
+	}
+}
+
+func TestFPR(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		o := Options{FPR: 0.01, MITZ32: old}
+		peertest.Rate{
+			Make: func(n int) peertest.Filter {
+				o.Keys = uint64(n)
+				f := mustNew(t, o)
+				return peertest.Filter{Add: func(k []byte) { f.Add(k) }, MayContain: f.MayContain}
+			},
+			Theory: func(n int) float64 {
+				o.Keys = uint64(n)
+				m, k := o.sizes()
+				return peertest.Classic(64*math.Ceil(m/64), float64(k), float64(n))
+			},
+			Small: 5,
+		}.Measure(t)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	f := mustNew(t, Options{Keys: 1000, FPR: 0.01})
+	key, s := []byte("some key"), strings.Repeat("ä", 128)
+	if n := testing.AllocsPerRun(100, func() {
+		f.Add(key)
+		f.MayContain(key)
+		f.AddString(s)
+		f.MayContainString(s)
+		f.AddUTF16(s)
+		f.MayContainUTF16(s)
+		f.AddInt64(1)
+		f.MayContainInt64(1)
+		f.AddInt32(1)
+		f.MayContainInt32(1)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestReadFrom_OneByteAtATime(t *testing.T) {
+	f := mustNew(t, Options{Keys: 5000, FPR: 0.01}) // more than a piece
+	fill(f)
+	var b bytes.Buffer
+	if n, err := f.WriteTo(&b); err != nil || n != int64(b.Len()) || !bytes.Equal(b.Bytes(), mustMarshal(t, f)) {
+		t.Fatalf("WriteTo = %d, %v", n, err)
+	}
+	want := b.Len()
+	b.WriteString("the next thing")
+	var again Filter
+	if n, err := again.ReadFrom(iotest.OneByteReader(&b)); err != nil || n != int64(want) {
+		t.Fatalf("ReadFrom = %d, %v, want %d", n, err, want)
+	}
+	if b.String() != "the next thing" || !bytes.Equal(mustMarshal(t, &again), mustMarshal(t, f)) {
+		t.Errorf("read another filter, or too far: %q is left", b.String())
+	}
+}
+
+func TestDamage(t *testing.T) {
+	f := mustNew(t, Options{Keys: 100, FPR: 0.01})
+	fill(f)
+	good := mustMarshal(t, f)
+	change := func(at int, v byte) []byte {
+		b := bytes.Clone(good)
+		b[at] = v
+		return b
+	}
+	for _, c := range []struct {
+		what string
+		b    []byte
+		is   error
+		says string
+	}{
+		{"nothing", nil, io.EOF, "after 0 bytes"},
+		{"half a header", good[:3], io.ErrUnexpectedEOF, "after 3 bytes"},
+		{"cut", good[:len(good)-1], bloom.ErrDamaged, "the header tells of"},
+		{"too long", append(bytes.Clone(good), 0), bloom.ErrDamaged, "the header tells of"},
+		{"a strategy to come", change(0, 2), bloom.ErrUnknown, "strategy 2"},
+		{"no hash functions", change(1, 0), bloom.ErrDamaged, "0 hash functions"},
+		{"many longs", change(2, 0x7f), bloom.ErrDamaged, "the header tells of"},
+		{"no longs", []byte{1, 7, 0, 0, 0, 0}, bloom.ErrDamaged, "0 longs"},
+	} {
+		again := f.Clone()
+		err := again.UnmarshalBinary(c.b)
+		if err == nil || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if !bytes.Equal(mustMarshal(t, again), good) {
+			t.Errorf("%s: the filter has changed", c.what)
+		}
+	}
+	broken := errors.New("the disk is broken")
+	if _, err := new(Filter).ReadFrom(io.MultiReader(bytes.NewReader(good[:20]), iotest.ErrReader(broken))); !errors.Is(err, broken) || errors.Is(err, bloom.ErrDamaged) {
+		t.Errorf("an error of the reader: %v", err)
+	}
+	if _, err := new(Filter).ReadFrom(bytes.NewReader(good[:20])); !errors.Is(err, bloom.ErrDamaged) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a cut stream: %v", err)
+	}
+}

@@ -1,0 +1,204 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// ErrParameters says that a filter cannot be as it is asked for, or that two
+// filters do not go together.
+var ErrParameters = errors.New("parameters of a filter")
+
+const (
+	// BlockBytes is the size of a block. Part of the format.
+	BlockBytes = 32
+	// MaxBytes is the largest filter that New makes, as Arrow and parquet-java do.
+	MaxBytes = 128 << 20
+
+	blockWords = BlockBytes / 4
+)
+
+// salt makes the bits of a block's words from the low half of a hash. Part of
+// the format.
+var salt = [blockWords]uint32{
+	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
+}
+
+// A block is where a value has all its bits, one in each word.
+type block [blockWords]uint32
+
+// A Filter is a split block Bloom filter. The zero value says of every value
+// that it may be there, and is for ReadFrom and UnmarshalBinary.
+type Filter struct {
+	blocks []block // less than 2^26 of them
+}
+
+// New returns an empty filter for n distinct values at false positive rate p, of the
+// size that Arrow makes it: a power of two, from 32 bytes to 128 MiB. Values
+// beyond n, or a size cut at 128 MiB, raise the rate.
+func New(n uint64, p float64) (*Filter, error) {
+	if !(p > 0 && p < 1) {
+		return nil, fmt.Errorf("parquet: new filter: %w: rate %v is not between 0 and 1", ErrParameters, p)
+	}
+	m := -8 * float64(n) / math.Log(1-math.Pow(p, 1.0/8))
+	// A rate that is no different from 0 or 1 gives no number, or an infinite one.
+	need := uint64(8 * MaxBytes)
+	if m >= 0 && m < 8*MaxBytes {
+		need = uint64(max(m, 8*BlockBytes))
+	}
+	if need&(need-1) != 0 {
+		need = 1 << bits.Len64(need)
+	}
+	return NewBytes(int(need / 8))
+}
+
+// NewBits returns an empty filter of so many bits for each of n distinct values,
+// rounded up to whole blocks, as parquet-go makes it.
+func NewBits(n uint64, bitsPerValue uint) (*Filter, error) {
+	hi, need := bits.Mul64(n, uint64(bitsPerValue))
+	if hi != 0 || need > 8*math.MaxInt32 {
+		return nil, fmt.Errorf("parquet: new filter: %w: %d values of %d bits", ErrParameters, n, bitsPerValue)
+	}
+	blocks := (need + 8*BlockBytes - 1) / (8 * BlockBytes)
+	return NewBytes(int(min(max(blocks, 1)*BlockBytes, math.MaxInt32)))
+}
+
+// NewBytes returns an empty filter of so many bytes: a multiple of 32 below 2^31.
+func NewBytes(size int) (*Filter, error) {
+	if size <= 0 || size > math.MaxInt32 || size%BlockBytes != 0 {
+		return nil, fmt.Errorf("parquet: new filter: %w: %d bytes are not a number of blocks", ErrParameters, size)
+	}
+	return &Filter{blocks: make([]block, size/BlockBytes)}, nil
+}
+
+// Hash returns the hash of a value by its plain encoding.
+func Hash(plain []byte) uint64 { return xxhash.Sum64(plain) }
+
+// Add adds a BYTE_ARRAY, a FIXED_LEN_BYTE_ARRAY or an INT96, or any other value by
+// its plain encoding.
+func (f *Filter) Add(plain []byte) { f.AddHash(xxhash.Sum64(plain)) }
+
+// MayContain reports whether such a value may be there; no is certain.
+func (f *Filter) MayContain(plain []byte) bool { return f.MayContainHash(xxhash.Sum64(plain)) }
+
+// AddString is Add of the bytes of s.
+func (f *Filter) AddString(s string) { f.AddHash(xxhash.Sum64String(s)) }
+
+// MayContainString is MayContain of the bytes of s.
+func (f *Filter) MayContainString(s string) bool { return f.MayContainHash(xxhash.Sum64String(s)) }
+
+// AddInt32 adds an INT32.
+func (f *Filter) AddInt32(v int32) { f.AddHash(hash32(uint32(v))) }
+
+// MayContainInt32 reports whether an INT32 may be there.
+func (f *Filter) MayContainInt32(v int32) bool { return f.MayContainHash(hash32(uint32(v))) }
+
+// AddInt64 adds an INT64.
+func (f *Filter) AddInt64(v int64) { f.AddHash(hash64(uint64(v))) }
+
+// MayContainInt64 reports whether an INT64 may be there.
+func (f *Filter) MayContainInt64(v int64) bool { return f.MayContainHash(hash64(uint64(v))) }
+
+// AddFloat adds a FLOAT.
+func (f *Filter) AddFloat(v float32) { f.AddHash(hash32(math.Float32bits(v))) }
+
+// MayContainFloat reports whether a FLOAT may be there.
+func (f *Filter) MayContainFloat(v float32) bool {
+	return f.MayContainHash(hash32(math.Float32bits(v)))
+}
+
+// AddDouble adds a DOUBLE.
+func (f *Filter) AddDouble(v float64) { f.AddHash(hash64(math.Float64bits(v))) }
+
+// MayContainDouble reports whether a DOUBLE may be there.
+func (f *Filter) MayContainDouble(v float64) bool {
+	return f.MayContainHash(hash64(math.Float64bits(v)))
+}
+
+// AddHash adds a value by its hash.
+func (f *Filter) AddHash(x uint64) {
+	if len(f.blocks) == 0 {
+		return
+	}
+	b := f.block(x)
+	for j, s := range salt {
+		b[j] |= 1 << (uint32(x) * s >> 27)
+	}
+}
+
+// MayContainHash reports whether a value with this hash may be there; no is
+// certain.
+func (f *Filter) MayContainHash(x uint64) bool {
+	if len(f.blocks) == 0 {
+		return true
+	}
+	b := f.block(x)
+	for j, s := range salt {
+		if b[j]&(1<<(uint32(x)*s>>27)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// block returns the block of a hash. Requires: there is one.
+func (f *Filter) block(x uint64) *block {
+	return &f.blocks[x>>32*uint64(len(f.blocks))>>32]
+}
+
+// SizeBytes returns the number of bytes of the blocks, which is what the header
+// tells.
+func (f *Filter) SizeBytes() int { return BlockBytes * len(f.blocks) }
+
+// FPR returns the share of absent values that pass, by the bits that are set.
+func (f *Filter) FPR() float64 {
+	if len(f.blocks) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for i := range f.blocks {
+		p := 1.0
+		for _, w := range f.blocks[i] {
+			p *= float64(bits.OnesCount32(w)) / 32
+		}
+		sum += p
+	}
+	return sum / float64(len(f.blocks))
+}
+
+// Reset takes all values out.
+func (f *Filter) Reset() { clear(f.blocks) }
+
+// Clone returns a copy.
+func (f *Filter) Clone() *Filter { return &Filter{blocks: append([]block(nil), f.blocks...)} }
+
+// Merge adds the values of another filter, of the same size and, which the
+// filters do not tell, of the same type.
+func (f *Filter) Merge(other *Filter) error {
+	if len(f.blocks) != len(other.blocks) {
+		return fmt.Errorf("parquet: merge: %w: %d and %d bytes", ErrParameters, f.SizeBytes(), other.SizeBytes())
+	}
+	for i := range other.blocks {
+		for j, w := range other.blocks[i] {
+			f.blocks[i][j] |= w
+		}
+	}
+	return nil
+}
+
+func hash32(v uint32) uint64 {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], v)
+	return xxhash.Sum64(b[:])
+}
+
+func hash64(v uint64) uint64 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	return xxhash.Sum64(b[:])
+}

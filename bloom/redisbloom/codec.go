@@ -1,0 +1,222 @@
+package redisbloom
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// Sizes of the format.
+const (
+	headerLen = 20
+	linkLen   = 53
+	maxChunk  = 16 << 20
+	// headerIter is the iterator that goes with the header.
+	headerIter = 1
+)
+
+// ScanDump returns a part of the filter, as BF.SCANDUMP does. It is called with 0
+// first and then with the iterator that it returned, until that is 0 and the
+// chunk nil. Each chunk but that goes to BF.LOADCHUNK, or to a Loader, together with the
+// iterator that was returned with it.
+//
+// The chunk is a part of the filter: it is not to be changed, and valid until
+// the filter is.
+func (f *Filter) ScanDump(iterator int64) (next int64, chunk []byte) {
+	return f.scanDump(iterator, maxChunk)
+}
+
+func (f *Filter) scanDump(iterator int64, most uint64) (next int64, chunk []byte) {
+	if iterator < 0 || len(f.links) == 0 {
+		return 0, nil
+	}
+	if iterator == 0 {
+		return headerIter, f.header()
+	}
+	at := uint64(iterator - headerIter)
+	for i := range f.links {
+		l := &f.links[i]
+		if at < l.bytes {
+			chunk = l.bf[at:min(at+most, l.bytes):min(at+most, l.bytes)]
+			return iterator + int64(len(chunk)), chunk
+		}
+		at -= l.bytes
+	}
+	return 0, nil
+}
+
+// Chunks yields all that BF.SCANDUMP returns, but for the end.
+func (f *Filter) Chunks() iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		for it, chunk := f.ScanDump(0); it != 0; it, chunk = f.ScanDump(it) {
+			if !yield(it, chunk) {
+				return
+			}
+		}
+	}
+}
+
+// header encodes all but the bits.
+func (f *Filter) header() []byte {
+	b := make([]byte, 0, headerLen+linkLen*len(f.links))
+	b = binary.LittleEndian.AppendUint64(b, f.items)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.links)))
+	b = binary.LittleEndian.AppendUint32(b, f.options)
+	b = binary.LittleEndian.AppendUint32(b, f.growth)
+	for i := range f.links {
+		l := &f.links[i]
+		for _, v := range []uint64{l.bytes, l.bits, l.items, math.Float64bits(l.errorRate), math.Float64bits(l.bpe)} {
+			b = binary.LittleEndian.AppendUint64(b, v)
+		}
+		b = binary.LittleEndian.AppendUint32(b, l.hashes)
+		b = binary.LittleEndian.AppendUint64(b, l.entries)
+		b = append(b, l.n2)
+	}
+	return b
+}
+
+// parseHeader decodes a header. The links have no bits yet.
+func parseHeader(b []byte) (*Filter, error) {
+	if len(b) < headerLen {
+		return nil, damage("a header of %d bytes", len(b))
+	}
+	f := &Filter{
+		items:   binary.LittleEndian.Uint64(b),
+		options: binary.LittleEndian.Uint32(b[12:]),
+		growth:  binary.LittleEndian.Uint32(b[16:]),
+	}
+	n := binary.LittleEndian.Uint32(b[8:])
+	switch b = b[headerLen:]; {
+	case f.options&^knownFlags != 0 || f.options&force64 == 0:
+		return nil, fmt.Errorf("redisbloom: load: %w: options %d", bloom.ErrUnknown, f.options)
+	case n == 0 || uint64(len(b)) != linkLen*uint64(n):
+		return nil, damage("%d links in %d bytes", n, len(b))
+	}
+	f.links = make([]link, n)
+	var items uint64
+	for i := range f.links {
+		l := &f.links[i]
+		l.parse(b[i*linkLen:][:linkLen])
+		if err := l.check(); err != nil {
+			return nil, damage("link %d: %v", i, err)
+		}
+		if items+l.items < items {
+			return nil, damage("link %d: %d items", i, l.items)
+		}
+		items += l.items
+	}
+	if items != f.items {
+		return nil, damage("%d items, the links have %d", f.items, items)
+	}
+	return f, nil
+}
+
+// parse decodes a link of linkLen bytes.
+func (l *link) parse(b []byte) {
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	*l = link{
+		bytes:     word(0),
+		bits:      word(8),
+		items:     word(16),
+		errorRate: math.Float64frombits(word(24)),
+		bpe:       math.Float64frombits(word(32)),
+		hashes:    binary.LittleEndian.Uint32(b[40:]),
+		entries:   word(44),
+		n2:        b[52],
+	}
+}
+
+// check finds what no link has, as Redis does, and what no server could hold.
+func (l *link) check() error {
+	switch {
+	case !(l.errorRate > 0 && l.errorRate < 1):
+		return fmt.Errorf("error rate %v", l.errorRate)
+	case l.bytes == 0 || l.bytes > min(maxLinkBytes, math.MaxInt) || l.bits != 8*l.bytes:
+		return fmt.Errorf("%d bits in %d bytes", l.bits, l.bytes)
+	case l.n2 > 63 || l.n2 > 0 && l.bits < 1<<l.n2:
+		return fmt.Errorf("n2 %d of %d bits", l.n2, l.bits)
+	case !(l.bpe > 0 && l.bpe < 2*maxHashes) || l.hashes != hashesOf(l.bpe) || l.hashes > maxHashes:
+		return fmt.Errorf("%d hashes for %v bits an entry", l.hashes, l.bpe)
+	}
+	return nil
+}
+
+// A Loader puts a filter together from the chunks of BF.SCANDUMP, as BF.LOADCHUNK
+// does. The zero value awaits the header. Chunks may have any size within their
+// link, but must come in order and without a gap: so the memory that is allocated follows the
+// bytes that come, not what the header promises.
+type Loader struct {
+	f    *Filter
+	link int   // that the next chunk belongs to
+	at   int64 // iterator of the last chunk
+}
+
+// LoadChunk takes the next chunk, with the iterator that came with it. It copies
+// what it keeps. After an error the chunk may be tried again.
+func (l *Loader) LoadChunk(iterator int64, chunk []byte) error {
+	if l.f == nil {
+		if iterator != headerIter {
+			return damage("iterator %d, the header comes first, with 1", iterator)
+		}
+		f, err := parseHeader(chunk)
+		if err != nil {
+			return err
+		}
+		l.f, l.at = f, headerIter
+		return nil
+	}
+	switch {
+	case l.link == len(l.f.links):
+		return damage("iterator %d after the end", iterator)
+	case len(chunk) == 0 || l.at > math.MaxInt64-int64(len(chunk)) || iterator != l.at+int64(len(chunk)):
+		return damage("iterator %d with %d bytes after iterator %d", iterator, len(chunk), l.at)
+	}
+	to := &l.f.links[l.link]
+	left := to.bytes - uint64(len(to.bf))
+	if uint64(len(chunk)) > left {
+		return damage("%d bytes for link %d, which lacks %d", len(chunk), l.link, left)
+	}
+	if cap(to.bf)-len(to.bf) < len(chunk) {
+		// At least double it, but not above what the link has.
+		to.bf = slices.Grow(to.bf, int(min(left, uint64(max(len(chunk), len(to.bf))))))
+	}
+	to.bf = append(to.bf, chunk...)
+	l.at = iterator
+	if uint64(len(to.bf)) == to.bytes {
+		l.link++
+	}
+	return nil
+}
+
+// Filter returns the filter, and begins anew. Before all chunks have come it is
+// an error, and nothing changes.
+func (l *Loader) Filter() (*Filter, error) {
+	switch {
+	case l.f == nil:
+		return nil, damage("no header")
+	case l.link < len(l.f.links):
+		return nil, damage("it ends in link %d of %d", l.link, len(l.f.links))
+	}
+	f := l.f
+	*l = Loader{}
+	return f, nil
+}
+
+// Load puts a filter together from chunks, such as those of Filter.Chunks.
+func Load(chunks iter.Seq2[int64, []byte]) (*Filter, error) {
+	var l Loader
+	for it, chunk := range chunks {
+		if err := l.LoadChunk(it, chunk); err != nil {
+			return nil, err
+		}
+	}
+	return l.Filter()
+}
+
+func damage(format string, args ...any) error {
+	return fmt.Errorf("redisbloom: load: %w: %s", bloom.ErrDamaged, fmt.Sprintf(format, args...))
+}

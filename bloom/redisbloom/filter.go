@@ -1,0 +1,280 @@
+package redisbloom
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// ErrFull is returned by Add of a NONSCALING filter that has as many items as it
+// was made for. Redis says: non scaling filter is full.
+var ErrFull = errors.New("non scaling filter is full")
+
+// ErrParameters says that a filter, or the next link of one, cannot be as it is
+// asked for.
+var ErrParameters = errors.New("parameters of a filter")
+
+// What Redis takes where nothing is said.
+const (
+	DefaultCapacity  = 100
+	DefaultErrorRate = 0.01
+	DefaultExpansion = 2
+)
+
+const (
+	// maxErrorRate is what Redis takes for rates above it.
+	maxErrorRate = 0.25
+	// maxCapacity and maxExpansion are the largest that Redis 8 takes.
+	maxCapacity  = 1 << 30
+	maxExpansion = 32768
+	// tightening is the error of a link by that of the one before.
+	tightening = 0.5
+	// maxLinkBytes is more than any server holds.
+	maxLinkBytes = 1 << 40
+	// maxHashes is how many the smallest positive error rate calls for.
+	maxHashes = 1075
+)
+
+// The options of a chain. Part of the format.
+const (
+	noRounding  = 1 // bits as computed, not a power of two
+	entsAreBits = 2 // the capacity is given as the power of two of bits
+	force64     = 4 // 64-bit hashes
+	noScaling   = 8
+	knownFlags  = noRounding | entsAreBits | force64 | noScaling
+)
+
+// Constants as RedisBloom has them, cut after 15 digits: bpe is stored.
+const (
+	ln2        = 0.693147180559945
+	ln2Squared = 0.480453013918201
+)
+
+// Options say how to make a filter, as the arguments of BF.RESERVE do.
+type Options struct {
+	// Capacity is for how many items the first link is, up to 2^30; 0:
+	// DefaultCapacity.
+	Capacity uint64
+	// ErrorRate is the false positive rate of the whole, between 0 and 1; 0:
+	// DefaultErrorRate. What is above 0.25 counts as 0.25, as in Redis 8.
+	ErrorRate float64
+	// Expansion is how many times the capacity of a link the next one has, up to
+	// 32768; 0: DefaultExpansion.
+	Expansion uint32
+	// NonScaling has one link only. The rate is reached at the capacity, with one
+	// hash function less, and Add then fails with ErrFull.
+	NonScaling bool
+}
+
+// A Filter is a filter of RedisBloom. The zero value has no links: it denies
+// every key and refuses to add any, like a key that Redis does not have.
+type Filter struct {
+	links   []link
+	items   uint64 // of all links
+	options uint32
+	growth  uint32
+}
+
+// A link is a Bloom filter of the chain.
+//
+//  1. bits is 8 times bytes, at least 64, and len(bf) is bytes.
+//  2. 2^n2 <= bits where n2 is not 0.
+//  3. 1 <= hashes <= maxHashes.
+type link struct {
+	bytes, bits uint64
+	items       uint64
+	errorRate   float64
+	bpe         float64 // bits an entry
+	hashes      uint32
+	entries     uint64 // how many items it is for
+	n2          uint8  // if not 0, positions are modulo 2^n2
+	bf          []byte
+}
+
+// New returns an empty filter, as BF.RESERVE key errorRate capacity makes it. Like
+// Redis it refuses zeros.
+func New(capacity uint64, errorRate float64) (*Filter, error) {
+	if capacity == 0 || errorRate == 0 {
+		return nil, fmt.Errorf("redisbloom: new filter: %w: %d items at error rate %v", ErrParameters, capacity, errorRate)
+	}
+	return NewFilter(Options{Capacity: capacity, ErrorRate: errorRate})
+}
+
+// NewFilter returns an empty filter, as BF.RESERVE makes it. With no options it is the
+// filter that BF.ADD makes of a key that is not there.
+func NewFilter(o Options) (*Filter, error) {
+	if o.Capacity == 0 {
+		o.Capacity = DefaultCapacity
+	}
+	if o.ErrorRate == 0 {
+		o.ErrorRate = DefaultErrorRate
+	}
+	if o.Expansion == 0 {
+		o.Expansion = DefaultExpansion
+	}
+	switch {
+	case !(o.ErrorRate > 0 && o.ErrorRate < 1):
+		return nil, fmt.Errorf("redisbloom: new filter: %w: error rate %v is not between 0 and 1", ErrParameters, o.ErrorRate)
+	case o.Capacity > maxCapacity:
+		return nil, fmt.Errorf("redisbloom: new filter: %w: capacity %d", ErrParameters, o.Capacity)
+	case o.Expansion > maxExpansion:
+		return nil, fmt.Errorf("redisbloom: new filter: %w: expansion %d", ErrParameters, o.Expansion)
+	}
+	f := &Filter{options: noRounding | force64, growth: o.Expansion}
+	rate := min(o.ErrorRate, maxErrorRate)
+	if o.NonScaling {
+		f.options |= noScaling
+	} else {
+		rate *= tightening
+	}
+	if err := f.addLink(o.Capacity, rate); err != nil {
+		return nil, fmt.Errorf("redisbloom: new filter: %w", err)
+	}
+	return f, nil
+}
+
+// addLink adds an empty link for so many items.
+func (f *Filter) addLink(entries uint64, rate float64) error {
+	l := link{errorRate: rate, bpe: -math.Log(rate) / ln2Squared, entries: entries}
+	need := float64(entries) * l.bpe
+	if !(rate > 0) || !(need < 8*maxLinkBytes) || need > 8*(math.MaxInt-8) || f.options&entsAreBits != 0 {
+		return fmt.Errorf("%w: a link of %d items at error rate %v", ErrParameters, entries, rate)
+	}
+	bits := max(uint64(need), 1)
+	if f.options&noRounding == 0 {
+		// Old filters: a power of two, and as many items as fill it.
+		l.n2 = uint8(math.Logb(max(need, 1)) + 1)
+		bits = 1 << l.n2
+		l.entries += uint64(math.Trunc(float64(bits)-need) / l.bpe)
+	}
+	l.bytes = (bits + 63) / 64 * 8
+	l.bits = 8 * l.bytes
+	l.hashes = hashesOf(l.bpe)
+	l.bf = make([]byte, l.bytes)
+	f.links = append(f.links, l)
+	return nil
+}
+
+// hashesOf returns the number of hash functions for so many bits an entry.
+func hashesOf(bpe float64) uint32 { return uint32(math.Ceil(ln2 * bpe)) }
+
+// Add adds a key if it is not there yet, as BF.ADD does, and reports whether it
+// was added. No means that it may have been there before. The filter grows by a link when the
+// last one is full: only then Add allocates.
+//
+// The error is ErrFull if the filter does not scale, or ErrParameters if the
+// next link would be too large; the key is then not added.
+func (f *Filter) Add(key []byte) (added bool, err error) {
+	a, b := hash(key)
+	if f.has(a, b) {
+		return false, nil
+	}
+	if len(f.links) == 0 {
+		return false, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
+	}
+	last := &f.links[len(f.links)-1]
+	if last.items >= last.entries {
+		if f.options&noScaling != 0 {
+			return false, fmt.Errorf("redisbloom: add: %w", ErrFull)
+		}
+		if last.entries == 0 || f.growth == 0 || last.entries > math.MaxUint64/uint64(f.growth) {
+			return false, fmt.Errorf("redisbloom: add: %w: %d items, expansion %d", ErrParameters, last.entries, f.growth)
+		}
+		if err := f.addLink(last.entries*uint64(f.growth), last.errorRate*tightening); err != nil {
+			return false, fmt.Errorf("redisbloom: add: %w", err)
+		}
+		last = &f.links[len(f.links)-1]
+	}
+	last.set(a, b)
+	last.items++
+	f.items++
+	return true, nil
+}
+
+// MayContain reports whether a key may be there, as BF.EXISTS does; no is certain.
+func (f *Filter) MayContain(key []byte) bool { return f.has(hash(key)) }
+
+// AddString is Add of the bytes of s.
+func (f *Filter) AddString(s string) (added bool, err error) { return f.Add(stringBytes(s)) }
+
+// MayContainString is MayContain of the bytes of s.
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+
+// Count returns the number of keys that were added and not found there, as BF.CARD does.
+func (f *Filter) Count() uint64 { return f.items }
+
+// Info is what BF.INFO tells.
+type Info struct {
+	Capacity  uint64 // items of all links
+	Size      uint64 // bytes that Redis counts for it on a 64-bit machine
+	Filters   int    // links
+	Items     uint64
+	Expansion uint32 // 0 where Redis says nil: NONSCALING
+}
+
+// Info returns what BF.INFO tells.
+func (f *Filter) Info() Info {
+	// The sizes of SBChain and SBLink there.
+	i := Info{Size: 32 + 64*uint64(len(f.links)), Filters: len(f.links), Items: f.items, Expansion: f.growth}
+	if f.options&noScaling != 0 {
+		i.Expansion = 0
+	}
+	for _, l := range f.links {
+		i.Capacity += l.entries
+		i.Size += l.bytes
+	}
+	return i
+}
+
+// FPR returns the share of absent keys that pass when all links are as full as
+// they were made for: the errors of the links together.
+func (f *Filter) FPR() float64 {
+	none := 1.0
+	for _, l := range f.links {
+		none *= 1 - l.errorRate
+	}
+	return 1 - none
+}
+
+// has looks into the newest links first, as Redis does.
+func (f *Filter) has(a, b uint64) bool {
+	for i := len(f.links) - 1; i >= 0; i-- {
+		if f.links[i].has(a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// modulus is what positions are taken modulo of.
+func (l *link) modulus() uint64 {
+	if l.n2 > 0 {
+		return 1 << l.n2
+	}
+	return l.bits
+}
+
+func (l *link) has(a, b uint64) bool {
+	m := l.modulus()
+	for range l.hashes {
+		x := a % m
+		if l.bf[x>>3]&(1<<(x&7)) == 0 {
+			return false
+		}
+		a += b
+	}
+	return true
+}
+
+func (l *link) set(a, b uint64) {
+	m := l.modulus()
+	for range l.hashes {
+		x := a % m
+		l.bf[x>>3] |= 1 << (x & 7)
+		a += b
+	}
+}
+
+// stringBytes returns the bytes of s, which nobody may write to.
+func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,86 @@
+// Package peertest compares filters in the formats of other programs with what
+// those programs wrote and answered, and with theory. It is for tests only.
+package peertest
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dir is where the vectors are, from a package two directories deep.
+var dir = filepath.Join("..", "..", "..", "shared", "vectors")
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// File returns a file that a peer wrote. It skips the test if there are no
+// vectors here.
+func File(t testing.TB, name string) []byte {
+	t.Helper()
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("without the vectors of ../shared: %v", err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Rows returns the lines of a file of tab-separated columns.
+func Rows(t testing.TB, name string, columns int) [][]string {
+	t.Helper()
+	var rows [][]string
+	for line := range strings.Lines(string(File(t, name))) {
+		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(row) != columns {
+			t.Fatalf("%s: %d columns in %q, want %d", name, len(row), line, columns)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Compare asks for each input of an .expect.tsv what the peer was asked. The
+// answer is in the last column.
+func Compare(t testing.TB, name string, columns int, ask func(row []string) bool) {
+	t.Helper()
+	rows := Rows(t, name, columns)
+	differing, present := 0, 0
+	for _, row := range rows {
+		want := row[columns-1] == "1"
+		if want {
+			present++
+		}
+		if ask(row) != want {
+			if differing++; differing <= 5 {
+				t.Errorf("%s: %q: %v, the peer says %v", name, row[0], !want, want)
+			}
+		}
+	}
+	if present == 0 || present == len(rows) {
+		t.Errorf("%s: %d of %d answers are yes: that tells nothing", name, present, len(rows))
+	}
+	t.Logf("%s: %d probes, %d answered yes by the peer, %d differing answers", name, len(rows), present, differing)
+}
+
+// Golden compares b with a file of testdata, or with -update writes it.
+func Golden(t testing.TB, name string, b []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) {
+		t.Errorf("%s: written otherwise than it was: %d bytes, want %d", name, len(b), len(want))
+	}
+}
