@@ -14,19 +14,28 @@ import (
 // points down; siblings do not import each other, but for internal/base, whose
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
-	"cmd/shale":      6,
-	"repair":         5,
-	"bench":          5,
-	"internal/soak":  5,
-	"":               4,
-	"compaction":     3,
-	"manifest":       2,
-	"memtable":       1,
-	"wal":            1,
-	"sstable":        1,
-	"bundle":         1,
-	"internal/iter":  1,
-	"bloom":          0,
+	"cmd/shale":     6,
+	"repair":        5,
+	"bench":         5,
+	"internal/soak": 5,
+	"":              4,
+	"compaction":    3,
+	"manifest":      2,
+	"memtable":      1,
+	"wal":           1,
+	"sstable":       1,
+	"bundle":        1,
+	"internal/iter": 1,
+	"bloom":         0,
+
+	// Filters of other programs, and hash functions for those who need them.
+	"bloom/bip37":         1,
+	"bloom/bitsandblooms": 5, // heavy: encoding/json
+	"bloom/guava":         1,
+	"bloom/hashes":        1,
+	"bloom/parquet":       1,
+	"bloom/redisbloom":    1,
+
 	"vfs":            0,
 	"internal/cache": 0,
 	"internal/base":  -1,
@@ -37,12 +46,16 @@ var layers = map[string]int{
 	// For tests only.
 	"internal/testkeys": -1,
 	"internal/fuzzing":  -1,
+	"internal/peertest": -1,
 	"internal/testenv":  -2,
 }
 
 // alone are the packages that are useful without the store and import nothing
-// of it, and bundle, which imports filters only.
-var alone = map[string]string{"bloom": "", "vfs": "", "bundle": "bloom"}
+// of it, and those that import filters only.
+var alone = map[string]string{
+	"bloom": "", "vfs": "", "bundle": "bloom", "bloom/bip37": "bloom", "bloom/bitsandblooms": "bloom",
+	"bloom/guava": "bloom", "bloom/hashes": "bloom", "bloom/parquet": "bloom", "bloom/redisbloom": "bloom",
+}
 
 // heavy are packages that the root must not link.
 var heavy = []string{"net/http", "expvar", "encoding/json"}
