@@ -105,7 +105,7 @@ func main() {
 	if err == nil {
 		err = run(ctx, c, os.Stdout)
 	}
-	if errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() != nil { // whatever it was that the interrupt broke
 		err = errors.New("interrupted")
 	}
 	if err != nil {
