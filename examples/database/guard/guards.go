@@ -55,8 +55,9 @@ type filter struct {
 	hasher bloom.Hasher
 }
 
-// Room in the filter for users to come: half as many as there are. With twice
-// as many it would let pass 2.5 % instead of 1, and with each start there is a new one.
+// The filter has room for users to come: for half as many as there are. Then 1 %
+// of absent names pass, and 3 % when there are twice as many as there were; each start
+// of the program makes a new one.
 const (
 	room       = 1.5
 	bitsPerKey = 10
