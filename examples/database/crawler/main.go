@@ -1,3 +1,43 @@
+// Command crawler answers the question that a crawler has at each link, whether
+// it has seen the URL, in several ways side by side: with a set of the URLs, a set of
+// their digests, a filter alone, a table of a SQL database (SQLite) and shale, with
+// and without its filters.
+//
+// # Run it
+//
+//	cd examples/database
+//	go run ./crawler                          2,000,000 URLs of made-up hosts
+//	go run ./crawler -urls urls.txt           of the URLs of a file, with page numbers
+//	go run ./crawler -urls urls.txt -n 0      the file as it is, repetitions and order too
+//	go run ./crawler -only 'shale; SQLite'    -help tells the rest
+//
+// It prints, for 2,000,000 URLs of which 430,618 are different and take 15.9 MB:
+//
+//	                way  time a URL   memory  at most     disk  taken for seen    a kill leaves
+//	     set of strings     0.06 µs  34.3 MB  35.7 MB   0.0 MB               0          nothing
+//	     set of digests     0.14 µs  12.4 MB  13.0 MB   0.0 MB               0          nothing
+//	       filter alone     0.02 µs   0.6 MB   1.4 MB   0.0 MB             814          nothing
+//	             SQLite     6.14 µs  17.2 MB  26.0 MB  20.2 MB               0  all but a batch
+//	              shale     0.63 µs  18.0 MB  46.5 MB   5.6 MB               0              all
+//	  shale, no filters     1.20 µs  14.3 MB  28.7 MB   5.0 MB               0              all
+//
+//	The filter alone is 0.5 MB and lost 814 URLs, that is one in 529 (predicted: 814):
+//	they would never be crawled. ...
+//
+// # What it says
+//
+// As long as all URLs fit into memory and need not outlive the process, a set is
+// fastest. A filter takes a sixtieth of its memory and loses a few URLs. A
+// store loses none, keeps what it has seen and needs memory for filters and caches
+// only; its filters answer for most new URLs without a look at a table.
+//
+// # How it is measured
+//
+// Each way runs in a process of its own, on the same stream. The time is that of
+// the questions and the close, without the making of URLs. The memory is what the
+// operating system counts (Linux only), less what there was before: once after
+// a garbage collection, once at most. Every answer is compared with the right one:
+// if any but the filter alone gives a wrong one, the command fails.
 package main
 
 import (

@@ -1,3 +1,35 @@
+// Command guard shows a guard against cache penetration: requests for users that
+// are not there, which no cache of users can answer, and which so reach the
+// database, each of them. A filter of the names in front of it, or shale's
+// MayContain, knows without a query that nearly all of them are absent.
+//
+// # Run it
+//
+//	cd examples/database
+//	go run ./guard                                  made-up names
+//	go run ./guard -names names.txt -absent 0.5     those of a file; -help tells the rest
+//
+// It prints:
+//
+//	200000 users; 300570 requests: 60186 for users that are there, 240099 for others, 285 to sign up; a cache of 5000 answers
+//
+//	                        way  queries  in vain  expected     p50      p99  requests/s  filters  wrong
+//	                cache alone   255607   240099    240099  6.7 µs  93.7 µs       46722  0.00 MB      0
+//	  cache of absent users too   264896   240099    240099  7.1 µs  71.8 µs       41585  0.00 MB      0
+//	           cache and filter    15927      432       418  0.2 µs  17.7 µs      285793  0.38 MB      0
+//	            cache and shale    15530        3         4  0.2 µs  17.1 µs      448218  0.60 MB      0
+//
+//	Of 255607 queries the filter saved 239680 (93.8 %) and shale 240077 (93.9 %), with no wrong answer: ...
+//
+// The database is SQLite in the same process and in the page cache; behind a
+// network a query costs ten to a hundred times as much.
+//
+// # What keeps it right
+//
+// A guard may say maybe too often, never no too often: so a name is added to it
+// before the row is written, and to shale durably. A guard in memory is loaded from the
+// table at the start, before the first request. Every answer is compared with the
+// right one, also for users who sign up meanwhile; a wrong one makes the command fail.
 package main
 
 import (
