@@ -26,8 +26,8 @@
 //
 // # What it says
 //
-// As long as all URLs fit into memory and need not outlive the process, a set is
-// fastest. A filter takes a sixtieth of its memory and loses a few URLs. A
+// As long as all URLs fit into memory and need not outlive the process, a set is the
+// fastest that is never wrong. A filter takes a sixtieth of its memory and loses a few URLs. A
 // store loses none, keeps what it has seen and needs memory for filters and caches
 // only; its filters answer for most new URLs without a look at a table.
 //

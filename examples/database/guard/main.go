@@ -21,8 +21,8 @@
 //
 //	Of 255607 queries the filter saved 239680 (93.8 %) and shale 240077 (93.9 %), with no wrong answer: ...
 //
-// The database is SQLite in the same process and in the page cache; behind a
-// network a query costs ten to a hundred times as much.
+// The database is SQLite in the same process and in the page cache;
+// behind a network each query saved is worth a round trip more.
 //
 // # What keeps it right
 //
