@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// report prints the table, and what it says in words.
+func report(out io.Writer, c config, results []*result) error {
+	first := results[0]
+	fmt.Fprintf(out, "%d URLs, %d different ones of %s\n\n", first.URLs, first.Distinct, megabytes(first.URLBytes))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "way\ttime a URL\tmemory\tat most\tdisk\ttaken for seen\ta kill leaves\t")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%.2f µs\t%s\t%s\t%s\t%d\t%s\t\n", r.Way, r.micros(),
+			megabytes(r.Held), megabytes(r.Most), megabytes(r.Disk), r.Wrong, keeps(r.Way))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, sentence := range sentences(c, results) {
+		fmt.Fprintln(out, sentence)
+	}
+	return nil
+}
+
+func sentences(c config, results []*result) (said []string) {
+	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	set, alone := find(results, "set of strings"), find(results, filterAlone)
+	table, with, without := find(results, "SQLite"), find(results, "shale"), find(results, "shale, no filters")
+	if alone != nil {
+		say("The filter alone is %s and lost %d URLs, that is one in %s (predicted: %.0f): they would never be crawled.",
+			megabytes(alone.FilterBytes), alone.Wrong, oneIn(alone), predictWrong(alone.Distinct, alone.FilterBytes))
+	}
+	if alone != nil && set != nil && set.Held > 0 {
+		say("It saved %.1f %% of the memory of the set of strings.", 100-100*float64(alone.FilterBytes)/float64(set.Held))
+	}
+	if with != nil {
+		say("shale lost none. Its filters, %s, spared it %d of %d looks into tables, and let it look in vain %d times for %d new URLs: %.2f %%.",
+			megabytes(with.FilterBytes), with.Spared, with.Spared+with.LookedInto, with.InVain, with.Distinct, 100*float64(with.InVain)/float64(with.Distinct))
+	}
+	if with != nil && without != nil {
+		say("Without filters the same store looked into tables %d times, and took %.2f times as long.", without.LookedInto, without.micros()/with.micros())
+	}
+	if with != nil && table != nil {
+		say("SQLite, with transactions of %d URLs, took %.1f times as long as shale, which writes each URL at once.", c.batch, table.micros()/with.micros())
+	}
+	return said
+}
+
+func find(results []*result, way string) *result {
+	i := slices.IndexFunc(results, func(r *result) bool { return r.Way == way })
+	if i < 0 {
+		return nil
+	}
+	return results[i]
+}
+
+func keeps(way string) string {
+	for _, w := range ways {
+		if w.name == way {
+			return w.keeps
+		}
+	}
+	return ""
+}
+
+func (r *result) micros() float64 { return float64(r.Nanos) / 1e3 / float64(max(r.URLs, 1)) }
+
+func oneIn(r *result) string {
+	if r.Wrong == 0 {
+		return fmt.Sprintf("more than %d", r.Distinct)
+	}
+	return fmt.Sprint(r.Distinct / r.Wrong)
+}
+
+func megabytes(n int64) string {
+	if n == unknown {
+		return "?"
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strconv"
+)
+
+// A stream is the URLs that a crawler meets, one after the other, many of them
+// again and again. It is the same stream each time that it is walked.
+type stream struct {
+	bases []string
+	n     int // URLs; 0: the bases as they are, in their order
+	zipf  float64
+	seed  uint64
+}
+
+// newStream reads the file of bases, or makes hosts up.
+func newStream(c config) (*stream, error) {
+	s := &stream{n: c.n, zipf: c.zipf, seed: c.seed}
+	if c.urls == "" {
+		for i := range c.hosts {
+			s.bases = append(s.bases, fmt.Sprintf("https://www.site-%05d.example/", i))
+		}
+		return s, nil
+	}
+	f, err := os.Open(c.urls)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // opened for reading
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxURL)
+	for lines.Scan() {
+		if len(lines.Bytes()) > 0 {
+			s.bases = append(s.bases, lines.Text())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s, after line %d: %w", c.urls, len(s.bases), err)
+	}
+	if len(s.bases) == 0 {
+		return nil, fmt.Errorf("%s: %w", c.urls, errNoURLs)
+	}
+	return s, nil
+}
+
+// maxURL is the longest line that is taken for a URL, in bytes. It leaves room for
+// a page within the longest key of shale.
+const maxURL = 60 << 10
+
+var errNoURLs = errors.New("no URLs in it")
+
+// all walks the stream. A URL is valid until the next one.
+func (s *stream) all() iter.Seq[[]byte] {
+	if s.n == 0 {
+		return s.asTheyAre
+	}
+	return s.drawn
+}
+
+func (s *stream) asTheyAre(yield func([]byte) bool) {
+	var url []byte
+	for _, base := range s.bases {
+		url = append(url[:0], base...)
+		if !yield(url) {
+			return
+		}
+	}
+}
+
+// drawn yields URLs by a law of Zipf: of four times as many pages as there are
+// URLs in the stream, few are met often and many once or never. The pages of
+// a base have its rank, so there are popular hosts too.
+func (s *stream) drawn(yield func([]byte) bool) {
+	rng := rand.New(rand.NewPCG(s.seed, 1))
+	pages := rand.NewZipf(rng, s.zipf, 1, 4*uint64(s.n)-1)
+	var url []byte
+	for range s.n {
+		i := pages.Uint64()
+		url = append(url[:0], s.bases[i%uint64(len(s.bases))]...)
+		if page := i / uint64(len(s.bases)); page > 0 {
+			url = strconv.AppendUint(append(url, "?page="...), page, 10)
+		}
+		if !yield(url) {
+			return
+		}
+	}
+}
+
+// A truth is what the right answers are.
+type truth struct {
+	seen     []bool // of the URLs in turn: was it met before?
+	distinct int
+	bytes    int64 // of the distinct URLs
+}
+
+// walkOnce finds the right answers.
+func walkOnce(s *stream) truth {
+	t := truth{seen: make([]bool, 0, max(s.n, len(s.bases)))}
+	met := make(map[string]struct{})
+	for url := range s.all() {
+		_, seen := met[string(url)]
+		if !seen {
+			met[string(url)] = struct{}{}
+			t.bytes += int64(len(url))
+		}
+		t.seen = append(t.seen, seen)
+	}
+	t.distinct = len(met)
+	return t
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom"
+)
+
+// A guard knows without the database that most made-up users are not there. It may
+// be asked and added to by any number of goroutines.
+type guard interface {
+	// mayContain is false only for names that were never added.
+	mayContain(name string) bool
+	// add has to have returned before the row is written: a name that is added
+	// and then not written costs a query, one that is written and not added a
+	// wrong answer.
+	add(name string) error
+	// rate is the share of absent names that are expected to pass.
+	rate() float64
+	// bytes is the memory of the filters.
+	bytes() int64
+	close() error
+}
+
+// ways are the ways to answer, in the order of the table.
+var ways = []struct {
+	name       string
+	keepAbsent bool // in the cache
+	open       func(ctx context.Context, u *users, dir string) (guard, error)
+}{
+	{"cache alone", false, openNone},
+	{"cache of absent users too", true, openNone},
+	{"cache and filter", false, openFilter},
+	{"cache and shale", false, openStore},
+}
+
+// none lets pass everything.
+type none struct{}
+
+func openNone(context.Context, *users, string) (guard, error) { return none{}, nil }
+
+func (none) mayContain(string) bool { return true }
+func (none) add(string) error       { return nil }
+func (none) rate() float64          { return 1 }
+func (none) bytes() int64           { return 0 }
+func (none) close() error           { return nil }
+
+// A filter is loaded from the table when the program starts. Strangers choose the
+// names, so its hash function has a secret: else they could find names that pass.
+type filter struct {
+	bits   *bloom.AtomicBlocked
+	hasher bloom.Hasher
+}
+
+// The filter has room for users to come: for half as many as there are. Then 1 %
+// of absent names pass, and 3 % when there are twice as many as there were; each start
+// of the program makes a new one.
+const (
+	room       = 1.5
+	bitsPerKey = 10
+)
+
+func openFilter(ctx context.Context, u *users, _ string) (guard, error) {
+	n, err := u.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hasher, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
+	if err != nil {
+		return nil, err
+	}
+	f := &filter{bloom.NewAtomicBlocked(int(float64(n)*room), bitsPerKey), hasher}
+	for name, err := range u.names(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		f.bits.Add(f.hasher.Hash([]byte(name)))
+	}
+	return f, nil
+}
+
+func (f *filter) mayContain(name string) bool { return f.bits.MayContain(f.hasher.Hash([]byte(name))) }
+
+func (f *filter) add(name string) error {
+	f.bits.Add(f.hasher.Hash([]byte(name)))
+	return nil
+}
+
+// rate asks for random hashes, which is what those of absent names are.
+func (f *filter) rate() float64 {
+	const asked = 1 << 20
+	passed := 0
+	for range asked {
+		if f.bits.MayContain(rand.Uint64()) {
+			passed++
+		}
+	}
+	return float64(passed) / asked
+}
+
+func (f *filter) bytes() int64 { return int64(f.bits.SizeBytes()) }
+func (f *filter) close() error { return nil }
+
+// A store has the names as keys. Its filters are there again after a restart,
+// grow with it, and forget who was deleted when tables are merged.
+type store struct {
+	db *shale.DB
+}
+
+func openStore(ctx context.Context, u *users, dir string) (_ guard, err error) {
+	// The default durability: a name is on disk before its row is.
+	db, err := shale.Open(dir, &shale.Options{FilterHash: shale.SipHash})
+	if err != nil {
+		return nil, err
+	}
+	s := &store{db}
+	if err := s.load(ctx, u); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// load takes the names that are in the table already, and makes them durable at once.
+func (s *store) load(ctx context.Context, u *users) error {
+	var b shale.Batch
+	b.SetDurability(shale.SyncManual)
+	for name, err := range u.names(ctx) {
+		if err == nil {
+			err = b.Put([]byte(name), nil)
+		}
+		if err == nil && b.Size() >= 1<<20 {
+			err = s.write(ctx, &b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.write(ctx, &b); err != nil {
+		return err
+	}
+	return s.db.Flush(ctx)
+}
+
+func (s *store) write(ctx context.Context, b *shale.Batch) error {
+	err := s.db.Write(ctx, b)
+	b.Reset()
+	b.SetDurability(shale.SyncManual)
+	return err
+}
+
+func (s *store) mayContain(name string) bool { return s.db.MayContain([]byte(name)) }
+func (s *store) add(name string) error       { return s.db.Put([]byte(name), nil) }
+func (s *store) rate() float64               { return s.db.Metrics().PredictedFPR() }
+func (s *store) bytes() int64                { return s.db.Metrics().FilterMemory }
+func (s *store) close() error                { return s.db.Close() }
