@@ -106,7 +106,7 @@ func (s *Scalable) layerRate(i int) float64 {
 	if s.nonScaling {
 		return s.rate
 	}
-	return math.Max(math.Ldexp(s.rate, -1-i), math.SmallestNonzeroFloat64)
+	return math.Max(math.Ldexp(s.rate, -1-i), leastRate)
 }
 
 // Add adds key and reports whether it is new: certainly was not there. One that may
