@@ -76,7 +76,11 @@ func (c *fprCell) judge(t *testing.T) string {
 	c.excess = 100 * (got/mean - 1)
 	line := fmt.Sprintf("%-26s %8d keys %10d bits %2d probes %11d asked: %9d pass, %.4g expected, %+6.2f %%, %5.2f sigma; classic formula %.4g %%; %v",
 		c.name, c.n, c.f.Cap(), c.f.K(), c.asked, c.passed, mean, c.excess, c.sigmas, 100*SizeFPR(c.f.Cap(), c.f.K(), c.n), c.took.Round(time.Millisecond))
-	if math.Abs(c.excess) > 5 && math.Abs(c.sigmas) > 4 {
+	far := 5.0
+	if c.n < 10 {
+		far = 80 // of some 1e-7
+	}
+	if math.Abs(c.excess) > far && math.Abs(c.sigmas) > 4 {
 		t.Errorf("the rate is not that of theory:\n%s", line)
 	}
 	return line
