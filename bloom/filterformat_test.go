@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/big"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/iotest"
 )
@@ -49,6 +53,46 @@ func TestFilterFormat_AsDocumented(t *testing.T) {
 		if len(b) != f.SizeBytes()+40 {
 			t.Errorf("%+v: %d bytes", o, len(b))
 		}
+	}
+}
+
+// The worked examples in the document are the golden filters, and hold their keys.
+func TestFilterFormat_WorkedExamples(t *testing.T) {
+	text, err := os.ReadFile("../docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^((?:[0-9a-f]{2} {1,2})+) `)
+	for _, c := range []struct {
+		heading, golden string
+		read            func([]byte) (encoding.BinaryUnmarshaler, error)
+		keys            int
+	}{
+		{"\n#### Kind 3", "filter-example", readFilter, 2},
+		{"\n#### Kind 6", "scalable-example", readScalable, 3},
+	} {
+		_, part, _ := strings.Cut(string(text), c.heading)
+		part, _, _ = strings.Cut(part, "\n#")
+		var got []byte
+		for _, m := range row.FindAllStringSubmatch(part, -1) {
+			b, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, b...)
+		}
+		want, err := os.ReadFile("testdata/" + c.golden + "-v1.filter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the worked example is\n%x, want\n%x", c.heading, got, want)
+		}
+		f, err := c.read(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkHas(t, f.(Asker), 0, c.keys)
 	}
 }
 
