@@ -181,7 +181,7 @@ func TestExact_Zipf(t *testing.T) {
 		n, questions = 2000, 20_000
 	}
 	f := filterOf(t, FilterOptions{Keys: uint64(n)}, 0, n)
-	for _, size := range []int{16 << 10, 64 << 10, 256 << 10} {
+	for _, size := range []int{64 << 10, 256 << 10, 1 << 20} {
 		e, lookups, false0 := NewExact(f, size), 0, 0
 		seed, _ := fprSeed(t)
 		r := rand.New(rand.NewPCG(seed, 10))
