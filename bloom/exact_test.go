@@ -101,9 +101,13 @@ func TestExact_PresentWins(t *testing.T) {
 // It keeps within its bytes, whatever the keys are like.
 func TestExact_Bounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 0))
+	rounds := 20_000
+	if short() {
+		rounds = 2000
+	}
 	for _, size := range []int{0, 1, 5000, 100_000} {
 		e := NewExact(everything, size)
-		for range 20_000 {
+		for range rounds {
 			key := make([]byte, 1+r.IntN(1<<r.IntN(12)))
 			for i := range key {
 				key[i] = byte(r.Uint32())

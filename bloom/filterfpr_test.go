@@ -170,7 +170,7 @@ func TestFilterFPR_EveryKind(t *testing.T) {
 	if long {
 		n, asked = 50_000, 1_000_000
 	} else if short() {
-		n, asked = 200, 1000
+		n, asked = 50, 200
 	}
 	kinds, err := testkeys.Listed("../../shared/data")
 	if err != nil {

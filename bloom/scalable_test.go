@@ -92,7 +92,7 @@ func TestScalable_Rate(t *testing.T) {
 	if testenv.Long(t) > 0 {
 		capacity, asked = 100_000, 10_000_000
 	} else if short() {
-		capacity, asked = 100, 10_000
+		capacity, asked = 100, 3000
 	}
 	for _, rate := range []float64{0.1, 0.01, 0.001} {
 		s := scalableOf(t, capacity, rate, ScalableOptions{}, 0)
