@@ -26,7 +26,7 @@
 // what the filter lets pass falsely, about as many as are told; its addresses can
 // not be listed. A set of 130 visitors in each network, as here, takes 4 bytes a
 // visitor, where a map[uint32]struct{} takes 12; with one or two in each it
-// takes more than that map, and with thousands less than a byte.
+// takes more than that map, and with ten thousand less than a byte.
 //
 // A day ends with the first line of the next one. Without dates, one a line, all is
 // one day.
