@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,8 +55,7 @@ func (k *checker) texts(ctx context.Context, names []string, stdin io.Reader) er
 		if err != nil {
 			return err
 		}
-		err = k.text(ctx, name+":", f)
-		f.Close() // was only read
+		err = errors.Join(k.text(ctx, name+":", f), f.Close())
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

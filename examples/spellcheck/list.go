@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -28,35 +29,38 @@ func openList(name string) (*list, error) {
 		return nil, err
 	}
 	l := &list{file: f}
+	if err := l.check(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return l, nil
+}
+
+// check reads the whole list.
+func (l *list) check() error {
 	words, last := 0, make([]byte, 0, maxWord)
 	for word, err := range l.all() {
 		if err != nil {
-			f.Close() // was only read
-			return nil, err
+			return err
 		}
 		if words > 0 && bytes.Compare(last, word) >= 0 {
-			f.Close()
-			return nil, fmt.Errorf("%s: %q stands before %q: the list has to be sorted by bytes, without repetitions", name, last, word)
+			return fmt.Errorf("%q stands before %q: the list has to be sorted by bytes, without repetitions", last, word)
 		}
 		last = append(last[:0], word...)
 		words++
 		l.size += int64(len(word)) + 1
 	}
-	info, err := f.Stat()
+	info, err := l.file.Stat()
 	switch {
 	case err != nil:
+		return err
 	case words == 0:
-		err = fmt.Errorf("%s: no words", name)
+		return errors.New("no words")
 	case l.size == info.Size()+1: // the last line has no newline
 		l.size--
 	case l.size != info.Size():
-		err = fmt.Errorf("%s: lines have to end with a newline alone", name)
+		return errors.New("lines have to end with a newline alone")
 	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return l, nil
+	return nil
 }
 
 func (l *list) Close() error { return l.file.Close() }
@@ -68,7 +72,7 @@ func (l *list) all() iter.Seq2[[]byte, error] {
 		for n := 1; s.Scan(); n++ {
 			word := s.Bytes()
 			if len(word) == 0 || len(word) > maxWord || bytes.ContainsAny(word, " \t\r") {
-				yield(nil, fmt.Errorf("%s:%d: %.80q is not a word", l.file.Name(), n, word))
+				yield(nil, fmt.Errorf("line %d: %.80q is not a word", n, word))
 				return
 			}
 			if !yield(word, nil) {
@@ -76,7 +80,7 @@ func (l *list) all() iter.Seq2[[]byte, error] {
 			}
 		}
 		if err := s.Err(); err != nil {
-			yield(nil, fmt.Errorf("%s: %w", l.file.Name(), err))
+			yield(nil, err)
 		}
 	}
 }
