@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
@@ -270,6 +271,10 @@ func TestJudge_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	defer w.Close()
+	defer time.AfterFunc(time.Minute, func() {
+		t.Error("it waits for the next line")
+		w.Close()
+	}).Stop()
 	go func() {
 		_, _ = io.WriteString(w, "bad.example\n") // read at once
 		cancel()

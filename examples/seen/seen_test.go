@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
@@ -157,6 +158,10 @@ func TestRun_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	defer w.Close()
+	defer time.AfterFunc(time.Minute, func() {
+		t.Error("it waits for the next line")
+		w.Close()
+	}).Stop()
 	go func() {
 		_, _ = io.WriteString(w, "anna 1\n") // read at once
 		cancel()

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 )
@@ -39,6 +40,9 @@ func write(t testing.TB, words ...string) string {
 	return name
 }
 
+// session are the words that TestRun is about.
+var session = strings.Fields("dont letters receive relieve their tier we")
+
 // part returns a list of some of the words, in a brief run, else all.
 func part(t testing.TB, words string) string {
 	t.Helper()
@@ -51,7 +55,7 @@ func part(t testing.TB, words string) string {
 	}
 	var some []string
 	for i, word := range strings.Fields(string(b)) {
-		if i%8 == 0 {
+		if i%8 == 0 || slices.Contains(session, word) {
 			some = append(some, word)
 		}
 	}
@@ -142,7 +146,7 @@ func TestList(t *testing.T) {
 		"one":     func(t testing.TB) string { return write(t, "a") },
 		"longest": func(t testing.TB) string { return write(t, "a", "b", "bb", strings.Repeat("c", maxWord)) },
 		"made":    func(t testing.TB) string { return madeWords(t, 999) },
-		"real":    realWords,
+		"real":    func(t testing.TB) string { return part(t, realWords(t)) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			l, err := openList(words(t))
@@ -225,7 +229,7 @@ func TestWordsOf(t *testing.T) {
 
 // A session as the documentation has it.
 func TestRun(t *testing.T) {
-	c := built(t, realWords(t))
+	c := built(t, part(t, realWords(t)))
 	for _, tt := range []struct {
 		words, want string
 		most        int
@@ -252,6 +256,10 @@ func TestRun_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	defer w.Close()
+	defer time.AfterFunc(time.Minute, func() {
+		t.Error("it waits for the next line")
+		w.Close()
+	}).Stop()
 	go func() {
 		_, _ = io.WriteString(w, "aple\n") // read at once
 		cancel()
