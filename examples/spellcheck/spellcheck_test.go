@@ -145,8 +145,15 @@ func TestList(t *testing.T) {
 	for what, words := range map[string]func(testing.TB) string{
 		"one":     func(t testing.TB) string { return write(t, "a") },
 		"longest": func(t testing.TB) string { return write(t, "a", "b", "bb", strings.Repeat("c", maxWord)) },
-		"made":    func(t testing.TB) string { return madeWords(t, 999) },
-		"real":    func(t testing.TB) string { return part(t, realWords(t)) },
+		"long": func(t testing.TB) string {
+			var words []string
+			for c := 'a'; c <= 'z'; c++ {
+				words = append(words, strings.Repeat(string(c), maxWord-1), strings.Repeat(string(c), maxWord))
+			}
+			return write(t, words...)
+		},
+		"made": func(t testing.TB) string { return madeWords(t, 999) },
+		"real": func(t testing.TB) string { return part(t, realWords(t)) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			l, err := openList(words(t))
