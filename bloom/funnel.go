@@ -53,7 +53,9 @@ func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
 		o.add = func(key []byte) error { a.Add(key); return nil }
 	case interface{ Add(key []byte) error }:
 		o.add = a.Add
-	case interface{ Add(key []byte) (bool, error) }:
+	case interface {
+		Add(key []byte) (bool, error)
+	}:
 		o.add = func(key []byte) error { _, err := a.Add(key); return err }
 	}
 	if r, ok := f.(interface{ Remove(key []byte) bool }); ok {
