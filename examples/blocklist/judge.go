@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/netip"
+	"strings"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom"
+)
+
+// A judge knows whether hosts are listed.
+type judge struct {
+	filter *bloom.Blocked // of all that the store has; nil: only the store is asked
+	db     *shale.DB
+
+	names   int // asked for: hosts and the domains above them
+	spared  int // that the filter knew not to be listed
+	refuted int // that passed the filter and were not in the store
+	listed  int
+}
+
+// has tells whether a name is listed: the filter's no is certain, its maybe is
+// proven by the store.
+func (j *judge) has(name string) (bool, error) {
+	key := []byte(name)
+	j.names++
+	if j.filter != nil && !j.filter.MayContain(bloom.Hash(key)) {
+		j.spared++
+		return false, nil
+	}
+	there, err := j.db.Has(key)
+	switch {
+	case err != nil:
+	case there:
+		j.listed++
+	default:
+		j.refuted++
+	}
+	return there, err
+}
+
+// host returns the name for which a host is listed: its own or that of a domain
+// above it. No name: it is not.
+func (j *judge) host(host string) (by string, err error) {
+	for name := range withParents(host) {
+		there, err := j.has(name)
+		if err != nil || there {
+			return name, err
+		}
+	}
+	return "", nil
+}
+
+// withParents walks a host and the domains above it, but for top-level ones.
+// An address has none above.
+func withParents(host string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(host) {
+			return
+		}
+		if _, err := netip.ParseAddr(host); err == nil {
+			return
+		}
+		for {
+			_, above, ok := strings.Cut(host, ".")
+			if !ok || !strings.Contains(above, ".") || !yield(above) {
+				return
+			}
+			host = above
+		}
+	}
+}
+
+// hostOf returns the host of a line: of a mail address what follows its last @.
+// It is empty for an empty line and a comment; ok is false if there is no host.
+// Names are taken as they come, in Punycode if they are not ASCII.
+func hostOf(line string) (host string, ok bool) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return "", true
+	}
+	line = strings.TrimSuffix(line, ">") // name <user@host>
+	host = strings.ToLower(line[strings.LastIndexByte(line, '@')+1:])
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	return host, host != "" && len(host) <= 253 && !strings.ContainsAny(host, " \t<>,;\"/")
+}
+
+// answer judges the lines of r.
+func answer(ctx context.Context, c config, r io.Reader, out io.Writer) (err error) {
+	filter, err := openFilter(c.filter)
+	if err != nil {
+		return err
+	}
+	db, err := shale.Open(c.db, &shale.Options{ReadOnly: true, CacheSize: c.cache})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	j := &judge{filter: filter, db: db}
+	lines, bad := 0, 0
+	s := bufio.NewScanner(&interruptible{ctx: ctx, r: r})
+	for s.Scan() {
+		host, ok := hostOf(s.Text())
+		if ok && host == "" {
+			continue
+		}
+		lines++
+		verdict := "unclear"
+		if ok {
+			by, err := j.host(host)
+			if err != nil {
+				return err
+			}
+			if verdict = "ok"; by != "" {
+				verdict = "listed as " + by
+				bad++
+			}
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", s.Bytes(), verdict); err != nil {
+			return err
+		}
+	}
+	if err := s.Err(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d lines, %d of them listed; %d names looked up, %d of them found.\n", lines, bad, j.names, j.listed)
+	absent := j.names - j.listed
+	fmt.Fprintf(out, "The filter let pass %d of %d absent names: %.2f %%, predicted %.2f %%. The exact check refuted them.\n",
+		j.refuted, absent, 100*float64(j.refuted)/float64(max(absent, 1)), 100*filter.PredictedFPR())
+	m := db.Metrics()
+	fmt.Fprintf(out, "The filter saved %d of %d lookups in the store, and the store's own filters saved %d blocks in the rest, where %d were read from disk and %d found in the cache.\n",
+		j.spared, j.names, m.FilterNegative, m.BlockReads, m.CacheHits)
+	return nil
+}

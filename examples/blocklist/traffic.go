@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sort"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// traffic asks for the domains of a list by their rank, as much asked for as
+// Zipf says: the r-th has a share in proportion to 1/r. It does so without
+// filters, with those of the store, and with the filter file in front.
+func traffic(ctx context.Context, c config, out io.Writer) error {
+	filter, err := openFilter(c.filter)
+	if err != nil {
+		return err
+	}
+	domains, err := readDomains(c.top)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d questions for %d domains by rank; of each way\n", c.lookups, len(domains))
+	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s %9s %9s\n", "", "in store", "blocks", "in vain", "from disk", "listed", "ns each")
+	var blocks [3]uint64
+	for i, way := range []string{"no filters", "the store's filters", "and the filter file"} {
+		opts := &shale.Options{ReadOnly: true, CacheSize: c.cache}
+		if i == 0 {
+			opts.FilterBits = -1
+		}
+		j := &judge{}
+		if i == 2 {
+			j.filter = filter
+		}
+		m, each, err := ask(ctx, c, opts, j, domains)
+		if err != nil {
+			return err
+		}
+		blocks[i] = m.CacheHits + m.CacheMisses
+		fmt.Fprintf(out, "%-22s %9d %9d %9d %9d %9d %9d\n",
+			way, j.names-j.spared, blocks[i], blocks[i]-uint64(j.listed), m.BlockReads, j.listed, each.Nanoseconds())
+	}
+	fmt.Fprintf(out, "The filters saved %d of %d looks into blocks.\n", blocks[0]-blocks[2], blocks[0])
+	return nil
+}
+
+// ask has j ask the store for what the traffic asks for, the same each time.
+func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains []string) (m shale.Metrics, each time.Duration, err error) {
+	db, err := shale.Open(c.db, opts)
+	if err != nil {
+		return m, 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	j.db = db
+	rank := zipf(len(domains))
+	begin := time.Now()
+	for range c.lookups {
+		if _, err := j.host(domains[rank()]); err != nil {
+			return m, 0, err
+		}
+		if j.names&1023 == 0 && ctx.Err() != nil {
+			return m, 0, ctx.Err()
+		}
+	}
+	each = time.Since(begin) / time.Duration(c.lookups)
+	return db.Metrics(), each, nil
+}
+
+// zipf returns a source of ranks from 0 to n-1, always the same ones. rand.Zipf
+// has none of exponent 1, which is that of domain names.
+func zipf(n int) func() int {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sums, sum := make([]float64, n), 0.0
+	for r := range sums {
+		sum += 1 / float64(r+1)
+		sums[r] = sum
+	}
+	return func() int { return min(sort.SearchFloat64s(sums, rng.Float64()*sum), n-1) }
+}
+
+// readDomains returns the hosts of a list in its order.
+func readDomains(name string) ([]string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // opened for reading
+	var domains []string
+	s := bufio.NewScanner(f)
+	for n := 1; s.Scan(); n++ {
+		host, ok := hostOf(s.Text())
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: %.80q is not a host", name, n, s.Bytes())
+		}
+		if host != "" {
+			domains = append(domains, host)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(domains) == 0 {
+		return nil, fmt.Errorf("%s: no domains", name)
+	}
+	return domains, nil
+}

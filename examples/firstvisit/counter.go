@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A counter counts the visits of a day, and of all days.
+type counter struct {
+	config
+	out io.Writer
+
+	day     time.Time // the present one; zero: the log has no dates, or not yet
+	visits  int       // of the day, like what follows
+	v4      set
+	v6      *bloom.Filter
+	v6first int
+	seen    map[netip.Addr]struct{} // by -check
+	missed  int                     // first visits that v6 took for another, by -check
+
+	lines, invalid, late int
+	visitors, size       int // of all days: first visits; bytes of the largest day
+}
+
+func newCounter(c config, out io.Writer) (*counter, error) {
+	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: c.ipv6, FPR: c.fpr})
+	if err != nil {
+		return nil, err
+	}
+	k := &counter{config: c, out: out, v6: f}
+	k.reset()
+	return k, nil
+}
+
+// reset forgets the visitors of a day.
+func (k *counter) reset() {
+	k.visits, k.v6first, k.missed = 0, 0, 0
+	k.v4 = set{}
+	k.v6.Reset()
+	if k.check {
+		k.seen = make(map[netip.Addr]struct{})
+	}
+}
+
+// line counts a line of the log. The first of another day ends the one before.
+// Servers write lines at the end of requests, so that some come late: those of a
+// day that is over are only counted.
+func (k *counter) line(line []byte) error {
+	k.lines++
+	ip, day, ok := parse(line)
+	if !ok {
+		k.invalid++
+		return nil
+	}
+	if !day.IsZero() {
+		switch c := day.Compare(k.day); {
+		case c < 0:
+			k.late++
+			return nil
+		case c > 0:
+			k.endDay()
+			k.day = day
+		}
+	}
+	k.visits++
+	isNew, err := k.visit(ip)
+	if err == nil && isNew && k.first {
+		_, err = fmt.Fprintln(k.out, ip)
+	}
+	return err
+}
+
+// visit tells whether it is the address's first of the day. That is exact for
+// IPv4; of IPv6 addresses the filter takes a few for ones that it knows.
+func (k *counter) visit(ip netip.Addr) (isNew bool, err error) {
+	if ip.Is4() {
+		isNew, err = k.v4.add(ip.As4())
+	} else {
+		key := ip.As16()
+		if isNew = !k.v6.CheckAndAdd(key[:]); isNew {
+			k.v6first++
+		}
+	}
+	if k.check && err == nil {
+		_, was := k.seen[ip]
+		if !was {
+			k.seen[ip] = struct{}{}
+		}
+		switch {
+		case isNew && was, !isNew && !was && ip.Is4():
+			err = fmt.Errorf("%s: first visit %v, but the map says %v", ip, isNew, !was)
+		case !isNew && !was:
+			k.missed++
+		}
+	}
+	return isNew, err
+}
+
+// parse reads a line: an address, or one and what the common log format has
+// behind it, of which the day is of interest.
+//
+//	192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326
+func parse(line []byte) (ip netip.Addr, day time.Time, ok bool) {
+	line = bytes.TrimSpace(line)
+	host, rest, logged := bytes.Cut(line, []byte(" "))
+	ip, err := netip.ParseAddr(string(host))
+	if err != nil {
+		return ip, day, false
+	}
+	if logged {
+		// The user's name, which is in front, can have neither of these signs.
+		_, stamp, _ := bytes.Cut(rest, []byte(" ["))
+		date, _, _ := bytes.Cut(stamp, []byte(":"))
+		if day, err = time.Parse("02/Jan/2006", string(date)); err != nil {
+			return ip, day, false
+		}
+	}
+	return ip.Unmap().WithZone(""), day, true
+}
+
+// endDay reports the day and begins another.
+func (k *counter) endDay() {
+	if k.visits == 0 {
+		return
+	}
+	name := "All"
+	if !k.day.IsZero() {
+		name = k.day.Format("2006-01-02")
+	}
+	if k.list {
+		for ip := range k.v4.all() {
+			fmt.Fprintln(k.out, ip)
+		}
+	}
+	v4, size4, size6 := int(k.v4.count), k.v4.bytes(), k.v6.SizeBytes()
+	fmt.Fprintf(k.out, "%s: %d visits, %d of them first visits: %d by IPv4 in about %d bytes, %d by IPv6 in %d, about %.1f missed.\n",
+		name, k.visits, v4+k.v6first, v4, size4, k.v6first, size6, missed(k.v6))
+	k.visitors += v4 + k.v6first
+	k.size = max(k.size, size4+size6)
+	if !k.check {
+		k.reset()
+		return
+	}
+	// What the heap loses with each of them is what they took.
+	visitors, missed := len(k.seen), k.missed
+	both := heap()
+	k.seen = nil
+	alone := heap()
+	k.v4 = set{}
+	none := heap()
+	fmt.Fprintf(k.out, "A map of the %d visitors takes %d bytes; the set takes %d, and %d with the filter. First visits missed: %d of %d.\n",
+		visitors, both-alone, alone-none, alone-none+uint64(size6), missed, k.v6first+missed)
+	k.reset()
+}
+
+// missed is how many first visits a filter is expected to have missed while it
+// filled: the k-th key is taken for another with the rate that it has after k - 1.
+func missed(f *bloom.Filter) (sum float64) {
+	n, step := f.EstimatedCount(), max(1, f.EstimatedCount()/1000)
+	for at := step / 2; at < n; at += step {
+		sum += step * bloom.SizeFPR(f.Cap(), f.K(), uint64(at))
+	}
+	return sum
+}
+
+// summary ends the report.
+func (k *counter) summary() {
+	if k.invalid+k.late > 0 {
+		fmt.Fprintf(k.out, "%d lines have no address or date, %d are of a day that was over.\n", k.invalid, k.late)
+	}
+	const each = 24 // of a netip.Addr
+	fmt.Fprintf(k.out, "Bit sets and filter held the %d visitors of %d lines in at most %d bytes a day, and never take more than %d MiB, which a map passes before it has %d million addresses.\n",
+		k.visitors, k.lines, k.size, 512+k.v6.SizeBytes()>>20, (512<<20+k.v6.SizeBytes())/each/1_000_000)
+}
+
+// heap returns the bytes of what is alive.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"io"
+)
+
+// An interruptible reads from r until ctx is done, also while r is waiting for a
+// line to be typed. That last read of r goes on, and what it reads is lost.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+	buf [32 << 10]byte // r's: a read that is left alone still writes to it
+
+	flush func() error // called before each wait, so that what was found is seen
+}
+
+func (i *interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := i.flush(); err != nil {
+		return 0, err
+	}
+	var n int
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n, err = i.r.Read(i.buf[:min(len(p), len(i.buf))])
+	}()
+	select {
+	case <-done:
+		return copy(p, i.buf[:n]), err
+	case <-i.ctx.Done():
+		return 0, i.ctx.Err()
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A set is an exact set of IPv4 addresses. One bit set for all of them would take
+// 512 MiB as soon as a high one comes. So each block of 65,536, those that begin
+// with the same two bytes, has a set of its own, from its first visitor on.
+type set struct {
+	blocks map[uint16]*block
+	count  uint64
+}
+
+// A block is a set of the last two bytes. It begins as a sorted list, and becomes
+// bits when these take no more memory: a block never takes more than 8 KiB.
+type block struct {
+	few  []uint16
+	bits *bloom.Bitset // nil: few
+}
+
+const (
+	blockSize = 1 << 16
+	maxFew    = blockSize / 8 / 2 // two bytes each
+)
+
+// add adds an address and tells whether it is new.
+func (s *set) add(ip [4]byte) (bool, error) {
+	high, low := uint16(ip[0])<<8|uint16(ip[1]), uint16(ip[2])<<8|uint16(ip[3])
+	b := s.blocks[high]
+	if b == nil {
+		if s.blocks == nil {
+			s.blocks = make(map[uint16]*block)
+		}
+		b = new(block)
+		s.blocks[high] = b
+	}
+	isNew, err := b.add(low)
+	if isNew {
+		s.count++
+	}
+	return isNew, err
+}
+
+func (b *block) add(low uint16) (isNew bool, err error) {
+	if b.bits != nil {
+		was, err := b.bits.SetAndTest(uint64(low))
+		return !was, err
+	}
+	i, found := slices.BinarySearch(b.few, low)
+	if found {
+		return false, nil
+	}
+	if len(b.few) < maxFew {
+		b.few = slices.Insert(b.few, i, low)
+		return true, nil
+	}
+	b.bits = bloom.NewBitset(blockSize)
+	if err := b.bits.Grow(blockSize); err != nil {
+		return false, err
+	}
+	for _, l := range append(b.few, low) {
+		if err := b.bits.Set(uint64(l)); err != nil {
+			return false, err
+		}
+	}
+	b.few = nil
+	return true, nil
+}
+
+// all walks the addresses in order.
+func (s *set) all() iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, high := range slices.Sorted(maps.Keys(s.blocks)) {
+			for low := range s.blocks[high].all() {
+				if !yield(netip.AddrFrom4([4]byte{byte(high >> 8), byte(high), byte(low >> 8), byte(low)})) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (b *block) all() iter.Seq[uint16] {
+	return func(yield func(uint16) bool) {
+		if b.bits == nil {
+			slices.Values(b.few)(yield)
+			return
+		}
+		for low := range b.bits.All() {
+			if !yield(uint16(low)) {
+				return
+			}
+		}
+	}
+}
+
+// bytes is about the memory that the set takes.
+func (s *set) bytes() (n int) {
+	const pointers = 64 // of a block: itself, and its place in the map
+	for _, b := range s.blocks {
+		n += pointers + 2*cap(b.few)
+		if b.bits != nil {
+			n += blockSize / 8
+		}
+	}
+	return n
+}

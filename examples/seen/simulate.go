@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// checked is what exact sets say of the answers, in a simulation.
+type checked struct {
+	users map[string]user
+
+	shown, twice int     // items; of these, those that the user had been shown before
+	fresh        int     // items that were proposed to a user for the first time
+	withheld     int     // of these, those that the filter kept back
+	expected     float64 // how many these should be, by the filters' rates
+	again        int     // how often those were proposed, and kept back, later
+}
+
+// A user has what was proposed so far: true if it was shown, false if it was
+// withheld, which it stays from then on.
+type user map[string]bool
+
+// A checkedRequest is one request of a user. The zero one checks nothing.
+type checkedRequest struct {
+	*checked
+	f    *bloom.Scalable
+	user user
+	rate float64 // of the filter, at the beginning
+	was  int     // fresh, at the beginning
+}
+
+// begin begins a request. Without -simulate nothing is checked.
+func (c *checked) begin(s *service, name string, f *bloom.Scalable) checkedRequest {
+	if s.simulate == 0 {
+		return checkedRequest{}
+	}
+	if c.users == nil {
+		c.users = make(map[string]user)
+	}
+	if c.users[name] == nil {
+		c.users[name] = make(user)
+	}
+	return checkedRequest{checked: c, f: f, user: c.users[name], rate: f.FPR(), was: c.fresh}
+}
+
+// answer is told whether item is going to be shown.
+func (r *checkedRequest) answer(item string, isShown bool) {
+	if r.checked == nil {
+		return
+	}
+	before, proposed := r.user[item]
+	switch {
+	case !proposed:
+		r.fresh++
+		r.user[item] = isShown
+		if !isShown {
+			r.withheld++
+		}
+	case isShown:
+		r.twice++
+	case !before:
+		r.again++
+	}
+	if isShown {
+		r.shown++
+	}
+}
+
+// end ends the request. Its items were asked for while the rate went from what it
+// was to what it is.
+func (r *checkedRequest) end() {
+	if r.checked != nil {
+		r.expected += float64(r.fresh-r.was) * (r.rate + r.f.FPR()) / 2
+	}
+}
+
+// simulate makes requests of users drawn at random, four at a time, and compares
+// all answers with exact sets. It needs users who were never shown anything.
+func simulate(ctx context.Context, s *service, out io.Writer) error {
+	for _, err := range s.db.Scan(everyUser) {
+		if err == nil {
+			err = errors.New("the store has users already: simulate with one of its own")
+		}
+		return err
+	}
+	var begun, answered atomic.Int64
+	var group sync.WaitGroup
+	failed := make([]error, 4)
+	for i := range failed {
+		group.Go(func() { // answers requests until there are enough; simulate waits
+			for failed[i] == nil && ctx.Err() == nil {
+				n := begun.Add(1)
+				if n > int64(s.simulate) {
+					return
+				}
+				rng := rand.New(rand.NewPCG(s.seed, uint64(n)))
+				if _, failed[i] = s.recommend(rng, fmt.Sprintf("user-%d", rng.IntN(s.users)), s.n); failed[i] == nil {
+					answered.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	var sum checked
+	for i := range s.stripes {
+		c := &s.stripes[i].checked
+		sum.shown += c.shown
+		sum.twice += c.twice
+		sum.fresh += c.fresh
+		sum.withheld += c.withheld
+		sum.expected += c.expected
+		sum.again += c.again
+	}
+	fmt.Fprintf(out, "%d requests: %d items were shown, %d of them twice.\n", answered.Load(), sum.shown, sum.twice)
+	fmt.Fprintf(out, "Of %d items new to a user %d were withheld: %.3f %%, predicted %.3f %%. As they stay so, they were withheld %d times more.\n",
+		sum.fresh, sum.withheld, 100*float64(sum.withheld)/float64(max(sum.fresh, 1)), 100*sum.expected/float64(max(sum.fresh, 1)), sum.again)
+	return errors.Join(failed...)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale/bloom"
+)
+
+// A checker reports the words of texts that are not in the filter, nor in the
+// list if there is one.
+type checker struct {
+	filter *bloom.Static
+	list   *list // may be nil
+	most   int   // suggestions for a word
+	out    io.Writer
+
+	words, wrong      int // of texts
+	candidates        int // that could be suggested
+	passed, disproved int // by the filter; of these, by the list
+}
+
+// has tells whether the word is right, which is certain if not, or if there is
+// a list.
+func (k *checker) has(word []byte) (bool, error) {
+	if !k.filter.MayContain(k.filter.Hasher().Hash(word)) {
+		return false, nil
+	}
+	k.passed++
+	if k.list == nil {
+		return true, nil
+	}
+	there, err := k.list.has(word)
+	if err == nil && !there {
+		k.disproved++
+	}
+	return there, err
+}
+
+// texts checks the files, or stdin if there are none.
+func (k *checker) texts(ctx context.Context, names []string, stdin io.Reader) error {
+	if len(names) == 0 {
+		return k.text(ctx, "", stdin)
+	}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(k.text(ctx, name+":", f), f.Close())
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// text checks one text, whose places are reported with the prefix.
+func (k *checker) text(ctx context.Context, prefix string, r io.Reader) error {
+	s := bufio.NewScanner(&interruptible{ctx: ctx, r: r})
+	s.Buffer(nil, 1<<20)
+	for line := 1; s.Scan(); line++ {
+		for column, word := range wordsOf(s.Text()) {
+			key := []byte(strings.ToLower(apostrophes.Replace(word)))
+			k.words++
+			right, err := k.has(key)
+			if err != nil {
+				return err
+			}
+			if right {
+				continue
+			}
+			k.wrong++
+			better, err := k.suggest(key)
+			if err != nil {
+				return err
+			}
+			if len(better) > 0 {
+				word += ": " + strings.Join(better, ", ")
+			}
+			if _, err := fmt.Fprintf(k.out, "%s%d:%d: %s\n", prefix, line, column+1, word); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Err()
+}
+
+// wordsOf walks the words of a line with their places. A word is letters, with
+// apostrophes inside; what has digits, or is too long for a list, is none.
+func wordsOf(line string) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		rest, at := line, 0
+		for rest != "" {
+			begin := strings.IndexFunc(rest, inWord)
+			if begin < 0 {
+				return
+			}
+			word := rest[begin:]
+			if end := strings.IndexFunc(word, func(r rune) bool { return !inWord(r) }); end >= 0 {
+				word = word[:end]
+			}
+			rest = rest[begin+len(word):]
+			letters := strings.Trim(word, "'’")
+			place := at + begin + strings.Index(word, letters)
+			at += begin + len(word)
+			if letters != "" && len(letters) <= maxWord && !strings.ContainsFunc(letters, unicode.IsDigit) && !yield(place, letters) {
+				return
+			}
+		}
+	}
+}
+
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\'' || r == '’'
+}
+
+// apostrophes are left out of what is looked up: the list has "dont".
+var apostrophes = strings.NewReplacer("'", "", "’", "")
+
+// suggest returns right words that are one edit away. Without a list each of some
+// 500 candidates has the filter's chance to be there for nothing.
+func (k *checker) suggest(word []byte) ([]string, error) {
+	var found []string
+	for candidate := range edits(word) {
+		if len(found) >= k.most {
+			break
+		}
+		k.candidates++
+		right, err := k.has(candidate)
+		if err != nil {
+			return nil, err
+		}
+		if right {
+			found = append(found, string(candidate))
+		}
+	}
+	return found, nil
+}
+
+// edits walks what word may have been meant to be, the likelier first: with two
+// letters swapped, one dropped, one changed, one more. A candidate is valid until
+// the next; none is twice. Words of other letters than a to z have none.
+func edits(word []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		n := len(word)
+		if n >= maxWord || bytes.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			return
+		}
+		buf := make([]byte, n+1)
+		for i := range n - 1 {
+			if word[i] != word[i+1] {
+				copy(buf, word)
+				buf[i], buf[i+1] = word[i+1], word[i]
+				if !yield(buf[:n]) {
+					return
+				}
+			}
+		}
+		for i := range n {
+			if n > 1 && (i == 0 || word[i] != word[i-1]) {
+				copy(buf, word[:i])
+				copy(buf[i:], word[i+1:])
+				if !yield(buf[:n-1]) {
+					return
+				}
+			}
+		}
+		for i := range n {
+			for c := byte('a'); c <= 'z'; c++ {
+				copy(buf, word)
+				if buf[i] = c; c != word[i] && !yield(buf[:n]) {
+					return
+				}
+			}
+		}
+		for i := range n + 1 {
+			for c := byte('a'); c <= 'z'; c++ {
+				copy(buf, word[:i])
+				buf[i] = c
+				copy(buf[i+1:], word[i:])
+				if (i == 0 || word[i-1] != c) && !yield(buf) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// summary tells what was seen, and what the filter saved.
+func (k *checker) summary() {
+	asked := k.words + k.candidates
+	rate := k.filter.PredictedFPR()
+	fmt.Fprintf(k.out, "%d words, %d of them wrong; %d candidates for suggestions.\n", k.words, k.wrong, k.candidates)
+	if k.list == nil {
+		fmt.Fprintf(k.out, "Of wrong words %.2f %% pass unseen, and about %.0f candidates passed by chance.\n", 100*rate, rate*float64(k.candidates))
+		fmt.Fprintf(k.out, "The filter answered %d questions from %d bytes and saved the %d words it is made of.\n", asked, k.filter.SizeBytes(), k.filter.Keys())
+		return
+	}
+	fmt.Fprintf(k.out, "The list proved %d of %d that the filter had let pass wrong (predicted %.0f).\n",
+		k.disproved, k.passed, rate*float64(asked-k.passed+k.disproved))
+	fmt.Fprintf(k.out, "The filter answered %d of %d questions alone and saved so many searches of the list; %d took %.1f reads each.\n",
+		asked-k.passed, asked, k.list.searches, float64(k.list.reads)/float64(max(1, k.list.searches)))
+}
