@@ -1,0 +1,262 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Filter)(nil)
+	_ encoding.BinaryAppender    = (*Filter)(nil)
+	_ encoding.BinaryUnmarshaler = (*Filter)(nil)
+	_ io.WriterTo                = (*Filter)(nil)
+	_ io.ReaderFrom              = (*Filter)(nil)
+)
+
+func numbered(i int) []byte { return fmt.Appendf(nil, "key-%d", i) }
+
+// filterOf makes a filter with so many of the numbered keys, from first on.
+func filterOf(t testing.TB, o FilterOptions, first, n int) *Filter {
+	t.Helper()
+	f, err := NewFilter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := first; i < first+n; i++ {
+		f.Add(numbered(i))
+	}
+	return f
+}
+
+func checkHas(t testing.TB, f interface{ MayContain([]byte) bool }, first, n int) {
+	t.Helper()
+	for i := first; i < first+n; i++ {
+		if !f.MayContain(numbered(i)) {
+			t.Fatalf("key-%d is denied", i)
+		}
+	}
+}
+
+// falsePositives counts which of n keys that nobody added pass.
+func falsePositives(f interface{ MayContain([]byte) bool }, n int) (passed int) {
+	for i := range n {
+		if f.MayContain(fmt.Appendf(nil, "absent-%d", i)) {
+			passed++
+		}
+	}
+	return passed
+}
+
+// ownOptions have a function of a caller's own, whose id is not 0.
+func ownOptions(id HashID) FilterOptions {
+	hash := func(key []byte) (uint64, uint64) {
+		h1, h2 := Murmur3(key)
+		return h2, h1
+	}
+	return FilterOptions{Keys: 1000, Hash: hash, HashID: id}
+}
+
+// everyFilter has the options of filters of 1000 keys with all hash functions.
+func everyFilter() []FilterOptions {
+	var all []FilterOptions
+	for _, h := range everyHasher() {
+		all = append(all, FilterOptions{Keys: 1000, Hasher: h})
+	}
+	return append(all, FilterOptions{Keys: 1000, FPR: 1e-6}, FilterOptions{Bits: 1, Probes: 1}, ownOptions(200))
+}
+
+func TestFilter_HoldsItsKeys(t *testing.T) {
+	for _, o := range append(everyFilter(), ownOptions(0)) {
+		f := filterOf(t, o, 0, 1000)
+		checkHas(t, f, 0, 1000)
+		for i := range 1000 {
+			key := numbered(i)
+			if !f.Check(key) || !f.CheckString(string(key)) || !f.MayContainHash(f.Hash(key)) || !f.CheckAndAdd(key) {
+				t.Fatalf("%+v: key-%d is denied", o, i)
+			}
+		}
+		if f.Count() != 2000 {
+			t.Errorf("Count() = %d, want 2000", f.Count())
+		}
+		if o.Bits == 0 {
+			if n := falsePositives(f, 10_000); n > 200 {
+				t.Errorf("%d of 10000 absent keys pass", n)
+			}
+		}
+		if f.Reset(); f.Count() != 0 || f.FillRatio() != 0 || f.MayContain(numbered(1)) {
+			t.Error("not empty after Reset")
+		}
+		f.AddString("key-7")
+		if checkHas(t, f, 7, 1); f.CheckAndAdd([]byte("other")) != (f.Cap() == 64 && f.FillRatio() == 1./64) {
+			t.Error("CheckAndAdd of the second key")
+		}
+	}
+}
+
+// CheckAndAdd leaves the same bits as Add and answers as MayContain.
+func TestFilter_CheckAndAddIsBoth(t *testing.T) {
+	f, g := New(500, 0.1), New(500, 0.1)
+	for i := range 1000 {
+		key := numbered(i % 700)
+		want := f.MayContain(key)
+		f.Add(key)
+		if got := g.CheckAndAdd(key); got != want {
+			t.Fatalf("CheckAndAdd(%q) = %v, MayContain %v", key, got, want)
+		}
+	}
+	if !bytes.Equal(marshal(t, f), marshal(t, g)) {
+		t.Error("Add and CheckAndAdd differ")
+	}
+}
+
+func marshal(t testing.TB, f encoding.BinaryMarshaler) []byte {
+	t.Helper()
+	b, err := f.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestNewFilter_Shapes(t *testing.T) {
+	for _, c := range []struct {
+		o FilterOptions
+		m uint64
+		k int
+	}{
+		{FilterOptions{Keys: 1}, 64, 7},
+		{FilterOptions{Keys: 1000}, 9600, 7},
+		{FilterOptions{Keys: 1000, FPR: 0.01}, 9600, 7},
+		{FilterOptions{Keys: 1000, FPR: 0.001}, 14400, 10},
+		{FilterOptions{Keys: 1000, FPR: 0.999}, 192, 1},
+		{FilterOptions{Keys: 1000, FPR: 0.01, Probes: 3}, 12416, 3},
+		{FilterOptions{Bits: 1000}, 1024, 7},
+		{FilterOptions{Bits: 1000, FPR: 0.1}, 1024, 3},
+		{FilterOptions{Bits: 1000, Keys: 100}, 1024, 7},
+		{FilterOptions{Bits: 1000, Keys: 1}, 1024, MaxProbes},
+		{FilterOptions{Bits: 1000, Keys: math.MaxUint64}, 1024, 1},
+		{FilterOptions{Bits: 64, Probes: MaxProbes}, 64, MaxProbes},
+	} {
+		f, err := NewFilter(c.o)
+		if err != nil {
+			t.Errorf("%+v: %v", c.o, err)
+			continue
+		}
+		if f.Cap() != c.m || f.K() != c.k || f.SizeBytes() != int(c.m/8) {
+			t.Errorf("%+v: %d bits, %d probes, want %d, %d", c.o, f.Cap(), f.K(), c.m, c.k)
+		}
+	}
+	for _, o := range []FilterOptions{
+		{}, {FPR: 0.01}, {Probes: 3}, {Keys: 1, FPR: 1}, {Keys: 1, FPR: -0.5}, {Keys: 1, FPR: math.NaN()}, {Keys: 1, FPR: math.Inf(1)},
+		{Keys: 1, Probes: -1}, {Keys: 1, Probes: MaxProbes + 1}, {Keys: math.MaxUint64}, {Bits: math.MaxUint64}, {Bits: maxFilterBits + 1},
+		{Keys: 1, HashID: 200}, {Keys: 1, Hash: Murmur3, HashID: 1}, {Keys: 1, Hash: Murmur3, Hasher: hasherOf(HashXXH3, 1)},
+	} {
+		if f, err := NewFilter(o); err == nil || f != nil {
+			t.Errorf("NewFilter(%+v) = %v, %v, want an error", o, f, err)
+		}
+	}
+}
+
+func TestNew_Panics(t *testing.T) {
+	if f := New(0, 0.01); f.Cap() != 64 {
+		t.Errorf("New(0, 0.01) has %d bits", f.Cap())
+	}
+	for _, p := range []float64{0, -1, 1, 2, math.NaN()} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New(1, %v) does not panic", p)
+				}
+			}()
+			New(1, p)
+		}()
+	}
+}
+
+func TestFilter_Estimates(t *testing.T) {
+	f := filterOf(t, FilterOptions{Keys: 20_000}, 0, 20_000)
+	for i := range 5000 {
+		f.Add(numbered(i)) // again: Count sees it, the bits do not
+	}
+	if f.Count() != 25_000 || math.Abs(f.EstimatedCount()/20_000-1) > 0.02 {
+		t.Errorf("Count() = %d, EstimatedCount() = %v", f.Count(), f.EstimatedCount())
+	}
+	if fill := f.FillRatio(); math.Abs(fill-0.5) > 0.02 || math.Abs(f.FPR()-math.Pow(fill, 7)) > 1e-12 {
+		t.Errorf("FillRatio() = %v, FPR() = %v", fill, f.FPR())
+	}
+	if want := SizeFill(f.Cap(), 7, 25_000); f.EstimatedFillRatio() != want {
+		t.Errorf("EstimatedFillRatio() = %v, want %v", f.EstimatedFillRatio(), want)
+	}
+	for i := range f.words {
+		f.words[i] = math.MaxUint64
+	}
+	if !math.IsInf(f.EstimatedCount(), 1) || f.FPR() != 1 {
+		t.Errorf("full: EstimatedCount() = %v, FPR() = %v", f.EstimatedCount(), f.FPR())
+	}
+}
+
+func TestFilter_Merge(t *testing.T) {
+	for _, o := range everyFilter() {
+		f, g := filterOf(t, o, 0, 600), filterOf(t, o, 400, 600)
+		both := filterOf(t, o, 0, 1000)
+		if err := f.Merge(g); err != nil {
+			t.Fatal(err)
+		}
+		if f.Count() != 1200 || f.ones() != both.ones() {
+			t.Errorf("Count() = %d, %d bits set, want 1200, %d", f.Count(), f.ones(), both.ones())
+		}
+		checkHas(t, f, 0, 1000)
+	}
+}
+
+func TestFilter_Intersect(t *testing.T) {
+	o := FilterOptions{Keys: 10_000, FPR: 1e-4}
+	f, g := filterOf(t, o, 0, 6000), filterOf(t, o, 4000, 6000)
+	c := f.Clone()
+	if err := f.Intersect(g); err != nil {
+		t.Fatal(err)
+	}
+	checkHas(t, f, 4000, 2000)
+	if n := falsePositives(f, 20_000); n > 8 {
+		t.Errorf("%d of 20000 absent keys pass", n)
+	}
+	if f.Count() < 2000 || f.Count() > 6000 || f.Count() != whole(math.Round(f.EstimatedCount())) {
+		t.Errorf("Count() = %d, EstimatedCount() = %v", f.Count(), f.EstimatedCount())
+	}
+	checkHas(t, c, 0, 6000) // a clone does not feel it
+}
+
+func TestFilter_Mismatch(t *testing.T) {
+	f := New(1000, 0.01)
+	own, other := filterOf(t, ownOptions(200), 0, 10), filterOf(t, ownOptions(201), 0, 10)
+	nameless, alike := filterOf(t, ownOptions(0), 0, 10), filterOf(t, ownOptions(0), 0, 10)
+	for i, pair := range [][2]*Filter{
+		{f, New(2000, 0.01)},
+		{f, filterOf(t, FilterOptions{Bits: f.Cap(), Probes: 6}, 0, 1)},
+		{f, filterOf(t, FilterOptions{Keys: 1000, Hasher: hasherOf(HashXXH3, 0)}, 0, 1)},
+		{filterOf(t, FilterOptions{Keys: 1000, Hasher: hasherOf(HashXXH3, 1)}, 0, 1), filterOf(t, FilterOptions{Keys: 1000, Hasher: hasherOf(HashXXH3, 0)}, 0, 1)},
+		{f, own}, {own, f}, {own, other}, {nameless, alike}, {nameless, own}, {&Filter{}, &Filter{}},
+	} {
+		before := pair[0].Clone()
+		for name, err := range map[string]error{"Merge": pair[0].Merge(pair[1]), "Intersect": pair[0].Intersect(pair[1])} {
+			if !errors.Is(err, ErrMismatch) {
+				t.Errorf("pair %d: %s = %v, want ErrMismatch", i, name, err)
+			}
+		}
+		if pair[0].count != before.count || pair[0].ones() != before.ones() {
+			t.Errorf("pair %d: changed", i)
+		}
+	}
+	if err := nameless.Merge(nameless.Clone()); err != nil {
+		t.Errorf("Merge of a clone: %v", err)
+	}
+	if err := own.Merge(filterOf(t, ownOptions(200), 10, 10)); err != nil {
+		t.Errorf("Merge of the same id: %v", err)
+	}
+	checkHas(t, own, 0, 20)
+}
