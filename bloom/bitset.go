@@ -1,0 +1,235 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// ErrRange says that a number is not below the limit of a Bitset.
+var ErrRange = errors.New("number is beyond the limit")
+
+// A Bitset is an exact set of numbers that are dense, such as the numbers of rows
+// or of users: a bit for each number up to the largest. It answers without false
+// positives, lists its members in ascending order, and is the better filter
+// wherever more than one number in ten is a member.
+//
+// It takes as much memory as its largest member needs, 12.5 MB for 100 million,
+// and keeps that until Reset or Compact. A limit bounds it: a number that is not
+// below is refused with ErrRange, so that a stray large number costs an error, not
+// the machine's memory. The zero Bitset is empty and has DefaultLimit.
+//
+// Any number of goroutines may ask one at once, as long as none changes it.
+type Bitset struct {
+	words []uint64 // bit i&63 of words[i>>6] is i; the last one may be 0
+	limit uint64   // a multiple of 64; 0 for DefaultLimit
+	count uint64   // members
+}
+
+// Limits of a Bitset.
+const (
+	// DefaultLimit is that of the zero Bitset: 2^32, which takes 512 MiB at most.
+	DefaultLimit = 1 << 32
+
+	// MaxLimit is the largest one, 2^40, which takes 128 GiB.
+	MaxLimit = 1 << 40
+)
+
+// NewBitset returns an empty set of numbers below limit, rounded up to a multiple
+// of 64. 0 is for DefaultLimit, and what is larger than MaxLimit for MaxLimit, or
+// for what the machine can address. It takes no memory for numbers that are not
+// there: see Grow.
+func NewBitset(limit uint64) *Bitset {
+	return &Bitset{limit: (min(limit, MaxLimit, 4*min(math.MaxInt, MaxLimit)) + 63) &^ 63}
+}
+
+// Limit returns the number below which members are.
+func (s *Bitset) Limit() uint64 {
+	if s.limit == 0 {
+		return DefaultLimit
+	}
+	return s.limit
+}
+
+// Grow makes room for numbers below n, so that setting them allocates nothing.
+func (s *Bitset) Grow(n uint64) error {
+	if n == 0 || n <= uint64(len(s.words))<<6 {
+		return nil
+	}
+	return s.reach(n - 1)
+}
+
+// reach makes words up to i's, which is not there. It takes twice as many as there
+// are, but no more than the limit has.
+func (s *Bitset) reach(i uint64) error {
+	if i >= s.Limit() {
+		return fmt.Errorf("bloom: %w: %d, limit %d", ErrRange, i, s.Limit())
+	}
+	need := i>>6 + 1
+	if need <= uint64(cap(s.words)) {
+		s.words = s.words[:need] // what is behind the length is 0
+		return nil
+	}
+	words := make([]uint64, need, min(max(need, 2*uint64(len(s.words))), s.Limit()>>6))
+	copy(words, s.words)
+	s.words = words
+	return nil
+}
+
+// Set adds i. The error is ErrRange if that is not below the limit.
+func (s *Bitset) Set(i uint64) error {
+	_, err := s.SetAndTest(i)
+	return err
+}
+
+// SetAndTest adds i and tells whether it was there before. The error is ErrRange if
+// i is not below the limit.
+func (s *Bitset) SetAndTest(i uint64) (was bool, err error) {
+	if i>>6 >= uint64(len(s.words)) {
+		if err := s.reach(i); err != nil {
+			return false, err
+		}
+	}
+	w := &s.words[i>>6]
+	before := *w >> (i & 63) & 1
+	*w |= 1 << (i & 63)
+	s.count += before ^ 1
+	return before != 0, nil
+}
+
+// Clear takes out i, and tells whether it was there.
+func (s *Bitset) Clear(i uint64) (was bool) {
+	if i>>6 >= uint64(len(s.words)) {
+		return false
+	}
+	w := &s.words[i>>6]
+	before := *w >> (i & 63) & 1
+	*w &^= 1 << (i & 63)
+	s.count -= before
+	return before != 0
+}
+
+// Has tells whether i is a member.
+func (s *Bitset) Has(i uint64) bool {
+	return i>>6 < uint64(len(s.words)) && s.words[i>>6]>>(i&63)&1 != 0
+}
+
+// Count returns how many members there are, without counting them.
+func (s *Bitset) Count() uint64 { return s.count }
+
+// Rank returns how many members are below i. It counts them.
+func (s *Bitset) Rank(i uint64) uint64 {
+	if i>>6 >= uint64(len(s.words)) {
+		return s.count
+	}
+	n := bits.OnesCount64(s.words[i>>6] & (1<<(i&63) - 1))
+	for _, w := range s.words[:i>>6] {
+		n += bits.OnesCount64(w)
+	}
+	return uint64(n)
+}
+
+// Min returns the smallest member, if there is one.
+func (s *Bitset) Min() (i uint64, ok bool) {
+	for n, w := range s.words {
+		if w != 0 {
+			return uint64(n)<<6 | uint64(bits.TrailingZeros64(w)), true
+		}
+	}
+	return 0, false
+}
+
+// Max returns the largest member, if there is one.
+func (s *Bitset) Max() (i uint64, ok bool) {
+	n := s.used()
+	if n == 0 {
+		return 0, false
+	}
+	return uint64(n)<<6 - 1 - uint64(bits.LeadingZeros64(s.words[n-1])), true
+}
+
+// used is how many words there are up to the last one that is not 0.
+func (s *Bitset) used() int {
+	n := len(s.words)
+	for n > 0 && s.words[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+// All returns the members in ascending order. Whoever changes the set meanwhile
+// may or may not see what is within 64 of where he is, and sees what is beyond.
+func (s *Bitset) All() iter.Seq[uint64] { return s.AllFrom(0) }
+
+// AllFrom returns the members from i on, as All does.
+func (s *Bitset) AllFrom(i uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		below := uint64(1)<<(i&63) - 1
+		for n := i >> 6; n < uint64(len(s.words)); n++ {
+			for w := s.words[n] &^ below; w != 0; w &= w - 1 {
+				if !yield(n<<6 | uint64(bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+			below = 0
+		}
+	}
+}
+
+// SizeBytes returns the memory that the bits take.
+func (s *Bitset) SizeBytes() int { return cap(s.words) * 8 }
+
+// Reset takes out all members and gives the memory back.
+func (s *Bitset) Reset() { s.words, s.count = nil, 0 }
+
+// Compact gives back the memory that no member needs.
+func (s *Bitset) Compact() { s.words = slices.Clone(s.words[:s.used()]) }
+
+// Clone returns a copy in memory of its own.
+func (s *Bitset) Clone() *Bitset {
+	return &Bitset{words: slices.Clone(s.words), limit: s.limit, count: s.count}
+}
+
+// Equal tells whether both have the same members. Limits do not matter.
+func (s *Bitset) Equal(other *Bitset) bool {
+	return s.count == other.count && slices.Equal(s.words[:s.used()], other.words[:other.used()])
+}
+
+// Union adds the members of other. If one is not below the limit, the error is
+// ErrRange and nothing changes.
+func (s *Bitset) Union(other *Bitset) error {
+	if largest, ok := other.Max(); ok && largest>>6 >= uint64(len(s.words)) {
+		if err := s.reach(largest); err != nil {
+			return err
+		}
+	}
+	for i, w := range other.words[:other.used()] {
+		s.count += uint64(bits.OnesCount64(w &^ s.words[i]))
+		s.words[i] |= w
+	}
+	return nil
+}
+
+// Intersect takes out what other does not have.
+func (s *Bitset) Intersect(other *Bitset) {
+	s.count = 0
+	for i := range s.words {
+		if i < len(other.words) {
+			s.words[i] &= other.words[i]
+		} else {
+			s.words[i] = 0
+		}
+		s.count += uint64(bits.OnesCount64(s.words[i]))
+	}
+}
+
+// Difference takes out the members of other.
+func (s *Bitset) Difference(other *Bitset) {
+	for i := range min(len(s.words), len(other.words)) {
+		s.count -= uint64(bits.OnesCount64(s.words[i] & other.words[i]))
+		s.words[i] &^= other.words[i]
+	}
+}

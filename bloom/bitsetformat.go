@@ -1,0 +1,79 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// What stands in the trailer of a bitset. Part of the file format.
+const (
+	kindBitset    = 7
+	bitsetVersion = 1
+)
+
+// AppendBinary appends the serialized set to dst: its words up to the largest
+// member's, little-endian, and the trailer:
+//
+//	 0    1       2    3 8       12    20 28
+//	|kind|version|hash|0|members|words|0 |crc32c|
+//
+// Nothing is hashed: hash and seed are those of Hash. Words of zeros are written
+// like others, so that what is read takes no more memory than its bytes. The limit
+// is not written. The error is always nil.
+func (s *Bitset) AppendBinary(dst []byte) ([]byte, error) {
+	begin, words := len(dst), s.words[:s.used()]
+	for _, w := range words {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	dst = append(dst, make([]byte, trailerLen)...)
+	h := head{keys: uint32(min(s.count, math.MaxUint32))}
+	b := h.begin(dst[begin:], kindBitset, bitsetVersion)
+	binary.LittleEndian.PutUint64(b[12:], uint64(len(words)))
+	seal(dst[begin:])
+	return dst, nil
+}
+
+// MarshalBinary returns the serialized set. The error is always nil.
+func (s *Bitset) MarshalBinary() ([]byte, error) {
+	return s.AppendBinary(make([]byte, 0, s.used()*8+trailerLen))
+}
+
+// UnmarshalBinary makes s the set that MarshalBinary made b of. b is copied; the
+// limit stays that of s. With an error, s is as it was: it is ErrUnknown or
+// ErrDamaged, or ErrRange if a member is not below the limit. It allocates as much
+// as b has.
+func (s *Bitset) UnmarshalBinary(b []byte) error {
+	t, err := trailerOf(b, kindBitset, bitsetVersion, onlyMurmur3)
+	if err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint64(t[12:])
+	if have := len(b) - trailerLen; have%8 != 0 || n != uint64(have/8) {
+		return damage("%d words in %d bytes", n, len(b))
+	}
+	var h head
+	if err := h.open(b); err != nil {
+		return err
+	}
+	if zero := binary.LittleEndian.Uint32(t[3:]) | uint32(t[7]); zero != 0 {
+		return damage("reserved bytes are %#x", zero)
+	}
+	if n > s.Limit()>>6 {
+		return fmt.Errorf("bloom: open bitset: %w: %d words, limit %d", ErrRange, n, s.Limit())
+	}
+	words, count := make([]uint64, n), uint64(0)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+		count += uint64(bits.OnesCount64(words[i]))
+	}
+	switch {
+	case uint64(h.keys) != min(count, math.MaxUint32):
+		return damage("%d members, and %d in the trailer", count, h.keys)
+	case n > 0 && words[n-1] == 0:
+		return damage("the last word is 0")
+	}
+	s.words, s.count = words, count
+	return nil
+}

@@ -1,0 +1,80 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// What stands in the trailer of a counting filter. Part of the file format.
+const (
+	kindCounting    = 4
+	countingVersion = 1
+	countingTail    = 8 + trailerLen // behind the lines
+)
+
+// AppendBinary appends the serialized filter to dst: its lines, the number of keys
+// in 8 bytes, and the trailer:
+//
+//	 0    1       2    3 4    8    12    16   20   28
+//	|kind|version|hash|k|0   |keys|lines|0   |seed|crc32c|
+//
+// The error is always nil.
+func (f *Counting) AppendBinary(dst []byte) ([]byte, error) {
+	begin := len(dst)
+	for i := range f.lines {
+		for _, w := range f.lines[i] {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, f.count)
+	dst = append(dst, make([]byte, trailerLen)...)
+	h := head{keys: uint32(min(f.count, math.MaxUint32)), hasher: f.hasher}
+	b := h.begin(dst[begin:], kindCounting, countingVersion)
+	b[3] = byte(f.k)
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(f.lines)))
+	seal(dst[begin:])
+	return dst, nil
+}
+
+// MarshalBinary returns the serialized filter. The error is always nil.
+func (f *Counting) MarshalBinary() ([]byte, error) {
+	return f.AppendBinary(make([]byte, 0, f.SizeBytes()+countingTail))
+}
+
+// UnmarshalBinary makes f the filter that MarshalBinary made b of, with its hash
+// function. b is copied. With an error, which is ErrUnknown or ErrDamaged, f is as
+// it was. It allocates as much as b has.
+func (f *Counting) UnmarshalBinary(b []byte) error {
+	t, err := trailerOf(b, kindCounting, countingVersion, everyHash)
+	if err != nil {
+		return err
+	}
+	lines := binary.LittleEndian.Uint32(t[12:])
+	if want := uint64(lines)*lineBytes + countingTail; want != uint64(len(b)) {
+		return damage("%d lines of counters in %d bytes", lines, len(b))
+	}
+	var h head
+	if err := h.open(b); err != nil {
+		return err
+	}
+	k, count := int(t[3]), binary.LittleEndian.Uint64(b[len(b)-countingTail:])
+	zero := binary.LittleEndian.Uint32(t[4:]) | binary.LittleEndian.Uint32(t[16:])
+	switch {
+	case k < countingMinK || k > countingMaxK || lines < 1 || lines > maxCountingLines:
+		return damage("%d lines, %d counters a key", lines, k)
+	case zero != 0:
+		return damage("reserved bytes are %#x", zero)
+	case uint64(h.keys) != min(count, math.MaxUint32):
+		return damage("%d keys, and %d in the trailer", count, h.keys)
+	}
+	g := newCounting(int(lines), h.hasher, k)
+	g.count = count
+	for i := range g.lines {
+		line := b[i*lineBytes : (i+1)*lineBytes]
+		for j := range g.lines[i] {
+			g.lines[i][j] = binary.LittleEndian.Uint64(line[8*j:])
+		}
+	}
+	*f = *g
+	return nil
+}

@@ -1,0 +1,93 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// What stands in the trailer of a cuckoo filter. Part of the file format.
+const (
+	kindCuckoo    = 5
+	cuckooVersion = 1
+	stashedBytes  = 8 // of a stash entry: the bucket, the fingerprint above it
+)
+
+// AppendBinary appends the serialized filter to dst: its buckets, the stash, and
+// the trailer:
+//
+//	 0    1       2    3     4     5    8    12      16   20   28
+//	|kind|version|hash|width|stash|0   |keys|buckets|0   |seed|crc32c|
+//
+// The error is always nil.
+func (f *Cuckoo) AppendBinary(dst []byte) ([]byte, error) {
+	begin := len(dst)
+	dst = append(dst, f.table[:f.buckets*f.lanes.bytes()]...)
+	for _, s := range f.stash[:f.waiting] {
+		dst = binary.LittleEndian.AppendUint64(dst, s.bucket|s.fingerprint<<32)
+	}
+	dst = append(dst, make([]byte, trailerLen)...)
+	h := head{keys: uint32(min(f.count, math.MaxUint32)), hasher: f.hasher}
+	b := h.begin(dst[begin:], kindCuckoo, cuckooVersion)
+	b[3], b[4] = byte(f.lanes.width), byte(f.waiting)
+	binary.LittleEndian.PutUint32(b[12:], uint32(f.buckets))
+	seal(dst[begin:])
+	return dst, nil
+}
+
+// MarshalBinary returns the serialized filter. The error is always nil.
+func (f *Cuckoo) MarshalBinary() ([]byte, error) {
+	return f.AppendBinary(make([]byte, 0, len(f.table)+cuckooStash*stashedBytes+trailerLen))
+}
+
+// UnmarshalBinary makes f the filter that MarshalBinary made b of, with its hash
+// function. b is copied. With an error, which is ErrUnknown or ErrDamaged, f is as
+// it was. It allocates as much as b has.
+func (f *Cuckoo) UnmarshalBinary(b []byte) error {
+	t, err := trailerOf(b, kindCuckoo, cuckooVersion, everyHash)
+	if err != nil {
+		return err
+	}
+	width, waiting, buckets := int(t[3]), int(t[4]), uint64(binary.LittleEndian.Uint32(t[12:]))
+	if !validFingerprint(width) || waiting > cuckooStash || buckets < 1 || buckets > maxCuckooBuckets {
+		return damage("%d buckets, %d-bit fingerprints, %d in the stash", buckets, width, waiting)
+	}
+	l := lanesOf(width)
+	if want := buckets*l.bytes() + uint64(waiting)*stashedBytes + trailerLen; want != uint64(len(b)) {
+		return damage("%d buckets and %d stashed fingerprints in %d bytes", buckets, waiting, len(b))
+	}
+	var h head
+	if err := h.open(b); err != nil {
+		return err
+	}
+	if zero := uint32(t[5]) | uint32(t[6]) | uint32(t[7]) | binary.LittleEndian.Uint32(t[16:]); zero != 0 {
+		return damage("reserved bytes are %#x", zero)
+	}
+	g := newCuckoo(buckets, l, h.hasher)
+	rest := b[copy(g.table, b[:buckets*l.bytes()]):]
+	for g.waiting < waiting {
+		s := binary.LittleEndian.Uint64(rest[g.waiting*stashedBytes:])
+		entry := stashed{bucket: s & math.MaxUint32, fingerprint: s >> 32}
+		if entry.bucket >= buckets || entry.fingerprint < 1 || entry.fingerprint > l.most {
+			return damage("stashed fingerprint %#x for bucket %d of %d", entry.fingerprint, entry.bucket, buckets)
+		}
+		g.stash[g.waiting] = entry
+		g.waiting++
+	}
+	if g.count = g.taken() + uint64(waiting); uint64(h.keys) != min(g.count, math.MaxUint32) {
+		return damage("%d fingerprints, and %d in the trailer", g.count, h.keys)
+	}
+	*f = *g
+	return nil
+}
+
+// taken counts the places of the table that are taken.
+func (f *Cuckoo) taken() (n uint64) {
+	for bucket := range f.buckets {
+		for places := f.load(bucket) << (64 - bucketSlots*f.lanes.width); places != 0; places <<= f.lanes.width {
+			if places>>(64-f.lanes.width) != 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
