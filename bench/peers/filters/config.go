@@ -60,7 +60,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 		return c, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
 	if short {
-		sizes, c.asks, c.rounds = "2000,10000", 20_000, 2
+		sizes, c.asks, c.rounds = "2000,10000", 10_000, 2
 	}
 	c.groups, c.only = figures.List(groupList), figures.List(only)
 	var err error

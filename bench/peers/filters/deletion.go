@@ -8,10 +8,21 @@ import (
 	boom "github.com/tylertreat/BoomFilters"
 
 	"github.com/shaledb/shale/bench/peers/internal/keys"
+	"github.com/shaledb/shale/bloom"
 )
 
 func removers() []contestant {
 	return []contestant{
+		{removal, "shale Counting", "NewCounting for 1 %, bloom.Hash (murmur3)", false, func(n int) (filter, error) {
+			return &shaleCounting{bloom.NewCounting(uint64(n), rate)}, nil
+		}},
+		{removal, "shale Cuckoo", "NewCuckoo: fingerprints of 12 bits, the default; 8 would have 3 %", false, func(n int) (filter, error) {
+			return &shaleCuckoo{bloom.NewCuckoo(uint64(n))}, nil
+		}},
+		{removal, "shale Cuckoo, 8 bits", "NewCuckooFor fingerprints of 8 bits, which is what the peer has", false, func(n int) (filter, error) {
+			f, err := bloom.NewCuckooFor(bloom.CuckooOptions{Keys: uint64(n), FingerprintBits: 8})
+			return &shaleCuckoo{f}, err
+		}},
 		{removal, "BoomFilters Counting", "NewDefaultCountingBloomFilter for 1 %: counters of 4 bits; its own fnv", false, func(n int) (filter, error) {
 			return &boomCounting{n, boom.NewDefaultCountingBloomFilter(uint(n), rate)}, nil
 		}},

@@ -19,6 +19,17 @@ func growers() []contestant {
 		{growing, "shale AtomicBlocked", "10 bits, bloom.Hash (murmur3)", true, func(n int) (filter, error) {
 			return &shaleAtomic{n: n, f: bloom.NewAtomicBlocked(n, bitsPerKey)}, nil
 		}},
+		{growing, "shale AtomicBlocked, xxh3", "10 bits, HashXXH3", true, func(n int) (filter, error) {
+			return &shaleAtomicXXH3{shaleAtomic{n: n, f: bloom.NewAtomicBlocked(n, bitsPerKey)}, xxh3()}, nil
+		}},
+		{growing, "shale Filter", "10 bits, Murmur3", false, func(n int) (filter, error) {
+			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(n), Bits: uint64(n) * bitsPerKey})
+			return &shaleFilter{n, f}, err
+		}},
+		{growing, "shale Filter, xxh3", "10 bits, HashXXH3", false, func(n int) (filter, error) {
+			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(n), Bits: uint64(n) * bitsPerKey, Hasher: xxh3()})
+			return &shaleFilter{n, f}, err
+		}},
 		{growing, "bits-and-blooms", "NewWithEstimates for the rate that 10 bits have: 7 probes; its own murmur3", false, func(n int) (filter, error) {
 			return &bitsAndBlooms{n, bits.NewWithEstimates(uint(n), bestRate(bitsPerKey))}, nil
 		}},

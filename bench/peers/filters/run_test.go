@@ -46,7 +46,8 @@ func testRun(t *testing.T, kind string) {
 		}
 		// Structured keys are asked for more than once, and weak hashes like them
 		// more or less than theory does.
-		if f.Theory != nil && kind == "random" && f.Keys >= 10_000 {
+		// BoomFilters' parts share one fnv, and are not independent.
+		if f.Theory != nil && kind == "random" && f.Keys >= 10_000 && f.Filter != "BoomFilters Scalable" {
 			checkRate(t, f)
 		}
 	}

@@ -9,19 +9,15 @@ import (
 )
 
 func statics() []contestant {
-	xxh3, err := bloom.NewHasher(bloom.HashXXH3, 1)
-	if err != nil {
-		panic(err) // the library is built with it
-	}
 	return []contestant{
 		{static, "shale Blocked", "AppendBlocked of 10 bits, bloom.Hash (murmur3)", true, func(n int) (filter, error) {
 			return &shaleBlocked{hashes: make([]uint64, 0, n)}, nil
 		}},
 		{static, "shale Blocked, xxh3", "AppendStatic of 10 bits, HashXXH3", true, func(n int) (filter, error) {
-			return &shaleStatic{kind: bloom.KindBlocked, hasher: xxh3, hashes: make([]uint64, 0, n)}, nil
+			return &shaleStatic{kind: bloom.KindBlocked, hasher: xxh3(), hashes: make([]uint64, 0, n)}, nil
 		}},
 		{static, "shale Fuse, xxh3", "AppendStatic of KindFuse, the widest fingerprints that fit 10 bits, HashXXH3", true, func(n int) (filter, error) {
-			return &shaleStatic{kind: bloom.KindFuse, hasher: xxh3, hashes: make([]uint64, 0, n)}, nil
+			return &shaleStatic{kind: bloom.KindFuse, hasher: xxh3(), hashes: make([]uint64, 0, n)}, nil
 		}},
 		{static, "xorfilter BinaryFuse8", "PopulateBinaryFuse8; xxhash, as it has no hash of its own", true, func(n int) (filter, error) {
 			return &xorFuse{pending: make(pending, 0, n)}, nil
