@@ -1,0 +1,180 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Of is a filter of values of type T instead of bytes. A funnel says which fields
+// of a value are its key:
+//
+//	visits := bloom.NewOf(bloom.New(1e6, 0.01), func(v Visit, s *bloom.Sink) {
+//		s.String(v.Host)
+//		s.Uint64(v.User)
+//	})
+//
+// It is as safe for concurrent use as the filter below, and allocates nothing
+// of its own.
+type Of[T any] struct {
+	asker  Asker
+	add    func(key []byte) error
+	remove func(key []byte) bool
+	funnel func(t T, s *Sink)
+}
+
+// An Asker is a filter that is asked for keys: a Filter, Scalable, Counting, Cuckoo
+// or Exact, or a function.
+type Asker interface {
+	// MayContain tells whether key may be there. False is certain. The key is
+	// only lent.
+	MayContain(key []byte) bool
+}
+
+// AskerFunc is a function as an Asker. A Static, which is asked for hashes, is
+//
+//	bloom.AskerFunc(func(key []byte) bool { return s.MayContain(s.Hasher().Hash(key)) })
+type AskerFunc func(key []byte) bool
+
+// MayContain is f(key).
+func (f AskerFunc) MayContain(key []byte) bool { return f(key) }
+
+// NewOf returns f as a filter of values. The funnel writes to the Sink what tells
+// values apart, always the same for equal ones, and keeps no reference to it.
+//
+// f is added to by its method Add, which takes the key and returns nothing, an
+// error, or a bool and an error, as those of this package do; it is removed from
+// by Remove, which returns a bool. It may have neither.
+func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
+	o := &Of[T]{asker: f, funnel: funnel}
+	switch a := f.(type) {
+	case interface{ Add(key []byte) }:
+		o.add = func(key []byte) error { a.Add(key); return nil }
+	case interface{ Add(key []byte) error }:
+		o.add = a.Add
+	case interface {
+		Add(key []byte) (bool, error)
+	}:
+		o.add = func(key []byte) error { _, err := a.Add(key); return err }
+	}
+	if r, ok := f.(interface{ Remove(key []byte) bool }); ok {
+		o.remove = r.Remove
+	}
+	return o
+}
+
+// Add adds t. The error is that of the filter below, or says that nothing can be
+// added to it.
+func (o *Of[T]) Add(t T) error {
+	if o.add == nil {
+		return fmt.Errorf("bloom: add: a %T cannot be added to", o.asker)
+	}
+	s := sinks.Get().(*Sink)
+	o.funnel(t, s)
+	err := o.add(s.key)
+	s.done()
+	return err
+}
+
+// MayContain tells whether t may have been added. False is certain.
+func (o *Of[T]) MayContain(t T) bool {
+	s := sinks.Get().(*Sink)
+	o.funnel(t, s)
+	may := o.asker.MayContain(s.key)
+	s.done()
+	return may
+}
+
+// Remove removes t, which must have been added, and reports whether the filter below
+// did. It is false if that cannot remove.
+func (o *Of[T]) Remove(t T) bool {
+	if o.remove == nil {
+		return false
+	}
+	s := sinks.Get().(*Sink)
+	o.funnel(t, s)
+	removed := o.remove(s.key)
+	s.done()
+	return removed
+}
+
+// Filter returns the filter below.
+func (o *Of[T]) Filter() Asker { return o.asker }
+
+// A Sink takes the fields of a value. Each is kept apart from its neighbours and
+// from those of other kinds: ("ab", "c") and ("a", "bc") are different values, and so
+// are Uint64(1) and Int64(1). The zero Sink is empty and ready.
+//
+// The bytes that it makes of fields never change, as serialized filters rest on
+// them: a byte for the kind, and then 8 bytes, little-endian, for a number, one for
+// a bool, or the length as a varint and the bytes.
+type Sink struct{ key []byte }
+
+// The kinds of fields. Part of the format, never changes.
+const (
+	sinkBytes   = 1
+	sinkUint64  = 2
+	sinkInt64   = 3
+	sinkFloat64 = 4
+	sinkBool    = 5
+)
+
+// sinks has *Sink, whose buffers are kept: what a funnel is given goes to the heap.
+var sinks = sync.Pool{New: func() any { return new(Sink) }}
+
+// done gives s back.
+func (s *Sink) done() {
+	if cap(s.key) <= maxScratch {
+		s.key = s.key[:0]
+		sinks.Put(s)
+	}
+}
+
+// Bytes takes a field of bytes, which are copied. An empty one is a field too; nil is
+// an empty one.
+func (s *Sink) Bytes(b []byte) {
+	s.key = append(binary.AppendUvarint(append(s.key, sinkBytes), uint64(len(b))), b...)
+}
+
+// String takes a string: the same as its bytes.
+func (s *Sink) String(v string) {
+	s.key = append(binary.AppendUvarint(append(s.key, sinkBytes), uint64(len(v))), v...)
+}
+
+// Uint64 takes a number.
+func (s *Sink) Uint64(v uint64) { s.word(sinkUint64, v) }
+
+// Int64 takes a number.
+func (s *Sink) Int64(v int64) { s.word(sinkInt64, uint64(v)) }
+
+// Float64 takes a number. Equal ones are the same: 0 and -0, and all NaN.
+func (s *Sink) Float64(v float64) {
+	switch {
+	case v == 0:
+		v = 0
+	case math.IsNaN(v):
+		v = math.NaN()
+	}
+	s.word(sinkFloat64, math.Float64bits(v))
+}
+
+// Bool takes a truth value.
+func (s *Sink) Bool(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	s.key = append(s.key, sinkBool, b)
+}
+
+func (s *Sink) word(kind byte, v uint64) {
+	s.key = binary.LittleEndian.AppendUint64(append(s.key, kind), v)
+}
+
+// Key returns the bytes of the fields that s has taken, for who asks a filter
+// without an Of. They are valid until the next call of a method of s.
+func (s *Sink) Key() []byte { return s.key }
+
+// Reset empties s.
+func (s *Sink) Reset() { s.key = s.key[:0] }

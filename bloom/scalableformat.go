@@ -1,0 +1,136 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+const (
+	kindScalable    = 6
+	scalableVersion = 1
+	layerLen        = 32 // of what is kept of a layer beside its words
+)
+
+// The body is the words of all layers, the oldest first; then of each layer
+//
+//	 0        8     16   24     28
+//	|capacity|count|bits|probes|0  |
+//
+// and the rate that was asked for, as the bits of a float64. The trailer:
+//
+//	 0    1       2    3     4        8    12     16 20   28
+//	|kind|version|hash|flags|expansion|keys|layers|0 |seed|crc32c|
+//
+// Flag 1 is nonScaling. keys is the sum of the counts as far as it fits.
+
+// AppendBinary appends the serialized form to dst and returns the longer slice. It
+// is the same on every machine. The error is ErrNoHashID, with dst as it was.
+func (s *Scalable) AppendBinary(dst []byte) ([]byte, error) {
+	switch {
+	case len(s.layers) == 0:
+		return dst, errors.New("bloom: write filter: it was not made by NewScalable")
+	case s.hash.id() == 0:
+		return dst, fmt.Errorf("bloom: write filter: %w", ErrNoHashID)
+	}
+	from := len(dst)
+	for i := range s.layers {
+		for _, w := range s.layers[i].words {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+	}
+	for i := range s.layers {
+		l := &s.layers[i]
+		dst = binary.LittleEndian.AppendUint64(dst, l.capacity)
+		dst = binary.LittleEndian.AppendUint64(dst, l.count)
+		dst = binary.LittleEndian.AppendUint64(dst, l.m)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(l.k))
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(s.rate))
+	dst = append(dst, make([]byte, trailerLen)...)
+	t := s.hash.beginOwn(dst[from:], kindScalable, scalableVersion, s.Count())
+	if s.nonScaling {
+		t[3] = 1
+	}
+	binary.LittleEndian.PutUint32(t[4:], s.expansion)
+	binary.LittleEndian.PutUint32(t[12:], uint32(len(s.layers)))
+	seal(dst[from:])
+	return dst, nil
+}
+
+// MarshalBinary returns the serialized form.
+func (s *Scalable) MarshalBinary() ([]byte, error) {
+	info := s.Info()
+	return s.AppendBinary(make([]byte, 0, info.SizeBytes+info.Filters*layerLen+8+trailerLen))
+}
+
+// UnmarshalBinary makes s the filter whose serialized form is b, exactly: see
+// Filter.UnmarshalBinary.
+func (s *Scalable) UnmarshalBinary(b []byte) error {
+	t, hash, err := openOwn(b, kindScalable, scalableVersion, s.hash.own)
+	if err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(t[12:])
+	if n < 1 || n > maxLayers || uint64(len(b)) < uint64(n)*layerLen+8+trailerLen {
+		return damage("%d layers in %d bytes", n, len(b))
+	}
+	body := len(b) - trailerLen - 8 - int(n)*layerLen // of words
+	if err := checkSum(b); err != nil {
+		return err
+	}
+	made := Scalable{
+		hash:       hash,
+		rate:       math.Float64frombits(binary.LittleEndian.Uint64(b[len(b)-trailerLen-8:])),
+		expansion:  binary.LittleEndian.Uint32(t[4:]),
+		nonScaling: t[3] == 1,
+	}
+	switch reserved := binary.LittleEndian.Uint32(t[16:]); {
+	case reserved != 0 || t[3] > 1:
+		return damage("reserved bytes are %#x, flags %#x", reserved, t[3])
+	case made.expansion < 1 || made.expansion > MaxExpansion:
+		return damage("expansion by %d", made.expansion)
+	case !(made.rate > 0 && made.rate < 1):
+		return damage("a rate of %v", made.rate)
+	case made.nonScaling && n != 1:
+		return damage("%d layers that do not scale", n)
+	}
+	if err := made.decodeLayers(b[:body], b[body:body+int(n)*layerLen]); err != nil {
+		return err
+	}
+	if keys := binary.LittleEndian.Uint32(t[8:]); uint64(keys) != min(made.Count(), math.MaxUint32) {
+		return damage("%d keys, %d counted", keys, made.Count())
+	}
+	*s = made
+	return nil
+}
+
+// decodeLayers takes the layers' words off body and wants it used up.
+func (s *Scalable) decodeLayers(body, layers []byte) error {
+	total := uint64(0)
+	for ; len(layers) > 0; layers = layers[layerLen:] {
+		l := layer{capacity: binary.LittleEndian.Uint64(layers)}
+		l.hash = s.hash
+		l.count = binary.LittleEndian.Uint64(layers[8:])
+		l.m = binary.LittleEndian.Uint64(layers[16:])
+		k := binary.LittleEndian.Uint64(layers[24:])
+		switch {
+		case l.m == 0 || l.m%64 != 0 || l.m/8 > uint64(len(body)):
+			return damage("a layer of %d bits in %d bytes", l.m, len(body))
+		case k < 1 || k > MaxProbes:
+			return damage("a layer with %d probes", k)
+		case l.capacity == 0 || l.count > l.capacity || total+l.count < total:
+			return damage("a layer with %d keys of %d", l.count, l.capacity)
+		}
+		total += l.count
+		l.k = int(k)
+		l.words = decodeWords(body[:l.m/8])
+		body = body[l.m/8:]
+		s.layers = append(s.layers, l)
+	}
+	if len(body) > 0 {
+		return damage("%d bytes of no layer", len(body))
+	}
+	return nil
+}
