@@ -206,3 +206,53 @@ func (f *shaleCuckoo) askHashes(h []uint64) (maybe int) {
 
 func (f *shaleCuckoo) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
 func (f *shaleCuckoo) theory() float64 { return f.f.FPR() }
+
+type shaleScalable struct{ f *bloom.Scalable }
+
+func (f *shaleScalable) add(k keys.Slab) error {
+	for i := range k.Len() {
+		if _, err := f.f.Add(k.Key(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *shaleScalable) ask(k keys.Slab) (maybe int) {
+	for i := range k.Len() {
+		if f.f.MayContain(k.Key(i)) {
+			maybe++
+		}
+	}
+	return maybe
+}
+
+// hash makes two words of each key.
+func (f *shaleScalable) hash(k keys.Slab, hashes []uint64) []uint64 {
+	for i := range k.Len() {
+		h1, h2 := f.f.Hash(k.Key(i))
+		hashes = append(hashes, h1, h2)
+	}
+	return hashes
+}
+
+func (f *shaleScalable) addHashes(h []uint64) error {
+	for ; len(h) >= 2; h = h[2:] {
+		if _, err := f.f.AddHash(h[0], h[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *shaleScalable) askHashes(h []uint64) (maybe int) {
+	for ; len(h) >= 2; h = h[2:] {
+		if f.f.HasHash(h[0], h[1]) {
+			maybe++
+		}
+	}
+	return maybe
+}
+
+func (f *shaleScalable) bits() float64   { return float64(f.f.Info().SizeBytes) * 8 }
+func (f *shaleScalable) theory() float64 { return f.f.FPR() }

@@ -7,10 +7,19 @@ import (
 	boom "github.com/tylertreat/BoomFilters"
 
 	"github.com/shaledb/shale/bench/peers/internal/keys"
+	"github.com/shaledb/shale/bloom"
 )
 
 func scalers() []contestant {
 	return []contestant{
+		{unsized, "shale Scalable", "NewScalable for 1 %, each part twice the one before, Murmur3; Add also tells whether the key was new", false, func(n int) (filter, error) {
+			f, err := bloom.NewScalable(uint64(max(1, n/beginning)), rate, bloom.ScalableOptions{})
+			return &shaleScalable{f}, err
+		}},
+		{unsized, "shale Scalable, xxh3", "the same, HashXXH3", false, func(n int) (filter, error) {
+			f, err := bloom.NewScalable(uint64(max(1, n/beginning)), rate, bloom.ScalableOptions{Hasher: xxh3()})
+			return &shaleScalable{f}, err
+		}},
 		{unsized, "BoomFilters Scalable", "NewScalableBloomFilter, ratio 0.8, the first part for 0.2 %, so that all together have 1 %; parts as large as the first; its own fnv", false, func(n int) (filter, error) {
 			return &boomScalable{boom.NewScalableBloomFilter(uint(max(1, n/beginning)), rate*(1-boomRatio), boomRatio)}, nil
 		}},
