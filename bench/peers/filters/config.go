@@ -19,6 +19,7 @@ type config struct {
 	keys                 string
 	groups, only         []string
 	json                 string
+	short                bool
 	lowered              []int // sizes that memory does not suffice for, as asked
 	memory, memoryPerKey int64
 }
@@ -40,7 +41,6 @@ const (
 func parse(args []string, messages io.Writer) (config, error) {
 	c := config{memory: availableMemory(), memoryPerKey: perKey}
 	var sizes, lengths, groupList, only string
-	var short bool
 	f := flag.NewFlagSet("filters", flag.ContinueOnError)
 	f.SetOutput(messages)
 	f.StringVar(&sizes, "n", "62500,1000000,50000000", "`list` of how many keys; what memory does not suffice for is lowered")
@@ -52,15 +52,15 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.StringVar(&groupList, "groups", "", "`list` of the groups to run, the first words of their names (default: all)")
 	f.StringVar(&only, "only", "", "`list` of the filters to run, words of their names (default: all)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
-	f.BoolVar(&short, "short", false, "a run of a second, to see that all works: its figures mean nothing")
+	f.BoolVar(&c.short, "short", false, "a run of a second, to see that all works: its figures mean nothing")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	if short {
-		sizes, c.asks, c.rounds = "2000,10000", 10_000, 2
+	if c.short {
+		sizes, c.asks, c.rounds = "10000", 10_000, 2
 	}
 	c.groups, c.only = figures.List(groupList), figures.List(only)
 	var err error

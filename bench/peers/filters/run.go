@@ -104,6 +104,14 @@ func (b *bench) stage(n, length int, hashes bool) error {
 	return nil
 }
 
+// collect frees what earlier work left, so that nobody's clock runs while that is
+// done.
+func (b *bench) collect() {
+	if !b.short {
+		runtime.GC()
+	}
+}
+
 // inTurn does something with each entry: A B, then B A.
 func (s *stage) inTurn(round int, do func(*entry) error) error {
 	all := slices.Clone(s.all)
@@ -147,7 +155,7 @@ const chunk = 1 << 19
 // cost: to make it empty, to add, and to build it. The hashes of a filter that is
 // built are what it is built of, so that to collect them costs nothing then.
 func (s *stage) filled(c contestant, byHash bool) (filter, cost, error) {
-	runtime.GC()
+	s.collect()
 	var f filter
 	total, err := timed(s.n, func() (err error) {
 		f, err = c.make(s.n)
@@ -167,7 +175,7 @@ func (s *stage) filled(c contestant, byHash bool) (filter, cost, error) {
 		}
 	}
 	if f, is := f.(built); is {
-		runtime.GC()
+		s.collect()
 		last, err := timed(s.n, f.build)
 		if err != nil {
 			return nil, cost{}, err
@@ -189,7 +197,7 @@ func (s *stage) adding(f filter, k keys.Slab, byHash bool) func() error {
 
 // ask asks for keys that are there and for others.
 func (s *stage) ask(e *entry, hit, miss keys.Slab) error {
-	runtime.GC()
+	s.collect()
 	e.filter.ask(s.warm)
 	if _, err := s.asking(e, "hit", s.form, hit.Len(), hit.Len(), func() int { return e.filter.ask(hit) }); err != nil {
 		return err
@@ -242,7 +250,7 @@ func (s *stage) remove(e *entry) error {
 	}
 	count := max(1, min(s.n/4, s.asks))
 	gone, rest := s.space.PresentRange(0, count), s.space.PresentRange(uint64(count), count)
-	runtime.GC()
+	s.collect()
 	e.filter.ask(s.warm)
 	took, err := timed(count, func() error { return f.remove(gone) })
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // All filters do all workloads, small; answers and rates are right.
 func TestRun(t *testing.T) {
 	for _, kind := range []string{"random", "structured"} {
+		if kind == "structured" && testing.Short() {
+			continue
+		}
 		t.Run(kind, func(t *testing.T) { testRun(t, kind) })
 	}
 }
