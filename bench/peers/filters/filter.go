@@ -13,8 +13,13 @@ import (
 type filter interface {
 	add(k keys.Slab) error       // what a static filter does before it is built
 	ask(k keys.Slab) (maybe int) // for how many keys the answer is maybe
-	bits() float64               // of memory, in all
-	theory() float64             // the share of absent keys to be expected, unknown: none is known
+	sized
+}
+
+// A sized filter tells what it takes and what to expect of it.
+type sized interface {
+	bits() float64   // of memory, in all
+	theory() float64 // the share of absent keys that pass, unknown: there is no formula
 }
 
 // A built filter takes all keys at once: add only collects them.

@@ -125,7 +125,9 @@ func (r *report) printRates(w io.Writer, n int) {
 
 // printVerdict says which targets are met, and where a peer is ahead.
 func (r *report) printVerdict(w io.Writer) {
-	fmt.Fprintln(w, "\nTargets")
+	if len(r.Targets) > 0 {
+		fmt.Fprintln(w, "\nTargets")
+	}
 	t := figures.Columns(w)
 	for _, x := range r.Targets {
 		met := "met"
@@ -135,15 +137,23 @@ func (r *report) printVerdict(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%.2f\t%s\t%s\t\n", x.What, x.Got, x.Want, met)
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\nA peer is faster than each of shale's in the group, by more than %.0f %%\n", 100*noise)
+	fmt.Fprintf(w, "\nA peer is faster than each of shale's in the group, by more than %.0f %%: %d times\n", 100*noise, len(r.Behind))
 	t = figures.Columns(w)
 	for _, x := range r.Behind {
 		fmt.Fprintf(t, "%s keys, %s\t%s\t%s\t%.1f ns\tshale's best %.1f ns\t\n", count(x.Keys), x.Group, x.Work, x.Peer, x.Nanos, x.Ours)
 	}
 	t.Flush()
+	fmt.Fprintf(w, "\nNone of shale's in the group has as few bits and as low a rate: %d times\n", len(r.Smaller))
+	t = figures.Columns(w)
+	for _, f := range r.Smaller {
+		fmt.Fprintf(t, "%s keys, %s\t%s\t%.2f bits a key\t%.4f %%\t\n", count(f.Keys), f.Group, f.Filter, f.BitsPerKey, 100**f.Measured)
+	}
+	t.Flush()
 	fmt.Fprintln(w, "\nWhat is equal in a group")
 	for _, g := range groups {
-		fmt.Fprintf(w, "  %s: %s\n", g.name, g.equal)
+		if slices.ContainsFunc(r.Filters, func(f *filterReport) bool { return f.Group == g.name }) {
+			fmt.Fprintf(w, "  %s: %s\n", g.name, g.equal)
+		}
 	}
 }
 

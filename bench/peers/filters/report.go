@@ -15,6 +15,7 @@ type report struct {
 	Results []*result       `json:"results"`
 	Targets []target        `json:"targets"`
 	Behind  []lead          `json:"peers_ahead"`
+	Smaller []*filterReport `json:"peers_smaller"`
 
 	forms []string // of keys, in the order of the table
 }
@@ -38,6 +39,7 @@ type filterReport struct {
 	Measured   *float64 `json:"false_positives,omitempty"`
 	Absent     int      `json:"absent_keys_asked"`
 	maybe      int
+	ours       bool
 }
 
 // A result is one workload on one filter: medians of the rounds for the time,
@@ -120,11 +122,11 @@ func (r *report) filter(n int, name string) *filterReport {
 }
 
 // noteFilter takes what is known of a filter that was just filled.
-func (r *report) noteFilter(n int, c contestant, f filter) {
+func (r *report) noteFilter(n int, c contestant, f sized) {
 	if r.filter(n, c.name) != nil {
 		return
 	}
-	x := &filterReport{Keys: n, Group: c.group, Filter: c.name, Settings: c.settings, Safe: c.safe, BitsPerKey: f.bits() / float64(n)}
+	x := &filterReport{Keys: n, Group: c.group, Filter: c.name, Settings: c.settings, Safe: c.safe, BitsPerKey: f.bits() / float64(n), ours: c.ours()}
 	if p := f.theory(); p != unknown {
 		x.Theory = &p
 	}
@@ -155,6 +157,7 @@ func (r *report) finish() {
 	}
 	r.Targets = r.targets()
 	r.Behind = r.behind()
+	r.Smaller = r.smaller()
 }
 
 // firstOurs is shale's result that x is compared with: that of the first of its
@@ -215,6 +218,29 @@ func (r *report) behind() []lead {
 		}
 		if best != nil && x.Median < best.Median*(1-noise) {
 			all = append(all, lead{x.Keys, x.Group, x.Work + " " + x.Form, x.Filter, x.Median, best.Median})
+		}
+	}
+	return all
+}
+
+// rateNoise is how much the rates of two filters of one kind differ by.
+const rateNoise = 0.05
+
+// smaller lists the peers that no filter of shale's in their group is as good as
+// in memory and rate at once.
+func (r *report) smaller() []*filterReport {
+	var all []*filterReport
+	for _, peer := range r.Filters {
+		asGood, compared := false, false
+		for _, o := range r.Filters {
+			if o.Keys != peer.Keys || o.Group != peer.Group || !o.ours || o.Measured == nil {
+				continue
+			}
+			compared = true
+			asGood = asGood || o.BitsPerKey <= peer.BitsPerKey*(1+noise) && *o.Measured <= *peer.Measured*(1+rateNoise)
+		}
+		if !peer.ours && compared && !asGood {
+			all = append(all, peer)
 		}
 	}
 	return all
