@@ -50,7 +50,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.IntVar(&c.fills, "fills", 1, fmt.Sprintf("`times` that filters of more than %d keys are filled; smaller ones as there are rounds", largeSize))
 	f.StringVar(&c.keys, "keys", "random", "`kind` of keys: random, or structured as user%012d")
 	f.StringVar(&groupList, "groups", "", "`list` of the groups to run, the first words of their names (default: all)")
-	f.StringVar(&only, "only", "", "`list` of the filters to run, words of their names (default: all)")
+	f.StringVar(&only, "only", "", "`list` of the filters to run, by a part of their names, with commas between (default: all)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
 	f.BoolVar(&c.short, "short", false, "a run of a second, to see that all works: its figures mean nothing")
 	if err := f.Parse(args); err != nil {
@@ -62,7 +62,10 @@ func parse(args []string, messages io.Writer) (config, error) {
 	if c.short {
 		sizes, c.asks, c.rounds = "10000", 10_000, 2
 	}
-	c.groups, c.only = figures.List(groupList), figures.List(only)
+	c.groups = figures.List(groupList)
+	if only != "" {
+		c.only = strings.Split(only, ",") // names have blanks
+	}
 	var err error
 	if c.sizes, err = numbers("n", sizes); err != nil {
 		return c, err
@@ -135,7 +138,7 @@ func (c *config) fit() {
 // takes tells whether a contestant is to run.
 func (c *config) takes(x contestant) bool {
 	begins := func(g string) bool { return strings.HasPrefix(x.group, g) }
-	names := func(w string) bool { return strings.Contains(x.name, w) }
+	names := func(part string) bool { return strings.Contains(x.name, part) }
 	return (len(c.groups) == 0 || slices.ContainsFunc(c.groups, begins)) &&
 		(len(c.only) == 0 || slices.ContainsFunc(c.only, names))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	c, err := parse([]string{"-n", "2000,3000", "-lengths", "32", "-groups", "static,unknown", "-only", "shale,Xor8"}, io.Discard)
+	c, err := parse([]string{"-n", "2000,3000", "-lengths", "32", "-groups", "static,unknown", "-only", "shale B,Xor8"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,6 +18,9 @@ func TestParse(t *testing.T) {
 	for _, x := range contestants() {
 		if c.takes(x) {
 			names = append(names, x.name)
+		}
+		if x.name == "shale Fuse, xxh3" && c.takes(x) {
+			t.Errorf("%s is taken", x.name)
 		}
 		if x.group != static && x.group != unsized && c.takes(x) {
 			t.Errorf("%s of group %s is taken", x.name, x.group)
