@@ -81,7 +81,7 @@ type seiflotfy struct {
 func (f *seiflotfy) add(k keys.Slab) error {
 	for i := range k.Len() {
 		if !f.f.Insert(k.Key(i)) {
-			return errFull(i)
+			return errFull
 		}
 	}
 	return nil

@@ -149,6 +149,9 @@ func (r *report) printVerdict(w io.Writer) {
 		fmt.Fprintf(t, "%s keys, %s\t%s\t%.2f bits a key\t%.4f %%\t\n", count(f.Keys), f.Group, f.Filter, f.BitsPerKey, 100**f.Measured)
 	}
 	t.Flush()
+	for _, x := range r.Refused {
+		fmt.Fprintf(w, "\n%s refused a key of the %s that it was sized for, and was filled anew: %d times\n", x.Filter, count(x.Keys), x.Times)
+	}
 	fmt.Fprintln(w, "\nWhat is equal in a group")
 	for _, g := range groups {
 		if slices.ContainsFunc(r.Filters, func(f *filterReport) bool { return f.Group == g.name }) {

@@ -17,6 +17,10 @@ type report struct {
 	Behind  []lead          `json:"peers_ahead"`
 	Smaller []*filterReport `json:"peers_smaller"`
 
+	// Refused are the fillings that had to be done anew, because the filter refused
+	// a key that it was sized for.
+	Refused []refusal `json:"refused"`
+
 	forms []string // of keys, in the order of the table
 }
 
@@ -58,6 +62,13 @@ type result struct {
 	Bytes  float64   `json:"bytes_allocated"`       // a key
 
 	ours bool
+}
+
+// A refusal counts the refused fillings of a filter.
+type refusal struct {
+	Keys   int    `json:"keys"`
+	Filter string `json:"filter"`
+	Times  int    `json:"times"`
 }
 
 // A target is what shale means to reach.
@@ -137,6 +148,15 @@ func (r *report) countFalsePositives(n int, c contestant, maybe, asked int) {
 	f := r.filter(n, c.name)
 	f.maybe += maybe
 	f.Absent += asked
+}
+
+func (r *report) noteRefusal(n int, c contestant) {
+	i := slices.IndexFunc(r.Refused, func(x refusal) bool { return x.Keys == n && x.Filter == c.name })
+	if i < 0 {
+		i = len(r.Refused)
+		r.Refused = append(r.Refused, refusal{Keys: n, Filter: c.name})
+	}
+	r.Refused[i].Times++
 }
 
 // finish works out medians, ratios, and what they say.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -130,7 +131,7 @@ func (s *stage) inTurn(round int, do func(*entry) error) error {
 // the cost is kept.
 func (s *stage) fill(e *entry) error {
 	e.filter = nil
-	f, took, err := s.filled(e.contestant, false)
+	f, took, err := s.filledInTheEnd(e.contestant, false)
 	if err != nil {
 		return err
 	}
@@ -140,12 +141,28 @@ func (s *stage) fill(e *entry) error {
 	if _, takes := f.(hashed); !takes || !s.hashes {
 		return nil
 	}
-	_, took, err = s.filled(e.contestant, true)
+	_, took, err = s.filledInTheEnd(e.contestant, true)
 	if err != nil {
 		return err
 	}
 	s.report.add(s.n, e.contestant, "add", "hash", took)
 	return nil
+}
+
+// patience is how many times in a row a filter may refuse a key.
+const patience = 10
+
+// filledInTheEnd is filled, anew if the filter refuses a key. One that is nearly
+// full, and chooses at random what it moves, does so now and then.
+func (s *stage) filledInTheEnd(c contestant, byHash bool) (filter, cost, error) {
+	for range patience {
+		f, took, err := s.filled(c, byHash)
+		if !errors.Is(err, errFull) {
+			return f, took, err
+		}
+		s.report.noteRefusal(s.n, c)
+	}
+	return nil, cost{}, fmt.Errorf("%w, %d times in a row", errFull, patience)
 }
 
 // chunk is how many keys are made at once.
@@ -263,7 +280,12 @@ func (s *stage) remove(e *entry) error {
 		return fmt.Errorf("wrong answers: maybe for %d of %d removed keys", maybe, count)
 	}
 	s.report.add(s.n, e.contestant, "remove", s.form, took)
-	return e.filter.add(gone)
+	err = e.filter.add(gone)
+	if errors.Is(err, errFull) {
+		s.report.noteRefusal(s.n, e.contestant)
+		e.filter, _, err = s.filledInTheEnd(e.contestant, false)
+	}
+	return err
 }
 
 // A cost is what a piece of work took, for each key.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -108,16 +109,41 @@ func TestRun_WrongAnswers(t *testing.T) {
 	}
 }
 
+// A filter that refuses a key now and then is filled anew, one that always does
+// ends the run.
+func TestRun_Refusals(t *testing.T) {
+	c, err := parse([]string{"-short"}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for refusals, fails := range map[int]bool{3: false, 1000: true} {
+		l := &liar{refusals: refusals}
+		var out strings.Builder
+		err := run(c, []contestant{{removal, "liar", "", true, func(int) (filter, error) { return l, nil }}}, &out, t.Output())
+		if fails != errors.Is(err, errFull) || !fails && err != nil {
+			t.Errorf("run with %d refusals: %v", refusals, err)
+		}
+		if !fails && !strings.Contains(out.String(), "liar refused a key of the 10 000 that it was sized for, and was filled anew: 3 times") {
+			t.Errorf("the report does not tell of %d refusals:\n%s", refusals, out.String())
+		}
+	}
+}
+
 // A liar knows which keys are asked for, but for what it adds to the answers.
 type liar struct {
 	hit, hashHit, hashMiss, afterRemove int
 	keeps                               bool
 
-	removed int // keys that were removed and not added again
+	refusals int // times that a key is still to be refused
+	removed  int // keys that were removed and not added again
 }
 
 func (l *liar) add(keys.Slab) error {
 	l.removed = 0
+	if l.refusals > 0 {
+		l.refusals--
+		return errFull
+	}
 	return nil
 }
 

@@ -60,7 +60,7 @@ type seiflotfyScalable struct{ f *cuckoo.ScalableCuckooFilter }
 func (f *seiflotfyScalable) add(k keys.Slab) error {
 	for i := range k.Len() {
 		if !f.f.Insert(k.Key(i)) {
-			return errFull(i)
+			return errFull
 		}
 	}
 	return nil
