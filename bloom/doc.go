@@ -1,13 +1,54 @@
 // Package bloom has Bloom filters: sets that answer "certainly not" or "maybe",
-// in ten bits a key. It is made for stores that ask many filters for keys that
-// mostly are not there, and is usable alone: beside the standard library it
-// imports xorfilter, which solves fuse filters.
+// in ten bits a key. They save whoever asks for keys that mostly are not there the
+// dear lookup. It imports nothing of shale; beside the standard library it imports
+// xorfilter, which solves fuse filters.
 //
-// Blocked is a finished filter in a stable byte format, AtomicBlocked one in
-// memory that grows while it is asked. Fuse is a finished filter with fewer false
-// positives in the same memory, which takes longer to build; Static is either, as
-// its bytes tell. All take a 64-bit hash of the key, so that a key asked of many
-// filters is hashed once: that of Hash, or for a Static that of its Hasher.
+// # Which type
+//
+// Filter, if nothing speaks for another one: New(n, p) with the number of keys and the
+// rate of false positives, Add, MayContain. The others have something that it has not:
+//
+//	              bits a key   passes    add   ask  delete  grows  written  concurrent
+//	Filter               9.6   1 %        17    15  no      no     yes      asking
+//	Blocked               10   0.96 %  5..10     7  no      no     yes      asking
+//	Fuse                 9.1   0.39 % 40..60     8  no      no     yes      asking
+//	AtomicBlocked         10   1.00 %     10    10  no      no     no       all
+//	Scalable          11..20   1 %        92    36  no      yes    yes      asking
+//	Counting              44   1 %         8     7  yes     no     yes      asking
+//	Cuckoo              12.6   0.19 %     18     6  yes     no     yes      asking
+//	Bitset       1 a number    none        6     4  yes     yes    yes      asking
+//	Exact                as the filter below it, and some 80 bytes for each mistake it knows
+//
+// Times are in nanoseconds, for a filter that fits the processor's cache and a key of
+// 16 bytes that is not there. Those of Filter and Scalable include hashing it (4 to 6 ns),
+// the others have the hash given. Scalable is at its fourth layer. Blocked and Fuse are
+// built at once from all hashes, and are probed in the bytes that they are written as.
+// "Asking": any number of goroutines may ask at once, as long as nobody changes the
+// filter.
+//
+//   - All keys are known beforehand: Blocked, or Fuse if building may take ten times as
+//     long. Out of cache a Blocked costs one cache line, a Fuse or Filter three.
+//   - Keys come one by one, and their number is known: Filter; while others
+//     ask: AtomicBlocked.
+//   - Their number is not known: Scalable.
+//   - Keys leave again: Cuckoo, or Counting if one key may be added more than eight times.
+//   - Keys are dense numbers: Bitset, which is exact.
+//   - The same absent keys are asked for again and again: Exact around any of them.
+//   - Keys are values of a type, not bytes: Of around any of them.
+//   - Strangers choose the keys: any, with HashSipHash and a secret seed.
+//
+// Filters that other programs wrote are read by packages of their own below this one.
+// Package hashes has more hash functions.
+//
+// # Two ways to ask
+//
+// A key is asked of a Filter, Scalable, Exact, Counting or Cuckoo as it is. Blocked,
+// Fuse, Static (either, as its bytes tell) and AtomicBlocked take 64 bits of hash: that
+// of Hash, or for a Static that of its Hasher, so that a key asked of many filters
+// is hashed once. Filter and Scalable take 128 bits of it too, with AddHash and
+// MayContainHash or HasHash.
+//
+// # More about Blocked and Fuse
 //
 // Guarantees. No is certain: a filter never denies a hash that it was built
 // from. Bytes that are damaged, cut, or of a kind, version or hash that this
@@ -39,13 +80,13 @@
 //	00 00 00 00 00 00 00 00  seed
 //	1b 11 9c 7b              crc32c of all that is above
 //
-// Which one. A Blocked is built in 5 to 10 ns a key and asked at the cost of one
+// A Blocked is built in 5 to 10 ns a key and asked at the cost of one
 // cache line. A Fuse takes 40 to 60 ns a key to build, and lets pass 0.39 % where a
 // Blocked of 10 bits lets pass 0.96, and 0.006 % where one of 16 bits lets pass
 // 0.054; out of cache it costs three lines, loaded side by side. Keys can not be
 // taken out or listed, and none can be added to either.
 //
-// Strangers. Neither Hash nor HashXXH3 is a secret function: whoever may choose
+// Strangers. None of Hash, Murmur3 and HashXXH3 is a secret function: whoever may choose
 // keys can choose ones that all pass together, and whoever knows all keys of a
 // filter ones with which no fuse filter can be built. That costs time but never
 // makes a wrong no. HashSipHash with a seed that they do not know prevents both.

@@ -11,14 +11,24 @@ import (
 // is the one to begin with: it takes keys one by one, and at one rate it has the
 // fewest bits of the filters that do.
 //
-// Memory is 9.59 bits a key at 1 %, 14.38 at 0.1 % (SizeBits; a whole number of
-// words). A key that is not there costs one or two cache lines on average, one that is
-// costs k: a Blocked costs one either way. False is certain.
+// Memory is 9.59 bits a key at 1 %, 14.38 at 0.1 %, and as much for each further
+// digit (SizeBits), in whole words. In cache, with keys of 16 bytes and their hashing,
+// it takes 17 ns to add one, 15 to ask for one that is not there and 16 for one that is; out of it 65 to 200:
+// an absent key costs three cache lines, loaded side by side, a present one k. A
+// Blocked costs one line either way.
+//
+// False is certain. What passes is what theory says, within 5 % and what chance
+// allows, from 10 keys to 10 million and from 0.3 to 1e-6. Of filters for 10 keys at 1e-4, measured,
+// 0.1136 ± 0.0006 ‰ pass, and 0.1143 would with independent probes. (SizeFPR, whose
+// formula is made for many keys, says 0.0987: it is short by 16 % at 10 keys, by
+// 1.5 % at 100.)
 //
 // The probes are those of enhanced double hashing (Dillinger and Manolios 2004):
-// two words of hash, advanced by additions whose differences differ too. The
-// positions x0, x1, ... have no constant distance, as in plain double hashing,
-// where keys share whole progressions.
+// two words of hash, advanced by additions whose differences differ too, here with a
+// third word made of bits that the places of the first two do not feel. By plain
+// double hashing keys share whole progressions of places: it lets pass 12 times what it
+// should at 10 keys and 1e-4, 1400 times at 1e-6. With a constant as the third
+// word it still is 11 % more, and four times.
 //
 // Not safe for use by several goroutines at once if one of them changes it. Any number
 // of them may ask. The zero Filter is not a filter, but UnmarshalBinary makes it one.
@@ -186,18 +196,39 @@ func (f *Filter) AddHash(h1, h2 uint64) {
 }
 
 // MayContainHash is MayContain of the key with this hash (see Hash).
+//
+// Half of the bits are set, so that nobody can foretell the answer of one: the
+// first three are fetched side by side and judged at once.
 func (f *Filter) MayContainHash(h1, h2 uint64) bool {
 	x, y, z := h1, h2, thirdWord(h1, h2)
-	for range f.k {
-		i, _ := bits.Mul64(x, f.m)
-		if f.words[i>>6]>>(i&63)&1 == 0 {
+	k := f.k
+	if k >= atOnce {
+		all := f.bit(x)
+		x, y, z = x+y, y+z, z+probeMul
+		all &= f.bit(x)
+		x, y, z = x+y, y+z, z+probeMul
+		all &= f.bit(x)
+		x, y, z = x+y, y+z, z+probeMul
+		if all&1 == 0 {
 			return false
 		}
-		x += y
-		y += z
-		z += probeMul
+		k -= atOnce
+	}
+	for range k {
+		if f.bit(x)&1 == 0 {
+			return false
+		}
+		x, y, z = x+y, y+z, z+probeMul
 	}
 	return true
+}
+
+const atOnce = 3
+
+// bit returns a word whose lowest bit is that at x.
+func (f *Filter) bit(x uint64) uint64 {
+	i, _ := bits.Mul64(x, f.m)
+	return f.words[i>>6] >> (i & 63)
 }
 
 // CheckAndAddHash is CheckAndAdd of the key with this hash (see Hash).

@@ -19,7 +19,7 @@ import (
 // 2008).
 func exactFPR(m uint64, k int, n uint64) float64 {
 	size, throws := float64(m), float64(n)*float64(k)
-	if throws*size > 2e8 {
+	if throws*size > 2e7 {
 		return largeFPR(size, throws, float64(k))
 	}
 	// chance[x]: that x bits are set after some throws.
@@ -50,9 +50,9 @@ func largeFPR(m, throws, k float64) float64 {
 
 // The two ways to compute it agree where both are good.
 func TestExactFPR(t *testing.T) {
-	for _, c := range []struct{ n, m, k float64 }{{500, 4800, 7}, {1000, 9600, 7}, {700, 13440, 13}} {
+	for _, c := range []struct{ n, m, k float64 }{{200, 1920, 7}, {400, 3840, 7}, {100, 1920, 13}} {
 		exact, large := exactFPR(uint64(c.m), int(c.k), uint64(c.n)), largeFPR(c.m, c.n*c.k, c.k)
-		if math.Abs(exact/large-1) > 0.001 {
+		if math.Abs(exact/large-1) > 0.002 {
 			t.Errorf("%v: %v by throws, %v by moments", c, exact, large)
 		}
 	}
@@ -76,7 +76,11 @@ func (c *fprCell) judge(t *testing.T) string {
 	c.excess = 100 * (got/mean - 1)
 	line := fmt.Sprintf("%-26s %8d keys %10d bits %2d probes %11d asked: %9d pass, %.4g expected, %+6.2f %%, %5.2f sigma; classic formula %.4g %%; %v",
 		c.name, c.n, c.f.Cap(), c.f.K(), c.asked, c.passed, mean, c.excess, c.sigmas, 100*SizeFPR(c.f.Cap(), c.f.K(), c.n), c.took.Round(time.Millisecond))
-	if math.Abs(c.excess) > 5 && math.Abs(c.sigmas) > 4 {
+	far := 5.0
+	if c.n < 10 {
+		far = 80 // of some 1e-7
+	}
+	if math.Abs(c.excess) > far && math.Abs(c.sigmas) > 4 {
 		t.Errorf("the rate is not that of theory:\n%s", line)
 	}
 	return line
@@ -166,7 +170,7 @@ func TestFilterFPR_EveryKind(t *testing.T) {
 	if long {
 		n, asked = 50_000, 1_000_000
 	} else if short() {
-		n, asked = 200, 1000
+		n, asked = 50, 200
 	}
 	kinds, err := testkeys.Listed("../../shared/data")
 	if err != nil {
@@ -260,8 +264,9 @@ func TestFilterFPR_Large(t *testing.T) {
 						c.passed++
 					}
 				}
-				if c.took, c.expected = time.Since(begin), f.FPR(); n >= 1000 {
-					// What theory says of so many keys, not only of these bits.
+				if c.took, c.expected = time.Since(begin), f.FPR(); n >= 100_000 {
+					// What theory says of so many keys, not only of these bits: with fewer, one
+					// filter has by chance some per cent more bits set, or fewer.
 					c.expected = exactFPR(f.m, f.k, n)
 				}
 				checkFill(t, c.name, f)

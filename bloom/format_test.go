@@ -96,7 +96,7 @@ func TestFormat_WorkedExample(t *testing.T) {
 		want           []byte
 	}{
 		{"../docs/FORMAT.md", "#### Kind 1", "#### Kind 2", blocked},
-		{"../docs/FORMAT.md", "#### Kind 2", "### Properties", fuse},
+		{"../docs/FORMAT.md", "#### Kind 2", "\n#", fuse},
 		{"doc.go", "package bloom has", "package bloom\n", blocked},
 	} {
 		text, err := os.ReadFile(doc.file)

@@ -9,7 +9,7 @@ import "math"
 // a few per cent more false positives than that: see Filter.
 //
 // None of them panics or gives NaN, whatever it is given: no keys count as one, no
-// bits and no probes as one too, a rate of 0 or less as the least positive number,
+// bits and no probes as one too, a rate of 0 or less as 2^-1022,
 // one of 1 or more as the greatest below it, NaN as DefaultFPR. Results that are too large
 // are the largest there are.
 
@@ -92,14 +92,17 @@ func fillOf(k, n, m float64) float64 { return -math.Expm1(-k * n / m) }
 // logNone is ln(1 - p^(1/k)), which is negative.
 func logNone(p, k float64) float64 { return math.Log1p(-min(math.Pow(rateOf(p), 1/k), almostOne)) }
 
-const almostOne = 1 - 1./(1<<53)
+const (
+	almostOne = 1 - 1./(1<<53)
+	leastRate = 0x1p-1022 // Log is not exact below
+)
 
 // rateOf brings p between 0 and 1, exclusively.
 func rateOf(p float64) float64 {
 	if math.IsNaN(p) {
 		return DefaultFPR
 	}
-	return min(max(p, math.SmallestNonzeroFloat64), almostOne)
+	return min(max(p, leastRate), almostOne)
 }
 
 func wholeUp(x float64) uint64 { return max(1, whole(math.Ceil(x))) }

@@ -7,8 +7,21 @@
 //	})
 //
 // Most programs need none: bloom.Murmur3 is the default, and bloom.HashXXH3 with 64 bits
-// the fastest. These are for who has such digests anyway, needs a filter that another
+// as fast as any for short keys. These are for who has such digests anyway, needs a filter that another
 // program can ask by the same function, or has to use what a rule prescribes.
+//
+// In nanoseconds, for keys of
+//
+//	            8     16    100   1000 bytes
+//	XXH3      3.6    3.8    7.2     29
+//	Murmur3   3.7    4.3     14    107
+//	FNV       5.6     10     88    947
+//	FNVa      7.0     15    110   1229
+//	CRC        22     42     92    913
+//	SHA1       65     63     96    506
+//	MD5        83     80    142   1115
+//
+// A Filter copies the key for a function that is not of package bloom, which takes 7 more.
 //
 // None allocates, keeps the key, or has a seed: who chooses the keys can choose ones that
 // pass. Against that, bloom.HashSipHash with a secret seed is the one to use, not

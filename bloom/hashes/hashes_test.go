@@ -97,7 +97,7 @@ func TestDigests_Locked(t *testing.T) {
 func TestRates(t *testing.T) {
 	n, asked := 1000, 10_000
 	if testenv.Race || testing.Short() {
-		n, asked = 40, 300
+		n, asked = 20, 150
 	} else if testenv.Long(t) > 0 {
 		n, asked = 20_000, 2_000_000
 	}

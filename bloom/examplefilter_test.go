@@ -1,0 +1,208 @@
+package bloom_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/hashes"
+)
+
+// The number of keys and the rate of false positives is all that a filter needs.
+func ExampleFilter() {
+	filter := bloom.New(1000, 0.01)
+	for i := range 1000 {
+		filter.Add(fmt.Appendf(nil, "user%d", i))
+	}
+	fmt.Println("user7:", filter.MayContain([]byte("user7")))
+	fmt.Println("guest7:", filter.CheckString("guest7"))
+
+	passed := 0
+	for i := range 10000 {
+		if filter.CheckString(fmt.Sprint("guest", i)) {
+			passed++
+		}
+	}
+	fmt.Println("guests that look like users:", passed, "of 10000")
+	fmt.Printf("%d bytes, %d probes, %.0f %% full\n", filter.SizeBytes(), filter.K(), 100*filter.FillRatio())
+	fmt.Printf("%d keys added, about %.0f different ones\n", filter.Count(), filter.EstimatedCount())
+	// Output:
+	// user7: true
+	// guest7: false
+	// guests that look like users: 84 of 10000
+	// 1200 bytes, 7 probes, 52 % full
+	// 1000 keys added, about 995 different ones
+}
+
+// Has this been here before? One call asks and adds.
+func ExampleFilter_CheckAndAdd() {
+	seen := bloom.New(1e6, 0.001)
+	for _, word := range []string{"to", "be", "or", "not", "to", "be"} {
+		if !seen.CheckAndAdd([]byte(word)) {
+			fmt.Println(word)
+		}
+	}
+	// Output:
+	// to
+	// be
+	// or
+	// not
+}
+
+// A filter is written to a file and read from it, and filters of several machines
+// become one.
+func ExampleFilter_Merge() {
+	monday, tuesday := bloom.New(1000, 0.01), bloom.New(1000, 0.01)
+	monday.AddString("ann")
+	tuesday.AddString("bob")
+
+	var file bytes.Buffer
+	if _, err := tuesday.WriteTo(&file); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var read bloom.Filter
+	if _, err := read.ReadFrom(&file); err != nil {
+		fmt.Println(err) // damaged, or of a later version: any key may be there
+		return
+	}
+	if err := monday.Merge(&read); err != nil {
+		fmt.Println(err) // of another size or hash function
+		return
+	}
+	fmt.Println(monday.CheckString("ann"), monday.CheckString("bob"), monday.CheckString("eve"))
+	fmt.Println(errors.Is(monday.Merge(bloom.New(5, 0.01)), bloom.ErrMismatch))
+	// Output:
+	// true true false
+	// true
+}
+
+// Any hash function of 128 bits will do; one with an id can be written.
+func ExampleNewFilter() {
+	filter, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, FPR: 1e-4, Hash: hashes.XXH3, HashID: hashes.IDXXH3})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	filter.AddString("apple")
+	fmt.Println(filter.CheckString("apple"), filter.CheckString("pear"))
+	// Output: true false
+}
+
+// How many bits, probes, keys, and how many false positives?
+func ExampleSizeBits() {
+	m := bloom.SizeBits(1e6, 0.01)
+	k := bloom.SizeProbes(m, 1e6)
+	fmt.Printf("%.2f MB, %d probes\n", float64(m)/8e6, k)
+	fmt.Printf("%.2f %% with two million keys\n", 100*bloom.SizeFPR(m, k, 2e6))
+	fmt.Printf("%d keys until 5 %% pass\n", bloom.SizeKeys(m, k, 0.05))
+	// Output:
+	// 1.20 MB, 7 probes
+	// 15.75 % with two million keys
+	// 1444718 keys until 5 % pass
+}
+
+// Nobody knows how many keys will come.
+func ExampleScalable() {
+	filter, err := bloom.NewScalable(100, 0.01, bloom.ScalableOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range 1000 {
+		if _, err := filter.Add(fmt.Appendf(nil, "user%d", i)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	passed := 0
+	for i := range 10000 {
+		if filter.HasString(fmt.Sprint("guest", i)) {
+			passed++
+		}
+	}
+	info := filter.Info()
+	fmt.Println(info.Filters, "layers for", info.Capacity, "keys,", info.SizeBytes, "bytes")
+	fmt.Println(passed, "of 10000 guests pass")
+	added, err := filter.AddMany([]byte("user7"), []byte("new one"))
+	fmt.Println(added, err)
+	// Output:
+	// 4 layers for 1500 keys, 2696 bytes
+	// 71 of 10000 guests pass
+	// [false true] <nil>
+}
+
+// A disk is asked once for a key that is not there, not each time.
+func ExampleExact() {
+	disk := map[string]bool{"apple": true}
+	reads := 0
+	read := func(key []byte) (bool, error) {
+		reads++
+		return disk[string(key)], nil
+	}
+	filter := bloom.New(1, 0.5) // lets much pass
+	for i := range 100 {
+		filter.Add(fmt.Append(nil, i))
+	}
+	filter.AddString("apple")
+
+	exact := bloom.NewExact(filter, 64<<10)
+	for range 3 {
+		for _, key := range []string{"apple", "pear"} {
+			found, err := exact.Lookup([]byte(key), read)
+			fmt.Println(key, found, err, reads)
+		}
+	}
+
+	// A pear comes: into the filter, to the disk, and then it is known.
+	filter.AddString("pear")
+	disk["pear"] = true
+	exact.Present([]byte("pear"))
+	fmt.Println(exact.Lookup([]byte("pear"), read))
+	// Output:
+	// apple true <nil> 1
+	// pear false <nil> 2
+	// apple true <nil> 3
+	// pear false <nil> 3
+	// apple true <nil> 4
+	// pear false <nil> 4
+	// true <nil>
+}
+
+// Values are keys by the fields that a funnel names.
+func ExampleOf() {
+	type visit struct {
+		host string
+		user uint64
+	}
+	visits := bloom.NewOf(bloom.New(1e6, 0.01), func(v visit, s *bloom.Sink) {
+		s.String(v.host)
+		s.Uint64(v.user)
+	})
+	if err := visits.Add(visit{"example.org", 7}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(visits.MayContain(visit{"example.org", 7}), visits.MayContain(visit{"example.org", 8}))
+	// Output: true false
+}
+
+// A static filter, which is asked for hashes, as one that is asked for keys.
+func ExampleAskerFunc() {
+	stored, err := bloom.AppendStatic(nil, []uint64{bloom.Hash([]byte("apple"))}, bloom.StaticOptions{BitsPerKey: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	static, err := bloom.OpenStatic(stored)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	exact := bloom.NewExact(bloom.AskerFunc(func(key []byte) bool {
+		return static.MayContain(static.Hasher().Hash(key))
+	}), 64<<10)
+	fmt.Println(exact.MayContain([]byte("apple")), exact.MayContain([]byte("pear")))
+	// Output: true false
+}

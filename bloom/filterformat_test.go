@@ -1,0 +1,328 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// specFilter adds keys to words as docs/FORMAT.md says, with big numbers.
+func specFilter(m uint64, k int, hashes [][2]uint64) []byte {
+	body := make([]byte, m/8)
+	word := new(big.Int).Lsh(big.NewInt(1), 64)
+	for _, h := range hashes {
+		h1, h2 := new(big.Int).SetUint64(h[0]), new(big.Int).SetUint64(h[1])
+		z := new(big.Int).SetUint64(h[0]%(1<<32)*(1<<32) + h[1]%(1<<32))
+		c, _ := new(big.Int).SetString("9e3779b97f4a7c15", 16)
+		for i := range int64(k) {
+			x := new(big.Int).Set(h1)
+			x.Add(x, new(big.Int).Mul(big.NewInt(i), h2))
+			x.Add(x, new(big.Int).Mul(big.NewInt(i*(i-1)/2), z))
+			x.Add(x, new(big.Int).Mul(big.NewInt(i*(i-1)*(i-2)/6), c))
+			x.Mod(x, word)
+			bit := x.Mul(x, new(big.Int).SetUint64(m)).Rsh(x, 64).Uint64()
+			body[bit/8] |= 1 << (bit % 8)
+		}
+	}
+	return body
+}
+
+func TestFilterFormat_AsDocumented(t *testing.T) {
+	for _, o := range append(everyFilter(), FilterOptions{Keys: 50, Probes: MaxProbes}) {
+		f := filterOf(t, o, 0, 300)
+		var hashes [][2]uint64
+		for i := range 300 {
+			h1, h2 := f.Hash(numbered(i))
+			hashes = append(hashes, [2]uint64{h1, h2})
+		}
+		b := marshal(t, f)
+		if !bytes.Equal(b[:f.SizeBytes()], specFilter(f.m, f.k, hashes)) {
+			t.Errorf("%+v: the bits are not as documented", o)
+		}
+		if len(b) != f.SizeBytes()+40 {
+			t.Errorf("%+v: %d bytes", o, len(b))
+		}
+	}
+}
+
+// The worked examples in the document are the golden filters, and hold their keys.
+func TestFilterFormat_WorkedExamples(t *testing.T) {
+	text, err := os.ReadFile("../docs/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^((?:[0-9a-f]{2} {1,2})+) `)
+	for _, c := range []struct {
+		heading, golden string
+		read            func([]byte) (encoding.BinaryUnmarshaler, error)
+		keys            int
+	}{
+		{"\n#### Kind 3", "filter-example", readFilter, 2},
+		{"\n#### Kind 6", "scalable-example", readScalable, 3},
+	} {
+		_, part, _ := strings.Cut(string(text), c.heading)
+		part, _, _ = strings.Cut(part, "\n#")
+		var got []byte
+		for _, m := range row.FindAllStringSubmatch(part, -1) {
+			b, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, b...)
+		}
+		want, err := os.ReadFile("testdata/" + c.golden + "-v1.filter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the worked example is\n%x, want\n%x", c.heading, got, want)
+		}
+		f, err := c.read(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkHas(t, f.(Asker), 0, c.keys)
+	}
+}
+
+// empty returns what a filter with these options is read into.
+func empty(t testing.TB, o FilterOptions) *Filter {
+	if o.Hash == nil {
+		return new(Filter)
+	}
+	return filterOf(t, o, 0, 0)
+}
+
+func TestFilterFormat_RoundTrip(t *testing.T) {
+	for _, o := range everyFilter() {
+		f := filterOf(t, o, 0, 700)
+		f.count += math.MaxUint32 // more than the head holds
+		b := marshal(t, f)
+		var w bytes.Buffer
+		if n, err := f.WriteTo(&w); err != nil || n != int64(len(b)) || !bytes.Equal(w.Bytes(), b) {
+			t.Errorf("%+v: WriteTo = %d, %v, other bytes: %v", o, n, err, !bytes.Equal(w.Bytes(), b))
+		}
+		if front, err := f.AppendBinary([]byte("front")); err != nil || string(front) != "front"+string(b) {
+			t.Errorf("%+v: AppendBinary: %v", o, err)
+		}
+		g, h := empty(t, o), empty(t, o)
+		if err := g.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := h.ReadFrom(iotest.HalfReader(&w)); err != nil || n != int64(len(b)) {
+			t.Fatal(n, err)
+		}
+		for _, g := range []*Filter{g, h} {
+			if g.Count() != f.Count() || g.Cap() != f.Cap() || g.K() != f.K() || g.hash.hasher != f.hash.hasher || !bytes.Equal(marshal(t, g), b) {
+				t.Errorf("%+v: read back %+v", o, g)
+			}
+			checkHas(t, g, 0, 700)
+		}
+		clear(b)
+		checkHas(t, g, 0, 700) // has a copy
+		if err := g.Merge(f); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestFilterFormat_OwnHash(t *testing.T) {
+	b := marshal(t, filterOf(t, ownOptions(200), 0, 100))
+	for _, into := range []*Filter{new(Filter), New(5, 0.1), filterOf(t, ownOptions(201), 0, 1), filterOf(t, ownOptions(0), 0, 1)} {
+		before := into.Clone()
+		if err := into.UnmarshalBinary(b); !errors.Is(err, ErrUnknown) || into.m != before.m {
+			t.Errorf("UnmarshalBinary = %v, want ErrUnknown", err)
+		}
+	}
+	if f := filterOf(t, ownOptions(201), 0, 1); f.UnmarshalBinary(marshal(t, New(5, 0.1))) != nil || f.hash.own != nil {
+		t.Error("a filter of this package's hash is not read in place of another")
+	}
+	nameless := filterOf(t, ownOptions(0), 0, 1)
+	if b, err := nameless.AppendBinary([]byte("front")); !errors.Is(err, ErrNoHashID) || string(b) != "front" {
+		t.Errorf("AppendBinary = %q, %v", b, err)
+	}
+	if _, err := nameless.WriteTo(io.Discard); !errors.Is(err, ErrNoHashID) {
+		t.Errorf("WriteTo: %v", err)
+	}
+	if _, err := new(Filter).MarshalBinary(); err == nil {
+		t.Error("the zero Filter is written")
+	}
+	s := scalableOf(t, 10, 0.01, ScalableOptions{Hash: ownOptions(0).Hash}, 5)
+	if _, err := s.MarshalBinary(); !errors.Is(err, ErrNoHashID) {
+		t.Errorf("Scalable: %v", err)
+	}
+	if _, err := new(Scalable).MarshalBinary(); err == nil {
+		t.Error("the zero Scalable is written")
+	}
+}
+
+// A failing writer or reader is told of.
+func TestFilterFormat_Failures(t *testing.T) {
+	f := New(100_000, 0.01)
+	size := int64(len(marshal(t, f)))
+	for _, room := range []int64{0, 100, size - 40, size - 1} {
+		if n, err := f.WriteTo(&shortWriter{room}); !errors.Is(err, io.ErrShortWrite) || n != room {
+			t.Errorf("room for %d: WriteTo = %d, %v", room, n, err)
+		}
+	}
+	if n, err := f.ReadFrom(iotest.ErrReader(io.ErrNoProgress)); n != 0 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("ReadFrom = %d, %v", n, err)
+	}
+}
+
+type shortWriter struct{ room int64 }
+
+func (w *shortWriter) Write(b []byte) (int, error) {
+	if n := min(w.room, int64(len(b))); n < int64(len(b)) {
+		w.room -= n
+		return int(n), io.ErrShortWrite
+	}
+	w.room -= int64(len(b))
+	return len(b), nil
+}
+
+func unmarshals(into func() encoding.BinaryUnmarshaler) func([]byte) (encoding.BinaryUnmarshaler, error) {
+	return func(b []byte) (encoding.BinaryUnmarshaler, error) {
+		u := into()
+		return u, u.UnmarshalBinary(b)
+	}
+}
+
+var readFilter, readScalable = unmarshals(func() encoding.BinaryUnmarshaler { return new(Filter) }),
+	unmarshals(func() encoding.BinaryUnmarshaler { return new(Scalable) })
+
+// No byte may change unseen, nor may one be missing or be too many.
+func TestFilterFormat_Damaged(t *testing.T) {
+	scalable := scalableOf(t, 10, 0.01, ScalableOptions{Hasher: hasherOf(HashSipHash, 7)}, 60)
+	for _, c := range []struct {
+		name string
+		good []byte
+		read func([]byte) (encoding.BinaryUnmarshaler, error)
+	}{
+		{"Filter", marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20)), readFilter},
+		{"Scalable", marshal(t, scalable), readScalable},
+	} {
+		refused := func(what string, b []byte) {
+			t.Helper()
+			if _, err := c.read(b); errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown) {
+				t.Errorf("%s %s: %v", c.name, what, err)
+			}
+		}
+		for i := range c.good {
+			b := bytes.Clone(c.good)
+			for _, change := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
+				b[i] = c.good[i] ^ change
+				refused(fmt.Sprintf("byte %d changed", i), b)
+			}
+			refused("cut at the end", c.good[:i])
+			if i > 0 {
+				refused("cut at the front", c.good[i:])
+			}
+		}
+		refused("more behind", append(bytes.Clone(c.good), 0))
+		refused("more in front", append(make([]byte, 8), c.good...))
+	}
+}
+
+// What nobody writes is refused also under a checksum that fits.
+func TestFilterFormat_Impossible(t *testing.T) {
+	filter := marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20))
+	scalable := marshal(t, scalableOf(t, 10, 0.01, ScalableOptions{}, 60)) // three layers
+	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
+	n, m := len(filter)-trailerLen, len(scalable)-trailerLen
+	layers := m - 8 - 3*layerLen
+	for _, c := range []struct {
+		name   string
+		change func(f, s []byte)
+		want   error
+	}{
+		{"kind", func(f, s []byte) { f[n], s[m] = 0, 0 }, ErrUnknown},
+		{"each other's kind", func(f, s []byte) { f[n], s[m] = kindScalable, kindFilter }, ErrUnknown},
+		{"version 0", func(f, s []byte) { f[n+1], s[m+1] = 0, 0 }, ErrUnknown},
+		{"version 2", func(f, s []byte) { f[n+1], s[m+1] = 2, 2 }, ErrUnknown},
+		{"hash 0", func(f, s []byte) { f[n+2], s[m+2] = 0, 0 }, ErrUnknown},
+		{"next hash", func(f, s []byte) { f[n+2], s[m+2] = 4, 4 }, ErrUnknown},
+		{"a caller's hash", func(f, s []byte) { f[n+2], s[m+2] = 200, 200 }, ErrUnknown},
+		{"murmur3 with a seed", func(f, s []byte) { f[n+20], s[m+20] = 1, 1 }, ErrUnknown},
+		{"keys", func(f, s []byte) { put32(f[n+8:], 21); put32(s[m+8:], 61) }, ErrDamaged},
+		{"no probes", func(f, s []byte) { f[n+3] = 0; put64(s[layers+24:], 0) }, ErrDamaged},
+		{"too many probes", func(f, s []byte) { f[n+3] = MaxProbes + 1; put64(s[layers+24:], MaxProbes+1) }, ErrDamaged},
+		{"reserved", func(f, s []byte) { f[n+4] = 1; s[m+16] = 1 }, ErrDamaged},
+		{"bits", func(f, s []byte) { put64(f[n+12:], 257); put64(s[layers+16:], 63) }, ErrDamaged},
+		{"no bits", func(f, s []byte) { put64(f[n+12:], 0); put64(s[layers+16:], 0) }, ErrDamaged},
+		{"bits of another length", func(f, s []byte) { put64(f[n+12:], 512); put64(s[layers+16:], 64) }, ErrDamaged},
+		{"most bits", func(f, s []byte) { put64(f[n+12:], math.MaxUint64-63); put64(s[layers+16:], math.MaxUint64-63) }, ErrDamaged},
+		{"count", func(f, s []byte) { put64(f[n-8:], 1<<40); put64(s[layers+8:], 1<<40) }, ErrDamaged},
+		{"no layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], 0) }, ErrDamaged},
+		{"too many layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], maxLayers+1) }, ErrDamaged},
+		{"most layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], math.MaxUint32) }, ErrDamaged},
+		{"layers that do not scale", func(f, s []byte) { f[n+3] = 0; s[m+3] = 1 }, ErrDamaged},
+		{"flags", func(f, s []byte) { f[n+3] = 0; s[m+3] = 2 }, ErrDamaged},
+		{"expansion", func(f, s []byte) { f[n+3] = 0; put32(s[m+4:], 0) }, ErrDamaged},
+		{"large expansion", func(f, s []byte) { f[n+3] = 0; put32(s[m+4:], MaxExpansion+1) }, ErrDamaged},
+		{"rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(1)) }, ErrDamaged},
+		{"NaN as a rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(math.NaN())) }, ErrDamaged},
+		{"capacity", func(f, s []byte) { f[n+3] = 0; put64(s[layers:], 0) }, ErrDamaged},
+	} {
+		f, s := bytes.Clone(filter), bytes.Clone(scalable)
+		c.change(f, s)
+		if _, err := readFilter(reseal(f)); !errors.Is(err, c.want) {
+			t.Errorf("Filter, %s: %v, want %v", c.name, err, c.want)
+		}
+		if _, err := readScalable(reseal(s)); !errors.Is(err, c.want) {
+			t.Errorf("Scalable, %s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	// Without any words there is no bit to ask.
+	if _, err := readFilter(reseal(append(make([]byte, 8), filter[n:]...))); !errors.Is(err, ErrDamaged) {
+		t.Errorf("no words: %v", err)
+	}
+}
+
+func TestScalableFormat_RoundTrip(t *testing.T) {
+	for _, o := range []ScalableOptions{{}, {Expansion: 1}, {NonScaling: true}, {Hasher: hasherOf(HashXXH3, 5)}, {Hash: ownOptions(200).Hash, HashID: 200}} {
+		capacity := uint64(100)
+		if o.NonScaling {
+			capacity = 1000
+		}
+		s := scalableOf(t, capacity, 0.01, o, 650)
+		b := marshal(t, s)
+		got := new(Scalable)
+		if o.Hash != nil {
+			if err := got.UnmarshalBinary(b); !errors.Is(err, ErrUnknown) {
+				t.Errorf("a caller's hash: %v", err)
+			}
+			got = scalableOf(t, 1, 0.5, o, 0)
+		}
+		if err := got.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		if again := marshal(t, got); !bytes.Equal(again, b) || got.Info() != s.Info() {
+			t.Errorf("%+v: read back %+v, want %+v", o, got.Info(), s.Info())
+		}
+		clear(b)
+		checkHas(t, got, 0, 650)
+		// It goes on as the other would.
+		for i := range 300 {
+			_, err1 := s.Add(numbered(650 + i))
+			_, err2 := got.Add(numbered(650 + i))
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+		}
+		if !bytes.Equal(marshal(t, got), marshal(t, s)) {
+			t.Errorf("%+v: grows otherwise after it was read", o)
+		}
+	}
+}

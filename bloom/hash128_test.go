@@ -1,0 +1,131 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spaolacci/murmur3"
+)
+
+func TestMurmur3_EqualsReference(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 0))
+	buf := make([]byte, 400)
+	rounds := 100_000
+	if short() {
+		rounds = 10_000
+	}
+	for i := range rounds {
+		for i := 0; i < len(buf); i += 8 {
+			binary.LittleEndian.PutUint64(buf[i:], r.Uint64())
+		}
+		start := r.IntN(16)
+		key := buf[start : start+r.IntN(70)]
+		if i < 380 {
+			key = buf[:i]
+		}
+		h1, h2 := Murmur3(key)
+		if want1, want2 := murmur3.Sum128(key); h1 != want1 || h2 != want2 || h1 != Hash(key) {
+			t.Fatalf("Murmur3(%x) = %016x %016x, want %016x %016x; Hash %016x", key, h1, h2, want1, want2, Hash(key))
+		}
+	}
+}
+
+// Digests that another implementation, Guava's, made: locked without it.
+func TestMurmur3_Locked(t *testing.T) {
+	for _, c := range []struct{ key, digest string }{
+		{"", "00000000000000000000000000000000"},
+		{"e7", "7bfba683c2eae033b3927d76e1a473fa"},
+		{"0617", "61af8dd86d005df16b08d56dcd8cfd55"},
+		{"253647", "81e7bcba1b42fb548cbafb7a40138b91"},
+	} {
+		key, err := hex.DecodeString(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDigest(t, key, c.digest)
+	}
+}
+
+func checkDigest(t *testing.T, key []byte, digest string) {
+	t.Helper()
+	h1, h2 := Murmur3(key)
+	got := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, h1), h2)
+	if hex.EncodeToString(got) != digest {
+		t.Errorf("Murmur3(%x) = %x, want %s", key, got, digest)
+	}
+}
+
+func TestMurmur3_Vectors(t *testing.T) {
+	tested := 0
+	for _, line := range readVectors(t, "murmur3-128.tsv") {
+		f := strings.Split(line, "\t")
+		if len(f) != 3 || f[1] != "0" {
+			continue // another seed
+		}
+		key, err := hex.DecodeString(f[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDigest(t, key, f[2])
+		tested++
+	}
+	t.Logf("%d vectors", tested)
+	if tested < 70 {
+		t.Errorf("%d vectors, want 70", tested)
+	}
+}
+
+func TestHasher_Hash128(t *testing.T) {
+	for _, h := range everyHasher() {
+		seen := make(map[uint64]bool)
+		for n := range 200 {
+			h1, h2 := h.Hash128(fill(n))
+			if h1 != h.Hash(fill(n)) || h1 == h2 && h1 != 0 {
+				t.Errorf("%v of %d bytes: %016x %016x, Hash %016x", h.ID(), n, h1, h2, h.Hash(fill(n)))
+			}
+			seen[h2] = true
+		}
+		if len(seen) != 200 {
+			t.Errorf("%v: %d second words of 200 keys", h.ID(), len(seen))
+		}
+	}
+}
+
+// A function of the caller's own may be called by many goroutines at once, each
+// with the key that it asked for; it may be given a key of any length.
+func TestOwnHash_Concurrent(t *testing.T) {
+	o := ownOptions(200)
+	f := filterOf(t, o, 0, 1000)
+	f.Add(make([]byte, 2*maxScratch))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 1000 {
+				if !f.MayContain(numbered(i)) {
+					t.Errorf("key-%d is denied", i)
+					return
+				}
+			}
+			if !f.MayContain(make([]byte, 2*maxScratch)) {
+				t.Error("a long key is denied")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzMurmur3(f *testing.F) {
+	for n := range 40 {
+		f.Add(fill(n))
+	}
+	f.Fuzz(func(t *testing.T, key []byte) {
+		h1, h2 := Murmur3(key)
+		if want1, want2 := murmur3.Sum128(key); h1 != want1 || h2 != want2 {
+			t.Errorf("Murmur3(%x) = %016x %016x, want %016x %016x", key, h1, h2, want1, want2)
+		}
+	})
+}
