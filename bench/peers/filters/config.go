@@ -60,7 +60,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 		return c, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
 	if c.short {
-		sizes, c.asks, c.rounds = "10000", 10_000, 2
+		sizes, c.asks, c.rounds = "10000", 5_000, 2
 	}
 	c.groups = figures.List(groupList)
 	if only != "" {
