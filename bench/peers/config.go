@@ -6,11 +6,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/shaledb/shale/bench/peers/internal/figures"
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // Sizes of all entries.
 const (
-	keySize   = 16
+	keySize   = keys.Size
 	valueSize = 100
 )
 
@@ -48,15 +51,11 @@ func parse(args []string, messages io.Writer) (config, error) {
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	c.workloads, c.only = list(workloads), list(only)
+	c.workloads, c.only = figures.List(workloads), figures.List(only)
 	if c.cache == 0 {
 		c.cache = max(1<<30, c.dataBytes()*3/2)
 	}
 	return c, c.validate()
-}
-
-func list(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func (c *config) validate() error {
@@ -71,8 +70,8 @@ func (c *config) validate() error {
 		}
 	}
 	switch {
-	case c.n < minEntries || uint64(c.n) > maxEntries:
-		return fmt.Errorf("-n is %d, not in [%d, %d]", c.n, minEntries, uint64(maxEntries))
+	case c.n < minEntries || uint64(c.n) > keys.MaxEntries:
+		return fmt.Errorf("-n is %d, not in [%d, %d]", c.n, minEntries, uint64(keys.MaxEntries))
 	case c.reads < 1 || c.rounds < 1 || c.fills < 1:
 		return fmt.Errorf("-reads, -rounds and -fills are at least 1")
 	case c.keys != "random" && c.keys != "structured":

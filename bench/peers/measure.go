@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // A contestant is an open store, read in one way.
@@ -38,45 +40,45 @@ func (c *contestant) need(readers int) error {
 }
 
 // ask looks every key up, with each reader its share of them.
-func (c *contestant) ask(keys slab, readers int) (time.Duration, error) {
+func (c *contestant) ask(slab keys.Slab, readers int) (time.Duration, error) {
 	if err := c.need(readers); err != nil {
 		return 0, err
 	}
 	if readers == 1 {
 		begin := time.Now()
-		err := lookUp(c.readers[0], keys)
+		err := lookUp(c.readers[0], slab)
 		return time.Since(begin), err
 	}
 	errs := make([]error, readers)
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for i, r := range c.readers[:readers] {
-		wg.Go(func() { errs[i] = lookUp(r, keys.part(i, readers)) })
+		wg.Go(func() { errs[i] = lookUp(r, slab.Part(i, readers)) })
 	}
 	wg.Wait()
 	return time.Since(begin), errors.Join(errs...)
 }
 
 // lookUp asks for every key and ends at the first wrong answer.
-func lookUp(r reader, keys slab) error {
+func lookUp(r reader, slab keys.Slab) error {
 	want := valueSize
-	if keys.absent {
+	if slab.Absent() {
 		want = absent
 	}
-	for i := range keys.len() {
-		size, err := r.get(keys.key(i))
+	for i := range slab.Len() {
+		size, err := r.get(slab.Key(i))
 		if err != nil {
-			return fmt.Errorf("get %q: %w", keys.key(i), err)
+			return fmt.Errorf("get %q: %w", slab.Key(i), err)
 		}
 		if size != want {
-			return fmt.Errorf("wrong answer for %q: size %d, want %d (%d: absent)", keys.key(i), size, want, absent)
+			return fmt.Errorf("wrong answer for %q: size %d, want %d (%d: absent)", slab.Key(i), size, want, absent)
 		}
 	}
 	return nil
 }
 
 // measure asks for all keys and says what that cost.
-func (c *contestant) measure(keys slab, readers int) (sample, error) {
+func (c *contestant) measure(slab keys.Slab, readers int) (sample, error) {
 	if err := c.need(readers); err != nil {
 		return sample{}, err
 	}
@@ -84,12 +86,12 @@ func (c *contestant) measure(keys slab, readers int) (sample, error) {
 	var before, after runtime.MemStats
 	counted, calls := c.store.counts(), readCalls()
 	runtime.ReadMemStats(&before)
-	took, err := c.ask(keys, readers)
+	took, err := c.ask(slab, readers)
 	if err != nil {
 		return sample{}, err
 	}
 	runtime.ReadMemStats(&after)
-	n := keys.len()
+	n := slab.Len()
 	return sample{
 		nanos:   float64(took) * float64(readers) / float64(n),
 		lookups: n,

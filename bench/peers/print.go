@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+
+	"github.com/shaledb/shale/bench/peers/internal/figures"
 )
 
 // print writes the report as tables to read.
@@ -12,18 +13,14 @@ func (r *report) print(w io.Writer) {
 	s := r.Setting
 	fmt.Fprintf(w, "%d entries, keys %s; %d lookups of each reader a round, %d rounds; memtable %.0f MB, cache %.0f MB, small cache %.1f MB\n",
 		s.Entries, s.Keys, s.Reads, s.Rounds, mega(s.Memtable), mega(s.Cache), mega(s.SmallCache))
-	fmt.Fprintf(w, "%s/%s, %d CPUs, %s\n\n", r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Machine.Go)
+	fmt.Fprintf(w, "%s\n\n", r.Machine)
 	r.printTimes(w)
 	r.printCounts(w)
 	r.printShapes(w)
 }
 
-func columns(w io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-}
-
 func (r *report) printTimes(w io.Writer) {
-	t := columns(w)
+	t := figures.Columns(w)
 	fmt.Fprint(t, "ns/op, median (times shale's)\t")
 	for _, e := range r.engines {
 		fmt.Fprintf(t, "%s\t", e)
@@ -56,7 +53,7 @@ func (r *report) printTimes(w io.Writer) {
 
 // printCounts has a line for each workload that reads and each engine.
 func (r *report) printCounts(w io.Writer) {
-	t := columns(w)
+	t := figures.Columns(w)
 	fmt.Fprintln(t, "\n\t\t\tread calls,\tblocks read,\tfalse positives\t\t")
 	fmt.Fprintln(t, "a lookup\t\tallocations\tby the OS\tby the engine\tpredicted\tmeasured\t")
 	lines := 0
@@ -66,8 +63,8 @@ func (r *report) printCounts(w io.Writer) {
 			if x == nil || x.Allocs == nil {
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", workload, e, number("%.2f", x.Allocs, 1), number("%.4f", x.ReadCalls, 1),
-				number("%.4f", x.BlockReads, 1), number("%.3f %%", x.Predicted, 100), number("%.3f %%", x.FalsePositives, 100))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", workload, e, figures.Number("%.2f", x.Allocs, 1), figures.Number("%.4f", x.ReadCalls, 1),
+				figures.Number("%.4f", x.BlockReads, 1), figures.Number("%.3f %%", x.Predicted, 100), figures.Number("%.3f %%", x.FalsePositives, 100))
 			lines++
 		}
 	}
@@ -76,19 +73,12 @@ func (r *report) printCounts(w io.Writer) {
 	}
 }
 
-func number(format string, value *float64, times float64) string {
-	if value == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *value*times)
-}
-
 // printShapes shows the levels that were read.
 func (r *report) printShapes(w io.Writer) {
 	if len(r.Shapes) == 0 {
 		return
 	}
-	t := columns(w)
+	t := figures.Columns(w)
 	fmt.Fprintln(t, "\nlevels\tstore\tlevel\truns\ttables\tMB\tentries\tbits/key\tpredicted false positives\t")
 	for _, s := range r.Shapes {
 		var all level

@@ -1,29 +1,22 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
-	"runtime"
 	"slices"
+
+	"github.com/shaledb/shale/bench/peers/internal/figures"
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // A report is all that a run finds out. Its JSON leaves out what is not known.
 type report struct {
-	Machine machine   `json:"machine"`
-	Setting setting   `json:"setting"`
-	Results []*result `json:"results"`
-	Scaling []scaling `json:"two_readers,omitempty"`
-	Shapes  []shape   `json:"shapes"`
+	Machine figures.Machine `json:"machine"`
+	Setting setting         `json:"setting"`
+	Results []*result       `json:"results"`
+	Scaling []scaling       `json:"two_readers,omitempty"`
+	Shapes  []shape         `json:"shapes"`
 
 	engines   []string // in the order of the table
 	workloads []string
-}
-
-type machine struct {
-	OS   string `json:"os"`
-	Arch string `json:"arch"`
-	CPUs int    `json:"cpus"`
-	Go   string `json:"go"`
 }
 
 type setting struct {
@@ -70,8 +63,8 @@ type shape struct {
 
 func newReport(c config) *report {
 	return &report{
-		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
-		Setting: setting{c.n, newKeySpace(c.keys, c.n).String(), c.reads, c.rounds, c.memtable, c.cache, c.smallCache()},
+		Machine: figures.ThisMachine(),
+		Setting: setting{c.n, keys.NewSpace(c.keys, c.n).String(), c.reads, c.rounds, c.memtable, c.cache, c.smallCache()},
 	}
 }
 
@@ -125,7 +118,7 @@ func (r *report) noteShape(phase, store string, levels []level) {
 // finish works out medians, means and ratios.
 func (r *report) finish() {
 	for _, x := range r.Results {
-		x.Median = median(x.Nanos)
+		x.Median = figures.Median(x.Nanos)
 		x.Allocs = x.mean(func(s sample) float64 { return s.allocs })
 		x.ReadCalls = x.mean(func(s sample) float64 { return s.reads })
 		x.BlockReads = x.mean(func(s sample) float64 { return float64(s.counts.blockReads) })
@@ -163,20 +156,4 @@ func (x *result) mean(count func(sample) float64) *float64 {
 	}
 	sum /= float64(lookups)
 	return &sum
-}
-
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
-func (r *report) writeJSON(path string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
 }

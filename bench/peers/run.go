@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/shaledb/shale/bench/peers/internal/figures"
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // A bench is a run: its stores, and what it has found.
 type bench struct {
 	config
-	keys   keySpace
+	keys   keys.Space
 	dir    string
 	stores []store
 	report *report
@@ -31,7 +34,7 @@ func run(c config, out, messages io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{
-		config: c, keys: newKeySpace(c.keys, c.n), dir: dir, report: newReport(c),
+		config: c, keys: keys.NewSpace(c.keys, c.n), dir: dir, report: newReport(c),
 		messages: messages, begin: time.Now(),
 	}
 	for _, s := range newStores() {
@@ -60,7 +63,7 @@ func run(c config, out, messages io.Writer) (err error) {
 	if c.json == "" {
 		return nil
 	}
-	return b.report.writeJSON(c.json)
+	return figures.WriteJSON(c.json, b.report)
 }
 
 func (b *bench) path(s store) string { return filepath.Join(b.dir, s.name()) }
@@ -97,7 +100,7 @@ func (b *bench) fill(s store) (err error) {
 	buf := make([]byte, 0, keySize)
 	begin := time.Now()
 	for i := range uint64(b.n) {
-		if err := s.put(b.keys.present(buf, i), v.next()); err != nil {
+		if err := s.put(b.keys.Present(buf, i), v.next()); err != nil {
 			return err
 		}
 	}
@@ -151,13 +154,13 @@ func (b *bench) phase(p phase) (err error) {
 	for round := range b.rounds {
 		for _, w := range p.workloads {
 			b.progress("%s, round %d", w.title, round+1)
-			keys := w.keysFor(&b.config, b.keys, round, &b.next)
+			slab := w.keysFor(&b.config, b.keys, round, &b.next)
 			for i := range all {
 				c := all[i]
 				if round%2 == 0 {
 					c = all[len(all)-1-i] // A B, then B A
 				}
-				got, err := c.measure(keys, w.readers)
+				got, err := c.measure(slab, w.readers)
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", c.way.name, w.title, err)
 				}
@@ -197,7 +200,7 @@ func (b *bench) addRuns(s store, runs int) (err error) {
 	each := uint64(b.n / runEntriesDivisor)
 	for run := level0Runs(levels); run < runs; run++ {
 		for i := range each {
-			if err := s.put(b.keys.present(buf, uint64(run)*each+i), v.next()); err != nil {
+			if err := s.put(b.keys.Present(buf, uint64(run)*each+i), v.next()); err != nil {
 				return err
 			}
 		}
@@ -211,18 +214,18 @@ func (b *bench) addRuns(s store, runs int) (err error) {
 // warmUp looks up so many present keys that nearly every block is met, and then
 // some absent ones, which no round will ask for.
 func (b *bench) warmUp(all []*contestant, p phase) error {
-	keys := b.keys.absentSlab(b.next, b.reads/4)
-	b.next += uint64(keys.len())
+	absent := b.keys.AbsentSlab(b.next, b.reads/4)
+	b.next += uint64(absent.Len())
 	for _, c := range all {
 		b.progress("warm up %s, %s", c.way.name, p.name)
 		const chunk = 1 << 16
 		for done := 0; done < b.n/4; done += chunk {
-			present := b.keys.presentSlab(uint64(1_000_000+done), b.n, min(chunk, b.n/4-done))
+			present := b.keys.PresentSlab(uint64(1_000_000+done), b.n, min(chunk, b.n/4-done))
 			if _, err := c.ask(present, 1); err != nil {
 				return fmt.Errorf("%s: warm-up: %w", c.way.name, err)
 			}
 		}
-		if _, err := c.ask(keys, 1); err != nil {
+		if _, err := c.ask(absent, 1); err != nil {
 			return fmt.Errorf("%s: warm-up: %w", c.way.name, err)
 		}
 	}

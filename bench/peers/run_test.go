@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // All stores do all workloads, small.
@@ -74,22 +76,22 @@ func testRun(t *testing.T, keys string) {
 
 // A reader that lies ends the run.
 func TestLookUp_WrongAnswer(t *testing.T) {
-	s := newKeySpace("random", 1000)
+	s := keys.NewSpace("random", 1000)
 	for _, tc := range []struct {
-		keys slab
+		slab keys.Slab
 		size int
 		err  error
 	}{
-		{s.absentSlab(0, 3), valueSize, nil},
-		{s.presentSlab(0, 1000, 3), absent, nil},
-		{s.presentSlab(0, 1000, 3), valueSize - 1, nil},
-		{s.absentSlab(0, 3), absent, errors.New("unreadable")},
+		{s.AbsentSlab(0, 3), valueSize, nil},
+		{s.PresentSlab(0, 1000, 3), absent, nil},
+		{s.PresentSlab(0, 1000, 3), valueSize - 1, nil},
+		{s.AbsentSlab(0, 3), absent, errors.New("unreadable")},
 	} {
-		if err := lookUp(liar{tc.size, tc.err}, tc.keys); err == nil {
-			t.Errorf("lookUp of absent keys %v with answer %d, %v: no error", tc.keys.absent, tc.size, tc.err)
+		if err := lookUp(liar{tc.size, tc.err}, tc.slab); err == nil {
+			t.Errorf("lookUp of absent keys %v with answer %d, %v: no error", tc.slab.Absent(), tc.size, tc.err)
 		}
 	}
-	if err := lookUp(liar{absent, nil}, s.absentSlab(0, 3)); err != nil {
+	if err := lookUp(liar{absent, nil}, s.AbsentSlab(0, 3)); err != nil {
 		t.Errorf("lookUp with right answers: %v", err)
 	}
 }
@@ -101,14 +103,6 @@ type liar struct {
 
 func (l liar) get([]byte) (int, error) { return l.size, l.err }
 func (l liar) close() error            { return nil }
-
-func TestMedian(t *testing.T) {
-	for want, v := range map[float64][]float64{0: nil, 2: {3, 1, 2}, 2.5: {4, 1, 2, 3}} {
-		if got := median(v); got != want {
-			t.Errorf("median(%v) = %v, want %v", v, got, want)
-		}
-	}
-}
 
 func TestLevel0Runs(t *testing.T) {
 	if got := level0Runs([]level{{Level: 1, Runs: 1}}); got != 0 {

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/shaledb/shale/bench/peers/internal/keys"
+
 // A workload is one way to read all stores.
 type workload struct {
 	name    string // of -workloads
@@ -33,8 +35,12 @@ var phases = []phase{
 	}},
 }
 
-// runEntriesDivisor makes the size of a run of level 0 from that of the store.
-const runEntriesDivisor = 500
+// runEntriesDivisor makes the size of a run of level 0 from that of the store,
+// minEntries leaves two for such a run.
+const (
+	runEntriesDivisor = 500
+	minEntries        = 2 * runEntriesDivisor
+)
 
 // asked is the phase with the workloads that c asks for.
 func (p phase) asked(c *config) phase {
@@ -53,14 +59,14 @@ func (w workload) lookups(c *config) int { return c.reads * w.readers }
 
 // keysFor makes the keys of a round: the absent ones follow each other by
 // number from *next on, so that none is asked for twice while there are more.
-func (w workload) keysFor(c *config, s keySpace, round int, next *uint64) slab {
+func (w workload) keysFor(c *config, s keys.Space, round int, next *uint64) keys.Slab {
 	count := w.lookups(c)
 	if !w.absent {
-		return s.presentSlab(uint64(round), c.n, count)
+		return s.PresentSlab(uint64(round), c.n, count)
 	}
-	keys := s.absentSlab(*next, count)
+	slab := s.AbsentSlab(*next, count)
 	*next += uint64(count)
-	return keys
+	return slab
 }
 
 // mode is how the stores are opened to be read in this phase. The engines that

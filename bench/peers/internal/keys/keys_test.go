@@ -1,4 +1,4 @@
-package main
+package keys
 
 import (
 	"bytes"
@@ -40,13 +40,13 @@ func TestPermutation_Scatters(t *testing.T) {
 func TestKeySpace_AbsentKeysAreNeverPresentAndLieBetween(t *testing.T) {
 	const n = 20_000
 	for _, kind := range []string{"random", "structured"} {
-		s := newKeySpace(kind, n)
+		s := NewSpace(kind, n)
 		present := make(map[string]bool, n)
 		var least, greatest []byte
 		for i := range uint64(n) {
-			k := s.present(nil, i)
-			if len(k) != keySize {
-				t.Fatalf("%s: key %q has %d bytes, want %d", kind, k, len(k), keySize)
+			k := s.Present(nil, i)
+			if len(k) != Size {
+				t.Fatalf("%s: key %q has %d bytes, want %d", kind, k, len(k), Size)
 			}
 			if present[string(k)] {
 				t.Fatalf("%s: present(%d) = %q, which was met before", kind, i, k)
@@ -62,8 +62,8 @@ func TestKeySpace_AbsentKeysAreNeverPresentAndLieBetween(t *testing.T) {
 		outside := 0
 		absent := make(map[string]bool, n)
 		for i := range uint64(n - 1) {
-			k := s.absent(nil, i)
-			if len(k) != keySize || present[string(k)] || absent[string(k)] {
+			k := s.Absent(nil, i)
+			if len(k) != Size || present[string(k)] || absent[string(k)] {
 				t.Fatalf("%s: absent(%d) = %q: of another size, present, or met before", kind, i, k)
 			}
 			absent[string(k)] = true
@@ -79,13 +79,13 @@ func TestKeySpace_AbsentKeysAreNeverPresentAndLieBetween(t *testing.T) {
 }
 
 func TestKeySpace_Form(t *testing.T) {
-	s := newKeySpace("structured", 5)
+	s := NewSpace("structured", 5)
 	got := make(map[string]bool)
 	for i := range uint64(5) {
-		got[string(s.present(nil, i))] = true
+		got[string(s.Present(nil, i))] = true
 	}
 	for i := range uint64(4) {
-		got[string(s.absent(nil, i))] = true
+		got[string(s.Absent(nil, i))] = true
 	}
 	for _, want := range []string{"user000000000000", "user000000000001", "user000000000007", "user000000000008"} {
 		if !got[want] {
@@ -98,12 +98,25 @@ func TestKeySpace_Form(t *testing.T) {
 }
 
 func TestSlab_Parts(t *testing.T) {
-	s := newKeySpace("random", 1000).absentSlab(7, 10)
-	a, b := s.part(0, 2), s.part(1, 2)
-	if a.len() != 5 || b.len() != 5 || !bytes.Equal(b.key(0), s.key(5)) || !b.absent {
-		t.Errorf("parts have %d and %d keys, the second begins with %q, want 5, 5, %q", a.len(), b.len(), b.key(0), s.key(5))
+	s := NewSpace("random", 1000).AbsentSlab(7, 10)
+	a, b := s.Part(0, 2), s.Part(1, 2)
+	if a.Len() != 5 || b.Len() != 5 || !bytes.Equal(b.Key(0), s.Key(5)) || !b.absent {
+		t.Errorf("parts have %d and %d keys, the second begins with %q, want 5, 5, %q", a.Len(), b.Len(), b.Key(0), s.Key(5))
 	}
-	if want := newKeySpace("random", 1000).absent(nil, 7); !bytes.Equal(s.key(0), want) {
-		t.Errorf("the first key is %q, want %q", s.key(0), want)
+	if want := NewSpace("random", 1000).Absent(nil, 7); !bytes.Equal(s.Key(0), want) {
+		t.Errorf("the first key is %q, want %q", s.Key(0), want)
+	}
+}
+
+func TestSpace_WithSize(t *testing.T) {
+	s := NewSpace("structured", 1000).WithSize(100)
+	hit, miss := s.PresentRange(3, 5), s.AbsentSlab(3, 5)
+	for i := range 5 {
+		if k := hit.Key(i); len(k) != 100 || !bytes.HasSuffix(k, NewSpace("structured", 1000).Present(nil, uint64(3+i))) {
+			t.Errorf("present key %d is %q, of %d bytes, want 100", 3+i, k, len(k))
+		}
+		if k := miss.Key(i); len(k) != 100 || !bytes.HasSuffix(k, NewSpace("structured", 1000).Absent(nil, uint64(3+i))) {
+			t.Errorf("absent key %d is %q, of %d bytes, want 100", 3+i, k, len(k))
+		}
 	}
 }

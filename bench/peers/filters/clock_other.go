@@ -1,0 +1,15 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+var start = time.Now()
+
+// now is the time on the clock: the machine must be idle.
+func now() time.Duration { return time.Since(start) }
+
+const clock = "time on the clock"
+
+// availableMemory is not known.
+func availableMemory() int64 { return 0 }

@@ -1,0 +1,176 @@
+// Package keys makes the keys of the benchmarks: present and absent ones by
+// number, none of which is held in memory.
+package keys
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"strings"
+)
+
+// Size is the length of a key, unless WithSize says more.
+const Size = 16
+
+// MaxEntries are what twelve digits can number.
+const MaxEntries = 500_000_000_000
+
+// A Space numbers present and absent keys without holding any. Each kind is
+// a bijection from even numbers to present keys and from odd ones to absent
+// keys, so no absent key is ever present; and absent keys lie between present
+// ones. Keys that follow each other by number are scattered over the range.
+type Space struct {
+	structured     bool
+	order, between permutation
+	prefix         string // of all keys
+}
+
+// NewSpace returns n keys of a kind, random or structured, and the absent ones.
+func NewSpace(kind string, n int) Space {
+	return Space{
+		structured: kind == "structured",
+		order:      newPermutation(uint64(n)),
+		between:    newPermutation(uint64(n - 1)), // the gaps between n keys
+	}
+}
+
+// WithSize returns the same keys behind a prefix that makes them longer.
+// Requires: size >= Size.
+func (s Space) WithSize(size int) Space {
+	const address = "https://example.org/archive/collections/periodicals/"
+	s.prefix = strings.Repeat(address, size/len(address)+1)[:size-Size]
+	return s
+}
+
+// size is the length of a key.
+func (s Space) size() int { return len(s.prefix) + Size }
+
+// Present appends the i-th key to be written to buf, i < n.
+func (s Space) Present(buf []byte, i uint64) []byte {
+	buf = append(buf, s.prefix...)
+	if s.structured {
+		return appendUser(buf, 2*s.order.at(i))
+	}
+	return appendHex(buf, mix(2*i))
+}
+
+// Absent appends the i-th absent key. Structured keys repeat after n-1, random
+// ones never.
+func (s Space) Absent(buf []byte, i uint64) []byte {
+	buf = append(buf, s.prefix...)
+	if s.structured {
+		return appendUser(buf, 2*s.between.at(i%s.between.n)+1)
+	}
+	return appendHex(buf, mix(2*i+1))
+}
+
+func appendHex(buf []byte, x uint64) []byte {
+	const digits = "0123456789abcdef"
+	for shift := 60; shift >= 0; shift -= 4 {
+		buf = append(buf, digits[x>>shift&15])
+	}
+	return buf
+}
+
+// appendUser appends x as user%012d.
+func appendUser(buf []byte, x uint64) []byte {
+	var digits [12]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + x%10)
+		x /= 10
+	}
+	return append(append(buf, "user"...), digits[:]...)
+}
+
+// mix is the last step of splitmix64: a bijection on 64 bits.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// A permutation of [0, n) takes no memory: it is a bijection on the least
+// power of two that is not below n, repeated until the answer is below n.
+type permutation struct {
+	n, mask uint64
+	shift   int
+}
+
+func newPermutation(n uint64) permutation {
+	width := max(2, bits.Len64(n-1))
+	return permutation{n: n, mask: 1<<width - 1, shift: (width + 1) / 2}
+}
+
+// at is the place of i. Requires: i < n.
+func (p permutation) at(i uint64) uint64 {
+	for {
+		// Multiplying by an odd number, adding, and shifting into the lower
+		// half are bijections on the masked bits.
+		for _, odd := range [...]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb} {
+			i = (i*odd + odd>>32) & p.mask
+			i ^= i >> p.shift
+		}
+		if i < p.n {
+			return i
+		}
+	}
+}
+
+// A Slab holds the keys of one round of one workload, made before the clock
+// starts, so that what is timed is lookups.
+type Slab struct {
+	data   []byte
+	size   int // of a key
+	absent bool
+}
+
+// Len is how many keys there are.
+func (s Slab) Len() int { return len(s.data) / s.size }
+
+// Key is the i-th of them.
+func (s Slab) Key(i int) []byte { return s.data[i*s.size : (i+1)*s.size : (i+1)*s.size] }
+
+// Absent tells whether the keys are absent ones.
+func (s Slab) Absent() bool { return s.absent }
+
+// Part is the share of one of the readers.
+func (s Slab) Part(reader, readers int) Slab {
+	n := s.Len() / readers
+	s.data = s.data[reader*n*s.size : (reader+1)*n*s.size]
+	return s
+}
+
+// AbsentSlab has the absent keys with the numbers [from, from+count).
+func (s Space) AbsentSlab(from uint64, count int) Slab {
+	data := make([]byte, 0, count*s.size())
+	for i := range count {
+		data = s.Absent(data, from+uint64(i))
+	}
+	return Slab{data: data, size: s.size(), absent: true}
+}
+
+// PresentSlab has present keys at random.
+func (s Space) PresentSlab(seed uint64, n, count int) Slab {
+	r := rand.New(rand.NewPCG(5, seed))
+	data := make([]byte, 0, count*s.size())
+	for range count {
+		data = s.Present(data, r.Uint64N(uint64(n)))
+	}
+	return Slab{data: data, size: s.size()}
+}
+
+// PresentRange has the present keys with the numbers [from, from+count).
+func (s Space) PresentRange(from uint64, count int) Slab {
+	data := make([]byte, 0, count*s.size())
+	for i := range count {
+		data = s.Present(data, from+uint64(i))
+	}
+	return Slab{data: data, size: s.size()}
+}
+
+func (s Space) String() string {
+	if s.structured {
+		return fmt.Sprintf("user%%012d, even of %d", 2*s.order.n)
+	}
+	return "16 random hexadecimal digits"
+}
