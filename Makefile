@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants bench peers cross size
+.PHONY: test race lint fuzz proof sweep soak mutants bench peers filters cross size
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -16,5 +16,6 @@ soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),
 mutants: ; .ci/mutants $(MUTANTS)
 bench: ; go run ./bench
 peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
+filters: ; cd bench/peers && go run ./filters
 cross: ; .ci/cross
 size:  ; .ci/size
