@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom"
 )
 
 // The code of the README: TestReadme_Code holds the two together.
@@ -37,6 +38,20 @@ func Example_readme() {
 	// Output:
 	// false <nil>
 	// www.example.org = seen, <nil>
+}
+
+func Example_filterAlone() {
+	urls := [][]byte{[]byte("https://a.example/"), []byte("https://b.example/"), []byte("https://a.example/")}
+	fetch := func(url []byte) { fmt.Printf("%s\n", url) }
+	seen := bloom.New(1_000_000, 0.01) // for a million keys, 1 % false positives: 1.2 MB
+	for _, url := range urls {
+		if !seen.CheckAndAdd(url) {
+			fetch(url) // certainly new
+		}
+	}
+	// Output:
+	// https://a.example/
+	// https://b.example/
 }
 
 func TestReadme_Code(t *testing.T) {
