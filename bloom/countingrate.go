@@ -1,7 +1,7 @@
 package bloom
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -143,14 +143,12 @@ func (f *Counting) Clone() *Counting {
 	return &g
 }
 
-var errCountingShape = errors.New("bloom: merge counting filters: they differ in size, counters a key or hash function")
-
 // Merge adds all keys of other, which must have been made with the same options,
 // else there is an error and nothing changes. Counters that would pass 15 stay at
 // 15.
 func (f *Counting) Merge(other *Counting) error {
 	if len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
-		return errCountingShape
+		return fmt.Errorf("bloom: merge counting filters: %w", ErrMismatch)
 	}
 	for i := range f.lines {
 		line, with := &f.lines[i], &other.lines[i]

@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"unicode/utf16"
 	"unsafe"
+
+	"github.com/shaledb/shale/bloom"
 )
 
 // ErrParameters says that a filter cannot be as it is asked for, or that two
@@ -95,10 +97,10 @@ func (o Options) sizes() (m float64, k int) {
 
 // Add adds a key as byteArrayFunnel does. It reports whether a bit has changed: if so,
 // the key was certainly not there.
-func (f *Filter) Add(key []byte) bool { return f.set(sum128(key)) }
+func (f *Filter) Add(key []byte) bool { return f.set(bloom.Murmur3(key)) }
 
 // MayContain reports whether a key may be there; no is certain.
-func (f *Filter) MayContain(key []byte) bool { return f.has(sum128(key)) }
+func (f *Filter) MayContain(key []byte) bool { return f.has(bloom.Murmur3(key)) }
 
 // AddString adds a string as stringFunnel(UTF_8) does. It is the same as Add of its
 // bytes.

@@ -135,7 +135,7 @@ func TestHash(t *testing.T) {
 		if row[1] != "0" {
 			continue
 		}
-		h1, h2 := sum128(unhex(row[0]))
+		h1, h2 := bloom.Murmur3(unhex(row[0]))
 		var digest [16]byte
 		for i := range 8 {
 			digest[i], digest[8+i] = byte(h1>>(8*i)), byte(h2>>(8*i))
@@ -153,7 +153,7 @@ func TestHash_AsSpaolacci(t *testing.T) {
 	key := make([]byte, 100)
 	for i := range key {
 		key[i] = byte(i*37 + 200)
-		h1, h2 := sum128(key[:i])
+		h1, h2 := bloom.Murmur3(key[:i])
 		if w1, w2 := murmur3.Sum128(key[:i]); h1 != w1 || h2 != w2 {
 			t.Errorf("hash of %d bytes = %016x %016x, want %016x %016x", i, h1, h2, w1, w2)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/input"
 )
 
 // A judge knows whether hosts are listed.
@@ -104,7 +105,7 @@ func answer(ctx context.Context, c config, r io.Reader, out io.Writer) (err erro
 	defer func() { err = errors.Join(err, db.Close()) }()
 	j := &judge{filter: filter, db: db}
 	lines, bad := 0, 0
-	s := bufio.NewScanner(&interruptible{ctx: ctx, r: r})
+	s := bufio.NewScanner(input.Interruptible(ctx, r, nil))
 	for s.Scan() {
 		host, ok := hostOf(s.Text())
 		if ok && host == "" {

@@ -42,6 +42,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/shaledb/shale/internal/input"
 )
 
 // A config is what the flags say.
@@ -100,7 +102,7 @@ func run(ctx context.Context, c config, log io.Reader, stdout io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	s := bufio.NewScanner(&interruptible{ctx: ctx, r: log, flush: out.Flush})
+	s := bufio.NewScanner(input.Interruptible(ctx, log, out.Flush))
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		if err := k.line(s.Bytes()); err != nil {

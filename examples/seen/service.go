@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/input"
 )
 
 // A service recommends. Any number of goroutines may ask it at once.
@@ -122,7 +123,7 @@ func userKey(user string) []byte { return []byte(prefix + user) }
 // number.
 func serve(ctx context.Context, s *service, r io.Reader, out *bufio.Writer) error {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	lines := bufio.NewScanner(&interruptible{ctx: ctx, r: r, flush: out.Flush})
+	lines := bufio.NewScanner(input.Interruptible(ctx, r, out.Flush))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) == 0 {

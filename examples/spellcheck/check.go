@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/input"
 )
 
 // A checker reports the words of texts that are not in the filter, nor in the
@@ -65,7 +66,7 @@ func (k *checker) texts(ctx context.Context, names []string, stdin io.Reader) er
 
 // text checks one text, whose places are reported with the prefix.
 func (k *checker) text(ctx context.Context, prefix string, r io.Reader) error {
-	s := bufio.NewScanner(&interruptible{ctx: ctx, r: r})
+	s := bufio.NewScanner(input.Interruptible(ctx, r, nil))
 	s.Buffer(nil, 1<<20)
 	for line := 1; s.Scan(); line++ {
 		for column, word := range wordsOf(s.Text()) {
