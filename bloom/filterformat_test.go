@@ -273,6 +273,7 @@ func TestFilterFormat_Impossible(t *testing.T) {
 		{"large expansion", func(f, s []byte) { f[n+3] = 0; put32(s[m+4:], MaxExpansion+1) }, ErrDamaged},
 		{"rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(1)) }, ErrDamaged},
 		{"NaN as a rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(math.NaN())) }, ErrDamaged},
+		{"more keys than a layer takes", func(f, s []byte) { f[n+3] = 0; put64(s[layers+8:], 11); put64(s[layers+2*layerLen+8:], 29) }, ErrDamaged},
 		{"capacity", func(f, s []byte) { f[n+3] = 0; put64(s[layers:], 0) }, ErrDamaged},
 	} {
 		f, s := bytes.Clone(filter), bytes.Clone(scalable)
