@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
@@ -145,8 +146,12 @@ func TestBitset_Limit(t *testing.T) {
 			t.Errorf("AllFrom(%d) has something", i)
 		}
 	}
+	largest := uint64(MaxLimit)
+	if strconv.IntSize == 32 {
+		largest = 1 << 33 // in 2^30 bytes
+	}
 	for _, c := range []struct{ limit, want uint64 }{
-		{0, DefaultLimit}, {1, 64}, {64, 64}, {65, 128}, {MaxLimit, MaxLimit}, {MaxLimit + 1, MaxLimit}, {math.MaxUint64, MaxLimit},
+		{0, DefaultLimit}, {1, 64}, {64, 64}, {65, 128}, {MaxLimit, largest}, {MaxLimit + 1, largest}, {math.MaxUint64, largest},
 	} {
 		if got := NewBitset(c.limit).Limit(); got != c.want {
 			t.Errorf("NewBitset(%d).Limit() = %d, want %d", c.limit, got, c.want)
