@@ -37,7 +37,7 @@ type level struct {
 	Bytes  int64   `json:"bytes"`
 	Filter int64   `json:"filter_bytes"`
 	Bits   float64 `json:"filter_bits"`
-	FPR    float64 `json:"predicted_fpr"`
+	FPR    float64 `json:"predicted_fpr"` // of any lookup of an absent key
 }
 
 type machine struct {
@@ -56,7 +56,7 @@ func newReport(c config, d *dataset, l *loaded) *report {
 		if m.Tables == 0 {
 			continue
 		}
-		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.PredictedFPR})
+		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.KeyShare * m.PredictedFPR})
 		r.Runs += m.Runs
 		r.Tables += m.Tables
 		r.TableSize += m.Bytes

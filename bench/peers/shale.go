@@ -70,7 +70,7 @@ func (s *shaleStore) levels() ([]level, error) {
 	var levels []level
 	for _, l := range s.db.Metrics().Levels {
 		if l.Tables > 0 {
-			levels = append(levels, level{l.Level, l.Runs, l.Tables, l.Bytes, l.Entries, l.FilterBits, l.PredictedFPR})
+			levels = append(levels, level{l.Level, l.Runs, l.Tables, l.Bytes, l.Entries, l.FilterBits, l.KeyShare * l.PredictedFPR})
 		}
 	}
 	return levels, nil
