@@ -15,8 +15,7 @@ import (
 // can be sized by their real number, and a sum of them, taken when they came
 // in: if memory changes under the builder, the sum shows it.
 type hashCollector struct {
-	on   bool
-	slot *[]uint64
+	slot *[]uint64 // nil: there is to be no filter
 	sum  uint64
 
 	hasher   bloom.Hasher
@@ -28,13 +27,13 @@ type hashCollector struct {
 var hashSlices = sync.Pool{New: func() any { return new([]uint64) }}
 
 func newHashCollector(h bloom.Hasher, rule base.PrefixRule) hashCollector {
-	return hashCollector{on: true, slot: hashSlices.Get().(*[]uint64), hasher: h, rule: rule}
+	return hashCollector{slot: hashSlices.Get().(*[]uint64), hasher: h, rule: rule}
 }
 
 // addKey adds what the filter is to know of a key that is not the last one's. own
 // is bloom.Hash(key).
 func (c *hashCollector) addKey(key []byte, own uint64) {
-	if !c.on {
+	if c.slot == nil {
 		return
 	}
 	c.add(hashWith(c.hasher, key, own))
@@ -74,7 +73,7 @@ func (w *prefixWalk) next(rule base.PrefixRule, key []byte) (prefix []byte, isNe
 func mixHash(h uint64) uint64 { return (h ^ h>>29) * 0x9fb21c651e98df25 }
 
 func (c *hashCollector) len() int {
-	if !c.on {
+	if c.slot == nil {
 		return 0
 	}
 	return len(*c.slot)
