@@ -40,6 +40,9 @@ var layers = map[string]int{
 	"internal/cache": 0,
 	"internal/base":  -1,
 
+	// Memory beside the heap.
+	"internal/offheap": -1,
+
 	// Bugs for the tests to find, in a build of their own.
 	"internal/mutant": -1,
 

@@ -1,0 +1,33 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package offheap
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// mapped knows which pieces were mapped: the others are the collector's.
+var mapped pieces
+
+type pieces struct {
+	mu  sync.Mutex
+	set map[*byte]struct{}
+}
+
+func (p *pieces) add(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.set == nil {
+		p.set = make(map[*byte]struct{})
+	}
+	p.set[unsafe.SliceData(b)] = struct{}{}
+}
+
+func (p *pieces) remove(b []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.set[unsafe.SliceData(b)]
+	delete(p.set, unsafe.SliceData(b))
+	return ok
+}

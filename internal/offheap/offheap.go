@@ -1,0 +1,34 @@
+// Package offheap gives memory that the garbage collector does not count: the
+// arenas of memtables and the buffers of the block cache, which are large, have
+// no pointers, and whose owners know when they are done with them. On the Go
+// heap they would let it grow to twice their size before a collection (GOGC).
+//
+// Who takes memory gives it back by Free, once nobody can read it any more. What
+// is lost without Free stays taken until the process ends, so an owner that may
+// be dropped without being closed adds a runtime.AddCleanup.
+//
+// Elsewhere than on unix, Alloc is make and Free leaves the rest to the
+// collector.
+package offheap
+
+import "sync/atomic"
+
+var inUse atomic.Int64
+
+// InUse returns the bytes that are taken now, in the whole process.
+func InUse() int64 { return inUse.Load() }
+
+// Alloc returns n zeroed bytes, n > 0. It is meant for large pieces: each is
+// rounded up to whole pages and costs a system call.
+func Alloc(n int) []byte {
+	b := alloc(n)
+	inUse.Add(int64(len(b)))
+	return b
+}
+
+// Free gives b back, which must be what Alloc returned, whole. Any later access
+// to it is a fault that ends the process.
+func Free(b []byte) {
+	inUse.Add(-int64(len(b)))
+	free(b)
+}

@@ -1,0 +1,26 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package offheap
+
+import (
+	"fmt"
+	"syscall"
+)
+
+func alloc(n int) []byte {
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return make([]byte, n) // a short address space or a limit: the collector's memory may do, or it says so itself
+	}
+	mapped.add(b)
+	return b
+}
+
+func free(b []byte) {
+	if !mapped.remove(b) {
+		return
+	}
+	if err := syscall.Munmap(b); err != nil {
+		panic(fmt.Sprintf("offheap: free of %d bytes: %v", len(b), err))
+	}
+}
