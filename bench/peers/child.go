@@ -63,7 +63,7 @@ func (c *child) storeName() string {
 
 // open opens the store for one kind of work.
 func (c *child) open(o stores.Options) error {
-	o.Memtable = c.Memtable
+	o.Memtable, o.Quiet = c.Memtable, seconds(c.Quiet)
 	if o.Cache == 0 {
 		o.Cache = c.Cache
 	}

@@ -125,3 +125,11 @@ func (c *config) dataBytes() int64 { return int64(c.n) * int64(keyBytes+c.value)
 
 // smallCache is 1/16 of the data.
 func (c *config) smallCache() int64 { return c.dataBytes() / 16 }
+
+// quiet is for how many seconds nothing happens in a store that has settled.
+func (c *config) quiet() float64 {
+	if c.short {
+		return 0.1
+	}
+	return 1
+}

@@ -73,13 +73,13 @@ func (c *child) measureFill(name string) (*measurement, error) {
 // fill writes all entries one by one.
 func (c *child) fill(key func(*data.Key, uint64) []byte) func(*track) error {
 	return func(t *track) error {
-		t.of = "an entry"
 		w, err := c.store.Writer()
 		if err != nil {
 			return err
 		}
 		var k data.Key
 		values := data.NewValues(c.ValueBytes, c.seed("values", t.id))
+		t.ready("an entry")
 		for i := range uint64(c.N) {
 			key := key(&k, i)
 			if err := w.Put(key, values.Next(key)); err != nil {
@@ -96,12 +96,12 @@ func (c *child) fill(key func(*data.Key, uint64) []byte) func(*track) error {
 
 // fillBatches writes all entries by 100.
 func (c *child) fillBatches(t *track) error {
-	t.of = "a batch of 100"
 	w, err := c.store.Writer()
 	if err != nil {
 		return err
 	}
 	entries := c.entries(0)
+	t.ready("a batch of 100")
 	for done := 0; done < c.N; {
 		n := min(batchEntries, c.N-done)
 		if err := w.Batch(n, entries); err != nil {
@@ -131,13 +131,13 @@ func (c *child) entries(from uint64) func() (key, value []byte) {
 // fillPart writes entries until the time is over, as one of several writers.
 func (c *child) fillPart(writers int) func(*track) error {
 	return func(t *track) error {
-		t.of = "an entry"
 		w, err := c.store.Writer()
 		if err != nil {
 			return err
 		}
 		var k data.Key
 		values := data.NewValues(c.ValueBytes, c.seed("values", t.id))
+		t.ready("an entry")
 		for i := uint64(t.id); ; i += uint64(writers) {
 			key := c.space.Present(&k, i)
 			if err := w.Put(key, values.Next(key)); err != nil {

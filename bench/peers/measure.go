@@ -38,6 +38,12 @@ type track struct {
 	series   []int64
 }
 
+// ready begins the first operation.
+func (t *track) ready(of string) {
+	t.of, t.previous = of, t.now()
+	t.last.Store(int64(t.previous))
+}
+
 // finished counts operations of one call that ended now, and began when the one
 // before it ended. It tells whether there is time for more.
 func (t *track) finished(ops int64) bool {

@@ -114,7 +114,7 @@ func (b *bench) group(g *group, store string, round int, asked []string) (err er
 	runs, err := b.process(&spec{
 		Store: store, Group: g.name, Round: round, Workloads: asked, Dir: dir, Out: filepath.Join(b.dir, "results.json"),
 		N: b.n, Keys: b.keys, ValueBytes: b.value, Memtable: b.memtable, Cache: b.cache, SmallCache: b.smallCache(),
-		Seconds: b.seconds, Budget: b.budget,
+		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(),
 	})
 	b.file.Runs = append(b.file.Runs, runs...)
 	return err

@@ -25,6 +25,7 @@ type spec struct {
 	SmallCache int64   `json:"small_cache"`
 	Seconds    float64 `json:"seconds"`
 	Budget     float64 `json:"budget"`
+	Quiet      float64 `json:"quiet"` // seconds, see stores.Options
 }
 
 // specVariable names the file of the spec to a process that has one.

@@ -53,13 +53,13 @@ func (c *child) finishWrites(m *measurement, name string, opBytes int64) error {
 
 // overwrite writes as many entries as there are to keys drawn evenly.
 func (c *child) overwrite(t *track) error {
-	t.of = "an entry"
 	w, err := c.store.Writer()
 	if err != nil {
 		return err
 	}
 	next, _ := c.presentKeys("overwrite", t.id)
 	values := data.NewValues(c.ValueBytes, c.seed("overwrite", t.id))
+	t.ready("an entry")
 	for i := range c.N {
 		key := next()
 		if err := w.Put(key, values.Next(key)); err != nil {
@@ -75,13 +75,13 @@ func (c *child) overwrite(t *track) error {
 
 // deleteRandom deletes half of the entries, each once.
 func (c *child) deleteRandom(t *track) error {
-	t.of = "an entry"
 	w, err := c.store.Writer()
 	if err != nil {
 		return err
 	}
 	var k data.Key
 	half := uint64(c.N / 2)
+	t.ready("an entry")
 	for i := range half {
 		if err := w.Delete(c.space.Present(&k, c.space.Scattered(i))); err != nil {
 			return err
@@ -121,13 +121,13 @@ func (c *child) readWhileWriting() error {
 
 // writeOn overwrites entries until the time is over.
 func (c *child) writeOn(t *track) error {
-	t.of = "an entry"
 	w, err := c.store.Writer()
 	if err != nil {
 		return err
 	}
 	next, _ := c.presentKeys("writeon", t.id)
 	values := data.NewValues(c.ValueBytes, c.seed("writeon", t.id))
+	t.ready("an entry")
 	for more := true; more; more = t.finished(1) {
 		key := next()
 		if err := w.Put(key, values.Next(key)); err != nil {

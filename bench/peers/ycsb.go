@@ -84,6 +84,7 @@ func (cl *client) run(t *track, name string) (err error) {
 	if cl.r, err = cl.store.Reader(stores.Fresh); err != nil {
 		return err
 	}
+	t.ready("an operation")
 	for more := true; more; more = t.finished(1) {
 		if err := cl.operation(); err != nil {
 			return err

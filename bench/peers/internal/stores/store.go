@@ -5,6 +5,7 @@ package stores
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/results"
@@ -17,8 +18,11 @@ type Store interface {
 	Writer() (Writer, error)
 	Reader(way Way) (Reader, error)
 	Iterator() (Iterator, error)
-	Flush() error  // what is in memory becomes a run of level 0
-	Settle() error // flush, and wait until no compaction runs or is due
+	// Flush makes a run of level 0 of what is in memory. Settle waits then until no
+	// compaction runs or is due. Writers outlive both; readers and iterators are
+	// closed before.
+	Flush() error
+	Settle() error
 	Counts() Counts
 	Levels() ([]results.Level, error)
 	Close() error
@@ -32,6 +36,9 @@ type Options struct {
 	Sync        bool  // every write is on disk before it is acknowledged
 	Compactions bool  // automatic ones
 	Reading     bool  // nothing will be written
+	// Quiet is how long nothing happens in a settled store, of engines that don't
+	// tell whether a compaction runs.
+	Quiet time.Duration
 }
 
 // A Way is how keys are looked up.
@@ -118,11 +125,13 @@ type Kind struct {
 	Unverified bool // it answers anything: it measures the benchmark itself
 }
 
-var kinds = []Kind{
+var kinds = append([]Kind{
 	{Name: "shale", Module: "github.com/shaledb/shale", New: func() Store { return new(shaleStore) }},
 	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", New: func() Store { return new(pebbleStore) }},
+	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", New: func() Store { return new(badgerStore) }},
+	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", New: func() Store { return new(goleveldbStore) }},
 	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, New: func() Store { return new(bboltStore) }},
-}
+}, optionalKinds...)
 
 // nullKind takes no part unless it is asked for.
 var nullKind = Kind{Name: "null", Tree: true, Unverified: true, New: func() Store { return new(nullStore) }}
