@@ -66,8 +66,10 @@ func takeError(at **C.char) error {
 	return err
 }
 
-func (s *rocksdbStore) Writer() (Writer, error)    { return &rocksdbWriter{c: s.c}, nil }
-func (s *rocksdbStore) Reader(Way) (Reader, error) { return &rocksdbReader{c: s.c, buf: make([]byte, 8<<10)}, nil }
+func (s *rocksdbStore) Writer() (Writer, error) { return &rocksdbWriter{c: s.c}, nil }
+func (s *rocksdbStore) Reader(Way) (Reader, error) {
+	return &rocksdbReader{c: s.c, buf: make([]byte, 8<<10)}, nil
+}
 
 func (s *rocksdbStore) Iterator() (Iterator, error) {
 	c := (*C.peers_iterator)(C.calloc(1, C.sizeof_peers_iterator))
