@@ -26,6 +26,9 @@ func command(args []string) error {
 	if path := os.Getenv(specVariable); path != "" {
 		return runChild(path)
 	}
+	if len(args) > 0 && args[0] == "report" {
+		return runReport(args[1:])
+	}
 	c, err := parse(args, os.Stderr)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (cl *client) run(t *track, name string) (err error) {
 		return err
 	}
 	t.ready("an operation")
-	for more := true; more; more = t.finished(1) {
+	for more := true; more; more = t.counted() {
 		if err := cl.operation(); err != nil {
 			return err
 		}
