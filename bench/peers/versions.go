@@ -16,10 +16,14 @@ func versions(names []string) map[string]string {
 	for _, name := range names {
 		kind, err := stores.Find(name)
 		if err != nil || kind.Module == "" {
-			continue
+			continue // the installed library
 		}
 		for _, m := range info.Deps {
-			if m.Path == kind.Module {
+			switch {
+			case m.Path != kind.Module:
+			case m.Replace != nil:
+				found[name] = "of this repository"
+			default:
 				found[name] = m.Version
 			}
 		}

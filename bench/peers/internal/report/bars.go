@@ -10,7 +10,7 @@ import (
 const (
 	pageWidth  = 960
 	labelWidth = 240
-	barHeight  = 8
+	barHeight  = 11
 	barGap     = 12 // between workloads
 )
 
@@ -63,9 +63,9 @@ func (p *page) barsOf(d *svg, x scale, y float64, workload string, others []stor
 			s.Name, short(its.Median(results.Rate)))
 		d.rect(s.Class, from, y, max(to-from, 1), barHeight-1, tip)
 		if r >= 1 {
-			d.text("value", "start", to+4, y+barHeight-1, label)
+			d.text("value", "start", to+4, y+barHeight-2, label)
 		} else {
-			d.text("value", "end", from-4, y+barHeight-1, label)
+			d.text("value", "end", from-4, y+barHeight-2, label)
 		}
 		y += barHeight
 	}

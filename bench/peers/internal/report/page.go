@@ -62,6 +62,9 @@ func (p *page) Compared() bool { return len(p.Stores) > 1 }
 // Entries are in short.
 func (p *page) Entries() string { return short(float64(p.File.Settings.Entries)) }
 
+// MiB is a size in short.
+func (p *page) MiB(bytes int64) string { return trim(float64(bytes) / (1 << 20)) }
+
 // A Figure is a drawing with a title.
 type Figure struct {
 	Title string
