@@ -25,6 +25,7 @@ type bench struct {
 	messages io.Writer
 	begin    time.Time
 	file     results.File
+	own      map[string]float64 // the benchmark's own cost of each workload
 }
 
 func run(c *config, out, messages io.Writer) (err error) {
@@ -37,7 +38,7 @@ func run(c *config, out, messages io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{config: c, dir: dir, self: self, messages: messages, begin: time.Now()}
+	b := &bench{config: c, dir: dir, self: self, messages: messages, begin: time.Now(), own: map[string]float64{}}
 	b.file = results.File{
 		Machine: figures.ThisMachine(), Versions: versions(c.only),
 		Settings: results.Settings{
@@ -70,6 +71,9 @@ func (b *bench) round(round int) error {
 		asked := g.asked(b.workloads)
 		if len(asked) == 0 && (g.name != fillGroup || !b.readsFilled()) {
 			continue
+		}
+		if err := b.measureOwn(g, asked); err != nil {
+			return err
 		}
 		for _, store := range turn {
 			if err := b.group(g, store, round, asked); err != nil {
@@ -111,12 +115,35 @@ func (b *bench) group(g *group, store string, round int, asked []string) (err er
 		}
 	}
 	usage.SyncAll()
-	runs, err := b.process(&spec{
-		Store: store, Group: g.name, Round: round, Workloads: asked, Dir: dir, Out: filepath.Join(b.dir, "results.json"),
+	s := b.spec(g, store, asked)
+	s.Round, s.Dir = round, dir
+	runs, err := b.process(s)
+	b.file.Runs = append(b.file.Runs, runs...)
+	return err
+}
+
+func (b *bench) spec(g *group, store string, workloads []string) *spec {
+	return &spec{
+		Store: store, Group: g.name, Workloads: workloads, Out: filepath.Join(b.dir, "results.json"),
 		N: b.n, Keys: b.keys, ValueBytes: b.value, Memtable: b.memtable, Cache: b.cache, SmallCache: b.smallCache(),
 		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(),
-	})
-	b.file.Runs = append(b.file.Runs, runs...)
+	}
+}
+
+// ownSeconds is how long the benchmark measures itself in each workload.
+const ownSeconds = 0.2
+
+// measureOwn runs a group on a store that does nothing, once.
+func (b *bench) measureOwn(g *group, workloads []string) error {
+	if len(workloads) == 0 || b.own[workloads[0]] > 0 {
+		return nil
+	}
+	s := b.spec(g, stores.Null, workloads)
+	s.Seconds, s.Budget, s.Dir = min(b.seconds, ownSeconds), min(b.budget, ownSeconds), b.dir
+	runs, err := b.process(s)
+	for i := range runs {
+		b.own[runs[i].Workload] = runs[i].NanosPerOp
+	}
 	return err
 }
 
@@ -141,7 +168,7 @@ func (b *bench) process(s *spec) ([]results.Run, error) {
 }
 
 // order sorts the runs as groups and stores are listed, so that the report
-// does not depend on turns.
+// does not depend on turns, and adds the benchmark's own cost to each.
 func (b *bench) order() {
 	place := func(r *results.Run) (int, int, int) {
 		g := slices.IndexFunc(groups, func(g group) bool { return g.name == r.Group })
@@ -151,6 +178,10 @@ func (b *bench) order() {
 			return err == nil && (k.Name == r.Store || k.SeekName == r.Store)
 		})
 		return g, w, s
+	}
+	for i := range b.file.Runs {
+		r := &b.file.Runs[i]
+		r.OwnNanosPerOp = b.own[r.Workload]
 	}
 	slices.SortStableFunc(b.file.Runs, func(x, y results.Run) int {
 		gx, wx, sx := place(&x)

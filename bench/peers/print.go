@@ -18,6 +18,7 @@ type column struct {
 var mainColumns = []column{
 	{"k ops/s", "%.1f", func(r *results.Run) float64 { return r.OpsPerSecond / 1e3 }},
 	{"ns/op", "%.0f", func(r *results.Run) float64 { return r.NanosPerOp }},
+	{"own", "%.0f", func(r *results.Run) float64 { return r.OwnNanosPerOp }},
 	{"p50 us", "%.2f", func(r *results.Run) float64 { return r.Latency.P50 }},
 	{"p99", "%.2f", func(r *results.Run) float64 { return r.Latency.P99 }},
 	{"p99.9", "%.2f", func(r *results.Run) float64 { return r.Latency.P999 }},
@@ -48,7 +49,7 @@ var fillColumns = []column{
 // first store: above 1, that is ahead.
 func printTable(out io.Writer, f *results.File) {
 	s := f.Summary()
-	fmt.Fprintf(out, "%s; %d entries, %s keys, values of %d bytes; medians of %d rounds; x: times slower than %s; *: cut by the budget\n",
+	fmt.Fprintf(out, "%s; %d entries, %s keys, values of %d bytes; medians of %d rounds\nx: times slower than %s; own: the benchmark's part of ns/op; *: cut by the budget\n",
 		f.Machine, f.Settings.Entries, f.Settings.Keys, f.Settings.ValueBytes, f.Settings.Rounds, s.Base())
 	table(out, s, "x", mainColumns, func(*results.Run) bool { return true })
 	table(out, s, "", writeColumns, func(r *results.Run) bool { return r.Write != nil && r.Write.SecondsToSettled > 0 })

@@ -76,7 +76,7 @@ func testRun(t *testing.T, keys string, only []string) {
 func checkFigures(t *testing.T, r *results.Run) {
 	t.Helper()
 	positive := map[string]float64{
-		"ops": float64(r.Ops), "seconds": r.Seconds, "rate": r.OpsPerSecond, "ns": r.NanosPerOp, "routines": float64(r.Routines),
+		"ops": float64(r.Ops), "seconds": r.Seconds, "rate": r.OpsPerSecond, "ns": r.NanosPerOp, "routines": float64(r.Routines), "own": r.OwnNanosPerOp,
 		"samples": float64(r.Latency.Samples), "p50": r.Latency.P50, "p90": r.Latency.P90, "p99": r.Latency.P99,
 		"p99.9": r.Latency.P999, "p99.99": r.Latency.P9999, "max": r.Latency.Max,
 	}

@@ -57,7 +57,7 @@ func known(v float64) string {
 func (p *page) Tables() []Table {
 	always := func(*results.Run) bool { return true }
 	tables := []Table{
-		p.table("Speed", "Medians over the rounds. The spread is the highest throughput of a round over the lowest. Latency is that of single operations: each write, one in 16 reads; of scans, 1000 entries.", speed, always),
+		p.table("Speed", "Medians over the rounds. Own is the part of ns/op that the benchmark takes for keys, values, checks and the clock. The spread is the highest throughput of a round over the lowest. Latency is that of single operations: each write, one in 16 reads; of scans, 1000 entries.", speed, always),
 		p.table("Resources, by operation", "Of the whole process, background work included. Bytes read and written are those of calls; dirtied are pages of files, by calls or through a mapping.", resources, always),
 		p.table("Writes", "Bytes written over the bytes of keys and values: the larger of what calls wrote and what pages of files were dirtied.", writes, func(r *results.Run) bool { return r.Write != nil && r.Write.SecondsToSettled > 0 }),
 		p.table("After the fill", "The directory is that of the settled, closed store.", fills, func(r *results.Run) bool { return r.Fill != nil }),
@@ -102,6 +102,7 @@ var speed = []column{
 	{"ops/s", number, results.Rate},
 	{"spread", trim, nil},
 	{"ns/op", number, func(r *results.Run) float64 { return r.NanosPerOp }},
+	{"own", number, func(r *results.Run) float64 { return r.OwnNanosPerOp }},
 	{"p50", micros, func(r *results.Run) float64 { return r.Latency.P50 }},
 	{"p99", micros, func(r *results.Run) float64 { return r.Latency.P99 }},
 	{"p99.9", micros, func(r *results.Run) float64 { return r.Latency.P999 }},

@@ -2,6 +2,8 @@ package stores
 
 import (
 	"path/filepath"
+	"runtime"
+	"strconv"
 
 	"go.etcd.io/bbolt"
 
@@ -20,6 +22,7 @@ func (s *bboltStore) Open(dir string, o Options) (err error) {
 	opts := *bbolt.DefaultOptions
 	opts.FreelistType = bbolt.FreelistMapType
 	opts.NoSync = !o.Sync
+	opts.InitialMmapSize = mmapSize()
 	if s.db, err = bbolt.Open(filepath.Join(dir, "bolt.db"), 0o644, &opts); err != nil {
 		return err
 	}
@@ -27,6 +30,17 @@ func (s *bboltStore) Open(dir string, o Options) (err error) {
 		_, err := tx.CreateBucketIfNotExists(bucketName)
 		return err
 	})
+}
+
+// mmapSize is as etcd sets it, so that the file is not mapped anew as it grows,
+// for which writers wait until there is no reader. On Windows the file would be
+// that large.
+func mmapSize() int {
+	size := int64(10 << 30)
+	if runtime.GOOS == "windows" || strconv.IntSize < 64 {
+		size = 0
+	}
+	return int(size)
 }
 
 func (s *bboltStore) Writer() (Writer, error) { return bboltWriter{s.db}, nil }

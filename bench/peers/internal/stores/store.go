@@ -133,8 +133,10 @@ var kinds = append([]Kind{
 	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, New: func() Store { return new(bboltStore) }},
 }, optionalKinds...)
 
-// nullKind takes no part unless it is asked for.
-var nullKind = Kind{Name: "null", Tree: true, Unverified: true, New: func() Store { return new(nullStore) }}
+// Null takes no part unless it is asked for.
+const Null = "null"
+
+var nullKind = Kind{Name: Null, Tree: true, Unverified: true, New: func() Store { return new(nullStore) }}
 
 // Names lists the stores that run if none is named.
 func Names() []string {
