@@ -20,7 +20,7 @@ var bucketName = []byte("entries")
 
 func (s *bboltStore) Open(dir string, o Options) (err error) {
 	opts := *bbolt.DefaultOptions
-	opts.FreelistType = bbolt.FreelistMapType
+	opts.FreelistType, opts.NoFreelistSync = bbolt.FreelistMapType, true // as etcd does
 	opts.NoSync = !o.Sync
 	opts.InitialMmapSize = mmapSize()
 	if s.db, err = bbolt.Open(filepath.Join(dir, "bolt.db"), 0o644, &opts); err != nil {
