@@ -5,21 +5,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/bench/peers/internal/stores"
 )
 
 func TestParse(t *testing.T) {
-	c, err := parse([]string{"-n", "50000000", "-only", "shale", "-workloads", "fill,missing", "-keys", "structured"}, io.Discard)
+	c, err := parse([]string{"-n", "50000000", "-only", "shale", "-workloads", "read,ycsb-e", "-keys", "structured"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.n != 50_000_000 || !slices.Equal(c.only, []string{"shale"}) || !slices.Equal(c.workloads, []string{"fill", "missing"}) {
+	if c.n != 50_000_000 || !slices.Equal(c.only, []string{"shale"}) || !slices.Equal(c.workloads, []string{"read", "ycsb-e"}) {
 		t.Errorf("parsed %+v", c)
 	}
 	if want := c.dataBytes() * 3 / 2; c.cache != want {
 		t.Errorf("cache %d, want %d for all data", c.cache, want)
 	}
-	if !c.asks("random", "missing") || c.asks("random") {
-		t.Errorf("asks(random, missing) = %v, asks(random) = %v", c.asks("random", "missing"), c.asks("random"))
+	if got := findGroup("ycsb").asked(c.workloads); len(got) != 0 {
+		t.Errorf("of the group ycsb %v are asked for, want none", got)
+	}
+	if got := findGroup("read").asked(c.workloads); !slices.Equal(got, findGroup("read").workloads) {
+		t.Errorf("of the group read %v are asked for, want all", got)
 	}
 }
 
@@ -28,28 +33,28 @@ func TestParse_Defaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.cache != 1<<30 || c.rounds != 5 || !slices.Equal(c.workloads, workloadNames) {
+	if c.n != 5_000_000 || c.cache != 1<<30 || c.rounds != 3 || !slices.Equal(c.only, stores.Names()) {
 		t.Errorf("parsed %+v", c)
 	}
-	known := map[string]bool{"fill": true}
-	for _, p := range phases {
-		for _, w := range p.workloads {
-			known[w.name] = true
-		}
+	large, err := parse([]string{"-value", "4096"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, w := range workloadNames {
-		if !known[w] {
-			t.Errorf("no phase has the workload %q", w)
-		}
+	if large.n >= 1_000_000 || large.n < 100_000 {
+		t.Errorf("%d entries of 4096 bytes", large.n)
 	}
-	if len(known) != len(workloadNames) {
-		t.Errorf("phases have %v, -workloads %v", known, workloadNames)
+	short, err := parse([]string{"-short", "-rounds", "2"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short.n != shortEntries || short.rounds != 2 || short.quiet() >= c.quiet() {
+		t.Errorf("parsed %+v", short)
 	}
 }
 
 func TestParse_Refuses(t *testing.T) {
 	for _, args := range []string{
-		"-n 10", "-n 0", "-reads 0", "-rounds 0", "-keys other", "-workloads miss", "-only leveldb", "extra", "-what", "-workloads=",
+		"-n 10", "-n -1", "-rounds 0", "-seconds 0", "-budget 0", "-keys other", "-workloads miss", "-only leveldb", "-value 8", "extra", "-what",
 	} {
 		if c, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("parse(%q) = %+v, want an error", args, c)

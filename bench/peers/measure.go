@@ -2,131 +2,196 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/shaledb/shale/bench/peers/internal/keys"
+	"github.com/shaledb/shale/bench/peers/internal/histogram"
+	"github.com/shaledb/shale/bench/peers/internal/results"
+	"github.com/shaledb/shale/bench/peers/internal/usage"
 )
 
-// A contestant is an open store, read in one way.
-type contestant struct {
-	store   store
-	way     way
-	closes  bool // the store, after its readers
-	readers []reader
+// seriesInterval is the width of the buckets of a throughput over time.
+const seriesInterval = 100 * time.Millisecond
+
+// A clock is what the goroutines of a workload share.
+type clock struct {
+	start time.Time
+	limit time.Duration // when they stop
+	_     [64]byte      // what is written has a cache line of its own
+	last  atomic.Int64  // when any of them finished an operation
 }
 
-// A sample is what one round of one workload cost.
-type sample struct {
-	nanos   float64 // a lookup, of each reader
-	lookups int
-	allocs  float64
-	reads   float64 // read calls of the process
-	counts  counts  // what the engine counted meanwhile; predicted is as of now
+func (c *clock) now() time.Duration { return time.Since(c.start) }
+
+// A track has what one goroutine counted.
+type track struct {
+	*clock
+	id       int
+	of       string // what is timed
+	timed    histogram.Histogram
+	ops      int64
+	cut      bool
+	previous time.Duration
+	gap      time.Duration
+	series   []int64
 }
 
-// need makes readers until there are as many.
-func (c *contestant) need(readers int) error {
-	for len(c.readers) < readers {
-		r, err := c.way.reader()
-		if err != nil {
-			return err
-		}
-		c.readers = append(c.readers, r)
-	}
-	return nil
+// ready begins the first operation.
+func (t *track) ready(of string) {
+	t.of, t.previous = of, t.now()
+	t.last.Store(int64(t.previous))
 }
 
-// ask looks every key up, with each reader its share of them.
-func (c *contestant) ask(slab keys.Slab, readers int) (time.Duration, error) {
-	if err := c.need(readers); err != nil {
-		return 0, err
+// finished counts operations of one call that ended now, and began when the one
+// before it ended. It tells whether there is time for more.
+func (t *track) finished(ops int64) bool {
+	now := t.now()
+	t.timed.Add(now - t.previous)
+	t.previous = now
+	t.gap = max(t.gap, now-time.Duration(t.last.Swap(int64(now))))
+	bucket := int(now / seriesInterval)
+	for len(t.series) <= bucket {
+		t.series = append(t.series, 0)
 	}
-	if readers == 1 {
-		begin := time.Now()
-		err := lookUp(c.readers[0], slab)
-		return time.Since(begin), err
-	}
-	errs := make([]error, readers)
-	var wg sync.WaitGroup
-	begin := time.Now()
-	for i, r := range c.readers[:readers] {
-		wg.Go(func() { errs[i] = lookUp(r, slab.Part(i, readers)) })
-	}
-	wg.Wait()
-	return time.Since(begin), errors.Join(errs...)
+	t.series[bucket] += ops
+	t.ops += ops
+	return now < t.limit
 }
 
-// lookUp asks for every key and ends at the first wrong answer.
-func lookUp(r reader, slab keys.Slab) error {
-	want := valueSize
-	if slab.Absent() {
-		want = absent
-	}
-	for i := range slab.Len() {
-		size, err := r.get(slab.Key(i))
-		if err != nil {
-			return fmt.Errorf("get %q: %w", slab.Key(i), err)
-		}
-		if size != want {
-			return fmt.Errorf("wrong answer for %q: size %d, want %d (%d: absent)", slab.Key(i), size, want, absent)
-		}
-	}
-	return nil
+// counted is finished without what goroutines would have to share: stalls and
+// the throughput over time.
+func (t *track) counted() bool {
+	now := t.now()
+	t.timed.Add(now - t.previous)
+	t.previous = now
+	t.ops++
+	return now < t.limit
 }
 
-// measure asks for all keys and says what that cost.
-func (c *contestant) measure(slab keys.Slab, readers int) (sample, error) {
-	if err := c.need(readers); err != nil {
-		return sample{}, err
+// A measurement is a workload under way, and its outcome.
+type measurement struct {
+	tracks []*track
+	before usage.Point
+	took   time.Duration
+	run    results.Run
+}
+
+// measure runs work in as many goroutines as there are of them, and says what
+// they cost. Each returns when it has no more to do or its track says that the
+// limit is reached.
+func (c *child) measure(name string, limit time.Duration, work ...func(*track) error) (*measurement, error) {
+	m := &measurement{run: results.Run{Store: c.storeName(), Workload: name, Group: c.Group, Round: c.Round, Routines: len(work)}}
+	shared := &clock{limit: limit}
+	for i := range work {
+		m.tracks = append(m.tracks, &track{clock: shared, id: i, of: "an operation"})
 	}
+	errs := make([]error, len(work))
 	runtime.GC()
-	var before, after runtime.MemStats
-	counted, calls := c.store.counts(), readCalls()
-	runtime.ReadMemStats(&before)
-	took, err := c.ask(slab, readers)
-	if err != nil {
-		return sample{}, err
+	usage.ResetPeak()
+	m.before = usage.Now()
+	shared.start = time.Now()
+	var wg sync.WaitGroup
+	for i := range work[1:] {
+		wg.Go(func() { errs[i+1] = work[i+1](m.tracks[i+1]) })
 	}
-	runtime.ReadMemStats(&after)
-	n := slab.Len()
-	return sample{
-		nanos:   float64(took) * float64(readers) / float64(n),
-		lookups: n,
-		allocs:  float64(after.Mallocs - before.Mallocs),
-		reads:   callsSince(calls),
-		counts:  c.store.counts().sub(counted),
-	}, nil
+	errs[0] = work[0](m.tracks[0])
+	wg.Wait()
+	m.took = shared.now()
+	used := usage.Now().Sub(m.before)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	m.describe(&used)
+	m.run.PeakBytes, m.run.AnonBytes = usage.Memory()
+	return m, nil
 }
 
-func callsSince(before int64) float64 {
-	now := readCalls()
-	if before == unknown || now == unknown {
-		return unknown
+// describe makes the figures of all goroutines together.
+func (m *measurement) describe(used *usage.Point) {
+	r := &m.run
+	for _, t := range m.tracks {
+		r.Ops += t.ops
+		r.Cut = r.Cut || t.cut
 	}
-	return float64(now - before - 1)
+	r.Seconds = m.took.Seconds()
+	r.Latency = latency(m.tracks)
+	if r.Ops == 0 {
+		return
+	}
+	ops := float64(r.Ops)
+	r.OpsPerSecond = ops / r.Seconds
+	r.NanosPerOp = float64(m.took) * float64(r.Routines) / ops
+	r.CPUNanosPerOp = float64(used.CPU) / ops
+	r.AllocsPerOp = float64(used.Allocs) / ops
+	r.BytesPerOp = float64(used.Bytes) / ops
+	r.GCShare = used.GCShare()
+	r.IO = results.IO{
+		ReadCalls: float64(used.ReadCalls) / ops, ReadBytes: float64(used.ReadBytes) / ops, DeviceRead: float64(used.DeviceRead) / ops,
+		WriteCalls: float64(used.WriteCalls) / ops, WrittenBytes: float64(used.WrittenBytes) / ops, DirtiedBytes: float64(used.DirtiedBytes) / ops,
+		Unknown: !m.before.IOKnown(),
+	}
 }
 
-// sub returns what was counted since an earlier call.
-func (n counts) sub(earlier counts) counts {
-	if n.blockReads != unknown {
-		n.blockReads -= earlier.blockReads
+func latency(tracks []*track) results.Latency {
+	var all histogram.Histogram
+	for _, t := range tracks {
+		all.Merge(&t.timed)
 	}
-	if n.falsePositives != unknown {
-		n.falsePositives -= earlier.falsePositives
+	at := func(q float64) float64 { return all.Quantile(q).Seconds() * 1e6 }
+	return results.Latency{
+		Of: tracks[0].of, Samples: all.Count(),
+		P50: at(0.5), P90: at(0.9), P99: at(0.99), P999: at(0.999), P9999: at(0.9999), Max: all.Max().Seconds() * 1e6,
 	}
-	return n
 }
 
-func (c *contestant) close() error {
-	var errs []error
-	for _, r := range c.readers {
-		errs = append(errs, r.close())
+// written adds the figures of a workload that wrote, before it settles.
+func (m *measurement) written(userBytes int64) {
+	w := &results.Write{UserBytes: userBytes, SeriesMillis: int(seriesInterval.Milliseconds())}
+	for _, t := range m.tracks {
+		w.LongestStall = max(w.LongestStall, t.gap.Seconds()*1e3)
+		for i, n := range t.series {
+			w.Series = append(w.Series, make([]int64, max(0, i+1-len(w.Series)))...)
+			w.Series[i] += n
+		}
 	}
-	if c.closes {
-		errs = append(errs, c.store.close())
+	w.Series = slices.Clip(w.Series)
+	w.AmpAtEnd = m.amplification(userBytes)
+	m.run.Write = w
+}
+
+// amplification is what was written since the workload began, over what the
+// program wrote.
+func (m *measurement) amplification(userBytes int64) float64 {
+	used := usage.Now().Sub(m.before)
+	return float64(used.BytesWritten()) / float64(max(userBytes, 1))
+}
+
+// settled adds the figures of the compactions that the workload left.
+func (m *measurement) settled(took time.Duration) {
+	w := m.run.Write
+	w.SettleSeconds = took.Seconds()
+	w.SecondsToSettled = m.run.Seconds + w.SettleSeconds
+	w.AmpSettled = m.amplification(w.UserBytes)
+}
+
+// alone keeps of a run with several kinds of goroutines what one did: its rate
+// and latency. What the process used is shared by all, and given by operation
+// of this one.
+func (m *measurement) alone(name string) {
+	all := float64(m.run.Ops)
+	r := &m.run
+	r.Workload, r.Ops, r.Routines = name, m.tracks[0].ops, 1
+	r.OpsPerSecond = float64(r.Ops) / r.Seconds
+	r.NanosPerOp = float64(m.took) / float64(max(r.Ops, 1))
+	r.Latency = latency(m.tracks)
+	share := all / float64(max(r.Ops, 1))
+	for _, f := range []*float64{
+		&r.CPUNanosPerOp, &r.AllocsPerOp, &r.BytesPerOp, &r.IO.ReadCalls, &r.IO.ReadBytes, &r.IO.DeviceRead,
+		&r.IO.WriteCalls, &r.IO.WrittenBytes, &r.IO.DirtiedBytes,
+	} {
+		*f *= share
 	}
-	return errors.Join(errs...)
 }

@@ -3,117 +3,96 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
+	"text/tabwriter"
 
 	"github.com/shaledb/shale/bench/peers/internal/figures"
+	"github.com/shaledb/shale/bench/peers/internal/results"
 )
 
-// print writes the report as tables to read.
-func (r *report) print(w io.Writer) {
-	s := r.Setting
-	fmt.Fprintf(w, "%d entries, keys %s; %d lookups of each reader a round, %d rounds; memtable %.0f MB, cache %.0f MB, small cache %.1f MB\n",
-		s.Entries, s.Keys, s.Reads, s.Rounds, mega(s.Memtable), mega(s.Cache), mega(s.SmallCache))
-	fmt.Fprintf(w, "%s\n\n", r.Machine)
-	r.printTimes(w)
-	r.printCounts(w)
-	r.printShapes(w)
+// A column of a table is one figure of every run.
+type column struct {
+	title, format string
+	figure        func(*results.Run) float64
 }
 
-func (r *report) printTimes(w io.Writer) {
-	t := figures.Columns(w)
-	fmt.Fprint(t, "ns/op, median (times shale's)\t")
-	for _, e := range r.engines {
-		fmt.Fprintf(t, "%s\t", e)
-	}
-	fmt.Fprintln(t)
-	for _, workload := range r.workloads {
-		fmt.Fprintf(t, "%s\t", workload)
-		for _, e := range r.engines {
-			switch x := r.find(workload, e); {
-			case x == nil:
-				fmt.Fprint(t, "-\t")
-			case e == "shale" || x.Ratio == 0:
-				fmt.Fprintf(t, "%.0f\t", x.Median)
-			default:
-				fmt.Fprintf(t, "%.0f (%.2f)\t", x.Median, x.Ratio)
-			}
-		}
-		fmt.Fprintln(t)
-	}
-	if len(r.Scaling) > 0 {
-		fmt.Fprint(t, "throughput of 2 readers / of one\t")
-		for _, e := range r.engines {
-			i := slices.IndexFunc(r.Scaling, func(s scaling) bool { return s.Engine == e })
-			fmt.Fprintf(t, "%.2f\t", r.Scaling[i].Ratio)
-		}
-		fmt.Fprintln(t)
-	}
-	t.Flush()
+var mainColumns = []column{
+	{"k ops/s", "%.1f", func(r *results.Run) float64 { return r.OpsPerSecond / 1e3 }},
+	{"ns/op", "%.0f", func(r *results.Run) float64 { return r.NanosPerOp }},
+	{"own", "%.0f", func(r *results.Run) float64 { return r.OwnNanosPerOp }},
+	{"p50 us", "%.2f", func(r *results.Run) float64 { return r.Latency.P50 }},
+	{"p99", "%.2f", func(r *results.Run) float64 { return r.Latency.P99 }},
+	{"p99.9", "%.2f", func(r *results.Run) float64 { return r.Latency.P999 }},
+	{"max", "%.0f", func(r *results.Run) float64 { return r.Latency.Max }},
+	{"CPU ns", "%.0f", func(r *results.Run) float64 { return r.CPUNanosPerOp }},
+	{"allocs", "%.2f", func(r *results.Run) float64 { return r.AllocsPerOp }},
+	{"GC %", "%.1f", func(r *results.Run) float64 { return 100 * r.GCShare }},
+	{"read calls", "%.4f", func(r *results.Run) float64 { return r.IO.ReadCalls }},
+	{"peak MB", "%.0f", func(r *results.Run) float64 { return float64(r.PeakBytes) / 1e6 }},
 }
 
-// printCounts has a line for each workload that reads and each engine.
-func (r *report) printCounts(w io.Writer) {
-	t := figures.Columns(w)
-	fmt.Fprintln(t, "\n\t\t\tread calls,\tblocks read,\tfalse positives\t\t")
-	fmt.Fprintln(t, "a lookup\t\tallocations\tby the OS\tby the engine\tpredicted\tmeasured\t")
-	lines := 0
-	for _, workload := range r.workloads {
-		for _, e := range r.engines {
-			x := r.find(workload, e)
-			if x == nil || x.Allocs == nil {
+var writeColumns = []column{
+	{"settle s", "%.2f", func(r *results.Run) float64 { return r.Write.SettleSeconds }},
+	{"stall ms", "%.1f", func(r *results.Run) float64 { return r.Write.LongestStall }},
+	{"write amp", "%.2f", func(r *results.Run) float64 { return r.Write.AmpAtEnd }},
+	{"settled", "%.2f", func(r *results.Run) float64 { return r.Write.AmpSettled }},
+}
+
+var fillColumns = []column{
+	{"space amp", "%.2f", func(r *results.Run) float64 { return r.Fill.SpaceAmp }},
+	{"dir MB", "%.0f", func(r *results.Run) float64 { return float64(r.Fill.DirBytes) / 1e6 }},
+	{"live MB", "%.0f", func(r *results.Run) float64 { return float64(r.Fill.LiveBytes) / 1e6 }},
+	{"close ms", "%.1f", func(r *results.Run) float64 { return r.Fill.CloseMillis }},
+	{"reopen ms", "%.1f", func(r *results.Run) float64 { return r.Fill.ReopenMillis }},
+}
+
+// printTable prints medians over the rounds, and ratios of throughput to the
+// first store: above 1, that is ahead.
+func printTable(out io.Writer, f *results.File) {
+	s := f.Summary()
+	fmt.Fprintf(out, "%s; %d entries, %s keys, values of %d bytes; medians of %d rounds\nx: times slower than %s; own: the benchmark's part of ns/op; *: cut by the budget\n",
+		f.Machine, f.Settings.Entries, f.Settings.Keys, f.Settings.ValueBytes, f.Settings.Rounds, s.Base())
+	table(out, s, "x", mainColumns, func(*results.Run) bool { return true })
+	table(out, s, "", writeColumns, func(r *results.Run) bool { return r.Write != nil && r.Write.SecondsToSettled > 0 })
+	table(out, s, "", fillColumns, func(r *results.Run) bool { return r.Fill != nil })
+	fmt.Fprintln(out, "\nCounted by the engines, a lookup")
+	table(out, s, "", []column{
+		{"block reads", "%.4f", func(r *results.Run) float64 { return r.Engine.BlockReads }},
+		{"false positives", "%.5f", func(r *results.Run) float64 { return r.Engine.FalsePositives }},
+		{"predicted", "%.5f", func(r *results.Run) float64 { return r.Engine.PredictedFPR }},
+	}, func(r *results.Run) bool { return r.Engine != nil && r.Engine.BlockReads != results.Unknown })
+}
+
+func table(out io.Writer, s *results.Summary, ratio string, columns []column, has func(*results.Run) bool) {
+	w := figures.Columns(out)
+	defer func() { _ = w.Flush() }() // a table that can't be printed has no other reader
+	fmt.Fprintf(w, "\nworkload\tstore\t%s\t", ratio)
+	for _, c := range columns {
+		fmt.Fprintf(w, "%s\t", c.title)
+	}
+	fmt.Fprintln(w)
+	for _, workload := range s.Workloads {
+		for _, store := range s.Stores {
+			cell := s.Cell(workload, store)
+			if cell == nil || !has(&cell.Rounds[0]) {
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", workload, e, figures.Number("%.2f", x.Allocs, 1), figures.Number("%.4f", x.ReadCalls, 1),
-				figures.Number("%.4f", x.BlockReads, 1), figures.Number("%.3f %%", x.Predicted, 100), figures.Number("%.3f %%", x.FalsePositives, 100))
-			lines++
+			row(w, s, cell, ratio != "", columns)
 		}
 	}
-	if lines > 0 {
-		t.Flush()
-	}
 }
 
-// printShapes shows the levels that were read.
-func (r *report) printShapes(w io.Writer) {
-	if len(r.Shapes) == 0 {
-		return
+func row(w *tabwriter.Writer, s *results.Summary, cell *results.Cell, ratio bool, columns []column) {
+	mark := ""
+	if cell.Cut() {
+		mark = " *"
 	}
-	t := figures.Columns(w)
-	fmt.Fprintln(t, "\nlevels\tstore\tlevel\truns\ttables\tMB\tentries\tbits/key\tpredicted false positives\t")
-	for _, s := range r.Shapes {
-		var all level
-		for _, l := range s.Levels {
-			fmt.Fprintf(t, "%s\t%s\tL%d\t", s.Phase, s.Store, l.Level)
-			l.print(t)
-			all.add(l)
-		}
-		if all.Entries > 0 {
-			fmt.Fprintf(t, "%s\t%s\tall\t", s.Phase, s.Store)
-			all.print(t)
-		}
+	fmt.Fprintf(w, "%s\t%s%s\t", cell.Workload, cell.Store, mark)
+	if r, ok := s.Ratio(cell.Workload, cell.Store); ratio && ok {
+		fmt.Fprintf(w, "%.2f", r)
 	}
-	t.Flush()
+	fmt.Fprint(w, "\t")
+	for _, c := range columns {
+		fmt.Fprintf(w, c.format+"\t", cell.Median(c.figure))
+	}
+	fmt.Fprintln(w)
 }
-
-func (l level) print(w io.Writer) {
-	fmt.Fprintf(w, "%d\t%d\t%.1f\t", l.Runs, l.Tables, mega(l.Bytes))
-	if l.Entries == 0 {
-		fmt.Fprint(w, "-\t-\t-\t\n")
-		return
-	}
-	fmt.Fprintf(w, "%d\t%.2f\t%.4f %%\t\n", l.Entries, l.FilterBits, 100*l.PredictedFPR)
-}
-
-// add makes l the sum of both; filter bits are averaged over the entries.
-func (l *level) add(other level) {
-	if entries := l.Entries + other.Entries; entries > 0 {
-		l.FilterBits = (l.FilterBits*float64(l.Entries) + other.FilterBits*float64(other.Entries)) / float64(entries)
-	}
-	l.Runs += other.Runs
-	l.Tables += other.Tables
-	l.Bytes += other.Bytes
-	l.Entries += other.Entries
-	l.PredictedFPR += other.PredictedFPR
-}
-
-func mega(n int64) float64 { return float64(n) / 1e6 }

@@ -1,123 +1,130 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/bench/peers/internal/keys"
+	"github.com/shaledb/shale/bench/peers/internal/results"
+	"github.com/shaledb/shale/bench/peers/internal/stores"
 )
 
-// All stores do all workloads, small.
+// TestMain lets the test program be the process of a group.
+func TestMain(m *testing.M) {
+	if os.Getenv(specVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// All stores do all workloads, small, and every figure is there.
 func TestRun(t *testing.T) {
-	for _, keys := range []string{"random", "structured"} {
+	kinds := map[string][]string{"random": nil, "structured": {"shale", "pebble"}, "hashed": {"shale"}}
+	for keys, only := range kinds {
 		t.Run(keys, func(t *testing.T) {
 			t.Parallel()
-			testRun(t, keys)
+			testRun(t, keys, only)
 		})
 	}
 }
 
-func testRun(t *testing.T, keys string) {
+func testRun(t *testing.T, keys string, only []string) {
 	file := filepath.Join(t.TempDir(), "results.json")
-	args := []string{"-n", "2000", "-reads", "500", "-rounds", "2", "-cache", "8000000", "-memtable", "50000",
-		"-keys", keys, "-dir", t.TempDir(), "-json", file}
+	args := []string{"-short", "-n", "4000", "-seconds", "0.01", "-keys", keys, "-only", strings.Join(only, ","), "-dir", t.TempDir(), "-json", file}
 	c, err := parse(args, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(c, &out, t.Output()); err != nil {
+	if err := run(&c, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("\n%s", out.String())
-	data, err := os.ReadFile(file)
+	f, err := results.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r report
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
-	ways := 0
-	for _, s := range newStores() {
-		ways += len(s.ways())
-	}
-	if want := 2*len(newStores()) + 5*ways; len(r.Results) != want {
-		t.Errorf("%d results, want %d", len(r.Results), want)
-	}
-	if len(r.Scaling) != ways {
-		t.Errorf("%d ratios of two readers, want %d", len(r.Scaling), ways)
-	}
-	for _, x := range r.Results {
-		if x.Median <= 0 || x.Ratio <= 0 || !strings.Contains(out.String(), x.Engine) || !strings.Contains(out.String(), x.Workload) {
-			t.Errorf("result %+v: no time, or not in the table", x)
-		}
-		if strings.HasPrefix(x.Workload, "read") && (x.Allocs == nil || x.ReadCalls == nil && runtime.GOOS == "linux") {
-			t.Errorf("result %+v has no counts", x)
-		}
-		if x.Engine == "shale" && strings.HasPrefix(x.Workload, "readmissing") && (x.Predicted == nil || x.FalsePositives == nil || x.BlockReads == nil) {
-			t.Errorf("result %+v has no false positives", x)
+	s := f.Summary()
+	for i := range groups {
+		for _, w := range groups[i].workloads {
+			for _, store := range c.only {
+				if s.Cell(w, store) == nil {
+					t.Errorf("no result of %s on %s", w, store)
+				}
+			}
 		}
 	}
-	for _, s := range r.Shapes {
-		if len(s.Levels) == 0 || strings.Contains(s.Phase, "8 runs") && level0Runs(s.Levels) != 8 {
-			t.Errorf("%s: shape %+v", s.Phase, s)
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		checkFigures(t, r)
+		if !strings.Contains(out.String(), r.Store) || !strings.Contains(out.String(), r.Workload) {
+			t.Errorf("%s, %s: not in the table", r.Workload, r.Store)
 		}
+	}
+	if slices.Contains(c.only, "pebble") && s.Cell("readmissing-levels", "pebble, UseL6Filters") == nil {
+		t.Error("no result of the second way to read Pebble")
 	}
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the directory: %v, %v", left, err)
 	}
 }
 
-// A reader that lies ends the run.
-func TestLookUp_WrongAnswer(t *testing.T) {
-	s := keys.NewSpace("random", 1000)
-	for _, tc := range []struct {
-		slab keys.Slab
-		size int
-		err  error
-	}{
-		{s.AbsentSlab(0, 3), valueSize, nil},
-		{s.PresentSlab(0, 1000, 3), absent, nil},
-		{s.PresentSlab(0, 1000, 3), valueSize - 1, nil},
-		{s.AbsentSlab(0, 3), absent, errors.New("unreadable")},
-	} {
-		if err := lookUp(liar{tc.size, tc.err}, tc.slab); err == nil {
-			t.Errorf("lookUp of absent keys %v with answer %d, %v: no error", tc.slab.Absent(), tc.size, tc.err)
+// checkFigures sees that no figure of a run is missing that should be there.
+func checkFigures(t *testing.T, r *results.Run) {
+	t.Helper()
+	positive := map[string]float64{
+		"ops": float64(r.Ops), "seconds": r.Seconds, "rate": r.OpsPerSecond, "ns": r.NanosPerOp, "routines": float64(r.Routines), "own": r.OwnNanosPerOp,
+		"samples": float64(r.Latency.Samples), "p50": r.Latency.P50, "p90": r.Latency.P90, "p99": r.Latency.P99,
+		"p99.9": r.Latency.P999, "p99.99": r.Latency.P9999, "max": r.Latency.Max,
+	}
+	if runtime.GOOS == "linux" {
+		positive["CPU"], positive["peak"], positive["anonymous"] = r.CPUNanosPerOp, float64(r.PeakBytes), float64(r.AnonBytes)
+		positive["read calls"], positive["read bytes"] = r.IO.ReadCalls, r.IO.ReadBytes
+	}
+	writes := strings.HasPrefix(r.Workload, "fill") || r.Workload == "overwrite" || r.Workload == "deleterandom"
+	if writes {
+		if r.Write == nil {
+			t.Errorf("%s, %s: no figures of writing", r.Workload, r.Store)
+			return
+		}
+		positive["user bytes"], positive["settle"], positive["to settled"] = float64(r.Write.UserBytes), r.Write.SettleSeconds, r.Write.SecondsToSettled
+		positive["stall"], positive["series"] = r.Write.LongestStall, float64(len(r.Write.Series))
+		positive["write amplification"] = r.Write.AmpSettled // at the end Pebble may have written nothing yet
+		sum := int64(0)
+		for _, n := range r.Write.Series {
+			sum += n
+		}
+		if sum != r.Ops {
+			t.Errorf("%s, %s: %d operations in the series, want %d", r.Workload, r.Store, sum, r.Ops)
 		}
 	}
-	if err := lookUp(liar{absent, nil}, s.AbsentSlab(0, 3)); err != nil {
-		t.Errorf("lookUp with right answers: %v", err)
+	if strings.HasPrefix(r.Workload, "fill") {
+		if r.Fill == nil {
+			t.Errorf("%s, %s: no figures of the fill", r.Workload, r.Store)
+			return
+		}
+		positive["directory"], positive["live"], positive["space"] = float64(r.Fill.DirBytes), float64(r.Fill.LiveBytes), r.Fill.SpaceAmp
+		positive["close"], positive["reopen"] = r.Fill.CloseMillis, r.Fill.ReopenMillis
 	}
-}
-
-type liar struct {
-	size int
-	err  error
-}
-
-func (l liar) get([]byte) (int, error) { return l.size, l.err }
-func (l liar) close() error            { return nil }
-
-func TestLevel0Runs(t *testing.T) {
-	if got := level0Runs([]level{{Level: 1, Runs: 1}}); got != 0 {
-		t.Errorf("level0Runs without level 0 = %d, want 0", got)
+	if strings.HasPrefix(r.Workload, "readmissing") && r.Store == "shale" {
+		if r.Engine == nil {
+			t.Errorf("%s, %s: no counts of the engine", r.Workload, r.Store)
+			return
+		}
+		positive["predicted"] = r.Engine.PredictedFPR
 	}
-	if got := level0Runs([]level{{Level: 0, Runs: 3}, {Level: 1, Runs: 1}}); got != 3 {
-		t.Errorf("level0Runs = %d, want 3", got)
+	for name, figure := range positive {
+		if !(figure > 0) {
+			t.Errorf("%s, %s: %s is %v", r.Workload, r.Store, name, figure)
+		}
 	}
-}
-
-func TestLevel_Add(t *testing.T) {
-	var all level
-	all.add(level{Level: 0, Runs: 2, Tables: 2, Bytes: 10, Entries: 100, FilterBits: 25, PredictedFPR: 0.001})
-	all.add(level{Level: 6, Runs: 1, Tables: 4, Bytes: 90, Entries: 900, FilterBits: 10, PredictedFPR: 0.01})
-	if want := (level{Runs: 3, Tables: 6, Bytes: 100, Entries: 1000, FilterBits: 11.5, PredictedFPR: 0.011}); all != want {
-		t.Errorf("sum of levels %+v, want %+v", all, want)
+	if r.Latency.P50 > r.Latency.P99 || r.Latency.P99 > r.Latency.Max || r.Latency.Of == "" || r.GCShare < 0 || r.GCShare > 1 {
+		t.Errorf("%s, %s: latency %+v, GC %v", r.Workload, r.Store, r.Latency, r.GCShare)
+	}
+	if strings.HasSuffix(r.Workload, "-levels") && r.Store != "bbolt" && stores.Level0Runs(r.Levels) != levelRuns {
+		t.Errorf("%s, %s: levels %+v", r.Workload, r.Store, r.Levels)
 	}
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/shaledb/shale/bench/peers/internal/data"
+)
+
+const keyBytes = data.KeySize
+
+// A group is what one process does with one store, opened once or twice.
+type group struct {
+	name      string
+	workloads []string
+	from      origin
+	run       func(*child) error
+}
+
+// An origin is where the store of a group comes from.
+type origin int
+
+const (
+	empty   origin = iota
+	filled         // by fillrandom in the same round; left as it is
+	scratch        // a copy of that
+)
+
+// fillGroup fills the store that other groups read.
+const fillGroup = "fillrandom"
+
+// groups come in the order in which they run.
+var groups = []group{
+	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne},
+	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne},
+	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne},
+	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne},
+	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "seekrandom", "readseq", "readreverse"}, filled, (*child).readCached},
+	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small"}, filled, (*child).readSmall},
+	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels},
+	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting},
+	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update},
+	{"ycsb", []string{"ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"}, scratch, (*child).ycsb},
+	{"ycsbscan", []string{"ycsb-e"}, scratch, (*child).ycsb},
+}
+
+// writerSuffix marks the second result of readwhilewriting.
+const writerSuffix = ", the writer"
+
+func findGroup(name string) *group {
+	i := slices.IndexFunc(groups, func(g group) bool { return g.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &groups[i]
+}
+
+func workloadNames() []string {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.workloads...)
+	}
+	return names
+}
+
+// asked is the part of the workloads that a list of names of workloads and
+// groups has; of an empty list all.
+func (g *group) asked(list []string) []string {
+	if len(list) == 0 || slices.Contains(list, g.name) {
+		return g.workloads
+	}
+	var names []string
+	for _, w := range g.workloads {
+		if slices.Contains(list, w) {
+			names = append(names, w)
+		}
+	}
+	return names
+}

@@ -1,0 +1,114 @@
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/bench/peers/internal/results"
+)
+
+// example has all kinds of runs, of two stores and two rounds.
+func example() *results.File {
+	f := &results.File{Settings: results.Settings{Entries: 1000, Rounds: 2}, Versions: map[string]string{"pebble": "v2.1.7"}}
+	for i, store := range []string{"shale", "pebble", "pebble, UseL6Filters"} {
+		for round := range 2 {
+			for _, workload := range []string{"fillrandom", "readmissing", "readwhilewriting, the writer", "ycsb-a"} {
+				rate := 1e6 / float64(i+1) * float64(round+1)
+				r := results.Run{
+					Store: store, Workload: workload, Round: round, Ops: 1000, OpsPerSecond: rate, NanosPerOp: 1e9 / rate, PeakBytes: 1 << 20,
+					Latency: results.Latency{P50: 0.5, P90: 1, P99: 10, P999: 1000, P9999: 2e6, Max: 3e6},
+				}
+				if workload == "fillrandom" {
+					r.Cut = store == "pebble"
+					r.Write = &results.Write{SecondsToSettled: 2, SeriesMillis: 100, Series: []int64{10, 0, 30, 5}}
+					r.Fill = &results.Fill{DirBytes: 1e6, SpaceAmp: 0.7}
+				} else {
+					r.Engine = &results.Engine{BlockReads: 0.25, FalsePositives: 0.01, PredictedFPR: results.Unknown}
+				}
+				f.Runs = append(f.Runs, r)
+			}
+		}
+	}
+	return f
+}
+
+func TestWrite(t *testing.T) {
+	var b strings.Builder
+	if err := Write(&b, example()); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{
+		"How many times faster shale is", "Throughput over time", "Latency", "After the fill", "Counted by the engines",
+		"v2.1.7", "pebble *", ">2 *<", "3 s", "–", "fillrandom: shale 1.5M ops/s, pebble 750k ops/s",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	drawings := strings.Count(page, "<svg")
+	if drawings != 3+1+3 {
+		t.Errorf("%d drawings, want 3 of ratios, 1 of throughput, 3 of latency", drawings)
+	}
+	for i, part := range strings.SplitAfter(page, "</svg>")[:drawings] {
+		checkXML(t, i, part[strings.Index(part, "<svg"):])
+	}
+	if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || strings.Contains(page, "ZgotmplZ") {
+		t.Error("the page has a number that is none")
+	}
+}
+
+func checkXML(t *testing.T, i int, drawing string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(drawing))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Errorf("drawing %d: %v", i, err)
+			return
+		}
+	}
+}
+
+func TestWrite_NoResults(t *testing.T) {
+	if err := Write(io.Discard, &results.File{}); err == nil {
+		t.Error("Write of no results: no error")
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, tc := range []struct {
+		scale scale
+		want  []float64
+	}{
+		{scale{low: 0, high: 10}, []float64{0, 2, 4, 6, 8, 10}},
+		{scale{low: 0.4, high: 6, log: true}, []float64{0.5, 1, 2, 5}},
+		{scale{low: 1, high: 1e5, log: true}, []float64{1, 10, 100, 1000, 1e4, 1e5}},
+	} {
+		got := tc.scale.ticks()
+		if len(got) != len(tc.want) {
+			t.Errorf("ticks of %+v: %v, want %v", tc.scale, got, tc.want)
+			continue
+		}
+		for i := range got {
+			if d := got[i] - tc.want[i]; d > 1e-9*tc.want[i] || d < -1e-9*tc.want[i] {
+				t.Errorf("ticks of %+v: %v, want %v", tc.scale, got, tc.want)
+			}
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"1.35M": short(1_351_000), "42k": short(42_000), "0.25": short(0.25), "117": short(117.4), "10.5": trim(10.5), "11": trim(11.04),
+		"3.2 ms": micros(3200), "80 ns": micros(0.08), "1.5 µs": micros(1.5), "2 s": micros(2e6),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+// Package stores puts the engines behind one interface, each set up as its own
+// documentation advises. ../../README.md gives the reasons.
+package stores
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale/bench/peers/internal/data"
+	"github.com/shaledb/shale/bench/peers/internal/results"
+)
+
+// A Store is one engine with its data.
+type Store interface {
+	Open(dir string, o Options) error
+	// Writer, Reader and Iterator are for one goroutine each.
+	Writer() (Writer, error)
+	Reader(way Way) (Reader, error)
+	Iterator() (Iterator, error)
+	// Flush makes a run of level 0 of what is in memory. Settle waits then until no
+	// compaction runs or is due. Writers outlive both; readers and iterators are
+	// closed before.
+	Flush() error
+	Settle() error
+	Counts() Counts
+	Levels() ([]results.Level, error)
+	Close() error
+}
+
+// Options say what a store is opened for.
+type Options struct {
+	Memtable    int64
+	Cache       int64 // of blocks
+	FilterCache int64 // more cache for engines that keep filters and indexes in it
+	Sync        bool  // every write is on disk before it is acknowledged
+	Compactions bool  // automatic ones
+	Reading     bool  // nothing will be written
+	// Quiet is how long nothing happens in a settled store, of engines that don't
+	// tell whether a compaction runs.
+	Quiet time.Duration
+}
+
+// A Way is how keys are looked up.
+type Way int
+
+// The ways.
+const (
+	// Held: the reader may look at the state of Refresh.
+	Held Way = iota
+	// Fresh: it sees every write that was acknowledged before.
+	Fresh
+	// Seeking: as Held, by the engine's second way, an iterator.
+	Seeking
+)
+
+// A Writer writes for one goroutine. Keys and values may change when a call
+// has returned.
+type Writer interface {
+	Put(key, value []byte) error
+	Delete(key []byte) error
+	// Batch writes n entries as one.
+	Batch(n int, entry func() (key, value []byte)) error
+	Close() error
+}
+
+// Absent is the size of the value of a key that is not there.
+const Absent = -1
+
+// A Reader looks keys up. tag is what the value starts with.
+type Reader interface {
+	Get(key []byte) (size int, tag uint64, err error)
+	Refresh() error // the reader sees what was written until now
+	Close() error
+}
+
+// An Iterator moves over all entries, as they were when it was made. Key and
+// Value are valid until it moves.
+type Iterator interface {
+	First() bool
+	Last() bool
+	SeekGE(key []byte) bool
+	Next() bool
+	Prev() bool
+	Key() []byte
+	Value() ([]byte, error)
+	Close() error // with the error that stopped it
+}
+
+// Counts are what an engine has counted since it was opened, results.Unknown
+// where it does not count.
+type Counts struct {
+	BlockReads     int64 // blocks that were not in the cache
+	FalsePositives int64 // filters that said 'maybe' where the key was not
+	PredictedFPR   float64
+}
+
+var unknownCounts = Counts{results.Unknown, results.Unknown, results.Unknown}
+
+// Level0Runs is how many tables of a store may hold any key, below the memtable
+// and above the levels.
+func Level0Runs(levels []results.Level) int {
+	i := slices.IndexFunc(levels, func(l results.Level) bool { return l.Level == 0 })
+	if i < 0 {
+		return 0
+	}
+	return levels[i].Runs
+}
+
+// Live is the size of all levels.
+func Live(levels []results.Level) (bytes int64) {
+	for _, l := range levels {
+		bytes += l.Bytes
+	}
+	return bytes
+}
+
+// A Kind is an engine that can be measured.
+type Kind struct {
+	Name       string
+	SeekName   string // of its second way of looking up, "" if it has one only
+	Module     string // whose version the report gives
+	Tree       bool   // it has no levels, and its writes are in place
+	New        func() Store
+	Unverified bool // it answers anything: it measures the benchmark itself
+}
+
+var kinds = append([]Kind{
+	{Name: "shale", Module: "github.com/shaledb/shale", New: func() Store { return new(shaleStore) }},
+	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", New: func() Store { return new(pebbleStore) }},
+	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", New: func() Store { return new(badgerStore) }},
+	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", New: func() Store { return new(goleveldbStore) }},
+	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, New: func() Store { return new(bboltStore) }},
+}, optionalKinds...)
+
+// Null takes no part unless it is asked for.
+const Null = "null"
+
+var nullKind = Kind{Name: Null, Tree: true, Unverified: true, New: func() Store { return new(nullStore) }}
+
+// Names lists the stores that run if none is named.
+func Names() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// Find returns the kind of a name.
+func Find(name string) (Kind, error) {
+	for _, k := range append([]Kind{nullKind}, kinds...) {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("no store %q: there are %v, and null", name, Names())
+}
+
+// found describes a value to the driver.
+func found(value []byte) (int, uint64, error) { return len(value), data.TagOf(value), nil }
