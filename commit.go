@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/memtable"
 )
 
 // A commitQueue orders the writes of a store. Writers put their requests into
@@ -278,6 +279,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	}
 	db.applyGroup(group)
 	db.visible.Store(uint64(db.lastSeq))
+	db.pacer.wrote(int(bytes))
 	db.counters.writes.Add(ops)
 	db.counters.writtenBytes.Add(bytes)
 	return nil
@@ -321,10 +323,14 @@ func (db *DB) writtenSince(key []byte, hash uint64, seq base.Seq) bool {
 	if db.flushedSeq.Load() > uint64(seq) {
 		return true
 	}
-	newer := func(m memtableReader) bool {
+	newer := func(m *memtable.Memtable) bool {
 		if !m.MayContain(hash) {
 			return false
 		}
+		if !m.Pin() {
+			return true // flushed just now
+		}
+		defer m.Unpin()
 		_, _, found, at := m.Get(key, base.MaxSeq)
 		return found && at > seq
 	}
@@ -337,10 +343,4 @@ func (db *DB) writtenSince(key []byte, hash uint64, seq base.Seq) bool {
 		}
 	}
 	return false
-}
-
-// memtableReader is what writtenSince asks of a memtable.
-type memtableReader interface {
-	MayContain(hash uint64) bool
-	Get(key []byte, seq base.Seq) ([]byte, base.Kind, bool, base.Seq)
 }

@@ -90,6 +90,8 @@ func (db *DB) flushOldest() error {
 		}
 		return err
 	}
+	imm.mem.Release()
+	db.noteFlushRate(imm.mem.Size(), time.Since(begin))
 	for _, t := range out {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 		e.BytesOut += t.meta.Size
