@@ -36,9 +36,9 @@ func wake(c chan struct{}) {
 // to 2 MiB, are written again as a whole when their end is.
 const syncEveryBytes = 16 << 20
 
-// lastSyncBytes takes its place when the memtable is nearly full: sealing the log
-// then finds no more to wait for.
-const lastSyncBytes = 1 << 20
+// lastSyncBytes takes its place when the memtable lacks no more to be full: sealing
+// the log then finds little to wait for.
+const lastSyncBytes = 2 << 20
 
 // nudgeSync asks for a background sync when much is unsynced. Requires: the
 // caller leads the queue.
@@ -47,7 +47,7 @@ func (db *DB) nudgeSync(end int64) {
 	if unsynced <= lastSyncBytes {
 		return
 	}
-	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Size() < 4*lastSyncBytes {
+	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Size() < lastSyncBytes {
 		wake(db.syncWake)
 	}
 }

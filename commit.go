@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/shaledb/shale/bloom"
@@ -31,6 +32,8 @@ type commitQueue struct {
 	// The rest is owned by the leader.
 	group    []*commitRequest
 	payloads [][]byte
+	together int // writers that were under way at the end of the last synced group
+	patience int // how often gather yields for them
 }
 
 // maxGroupBytes bounds the log bytes of one group, and with them how long the
@@ -134,10 +137,16 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 		q.take(1)
 		r.err = err
 	} else {
+		if r.sync {
+			q.gather()
+		}
 		db.commitGroup(q.takeGroup())
 	}
 	group := q.group
 	q.mu.Lock()
+	if r.sync {
+		q.together = len(group) + len(q.pending)
+	}
 	if len(q.pending) > 0 {
 		q.pending[0].leads = true
 		q.pending[0].wake <- true
@@ -154,6 +163,32 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 	}
 	q.mu.Unlock()
 	return err
+}
+
+// maxPatience is how often a leader lets others run: for some microseconds, where
+// a sync takes a hundred.
+const maxPatience = 64
+
+// gather lets the writers of the last group, which were woken just now, come back
+// before the next group is taken: else two groups of half the writers would take
+// turns, each with a sync of its own. It is for synced writes, and tries less
+// when the writers have other things to do. Requires: the caller leads.
+func (q *commitQueue) gather() {
+	if q.together <= 1 {
+		return
+	}
+	q.patience = max(q.patience, 1)
+	for range q.patience {
+		q.mu.Lock()
+		n := len(q.pending)
+		q.mu.Unlock()
+		if n >= q.together {
+			q.patience = min(2*q.patience, maxPatience)
+			return
+		}
+		runtime.Gosched()
+	}
+	q.patience /= 2
 }
 
 // take moves the first n requests into the group.
