@@ -59,7 +59,7 @@ type DB struct {
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
 
-	flushRate atomic.Int64 // bytes of memtables a second; 0: none yet
+	flushes flushSpeed
 
 	// manifestMu serialises version edits and guards the manifest.
 	manifestMu     sync.Mutex
@@ -192,7 +192,7 @@ func (db *DB) closeLog() error {
 			db.endHold()
 		}
 		if p := db.takePrepared(); p != nil {
-			_ = p.Discard() // best effort: the next Open sweeps
+			db.discard(p)
 		}
 		return db.sealForClose()
 	}

@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -51,9 +52,8 @@ func memtableRate(flushRate, full float64) float64 {
 // paceOf decides how fast the next group may be written, and why no faster.
 func (db *DB) paceOf(v *view) (rate float64, why stall) {
 	if len(v.imms) >= maxImmutables {
-		if f := db.flushRate.Load(); f > 0 {
-			rate, why = memtableRate(float64(f), float64(v.mem.Size())/float64(db.opts.MemtableSize)), stallMemtables
-		}
+		full := float64(v.mem.Size()) / float64(db.opts.MemtableSize)
+		rate, why = memtableRate(db.flushes.rate(), full), stallMemtables
 	}
 	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.level0Stalls() {
 		if r := level0Rate(runs); rate == 0 || r < rate {
@@ -127,12 +127,51 @@ func (p *pacer) wrote(bytes int) {
 	}
 }
 
-// noteFlushRate remembers how fast memtables are flushed, in bytes a second: the
-// latest counts half.
-func (db *DB) noteFlushRate(bytes int64, took time.Duration) {
-	rate := int64(float64(bytes) / max(took, time.Microsecond).Seconds())
-	if old := db.flushRate.Load(); old > 0 {
-		rate = (rate + old) / 2
+// flushSpeed is how fast memtables are flushed.
+type flushSpeed struct {
+	mu    sync.Mutex
+	past  float64   // bytes a second; the last flush counts half
+	bytes int64     // of the memtable that is being flushed, 0 if none is
+	begin time.Time // of its flush
+}
+
+// firstFlushRate is taken for the rate of flushes before there was one.
+const firstFlushRate = 16 << 20
+
+// rate returns bytes a second. A flush that takes longer than those before it
+// lowers the rate while it is under way: so writers never catch up with it.
+func (f *flushSpeed) rate() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rate := f.past
+	if rate == 0 {
+		rate = firstFlushRate
 	}
-	db.flushRate.Store(rate)
+	if f.bytes > 0 {
+		rate = min(rate, ratePerSecond(f.bytes, time.Since(f.begin)))
+	}
+	return rate
+}
+
+func (f *flushSpeed) started(bytes int64) {
+	f.mu.Lock()
+	f.bytes, f.begin = bytes, time.Now()
+	f.mu.Unlock()
+}
+
+func (f *flushSpeed) ended(err error) {
+	f.mu.Lock()
+	if err == nil && f.bytes > 0 {
+		rate := ratePerSecond(f.bytes, time.Since(f.begin))
+		if f.past > 0 {
+			rate = (rate + f.past) / 2
+		}
+		f.past = rate
+	}
+	f.bytes = 0
+	f.mu.Unlock()
+}
+
+func ratePerSecond(bytes int64, d time.Duration) float64 {
+	return float64(bytes) / max(d, time.Microsecond).Seconds()
 }

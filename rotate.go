@@ -192,7 +192,7 @@ func (db *DB) createLog(h wal.Header) (*wal.Writer, error) {
 			h.Num = p.Num()
 			return p.Begin(h)
 		}
-		_ = p.Discard() // best effort: the next Open sweeps
+		db.discard(p)
 	}
 	h.Num = db.newFileNum()
 	return wal.Create(h, db.logOptions())
@@ -236,11 +236,20 @@ func (db *DB) prepareLog() {
 	}
 	p, err := wal.Prepare(db.newFileNum(), db.logOptions())
 	if err != nil {
+		db.emit(Event{Kind: EventBackgroundError, Reason: "prepare log", Err: err})
 		return
 	}
 	db.mu.Lock()
 	db.prepared = p
 	db.mu.Unlock()
+}
+
+// discard removes a log that was prepared for nothing. If it stays, the next Open
+// removes it.
+func (db *DB) discard(p *wal.Prepared) {
+	if err := p.Discard(); err != nil {
+		db.emit(Event{Kind: EventBackgroundError, Reason: "remove a log never used", Err: err})
+	}
 }
 
 // takePrepared returns the log that is prepared, or nil.
