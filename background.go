@@ -32,13 +32,22 @@ func wake(c chan struct{}) {
 
 // syncEveryBytes is after how many bytes of unsynced writes they are written
 // back in the background, so that neither a rotation nor a power cut meets
-// many at once.
-const syncEveryBytes = 4 << 20
+// many at once. More often would cost writes: large pages of the page cache, up
+// to 2 MiB, are written again as a whole when their end is.
+const syncEveryBytes = 16 << 20
+
+// lastSyncBytes takes its place when the memtable lacks no more to be full: sealing
+// the log then finds little to wait for.
+const lastSyncBytes = 2 << 20
 
 // nudgeSync asks for a background sync when much is unsynced. Requires: the
 // caller leads the queue.
 func (db *DB) nudgeSync(end int64) {
-	if end-db.wal.Synced() > syncEveryBytes {
+	unsynced := end - db.wal.Synced()
+	if unsynced <= lastSyncBytes {
+		return
+	}
+	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Size() < lastSyncBytes {
 		wake(db.syncWake)
 	}
 }
@@ -58,6 +67,9 @@ func (db *DB) syncLoop() {
 			return
 		case <-tick:
 		case <-db.syncWake:
+		case <-db.logWake:
+			db.prepareLog()
+			continue
 		}
 		w := db.currentLog.Load()
 		if w == nil || w.Synced() >= w.Len() {

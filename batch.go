@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -69,7 +70,8 @@ func (b *Batch) add(kind base.Kind, key, value []byte) error {
 		return fmt.Errorf("%w: the batch would have more than %d bytes", ErrValueTooLarge, MaxBatchSize)
 	}
 	if len(b.data) == 0 {
-		b.data = append(b.data, make([]byte, batchHeader)...)
+		// With room for what comes now: a batch of one change is allocated once.
+		b.data = slices.Grow(b.data, batchHeader+opHeader+len(key)+len(value))[:batchHeader]
 	}
 	b.data = appendOp(b.data, kind, key, value)
 	b.payload += len(key) + len(value)
@@ -111,6 +113,9 @@ func (b *Batch) Ops() iter.Seq[Op] {
 // An operation in bytes:
 //
 //	kind u8 | key length varint | key | (put only) value length varint | value
+
+// opHeader is the most that an operation takes beside key and value.
+const opHeader = 1 + 2*binary.MaxVarintLen32
 
 func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 	dst = append(dst, byte(kind))

@@ -3,11 +3,13 @@ package shale
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/memtable"
 )
 
 // A commitQueue orders the writes of a store. Writers put their requests into
@@ -30,6 +32,8 @@ type commitQueue struct {
 	// The rest is owned by the leader.
 	group    []*commitRequest
 	payloads [][]byte
+	together int // writers that were under way at the end of the last synced group
+	patience int // how often gather yields for them
 }
 
 // maxGroupBytes bounds the log bytes of one group, and with them how long the
@@ -133,10 +137,16 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 		q.take(1)
 		r.err = err
 	} else {
+		if r.sync {
+			q.gather()
+		}
 		db.commitGroup(q.takeGroup())
 	}
 	group := q.group
 	q.mu.Lock()
+	if r.sync {
+		q.together = len(group) + len(q.pending)
+	}
 	if len(q.pending) > 0 {
 		q.pending[0].leads = true
 		q.pending[0].wake <- true
@@ -153,6 +163,32 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 	}
 	q.mu.Unlock()
 	return err
+}
+
+// maxPatience is how often a leader lets others run: for some microseconds, where
+// a sync takes a hundred.
+const maxPatience = 64
+
+// gather lets the writers of the last group, which were woken just now, come back
+// before the next group is taken: else two groups of half the writers would take
+// turns, each with a sync of its own. It is for synced writes, and tries less
+// when the writers have other things to do. Requires: the caller leads.
+func (q *commitQueue) gather() {
+	if q.together <= 1 {
+		return
+	}
+	q.patience = max(q.patience, 1)
+	for range q.patience {
+		q.mu.Lock()
+		n := len(q.pending)
+		q.mu.Unlock()
+		if n >= q.together {
+			q.patience = min(2*q.patience, maxPatience)
+			return
+		}
+		runtime.Gosched()
+	}
+	q.patience /= 2
 }
 
 // take moves the first n requests into the group.
@@ -278,6 +314,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	}
 	db.applyGroup(group)
 	db.visible.Store(uint64(db.lastSeq))
+	db.pacer.wrote(int(bytes))
 	db.counters.writes.Add(ops)
 	db.counters.writtenBytes.Add(bytes)
 	return nil
@@ -321,10 +358,14 @@ func (db *DB) writtenSince(key []byte, hash uint64, seq base.Seq) bool {
 	if db.flushedSeq.Load() > uint64(seq) {
 		return true
 	}
-	newer := func(m memtableReader) bool {
+	newer := func(m *memtable.Memtable) bool {
 		if !m.MayContain(hash) {
 			return false
 		}
+		if !m.Pin() {
+			return true // flushed just now
+		}
+		defer m.Unpin()
 		_, _, found, at := m.Get(key, base.MaxSeq)
 		return found && at > seq
 	}
@@ -337,10 +378,4 @@ func (db *DB) writtenSince(key []byte, hash uint64, seq base.Seq) bool {
 		}
 	}
 	return false
-}
-
-// memtableReader is what writtenSince asks of a memtable.
-type memtableReader interface {
-	MayContain(hash uint64) bool
-	Get(key []byte, seq base.Seq) ([]byte, base.Kind, bool, base.Seq)
 }

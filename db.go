@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -31,6 +32,7 @@ type DB struct {
 	storeID uint64
 	hasher  bloom.Hasher // of memtables and of filters to be written
 	cache   *cache.Cache
+	memory  *memtable.Pool
 	files   *fileCache
 	lock    io.Closer // nil if read-only
 	ctx     context.Context
@@ -46,14 +48,18 @@ type DB struct {
 	probes         probeShares
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
-	queue      commitQueue
-	lastSeq    base.Seq            // the last number given out, visible or burnt
-	wal        *wal.Writer         // nil if read-only
-	sealed     *manifest.SealedLog // not nil: wal takes no more writes, and its successor is still to be made
-	currentLog atomic.Pointer[wal.Writer]
+	queue       commitQueue
+	lastSeq     base.Seq            // the last number given out, visible or burnt
+	wal         *wal.Writer         // nil if read-only
+	sealed      *manifest.SealedLog // not nil: wal takes no more writes, and its successor is still to be made
+	pacer       pacer
+	askedForLog bool // for the next log to be prepared
+	currentLog  atomic.Pointer[wal.Writer]
 	// flushedSeq is the highest sequence number in a table. It grows before
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
+
+	flushes flushSpeed
 
 	// manifestMu serialises version edits and guards the manifest.
 	manifestMu     sync.Mutex
@@ -78,6 +84,7 @@ type DB struct {
 	compactWake chan struct{}
 	syncWake    chan struct{}
 	filterWake  chan struct{}
+	logWake     chan struct{}
 	filterMu    sync.Mutex // makes changes of what filters are resident one at a time; nothing is taken under it
 	background  sync.WaitGroup
 	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
@@ -96,6 +103,7 @@ type DB struct {
 	obsolete          []obsoleteFile
 	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
 	recyclable        []base.FileNum            // obsolete logs kept to be used again
+	prepared          *wal.Prepared             // the next log's file, or nil
 	logs              []logFile                 // live logs, oldest first, the current one last
 	pending           map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
 	failedCompactions int
@@ -155,6 +163,8 @@ func (db *DB) Close() error {
 	db.setViewLocked(nil)
 	db.mu.Unlock()
 	db.releaseVersion(last.version)
+	last.releaseMemtables()
+	db.memory.Close()
 	db.files.close()
 	if cerr := db.closeManifest(); err == nil {
 		err = cerr
@@ -178,6 +188,12 @@ func (db *DB) closeLog() error {
 		db.queue.mu.Lock()
 		db.queue.closed = true
 		db.queue.mu.Unlock()
+		if db.pacer.held {
+			db.endHold()
+		}
+		if p := db.takePrepared(); p != nil {
+			db.discard(p)
+		}
 		return db.sealForClose()
 	}
 	return db.commit(context.Background(), r)

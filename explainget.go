@@ -49,9 +49,13 @@ func (x *explainer) explain(v *view) error {
 	begin := time.Now()
 	defer func() { x.Duration = time.Since(begin) }()
 	l := x.db.newLookup(x.Key)
-	x.memtable("memtable", v.mem, l.hash)
+	if err := x.memtable("memtable", v.mem, l.hash); err != nil {
+		return err
+	}
 	for _, imm := range v.imms {
-		x.memtable("immutable memtable", imm.mem, l.hash)
+		if err := x.memtable("immutable memtable", imm.mem, l.hash); err != nil {
+			return err
+		}
 	}
 	for _, r := range v.runs {
 		if err := x.run(r, &l); err != nil {
@@ -85,12 +89,16 @@ func (x *explainer) answer(s *ExplainStep, kind base.Kind, value []byte) {
 	}
 }
 
-func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) {
-	_ = x.step(ExplainStep{Place: place, Level: -1}, func(s *ExplainStep) error { // memory: never fails
+func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) error {
+	return x.step(ExplainStep{Place: place, Level: -1}, func(s *ExplainStep) error {
 		s.Verdict = FilterNegative
 		if !m.MayContain(hash) {
 			return nil
 		}
+		if !m.Pin() {
+			return errTableGone
+		}
+		defer m.Unpin()
 		s.Verdict = FalsePositive
 		if value, kind, found, _ := m.Get(x.Key, x.seq); found {
 			x.answer(s, kind, value)

@@ -97,7 +97,7 @@ func (x *filterExport) take() error {
 		_ = s.Close()
 		mutant.Pause()
 	}
-	x.view = db.acquireView()
+	x.view = db.acquireAll()
 	_ = s.Close() // the first time it does not fail
 	if x.view == nil {
 		return ErrClosed
@@ -117,7 +117,7 @@ func (x *filterExport) take() error {
 
 func (x *filterExport) release() {
 	if x.view != nil {
-		x.db.releaseVersion(x.view.version)
+		x.db.releaseAll(x.view)
 	}
 }
 

@@ -68,12 +68,14 @@ func (db *DB) flushOldest() error {
 	begin := time.Now()
 	db.counters.flushing.Add(1)
 	defer db.counters.flushing.Add(-1)
+	db.flushes.started(imm.mem.Size())
 	s := db.newSink(0, compaction.FlushBits)
 	err := db.writeRun(imm, s)
 	out := s.tables
 	if err == nil {
 		err = db.installFlush(imm, out)
 	}
+	db.flushes.ended(err)
 	db.mu.Lock()
 	db.flushErr = err
 	db.changed.Broadcast()
@@ -90,6 +92,7 @@ func (db *DB) flushOldest() error {
 		}
 		return err
 	}
+	imm.mem.Release()
 	for _, t := range out {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 		e.BytesOut += t.meta.Size

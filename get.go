@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -27,10 +28,17 @@ type lookup struct {
 	from int // run
 
 	value []byte
-	table sstable.Value // pins the block that value lies in, if it is one of a table's
+	table sstable.Value      // pins the block that value lies in, if it is one of a table's
+	mem   *memtable.Memtable // pinned, if value is one of a memtable's
 }
 
-func (l *lookup) release() { l.table.Release() }
+func (l *lookup) release() {
+	if l.mem != nil {
+		l.mem.Unpin()
+		l.mem = nil
+	}
+	l.table.Release()
+}
 
 // newLookup begins a lookup of key in the newest state.
 func (db *DB) newLookup(key []byte) lookup {
@@ -92,8 +100,8 @@ func (db *DB) find(l *lookup) (bool, error) {
 // findIn looks the key up in one view.
 func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 	if l.view == nil {
-		if kind, ok := l.inMemtables(v); ok {
-			return kind == base.KindPut, nil
+		if kind, ok, err := l.inMemtables(v); ok || err != nil {
+			return kind == base.KindPut, err
 		}
 	}
 	for from := l.from; from < len(v.runs); from++ {
@@ -139,23 +147,35 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 }
 
 // inMemtables asks the memtables, newest first.
-func (l *lookup) inMemtables(v *view) (base.Kind, bool) {
+func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
 	if v.mem.MayContain(l.hash) {
-		if value, kind, found, _ := v.mem.Get(l.key, l.seq); found {
-			l.value = value
-			return kind, true
+		if kind, ok, err := l.inMemtable(v.mem); ok || err != nil {
+			return kind, ok, err
 		}
 	}
 	for _, imm := range v.imms {
 		if !imm.mem.MayContain(l.hash) {
 			continue
 		}
-		if value, kind, found, _ := imm.mem.Get(l.key, l.seq); found {
-			l.value = value
-			return kind, true
+		if kind, ok, err := l.inMemtable(imm.mem); ok || err != nil {
+			return kind, ok, err
 		}
 	}
-	return 0, false
+	return 0, false, nil
+}
+
+// inMemtable asks one memtable, and keeps it pinned if it has a value.
+func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
+	if !m.Pin() {
+		return 0, false, errTableGone
+	}
+	value, kind, found, _ := m.Get(l.key, l.seq)
+	if !found || kind != base.KindPut {
+		m.Unpin()
+		return kind, found, nil
+	}
+	l.value, l.mem = value, m
+	return kind, true, nil
 }
 
 // countAbsent counts, and remembers, that a table did not hold the key although

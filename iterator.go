@@ -24,6 +24,7 @@ import (
 type Iterator struct {
 	db       *DB
 	version  *version // nil once closed
+	view     *view    // which version and pinned memtables are of
 	src      base.Iterator
 	rng      Range
 	seq      base.Seq
@@ -61,7 +62,7 @@ func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
 		seq = base.Seq(db.visible.Load())
 		mutant.Pause()
 	}
-	v := db.acquireView()
+	v := db.acquireAll()
 	if v == nil {
 		return failedIterator(ErrClosed)
 	}
@@ -69,7 +70,7 @@ func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
 		seq = base.Seq(db.visible.Load()) // after the view: see view
 	}
 	db.counters.iterators.Add(1)
-	it := &Iterator{db: db, version: v.version, rng: r.clone(), seq: seq}
+	it := &Iterator{db: db, version: v.version, view: v, rng: r.clone(), seq: seq}
 	it.src = iter.NewMerging(v.sources(it.rng, &db.counters)...)
 	return it
 }
@@ -344,9 +345,9 @@ func (it *Iterator) Close() error {
 		return nil
 	}
 	err := it.src.Close()
-	it.db.releaseVersion(it.version)
+	it.db.releaseAll(it.view)
 	it.db.counters.iterators.Add(-1)
-	it.version, it.src, it.position = nil, nil, afterLast
+	it.version, it.view, it.src, it.position = nil, nil, nil, afterLast
 	it.key, it.value, it.valueBuf = nil, nil, nil
 	return err
 }

@@ -191,7 +191,7 @@ type life struct {
 func tinyStore(fs vfs.FS) Options {
 	return Options{FS: fs, MemtableSize: 4 << 10, TableSize: 4 << 10, BlockSize: 512, CacheSize: 32 << 10,
 		CompactionWorkers: 1, Durability: SyncManual, OnEvent: func(Event) {},
-		testing: testOptions{baseSize: 8 << 10, seed: 77}}
+		testing: testOptions{baseSize: 8 << 10, seed: 77, minPrepared: 1}}
 }
 
 // claim returns what is known now.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 )
@@ -16,13 +17,13 @@ import (
 // The figures of docs/ARCHITECTURE.md, "Where memory goes", come from
 // go test -run Memory -v . and are held within bounds here.
 
-// heapInUse returns the bytes of live objects.
+// heapInUse returns the bytes of live objects and of what lies beside the heap.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC() // what the first one finalized
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	return int64(m.HeapAlloc) + offheap.InUse()
 }
 
 // memoryKey makes the i-th key of 16 bytes, in no order. Even numbers are

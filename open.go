@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -50,10 +51,12 @@ func newDB(dir string, o Options) *DB {
 		opts:           o,
 		fs:             o.FS,
 		cache:          cache.New(o.CacheSize),
+		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 		flushWake:      make(chan struct{}, 1),
 		compactWake:    make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
+		logWake:        make(chan struct{}, 1),
 		filterWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 		pending:        make(map[base.FileNum]struct{}),
@@ -116,6 +119,9 @@ func (db *DB) abandon() {
 	db.files.close()
 	if db.wal != nil {
 		_ = db.wal.Close() // Open's error is the one to report
+	}
+	if p := db.takePrepared(); p != nil {
+		_ = p.Close() // likewise
 	}
 	if db.manifestLog != nil && !mutant.LeftOpen {
 		_ = db.manifestLog.Close() // likewise

@@ -125,10 +125,11 @@ type Options struct {
 
 // testOptions are the knobs that only tests turn.
 type testOptions struct {
-	noMap    bool // write the log through write calls even where it could be mapped
-	now      func() time.Time
-	seed     uint64 // of the store id; 0: from the clock
-	baseSize int64  // of the first level below level 0; 0: four memtables
+	minPrepared int64 // 0: minPrepared
+	noMap       bool  // write the log through write calls even where it could be mapped
+	now         func() time.Time
+	seed        uint64 // of the store id; 0: from the clock
+	baseSize    int64  // of the first level below level 0; 0: four memtables
 }
 
 // Durability says when a write is on disk, that is, survives a crash of the

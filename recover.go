@@ -257,7 +257,7 @@ func (db *DB) freezeLocked() {
 }
 
 func (db *DB) newMemtable() *memtable.Memtable {
-	return memtable.New(memtable.Options{Size: db.opts.MemtableSize})
+	return memtable.New(memtable.Options{Size: db.opts.MemtableSize, Pool: db.memory})
 }
 
 // beginLog starts a log of our own that names the newest recovered one. A

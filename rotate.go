@@ -7,31 +7,13 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
 
 // maxImmutables is how many memtables may wait to be flushed before writers
 // wait too.
 const maxImmutables = 2
-
-// Level 0 holds one run a flush. Filters make many runs bearable for lookups,
-// not for scans, so writers are slowed from the first number on, more with
-// each run, and stopped at the second.
-const (
-	slowdownRuns = 16
-	stopRuns     = 32
-)
-
-// writeDelay returns how long to hold back a write of the given size when
-// level 0 has so many runs: nothing below slowdownRuns, then from 16 MiB/s
-// down to 1 MiB/s.
-func writeDelay(runs, bytes int) time.Duration {
-	if runs < slowdownRuns {
-		return 0
-	}
-	steps := min(runs, stopRuns) - slowdownRuns + 1
-	return time.Duration(bytes) * time.Second / (16 << 20) * time.Duration(steps)
-}
 
 // makeRoom returns when the memtable takes another group: it begins a new one
 // when it is full, and holds the writers back while flushes or compactions do
@@ -45,7 +27,8 @@ func (db *DB) makeRoom(ctx context.Context) error {
 		if db.failure.Load() != nil {
 			return db.Err()
 		}
-		return nil
+		db.askForLog(v.mem)
+		return db.hold(ctx, v)
 	}
 	if err := db.awaitRoom(ctx); err != nil {
 		return err
@@ -58,7 +41,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 func (db *DB) awaitRoom(ctx context.Context) error {
 	reason := db.stallReason()
 	if reason == stallNone {
-		return db.slowDown(ctx)
+		return nil
 	}
 	db.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
 	begin := time.Now()
@@ -88,42 +71,6 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 			return readOnlyError(db.flushErr) // memtables are full and can't be flushed
 		case db.compactErr != nil && db.stallReasonLocked() == stallLevel0:
 			return readOnlyError(db.compactErr) // nor will level 0 get shallower
-		}
-		db.changed.Wait()
-	}
-	return nil
-}
-
-// slowDown sleeps once a memtable for as long as writing it should take at the
-// rate that the depth of level 0 allows.
-func (db *DB) slowDown(ctx context.Context) error {
-	db.mu.Lock()
-	runs := len(db.version.meta.Levels[0].Runs)
-	db.mu.Unlock()
-	delay := writeDelay(runs, int(db.opts.MemtableSize))
-	if delay == 0 || db.opts.CompactionWorkers < 0 {
-		return nil
-	}
-	begin := time.Now()
-	db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + stallLevel0.String()})
-	defer func() {
-		took := time.Since(begin)
-		db.counters.stallLevel.Add(int64(took))
-		db.counters.stalledWrites.Add(1)
-		db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + stallLevel0.String(), Duration: took})
-	}()
-	timer := time.AfterFunc(delay, db.broadcast)
-	defer timer.Stop()
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for time.Since(begin) < delay && len(db.version.meta.Levels[0].Runs) >= runs {
-		if db.closing {
-			return ErrClosed
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 		db.changed.Wait()
 	}
@@ -219,15 +166,11 @@ func (db *DB) sealLog() (*manifest.SealedLog, error) {
 // was sealed. The edit need not be durable yet: if it is lost, the log is found
 // by its name.
 func (db *DB) startLog(h wal.Header) error {
-	h.StoreID = db.storeID
-	h.Num = db.newFileNum()
-	recycle := db.takeRecyclable()
-	w, err := wal.Create(h, wal.Options{
-		FS: db.fs, Dir: db.dir, Prealloc: db.logPrealloc(), NoMap: db.opts.testing.noMap, Recycle: recycle,
-	})
+	w, err := db.createLog(h)
 	if err != nil {
 		return err
 	}
+	h.Num = w.Num()
 	if err := db.noteLog(&manifest.Edit{NewLog: h.Num, SealedLog: db.sealed}); err != nil {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
@@ -238,6 +181,84 @@ func (db *DB) startLog(h wal.Header) error {
 	db.mu.Unlock()
 	db.wal, db.sealed = w, nil
 	return nil
+}
+
+// createLog creates the log that follows h.Prev, of what is prepared if it can.
+func (db *DB) createLog(h wal.Header) (*wal.Writer, error) {
+	h.StoreID = db.storeID
+	db.askedForLog = false
+	if p := db.takePrepared(); p != nil {
+		if p.Num() > h.Prev && h.Prev > 0 { // else the manifest may say that logs begin behind it
+			h.Num = p.Num()
+			return p.Begin(h)
+		}
+		db.discard(p)
+	}
+	h.Num = db.newFileNum()
+	return wal.Create(h, db.logOptions())
+}
+
+// logOptions takes a log to be recycled, if there is one.
+func (db *DB) logOptions() wal.Options {
+	return wal.Options{
+		FS: db.fs, Dir: db.dir, Prealloc: db.logPrealloc(), NoMap: db.opts.testing.noMap, Recycle: db.takeRecyclable(),
+	}
+}
+
+// minPrepared is the least size of a memtable for which the next log is prepared
+// while it fills: with smaller ones it would not be ready in time.
+const minPrepared = 1 << 20
+
+// askForLog has the next log prepared when half of the memtable is full.
+// Requires: the caller leads the queue.
+func (db *DB) askForLog(mem *memtable.Memtable) {
+	if size := db.opts.MemtableSize; !db.askedForLog && size >= db.minPrepared() && mem.Size() > size/2 {
+		db.askedForLog = true
+		wake(db.logWake)
+	}
+}
+
+func (db *DB) minPrepared() int64 {
+	if n := db.opts.testing.minPrepared; n > 0 {
+		return n
+	}
+	return minPrepared
+}
+
+// prepareLog makes the file of the next log. If that fails, the rotation tries it
+// itself, and tells why.
+func (db *DB) prepareLog() {
+	db.mu.Lock()
+	have := db.prepared != nil || db.closing
+	db.mu.Unlock()
+	if have || db.failure.Load() != nil {
+		return
+	}
+	p, err := wal.Prepare(db.newFileNum(), db.logOptions())
+	if err != nil {
+		db.emit(Event{Kind: EventBackgroundError, Reason: "prepare log", Err: err})
+		return
+	}
+	db.mu.Lock()
+	db.prepared = p
+	db.mu.Unlock()
+}
+
+// discard removes a log that was prepared for nothing. If it stays, the next Open
+// removes it.
+func (db *DB) discard(p *wal.Prepared) {
+	if err := p.Discard(); err != nil {
+		db.emit(Event{Kind: EventBackgroundError, Reason: "remove a log never used", Err: err})
+	}
+}
+
+// takePrepared returns the log that is prepared, or nil.
+func (db *DB) takePrepared() *wal.Prepared {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	p := db.prepared
+	db.prepared = nil
+	return p
 }
 
 // replaceLogLocked makes w the current log, and what its predecessor has

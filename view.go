@@ -15,10 +15,11 @@ import (
 // number second: so the view holds every version that the number asks for,
 // although flushes and compactions drop what no snapshot protects.
 //
-// A lookup holds no reference. What it reads from memory stays alive by being
-// reachable, and a table whose file has gone meanwhile answers errTableGone:
-// the lookup then starts again with the next view. Iterators, compactions and
-// checkpoints, which take longer, hold the version.
+// A lookup holds no reference on the tables: one whose file has gone meanwhile
+// answers errTableGone, and the lookup then starts again with the next view. So
+// it does when a memtable has gone that may have its key, which it pins while it
+// reads it. Iterators, compactions and checkpoints, which take longer, hold the
+// version, and iterators the memtables too.
 type view struct {
 	mem  *memtable.Memtable
 	imms []*immutable // newest first
@@ -96,6 +97,55 @@ func (db *DB) acquireView() *view {
 		if v == nil || v.version.acquire() {
 			return v
 		}
+	}
+}
+
+// acquireAll is acquireView for those who read the memtables too, which it pins
+// for releaseAll.
+func (db *DB) acquireAll() *view {
+	for {
+		v := db.acquireView()
+		if v == nil || v.pinMemtables() {
+			return v
+		}
+		db.releaseVersion(v.version) // a flush finished meanwhile: its table is in the next view
+	}
+}
+
+// releaseAll undoes acquireAll.
+func (db *DB) releaseAll(v *view) {
+	v.unpinMemtables(len(v.imms))
+	db.releaseVersion(v.version)
+}
+
+// pinMemtables keeps the memory of all memtables, or of none if one has gone.
+func (v *view) pinMemtables() bool {
+	if !v.mem.Pin() {
+		return false
+	}
+	for i, imm := range v.imms {
+		if !imm.mem.Pin() {
+			v.unpinMemtables(i)
+			return false
+		}
+	}
+	return true
+}
+
+// unpinMemtables lets go of the memtable and the first n immutable ones.
+func (v *view) unpinMemtables(n int) {
+	v.mem.Unpin()
+	for _, imm := range v.imms[:n] {
+		imm.mem.Unpin()
+	}
+}
+
+// releaseMemtables is for a store that is closed: readers that are under way
+// still hold what they read.
+func (v *view) releaseMemtables() {
+	v.mem.Release()
+	for _, imm := range v.imms {
+		imm.mem.Release()
 	}
 }
 

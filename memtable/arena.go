@@ -54,6 +54,9 @@ type arena struct {
 	current uint64 // index of the chunk being filled
 	free    []byte // its unused end
 	used    int64  // bytes of all items, without what is unused
+	lost    int64  // unused ends of chunks that will not be filled any more
+	// piece gives the memory of a full chunk or of a large item; nil: the heap.
+	piece func(n int) []byte
 }
 
 // add copies an item and returns its address.
@@ -63,7 +66,7 @@ func (a *arena) add(key, value []byte) uint64 {
 	var addr uint64
 	var dst []byte
 	if n > ownChunk {
-		dst = make([]byte, n)
+		dst = a.alloc(n)
 		addr = uint64(len(a.chunks)) << chunkShift
 		a.chunks = append(a.chunks, dst)
 	} else {
@@ -89,7 +92,16 @@ func (a *arena) grow(n int) {
 	for size < n {
 		size *= 2
 	}
+	a.lost += int64(len(a.free))
 	a.current = uint64(len(a.chunks))
-	a.free = make([]byte, size)
+	a.free = a.alloc(size)
 	a.chunks = append(a.chunks, a.free)
+}
+
+// alloc returns n bytes of any contents. A small memtable is in the heap wholly.
+func (a *arena) alloc(n int) []byte {
+	if a.piece == nil || n <= chunkSize/2 {
+		return make([]byte, n)
+	}
+	return a.piece(n)
 }

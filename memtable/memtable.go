@@ -6,8 +6,11 @@
 //
 //  1. MayContain never says no to the hash of a key that Get or an iterator
 //     would find: a key is in the filter before it is in the tree.
-//  2. Slices it hands out stay valid and unchanged as long as they are held:
-//     the arena only grows, and its chunks never move.
+//  2. Slices it hands out stay valid and unchanged while the memtable is
+//     pinned: the arena only grows, and its chunks never move. Who reads pins
+//     it (Pin, Unpin); its owner's pin is there from the beginning and ends
+//     with Release. Then the memory, most of it beside the heap, goes back to
+//     the Pool.
 //  3. Add, Get, MayContain and a step of an iterator allocate nothing, but for
 //     nodes of the tree, chunks of the arena and an iterator's first buffers.
 //
@@ -50,6 +53,9 @@ type Options struct {
 	// FilterBits is the size of the filter in bits a key expected. Default 10,
 	// which costs about 1 % of Size. Negative: no filter.
 	FilterBits float64
+	// Pool is where memory comes from and goes to. nil: each memtable's is
+	// freed when it is released.
+	Pool *Pool
 }
 
 const (
@@ -65,6 +71,8 @@ const (
 type Memtable struct {
 	filter *bloom.AtomicBlocked // nil: none; concurrent
 	pivots pivotSlots           // concurrent
+	pool   *Pool
+	memory *memory // pins, and what is freed when they end
 
 	// Guarded by mu until frozen is set, constant from then on.
 	mu     sync.RWMutex
@@ -87,8 +95,10 @@ func New(opts Options) *Memtable {
 	if opts.FilterBits == 0 {
 		opts.FilterBits = defaultFilterBits
 	}
-	m := &Memtable{}
-	m.tree = btree.NewG(degree, m.less())
+	m := &Memtable{pool: opts.Pool, memory: &memory{}}
+	m.memory.pins.Store(1)
+	m.arena.piece = m.piece
+	m.tree = opts.Pool.tree(m.less())
 	if opts.FilterBits > 0 {
 		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.FilterBits)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/offheap"
 )
 
 // build returns a memtable of entries in text notation: b#7,DEL or b#7,PUT=value.
@@ -209,17 +210,18 @@ func TestSize_NearTheHeap(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
+			beside := offheap.InUse()
 			m := New(Options{FilterBits: -1})
 			fill(m, keys, hashes, make([]byte, 20))
 			runtime.GC()
 			runtime.ReadMemStats(&after)
-			heap := int64(after.HeapAlloc - before.HeapAlloc)
+			heap := int64(after.HeapAlloc-before.HeapAlloc) + offheap.InUse() - beside
 			t.Logf("Size() = %d, heap %d, %d for the tree and unused", m.Size(), heap, (heap-m.arena.used)/int64(m.Len()))
 			if ratio := float64(m.Size()) / float64(heap); ratio < 0.85 || ratio > 1.15 {
 				t.Errorf("Size() = %d, %.2f of the heap's %d", m.Size(), ratio, heap)
 			}
 			runtime.KeepAlive(keys)
-			runtime.KeepAlive(m)
+			m.Release()
 		})
 	}
 }

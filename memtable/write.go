@@ -60,6 +60,6 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte, hash uin
 func (m *Memtable) EndWrite() {
 	n := int64(m.tree.Len())
 	m.n.Store(n)
-	m.size.Store(m.arena.used + n*entryBytes)
+	m.size.Store(m.arena.used + m.arena.lost + n*entryBytes)
 	m.mu.Unlock()
 }

@@ -11,10 +11,14 @@ import (
 
 // mapping is a shared mapping of a file from its beginning.
 type mapping struct {
-	f   *osFile
-	mem []byte // nil after Unmap
-	err error  // the fault, after which mem is not touched any more
+	f      *osFile
+	mem    []byte // nil after Unmap
+	err    error  // the fault, after which mem is not touched any more
+	behind int    // mem[:behind] was let go of
 }
+
+// mappingWindow is how much of what was written counts as the process's memory.
+const mappingWindow = 2 << 20
 
 // Map makes a mapping on linux only: elsewhere blocks can't be reserved, and
 // a write into a hole on a full disk would end in a signal.
@@ -61,7 +65,19 @@ func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 			n, err = 0, m.fault(r)
 		}
 	}()
-	return copy(m.mem[off:], p), nil
+	n = copy(m.mem[off:], p)
+	if end := int(off) + n; end-m.behind >= 2*mappingWindow {
+		m.letGo(end - mappingWindow)
+	}
+	return n, nil
+}
+
+// letGo takes what was written up to end out of the process's memory. It stays
+// in the system's, and comes back if it is touched again.
+func (m *mapping) letGo(end int) {
+	end &^= mappingWindow - 1
+	_ = syscall.Madvise(m.mem[m.behind:end], syscall.MADV_DONTNEED) // of a shared mapping: nothing is lost
+	m.behind = end
 }
 
 // fault remembers the fault r; other panics go on.

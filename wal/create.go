@@ -30,22 +30,81 @@ type Options struct {
 // header and its name durable. If it fails, it leaves no file of that name
 // behind as far as it is able to.
 func Create(h Header, o Options) (*Writer, error) {
-	w := &Writer{header: h, codec: newCodec(h.StoreID, h.Num), lastSeq: h.PrevSeq, off: headerSize}
-	w.length.Store(headerSize)
-	w.cond.L = &w.mu
-	name := filepath.Join(o.Dir, base.LogName(h.Num))
+	p, err := open(h.Num, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.begin(h, true)
+}
+
+// A Prepared is the file of a log that is yet to begin. It has no header of its
+// own, so until then a reader takes it for a log that was never used.
+type Prepared struct {
+	num      base.FileNum
+	opts     Options
+	file     vfs.File
+	reserved int64
+}
+
+// Prepare does beforehand what takes the longest of Create: it makes the file,
+// reserves its blocks, and makes both durable. Begin does the rest.
+func Prepare(num base.FileNum, o Options) (*Prepared, error) {
+	p, err := open(num, o)
+	if err != nil {
+		return nil, err
+	}
+	if err = p.file.Sync(); err == nil && !mutant.NoDirSync {
+		err = o.FS.SyncDir(o.Dir)
+	}
+	if err != nil {
+		_ = p.Discard() // the error at hand is the one to report
+		return nil, fmt.Errorf("wal: prepare %s: %w", base.LogName(num), err)
+	}
+	return p, nil
+}
+
+// Num returns the number that the log is going to have.
+func (p *Prepared) Num() base.FileNum { return p.num }
+
+// Begin makes the log of it, whose header and name are durable then. h.Num must
+// be Num. If it fails, the file is gone as after a failed Create.
+func (p *Prepared) Begin(h Header) (*Writer, error) { return p.begin(h, false) }
+
+// Discard removes the file.
+func (p *Prepared) Discard() error {
+	return errors.Join(p.file.Close(), p.opts.FS.Remove(filepath.Join(p.opts.Dir, base.LogName(p.num))))
+}
+
+// Close leaves the file to the next who cleans up.
+func (p *Prepared) Close() error { return p.file.Close() }
+
+// open makes the file and reserves its blocks.
+func open(num base.FileNum, o Options) (*Prepared, error) {
+	p := &Prepared{num: num, opts: o}
 	var err error
-	if w.file, err = openFile(name, o); err != nil {
+	if p.file, err = openFile(filepath.Join(o.Dir, base.LogName(num)), o); err != nil {
 		return nil, fmt.Errorf("wal: create log: %w", err)
 	}
-	if err := w.begin(o); err != nil {
-		w.unmap()
-		// The error at hand is the one to report; a file that stays has no
-		// record and is known as never used.
-		_ = w.file.Close()
-		_ = o.FS.Remove(name)
+	if err := p.allocate(); err != nil {
+		_ = p.Discard() // the error at hand is the one to report; a file that stays is known as never used
+		return nil, fmt.Errorf("wal: create %s: %w", base.LogName(num), err)
+	}
+	return p, nil
+}
+
+// begin writes the header and makes it durable, and the name too if need be.
+func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
+	w := &Writer{
+		header: h, codec: newCodec(h.StoreID, h.Num), lastSeq: h.PrevSeq, off: headerSize,
+		file: p.file, reserved: p.reserved, noMap: p.opts.NoMap,
+	}
+	w.length.Store(headerSize)
+	w.cond.L = &w.mu
+	if err := p.writeHeader(h, syncDir); err != nil {
+		_ = p.Discard() // as in open
 		return nil, fmt.Errorf("wal: create %s: %w", base.LogName(h.Num), err)
 	}
+	w.remap()
 	w.synced.Store(headerSize)
 	return w, nil
 }
@@ -62,54 +121,51 @@ func openFile(name string, o Options) (vfs.File, error) {
 	return o.FS.Create(name)
 }
 
-// begin reserves the blocks, writes the header and makes all that durable.
-func (w *Writer) begin(o Options) error {
-	size, err := w.file.Size()
-	if err != nil {
+// allocate reserves the blocks.
+func (p *Prepared) allocate() error {
+	size, err := p.file.Size()
+	if err != nil || p.opts.Prealloc <= 0 {
 		return err
 	}
-	if o.Prealloc > 0 {
-		// A recycled file that one huge record has blown up is cut again.
-		if size > 2*o.Prealloc {
-			size = 0
-			if err := w.file.Truncate(o.Prealloc); err != nil {
-				return err
-			}
-		}
-		if err := w.reserve(max(o.Prealloc, size, headerSize)); err != nil {
+	// A recycled file that one huge record has blown up is cut again.
+	if size > 2*p.opts.Prealloc {
+		size = 0
+		if err := p.file.Truncate(p.opts.Prealloc); err != nil {
 			return err
 		}
 	}
+	p.reserved, err = reserve(p.file, max(p.opts.Prealloc, size, headerSize))
+	return err
+}
+
+// writeHeader writes the header, durably.
+func (p *Prepared) writeHeader(h Header, syncDir bool) error {
 	// The header can promise what is there already, and no more: growth is not
 	// durable before the records that it is for.
-	header := appendHeader(nil, w.header, w.reserved)
-	if err := writeAt(w.file, header, 0); err != nil {
+	if err := writeAt(p.file, appendHeader(nil, h, p.reserved), 0); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := p.file.Sync(); err != nil {
 		return err
 	}
-	if !mutant.NoDirSync {
-		if err := o.FS.SyncDir(o.Dir); err != nil {
-			return err
-		}
+	if syncDir && !mutant.NoDirSync {
+		return p.opts.FS.SyncDir(p.opts.Dir)
 	}
-	w.noMap = o.NoMap
-	w.remap()
 	return nil
 }
 
-// reserve makes sure of the blocks up to size, where the file system can.
-func (w *Writer) reserve(size int64) error {
+// reserve makes sure of the blocks up to size, where the file system can, and
+// returns up to where they are, or 0.
+func reserve(f vfs.File, size int64) (int64, error) {
 	size = (size + pageSize - 1) &^ (pageSize - 1)
-	err := w.file.Preallocate(size)
+	err := f.Preallocate(size)
 	if errors.Is(err, vfs.ErrUnsupported) {
-		return nil
+		return 0, nil
 	}
-	if err == nil {
-		w.reserved = size
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return size, nil
 }
 
 // remap maps what is reserved. A file that can't be mapped is written by calls.

@@ -147,12 +147,11 @@ func (w *Writer) flush() error {
 // is durable with the next sync, as the records in it are.
 func (w *Writer) grow(n int64) error {
 	step := max(w.reserved/4, minGrowth)
-	old := w.reserved
-	w.reserved = 0
-	if err := w.reserve(w.off + n + step); err != nil {
-		w.reserved = old
+	reserved, err := reserve(w.file, w.off+n+step)
+	if err != nil {
 		return err
 	}
+	w.reserved = reserved
 	w.remap() // to none if the file system does not reserve any more
 	return nil
 }
@@ -235,6 +234,9 @@ func (w *Writer) Close() error {
 	}
 	return nil
 }
+
+// Num returns the log's number.
+func (w *Writer) Num() base.FileNum { return w.header.Num }
 
 // Len returns where the last record ends.
 func (w *Writer) Len() int64 { return w.length.Load() }

@@ -1,0 +1,120 @@
+package memtable
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/offheap"
+)
+
+// fillTo adds entries with values of 1000 bytes until m has size bytes.
+func fillTo(m *Memtable, size int64) {
+	value := make([]byte, 1000)
+	for i := 0; m.Size() < size; i++ {
+		key := fmt.Appendf(nil, "key%08d", i*7919%1000003)
+		m.BeginWrite()
+		m.Add(base.Seq(i+1), base.KindPut, key, value, bloom.Hash(key))
+		m.EndWrite()
+	}
+}
+
+// TestMemory_IsUsedAgain fills, releases and fills: the second memtable takes
+// what the first one had, and Close gives it back.
+func TestMemory_IsUsedAgain(t *testing.T) {
+	const size = 8 << 20
+	before := offheap.InUse()
+	p := NewPool(size)
+	var taken int64
+	for i := range 5 {
+		m := New(Options{Size: size, Pool: p})
+		fillTo(m, size)
+		if got := offheap.InUse() - before; i == 0 {
+			taken = got
+		} else if got != taken {
+			t.Errorf("round %d: %d bytes in use, %d in the first", i, got, taken)
+		}
+		m.Release()
+	}
+	if taken < size/2 || taken > size {
+		t.Errorf("%d bytes beside the heap for a memtable of %d", taken, size)
+	}
+	p.Close()
+	if got := offheap.InUse() - before; got != 0 {
+		t.Errorf("%d bytes are left after Close", got)
+	}
+}
+
+// TestMemory_SmallOnesTakeNone: stores that hold little have nothing beside the
+// heap.
+func TestMemory_SmallOnesTakeNone(t *testing.T) {
+	before := offheap.InUse()
+	m := New(Options{Pool: NewPool(0)})
+	fillTo(m, 900<<10)
+	if got := offheap.InUse() - before; got != 0 {
+		t.Errorf("%d bytes beside the heap", got)
+	}
+}
+
+// TestMemory_PinKeeps reads what was pinned before Release, and gets no pin
+// after it.
+func TestMemory_PinKeeps(t *testing.T) {
+	before := offheap.InUse()
+	m := New(Options{Size: 4 << 20})
+	fillTo(m, 4<<20)
+	if !m.Pin() {
+		t.Fatal("no pin")
+	}
+	it := m.NewIterator()
+	kv := it.Last()
+	key := string(kv.UserKey)
+	m.Release()
+	if offheap.InUse() == before || string(kv.UserKey) != key {
+		t.Error("the memory has gone under a pin")
+	}
+	m.Unpin()
+	if got := offheap.InUse() - before; got != 0 {
+		t.Errorf("%d bytes are left after the last Unpin", got)
+	}
+	if m.Pin() {
+		t.Error("pinned what has gone")
+	}
+	if m.Len() == 0 || m.LastSeq() == 0 {
+		t.Error("the counts have gone with the memory")
+	}
+}
+
+// TestMemory_ReadersAndRelease has readers pin, read and compare while the
+// owner releases one memtable after the other, all with the same memory.
+func TestMemory_ReadersAndRelease(t *testing.T) {
+	const size = 2 << 20
+	p := NewPool(size)
+	defer p.Close()
+	for range 5 {
+		m := New(Options{Size: size, Pool: p})
+		fillTo(m, size)
+		m.Freeze()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for m.Pin() {
+					key := []byte("key00000000")
+					value, _, found, _ := m.Get(key, base.MaxSeq)
+					if !found || len(value) != 1000 || value[0] != 0 || value[999] != 0 {
+						t.Error("read something else under a pin")
+						m.Unpin()
+						return
+					}
+					m.Unpin()
+				}
+			})
+		}
+		for range 1000 {
+			m.MayContain(1)
+		}
+		m.Release()
+		wg.Wait()
+	}
+}

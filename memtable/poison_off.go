@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package memtable
+
+const poison = false

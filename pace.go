@@ -1,0 +1,177 @@
+package shale
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+// A pacer holds writers back a little at each group, so that they need never be
+// stopped: while level 0 is deep, and while the last memtable fills that there
+// is room for. It belongs to the leader of the commit queue.
+type pacer struct {
+	rate  float64       // bytes a second; 0: as fast as they come
+	owed  time.Duration // what the groups should have taken longer; negative: they were slept for too long
+	slept time.Duration // since the writers are held back
+	held  bool          // they are: EventStallBegin was sent
+	why   stall
+}
+
+const (
+	minPause = time.Millisecond      // shorter pauses cost more than they delay
+	maxPause = 20 * time.Millisecond // of one group: what has not been slept then is forgiven
+)
+
+// Level 0 holds one run a flush. Filters make many runs bearable for lookups,
+// not for scans, so writers are slowed from the first number on, more with
+// each run, and stopped at the second.
+const (
+	slowdownRuns = 16
+	stopRuns     = 32
+)
+
+// level0Rate is how many bytes a second may be written when level 0 has so many
+// runs: 64 MiB with the first that is too many, a quarter less with each more,
+// 1 MiB in the end.
+func level0Rate(runs int) float64 {
+	if runs < slowdownRuns {
+		return 0
+	}
+	return max(64<<20*math.Pow(0.75, float64(runs-slowdownRuns)), 1<<20)
+}
+
+// memtableRate is how many bytes a second may be written to the last memtable
+// that there is room for, of which part full is written, while others are
+// flushed at flushRate. In the time that a flush takes it fills by 86 % then, and
+// if the flush takes twice as long, by 98 %.
+func memtableRate(flushRate, full float64) float64 {
+	return flushRate * max(2*(1-full), 1.0/32)
+}
+
+// paceOf decides how fast the next group may be written, and why no faster.
+func (db *DB) paceOf(v *view) (rate float64, why stall) {
+	if len(v.imms) >= maxImmutables {
+		full := float64(v.mem.Size()) / float64(db.opts.MemtableSize)
+		rate, why = memtableRate(db.flushes.rate(), full), stallMemtables
+	}
+	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.level0Stalls() {
+		if r := level0Rate(runs); rate == 0 || r < rate {
+			rate, why = r, stallLevel0
+		}
+	}
+	return rate, why
+}
+
+// level0Stalls tells whether compactions run that writers can wait for.
+func (db *DB) level0Stalls() bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.opts.CompactionWorkers > 0 && db.paused == 0
+}
+
+// hold sleeps for the groups before, if writers are held back. Requires: the
+// caller leads the queue.
+func (db *DB) hold(ctx context.Context, v *view) error {
+	p := &db.pacer
+	rate, why := db.paceOf(v)
+	p.rate = rate
+	if rate == 0 {
+		if p.held {
+			db.endHold()
+		}
+		return nil
+	}
+	if !p.held {
+		p.held, p.slept, p.owed, p.why = true, 0, 0, why
+		db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
+	}
+	if p.owed < minPause {
+		return nil
+	}
+	begin := time.Now()
+	timer := time.NewTimer(min(p.owed, maxPause))
+	defer timer.Stop()
+	var err error
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-db.ctx.Done():
+		err = ErrClosed
+	}
+	took := time.Since(begin)
+	p.slept += took
+	p.owed = max(min(p.owed, maxPause)-took, -minPause)
+	db.counters.stalledWrites.Add(1)
+	if why == stallMemtables {
+		db.counters.stallMemtables.Add(int64(took))
+	} else {
+		db.counters.stallLevel.Add(int64(took))
+	}
+	return err
+}
+
+// endHold tells that writers are not held back any more. Requires: the caller
+// leads the queue.
+func (db *DB) endHold() {
+	p := &db.pacer
+	p.held = false
+	db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
+}
+
+// wrote tells the pacer of a group. Requires: the caller leads the queue.
+func (p *pacer) wrote(bytes int) {
+	if p.rate > 0 {
+		p.owed += time.Duration(float64(bytes) / p.rate * float64(time.Second))
+	}
+}
+
+// flushSpeed is how fast memtables are flushed.
+type flushSpeed struct {
+	mu    sync.Mutex
+	past  float64   // bytes a second; the last flush counts half
+	bytes int64     // of the memtable that is being flushed, 0 if none is
+	begin time.Time // of its flush
+}
+
+// firstFlushRate is taken for the rate of flushes before there was one.
+const firstFlushRate = 16 << 20
+
+// rate returns bytes a second. A flush that takes longer than those before it
+// lowers the rate while it is under way: so writers never catch up with it.
+func (f *flushSpeed) rate() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rate := f.past
+	if rate == 0 {
+		rate = firstFlushRate
+	}
+	if f.bytes > 0 {
+		rate = min(rate, ratePerSecond(f.bytes, time.Since(f.begin)))
+	}
+	return rate
+}
+
+func (f *flushSpeed) started(bytes int64) {
+	f.mu.Lock()
+	f.bytes, f.begin = bytes, time.Now()
+	f.mu.Unlock()
+}
+
+func (f *flushSpeed) ended(err error) {
+	f.mu.Lock()
+	if err == nil && f.bytes > 0 {
+		rate := ratePerSecond(f.bytes, time.Since(f.begin))
+		if f.past > 0 {
+			rate = (rate + f.past) / 2
+		}
+		f.past = rate
+	}
+	f.bytes = 0
+	f.mu.Unlock()
+}
+
+func ratePerSecond(bytes int64, d time.Duration) float64 {
+	return float64(bytes) / max(d, time.Microsecond).Seconds()
+}
