@@ -156,6 +156,7 @@ func (db *DB) Close() error {
 	db.mu.Unlock()
 	db.releaseVersion(last.version)
 	db.files.close()
+	db.cache.Close()
 	if cerr := db.closeManifest(); err == nil {
 		err = cerr
 	}
