@@ -166,6 +166,7 @@ func (db *DB) Close() error {
 	last.releaseMemtables()
 	db.memory.Close()
 	db.files.close()
+	db.cache.Close()
 	if cerr := db.closeManifest(); err == nil {
 		err = cerr
 	}

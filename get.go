@@ -3,6 +3,7 @@ package shale
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -27,9 +28,10 @@ type lookup struct {
 	view *view
 	from int // run
 
-	value []byte
-	table sstable.Value      // pins the block that value lies in, if it is one of a table's
-	mem   *memtable.Memtable // pinned, if value is one of a memtable's
+	value   []byte
+	table   sstable.Value      // what a table said: pins the block that value lies in, unless something else was wanted
+	inTable bool               // that is it
+	mem     *memtable.Memtable // pinned, if value is one of a memtable's
 }
 
 func (l *lookup) release() {
@@ -136,7 +138,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 		} else {
 			c.noFilter.Add(1)
 		}
-		l.value = l.table.Bytes
+		l.value, l.inTable = l.table.Bytes, true
 		if l.table.Trailer.Kind() != base.KindPut {
 			l.release()
 			return false, nil
@@ -231,16 +233,11 @@ func (db *DB) Get(key []byte) ([]byte, error) {
 
 // copyValue runs a lookup whose value the caller is to own.
 func (db *DB) copyValue(l *lookup) ([]byte, error) {
-	found, err := db.find(l)
-	if err != nil {
-		return nil, err
+	value, err := db.appendValue(nil, l)
+	if err == nil && value == nil {
+		value = []byte{}
 	}
-	if !found {
-		return nil, ErrNotFound
-	}
-	value := cloneNonNil(l.value)
-	l.release()
-	return value, nil
+	return value, err
 }
 
 // AppendValue implements Reader.
@@ -250,6 +247,10 @@ func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
 }
 
 func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
+	// The copy may have to be made again, and the key must be the same then.
+	if !overlap(dst[:cap(dst)], l.key) {
+		l.table.Want, l.table.Bytes = sstable.WantCopy, dst
+	}
 	found, err := db.find(l)
 	if err != nil {
 		return dst, err
@@ -257,9 +258,18 @@ func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
 	if !found {
 		return dst, ErrNotFound
 	}
+	if l.inTable && l.table.Want == sstable.WantCopy {
+		return l.table.Bytes, nil
+	}
 	dst = append(dst, l.value...)
 	l.release()
 	return dst, nil
+}
+
+// overlap tells whether a and b share memory.
+func overlap(a, b []byte) bool {
+	p, q := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
 }
 
 // ViewValue implements Reader.
@@ -287,6 +297,7 @@ func (db *DB) Has(key []byte) (bool, error) {
 }
 
 func (db *DB) has(l *lookup) (bool, error) {
+	l.table.Want = sstable.WantNone
 	found, err := db.find(l)
 	if found {
 		l.release()

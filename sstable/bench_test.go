@@ -77,8 +77,7 @@ func BenchmarkBlockFind(b *testing.B) {
 	for b.Loop() {
 		k := order[i&(len(keys)-1)]
 		i++
-		d := viewData(views[k/per].b)
-		if d.find(keys[k], byte(hashes[k]), base.NewTrailer(base.MaxSeq, base.KindMax)) != k%per {
+		if _, _, found := lookIn(views[k/per].b, keys[k], byte(hashes[k]), base.NewTrailer(base.MaxSeq, base.KindMax)); !found {
 			b.Fatal("not found")
 		}
 	}

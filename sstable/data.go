@@ -99,8 +99,7 @@ func (d *dataBlock) trailer(i int) base.Trailer {
 	if d.tw == 0 {
 		return base.Trailer(d.minSeq<<8 | putBit)
 	}
-	v := uintN(d.b, d.trailers+i*d.tw, d.tw)
-	return base.Trailer((d.minSeq+v>>kindBits)<<8 | (v&(1<<kindBits-1) ^ putBit))
+	return trailerOf(d.b, d.trailers, i, d.tw)
 }
 
 // uintN reads the little-endian number of n <= 8 bytes at b[at:].
@@ -115,26 +114,73 @@ func uintN(b []byte, at, n int) uint64 {
 	return v
 }
 
-// find returns the index of the newest version of key whose trailer is at
-// most limit, or -1. It goes by the tags: versions of one key have the same
-// tag and stand newest first.
-func (d *dataBlock) find(key []byte, tag byte, limit base.Trailer) int {
-	p := len(d.prefix)
-	if len(key) < p || string(key[:p]) != string(d.prefix) {
-		return -1
+// lookIn finds the newest version of key whose trailer is at most limit in a
+// block's payload. It goes by the tags: versions of one key have the same tag
+// and stand newest first.
+//
+// Of a payload that checkData did not accept, or that changes meanwhile, the
+// answer is nonsense; but nothing outside of b is read, and it ends.
+func lookIn(b, key []byte, tag byte, limit base.Trailer) (value []byte, trailer base.Trailer, found bool) {
+	if len(b) < dataHeader {
+		return nil, 0, false
+	}
+	head := binary.LittleEndian.Uint64(b)
+	n, wide, tw, p := int(uint32(head)), byte(head>>32) == 4, int(byte(head>>40)), int(head>>48)
+	width := 2
+	if wide {
+		width = 4
+	}
+	if n < 0 || n > len(b) || tw > 8 {
+		return nil, 0, false
+	}
+	offsets := dataHeader + n
+	trailers := offsets + (n+1)*width
+	prefix := trailers + n*tw
+	if prefix+p > len(b) || len(key) < p || string(key[:p]) != string(b[prefix:prefix+p]) {
+		return nil, 0, false
 	}
 	key = key[p:]
-	tags := d.b[dataHeader : dataHeader+d.n]
+	tags := b[dataHeader:offsets]
 	for i := 0; ; i++ {
 		j := bytes.IndexByte(tags[i:], tag)
 		if j < 0 {
-			return -1
+			return nil, 0, false
 		}
 		i += j
-		if string(d.suffix(i)) == string(key) && d.trailer(i) <= limit {
-			return i
+		var from, to int
+		if wide {
+			at := b[offsets+4*i:][:8]
+			from, to = int(binary.LittleEndian.Uint32(at)), int(binary.LittleEndian.Uint32(at[4:]))
+		} else {
+			at := binary.LittleEndian.Uint32(b[offsets+2*i:])
+			from, to = int(uint16(at)), int(at>>16)
+		}
+		if from >= to || to > len(b) || from < 0 {
+			return nil, 0, false
+		}
+		e := b[from:to]
+		k, w := int(e[0]), 1
+		if k >= 0x80 {
+			k, w = uvarint16(e)
+		}
+		if k != len(key) || w <= 0 || k > len(e)-w || string(e[w:w+k]) != string(key) {
+			continue
+		}
+		trailer := trailerOf(b, trailers, i, tw)
+		if trailer <= limit {
+			return e[w+k:], trailer, true
 		}
 	}
+}
+
+// trailerOf returns trailer i of the column of a payload that begins at column.
+func trailerOf(b []byte, column, i, tw int) base.Trailer {
+	minSeq := binary.LittleEndian.Uint64(b[8:])
+	if tw == 0 {
+		return base.Trailer(minSeq<<8 | putBit)
+	}
+	v := uintN(b, column+i*tw, tw)
+	return base.Trailer((minSeq+v>>kindBits)<<8 | (v&(1<<kindBits-1) ^ putBit))
 }
 
 // seek returns the index of the first entry at or after (key, limit) among

@@ -55,7 +55,7 @@ func goldenBlocks(f *testing.F, kind BlockKind, fn func(payload []byte)) {
 				if x.n == 0 {
 					return nil
 				}
-				block, err := r.readBlock(x.handle(0), BlockData, nil)
+				block, err := r.readBlock(x.handle(0), BlockData, false, nil)
 				if err == nil {
 					fn(bytes.Clone(block.Bytes()[:x.handle(0).raw]))
 					block.Release()
@@ -79,6 +79,7 @@ func FuzzDataBlock(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, key []byte, limit uint64) {
 		var d dataBlock
 		inPlace.Check(t, len(b), func() {
+			lookIn(b, key, byte(bloom.Hash(key)), base.Trailer(limit)) // must end, whatever b is
 			if checkData(b) != nil {
 				return
 			}
@@ -88,7 +89,6 @@ func FuzzDataBlock(f *testing.F) {
 				d.suffix(i)
 				d.trailer(i)
 			}
-			d.find(key, byte(bloom.Hash(key)), base.Trailer(limit))
 			d.seek(key, base.Trailer(limit), 0)
 		})
 		if d.n == 0 {
@@ -135,11 +135,25 @@ func dataEntries(t *testing.T, d *dataBlock, b []byte) (list []entry) {
 	return list
 }
 
-// checkFind compares find, and in a block that is in order seek, with a walk.
+// found returns which entry lookIn finds, by where its value begins, or -1.
+func found(d *dataBlock, key []byte, tag byte, limit base.Trailer) int {
+	value, trailer, ok := lookIn(d.b, key, tag, limit)
+	if !ok {
+		return -1
+	}
+	for i := range d.n {
+		if _, v := d.entry(i); cap(v) == cap(value) && len(v) == len(value) && d.trailer(i) == trailer {
+			return i
+		}
+	}
+	return -2
+}
+
+// checkFind compares lookIn, and in a block that is in order seek, with a walk.
 func checkFind(t *testing.T, d *dataBlock, list []entry, key []byte, limit base.Trailer) {
 	tag := byte(bloom.Hash(key))
 	want := slices.IndexFunc(list, func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
-	for want >= 0 && d.b[dataHeader+want] != tag { // find goes by the tags
+	for want >= 0 && d.b[dataHeader+want] != tag { // lookIn goes by the tags
 		next := slices.IndexFunc(list[want+1:], func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
 		if next < 0 {
 			want = -1
@@ -147,8 +161,8 @@ func checkFind(t *testing.T, d *dataBlock, list []entry, key []byte, limit base.
 			want += 1 + next
 		}
 	}
-	if got := d.find(key, tag, limit); got != want {
-		t.Fatalf("find(%q, %v) = %d, want %d", key, limit, got, want)
+	if got := found(d, key, tag, limit); got != want {
+		t.Fatalf("lookIn(%q, %v) = %d, want %d", key, limit, got, want)
 	}
 	if !slices.IsSortedFunc(list, func(a, b entry) int { return base.Compare(a.key, b.key) }) {
 		return

@@ -5,10 +5,21 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
+// Want is what a lookup is to do with the value that it finds.
+type Want uint8
+
+// The wants. Copies are cheaper than pins, where a value is copied anyway.
+const (
+	WantPinned Want = iota // Bytes is the value, in its block, until Release
+	WantCopy               // append the value to Bytes
+	WantNone               // leave Bytes alone
+)
+
 // A Value is what Get found. The zero value is ready for Get.
 type Value struct {
-	Bytes   []byte       // valid until Release; must not be changed
+	Bytes   []byte
 	Trailer base.Trailer // of the version found
+	Want    Want
 	block   *cache.Block // pinned, nil if nothing is
 }
 
@@ -40,20 +51,61 @@ func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t
 	if !ok || err != nil {
 		return false, err
 	}
+	if v.Want != WantPinned && n == nil && t == nil {
+		if found, ok := r.peek(h, key, byte(hash), limit, v); ok {
+			return found, nil
+		}
+	}
 	b, err := r.blockNear(n, h, BlockData, t)
 	if err != nil {
 		return false, err
 	}
-	d := viewData(b.Bytes())
-	i := d.find(key, byte(hash), limit)
-	if i < 0 {
+	value, trailer, found := lookIn(b.Bytes(), key, byte(hash), limit)
+	if !found {
 		b.Release()
 		return false, nil
 	}
-	_, v.Bytes = d.entry(i)
-	v.Trailer = d.trailer(i)
-	v.block = b
+	v.Trailer = trailer
+	if v.Want == WantPinned {
+		v.Bytes, v.block = value, b
+		return true, nil
+	}
+	v.take(value)
+	b.Release()
 	return true, nil
+}
+
+// take keeps a value that is not pinned.
+func (v *Value) take(value []byte) {
+	if v.Want == WantCopy {
+		v.Bytes = append(v.Bytes, value...)
+	}
+}
+
+// peek is the end of get for a block in the cache, without a pin: what it reads
+// may become nonsense while it reads it, so nothing counts before Valid. Not ok:
+// to be done with a pin.
+func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Value) (found, ok bool) {
+	p := r.cache.Peek(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)})
+	if p.Bytes == nil {
+		return false, false
+	}
+	value, trailer, found := lookIn(p.Bytes, key, tag, limit)
+	if !found {
+		value = nil
+	}
+	longer := v.Bytes
+	if v.Want == WantCopy {
+		longer = append(longer, value...)
+	}
+	if !p.Valid() {
+		return false, false
+	}
+	r.stats.CacheHits.Add(1)
+	if found {
+		v.Bytes, v.Trailer = longer, trailer
+	}
+	return found, true
 }
 
 // locate returns the one data block that can hold the newest entry at or

@@ -334,10 +334,13 @@ func (i *Iterator) readAhead(h handle) ([]byte, error) {
 	if c == None {
 		return payload, r.checkPayload(payload, h, BlockData)
 	}
-	if i.block, err = r.expand(payload, c, h, BlockData); err != nil {
+	b := r.cache.Alloc(h.raw)
+	if err := r.expand(b.Bytes(), payload, c, h, BlockData); err != nil {
+		b.Release()
 		return nil, err
 	}
-	return i.block.Bytes(), nil
+	i.block = b
+	return b.Bytes(), nil
 }
 
 func (i *Iterator) dropData() {

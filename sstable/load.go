@@ -60,7 +60,7 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 		return b, nil
 	}
 	r.stats.CacheMisses.Add(1)
-	b, err := r.readBlock(h, kind, t)
+	b, err := r.readBlock(h, kind, fill, t)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 	return b, nil
 }
 
-// readBlock reads a block into a buffer of the cache's pool. A raw block stays
-// where it was read, with its tail behind it.
-func (r *Reader) readBlock(h handle, kind BlockKind, t *Trace) (*cache.Block, error) {
-	stored := r.cache.Alloc(h.stored + blockTail)
+// readBlock reads a block into a buffer of the cache's: one for it to be kept in
+// if fill is set. A raw block stays where it was read, with its tail behind it.
+func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
+	stored := r.alloc(h, h.stored+blockTail, fill && h.stored == h.raw)
 	if err := r.readAt(stored.Bytes(), h.offset, kind); err != nil {
 		stored.Release()
 		return nil, err
@@ -91,9 +91,23 @@ func (r *Reader) readBlock(h handle, kind BlockKind, t *Trace) (*cache.Block, er
 		}
 		return stored, nil
 	}
-	b, err := r.expand(payload, c, h, kind)
+	b := r.alloc(h, h.raw, fill)
+	err = r.expand(b.Bytes(), payload, c, h, kind)
 	stored.Release()
-	return b, err
+	if err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// alloc returns a buffer for the block at h: one to be kept in the cache, or one
+// for a while.
+func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
+	if keep {
+		return r.cache.AllocAt(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)}, n)
+	}
+	return r.cache.Alloc(n)
 }
 
 func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
@@ -107,18 +121,12 @@ func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
 	t.add(r.num, kind, h, false)
 }
 
-// expand decompresses a payload into a buffer of the cache's pool.
-func (r *Reader) expand(payload []byte, c Compression, h handle, kind BlockKind) (*cache.Block, error) {
-	b := r.cache.Alloc(h.raw)
-	if err := decompress(b.Bytes(), payload, c); err != nil {
-		b.Release()
-		return nil, r.damage(h.offset, kind.String(), err)
+// expand decompresses a payload into dst and checks it.
+func (r *Reader) expand(dst, payload []byte, c Compression, h handle, kind BlockKind) error {
+	if err := decompress(dst, payload, c); err != nil {
+		return r.damage(h.offset, kind.String(), err)
 	}
-	if err := r.checkPayload(b.Bytes(), h, kind); err != nil {
-		b.Release()
-		return nil, err
-	}
-	return b, nil
+	return r.checkPayload(dst, h, kind)
 }
 
 // checkPayload checks the structure of a decompressed payload once, so that

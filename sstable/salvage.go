@@ -243,7 +243,7 @@ func (s *Salvager) show(h handle, sep *base.InternalKey, yield func() bool) (goO
 		return false, nil
 	}
 	s.offset = h.offset + int64(h.stored) + blockTail
-	b, err := s.r.readBlock(h, BlockData, nil)
+	b, err := s.r.readBlock(h, BlockData, false, nil)
 	if err != nil {
 		return true, err
 	}

@@ -103,7 +103,7 @@ func (s *Salvager) partitions(yield func() bool) (goOn bool) {
 	for i := range top.n {
 		sep := top.separator(i)
 		h := top.handle(i)
-		b, err := s.r.readBlock(h, BlockIndexPartition, nil)
+		b, err := s.r.readBlock(h, BlockIndexPartition, false, nil)
 		if err != nil {
 			if !s.damaged(err) {
 				s.err = err
@@ -220,7 +220,7 @@ func (s *Salvager) plausible(offset int64, n int, c Compression) (h handle, err 
 	if err != nil || h.raw > maxStored || uint64(h.raw) > uint64(n)*maxRatio {
 		return h, s.r.damage(offset, BlockData.String(), errRawLength)
 	}
-	b, err := s.r.readBlock(h, BlockData, nil)
+	b, err := s.r.readBlock(h, BlockData, false, nil)
 	if err == nil {
 		b.Release()
 	}

@@ -91,7 +91,7 @@ func (r *Reader) eachLeaf(fn func(x *index) error) error {
 	}
 	for i := range r.index.n {
 		h := r.index.handle(i)
-		b, err := r.readBlock(h, BlockIndexPartition, nil)
+		b, err := r.readBlock(h, BlockIndexPartition, false, nil)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (v *verifier) block(h handle, sep base.InternalKey) error {
 		return v.damage(fmt.Errorf("block should begin at %d", v.offset))
 	}
 	v.offset += int64(h.stored) + blockTail
-	b, err := v.r.readBlock(h, BlockData, nil)
+	b, err := v.r.readBlock(h, BlockData, false, nil)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@
 // A Cache maps (file, offset) to a Block, a buffer that callers pin while they
 // look at it:
 //
-//	b := c.Get(k)
+//	b := c.Get(k)              // or c.Peek(k), without a pin
 //	if b == nil {
-//		b = c.Alloc(n)         // a pooled buffer, pinned
+//		b = c.AllocAt(k, n)    // pinned
 //		read(b.Bytes())
 //		b = c.Insert(k, b)     // pinned; another reader's if that one came first
 //	}
@@ -22,11 +22,16 @@
 //     used for something else only after the last Release;
 //   - Get returns the bytes that were inserted under exactly that key, and finds
 //     a block that is in the cache during the whole call;
-//   - what is in the cache takes at most the capacity, the block's own overhead
-//     included. Blocks that are pinned stay in memory when they are evicted:
-//     Stats counts them too, the capacity does not;
+//   - what it takes is at most the capacity, overhead and unused parts of its
+//     memory included. Blocks that are pinned stay in memory when they are
+//     evicted: Stats counts them too, the capacity does not;
 //   - a hit takes no lock, allocates nothing and writes to no shared memory but
-//     the block's own count of pins.
+//     the block's own count of pins, and a Peek not even there.
+//
+// Buffers lie beside the Go heap (arena.go), which would otherwise grow by as
+// much again between collections, but for the first MiB of a cache: small stores
+// take none of it. Close gives it back, and so does the collector for caches that
+// were abandoned. A pinned block keeps its cache reachable; who Peeks has to.
 //
 // What is cached must be immutable, and file numbers must not be used twice:
 // there is no way to replace a block. With the build tag invariants, free
@@ -60,7 +65,10 @@
 // Everything here is safe for concurrent use.
 package cache
 
-import "unsafe"
+import (
+	"runtime"
+	"unsafe"
+)
 
 // A Key is the place of a block: a file's number and an offset in it.
 type Key struct {
@@ -80,7 +88,7 @@ const (
 
 // blockOverhead is charged for a block beside its buffer: the Block itself and
 // its share of a shard's table, which is between 3/8 and 3/4 full.
-const blockOverhead = int64(unsafe.Sizeof(Block{})) + 2*int64(unsafe.Sizeof(slot{}))
+const blockOverhead = blockBytes + 2*int64(unsafe.Sizeof(slot{}))
 
 // A Cache is a set of blocks, bounded in bytes.
 type Cache struct {
@@ -96,10 +104,26 @@ func New(capacity int64) *Cache {
 		n *= 2
 	}
 	c := &Cache{shards: make([]shard, n), mask: uint64(n - 1)}
+	m := new(mappings)
 	for i := range c.shards {
-		c.shards[i].capacity = max(capacity, 0) / int64(n)
+		s := &c.shards[i]
+		s.capacity = max(capacity, 0) / int64(n)
+		s.looseMax = looseBytes / int64(n)
+		s.arena.chunkBytes = chunkBytesFor(s.capacity)
+		s.mapped = m
+	}
+	if capacity > looseBytes {
+		runtime.AddCleanup(&c.shards[0], (*mappings).free, m)
 	}
 	return c
+}
+
+// Close empties the cache, for good. Lookups may be under way: what is pinned
+// stays until it is released.
+func (c *Cache) Close() {
+	for i := range c.shards {
+		c.shards[i].close()
+	}
 }
 
 // Get returns the block at k, pinned, or nil.
@@ -113,7 +137,7 @@ func (c *Cache) Get(k Key) *Block {
 // releases b and returns that one, pinned. A block that is too large for the
 // cache is returned without being kept.
 //
-// Requires: b is from Alloc, was not inserted before, and is not written to
+// Requires: b is from AllocAt of the same key, or from Alloc; it was not inserted before, and is not written to
 // any more.
 func (c *Cache) Insert(k Key, b *Block) *Block {
 	h := k.hash()
@@ -132,16 +156,17 @@ func (c *Cache) EvictFile(file uint64) {
 
 // Stats tells what a cache takes.
 type Stats struct {
-	Bytes  int64 // of buffers and their overhead, evicted ones included while they are pinned
-	Blocks int64 // that those bytes are of
+	Bytes  int64 // of memory taken, unused parts and overhead included, also for blocks that were evicted but are pinned
+	Blocks int64 // that are in it
 }
 
 // Stats adds up the shards, one after the other.
 func (c *Cache) Stats() Stats {
 	var s Stats
 	for i := range c.shards {
-		s.Bytes += c.shards[i].heldBytes.Load()
-		s.Blocks += c.shards[i].heldBlocks.Load()
+		blocks := c.shards[i].heldBlocks.Load()
+		s.Bytes += c.shards[i].heldChunks.Load() + c.shards[i].heldLoose.Load() + blocks*blockOverhead
+		s.Blocks += blocks
 	}
 	return s
 }

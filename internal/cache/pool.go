@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// Buffers come in classes of eight steps a doubling, so that at most an eighth
-// is wasted: 256, 288, 320, ... 4096, 4608, ... 1 MiB. What is larger is rare
-// and left to the garbage collector.
+// Buffers come in classes of sixteen steps a doubling, so that at most a
+// sixteenth is wasted: 256, 272, 288, ... 4096, 4352, ... 1 MiB. What is larger
+// is rare and has no class.
 const (
 	minClassBits = 8
 	maxClassBits = 20
-	stepBits     = 3
+	stepBits     = 4
 	numClasses   = (maxClassBits-minClassBits)<<stepBits + 1
 	noClass      = -1
+	mappedClass  = -2 // a mapping of its own
 )
 
-// pools hold free blocks of each class, for all caches of the process. They are
+// pools hold free loose blocks of each class, for all caches of the process. They are
 // emptied by the garbage collector, so what they hold needs no bound.
 var pools [numClasses]sync.Pool
 
@@ -41,9 +42,11 @@ func classBytes(class int) int {
 	return (1<<stepBits + step) << (class>>stepBits + minClassBits - stepBits)
 }
 
-// Alloc returns a block of n bytes, pinned once, that is not in the cache.
-// What its bytes are is not defined.
-func (c *Cache) Alloc(n int) *Block {
+// Alloc returns a block of n bytes, pinned once, that need not be inserted
+// anywhere. What its bytes are is not defined.
+func (c *Cache) Alloc(n int) *Block { return allocLoose(n) }
+
+func allocLoose(n int) *Block {
 	class := classOf(n)
 	if class == noClass {
 		return newBlock(class, n)
@@ -62,15 +65,7 @@ func (c *Cache) Alloc(n int) *Block {
 // newBlock allocates. Its buffer is as long as the allocator makes it anyway,
 // so that the charge is what it really takes.
 func newBlock(class, n int) *Block {
-	b := &Block{class: int32(class), buf: slices.Grow([]byte(nil), n)[:n]}
+	b := &Block{class: int16(class), buf: slices.Grow([]byte(nil), n)[:n]}
 	b.refs.Store(1)
 	return b
-}
-
-// putBuffer makes b ready for its next life.
-func putBuffer(b *Block) {
-	poison(b.buf)
-	if b.class != noClass {
-		pools[b.class].Put(b)
-	}
 }

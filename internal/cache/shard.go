@@ -12,15 +12,21 @@ type shard struct {
 	moves atomic.Uint64         // odd while a block is taken out of the table, never the same again
 
 	// Changed by whoever frees a block.
-	heldBytes  atomic.Int64 // in the cache, or evicted and still pinned
+	heldLoose  atomic.Int64 // bytes of loose blocks in the cache, or evicted and still pinned
 	heldBlocks atomic.Int64
+	heldChunks atomic.Int64 // arena.taken
 
-	capacity int64 // constant
+	capacity int64     // constant
+	looseMax int64     // constant
+	mapped   *mappings // constant
 
-	mu    sync.Mutex
-	used  int64 // charges of the blocks in the cache, at most capacity
-	order sieve
-	files map[uint64]*Block // the first of each file's blocks
+	mu     sync.Mutex
+	closed bool
+	loose  int64 // bytes of the loose blocks in the cache
+	blocks int64 // in the cache
+	order  sieve
+	files  map[uint64]*Block // the first of each file's blocks
+	arena  arena
 
 	_ [64]byte // keeps the next shard's lock off this one's lines
 }
@@ -43,31 +49,45 @@ func (s *shard) get(h uint64, k Key) *Block {
 
 // insert is Cache.Insert.
 func (s *shard) insert(h uint64, k Key, b *Block) *Block {
-	charge := b.charge()
-	if charge > s.capacity/2 { // would sweep out too much
-		return b
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.roomyTable()
-	if other := t.get(h, k); other != nil {
+	if other := s.tryInsert(h, k, b); other != nil {
 		b.Release()
 		return other
 	}
-	for s.used+charge > s.capacity {
-		s.evict(s.order.victim())
+	return b
+}
+
+// tryInsert puts b into the cache if it may be kept, and returns the block that
+// is there already.
+func (s *shard) tryInsert(h uint64, k Key, b *Block) (other *Block) {
+	if b.charge() > s.capacity/2 { // would sweep out too much
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	t := s.roomyTable()
+	if other := t.get(h, k); other != nil {
+		return other
+	}
+	if !s.makeRoom(b.charge()) {
+		return nil
 	}
 	b.key, b.shard = k, s
-	b.visited.Store(0)
 	b.refs.Add(1)
 	b.published.Store(true)
-	s.heldBytes.Add(charge)
+	b.kept = true
+	if b.chunk == nil {
+		s.loose += int64(cap(b.buf))
+		s.heldLoose.Add(int64(cap(b.buf)))
+	}
+	s.blocks++
 	s.heldBlocks.Add(1)
-	s.used += charge
 	s.order.add(b)
 	s.link(b)
 	t.put(h, b)
-	return b
+	return nil
 }
 
 // roomyTable returns the table, with place for one more block. Lookups under
@@ -87,15 +107,28 @@ func (s *shard) roomyTable() *table {
 	return t
 }
 
-// evict takes b out of the cache. Requires: s.mu is held; b is in the cache.
-func (s *shard) evict(b *Block) {
+// evict takes b out of the cache. It returns the piece that has b's bytes then:
+// b itself, if that is pinned or loose, or the hole that b became part of.
+// Requires: s.mu is held; b is in the cache.
+func (s *shard) evict(b *Block) *Block {
 	s.moves.Add(1)
 	s.table.Load().remove(b.key.hash(), b)
 	s.moves.Add(1)
 	s.order.remove(b)
 	s.unlink(b)
-	s.used -= b.charge()
-	b.Release()
+	b.kept = false
+	s.blocks--
+	if b.chunk == nil {
+		s.loose -= int64(cap(b.buf))
+	}
+	if n := b.refs.Add(-1); n > 0 || !b.unpinned(n) {
+		return b
+	}
+	if b.chunk != nil {
+		return s.freePiece(b)
+	}
+	b.freeLoose()
+	return b
 }
 
 // evictFile is Cache.EvictFile.
@@ -105,6 +138,18 @@ func (s *shard) evictFile(file uint64) {
 	for b := s.files[file]; b != nil; b = s.files[file] {
 		s.evict(b)
 	}
+	s.trim()
+}
+
+// close evicts everything, for good.
+func (s *shard) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for s.order.oldest != nil {
+		s.evict(s.order.oldest)
+	}
+	s.trim()
 }
 
 // link puts b in front of its file's blocks. Requires: s.mu is held.

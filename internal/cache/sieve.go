@@ -6,7 +6,7 @@ package cache
 // that was hit since it last came by, and takes the next that was not. At the
 // newest it starts over.
 //
-// A hit only sets a bit, so it needs no lock. And it resists scans: as long as
+// A hit only sets a bit, in the table's slot, so it needs no lock. And it resists scans: as long as
 // blocks come in that nobody asks for twice, the hand takes them one for one,
 // right behind the newest, and does not get round to what it has spared.
 //
@@ -52,8 +52,7 @@ func (q *sieve) victim() *Block {
 	if b == nil {
 		b = q.oldest
 	}
-	for b.visited.Load() != 0 {
-		b.visited.Store(0)
+	for b.slot.unvisit() {
 		b = b.newer
 		if b == nil {
 			b = q.oldest

@@ -29,11 +29,11 @@ func TestSieve_Order(t *testing.T) {
 		var q sieve
 		blocks := make([]*Block, 6)
 		for i := range blocks {
-			blocks[i] = &Block{key: Key{Offset: uint64(i)}}
+			blocks[i] = &Block{key: Key{Offset: uint64(i)}, slot: new(slot)}
 			q.add(blocks[i])
 		}
 		for _, i := range c.visited {
-			blocks[i].visited.Store(1)
+			blocks[i].slot.visit(0)
 		}
 		if got := [6]uint64(victims(&q, 6)); got != c.want {
 			t.Errorf("%s: %v leave, want %v", c.name, got, c.want)
@@ -65,12 +65,12 @@ func TestSieve_Model(t *testing.T) {
 	for step := range 20000 {
 		switch op := rng.IntN(10); {
 		case op < 4 || len(model) == 0:
-			b := &Block{key: Key{Offset: uint64(step)}}
+			b := &Block{key: Key{Offset: uint64(step)}, slot: new(slot)}
 			q.add(b)
 			model = append(model, b)
 		case op < 7:
 			b := model[rng.IntN(len(model))]
-			b.visited.Store(1)
+			b.slot.visit(0)
 			hit[b] = true
 		case op < 8:
 			takeOut(rng.IntN(len(model)))

@@ -11,31 +11,34 @@ func TestTable_Model(t *testing.T) {
 	s := new(shard)
 	tab := newTable(s, minSlots)
 	model := map[Key]*Block{}
-	hash := func(k Key) uint64 { return (k.Offset%17)<<57 | (k.Offset%3)<<1 | 1 }
+	keys := append(sameHome(1, 30), sameHome(2, 10)...)
+	for i := range uint64(20) {
+		keys = append(keys, Key{3, i})
+	}
 	for range 20000 {
-		k := Key{1, rng.Uint64N(60)}
+		k := keys[rng.IntN(len(keys))]
 		switch b := model[k]; {
 		case b == nil && !tab.crowded():
 			b = &Block{key: k, shard: s}
 			b.refs.Store(1)
 			b.published.Store(true)
-			tab.put(hash(k), b)
+			tab.put(k.hash(), b)
 			model[k] = b
 		case b != nil && rng.IntN(2) == 0:
-			tab.remove(hash(k), b)
+			tab.remove(k.hash(), b)
 			delete(model, k)
 		case rng.IntN(100) == 0:
 			tab = tab.grown()
 			if len(tab.slots) > 1024 {
 				small := newTable(s, minSlots)
 				for k, b := range model {
-					small.put(hash(k), b)
+					small.put(k.hash(), b)
 				}
 				tab = small
 			}
 		}
-		probe := Key{1, rng.Uint64N(60)}
-		got := tab.get(hash(probe), probe)
+		probe := keys[rng.IntN(len(keys))]
+		got := tab.get(probe.hash(), probe)
 		if got != model[probe] {
 			t.Fatalf("get(%v) = %p, want %p", probe, got, model[probe])
 		}

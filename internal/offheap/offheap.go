@@ -32,3 +32,22 @@ func Free(b []byte) {
 	inUse.Add(-int64(len(b)))
 	free(b)
 }
+
+// Discard gives the memory of b back, but keeps its addresses where the platform
+// can: then it returns b, zeroed, which may be read at any time, and written to
+// after Retake. Where it returns nil it has done what Free does.
+func Discard(b []byte) []byte {
+	inUse.Add(-int64(len(b)))
+	return discard(b)
+}
+
+// Retake counts b, which Discard returned, as taken again.
+func Retake(b []byte) { inUse.Add(int64(len(b))) }
+
+// FreeDiscarded is Free for what Discard returned.
+func FreeDiscarded(b []byte) { free(b) }
+
+func drop(b []byte) []byte {
+	free(b)
+	return nil
+}

@@ -1,0 +1,261 @@
+package cache
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/offheap"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// checkArena checks that the pieces of each chunk fill it, that no two holes are
+// neighbours, and that the bins have every hole.
+func checkArena(t *testing.T, s *shard) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := &s.arena
+	holes, taken := map[*Block]bool{}, int64(0)
+	for _, c := range a.chunks {
+		if c.first == nil {
+			continue
+		}
+		taken += int64(a.chunkBytes)
+		at, live := 0, 0
+		var left *Block
+		for b := c.first; b != nil; b = b.right {
+			if int(b.off) != at || b.left != left || b.chunk != c || &b.buf[:1][0] != &c.mem[at] {
+				t.Fatalf("a piece at %d, want it at %d, behind its neighbour", b.off, at)
+			}
+			if b.hole {
+				holes[b] = true
+				if left != nil && left.hole {
+					t.Fatalf("two holes side by side at %d", at)
+				}
+			} else {
+				live += cap(b.buf)
+			}
+			at, left = at+cap(b.buf), b
+		}
+		if at != a.chunkBytes || live != c.live {
+			t.Fatalf("pieces of %d bytes in a chunk of %d, %d in use, counted %d", at, a.chunkBytes, live, c.live)
+		}
+	}
+	if taken != a.taken {
+		t.Fatalf("%d bytes of chunks, counted %d", taken, a.taken)
+	}
+	for bin, b := range a.bins {
+		if (b != nil) != (a.filled[bin/64]>>(bin%64)&1 != 0) {
+			t.Fatalf("bin %d is not marked as what it is", bin)
+		}
+		for ; b != nil; b = b.older {
+			if !holes[b] || binOf(cap(b.buf)) != bin {
+				t.Fatalf("bin %d has a piece of %d bytes that is no hole of it", bin, cap(b.buf))
+			}
+			delete(holes, b)
+		}
+	}
+	if len(holes) > 0 {
+		t.Fatalf("%d holes are in no bin", len(holes))
+	}
+}
+
+// The sizes of blocks change again and again, and some blocks are pinned: what
+// the cache takes stays within its size, and most of that are blocks.
+func TestArena_SizesShift(t *testing.T) {
+	const capacity = 16 << 20
+	seed := testenv.Seed(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	before := offheap.InUse()
+	c := New(capacity)
+	inserts := 20000
+	if testing.Short() || testenv.Race {
+		inserts = 4000
+	}
+	var pinned []*Block
+	var keys []Key
+	least, n := 1.0, uint64(0)
+	for _, sizes := range [][2]int{{4000, 4400}, {300, 600}, {15000, 40000}, {4000, 4400}, {200, 30000}, {700000, 900000}, {1000, 5000}} {
+		for i := range inserts * 4000 / (4000 + sizes[1]) {
+			n++
+			k := Key{n % 7, n}
+			b := c.AllocAt(k, sizes[0]+rng.IntN(sizes[1]-sizes[0]))
+			fillFor(b, k)
+			b = c.Insert(k, b)
+			if rng.IntN(200) == 0 {
+				pinned, keys = append(pinned, b), append(keys, k)
+			} else {
+				b.Release()
+			}
+			if len(pinned) > 10 {
+				checkFor(t, pinned[0], keys[0])
+				pinned[0].Release()
+				pinned, keys = pinned[1:], keys[1:]
+			}
+			holds(c, Key{(n - 100) % 7, n - 100})
+			if i%256 == 0 {
+				atMost := int64(capacity) + 11*sizeOf(pinned)
+				if s := c.Stats(); s.Bytes > atMost || offheap.InUse()-before > atMost {
+					t.Fatalf("sizes %v: %d bytes counted, %d taken beside the heap, of %d", sizes, s.Bytes, offheap.InUse()-before, capacity)
+				}
+			}
+		}
+		held := int64(0)
+		for i := range c.shards {
+			checkArena(t, &c.shards[i])
+			for b := c.shards[i].order.oldest; b != nil; b = b.newer {
+				held += int64(len(b.buf)) + blockOverhead
+			}
+		}
+		share := float64(held) / capacity
+		t.Logf("sizes %v: blocks are %.3f of the capacity", sizes, share)
+		least = min(least, share)
+	}
+	if least < 0.7 && !testing.Short() && !testenv.Race {
+		t.Errorf("after sizes changed, blocks were only %.3f of the capacity", least)
+	}
+	for _, b := range pinned {
+		b.Release()
+	}
+	c.Close()
+	if s := c.Stats(); s != (Stats{}) || offheap.InUse() != before {
+		t.Errorf("after Close: %+v, %d bytes beside the heap", s, offheap.InUse()-before)
+	}
+}
+
+func sizeOf(blocks []*Block) (most int64) {
+	for _, b := range blocks {
+		most = max(most, int64(cap(b.buf)))
+	}
+	return most
+}
+
+// A small cache, and a large one with little in it, take nothing beside the heap.
+func TestArena_SmallOnHeap(t *testing.T) {
+	before := offheap.InUse()
+	small, large := New(looseBytes), New(1<<30)
+	for i := range uint64(1000) {
+		k := Key{1, i}
+		small.Insert(k, small.AllocAt(k, 4096)).Release()
+		if i < 100 {
+			large.Insert(k, large.AllocAt(k, 4096)).Release()
+		}
+	}
+	if n := offheap.InUse() - before; n != 0 {
+		t.Errorf("%d bytes beside the heap", n)
+	}
+	if n := large.Stats().Blocks; n != 100 {
+		t.Errorf("%d blocks in the large cache, want 100", n)
+	}
+}
+
+// What is cached lies beside the heap, but for headers and tables.
+func TestArena_BesideHeap(t *testing.T) {
+	const capacity = 64 << 20
+	var m0, m1 runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m0)
+	c := New(capacity)
+	for i := range uint64(capacity / 4096) {
+		k := Key{1, i}
+		c.Insert(k, c.AllocAt(k, 4096)).Release()
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&m1)
+	if n := int64(m1.HeapAlloc) - int64(m0.HeapAlloc); n > capacity/12 {
+		t.Errorf("a cache of %d bytes takes %d of the heap", capacity, n)
+	}
+	if s := c.Stats(); s.Bytes < capacity*9/10 {
+		t.Errorf("full, it takes %d bytes of %d", s.Bytes, capacity)
+	}
+	c.Close()
+}
+
+// Memory of a cache that nobody closed is freed when nobody can reach it, and not
+// before: a pinned block keeps it.
+func TestArena_Abandoned(t *testing.T) {
+	before := offheap.InUse()
+	pinned := func() *Block {
+		c := New(8 << 20)
+		var b *Block
+		for i := range uint64(1500) {
+			k := Key{3, i}
+			if b = c.AllocAt(k, 4096); i == 1499 {
+				fillFor(b, k)
+				return c.Insert(k, b)
+			}
+			c.Insert(k, b).Release()
+		}
+		return nil
+	}()
+	if offheap.InUse() == before {
+		t.Fatal("nothing was taken beside the heap")
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	checkFor(t, pinned, Key{3, 1499})
+	pinned.Release()
+	pinned = nil
+	for range 1000 {
+		if runtime.GC(); offheap.InUse() == before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // cleanups run in a goroutine of their own
+	}
+	t.Errorf("%d bytes are still taken", offheap.InUse()-before)
+}
+
+// Close leaves what is pinned, and its last Release gives it back.
+func TestArena_PinnedAtClose(t *testing.T) {
+	before := offheap.InUse()
+	c := New(8 << 20)
+	var pinned []*Block
+	for i := range uint64(1500) {
+		k := Key{1, i}
+		b := c.AllocAt(k, 4096)
+		fillFor(b, k)
+		if b = c.Insert(k, b); i%700 == 699 {
+			pinned = append(pinned, b)
+		} else {
+			b.Release()
+		}
+	}
+	c.Close()
+	if holds(c, Key{1, 1}) {
+		t.Error("a closed cache has blocks")
+	}
+	checkFor(t, pinned[0], Key{1, 699})
+	checkFor(t, pinned[1], Key{1, 1399})
+	add(c, Key{1, 5}, 4096) // a reader that came late
+	for _, b := range pinned {
+		b.Release()
+	}
+	if s := c.Stats(); s != (Stats{}) || offheap.InUse() != before {
+		t.Errorf("after the last Release: %+v, %d bytes beside the heap", s, offheap.InUse()-before)
+	}
+}
+
+// A miss in a full cache allocates nothing, and neither does a look.
+func TestArena_MissDoesNotAllocate(t *testing.T) {
+	c := New(4 << 20)
+	n := uint64(0)
+	miss := func() {
+		n++
+		k := Key{1, n}
+		c.Insert(k, c.AllocAt(k, 4000+int(n%300))).Release()
+		if p := c.Peek(k); ordered && !testenv.Race && (p.Bytes == nil || !p.Valid()) {
+			if c.shard(k.hash()).table.Load().get(k.hash(), k).chunk != nil {
+				t.Fatal("no look at a block that was just inserted")
+			}
+		}
+	}
+	for range 5000 {
+		miss()
+	}
+	if got := testing.AllocsPerRun(2000, miss); got != 0 && !testenv.Race {
+		t.Errorf("a miss allocates %v times", got)
+	}
+}

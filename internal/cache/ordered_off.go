@@ -1,0 +1,5 @@
+//go:build !(linux && (amd64 || 386))
+
+package cache
+
+const ordered = false

@@ -1,0 +1,107 @@
+package cache
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// What Peek shows is the block, if it is valid afterwards, while blocks come and
+// go, files are evicted, and chunks are given back.
+func TestPeek_Concurrent(t *testing.T) {
+	if !ordered {
+		t.Skip("there is no Peek on this platform")
+	}
+	c := New(4 << 20)
+	rounds := 200000
+	if testing.Short() || testenv.Race {
+		rounds = 20000
+	}
+	var stop atomic.Bool
+	var writer, readers sync.WaitGroup
+	writer.Go(func() {
+		for i := uint64(0); !stop.Load(); i++ {
+			k := Key{i % 3, i % 2000}
+			if b := c.Get(k); b != nil {
+				b.Release()
+				continue
+			}
+			b := c.AllocAt(k, 2000+int(i%4096))
+			fillFor(b, k)
+			c.Insert(k, b).Release()
+			if i%2999 == 0 {
+				c.EvictFile(i % 3)
+			}
+			if i%50000 == 0 {
+				for f := range uint64(3) {
+					c.EvictFile(f)
+				}
+			}
+		}
+	})
+	var valid, invalid atomic.Int64
+	for g := range 2 {
+		readers.Go(func() {
+			for i := range uint64(rounds) {
+				n := (i*7 + uint64(g)) % 2000
+				for f := range uint64(3) {
+					k := Key{f, n}
+					p := c.Peek(k)
+					if p.Bytes == nil {
+						continue
+					}
+					same := true
+					for j := 0; j+16 <= len(p.Bytes); j += 256 {
+						same = same && binary.LittleEndian.Uint64(p.Bytes[j:]) == k.File &&
+							binary.LittleEndian.Uint64(p.Bytes[j+8:]) == k.Offset
+					}
+					if !p.Valid() {
+						invalid.Add(1)
+					} else if valid.Add(1); !same {
+						t.Errorf("a valid look at the block of %v shows other bytes", k)
+						return
+					}
+				}
+			}
+		})
+	}
+	readers.Wait()
+	stop.Store(true)
+	writer.Wait()
+	t.Logf("%d looks were valid, %d were not", valid.Load(), invalid.Load())
+	if valid.Load() == 0 {
+		t.Error("no look was valid")
+	}
+	c.Close()
+}
+
+// An evicted block is not valid any more, nor is one whose chunk is gone.
+func TestPeek_Evicted(t *testing.T) {
+	if !ordered {
+		t.Skip("there is no Peek on this platform")
+	}
+	c := New(4 << 20)
+	var looks []Peek
+	for i := range uint64(1000) {
+		k := Key{1, i}
+		c.Insert(k, c.AllocAt(k, 4000)).Release()
+		if p := c.Peek(k); p.Bytes != nil {
+			if len(p.Bytes) != 4000 {
+				t.Fatalf("a look at %d bytes, want 4000", len(p.Bytes))
+			}
+			looks = append(looks, p)
+		}
+	}
+	if len(looks) < 500 {
+		t.Fatalf("%d looks", len(looks))
+	}
+	c.Close()
+	for _, p := range looks {
+		if _ = p.Bytes[len(p.Bytes)-1]; p.Valid() {
+			t.Fatal("a look at a block that was evicted is valid")
+		}
+	}
+}
