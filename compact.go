@@ -259,6 +259,7 @@ func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r 
 		Snapshots:    db.snapshotSeqs(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
+		Guards:       plan.Guards,
 		TableSize:    db.opts.TableSize,
 		Lower:        r.Lower,
 		Upper:        r.Upper,

@@ -87,6 +87,9 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 			score[level] = 1 + float64(bytes)/float64(o.BaseBytes)
 		default:
 			score[level] = float64(bytes) / float64(s.target[level])
+			if runs := v.Levels[level].Runs; runs[0].ID >= uint64(o.LevelRuns) && len(runs) > 1 {
+				score[level] = max(score[level], 1) // made when more were allowed
+			}
 		}
 	}
 	return score

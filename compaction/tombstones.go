@@ -22,50 +22,37 @@ func tombstoneShare(t *manifest.Table) float64 {
 // and a rewritten one has none left.
 func (p *picker) pickTombstones() (Plan, bool) {
 	var best *manifest.Table
-	var bestLevel int
-	var bestRun uint64
+	var inputs []Input
+	var from int
 	for level := 1; level <= lastLevel; level++ {
 		if p.v.Totals(level).Tombstones == 0 {
 			continue
 		}
 		runs := p.v.Levels[level].Runs
-		oldest := &runs[len(runs)-1]
-		consider := func(t *manifest.Table, _ int64) {
-			share := tombstoneShare(t)
-			if share >= denseTombstones && (best == nil || share > tombstoneShare(best)) {
-				best, bestLevel, bestRun = t, level, oldest.ID
-			}
-		}
-		if level < lastLevel {
-			p.sweep(level, dense(oldest.Tables), consider)
-			continue
-		}
-		for _, t := range oldest.Tables {
-			if t.Tombstones > 0 && t.MaxSeq <= p.opts.DropSeq && p.idleInLast(t) {
-				consider(t, 0)
+		for r := len(runs) - 1; r >= 0; r-- {
+			for at, t := range runs[r].Tables {
+				share := tombstoneShare(t)
+				if share < denseTombstones || best != nil && share <= tombstoneShare(best) {
+					continue
+				}
+				if level < lastLevel {
+					if column, _, ok := p.candidate(level, r, at); ok {
+						best, inputs, from = t, column, level
+					}
+				} else if t.MaxSeq <= p.opts.DropSeq && p.idleInLast(t) {
+					best, inputs, from = t, []Input{{Level: level, Run: runs[r].ID, Tables: runs[r].Tables[at : at+1]}}, level
+				}
 			}
 		}
 	}
 	if best == nil {
 		return Plan{}, false
 	}
-	return p.plan(bestLevel, min(bestLevel+1, lastLevel),
-		[]Input{{Level: bestLevel, Run: bestRun, Tables: []*manifest.Table{best}}}, "tombstones")
+	return p.plan(from, min(from+1, lastLevel), inputs, "tombstones")
 }
 
 // idleInLast says that no plan in flight reads t, of the last level, or writes
 // where it is.
 func (p *picker) idleInLast(t *manifest.Table) bool {
 	return !p.busy.busy[t.Num] && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
-}
-
-// dense returns the tables rich in tombstones.
-func dense(tables []*manifest.Table) []*manifest.Table {
-	var rich []*manifest.Table
-	for _, t := range tables {
-		if tombstoneShare(t) >= denseTombstones {
-			rich = append(rich, t)
-		}
-	}
-	return rich
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// maxRuns is how many runs a level below 0 may hold: 1 is leveled compaction.
-const maxRuns = 1
+// MaxRuns is how many runs a level between level 0 and the last may hold. The
+// last holds one.
+const MaxRuns = 16
 
 // A Level is the runs of one depth, newest first.
 type Level struct {
@@ -24,7 +25,7 @@ type Level struct {
 //  2. The tables of a run are in the order of their keys, and no user key lies
 //     in the ranges of two of them.
 //  3. A file number, of a table or a sidecar, stands in a version once.
-//  4. A level below 0 has one run at most.
+//  4. A level between level 0 and the last has MaxRuns runs at most, the last one.
 //  5. What a table says of itself is possible: sizes, counts, order of bounds.
 //  6. Of two runs of level 0, the newer holds the higher sequence numbers.
 //
