@@ -77,17 +77,44 @@ func (p *picker) candidate(level, run, at int) (inputs []Input, below int64, ok 
 	for _, in := range inputs {
 		s.widen(in.Tables)
 	}
+	below, ok = p.below(level, s)
+	return inputs, below, ok
+}
+
+// below returns how many bytes the level below one holds in the range s; ok is
+// false if nothing can be compacted there now.
+func (p *picker) below(level int, s span) (n int64, ok bool) {
 	if p.busy.writes(level+1, s.lo, s.hi) {
-		return nil, 0, false
+		return 0, false
 	}
 	if _, _, ok = p.target(level+1, s, 0); !ok {
-		return nil, 0, false
+		return 0, false
 	}
 	next := p.v.Levels[level+1].Runs
 	for i := range next {
-		below += manifest.TotalsOf(next[i].Overlaps(s.lo, s.hi)).Bytes
+		n += manifest.TotalsOf(next[i].Overlaps(s.lo, s.hi)).Bytes
 	}
-	return inputs, below, true
+	return n, true
+}
+
+// withNext returns a table of a level of one run with those that follow it, as
+// long as all and what lies below them are no more than half of MaxBytes: the
+// tables below that lie only partly under the inputs then count less. below is
+// that of the one table, and then of all. One over nothing stays alone: it moves.
+func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64) {
+	all := p.v.Levels[level].Runs[0].Tables
+	end := at + 1
+	for size := all[at].Size; below > 0 && end < len(all) && !p.busy.busy[all[end].Num]; end++ {
+		var s span
+		s.widen(all[at : end+1])
+		size += all[end].Size
+		more, ok := p.below(level, s)
+		if !ok || size+more > p.opts.MaxBytes/2 {
+			break
+		}
+		below = more
+	}
+	return all[at:end], below
 }
 
 // A part is the tables of a run from one index to before another.

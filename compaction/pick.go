@@ -72,6 +72,9 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 			r++
 		}
 		inputs, below, ok := p.candidate(level, r, n)
+		if len(runs) == 1 && ok {
+			inputs[0].Tables, below = p.withNext(level, n, below)
+		}
 		if !ok {
 			return
 		}
