@@ -125,6 +125,7 @@ func (db *DB) planOptions() compaction.Options {
 		MemtableSize: db.opts.MemtableSize,
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
+		LevelRuns:    db.opts.testing.runs,
 		DropSeq:      base.MaxSeq,
 		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}

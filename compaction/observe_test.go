@@ -52,3 +52,12 @@ func (o *observations) sample(s *simulation) {
 	o.bits += bits / keys
 	o.amplified += keys / s.keys
 }
+
+// means returns what was seen with sums divided by the samples.
+func (o observations) means() observations {
+	o.met /= o.samples
+	o.rate /= o.samples
+	o.bits /= o.samples
+	o.amplified /= o.samples
+	return o
+}

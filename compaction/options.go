@@ -41,6 +41,10 @@ type Options struct {
 	// 0 is the careful choice: no table of the last level is rewritten just
 	// for its tombstones, since they might have to stay.
 	DropSeq base.Seq
+
+	// order, of simulations, returns the cost of inputs in place of that by
+	// overlap. The least is picked.
+	order func(level int, inputs []Input, cost float64) float64
 }
 
 func (o Options) withDefaults() Options {

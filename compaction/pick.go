@@ -54,7 +54,7 @@ func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
 // candidates is how many places of a level are compared. The best of so many is
 // nearly as good as the best of all, and takes no time in a level of 100,000
 // tables.
-const candidates = 128
+const candidates = 64
 
 // pickLevel picks the column of a level that is the cheapest to push down: the
 // one with the fewest bytes to rewrite in the next level for a byte of its
@@ -84,7 +84,11 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 				gain += float64(t.Size) * (1 + 2*tombstoneShare(t))
 			}
 		}
-		if cost := float64(below) / gain; best == nil || cost < bestCost {
+		cost := float64(below) / gain
+		if p.opts.order != nil {
+			cost = p.opts.order(level, inputs, cost)
+		}
+		if best == nil || cost < bestCost {
 			best, bestCost = inputs, cost
 		}
 	}

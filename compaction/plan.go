@@ -106,7 +106,7 @@ func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
 	e := &manifest.Edit{Added: added}
 	for _, in := range p.Inputs {
 		for _, t := range in.Tables {
-			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num})
+			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num, Table: t})
 			if p.Kind == Move {
 				e.Added = append(e.Added, manifest.Added{Level: p.To, Run: p.outputRun, Table: t})
 			}

@@ -31,6 +31,7 @@ type simulation struct {
 	plans   [4]int
 	input   int64 // largest inputs of a merge
 	checked bool  // plans are checked too
+	picked  func(*Plan)
 	seen    observations
 }
 
@@ -114,28 +115,53 @@ func (s *simulation) apply(e *manifest.Edit) {
 	s.v = next
 }
 
-// fill puts keys into the levels as they are in a store at rest, without having
-// been written.
+// fill puts keys into the levels as they are in a store that has been written for
+// long, without having written them.
 func (s *simulation) fill(bytes int64) {
-	s.fillLevel(lastLevel, bytes, 1)
+	s.fillLevel(lastLevel, bytes, func(part float64) float64 { return part })
 	s.keys = float64(bytes / tableEntry)
 	shape := shapeOf(s.v, s.o, &InFlight{})
 	for level := lastLevel - 1; level > 0 && shape.target[level] > 0; level-- {
-		s.fillLevel(level, shape.target[level], 0)
+		// Where a level was compacted last it is empty, and gets the fuller the
+		// longer ago that was, up to twice the mean.
+		phase := 0.37 * float64(level)
+		s.fillLevel(level, shape.target[level], func(part float64) float64 { return math.Sqrt(part) + phase })
 	}
 }
 
-func (s *simulation) fillLevel(level int, bytes int64, fresh float64) {
+// fillLevel fills a level with tables. at is the place in the range of keys, as a
+// part of it, below which a part of the entries lies; it goes round.
+func (s *simulation) fillLevel(level int, bytes int64, at func(part float64) float64) {
 	var edit manifest.Edit
-	n := uint64((bytes + s.o.TableSize - 1) / s.o.TableSize)
+	n := int((bytes + s.o.TableSize - 1) / s.o.TableSize)
 	entries := float64(bytes) / tableEntry / float64(n)
-	width := keySpace / n
+	fresh := 0.
+	if level == lastLevel {
+		fresh = entries
+	}
+	add := func(from, to, part float64) {
+		lo, hi := uint64(from*keySpace), uint64(to*keySpace)
+		if hi > lo {
+			t := s.table(&counts{lo, []segment{{hi, entries * part, fresh * part}}}, 1, 1, 10)
+			edit.Added = append(edit.Added, manifest.Added{Level: level, Table: t})
+		}
+	}
 	for i := range n {
-		t := s.table(&counts{i * width, []segment{{(i + 1) * width, entries, entries * fresh}}}, 1, 1, 10)
-		edit.Added = append(edit.Added, manifest.Added{Level: level, Table: t})
+		from, to := at(float64(i)/float64(n)), at(float64(i+1)/float64(n))
+		turn := math.Floor(from)
+		from, to = from-turn, to-turn
+		if to <= 1 {
+			add(from, to, 1)
+		} else {
+			add(from, 1, (1-from)/(to-from))
+			add(0, to-1, (to-1)/(to-from))
+		}
 	}
 	s.apply(&edit)
 }
+
+// flushBytes returns the size of a flushed table.
+func (s *simulation) flushBytes() int64 { return s.o.MemtableSize / memtableEntry * tableEntry }
 
 // flush adds a memtable's worth of writes to level 0.
 func (s *simulation) flush() {
@@ -181,6 +207,9 @@ func (s *simulation) memtable(writes float64) *counts {
 func (s *simulation) pick() Plan {
 	p := Pick(s.v, s.o, s.busy)
 	s.plans[p.Kind]++
+	if s.picked != nil && p.Kind != Nothing {
+		s.picked(&p)
+	}
 	if t, ok := s.t.(*testing.T); ok && s.checked {
 		checkPlan(t, s.v, &p)
 	}

@@ -146,7 +146,11 @@ func (r *Run) Overlaps(lo, hi []byte) []*Table {
 	if hi == nil {
 		return rest
 	}
-	n := sort.Search(len(rest), func(i int) bool {
+	most := 1 // most ranges are over few tables
+	for most < len(rest) && bytes.Compare(rest[most].Smallest, hi) <= 0 {
+		most *= 2
+	}
+	n := sort.Search(min(most, len(rest)), func(i int) bool {
 		return bytes.Compare(rest[i].Smallest, hi) > 0
 	})
 	return rest[:n]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/bench/peers/internal/figures"
 	"github.com/shaledb/shale/bench/peers/internal/keys"
+	"github.com/shaledb/shale/internal/tuning"
 )
 
 // Sizes of all entries.
@@ -43,6 +44,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.StringVar(&c.keys, "keys", "random", "`kind` of keys: random, or structured as user%012d")
 	f.StringVar(&workloads, "workloads", strings.Join(workloadNames, ","), "what to measure: a `list`")
 	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(storeNames(), ", ")+" (default: all)")
+	f.IntVar(&tuning.LevelRuns, "runs", 0, "`runs` that a level of shale between level 0 and the last may hold (default: the store's)")
 	f.StringVar(&c.dir, "dir", "", "`directory` for the stores (default: a temporary one)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
 	if err := f.Parse(args); err != nil {
