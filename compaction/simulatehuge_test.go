@@ -1,46 +1,58 @@
 package compaction
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
-// TestSimulate_TenTerabytes goes on with a store of 10 TB in tables of 16 MiB:
-// planning and applying must be bearable with 700,000 tables.
+// tenTerabytes is a store of 700,000 tables of 16 MiB.
+func tenTerabytes(t testing.TB, runs int) *simulation {
+	s := newSimulation(t, Options{LevelRuns: runs}, workload{updates: 1})
+	s.fill(10 << 40)
+	return s
+}
+
+// TestSimulate_TenTerabytes: planning, merging and applying is bearable with as many
+// tables.
 func TestSimulate_TenTerabytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
+	s := tenTerabytes(t, 2)
+	for range 60 {
+		s.flush()
+		s.settle()
+	}
+	t.Logf("%d tables, %s written %.1f times, plans %v, inputs up to %s", s.v.NumTables(), s.shape(), s.amplification(), s.plans, byteSize(s.input))
+	s.checkShape()
+	if a := s.amplification(); a > 25 {
+		t.Errorf("write amplification %.1f, want 25 at most", a)
+	}
+	if s.input > 2*s.o.MaxBytes {
+		t.Errorf("a merge of %s", byteSize(s.input))
+	}
+}
+
+// BenchmarkPick picks a compaction for a store of 10 TB, from each of its levels.
+func BenchmarkPick(b *testing.B) {
 	for _, runs := range []int{1, 4} {
-		s := newSimulation(t, Options{LevelRuns: runs}, workload{updates: 1})
-		s.fill(10 << 40)
-		for range 100 {
+		s := tenTerabytes(b, runs)
+		for range 8 {
 			s.flush()
-			s.settle()
 		}
-		var picks int
-		begin := time.Now()
-		for range 20 {
-			s.flush()
-			Pick(s.v, s.o, s.busy)
-			picks++
+		for _, level := range []int{0, 1, 3, 5} {
+			b.Run(map[int]string{1: "leveled", 4: "4 runs"}[runs]+"/L"+string(rune('0'+level)), func(b *testing.B) {
+				for b.Loop() {
+					p := newPicker(s.v, s.o, &s.busy)
+					if level == 0 {
+						p.pickLevel0()
+					} else {
+						p.pickLevel(level)
+					}
+				}
+			})
 		}
-		each := time.Since(begin) / time.Duration(picks)
-		begin = time.Now()
-		for range 20 {
-			(&picker{v: s.v, opts: s.o, busy: &s.busy, shape: shapeOf(s.v, s.o, &s.busy)}).pickLevel(5)
-		}
-		l5 := time.Since(begin) / 20
-		begin = time.Now()
-		p, _ := (&picker{v: s.v, opts: s.o, busy: &s.busy, shape: shapeOf(s.v, s.o, &s.busy)}).pickLevel(5)
-		edit, written := s.run(&p)
-		t1 := time.Since(begin)
-		s.finish(&p, edit, written)
-		t2 := time.Since(begin) - t1
-		t.Logf("%d runs, %d tables, %s written %.1f times, plans %v, inputs up to %s; %v a pick with a flush, %v a pick of L5, merge %v, apply %v",
-			runs, s.v.NumTables(), s.shape(), s.amplification(), s.plans, byteSize(s.input), each, l5, t1, t2)
-		if err := s.v.Check(); err != nil {
-			t.Fatal(err)
-		}
+		b.Run(map[int]string{1: "leveled", 4: "4 runs"}[runs]+"/tombstones", func(b *testing.B) {
+			for b.Loop() {
+				newPicker(s.v, s.o, &s.busy).pickTombstones()
+			}
+		})
 	}
 }

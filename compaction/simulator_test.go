@@ -118,20 +118,19 @@ func (s *simulation) apply(e *manifest.Edit) {
 // fill puts keys into the levels as they are in a store that has been written for
 // long, without having written them.
 func (s *simulation) fill(bytes int64) {
-	s.fillLevel(lastLevel, bytes, func(part float64) float64 { return part })
+	s.fillLevel(lastLevel, bytes, 0, func(part float64) float64 { return part })
 	s.keys = float64(bytes / tableEntry)
 	shape := shapeOf(s.v, s.o, &InFlight{})
 	for level := lastLevel - 1; level > 0 && shape.target[level] > 0; level-- {
 		// Where a level was compacted last it is empty, and gets the fuller the
 		// longer ago that was, up to twice the mean.
-		phase := 0.37 * float64(level)
-		s.fillLevel(level, shape.target[level], func(part float64) float64 { return math.Sqrt(part) + phase })
+		s.fillLevel(level, shape.target[level], keySpace/16*uint64(3*level), math.Sqrt)
 	}
 }
 
-// fillLevel fills a level with tables. at is the place in the range of keys, as a
-// part of it, below which a part of the entries lies; it goes round.
-func (s *simulation) fillLevel(level int, bytes int64, at func(part float64) float64) {
+// fillLevel fills a level with tables: below which part of the range of keys a part
+// of the entries lies is what at says, beginning at the key first and going round.
+func (s *simulation) fillLevel(level int, bytes int64, first uint64, at func(part float64) float64) {
 	var edit manifest.Edit
 	n := int((bytes + s.o.TableSize - 1) / s.o.TableSize)
 	entries := float64(bytes) / tableEntry / float64(n)
@@ -139,23 +138,23 @@ func (s *simulation) fillLevel(level int, bytes int64, at func(part float64) flo
 	if level == lastLevel {
 		fresh = entries
 	}
-	add := func(from, to, part float64) {
-		lo, hi := uint64(from*keySpace), uint64(to*keySpace)
+	add := func(lo, hi uint64, part float64) {
 		if hi > lo {
 			t := s.table(&counts{lo, []segment{{hi, entries * part, fresh * part}}}, 1, 1, 10)
 			edit.Added = append(edit.Added, manifest.Added{Level: level, Table: t})
 		}
 	}
+	lo := first % keySpace
 	for i := range n {
-		from, to := at(float64(i)/float64(n)), at(float64(i+1)/float64(n))
-		turn := math.Floor(from)
-		from, to = from-turn, to-turn
-		if to <= 1 {
-			add(from, to, 1)
+		hi := (first + uint64(at(float64(i+1)/float64(n))*keySpace)) % keySpace
+		if hi > lo {
+			add(lo, hi, 1)
 		} else {
-			add(from, 1, (1-from)/(to-from))
-			add(0, to-1, (to-1)/(to-from))
+			part := float64(hi) / float64(hi+keySpace-lo)
+			add(lo, keySpace, 1-part)
+			add(0, hi, part)
 		}
+		lo = hi
 	}
 	s.apply(&edit)
 }
