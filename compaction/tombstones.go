@@ -2,10 +2,6 @@ package compaction
 
 import "github.com/shaledb/shale/manifest"
 
-// denseTombstones is the share of tombstones among a table's entries from
-// which on the table is compacted for their sake alone.
-const denseTombstones = 0.25
-
 // tombstoneShare returns the part of the entries that are tombstones.
 func tombstoneShare(t *manifest.Table) float64 {
 	if t.Entries == 0 {
@@ -15,7 +11,7 @@ func tombstoneShare(t *manifest.Table) float64 {
 }
 
 // pickTombstones picks the table with the largest share of tombstones, if it
-// is large, although no level is over its size: tombstones take space and time
+// is dense, although no level is over its size: tombstones take space and time
 // in every scan, and what they hide takes more. Above the last level such a
 // table goes one level down. In the last level it is rewritten without them as
 // soon as no snapshot needs them. Both end: a table can go down only so often,
@@ -25,14 +21,13 @@ func (p *picker) pickTombstones() (Plan, bool) {
 	var inputs []Input
 	var from int
 	for level := 1; level <= lastLevel; level++ {
-		if p.v.Totals(level).Tombstones == 0 {
-			continue
-		}
 		runs := p.v.Levels[level].Runs
 		for r := len(runs) - 1; r >= 0; r-- {
+			if runs[r].Totals().Dense == 0 {
+				continue
+			}
 			for at, t := range runs[r].Tables {
-				share := tombstoneShare(t)
-				if share < denseTombstones || best != nil && share <= tombstoneShare(best) {
+				if !t.Dense() || best != nil && tombstoneShare(t) <= tombstoneShare(best) {
 					continue
 				}
 				if level < lastLevel {
