@@ -189,6 +189,6 @@ func (p *printer) rates() {
 func (p *printer) huge() {
 	fmt.Printf(head, "writes to")
 	for _, runs := range levelRuns {
-		p.row("10 TiB, any of so many keys", Options{LevelRuns: runs}, workload{updates: 1}, 10<<40, 30*gigabyte)
+		p.row("10 TiB, any of so many keys", Options{LevelRuns: runs}, workload{updates: 1}, 10<<40, 15*gigabyte)
 	}
 }

@@ -118,21 +118,32 @@ func (s *simulation) apply(e *manifest.Edit) {
 // fill puts keys into the levels as they are in a store that has been written for
 // long, without having written them.
 func (s *simulation) fill(bytes int64) {
-	s.fillLevel(lastLevel, bytes, 0, func(part float64) float64 { return part })
+	s.fillRun(lastLevel, 0, bytes, 0, func(part float64) float64 { return part })
 	s.keys = float64(bytes / tableEntry)
 	shape := shapeOf(s.v, s.o, &InFlight{})
 	for level := lastLevel - 1; level > 0 && shape.target[level] > 0; level-- {
 		// Where a level was compacted last it is empty, and gets the fuller the
 		// longer ago that was, up to twice the mean.
-		s.fillLevel(level, shape.target[level], keySpace/16*uint64(3*level), math.Sqrt)
+		for run := range s.o.LevelRuns {
+			s.fillRun(level, uint64(run), shape.target[level]/int64(s.o.LevelRuns), keySpace/16*uint64(3*level), math.Sqrt)
+		}
+	}
+	for level := range s.v.Levels {
+		for _, run := range s.v.Levels[level].Runs {
+			bits := FilterBitsForRun(s.v, level, run.ID, s.o, 10, 0)
+			for _, t := range run.Tables {
+				t.FilterBits = bits
+			}
+		}
 	}
 }
 
-// fillLevel fills a level with tables: below which part of the range of keys a part
+// fillRun fills a run with tables: below which part of the range of keys a part
 // of the entries lies is what at says, beginning at the key first and going round.
-func (s *simulation) fillLevel(level int, bytes int64, first uint64, at func(part float64) float64) {
+func (s *simulation) fillRun(level int, run uint64, bytes int64, first uint64, at func(part float64) float64) {
 	var edit manifest.Edit
-	n := int((bytes + s.o.TableSize - 1) / s.o.TableSize)
+	tableSize := s.o.TableSize / int64(s.o.levelRuns(level)) // for what they lie over
+	n := int((bytes + tableSize - 1) / tableSize)
 	entries := float64(bytes) / tableEntry / float64(n)
 	fresh := 0.
 	if level == lastLevel {
@@ -141,7 +152,7 @@ func (s *simulation) fillLevel(level int, bytes int64, first uint64, at func(par
 	add := func(lo, hi uint64, part float64) {
 		if hi > lo {
 			t := s.table(&counts{lo, []segment{{hi, entries * part, fresh * part}}}, 1, 1, 10)
-			edit.Added = append(edit.Added, manifest.Added{Level: level, Table: t})
+			edit.Added = append(edit.Added, manifest.Added{Level: level, Run: run, Table: t})
 		}
 	}
 	lo := first % keySpace
