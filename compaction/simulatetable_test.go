@@ -178,7 +178,7 @@ func (p *printer) rates() {
 				began, slowed := c.now, c.slowed
 				c.live(10 * gigabyte)
 				took := c.now - began
-				fmt.Printf("| %d workers | %d | %.0f | %.1f | %d | %.0f %% | %.1f |\n",
+				fmt.Printf("| workers: %d | %d | %.0f | %.1f | %d | %.0f %% | %.1f |\n",
 					workers, runs, rate, s.flushed/took/1e6, s.seen.maxLevel0, 100*(c.slowed-slowed)/took, s.amplification())
 			}
 		}
