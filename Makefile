@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants bench peers filters cross size
+.PHONY: test race lint fuzz proof sweep soak mutants bench peers filters cross size simulate
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -19,3 +19,5 @@ peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 filters: ; cd bench/peers && go run ./filters
 cross: ; .ci/cross
 size:  ; .ci/size
+simulate: T = 1h
+simulate: ; SHALE_LONG=$(T) go test -count 1 -run Simulate_Table -timeout 0 -v ./compaction

@@ -125,6 +125,7 @@ func (db *DB) planOptions() compaction.Options {
 		MemtableSize: db.opts.MemtableSize,
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
+		LevelRuns:    db.opts.testing.runs,
 		DropSeq:      base.MaxSeq,
 		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}
@@ -259,6 +260,7 @@ func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r 
 		Snapshots:    db.snapshotSeqs(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
+		Guards:       plan.Guards,
 		TableSize:    db.opts.TableSize,
 		Lower:        r.Lower,
 		Upper:        r.Upper,

@@ -68,6 +68,7 @@ func (o *filterOracle) options(fs vfs.FS) *Options {
 			}
 		}}
 	opts.testing.baseSize = 64 << 10 << o.rng.IntN(4)
+	opts.testing.runs = 1 + o.rng.IntN(4)
 	o.reading(opts)
 	return opts
 }

@@ -35,6 +35,7 @@ func killOptions(run int) *Options {
 	o.CompactionWorkers = 1
 	o.OnEvent = func(Event) {}
 	o.testing.noMap = run%2 == 1
+	o.testing.runs = 1 + run%3
 	if run%4 >= 2 {
 		o.MemtableSize *= 8
 	}

@@ -46,6 +46,9 @@ var layers = map[string]int{
 	// Bugs for the tests to find, in a build of their own.
 	"internal/mutant": -1,
 
+	// Choices for benchmarks to vary.
+	"internal/tuning": -1,
+
 	// For the examples.
 	"internal/input": -1,
 

@@ -70,6 +70,7 @@ func newLinWorld(seed uint64) *linWorld {
 	w.opts.Compression, w.opts.testing.baseSize = NoCompression, 2<<10
 	w.opts.Durability = []Durability{SyncEach, SyncManual}[r.IntN(2)]
 	w.opts.testing.noMap = r.IntN(2) == 0
+	w.opts.testing.runs = 1 + r.IntN(4)
 	w.opts.FilterBits = []float64{10, 2, -1}[r.IntN(3)]
 	return w
 }

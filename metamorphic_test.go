@@ -28,7 +28,7 @@ var metaSets = []metaSet{
 		o.MemtableSize, o.TableSize, o.BlockSize = 4<<20, 1<<20, 4<<10
 	}},
 	{"smallest, no cache", true, func(o *Options) {
-		o.BlockSize, o.CacheSize, o.Compression = 256, -1, NoCompression
+		o.BlockSize, o.CacheSize, o.Compression, o.testing.runs = 256, -1, NoCompression, 4
 	}},
 	{"no filters, zstd", true, func(o *Options) {
 		o.FilterBits, o.CacheSize, o.Compression, o.CompactionWorkers = -1, 4<<10, Zstd, 4
@@ -49,7 +49,7 @@ var metaSets = []metaSet{
 		o.Durability, o.SyncEvery = SyncPeriodic, time.Millisecond
 	}},
 	{"large cache, few open files", true, func(o *Options) {
-		o.CacheSize, o.MaxOpenFiles, o.CompactionWorkers = 64<<20, 16, 4
+		o.CacheSize, o.MaxOpenFiles, o.CompactionWorkers, o.testing.runs = 64<<20, 16, 4, 2
 	}},
 	{"medium, 2 bits", false, func(o *Options) {
 		o.MemtableSize, o.TableSize, o.BlockSize, o.FilterBits = 64<<10, 32<<10, 4<<10, 2
@@ -59,7 +59,7 @@ var metaSets = []metaSet{
 		o.MemtableSize, o.BlockSize, o.CacheSize, o.Compression, o.testing.noMap = 4<<20, 256, -1, Zstd, true
 	}},
 	{"half the filters fit", true, func(o *Options) {
-		o.BlockSize, o.FilterBits, o.FilterMemory, o.CacheSize = 256, 24, 512, 1
+		o.BlockSize, o.FilterBits, o.FilterMemory, o.CacheSize, o.testing.runs = 256, 24, 512, 1, 8
 	}},
 	{"synced, no filters, not mapped", true, func(o *Options) {
 		o.BlockSize, o.FilterBits, o.Durability, o.testing.noMap = 64<<10, -1, SyncEach, true

@@ -68,6 +68,7 @@ func newModelRun(c chooser) *modelRun {
 	r.opts = tinyStore(r.mem)
 	r.opts.Durability = []Durability{SyncManual, SyncEach}[c.choose("durability", 2)]
 	r.opts.testing.noMap = c.choose("no mapping", 2) == 1
+	r.opts.testing.runs = 1 + c.choose("runs of a level", 4)
 	r.open()
 	return r
 }

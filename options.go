@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tuning"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -130,6 +131,7 @@ type testOptions struct {
 	now         func() time.Time
 	seed        uint64 // of the store id; 0: from the clock
 	baseSize    int64  // of the first level below level 0; 0: four memtables
+	runs        int    // that a level may hold; 0: as package tuning says
 }
 
 // Durability says when a write is on disk, that is, survives a crash of the
@@ -197,6 +199,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.testing.now == nil {
 		c.testing.now = time.Now
 	}
+	setDefault(&c.testing.runs, tuning.LevelRuns)
 	return c, c.validate()
 }
 

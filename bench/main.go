@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/shaledb/shale/internal/tuning"
 )
 
 type config struct {
@@ -39,6 +41,7 @@ func main() {
 	flag.StringVar(&c.dir, "dir", "", "make the store in this `directory`, which must not exist, and keep it (default: a temporary one)")
 	flag.Float64Var(&c.bits, "bits", 10, "filter `bits` a key, averaged over the store")
 	flag.DurationVar(&c.limit, "time", 2500*time.Millisecond, "`duration` of each measurement at most")
+	flag.IntVar(&tuning.LevelRuns, "runs", 0, "`runs` that a level between level 0 and the last may hold (default: the store's)")
 	flag.Parse()
 	if err := run(c); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -29,7 +29,7 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 		for _, run := range keys[level] {
 			// A level that is filling counts for half of what it will hold
 			// at least, so that a fresh one does not take bits from all.
-			n := max(run.keys, expected[level]/2)
+			n := max(run.keys, expected[level]/2/uint64(len(keys[level])))
 			if n == 0 {
 				continue
 			}
@@ -71,26 +71,38 @@ func keysAfter(v *manifest.Version, p *Plan) (keys [manifest.NumLevels][]runKeys
 	for _, in := range p.Inputs {
 		moved := manifest.TotalsOf(in.Tables).Keys
 		addKeys(keys[in.Level], in.Run, -moved)
-		addKeys(keys[p.To], p.outputRun, moved)
+		if !addKeys(keys[p.To], p.outputRun, moved) { // a new run
+			keys[p.To] = append([]runKeys{{p.outputRun, moved}}, keys[p.To]...)
+		}
 	}
 	return keys, total
 }
 
-// addKeys adds n, which may be negative modulo 2^64, to the run's keys.
-func addKeys(runs []runKeys, id uint64, n uint64) {
+// addKeys adds n, which may be negative modulo 2^64, to the run's keys. It says
+// whether there is such a run.
+func addKeys(runs []runKeys, id uint64, n uint64) bool {
 	for i := range runs {
 		if runs[i].id == id {
 			runs[i].keys += n
+			return true
 		}
 	}
+	return false
 }
 
-// sink moves what levels of one run hold above what is expected to the level below.
+// sink moves what levels hold above what is expected to the level below, from
+// the oldest run, as far as that goes.
 func sink(keys *[manifest.NumLevels][]runKeys, expected *[manifest.NumLevels]uint64) {
 	for level := 1; level < lastLevel; level++ {
-		if most := expected[level]; most > 0 && len(keys[level]) == 1 && keys[level][0].keys > most {
-			keys[level+1][0].keys += keys[level][0].keys - most
-			keys[level][0].keys = most
+		sum := uint64(0)
+		for _, run := range keys[level] {
+			sum += run.keys
+		}
+		if most := expected[level]; most > 0 && sum > most {
+			oldest := &keys[level][len(keys[level])-1]
+			excess := min(sum-most, oldest.keys)
+			keys[level+1][0].keys += excess
+			oldest.keys -= excess
 		}
 	}
 }

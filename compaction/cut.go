@@ -10,21 +10,29 @@ import (
 // before it is cut: more would make its own compaction dear.
 const overlapTables = 10
 
+// tinyShare is the part of a table's size below which a guard does not end it.
+const tinyShare = 16
+
 // A cutter decides where a merge ends one table and begins the next.
 type cutter struct {
 	tableSize    int64
 	grandparents []*manifest.Table // those not passed yet
+	guards       []*manifest.Table // those not passed yet
 	overlap      int64             // bytes of those passed since the table began
 }
 
 func newCutter(o MergeOptions) cutter {
-	return cutter{tableSize: o.TableSize, grandparents: o.Grandparents}
+	return cutter{tableSize: o.TableSize, grandparents: o.Grandparents, guards: o.Guards}
 }
 
 // before says whether the open table (nil: there is none) has to end before
 // key, a new user key.
 func (c *cutter) before(key []byte, out Output) bool {
-	crossed := false
+	crossed, guarded := false, false
+	for len(c.guards) > 0 && bytes.Compare(c.guards[0].Largest, key) < 0 {
+		c.guards = c.guards[1:]
+		guarded = true
+	}
 	for len(c.grandparents) > 0 && bytes.Compare(c.grandparents[0].Largest, key) < 0 {
 		c.overlap += c.grandparents[0].Size
 		c.grandparents = c.grandparents[1:]
@@ -34,7 +42,7 @@ func (c *cutter) before(key []byte, out Output) bool {
 		c.overlap = 0
 		return false
 	}
-	if !c.due(crossed, out) {
+	if !c.due(crossed, out) && !(guarded && out.EstimatedSize() >= c.tableSize/tinyShare) {
 		return false
 	}
 	c.overlap = 0

@@ -7,8 +7,11 @@
 // versions written down as text, and whole lives of a store of any size are
 // simulated without a disk.
 //
-// Levels below level 0 hold one run each ("leveled"). Their sizes are counted
-// from the last one: see shape. A plan is a move where nothing overlaps, the
+// The last level holds one run, those between it and level 0 up to
+// Options.LevelRuns: one ("leveled"), or several, so that data is merged less often
+// on its way down ("lazy leveling"; docs/decisions/0003). See column.go for how
+// runs are filled and emptied. The sizes of levels are counted from the last one:
+// see shape. A plan is a move where nothing overlaps, the
 // drop of tables that hold nothing but tombstones without use, or a merge. What
 // Plan numbers is guaranteed: data never passes older data of the same user
 // keys, all versions of a user key go together, and a plan knows what may be

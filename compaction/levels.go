@@ -1,16 +1,21 @@
 package compaction
 
-import "github.com/shaledb/shale/manifest"
+import (
+	"math"
+
+	"github.com/shaledb/shale/manifest"
+)
 
 // A shape is how large the levels of a version should be.
 //
-// Sizes are counted from the last level, which holds most of the data: each
-// level above may have a Multiplier-th of the one below, but not less than
-// BaseBytes. The first level that needs no more than that is the base: level 0
-// is compacted right into it, and the levels between are empty. So a store of
-// any size has no more levels than it needs, and but for the base level only a
-// ninth of the data lies above the last. (The rule is that of RocksDB's dynamic
-// level sizes.)
+// Sizes are counted from the last level, which holds most of the data: there are
+// as many levels as are needed for each to have at least a Multiplier-th of the
+// one below, down to BaseBytes. The highest is the base: level 0 is compacted
+// right into it, and the levels between are empty. So a store of any size has no
+// more levels than it needs. The one above the last may have a Multiplier-th of
+// it, and the others grow evenly from BaseBytes to that, since a merge costs the
+// more the larger the level below is: so little more than a tenth of the data lies
+// above the last, and what is written is less than with equal steps from the last.
 type shape struct {
 	base   int // where level 0 is compacted to
 	target [manifest.NumLevels]int64
@@ -39,7 +44,12 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	for size := largest; s.base > 1 && size > o.BaseBytes; {
 		size /= o.Multiplier
 		s.base--
-		s.target[s.base] = max(size, o.BaseBytes)
+	}
+	size := max(float64(largest)/float64(o.Multiplier), float64(o.BaseBytes))
+	step := math.Pow(size/float64(o.BaseBytes), 1/float64(max(1, lastLevel-1-s.base)))
+	for level := lastLevel - 1; level >= s.base; level-- {
+		s.target[level] = int64(math.Round(size))
+		size /= step
 	}
 	// Levels above that hold data although the store has become too small for
 	// them keep target 0, and are emptied.
@@ -87,6 +97,9 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 			score[level] = 1 + float64(bytes)/float64(o.BaseBytes)
 		default:
 			score[level] = float64(bytes) / float64(s.target[level])
+			if runs := v.Levels[level].Runs; runs[0].ID >= uint64(o.LevelRuns) && len(runs) > 1 {
+				score[level] = max(score[level], 1) // made when more were allowed
+			}
 		}
 	}
 	return score

@@ -26,6 +26,7 @@ type life struct {
 	busy      InFlight
 	running   []*job
 	kinds     [4]int
+	runs      int // most of a level between level 0 and the last
 }
 
 // A job is a plan whose work is done but not yet installed.
@@ -101,6 +102,9 @@ func (l *life) install(e *manifest.Edit) {
 		l.t.Fatalf("%v\nversion\n%sedit\n%s", err, l.v, e)
 	}
 	l.v = next
+	for level := 1; level < lastLevel; level++ {
+		l.runs = max(l.runs, len(next.Levels[level].Runs))
+	}
 }
 
 // options tells the planner what no snapshot needs.
@@ -147,7 +151,7 @@ func (l *life) merge(p *Plan) []manifest.Added {
 	for i := range len(cuts) + 1 {
 		var out outputs
 		res, err := Merge(context.Background(), &sliceIter{entries: entries}, MergeOptions{
-			Snapshots: slices.Clone(l.snapshots), Older: p.Older, TableSize: l.o.TableSize, Grandparents: p.Grandparents,
+			Snapshots: slices.Clone(l.snapshots), Older: p.Older, TableSize: l.o.TableSize, Grandparents: p.Grandparents, Guards: p.Guards,
 			Lower: bounds[i], Upper: bounds[i+1], NewOutput: out.new,
 		})
 		if err != nil {
@@ -211,10 +215,11 @@ func TestLife_NobodyCanTell(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var kinds [4]int
+	runs := 0
 	for n := range uint64(25) {
 		l := &life{
 			t: t, r: rand.New(rand.NewPCG(seed, n)), v: &manifest.Version{}, content: make(map[base.FileNum][]base.KV),
-			o: Options{MemtableSize: 100, TableSize: 40, L0Trigger: 2, BaseBytes: 60, Multiplier: 2, MaxBytes: int64(100 * (1 + n%5))},
+			o: Options{MemtableSize: 100, TableSize: 40, L0Trigger: 2, BaseBytes: 60, Multiplier: 2, MaxBytes: int64(100 * (1 + n%5)), LevelRuns: 1 + int(n%4)},
 		}
 		var manual *Manual
 		for step := range 300 {
@@ -240,13 +245,20 @@ func TestLife_NobodyCanTell(t *testing.T) {
 			l.check(fmt.Sprintf("step %d", step))
 		}
 		l.settle()
+		runs = max(runs, l.runs)
+		if l.runs > l.o.LevelRuns {
+			t.Errorf("%d runs in a level, want %d at most", l.runs, l.o.LevelRuns)
+		}
 		for i := range kinds {
 			kinds[i] += l.kinds[i]
 		}
 	}
-	t.Logf("plans: nothing %d, move %d, merge %d, drop %d", kinds[Nothing], kinds[Move], kinds[Merging], kinds[Drop])
+	t.Logf("plans: nothing %d, move %d, merge %d, drop %d; up to %d runs in a level", kinds[Nothing], kinds[Move], kinds[Merging], kinds[Drop], runs)
 	if slices.Contains(kinds[:], 0) {
 		t.Error("a kind of plan did not occur")
+	}
+	if runs < 4 {
+		t.Errorf("at most %d runs in a level: several were not tried", runs)
 	}
 }
 

@@ -100,6 +100,9 @@ func (m *Manual) anyInFlight(busy InFlight) bool {
 // they overlap, one level down.
 func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	runs := p.v.Levels[level].Runs
+	if len(runs) > 1 {
+		return m.fromRuns(p, level)
+	}
 	oldest := &runs[len(runs)-1]
 	var group []*manifest.Table
 	var size int64
@@ -117,6 +120,25 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 		return Plan{}, false
 	}
 	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: group}}, "range")
+}
+
+// fromRuns takes a column of a level of several runs one level down.
+func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
+	runs := p.v.Levels[level].Runs
+	for r := len(runs) - 1; r >= 0; r-- {
+		in := partOf(&runs[r], span{m.lower, m.upper})
+		for at := in.from; at < in.to; at++ {
+			if !m.wants(runs[r].Tables[at]) {
+				continue
+			}
+			if inputs, ok := p.column(level, r, at); ok {
+				if plan, ok := p.plan(level, level+1, inputs, "range"); ok {
+					return plan, true
+				}
+			}
+		}
+	}
+	return Plan{}, false
 }
 
 // rewrite rewrites the next tables of the last level that hold tombstones or

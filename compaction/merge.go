@@ -42,6 +42,10 @@ type MergeOptions struct {
 	// than ten tables' worth of them.
 	Grandparents []*manifest.Table
 
+	// Guards, ascending, are tables at whose bounds tables end always, unless
+	// they would be tiny: Plan.Guards.
+	Guards []*manifest.Table
+
 	// Lower and Upper bound the user keys; Upper is exclusive. Nil: no bound.
 	Lower, Upper []byte
 

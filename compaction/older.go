@@ -15,16 +15,19 @@ type Older struct {
 	runs  [][]*manifest.Table // each sorted and disjoint
 }
 
-// olderBelow returns the tables of v in levels below level that overlap
-// [lo, hi].
-func olderBelow(v *manifest.Version, level int, lo, hi []byte) Older {
+// olderBelow returns the tables of v that overlap [lo, hi] in older runs of a
+// level than the one given, and in levels below.
+func olderBelow(v *manifest.Version, level int, run uint64, lo, hi []byte) Older {
 	o := Older{known: true}
 	if mutant.TombstoneDropped {
-		level++
+		level, run = level+1, 0
 	}
-	for level++; level <= lastLevel; level++ {
-		runs := v.Levels[level].Runs
+	for below := level; below <= lastLevel; below++ {
+		runs := v.Levels[below].Runs
 		for i := range runs {
+			if below == level && runs[i].ID >= run {
+				continue
+			}
 			if tables := runs[i].Overlaps(lo, hi); len(tables) > 0 {
 				o.runs = append(o.runs, tables)
 			}

@@ -22,6 +22,10 @@ type Options struct {
 	// Multiplier is how many times larger a level is than the one above.
 	// Default 10.
 	Multiplier int64
+	// LevelRuns is how many runs a level between level 0 and the last may hold,
+	// up to manifest.MaxRuns. More than 1 is lazy leveling: data is rewritten
+	// less often on its way down, and lookups ask more filters. Default 1.
+	LevelRuns int
 	// MaxBytes bounds the inputs of one compaction, as far as its inputs can
 	// be chosen. Default 25 tables.
 	MaxBytes int64
@@ -37,6 +41,10 @@ type Options struct {
 	// 0 is the careful choice: no table of the last level is rewritten just
 	// for its tombstones, since they might have to stay.
 	DropSeq base.Seq
+
+	// order, of simulations, returns the cost of inputs in place of that by
+	// overlap. The least is picked.
+	order func(level int, inputs []Input, cost float64) float64
 }
 
 func (o Options) withDefaults() Options {
@@ -45,6 +53,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.L0Trigger, 4)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)
 	setDefault(&o.Multiplier, 10)
+	setDefault(&o.LevelRuns, 1)
+	o.LevelRuns = min(o.LevelRuns, manifest.MaxRuns)
 	setDefault(&o.MaxBytes, 25*o.TableSize)
 	return o
 }

@@ -51,25 +51,62 @@ func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
 	return &picker{v: v, opts: o, busy: busy, shape: shapeOf(v, o, busy)}
 }
 
-// pickLevel picks the table of a level that is the cheapest to push down: the
+// candidates is how many places of a level are compared. The best of so many is
+// nearly as good as the best of all, and takes no time in a level of 100,000
+// tables.
+const candidates = 64
+
+// pickLevel picks the column of a level that is the cheapest to push down: the
 // one with the fewest bytes to rewrite in the next level for a byte of its
 // own. Tombstones count for more than their size, since pushing them down
 // frees what they hide.
 func (p *picker) pickLevel(level int) (Plan, bool) {
-	runs := p.v.Levels[level].Runs
-	oldest := &runs[len(runs)-1]
-	var best *manifest.Table
+	var best []Input
 	var bestCost float64
-	p.sweep(level, oldest.Tables, func(t *manifest.Table, below int64) {
-		gain := float64(t.Size) * (1 + 2*tombstoneShare(t))
-		if cost := float64(below) / gain; best == nil || cost < bestCost {
-			best, bestCost = t, cost
+	runs := p.v.Levels[level].Runs
+	sum := p.v.Totals(level)
+	try := func(n int) {
+		r := 0
+		for n >= len(runs[r].Tables) {
+			n -= len(runs[r].Tables)
+			r++
 		}
-	})
+		inputs, below, ok := p.candidate(level, r, n)
+		if len(runs) == 1 && ok {
+			inputs[0].Tables, below = p.withNext(level, n, below)
+		}
+		if !ok {
+			return
+		}
+		var gain float64
+		for _, in := range inputs {
+			for _, t := range in.Tables {
+				gain += float64(t.Size) * (1 + 2*tombstoneShare(t))
+			}
+		}
+		cost := float64(below) / gain
+		if p.opts.order != nil {
+			cost = p.opts.order(level, inputs, cost)
+		}
+		if best == nil || cost < bestCost {
+			best, bestCost = inputs, cost
+		}
+	}
+	// From another place each time that the level has changed.
+	first, step := 0, 1
+	if sum.Tables > candidates {
+		first, step = int((sum.Entries*0x9e3779b97f4a7c15)>>33)%sum.Tables, sum.Tables/candidates
+	}
+	for i := 0; i < sum.Tables && i < candidates; i++ {
+		try((first + i*step) % sum.Tables)
+	}
+	for n := 0; n < sum.Tables && best == nil; n++ { // all but a few are in use
+		try(n)
+	}
 	if best == nil {
 		return Plan{}, false
 	}
-	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: []*manifest.Table{best}}}, "size")
+	return p.plan(level, level+1, best, "size")
 }
 
 // sweep calls fn for each of the sorted tables of a level that could be
@@ -109,41 +146,41 @@ func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) 
 		}
 		plan.widen(in.Tables...)
 	}
-	if from != to && !p.addTarget(&plan) {
-		return Plan{}, false
+	if from != to {
+		if !p.addTarget(&plan) {
+			return Plan{}, false
+		}
+	} else {
+		plan.outputRun = inputs[0].Run
 	}
 	if p.busy.writes(to, plan.Smallest, plan.Largest) {
 		return Plan{}, false
 	}
-	if runs := p.v.Levels[to].Runs; to > 0 && len(runs) > 0 {
-		plan.outputRun = runs[0].ID
-	}
-	plan.Older = olderBelow(p.v, to, plan.Smallest, plan.Largest)
+	plan.Older = olderBelow(p.v, to, plan.outputRun, plan.Smallest, plan.Largest)
+	plan.Guards = p.guards(&plan)
 	if to < lastLevel {
 		plan.Grandparents = p.v.Overlaps(to+1, plan.Smallest, plan.Largest)
+		if len(p.v.Levels[to+1].Runs) > 1 {
+			slices.SortFunc(plan.Grandparents, func(a, b *manifest.Table) int { return bytes.Compare(a.Largest, b.Largest) })
+		}
 	}
 	plan.Kind = p.kind(&plan)
 	return plan, true
 }
 
-// addTarget adds the overlapping tables of level To, and then more tables of
-// level From if they fit between those without overlapping others.
+// addTarget adds the tables of level To that have to be merged with the inputs,
+// and then more tables of level From if they fit between those without
+// overlapping others.
 func (p *picker) addTarget(plan *Plan) bool {
-	var below []Input
-	runs := p.v.Levels[plan.To].Runs
-	lo, hi := plan.Smallest, plan.Largest
-	for i := range runs {
-		tables := runs[i].Overlaps(lo, hi)
-		if len(tables) == 0 {
-			continue
-		}
-		if p.busy.anyBusy(tables) {
-			return false
-		}
-		below = append(below, Input{Level: plan.To, Run: runs[i].ID, Tables: tables})
-		plan.widen(tables...)
+	below, run, ok := p.target(plan.To, span{plan.Smallest, plan.Largest}, plan.InputBytes())
+	if !ok {
+		return false
 	}
-	if plan.From > 0 && len(plan.Inputs) == 1 && len(below) == 1 {
+	plan.outputRun = run
+	for _, in := range below {
+		plan.widen(in.Tables...)
+	}
+	if plan.From > 0 && len(p.v.Levels[plan.From].Runs) == 1 && len(below) == 1 && p.opts.levelRuns(plan.To) == 1 {
 		p.grow(plan, below[0])
 	}
 	plan.Inputs = append(plan.Inputs, below...)
@@ -187,9 +224,10 @@ func (p *picker) kind(plan *Plan) Kind {
 		}
 		return Merging
 	}
-	if plan.From == plan.To || total.Bytes+manifest.TotalsOf(plan.Grandparents).Bytes > p.opts.MaxBytes {
-		// A table moved over many of the next level would be dear to merge
-		// with them; cut at their bounds it is cheaper.
+	over := manifest.TotalsOf(plan.Grandparents).Bytes + manifest.TotalsOf(plan.Guards).Bytes
+	if plan.From == plan.To || total.Bytes+over > p.opts.MaxBytes {
+		// A table moved over many others would be dear to merge with them; cut
+		// at their bounds it is cheaper.
 		return Merging
 	}
 	return Move

@@ -1,7 +1,9 @@
 package compaction
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +21,7 @@ import (
 //	apply          carries out the last plan: a merge gives one table
 //	scores         prints the shape
 //
-// Options are given to version: trigger, base, table, drop.
+// Options are given to version: trigger, base, table, max, runs, drop.
 func TestPick(t *testing.T) {
 	datadriven.Walk(t, "testdata/pick", func(t *testing.T, path string) {
 		var v *manifest.Version
@@ -48,6 +50,8 @@ func TestPick(t *testing.T) {
 						a.Scan(t, 0, &o.TableSize)
 					case "max":
 						a.Scan(t, 0, &o.MaxBytes)
+					case "runs":
+						a.Scan(t, 0, &o.LevelRuns)
 					case "drop":
 						var seq uint64
 						a.Scan(t, 0, &seq)
@@ -144,36 +148,42 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	}
 	input := make(map[base.FileNum]bool)
 	upper := &Plan{} // range of the inputs above level To
-	oldestRun := make(map[base.FileNum]uint64)
 	for _, in := range p.Inputs {
 		for _, tab := range in.Tables {
 			input[tab.Num] = true
-			oldestRun[tab.Num] = in.Run
 			if in.Level == p.From {
 				upper.widen(tab)
 			}
 		}
 	}
-	if p.From != p.To {
-		for _, tab := range v.Overlaps(p.To, upper.Smallest, upper.Largest) {
+	isInput := func(invariant int, tables []*manifest.Table) {
+		t.Helper()
+		for _, tab := range tables {
 			if !input[tab.Num] {
-				t.Errorf("invariant 1: table %s of L%d overlaps the inputs of %s", tab, p.To, p)
+				t.Errorf("invariant %d: %s is no input of %s", invariant, tab, p)
 			}
 		}
 	}
-	if p.From == 0 {
-		for i, run := range v.Levels[0].Runs {
-			for _, tab := range run.Tables {
-				if !input[tab.Num] {
-					continue
-				}
-				for _, older := range v.Levels[0].Runs[i+1:] {
-					for _, o := range older.Overlaps(tab.Smallest, tab.Largest) {
-						if !input[o.Num] {
-							t.Errorf("invariant 2: %s overlaps the older %s, which is no input of %s", tab, o, p)
-						}
-					}
-				}
+	if runs := v.Levels[p.To].Runs; p.From != p.To {
+		for i := range runs {
+			if runs[i].ID >= p.OutputRun() {
+				isInput(1, runs[i].Overlaps(upper.Smallest, upper.Largest))
+			}
+			if runs[i].ID == p.OutputRun() {
+				isInput(1, runs[i].Overlaps(p.Smallest, p.Largest))
+			}
+		}
+	}
+	for _, in := range p.Inputs {
+		for _, older := range v.Levels[in.Level].Runs {
+			if older.ID >= in.Run || in.Level == p.To && older.ID < p.OutputRun() {
+				continue
+			}
+			for _, tab := range in.Tables {
+				isInput(2, older.Overlaps(tab.Smallest, tab.Largest))
+			}
+			if in.Level == 0 {
+				isInput(2, older.Overlaps(in.Tables[0].Smallest, in.Tables[len(in.Tables)-1].Largest))
 			}
 		}
 	}
@@ -182,9 +192,30 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 			t.Errorf("invariant 3: L%d is passed over by %s", level, p)
 		}
 	}
-	for level := p.To + 1; level <= lastLevel; level++ {
-		if n := len(v.Overlaps(level, p.Smallest, p.Largest)); n > 0 && p.Bottom() {
-			t.Errorf("%d tables of L%d lie below %s", n, level, p)
+	older := olderTables(v, p, input)
+	cursor := p.Older.cursor()
+	for _, tab := range older {
+		if !cursor.mayHold(tab.Smallest) && bytes.Compare(tab.Smallest, p.Smallest) >= 0 {
+			t.Errorf("the older %s is unknown to %s", tab, p)
 		}
 	}
+	if len(older) > 0 && p.Bottom() {
+		t.Errorf("%v lie below %s", older, p)
+	}
+}
+
+// olderTables returns, by their smallest keys, the tables that are older than
+// the plan's output and share its range.
+func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (older []*manifest.Table) {
+	for level := p.To; level <= lastLevel; level++ {
+		for _, run := range v.Levels[level].Runs {
+			for _, tab := range run.Overlaps(p.Smallest, p.Largest) {
+				if !input[tab.Num] && (level > p.To || run.ID < p.OutputRun()) {
+					older = append(older, tab)
+				}
+			}
+		}
+	}
+	slices.SortFunc(older, func(a, b *manifest.Table) int { return bytes.Compare(a.Smallest, b.Smallest) })
+	return older
 }

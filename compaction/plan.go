@@ -37,10 +37,13 @@ type Input struct {
 // and for every later one, as long as it is in the InFlight of every other
 // Pick. These hold:
 //
-//  1. All tables of level To (of all runs there) that share a user key with
-//     the range [Smallest, Largest] of the inputs above are inputs.
-//  2. Every table of level 0 that is older than one of the inputs there and
-//     overlaps the inputs' range is an input.
+//  1. All tables of level To in the output's run and newer ones that share a
+//     user key with the range of the inputs above are inputs; and so are all
+//     tables of the output's run in the range [Smallest, Largest].
+//  2. Every table of level From that is older than one of the inputs there and
+//     overlaps it is an input; in level 0 also every one that is older and
+//     overlaps their range. The same holds for inputs of level To, down to
+//     the output's run.
 //  3. The levels between From and To are empty.
 //
 // So nothing that is newer than an input lies below the output, and what is
@@ -53,12 +56,15 @@ type Plan struct {
 	// The range of user keys of all inputs, both inclusive.
 	Smallest, Largest []byte
 
-	// Older is the tables in levels below To that may hold older versions of
-	// the inputs' keys.
+	// Older is the tables in older runs of level To and in levels below that
+	// may hold older versions of the inputs' keys.
 	Older Older
-	// Grandparents are the tables of level To+1 in the range: what a table of
-	// the output will once be merged with.
+	// Grandparents are the tables of level To+1 in the range, by their ends:
+	// what a table of the output will once be merged with.
 	Grandparents []*manifest.Table
+	// Guards are the tables of the next older run of level To in the range.
+	// Tables of the output end where these do, and so lie over one of them.
+	Guards []*manifest.Table
 
 	Reason string  // why: "level 0", "size", "tombstones", "range"
 	Score  float64 // of level From, 1 is due
@@ -100,7 +106,7 @@ func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
 	e := &manifest.Edit{Added: added}
 	for _, in := range p.Inputs {
 		for _, t := range in.Tables {
-			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num})
+			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num, Table: t})
 			if p.Kind == Move {
 				e.Added = append(e.Added, manifest.Added{Level: p.To, Run: p.outputRun, Table: t})
 			}

@@ -70,7 +70,7 @@ func (v *Version) Check() error {
 }
 
 func checkRuns(level int, runs []Run) error {
-	if level > 0 && len(runs) > maxRuns {
+	if level > 0 && len(runs) > MaxRuns || level == NumLevels-1 && len(runs) > 1 {
 		return fmt.Errorf("invariant 4: %d runs", len(runs))
 	}
 	for i := range runs {

@@ -46,6 +46,9 @@ type SealedLog struct {
 type Removed struct {
 	Level int
 	Num   base.FileNum
+	// Table, which need not be given, is the table or one of its bounds: it is
+	// then found without a look at all others. It is not written down.
+	Table *Table
 }
 
 // Added places a table in a run of a level.
@@ -56,18 +59,18 @@ type Added struct {
 }
 
 // byLevel sorts the edit's tables by level and run, as Apply needs them.
-func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]bool, added [NumLevels]map[uint64][]*Table, err error) {
+func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]*Table, added [NumLevels]map[uint64][]*Table, err error) {
 	for _, r := range e.Removed {
 		if err := checkLevel(r.Level); err != nil {
 			return removed, added, err
 		}
 		if removed[r.Level] == nil {
-			removed[r.Level] = make(map[base.FileNum]bool)
+			removed[r.Level] = make(map[base.FileNum]*Table)
 		}
-		if removed[r.Level][r.Num] {
+		if _, twice := removed[r.Level][r.Num]; twice {
 			return removed, added, fmt.Errorf("level %d: table %s is removed twice", r.Level, r.Num)
 		}
-		removed[r.Level][r.Num] = true
+		removed[r.Level][r.Num] = r.Table
 	}
 	for _, a := range e.Added {
 		if err := checkLevel(a.Level); err != nil {

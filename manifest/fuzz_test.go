@@ -157,7 +157,7 @@ func TestLimits_LargeManifests(t *testing.T) {
 		"tables":      func(i int) []Edit { return []Edit{{Added: []Added{added(i, 1, 1)}}} },
 		"runs":        func(i int) []Edit { return []Edit{{Added: []Added{added(i, 0, i)}}} },
 		"old tables": func(i int) []Edit {
-			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{1, num(i)}}}}
+			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{Level: 1, Num: num(i)}}}}
 		},
 		"sidecars": func(i int) []Edit {
 			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []Beside{{1, num(i), &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}

@@ -51,7 +51,7 @@ func life() []*Edit {
 		{MinLog: 3, LastSeq: 4, Added: []Added{{Run: 4, Table: table(4, "a", "m")}}},
 		{NewLog: 5, SealedLog: &SealedLog{Num: 3, Length: 600, LastSeq: 6}},
 		{MinLog: 5, LastSeq: 6, Added: []Added{{Run: 6, Table: table(6, "b", "z")}}},
-		{Removed: []Removed{{0, 4}, {0, 6}}, Added: []Added{{Level: 6, Table: table(7, "a", "f")}, {Level: 6, Table: table(8, "g", "z")}}},
+		{Removed: []Removed{{Level: 0, Num: 4}, {Level: 0, Num: 6}}, Added: []Added{{Level: 6, Table: table(7, "a", "f")}, {Level: 6, Table: table(8, "g", "z")}}},
 		{NextFileNum: 20},
 	}
 }
@@ -294,7 +294,7 @@ func besideLife() []*Edit {
 	return append(life(),
 		&Edit{Sidecars: []Beside{{6, 7, sidecar(20)}, {6, 8, sidecar(21)}}},
 		&Edit{Sidecars: []Beside{{6, 8, sidecar(22)}}},
-		&Edit{Removed: []Removed{{6, 8}}, Added: []Added{{Level: 5, Table: moved}}})
+		&Edit{Removed: []Removed{{Level: 6, Num: 8}}, Added: []Added{{Level: 5, Table: moved}}})
 }
 
 func sidecar(num base.FileNum) *Sidecar {
@@ -337,7 +337,7 @@ func TestManifest_Sidecars(t *testing.T) {
 // A move that was planned before a filter came beside the table takes it along.
 func TestEdit_Rebase(t *testing.T) {
 	planned := mustParse(t, "L0.9: 000009:[a-z]\nL1: 000001:[a-c] 000002:[d-f]")
-	move := &Edit{Removed: []Removed{{1, 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}
+	move := &Edit{Removed: []Removed{{Level: 1, Num: 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}
 	v, err := planned.Apply(&Edit{Sidecars: []Beside{{1, 2, sidecar(20)}, {0, 9, sidecar(21)}}})
 	mustNil(t, err)
 	move.Rebase(v)

@@ -70,9 +70,15 @@ func (t *Table) check() error {
 	return nil
 }
 
+// Dense says that a quarter of the entries or more are tombstones.
+func (t *Table) Dense() bool {
+	return t.Tombstones > 0 && t.Tombstones >= t.Entries/4+min(1, t.Entries%4)
+}
+
 // Totals are sums over tables.
 type Totals struct {
 	Tables      int
+	Dense       int // tables rich in tombstones
 	Bytes       int64
 	Entries     uint64
 	Tombstones  uint64
@@ -83,6 +89,7 @@ type Totals struct {
 // Add adds o to t.
 func (t *Totals) Add(o Totals) {
 	t.Tables += o.Tables
+	t.Dense += o.Dense
 	t.Bytes += o.Bytes
 	t.Entries += o.Entries
 	t.Tombstones += o.Tombstones
@@ -93,6 +100,7 @@ func (t *Totals) Add(o Totals) {
 // subtract takes o, which was added before, out of t.
 func (t *Totals) subtract(o Totals) {
 	t.Tables -= o.Tables
+	t.Dense -= o.Dense
 	t.Bytes -= o.Bytes
 	t.Entries -= o.Entries
 	t.Tombstones -= o.Tombstones
@@ -105,6 +113,9 @@ func TotalsOf(tables []*Table) Totals {
 	sum := Totals{Tables: len(tables)}
 	for _, t := range tables {
 		sum.Bytes += t.Size
+		if t.Dense() {
+			sum.Dense++
+		}
 		sum.Entries += t.Entries
 		sum.Tombstones += t.Tombstones
 		sum.Keys += t.Keys
@@ -146,7 +157,11 @@ func (r *Run) Overlaps(lo, hi []byte) []*Table {
 	if hi == nil {
 		return rest
 	}
-	n := sort.Search(len(rest), func(i int) bool {
+	most := 1 // most ranges are over few tables
+	for most < len(rest) && bytes.Compare(rest[most].Smallest, hi) <= 0 {
+		most *= 2
+	}
+	n := sort.Search(min(most, len(rest)), func(i int) bool {
 		return bytes.Compare(rest[i].Smallest, hi) > 0
 	})
 	return rest[:n]

@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// maxRuns is how many runs a level below 0 may hold: 1 is leveled compaction.
-const maxRuns = 1
+// MaxRuns is how many runs a level between level 0 and the last may hold. The
+// last holds one.
+const MaxRuns = 16
 
 // A Level is the runs of one depth, newest first.
 type Level struct {
@@ -24,7 +25,7 @@ type Level struct {
 //  2. The tables of a run are in the order of their keys, and no user key lies
 //     in the ranges of two of them.
 //  3. A file number, of a table or a sidecar, stands in a version once.
-//  4. A level below 0 has one run at most.
+//  4. A level between level 0 and the last has MaxRuns runs at most, the last one.
 //  5. What a table says of itself is possible: sizes, counts, order of bounds.
 //  6. Of two runs of level 0, the newer holds the higher sequence numbers.
 //
@@ -107,7 +108,7 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 }
 
 // applyLevel merges the changes of one level into its runs.
-func applyLevel(runs []Run, removed map[base.FileNum]bool, added map[uint64][]*Table) ([]Run, error) {
+func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]*Table) ([]Run, error) {
 	next := make([]Run, 0, len(runs)+len(added))
 	found := 0
 	for i := range runs {
@@ -137,22 +138,40 @@ func applyLevel(runs []Run, removed map[base.FileNum]bool, added map[uint64][]*T
 }
 
 // without returns r less the tables in removed. r stays as it is.
-func (r Run) without(removed map[base.FileNum]bool) Run {
-	if len(removed) == 0 {
+func (r Run) without(removed map[base.FileNum]*Table) Run {
+	gone := r.indexes(removed)
+	if len(gone) == 0 {
 		return r
 	}
-	kept := make([]*Table, 0, len(r.Tables))
-	var gone []*Table
-	for _, t := range r.Tables {
-		if removed[t.Num] {
-			gone = append(gone, t)
-		} else {
-			kept = append(kept, t)
+	kept := make([]*Table, 0, len(r.Tables)-len(gone))
+	totals := r.Totals()
+	next := 0
+	for _, i := range gone {
+		kept = append(kept, r.Tables[next:i]...)
+		totals.subtract(TotalsOf(r.Tables[i : i+1]))
+		next = i + 1
+	}
+	return Run{ID: r.ID, Tables: append(kept, r.Tables[next:]...), totals: totals}
+}
+
+// indexes returns where those of the tables are that r has, ascending.
+func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
+	unknown := 0
+	for num, t := range removed {
+		if t == nil {
+			unknown++
+		} else if i := r.Find(t.Largest); i < len(r.Tables) && r.Tables[i].Num == num {
+			at = append(at, i)
 		}
 	}
-	totals := r.Totals()
-	totals.subtract(TotalsOf(gone))
-	return Run{ID: r.ID, Tables: kept, totals: totals}
+	for i := 0; i < len(r.Tables) && unknown > 0; i++ {
+		if t, ok := removed[r.Tables[i].Num]; ok && t == nil {
+			at = append(at, i)
+			unknown--
+		}
+	}
+	slices.Sort(at)
+	return at
 }
 
 // with returns r with the fresh tables in their places. r stays as it is;

@@ -219,10 +219,16 @@ func randomEdit(r *rand.Rand, v *Version, next *base.FileNum) *Edit {
 	}
 	oldest := runs[len(runs)-1]
 	t := oldest.Tables[r.IntN(len(oldest.Tables))]
-	e := &Edit{Removed: []Removed{{Level: level, Num: t.Num}}}
+	remove := func(level int, t *Table) Removed {
+		if r.IntN(2) == 0 {
+			return Removed{Level: level, Num: t.Num}
+		}
+		return Removed{Level: level, Num: t.Num, Table: t}
+	}
+	e := &Edit{Removed: []Removed{remove(level, t)}}
 	lo, hi := t.Smallest, t.Largest
 	for _, o := range v.Overlaps(level+1, lo, hi) {
-		e.Removed = append(e.Removed, Removed{Level: level + 1, Num: o.Num})
+		e.Removed = append(e.Removed, remove(level+1, o))
 		lo, hi = slices.MinFunc([][]byte{lo, o.Smallest}, slices.Compare), slices.MaxFunc([][]byte{hi, o.Largest}, slices.Compare)
 	}
 	if len(e.Removed) == 1 { // nothing overlaps: the table itself moves
