@@ -22,15 +22,15 @@ import (
 // nothing: what is measured is the merge.
 type benchFile struct {
 	vfs.File
-	b     []byte
-	keep  bool
-	n     int64
-	calls int
+	b             []byte
+	keep          bool
+	written, read int64
+	writes        int
 }
 
 func (f *benchFile) Write(p []byte) (int, error) {
-	f.calls++
-	f.n += int64(len(p))
+	f.writes++
+	f.written += int64(len(p))
 	if f.keep {
 		f.b = append(f.b, p...)
 	}
@@ -39,12 +39,11 @@ func (f *benchFile) Write(p []byte) (int, error) {
 func (f *benchFile) Sync() error { return nil }
 
 func (f *benchFile) ReadAt(p []byte, off int64) (int, error) {
-	f.calls++
 	if off >= int64(len(f.b)) {
 		return 0, io.EOF
 	}
 	n := copy(p, f.b[off:])
-	f.n += int64(n)
+	f.read += int64(n)
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -75,7 +74,7 @@ func benchKey(i uint64) []byte {
 
 // benchTable writes the entries with the numbers [from, to), sorted: keys are
 // drawn from the first keys.
-func benchTable(tb testing.TB, num base.FileNum, from, to, keys int) *sstable.Reader {
+func benchTable(tb testing.TB, num base.FileNum, from, to, keys int) (*sstable.Reader, *benchFile) {
 	rng := rand.New(rand.NewPCG(uint64(num), 1))
 	entries := make([]base.InternalKey, 0, to-from)
 	for i := from; i < to; i++ {
@@ -105,7 +104,8 @@ func benchTable(tb testing.TB, num base.FileNum, from, to, keys int) *sstable.Re
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return r
+	f.read = 0
+	return r, f
 }
 
 type tableOf struct{ r *sstable.Reader }
@@ -152,7 +152,8 @@ func BenchmarkCompact(b *testing.B) {
 					if kind == "overwrites" {
 						keys = 2 * each
 					}
-					tables = append(tables, benchTable(b, base.FileNum(i+1), i*each, (i+1)*each, keys))
+					r, _ := benchTable(b, base.FileNum(i+1), i*each, (i+1)*each, keys)
+					tables = append(tables, r)
 				}
 				b.ReportAllocs()
 				b.SetBytes(int64(n * each * 116))
