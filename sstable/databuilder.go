@@ -45,10 +45,6 @@ func emptied(b []byte) []byte {
 	return b[:0]
 }
 
-// firstKey returns the first user key.
-// Requires: !d.empty().
-func (d *dataBuilder) firstKey() []byte { return d.keys[:d.entries[0].keyEnd] }
-
 // add appends an entry. Entries come in order. The copy of the key that it
 // returns stays until the first add after the next reset.
 func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
