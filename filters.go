@@ -93,7 +93,7 @@ func (db *DB) restoreFilters(v *version) {
 	room := budget - budget/16 - v.filterMemory(db.filterEpoch.Load())
 	for _, firstUnit := range []bool{true, false} {
 		for _, r := range v.runs {
-			if sum, known := r.filterSum(db.filterEpoch.Load()); known && sum.whole {
+			if sum, known := r.filterSum(db.filterEpoch.Load()); known && sum.short == 0 {
 				continue
 			}
 			for _, t := range r.tables {
@@ -159,7 +159,7 @@ func (v *version) filterMemory(epoch uint64) int64 {
 		sum, known := r.filterSum(epoch)
 		if !known {
 			for _, t := range r.tables {
-				sum.add(t)
+				sum.add(t, 1)
 			}
 			r.filters.Store(&sum)
 		}
@@ -168,14 +168,14 @@ func (v *version) filterMemory(epoch uint64) int64 {
 	return total
 }
 
-// A filterSum is what the resident filters of a run take, and whether they are
-// all there and whole. It holds while the store's filterEpoch is epoch: that
+// A filterSum is what the resident filters of a run take, and how many are not
+// whole. It holds while the store's filterEpoch is epoch: that
 // counts up before and after each change, so a sum that was taken during one
 // never holds.
 type filterSum struct {
 	epoch uint64
 	bytes int64
-	whole bool
+	short int // tables whose filter is not all there
 }
 
 // filterSum returns the sum at an epoch; if it is not known, that of no tables.
@@ -183,12 +183,15 @@ func (r *run) filterSum(epoch uint64) (sum filterSum, known bool) {
 	if f := r.filters.Load(); f != nil && f.epoch == epoch {
 		return *f, true
 	}
-	return filterSum{epoch: epoch, whole: true}, len(r.tables) == 0
+	return filterSum{epoch: epoch}, len(r.tables) == 0
 }
 
-func (s *filterSum) add(t *table) {
-	s.bytes += t.filterMemory()
-	s.whole = s.whole && t.missingFilter(false) <= 0
+// add adds t's filter; by is 1, or -1 to take it out.
+func (s *filterSum) add(t *table, by int) {
+	s.bytes += int64(by) * t.filterMemory()
+	if t.missingFilter(false) > 0 {
+		s.short += by
+	}
 }
 
 // filtersChange is called before the resident filters change, and what it

@@ -191,7 +191,7 @@ func checkVersion(t *testing.T, db *DB, v *version) {
 		if r.level != w.level || r.nth != w.nth || r.id != w.id || r.keys != w.keys || r.refs != 1 || string(r.prefix) != string(w.prefix) ||
 			!slices.Equal(r.tables, w.tables) || !slices.Equal(r.metas, w.metas) ||
 			!slices.Equal(r.largest, w.largest) || !slices.Equal(r.smallest, w.smallest) {
-			t.Fatalf("run %d: %+v, want %+v", i, r, w)
+			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.level, len(r.tables), w.level, len(w.tables))
 		}
 	}
 }

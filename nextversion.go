@@ -72,11 +72,11 @@ func (b *versionBuilder) run(level, nth int, mr manifest.Run) *run {
 	sum, known := old.filterSum(b.epoch)
 	for _, t := range b.left[left:] {
 		r.keys -= t.meta.Keys
-		sum.bytes -= t.filterMemory()
+		sum.add(t, -1)
 	}
 	for _, p := range b.anew[anew:] {
 		r.keys += p.table.meta.Keys
-		sum.add(p.table)
+		sum.add(p.table, 1)
 	}
 	if known {
 		r.filters.Store(&sum)
