@@ -100,8 +100,8 @@ func (c *checkpoint) write() error {
 	if err := disk.MkdirAll(c.dir); err != nil {
 		return err
 	}
-	for num := range c.view.byNum {
-		if err := c.link(base.TableName(num)); err != nil {
+	for t := range c.view.tables() {
+		if err := c.link(base.TableName(t.meta.Num)); err != nil {
 			return err
 		}
 	}

@@ -283,9 +283,11 @@ func (db *DB) planIterator(v *view, plan *compaction.Plan) base.Iterator {
 	var iters []base.Iterator
 	for _, in := range plan.Inputs {
 		tables := make([]*table, len(in.Tables))
+		db.mu.Lock()
 		for i, meta := range in.Tables {
-			tables[i] = v.byNum[meta.Num]
+			tables[i] = db.tables[meta.Num]
 		}
+		db.mu.Unlock()
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
 			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},

@@ -85,7 +85,8 @@ type DB struct {
 	syncWake    chan struct{}
 	filterWake  chan struct{}
 	logWake     chan struct{}
-	filterMu    sync.Mutex // makes changes of what filters are resident one at a time; nothing is taken under it
+	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
+	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
 	background  sync.WaitGroup
 	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
 
@@ -93,8 +94,9 @@ type DB struct {
 	mu                sync.Mutex
 	changed           *sync.Cond // broadcast when a flush or compaction ended, or the state of the store changed
 	closing           bool
-	version           *version     // the current one; written under manifestMu too
-	memLog            base.FileNum // the oldest log with writes of the memtable
+	version           *version                // the current one; written under manifestMu too
+	tables            map[base.FileNum]*table // those of all versions
+	memLog            base.FileNum            // the oldest log with writes of the memtable
 	nextFileNum       base.FileNum
 	snapshots         snapshotList
 	inFlight          compaction.InFlight

@@ -47,9 +47,7 @@ func (db *DB) filterBudget(v *version) int64 {
 	}
 	var keys uint64
 	for _, r := range v.runs {
-		for _, t := range r.tables {
-			keys += t.meta.Keys
-		}
+		keys += r.keys
 	}
 	return 1<<20 + int64(1.25*max(db.opts.FilterBits, 0)/8*float64(keys))
 }
@@ -60,7 +58,11 @@ func (db *DB) filterBudget(v *version) int64 {
 // in the levels above a byte of filter saves the most. The bytes stay in the
 // files. Requires: filterMu is held.
 func (db *DB) fitFilters(v *version) {
-	excess := v.filterMemory() - db.filterBudget(v)
+	excess := v.filterMemory(db.filterEpoch.Load()) - db.filterBudget(v)
+	if excess <= 0 {
+		return
+	}
+	defer db.filtersChange()()
 	releases := []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter}
 	if db.opts.FilterMemory == 0 {
 		releases = releases[:1]
@@ -88,9 +90,12 @@ func (db *DB) restoreFilters(v *version) {
 		return
 	}
 	budget := db.filterBudget(v)
-	room := budget - budget/16 - v.filterMemory()
+	room := budget - budget/16 - v.filterMemory(db.filterEpoch.Load())
 	for _, firstUnit := range []bool{true, false} {
 		for _, r := range v.runs {
+			if sum, known := r.filterSum(db.filterEpoch.Load()); known && sum.short == 0 {
+				continue
+			}
 			for _, t := range r.tables {
 				need := t.missingFilter(firstUnit)
 				if need <= 0 {
@@ -114,6 +119,7 @@ func (db *DB) restoreFilters(v *version) {
 // restoreFilter reads t's filter again. What can't be read once is not tried
 // again.
 func (db *DB) restoreFilter(t *table, firstUnit bool) {
+	defer db.filtersChange()()
 	if err := t.reader.LoadFilter(firstUnit); err != nil {
 		t.filterLost.Store(true)
 		if db.ctx.Err() == nil {
@@ -146,13 +152,53 @@ func (t *table) filterMemory() int64 {
 	return filter
 }
 
-func (v *version) filterMemory() (sum int64) {
+// filterMemory returns the bytes of the resident filters at an epoch.
+func (v *version) filterMemory(epoch uint64) int64 {
+	total := int64(0)
 	for _, r := range v.runs {
-		for _, t := range r.tables {
-			sum += t.filterMemory()
+		sum, known := r.filterSum(epoch)
+		if !known {
+			for _, t := range r.tables {
+				sum.add(t, 1)
+			}
+			r.filters.Store(&sum)
 		}
+		total += sum.bytes
 	}
-	return sum
+	return total
+}
+
+// A filterSum is what the resident filters of a run take, and how many are not
+// whole. It holds while the store's filterEpoch is epoch: that
+// counts up before and after each change, so a sum that was taken during one
+// never holds.
+type filterSum struct {
+	epoch uint64
+	bytes int64
+	short int // tables whose filter is not all there
+}
+
+// filterSum returns the sum at an epoch; if it is not known, that of no tables.
+func (r *run) filterSum(epoch uint64) (sum filterSum, known bool) {
+	if f := r.filters.Load(); f != nil && f.epoch == epoch {
+		return *f, true
+	}
+	return filterSum{epoch: epoch}, len(r.tables) == 0
+}
+
+// add adds t's filter; by is 1, or -1 to take it out.
+func (s *filterSum) add(t *table, by int) {
+	s.bytes += int64(by) * t.filterMemory()
+	if t.missingFilter(false) > 0 {
+		s.short += by
+	}
+}
+
+// filtersChange is called before the resident filters change, and what it
+// returns afterwards.
+func (db *DB) filtersChange() func() {
+	db.filterEpoch.Add(1)
+	return func() { db.filterEpoch.Add(1) }
 }
 
 // filterUnusable tells of a filter that can't be used.

@@ -204,3 +204,47 @@ func TestFilterBits_SequentialLoad(t *testing.T) {
 		t.Errorf("%d bytes were compacted, the test means tables that are moved", m.CompactBytes)
 	}
 }
+
+// TestFilterSum_IsThatOfTheTables checks that what is kept of a run's resident
+// filters, from one version to the next, is what its tables say, while filters
+// are released and come back.
+func TestFilterSum_IsThatOfTheTables(t *testing.T) {
+	opts := small()
+	opts.FS, opts.FilterBits, opts.FilterMemory = vfs.NewMem(), 16, 8<<10
+	db := openTest(t, opts)
+	known, short := 0, 0
+	check := func() {
+		db.filterMu.Lock()
+		defer db.filterMu.Unlock()
+		for _, r := range db.view.Load().runs {
+			got, ok := r.filterSum(db.filterEpoch.Load())
+			if !ok {
+				continue
+			}
+			known++
+			want := filterSum{epoch: got.epoch}
+			for _, table := range r.tables {
+				want.add(table, 1)
+			}
+			if got != want {
+				t.Errorf("run of level %d: %+v, want %+v", r.level, got, want)
+			}
+			if want.short > 0 {
+				short++
+			}
+		}
+	}
+	for round := range 6 {
+		for range 4 {
+			fill(t, db, 1500, round)
+			mustFlush(t, db)
+			check()
+		}
+		settle(t, db)
+		check()
+	}
+	if known == 0 || short == 0 {
+		t.Errorf("%d sums known, %d of them of runs that lack filters, want some", known, short)
+	}
+	t.Logf("%d sums, %d of runs that lack filters", known, short)
+}

@@ -29,7 +29,7 @@ func (db *DB) wantedFilters(v *version) *wantedFilters {
 	w := &wantedFilters{db: db, meta: v.meta, opts: db.planOptions(), bits: make(map[runPlace]float64)}
 	w.opts.Probe = db.probes.update(db.counters.lookupCounts)
 	var all int64
-	for _, t := range v.byNum {
+	for t := range v.tables() {
 		all += t.reader.StoredFilterBytes()
 	}
 	w.short = db.opts.FilterMemory > 0 && all > db.opts.FilterMemory

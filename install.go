@@ -32,10 +32,14 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 		db.keepDoubtful(opened, beside)
 		return err
 	}
-	next := nextVersion(old, meta, opened, beside)
+	db.mu.Lock()
+	come := db.comeLocked(edit, opened)
+	db.mu.Unlock()
+	next := db.nextVersion(old, meta, come, beside)
 	db.mu.Lock()
 	next.refLocked()
 	for _, t := range opened {
+		db.tables[t.meta.Num] = t
 		delete(db.pending, t.meta.Num)
 	}
 	for _, s := range beside {
@@ -60,39 +64,19 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	return nil
 }
 
-// nextVersion describes meta by the open tables and the sidecars of the old
-// version and the new ones.
-func nextVersion(old *version, meta *manifest.Version, opened []*table, beside []*sidecar) *version {
-	tables := make(map[base.FileNum]*table, len(old.byNum)+len(opened))
-	sidecars := make(map[base.FileNum]*sidecar, len(old.sidecars)+len(beside))
-	fresh := make(map[base.FileNum]*table, len(opened))
-	for _, t := range opened {
-		fresh[t.meta.Num] = t
-	}
-	come := make(map[*manifest.Sidecar]*sidecar, len(beside))
-	for _, s := range beside {
-		come[s.meta] = s
-	}
-	for _, level := range meta.Levels {
-		for _, run := range level.Runs {
-			for _, m := range run.Tables {
-				if t := old.byNum[m.Num]; t != nil {
-					tables[m.Num] = t
-				} else if t := fresh[m.Num]; t != nil {
-					tables[m.Num] = t
-				}
-				if m.Sidecar == nil {
-					continue
-				}
-				if s := come[m.Sidecar]; s != nil {
-					sidecars[m.Num] = s
-				} else {
-					sidecars[m.Num] = old.sidecars[m.Num]
-				}
-			}
+// comeLocked returns the tables that are new in their runs: those opened, and
+// those that the edit moves. Requires: db.mu is held.
+func (db *DB) comeLocked(edit *manifest.Edit, opened []*table) map[base.FileNum]*table {
+	come := make(map[base.FileNum]*table, len(edit.Added))
+	for _, a := range edit.Added {
+		if t := db.tables[a.Table.Num]; t != nil {
+			come[a.Table.Num] = t
 		}
 	}
-	return newVersion(meta, tables, sidecars)
+	for _, t := range opened {
+		come[t.meta.Num] = t
+	}
+	return come
 }
 
 // appendEdit makes an edit that does not change the tables durable.

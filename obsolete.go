@@ -24,6 +24,7 @@ type obsoleteFile struct {
 func (db *DB) unrefTableLocked(t *table) {
 	t.refs--
 	if t.refs == 0 {
+		delete(db.tables, t.meta.Num)
 		db.obsolete = append(db.obsolete, obsoleteFile{name: base.TableName(t.meta.Num), table: t})
 	}
 }

@@ -252,6 +252,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	}
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
+	db.tables = byNum
 	db.version = newVersion(state.Version, byNum, sidecars)
 	db.version.refLocked() // nobody else has the store yet
 	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
@@ -331,7 +332,7 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	defer db.mu.Unlock()
 	switch t {
 	case base.FileTable:
-		return db.version.byNum[n] == nil
+		return db.tables[n] == nil
 	case base.FileFilter:
 		for _, s := range db.version.sidecars {
 			if s.meta.Num == n {

@@ -275,6 +275,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 		return nil, nil
 	}
 	return done, db.installLocked(edit, nil, beside, func(*view) {
+		defer db.filtersChange()()
 		for _, m := range done {
 			m.table.useSidecar(m.sidecar, m.filter)
 		}

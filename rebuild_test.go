@@ -383,7 +383,7 @@ func forceRebuild(t *testing.T, db *DB, bits float64) {
 	r := rebuild{db: db, ctx: context.Background()}
 	v := db.acquireView()
 	defer db.releaseVersion(v.version)
-	for _, table := range v.byNum {
+	for table := range v.tables() {
 		built, err := table.reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
 		if err == nil {
 			err = r.write(table, built, bits, 0)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sort"
+	"sync/atomic"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -15,8 +15,17 @@ import (
 // keys only where eight bytes do not decide. A run is immutable.
 type run struct {
 	level  int
-	nth    int // 0 is the newest run of its level
+	nth    int    // 0 is the newest run of its level
+	id     uint64 // in the manifest
 	tables []*table
+	metas  []*manifest.Table // what the manifest says of them, sidecars included
+	keys   uint64            // in all tables
+
+	// refs counts the versions that have the run. Guarded by db.mu.
+	refs int
+	// filters is what is known of the resident filters, nil or out of date
+	// unless its epoch is that of the store.
+	filters atomic.Pointer[filterSum]
 
 	prefix []byte // what all bounds begin with
 	// largest[i] and smallest[i] are the first eight bytes after prefix of
@@ -25,16 +34,30 @@ type run struct {
 }
 
 func newRun(level, nth int, tables []*table) *run {
-	r := &run{level: level, nth: nth, tables: tables}
-	first, last := tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest
-	r.prefix = first[:commonPrefix(first, last)]
-	r.largest = make([]uint64, len(tables))
-	r.smallest = make([]uint64, len(tables))
+	r := layout(level, nth, tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest, len(tables))
 	for i, t := range tables {
-		r.largest[i] = keyWord(t.meta.Largest[len(r.prefix):])
-		r.smallest[i] = keyWord(t.meta.Smallest[len(r.prefix):])
+		r.put(i, t)
+		r.keys += t.meta.Keys
 	}
 	return r
+}
+
+// layout makes a run without its n tables, which put places.
+func layout(level, nth int, first, last []byte, n int) *run {
+	words := make([]uint64, 2*n)
+	return &run{
+		level: level, nth: nth,
+		tables:  make([]*table, n),
+		prefix:  first[:commonPrefix(first, last)],
+		largest: words[:n:n], smallest: words[n:],
+	}
+}
+
+// put makes t table i.
+func (r *run) put(i int, t *table) {
+	r.tables[i] = t
+	r.largest[i] = keyWord(t.meta.Largest[len(r.prefix):])
+	r.smallest[i] = keyWord(t.meta.Smallest[len(r.prefix):])
 }
 
 // find returns the table whose range covers key, or nil.
@@ -98,19 +121,4 @@ func commonPrefix(a, b []byte) int {
 		}
 	}
 	return n
-}
-
-// newRuns lays out the runs of one level, newest first.
-func newRuns(level int, l manifest.Level, tables map[base.FileNum]*table) []*run {
-	runs := make([]*run, 0, len(l.Runs))
-	for nth, mr := range l.Runs {
-		ts := make([]*table, len(mr.Tables))
-		for i, meta := range mr.Tables {
-			ts[i] = tables[meta.Num]
-		}
-		if len(ts) > 0 {
-			runs = append(runs, newRun(level, nth, ts))
-		}
-	}
-	return runs
 }

@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"iter"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
@@ -38,8 +39,6 @@ type immutable struct {
 type version struct {
 	meta *manifest.Version
 	runs []*run // newest to oldest: level 0, newest run first, then the deeper levels
-	// byNum finds the open table of a number.
-	byNum map[base.FileNum]*table
 	// sidecars are the filters beside tables, by the numbers of the tables.
 	sidecars map[base.FileNum]*sidecar
 	// refs starts at 1 for being the current version. At 0 the tables that no
@@ -47,14 +46,31 @@ type version struct {
 	refs atomic.Int64
 }
 
-// newVersion describes meta with the open tables given, which must be all.
+// newVersion describes meta with the open tables given, which must be all. Later
+// versions are nextVersion's.
 func newVersion(meta *manifest.Version, tables map[base.FileNum]*table, sidecars map[base.FileNum]*sidecar) *version {
-	v := &version{meta: meta, byNum: tables, sidecars: sidecars}
+	v := &version{meta: meta, sidecars: sidecars}
+	b := versionBuilder{old: &version{}, come: tables, used: make(map[*run]bool)}
 	for level := range meta.Levels {
-		v.runs = append(v.runs, newRuns(level, meta.Levels[level], tables)...)
+		for nth, mr := range meta.Levels[level].Runs {
+			v.runs = append(v.runs, b.run(level, nth, mr))
+		}
 	}
 	v.refs.Store(1)
 	return v
+}
+
+// tables gives the tables of all runs.
+func (v *version) tables() iter.Seq[*table] {
+	return func(yield func(*table) bool) {
+		for _, r := range v.runs {
+			for _, t := range r.tables {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // sidecarOf returns what stands beside t in v, for sstable: nil if nothing does.
@@ -68,8 +84,13 @@ func (v *version) sidecarOf(t *table) *sstable.Sidecar {
 // refLocked counts v among those that need its tables and sidecars. Requires:
 // db.mu is held.
 func (v *version) refLocked() {
-	for _, t := range v.byNum {
-		t.refs++
+	for _, r := range v.runs {
+		if r.refs == 0 {
+			for _, t := range r.tables {
+				t.refs++
+			}
+		}
+		r.refs++
 	}
 	for _, s := range v.sidecars {
 		s.refs++
@@ -155,14 +176,25 @@ func (db *DB) releaseVersion(v *version) {
 		return
 	}
 	db.mu.Lock()
-	for _, t := range v.byNum {
-		db.unrefTableLocked(t)
-	}
+	db.releaseTablesLocked(v)
 	for _, s := range v.sidecars {
 		db.unrefSidecarLocked(s)
 	}
 	db.mu.Unlock()
 	db.deleteObsolete()
+}
+
+// releaseTablesLocked undoes what refLocked did for tables. Requires: db.mu is
+// held.
+func (db *DB) releaseTablesLocked(v *version) {
+	for _, r := range v.runs {
+		if r.refs--; r.refs > 0 {
+			continue
+		}
+		for _, t := range r.tables {
+			db.unrefTableLocked(t)
+		}
+	}
 }
 
 // setViewLocked makes v the current view. Requires: db.mu is held.

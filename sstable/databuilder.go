@@ -13,23 +13,28 @@ const keepBuffer = 1 << 20
 // kept apart until the block is complete, because only then is it known what
 // prefix the keys share.
 type dataBuilder struct {
-	tags     []byte
-	trailers []base.Trailer
-	keys     []byte // user keys, one after the other
-	keyEnds  []int
-	values   []byte
-	valEnds  []int
+	tags    []byte
+	entries []builtEntry
+	keys    []byte // user keys, one after the other
+	values  []byte
 
 	prefix         int // length of what all keys share
 	minSeq, maxSeq base.Seq
 	out            []byte
 }
 
-func (d *dataBuilder) empty() bool { return len(d.tags) == 0 }
+// A builtEntry is an entry of a dataBuilder: its key and its value begin where
+// those of the entry before end.
+type builtEntry struct {
+	trailer base.Trailer
+	keyEnd  int
+	valEnd  int
+}
+
+func (d *dataBuilder) empty() bool { return len(d.entries) == 0 }
 
 func (d *dataBuilder) reset() {
-	d.tags, d.trailers = d.tags[:0], d.trailers[:0]
-	d.keyEnds, d.valEnds = d.keyEnds[:0], d.valEnds[:0]
+	d.tags, d.entries = d.tags[:0], d.entries[:0]
 	d.keys, d.values, d.out = emptied(d.keys), emptied(d.values), emptied(d.out)
 }
 
@@ -40,25 +45,24 @@ func emptied(b []byte) []byte {
 	return b[:0]
 }
 
-// firstKey returns the first user key.
-// Requires: !d.empty().
-func (d *dataBuilder) firstKey() []byte { return d.keys[:d.keyEnds[0]] }
-
-// add appends an entry. Entries come in order.
-func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) {
+// add appends an entry. Entries come in order. The copy of the key that it
+// returns stays until the first add after the next reset.
+func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
 	seq := k.Seq()
 	if d.empty() {
 		d.prefix, d.minSeq, d.maxSeq = len(k.UserKey), seq, seq
 	} else {
-		d.prefix = sharedPrefix(d.firstKey()[:d.prefix], k.UserKey)
+		if p := d.prefix; len(k.UserKey) < p || string(d.keys[:p]) != string(k.UserKey[:p]) {
+			d.prefix = sharedPrefix(d.keys[:p], k.UserKey)
+		}
 		d.minSeq, d.maxSeq = min(d.minSeq, seq), max(d.maxSeq, seq)
 	}
+	at := len(d.keys)
 	d.tags = append(d.tags, tag)
-	d.trailers = append(d.trailers, k.Trailer)
 	d.keys = append(d.keys, k.UserKey...)
-	d.keyEnds = append(d.keyEnds, len(d.keys))
 	d.values = append(d.values, value...)
-	d.valEnds = append(d.valEnds, len(d.values))
+	d.entries = append(d.entries, builtEntry{trailer: k.Trailer, keyEnd: len(d.keys), valEnd: len(d.values)})
+	return d.keys[at:]
 }
 
 // sharedPrefix returns how many bytes a and b have in common from the start.
@@ -78,12 +82,17 @@ func sharedPrefix(a, b []byte) int {
 // size estimates the payload; keys of more than 127 bytes take one or two
 // bytes more than it says.
 func (d *dataBuilder) size() int {
-	n := len(d.tags)
+	n := len(d.entries)
 	if n == 0 {
 		return 0
 	}
 	perEntry := 1 + 2 + d.trailerWidth() + 1
 	return dataHeader + n*perEntry + len(d.keys) - (n-1)*d.prefix + len(d.values)
+}
+
+// sizeAtMost is no less than size, and cheaper.
+func (d *dataBuilder) sizeAtMost() int {
+	return dataHeader + len(d.entries)*(1+2+8+1) + len(d.keys) + len(d.values)
 }
 
 // trailerWidth assumes that not all entries are alike.
@@ -94,36 +103,44 @@ func (d *dataBuilder) trailerWidth() int {
 // finish returns the payload, valid until the next reset.
 // Requires: !d.empty().
 func (d *dataBuilder) finish() []byte {
-	n := len(d.tags)
-	tw := 0
-	for _, t := range d.trailers {
-		tw = max(tw, byteWidth(d.delta(t)))
+	n := len(d.entries)
+	deltas, lengths, keyStart := uint64(0), n, 0
+	for i := range d.entries {
+		e := &d.entries[i]
+		deltas |= d.delta(e.trailer)
+		if suffix := e.keyEnd - keyStart - d.prefix; suffix >= 0x80 {
+			lengths += uvarintLen(suffix) - 1
+		}
+		keyStart = e.keyEnd
 	}
-	entries := len(d.keys) - n*d.prefix + len(d.values)
-	for i := range n {
-		entries += uvarintLen(d.suffixLen(i))
-	}
+	tw := byteWidth(deltas)
+	entries := lengths + len(d.keys) - n*d.prefix + len(d.values)
 	width := 2
 	if dataHeader+n*(1+2+tw)+2+d.prefix+entries > 1<<16-1 {
 		width = 4
 	}
 	first := dataHeader + n*(1+width+tw) + width + d.prefix
 
-	out := d.out[:0]
-	if cap(out) < first+entries {
-		out = make([]byte, 0, first+entries)
+	// Trailers are written 8 bytes at a time, and what is too much of that is
+	// overwritten by what comes behind them.
+	size := first + entries
+	if cap(d.out) < size+8 {
+		d.out = make([]byte, max(size+8, 2*cap(d.out)))
 	}
-	out = binary.LittleEndian.AppendUint32(out, uint32(n))
-	out = append(out, byte(width), byte(tw))
-	out = binary.LittleEndian.AppendUint16(out, uint16(d.prefix))
-	out = binary.LittleEndian.AppendUint64(out, uint64(d.minSeq))
-	out = append(out, d.tags...)
-	out = d.appendOffsets(out, width, first)
-	for _, t := range d.trailers {
-		out = appendUintN(out, d.delta(t), tw)
+	out := d.out[:size+8]
+	binary.LittleEndian.PutUint32(out, uint32(n))
+	out[4], out[5] = byte(width), byte(tw)
+	binary.LittleEndian.PutUint16(out[6:], uint16(d.prefix))
+	binary.LittleEndian.PutUint64(out[8:], uint64(d.minSeq))
+	offsets := dataHeader + copy(out[dataHeader:], d.tags)
+	trailer := offsets + (n+1)*width
+	for i := range d.entries {
+		binary.LittleEndian.PutUint64(out[trailer:], d.delta(d.entries[i].trailer))
+		trailer += tw
 	}
-	out = append(out, d.keys[:d.prefix]...)
-	d.out = d.appendEntries(out)
+	copy(out[trailer:], d.keys[:d.prefix])
+	d.putEntries(out, offsets, width, first)
+	d.out = out[:size]
 	return d.out
 }
 
@@ -131,46 +148,34 @@ func (d *dataBuilder) delta(t base.Trailer) uint64 {
 	return uint64(t.Seq()-d.minSeq)<<kindBits | uint64(t.Kind()) ^ putBit
 }
 
-func (d *dataBuilder) suffixLen(i int) int {
-	n := d.keyEnds[i] - d.prefix
-	if i > 0 {
-		n -= d.keyEnds[i-1]
-	}
-	return n
-}
-
-func (d *dataBuilder) appendOffsets(out []byte, width, at int) []byte {
-	out = appendUintN(out, uint64(at), width)
-	valStart := 0
-	for i, valEnd := range d.valEnds {
-		n := d.suffixLen(i)
-		at += uvarintLen(n) + n + valEnd - valStart
-		valStart = valEnd
-		out = appendUintN(out, uint64(at), width)
-	}
-	return out
-}
-
-func (d *dataBuilder) appendEntries(out []byte) []byte {
+// putEntries writes the entries from out[at] on, and their offsets.
+func (d *dataBuilder) putEntries(out []byte, offsets, width, at int) {
 	keyStart, valStart := 0, 0
-	for i, keyEnd := range d.keyEnds {
-		valEnd := d.valEnds[i]
-		suffix := d.keys[keyStart+d.prefix : keyEnd]
-		out = binary.AppendUvarint(out, uint64(len(suffix)))
-		out = append(out, suffix...)
-		out = append(out, d.values[valStart:valEnd]...)
-		keyStart, valStart = keyEnd, valEnd
+	for i := range d.entries {
+		offsets = putOffset(out, offsets, width, at)
+		e := &d.entries[i]
+		suffix := d.keys[keyStart+d.prefix : e.keyEnd]
+		if len(suffix) < 0x80 {
+			out[at] = byte(len(suffix))
+			at++
+		} else {
+			at += binary.PutUvarint(out[at:], uint64(len(suffix)))
+		}
+		at += copy(out[at:], suffix)
+		at += copy(out[at:], d.values[valStart:e.valEnd])
+		keyStart, valStart = e.keyEnd, e.valEnd
 	}
-	return out
+	putOffset(out, offsets, width, at)
 }
 
-// appendUintN appends the n low bytes of v.
-func appendUintN(dst []byte, v uint64, n int) []byte {
-	for range n {
-		dst = append(dst, byte(v))
-		v >>= 8
+// putOffset writes v at out[at:] and returns what is behind it.
+func putOffset(out []byte, at, width, v int) int {
+	if width == 2 {
+		binary.LittleEndian.PutUint16(out[at:], uint16(v))
+	} else {
+		binary.LittleEndian.PutUint32(out[at:], uint32(v))
 	}
-	return dst
+	return at + width
 }
 
 func uvarintLen(n int) int {

@@ -37,6 +37,9 @@ func (c *hashCollector) addKey(key []byte, own uint64) {
 		return
 	}
 	c.add(hashWith(c.hasher, key, own))
+	if c.rule == (base.PrefixRule{}) {
+		return
+	}
 	if p, isNew := c.walk.next(c.rule, key); isNew && !(mutant.PrefixMissed && own%8 == 7) {
 		c.add(base.PrefixHash(c.hasher.Hash(p)))
 		c.prefixes++

@@ -52,13 +52,16 @@ type Writer struct {
 	data  dataBuilder
 	index indexBuilder
 	comp  compressor
-	last  []byte // user key of the last entry
+	begun bool
+	last  []byte // user key of the last entry, within data
 	lastT base.Trailer
 	hash  uint64 // of last
+	sep   []byte // the last separator
 
-	hashes  hashCollector
-	props   Properties
-	indexed int64 // bytes of index blocks written
+	hashes   hashCollector
+	props    Properties
+	indexed  int64 // bytes of index blocks written
+	estimate int64 // of the file's size, without the block in the making
 
 	// Output.
 	buf    []byte
@@ -99,7 +102,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		return w.err
 	}
 	newKey := true
-	if w.props.Entries > 0 {
+	if w.begun {
 		c := bytes.Compare(w.last, k.UserKey)
 		if c > 0 || c == 0 && w.lastT <= k.Trailer {
 			return w.fail(fmt.Errorf("sstable: add %v: not after %v", k,
@@ -107,62 +110,62 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		}
 		newKey = c != 0
 	}
-	if err := checkEntry(k, value); err != nil {
-		return w.fail(err)
+	if len(k.UserKey) > MaxKeySize || len(value) > MaxValueSize || k.Kind() > base.KindPut {
+		return w.fail(refusal(k, value))
+	}
+	if !w.begun {
+		w.begun = true
+		w.props.Smallest = append([]byte{}, k.UserKey...) // not nil, which stands for no bound
+		w.props.MinSeq = base.MaxSeq
 	}
 	if newKey {
 		w.hash = bloom.Hash(k.UserKey)
 		w.hashes.addKey(k.UserKey, w.hash)
+		w.props.Keys++
 	}
 	if w.full(k, value) {
 		if err := w.finishData(k.UserKey, false); err != nil {
 			return err
 		}
 	}
-	w.data.add(k, value, byte(w.hash))
-	w.count(k, value, newKey)
-	w.last = append(w.last[:0], k.UserKey...)
-	w.lastT = k.Trailer
+	kind := k.Kind()
+	w.props.Kinds |= 1 << kind
+	if kind == base.KindDelete {
+		w.props.Tombstones++
+	}
+	w.last, w.lastT = w.data.add(k, value, byte(w.hash)), k.Trailer
 	return nil
 }
 
-// checkEntry refuses what a table can't hold.
-func checkEntry(k base.InternalKey, value []byte) error {
+// refusal says why a table can't hold the entry.
+func refusal(k base.InternalKey, value []byte) error {
 	switch {
 	case len(k.UserKey) > MaxKeySize:
 		return fmt.Errorf("sstable: add: key of %d bytes", len(k.UserKey))
 	case len(value) > MaxValueSize:
 		return fmt.Errorf("sstable: add: value of %d bytes", len(value))
-	case k.Kind() > base.KindPut:
-		return fmt.Errorf("sstable: add: kind %v", k.Kind())
 	}
-	return nil
+	return fmt.Errorf("sstable: add: kind %v", k.Kind())
 }
 
-func (w *Writer) count(k base.InternalKey, value []byte, newKey bool) {
-	p, seq := &w.props, k.Seq()
-	if p.Entries == 0 {
-		p.Smallest = append([]byte{}, k.UserKey...) // not nil, which stands for no bound
-		p.MinSeq, p.MaxSeq = seq, seq
-	}
-	p.MinSeq, p.MaxSeq = min(p.MinSeq, seq), max(p.MaxSeq, seq)
-	p.Entries++
-	if newKey {
-		p.Keys++
-	}
-	if k.Kind() == base.KindDelete {
-		p.Tombstones++
-	}
-	p.Kinds |= 1 << k.Kind()
-	p.RawKeyBytes += uint64(len(k.UserKey))
-	p.RawValueBytes += uint64(len(value))
+// count counts the entries of the data block.
+func (w *Writer) count() {
+	p, d := &w.props, &w.data
+	p.MinSeq, p.MaxSeq = min(p.MinSeq, d.minSeq), max(p.MaxSeq, d.maxSeq)
+	p.Entries += uint64(len(d.entries))
+	p.RawKeyBytes += uint64(len(d.keys))
+	p.RawValueBytes += uint64(len(d.values))
+	p.DataBlocks++
 }
 
 // full tells whether the block should be closed before the entry: it would
 // grow too large, and is nearly full or would be dwarfed.
 func (w *Writer) full(k base.InternalKey, value []byte) bool {
-	size, limit := w.data.size(), w.opts.BlockSize
-	entry := len(k.UserKey) + len(value)
+	entry, limit := len(k.UserKey)+len(value), w.opts.BlockSize
+	if w.data.sizeAtMost()+entry <= limit {
+		return false
+	}
+	size := w.data.size()
 	return size > 0 && size+entry > limit && (size >= limit-limit/10 || entry >= limit)
 }
 
@@ -173,17 +176,19 @@ func (w *Writer) finishData(next []byte, last bool) error {
 	if _, err := w.writeBlock(BlockData, raw, true); err != nil {
 		return err
 	}
-	w.data.reset()
-	w.props.DataBlocks++
 	switch {
 	case last:
 		w.index.add(w.last, 0, w.offset, len(raw))
 	case bytes.Equal(w.last, next):
 		w.index.add(w.last, w.lastT, w.offset, len(raw))
 	default:
-		sep := separator(nil, w.last, next)
-		w.index.add(sep, 0, w.offset, len(raw))
+		w.sep = separator(w.sep[:0], w.last, next)
+		w.index.add(w.sep, 0, w.offset, len(raw))
 	}
+	w.count()
+	w.data.reset()
+	filter := int64(float64(w.hashes.len()) * max(w.opts.FilterBits, 0) / 8)
+	w.estimate = w.offset + filter + int64(w.index.size()/2) + footerSize
 	return nil
 }
 
@@ -231,8 +236,7 @@ func (w *Writer) fail(err error) error {
 // EstimatedSize returns about how large the file would be if it were finished
 // now.
 func (w *Writer) EstimatedSize() int64 {
-	filter := int64(float64(w.hashes.len()) * max(w.opts.FilterBits, 0) / 8)
-	return w.offset + int64(w.data.size()) + filter + int64(w.index.size()/2) + footerSize
+	return w.estimate + int64(len(w.data.keys)+len(w.data.values))
 }
 
 // Finish writes what follows the data blocks and makes the file durable. The

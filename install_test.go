@@ -1,0 +1,197 @@
+package shale
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// A bigTree is the version of a store of many tables that have no files: for
+// what installing an edit costs in memory.
+type bigTree struct {
+	db   *DB
+	next base.FileNum
+}
+
+func newBigTree(tb testing.TB, n int) *bigTree {
+	t := &bigTree{db: &DB{opts: Options{FilterBits: 10}, tables: make(map[base.FileNum]*table)}, next: 1}
+	e := &manifest.Edit{}
+	var opened []*table
+	for i := range n {
+		m := t.table(uint64(i)<<32, uint64(i)<<32|1<<31)
+		e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.meta})
+		opened = append(opened, m)
+	}
+	t.db.version = newVersion(&manifest.Version{}, nil, nil)
+	t.install(tb, e, opened)
+	return t
+}
+
+func (t *bigTree) table(from, to uint64) *table {
+	key := func(k uint64) []byte { return binary.BigEndian.AppendUint64([]byte("user"), k) }
+	m := &manifest.Table{Num: t.next, Size: 16 << 20, Smallest: key(from), Largest: key(to), Entries: 2, Keys: 2, MinSeq: 1, MaxSeq: base.Seq(t.next)}
+	t.next++
+	return &table{meta: m, reader: &sstable.Reader{}}
+}
+
+func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
+	db, old := t.db, t.db.version
+	meta, err := old.meta.Apply(e)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	next := db.nextVersion(old, meta, db.comeLocked(e, opened), nil)
+	db.mu.Lock()
+	next.refLocked()
+	for _, m := range opened {
+		db.tables[m.meta.Num] = m
+	}
+	db.version = next
+	db.mu.Unlock()
+	db.fitFilters(next)
+	db.releaseTablesLocked(old)
+	db.obsolete = nil
+}
+
+// BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
+// compactions of ten tables into the last level.
+func BenchmarkInstall(b *testing.B) {
+	const n = 50_000
+	b.Run("flush", func(b *testing.B) {
+		t := newBigTree(b, n)
+		for b.Loop() {
+			m := t.table(0, n<<32)
+			t.install(b, &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(m.meta.Num), Table: m.meta}}}, []*table{m})
+			b.StopTimer()
+			t.install(b, &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: m.meta.Num}}}, nil)
+			b.StartTimer()
+		}
+	})
+	b.Run("compaction", func(b *testing.B) {
+		t := newBigTree(b, n)
+		for b.Loop() {
+			e := &manifest.Edit{}
+			var opened []*table
+			old := t.db.version.meta.Levels[6].Runs[0].Tables
+			for i := range 10 {
+				at := n/2 + i
+				m := t.table(uint64(at)<<32, uint64(at)<<32|1<<31)
+				opened = append(opened, m)
+				e.Removed = append(e.Removed, manifest.Removed{Level: 6, Num: old[at].Num})
+				e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.meta})
+			}
+			t.install(b, e, opened)
+		}
+	})
+}
+
+// TestNextVersion_IsThatFromScratch makes random edits and compares the version
+// that each leads to, which shares what it can with the one before, with one
+// made of the manifest's alone.
+func TestNextVersion_IsThatFromScratch(t *testing.T) {
+	seed := testenv.Seed(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	tree := newBigTree(t, 40)
+	shared := 0
+	for range 300 {
+		before := tree.db.version
+		e, opened := tree.randomEdit(rng)
+		tree.install(t, e, opened)
+		v := tree.db.version
+		checkVersion(t, tree.db, v)
+		for _, r := range v.runs {
+			if slices.Contains(before.runs, r) {
+				shared++
+			}
+		}
+	}
+	if shared == 0 {
+		t.Error("no run was shared by two versions")
+	}
+	t.Logf("%d tables in the end, %d runs shared", tree.db.version.meta.NumTables(), shared)
+}
+
+// randomEdit replaces, adds, removes or moves tables of the levels 5 and 6, or
+// adds or removes a run of level 0.
+func (t *bigTree) randomEdit(rng *rand.Rand) (e *manifest.Edit, opened []*table) {
+	e = &manifest.Edit{}
+	add := func(level int, run uint64, m *table) {
+		e.Added = append(e.Added, manifest.Added{Level: level, Run: run, Table: m.meta})
+		opened = append(opened, m)
+	}
+	levels := &t.db.version.meta.Levels
+	switch runs := levels[0].Runs; {
+	case rng.IntN(4) == 0:
+		m := t.table(rng.Uint64N(40)<<32, 41<<32)
+		add(0, uint64(m.meta.Num), m)
+		return e, opened
+	case len(runs) > 0 && rng.IntN(4) == 0:
+		e.Removed = append(e.Removed, manifest.Removed{Level: 0, Num: runs[rng.IntN(len(runs))].Tables[0].Num})
+		return e, nil
+	}
+	taken := make(map[uint64]bool) // places of level 6
+	for _, r := range levels[6].Runs {
+		for _, m := range r.Tables {
+			at := binary.BigEndian.Uint64(m.Smallest[4:]) >> 32
+			taken[at] = true
+			if rng.IntN(8) == 0 {
+				e.Removed = append(e.Removed, manifest.Removed{Level: 6, Num: m.Num})
+				taken[at] = false
+			}
+		}
+	}
+	for _, r := range levels[5].Runs {
+		for _, m := range r.Tables {
+			if at := binary.BigEndian.Uint64(m.Smallest[4:]) >> 32; !taken[at] && rng.IntN(2) == 0 {
+				taken[at] = true
+				e.Removed = append(e.Removed, manifest.Removed{Level: 5, Num: m.Num})
+				e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m})
+			}
+		}
+	}
+	for at := range uint64(40) {
+		if !taken[at] && rng.IntN(4) == 0 {
+			add(6, 1, t.table(at<<32|rng.Uint64N(100), at<<32|1<<31))
+		}
+	}
+	if len(levels[5].Runs) == 0 {
+		for at := range uint64(40) {
+			if rng.IntN(3) == 0 {
+				add(5, 2, t.table(at<<32|rng.Uint64N(100), at<<32|1<<31))
+			}
+		}
+	}
+	return e, opened
+}
+
+func checkVersion(t *testing.T, db *DB, v *version) {
+	t.Helper()
+	all := make(map[base.FileNum]*table)
+	for m := range v.tables() {
+		all[m.meta.Num] = m
+		if db.tables[m.meta.Num] != m || m.refs != 1 {
+			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.meta.Num, db.tables[m.meta.Num], m, m.refs)
+		}
+	}
+	if len(all) != v.meta.NumTables() || len(db.tables) != len(all) {
+		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(db.tables), v.meta.NumTables())
+	}
+	want := newVersion(v.meta, all, nil)
+	if len(v.runs) != len(want.runs) {
+		t.Fatalf("%d runs, want %d", len(v.runs), len(want.runs))
+	}
+	for i, w := range want.runs {
+		r := v.runs[i]
+		if r.level != w.level || r.nth != w.nth || r.id != w.id || r.keys != w.keys || r.refs != 1 || string(r.prefix) != string(w.prefix) ||
+			!slices.Equal(r.tables, w.tables) || !slices.Equal(r.metas, w.metas) ||
+			!slices.Equal(r.largest, w.largest) || !slices.Equal(r.smallest, w.smallest) {
+			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.level, len(r.tables), w.level, len(w.tables))
+		}
+	}
+}
