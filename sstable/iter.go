@@ -58,13 +58,20 @@ func (r *Reader) NewIterator(t *Trace) *Iterator { return r.NewIteratorWith(t, I
 
 // NewIteratorWith is NewIterator with options.
 func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
-	i := &Iterator{r: r, opts: o, trace: t, top: -1}
+	i := new(Iterator)
+	i.Reset(r, t, o)
+	return i
+}
+
+// Reset makes i what NewIteratorWith returns, in memory that it has.
+// Requires: i is closed, or the zero value.
+func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
+	*i = Iterator{r: r, opts: o, trace: t, top: -1, key: i.key[:0]}
 	if r.foot.levels == 1 {
 		i.leaf = &r.index
 	} else {
 		i.leaf = &i.part
 	}
-	return i
 }
 
 // First implements base.Iterator.
@@ -172,11 +179,11 @@ func (i *Iterator) Prev() *base.KV {
 // Err implements base.Iterator.
 func (i *Iterator) Err() error { return i.err }
 
-// Close implements base.Iterator.
+// Close implements base.Iterator. It keeps the memory for Reset and nothing else.
 func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
-	i.on, i.ahead = false, window{}
+	*i = Iterator{key: i.key[:0], err: i.err, top: -1}
 	return nil
 }
 
