@@ -148,9 +148,12 @@ func (d *dataBlock) seek(key []byte, limit base.Trailer, lo int) int {
 		}
 		return d.n
 	}
-	key = key[p:]
-	head := headOf(key)
-	hi := d.n
+	return d.seekWithin(key[p:], headOf(key[p:]), limit, lo, d.n)
+}
+
+// seekWithin is seek for the suffix of a key that has the prefix, where lo and
+// hi are known to enclose the entry.
+func (d *dataBlock) seekWithin(key []byte, head uint64, limit base.Trailer, lo, hi int) int {
 	for n := hi - lo + 1; hi-lo < n; {
 		n = hi - lo
 		lo, hi = d.narrow(head, lo, hi)

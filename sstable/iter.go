@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/prefetch"
 )
 
 // IterOptions say how an iterator reads. The zero value fills the cache and
@@ -42,8 +43,8 @@ type Iterator struct {
 	part   index // what leaf points to if there are two levels
 	pinned *cache.Block
 
-	ahead   window
-	touched byte // keeps touch from being optimized away
+	ahead  window
+	sought sought
 }
 
 // A window is a stretch of the file in memory.
@@ -262,16 +263,10 @@ func (i *Iterator) loadPrev() bool {
 	return i.loadTop(i.top-1) && i.load(i.leaf.n-1) && i.touch()
 }
 
-// touch loads a byte of each cache line of the block, so that their misses
-// overlap: stepping would wait for one after the other. With 23 MB of cached
-// blocks a step takes 21 ns instead of 34.
+// touch begins to load the block, so that its cache misses overlap: stepping
+// would wait for one after the other.
 func (i *Iterator) touch() bool {
-	b := i.data.b[:min(len(i.data.b), 16<<10)]
-	var x byte
-	for p := 0; p < len(b); p += 64 {
-		x += b[p]
-	}
-	i.touched = x
+	prefetch.Bytes(i.data.b[:min(len(i.data.b), 16<<10)])
 	return true
 }
 
@@ -310,10 +305,14 @@ func (i *Iterator) load(ix int) bool {
 		i.err = err
 		return false
 	}
-	i.data = viewData(payload)
-	i.key = append(i.key[:0], i.data.prefix...)
+	i.view(payload)
 	i.loaded, i.ix = true, ix
 	return true
+}
+
+func (i *Iterator) view(payload []byte) {
+	i.data = viewData(payload)
+	i.key = append(i.key[:0], i.data.prefix...)
 }
 
 // readAhead returns the payload of a block out of the window, which it moves

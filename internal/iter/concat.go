@@ -35,6 +35,8 @@ type Concat struct {
 	it  base.Iterator
 	ok  bool
 	err error
+
+	stepper base.StepSeeker // during a seek in steps: it, if it takes steps
 }
 
 // Reset makes c what NewConcat returns. Requires: c is closed, or was never used.
@@ -60,6 +62,14 @@ func (c *Concat) Last() *base.KV {
 // hold it is the first one that ends at key or later; if all of key's
 // versions there are newer than seq, the entry is in the next table.
 func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
+	if !c.enter(c.tableGE(key)) {
+		return nil
+	}
+	return c.onward(c.it.SeekGE(key, seq))
+}
+
+// tableGE returns the first table that ends at key or later.
+func (c *Concat) tableGE(key []byte) int {
 	lo, hi := 0, c.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -69,10 +79,31 @@ func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
 			hi = mid
 		}
 	}
-	if !c.enter(lo) {
-		return nil
+	return lo
+}
+
+// SeekStep implements base.StepSeeker.
+func (c *Concat) SeekStep(step int, key []byte, seq base.Seq) {
+	if step == 0 {
+		c.stepper = nil
+		if c.enter(c.tableGE(key)) {
+			c.stepper, _ = c.it.(base.StepSeeker)
+		}
 	}
-	return c.onward(c.it.SeekGE(key, seq))
+	if c.stepper != nil {
+		c.stepper.SeekStep(step, key, seq)
+	}
+}
+
+// SeekEnd implements base.StepSeeker.
+func (c *Concat) SeekEnd(key []byte, seq base.Seq) *base.KV {
+	switch {
+	case c.it == nil: // there is no table, or it can't be entered
+		return nil
+	case c.stepper == nil:
+		return c.onward(c.it.SeekGE(key, seq))
+	}
+	return c.onward(c.stepper.SeekEnd(key, seq))
 }
 
 // SeekLT moves to the last entry whose user key is less than key. It is in

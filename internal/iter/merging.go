@@ -31,7 +31,8 @@ func NewMerging(iters ...base.Iterator) base.Iterator {
 func (m *Merging) Reset(iters []base.Iterator) {
 	m.children = slices.Grow(m.children[:0], len(iters))
 	for _, it := range iters {
-		m.children = append(m.children, child{it: it})
+		stepper, _ := it.(base.StepSeeker)
+		m.children = append(m.children, child{it: it, stepper: stepper})
 	}
 	m.losers = slices.Grow(m.losers[:0], len(iters))[:len(iters)]
 	m.begin()
@@ -48,8 +49,9 @@ const (
 
 // A child is a source of entries and the entry that it stands on.
 type child struct {
-	it base.Iterator
-	kv *base.KV // nil: at its end in the present direction
+	it      base.Iterator
+	kv      *base.KV        // nil: at its end in the present direction
+	stepper base.StepSeeker // it, if it is one
 }
 
 // A player is a child's entry in the tournament. hi and lo are the first 16
@@ -104,8 +106,22 @@ func (m *Merging) Last() *base.KV {
 // SeekGE moves to the first entry at or after (key, seq).
 func (m *Merging) SeekGE(key []byte, seq base.Seq) *base.KV {
 	m.begin()
+	for step := range base.SeekSteps {
+		for i := range m.children {
+			if s := m.children[i].stepper; s != nil {
+				s.SeekStep(step, key, seq)
+			}
+		}
+	}
 	for i := range m.children {
-		if c := &m.children[i]; !m.moved(c, c.it.SeekGE(key, seq)) {
+		c := &m.children[i]
+		kv := (*base.KV)(nil)
+		if c.stepper != nil {
+			kv = c.stepper.SeekEnd(key, seq)
+		} else {
+			kv = c.it.SeekGE(key, seq)
+		}
+		if !m.moved(c, kv) {
 			return nil
 		}
 	}
