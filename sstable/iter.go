@@ -44,13 +44,11 @@ type Iterator struct {
 	pinned *cache.Block
 
 	ahead  window
-	sought sought
-}
+	stride int // direction of the last blocks read in a row
+	streak int // how many those are
+	want   int // how much to read ahead
 
-// A window is a stretch of the file in memory.
-type window struct {
-	b  []byte
-	at int64
+	sought sought
 }
 
 // NewIterator returns an iterator over the table that reads through the cache.
@@ -184,6 +182,7 @@ func (i *Iterator) Err() error { return i.err }
 func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
+	i.dropWindow()
 	*i = Iterator{key: i.key[:0], err: i.err, top: -1}
 	return nil
 }
@@ -244,23 +243,23 @@ func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
 // error.
 func (i *Iterator) loadNext() bool {
 	if i.ix+1 < i.leaf.n {
-		return i.load(i.ix+1) && i.touch()
+		return i.loadOn(i.ix+1, 1) && i.touch()
 	}
 	if i.r.foot.levels == 1 || i.top+1 >= i.r.index.n {
 		return false
 	}
-	return i.loadTop(i.top+1) && i.load(0) && i.touch()
+	return i.loadTop(i.top+1) && i.loadOn(0, 1) && i.touch()
 }
 
 // loadPrev loads the block before the current one.
 func (i *Iterator) loadPrev() bool {
 	if i.ix > 0 {
-		return i.load(i.ix-1) && i.touch()
+		return i.loadOn(i.ix-1, -1) && i.touch()
 	}
 	if i.r.foot.levels == 1 || i.top <= 0 {
 		return false
 	}
-	return i.loadTop(i.top-1) && i.load(i.leaf.n-1) && i.touch()
+	return i.loadTop(i.top-1) && i.loadOn(i.leaf.n-1, -1) && i.touch()
 }
 
 // touch begins to load the block, so that its cache misses overlap: stepping
@@ -288,7 +287,10 @@ func (i *Iterator) loadTop(top int) bool {
 }
 
 // load loads data block ix of the leaf.
-func (i *Iterator) load(ix int) bool {
+func (i *Iterator) load(ix int) bool { return i.loadOn(ix, 0) }
+
+// loadOn is load for the next block in a direction: 1, -1, or 0 for any block.
+func (i *Iterator) loadOn(ix, stride int) bool {
 	if i.loaded && i.ix == ix {
 		return true
 	}
@@ -298,7 +300,7 @@ func (i *Iterator) load(ix int) bool {
 	var err error
 	if i.opts.Readahead > 0 {
 		payload, err = i.readAhead(h)
-	} else if i.block, err = i.r.block(h, BlockData, !i.opts.NoFill, i.trace); err == nil {
+	} else if i.block, err = i.fetch(h, stride); err == nil {
 		payload = i.block.Bytes()
 	}
 	if err != nil {
@@ -313,37 +315,6 @@ func (i *Iterator) load(ix int) bool {
 func (i *Iterator) view(payload []byte) {
 	i.data = viewData(payload)
 	i.key = append(i.key[:0], i.data.prefix...)
-}
-
-// readAhead returns the payload of a block out of the window, which it moves
-// when the block is not in it.
-func (i *Iterator) readAhead(h handle) ([]byte, error) {
-	r, size := i.r, h.stored+blockTail
-	from := h.offset - i.ahead.at
-	if from < 0 || from > int64(len(i.ahead.b)-size) {
-		want := max(size, int(min(int64(i.opts.Readahead), r.props.DataBytes-h.offset)))
-		if cap(i.ahead.b) < want {
-			i.ahead.b = make([]byte, want)
-		}
-		i.ahead = window{b: i.ahead.b[:want], at: h.offset}
-		if err := r.readAt(i.ahead.b, h.offset, BlockData); err != nil {
-			i.ahead.b = i.ahead.b[:0]
-			return nil, err
-		}
-		from = 0
-	}
-	r.countRead(h, BlockData, i.trace)
-	payload, c, err := openBlock(i.ahead.b[from:from+int64(size)], r.seed, BlockData, h.offset)
-	if err != nil {
-		return nil, r.damage(h.offset, BlockData.String(), err)
-	}
-	if c == None {
-		return payload, r.checkPayload(payload, h, BlockData)
-	}
-	if i.block, err = r.expand(payload, c, h, BlockData); err != nil {
-		return nil, err
-	}
-	return i.block.Bytes(), nil
 }
 
 func (i *Iterator) dropData() {
