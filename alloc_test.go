@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
+	"strconv"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
@@ -109,6 +109,14 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 			v, err := s.AppendValue(buf, present[i%n])
 			check(len(v) > 0, err, true)
 		},
+		"Iterator SeekGE": func(i int) {
+			check(it.SeekGE(present[i%n]), it.Err(), true)
+			it.Next()
+		},
+		"Iterator SeekLT": func(i int) {
+			check(back.SeekLT(absent[i%n]), back.Err(), true)
+			back.Prev()
+		},
 		"Iterator Next": func(int) { check(it.Next() || it.First(), it.Err(), true) },
 		"Iterator Prev": func(int) { check(back.Prev() || back.Last(), back.Err(), true) },
 	}
@@ -120,10 +128,7 @@ func TestAllocations(t *testing.T) {
 	}
 	db := readStore(t)
 	for name, read := range readPaths(t, db) {
-		i, allowed := 0, 0.0
-		if strings.HasPrefix(name, "Iterator") {
-			allowed = 20 // to step from one table to the next
-		}
+		i := 0
 		// The first round may fill pools.
 		for ; i < 3000; i++ {
 			read(i)
@@ -136,8 +141,72 @@ func TestAllocations(t *testing.T) {
 				i++
 			}
 		})
-		if n > allowed {
-			t.Errorf("%s: %v allocations in %d; want %v", name, n, reads, allowed)
+		if n > 0 {
+			t.Errorf("%s: %v allocations in %d; want none", name, n, reads)
+		}
+	}
+}
+
+// A new iterator takes one allocation, the Iterator itself, whatever is in the
+// store and wherever it goes. A Scan takes a few more, and none an entry.
+func TestAllocations_NewIterator(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	db := readStore(t)
+	s := mustSnapshot(t, db)
+	defer s.Close()
+	i := 0
+	key, upper := make([]byte, 0, 16), []byte("key019000")
+	few := func(r Reader, rng Range) {
+		it := r.NewIterator(rng)
+		i++
+		key = append(key[:0], "key0"...)
+		key = strconv.AppendInt(key, int64(10000+i*17%8000), 10)
+		for ok, n := it.SeekGE(key), 0; ok && n < 10; ok, n = it.Next(), n+1 {
+			continue
+		}
+		for ok, n := it.SeekLT(key), 0; ok && n < 10; ok, n = it.Prev(), n+1 {
+			continue
+		}
+		if err := errors.Join(it.Err(), it.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan := func(rng Range, want int) {
+		n := 0
+		for _, err := range db.Scan(rng) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n != want {
+			t.Fatalf("%d entries, want %d", n, want)
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		allowed float64
+		read    func()
+	}{
+		{"of all", 1.5, func() { few(db, Range{}) }}, // half a one for a pool that the collector empties
+		{"of a range", 1.5, func() { few(db, Range{Lower: upper[:4], Upper: upper}) }},
+		{"of a snapshot", 1.5, func() { few(s, Range{}) }},
+		{"scan forward", 4, func() { scan(Range{Limit: 1000}, 1000) }},
+		{"scan backward", 4, func() { scan(Range{Limit: 1000, Reverse: true}, 1000) }},
+	} {
+		for range 100 {
+			test.read()
+		}
+		const reads = 200
+		n := testing.AllocsPerRun(3, func() {
+			for range reads {
+				test.read()
+			}
+		}) / reads
+		t.Logf("%s: %.2f allocations", test.name, n)
+		if n > test.allowed {
+			t.Errorf("%s: %v allocations; want %v", test.name, n, test.allowed)
 		}
 	}
 }

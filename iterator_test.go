@@ -239,6 +239,54 @@ func TestIterator_Closed(t *testing.T) {
 	}
 }
 
+// What a closed iterator was made of may serve another one: neither knows of
+// the other.
+func TestIterator_ClosedBesideOthers(t *testing.T) {
+	db := layered(t)
+	want := entriesOf(t, db, Range{})
+	for range 20 {
+		old := db.NewIterator(Range{Upper: []byte("b")})
+		if !old.Next() {
+			t.Fatal(old.Err())
+		}
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		it := db.NewIterator(Range{})
+		var got []string
+		for it.Next() {
+			if old.Next() || old.SeekGE(nil) || old.Prev() || old.Last() || old.Valid() || !errors.Is(old.Err(), ErrClosed) {
+				t.Fatalf("a closed iterator moves; Err() = %v", old.Err())
+			}
+			if len(old.Key())+len(old.Value()) > 0 {
+				t.Fatalf("a closed iterator is at %q = %q", old.Key(), old.Value())
+			}
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(it.Key())+"="+string(it.Value()))
+		}
+		if err := errors.Join(it.Err(), it.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("beside a closed one: %q, want %q", got, want)
+		}
+	}
+}
+
+// entriesOf lists the entries of r as key=value.
+func entriesOf(t *testing.T, db *DB, r Range) (list []string) {
+	t.Helper()
+	for e, err := range db.Scan(r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(e.Key)+"="+string(e.Value))
+	}
+	return list
+}
+
 func TestIterator_KeysOnlyAndEmpty(t *testing.T) {
 	db := openTest(t, small())
 	it := db.NewIterator(Range{})

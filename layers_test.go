@@ -43,6 +43,9 @@ var layers = map[string]int{
 	// Memory beside the heap.
 	"internal/offheap": -1,
 
+	// Memory that the processor should load.
+	"internal/prefetch": -1,
+
 	// Bugs for the tests to find, in a build of their own.
 	"internal/mutant": -1,
 

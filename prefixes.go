@@ -2,7 +2,6 @@ package shale
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -57,20 +56,21 @@ type prefixProbe struct {
 	inside bool // the range lies inside prefix, by rule
 }
 
-// keep returns the tables that may hold keys of the range.
-func (p *prefixProbe) keep(tables []*table) []*table {
+// keep returns the tables that may hold keys of the range: tables itself, or
+// *kept, which it overwrites.
+func (p *prefixProbe) keep(tables []*table, kept *[]*table) []*table {
 	for i, t := range tables {
 		if !p.denied(t) {
 			continue
 		}
-		kept := slices.Clone(tables[:i])
+		*kept = append((*kept)[:0], tables[:i]...)
 		for _, t := range tables[i+1:] {
 			if !p.denied(t) {
-				kept = append(kept, t)
+				*kept = append(*kept, t)
 			}
 		}
-		p.negatives += uint64(len(tables) - len(kept))
-		return kept
+		p.negatives += uint64(len(tables) - len(*kept))
+		return *kept
 	}
 	return tables
 }

@@ -47,13 +47,22 @@ var _ base.Iterator = (*Iterator)(nil)
 // NewIterator returns an iterator that stands nowhere. It holds no lock and
 // may be forgotten without Close.
 func (m *Memtable) NewIterator() base.Iterator {
-	it := &Iterator{m: m}
-	it.run, it.sizes = it.firstEntries[:0], it.firstSizes[:]
-	it.take = func(e entry) bool {
-		it.run = append(it.run, e)
-		return len(it.run) < it.want
-	}
+	it := new(Iterator)
+	it.Reset(m)
 	return it
+}
+
+// Reset makes it an iterator over m that stands nowhere, in memory that it has.
+// Requires: it is closed, or the zero value.
+func (it *Iterator) Reset(m *Memtable) {
+	it.m = m
+	if it.take == nil {
+		it.run, it.sizes = it.firstEntries[:0], it.firstSizes[:]
+		it.take = func(e entry) bool {
+			it.run = append(it.run, e)
+			return len(it.run) < it.want
+		}
+	}
 }
 
 // First moves to the first entry.
@@ -227,8 +236,9 @@ func (it *Iterator) stand(at int) *base.KV {
 // Err returns nil: memory does not fail.
 func (it *Iterator) Err() error { return nil }
 
-// Close lets go of the memtable.
+// Close lets go of the memtable, but not of the memory for Reset.
 func (it *Iterator) Close() error {
-	*it = Iterator{}
+	it.m, it.chunks, it.kv = nil, nil, base.KV{}
+	it.run = it.run[:0]
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/prefetch"
 )
 
 // IterOptions say how an iterator reads. The zero value fills the cache and
@@ -42,14 +43,12 @@ type Iterator struct {
 	part   index // what leaf points to if there are two levels
 	pinned *cache.Block
 
-	ahead   window
-	touched byte // keeps touch from being optimized away
-}
+	ahead  window
+	stride int // direction of the last blocks read in a row
+	streak int // how many those are
+	want   int // how much to read ahead
 
-// A window is a stretch of the file in memory.
-type window struct {
-	b  []byte
-	at int64
+	sought sought
 }
 
 // NewIterator returns an iterator over the table that reads through the cache.
@@ -58,13 +57,20 @@ func (r *Reader) NewIterator(t *Trace) *Iterator { return r.NewIteratorWith(t, I
 
 // NewIteratorWith is NewIterator with options.
 func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
-	i := &Iterator{r: r, opts: o, trace: t, top: -1}
+	i := new(Iterator)
+	i.Reset(r, t, o)
+	return i
+}
+
+// Reset makes i what NewIteratorWith returns, in memory that it has.
+// Requires: i is closed, or the zero value.
+func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
+	*i = Iterator{r: r, opts: o, trace: t, top: -1, key: i.key[:0]}
 	if r.foot.levels == 1 {
 		i.leaf = &r.index
 	} else {
 		i.leaf = &i.part
 	}
-	return i
 }
 
 // First implements base.Iterator.
@@ -172,11 +178,12 @@ func (i *Iterator) Prev() *base.KV {
 // Err implements base.Iterator.
 func (i *Iterator) Err() error { return i.err }
 
-// Close implements base.Iterator.
+// Close implements base.Iterator. It keeps the memory for Reset and nothing else.
 func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
-	i.on, i.ahead = false, window{}
+	i.dropWindow()
+	*i = Iterator{key: i.key[:0], err: i.err, top: -1}
 	return nil
 }
 
@@ -236,35 +243,29 @@ func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
 // error.
 func (i *Iterator) loadNext() bool {
 	if i.ix+1 < i.leaf.n {
-		return i.load(i.ix+1) && i.touch()
+		return i.loadOn(i.ix+1, 1) && i.touch()
 	}
 	if i.r.foot.levels == 1 || i.top+1 >= i.r.index.n {
 		return false
 	}
-	return i.loadTop(i.top+1) && i.load(0) && i.touch()
+	return i.loadTop(i.top+1) && i.loadOn(0, 1) && i.touch()
 }
 
 // loadPrev loads the block before the current one.
 func (i *Iterator) loadPrev() bool {
 	if i.ix > 0 {
-		return i.load(i.ix-1) && i.touch()
+		return i.loadOn(i.ix-1, -1) && i.touch()
 	}
 	if i.r.foot.levels == 1 || i.top <= 0 {
 		return false
 	}
-	return i.loadTop(i.top-1) && i.load(i.leaf.n-1) && i.touch()
+	return i.loadTop(i.top-1) && i.loadOn(i.leaf.n-1, -1) && i.touch()
 }
 
-// touch loads a byte of each cache line of the block, so that their misses
-// overlap: stepping would wait for one after the other. With 23 MB of cached
-// blocks a step takes 21 ns instead of 34.
+// touch begins to load the block, so that its cache misses overlap: stepping
+// would wait for one after the other.
 func (i *Iterator) touch() bool {
-	b := i.data.b[:min(len(i.data.b), 16<<10)]
-	var x byte
-	for p := 0; p < len(b); p += 64 {
-		x += b[p]
-	}
-	i.touched = x
+	prefetch.Bytes(i.data.b[:min(len(i.data.b), 16<<10)])
 	return true
 }
 
@@ -286,7 +287,10 @@ func (i *Iterator) loadTop(top int) bool {
 }
 
 // load loads data block ix of the leaf.
-func (i *Iterator) load(ix int) bool {
+func (i *Iterator) load(ix int) bool { return i.loadOn(ix, 0) }
+
+// loadOn is load for the next block in a direction: 1, -1, or 0 for any block.
+func (i *Iterator) loadOn(ix, stride int) bool {
 	if i.loaded && i.ix == ix {
 		return true
 	}
@@ -296,51 +300,21 @@ func (i *Iterator) load(ix int) bool {
 	var err error
 	if i.opts.Readahead > 0 {
 		payload, err = i.readAhead(h)
-	} else if i.block, err = i.r.block(h, BlockData, !i.opts.NoFill, i.trace); err == nil {
+	} else if i.block, err = i.fetch(h, stride); err == nil {
 		payload = i.block.Bytes()
 	}
 	if err != nil {
 		i.err = err
 		return false
 	}
-	i.data = viewData(payload)
-	i.key = append(i.key[:0], i.data.prefix...)
+	i.view(payload)
 	i.loaded, i.ix = true, ix
 	return true
 }
 
-// readAhead returns the payload of a block out of the window, which it moves
-// when the block is not in it.
-func (i *Iterator) readAhead(h handle) ([]byte, error) {
-	r, size := i.r, h.stored+blockTail
-	from := h.offset - i.ahead.at
-	if from < 0 || from > int64(len(i.ahead.b)-size) {
-		want := max(size, int(min(int64(i.opts.Readahead), r.props.DataBytes-h.offset)))
-		if cap(i.ahead.b) < want {
-			i.ahead.b = make([]byte, want)
-		}
-		i.ahead = window{b: i.ahead.b[:want], at: h.offset}
-		if err := r.readAt(i.ahead.b, h.offset, BlockData); err != nil {
-			i.ahead.b = i.ahead.b[:0]
-			return nil, err
-		}
-		from = 0
-	}
-	r.countRead(h, BlockData, i.trace)
-	payload, c, err := openBlock(i.ahead.b[from:from+int64(size)], r.seed, BlockData, h.offset)
-	if err != nil {
-		return nil, r.damage(h.offset, BlockData.String(), err)
-	}
-	if c == None {
-		return payload, r.checkPayload(payload, h, BlockData)
-	}
-	b := r.cache.Alloc(h.raw)
-	if err := r.expand(b.Bytes(), payload, c, h, BlockData); err != nil {
-		b.Release()
-		return nil, err
-	}
-	i.block = b
-	return b.Bytes(), nil
+func (i *Iterator) view(payload []byte) {
+	i.data = viewData(payload)
+	i.key = append(i.key[:0], i.data.prefix...)
 }
 
 func (i *Iterator) dropData() {

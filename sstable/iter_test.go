@@ -48,6 +48,15 @@ func (m *modelIter) step(rng *rand.Rand, it base.Iterator, key []byte) (op strin
 		return "First", it.First(), m.show(0)
 	case n == 1:
 		return "Last", it.Last(), m.show(len(m.list) - 1)
+	case n == 2:
+		s, ok := it.(base.StepSeeker)
+		for step := 0; ok && step < base.SeekSteps; step++ {
+			s.SeekStep(step, key, seq)
+		}
+		if ok {
+			return fmt.Sprintf("SeekGE(%q, %d) in steps", key, seq), s.SeekEnd(key, seq), m.seekGE(key, seq)
+		}
+		fallthrough
 	case n < 5:
 		return fmt.Sprintf("SeekGE(%q, %d)", key, seq), it.SeekGE(key, seq), m.seekGE(key, seq)
 	case n < 8:

@@ -276,7 +276,7 @@ var errDevice = errors.New("device failed")
 // TestReader_ReadErrorIsNoEnd fails each read of a life of a table.
 func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Compression: Snappy, BlockSize: 512, FilterBits: 10, IndexPartition: 300}, list)
+	b, info := writeFile(t, WriterOptions{Compression: Snappy, BlockSize: 128, FilterBits: 10, IndexPartition: 300}, list)
 	failed := 0
 	for k := range 400 {
 		src := &failingReader{b: b, left: k, err: errDevice}

@@ -39,3 +39,19 @@ type Iterator interface {
 	// Close releases what the iterator holds. The iterator is not used again.
 	Close() error
 }
+
+// SeekSteps is how many steps a seek of a StepSeeker takes.
+const SeekSteps = 5
+
+// A StepSeeker is an iterator whose SeekGE can be taken in steps. Each step
+// begins to load what the next one needs and does not wait for it, so that a
+// merge which takes step after step, each with all its children, waits for main
+// memory once a step instead of once a step and child.
+//
+// The steps, from 0 to SeekSteps-1, and SeekEnd all get the same arguments, and
+// nothing else is called in between.
+type StepSeeker interface {
+	SeekStep(step int, key []byte, seq Seq)
+	// SeekEnd is what SeekGE would be.
+	SeekEnd(key []byte, seq Seq) *KV
+}

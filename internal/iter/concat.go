@@ -17,14 +17,17 @@ type ConcatSource interface {
 // other. A table is opened when the iterator first needs it and closed when
 // it leaves it, so at most one is open at a time.
 func NewConcat(n int, src ConcatSource) base.Iterator {
-	return &concat{src: src, n: n, at: -1}
+	c := new(Concat)
+	c.Reset(n, src)
+	return c
 }
 
-// concat walks one table after the other.
+// A Concat walks one table after the other: see NewConcat. The zero value has
+// none.
 //
 // Invariant: it is nil or an open iterator over table at. The position is
 // valid if it is not nil and ok is true.
-type concat struct {
+type Concat struct {
 	src ConcatSource
 	n   int
 
@@ -32,10 +35,15 @@ type concat struct {
 	it  base.Iterator
 	ok  bool
 	err error
+
+	stepper base.StepSeeker // during a seek in steps: it, if it takes steps
 }
 
+// Reset makes c what NewConcat returns. Requires: c is closed, or was never used.
+func (c *Concat) Reset(n int, src ConcatSource) { *c = Concat{src: src, n: n, at: -1} }
+
 // First moves to the first entry of the first table that has one.
-func (c *concat) First() *base.KV {
+func (c *Concat) First() *base.KV {
 	if !c.enter(0) {
 		return nil
 	}
@@ -43,7 +51,7 @@ func (c *concat) First() *base.KV {
 }
 
 // Last moves to the last entry of the last table that has one.
-func (c *concat) Last() *base.KV {
+func (c *Concat) Last() *base.KV {
 	if !c.enter(c.n - 1) {
 		return nil
 	}
@@ -53,7 +61,15 @@ func (c *concat) Last() *base.KV {
 // SeekGE moves to the first entry at or after (key, seq). The table that may
 // hold it is the first one that ends at key or later; if all of key's
 // versions there are newer than seq, the entry is in the next table.
-func (c *concat) SeekGE(key []byte, seq base.Seq) *base.KV {
+func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
+	if !c.enter(c.tableGE(key)) {
+		return nil
+	}
+	return c.onward(c.it.SeekGE(key, seq))
+}
+
+// tableGE returns the first table that ends at key or later.
+func (c *Concat) tableGE(key []byte) int {
 	lo, hi := 0, c.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -63,15 +79,36 @@ func (c *concat) SeekGE(key []byte, seq base.Seq) *base.KV {
 			hi = mid
 		}
 	}
-	if !c.enter(lo) {
-		return nil
+	return lo
+}
+
+// SeekStep implements base.StepSeeker.
+func (c *Concat) SeekStep(step int, key []byte, seq base.Seq) {
+	if step == 0 {
+		c.stepper = nil
+		if c.enter(c.tableGE(key)) {
+			c.stepper, _ = c.it.(base.StepSeeker)
+		}
 	}
-	return c.onward(c.it.SeekGE(key, seq))
+	if c.stepper != nil {
+		c.stepper.SeekStep(step, key, seq)
+	}
+}
+
+// SeekEnd implements base.StepSeeker.
+func (c *Concat) SeekEnd(key []byte, seq base.Seq) *base.KV {
+	switch {
+	case c.it == nil: // there is no table, or it can't be entered
+		return nil
+	case c.stepper == nil:
+		return c.onward(c.it.SeekGE(key, seq))
+	}
+	return c.onward(c.stepper.SeekEnd(key, seq))
 }
 
 // SeekLT moves to the last entry whose user key is less than key. It is in
 // the last table that begins before key.
-func (c *concat) SeekLT(key []byte) *base.KV {
+func (c *Concat) SeekLT(key []byte) *base.KV {
 	lo, hi := 0, c.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -88,7 +125,7 @@ func (c *concat) SeekLT(key []byte) *base.KV {
 }
 
 // Next moves one entry forward.
-func (c *concat) Next() *base.KV {
+func (c *Concat) Next() *base.KV {
 	if !c.ok {
 		return nil
 	}
@@ -99,7 +136,7 @@ func (c *concat) Next() *base.KV {
 }
 
 // Prev moves one entry back.
-func (c *concat) Prev() *base.KV {
+func (c *Concat) Prev() *base.KV {
 	if !c.ok {
 		return nil
 	}
@@ -111,7 +148,7 @@ func (c *concat) Prev() *base.KV {
 
 // onward takes what a movement within the open table returned, and goes on
 // to the tables behind it as long as there was nothing.
-func (c *concat) onward(kv *base.KV) *base.KV {
+func (c *Concat) onward(kv *base.KV) *base.KV {
 	for kv == nil {
 		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at+1) {
 			c.ok = false
@@ -124,7 +161,7 @@ func (c *concat) onward(kv *base.KV) *base.KV {
 }
 
 // back is onward to the tables in front.
-func (c *concat) back(kv *base.KV) *base.KV {
+func (c *Concat) back(kv *base.KV) *base.KV {
 	for kv == nil {
 		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at-1) {
 			c.ok = false
@@ -139,7 +176,7 @@ func (c *concat) back(kv *base.KV) *base.KV {
 // enter makes i the open table and tells whether there is one. It closes the
 // table open before unless that is i. There is no position afterwards until
 // onward or back finds one. An error of Open or Close is kept for Err.
-func (c *concat) enter(i int) bool {
+func (c *Concat) enter(i int) bool {
 	c.ok, c.err = false, nil
 	if c.it != nil && c.at == i {
 		return true
@@ -157,7 +194,7 @@ func (c *concat) enter(i int) bool {
 }
 
 // leave closes the open table, if there is one.
-func (c *concat) leave() error {
+func (c *Concat) leave() error {
 	if c.it == nil {
 		return nil
 	}
@@ -167,10 +204,11 @@ func (c *concat) leave() error {
 }
 
 // Err returns the error that ended the last movement.
-func (c *concat) Err() error { return c.err }
+func (c *Concat) Err() error { return c.err }
 
 // Close closes the open table.
-func (c *concat) Close() error {
-	c.ok, c.n = false, 0
-	return c.leave()
+func (c *Concat) Close() error {
+	err := c.leave()
+	*c = Concat{}
+	return err
 }

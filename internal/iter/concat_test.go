@@ -19,6 +19,8 @@ type fakeRun struct {
 	failAt  int // this Open fails; 0: none
 	prepare func(f *fake)
 	last    *fake
+
+	stepping bool // the tables are
 }
 
 var errOpen = errors.New("open failed")
@@ -35,6 +37,9 @@ func (r *fakeRun) Open(i int) (base.Iterator, error) {
 	r.last = newFake(r.t, r.tables[i])
 	if r.prepare != nil {
 		r.prepare(r.last)
+	}
+	if r.stepping {
+		return &stepping{fake: r.last}, nil
 	}
 	return r.last, nil
 }
@@ -191,5 +196,45 @@ func checkFails(t *testing.T, it base.Iterator, start, step func() *base.KV, wan
 	}
 	if kv, kv2 := it.Next(), it.Prev(); kv != nil || kv2 != nil || it.Err() != err {
 		t.Errorf("after the error: Next() = %s, Prev() = %s, Err() = %v", describe(kv), describe(kv2), it.Err())
+	}
+}
+
+// An error of a seek in steps, wherever it is met, ends it, and the error of
+// leaving a table is not lost for the next one being opened.
+func TestConcat_ErrorOfSeekInSteps(t *testing.T) {
+	kvs := parse(t, "a#1,PUT b#2,PUT c#3,PUT d#4,PUT")
+	errClose := errors.New("close failed")
+	seek := func(c *Concat, key string) *base.KV {
+		for step := range base.SeekSteps {
+			c.SeekStep(step, []byte(key), base.MaxSeq)
+		}
+		return c.SeekEnd([]byte(key), base.MaxSeq)
+	}
+	for _, stepping := range []bool{false, true} {
+		run := cut(t, kvs, 2)
+		run.stepping = stepping
+		c := NewConcat(2, run).(*Concat)
+		run.failAt = 1
+		if kv := seek(c, "a"); kv != nil || c.Err() != errOpen {
+			t.Errorf("a table that can't be opened: %s, %v", describe(kv), c.Err())
+		}
+		run.prepare = func(f *fake) { f.failAt, f.close = 1, errClose }
+		if kv := seek(c, "a"); kv != nil || c.Err() == nil {
+			t.Errorf("a table that can't be read: %s, %v", describe(kv), c.Err())
+		}
+		if kv := seek(c, "c"); kv != nil || c.Err() != errClose {
+			t.Errorf("a table that can't be closed: %s, %v", describe(kv), c.Err())
+		}
+		run.prepare = nil
+		if kv := seek(c, "c"); describe(kv) != "c#3,PUT" || c.Err() != nil {
+			t.Errorf("the next seek: %s, %v", describe(kv), c.Err())
+		}
+		if kv := seek(c, "e"); kv != nil || c.Err() != nil {
+			t.Errorf("past the end: %s, %v", describe(kv), c.Err())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		run.checkClosed()
 	}
 }

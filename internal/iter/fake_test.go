@@ -68,6 +68,33 @@ func (f *fake) Close() error {
 	return f.close
 }
 
+// stepping is a fake that takes seeks in steps, and is strict about those too.
+type stepping struct {
+	*fake
+	steps int
+	key   string
+	seq   base.Seq
+}
+
+func (f *stepping) SeekStep(step int, key []byte, seq base.Seq) {
+	if step == 0 {
+		f.steps, f.key, f.seq = 0, string(key), seq
+	}
+	if f.closed > 0 || step != f.steps || string(key) != f.key || seq != f.seq {
+		f.t.Errorf("step %d of a seek of %q, %d, want %d of %q, %d", step, key, seq, f.steps, f.key, f.seq)
+	}
+	f.steps++
+	f.i = -2 // there is no position until the end
+}
+
+func (f *stepping) SeekEnd(key []byte, seq base.Seq) *base.KV {
+	if f.steps != base.SeekSteps || string(key) != f.key || seq != f.seq {
+		f.t.Errorf("end of a seek of %q, %d after %d steps to %q, %d", key, seq, f.steps, f.key, f.seq)
+	}
+	f.steps = 0
+	return f.SeekGE(key, seq)
+}
+
 // seekGE returns the place of the first entry at or after (key, seq).
 func seekGE(kvs []base.KV, key []byte, seq base.Seq) int {
 	i, _ := slices.BinarySearchFunc(kvs, base.NewKey(key, seq, base.KindMax), compareKV)

@@ -3,6 +3,7 @@ package iter
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
@@ -19,11 +20,22 @@ func NewMerging(iters ...base.Iterator) base.Iterator {
 	if len(iters) == 1 {
 		return iters[0]
 	}
-	m := &merging{children: make([]child, len(iters)), losers: make([]player, len(iters))}
-	for i, it := range iters {
-		m.children[i].it = it
-	}
+	m := new(Merging)
+	m.Reset(iters)
 	return m
+}
+
+// Reset makes m an iterator over all of iters, in memory that it has. It owns
+// them from now on, but not the slice.
+// Requires: m is closed, or was never used.
+func (m *Merging) Reset(iters []base.Iterator) {
+	m.children = slices.Grow(m.children[:0], len(iters))
+	for _, it := range iters {
+		stepper, _ := it.(base.StepSeeker)
+		m.children = append(m.children, child{it: it, stepper: stepper})
+	}
+	m.losers = slices.Grow(m.losers[:0], len(iters))[:len(iters)]
+	m.begin()
 }
 
 // A direction says which way the children stand around the position.
@@ -37,8 +49,9 @@ const (
 
 // A child is a source of entries and the entry that it stands on.
 type child struct {
-	it base.Iterator
-	kv *base.KV // nil: at its end in the present direction
+	it      base.Iterator
+	kv      *base.KV        // nil: at its end in the present direction
+	stepper base.StepSeeker // it, if it is one
 }
 
 // A player is a child's entry in the tournament. hi and lo are the first 16
@@ -51,7 +64,7 @@ type player struct {
 	child  int32
 }
 
-// merging is a tournament tree of losers (Knuth, The Art of Computer
+// A Merging is a tournament tree of losers (Knuth, The Art of Computer
 // Programming, volume 3, 5.4.1): losers[1:] are the inner nodes, each holding
 // who lost the match there; the leaf of child i would be node i+len(children),
 // and the parent of node p is p/2. When the winner moves on, only the matches
@@ -60,7 +73,7 @@ type player struct {
 //
 // Invariant: in direction forward or backward, winner has beaten all, its kv
 // is not nil, and every child's kv is what its last movement returned.
-type merging struct {
+type Merging struct {
 	children []child
 	losers   []player
 	winner   player
@@ -69,7 +82,7 @@ type merging struct {
 }
 
 // First moves to the first entry of all.
-func (m *merging) First() *base.KV {
+func (m *Merging) First() *base.KV {
 	m.begin()
 	for i := range m.children {
 		if c := &m.children[i]; !m.moved(c, c.it.First()) {
@@ -80,7 +93,7 @@ func (m *merging) First() *base.KV {
 }
 
 // Last moves to the last entry of all.
-func (m *merging) Last() *base.KV {
+func (m *Merging) Last() *base.KV {
 	m.begin()
 	for i := range m.children {
 		if c := &m.children[i]; !m.moved(c, c.it.Last()) {
@@ -91,10 +104,24 @@ func (m *merging) Last() *base.KV {
 }
 
 // SeekGE moves to the first entry at or after (key, seq).
-func (m *merging) SeekGE(key []byte, seq base.Seq) *base.KV {
+func (m *Merging) SeekGE(key []byte, seq base.Seq) *base.KV {
 	m.begin()
+	for step := range base.SeekSteps {
+		for i := range m.children {
+			if s := m.children[i].stepper; s != nil {
+				s.SeekStep(step, key, seq)
+			}
+		}
+	}
 	for i := range m.children {
-		if c := &m.children[i]; !m.moved(c, c.it.SeekGE(key, seq)) {
+		c := &m.children[i]
+		kv := (*base.KV)(nil)
+		if c.stepper != nil {
+			kv = c.stepper.SeekEnd(key, seq)
+		} else {
+			kv = c.it.SeekGE(key, seq)
+		}
+		if !m.moved(c, kv) {
 			return nil
 		}
 	}
@@ -102,7 +129,7 @@ func (m *merging) SeekGE(key []byte, seq base.Seq) *base.KV {
 }
 
 // SeekLT moves to the last entry whose user key is less than key.
-func (m *merging) SeekLT(key []byte) *base.KV {
+func (m *Merging) SeekLT(key []byte) *base.KV {
 	m.begin()
 	for i := range m.children {
 		if c := &m.children[i]; !m.moved(c, c.it.SeekLT(key)) {
@@ -113,7 +140,7 @@ func (m *merging) SeekLT(key []byte) *base.KV {
 }
 
 // Next moves one entry forward.
-func (m *merging) Next() *base.KV {
+func (m *Merging) Next() *base.KV {
 	if m.dir != forward {
 		return m.turn(forward)
 	}
@@ -127,7 +154,7 @@ func (m *merging) Next() *base.KV {
 }
 
 // Prev moves one entry back.
-func (m *merging) Prev() *base.KV {
+func (m *Merging) Prev() *base.KV {
 	if m.dir != backward {
 		return m.turn(backward)
 	}
@@ -143,14 +170,14 @@ func (m *merging) Prev() *base.KV {
 
 // begin forgets the position before a movement that does not need it. Unless
 // that movement ends in contest, there is none afterwards either.
-func (m *merging) begin() {
+func (m *Merging) begin() {
 	m.dir, m.err = nowhere, nil
 }
 
 // moved notes where a movement took c, and tells whether it succeeded. An
 // error ends the movement of the whole: what other children hold cannot be
 // told to be next.
-func (m *merging) moved(c *child, kv *base.KV) bool {
+func (m *Merging) moved(c *child, kv *base.KV) bool {
 	c.kv = kv
 	if kv == nil {
 		if err := c.it.Err(); err != nil && !mutant.ReadErrorIsEnd {
@@ -162,7 +189,7 @@ func (m *merging) moved(c *child, kv *base.KV) bool {
 }
 
 // ended carries on when the winner's child gave no entry.
-func (m *merging) ended(c *child) *base.KV {
+func (m *Merging) ended(c *child) *base.KV {
 	if !m.moved(c, nil) {
 		return nil
 	}
@@ -171,7 +198,7 @@ func (m *merging) ended(c *child) *base.KV {
 }
 
 // contest plays all matches anew.
-func (m *merging) contest(dir direction) *base.KV {
+func (m *Merging) contest(dir direction) *base.KV {
 	m.dir = dir
 	n := len(m.children)
 	if n == 0 {
@@ -182,7 +209,7 @@ func (m *merging) contest(dir direction) *base.KV {
 }
 
 // play returns the winner of the matches at and below node p.
-func (m *merging) play(p int) player {
+func (m *Merging) play(p int) player {
 	if i := p - len(m.children); i >= 0 {
 		return m.enter(int32(i))
 	}
@@ -195,7 +222,7 @@ func (m *merging) play(p int) player {
 }
 
 // enter returns the player for child i.
-func (m *merging) enter(i int32) player {
+func (m *Merging) enter(i int32) player {
 	p := player{hi: math.MaxUint64, lo: math.MaxUint64, child: i}
 	if kv := m.children[i].kv; kv != nil {
 		p.hi, p.lo = base.Prefix(kv.UserKey)
@@ -207,7 +234,7 @@ func (m *merging) enter(i int32) player {
 }
 
 // replay plays the matches on the winner's way up after it has moved.
-func (m *merging) replay() *base.KV {
+func (m *Merging) replay() *base.KV {
 	w := m.winner
 	for p := (uint(len(m.children)) + uint(w.child)) / 2; p >= 1; p /= 2 {
 		l := &m.losers[p]
@@ -223,7 +250,7 @@ func (m *merging) replay() *base.KV {
 }
 
 // beats tells whether a comes before b in the present direction.
-func (m *merging) beats(a, b *player) bool {
+func (m *Merging) beats(a, b *player) bool {
 	if a.hi != b.hi {
 		return a.hi < b.hi
 	}
@@ -234,7 +261,7 @@ func (m *merging) beats(a, b *player) bool {
 }
 
 // beatsTail decides between players whose prefixes are equal.
-func (m *merging) beatsTail(a, b *player) bool {
+func (m *Merging) beatsTail(a, b *player) bool {
 	x, y := m.children[a.child].kv, m.children[b.child].kv
 	if x == nil || y == nil {
 		return x != nil
@@ -251,7 +278,7 @@ func (m *merging) beatsTail(a, b *player) bool {
 
 // stand returns the winner's entry. If even the winner has none, all children
 // are at their ends.
-func (m *merging) stand() *base.KV {
+func (m *Merging) stand() *base.KV {
 	if len(m.children) == 0 {
 		m.dir = nowhere
 		return nil
@@ -267,7 +294,7 @@ func (m *merging) stand() *base.KV {
 //
 // The children other than the winner's go first: until then the winner's
 // entry, which tells them where to stop, stays where it is.
-func (m *merging) turn(dir direction) *base.KV {
+func (m *Merging) turn(dir direction) *base.KV {
 	if m.dir == nowhere {
 		return nil
 	}
@@ -294,7 +321,7 @@ func (m *merging) turn(dir direction) *base.KV {
 // A child at its end has to be sought: it moves no more, and its last entry
 // may lie anywhere, as a memtable grows while it is read. For the same reason
 // one step may not be enough.
-func (m *merging) cross(c *child, position base.InternalKey, dir direction) bool {
+func (m *Merging) cross(c *child, position base.InternalKey, dir direction) bool {
 	if c.kv == nil {
 		kv := c.it.SeekGE(position.UserKey, position.Seq())
 		if !m.moved(c, kv) {
@@ -323,14 +350,18 @@ func (m *merging) cross(c *child, position base.InternalKey, dir direction) bool
 }
 
 // Err returns the error of the child that ended the last movement.
-func (m *merging) Err() error { return m.err }
+func (m *Merging) Err() error { return m.err }
 
 // Close closes all children and returns all their errors.
-func (m *merging) Close() error {
+func (m *Merging) Close() error {
 	var errs []error
 	for i := range m.children {
-		errs = append(errs, m.children[i].it.Close())
+		if err := m.children[i].it.Close(); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	*m = merging{}
+	clear(m.children)
+	m.children = m.children[:0]
+	m.begin()
 	return errors.Join(errs...)
 }

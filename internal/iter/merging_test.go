@@ -52,7 +52,17 @@ func TestMerging_Model(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			k := 2 + r.IntN(9)
 			all, hands := deal(r, r.IntN(60), k)
-			children, _ := fakes(t, hands)
+			children, fs := fakes(t, hands)
+			for i, f := range fs {
+				switch r.IntN(3) {
+				case 0:
+					children[i] = &stepping{fake: f}
+				case 1: // a run of a few tables, whatever their entries are like
+					run := cut(t, f.kvs, 5)
+					run.stepping = r.IntN(2) == 0
+					children[i] = NewConcat(len(run.tables), run)
+				}
+			}
 			c := &cursor{t: t, it: NewMerging(children...), want: all, i: -2}
 			c.move(4, nil, 0) // a fresh one stands nowhere
 			for range 400 {

@@ -1,0 +1,248 @@
+package shale
+
+import (
+	"bytes"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/memtable"
+)
+
+// A cursor is what an Iterator moves. Cursors are pooled with all that they are
+// made of, so that a scan of a few entries allocates nothing but the Iterator.
+type cursor struct {
+	db       *DB
+	view     *view // acquired as a whole
+	src      base.Iterator
+	rng      Range  // with bounds of the cursor's own
+	bounds   []byte // where they are
+	seq      base.Seq
+	err      error
+	position position
+
+	// While position is onEntry: the entry. Forward, src stands on it and
+	// value is src's; backward, src stands on the entry before all versions
+	// of key and value is in valueBuf.
+	key      []byte
+	value    []byte
+	valueBuf []byte
+	backward bool
+	kv       *base.KV // what src stands on, nil if nothing
+
+	// What src is made of. Iterators of memtables and runs beyond those in use
+	// are kept for the next life.
+	merging iter.Merging
+	sources []base.Iterator
+	mems    []*memtable.Iterator
+	runs    []*runSource
+	nmems   int // in use
+	nruns   int
+}
+
+type position uint8
+
+const (
+	beforeFirst position = iota
+	onEntry
+	afterLast
+)
+
+// ready says whether the cursor may move, and clears an earlier error.
+func (c *cursor) ready() bool {
+	c.err = nil
+	if c.db.view.Load() == nil {
+		c.err = ErrClosed
+		c.position = afterLast
+		return false
+	}
+	return true
+}
+
+// first moves to the first entry.
+func (c *cursor) first() bool { return c.ready() && c.land(c.rng.Lower) }
+
+// last moves to the last entry.
+func (c *cursor) last() bool {
+	if !c.ready() {
+		return false
+	}
+	if c.rng.Upper == nil {
+		c.kv = c.src.Last()
+	} else {
+		c.kv = c.src.SeekLT(c.rng.Upper)
+	}
+	return c.findBackward()
+}
+
+// seekGE moves to the first entry whose key is key or greater.
+func (c *cursor) seekGE(key []byte) bool {
+	if !c.ready() {
+		return false
+	}
+	if bytes.Compare(key, c.rng.Lower) < 0 {
+		key = c.rng.Lower
+	}
+	return c.land(key)
+}
+
+// land moves to the first entry from key on.
+func (c *cursor) land(key []byte) bool {
+	c.kv = c.src.SeekGE(key, c.seq)
+	return c.findForward(false)
+}
+
+// seekLT moves to the last entry whose key is less than key.
+func (c *cursor) seekLT(key []byte) bool {
+	if !c.ready() {
+		return false
+	}
+	if c.rng.Upper != nil && bytes.Compare(key, c.rng.Upper) > 0 {
+		key = c.rng.Upper
+	}
+	c.kv = c.src.SeekLT(key)
+	return c.findBackward()
+}
+
+// next moves one entry forward, from before the first to the first.
+func (c *cursor) next() bool {
+	switch {
+	case c.position == beforeFirst:
+		return c.first()
+	case c.position == afterLast || !c.ready():
+		return false
+	case c.backward:
+		c.kv = c.src.SeekGE(c.key, 0) // behind all versions of key but one of number 0, which is skipped
+		return c.findForward(true)
+	}
+	c.kv = c.src.Next()
+	return c.findForward(true)
+}
+
+// prev moves one entry back, from after the last to the last.
+func (c *cursor) prev() bool {
+	switch {
+	case c.position == afterLast:
+		return c.last()
+	case c.position != onEntry || !c.ready():
+		return false
+	case !c.backward:
+		c.kv = c.src.SeekLT(c.key)
+	}
+	return c.findBackward()
+}
+
+// maxSteps is how many versions of one key are stepped over before a seek
+// takes their place.
+const maxSteps = 8
+
+// findForward moves from src's entry on to the next one that is visible: the
+// newest version, not above seq, of a key that is not deleted. skip says that
+// the versions of c.key have been seen.
+func (c *cursor) findForward(skip bool) bool {
+	c.backward = false
+	steps := 0
+	for c.kv != nil {
+		kv := c.kv
+		if c.rng.Upper != nil && bytes.Compare(kv.UserKey, c.rng.Upper) >= 0 {
+			return c.end(afterLast)
+		}
+		switch {
+		case skip && bytes.Equal(kv.UserKey, c.key):
+			if steps++; steps > maxSteps {
+				c.kv, steps = c.src.SeekGE(c.successor(), base.MaxSeq), 0
+				continue
+			}
+		case kv.Seq() > c.seq:
+			if steps++; steps > maxSteps {
+				c.key = append(c.key[:0], kv.UserKey...)
+				c.kv, steps, skip = c.src.SeekGE(c.key, c.seq), 0, false
+				continue
+			}
+		case kv.Kind() == base.KindDelete:
+			c.key = append(c.key[:0], kv.UserKey...)
+			skip, steps = true, 0
+		default:
+			c.key = append(c.key[:0], kv.UserKey...)
+			c.value = kv.Value
+			c.position = onEntry
+			return true
+		}
+		c.kv = c.src.Next()
+	}
+	return c.end(afterLast)
+}
+
+// successor returns the least key above c.key, in c.valueBuf.
+func (c *cursor) successor() []byte {
+	c.valueBuf = append(append(c.valueBuf[:0], c.key...), 0)
+	return c.valueBuf
+}
+
+// findBackward moves from src's entry back to the previous visible one. Going
+// back, the versions of a key come oldest first, so the last that is not above
+// seq counts.
+func (c *cursor) findBackward() bool {
+	c.backward = true
+	for c.kv != nil {
+		if bytes.Compare(c.kv.UserKey, c.rng.Lower) < 0 {
+			return c.end(beforeFirst)
+		}
+		c.key = append(c.key[:0], c.kv.UserKey...)
+		live, steps := false, 0
+		for c.kv != nil && bytes.Equal(c.kv.UserKey, c.key) {
+			if c.kv.Seq() <= c.seq {
+				if live = c.kv.Kind() != base.KindDelete; live {
+					c.valueBuf = append(c.valueBuf[:0], c.kv.Value...)
+				}
+			}
+			if steps++; c.kv.Seq() > c.seq || steps > maxSteps {
+				live = c.newestVersion(live)
+				if c.err != nil {
+					return c.end(beforeFirst)
+				}
+				break
+			}
+			c.kv = c.src.Prev()
+		}
+		if c.kv == nil && c.src.Err() != nil {
+			return c.end(beforeFirst)
+		}
+		if live {
+			c.value = c.valueBuf
+			c.position = onEntry
+			return true
+		}
+	}
+	return c.end(beforeFirst)
+}
+
+// newestVersion finds the visible version of c.key by a seek, and leaves src
+// before all of the key's versions. live is what is known so far.
+func (c *cursor) newestVersion(live bool) bool {
+	if c.kv.Seq() <= c.seq {
+		kv := c.src.SeekGE(c.key, c.seq)
+		if kv == nil {
+			c.err = c.src.Err()
+			return false
+		}
+		if live = kv.Kind() != base.KindDelete; live {
+			c.valueBuf = append(c.valueBuf[:0], kv.Value...)
+		}
+	}
+	c.kv = c.src.SeekLT(c.key)
+	return live
+}
+
+// end leaves the iterator without an entry, at the end given or where an error
+// stopped c.
+func (c *cursor) end(p position) bool {
+	c.position = p
+	c.value = nil
+	if c.err == nil {
+		c.err = c.src.Err()
+	}
+	if c.err != nil {
+		c.db.noteCorruption(c.err)
+	}
+	return false
+}
