@@ -243,30 +243,23 @@ func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
 // error.
 func (i *Iterator) loadNext() bool {
 	if i.ix+1 < i.leaf.n {
-		return i.loadOn(i.ix+1, 1) && i.touch()
+		return i.loadOn(i.ix+1, 1)
 	}
 	if i.r.foot.levels == 1 || i.top+1 >= i.r.index.n {
 		return false
 	}
-	return i.loadTop(i.top+1) && i.loadOn(0, 1) && i.touch()
+	return i.loadTop(i.top+1) && i.loadOn(0, 1)
 }
 
 // loadPrev loads the block before the current one.
 func (i *Iterator) loadPrev() bool {
 	if i.ix > 0 {
-		return i.loadOn(i.ix-1, -1) && i.touch()
+		return i.loadOn(i.ix-1, -1)
 	}
 	if i.r.foot.levels == 1 || i.top <= 0 {
 		return false
 	}
-	return i.loadTop(i.top-1) && i.loadOn(i.leaf.n-1, -1) && i.touch()
-}
-
-// touch begins to load the block, so that its cache misses overlap: stepping
-// would wait for one after the other.
-func (i *Iterator) touch() bool {
-	prefetch.Bytes(i.data.b[:min(len(i.data.b), 16<<10)])
-	return true
+	return i.loadTop(i.top-1) && i.loadOn(i.leaf.n-1, -1)
 }
 
 // loadTop loads partition top of an index of two levels.
@@ -307,9 +300,26 @@ func (i *Iterator) loadOn(ix, stride int) bool {
 		i.err = err
 		return false
 	}
+	if stride != 0 {
+		prefetch.Bytes(payload[:min(len(payload), 16<<10)]) // steps would wait for one line after the other
+	}
 	i.view(payload)
 	i.loaded, i.ix = true, ix
+	if stride != 0 && i.streak == 0 {
+		i.expect(ix, stride)
+	}
 	return true
+}
+
+// expect begins to look up the next block of a walk in the cache, and the one
+// behind it, a part each.
+func (i *Iterator) expect(ix, stride int) {
+	if next := ix + stride; uint(next) < uint(i.leaf.n) {
+		i.r.cache.PrefetchBlock(i.cacheKey(next))
+	}
+	if next := ix + 2*stride; uint(next) < uint(i.leaf.n) {
+		i.r.cache.Prefetch(i.cacheKey(next))
+	}
 }
 
 func (i *Iterator) view(payload []byte) {
