@@ -160,20 +160,21 @@ type source func(name string, id int) (next func() []byte, present bool)
 
 // presentKeys draws keys evenly from all.
 func (c *child) presentKeys(name string, id int) (func() []byte, bool) {
-	k, random, n := new(data.Key), data.NewRandom(c.seed(name, id)), uint64(c.N)
+	k, random, n := data.Apart[data.Key](), data.NewRandom(c.seed(name, id)), uint64(c.N)
 	return func() []byte { return c.space.Present(k, random.Below(n)) }, true
 }
 
 // absentKeys are never the same, but for structured ones, of which there are as
 // many as entries.
 func (c *child) absentKeys(_ string, id int) (func() []byte, bool) {
-	k, i := new(data.Key), c.absent+uint64(id)<<40
+	k, i := data.Apart[data.Key](), data.Apart[uint64]()
+	*i = c.absent + uint64(id)<<40
 	if id == 0 {
 		c.absent += 1 << 42
 	}
 	return func() []byte {
-		i++
-		return c.space.Absent(k, i)
+		*i++
+		return c.space.Absent(k, *i)
 	}, false
 }
 
@@ -189,7 +190,7 @@ func (c *child) lookUp(name string, way stores.Way, from source) func(*track) er
 			return err
 		}
 		next, present := from(name, t.id)
-		for t.now() < t.limit {
+		for more := true; more; more = t.now() < t.limit {
 			if err := r.Refresh(); err != nil {
 				return err
 			}
