@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
@@ -22,7 +23,7 @@ type child struct {
 	way    stores.Way
 	levels []results.Level // of the open store, when it was last settled
 	runs   []results.Run
-	absent uint64 // numbers of absent keys that were used
+	absent atomic.Uint64 // ranges of absent keys that were used
 }
 
 // runChild does what the spec in a file says.
@@ -44,7 +45,7 @@ func (s *spec) run() (runs []results.Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{spec: *s, kind: kind, space: data.NewSpace(s.Keys, s.N), absent: uint64(s.Round) << 50}
+	c := &child{spec: *s, kind: kind, space: data.NewSpace(s.Keys, s.N)}
 	defer func() { err = errors.Join(err, c.close()) }()
 	g := findGroup(s.Group)
 	if g == nil {

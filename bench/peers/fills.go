@@ -135,11 +135,11 @@ func (c *child) fillPart(writers int) func(*track) error {
 		if err != nil {
 			return err
 		}
-		var k data.Key
+		k := data.Apart[data.Key]()
 		values := data.NewValues(c.ValueBytes, c.seed("values", t.id))
 		t.ready("an entry")
 		for i := uint64(t.id); ; i += uint64(writers) {
-			key := c.space.Present(&k, i)
+			key := c.space.Present(k, i)
 			if err := w.Put(key, values.Next(key)); err != nil {
 				return err
 			}

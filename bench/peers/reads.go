@@ -85,12 +85,12 @@ func (c *child) warmUp() error {
 			return fmt.Errorf("warm-up: %w", err)
 		}
 	}
+	absent := c.absentRange()
 	for i := range min(c.N/4, 100_000) {
-		if err := c.check(r, c.space.Absent(&k, c.absent+uint64(i)), false); err != nil {
+		if err := c.check(r, c.space.Absent(&k, absent+uint64(i)), false); err != nil {
 			return fmt.Errorf("warm-up: %w", err)
 		}
 	}
-	c.absent += 1 << 20
 	return r.Close()
 }
 
@@ -160,22 +160,23 @@ type source func(name string, id int) (next func() []byte, present bool)
 
 // presentKeys draws keys evenly from all.
 func (c *child) presentKeys(name string, id int) (func() []byte, bool) {
-	k, random, n := new(data.Key), data.NewRandom(c.seed(name, id)), uint64(c.N)
+	k, random, n := data.Apart[data.Key](), data.NewRandom(c.seed(name, id)), uint64(c.N)
 	return func() []byte { return c.space.Present(k, random.Below(n)) }, true
 }
 
 // absentKeys are never the same, but for structured ones, of which there are as
 // many as entries.
-func (c *child) absentKeys(_ string, id int) (func() []byte, bool) {
-	k, i := new(data.Key), c.absent+uint64(id)<<40
-	if id == 0 {
-		c.absent += 1 << 42
-	}
+func (c *child) absentKeys(string, int) (func() []byte, bool) {
+	k, i := data.Apart[data.Key](), data.Apart[uint64]()
+	*i = c.absentRange()
 	return func() []byte {
-		i++
-		return c.space.Absent(k, i)
+		*i++
+		return c.space.Absent(k, *i)
 	}, false
 }
+
+// absentRange begins a range of numbers that nobody else asks for, in no round.
+func (c *child) absentRange() uint64 { return uint64(c.Round)<<50 + c.absent.Add(1)<<40 }
 
 // lookUp asks for keys until the time is over.
 func (c *child) lookUp(name string, way stores.Way, from source) func(*track) error {
@@ -189,7 +190,7 @@ func (c *child) lookUp(name string, way stores.Way, from source) func(*track) er
 			return err
 		}
 		next, present := from(name, t.id)
-		for t.now() < t.limit {
+		for more := true; more; more = t.now() < t.limit {
 			if err := r.Refresh(); err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ func (c *child) readReverse(t *track) error {
 
 func (c *child) passes(t *track, begin, next func(stores.Iterator) bool, direction int) error {
 	t.of = "1000 entries"
-	for t.now() < t.limit {
+	for more := true; more; more = t.now() < t.limit {
 		it, err := c.store.Iterator()
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (c *child) seekRandom(t *track) error {
 		return err
 	}
 	next, _ := c.presentKeys("seekrandom", 0)
-	for t.now() < t.limit {
+	for more := true; more; more = t.now() < t.limit {
 		for i := range chunk / 10 {
 			sampled := i%sampleEvery == 0
 			begin := t.start

@@ -34,7 +34,7 @@ func (c *child) update() error {
 	}
 	deleted := uint64(m.run.Ops)
 	return c.measureRead("readdeleted", c.lookUp("readdeleted", stores.Held, func(name string, id int) (func() []byte, bool) {
-		k, random := new(data.Key), data.NewRandom(c.seed(name, id))
+		k, random := data.Apart[data.Key](), data.NewRandom(c.seed(name, id))
 		return func() []byte { return c.space.Present(k, c.space.Scattered(random.Below(deleted))) }, false
 	}))
 }

@@ -47,9 +47,10 @@ func (c *child) ycsb() error {
 		var work []func(*track) error
 		for id := range ycsbClients {
 			work = append(work, func(t *track) error {
-				client := &client{child: c, id: id, mix: mixes[name], zipf: zipf, inserted: inserted[id]}
-				err := client.run(t, name)
-				inserted[id] = client.inserted
+				cl := data.Apart[client]()
+				*cl = client{child: c, id: id, mix: mixes[name], zipf: zipf, inserted: inserted[id]}
+				err := cl.run(t, name)
+				inserted[id] = cl.inserted
 				return err
 			})
 		}

@@ -6,7 +6,11 @@ import "math"
 type Random struct{ state uint64 }
 
 // NewRandom returns the generator of a seed.
-func NewRandom(seed uint64) *Random { return &Random{state: mix(seed*0x9e3779b97f4a7c15 + 1)} }
+func NewRandom(seed uint64) *Random {
+	r := Apart[Random]()
+	r.state = mix(seed*0x9e3779b97f4a7c15 + 1)
+	return r
+}
 
 // Uint64 is the next number.
 func (r *Random) Uint64() uint64 {

@@ -12,7 +12,9 @@ type Values struct {
 
 // NewValues makes values of a size of at least 16 bytes.
 func NewValues(size int, seed uint64) *Values {
-	return &Values{buf: make([]byte, size), random: size / 2 &^ 7, state: mix(seed + 1)}
+	v := Apart[Values]()
+	*v = Values{buf: BytesApart(size), random: size / 2 &^ 7, state: mix(seed + 1)}
+	return v
 }
 
 // Next is valid until the next call.

@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
+	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/results"
 )
 
@@ -43,7 +44,8 @@ func (s *badgerStore) Open(dir string, o Options) (err error) {
 func (s *badgerStore) Writer() (Writer, error) { return &badgerWriter{s: s}, nil }
 
 func (s *badgerStore) Reader(w Way) (Reader, error) {
-	r := &badgerReader{db: s.db, fresh: w == Fresh}
+	r := data.Apart[badgerReader]()
+	r.db, r.fresh = s.db, w == Fresh
 	return r, r.Refresh()
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/results"
 )
 
@@ -68,7 +69,7 @@ func takeError(at **C.char) error {
 
 func (s *rocksdbStore) Writer() (Writer, error) { return &rocksdbWriter{c: s.c}, nil }
 func (s *rocksdbStore) Reader(Way) (Reader, error) {
-	return &rocksdbReader{c: s.c, buf: make([]byte, 8<<10)}, nil
+	return &rocksdbReader{c: s.c, buf: data.BytesApart(readBuffer)}, nil
 }
 
 func (s *rocksdbStore) Iterator() (Iterator, error) {

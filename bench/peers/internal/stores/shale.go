@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/results"
 )
 
@@ -25,8 +26,7 @@ func (s *shaleStore) Open(dir string, o Options) (err error) {
 	return err
 }
 
-func (s *shaleStore) Writer() (Writer, error)    { return &shaleWriter{db: s.db}, nil }
-func (s *shaleStore) Reader(Way) (Reader, error) { return &shaleReader{db: s.db}, nil }
+func (s *shaleStore) Writer() (Writer, error) { return &shaleWriter{db: s.db}, nil }
 func (s *shaleStore) Iterator() (Iterator, error) {
 	return shaleIterator{s.db.NewIterator(shale.Range{})}, nil
 }
@@ -101,6 +101,12 @@ func (w *shaleWriter) Batch(n int, entry func() (key, value []byte)) error {
 		}
 	}
 	return w.db.Write(context.Background(), &w.batch)
+}
+
+func (s *shaleStore) Reader(Way) (Reader, error) {
+	r := data.Apart[shaleReader]()
+	r.db, r.buf = s.db, data.BytesApart(readBuffer)
+	return r, nil
 }
 
 type shaleReader struct {

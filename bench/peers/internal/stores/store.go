@@ -157,5 +157,8 @@ func Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("no store %q: there are %v, and null", name, Names())
 }
 
+// readBuffer is what readers that copy a value begin with.
+const readBuffer = 8 << 10
+
 // found describes a value to the driver.
 func found(value []byte) (int, uint64, error) { return len(value), data.TagOf(value), nil }

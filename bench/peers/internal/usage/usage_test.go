@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -39,6 +40,8 @@ func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")
 	}
+	sink = nil
+	debug.FreeOSMemory() // else what another test has left is used again
 	ResetPeak()
 	before, _ := Memory()
 	sink = make([]byte, 64<<20)
