@@ -36,7 +36,7 @@ func checkFor(t *testing.T, b *Block, k Key) bool {
 
 // add inserts a block of n bytes at k and lets go of it.
 func add(c *Cache, k Key, n int) {
-	b := c.Alloc(n)
+	b := c.AllocAt(k, n)
 	fillFor(b, k)
 	c.Insert(k, b).Release()
 }
@@ -216,7 +216,7 @@ func hammer(t *testing.T, c *Cache, mark, seed uint64, rounds int) {
 		k := Key{n % 5, n}
 		b := c.Get(k)
 		if b == nil {
-			b = c.Alloc(3000 + int(n))
+			b = c.AllocAt(k, 3000+int(n))
 			fillFor(b, bytesOf(k))
 			b = c.Insert(k, b)
 		}

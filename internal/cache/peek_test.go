@@ -22,16 +22,18 @@ func TestPeek_Concurrent(t *testing.T) {
 	}
 	var stop atomic.Bool
 	var writer, readers sync.WaitGroup
+	want := func(i uint64) {
+		k := Key{i % 3, i % 2000}
+		if !holds(c, k) {
+			add(c, k, 2000+int(i%4096))
+		}
+	}
+	for i := range uint64(2000) {
+		want(i)
+	}
 	writer.Go(func() {
-		for i := uint64(0); !stop.Load(); i++ {
-			k := Key{i % 3, i % 2000}
-			if b := c.Get(k); b != nil {
-				b.Release()
-				continue
-			}
-			b := c.AllocAt(k, 2000+int(i%4096))
-			fillFor(b, k)
-			c.Insert(k, b).Release()
+		for i := uint64(2001); !stop.Load(); i++ {
+			want(i)
 			if i%2999 == 0 {
 				c.EvictFile(i % 3)
 			}

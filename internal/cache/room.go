@@ -49,9 +49,9 @@ func (s *shard) alloc(n int) *Block {
 // allocMapped maps memory for a block that is too large for a piece.
 func (s *shard) allocMapped(n int) *Block {
 	b := newBlock(mappedClass, 0)
-	b.buf = offheap.Alloc((n + pageBytes - 1) &^ (pageBytes - 1))[:n]
-	b.shard = s
-	s.mapped.add(b.buf)
+	mem := offheap.Alloc((n + pageBytes - 1) &^ (pageBytes - 1))
+	b.buf, b.shard = mem[:n], s
+	s.mapped.add(mem)
 	return b
 }
 

@@ -31,6 +31,28 @@ func TestAlloc_NotOnTheHeap(t *testing.T) {
 	}
 }
 
+// TestDiscard gives memory back and takes it again.
+func TestDiscard(t *testing.T) {
+	taken := InUse()
+	b := Alloc(1 << 20)
+	b[5] = 1
+	b = Discard(b)
+	if InUse() != taken {
+		t.Errorf("%d bytes more in use than before", InUse()-taken)
+	}
+	if b == nil {
+		return
+	}
+	if b[5] != 0 {
+		t.Error("what was discarded is still there")
+	}
+	Retake(b)
+	if b[5] = 2; InUse() != taken+1<<20 {
+		t.Errorf("%d bytes more in use than before", InUse()-taken)
+	}
+	FreeDiscarded(Discard(b))
+}
+
 // mapsMemory tells whether Alloc maps memory on this platform.
 func mapsMemory() bool {
 	switch runtime.GOOS {
