@@ -158,13 +158,13 @@ func TestMemory_Cache(t *testing.T) {
 	dir := manyTables(t, 100_000)
 	const size = 4 << 20
 	db := mustOpen(t, dir, &Options{CacheSize: size})
-	before := heapInUse() + offheap.InUse()
+	before := heapInUse()
 	for _, err := range db.Scan(Range{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	all := heapInUse() + offheap.InUse() - before
+	all := heapInUse() - before
 	m := db.Metrics()
 	inBounds(t, "MiB in a cache of 4 MiB after a scan of 12 MB", float64(m.CacheMemory)/(1<<20), 3, 4)
 	inBounds(t, "memory taken over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
