@@ -68,6 +68,7 @@ func (db *DB) flushOldest() error {
 	begin := time.Now()
 	db.counters.flushing.Add(1)
 	defer db.counters.flushing.Add(-1)
+	imm.mem.Pack()
 	db.flushes.started(imm.mem.Size())
 	s := db.newSink(0, compaction.FlushBits)
 	err := db.writeRun(imm, s)

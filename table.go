@@ -56,6 +56,9 @@ func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 		Cache:    db.cache,
 		Stats:    &db.tableStats,
 		NoFilter: !withFilter || db.opts.FilterBits < 0,
+		Retried: func(err error) {
+			db.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
+		},
 	})
 	if err != nil {
 		file.close()

@@ -86,6 +86,8 @@ func BenchmarkGet(b *testing.B) {
 		b.Run(shape.name+"/growing", get)
 		m.Freeze()
 		b.Run(shape.name+"/frozen", get)
+		m.Pack()
+		b.Run(shape.name+"/packed", get)
 	}
 }
 

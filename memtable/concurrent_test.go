@@ -22,7 +22,7 @@ func raceKey(n uint64) []byte {
 }
 
 // TestConcurrent_ReadersBesideTheWriter has one goroutine write groups while
-// others get, scan and ask the filter, up to Freeze and beyond. Each reader
+// others get, scan and ask the filter, up to Pack and beyond. Each reader
 // checks that all it may see is there: what was published, whole groups, in
 // order.
 func TestConcurrent_ReadersBesideTheWriter(t *testing.T) {
@@ -44,6 +44,7 @@ func TestConcurrent_ReadersBesideTheWriter(t *testing.T) {
 			published.Store(first + groupSize)
 		}
 		m.Freeze()
+		m.Pack()
 		done.Store(true)
 	})
 	for range 3 {

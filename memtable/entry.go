@@ -57,15 +57,17 @@ func (e entry) valueSize(c chunks) uint32 { return c.valueSize(e.addr(), e.keyLe
 // descending, as base.Compare has it. A closure, since the tree calls a method
 // value through a wrapper (690 ns a Get then, 565 now).
 func (m *Memtable) less() btree.LessFunc[entry] {
-	return func(a, b entry) bool {
-		if a.hi != b.hi {
-			return a.hi < b.hi
-		}
-		if a.lo != b.lo {
-			return a.lo < b.lo
-		}
-		return m.lessTail(a, b)
+	return func(a, b entry) bool { return m.isLess(a, b) }
+}
+
+func (m *Memtable) isLess(a, b entry) bool {
+	if a.hi != b.hi {
+		return a.hi < b.hi
 	}
+	if a.lo != b.lo {
+		return a.lo < b.lo
+	}
+	return m.lessTail(a, b)
 }
 
 // lessTail decides when the prefixes do not. If one of the keys has no more

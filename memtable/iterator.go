@@ -69,7 +69,7 @@ func (it *Iterator) Reset(m *Memtable) {
 func (it *Iterator) First() *base.KV {
 	it.want = firstRun
 	locked := it.begin()
-	it.m.tree.Ascend(it.take)
+	it.m.ascendAll(it.take)
 	return it.ascended(locked)
 }
 
@@ -77,7 +77,7 @@ func (it *Iterator) First() *base.KV {
 func (it *Iterator) Last() *base.KV {
 	it.want = firstRun
 	locked := it.begin()
-	it.m.tree.Descend(it.take)
+	it.m.descendAll(it.take)
 	return it.descended(locked)
 }
 
@@ -86,7 +86,7 @@ func (it *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	it.want = firstRun
 	locked := it.begin()
 	pivot := it.m.pivots.pivot(key, base.NewTrailer(seq, base.KindMax))
-	it.m.tree.AscendGreaterOrEqual(pivot, it.take)
+	it.m.ascend(pivot, it.take)
 	it.m.pivots.release(pivot)
 	return it.ascended(locked)
 }
@@ -97,7 +97,7 @@ func (it *Iterator) SeekLT(key []byte) *base.KV {
 	it.want = firstRun
 	locked := it.begin()
 	pivot := it.m.pivots.pivot(key, base.NewTrailer(base.MaxSeq, base.KindMax))
-	it.m.tree.DescendLessOrEqual(pivot, it.take)
+	it.m.descend(pivot, it.take)
 	it.m.pivots.release(pivot)
 	return it.descended(locked)
 }
@@ -133,7 +133,7 @@ func (it *Iterator) after() *base.KV {
 	from.trailer-- // the least that sorts behind it; 0 is never reached, as sequence numbers begin at 1
 	it.growRun()
 	locked := it.begin()
-	it.m.tree.AscendGreaterOrEqual(from, it.take)
+	it.m.ascend(from, it.take)
 	return it.ascended(locked)
 }
 
@@ -146,7 +146,7 @@ func (it *Iterator) before() *base.KV {
 	from.trailer++ // the greatest that sorts before it
 	it.growRun()
 	locked := it.begin()
-	it.m.tree.DescendLessOrEqual(from, it.take)
+	it.m.descend(from, it.take)
 	return it.descended(locked)
 }
 

@@ -153,7 +153,10 @@ func (m *Memtable) Release() { m.Unpin() }
 func (m *Memtable) free() {
 	m.mu.Lock()
 	m.frozen.Store(true)
-	m.tree.Clear(true)
+	if m.tree != nil {
+		m.tree.Clear(true)
+	}
+	m.sorted = nil
 	m.arena.chunks, m.arena.free = nil, nil
 	pieces := m.memory.pieces
 	m.memory.pieces = nil

@@ -114,6 +114,7 @@ func TestMemory_ReadersAndRelease(t *testing.T) {
 		for range 1000 {
 			m.MayContain(1)
 		}
+		m.Pack()
 		m.Release()
 		wg.Wait()
 	}

@@ -1,6 +1,7 @@
 // Package memtable holds the newest writes of a store in memory, in the order
 // of internal keys: a B-tree of small entries over an arena of bytes, with a
-// Bloom filter in front of it.
+// Bloom filter in front of it. When it takes no more writes, the tree becomes a
+// sorted array.
 //
 // What it guarantees:
 //
@@ -16,7 +17,7 @@
 //
 // Concurrency: one writer, which takes the lock once for a group of entries
 // (BeginWrite, Add, Add, ..., EndWrite), and any number of readers. Readers
-// take the lock for one descent at a time and none at all after Freeze. An
+// take the lock for one descent at a time and none at all after Pack. An
 // iterator holds no lock while it is not being moved. MayContain never takes
 // one. Nothing hides an entry whose sequence number is not published yet:
 // readers bring the number they may see.
@@ -74,13 +75,16 @@ type Memtable struct {
 	pool   *Pool
 	memory *memory // pins, and what is freed when they end
 
-	// Guarded by mu until frozen is set, constant from then on.
+	// Guarded by mu. Constant once frozen is set, but for tree and sorted, which
+	// are constant once packed is set.
 	mu     sync.RWMutex
-	tree   *btree.BTreeG[entry]
+	tree   *btree.BTreeG[entry] // nil: the entries are in sorted
+	sorted []entry
 	arena  arena
 	first  base.Seq    // least sequence number added; 0: none yet
 	last   base.Seq    // greatest
 	frozen atomic.Bool // set once, under mu
+	packed atomic.Bool // set once, under mu
 
 	// Written by EndWrite.
 	size atomic.Int64
@@ -118,7 +122,7 @@ func (m *Memtable) Get(key []byte, seq base.Seq) (value []byte, kind base.Kind, 
 	locked := m.rlock()
 	pivot := m.pivots.pivot(key, base.NewTrailer(seq, base.KindMax))
 	var e entry
-	m.tree.AscendGreaterOrEqual(pivot, func(next entry) bool {
+	m.ascend(pivot, func(next entry) bool {
 		e, found = next, true
 		return false
 	})
@@ -139,10 +143,10 @@ func (m *Memtable) sameKey(a, b entry) bool {
 	return a.keyLen() <= base.PrefixLen || string(m.keyOf(a)) == string(m.keyOf(b))
 }
 
-// rlock takes the lock for reading unless the memtable is frozen, and returns
+// rlock takes the lock for reading unless the memtable is packed, and returns
 // whether it did, for runlock.
 func (m *Memtable) rlock() bool {
-	if m.frozen.Load() {
+	if m.packed.Load() {
 		return false
 	}
 	m.mu.RLock()
@@ -155,7 +159,7 @@ func (m *Memtable) runlock(locked bool) {
 	}
 }
 
-// Freeze ends writing for good. Reads take no lock from now on.
+// Freeze ends writing for good.
 func (m *Memtable) Freeze() {
 	m.mu.Lock()
 	m.frozen.Store(true)

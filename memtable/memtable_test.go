@@ -58,9 +58,13 @@ func TestGet_NewestVisibleVersion(t *testing.T) {
 		{"sixteen bytes 167", base.MaxSeq, "17#1,PUT"},
 		{"z", base.MaxSeq, ""},
 	}
-	for _, frozen := range []bool{false, true} {
-		if frozen {
+	for _, state := range []string{"growing", "frozen", "packed"} {
+		switch state {
+		case "frozen":
 			m.Freeze()
+		case "packed":
+			m.Pack()
+			m.Pack()
 		}
 		for _, test := range tests {
 			got := ""
@@ -68,7 +72,7 @@ func TestGet_NewestVisibleVersion(t *testing.T) {
 				got = fmt.Sprintf("%s#%d,%s", value, seq, kind)
 			}
 			if got != test.want {
-				t.Errorf("frozen %t: Get(%q, %d) = %q, want %q", frozen, test.key, test.seq, got, test.want)
+				t.Errorf("%s: Get(%q, %d) = %q, want %q", state, test.key, test.seq, got, test.want)
 			}
 		}
 	}

@@ -165,7 +165,8 @@ func (c *cursor) want() *base.KV {
 }
 
 // TestModel_HeldIterators writes while iterators made at many sequence
-// numbers go on walking, back and forth, and goes on reading after Freeze.
+// numbers go on walking, back and forth, and goes on reading after Freeze
+// and Pack.
 func TestModel_HeldIterators(t *testing.T) {
 	for seed := range uint64(8) {
 		g := newRig(t, seed)
@@ -177,6 +178,8 @@ func TestModel_HeldIterators(t *testing.T) {
 				cursors = append(cursors, g.cursor())
 			case round == 60:
 				g.m.Freeze()
+			case round == 70:
+				g.m.Pack()
 			}
 			for range 10 {
 				g.checkGet(randomKey(g.r), base.Seq(g.r.Uint64N(uint64(g.seq)+2)))

@@ -31,6 +31,11 @@ type ReaderOptions struct {
 	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
 	NoFilter      bool         // leave the filter on disk
 	FirstUnitOnly bool         // keep only the filter's first unit
+
+	// Retried is told of the error of a read ahead, in whose place blocks are
+	// then read one by one: what is wrong with them, each tells by itself.
+	// nil: nobody asks.
+	Retried func(error)
 }
 
 // A Reader is an open table. Its index and its filter are resident.
@@ -39,6 +44,7 @@ type Reader struct {
 	src     io.ReaderAt
 	cache   *cache.Cache
 	stats   *Stats
+	retried func(error) // nil: nobody asks
 	num     base.FileNum
 	name    string
 	size    int64
@@ -66,7 +72,7 @@ var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 // Open reads footer, properties, index and filter of a table. It takes two or
 // three reads. src stays the caller's to close.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
 	if r.cache == nil {
 		r.cache = cache.New(0)
 	}

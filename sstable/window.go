@@ -72,8 +72,8 @@ func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 }
 
 // scroll moves the window to block h and what follows in the direction of the
-// scan, unless the block is in it. It returns false if that can't be read:
-// whether the block can is not told by it.
+// scan, unless the block is in it. It returns false if that can't be read: then
+// the block is read alone, so that an error comes where it belongs.
 func (i *Iterator) scroll(h handle) bool {
 	if i.ahead.holds(h) {
 		return true
@@ -89,8 +89,11 @@ func (i *Iterator) scroll(h handle) bool {
 	}
 	i.want = min(2*i.want, maxAhead)
 	i.ahead.b, i.ahead.at = i.ahead.pooled[:to-from], from
-	if i.r.readAt(i.ahead.b, from, BlockData) != nil {
+	if err := i.r.readAt(i.ahead.b, from, BlockData); err != nil {
 		i.ahead.b, i.streak = nil, 0
+		if i.r.retried != nil {
+			i.r.retried(err)
+		}
 		return false
 	}
 	return true
