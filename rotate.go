@@ -12,7 +12,8 @@ import (
 )
 
 // maxImmutables is how many memtables may wait to be flushed before writers
-// wait too.
+// wait too. Since they are paced from the first one on, there is a second only
+// if flushes become slower or fail.
 const maxImmutables = 2
 
 // makeRoom returns when the memtable takes another group: it begins a new one
@@ -30,10 +31,31 @@ func (db *DB) makeRoom(ctx context.Context) error {
 		db.askForLog(v.mem)
 		return db.hold(ctx, v)
 	}
+	db.awaitLastFlush()
 	if err := db.awaitRoom(ctx); err != nil {
 		return err
 	}
 	return db.rotate()
+}
+
+// flushPause is the longest that a group waits for a flush to end without need.
+const flushPause = 50 * time.Millisecond
+
+// awaitLastFlush gives the flush of the memtable before a moment to end, so that
+// there will not be three of them. Pacing has let it come nearly that far.
+func (db *DB) awaitLastFlush() {
+	if len(db.view.Load().imms) == 0 {
+		return
+	}
+	begin := time.Now()
+	timer := time.AfterFunc(flushPause, db.broadcast)
+	defer timer.Stop()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for time.Since(begin) < flushPause && db.flushErr == nil && !db.closing && len(db.view.Load().imms) == 1 {
+		db.changed.Wait()
+	}
+	db.counters.stallMemtables.Add(int64(time.Since(begin)))
 }
 
 // awaitRoom waits until there is room for another immutable memtable and level
