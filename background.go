@@ -47,7 +47,7 @@ func (db *DB) nudgeSync(end int64) {
 	if unsynced <= lastSyncBytes {
 		return
 	}
-	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Size() < lastSyncBytes {
+	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Taken() < lastSyncBytes {
 		wake(db.syncWake)
 	}
 }

@@ -41,7 +41,7 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 	})
 	opts := tinyStore(faults)
 	opts.testing.noMap = noMap
-	opts.MemtableSize = 32 << 10 // so that a log keeps within what is reserved for it
+	opts.MemtableSize = 48 << 10 // so that a log keeps within what is reserved for it
 	var told atomic.Int64
 	opts.OnEvent = func(e Event) {
 		if errors.Is(e.Err, syscall.ENOSPC) {

@@ -54,7 +54,7 @@ func memtableRate(flushRate, full float64) float64 {
 // paceOf decides how fast the next group may be written, and why no faster.
 func (db *DB) paceOf(v *view) (rate float64, why stall) {
 	if len(v.imms) > 0 {
-		full := float64(v.mem.Size()) / float64(db.opts.MemtableSize)
+		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
 		rate, why = memtableRate(db.flushes.rate(), full), stallMemtables
 	}
 	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.level0Stalls() {

@@ -112,7 +112,7 @@ func TestPrepared_IsUsed(t *testing.T) {
 	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
 	db := mustOpen(t, "db", &opts)
 	for round := range 3 {
-		for i := 0; db.view.Load().mem.Size() <= opts.MemtableSize*3/4; i++ {
+		for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
 			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
 		}
 		awaitPrepared(t, db)
@@ -167,7 +167,7 @@ func TestPrepared_FailureIsNone(t *testing.T) {
 	}
 	db := mustOpen(t, "db", &opts)
 	failed.Store(1)
-	for i := 0; db.view.Load().mem.Size() <= opts.MemtableSize*3/4; i++ {
+	for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
 		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
 	}
 	within(t, time.Minute, "preparing fails", func() {

@@ -205,7 +205,7 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 			fmt.Errorf("sequence number %d comes again", seq))
 	}
 	v := db.view.Load()
-	if v.mem.Size() >= db.opts.MemtableSize && !v.mem.Empty() {
+	if v.mem.Taken() >= db.opts.MemtableSize && !v.mem.Empty() {
 		db.freezeRecovered()
 		v = db.view.Load()
 	}
@@ -265,7 +265,7 @@ func (db *DB) newMemtable() *memtable.Memtable {
 // flushing.
 func (db *DB) beginLog(r recovered) error {
 	v := db.view.Load()
-	if len(db.logs) > maxKeptLogs || v.mem.Size() > db.opts.MemtableSize/2 {
+	if len(db.logs) > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
 		if !v.mem.Empty() {
 			db.freezeRecovered()
 		}

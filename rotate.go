@@ -24,7 +24,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if v.mem.Size() < db.opts.MemtableSize && db.sealed == nil {
+	if v.mem.Taken() < db.opts.MemtableSize && db.sealed == nil {
 		if db.failure.Load() != nil {
 			return db.Err()
 		}
@@ -234,7 +234,7 @@ const minPrepared = 1 << 20
 // askForLog has the next log prepared when half of the memtable is full.
 // Requires: the caller leads the queue.
 func (db *DB) askForLog(mem *memtable.Memtable) {
-	if size := db.opts.MemtableSize; !db.askedForLog && size >= db.minPrepared() && mem.Size() > size/2 {
+	if size := db.opts.MemtableSize; !db.askedForLog && size >= db.minPrepared() && mem.Taken() > size/2 {
 		db.askedForLog = true
 		wake(db.logWake)
 	}

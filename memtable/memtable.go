@@ -170,6 +170,11 @@ func (m *Memtable) Freeze() {
 // EndWrite. The filter, whose size is fixed, is not in it.
 func (m *Memtable) Size() int64 { return m.size.Load() }
 
+// Taken returns what the process takes for the entries, as of the last EndWrite:
+// more than Size, since the collector lets garbage pile up to the size of what is
+// live, and the tree is.
+func (m *Memtable) Taken() int64 { return m.size.Load() + m.n.Load()*pileBytes }
+
 // FilterSize returns the bytes of memory that the filter takes.
 func (m *Memtable) FilterSize() int64 {
 	if m.filter == nil {

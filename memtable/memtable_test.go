@@ -198,7 +198,7 @@ func TestSummary_EmptyAndFilled(t *testing.T) {
 		t.Error("Get found something in an empty memtable")
 	}
 	m = build(t, "a#7,PUT=12345", "b#5,DEL", "c#6,PUT")
-	if got, want := m.String(), "memtable of 3 entries, 260 bytes, sequence numbers 5 to 7"; got != want {
+	if got, want := m.String(), "memtable of 3 entries, 164 bytes, sequence numbers 5 to 7"; got != want {
 		t.Errorf("String() = %q, want %q", got, want)
 	}
 }

@@ -15,9 +15,12 @@ const degree = 64
 
 // entryBytes is what the tree takes for an entry of 32 bytes. Measured on the
 // heap: 39 bytes when keys come in random order, 59 when they ascend, as every
-// split then leaves a node half full for good. And the collector lets the heap
-// grow to twice that.
-const entryBytes = 80
+// split then leaves a node half full for good. Size is within an eighth of the
+// heap for small entries, and closer for larger ones.
+const entryBytes = 48
+
+// pileBytes is by how much the collector lets the heap grow beyond that.
+const pileBytes = 32
 
 // BeginWrite opens a group of Adds by keeping readers out until EndWrite; the
 // writer itself reads nothing but MayContain, Size and Len in between. One
