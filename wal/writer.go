@@ -60,6 +60,10 @@ type Writer struct {
 	syncs   atomic.Uint64
 	failed  atomic.Pointer[failure]
 
+	// writtenBack is up to where the system was asked to write the log: a
+	// multiple of writeBackUnit.
+	writtenBack atomic.Int64
+
 	// mu guards syncing: see sync.go.
 	mu      sync.Mutex
 	cond    sync.Cond
@@ -192,7 +196,7 @@ func (w *Writer) Seal() (length int64, err error) {
 		return 0, err
 	}
 	w.buf = w.codec.appendSeal(w.buf, w.off, w.records, w.lastSeq)
-	if err := w.flush(true); err != nil {
+	if err := w.flush(false); err != nil {
 		return 0, err
 	}
 	if err := w.Sync(); err != nil {
