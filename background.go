@@ -30,30 +30,23 @@ func wake(c chan struct{}) {
 	}
 }
 
-// syncEveryBytes is after how many bytes of unsynced writes they are written
-// back in the background, so that neither a rotation nor a power cut meets
-// many at once. More often would cost writes: large pages of the page cache, up
-// to 2 MiB, are written again as a whole when their end is.
-const syncEveryBytes = 16 << 20
+// syncEveryBytes is after how many bytes of unsynced writes they are synced in the
+// background, so that a power cut does not meet too many, and damage to the log
+// is told from a torn end. More often would cost writes: what is in the same large
+// page of the page cache as the end of the log is written again.
+const syncEveryBytes = 32 << 20
 
-// lastSyncBytes takes its place when the memtable lacks no more to be full: sealing
-// the log then finds little to wait for.
-const lastSyncBytes = 2 << 20
-
-// nudgeSync asks for a background sync when much is unsynced. Requires: the
-// caller leads the queue.
+// nudgeSync asks for a background sync when much is unsynced, and for write-back
+// before. Requires: the caller leads the queue.
 func (db *DB) nudgeSync(end int64) {
-	unsynced := end - db.wal.Synced()
-	if unsynced <= lastSyncBytes {
-		return
-	}
-	if unsynced > syncEveryBytes || db.opts.MemtableSize-db.view.Load().mem.Taken() < lastSyncBytes {
+	if end-db.wal.Synced() > syncEveryBytes || db.wal.WriteBackDue() {
 		wake(db.syncWake)
 	}
 }
 
 // syncLoop syncs the log every SyncEvery under SyncPeriodic, and whenever many
-// bytes are unsynced under all. The writers go on meanwhile.
+// bytes are unsynced under all. Before, it has them written back, or syncs them
+// where the system can't do that. The writers go on meanwhile.
 func (db *DB) syncLoop() {
 	var tick <-chan time.Time
 	if db.opts.Durability == SyncPeriodic {
@@ -66,18 +59,26 @@ func (db *DB) syncLoop() {
 		case <-db.ctx.Done():
 			return
 		case <-tick:
+			db.syncBehind()
 		case <-db.syncWake:
+			if w := db.currentLog.Load(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
+				continue
+			}
+			db.syncBehind()
 		case <-db.logWake:
 			db.prepareLog()
-			continue
 		}
-		w := db.currentLog.Load()
-		if w == nil || w.Synced() >= w.Len() {
-			continue
-		}
-		if err := w.Sync(); err != nil {
-			_ = db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get it from Err
-		}
+	}
+}
+
+// syncBehind syncs the log behind the writers.
+func (db *DB) syncBehind() {
+	w := db.currentLog.Load()
+	if w == nil || w.Synced() >= w.Len() {
+		return
+	}
+	if err := w.Sync(); err != nil {
+		_ = db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get it from Err
 	}
 }
 

@@ -323,7 +323,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 // logGroup appends the payloads to the log and makes them durable if asked.
 func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		end, err := db.wal.AppendBatch(payloads, db.lastSeq)
+		end, err := db.wal.AppendBatch(payloads, db.lastSeq, wantSync)
 		if err != nil {
 			return fmt.Errorf("shale: write log: %w", err)
 		}

@@ -75,7 +75,7 @@ func TestMemory_FillStaysWithin(t *testing.T) {
 	most := int64(0)
 	n := 40_000
 	if testing.Short() {
-		n = 12_000
+		n = 20_000 // two memtables may wait to be flushed
 	}
 	for i := range n {
 		if err := db.Put(fmt.Appendf(nil, "key%08d", i*7919%n), value); err != nil {

@@ -126,8 +126,3 @@ func TestPageCache_Unsupported(t *testing.T) {
 	_, _, err := ResidentPages(f)
 	wantError(t, "ResidentPages", err, ErrUnsupported)
 }
-
-// underFault is f below a FaultFS that fails nothing.
-func underFault(f File) File {
-	return &faultFile{fs: NewFault(Default, nil), file: f}
-}

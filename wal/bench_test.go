@@ -73,7 +73,7 @@ func BenchmarkAppendBatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.AppendBatch(group, 1); err != nil {
+		if _, err := w.AppendBatch(group, 1, false); err != nil {
 			b.Fatal(err)
 		}
 		if w.off > 7<<20 {

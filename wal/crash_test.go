@@ -86,7 +86,7 @@ func (l *life) log(num base.FileNum) {
 		}
 		// From before the write on, as it may be on the disk when it is under way.
 		me.appended = append(me.appended, group...)
-		if _, err := w.AppendBatch(toBytes(group), base.Seq(len(me.appended))); err != nil {
+		if _, err := w.AppendBatch(toBytes(group), base.Seq(len(me.appended)), len(group)%2 == 0); err != nil {
 			l.t.Fatal(err)
 		}
 		if l.rng.IntN(3) == 0 {

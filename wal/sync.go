@@ -1,6 +1,39 @@
 package wal
 
-import "github.com/shaledb/shale/internal/mutant"
+import (
+	"github.com/shaledb/shale/internal/mutant"
+	"github.com/shaledb/shale/vfs"
+)
+
+// writeBackUnit is in what units the log is written back. The largest pages of
+// the page cache divide it, so none that will be written on is among them: it
+// would be written twice, as a whole.
+const writeBackUnit = 2 << 20
+
+// writeBackLag is how much is written back at a time: each time costs the
+// writers of the log some page faults.
+const writeBackLag = 8 << 20
+
+// WriteBackDue tells whether WriteBack has something to do.
+func (w *Writer) WriteBackDue() bool {
+	return w.length.Load()-w.writtenBack.Load() >= writeBackLag+writeBackUnit/2
+}
+
+// WriteBack has the system begin to write what was appended, but for the last
+// pages, to the disk, so that the next sync is short. It makes nothing durable.
+// It returns false where that can't be done. One goroutine at a time may call it,
+// beside all others.
+func (w *Writer) WriteBack() bool {
+	from, to := w.writtenBack.Load(), w.length.Load()&^(writeBackUnit-1)
+	if from >= to {
+		return true
+	}
+	w.mu.Lock()
+	file := w.file
+	w.mu.Unlock()
+	w.writtenBack.Store(to)
+	return file != nil && vfs.StartWriteBack(file, from, to-from) == nil // a file closed meanwhile says so
+}
 
 // Sync makes durable all that was appended before the call.
 func (w *Writer) Sync() error {

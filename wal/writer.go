@@ -60,6 +60,10 @@ type Writer struct {
 	syncs   atomic.Uint64
 	failed  atomic.Pointer[failure]
 
+	// writtenBack is up to where the system was asked to write the log: a
+	// multiple of writeBackUnit.
+	writtenBack atomic.Int64
+
 	// mu guards syncing: see sync.go.
 	mu      sync.Mutex
 	cond    sync.Cond
@@ -78,15 +82,17 @@ type failure struct{ err error }
 // One goroutine at a time may call Append, AppendBatch, Seal, Trim and Close.
 func (w *Writer) Append(payload []byte, lastSeq base.Seq) (end int64, err error) {
 	w.one[0] = payload
-	end, err = w.AppendBatch(w.one[:], lastSeq)
+	end, err = w.AppendBatch(w.one[:], lastSeq, false)
 	w.one[0] = nil
 	return end, err
 }
 
 // AppendBatch is Append for a group of records, with one write for all of them
 // (one for each MiB if they are more). After a crash there may be only the
-// first of them.
-func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq) (end int64, err error) {
+// first of them. syncNext tells that a sync will follow: then the records are
+// written by a call, after which the system writes the pages that they are in,
+// where a mapped write dirties all of a large page of its cache.
+func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq, syncNext bool) (end int64, err error) {
 	if f := w.failed.Load(); f != nil {
 		return 0, f.err
 	}
@@ -101,7 +107,7 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq) (end int64, er
 	for _, p := range payloads {
 		w.buf = w.codec.appendRecord(w.buf, w.off, record{synced: synced, lastSeq: lastSeq, payload: p})
 		if len(w.buf) >= maxBuffer {
-			if err := w.flush(); err != nil {
+			if err := w.flush(syncNext); err != nil {
 				return 0, err
 			}
 		}
@@ -110,15 +116,16 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq) (end int64, er
 		w.records += uint64(len(payloads))
 		return w.off, nil
 	}
-	if err := w.flush(); err != nil {
+	if err := w.flush(syncNext); err != nil {
 		return 0, err
 	}
 	w.records += uint64(len(payloads))
 	return w.off, nil
 }
 
-// flush writes what is in the buffer, which it empties, to the end of the log.
-func (w *Writer) flush() error {
+// flush writes what is in the buffer, which it empties, to the end of the log,
+// by a call or through the mapping: both write the same pages.
+func (w *Writer) flush(byCall bool) error {
 	n := int64(len(w.buf))
 	if w.reserved != 0 && w.off+n > w.reserved {
 		if err := w.grow(n); err != nil {
@@ -126,7 +133,7 @@ func (w *Writer) flush() error {
 		}
 	}
 	var err error
-	if w.mapping != nil {
+	if w.mapping != nil && !byCall {
 		err = writeAt(w.mapping, w.buf, w.off)
 	} else {
 		err = writeAt(w.file, w.buf, w.off)
@@ -189,7 +196,7 @@ func (w *Writer) Seal() (length int64, err error) {
 		return 0, err
 	}
 	w.buf = w.codec.appendSeal(w.buf, w.off, w.records, w.lastSeq)
-	if err := w.flush(); err != nil {
+	if err := w.flush(false); err != nil {
 		return 0, err
 	}
 	if err := w.Sync(); err != nil {

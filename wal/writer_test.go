@@ -59,7 +59,7 @@ func TestAppend_RoundTrip(t *testing.T) {
 				w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)
 				for i := 0; i < len(payloads); {
 					n := min(1+i%4, len(payloads)-i)
-					if end, err := w.AppendBatch(toBytes(payloads[i:i+n]), 5); err != nil || end != w.Len() {
+					if end, err := w.AppendBatch(toBytes(payloads[i:i+n]), 5, n == 2); err != nil || end != w.Len() {
 						t.Fatalf("AppendBatch = %d, %v, want %d", end, err, w.Len())
 					}
 					i += n
@@ -116,7 +116,7 @@ func TestAppend_OneWritePerGroup(t *testing.T) {
 		w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)
 		writes := func() int64 { return fsys.Count(vfs.OpWrite) + fsys.Count(vfs.OpMapWrite) }
 		before := writes()
-		if _, err := w.AppendBatch(toBytes(testPayloads(100)), 1); err != nil {
+		if _, err := w.AppendBatch(toBytes(testPayloads(100)), 1, false); err != nil {
 			t.Fatal(err)
 		}
 		if n := writes() - before; n != 1 {
@@ -139,7 +139,7 @@ func TestAppend_NoAllocation(t *testing.T) {
 		mustAppend(t, w, testPayload(0, 2000), 1)
 		allocs := testing.AllocsPerRun(500, func() {
 			_, err := w.Append(payload, 1)
-			_, err2 := w.AppendBatch(group, 1)
+			_, err2 := w.AppendBatch(group, 1, false)
 			if err != nil || err2 != nil {
 				t.Fatal(err, err2)
 			}
