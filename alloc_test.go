@@ -47,9 +47,7 @@ func settle(tb testing.TB, db *DB) {
 	tb.Helper()
 	mustFlush(tb, db)
 	for {
-		db.opts.CompactionWorkers = 1 // one that never wakes by itself
-		plan := db.pickCompaction()
-		db.opts.CompactionWorkers = -1
+		plan := db.pickFor(1) // a worker that never wakes by itself
 		if plan == nil {
 			return
 		}

@@ -64,10 +64,13 @@ func (db *DB) compactFailures(err error) int {
 }
 
 // pickCompaction reserves the next compaction, or returns nil.
-func (db *DB) pickCompaction() *compaction.Plan {
+func (db *DB) pickCompaction() *compaction.Plan { return db.pickFor(db.opts.CompactionWorkers) }
+
+// pickFor is pickCompaction for so many workers.
+func (db *DB) pickFor(workers int) *compaction.Plan {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.closing || db.paused > 0 || db.running >= db.opts.CompactionWorkers {
+	if db.closing || db.paused > 0 || db.running >= workers {
 		return nil
 	}
 	plan := compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/offheap"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -52,6 +53,9 @@ func TestCommit_SyncedWritersShare(t *testing.T) {
 
 // TestBatch_OneAllocation: a batch of one change takes its memory at once.
 func TestBatch_OneAllocation(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
 	key, value := make([]byte, 16), make([]byte, 100)
 	n := testing.AllocsPerRun(100, func() {
 		var b Batch
