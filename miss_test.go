@@ -158,7 +158,7 @@ func TestMiss_EveryKind(t *testing.T) {
 	case long:
 		seed, n = testenv.Seed(t), 50_000
 	case testenv.Race:
-		n = 1000
+		n = 2000
 	case testing.Short():
 		n = 4000
 	}
