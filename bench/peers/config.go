@@ -87,9 +87,6 @@ func (c *config) complete(given map[string]bool) {
 	if c.n == 0 && c.value > 0 {
 		c.n = min(defaultEntries, max(minEntries, defaultBytes/(keyBytes+c.value)))
 	}
-	if c.value == 100 && !given["n"] && !c.short {
-		c.n = defaultEntries
-	}
 	if c.cache == 0 {
 		c.cache = max(1<<30, c.dataBytes()*3/2)
 	}

@@ -1,6 +1,10 @@
 package data
 
-import "math"
+import (
+	"math"
+
+	"github.com/shaledb/shale/bench/peers/internal/keys"
+)
 
 // A Random is a splitmix64 generator.
 type Random struct{ state uint64 }
@@ -8,14 +12,14 @@ type Random struct{ state uint64 }
 // NewRandom returns the generator of a seed.
 func NewRandom(seed uint64) *Random {
 	r := Apart[Random]()
-	r.state = mix(seed*0x9e3779b97f4a7c15 + 1)
+	r.state = keys.Mix(seed*0x9e3779b97f4a7c15 + 1)
 	return r
 }
 
 // Uint64 is the next number.
 func (r *Random) Uint64() uint64 {
 	r.state += 0x9e3779b97f4a7c15
-	return mix(r.state)
+	return keys.Mix(r.state)
 }
 
 // Below is a number in [0, n), evenly drawn. Requires: n < 1<<40.
@@ -80,4 +84,4 @@ func hundredth(x float64) float64 {
 
 // Scramble scatters what is drawn over the numbers below n, as YCSB does: two
 // of them may fall together.
-func Scramble(draw, n uint64) uint64 { return mix(draw+0x9e3779b97f4a7c15) % n }
+func Scramble(draw, n uint64) uint64 { return keys.Mix(draw+0x9e3779b97f4a7c15) % n }

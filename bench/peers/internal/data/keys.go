@@ -6,7 +6,8 @@ package data
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
+
+	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
 
 // KeySize is the length of every key.
@@ -26,13 +27,13 @@ const MaxEntries = 400_000_000_000
 type Space struct {
 	kind   string
 	n      uint64
-	order  permutation
+	order  keys.Permutation
 	stride uint64 // between ordered keys
 }
 
 // NewSpace returns n keys of a kind.
 func NewSpace(kind string, n int) Space {
-	return Space{kind: kind, n: uint64(n), order: newPermutation(uint64(n)), stride: 1<<63/uint64(n)*2 - 1}
+	return Space{kind: kind, n: uint64(n), order: keys.NewPermutation(uint64(n)), stride: 1<<63/uint64(n)*2 - 1}
 }
 
 // N is the number of keys that a fill writes.
@@ -47,13 +48,13 @@ func (s *Space) Present(k *Key, i uint64) []byte {
 	switch s.kind {
 	case "structured":
 		if i < s.n {
-			i = s.order.at(i)
+			i = s.order.At(i)
 		}
 		return k.user(2 * i)
 	case "hashed":
-		return k.hex(mix(2 * i))
+		return k.hex(keys.Mix(2 * i))
 	default:
-		return k.bytes(mix(2 * i))
+		return k.bytes(keys.Mix(2 * i))
 	}
 }
 
@@ -61,15 +62,15 @@ func (s *Space) Present(k *Key, i uint64) []byte {
 func (s *Space) Absent(k *Key, i uint64) []byte {
 	switch s.kind {
 	case "structured":
-		i = s.order.at(i % s.n)
+		i = s.order.At(i % s.n)
 		if i == s.n-1 {
 			i = 0 // it would lie after the last key
 		}
 		return k.user(2*i + 1)
 	case "hashed":
-		return k.hex(mix(2*i + 1))
+		return k.hex(keys.Mix(2*i + 1))
 	default:
-		return k.bytes(mix(2*i + 1))
+		return k.bytes(keys.Mix(2*i + 1))
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *Space) Ordered(k *Key, i uint64) []byte {
 }
 
 // Scattered is a permutation of the numbers below N.
-func (s *Space) Scattered(i uint64) uint64 { return s.order.at(i) }
+func (s *Space) Scattered(i uint64) uint64 { return s.order.At(i) }
 
 // After is about how many of the N keys follow a key.
 func (s *Space) After(key []byte) uint64 {
@@ -113,7 +114,7 @@ func (s *Space) After(key []byte) uint64 {
 // bytes are x, and what else of it makes 16 bytes.
 func (k *Key) bytes(x uint64) []byte {
 	binary.BigEndian.PutUint64(k[:8], x)
-	binary.BigEndian.PutUint64(k[8:], mix(x+0x9e3779b97f4a7c15))
+	binary.BigEndian.PutUint64(k[8:], keys.Mix(x+0x9e3779b97f4a7c15))
 	return k[:]
 }
 
@@ -142,40 +143,6 @@ func (k *Key) user(x uint64) []byte {
 		k[i], k[i+1] = byte('0'+pair/10), byte('0'+pair%10)
 	}
 	return k[:]
-}
-
-// mix is the last step of splitmix64: a bijection on 64 bits.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// A permutation of [0, n) takes no memory: it is a bijection on the least
-// power of two that is not below n, repeated until the answer is below n.
-type permutation struct {
-	n, mask uint64
-	shift   int
-}
-
-func newPermutation(n uint64) permutation {
-	width := max(2, bits.Len64(n-1))
-	return permutation{n: n, mask: 1<<width - 1, shift: (width + 1) / 2}
-}
-
-// at is the place of i. Requires: i < n.
-func (p permutation) at(i uint64) uint64 {
-	for {
-		// Multiplying by an odd number, adding, and shifting into the lower
-		// half are bijections on the masked bits.
-		for _, odd := range [...]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb} {
-			i = (i*odd + odd>>32) & p.mask
-			i ^= i >> p.shift
-		}
-		if i < p.n {
-			return i
-		}
-	}
 }
 
 func (s *Space) String() string {

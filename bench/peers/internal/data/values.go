@@ -1,6 +1,10 @@
 package data
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/shaledb/shale/bench/peers/internal/keys"
+)
 
 // Values makes values of which the first half is random and the rest zeros,
 // so that they halve under snappy. The first 8 bytes follow from the key.
@@ -13,7 +17,7 @@ type Values struct {
 // NewValues makes values of a size of at least 16 bytes.
 func NewValues(size int, seed uint64) *Values {
 	v := Apart[Values]()
-	*v = Values{buf: BytesApart(size), random: size / 2 &^ 7, state: mix(seed + 1)}
+	*v = Values{buf: BytesApart(size), random: size / 2 &^ 7, state: keys.Mix(seed + 1)}
 	return v
 }
 

@@ -4,7 +4,6 @@ package keys
 
 import (
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
 	"strings"
 )
@@ -21,7 +20,7 @@ const MaxEntries = 500_000_000_000
 // ones. Keys that follow each other by number are scattered over the range.
 type Space struct {
 	structured     bool
-	order, between permutation
+	order, between Permutation
 	prefix         string // of all keys
 }
 
@@ -29,8 +28,8 @@ type Space struct {
 func NewSpace(kind string, n int) Space {
 	return Space{
 		structured: kind == "structured",
-		order:      newPermutation(uint64(n)),
-		between:    newPermutation(uint64(n - 1)), // the gaps between n keys
+		order:      NewPermutation(uint64(n)),
+		between:    NewPermutation(uint64(n - 1)), // the gaps between n keys
 	}
 }
 
@@ -49,9 +48,9 @@ func (s Space) size() int { return len(s.prefix) + Size }
 func (s Space) Present(buf []byte, i uint64) []byte {
 	buf = append(buf, s.prefix...)
 	if s.structured {
-		return appendUser(buf, 2*s.order.at(i))
+		return appendUser(buf, 2*s.order.At(i))
 	}
-	return appendHex(buf, mix(2*i))
+	return appendHex(buf, Mix(2*i))
 }
 
 // Absent appends the i-th absent key. Structured keys repeat after n-1, random
@@ -59,9 +58,9 @@ func (s Space) Present(buf []byte, i uint64) []byte {
 func (s Space) Absent(buf []byte, i uint64) []byte {
 	buf = append(buf, s.prefix...)
 	if s.structured {
-		return appendUser(buf, 2*s.between.at(i%s.between.n)+1)
+		return appendUser(buf, 2*s.between.At(i%s.between.n)+1)
 	}
-	return appendHex(buf, mix(2*i+1))
+	return appendHex(buf, Mix(2*i+1))
 }
 
 func appendHex(buf []byte, x uint64) []byte {
@@ -82,40 +81,6 @@ func appendUser(buf []byte, x uint64) []byte {
 	return append(append(buf, "user"...), digits[:]...)
 }
 
-// mix is the last step of splitmix64: a bijection on 64 bits.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// A permutation of [0, n) takes no memory: it is a bijection on the least
-// power of two that is not below n, repeated until the answer is below n.
-type permutation struct {
-	n, mask uint64
-	shift   int
-}
-
-func newPermutation(n uint64) permutation {
-	width := max(2, bits.Len64(n-1))
-	return permutation{n: n, mask: 1<<width - 1, shift: (width + 1) / 2}
-}
-
-// at is the place of i. Requires: i < n.
-func (p permutation) at(i uint64) uint64 {
-	for {
-		// Multiplying by an odd number, adding, and shifting into the lower
-		// half are bijections on the masked bits.
-		for _, odd := range [...]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb} {
-			i = (i*odd + odd>>32) & p.mask
-			i ^= i >> p.shift
-		}
-		if i < p.n {
-			return i
-		}
-	}
-}
-
 // A Slab holds the keys of one round of one workload, made before the clock
 // starts, so that what is timed is lookups.
 type Slab struct {
@@ -132,13 +97,6 @@ func (s Slab) Key(i int) []byte { return s.data[i*s.size : (i+1)*s.size : (i+1)*
 
 // Absent tells whether the keys are absent ones.
 func (s Slab) Absent() bool { return s.absent }
-
-// Part is the share of one of the readers.
-func (s Slab) Part(reader, readers int) Slab {
-	n := s.Len() / readers
-	s.data = s.data[reader*n*s.size : (reader+1)*n*s.size]
-	return s
-}
 
 // AbsentSlab has the absent keys with the numbers [from, from+count).
 func (s Space) AbsentSlab(from uint64, count int) Slab {

@@ -7,10 +7,10 @@ import (
 
 func TestPermutation_IsABijection(t *testing.T) {
 	for _, n := range []uint64{1, 2, 3, 4, 5, 7, 8, 9, 100, 1023, 1024, 1025, 70_000} {
-		p := newPermutation(n)
+		p := NewPermutation(n)
 		met := make([]bool, n)
 		for i := range n {
-			at := p.at(i)
+			at := p.At(i)
 			if at >= n {
 				t.Fatalf("permutation of %d: at(%d) = %d", n, i, at)
 			}
@@ -24,10 +24,10 @@ func TestPermutation_IsABijection(t *testing.T) {
 
 func TestPermutation_Scatters(t *testing.T) {
 	const n = 1 << 16
-	p := newPermutation(n)
+	p := NewPermutation(n)
 	near := 0
 	for i := range uint64(n - 1) {
-		if d := int64(p.at(i+1)) - int64(p.at(i)); -n/16 < d && d < n/16 {
+		if d := int64(p.At(i+1)) - int64(p.At(i)); -n/16 < d && d < n/16 {
 			near++
 		}
 	}
@@ -94,17 +94,6 @@ func TestKeySpace_Form(t *testing.T) {
 	}
 	if len(got) != 9 {
 		t.Errorf("%d keys, want 9", len(got))
-	}
-}
-
-func TestSlab_Parts(t *testing.T) {
-	s := NewSpace("random", 1000).AbsentSlab(7, 10)
-	a, b := s.Part(0, 2), s.Part(1, 2)
-	if a.Len() != 5 || b.Len() != 5 || !bytes.Equal(b.Key(0), s.Key(5)) || !b.absent {
-		t.Errorf("parts have %d and %d keys, the second begins with %q, want 5, 5, %q", a.Len(), b.Len(), b.Key(0), s.Key(5))
-	}
-	if want := NewSpace("random", 1000).Absent(nil, 7); !bytes.Equal(s.Key(0), want) {
-		t.Errorf("the first key is %q, want %q", s.Key(0), want)
 	}
 }
 
