@@ -314,7 +314,6 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	}
 	db.applyGroup(group)
 	db.visible.Store(uint64(db.lastSeq))
-	db.pacer.wrote(int(bytes))
 	db.counters.writes.Add(ops)
 	db.counters.writtenBytes.Add(bytes)
 	return nil

@@ -208,7 +208,7 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	for i, r := range ranges {
 		out[i] = db.newSink(plan.To, bits)
 		wg.Go(func() {
-			if results[i], errs[i] = db.mergeRange(ctx, v, plan, r, out[i]); errs[i] != nil {
+			if results[i], errs[i] = db.mergeRange(ctx, plan, r, out[i]); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -257,8 +257,8 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 }
 
 // mergeRange merges one sub-range.
-func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
-	src := db.planIterator(v, plan)
+func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
+	src := db.planIterator(plan)
 	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
 		Snapshots:    db.snapshotSeqs(),
 		Older:        plan.Older,
@@ -282,15 +282,15 @@ func (db *DB) mergeRange(ctx context.Context, v *view, plan *compaction.Plan, r 
 const compactionReadahead = 256 << 10
 
 // planIterator merges the plan's inputs, newest run first.
-func (db *DB) planIterator(v *view, plan *compaction.Plan) base.Iterator {
+func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	var iters []base.Iterator
+	db.mu.Lock()
+	defer db.mu.Unlock()
 	for _, in := range plan.Inputs {
 		tables := make([]*table, len(in.Tables))
-		db.mu.Lock()
 		for i, meta := range in.Tables {
 			tables[i] = db.tables[meta.Num]
 		}
-		db.mu.Unlock()
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
 			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},

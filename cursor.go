@@ -233,8 +233,8 @@ func (c *cursor) newestVersion(live bool) bool {
 	return live
 }
 
-// end leaves the iterator without an entry, at the end given or where an error
-// stopped c.
+// end leaves the cursor without an entry, at the end given or where an error
+// stopped it.
 func (c *cursor) end(p position) bool {
 	c.position = p
 	c.value = nil

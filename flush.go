@@ -69,7 +69,7 @@ func (db *DB) flushOldest() error {
 	db.counters.flushing.Add(1)
 	defer db.counters.flushing.Add(-1)
 	imm.mem.Pack()
-	db.flushes.started(imm.mem.Size())
+	db.flushes.started(imm.mem.Taken())
 	s := db.newSink(0, compaction.FlushBits)
 	err := db.writeRun(imm, s)
 	out := s.tables

@@ -5,23 +5,31 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/shaledb/shale/memtable"
 )
 
-// A pacer holds writers back a little at each group, so that they need never be
+// A pacer holds writers back a little now and then, so that they need never be
 // stopped: while level 0 is deep, and while a memtable fills and another is
 // flushed. It belongs to the leader of the commit queue.
 type pacer struct {
-	rate  float64       // bytes a second; 0: as fast as they come
-	owed  time.Duration // what the groups since then should have taken, and those before took too little; negative: too much
-	since time.Time
-	slept time.Duration // since the writers are held back
-	held  bool          // they are: EventStallBegin was sent
+	held  bool // writers are held back: EventStallBegin was sent
 	why   stall
+	slept time.Duration // since then
+
+	// At the last look: the memtable and what it took, when that was, and by how
+	// much less than its growth should have taken the writers had taken (negative:
+	// more).
+	mem   *memtable.Memtable
+	taken int64
+	since time.Time
+	owed  time.Duration
 }
 
 const (
-	minPause = time.Millisecond      // shorter pauses cost more than they delay
-	maxPause = 20 * time.Millisecond // of one group: what has not been slept then is forgiven
+	minPause  = time.Millisecond      // shorter pauses cost more than they delay
+	maxPause  = 20 * time.Millisecond // of one group: what has not been slept then is forgiven
+	paceBytes = 8 << 10               // of growth between two looks: writes are many, and a look reads the clock
 )
 
 // Level 0 holds one run a flush. Filters make many runs bearable for lookups,
@@ -32,8 +40,8 @@ const (
 	stopRuns     = 32
 )
 
-// level0Rate is how many bytes a second may be written when level 0 has so many
-// runs: 64 MiB with the first that is too many, a quarter less with each more,
+// level0Rate is by how many bytes a second a memtable may grow when level 0 has so
+// many runs: 64 MiB with the first that is too many, a quarter less with each more,
 // 1 MiB in the end.
 func level0Rate(runs int) float64 {
 	if runs < slowdownRuns {
@@ -42,9 +50,9 @@ func level0Rate(runs int) float64 {
 	return max(64<<20*math.Pow(0.75, float64(runs-slowdownRuns)), 1<<20)
 }
 
-// memtableRate is how many bytes a second may be written to a memtable, of which
-// part full is written, while others are flushed at flushRate. In the time that
-// a flush takes it fills by 78 % then, and if the flush takes twice as long, by
+// memtableRate is by how many bytes a second a memtable may grow, of which part
+// full is written, while others are flushed at flushRate. In the time that a
+// flush takes it fills by 78 % then, and if the flush takes twice as long, by
 // 95 %. So there are rarely three: that was no faster, and took more memory (5
 // million entries of 116 bytes: 203 MB at most instead of 189).
 func memtableRate(flushRate, full float64) float64 {
@@ -76,31 +84,40 @@ func (db *DB) level0Stalls() bool {
 // caller leads the queue.
 func (db *DB) hold(ctx context.Context, v *view) error {
 	p := &db.pacer
+	taken := v.mem.Taken()
+	if p.held && p.mem == v.mem && taken-p.taken < min(paceBytes, db.opts.MemtableSize/64) {
+		return nil
+	}
 	rate, why := db.paceOf(v)
-	p.rate = rate
 	if rate == 0 {
 		if p.held {
 			db.endHold()
 		}
 		return nil
 	}
+	now := time.Now()
 	if !p.held {
-		p.held, p.slept, p.owed, p.since, p.why = true, 0, 0, time.Now(), why
+		*p = pacer{held: true, why: why, mem: v.mem, taken: taken, since: now}
 		db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
-	}
-	if p.owed < minPause {
 		return nil
 	}
-	begin := time.Now()
-	p.owed -= begin.Sub(p.since)
-	p.since = begin
+	if p.mem != v.mem {
+		p.mem, p.taken = v.mem, 0
+	}
+	p.owed += time.Duration(float64(taken-p.taken)/rate*float64(time.Second)) - now.Sub(p.since)
+	p.taken, p.since = taken, now
 	if p.owed < minPause {
 		p.owed = max(p.owed, -minPause)
 		return nil
 	}
+	return db.pause(ctx, now, why)
+}
+
+// pause sleeps for what is owed. Requires: the caller leads the queue.
+func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error) {
+	p := &db.pacer
 	timer := time.NewTimer(min(p.owed, maxPause))
 	defer timer.Stop()
-	var err error
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
@@ -109,16 +126,21 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 		err = ErrClosed
 	}
 	took := time.Since(begin)
-	p.slept += took
 	p.since = begin.Add(took)
 	p.owed = max(min(p.owed, maxPause)-took, -minPause)
+	p.slept += took
+	db.countStall(took, why)
+	return err
+}
+
+// countStall counts a wait of the writers.
+func (db *DB) countStall(took time.Duration, why stall) {
 	db.counters.stalledWrites.Add(1)
 	if why == stallMemtables {
 		db.counters.stallMemtables.Add(int64(took))
 	} else {
 		db.counters.stallLevel.Add(int64(took))
 	}
-	return err
 }
 
 // endHold tells that writers are not held back any more. Requires: the caller
@@ -127,13 +149,6 @@ func (db *DB) endHold() {
 	p := &db.pacer
 	p.held = false
 	db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
-}
-
-// wrote tells the pacer of a group. Requires: the caller leads the queue.
-func (p *pacer) wrote(bytes int) {
-	if p.rate > 0 {
-		p.owed += time.Duration(float64(bytes) / p.rate * float64(time.Second))
-	}
 }
 
 // flushSpeed is how fast memtables are flushed.

@@ -31,7 +31,9 @@ func (db *DB) makeRoom(ctx context.Context) error {
 		db.askForLog(v.mem)
 		return db.hold(ctx, v)
 	}
-	db.awaitLastFlush()
+	if err := db.awaitLastFlush(ctx); err != nil {
+		return err
+	}
 	if err := db.awaitRoom(ctx); err != nil {
 		return err
 	}
@@ -43,19 +45,28 @@ const flushPause = 50 * time.Millisecond
 
 // awaitLastFlush gives the flush of the memtable before a moment to end, so that
 // there will not be three of them. Pacing has let it come nearly that far.
-func (db *DB) awaitLastFlush() {
-	if len(db.view.Load().imms) == 0 {
-		return
+// Requires: the caller leads the queue.
+func (db *DB) awaitLastFlush(ctx context.Context) error {
+	if len(db.view.Load().imms) != 1 {
+		return nil
 	}
-	begin := time.Now()
+	begin, waited := time.Now(), false
 	timer := time.AfterFunc(flushPause, db.broadcast)
 	defer timer.Stop()
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for time.Since(begin) < flushPause && db.flushErr == nil && !db.closing && len(db.view.Load().imms) == 1 {
+	for time.Since(begin) < flushPause && len(db.view.Load().imms) == 1 &&
+		db.flushErr == nil && db.failure.Load() == nil && !db.closing && ctx.Err() == nil {
+		waited = true
 		db.changed.Wait()
 	}
-	db.counters.stallMemtables.Add(int64(time.Since(begin)))
+	if took := time.Since(begin); waited {
+		db.pacer.slept += took
+		db.countStall(took, stallMemtables)
+	}
+	return ctx.Err()
 }
 
 // awaitRoom waits until there is room for another immutable memtable and level
@@ -69,12 +80,7 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 	begin := time.Now()
 	defer func() {
 		took := time.Since(begin)
-		db.counters.stalledWrites.Add(1)
-		if reason == stallMemtables {
-			db.counters.stallMemtables.Add(int64(took))
-		} else {
-			db.counters.stallLevel.Add(int64(took))
-		}
+		db.countStall(took, reason)
 		db.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
 	}()
 	stop := context.AfterFunc(ctx, db.broadcast)
