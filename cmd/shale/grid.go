@@ -26,6 +26,9 @@ func newGrid(titles ...string) *grid {
 
 func (g *grid) row(cells ...string) { g.rows = append(g.rows, cells) }
 
+// show prints g.
+func (s *session) show(g *grid) error { return g.write(s.out) }
+
 func (g *grid) write(w io.Writer) error {
 	widths := make([]int, len(g.right))
 	for _, row := range g.rows {

@@ -39,7 +39,7 @@ func levels(_ context.Context, s *session, _ arguments) (status, error) {
 				number(l.Tombstones), base.FormatBytes(l.FilterBytes), bits(l.FilterBits))
 		}
 	}
-	return found, g.write(s.out)
+	return found, s.show(g)
 }
 
 func tables(_ context.Context, s *session, a arguments) (status, error) {
@@ -52,7 +52,7 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), base.FormatBytes(t.Size), number(t.Entries),
 			number(t.Tombstones), short(t.Smallest)+" … "+short(t.Largest))
 	}
-	return foundIf(len(list) > 0), g.write(s.out)
+	return foundIf(len(list) > 0), s.show(g)
 }
 
 func filters(_ context.Context, s *session, a arguments) (status, error) {
@@ -75,7 +75,7 @@ func filters(_ context.Context, s *session, a arguments) (status, error) {
 		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
 			base.FormatPercent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
-	return foundIf(len(list) > 0), g.write(s.out)
+	return foundIf(len(list) > 0), s.show(g)
 }
 
 // filterPlace tells which file a filter is in.

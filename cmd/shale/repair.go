@@ -107,7 +107,7 @@ func writeLeft(s *session, r *repair.Report) error {
 	for _, l := range r.Left {
 		g.row(l.File, number(l.Entries), which(&l), l.Why)
 	}
-	if err := g.write(s.out); err != nil {
+	if err := s.show(g); err != nil {
 		return err
 	}
 	if r.Doubtful {
@@ -153,7 +153,7 @@ func writeFindings(s *session, findings []repair.Finding) error {
 		}
 		g.row(f.File, offset, f.What(), f.Meaning(short))
 	}
-	return g.write(s.out)
+	return s.show(g)
 }
 
 // folder returns the store that words name, or the session's.
