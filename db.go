@@ -163,6 +163,7 @@ func (db *DB) Close() error {
 	db.mu.Lock()
 	last := db.view.Load()
 	db.setViewLocked(nil)
+	db.version = nil // who keeps a closed store keeps none of its tables in memory
 	db.mu.Unlock()
 	db.releaseVersion(last.version)
 	last.releaseMemtables()

@@ -73,7 +73,7 @@ func TestBatch_OneAllocation(t *testing.T) {
 // is closed.
 func TestMemory_FillStaysWithin(t *testing.T) {
 	const size = 4 << 20
-	before := offheap.InUse()
+	before := besideHeap()
 	db := mustOpen(t, t.TempDir(), &Options{MemtableSize: size, Durability: SyncManual, CacheSize: -1})
 	value := make([]byte, 1000)
 	most := int64(0)
@@ -96,7 +96,7 @@ func TestMemory_FillStaysWithin(t *testing.T) {
 	if flushes < 2 {
 		t.Errorf("%d flushes", flushes)
 	}
-	if left := offheap.InUse() - before; left != 0 {
+	if left := besideHeap() - before; left != 0 {
 		t.Errorf("%d bytes are left", left)
 	}
 }
@@ -105,7 +105,7 @@ func TestMemory_FillStaysWithin(t *testing.T) {
 // whose memory others would have been given, long ago.
 func TestMemory_IteratorKeepsItsMemtable(t *testing.T) {
 	const size, n = 2 << 20, 1500
-	before := offheap.InUse()
+	before := besideHeap()
 	db := mustOpen(t, t.TempDir(), &Options{MemtableSize: size, Durability: SyncManual, CacheSize: -1})
 	fill := func(c byte) {
 		for i := range n {
@@ -150,7 +150,7 @@ func TestMemory_IteratorKeepsItsMemtable(t *testing.T) {
 		t.Error(err)
 	}
 	closeTest(t, db)
-	if left := offheap.InUse() - before; left != 0 {
+	if left := besideHeap() - before; left != 0 {
 		t.Errorf("%d bytes are left", left)
 	}
 }

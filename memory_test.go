@@ -19,11 +19,24 @@ import (
 
 // heapInUse returns the bytes of live objects and of what lies beside the heap.
 func heapInUse() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one finalized
+	beside := besideHeap()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) + offheap.InUse()
+	return int64(m.HeapAlloc) + beside
+}
+
+// besideHeap returns the bytes beside the heap, once what waits for the collector
+// is freed.
+func besideHeap() int64 {
+	for last := int64(-1); ; {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // cleanups have a goroutine of their own
+		n := offheap.InUse()
+		if n == last {
+			return n
+		}
+		last = n
+	}
 }
 
 // memoryKey makes the i-th key of 16 bytes, in no order. Even numbers are

@@ -76,6 +76,7 @@ func (db *DB) deleteObsolete() {
 	for _, f := range files {
 		if f.table != nil {
 			f.table.file.close()
+			f.table.reader.Retire()
 			db.cache.EvictFile(uint64(f.table.meta.Num))
 			db.falsePositives.Forget(uint64(f.table.meta.Num))
 		}

@@ -130,9 +130,13 @@ func (f *Blocked) FirstUnit() *Blocked {
 	if f.Units() == 1 {
 		return f
 	}
-	g := &Blocked{first: f.first, keys: f.keys, size: len(f.first.bytes)}
 	// A whole number of lines: the allocator aligns such sizes to 64.
-	g.first.bytes = make([]byte, len(f.first.bytes))
-	copy(g.first.bytes, f.first.bytes)
+	return f.firstUnitIn(make([]byte, len(f.first.bytes)))
+}
+
+// firstUnitIn is FirstUnit of a filter of two units, in memory of FirstUnitBytes.
+func (f *Blocked) firstUnitIn(mem []byte) *Blocked {
+	g := &Blocked{first: f.first, keys: f.keys, size: len(f.first.bytes)}
+	g.first.bytes = mem[:copy(mem, f.first.bytes):len(mem)]
 	return g
 }

@@ -1,6 +1,9 @@
 package bloom
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
 
 // A Kind says how a serialized filter works. It is part of the file format:
 // numbers are never changed and never used again.
@@ -33,8 +36,10 @@ type Static struct {
 }
 
 // OpenStatic returns the filter whose serialized form is b, exactly. The bytes
-// are kept, not copied. Errors are those of OpenBlocked, but that all hash
-// functions are known: a filter that cannot be read means maybe, never no.
+// are kept, not copied; they may lie in memory that the collector does not count,
+// and be freed when the filter, or what it is a part of, can't be reached any more.
+// Errors are those of OpenBlocked, but that all hash functions are known: a filter
+// that cannot be read means maybe, never no.
 func OpenStatic(b []byte) (*Static, error) {
 	if len(b) >= trailerLen && b[len(b)-trailerLen] == kindFuse {
 		f, err := openFuse(b, everyHash)
@@ -52,11 +57,14 @@ func OpenStatic(b []byte) (*Static, error) {
 
 // MayContain tells whether a key with this hash may be in the filter. The hash
 // has to be of the filter's Hasher. False is certain. It allocates nothing.
-func (s *Static) MayContain(h uint64) bool {
+func (s *Static) MayContain(h uint64) (maybe bool) {
 	if s.fuse != nil {
-		return s.fuse.MayContain(h)
+		maybe = s.fuse.MayContain(h)
+	} else {
+		maybe = s.blocked.MayContain(h)
 	}
-	return s.blocked.MayContain(h)
+	runtime.KeepAlive(s) // see OpenStatic
+	return maybe
 }
 
 // Hasher returns the function to hash keys with.
@@ -127,7 +135,17 @@ func (s *Static) FirstUnit() *Static {
 	if s.Units() == 1 {
 		return s
 	}
-	return &Static{blocked: *s.blocked.FirstUnit(), hasher: s.hasher}
+	first := &Static{blocked: *s.blocked.FirstUnit(), hasher: s.hasher}
+	runtime.KeepAlive(s)
+	return first
+}
+
+// FirstUnitIn is FirstUnit of a filter of two units, in memory that is the
+// filter's from then on: FirstUnitBytes long, aligned to 64.
+func (s *Static) FirstUnitIn(mem []byte) *Static {
+	first := &Static{blocked: *s.blocked.firstUnitIn(mem), hasher: s.hasher}
+	runtime.KeepAlive(s)
+	return first
 }
 
 // StaticOptions say how to build a filter. The zero value is a Blocked of

@@ -43,11 +43,11 @@ func goldenBlocks(f *testing.F, kind BlockKind, fn func(payload []byte)) {
 		}
 		switch kind {
 		case BlockIndex:
-			if payload, err := r.readMeta(tail{}, r.foot.index, BlockIndex); err == nil {
+			if payload, err := r.readMeta(tail{}, r.foot.index, BlockIndex, alignedBytes); err == nil {
 				fn(payload)
 			}
 		case BlockProperties:
-			if payload, err := r.readMeta(tail{}, r.foot.props, BlockProperties); err == nil {
+			if payload, err := r.readMeta(tail{}, r.foot.props, BlockProperties, alignedBytes); err == nil {
 				fn(payload)
 			}
 		case BlockData:

@@ -1,6 +1,8 @@
 package sstable
 
 import (
+	"runtime"
+
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 )
@@ -116,6 +118,7 @@ func (r *Reader) locate(n *Near, key []byte, limit base.Trailer, t *Trace) (hand
 		return handle{}, false, nil
 	}
 	h := r.index.handle(i)
+	runtime.KeepAlive(r)
 	if r.foot.levels == 1 {
 		return h, true, nil
 	}

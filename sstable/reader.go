@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -53,6 +54,7 @@ type Reader struct {
 	props   Properties
 	index   index // top level
 	indexed int64 // bytes of memory behind index
+	beside  int   // of these beside the heap; who reads index ends with KeepAlive(r)
 
 	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
 	// SetSidecar. sidecar is where it comes from, nil: from the table itself. The
@@ -175,11 +177,11 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 
 func (r *Reader) openProperties(t tail) error {
 	h := r.foot.props
-	payload, err := r.readMeta(t, h, BlockProperties)
+	payload, err := r.readMeta(t, h, BlockProperties, alignedBytes)
 	if err != nil {
 		return err
 	}
-	p, err := decodeProperties(append([]byte(nil), payload...))
+	p, err := decodeProperties(payload)
 	if err != nil {
 		return r.damage(h.offset, BlockProperties.String(), err)
 	}
@@ -191,7 +193,13 @@ func (r *Reader) openProperties(t tail) error {
 }
 
 func (r *Reader) openIndex(t tail) error {
-	payload, err := r.readMeta(t, r.foot.index, BlockIndex)
+	payload, err := r.readMeta(t, r.foot.index, BlockIndex, func(n int) []byte {
+		b, beside := residentBytes(r, n)
+		if beside {
+			r.beside = n
+		}
+		return b
+	})
 	if err != nil {
 		return err
 	}
@@ -204,8 +212,8 @@ func (r *Reader) openIndex(t tail) error {
 }
 
 // readMeta returns the payload of a block that stays in memory, decompressed
-// into memory of its own, or raw as a part of the tail or of a new buffer.
-func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
+// into memory of alloc's.
+func (r *Reader) readMeta(t tail, h handle, kind BlockKind, alloc func(n int) []byte) ([]byte, error) {
 	b, ok := t.slice(h.offset, h.stored+blockTail)
 	if !ok {
 		b = make([]byte, h.stored+blockTail)
@@ -217,7 +225,7 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind) ([]byte, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, kind.String(), err)
 	}
-	raw := make([]byte, h.raw)
+	raw := alloc(h.raw)
 	if c != None {
 		err = decompress(raw, payload, c)
 	} else if copy(raw, payload) != len(payload) || len(payload) != h.raw {
@@ -235,7 +243,8 @@ var errFilterKeys = errors.New("filter of other keys than the table's")
 // lines.
 func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
-	b := alignedBytes(h.stored + blockTail)
+	l := &LoadedFilter{rule: r.props.PrefixRule}
+	b := l.alloc(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
 		copy(b, cached)
 	} else if err := r.readAt(b, h.offset, BlockFilter); err != nil {
@@ -245,7 +254,8 @@ func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LoadedFilter{*f, r.props.PrefixRule}, nil
+	l.filter = *f
+	return l, nil
 }
 
 // openFilter returns the filter that b, its block, begins with.
@@ -315,6 +325,7 @@ func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 // or partitions of the index. Nothing is read.
 func (r *Reader) Rank(key []byte) float64 {
 	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
+	runtime.KeepAlive(r)
 	return min(1, (float64(i)+0.5)/float64(r.index.n))
 }
 

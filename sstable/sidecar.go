@@ -132,14 +132,16 @@ func (s *Sidecar) damage(offset int64, part string, err error) error {
 // read reads the filter of a table with so many keys into memory whose lines are
 // cache lines. The error says why it is of no use.
 func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
-	f, foot, err := s.readFile(alignedBytes)
+	l := new(LoadedFilter)
+	f, foot, err := s.readFile(l.alloc)
 	if err == nil {
 		err = s.checkKeys(f, foot, keys)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &LoadedFilter{*f, foot.rule}, nil
+	l.filter, l.rule = *f, foot.rule
+	return l, nil
 }
 
 // appendFilter appends the filter to dst, as read reads it.

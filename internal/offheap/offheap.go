@@ -1,11 +1,11 @@
 // Package offheap gives memory that the garbage collector does not count: the
-// arenas of memtables and the buffers of the block cache, which are large, have
-// no pointers, and whose owners know when they are done with them. On the Go
+// arenas of memtables, the buffers of the block cache, the filters and indexes of
+// tables. They are large and have no pointers. On the Go
 // heap they would let it grow to twice their size before a collection (GOGC).
 //
-// Who takes memory gives it back by Free, once nobody can read it any more. What
-// is lost without Free stays taken until the process ends, so an owner that may
-// be dropped without being closed adds a runtime.AddCleanup.
+// Who takes memory gives it back by Free, once nobody can read it any more, or
+// leaves that to FreeAfter. What is lost without either stays taken until the
+// process ends.
 //
 // Elsewhere than on unix, Alloc is make and Free leaves the rest to the
 // collector.

@@ -2,7 +2,9 @@ package offheap
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
+	"time"
 )
 
 // TestAlloc_NotOnTheHeap takes memory, writes all of it and gives it back.
@@ -22,7 +24,7 @@ func TestAlloc_NotOnTheHeap(t *testing.T) {
 		b[i] = 1
 	}
 	runtime.ReadMemStats(&after)
-	if mapsMemory() && after.TotalAlloc-before.TotalAlloc > n/2 {
+	if maps && after.TotalAlloc-before.TotalAlloc > n/2 {
 		t.Errorf("%d bytes were allocated on the heap", after.TotalAlloc-before.TotalAlloc)
 	}
 	Free(b)
@@ -53,11 +55,48 @@ func TestDiscard(t *testing.T) {
 	FreeDiscarded(Discard(b))
 }
 
-// mapsMemory tells whether Alloc maps memory on this platform.
-func mapsMemory() bool {
-	switch runtime.GOOS {
-	case "darwin", "dragonfly", "freebsd", "linux", "netbsd", "openbsd":
-		return true
+// An owner is what leads to memory beside the heap.
+type owner struct {
+	b    []byte
+	next *owner
+}
+
+// TestFreeAfter lets owners go, of which some can still be reached: the memory of
+// the others is given back, by a collection that nobody else asks for.
+func TestFreeAfter(t *testing.T) {
+	if !maps {
+		t.Skip("this platform has no memory beside the heap")
 	}
-	return false
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	taken := InUse()
+	const n, size = 128, 1 << 20
+	var kept *owner
+	for i := range n {
+		o := &owner{b: Alloc(size)}
+		FreeAfter(o, o.b)
+		if i%4 == 0 {
+			o.next, kept = kept, o
+		} else {
+			Abandon(size)
+		}
+	}
+	const most = n/4*size + 2*collectAfter // what is abandoned during the last collection may wait
+	for deadline := time.Now().Add(30 * time.Second); InUse()-taken > most; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are in use, want %d at most", InUse()-taken, most)
+		}
+	}
+	if left := InUse() - taken; left < n/4*size {
+		t.Errorf("%d bytes are in use, those of owners that can be reached are %d", left, n/4*size)
+	}
+	for o := kept; o != nil; o = o.next {
+		o.b[size-1]++ // a fault if it was given back
+	}
+	kept = nil
+	for deadline := time.Now().Add(30 * time.Second); InUse() > taken; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are left", InUse()-taken)
+		}
+	}
 }
