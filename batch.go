@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -38,18 +39,20 @@ type Op struct {
 // of one key the later counts. The zero value is an empty batch. A Batch is
 // for one goroutine at a time; it may be written again, or Reset and reused.
 //
-// Its bytes are what the log stores (docs/FORMAT.md section 2): 8 bytes of
-// sequence number, 4 of count, then the operations.
+// Its bytes are what the log stores (docs/FORMAT.md section 2): sequence number,
+// count, then the operations.
 type Batch struct {
-	data       []byte // header and operations; nil while empty
+	data       []byte   // room for the header, which setSeq writes, and operations; nil while empty
+	ops        int      // where the operations begin, right behind the header
+	seq        base.Seq // of the first operation, once the header is there
 	count      uint32
 	payload    int // bytes of keys and values
 	durability Durability
 	ownChoice  bool // durability was set by SetDurability
 }
 
-// batchHeader is the length of a batch's header. Part of the file format.
-const batchHeader = 12
+// batchHeader is the most that a batch's header takes.
+const batchHeader = binary.MaxVarintLen64 + binary.MaxVarintLen32
 
 // Put adds the change that sets key to value. Both are copied.
 func (b *Batch) Put(key, value []byte) error {
@@ -72,6 +75,7 @@ func (b *Batch) add(kind base.Kind, key, value []byte) error {
 	if len(b.data) == 0 {
 		// With room for what comes now: a batch of one change is allocated once.
 		b.data = slices.Grow(b.data, batchHeader+opHeader+len(key)+len(value))[:batchHeader]
+		b.ops = batchHeader
 	}
 	b.data = appendOp(b.data, kind, key, value)
 	b.payload += len(key) + len(value)
@@ -82,7 +86,7 @@ func (b *Batch) add(kind base.Kind, key, value []byte) error {
 // Len returns the number of changes.
 func (b *Batch) Len() int { return int(b.count) }
 
-// Size returns the number of bytes that the batch takes in the log.
+// Size returns the number of bytes that the batch takes in the log at most.
 func (b *Batch) Size() int { return max(len(b.data), batchHeader) }
 
 // Reset empties the batch and keeps its memory. Its own durability, if it had
@@ -100,7 +104,7 @@ func (b *Batch) Ops() iter.Seq[Op] {
 		if b.count == 0 {
 			return
 		}
-		for rest := b.data[batchHeader:]; len(rest) > 0; {
+		for rest := b.data[b.ops:]; len(rest) > 0; {
 			var op Op
 			var err error
 			if op, rest, err = decodeOp(rest); err != nil || !yield(op) {
@@ -157,12 +161,16 @@ func decodeBytes(src []byte, limit uint64) (b, rest []byte, err error) {
 
 // A batch's header in bytes:
 //
-//	sequence number of the first operation u64 | number of operations u32
+//	sequence number of the first operation varint | number of operations varint
 
-// setSeq writes the header.
-func (b *Batch) setSeq(seq base.Seq) {
-	binary.LittleEndian.PutUint64(b.data, uint64(seq))
-	binary.LittleEndian.PutUint32(b.data[8:], b.count)
+// setSeq writes the header and returns the batch as the log stores it.
+func (b *Batch) setSeq(seq base.Seq) []byte {
+	var header [batchHeader]byte
+	n := binary.PutUvarint(header[:], uint64(seq))
+	n += binary.PutUvarint(header[n:], uint64(b.count))
+	b.seq = seq
+	start := b.ops - copy(b.data[b.ops-n:b.ops], header[:n])
+	return b.data[start:]
 }
 
 // DecodeBatch returns the batch that a record of the log holds, and the sequence
@@ -178,16 +186,17 @@ func DecodeBatch(data []byte) (firstSeq uint64, b *Batch, err error) {
 // cannot fail, and returns its first sequence number and a batch that aliases
 // data.
 func decodeBatch(data []byte) (base.Seq, *Batch, error) {
-	if len(data) < batchHeader {
-		return 0, nil, fmt.Errorf("batch of %d bytes is shorter than its header", len(data))
+	seq, n := binary.Uvarint(data)
+	count, m := binary.Uvarint(data[max(n, 0):])
+	if n <= 0 || m <= 0 {
+		return 0, nil, fmt.Errorf("batch of %d bytes has no whole header", len(data))
 	}
-	seq := base.Seq(binary.LittleEndian.Uint64(data))
-	count := binary.LittleEndian.Uint32(data[8:])
-	if seq == 0 || seq > base.MaxSeq || base.Seq(count) > base.MaxSeq-seq {
+	if seq == 0 || seq > uint64(base.MaxSeq) || count > math.MaxUint32 || count > uint64(base.MaxSeq)-seq {
 		return 0, nil, fmt.Errorf("batch of %d operations begins at sequence number %d", count, seq)
 	}
-	found := uint32(0)
-	for rest := data[batchHeader:]; len(rest) > 0; found++ {
+	b := &Batch{data: data, ops: n + m, seq: base.Seq(seq), count: uint32(count)}
+	found := uint64(0)
+	for rest := data[b.ops:]; len(rest) > 0; found++ {
 		var err error
 		if _, rest, err = decodeOp(rest); err != nil {
 			return 0, nil, fmt.Errorf("operation %d: %w", found, err)
@@ -196,5 +205,5 @@ func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 	if found != count {
 		return 0, nil, fmt.Errorf("batch says %d operations and holds %d", count, found)
 	}
-	return seq, &Batch{data: data, count: count}, nil
+	return b.seq, b, nil
 }

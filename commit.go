@@ -284,10 +284,9 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		if r.batch.count == 0 {
 			continue
 		}
-		r.batch.setSeq(seq)
+		q.payloads = append(q.payloads, r.batch.setSeq(seq))
 		seq += base.Seq(r.batch.count)
 		ops += uint64(r.batch.count)
-		q.payloads = append(q.payloads, r.batch.data)
 		if mutant.SplitBatch {
 			q.payloads = splitLast(q.payloads)
 		}

@@ -1,5 +1,7 @@
 package shale
 
+import "github.com/shaledb/shale/internal/base"
+
 // splitLast is what mutant.SplitBatch does: it makes the last payload two, of
 // one operation and the others.
 func splitLast(payloads [][]byte) [][]byte {
@@ -8,11 +10,10 @@ func splitLast(payloads [][]byte) [][]byte {
 	if err != nil || b.count < 2 {
 		return payloads
 	}
-	_, rest, _ := decodeOp(b.data[batchHeader:])
-	n := len(b.data) - len(rest)
-	first := Batch{data: append([]byte(nil), b.data[:n]...), count: 1}
-	first.setSeq(seq)
-	others := Batch{data: append(make([]byte, batchHeader), rest...), count: b.count - 1}
-	others.setSeq(seq + 1)
-	return append(payloads[:last], first.data, others.data)
+	_, rest, _ := decodeOp(b.data[b.ops:])
+	part := func(ops []byte, count uint32, seq base.Seq) []byte {
+		b := Batch{data: append(make([]byte, batchHeader), ops...), ops: batchHeader, count: count}
+		return b.setSeq(seq)
+	}
+	return append(payloads[:last], part(b.data[b.ops:len(b.data)-len(rest)], 1, seq), part(rest, b.count-1, seq+1))
 }

@@ -2,7 +2,6 @@ package shale
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -118,11 +117,11 @@ func (db *DB) writable() error {
 	return db.Err()
 }
 
-// applyBatch adds the operations of b, whose header holds their first sequence
-// number, to mem. Requires: b's bytes were checked (they are our own, or
+// applyBatch adds the operations of b, which has its sequence numbers, to mem.
+// Requires: b's bytes were checked (they are our own, or
 // decodeBatch accepted them); mem.BeginWrite.
 func (db *DB) applyBatch(mem *memtable.Memtable, b *Batch) {
-	seq := base.Seq(binary.LittleEndian.Uint64(b.data))
+	seq := b.seq
 	for op := range b.Ops() {
 		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value, db.hasher.Hash(op.Key))
 		seq++

@@ -15,8 +15,8 @@ import (
 
 // batchAt encodes a batch of n changes, the first with number seq.
 func batchAt(seq, n int) []byte {
-	b := binary.LittleEndian.AppendUint64(nil, uint64(seq))
-	b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	b := binary.AppendUvarint(nil, uint64(seq))
+	b = binary.AppendUvarint(b, uint64(n))
 	for i := range n {
 		b = append(b, byte(base.KindPut), 1, 'a'+byte(i%26), 1, 'v')
 	}

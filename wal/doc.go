@@ -27,12 +27,12 @@
 // record "hello" with sequence number 42 at the beginning of log 7 of store
 // 0x0102030405060708:
 //
-//	21 18 9a 3c              checksum of store, log, offset and all that follows
-//	15 00                    length of the content, 21
-//	29 12                    tag: kind 1 (a full record), 0x1228 marks log 7
-//	00 10 00 00 00 00 00 00  the log was durable up to offset 4096, its header
-//	2a 00 00 00 00 00 00 00  last sequence number
-//	68 65 6c 6c 6f           hello
+//	fb 11 ac ac     checksum of store, log, offset and all that follows
+//	08 00           length of the content, 8
+//	29 12           tag: kind 1 (a full record), 0x1228 marks log 7
+//	80 20           the log was durable up to offset 4096, its header
+//	2a              last sequence number
+//	68 65 6c 6c 6f  hello
 //
 // It leaves out compression, encryption and any knowledge of what a payload
 // is. The package is public to be read; its API may change.

@@ -39,8 +39,8 @@ var exampleBytes = [2]string{
 	"shaleWAL" + "\x01\x00\x00\x00" + "\x27\x3e\x03\x4c" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x07\x00\x00\x00\x00\x00\x00\x00" +
 		"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + "\xcc\x10\x00\x00\x00\x00\x00\x00" +
 		"\x29\x00\x00\x00\x00\x00\x00\x00" + "\x0d\xbd\xb1\xdc",
-	"\x21\x18\x9a\x3c" + "\x15\x00" + "\x29\x12" + "\x00\x10\x00\x00\x00\x00\x00\x00" + "\x2a\x00\x00\x00\x00\x00\x00\x00" + "hello" +
-		"\x6f\xe6\x95\xf7" + "\x18\x00" + "\x2d\x12" + "\x1d\x10\x00\x00\x00\x00\x00\x00" + "\x2a\x00\x00\x00\x00\x00\x00\x00" +
+	"\xfb\x11\xac\xac" + "\x08\x00" + "\x29\x12" + "\x80\x20" + "\x2a" + "hello" +
+		"\x53\x05\x36\x8b" + "\x0b\x00" + "\x2d\x12" + "\x90\x20" + "\x2a" +
 		"\x01\x00\x00\x00\x00\x00\x00\x00",
 }
 
@@ -71,7 +71,7 @@ func TestFormat_Spanning(t *testing.T) {
 	for _, tt := range []struct {
 		seal bool
 		want uint32
-	}{{false, 0x217a18f1}, {true, 0xe2786dd0}} {
+	}{{false, 0x290e871c}, {true, 0x3cf07ae1}} {
 		fs := vfs.NewMem()
 		w := mustCreate(t, exampleHeader(), Options{FS: fs})
 		for i, p := range spanningPayloads() {
@@ -101,9 +101,12 @@ func TestFormat_Spanning(t *testing.T) {
 // that leaves less than a record's header, one that begins with as little of it as
 // may be, and some of several blocks.
 func spanningPayloads() []string {
-	const most = blockSize - fragmentSize - recordSize
+	const (
+		record = 2 + 1 // a record without its payload: synced is 4096
+		most   = blockSize - fragmentSize - record
+	)
 	sizes := []int{
-		most, most - minRoom, minRoom - fragmentSize - recordSize - 1, most - minRoom + 1, 0, 1, most + 1,
+		most, most - minRoom, minRoom - fragmentSize - record - 1, most - minRoom + 1, 0, 1, most + 1,
 		3*blockSize + 17, 0, most - 100, 2 * (blockSize - fragmentSize), blockSize,
 	}
 	var all []string

@@ -10,13 +10,13 @@ import (
 
 // Part of the file format, never changes: docs/FORMAT.md section 3.
 //
-//	0          4        6     8        16        24
-//	| checksum | length | tag | synced | last seq | payload ...    full, first, seal
-//	| checksum | length | tag | payload ...                        middle, last
+//	0          4        6     8
+//	| checksum | length | tag | synced uvarint | last seq uvarint | payload ...    full, first, seal
+//	| checksum | length | tag | payload ...                                        middle, last
 const (
 	blockSize    = 32 << 10
-	fragmentSize = 8  // a fragment without its content
-	recordSize   = 16 // a record without its payload
+	fragmentSize = 8     // a fragment without its content
+	recordSize   = 9 + 8 // the most that a record takes without its payload
 	sealPayload  = 8
 
 	// minRoom is what a block must have left for a record to begin in it: a
@@ -91,14 +91,13 @@ func (c *codec) appendRecord(dst []byte, off int64, r record) []byte {
 	dst = appendPadding(dst, off)
 	start := len(dst)
 	at := off + int64(start)
-	room := blockRoom(at) - fragmentSize - recordSize
+	dst = appendRecordHeader(dst, r)
+	room := blockRoom(at) - (len(dst) - start)
 	if len(r.payload) <= room {
-		dst = appendRecordHeader(dst, r)
 		dst = append(dst, r.payload...)
 		c.finish(dst[start:], at, kindFull)
 		return dst
 	}
-	dst = appendRecordHeader(dst, r)
 	dst = append(dst, r.payload[:room]...)
 	c.finish(dst[start:], at, kindFirst)
 	return c.appendRest(dst, off, r.payload[room:])
@@ -135,10 +134,23 @@ func (c *codec) appendSeal(dst []byte, off int64, records uint64, last base.Seq)
 
 // appendRecordHeader leaves room for the fragment's.
 func appendRecordHeader(dst []byte, r record) []byte {
-	var b [fragmentSize + recordSize]byte
-	binary.LittleEndian.PutUint64(b[fragmentSize:], uint64(r.synced))
-	binary.LittleEndian.PutUint64(b[fragmentSize+8:], uint64(r.lastSeq))
-	return append(dst, b[:]...)
+	dst = append(dst, zeros[:fragmentSize]...)
+	dst = binary.AppendUvarint(dst, uint64(r.synced))
+	return binary.AppendUvarint(dst, uint64(r.lastSeq))
+}
+
+// decodeRecordHeader returns the record that content begins, and the length of its
+// header; 0: it does not begin with one, or not with the shortest one.
+func decodeRecordHeader(content []byte) (r record, n int) {
+	synced, n1 := binary.Uvarint(content)
+	if n1 <= 0 || n1 > 1 && content[n1-1] == 0 {
+		return r, 0
+	}
+	last, n2 := binary.Uvarint(content[n1:])
+	if n = n1 + n2; n2 <= 0 || n2 > 1 && content[n-1] == 0 || n > recordSize {
+		return r, 0
+	}
+	return record{synced: int64(synced), lastSeq: base.Seq(last), payload: content[n:]}, n
 }
 
 // finish fills in the first 8 bytes of fragment b.
@@ -164,11 +176,8 @@ func (f fragment) starts() bool { return f.kind != kindMiddle && f.kind != kindL
 // record returns f's content as the record or the beginning of one. Requires:
 // starts.
 func (f fragment) record() record {
-	return record{
-		synced:  int64(binary.LittleEndian.Uint64(f.content)),
-		lastSeq: base.Seq(binary.LittleEndian.Uint64(f.content[8:])),
-		payload: f.content[recordSize:],
-	}
+	r, _ := decodeRecordHeader(f.content)
+	return r
 }
 
 // decodeFragment checks the bytes from position pos of block, which begins at
@@ -184,19 +193,16 @@ func (c *codec) decodeFragment(block []byte, off int64, pos int) (f fragment, ok
 		return f, false
 	}
 	kind := tag & kindMask
-	start := n >= recordSize && blockSize-pos >= minRoom // a record may begin so
-	full := pos+fragmentSize+n == blockSize              // reaches the end of its block
+	full := pos+fragmentSize+n == blockSize // reaches the end of its block
 	switch kind {
-	case kindFull:
-		ok = start
-	case kindFirst:
-		ok = start && full
 	case kindMiddle:
 		ok = pos == 0 && full
 	case kindLast:
 		ok = pos == 0 && n > 0
-	case kindSeal:
-		ok = start && n == recordSize+sealPayload
+	case kindFull, kindFirst, kindSeal:
+		_, head := decodeRecordHeader(b[fragmentSize : fragmentSize+n])
+		ok = head > 0 && blockSize-pos >= minRoom &&
+			(kind != kindFirst || full) && (kind != kindSeal || n == head+sealPayload)
 	}
 	if !ok || binary.LittleEndian.Uint32(b) != c.checksum(off+int64(pos), b[4:fragmentSize+n]) {
 		return f, false

@@ -119,7 +119,8 @@ func TestRead_EvidenceBehindZeros(t *testing.T) {
 func TestRead_NoEvidenceInPadding(t *testing.T) {
 	m := newImage(0).add("a", headerSize)
 	hole := m.end()
-	m.add(testPayload(0, blockRoom(hole)-fragmentSize-recordSize-(minRoom-1)), headerSize)
+	header := len(appendRecordHeader(nil, record{synced: headerSize, lastSeq: 2}))
+	m.add(testPayload(0, blockRoom(hole)-header-(minRoom-1)), headerSize)
 	at := len(m.data)
 	m.data = appendRecordHeader(m.data, record{synced: int64(at), lastSeq: 9})
 	m.codec.finish(m.data[at:], int64(at), kindFull)

@@ -71,7 +71,8 @@ type reader struct {
 	header   Header
 	prealloc int64
 
-	buf    []byte // a record of several fragments
+	head   [recordSize]byte // of a record of several fragments
+	buf    []byte           // its payload
 	result Result
 	rest   *remains // behind the first bytes that are no record
 }
@@ -144,9 +145,9 @@ func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err err
 	case first.kind != kindFirst:
 		return first, nil, at, nil
 	}
-	head := *(*[recordSize]byte)(first.content) // the block goes away
-	r.buf = append(r.buf[:0], first.record().payload...)
-	first.content = head[:]
+	_, n := decodeRecordHeader(first.content)
+	r.buf = append(r.buf[:0], first.content[n:]...)
+	first.content = r.head[:copy(r.head[:], first.content[:n])] // the block goes away
 	for {
 		f, ok, at, err := r.nextFragment()
 		if err != nil || !ok || f.kind != kindMiddle && f.kind != kindLast {
@@ -221,6 +222,8 @@ func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	}
 	var cause error
 	switch {
+	case o.Salvage && res.Damage != nil && o.Damaged == nil:
+		return r.resume(at) // more of it, and nobody wants to hear it
 	case r.rest.synced > res.Length:
 		cause = fmt.Errorf("not a record, in a log that was synced up to %d", r.rest.synced)
 	case o.Known > res.Length:

@@ -307,8 +307,8 @@ func TestRead_ForgedFragment(t *testing.T) {
 		kind uint16
 		n    int
 	}{
-		{0, 30}, {6, 30}, {7, 30}, {kindFull, 15}, {kindFull, 0}, {kindFirst, 30}, {kindFirst, 0}, {kindMiddle, room - 1},
-		{kindMiddle, room}, {kindLast, 10}, {kindLast, 0}, {kindSeal, 23}, {kindSeal, 25}, {kindFirst, room},
+		{0, 30}, {6, 30}, {7, 30}, {kindFull, 1}, {kindFull, 0}, {kindFirst, 30}, {kindFirst, 0}, {kindMiddle, room - 1},
+		{kindMiddle, room}, {kindLast, 10}, {kindLast, 0}, {kindSeal, 9}, {kindSeal, 11}, {kindFirst, room},
 	} {
 		for at := range 2 {
 			m := newImage(0)
@@ -323,6 +323,23 @@ func TestRead_ForgedFragment(t *testing.T) {
 			if err != nil || len(got) != at || res.Sealed {
 				t.Errorf("kind %d of %d bytes: %d records, %+v, %v, want %d", tt.kind, tt.n, len(got), res, err, at)
 			}
+		}
+	}
+}
+
+// TestRead_ForgedRecordHeader has headers that a writer would not write, under a
+// checksum that is right: not whole, longer than they need to be, or longer than
+// any can be.
+func TestRead_ForgedRecordHeader(t *testing.T) {
+	for _, head := range []string{"", "\x80", "\x80\x20", "\x80\x00\x01", "\x00\x80\x00", "\x80\x20\x80", "\x80\x20\x81\x00",
+		"\x81\x81\x81\x81\x81\x81\x81\x81\x81\x81\x01\x01", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xff\xff\xff\xff\xff\xff\xff\x01"} {
+		m := newImage(0).add("good", headerSize)
+		start := len(m.data)
+		m.data = append(append(m.data, zeros[:fragmentSize]...), head...)
+		m.codec.finish(m.data[start:], int64(start), kindFull)
+		got, res, err := readBytes(m.data, ReadOptions{Known: -1})
+		if err != nil || len(got) != 1 || !res.Torn {
+			t.Errorf("header %x: %d records, %+v, %v, want 1, Torn", head, len(got), res, err)
 		}
 	}
 }
