@@ -18,7 +18,7 @@ import (
 // The measures, in pixels.
 const (
 	defaultWidth = 1200
-	left, right  = 64, 176 // beside the bars: names and sums of the rows
+	left, right  = 72, 190 // beside the bars: names and sums of the rows
 	rowHeight    = 24
 	barHeight    = 18
 	levelGap     = 6
@@ -47,17 +47,17 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	}
 	o.Width = max(o.Width, left+right+100)
 	d := &drawing{
-		Options: o, w: bufio.NewWriter(w), levels: levels,
+		Options: o, w: bufio.NewWriter(w), levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
 		scale: NewScale(levels), colour: RangeOf(levels), inner: float64(o.Width - left - right),
 	}
 	height := 80 // of title, keys and legend
-	for _, l := range levels {
+	for _, l := range d.levels {
 		height += rowHeight*len(rows(l.Tables)) + levelGap
 	}
 	fmt.Fprintf(d.w, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
 		o.Width, height, o.Width, height)
 	d.title()
-	for _, l := range levels {
+	for _, l := range d.levels {
 		d.level(l)
 	}
 	d.keys()
@@ -111,7 +111,7 @@ func (d *drawing) level(l Level) {
 			size += row[i].Size
 			entries += row[i].Entries
 		}
-		fmt.Fprintf(d.w, `<text x="%.1f" y="%d" fill="currentColor">%d × %s, %s</text>`+"\n", left+d.inner+6, mid, len(row), base.FormatBytes(size/int64(len(row))), count(entries))
+		fmt.Fprintf(d.w, `<text x="%.1f" y="%d" fill="currentColor">%s</text>`+"\n", left+d.inner+6, mid, Sum(len(row), size, entries))
 		d.y += rowHeight
 	}
 	d.y += levelGap
@@ -202,6 +202,20 @@ func Describe(level int, t *Table, key func([]byte) string) string {
 		key = quoted
 	}
 	return t.describe(level, key)
+}
+
+// Sum returns what stands behind a row: its tables, bytes and entries.
+func Sum(tables int, size int64, entries uint64) string {
+	many := strconv.FormatUint(entries, 10)
+	switch {
+	case entries >= 1e9:
+		many = fmt.Sprintf("%.1f G", float64(entries)/1e9)
+	case entries >= 1e6:
+		many = fmt.Sprintf("%.1f M", float64(entries)/1e6)
+	case entries >= 1e4:
+		many = fmt.Sprintf("%.0f k", float64(entries)/1e3)
+	}
+	return fmt.Sprintf("%d: %s, %s entries", tables, base.FormatBytes(size), many)
 }
 
 func count(entries uint64) string {
