@@ -17,11 +17,13 @@ const synopsis = `shale looks into a store, and changes it.
   -e LINE      run this line; may be given several times
   -readonly    never write
   -hex, -raw   print keys and values in hexadecimal, or as they are
+  -mode MODE   lay out what is printed: text, box, lines, hex, json, jsonl, csv or tsv
+  -timer       tell how long each command took
 `
 
 const notation = `
 Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent or damaged, 2 error.
-help COMMAND tells more about one.
+help COMMAND tells more about one. --mode MODE and --timer may stand behind each.
 `
 
 // writeHelp prints how the program is called, and its commands.
