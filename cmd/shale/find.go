@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -57,11 +56,7 @@ func find(ctx context.Context, s *session, a arguments) (status, error) {
 	g := newGrid(">seq", "kind", ">value", "file", "place", "seen by get")
 	for i := range x.list {
 		v := &x.list[i]
-		value := "-"
-		if v.kind == base.KindPut {
-			value = number(v.size) + " B"
-		}
-		g.row(strconv.FormatUint(uint64(v.seq), 10), kindName(v.kind), value, v.file, v.where, x.seen(i, seen))
+		g.row(numberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
 	}
 	if len(x.list) > 0 {
 		if err := s.show(g); err != nil {
@@ -95,7 +90,7 @@ func (x *finder) inLogs(ctx context.Context) error {
 			return err
 		}
 		if v.damaged() {
-			x.damaged(errors.New(v.state(0)), base.LogName(num))
+			x.damaged(errors.New(v.state(0)))
 		}
 		if v.obsolete {
 			for i := range x.list[at:] {
@@ -106,9 +101,9 @@ func (x *finder) inLogs(ctx context.Context) error {
 	return nil
 }
 
-func (x *finder) damaged(err error, file string) {
+func (x *finder) damaged(err error) {
 	x.damage++
-	x.note("shale: %s: %s", file, plain(err))
+	x.note("shale: %s", plain(err))
 }
 
 // inTables looks into the tables that the manifest names.
@@ -130,11 +125,11 @@ func (x *finder) inTables(ctx context.Context) error {
 			x.denied++
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			x.damaged(fmt.Errorf("the manifest names it, but it is not there"), base.TableName(t.Num))
+			x.damaged(base.Corruption(base.TableName(t.Num), -1, "table named by the manifest", errors.New("missing")))
 		} else if err != nil && !isDamage(err) {
 			return err
 		} else if err != nil {
-			x.damaged(err, base.TableName(t.Num))
+			x.damaged(err)
 			if err := x.through(ctx, t.Num, s); err != nil {
 				return err
 			}

@@ -10,15 +10,6 @@ import (
 	"github.com/shaledb/shale"
 )
 
-func explain(_ context.Context, s *session, a arguments) (status, error) {
-	x, err := s.db.Explain(a.key(0))
-	if err != nil {
-		return failed, err
-	}
-	fmt.Fprint(s.out, x)
-	return foundIf(x.Found), nil
-}
-
 func metrics(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
 	fmt.Fprint(s.out, m)
@@ -50,29 +41,6 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 	for _, t := range list {
 		g.row(levelName(t.Level), t.Run, tableName(t.Number), sizeCell(t.Size), t.Entries,
 			t.Tombstones, keysCell(t.Smallest, t.Largest))
-	}
-	return foundIf(len(list) > 0), s.show(g)
-}
-
-func filters(_ context.Context, s *session, a arguments) (status, error) {
-	list, err := s.tablesOf(a)
-	if err != nil {
-		return failed, err
-	}
-	g := newGrid("level", ">table", "kind", "in", ">bits/key", ">memory", ">predicted FPR", ">measured")
-	listed := map[int]bool{}
-	for _, t := range list {
-		listed[t.Level] = true
-	}
-	for _, l := range s.db.Metrics().Levels {
-		if listed[l.Level] {
-			g.row(levelName(l.Level), "all", "", "", bits(l.FilterBits), sizeCell(l.FilterBytes),
-				percentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
-		}
-	}
-	for _, t := range list {
-		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), sizeCell(t.FilterBytes),
-			percentCell(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
 	return foundIf(len(list) > 0), s.show(g)
 }

@@ -139,7 +139,7 @@ func manifestEdits(ctx context.Context, s *session, a arguments) (status, error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rows.add(number(n), number(e.offset), e.what(), e.moved(), e.logs(), number(e.LastSeq))
+		rows.add(n, e.offset, e.what(), e.moved(), e.logs(), numberCell(e.LastSeq))
 		n++
 		return nil
 	})

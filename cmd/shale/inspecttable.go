@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
@@ -58,7 +58,7 @@ func tableProperties(ctx context.Context, s *session, f *folder, num base.FileNu
 		g.row("file", base.TableName(num))
 		at := f.place(num)
 		g.row("place", at.String())
-		g.row("size", fmt.Sprintf("%s (%s bytes)", base.FormatBytes(size), number(size)))
+		g.row("size", sizeCell(size))
 		if p, ok := v.Props(); ok {
 			propertyRows(g, &p)
 		}
@@ -85,14 +85,14 @@ func worse(st status, err error) status {
 }
 
 func propertyRows(g *grid, p *sstable.Properties) {
-	g.row("entries", number(p.Entries))
-	g.row("deletions", number(p.Tombstones))
-	g.row("keys", number(p.Keys))
-	g.row("smallest key", short(p.Smallest))
-	g.row("largest key", short(p.Largest))
+	g.row("entries", p.Entries)
+	g.row("deletions", p.Tombstones)
+	g.row("keys", p.Keys)
+	g.row("smallest key", keyCell(p.Smallest))
+	g.row("largest key", keyCell(p.Largest))
 	g.row("sequence numbers", fmt.Sprintf("%d to %d", p.MinSeq, p.MaxSeq))
-	g.row("keys in all", base.FormatBytes(int64(p.RawKeyBytes)))
-	g.row("values in all", base.FormatBytes(int64(p.RawValueBytes)))
+	g.row("keys in all", sizeCell(p.RawKeyBytes))
+	g.row("values in all", sizeCell(p.RawValueBytes))
 	g.row("data blocks", fmt.Sprintf("%s, %s", number(p.DataBlocks), base.FormatBytes(p.DataBytes)))
 	if raw := p.RawKeyBytes + p.RawValueBytes; raw > 0 {
 		g.row("data on disk", fmt.Sprintf("%.0f %% of keys and values", 100*float64(p.DataBytes)/float64(raw)))
@@ -126,9 +126,9 @@ func (f *folder) filterRows(g *grid, p *place) error {
 		where = "in " + base.FilterName(side.Num())
 	}
 	g.row("filter", fmt.Sprintf("%s, %s, %s", filter.Kind(), filter.Hasher().ID(), where))
-	g.row("filter bits", bits(filter.BitsPerKey())+" a key")
-	g.row("filter size", base.FormatBytes(int64(filter.SizeBytes())))
-	g.row("predicted FPR", base.FormatPercent(filter.PredictedFPR()))
+	g.row("filter bits a key", floatCell("%.1f", filter.BitsPerKey()))
+	g.row("filter size", sizeCell(filter.SizeBytes()))
+	g.row("predicted FPR", percentCell(filter.PredictedFPR()))
 	switch {
 	case rule.Count > 0:
 		g.row("prefixes", fmt.Sprintf("up to the byte %q, %d times", rule.Delimiter, rule.Count))
@@ -156,7 +156,7 @@ func tableLayout(ctx context.Context, s *session, f *folder, num base.FileNum, _
 	}
 	end := func() {
 		if run.n > 0 {
-			g.row(run.Name+"s", number(run.Offset), number(run.Bytes), number(run.n), "checked")
+			g.row(run.Name+"s", run.Offset, run.Bytes, run.n, "checked")
 		}
 		run.n = 0
 	}
@@ -176,7 +176,7 @@ func tableLayout(ctx context.Context, s *session, f *folder, num base.FileNum, _
 		if p.Err != nil {
 			st = absent
 		}
-		g.row(p.Name, number(p.Offset), number(p.Bytes), "1", state(&p))
+		g.row(p.Name, p.Offset, p.Bytes, 1, state(&p))
 		return nil
 	})
 	end()
@@ -211,7 +211,7 @@ func tableBlocks(ctx context.Context, s *session, f *folder, num base.FileNum, _
 		if p.Err != nil {
 			st = absent
 		}
-		g.row(number(n), number(p.Offset), number(p.Bytes), number(p.Raw), p.Compression.String(), number(p.Entries),
+		g.row(n, p.Offset, p.Bytes, p.Raw, p.Compression.String(), p.Entries,
 			keyOrDash(p.First), keyOrDash(p.Separator), state(&p))
 		n++
 		return nil
@@ -222,11 +222,11 @@ func tableBlocks(ctx context.Context, s *session, f *folder, num base.FileNum, _
 	return st, s.show(g)
 }
 
-func keyOrDash(k *base.InternalKey) string {
+func keyOrDash(k *base.InternalKey) cell {
 	if k == nil {
-		return "-"
+		return noCell("-")
 	}
-	return short(k.UserKey)
+	return keyCell(k.UserKey)
 }
 
 // tableKeys shows the entries, those of damaged tables as far as blocks check.
@@ -256,11 +256,7 @@ func tableKeys(ctx context.Context, s *session, f *folder, num base.FileNum, a a
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			value := "-"
-			if kv.Kind() == base.KindPut {
-				value = number(len(kv.Value)) + " B"
-			}
-			g.row(string(appendWord(nil, kv.UserKey, s.format)), strconv.FormatUint(uint64(kv.Seq()), 10), kindName(kv.Kind()), value)
+			g.row(byteCell(bytes.Clone(kv.UserKey)), numberCell(kv.Seq()), kindName(kv.Kind()), valueSize(kv.Kind(), len(kv.Value)))
 			limit--
 		}
 		if err := it.Err(); err != nil {

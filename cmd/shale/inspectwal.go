@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -83,7 +83,7 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 func (v *logView) state(size int64) string {
 	switch {
 	case errors.Is(v.err, wal.ErrNeverUsed):
-		return "never used: prepared for the next writes, or a crash met its creation"
+		return "unused: prepared for the next writes, or a crash met its creation"
 	case v.err != nil:
 		return "DAMAGED: " + plain(v.err)
 	case v.Damage != nil:
@@ -132,14 +132,14 @@ func logs(ctx context.Context, s *session, a arguments) (status, error) {
 		if v.obsolete {
 			needed = "no, in tables"
 		}
-		first, last := "-", "-"
+		first, last := noCell("-"), noCell("-")
 		if v.Records > 0 {
-			first, last = strconv.FormatUint(uint64(v.first), 10), strconv.FormatUint(uint64(v.LastSeq), 10)
+			first, last = numberCell(v.first), numberCell(v.LastSeq)
 		}
 		if v.damaged() {
 			st = absent
 		}
-		g.row(tableName(uint64(num)), needed, base.FormatBytes(size), number(v.Records), number(v.ops), first, last, v.state(size))
+		g.row(tableName(uint64(num)), needed, sizeCell(size), v.Records, v.ops, first, last, v.state(size))
 	}
 	return st, s.show(g)
 }
@@ -173,11 +173,7 @@ func logRecords(ctx context.Context, s *session, f *folder, a arguments) (status
 	v, err := f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
 		record++
 		for op := range b.Ops() {
-			value := "-"
-			if op.Kind == shale.OpPut {
-				value = number(len(op.Value)) + " B"
-			}
-			rows.add(number(record), strconv.FormatUint(uint64(seq), 10), op.Kind.String(), string(appendWord(nil, op.Key, s.format)), value)
+			rows.add(record, numberCell(seq), op.Kind.String(), byteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
 			seq++
 		}
 		return nil
@@ -201,21 +197,15 @@ func logRecords(ctx context.Context, s *session, f *folder, a arguments) (status
 	return foundIf(!v.damaged()), nil
 }
 
-// note says, beside the output, what it means.
-func (s *session) note(text string, args ...any) {
-	_ = s.out.Flush() // its error comes again
-	fmt.Fprintf(s.notes, text+"\n", args...)
-}
-
 // lastRows keeps the last so many rows; 0: all.
 type lastRows struct {
 	most int
-	rows [][]string
+	rows [][]any
 }
 
 func newLastRows(most int) *lastRows { return &lastRows{most: most} }
 
-func (l *lastRows) add(cells ...string) {
+func (l *lastRows) add(cells ...any) {
 	if l.most > 0 && len(l.rows) >= 2*l.most {
 		l.rows = append(l.rows[:0], l.rows[len(l.rows)-l.most:]...)
 	}
@@ -230,4 +220,12 @@ func (l *lastRows) into(g *grid) {
 	for _, r := range rows {
 		g.row(r...)
 	}
+}
+
+// valueSize is the size of the value of an entry; a deletion has none.
+func valueSize(k base.Kind, n int) cell {
+	if k == base.KindDelete {
+		return noCell("-")
+	}
+	return cell{text: number(n) + " B", raw: int64(n)}
 }

@@ -5,7 +5,10 @@ func insightCommands() []command {
 		{name: "explain", words: "KEY", least: 1, most: 1, keys: 1, access: reads, run: explain,
 			short: "tell how a get of a key goes: filters, blocks, time",
 			long: "Performs the get and prints each memtable, run and table that it looked at or passed over, what the\n" +
-				"filter said there, and the blocks that were read. Status 1 if the key is absent."},
+				"filter said there, and the blocks that were read. Below: what was read in all, the false positives that were\n" +
+				"to be expected, and what reading the same tables without filters takes. Status 1 if the key is absent."},
+		{name: "explain get", words: "KEY", least: 1, most: 1, keys: 1, access: reads, run: explain,
+			short: "the same as explain KEY"},
 		{name: "levels", least: 0, most: 0, access: reads, run: levels,
 			short: "the levels of the tree",
 			long:  "Prints a line for each level that has tables, and one for the memtables."},
@@ -13,10 +16,15 @@ func insightCommands() []command {
 			short: "the tables, with their key ranges",
 			long:  "Prints a line for each table, or each of one level: the newest run of a level (run 0) first."},
 		{name: "filters", words: "[LEVEL]", least: 0, most: 1, access: reads, run: filters,
+			options: []option{
+				{name: "worst", arg: "N", help: "only the N with most false positives, measured to predicted"},
+				{name: "probe", arg: "N", help: "measure anew: ask each filter for N absent keys"},
+			},
 			short: "the filters: bits, false positives, memory",
-			long: "Prints for each level, then for each table, the bits a key, the predicted and the measured false\n" +
-				"positive rate, and the memory of its filter, and which file it is in. Measured is what happened since the store was opened by\n" +
-				"this program, so it needs lookups at the same prompt or in the same script; - stands for none."},
+			long: "Prints for each level, then for each table, the kind of its filter, its hash function, the file that it is\n" +
+				"in, the bits a key, its memory, and the predicted and the measured false positive rate. Measured is what\n" +
+				"happened since this program opened the store, so it needs lookups at the same prompt or in the same\n" +
+				"script, or --probe; - stands for none. The ratio is measured to predicted: 1 is as it should be."},
 		{name: "filters export", words: "[DIR] FILE", least: 1, most: 2, access: needsNothing, run: exportFilters,
 			short: "write all filters into one file, which answers without the store",
 			long: "Writes a bundle of the filters of the store, or of that in DIR, as it is at this moment: every key that is\n" +
