@@ -10,15 +10,6 @@ import (
 	"github.com/shaledb/shale"
 )
 
-func metrics(_ context.Context, s *session, _ arguments) (status, error) {
-	m := s.db.Metrics()
-	fmt.Fprint(s.out, m)
-	if m.FilterNegative > 0 {
-		fmt.Fprintf(s.out, "filters saved %s of blocks\n", plural(int(m.FilterNegative), "read"))
-	}
-	return found, nil
-}
-
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
 	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")

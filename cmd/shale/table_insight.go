@@ -34,8 +34,14 @@ func insightCommands() []command {
 			short: "ask a file of filters, without the store",
 			long: "Prints each key with maybe or absent, as may does, by the bundle in FILE alone. absent is certain for the\n" +
 				"state of the store that the bundle was made of. Status 0 if all may be there, 1 if any is certainly missing."},
-		{name: "metrics", least: 0, most: 0, access: reads, run: metrics,
-			short: "the counters since the store was opened",
-			long:  "Counts lookups, filters' answers, blocks, writes, and memory, since this program opened the store."},
+		{name: "metrics", least: 0, most: 0, access: needsNothing, run: metrics,
+			options: []option{
+				{name: "watch", arg: "TIME", help: "print what changes in the store's files every TIME, as 1s"},
+				{name: "times", arg: "N", help: "end after N times; default: on Ctrl-C"},
+			},
+			short: "the counters since the store was opened; --watch: what is written now",
+			long: "Counts lookups, filters' answers, blocks, writes, and memory, since this program opened the store.\n" +
+				"--watch looks at the files instead, and so shows what any program writes: writes and bytes of the log a\n" +
+				"second, flushes, compactions, and what the tree is then."},
 	}
 }

@@ -177,15 +177,21 @@ func (d *drawing) legend() {
 
 // describe returns what is to know of t, in lines.
 func (t *Table) describe(level int, key func([]byte) string) string {
+	return fmt.Sprintf("#%06d, L%d run %d\n%s", t.Number, level, t.Run, About(t, key))
+}
+
+// About returns what is to know of a table wherever it stands, in lines. key is
+// as in Options.
+func About(t *Table, key func([]byte) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#%06d, L%d run %d\n%s … %s\n%s, %s", t.Number, level, t.Run, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), count(t.Entries))
+	fmt.Fprintf(&b, "%s … %s\n%s, %s", key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), count(t.Entries))
 	if t.Tombstones > 0 {
 		fmt.Fprintf(&b, ", %d of them deletions", t.Tombstones)
 	}
 	if t.Filter == "" {
 		return b.String() + "\nno filter"
 	}
-	fmt.Fprintf(&b, "\n%s filter, %.1f bits a key", t.Filter, t.FilterBits)
+	fmt.Fprintf(&b, "\nfilter: %s, %.1f bits a key", t.Filter, t.FilterBits)
 	if t.PredictedFPR > 0 {
 		fmt.Fprintf(&b, "\nfalse positives: predicted %s", base.FormatPercent(t.PredictedFPR))
 	}
@@ -193,15 +199,6 @@ func (t *Table) describe(level int, key func([]byte) string) string {
 		fmt.Fprintf(&b, ", measured %s of %d lookups", base.FormatPercent(t.MeasuredFPR), t.Asked)
 	}
 	return b.String()
-}
-
-// Describe returns what is to know of a table of a level, in lines: what the
-// picture shows when the mouse is on it. key is as in Options.
-func Describe(level int, t *Table, key func([]byte) string) string {
-	if key == nil {
-		key = quoted
-	}
-	return t.describe(level, key)
 }
 
 // Sum returns what stands behind a row: its tables, bytes and entries.
