@@ -19,7 +19,7 @@ func explain(_ context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, err
 	}
-	g := newGrid("where", "range", "filter", "blocks read", ">time")
+	g := newGrid("where", "range", "filter", "blocks read", "time")
 	for _, step := range x.Steps {
 		where, span, verdict := step.Words()
 		g.row(where, span, verdict, blocksRead(step.Blocks), cell{text: micros(step.Duration), raw: step.Duration.Seconds()})

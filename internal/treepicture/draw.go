@@ -52,7 +52,9 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	}
 	height := 80 // of title, keys and legend
 	for _, l := range d.levels {
-		height += rowHeight*len(rows(l.Tables)) + levelGap
+		if n := len(rows(l.Tables)); n > 0 {
+			height += rowHeight*n + levelGap
+		}
 	}
 	fmt.Fprintf(d.w, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
 		o.Width, height, o.Width, height)
@@ -97,6 +99,9 @@ func rows(tables []Table) [][]Table {
 
 func (d *drawing) level(l Level) {
 	all := rows(l.Tables)
+	if len(all) == 0 {
+		return
+	}
 	for _, row := range all {
 		name := fmt.Sprintf("L%d", l.Number)
 		if len(all) > 1 {

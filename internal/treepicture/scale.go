@@ -18,7 +18,7 @@ type Scale struct {
 }
 
 // leastPart is the share of the width that all parts together have at least.
-const leastPart = 0.15
+const leastPart = 0.1
 
 // NewScale returns the scale for tables of any levels.
 func NewScale(levels []Level) *Scale {
