@@ -27,7 +27,7 @@ func (r *filterRow) ratio() float64 {
 
 // filters shows what the filters promise, and what they have kept.
 func filters(ctx context.Context, s *session, a arguments) (status, error) {
-	list, err := s.tablesOf(a)
+	list, err := s.tablesOf(a, nil)
 	if err != nil {
 		return failed, err
 	}

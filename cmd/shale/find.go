@@ -63,10 +63,10 @@ func find(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, err
 		}
 	}
-	s.note("%s in %s and %s; %d of the tables have it in their range, the filters of %d of these said no",
-		plural(len(x.list), "version"), plural(len(f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), x.covered, x.denied)
+	s.note("%s in %s and %s; in the range of %s, of which filters spare a get %d",
+		plural(len(x.list), "version"), plural(len(f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), plural(x.covered, "table"), x.denied)
 	if x.damage > 0 {
-		s.note("shale: what is damaged may hold more versions")
+		s.note("shale: a get may fail, or see another version: what is damaged may hold more")
 	}
 	return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -125,6 +126,15 @@ func (p *place) String() string {
 		return "in no level: the manifest does not name it"
 	}
 	return fmt.Sprintf("%s run %d", levelName(p.level), p.run)
+}
+
+// info is what the manifest says of the table.
+func (p *place) info() shale.TableInfo {
+	t := p.table
+	return shale.TableInfo{
+		Level: p.level, Run: p.run, Number: uint64(t.Num), Size: t.Size, Entries: t.Entries, Tombstones: t.Tombstones,
+		Smallest: t.Smallest, Largest: t.Largest,
+	}
 }
 
 // places lists the tables of the version, as lookups ask them.

@@ -10,9 +10,33 @@ import (
 	"github.com/shaledb/shale"
 )
 
+// openOrRead opens the store for a command that reads. If it does not open
+// because it is damaged, it returns what the manifest says of it.
+func (s *session) openOrRead(name string) (*folder, error) {
+	err := s.open(&command{name: name, access: reads})
+	if !isDamage(err) {
+		return nil, err
+	}
+	fmt.Fprintf(s.notes, "shale: %s; what is shown is what the manifest says\n", plain(err))
+	return s.lookInto()
+}
+
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
-	m := s.db.Metrics()
+	f, err := s.openOrRead("levels")
+	if err != nil {
+		return failed, err
+	}
 	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
+	if f != nil {
+		for i := range f.version().Levels {
+			if t := f.version().Totals(i); t.Tables > 0 {
+				g.row(levelName(i), len(f.version().Levels[i].Runs), t.Tables, sizeCell(t.Bytes), t.Entries, t.Tombstones,
+					sizeCell(t.FilterBytes), bits(8*float64(t.FilterBytes)/float64(max(t.Keys, 1))))
+			}
+		}
+		return absent, s.show(g)
+	}
+	m := s.db.Metrics()
 	g.row("memtables", "", "", sizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
 	for _, l := range m.Levels {
 		if l.Tables > 0 {
@@ -24,7 +48,11 @@ func levels(_ context.Context, s *session, _ arguments) (status, error) {
 }
 
 func tables(_ context.Context, s *session, a arguments) (status, error) {
-	list, err := s.tablesOf(a)
+	f, err := s.openOrRead("tables")
+	if err != nil {
+		return failed, err
+	}
+	list, err := s.tablesOf(a, f)
 	if err != nil {
 		return failed, err
 	}
@@ -33,7 +61,7 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 		g.row(levelName(t.Level), t.Run, tableName(t.Number), sizeCell(t.Size), t.Entries,
 			t.Tombstones, keysCell(t.Smallest, t.Largest))
 	}
-	return foundIf(len(list) > 0), s.show(g)
+	return foundIf(len(list) > 0 && f == nil), s.show(g)
 }
 
 // filterPlace tells which file a filter is in.
@@ -49,8 +77,16 @@ func tableName(number uint64) string { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) string     { return fmt.Sprintf("%.1f", perKey) }
 
 // tablesOf returns the tables of the level that the first word names, else all.
-func (s *session) tablesOf(a arguments) ([]shale.TableInfo, error) {
-	all := s.db.Tables()
+// f, if it is not nil, stands for a store that does not open.
+func (s *session) tablesOf(a arguments, f *folder) ([]shale.TableInfo, error) {
+	var all []shale.TableInfo
+	if f == nil {
+		all = s.db.Tables()
+	} else {
+		for _, p := range f.places() {
+			all = append(all, p.info())
+		}
+	}
 	if len(a.words) == 0 {
 		return all, nil
 	}

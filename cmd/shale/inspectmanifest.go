@@ -139,7 +139,11 @@ func manifestEdits(ctx context.Context, s *session, a arguments) (status, error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rows.add(n, e.offset, e.what(), e.moved(), e.logs(), numberCell(e.LastSeq))
+		seq := noCell("-")
+		if e.LastSeq > 0 {
+			seq = numberCell(e.LastSeq)
+		}
+		rows.add(n, e.offset, e.what(), e.moved(), e.logs(), seq)
 		n++
 		return nil
 	})

@@ -48,7 +48,7 @@ func space(ctx context.Context, s *session, a arguments) (status, error) {
 		total.filters += r.filters
 		total.entries += r.entries
 	}
-	g := newGrid("what", ">files", ">size", ">share", ">filters in it", ">entries", ">dead, about")
+	g := newGrid("what", ">files", ">size", ">share", ">filters in it", ">entries", ">dead")
 	for _, r := range append(rows, total) {
 		share, filters, entries, gone := noCell("-"), noCell("-"), noCell("-"), noCell("-")
 		if total.bytes > 0 {
@@ -126,6 +126,8 @@ func (f *folder) otherSpace() ([]spaceRow, error) {
 		typ, num, ours := base.ParseFileName(name)
 		row := &rows[others]
 		switch {
+		case typ == base.FileLock && ours:
+			continue // its length is that of a process number
 		case !ours:
 		case named[name] && typ == base.FileTable:
 			continue // in its level
@@ -135,7 +137,7 @@ func (f *folder) otherSpace() ([]spaceRow, error) {
 			row = &rows[oldLogs]
 		case typ == base.FileLog:
 			row = &rows[logs]
-		case typ == base.FileCurrent, typ == base.FileLock, typ == base.FileManifest && f.sal.State != nil && num == f.sal.State.ManifestNum:
+		case typ == base.FileCurrent, typ == base.FileManifest && f.sal.State != nil && num == f.sal.State.ManifestNum:
 			row = &rows[manifests]
 		default:
 			row = &rows[obsolete]

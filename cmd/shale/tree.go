@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -62,6 +63,9 @@ func tree(ctx context.Context, s *session, a arguments) (status, error) {
 		write = func(w io.Writer) (int, error) { return p.page(ctx, w, f, by, last) }
 	}
 	n, err := replaceFile(vfs.Default, file, write)
+	if errors.Is(err, fs.ErrNotExist) {
+		return failed, fmt.Errorf("tree: there is no folder %s", quote(filepath.Dir(file)))
+	}
 	if err != nil {
 		return failed, err
 	}
