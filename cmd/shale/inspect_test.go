@@ -44,8 +44,12 @@ func TestFindAgreesWithGet(t *testing.T) {
 	db := fill(t, dir, rnd, 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
 	seen := regexp.MustCompile(`(?m)^ *[\d,]+  (put|delete) +(\S+)( B)?  \S+ .*  yes`)
 	versions, puts, deletions := 0, 0, 0
+	loops := 40
+	if testing.Short() {
+		loops = 15
+	}
 	check := func() {
-		for range 40 {
+		for range loops {
 			key := fmt.Sprintf("key%04d", rnd.IntN(1000))
 			out, notes, st := call("", "-C", dir, "find", key)
 			value, _, getStatus := call("", "-C", dir, "get", key)
@@ -70,7 +74,7 @@ func TestFindAgreesWithGet(t *testing.T) {
 	}
 	check()
 	t.Logf("%d versions, %d puts, %d deletions seen", versions, puts, deletions)
-	if puts == 0 || deletions == 0 || versions <= puts+deletions {
+	if puts == 0 || versions <= puts+deletions || deletions == 0 && !testing.Short() {
 		t.Error("not all kinds were met")
 	}
 }
@@ -232,7 +236,7 @@ func TestTreePage(t *testing.T) {
 // What is dead is estimated well enough.
 func TestSpaceEstimate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, &shale.Options{Durability: shale.SyncManual})
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 1 << 20, Durability: shale.SyncManual})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,11 +250,11 @@ func TestSpaceEstimate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(0, 20_000)
+	put(0, 8000)
 	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
 		t.Fatal(err)
 	}
-	put(5000, 10_000) // a quarter of the last level
+	put(2000, 4000) // a quarter of the last level
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +281,7 @@ func TestSpaceEstimate(t *testing.T) {
 // from damage.
 func TestWalTornEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, &shale.Options{Durability: shale.SyncManual})
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 64 << 10, Durability: shale.SyncManual})
 	if err != nil {
 		t.Fatal(err)
 	}
