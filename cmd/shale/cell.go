@@ -68,6 +68,11 @@ func keysCell(smallest, largest []byte) cell {
 // noCell is a field without a value: empty for people, null for programs.
 func noCell(text string) cell { return cell{text: text, raw: []cell(nil)} }
 
+func (c cell) isNull() bool {
+	list, ok := c.raw.([]cell)
+	return ok && list == nil
+}
+
 // cellOf makes a cell of what a row was given. Text in a column of numbers that
 // is one is a number for programs too.
 func cellOf(v any, right bool) cell {

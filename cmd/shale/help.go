@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -60,7 +61,7 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	c, rest := commandOf(a.words)
 	if c == nil || len(rest) > 0 {
-		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[len(a.words)-1].text))
+		return failed, errors.New(unknownCommand(a.words[len(a.words)-1]))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {

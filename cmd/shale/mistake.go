@@ -30,9 +30,12 @@ func (a arguments) blame(c *command, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	text := strings.TrimPrefix(err.Error(), c.name+": ")
-	for _, w := range a.given {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.name+": "), "unknown command ")
+	for i, w := range a.given {
 		if rest, ok := strings.CutPrefix(text, w.starts()); ok && (rest == "" || strings.ContainsAny(rest[:1], " :,;")) {
+			if i == 0 {
+				err = fmt.Errorf("%w%s", err, c.goesOn(w))
+			}
 			end := w
 			if argument, ok := a.places[strings.TrimPrefix(w.starts(), "--")]; ok && w.starts() != quote(w.text) {
 				end = argument
@@ -68,9 +71,9 @@ func (m *mistake) pointAt(lead, line string, width int) string {
 		}
 		return r
 	}, line)
-	before := []rune(line[:m.from])
-	blamed := []rune(line[m.from:m.to])
-	after := []rune(line[m.to:])
+	to := min(m.to, len(line))
+	from := min(m.from, to)
+	before, blamed, after := []rune(line[:from]), []rune(line[from:to]), []rune(line[to:])
 	room := max(width-utf8.RuneCountInString(lead)-1, 20)
 	if keep := room / 2; len(before) > keep {
 		before = append([]rune("…"), before[len(before)-keep+1:]...)

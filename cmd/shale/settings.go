@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -116,7 +115,6 @@ func (s *session) explainGet(key []byte) (line string, err error) {
 		}
 	}
 	blocks, bytes := x.BlocksRead()
-	return fmt.Sprintf("%s in %s asked: filters said no %d, maybe %d, of them wrong %d; blocks from disk %d (%s), cached %d; %v",
-		plural(places, "place"), plural(asked, "level"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached,
-		x.Duration.Round(100*time.Nanosecond)), nil
+	return fmt.Sprintf("asked: %s, %s; filters: %d no, %d maybe (%d wrong); blocks: %d read (%s), %d cached; %v",
+		plural(asked, "level"), plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, took(x.Duration)), nil
 }
