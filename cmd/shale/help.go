@@ -51,6 +51,14 @@ func writeCommands(out io.Writer) {
 
 func help(_ context.Context, s *session, a arguments) (status, error) {
 	switch {
+	case len(a.words) == 0 && !s.asText():
+		g := newGrid("group", "command", "words", "what it does")
+		for _, group := range table() {
+			for _, c := range group.commands {
+				g.row(group.title, c.name, c.words, c.short)
+			}
+		}
+		return found, s.show(g)
 	case len(a.words) == 0 && s.mode == oneShot:
 		writeHelp(s.out)
 		return found, nil
