@@ -27,7 +27,8 @@ func (m *mistake) Unwrap() error { return m.err }
 // with which its message begins, as "--limit x is not a number" does.
 func (a arguments) blame(c *command, err error) error {
 	var known *mistake
-	if errors.As(err, &known) {
+	var sourced *sourceError
+	if errors.As(err, &known) || errors.As(err, &sourced) {
 		return err
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.name+": "), "unknown command ")
@@ -100,12 +101,13 @@ func (s *session) complainOf(line string, err error) status {
 		fmt.Fprintf(s.notes, "%s\n", m.pointAt("  shale ", line, s.width()))
 		return st
 	}
-	// The line stands above, if it fitted.
+	// The line stands above, if it fitted and nothing was printed.
+	printed := s.out.Buffered() > 0
 	_ = s.out.Flush() // complain tells
 	lead := s.promptText()
 	shown := m.pointAt(lead, line, s.width())
 	typed, caret, _ := strings.Cut(shown, "\n")
-	if typed == strings.TrimRight(lead+line, " ") {
+	if !printed && typed == strings.TrimRight(lead+line, " ") {
 		shown = caret
 	}
 	fmt.Fprintf(s.notes, "%s\n", shown)

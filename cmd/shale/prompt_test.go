@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/peterh/liner"
 	"github.com/shaledb/shale"
 )
@@ -43,8 +45,14 @@ func (y *typist) AppendHistory(line string) { y.history = append(y.history, line
 // seen, without the greeting.
 func atPrompt(t *testing.T, dir string, lines ...string) string {
 	t.Helper()
+	return typed(t, dir, nil, lines...)
+}
+
+// typed does so on a terminal of so many columns.
+func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
+	t.Helper()
 	var seen bytes.Buffer
-	s := &session{dir: dir, mode: prompt, out: bufio.NewWriter(&seen), notes: &lockedWriter{w: &seen}}
+	s := &session{dir: dir, mode: prompt, columns: columns, out: bufio.NewWriter(&seen), notes: &lockedWriter{w: &seen}}
 	y := &typist{lines: lines, transcript: &seen}
 	if st := s.promptLoop(y); st != found {
 		t.Errorf("status %d, want 0", st)
@@ -165,3 +173,34 @@ func TestInterruptedInput(t *testing.T) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 }
+
+var clocks = regexp.MustCompile(`(?m)^-- \d\d:\d\d:\d\d\n`)
+
+// What is typed at a prompt, and what is seen then: the lines of a session, ^C
+// for Ctrl-C.
+func TestPrompts(t *testing.T) {
+	datadriven.Walk(t, "testdata/prompts", func(t *testing.T, path string) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "file" {
+				if err := os.WriteFile(d.CmdArgs[0].String(), []byte(d.Input+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return ""
+			}
+			columns := 80
+			if d.HasArg("columns") {
+				d.ScanArgs(t, "columns", &columns)
+			}
+			seen := typed(t, "db", func() int { return columns }, strings.Split(d.Input, "\n")...)
+			_, seen, _ = strings.Cut(seen, "Ctrl-D leaves.\n")
+			return strings.TrimRight(trailing.ReplaceAllString(seen, ""), "\n") + "\n"
+		})
+	})
+}
+
+var trailing = regexp.MustCompile(`(?m)[ \t]+$`)

@@ -16,6 +16,16 @@ const maxSources = 16
 
 var errTooDeep = errors.New("files run each other too deep")
 
+// A sourceError is that of a line of a file.
+type sourceError struct {
+	name string
+	line int
+	err  error
+}
+
+func (e *sourceError) Error() string { return fmt.Sprintf("%s:%d: %v", quote(e.name), e.line, e.err) }
+func (e *sourceError) Unwrap() error { return e.err }
+
 // source runs the commands of a file, up to the first error.
 func source(ctx context.Context, s *session, a arguments) (status, error) {
 	name := a.words[0].text
@@ -46,7 +56,7 @@ func source(ctx context.Context, s *session, a arguments) (status, error) {
 			if m := new(mistake); errors.As(err, &m) {
 				err = errors.New(err.Error()) // its columns are those of the file's line
 			}
-			return failed, fmt.Errorf("%s:%d: %w", quote(name), n, err)
+			return failed, &sourceError{name, n, err}
 		}
 		worst = max(worst, st)
 		if readErr == io.EOF {

@@ -17,6 +17,9 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 	case a.words[1].text == a.own:
 		return failed, fmt.Errorf("%s can't watch itself", a.own)
 	}
+	if _, _, err := s.prepare(a.words[1:]); err != nil {
+		return failed, err
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -124,7 +124,7 @@ func makePage(sections, data string) (string, error) {
 			group = r.Group
 			fmt.Fprintf(&b, "\n## %s\n", group)
 		}
-		help, err := m.run("shale help " + r.Command)
+		help, err := m.printed("shale help " + r.Command)
 		if err != nil {
 			return "", err
 		}
@@ -256,15 +256,21 @@ func (m *maker) write(b *strings.Builder, text string) error {
 // longest is how long a command may take.
 const longest = 2 * time.Minute
 
-// run returns what a command of the shell prints, on both outputs, and its
-// status if it is not 0, as the page has it.
+// run returns what a command prints, as the page has it.
 func (m *maker) run(command string) (string, error) {
+	out, err := m.printed(command)
+	return mask(out), err
+}
+
+// printed returns what a command of the shell prints, on both outputs, and its
+// status if it is not 0.
+func (m *maker) printed(command string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", "exec 2>&1\n"+command)
 	c.Dir, c.Env = m.dir, m.env
 	b, err := c.Output()
-	out := mask(string(b))
+	out := string(b)
 	if out != "" && !strings.HasSuffix(out, "\n") {
 		out += "\n"
 	}
