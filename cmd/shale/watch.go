@@ -24,9 +24,6 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 	defer tick.Stop()
 	for {
 		s.say("-- %s", time.Now().Format(time.TimeOnly))
-		if err := s.refresh(); err != nil {
-			return failed, err
-		}
 		st, err := s.runIn(ctx, a.words[1:])
 		if ctx.Err() != nil {
 			return found, nil // that is how it ends
@@ -41,6 +38,9 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 		case <-ctx.Done():
 			return found, nil
 		case <-tick.C:
+		}
+		if err := s.refresh(); err != nil {
+			return failed, err
 		}
 	}
 }

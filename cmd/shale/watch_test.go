@@ -57,19 +57,18 @@ func TestPromptInterrupted(t *testing.T) {
 	heard := make(chan os.Signal, 100) // so that a signal too many does not end the test
 	signal.Notify(heard, os.Interrupt)
 	defer signal.Stop(heard)
-	dir := newStore(t, 20_000)
+	dir := newStore(t, 2000)
 	for _, c := range []struct{ line, until, want string }{
 		{".watch 1ms get k1", "v\nv\nv\n", ""},
-		{".watch 1ms count", "20000\n20000\n", ""},
+		{".watch 1ms count", "2000\n2000\n", ""},
 		{".watch 5m get k1", "v\n", ""},
 		{"scan", "k1\t", "shale: scan: interrupted\n"},
-		{".mode box", "", ""},
 	} {
 		sent := false
 		w := &watcher{}
 		w.seen = func(all string) {
 			clean := clocks.ReplaceAllString(all, "")
-			if c.until != "" && !sent && strings.Contains(clean, c.until) {
+			if !sent && strings.Contains(clean, c.until) {
 				sent = true
 				if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 					t.Error(err)
@@ -86,7 +85,7 @@ func TestPromptInterrupted(t *testing.T) {
 			t.Error(err)
 		}
 		got := w.String()
-		if sent != (c.until != "") || !strings.Contains(got, "k2") || strings.Count(got, "shale: ") != strings.Count(c.want, "shale: ") ||
+		if !sent || !strings.Contains(got, "k2") || strings.Count(got, "shale: ") != strings.Count(c.want, "shale: ") ||
 			!strings.Contains(got, c.want) || len(got) > 1<<20 {
 			t.Errorf("%s: interrupted %t, seen %d bytes, the last %q; want %q", c.line, sent, len(got), got[max(0, len(got)-100):], c.want)
 		}
@@ -95,6 +94,9 @@ func TestPromptInterrupted(t *testing.T) {
 
 // A watch that only reads shows what another program writes.
 func TestWatchBesideAWriter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opening a log of a writer takes a second under the race detector")
+	}
 	dir := newStore(t, 1)
 	db, err := shale.Open(dir, nil)
 	if err != nil {
@@ -110,7 +112,7 @@ func TestWatchBesideAWriter(t *testing.T) {
 		if strings.HasSuffix(all, "new\n") {
 			cancel()
 		}
-		if rounds == 2 {
+		if rounds == 1 {
 			if err := db.Put([]byte("k0"), []byte("new")); err != nil {
 				t.Error(err)
 			}
@@ -124,7 +126,7 @@ func TestWatchBesideAWriter(t *testing.T) {
 	if st, err := s.runIn(ctx, words); st != found || err != nil {
 		t.Errorf("status %d, %v", st, err)
 	}
-	if got := w.String(); !strings.HasPrefix(got, "v\nv\n") || !strings.HasSuffix(got, "new\n") {
+	if got := w.String(); !strings.HasPrefix(got, "v\n") || !strings.HasSuffix(got, "new\n") {
 		t.Errorf("seen %q", got)
 	}
 	if err := s.close(); err != nil {
