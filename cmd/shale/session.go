@@ -127,7 +127,7 @@ func (s *session) runArgs(args []string) status {
 	for i, arg := range args {
 		w, err := parseArg(arg)
 		shown := quote(arg)
-		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || isHex(arg) || err != nil {
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || isHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
 			shown = seen(arg)
 		}
 		w.from = len(line)
