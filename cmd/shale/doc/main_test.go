@@ -56,10 +56,13 @@ func TestPageIsUpToDate(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	for in, want := range map[string]string{
-		"get: 1.25 ms, then 3µs":            "get: <time>, then <time>",
-		"at 12:03:04 on 2024-05-06":         "at <clock> on <date>",
-		"10 seats, 3 strings, 12 msg":       "10 seats, 3 strings, 12 msg",
-		"held by process 123 since 2m3.5s.": "held by process <number> since 2m<time>.",
+		"get: 1.25 ms, then 3µs":              "get: <time>, then <time>",
+		"at 12:03:04 on 2024-05-06":           "at <clock> on <date>",
+		"3 lines, 1,330.5 lines/s, 1.5 MiB/s": "3 lines, <rate> lines/s, <rate> MiB/s",
+		"read       1.0 ms, 3 ms":             "read  <time>, <time>",
+		"where     time\na    3 ns":           "where  time\na  <time>",
+		"10 seats, 3 strings, 12 msg":         "10 seats, 3 strings, 12 msg",
+		"held by process 123 since 2m3.5s.":   "held by process <number> since 2m<time>.",
 	} {
 		if got := mask(in); got != want {
 			t.Errorf("mask(%q) = %q, want %q", in, got, want)
