@@ -30,7 +30,7 @@ func sizeCell[N ~int | ~int64 | ~uint64](n N) cell {
 
 // numberCell is n with commas for people.
 func numberCell[N ~int | ~int64 | ~uint64](n N) cell {
-	if int64(n) < 0 {
+	if n < 0 {
 		return cell{text: strconv.FormatInt(int64(n), 10), raw: int64(n)}
 	}
 	return cell{text: number(n), raw: uint64(n)}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -204,3 +205,56 @@ func TestPrompts(t *testing.T) {
 }
 
 var trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+
+func TestHistoryFile(t *testing.T) {
+	home := t.TempDir()
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{"SHALE_HISTORY": "here", "XDG_STATE_HOME": home, "HOME": home}, "here"},
+		{map[string]string{"XDG_STATE_HOME": filepath.Join(home, "state"), "HOME": home}, filepath.Join(home, "state", "shale", "history")},
+	} {
+		if got := historyFile(environment{getenv: func(name string) string { return c.env[name] }}); got != c.want {
+			t.Errorf("%v: %q, want %q", c.env, got, c.want)
+		}
+	}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return
+	}
+	env := map[string]string{"XDG_STATE_HOME": "relative", "HOME": home}
+	getenv := func(name string) string { return env[name] }
+	if got, want := historyFile(environment{getenv: getenv}), filepath.Join(home, ".local", "state", "shale", "history"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	delete(env, "HOME")
+	if got := historyFile(environment{getenv: getenv}); got != "" {
+		t.Errorf("%q without a home, want none", got)
+	}
+}
+
+// Only its owner may read what was typed; a device is left as it is.
+func TestHistory_Private(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no permission bits")
+	}
+	name := filepath.Join(t.TempDir(), "shale", "history")
+	mode := func() os.FileMode {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	openHistory(name, &liner.State{}).close()
+	if mode() != 0o600 {
+		t.Errorf("a new file has mode %o", mode())
+	}
+	if err := os.Chmod(name, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	openHistory(name, &liner.State{}).close()
+	if mode() != 0o600 {
+		t.Errorf("a file that others could read still has mode %o", mode())
+	}
+}

@@ -286,7 +286,7 @@ var masks = []struct {
 	what *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`(  ?)? *\b\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column however wide
+	{regexp.MustCompile(`(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column however wide
 	{regexp.MustCompile(`(?m)  +time$`), "  time"},
 	{regexp.MustCompile(`\d[\d,.]*( (B|KiB|MiB|GiB|MB|\w+s))/s`), "<rate>$1/s"},
 	{regexp.MustCompile(`(?m)^memory: .*$`), "memory: <sizes>"},

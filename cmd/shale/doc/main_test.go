@@ -62,7 +62,7 @@ func TestMask(t *testing.T) {
 		"read       1.0 ms, 3 ms":             "read  <time>, <time>",
 		"where     time\na    3 ns":           "where  time\na  <time>",
 		"10 seats, 3 strings, 12 msg":         "10 seats, 3 strings, 12 msg",
-		"held by process 123 since 2m3.5s.":   "held by process <number> since 2m<time>.",
+		"held by process 123 since 2m3.5s.":   "held by process <number> since <time>.",
 	} {
 		if got := mask(in); got != want {
 			t.Errorf("mask(%q) = %q, want %q", in, got, want)
