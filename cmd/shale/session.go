@@ -230,15 +230,11 @@ func (s *session) prepare(words []word) (*command, arguments, error) {
 
 // do runs c, with the settings that its options ask for.
 func (s *session) do(ctx context.Context, c *command, a arguments) (status, error) {
-	if len(a.settings) > 0 {
-		before := s.settings
-		var err error
-		if s.settings, err = before.with(a); err != nil {
-			s.settings = before
-			return failed, err
-		}
-		defer func() { s.settings = before }()
+	restore, err := s.setFor(a)
+	if err != nil {
+		return failed, err
 	}
+	defer restore()
 	timed := s.timer && !c.nested // .timer on is not timed
 	begin := time.Now()
 	st, err := c.run(ctx, s, a)

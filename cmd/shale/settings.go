@@ -22,18 +22,28 @@ var settingOptions = []option{
 	{name: "timer", help: "tell how long the command took"},
 }
 
-// with returns the settings for a command with arguments a.
-func (s settings) with(a arguments) (settings, error) {
-	var err error
-	if name, given := a.settings["mode"]; given {
-		if s.display, err = displayOf(name); err != nil {
-			return s, &mistake{from: a.places["mode"].from, to: a.places["mode"].to, err: err}
+// setFor sets what the options of one command ask for, and returns what sets it
+// back.
+func (s *session) setFor(a arguments) (restore func(), err error) {
+	before := s.settings
+	name, modeGiven := a.settings["mode"]
+	_, timerGiven := a.settings["timer"]
+	if modeGiven {
+		d, err := displayOf(name)
+		if err != nil {
+			return nil, &mistake{from: a.places["mode"].from, to: a.places["mode"].to, err: err}
 		}
+		s.display = d
 	}
-	if _, given := a.settings["timer"]; given {
-		s.timer = true
-	}
-	return s, nil
+	s.timer = s.timer || timerGiven
+	return func() {
+		if modeGiven {
+			s.display = before.display
+		}
+		if timerGiven {
+			s.timer = before.timer
+		}
+	}, nil
 }
 
 func setMode(_ context.Context, s *session, a arguments) (status, error) {
