@@ -15,6 +15,7 @@ import (
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
 	"cmd/shale":     6,
+	"cmd/shale/doc": 6,
 	"repair":        5,
 	"bench":         5,
 	"internal/soak": 5,

@@ -30,7 +30,7 @@ func sizeCell[N ~int | ~int64 | ~uint64](n N) cell {
 
 // numberCell is n with commas for people.
 func numberCell[N ~int | ~int64 | ~uint64](n N) cell {
-	if int64(n) < 0 {
+	if n < 0 {
 		return cell{text: strconv.FormatInt(int64(n), 10), raw: int64(n)}
 	}
 	return cell{text: number(n), raw: uint64(n)}
@@ -67,6 +67,11 @@ func keysCell(smallest, largest []byte) cell {
 
 // noCell is a field without a value: empty for people, null for programs.
 func noCell(text string) cell { return cell{text: text, raw: []cell(nil)} }
+
+func (c cell) isNull() bool {
+	list, ok := c.raw.([]cell)
+	return ok && list == nil
+}
 
 // cellOf makes a cell of what a row was given. Text in a column of numbers that
 // is one is a number for programs too.

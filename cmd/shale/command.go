@@ -130,7 +130,10 @@ func (c *command) bindOption(a arguments, w word, words []word) ([]word, error) 
 	a.places[name] = w
 	switch {
 	case o == nil:
-		return nil, fmt.Errorf("unknown option --%s%s; write \"--%s\" if it is a word (see help %s)", name, c.optionMeant(name), text, c.name)
+		if meant := c.optionMeant(name); meant != "" {
+			return nil, fmt.Errorf("unknown option --%s%s", name, meant)
+		}
+		return nil, fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, text, c.name)
 	case o.arg == "" && joined:
 		return nil, fmt.Errorf("option --%s takes no argument", name)
 	case o.arg == "":
@@ -164,7 +167,7 @@ func (c *command) optionMeant(name string) string {
 	for _, o := range join(c.options, settingOptions) {
 		names = append(names, "--"+o.name)
 	}
-	return strings.TrimSuffix(didYouMean("--"+name, names), "?")
+	return didYouMean("--"+name, names)
 }
 
 // usage returns the line that says how c is written.

@@ -96,7 +96,7 @@ func (s *session) argumentsOf(values []string, name, partial string) []string {
 		return beginningWith(partial, values)
 	case strings.Contains(name, "|"):
 		return beginningWith(partial, strings.Split(name, "|"))
-	case name == "KEY":
+	case name == "KEY" || name == "PREFIX":
 		return s.keysFrom(partial)
 	case name == "FILE" || name == "DIR" || name == "INTO":
 		return filesFrom(partial, name != "FILE")

@@ -30,5 +30,8 @@ func displayOf(name string) (display, error) {
 			return display(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%s is no mode; modes are %s%s", quote(name), strings.Join(displayNames, ", "), didYouMean(name, displayNames))
+	if meant := didYouMean(name, displayNames); meant != "" {
+		return 0, fmt.Errorf("%s is no mode%s", quote(name), meant)
+	}
+	return 0, fmt.Errorf("%s is no mode; modes are %s", quote(name), strings.Join(displayNames, ", "))
 }

@@ -165,6 +165,9 @@ func (l *listing) addCSV(cells []cell) {
 		if i > 0 {
 			l.line = append(l.line, ',')
 		}
+		if c.isNull() && len(cells) > 1 {
+			continue
+		}
 		field = c.appendField(field[:0], l.format)
 		l.line = appendCSV(l.line, field)
 	}

@@ -27,12 +27,16 @@ func (m *mistake) Unwrap() error { return m.err }
 // with which its message begins, as "--limit x is not a number" does.
 func (a arguments) blame(c *command, err error) error {
 	var known *mistake
-	if errors.As(err, &known) {
+	var sourced *sourceError
+	if errors.As(err, &known) || errors.As(err, &sourced) {
 		return err
 	}
-	text := strings.TrimPrefix(err.Error(), c.name+": ")
-	for _, w := range a.given {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.name+": "), "unknown command ")
+	for i, w := range a.given {
 		if rest, ok := strings.CutPrefix(text, w.starts()); ok && (rest == "" || strings.ContainsAny(rest[:1], " :,;")) {
+			if i == 0 {
+				err = fmt.Errorf("%w%s", err, c.goesOn(w))
+			}
 			end := w
 			if argument, ok := a.places[strings.TrimPrefix(w.starts(), "--")]; ok && w.starts() != quote(w.text) {
 				end = argument
@@ -68,9 +72,9 @@ func (m *mistake) pointAt(lead, line string, width int) string {
 		}
 		return r
 	}, line)
-	before := []rune(line[:m.from])
-	blamed := []rune(line[m.from:m.to])
-	after := []rune(line[m.to:])
+	to := min(m.to, len(line))
+	from := min(m.from, to)
+	before, blamed, after := []rune(line[:from]), []rune(line[from:to]), []rune(line[to:])
 	room := max(width-utf8.RuneCountInString(lead)-1, 20)
 	if keep := room / 2; len(before) > keep {
 		before = append([]rune("…"), before[len(before)-keep+1:]...)
@@ -97,12 +101,13 @@ func (s *session) complainOf(line string, err error) status {
 		fmt.Fprintf(s.notes, "%s\n", m.pointAt("  shale ", line, s.width()))
 		return st
 	}
-	// The line stands above, if it fitted.
+	// The line stands above, if it fitted and nothing was printed.
+	printed := s.out.Buffered() > 0
 	_ = s.out.Flush() // complain tells
 	lead := s.promptText()
 	shown := m.pointAt(lead, line, s.width())
 	typed, caret, _ := strings.Cut(shown, "\n")
-	if typed == strings.TrimRight(lead+line, " ") {
+	if !printed && typed == strings.TrimRight(lead+line, " ") {
 		shown = caret
 	}
 	fmt.Fprintf(s.notes, "%s\n", shown)

@@ -127,7 +127,7 @@ func (s *session) runArgs(args []string) status {
 	for i, arg := range args {
 		w, err := parseArg(arg)
 		shown := quote(arg)
-		if strings.HasPrefix(arg, "--") && !needsQuotes(arg[2:]+"x") || isHex(arg) || err != nil {
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || isHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
 			shown = seen(arg)
 		}
 		w.from = len(line)
@@ -216,30 +216,33 @@ func (s *session) prepare(words []word) (*command, arguments, error) {
 		return nil, arguments{}, &mistake{from: words[0].from, to: words[0].to, err: errors.New(unknownCommand(words[0]))}
 	}
 	a, err := c.bind(rest)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.open(c)
-	} else if len(rest) == 0 {
+	case len(rest) == 0:
 		end := words[len(words)-1].to + 1
 		err = &mistake{from: end, to: end, err: err}
+	case c.goesOn(rest[0]) != "":
+		err = &mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, c.goesOn(rest[0]))}
 	}
 	return c, a, err
 }
 
 // do runs c, with the settings that its options ask for.
 func (s *session) do(ctx context.Context, c *command, a arguments) (status, error) {
-	if len(a.settings) > 0 {
-		before := s.settings
-		var err error
-		if s.settings, err = before.with(a); err != nil {
-			s.settings = before
-			return failed, err
-		}
-		defer func() { s.settings = before }()
+	restore, err := s.setFor(a)
+	if err != nil {
+		return failed, err
 	}
+	defer restore()
+	timed := s.timer && !c.nested // .timer on is not timed
 	begin := time.Now()
 	st, err := c.run(ctx, s, a)
-	if s.timer && !c.nested && !errors.Is(err, errQuit) {
-		s.note("time: %v", since(begin))
+	if timed && s.timer && err == nil {
+		s.note("time: %s", took(time.Since(begin)))
+	}
+	if m := new(mistake); !c.nested && errors.As(err, &m) {
+		err = errors.New(err.Error()) // in a line of a file: its columns are not those of this line
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -23,18 +22,28 @@ var settingOptions = []option{
 	{name: "timer", help: "tell how long the command took"},
 }
 
-// with returns the settings for a command with arguments a.
-func (s settings) with(a arguments) (settings, error) {
-	var err error
-	if name, given := a.settings["mode"]; given {
-		if s.display, err = displayOf(name); err != nil {
-			return s, &mistake{from: a.places["mode"].from, to: a.places["mode"].to, err: err}
+// setFor sets what the options of one command ask for, and returns what sets it
+// back.
+func (s *session) setFor(a arguments) (restore func(), err error) {
+	before := s.settings
+	name, modeGiven := a.settings["mode"]
+	_, timerGiven := a.settings["timer"]
+	if modeGiven {
+		d, err := displayOf(name)
+		if err != nil {
+			return nil, &mistake{from: a.places["mode"].from, to: a.places["mode"].to, err: err}
 		}
+		s.display = d
 	}
-	if _, given := a.settings["timer"]; given {
-		s.timer = true
-	}
-	return s, nil
+	s.timer = s.timer || timerGiven
+	return func() {
+		if modeGiven {
+			s.display = before.display
+		}
+		if timerGiven {
+			s.timer = before.timer
+		}
+	}, nil
 }
 
 func setMode(_ context.Context, s *session, a arguments) (status, error) {
@@ -116,7 +125,6 @@ func (s *session) explainGet(key []byte) (line string, err error) {
 		}
 	}
 	blocks, bytes := x.BlocksRead()
-	return fmt.Sprintf("%s in %s asked: filters said no %d, maybe %d, of them wrong %d; blocks from disk %d (%s), cached %d; %v",
-		plural(places, "place"), plural(asked, "level"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached,
-		x.Duration.Round(100*time.Nanosecond)), nil
+	return fmt.Sprintf("asked: %s, %s; filters: %d no, %d maybe (%d wrong); blocks: %d read (%s), %d cached; %v",
+		plural(asked, "level"), plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, took(x.Duration)), nil
 }

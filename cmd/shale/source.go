@@ -14,11 +14,23 @@ import (
 // other.
 const maxSources = 16
 
+var errTooDeep = errors.New("files run each other too deep")
+
+// A sourceError is that of a line of a file.
+type sourceError struct {
+	name string
+	line int
+	err  error
+}
+
+func (e *sourceError) Error() string { return fmt.Sprintf("%s:%d: %v", quote(e.name), e.line, e.err) }
+func (e *sourceError) Unwrap() error { return e.err }
+
 // source runs the commands of a file, up to the first error.
 func source(ctx context.Context, s *session, a arguments) (status, error) {
 	name := a.words[0].text
 	if s.sources >= maxSources {
-		return failed, fmt.Errorf("%s: files run each other %d deep", quote(name), maxSources)
+		return failed, fmt.Errorf("%s: %w: more than %d", quote(name), errTooDeep, maxSources)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -38,11 +50,13 @@ func source(ctx context.Context, s *session, a arguments) (status, error) {
 		switch {
 		case errors.Is(err, errQuit) || ctx.Err() != nil:
 			return worst, err
+		case errors.Is(err, errTooDeep):
+			return failed, err // not each of them
 		case err != nil:
 			if m := new(mistake); errors.As(err, &m) {
 				err = errors.New(err.Error()) // its columns are those of the file's line
 			}
-			return failed, fmt.Errorf("%s:%d: %w", quote(name), n, err)
+			return failed, &sourceError{name, n, err}
 		}
 		worst = max(worst, st)
 		if readErr == io.EOF {

@@ -29,6 +29,23 @@ func unknownCommand(w word) string {
 	return text + "; help lists them"
 }
 
+// goesOn asks whether w, which follows the name of c, is meant to be the second
+// word of another name.
+func (c *command) goesOn(w word) string {
+	var names []string
+	for _, g := range table() {
+		for _, other := range g.commands {
+			if second, ok := strings.CutPrefix(other.name, c.name+" "); ok {
+				names = append(names, second)
+			}
+		}
+	}
+	if meant, ok := strings.CutPrefix(didYouMean(w.text, names), "; did you mean "); ok && !w.literal {
+		return "; did you mean " + c.name + " " + meant
+	}
+	return ""
+}
+
 // didYouMean returns the question whether the nearest of names is meant, if one
 // is near enough to be a slip of the fingers.
 func didYouMean(text string, names []string) string {

@@ -17,13 +17,13 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 	case a.words[1].text == a.own:
 		return failed, fmt.Errorf("%s can't watch itself", a.own)
 	}
+	if _, _, err := s.prepare(a.words[1:]); err != nil {
+		return failed, err
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		s.say("-- %s", time.Now().Format(time.TimeOnly))
-		if err := s.refresh(); err != nil {
-			return failed, err
-		}
 		st, err := s.runIn(ctx, a.words[1:])
 		if ctx.Err() != nil {
 			return found, nil // that is how it ends
@@ -38,6 +38,9 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 		case <-ctx.Done():
 			return found, nil
 		case <-tick.C:
+		}
+		if err := s.refresh(); err != nil {
+			return failed, err
 		}
 	}
 }
