@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 
@@ -113,6 +115,9 @@ func (s *session) probe(ctx context.Context, rows []filterRow, probes int) error
 			return err
 		}
 		reader, release, err := f.reader(p.table)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a writer has removed it
+		}
 		if err != nil {
 			return fmt.Errorf("filters: %w", err)
 		}

@@ -42,15 +42,18 @@ type finder struct {
 // find shows all versions of a key, in all files, those too that a lookup would
 // not see.
 func find(ctx context.Context, s *session, a arguments) (status, error) {
-	f, err := s.lookInto()
+	var x finder
+	err := s.settled(func(f *folder) error {
+		x = finder{f: f, key: a.key(0), note: s.note}
+		for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
+			if err := look(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return failed, err
-	}
-	x := finder{f: f, key: a.key(0), note: s.note}
-	for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
-		if err := look(ctx); err != nil {
-			return failed, err
-		}
 	}
 	seen := x.sort()
 	g := newGrid(">seq", "kind", ">value", "file", "place", "seen by get")
@@ -64,7 +67,7 @@ func find(ctx context.Context, s *session, a arguments) (status, error) {
 		}
 	}
 	s.note("%s in %s and %s; in the range of %s, of which filters spare a get %d",
-		plural(len(x.list), "version"), plural(len(f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), plural(x.covered, "table"), x.denied)
+		plural(len(x.list), "version"), plural(len(x.f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), plural(x.covered, "table"), x.denied)
 	if x.damage > 0 {
 		s.note("shale: a get may fail, or see another version: what is damaged may hold more")
 	}
@@ -83,10 +86,12 @@ func (x *finder) inLogs(ctx context.Context) error {
 			}
 			return nil
 		})
-		if errors.Is(err, fs.ErrNotExist) { // a writer has removed it; or it is damage, which others tell
-			continue
+		if errors.Is(err, fs.ErrNotExist) && !v.obsolete {
+			if err = x.f.missing(base.LogName(num)); isDamage(err) {
+				x.damaged(err)
+			}
 		}
-		if err != nil {
+		if err != nil && !isDamage(err) && !v.obsolete {
 			return err
 		}
 		if v.damaged() {
@@ -124,12 +129,17 @@ func (x *finder) inTables(ctx context.Context) error {
 		if no {
 			x.denied++
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			x.damaged(base.Corruption(base.TableName(t.Num), -1, "table named by the manifest", errors.New("missing")))
-		} else if err != nil && !isDamage(err) {
+		there := !errors.Is(err, fs.ErrNotExist)
+		if !there {
+			err = x.f.missing(base.TableName(t.Num))
+		}
+		if err != nil && !isDamage(err) {
 			return err
-		} else if err != nil {
+		}
+		if err != nil {
 			x.damaged(err)
+		}
+		if err != nil && there {
 			if err := x.through(ctx, t.Num, s); err != nil {
 				return err
 			}

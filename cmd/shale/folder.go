@@ -42,7 +42,7 @@ func (s *session) lookInto() (*folder, error) {
 	}
 	slices.Sort(f.names)
 	for _, damage := range f.sal.Damage {
-		fmt.Fprintf(s.notes, "shale: %s; what is shown is as of before that\n", plain(damage))
+		fmt.Fprintf(s.notes, "shale: %s; shown is what is readable\n", plain(damage))
 	}
 	f.storeID = f.sal.StoreID
 	for _, name := range f.names {
@@ -57,6 +57,47 @@ func (s *session) lookInto() (*folder, error) {
 		}
 	}
 	return f, nil
+}
+
+// errMoved says that a program has changed the store while its files were read.
+var errMoved = errors.New("the store changed while it was read")
+
+// maxLooks is how often a store that changes is looked at again.
+const maxLooks = 10
+
+// settled calls look with what lookInto returns, again if a writer has removed
+// files meanwhile.
+func (s *session) settled(look func(f *folder) error) error {
+	for try := 1; ; try++ {
+		f, err := s.lookInto()
+		if err == nil {
+			err = look(f)
+		}
+		if !errors.Is(err, errMoved) || try == maxLooks {
+			return err
+		}
+	}
+}
+
+// missing tells why a file of which the manifest spoke is not there: errMoved,
+// or damage.
+func (f *folder) missing(name string) error {
+	now, err := manifest.Salvage(f.FS, f.dir)
+	if err != nil {
+		return err
+	}
+	typ, num, _ := base.ParseFileName(name)
+	fresh := folder{sal: now}
+	what := "table"
+	if typ == base.FileLog {
+		what = "log"
+		if now.State != nil && num < now.State.MinLog {
+			return errMoved
+		}
+	} else if fresh.place(num) == nil {
+		return errMoved
+	}
+	return base.Corruption(name, -1, what+" named by the manifest", errors.New("missing"))
 }
 
 // plain is the text of an error without advice.

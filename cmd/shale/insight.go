@@ -17,7 +17,7 @@ func (s *session) openOrRead(name string) (*folder, error) {
 	if !isDamage(err) {
 		return nil, err
 	}
-	fmt.Fprintf(s.notes, "shale: %s; what is shown is what the manifest says\n", plain(err))
+	fmt.Fprintf(s.notes, "shale: %s; shown is what the manifest says\n", plain(err))
 	return s.lookInto()
 }
 

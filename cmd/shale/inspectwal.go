@@ -123,9 +123,14 @@ func logs(ctx context.Context, s *session, a arguments) (status, error) {
 		}
 		v, err := f.readLog(ctx, num, func(base.Seq, *shale.Batch) error { return nil })
 		if errors.Is(err, fs.ErrNotExist) {
-			v.err, err = base.Corruption(base.LogName(num), -1, "log named by the manifest", errors.New("missing")), nil
+			err = f.missing(base.LogName(num))
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errMoved):
+			continue // a writer has removed it
+		case isDamage(err):
+			v.err = err
+		case err != nil:
 			return failed, err
 		}
 		needed := "yes"

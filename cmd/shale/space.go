@@ -23,11 +23,14 @@ type spaceRow struct {
 
 // space shows where the bytes of the folder are.
 func space(ctx context.Context, s *session, a arguments) (status, error) {
-	f, err := s.lookInto()
-	if err != nil {
-		return failed, err
-	}
-	rows, err := f.levelSpace(ctx)
+	var f *folder
+	var rows []spaceRow
+	var damage []error
+	err := s.settled(func(now *folder) (err error) {
+		f = now
+		rows, damage, err = f.levelSpace(ctx)
+		return err
+	})
 	if err != nil {
 		return failed, err
 	}
@@ -70,7 +73,10 @@ func space(ctx context.Context, s *session, a arguments) (status, error) {
 		s.remark("tables: about %s live, %s dead; space amplification %.2f\n", base.FormatBytes(tables-int64(dead)), base.FormatBytes(int64(dead)),
 			float64(tables)/max(float64(tables)-dead, 1))
 	}
-	return found, s.written(f)
+	for _, err := range damage {
+		s.note("shale: %s", plain(err))
+	}
+	return foundIf(len(damage) == 0), s.written(f)
 }
 
 // written tells how often what was flushed was written.
@@ -164,42 +170,57 @@ const sampled = 1000
 // levelSpace sums up the tables of each level. An entry is dead if it is a
 // deletion, if its table has a newer version, or if the filter of a newer table
 // says maybe: what is a mistake of the filter, its rate tells.
-func (f *folder) levelSpace(ctx context.Context) (rows []spaceRow, err error) {
+func (f *folder) levelSpace(ctx context.Context) (rows []spaceRow, damage []error, err error) {
 	places := f.places()
 	filters := make([]*bloom.Static, len(places)) // without their files: they may be many
+	missing := make([]bool, len(places))
 	for i, p := range places {
 		r, release, err := f.reader(p.table)
 		switch {
 		case err == nil:
 			filters[i] = r.Filter()
 			release()
-		case !isDamage(err) && !errors.Is(err, fs.ErrNotExist):
-			return nil, err
+		case errors.Is(err, fs.ErrNotExist):
+			missing[i] = true
+			err := f.missing(base.TableName(p.table.Num))
+			if !isDamage(err) {
+				return nil, nil, err
+			}
+			damage = append(damage, err)
+		case isDamage(err):
+			damage = append(damage, err)
+		default:
+			return nil, nil, err
 		}
 	}
 	for i, p := range places {
 		if len(rows) == 0 || rows[len(rows)-1].what != levelName(p.level) {
 			rows = append(rows, spaceRow{what: levelName(p.level)})
 		}
-		row := &rows[len(rows)-1]
+		if missing[i] {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		share, err := f.deadShare(places, filters, i)
 		if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return nil, nil, err
 		}
-		filter, _ := p.table.Filter()
-		if p.table.Sidecar != nil {
-			filter = 0 // it is in a file of its own
-		}
-		row.dead = (row.dead*float64(row.bytes) + share*float64(p.table.Size)) / float64(row.bytes+p.table.Size)
-		row.files++
-		row.bytes += p.table.Size
-		row.filters += filter
-		row.entries += p.table.Entries
+		rows[len(rows)-1].add(p.table, share)
 	}
-	return rows, nil
+	return rows, damage, nil
+}
+
+// add counts a table of which a share is dead.
+func (r *spaceRow) add(t *manifest.Table, dead float64) {
+	r.dead = (r.dead*float64(r.bytes) + dead*float64(t.Size)) / float64(r.bytes+t.Size)
+	r.files++
+	r.bytes += t.Size
+	r.entries += t.Entries
+	if t.Sidecar == nil { // else the filter in it is not used, and another file is
+		r.filters += t.FilterBytes
+	}
 }
 
 // deadShare estimates the share of dead entries of table i.
