@@ -66,8 +66,8 @@ func find(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, err
 		}
 	}
-	s.note("%s in %s and %s; in the range of %s, of which filters spare a get %d",
-		plural(len(x.list), "version"), plural(len(x.f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), plural(x.covered, "table"), x.denied)
+	s.note("%s in %s and %s; of the tables, %d have the key in their range, and the filters of %d of these say no",
+		plural(len(x.list), "version"), plural(len(x.f.numbers(base.FileLog)), "log"), plural(x.tables, "table"), x.covered, x.denied)
 	if x.damage > 0 {
 		s.note("shale: a get may fail, or see another version: what is damaged may hold more")
 	}
