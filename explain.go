@@ -98,48 +98,57 @@ func (e Explanation) String() string {
 	var s strings.Builder
 	w := tabwriter.NewWriter(&s, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "where\trange\tfilter\tblocks read\ttime")
+	for _, step := range e.Steps {
+		where, span, verdict := step.Words()
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", where, span, verdict, formatReads(step.Blocks), micros(step.Duration))
+	}
+	w.Flush()
+	return s.String() + e.Summary()
+}
+
+// Words returns what a table of steps has in its first columns: the place with
+// its table, whether the key is in the table's range, and what was said there.
+func (s ExplainStep) Words() (where, span, verdict string) {
+	where, span, verdict = s.Place, "-", s.Verdict.String()
+	switch {
+	case s.Verdict == Skipped:
+		return where, "not looked at", "-"
+	case s.Level >= 0 && s.Table == 0:
+		return where, "outside", "-"
+	case s.Level >= 0:
+		return fmt.Sprintf("%s #%06d", where, s.Table), "inside", verdict
+	}
+	return where, span, verdict
+}
+
+// Summary returns two lines: how it ended with what was read, and what it would
+// have been without filters.
+func (e Explanation) Summary() string {
 	asked, no, falseYes, covered := 0, 0, 0, 0
 	for _, step := range e.Steps {
-		place, span := step.Place, "-"
-		if step.Level >= 0 {
-			span = "outside"
-			if step.Table != 0 {
-				place = fmt.Sprintf("%s #%06d", step.Place, step.Table)
-				span = "inside"
-			}
-		}
-		verdict := step.Verdict.String()
-		if step.Verdict == OutOfRange || step.Verdict == Skipped {
-			verdict = "-"
-			if step.Verdict == Skipped {
-				span = "not looked at"
-			}
-		}
 		if step.asked {
 			asked++
 		}
-		if step.Level >= 0 && step.Table != 0 {
-			covered++
-			switch step.Verdict {
-			case FilterNegative:
-				no++
-			case FalsePositive, Remembered:
-				falseYes++
-			}
+		if step.Level < 0 || step.Table == 0 {
+			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", place, span, verdict, formatReads(step.Blocks), micros(step.Duration))
+		covered++
+		switch step.Verdict {
+		case FilterNegative:
+			no++
+		case FalsePositive, Remembered:
+			falseYes++
+		}
 	}
-	w.Flush()
 	blocks, bytes := e.BlocksRead()
 	outcome := "not found"
 	if e.Found {
 		outcome = fmt.Sprintf("found, %d bytes", len(e.Value))
 	}
-	fmt.Fprintf(&s, "%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
-		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), micros(e.Duration))
-	fmt.Fprintf(&s, "without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
-		plural(covered, "block"), e.ExpectedFalsePositives, base.FormatPercent(e.MeasuredFPR))
-	return s.String()
+	return fmt.Sprintf("%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
+		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), micros(e.Duration)) +
+		fmt.Sprintf("without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
+			plural(covered, "block"), e.ExpectedFalsePositives, base.FormatPercent(e.MeasuredFPR))
 }
 
 func plural(n int, word string) string {

@@ -15,6 +15,7 @@ import (
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
 	"cmd/shale":     6,
+	"cmd/shale/doc": 6,
 	"repair":        5,
 	"bench":         5,
 	"internal/soak": 5,
@@ -35,6 +36,8 @@ var layers = map[string]int{
 	"bloom/hashes":        1,
 	"bloom/parquet":       1,
 	"bloom/redisbloom":    1,
+
+	"internal/treepicture": 0,
 
 	"vfs":            0,
 	"internal/cache": 0,

@@ -15,6 +15,7 @@ type TableInfo struct {
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
 	FilterKind  string // "blocked", "fuse", "none", or why it can't be used
+	FilterHash  string // the function that it hashes keys with; empty: there is no filter
 	FilterFile  string // that the filter is in; empty: in the table
 	FilterBits  float64
 	FilterBytes int64
@@ -53,6 +54,7 @@ func (t *table) info(r *run) TableInfo {
 	}
 	if f := t.filter(); f != nil {
 		info.FilterKind = f.Kind().String()
+		info.FilterHash = f.Hasher().ID().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
 	} else if t.reader.Sidecar() == nil {

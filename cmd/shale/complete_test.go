@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"unicode/utf8"
 
@@ -11,7 +13,61 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// completions are, for lines with | where the cursor is, what is offered.
+var completions = []struct{ line, head, want, tail string }{
+	{"", "", "[batch  check  checkpoint  compact  count  del  explain  filters  find  flush  get  has  help  levels  manifest  may  metrics  put  quit  reopen  repair  scan  space  table  tables  tree  wal ]", ""},
+	{"ge|", "", "[get ]", ""},
+	{"get ap|", "get ", "[apple  apricot ]", ""},
+	{"get ap| x", "get ", "[apple  apricot ]", " x"},
+	{`get "a |`, "get ", `["a pear" ]`, ""},
+	{"has apple f|", "has apple ", "[fig ]", ""},
+	{"put apple ap|", "put apple ", "[]", ""},
+	{"get 0x617|", "get ", "[0x6170706c65  0x61707269636f74 ]", ""},
+	{"get 0x617072|", "get ", "[0x61707269636f74 ]", ""},
+	{"get 0xf|", "get ", "[]", ""},
+	{"get 0xz|", "get ", "[]", ""},
+	{"get é ap|", "get é ", "[]", ""},
+	{"has é ap|x", "has é ", "[apple  apricot ]", "x"},
+	{"scan --from ap|", "scan --from ", "[apple  apricot ]", ""},
+	{"scan --limit ap|", "scan --limit ", "[]", ""},
+	{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
+	{"scan --re|", "scan ", "[--reverse ]", ""},
+	{"help rep|", "help ", "[repair ]", ""},
+	{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
+	{"filters e|", "filters ", "[export ]", ""},
+	{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
+	{"filters may |", "filters may ", `["a folder/" fig  fruit/]`, ""},
+	{"filters may fig ap|", "filters may fig ", "[apple  apricot ]", ""},
+	{".source fr|", ".source ", "[fruit/]", ""},
+	{".source fruit/|", ".source ", "[fruit/apple ]", ""},
+	{".source ./f|", ".source ", "[./fig  ./fruit/]", ""},
+	{`.source "a |`, ".source ", `["a folder/"]`, ""},
+	{".source none/|", ".source ", "[]", ""},
+	{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
+	{".m|", "", "[.mode ]", ""},
+	{".mode |", ".mode ", "[text  box  lines  hex  json  jsonl  csv  tsv ]", ""},
+	{".timer o|", ".timer ", "[on  off ]", ""},
+	{".watch 1s ge|", ".watch 1s ", "[get ]", ""},
+	{".watch 1s get ap|", ".watch 1s get ", "[apple  apricot ]", ""},
+	{".watch 1s scan --re|", ".watch 1s scan ", "[--reverse ]", ""},
+	{".help rep|", ".help ", "[repair ]", ""},
+	{"get apple --mode j|", "get apple --mode ", "[json  jsonl ]", ""},
+	{"filters rebuild --kind |", "filters rebuild --kind ", "[blocked  fuse ]", ""},
+	{"levels |", "levels ", "[]", ""},
+	{"nonsense a|", "nonsense ", "[]", ""},
+	{`get "x" y |`, `get "x" y `, "[]", ""},
+}
+
 func TestComplete(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a folder/x", "fruit/apple", "fig", ".hidden"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -28,33 +84,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	s := &session{db: db, out: bufio.NewWriter(io.Discard)}
-	for _, c := range []struct{ line, head, want, tail string }{
-		{"", "", "[batch  check  checkpoint  compact  count  del  explain  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  repair  scan  tables ]", ""},
-		{"ge|", "", "[get ]", ""},
-		{"get ap|", "get ", "[apple  apricot ]", ""},
-		{"get ap| x", "get ", "[apple  apricot ]", " x"},
-		{`get "a |`, "get ", `["a pear" ]`, ""},
-		{"has apple f|", "has apple ", "[fig ]", ""},
-		{"put apple ap|", "put apple ", "[]", ""},
-		{"get 0x617|", "get ", "[0x6170706c65  0x61707269636f74 ]", ""},
-		{"get 0x617072|", "get ", "[0x61707269636f74 ]", ""},
-		{"get 0xf|", "get ", "[]", ""},
-		{"get 0xz|", "get ", "[]", ""},
-		{"get é ap|", "get é ", "[]", ""},
-		{"has é ap|x", "has é ", "[apple  apricot ]", "x"},
-		{"scan --from ap|", "scan --from ", "[apple  apricot ]", ""},
-		{"scan --limit ap|", "scan --limit ", "[]", ""},
-		{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
-		{"scan --re|", "scan ", "[--reverse ]", ""},
-		{"help rep|", "help ", "[repair ]", ""},
-		{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
-		{"filters e|", "filters ", "[export ]", ""},
-		{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
-		{"filters may |", "filters may ", "[]", ""},
-		{"levels |", "levels ", "[]", ""},
-		{"nonsense a|", "nonsense ", "[]", ""},
-		{`get "x" y |`, `get "x" y `, "[]", ""},
-	} {
+	for _, c := range completions {
 		pos := len(c.line)
 		for i := range c.line {
 			if c.line[i] == '|' {

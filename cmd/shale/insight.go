@@ -8,74 +8,60 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/base"
 )
 
-func explain(_ context.Context, s *session, a arguments) (status, error) {
-	x, err := s.db.Explain(a.key(0))
-	if err != nil {
-		return failed, err
+// openOrRead opens the store for a command that reads. If it does not open
+// because it is damaged, it returns what the manifest says of it.
+func (s *session) openOrRead(name string) (*folder, error) {
+	err := s.open(&command{name: name, access: reads})
+	if !isDamage(err) {
+		return nil, err
 	}
-	fmt.Fprint(s.out, x)
-	return foundIf(x.Found), nil
-}
-
-func metrics(_ context.Context, s *session, _ arguments) (status, error) {
-	m := s.db.Metrics()
-	fmt.Fprint(s.out, m)
-	if m.FilterNegative > 0 {
-		fmt.Fprintf(s.out, "filters saved %s of blocks\n", plural(int(m.FilterNegative), "read"))
-	}
-	return found, nil
+	fmt.Fprintf(s.notes, "shale: %s; shown is what the manifest says\n", plain(err))
+	return s.lookInto()
 }
 
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
-	m := s.db.Metrics()
+	f, err := s.openOrRead("levels")
+	if err != nil {
+		return failed, err
+	}
 	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
-	g.row("memtables", "", "", base.FormatBytes(m.MemtableBytes), number(m.MemtableEntries), "", "", "")
+	if f != nil {
+		for i := range f.version().Levels {
+			if t := f.version().Totals(i); t.Tables > 0 {
+				g.row(levelName(i), len(f.version().Levels[i].Runs), t.Tables, sizeCell(t.Bytes), t.Entries, t.Tombstones,
+					sizeCell(t.FilterBytes), bits(8*float64(t.FilterBytes)/float64(max(t.Keys, 1))))
+			}
+		}
+		return absent, s.show(g)
+	}
+	m := s.db.Metrics()
+	g.row("memtables", "", "", sizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
 	for _, l := range m.Levels {
 		if l.Tables > 0 {
-			g.row(levelName(l.Level), number(l.Runs), number(l.Tables), base.FormatBytes(l.Bytes), number(l.Entries),
-				number(l.Tombstones), base.FormatBytes(l.FilterBytes), bits(l.FilterBits))
+			g.row(levelName(l.Level), l.Runs, l.Tables, sizeCell(l.Bytes), l.Entries,
+				l.Tombstones, sizeCell(l.FilterBytes), bits(l.FilterBits))
 		}
 	}
 	return found, s.show(g)
 }
 
 func tables(_ context.Context, s *session, a arguments) (status, error) {
-	list, err := s.tablesOf(a)
+	f, err := s.openOrRead("tables")
+	if err != nil {
+		return failed, err
+	}
+	list, err := s.tablesOf(a, f)
 	if err != nil {
 		return failed, err
 	}
 	g := newGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
 	for _, t := range list {
-		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), base.FormatBytes(t.Size), number(t.Entries),
-			number(t.Tombstones), short(t.Smallest)+" … "+short(t.Largest))
+		g.row(levelName(t.Level), t.Run, tableName(t.Number), sizeCell(t.Size), t.Entries,
+			t.Tombstones, keysCell(t.Smallest, t.Largest))
 	}
-	return foundIf(len(list) > 0), s.show(g)
-}
-
-func filters(_ context.Context, s *session, a arguments) (status, error) {
-	list, err := s.tablesOf(a)
-	if err != nil {
-		return failed, err
-	}
-	g := newGrid("level", ">table", "kind", "in", ">bits/key", ">memory", ">predicted FPR", ">measured")
-	listed := map[int]bool{}
-	for _, t := range list {
-		listed[t.Level] = true
-	}
-	for _, l := range s.db.Metrics().Levels {
-		if listed[l.Level] {
-			g.row(levelName(l.Level), "all", "", "", bits(l.FilterBits), base.FormatBytes(l.FilterBytes),
-				base.FormatPercent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
-		}
-	}
-	for _, t := range list {
-		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
-			base.FormatPercent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
-	}
-	return foundIf(len(list) > 0), s.show(g)
+	return foundIf(len(list) > 0 && f == nil), s.show(g)
 }
 
 // filterPlace tells which file a filter is in.
@@ -91,8 +77,16 @@ func tableName(number uint64) string { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) string     { return fmt.Sprintf("%.1f", perKey) }
 
 // tablesOf returns the tables of the level that the first word names, else all.
-func (s *session) tablesOf(a arguments) ([]shale.TableInfo, error) {
-	all := s.db.Tables()
+// f, if it is not nil, stands for a store that does not open.
+func (s *session) tablesOf(a arguments, f *folder) ([]shale.TableInfo, error) {
+	var all []shale.TableInfo
+	if f == nil {
+		all = s.db.Tables()
+	} else {
+		for _, p := range f.places() {
+			all = append(all, p.info())
+		}
+	}
 	if len(a.words) == 0 {
 		return all, nil
 	}
@@ -122,9 +116,9 @@ func short(key []byte) string {
 	return string([]rune(text)[:shortKey-1]) + "…"
 }
 
-func measured(p float64, asked uint64) string {
+func measured(p float64, asked uint64) cell {
 	if asked == 0 {
-		return "-"
+		return noCell("-")
 	}
-	return base.FormatPercent(p)
+	return percentCell(p)
 }

@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/peterh/liner"
 	"github.com/shaledb/shale"
 )
@@ -43,8 +46,14 @@ func (y *typist) AppendHistory(line string) { y.history = append(y.history, line
 // seen, without the greeting.
 func atPrompt(t *testing.T, dir string, lines ...string) string {
 	t.Helper()
+	return typed(t, dir, nil, lines...)
+}
+
+// typed does so on a terminal of so many columns.
+func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
+	t.Helper()
 	var seen bytes.Buffer
-	s := &session{dir: dir, mode: prompt, out: bufio.NewWriter(&seen), notes: &lockedWriter{w: &seen}}
+	s := &session{dir: dir, mode: prompt, columns: columns, out: bufio.NewWriter(&seen), notes: &lockedWriter{w: &seen}}
 	y := &typist{lines: lines, transcript: &seen}
 	if st := s.promptLoop(y); st != found {
 		t.Errorf("status %d, want 0", st)
@@ -81,7 +90,9 @@ func TestPrompt(t *testing.T) {
 		"shale> get x", "absent",
 		"shale> ",
 		"shale> ^C",
-		"shale> nonsense", "shale: unknown command nonsense; help lists them",
+		"shale> nonsense",
+		"       ^^^^^^^^",
+		"shale: unknown command nonsense; help lists them",
 		"shale> scan z", "none",
 		"shale> flush", "flushed in <time>",
 		"shale> quit", "")
@@ -161,5 +172,89 @@ func TestInterruptedInput(t *testing.T) {
 	go cancel()
 	if _, err := io.ReadAll(untilDone(ctx, waiting)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+}
+
+var clocks = regexp.MustCompile(`(?m)^-- \d\d:\d\d:\d\d\n`)
+
+// What is typed at a prompt, and what is seen then: the lines of a session, ^C
+// for Ctrl-C.
+func TestPrompts(t *testing.T) {
+	datadriven.Walk(t, "testdata/prompts", func(t *testing.T, path string) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "file" {
+				if err := os.WriteFile(d.CmdArgs[0].String(), []byte(d.Input+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return ""
+			}
+			columns := 80
+			if d.HasArg("columns") {
+				d.ScanArgs(t, "columns", &columns)
+			}
+			seen := typed(t, "db", func() int { return columns }, strings.Split(d.Input, "\n")...)
+			_, seen, _ = strings.Cut(seen, "Ctrl-D leaves.\n")
+			return strings.TrimRight(trailing.ReplaceAllString(seen, ""), "\n") + "\n"
+		})
+	})
+}
+
+var trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+
+func TestHistoryFile(t *testing.T) {
+	home := t.TempDir()
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{"SHALE_HISTORY": "here", "XDG_STATE_HOME": home, "HOME": home}, "here"},
+		{map[string]string{"XDG_STATE_HOME": filepath.Join(home, "state"), "HOME": home}, filepath.Join(home, "state", "shale", "history")},
+	} {
+		if got := historyFile(environment{getenv: func(name string) string { return c.env[name] }}); got != c.want {
+			t.Errorf("%v: %q, want %q", c.env, got, c.want)
+		}
+	}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return
+	}
+	env := map[string]string{"XDG_STATE_HOME": "relative", "HOME": home}
+	getenv := func(name string) string { return env[name] }
+	if got, want := historyFile(environment{getenv: getenv}), filepath.Join(home, ".local", "state", "shale", "history"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	delete(env, "HOME")
+	if got := historyFile(environment{getenv: getenv}); got != "" {
+		t.Errorf("%q without a home, want none", got)
+	}
+}
+
+// Only its owner may read what was typed; a device is left as it is.
+func TestHistory_Private(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no permission bits")
+	}
+	name := filepath.Join(t.TempDir(), "shale", "history")
+	mode := func() os.FileMode {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	openHistory(name, &liner.State{}).close()
+	if mode() != 0o600 {
+		t.Errorf("a new file has mode %o", mode())
+	}
+	if err := os.Chmod(name, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	openHistory(name, &liner.State{}).close()
+	if mode() != 0o600 {
+		t.Errorf("a file that others could read still has mode %o", mode())
 	}
 }

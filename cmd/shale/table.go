@@ -11,9 +11,10 @@ type group struct {
 func table() []group {
 	return []group{
 		{"Data", dataCommands()},
-		{"Insight", insightCommands()},
+		{"Insight", append(insightCommands(), inspectCommands()...)},
 		{"Care", careCommands()},
 		{"This program", ownCommands()},
+		{"Prompt and scripts", replCommands()},
 	}
 }
 

@@ -1,0 +1,303 @@
+// Command doc makes docs/COMMAND.md: what each command of cmd/shale prints, on
+// a store of real hosts. Run it at the top of the module:
+//
+//	go run ./cmd/shale/doc
+//
+// It builds shale, asks it for its commands and their help, and runs in a folder
+// of its own the lines that the files in sections give for each. Such a file is
+//
+//	== get
+//	Prose, as Markdown has it.
+//
+//	$ shale -C hosts.db get 1.example
+//	> a line that goes on
+//
+// where == names a command, or with a # before it a topic, which the page has
+// before the commands. Times are masked, so that each run makes the same page as
+// far as the machine and the moment have no part in it.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	out := flag.String("o", "docs/COMMAND.md", "the page")
+	data := flag.String("data", "../shared/data", "the folder of the lists of hosts")
+	flag.Parse()
+	p, err := makePage("cmd/shale/doc/sections", *data)
+	if err == nil {
+		err = os.WriteFile(*out, []byte(p), 0o666)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "doc:", err)
+		os.Exit(1)
+	}
+}
+
+// A section is what the page says about a command or a topic, beside its help.
+type section struct {
+	name string
+	text string // prose, and lines to run
+}
+
+// readSections reads all files of a folder.
+func readSections(dir string) ([]section, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no sections in %s", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []section
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(b)) {
+			if title, ok := strings.CutPrefix(line, "== "); ok {
+				all = append(all, section{name: strings.TrimSpace(title)})
+			} else if len(all) > 0 {
+				all[len(all)-1].text += line
+			}
+		}
+	}
+	return all, nil
+}
+
+// A row is a command as `shale help` lists it.
+type row struct {
+	Group, Command string
+}
+
+// A maker runs commands in a folder.
+type maker struct {
+	dir string   // made anew
+	env []string // with the program in the path
+}
+
+// makePage returns the page.
+func makePage(sections, data string) (string, error) {
+	all, err := readSections(sections)
+	if err != nil {
+		return "", err
+	}
+	m, err := newMaker(data)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(m.dir)
+	rows, err := m.commands()
+	if err != nil {
+		return "", err
+	}
+	byName := map[string]string{}
+	var b strings.Builder
+	b.WriteString("# The command\n\nMade by `go run ./cmd/shale/doc`; its sources are in cmd/shale/doc/sections.\n")
+	for _, s := range all {
+		title, isTopic := strings.CutPrefix(s.name, "# ")
+		if !isTopic {
+			byName[s.name] += s.text
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n", title)
+		if err := m.write(&b, s.text); err != nil {
+			return "", fmt.Errorf("%s: %w", title, err)
+		}
+	}
+	group := ""
+	for _, r := range rows {
+		if r.Group != group {
+			group = r.Group
+			fmt.Fprintf(&b, "\n## %s\n", group)
+		}
+		help, err := m.printed("shale help " + r.Command)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n```text\n%s```\n", r.Command, help)
+		if err := m.write(&b, byName[r.Command]); err != nil {
+			return "", fmt.Errorf("%s: %w", r.Command, err)
+		}
+	}
+	return b.String(), nil
+}
+
+// every takes a share of the hosts, evenly, so that figures do not depend on how
+// fast the machine is: nothing is flushed but by the commands shown.
+const every = 22
+
+// newMaker builds the program, and puts the lists of hosts into a new folder.
+func newMaker(data string) (*maker, error) {
+	dir, err := os.MkdirTemp("", "shale-doc")
+	if err != nil {
+		return nil, err
+	}
+	m := &maker{dir: dir, env: []string{
+		"PATH=" + filepath.Join(dir, ".bin") + string(filepath.ListSeparator) + os.Getenv("PATH"),
+		"HOME=" + dir, "LC_ALL=C", "TZ=UTC",
+	}}
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, ".bin", "shale"), "github.com/shaledb/shale/cmd/shale")
+	if out, err := build.CombinedOutput(); err != nil {
+		return m, errors.Join(fmt.Errorf("build shale: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	for name, from := range map[string]string{"hosts.txt": "malicious-hosts.txt", "visited.txt": "benign-hosts.txt"} {
+		if err := thin(filepath.Join(dir, name), filepath.Join(data, from)); err != nil {
+			return m, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return m, nil
+}
+
+// thin copies the first of every so many lines.
+func thin(to, from string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var kept strings.Builder
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		if n%every == 0 {
+			kept.WriteString(line)
+		}
+		n++
+	}
+	return os.WriteFile(to, []byte(kept.String()), 0o666)
+}
+
+func (m *maker) commands() ([]row, error) {
+	out, err := m.run("shale help --mode jsonl")
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for line := range strings.Lines(out) {
+		var r row
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", line, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// write writes the text of a section: prose as it is, lines to run with what
+// they print.
+func (m *maker) write(b *strings.Builder, text string) error {
+	lines := bufio.NewScanner(strings.NewReader(strings.TrimSpace(text) + "\n"))
+	var command []string
+	console := false
+	runIt := func() error {
+		if command == nil {
+			return nil
+		}
+		out, err := m.run(strings.Join(command, "\n"))
+		command = nil
+		b.WriteString(out)
+		return err
+	}
+	first := true
+	for lines.Scan() {
+		line := lines.Text()
+		if first && line != "" {
+			b.WriteString("\n")
+		}
+		first = false
+		rest, goesOn := strings.CutPrefix(line, "> ")
+		start, isCommand := strings.CutPrefix(line, "$ ")
+		if goesOn && command != nil {
+			command = append(command, rest)
+			fmt.Fprintf(b, "> %s\n", rest)
+			continue
+		}
+		if err := runIt(); err != nil {
+			return err
+		}
+		if console && !isCommand && line != "" {
+			b.WriteString("```\n\n")
+			console = false
+		}
+		switch {
+		case isCommand:
+			if !console {
+				b.WriteString("```console\n")
+				console = true
+			}
+			command = []string{start}
+			fmt.Fprintf(b, "$ %s\n", start)
+		case console: // an empty line between commands
+		default:
+			b.WriteString(line + "\n")
+		}
+	}
+	if err := runIt(); err != nil {
+		return err
+	}
+	if console {
+		b.WriteString("```\n")
+	}
+	return nil
+}
+
+// longest is how long a command may take.
+const longest = 2 * time.Minute
+
+// run returns what a command prints, as the page has it.
+func (m *maker) run(command string) (string, error) {
+	out, err := m.printed(command)
+	return mask(out), err
+}
+
+// printed returns what a command of the shell prints, on both outputs, and its
+// status if it is not 0.
+func (m *maker) printed(command string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-c", "exec 2>&1\n"+command)
+	c.Dir, c.Env = m.dir, m.env
+	b, err := c.Output()
+	out := string(b)
+	if out != "" && !strings.HasSuffix(out, "\n") {
+		out += "\n"
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return out + fmt.Sprintf("(status %d)\n", exit.ExitCode()), nil
+	}
+	return out, err
+}
+
+// masks are what differs from run to run, and what stands for it.
+var masks = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column however wide
+	{regexp.MustCompile(`(?m)  +time$`), "  time"},
+	{regexp.MustCompile(`\d[\d,.]*( (B|KiB|MiB|GiB|MB|\w+s))/s`), "<rate>$1/s"},
+	{regexp.MustCompile(`(?m)^memory: .*$`), "memory: <sizes>"},
+	{regexp.MustCompile(`process \d+`), "process <number>"},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d(\.\d+)?`), "<clock>"},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d\b`), "<date>"},
+}
+
+func mask(out string) string {
+	for _, m := range masks {
+		out = m.what.ReplaceAllString(out, m.with)
+	}
+	return out
+}

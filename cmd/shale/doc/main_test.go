@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const data = "../../../../shared/data"
+
+var (
+	digits = regexp.MustCompile(`\d[\d,.]*`)
+	spaces = regexp.MustCompile(`[ ─]+`)
+)
+
+// stable leaves out of a page what another version of a compressor, or a flush
+// at another moment, would print: figures, and the widths of columns.
+func stable(page string) []string {
+	return strings.Split(spaces.ReplaceAllString(digits.ReplaceAllString(page, "N"), " "), "\n")
+}
+
+// The page is what the program prints today; `go run ./cmd/shale/doc` makes it
+// anew.
+func TestPageIsUpToDate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program and runs all of its commands")
+	}
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the lists of hosts are not there")
+	}
+	committed, err := os.ReadFile("../../../docs/COMMAND.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := makePage("sections", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page == string(committed) {
+		return
+	}
+	got, want := stable(page), stable(string(committed))
+	for i := range got {
+		if i >= len(want) || got[i] != want[i] {
+			t.Fatalf("docs/COMMAND.md, line %d, is not up to date: go run ./cmd/shale/doc\nthe program: %s", i+1, strings.Split(page, "\n")[i])
+		}
+	}
+	if len(want) > len(got) {
+		t.Errorf("docs/COMMAND.md has %d lines too many: go run ./cmd/shale/doc", len(want)-len(got))
+	}
+	t.Log("figures differ")
+}
+
+func TestMask(t *testing.T) {
+	for in, want := range map[string]string{
+		"get: 1.25 ms, then 3µs":              "get: <time>, then <time>",
+		"at 12:03:04 on 2024-05-06":           "at <clock> on <date>",
+		"3 lines, 1,330.5 lines/s, 1.5 MiB/s": "3 lines, <rate> lines/s, <rate> MiB/s",
+		"read       1.0 ms, 3 ms":             "read  <time>, <time>",
+		"where     time\na    3 ns":           "where  time\na  <time>",
+		"10 seats, 3 strings, 12 msg":         "10 seats, 3 strings, 12 msg",
+		"held by process 123 since 2m3.5s.":   "held by process <number> since <time>.",
+	} {
+		if got := mask(in); got != want {
+			t.Errorf("mask(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestReadSections(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := readSections(dir); err == nil {
+		t.Error("no error for a folder without sections")
+	}
+	if err := os.WriteFile(dir+"/a.txt", []byte("== # Topic\nprose\n== get\n\n$ shale get k\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readSections(dir)
+	if err != nil || len(got) != 2 || got[0] != (section{"# Topic", "prose\n"}) || got[1] != (section{"get", "\n$ shale get k\n"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}

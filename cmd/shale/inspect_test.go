@@ -1,0 +1,326 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// fill writes n of the keys at random, deletes some, and returns the store, which
+// has small tables in several levels.
+func fill(t *testing.T, dir string, rnd *rand.Rand, n int, key func(i int) string) *shale.DB {
+	t.Helper()
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 16 << 10, TableSize: 4 << 10, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		k := []byte(key(rnd.IntN(n / 3)))
+		if rnd.IntN(5) == 0 {
+			err = db.Delete(k)
+		} else {
+			err = db.Put(k, fmt.Appendf(nil, "%0*d", 1+rnd.IntN(40), 7))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// find and get agree, beside the program that writes and when it has closed
+// the store: which version is seen, or that there is none.
+func TestFindAgreesWithGet(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rnd, 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	seen := regexp.MustCompile(`(?m)^ *[\d,]+  (put|delete) +(\S+)( B)?  \S+ .*  yes`)
+	versions, puts, deletions := 0, 0, 0
+	loops := 40
+	if testing.Short() {
+		loops = 15
+	}
+	check := func() {
+		for range loops {
+			key := fmt.Sprintf("key%04d", rnd.IntN(1000))
+			out, notes, st := call("", "-C", dir, "find", key)
+			value, _, getStatus := call("", "-C", dir, "get", key)
+			if st != getStatus || strings.Contains(notes, "shale:") {
+				t.Fatalf("find %s: status %d, get has %d\n%s%s", key, st, getStatus, out, notes)
+			}
+			m := seen.FindAllStringSubmatch(out, -1)
+			versions += max(strings.Count(out, "\n")-1, 0)
+			switch {
+			case len(m) > 1, st == found && (len(m) == 0 || m[0][1] != "put" || m[0][2] != fmt.Sprint(len(value)-1)):
+				t.Fatalf("find %s, whose value is %q, shows\n%s", key, value, out)
+			case st == found:
+				puts++
+			case len(m) == 1:
+				deletions++
+			}
+		}
+	}
+	check()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	t.Logf("%d versions, %d puts, %d deletions seen", versions, puts, deletions)
+	if puts == 0 || versions <= puts+deletions || deletions == 0 && !testing.Short() {
+		t.Error("not all kinds were met")
+	}
+}
+
+// Every command that reads files works beside a program that has the store
+// open, and on the closed store.
+func TestInspectBesideAWriter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rand.New(rand.NewPCG(1, 2)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	look := func() {
+		table := fmt.Sprint(db.Tables()[0].Number)
+		for _, args := range [][]string{
+			{"table", table}, {"table", table, "layout"}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
+			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters", "--worst", "10", "--probe", "1000"}, {"metrics"},
+			{"metrics", "--watch", "10ms", "--times", "2"}, {"metrics", "--watch", "10ms", "--times", "2", "--mode", "csv"},
+			{"tree", filepath.Join(t.TempDir(), "t.svg")}, {"tree", "-o", filepath.Join(t.TempDir(), "t.html"), "--last", "3"},
+		} {
+			out, notes, st := call("", append([]string{"-C", dir}, args...)...)
+			if st != found || strings.Count(out, "\n") < 1 || strings.Contains(notes, "shale:") {
+				t.Errorf("%v: status %d\n%s%s", args, st, out, notes)
+			}
+		}
+	}
+	if err := db.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	tables := db.Tables()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st := call("", "-C", dir, "table", fmt.Sprint(tables[0].Number), "blocks")
+	if st != found || strings.Count(out, "checked") == 0 {
+		t.Errorf("closed: status %d, %s%s", st, out, notes)
+	}
+}
+
+func TestInspectWithoutAStore(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{filepath.Join(dir, "nowhere"), dir, file} {
+		for _, args := range [][]string{
+			{"table", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"find", "k"}, {"space"}, {"tree", "t.svg"}, {"levels"}, {"tables"},
+			{"metrics"}, {"metrics", "--watch", "1s"},
+		} {
+			out, notes, st := call("", append([]string{"-C", at}, args...)...)
+			if st != failed || out != "" || !strings.Contains(notes, filepath.Base(at)) || strings.Count(notes, "\n") != 1 {
+				t.Errorf("-C %s %v: status %d, %q, %q; want one line that names it", at, args, st, out, notes)
+			}
+		}
+	}
+}
+
+// pageOf returns what the page's script gets.
+func pageOf(t *testing.T, file string) (page string, data pageData) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = string(b)
+	_, text, _ := strings.Cut(page, `<script type="application/json" id="data">`)
+	text, _, _ = strings.Cut(text, "</script>")
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatalf("%v in %.200s", err, text)
+	}
+	return page, data
+}
+
+// replay returns the tables after all steps, each of which has to fit.
+func replay(t *testing.T, data *pageData) map[uint64]bool {
+	t.Helper()
+	there := map[uint64]bool{}
+	for i, s := range data.Steps {
+		for _, at := range s.Removed {
+			if !there[at[0]] {
+				t.Fatalf("step %d, %s: table %d goes, and was not there", i, s.What, data.Tables[at[0]].Number)
+			}
+			delete(there, at[0])
+		}
+		for _, at := range s.Added {
+			if there[at[0]] {
+				t.Fatalf("step %d, %s: table %d comes twice", i, s.What, data.Tables[at[0]].Number)
+			}
+			there[at[0]] = true
+		}
+	}
+	return there
+}
+
+// Whatever the keys are, the page has its scripts and no more, and the steps
+// end in the tables that are there.
+func TestTreePage(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 3))
+	hostile := []string{
+		"<script>alert(1)</script>", "</script><b>", "<!--", `"'&` + "`${x}", "\xff\xfe", "\u2028\x00\x1b[31m", "", strings.Repeat("k", 60_000),
+	}
+	for _, keep := range []int{0, 1, 5, 1000} {
+		dir := filepath.Join(t.TempDir(), "<b>db")
+		db := fill(t, dir, rnd, 1500, func(i int) string {
+			if i%100 == 0 {
+				return hostile[i/100%len(hostile)] + fmt.Sprint(i)[1:]
+			}
+			return fmt.Sprintf("%s%04d", hostile[i%7], i)
+		})
+		tables := map[uint64]bool{}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := shale.Open(dir, &shale.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range db.Tables() {
+			tables[table.Number] = true
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "tree.html")
+		args := []string{"-C", dir, "tree", file}
+		if keep > 0 {
+			args = append(args, "--last", fmt.Sprint(keep))
+		}
+		if out, notes, st := call("", args...); st != found {
+			t.Fatalf("status %d, %s%s", st, out, notes)
+		}
+		page, data := pageOf(t, file)
+		if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
+			t.Errorf("%d scripts", n)
+		}
+		if strings.Contains(page, "<b>db") || strings.Contains(page, "alert(1)</script>") {
+			t.Error("a name stands in the page as it is")
+		}
+		if len(page) > 1<<20 {
+			t.Errorf("%d bytes", len(page))
+		}
+		there := replay(t, &data)
+		for at := range there {
+			if !tables[data.Tables[at].Number] {
+				t.Errorf("table %d is not there any more", data.Tables[at].Number)
+			}
+		}
+		if len(there) != len(tables) || len(tables) < 2 {
+			t.Errorf("%d tables, the store has %d", len(there), len(tables))
+		}
+		if keep > 0 && len(data.Steps) > keep+1 {
+			t.Errorf("%d steps of %d", len(data.Steps), keep)
+		}
+	}
+}
+
+// What is dead is estimated well enough.
+func TestSpaceEstimate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 1 << 20, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, to int) {
+		for i := from; i < to; i++ {
+			if err := db.Put(fmt.Appendf(nil, "key%06d", i), []byte("value")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0, 8000)
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	put(2000, 4000) // a quarter of the last level
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st := call("", "-C", dir, "space", "--mode", "jsonl")
+	if st != found {
+		t.Fatal(notes)
+	}
+	for line := range strings.Lines(out) {
+		var row struct {
+			What string
+			Dead *float64
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{"L0": 0, "L6": 0.25}
+		if w, ok := want[row.What]; ok && (row.Dead == nil || *row.Dead < w-0.05 || *row.Dead > w+0.05) {
+			t.Errorf("%s: want %v: %s", row.What, w, line)
+		}
+	}
+}
+
+// A record that a crash has cut short is told from a log that ends whole, and
+// from damage.
+func TestWalTornEnd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 64 << 10, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, k := range []string{"a", "b", "c"} {
+		if err := db.Put([]byte(k), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, notes, st := call("", "-C", dir, "wal")
+	m := regexp.MustCompile(`(?m)^(\d+) .* 3 +3 +1 +3  open: ends whole at (\d+)`).FindStringSubmatch(out)
+	if st != found || len(m) < 3 {
+		t.Fatalf("status %d, %s%s", st, out, notes)
+	}
+	end := 0
+	if _, err := fmt.Sscan(m[2], &end); err != nil {
+		t.Fatal(err)
+	}
+	torn := filepath.Join(t.TempDir(), "db")
+	if err := os.CopyFS(torn, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(torn, m[1]+".wal")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[end-3 : end])
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st = call("", "-C", torn, "wal", m[1])
+	if st != found || strings.Count(out, "put") != 2 || !strings.Contains(notes, "torn: from ") {
+		t.Errorf("status %d, %s%s", st, out, notes)
+	}
+	if out, notes, st := call("", "-C", torn, "find", "c"); st != absent || out != "" {
+		t.Errorf("find: status %d, %s%s", st, out, notes)
+	}
+	if out, notes, st := call("", "-C", torn, "get", "c"); st != absent {
+		t.Errorf("get: status %d, %s%s", st, out, notes)
+	}
+}

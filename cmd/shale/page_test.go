@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each command is shown in docs/COMMAND.md with examples: doc/sections has a
+// heading for it, and a line to run.
+func TestEveryCommandHasASection(t *testing.T) {
+	files, err := filepath.Glob("doc/sections/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]int{}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heading := ""
+		for line := range strings.Lines(string(b)) {
+			if h, ok := strings.CutPrefix(line, "== "); ok {
+				heading = strings.TrimSpace(h)
+			} else if strings.HasPrefix(line, "$ ") {
+				examples[heading]++
+			}
+		}
+	}
+	for _, g := range table() {
+		for _, c := range g.commands {
+			if examples[c.name] == 0 {
+				t.Errorf("%s has no example in doc/sections: write `== %s` and lines `$ shale ...`", c.name, c.name)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale"
+)
+
+// A watcher calls seen for what is written.
+type watcher struct {
+	bytes.Buffer
+	seen func(all string)
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	w.seen(w.String())
+	return n, err
+}
+
+// newStore makes a store of n keys, k0 and so on.
+func newStore(t *testing.T, n int) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b shale.Batch
+	for i := range n {
+		if err := b.Put(fmt.Appendf(nil, "k%d", i), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Write(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Ctrl-C ends what runs, and the prompt goes on.
+func TestPromptInterrupted(t *testing.T) {
+	heard := make(chan os.Signal, 100) // so that a signal too many does not end the test
+	signal.Notify(heard, os.Interrupt)
+	defer signal.Stop(heard)
+	dir := newStore(t, 2000)
+	for _, c := range []struct{ line, until, want string }{
+		{".watch 1ms get k1", "v\nv\nv\n", ""},
+		{".watch 1ms count", "2000\n2000\n", ""},
+		{".watch 5m get k1", "v\n", ""},
+		{"scan", "k1\t", "shale: scan: interrupted\n"},
+	} {
+		sent := false
+		w := &watcher{}
+		w.seen = func(all string) {
+			clean := clocks.ReplaceAllString(all, "")
+			if !sent && strings.Contains(clean, c.until) {
+				sent = true
+				if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+					t.Error(err)
+				}
+				<-heard // it has come to everybody who listens
+			}
+		}
+		s := &session{dir: dir, mode: prompt, out: bufio.NewWriterSize(w, 64), notes: &lockedWriter{w: w}}
+		y := &typist{lines: []string{c.line, "has k2"}, transcript: &bytes.Buffer{}}
+		if st := s.promptLoop(y); st != found {
+			t.Errorf("%s: status %d", c.line, st)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+		got := w.String()
+		if !sent || !strings.Contains(got, "k2") || strings.Count(got, "shale: ") != strings.Count(c.want, "shale: ") ||
+			!strings.Contains(got, c.want) || len(got) > 1<<20 {
+			t.Errorf("%s: interrupted %t, seen %d bytes, the last %q; want %q", c.line, sent, len(got), got[max(0, len(got)-100):], c.want)
+		}
+	}
+}
+
+// A watch that only reads shows what another program writes.
+func TestWatchBesideAWriter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opening a log of a writer takes a second under the race detector")
+	}
+	dir := newStore(t, 1)
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rounds := 0
+	w := &watcher{}
+	w.seen = func(all string) {
+		rounds++
+		if strings.HasSuffix(all, "new\n") {
+			cancel()
+		}
+		if rounds == 1 {
+			if err := db.Put([]byte("k0"), []byte("new")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s := &session{dir: dir, out: bufio.NewWriter(w), notes: &lockedWriter{w: w}}
+	words, err := parseLine(".watch 1ms get k0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.runIn(ctx, words); st != found || err != nil {
+		t.Errorf("status %d, %v", st, err)
+	}
+	if got := w.String(); !strings.HasPrefix(got, "v\n") || !strings.HasSuffix(got, "new\n") {
+		t.Errorf("seen %q", got)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}

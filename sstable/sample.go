@@ -1,0 +1,57 @@
+package sstable
+
+import "github.com/shaledb/shale/internal/base"
+
+// Sample calls fn for each entry of at most n data blocks, spread evenly over the
+// table, in order. The entry is valid during the call; first tells that a block
+// begins with it. It reads past the cache, and is for estimates.
+func (r *Reader) Sample(n int, fn func(kv *base.KV, first bool) error) error {
+	top := r.index.n
+	if r.foot.levels == 1 {
+		return r.sampleLeaf(&r.index, n, fn)
+	}
+	n = min(n, top)
+	for i := range n {
+		b, err := r.readBlock(r.index.handle((2*i+1)*top/(2*n)), BlockIndexPartition, false, nil)
+		if err != nil {
+			return err
+		}
+		x := viewIndex(b.Bytes())
+		err = r.sampleLeaf(&x, 1, fn)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reader) sampleLeaf(x *index, n int, fn func(kv *base.KV, first bool) error) error {
+	n = min(n, x.n)
+	for i := range n {
+		b, err := r.readBlock(x.handle((2*i+1)*x.n/(2*n)), BlockData, false, nil)
+		if err != nil {
+			return err
+		}
+		err = eachEntry(b.Bytes(), fn)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachEntry(payload []byte, fn func(kv *base.KV, first bool) error) error {
+	d := viewData(payload)
+	var key []byte
+	for i := range d.n {
+		suffix, value := d.entry(i)
+		key = append(append(key[:0], d.prefix...), suffix...)
+		kv := base.KV{InternalKey: base.InternalKey{UserKey: key, Trailer: d.trailer(i)}, Value: value}
+		if err := fn(&kv, i == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
