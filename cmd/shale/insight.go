@@ -21,6 +21,9 @@ func explain(_ context.Context, s *session, a arguments) (status, error) {
 
 func metrics(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
+	if !s.asText() {
+		return found, s.showCounters(m)
+	}
 	fmt.Fprint(s.out, m)
 	if m.FilterNegative > 0 {
 		fmt.Fprintf(s.out, "filters saved %s of blocks\n", plural(int(m.FilterNegative), "read"))
