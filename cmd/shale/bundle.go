@@ -27,10 +27,10 @@ func exportFilters(ctx context.Context, s *session, a arguments) (status, error)
 	if err = errors.Join(err, release()); err != nil {
 		return failed, err
 	}
-	fmt.Fprintf(s.out, "%s: %s of %s in %s, %s, as of sequence number %d\n", quote(file), base.FormatBytes(info.Bytes),
+	fmt.Fprintf(s.remarks(), "%s: %s of %s in %s, %s, as of sequence number %d\n", quote(file), base.FormatBytes(info.Bytes),
 		plural(info.Tables, "table"), plural(info.Runs, "run"), plural(int(info.Keys), "key"), info.Seq)
 	if info.NoFilter > 0 {
-		fmt.Fprintf(s.out, "%s without a filter: maybe for every key between the first and the last of each\n", plural(info.NoFilter, "table"))
+		fmt.Fprintf(s.remarks(), "%s without a filter: maybe for every key between the first and the last of each\n", plural(info.NoFilter, "table"))
 	}
 	return found, nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -15,7 +17,6 @@ import (
 
 // completions are, for lines with | where the cursor is, what is offered.
 var completions = []struct{ line, head, want, tail string }{
-	{"", "", "[batch  check  checkpoint  compact  count  del  explain  filters  find  flush  get  has  help  levels  manifest  may  metrics  put  quit  reopen  repair  scan  space  table  tables  tree  wal ]", ""},
 	{"ge|", "", "[get ]", ""},
 	{"get ap|", "get ", "[apple  apricot ]", ""},
 	{"get ap| x", "get ", "[apple  apricot ]", " x"},
@@ -99,6 +100,19 @@ func TestComplete(t *testing.T) {
 		if fmt.Sprint(got) != c.want || head != c.head || tail != c.tail {
 			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
 		}
+	}
+	// Of an empty line, all commands but those that begin with a dot.
+	var all []string
+	for _, g := range table() {
+		for _, c := range g.commands {
+			if !strings.ContainsAny(c.name, ". ") {
+				all = append(all, c.name+" ")
+			}
+		}
+	}
+	slices.Sort(all)
+	if _, got, _ := s.complete("", 0); !slices.Equal(got, all) {
+		t.Errorf("an empty line becomes %q, want %q", got, all)
 	}
 	// The last of many is among them: else the editor would take what the first
 	// have in common for what all have.

@@ -74,7 +74,7 @@ func filterPlace(t shale.TableInfo) string {
 
 func levelName(level int) string     { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string { return fmt.Sprintf("%06d", number) }
-func bits(perKey float64) string     { return fmt.Sprintf("%.1f", perKey) }
+func bits(perKey float64) cell       { return floatCell("%.1f", perKey) }
 
 // tablesOf returns the tables of the level that the first word names, else all.
 // f, if it is not nil, stands for a store that does not open.

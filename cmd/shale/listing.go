@@ -14,8 +14,9 @@ type listing struct {
 	show   display
 	format format
 	titles []string
-	right  []bool // of each column: flush right, as numbers are
-	width  int    // of the terminal; 0: not limited
+	names  []string // the titles, for programs
+	right  []bool   // of each column: flush right, as numbers are
+	width  int      // of the terminal; 0: not limited
 
 	rows  int
 	held  [][]cell // of a box: until the widths are known
@@ -36,6 +37,7 @@ func (s *session) list(f format, titles ...string) *listing {
 		name, right := strings.CutPrefix(t, ">")
 		l.right[len(l.titles)] = right
 		l.titles = append(l.titles, name)
+		l.names = append(l.names, fieldName(name))
 	}
 	if l.show == showHex && f == asWords {
 		l.format = asHex
@@ -129,9 +131,9 @@ func (l *listing) addLines(cells []cell) {
 func (l *listing) addObject(cells []cell) {
 	for i, c := range cells {
 		l.line = append(l.line, "{,"[min(i, 1)])
-		name := fieldName(l.titles[i])
+		name := l.names[i]
 		if c.bytes != nil && l.format != asHex && !utf8.Valid(c.bytes) {
-			l.line = append(appendString(l.line, name+"64"), `:"`...)
+			l.line = append(appendString(l.line, name+"64"), ':', '"')
 			l.line = base64.StdEncoding.AppendEncode(l.line, c.bytes)
 			l.line = append(l.line, '"')
 			continue
@@ -147,11 +149,11 @@ func fieldName(title string) string {
 }
 
 func (l *listing) addTitles() {
-	for i, t := range l.titles {
+	for i, name := range l.names {
 		if i > 0 {
 			l.line = append(l.line, ',')
 		}
-		l.line = appendCSV(l.line, []byte(fieldName(t)))
+		l.line = appendCSV(l.line, []byte(name))
 	}
 	l.line = append(l.line, '\n')
 }

@@ -22,6 +22,9 @@ func metrics(ctx context.Context, s *session, a arguments) (status, error) {
 		return failed, err
 	}
 	m := s.db.Metrics()
+	if !s.asText() {
+		return found, s.showCounters(m)
+	}
 	fmt.Fprint(s.out, m)
 	if asked := m.CacheHits + m.CacheMisses; asked > 0 {
 		fmt.Fprintf(s.out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))

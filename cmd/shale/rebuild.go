@@ -46,7 +46,7 @@ func rebuildFilters(ctx context.Context, s *session, a arguments) (status, error
 		err = cerr
 	}
 	if r.Tables > 0 {
-		fmt.Fprintf(s.out, "%d of %s got new filters: %s in files, filters %s before, %s now\n", r.Rebuilt, plural(r.Tables, "table"),
+		fmt.Fprintf(s.remarks(), "%d of %s got new filters: %s in files, filters %s before, %s now\n", r.Rebuilt, plural(r.Tables, "table"),
 			base.FormatBytes(r.BytesWritten), base.FormatBytes(r.FilterBytesBefore), base.FormatBytes(r.FilterBytesAfter))
 	}
 	return found, err

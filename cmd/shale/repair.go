@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -24,25 +25,25 @@ func check(ctx context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, noStore(dir, err)
 	}
-	fmt.Fprintf(s.out, "read: %s, %s: %s in %s, %s, %s\n", plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
+	fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 		plural(r.Read.Tables, "table"), plural(r.Runs, "run"), plural(r.Read.Logs, "log"), named(r.Manifest))
-	fmt.Fprintf(s.out, "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+	fmt.Fprintf(s.remarks(), "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
 		number(r.Read.Blocks), number(r.Read.Entries), number(r.Read.Filters), number(r.Read.Keys), number(r.Read.Records), number(r.Read.Edits))
 	if r.Writer {
-		fmt.Fprintln(s.out, "A program has the store open for writing: the log that it writes is not checked.")
+		fmt.Fprintln(s.remarks(), "A program has the store open for writing: the log that it writes is not checked.")
 	}
 	if err := writeFindings(s, r.Findings); err != nil {
 		return failed, err
 	}
 	if !r.Damaged() {
-		fmt.Fprintln(s.out, "no damage")
+		fmt.Fprintln(s.remarks(), "no damage")
 		return found, nil
 	}
 	if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-		fmt.Fprintf(s.out, "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", quote(dir))
+		fmt.Fprintf(s.remarks(), "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", quote(dir))
 		return absent, nil
 	}
-	fmt.Fprintf(s.out, "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", quote(dir))
+	fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", quote(dir))
 	return absent, nil
 }
 
@@ -64,9 +65,9 @@ func salvage(ctx context.Context, s *session, a arguments) (status, error) {
 	if err := writeFindings(s, r.Findings); err != nil {
 		return failed, err
 	}
-	fmt.Fprintf(s.out, "%s: %s saved, %s\n", quote(into), plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
+	fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", quote(into), plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
 	if r.Whole() {
-		fmt.Fprintf(s.out, "That is all that the store held, as of sequence number %d.\n", r.AsOf)
+		fmt.Fprintf(s.remarks(), "That is all that the store held, as of sequence number %d.\n", r.AsOf)
 		return found, nil
 	}
 	writeAsOf(s, r)
@@ -85,16 +86,16 @@ func writeAsOf(s *session, r *repair.Report) {
 	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
 		without = ", without what is lost"
 	}
-	fmt.Fprintf(s.out, "That is the store as of sequence number %d%s%s", r.AsOf, or, without)
+	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, or, without)
 	switch {
 	case len(r.Left) == 0 && without == "":
-		fmt.Fprintln(s.out, ". Nothing shows that it ever held more, but the manifest can't tell.")
+		fmt.Fprintln(s.remarks(), ". Nothing shows that it ever held more, but the manifest can't tell.")
 	case len(r.Left) == 0:
-		fmt.Fprintln(s.out, ".")
+		fmt.Fprintln(s.remarks(), ".")
 	case r.Doubtful:
-		fmt.Fprintln(s.out, ". Saved with it is what follows, which is whole but may be out of date:")
+		fmt.Fprintln(s.remarks(), ". Saved with it is what follows, which is whole but may be out of date:")
 	default:
-		fmt.Fprintln(s.out, ". Left out is what follows, which is whole but may be out of date:")
+		fmt.Fprintln(s.remarks(), ". Left out is what follows, which is whole but may be out of date:")
 	}
 }
 
@@ -111,9 +112,9 @@ func writeLeft(s *session, r *repair.Report) error {
 		return err
 	}
 	if r.Doubtful {
-		fmt.Fprintln(s.out, "Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.")
+		fmt.Fprintln(s.remarks(), "Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.")
 	} else {
-		fmt.Fprintln(s.out, "With --doubtful they are saved too: then deleted keys may be back, and overwritten values.")
+		fmt.Fprintln(s.remarks(), "With --doubtful they are saved too: then deleted keys may be back, and overwritten values.")
 	}
 	return nil
 }
@@ -141,8 +142,8 @@ func which(l *repair.Left) string {
 
 // writeFindings lists what was found, if anything was.
 func writeFindings(s *session, findings []repair.Finding) error {
-	if len(findings) == 0 {
-		return nil
+	if len(findings) == 0 && s.remarks() == io.Writer(s.out) {
+		return nil // for programs, an empty table
 	}
 	g := newGrid("file", ">offset", "what is wrong", "what that means")
 	for i := range findings {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -88,6 +89,17 @@ func (s *session) set(value *bool, a arguments) (status, error) {
 func (s *session) note(text string, args ...any) {
 	_ = s.out.Flush() // whoever prints next is told
 	fmt.Fprintf(s.notes, text+"\n", args...)
+}
+
+// remarks is where lines about a table go: below it, and beside it where it is
+// for programs.
+func (s *session) remarks() io.Writer {
+	switch s.display {
+	case showJSON, showJSONLines, showCSV, showTSV:
+		_ = s.out.Flush() // whoever prints next is told
+		return s.notes
+	}
+	return s.out
 }
 
 // explainGet tells in a line how a get of key goes. It does what the get will

@@ -109,7 +109,7 @@ func TestWatchBesideAWriter(t *testing.T) {
 	w := &watcher{}
 	w.seen = func(all string) {
 		rounds++
-		if strings.HasSuffix(all, "new\n") {
+		if strings.HasSuffix(all, "new\n") || rounds > 1000 {
 			cancel()
 		}
 		if rounds == 1 {
