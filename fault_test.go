@@ -91,6 +91,7 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
+	h.ingestible(9)
 	counts := make(map[vfs.Op]int64)
 	dry := newFaultLife(h)
 	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {

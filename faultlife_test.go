@@ -123,6 +123,7 @@ func (f *faultLife) run() error {
 		f.settle(f.db.Compact(context.Background(), Range{}))
 		_ = f.note(f.db.Verify(context.Background())) // reads all: told is enough
 		f.write(5, 0)
+		f.ingest()
 		f.checkpoint()
 		f.meetBatches() // Resume lets the log go that failed
 		f.resume()
@@ -208,6 +209,20 @@ func (f *faultLife) write(n, k int) {
 		} else if d == SyncEach {
 			f.safe = f.begun
 		}
+	}
+}
+
+// ingest makes the next commit by Ingest, as puts in the order of keys.
+func (f *faultLife) ingest() {
+	for !f.h.isSorted(f.begun) {
+		f.write(1, 0)
+	}
+	i := f.begun
+	f.begun++
+	if f.note(f.db.Ingest(context.Background(), f.h.sorted(i))) != nil {
+		f.lost[i], f.failed[i] = unknown, true
+	} else {
+		f.safe = f.begun
 	}
 }
 

@@ -1,8 +1,11 @@
 package shale
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -251,6 +254,51 @@ func (l *life) write(n, k int) {
 			l.allSafe()
 		}
 	}
+}
+
+// ingestible makes each k-th commit one of puts in the order of keys. To be called
+// before the first.
+func (h history) ingestible(k int) {
+	for i := k - 1; i < len(h); i += k {
+		last := make(map[string]Op)
+		for j := i - min(i, 12); j <= i; j++ { // the keys of some others, so that there are many
+			for _, op := range h[j] {
+				if j == i || string(op.Key) != string(marker("a", j)) {
+					last[string(op.Key)] = Op{OpPut, op.Key, append([]byte(fmt.Sprint(i, ".")), op.Value...)}
+				}
+			}
+		}
+		h[i] = nil
+		for _, key := range slices.Sorted(maps.Keys(last)) {
+			h[i] = append(h[i], last[key])
+		}
+	}
+}
+
+// isSorted tells whether commit i is one.
+func (h history) isSorted(i int) bool {
+	return !slices.ContainsFunc(h[i], func(op Op) bool { return op.Kind == OpDelete }) &&
+		slices.IsSortedFunc(h[i], func(a, b Op) int { return 2*bytes.Compare(a.Key, b.Key) - 1 })
+}
+
+// sorted gives the entries of an ingestible commit.
+func (h history) sorted(i int) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, op := range h[i] {
+			if !yield(op.Key, op.Value) {
+				return
+			}
+		}
+	}
+}
+
+// ingest makes the next commit, which is ingestible. All is durable then.
+func (l *life) ingest() {
+	l.t.Helper()
+	i := l.claim().begun
+	l.learn(func(c *claim) { c.begun++ })
+	l.must("Ingest", l.db.Ingest(context.Background(), l.h.sorted(i)))
+	l.allSafe()
 }
 
 func (l *life) sync() {

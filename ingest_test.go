@@ -1,0 +1,324 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// sortedKeys gives the keys of a range of numbers, each with the same value.
+func sortedKeys(from, to int, value string) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for i := from; i < to; i++ {
+			if !yield(fmt.Appendf(nil, "k%06d", i), []byte(value)) {
+				return
+			}
+		}
+	}
+}
+
+// sortedList gives keys as they are listed.
+func sortedList(keys ...string) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, key := range keys {
+			if !yield([]byte(key), []byte("v")) {
+				return
+			}
+		}
+	}
+}
+
+func mustIngest(t testing.TB, db *DB, sorted iter.Seq2[[]byte, []byte]) {
+	t.Helper()
+	if err := db.Ingest(context.Background(), sorted); err != nil {
+		t.Fatalf("Ingest: %v", err)
+	}
+}
+
+// levelsOf lists the levels with tables, level 0 once for each run.
+func levelsOf(db *DB) string {
+	var levels []string
+	for _, l := range db.Metrics().Levels {
+		for range l.Runs {
+			levels = append(levels, fmt.Sprint(l.Level))
+		}
+	}
+	return strings.Join(levels, " ")
+}
+
+func TestIngest_Levels(t *testing.T) {
+	o := small()
+	o.CompactionWorkers = -1
+	db := openTest(t, o)
+	steps := []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"an empty store", func() { mustIngest(t, db, sortedKeys(2000, 6000, "1")) }, "6"},
+		{"below all", func() { mustIngest(t, db, sortedKeys(0, 1000, "1")) }, "6"},
+		{"between", func() { mustIngest(t, db, sortedKeys(1000, 2000, "1")) }, "6"},
+		{"over it", func() { mustIngest(t, db, sortedKeys(1500, 1501, "2")) }, "5 6"},
+		{"over that", func() { mustIngest(t, db, sortedKeys(1400, 1600, "3")) }, "0 5 6"},
+		{"beside that, over the last level", func() { mustIngest(t, db, sortedKeys(100, 101, "2")) }, "0 5 6"},
+		{"over the memtable", func() { mustPut(t, db, "k999999", "m"); mustIngest(t, db, sortedList("k999998", "k999999")) }, "0 0 0 5 6"},
+		{"beside all", func() { mustIngest(t, db, sortedList("x")) }, "0 0 0 5 6"},
+	}
+	for _, s := range steps {
+		s.do()
+		if got := levelsOf(db); got != s.want {
+			t.Fatalf("%s: runs in levels %s, want %s", s.what, got, s.want)
+		}
+		if err := db.version.meta.Check(); err != nil {
+			t.Fatalf("%s: %v", s.what, err)
+		}
+	}
+	check := func(when string) {
+		for key, want := range map[string]string{"k001500": "3", "k001401": "3", "k000100": "2", "k999999": "v", "k000099": "1", "x": "v"} {
+			if got, err := db.Get([]byte(key)); string(got) != want {
+				t.Errorf("%s: %s = %q, %v; want %q", when, key, got, err, want)
+			}
+		}
+	}
+	check("ingested")
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	check("compacted")
+}
+
+// What is refused leaves nothing: no key, no file, no number that a later write
+// could share.
+func TestIngest_Refused(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	mustPut(t, db, "before", "v")
+	canceled, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("line 7 is bad")
+	cancel(why)
+	later, cancelLater := context.WithCancelCause(context.Background())
+	cases := []struct {
+		name   string
+		ctx    context.Context
+		sorted iter.Seq2[[]byte, []byte]
+		want   string
+		is     error
+	}{
+		{"descending", context.Background(), sortedList("b", "a"), `key "a" is not above the one before it, "b"`, nil},
+		{"twice", context.Background(), sortedList("a", "a"), `key "a" is not above`, nil},
+		{"the empty key twice", context.Background(), sortedList("", ""), `key "" is not above`, nil},
+		{"a large key", context.Background(), sortedList("a", strings.Repeat("b", MaxKeySize+1)), "65536 bytes", ErrKeyTooLarge},
+		{"a large value", context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), make([]byte, MaxValueSize+1)) }, "bytes", ErrValueTooLarge},
+		{"no time", canceled, sortedKeys(0, 5000, "v"), "line 7", why},
+		{"given up", later, func(yield func([]byte, []byte) bool) {
+			for k, v := range sortedKeys(0, 5000, "v") {
+				if string(k) == "k004000" {
+					cancelLater(why)
+					return
+				}
+				if !yield(k, v) {
+					return
+				}
+			}
+		}, "line 7", why},
+	}
+	for _, c := range cases {
+		err := db.Ingest(c.ctx, c.sorted)
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if c, n := 0, 0; true {
+			for range db.Scan(Range{}) {
+				n++
+			}
+			names, _ := mem.List("db")
+			for _, name := range names {
+				if strings.HasSuffix(name, ".sst") {
+					c++
+				}
+			}
+			if n != 1 || c != len(db.Tables()) {
+				t.Errorf("%d keys and %d tables on disk are left", n, c)
+			}
+		}
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), nil); panic("mine") })
+	}()
+	mustIngest(t, db, sortedList())
+	mustIngest(t, db, sortedList("", "a", "before"))
+	if n := mem.OpenFiles(); n > 8 {
+		t.Errorf("%d files are open", n)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Ingest(context.Background(), sortedList("b")); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	o.ReadOnly = true
+	ro := openTest(t, o)
+	wantGet(t, ro, "", "v", true)
+	if err := ro.Ingest(context.Background(), sortedList("b")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("read-only: %v", err)
+	}
+}
+
+// A snapshot keeps its view, through compactions too, and so does the snapshot of
+// a moment after; the store opened again has all.
+func TestIngest_Snapshots(t *testing.T) {
+	for _, compression := range []Compression{Snappy, Zstd, NoCompression} {
+		o := small()
+		o.FS, o.Compression = vfs.NewMem(), compression
+		db := openTest(t, o)
+		for i := range 300 {
+			mustPut(t, db, fmt.Sprintf("k%06d", i), "old")
+		}
+		before := mustSnapshot(t, db)
+		mustIngest(t, db, sortedKeys(100, 2000, "new"))
+		after := mustSnapshot(t, db)
+		mustPut(t, db, "k000150", "newest")
+		mustIngest(t, db, sortedKeys(140, 160, "last"))
+		mustPut(t, db, "k000151", "newest")
+		check := func(db *DB) {
+			t.Helper()
+			wantGet(t, db, "k000150", "last", true)
+			wantGet(t, db, "k000151", "newest", true)
+			wantGet(t, db, "k001999", "new", true)
+		}
+		for range 2 {
+			wantGet(t, before, "k000150", "old", true)
+			wantGet(t, before, "k001000", "", false)
+			wantGet(t, after, "k000150", "new", true)
+			wantGet(t, after, "k001000", "new", true)
+			check(db)
+			for _, want := range []struct {
+				r Reader
+				n int
+			}{{before, 300}, {after, 2000}, {db, 2000}} {
+				n := 0
+				for _, err := range want.r.Scan(Range{}) {
+					if n++; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n != want.n {
+					t.Errorf("%d keys, want %d", n, want.n)
+				}
+			}
+			if err := db.Compact(context.Background(), Range{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = before.Close(), after.Close()
+		mustIngest(t, db, sortedKeys(3000, 3100, "x"))
+		closeTest(t, db)
+		db = openTest(t, o)
+		check(db)
+		wantGet(t, db, "k003000", "x", true)
+		closeTest(t, db)
+	}
+}
+
+// Readers see all of an ingestion or nothing, and no later write without it; writers
+// go on meanwhile.
+func TestIngest_BesideOthers(t *testing.T) {
+	checkLeaks(t)
+	o := small()
+	o.CompactionWorkers = 2
+	db := openTest(t, o)
+	rounds, n := 12, 400
+	if testing.Short() {
+		rounds = 5
+	}
+	var round, writes, reads atomic.Int64
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() { // each write says which ingestion had returned before it
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			mustPut(t, db, "k000200x", fmt.Sprintf("%06d", round.Load()))
+			writes.Add(1)
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				reads.Add(1)
+				seen := map[string]int{}
+				said := ""
+				for e, err := range db.Scan(Range{}) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if string(e.Key) == "k000200x" {
+						said = string(e.Value)
+					} else {
+						seen[string(e.Value)]++
+					}
+				}
+				for value, count := range seen {
+					if len(seen) > 1 || count != n || said > value {
+						t.Errorf("a scan saw %v, and a write after ingestion %s", seen, said)
+						return
+					}
+				}
+			}
+		})
+	}
+	begin := time.Now()
+	for i := 1; i <= rounds; i++ {
+		mustIngest(t, db, sortedKeys(0, n, fmt.Sprintf("%06d", i)))
+		round.Store(int64(i))
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("%d ingestions beside %d writes and %d scans in %v", rounds, writes.Load(), reads.Load(), time.Since(begin).Round(time.Millisecond))
+	var all bytes.Buffer
+	for e := range db.Scan(Range{Limit: 1}) {
+		all.Write(e.Value)
+	}
+	if got := all.String(); got != fmt.Sprintf("%06d", rounds) {
+		t.Errorf("at last %q", got)
+	}
+}
+
+// PutIfAbsent finds a key that an ingestion has brought since it has looked.
+func TestIngest_PutIfAbsent(t *testing.T) {
+	db := openTest(t, small())
+	mustIngest(t, db, sortedList("a"))
+	for key, want := range map[string]bool{"a": false, "b": true} {
+		if inserted, err := db.PutIfAbsent([]byte(key), []byte("w")); inserted != want || err != nil {
+			t.Errorf("PutIfAbsent(%s) = %v, %v", key, inserted, err)
+		}
+	}
+	if err := db.Ingest(context.Background(), sortedList("c", "b")); err == nil {
+		t.Fatal("no error")
+	}
+	if inserted, err := db.PutIfAbsent([]byte("c"), []byte("w")); !inserted || err != nil {
+		t.Errorf("after an ingestion that was refused: %v, %v", inserted, err)
+	}
+}
