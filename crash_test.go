@@ -109,7 +109,9 @@ var crashLives = map[string]func(l *crashLife){
 		l.close()
 	},
 	"ingest": func(l *crashLife) {
-		l.h.ingestible(4)
+		for i := 3; i < 60; i += 4 {
+			l.h.ingestible(i)
+		}
 		l.open()
 		for round := range 6 {
 			l.write(3, 2)

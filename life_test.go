@@ -1,7 +1,6 @@
 package shale
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -256,29 +255,21 @@ func (l *life) write(n, k int) {
 	}
 }
 
-// ingestible makes each k-th commit one of puts in the order of keys. To be called
-// before the first.
-func (h history) ingestible(k int) {
-	for i := k - 1; i < len(h); i += k {
-		last := make(map[string]Op)
-		for j := i - min(i, 12); j <= i; j++ { // the keys of some others, so that there are many
-			for _, op := range h[j] {
-				if j == i || string(op.Key) != string(marker("a", j)) {
-					last[string(op.Key)] = Op{OpPut, op.Key, append([]byte(fmt.Sprint(i, ".")), op.Value...)}
-				}
+// ingestible makes commit i one of puts in the order of keys, the keys of commits
+// before it. To be called before the first.
+func (h history) ingestible(i int) {
+	puts := make(map[string]Op)
+	for j := i - min(i, 8); j <= i; j++ {
+		for n, op := range h[j] {
+			if j == i || n > 0 { // not their markers
+				puts[string(op.Key)] = Op{OpPut, op.Key, fmt.Appendf(nil, "%d.%s", i, op.Value)}
 			}
 		}
-		h[i] = nil
-		for _, key := range slices.Sorted(maps.Keys(last)) {
-			h[i] = append(h[i], last[key])
-		}
 	}
-}
-
-// isSorted tells whether commit i is one.
-func (h history) isSorted(i int) bool {
-	return !slices.ContainsFunc(h[i], func(op Op) bool { return op.Kind == OpDelete }) &&
-		slices.IsSortedFunc(h[i], func(a, b Op) int { return 2*bytes.Compare(a.Key, b.Key) - 1 })
+	h[i] = nil
+	for _, key := range slices.Sorted(maps.Keys(puts)) {
+		h[i] = append(h[i], puts[key])
+	}
 }
 
 // sorted gives the entries of an ingestible commit.
