@@ -39,9 +39,11 @@ type command struct {
 	name    string
 	words   string // what follows the name, for help: "KEY VALUE"
 	options []option
-	least   int // number of words
-	most    int // -1: any
-	keys    int // the first so many words are keys, for completion; -1: all
+	least   int      // number of words
+	most    int      // -1: any
+	keys    int      // the first so many words are keys, for completion; -1: all
+	values  []string // what the first word may be, for completion
+	nested  bool     // runs commands: options among its words are theirs
 	access  access
 	short   string // for the list
 	long    string // for help NAME
@@ -53,12 +55,19 @@ type option struct {
 	name string
 	arg  string // what to call its argument; empty: it takes none
 	help string
+
+	values []string // what the argument may be, for completion; an arg a|b says so itself
 }
 
 // arguments are what follows the name of a command, sorted out.
 type arguments struct {
 	words  []word
 	values map[string]string // of the options given, by name
+
+	own      string            // the name of the command
+	given    []word            // all words, those of options too
+	settings map[string]string // of the settingOptions given, by name
+	places   map[string]word   // the last word of each option given
 }
 
 func (a arguments) key(i int) []byte { return []byte(a.words[i].text) }
@@ -79,61 +88,86 @@ func (a arguments) bytes(option string) []byte {
 
 // bind sorts out the words that follow the name of c.
 func (c *command) bind(words []word) (arguments, error) {
-	a := arguments{values: map[string]string{}}
+	a := arguments{own: c.name, given: words, values: map[string]string{}, settings: map[string]string{}, places: map[string]word{}}
 	onlyWords := false
 	for len(words) > 0 {
 		w := words[0]
 		words = words[1:]
 		switch {
-		case onlyWords || w.literal || !strings.HasPrefix(w.text, "--"):
+		case onlyWords || c.nested && len(a.words) > 0 || w.literal || !strings.HasPrefix(w.text, "--"):
 			a.words = append(a.words, w)
 		case w.text == "--":
 			onlyWords = true
 		default:
-			rest, err := c.bindOption(a, w.text[2:], words)
+			rest, err := c.bindOption(a, w, words)
 			if err != nil {
-				return a, fmt.Errorf("%s: %w", c.name, err)
+				return a, &mistake{from: w.from, to: w.to, err: fmt.Errorf("%s: %w", c.name, err)}
 			}
 			words = rest
 		}
 	}
-	if len(a.words) < c.least || c.most >= 0 && len(a.words) > c.most {
-		return a, fmt.Errorf("usage: %s", c.usage())
+	switch usage := fmt.Errorf("usage: %s", c.usage()); {
+	case len(a.words) < c.least && len(a.given) > 0:
+		end := a.given[len(a.given)-1].to + 1
+		return a, &mistake{from: end, to: end, err: usage}
+	case len(a.words) < c.least:
+		return a, usage
+	case c.most >= 0 && len(a.words) > c.most:
+		return a, &mistake{from: a.words[c.most].from, to: a.words[c.most].to, err: usage}
 	}
 	return a, nil
 }
 
-// bindOption stores option text ("name" or "name=arg") and returns the words
+// bindOption stores option w ("--name" or "--name=arg") and returns the words
 // after it and its argument.
-func (c *command) bindOption(a arguments, text string, words []word) ([]word, error) {
+func (c *command) bindOption(a arguments, w word, words []word) ([]word, error) {
+	text := w.text[2:]
 	name, arg, joined := strings.Cut(text, "=")
-	o := c.option(name)
+	o, values := c.option(name), a.values
+	if o == nil {
+		o, values = optionIn(settingOptions, name), a.settings
+	}
+	a.places[name] = w
 	switch {
 	case o == nil:
+		if meant := c.optionMeant(name); meant != "" {
+			return nil, fmt.Errorf("unknown option --%s%s", name, meant)
+		}
 		return nil, fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, text, c.name)
 	case o.arg == "" && joined:
 		return nil, fmt.Errorf("option --%s takes no argument", name)
 	case o.arg == "":
-		a.values[name] = ""
+		values[name] = ""
 		return words, nil
 	case joined:
-		w, err := parseArg(arg)
-		a.values[name] = w.text
+		parsed, err := parseArg(arg)
+		values[name] = parsed.text
 		return words, err
 	case len(words) == 0:
 		return nil, fmt.Errorf("option --%s needs an argument: --%s %s", name, name, o.arg)
 	}
-	a.values[name] = words[0].text
+	values[name], a.places[name] = words[0].text, words[0]
 	return words[1:], nil
 }
 
-func (c *command) option(name string) *option {
-	for i := range c.options {
-		if c.options[i].name == name {
-			return &c.options[i]
+func (c *command) option(name string) *option { return optionIn(c.options, name) }
+
+func optionIn(options []option, name string) *option {
+	for i := range options {
+		if options[i].name == name {
+			return &options[i]
 		}
 	}
 	return nil
+}
+
+// optionMeant asks whether an option is meant whose name is nearly that.
+func (c *command) optionMeant(name string) string {
+	var names []string
+	for _, o := range join(c.options, settingOptions) {
+		names = append(names, "--"+o.name)
+	}
+	return didYouMean("--"+name, names)
 }
 
 // usage returns the line that says how c is written.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/hex"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +25,10 @@ func (s *session) complete(line string, pos int) (head string, completions []str
 		return head + partial, nil, tail
 	}
 	for _, choice := range s.choices(before, partial) {
-		completions = append(completions, choice+" ")
+		if !strings.HasSuffix(choice, "/") && !strings.HasSuffix(choice, `/"`) {
+			choice += " " // a folder goes on
+		}
+		completions = append(completions, choice)
 	}
 	return head, completions, tail
 }
@@ -63,35 +68,109 @@ func (s *session) choices(before []word, partial string) []string {
 	}
 	n, arg := c.position(rest)
 	switch {
-	case arg != "":
-		if arg == "KEY" {
-			return s.keysFrom(partial)
-		}
-		return nil
+	case arg != nil:
+		return s.argumentsOf(arg.values, arg.arg, partial)
+	case c.nested && n >= 1 && c.most < 0:
+		return s.choices(before[2:], partial)
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
-	case c.name == "help" && n == 0:
+	case c.words == "[COMMAND]" && n == 0:
 		return commandNames("", partial)
-	case c.name == "help":
+	case c.words == "[COMMAND]":
 		return commandNames(before[1].text+" ", partial)
-	case len(before) == 1 && c.keys == 0:
+	case len(before) == 1 && c.keys == 0 && commandNames(c.name+" ", partial) != nil:
 		return commandNames(c.name+" ", partial)
 	case c.keys < 0 || n < c.keys:
 		return s.keysFrom(partial)
+	case n == 0 && c.values != nil:
+		return beginningWith(partial, c.values)
+	}
+	return s.argumentsOf(nil, c.wordName(n), partial)
+}
+
+// argumentsOf returns what a word may be that help calls name: one of values,
+// of a name "on|off" itself, a key, a file.
+func (s *session) argumentsOf(values []string, name, partial string) []string {
+	switch {
+	case values != nil:
+		return beginningWith(partial, values)
+	case strings.Contains(name, "|"):
+		return beginningWith(partial, strings.Split(name, "|"))
+	case name == "KEY":
+		return s.keysFrom(partial)
+	case name == "FILE" || name == "DIR" || name == "INTO":
+		return filesFrom(partial, name != "FILE")
 	}
 	return nil
 }
 
+// wordName returns what help calls word n of c, as FILE.
+func (c *command) wordName(n int) string {
+	names := strings.Fields(c.words)
+	if len(names) == 0 {
+		return ""
+	}
+	name := names[min(n, len(names)-1)]
+	if n >= len(names) && !strings.HasSuffix(name, "...") {
+		return ""
+	}
+	return strings.Trim(strings.TrimSuffix(name, "..."), "[]")
+}
+
+func beginningWith(partial string, all []string) (words []string) {
+	for _, w := range all {
+		if strings.HasPrefix(w, partial) {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// filesFrom returns the files, or only the folders, whose names begin with the
+// unfinished word partial. A folder's ends in a slash, and is not finished.
+func filesFrom(partial string, foldersOnly bool) (words []string) {
+	text := partial
+	if strings.HasPrefix(partial, `"`) {
+		var err error
+		if text, _, err = unquote(partial + `"`); err != nil {
+			return nil
+		}
+	}
+	dir, base := filepath.Split(text)
+	from := dir
+	if from == "" {
+		from = "."
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return nil // a command will tell
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, base) || base == "" && name[0] == '.' || foldersOnly && !e.IsDir() {
+			continue
+		}
+		name = dir + name
+		if e.IsDir() {
+			name += "/"
+		}
+		if words = append(words, quote(name)); len(words) == maxCompletions {
+			break
+		}
+	}
+	return words
+}
+
 // position tells how many words of c, options aside, stand in words; and what
-// the next one is called if it is the argument of an option.
-func (c *command) position(words []word) (n int, arg string) {
+// option the next one is the argument of, if it is.
+func (c *command) position(words []word) (n int, arg *option) {
 	for _, w := range words {
 		switch name, isOption := strings.CutPrefix(w.text, "--"); {
-		case arg != "":
-			arg = ""
-		case isOption && !w.literal:
-			if o := c.option(name); o != nil {
-				arg = o.arg
+		case arg != nil:
+			arg = nil
+		case isOption && !w.literal && (!c.nested || n == 0):
+			if o := optionIn(join(c.options, settingOptions), name); o != nil && o.arg != "" {
+				arg = o
 			}
 		default:
 			n++
@@ -106,6 +185,9 @@ func commandNames(before, partial string) (names []string) {
 	for _, g := range table() {
 		for _, c := range g.commands {
 			name, ok := strings.CutPrefix(c.name, before)
+			if partial == "" && strings.HasPrefix(name, ".") {
+				continue // they would crowd the others out
+			}
 			if ok && strings.HasPrefix(name, partial) && !strings.Contains(name, " ") {
 				names = append(names, name)
 			}
@@ -116,7 +198,7 @@ func commandNames(before, partial string) (names []string) {
 }
 
 func optionNames(c *command, partial string) (names []string) {
-	for _, o := range c.options {
+	for _, o := range join(c.options, settingOptions) {
 		if name := "--" + o.name; strings.HasPrefix(name, partial) {
 			names = append(names, name)
 		}

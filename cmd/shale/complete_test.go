@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"unicode/utf8"
 
@@ -12,6 +14,15 @@ import (
 )
 
 func TestComplete(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a folder/x", "fruit/apple", "fig", ".hidden"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +61,23 @@ func TestComplete(t *testing.T) {
 		{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
 		{"filters e|", "filters ", "[export ]", ""},
 		{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
-		{"filters may |", "filters may ", "[]", ""},
+		{"filters may |", "filters may ", `["a folder/" fig  fruit/]`, ""},
+		{"filters may fig ap|", "filters may fig ", "[apple  apricot ]", ""},
+		{".source fr|", ".source ", "[fruit/]", ""},
+		{".source fruit/|", ".source ", "[fruit/apple ]", ""},
+		{".source ./f|", ".source ", "[./fig  ./fruit/]", ""},
+		{`.source "a |`, ".source ", `["a folder/"]`, ""},
+		{".source none/|", ".source ", "[]", ""},
+		{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
+		{".m|", "", "[.mode ]", ""},
+		{".mode |", ".mode ", "[text  box  lines  hex  json  jsonl  csv  tsv ]", ""},
+		{".timer o|", ".timer ", "[on  off ]", ""},
+		{".watch 1s ge|", ".watch 1s ", "[get ]", ""},
+		{".watch 1s get ap|", ".watch 1s get ", "[apple  apricot ]", ""},
+		{".watch 1s scan --re|", ".watch 1s scan ", "[--reverse ]", ""},
+		{".help rep|", ".help ", "[repair ]", ""},
+		{"get apple --mode j|", "get apple --mode ", "[json  jsonl ]", ""},
+		{"filters rebuild --kind |", "filters rebuild --kind ", "[blocked  fuse ]", ""},
 		{"levels |", "levels ", "[]", ""},
 		{"nonsense a|", "nonsense ", "[]", ""},
 		{`get "x" y |`, `get "x" y `, "[]", ""},

@@ -24,13 +24,31 @@ func get(_ context.Context, s *session, a arguments) (status, error) {
 	if err != nil {
 		return failed, err
 	}
+	if s.explain {
+		line, err := s.explainGet(a.key(0))
+		if err != nil {
+			return failed, err
+		}
+		defer func() { s.note("%s", line) }()
+	}
 	value, err := s.db.Get(a.key(0))
-	if errors.Is(err, shale.ErrNotFound) {
+	gone := errors.Is(err, shale.ErrNotFound)
+	switch {
+	case err != nil && !gone:
+		return failed, err
+	case !s.asText():
+		l := s.list(f, "key", "value")
+		if !gone {
+			err = l.row(byteCell(a.key(0)), byteCell(value))
+		} else {
+			err = nil
+		}
+		return foundIf(!gone), errors.Join(err, l.end())
+	case gone:
 		s.say("absent")
 		return absent, nil
-	}
-	if err != nil {
-		return failed, err
+	case s.display == showHex && f == asWords:
+		f = asHex
 	}
 	line := appendWord(nil, value, f)
 	if f != asBytes || s.mode != oneShot {
@@ -85,6 +103,7 @@ func may(ctx context.Context, s *session, a arguments) (status, error) {
 // ask prints the answer to a question about each key: yes or absent.
 func (s *session) ask(ctx context.Context, a arguments, yes string, question func(key []byte) (bool, error)) (status, error) {
 	all := true
+	l := s.list(s.format, "key", "answer")
 	for i := range a.words {
 		ok, err := question(a.key(i))
 		if err == nil {
@@ -97,7 +116,9 @@ func (s *session) ask(ctx context.Context, a arguments, yes string, question fun
 		if !ok {
 			answer, all = "absent", false
 		}
-		fmt.Fprintf(s.out, "%s\t%s\n", appendWord(nil, a.words[i].text, s.format), answer)
+		if err := l.row(byteCell(a.key(i)), cell{text: answer}); err != nil {
+			return failed, err
+		}
 	}
-	return foundIf(all), nil
+	return foundIf(all), l.end()
 }

@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// A grid is a table to read. Its columns are as wide as they need to be, two
-// spaces apart; no line ends in spaces.
+// A grid is a table to read. As text its columns are as wide as they need to
+// be, two spaces apart; no line ends in spaces.
 type grid struct {
-	right []bool // of each column: flush right, as numbers are
-	rows  [][]string
+	titles []string
+	right  []bool // of each column: flush right, as numbers are
+	rows   [][]cell
 }
 
 // newGrid returns a grid with a row of titles. A title that begins with > is of
@@ -18,33 +19,62 @@ type grid struct {
 func newGrid(titles ...string) *grid {
 	g := &grid{right: make([]bool, len(titles))}
 	for i, t := range titles {
-		titles[i], g.right[i] = strings.CutPrefix(t, ">")
+		name, right := strings.CutPrefix(t, ">")
+		g.titles, g.right[i] = append(g.titles, name), right
 	}
-	g.row(titles...)
 	return g
 }
 
-func (g *grid) row(cells ...string) { g.rows = append(g.rows, cells) }
+// row adds a row: of text, numbers, and cells, which have a value for programs
+// beside the text for people.
+func (g *grid) row(values ...any) {
+	cells := make([]cell, len(values))
+	for i, v := range values {
+		cells[i] = cellOf(v, g.right[i])
+	}
+	g.rows = append(g.rows, cells)
+}
 
-// show prints g.
-func (s *session) show(g *grid) error { return g.write(s.out) }
-
-func (g *grid) write(w io.Writer) error {
-	widths := make([]int, len(g.right))
+// show prints g in the mode of the session.
+func (s *session) show(g *grid) error {
+	l := s.list(s.format, g.titles...)
+	l.right = g.right
+	if l.show == showText || l.show == showHex {
+		return g.write(s.out, l.format)
+	}
 	for _, row := range g.rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		if err := l.row(row...); err != nil {
+			return err
+		}
+	}
+	return l.end()
+}
+
+// write prints g as text, with keys and values in format f.
+func (g *grid) write(w io.Writer, f format) error {
+	rows := [][]string{g.titles}
+	for _, row := range g.rows {
+		texts := make([]string, len(row))
+		for i, c := range row {
+			texts[i] = c.plain(f)
+		}
+		rows = append(rows, texts)
+	}
+	widths := make([]int, len(g.titles))
+	for _, row := range rows {
+		for i, text := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
 		}
 	}
 	var b strings.Builder
-	for _, row := range g.rows {
+	for _, row := range rows {
 		var line strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		for i, text := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
 			if g.right[i] {
-				line.WriteString(pad + cell + "  ")
+				line.WriteString(pad + text + "  ")
 			} else {
-				line.WriteString(cell + pad + "  ")
+				line.WriteString(text + pad + "  ")
 			}
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -17,11 +18,13 @@ const synopsis = `shale looks into a store, and changes it.
   -e LINE      run this line; may be given several times
   -readonly    never write
   -hex, -raw   print keys and values in hexadecimal, or as they are
+  -mode MODE   lay out what is printed: text, box, lines, hex, json, jsonl, csv or tsv
+  -timer       tell how long each command took
 `
 
 const notation = `
 Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent or damaged, 2 error.
-help COMMAND tells more about one.
+help COMMAND tells more about one. --mode MODE and --timer may stand behind each.
 `
 
 // writeHelp prints how the program is called, and its commands.
@@ -58,7 +61,7 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	c, rest := commandOf(a.words)
 	if c == nil || len(rest) > 0 {
-		return failed, fmt.Errorf("unknown command %s; help lists them", quote(a.words[len(a.words)-1].text))
+		return failed, errors.New(unknownCommand(a.words[len(a.words)-1]))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {

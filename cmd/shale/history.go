@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"unicode/utf8"
 
 	"github.com/peterh/liner"
@@ -23,11 +24,31 @@ func historyFile(env environment) string {
 	if name := env.getenv("SHALE_HISTORY"); name != "" {
 		return name
 	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
+	dir := stateFolder(env)
+	if dir == "" {
 		return ""
 	}
 	return filepath.Join(dir, "shale", "history")
+}
+
+// stateFolder returns where programs keep what they remember, as the XDG base
+// directory specification has it, or what the system has instead.
+func stateFolder(env environment) string {
+	if dir := env.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir // a relative one is to be ignored
+	}
+	switch runtime.GOOS {
+	case "windows", "darwin", "ios", "plan9":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		return dir
+	}
+	if home := env.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state")
+	}
+	return ""
 }
 
 // openHistory gives line the history of file name, and returns the file to
@@ -47,6 +68,10 @@ func openHistory(name string, line *liner.State) *history {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|mode, 0o600)
 	if err != nil {
 		return nil
+	}
+	// What is typed may be secret. A device, as /dev/null, is not ours to change.
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		_ = f.Chmod(0o600) // the prompt works all the same
 	}
 	if mode == os.O_TRUNC {
 		_, _ = line.WriteHistory(f) // the newest lines; no command depends on it

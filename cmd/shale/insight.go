@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/base"
 )
 
 func explain(_ context.Context, s *session, a arguments) (status, error) {
@@ -32,11 +31,11 @@ func metrics(_ context.Context, s *session, _ arguments) (status, error) {
 func levels(_ context.Context, s *session, _ arguments) (status, error) {
 	m := s.db.Metrics()
 	g := newGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
-	g.row("memtables", "", "", base.FormatBytes(m.MemtableBytes), number(m.MemtableEntries), "", "", "")
+	g.row("memtables", "", "", sizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
 	for _, l := range m.Levels {
 		if l.Tables > 0 {
-			g.row(levelName(l.Level), number(l.Runs), number(l.Tables), base.FormatBytes(l.Bytes), number(l.Entries),
-				number(l.Tombstones), base.FormatBytes(l.FilterBytes), bits(l.FilterBits))
+			g.row(levelName(l.Level), l.Runs, l.Tables, sizeCell(l.Bytes), l.Entries,
+				l.Tombstones, sizeCell(l.FilterBytes), bits(l.FilterBits))
 		}
 	}
 	return found, s.show(g)
@@ -49,8 +48,8 @@ func tables(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	g := newGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
 	for _, t := range list {
-		g.row(levelName(t.Level), number(t.Run), tableName(t.Number), base.FormatBytes(t.Size), number(t.Entries),
-			number(t.Tombstones), short(t.Smallest)+" … "+short(t.Largest))
+		g.row(levelName(t.Level), t.Run, tableName(t.Number), sizeCell(t.Size), t.Entries,
+			t.Tombstones, keysCell(t.Smallest, t.Largest))
 	}
 	return foundIf(len(list) > 0), s.show(g)
 }
@@ -67,13 +66,13 @@ func filters(_ context.Context, s *session, a arguments) (status, error) {
 	}
 	for _, l := range s.db.Metrics().Levels {
 		if listed[l.Level] {
-			g.row(levelName(l.Level), "all", "", "", bits(l.FilterBits), base.FormatBytes(l.FilterBytes),
-				base.FormatPercent(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
+			g.row(levelName(l.Level), "all", "", "", bits(l.FilterBits), sizeCell(l.FilterBytes),
+				percentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
 		}
 	}
 	for _, t := range list {
-		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), base.FormatBytes(t.FilterBytes),
-			base.FormatPercent(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
+		g.row(levelName(t.Level), tableName(t.Number), t.FilterKind, filterPlace(t), bits(t.FilterBits), sizeCell(t.FilterBytes),
+			percentCell(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked))
 	}
 	return foundIf(len(list) > 0), s.show(g)
 }
@@ -122,9 +121,9 @@ func short(key []byte) string {
 	return string([]rune(text)[:shortKey-1]) + "…"
 }
 
-func measured(p float64, asked uint64) string {
+func measured(p float64, asked uint64) cell {
 	if asked == 0 {
-		return "-"
+		return noCell("-")
 	}
-	return base.FormatPercent(p)
+	return percentCell(p)
 }

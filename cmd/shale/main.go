@@ -57,6 +57,7 @@ type environment struct {
 	out, err io.Writer
 	terminal bool // in and out are a terminal
 	getenv   func(string) string
+	columns  func() int // of the terminal that is out; 0, or nil: not known
 }
 
 func main() {
@@ -71,6 +72,7 @@ func main() {
 		err:      os.Stderr,
 		terminal: notTerminal == nil && isCharDevice(os.Stdout),
 		getenv:   os.Getenv,
+		columns:  func() int { return terminalWidth(os.Stdout) },
 	})))
 }
 
@@ -85,6 +87,7 @@ type flags struct {
 	script   lines
 	readOnly bool
 	format   format
+	settings settings
 	command  []string
 }
 
@@ -100,6 +103,7 @@ func run(env environment) status {
 	out := bufio.NewWriter(env.out)
 	s := &session{
 		dir: f.dir, readOnly: f.readOnly, format: f.format,
+		settings: f.settings, columns: env.columns,
 		out: out, notes: &lockedWriter{w: env.err},
 	}
 	var st status
@@ -140,6 +144,7 @@ func (s *session) runMode(env environment, f flags) status {
 func parseFlags(env environment) (flags, error) {
 	f := flags{dir: env.getenv("SHALE_DIR")}
 	var hex, raw bool
+	var mode string
 	set := flag.NewFlagSet("shale", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // run prints the error, and the help
 	set.StringVar(&f.dir, "C", f.dir, "")
@@ -147,16 +152,30 @@ func parseFlags(env environment) (flags, error) {
 	set.BoolVar(&f.readOnly, "readonly", false, "")
 	set.BoolVar(&hex, "hex", false, "")
 	set.BoolVar(&raw, "raw", false, "")
+	set.StringVar(&mode, "mode", showText.String(), "")
+	set.BoolVar(&f.settings.timer, "timer", false, "")
 	if err := set.Parse(env.args); errors.Is(err, flag.ErrHelp) {
 		return f, err
 	} else if err != nil {
-		return f, fmt.Errorf("%w; -h lists the options", err)
+		return f, fmt.Errorf("%w%s; -h lists the options", err, flagMeant(set, err))
 	}
 	f.command = set.Args()
 	if len(f.command) > 0 && len(f.script) > 0 {
 		return f, fmt.Errorf("-e is a script already: command %s is too much", f.command[0])
 	}
 	var err error
+	if f.settings.display, err = displayOf(mode); err != nil {
+		return f, fmt.Errorf("-mode %w", err)
+	}
 	f.format, err = formatOf(hex, raw)
 	return f, err
+}
+
+// flagMeant asks whether a flag is meant whose name is nearly that which err,
+// an error of set, ends with.
+func flagMeant(set *flag.FlagSet, err error) string {
+	text := err.Error()
+	var names []string
+	set.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
+	return strings.TrimSuffix(didYouMean(text[strings.LastIndex(text, " ")+1:], names), "?")
 }

@@ -15,6 +15,8 @@ type word struct {
 	// literal: it was written with quotes or in hexadecimal, and so is never
 	// an option and never the - of standard input.
 	literal bool
+
+	from, to int // where it stands in its line
 }
 
 // parseLine splits a line into words (see the package comment). The line of a
@@ -27,8 +29,9 @@ func parseLine(line string) ([]word, error) {
 		}
 		w, n, err := parseWord(line[i:])
 		if err != nil {
-			return nil, fmt.Errorf("column %d: %w", utf8.RuneCountInString(line[:i])+1, err)
+			return nil, &mistake{from: i, to: i + wordEnd(line[i:]), column: utf8.RuneCountInString(line[:i]) + 1, err: err}
 		}
+		w.from, w.to = i, i+n
 		words = append(words, w)
 		i += n
 	}

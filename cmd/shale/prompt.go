@@ -57,6 +57,7 @@ func (s *session) promptLoop(line lineEditor) status {
 		s.complain(err) // a put may still make it
 	}
 	s.say("help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves.")
+	aborted := 0 // prompts in a row that Ctrl-C has ended
 	for {
 		if err := s.out.Flush(); err != nil {
 			return s.complain(err)
@@ -64,6 +65,9 @@ func (s *session) promptLoop(line lineEditor) status {
 		text, err := line.Prompt(s.promptText())
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
+			if aborted++; aborted > 1 {
+				s.say("(Ctrl-D or quit leaves)")
+			}
 			continue
 		case errors.Is(err, io.EOF):
 			fmt.Fprintln(s.out)
@@ -71,13 +75,14 @@ func (s *session) promptLoop(line lineEditor) status {
 		case err != nil:
 			return s.complain(err)
 		}
+		aborted = 0
 		if strings.TrimSpace(text) != "" {
 			line.AppendHistory(text)
 		}
 		if _, err := s.runLine(text); errors.Is(err, errQuit) {
 			return found
 		} else if err != nil {
-			s.complain(err)
+			s.complainOf(text+" ", err)
 		}
 	}
 }

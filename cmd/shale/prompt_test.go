@@ -81,7 +81,9 @@ func TestPrompt(t *testing.T) {
 		"shale> get x", "absent",
 		"shale> ",
 		"shale> ^C",
-		"shale> nonsense", "shale: unknown command nonsense; help lists them",
+		"shale> nonsense",
+		"       ^^^^^^^^",
+		"shale: unknown command nonsense; help lists them",
 		"shale> scan z", "none",
 		"shale> flush", "flushed in <time>",
 		"shale> quit", "")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -37,8 +38,11 @@ func scan(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, fmt.Errorf("--limit %s is not a number from 1 on", quote(text))
 		}
 	}
-	n := 0
-	var line []byte
+	titles := []string{"key", "value"}
+	if r.KeysOnly {
+		titles = titles[:1]
+	}
+	l := s.list(f, titles...)
 	for e, err := range s.db.Scan(r) {
 		if err == nil {
 			err = ctx.Err()
@@ -46,19 +50,15 @@ func scan(ctx context.Context, s *session, a arguments) (status, error) {
 		if err != nil {
 			return failed, err
 		}
-		n++
-		line = appendWord(line[:0], e.Key, f)
-		if !r.KeysOnly {
-			line = appendWord(append(line, '\t'), e.Value, f)
-		}
-		if _, err := s.out.Write(append(line, '\n')); err != nil {
+		cells := [2]cell{byteCell(e.Key), byteCell(e.Value)}
+		if err := l.row(cells[:len(titles)]...); err != nil {
 			return failed, err
 		}
 	}
-	if n == 0 {
+	if l.rows == 0 && s.asText() {
 		s.say("none")
 	}
-	return foundIf(n > 0), nil
+	return foundIf(l.rows > 0), l.end()
 }
 
 func count(ctx context.Context, s *session, a arguments) (status, error) {
@@ -74,6 +74,10 @@ func count(ctx context.Context, s *session, a arguments) (status, error) {
 		}
 		n++
 	}
-	fmt.Fprintln(s.out, n)
-	return foundIf(n > 0), nil
+	if s.asText() {
+		fmt.Fprintln(s.out, n)
+		return foundIf(n > 0), nil
+	}
+	l := s.list(s.format, ">count")
+	return foundIf(n > 0), errors.Join(l.row(numberCell(n)), l.end())
 }

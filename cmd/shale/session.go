@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -35,6 +36,10 @@ type session struct {
 	in       io.Reader // what a bare - stands for; nil: nothing
 	out      *bufio.Writer
 	notes    *lockedWriter
+	columns  func() int // of the terminal; 0, or nil: not known
+	settings
+
+	sources int // files that run each other
 
 	db       *shale.DB // nil: not open
 	writable bool      // db is
@@ -106,18 +111,40 @@ func (s *session) say(text string, args ...any) {
 	}
 }
 
+// width returns the width that a table is cut to; 0: it is not.
+func (s *session) width() int {
+	if s.columns == nil {
+		return 0
+	}
+	return s.columns()
+}
+
 // runArgs runs one command that a shell has split into words.
 func (s *session) runArgs(args []string) status {
 	words := make([]word, len(args))
+	line := ""
+	var wrong error
 	for i, arg := range args {
-		var err error
-		if words[i], err = parseArg(arg); err != nil {
-			return s.complain(err)
+		w, err := parseArg(arg)
+		shown := quote(arg)
+		if strings.HasPrefix(arg, "--") && !needsQuotes(arg[2:]+"x") || isHex(arg) || err != nil {
+			shown = seen(arg)
 		}
+		w.from = len(line)
+		line += shown
+		w.to = len(line)
+		line += " "
+		if words[i] = w; err != nil && wrong == nil {
+			wrong = &mistake{from: w.from, to: w.to, err: err}
+		}
+	}
+	line = strings.TrimSuffix(line, " ")
+	if wrong != nil {
+		return s.complainOf(line, wrong)
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, errQuit) {
-		return s.complain(err)
+		return s.complainOf(line+" ", err)
 	}
 	return st
 }
@@ -163,23 +190,69 @@ func (s *session) runLine(line string) (status, error) {
 // run runs a command. An interrupt ends the command, not the program; a second
 // one, while the command has not ended, has its usual effect.
 func (s *session) run(words []word) (status, error) {
-	c, rest := commandOf(words)
-	if c == nil {
-		return failed, fmt.Errorf("unknown command %s; help lists them", quote(words[0].text))
-	}
-	a, err := c.bind(rest)
+	c, a, err := s.prepare(words)
 	if err != nil {
-		return failed, err
-	}
-	if err := s.open(c); err != nil {
 		return failed, err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	return s.do(ctx, c, a)
+}
+
+// runIn runs a command as a part of another one, which has ctx.
+func (s *session) runIn(ctx context.Context, words []word) (status, error) {
+	c, a, err := s.prepare(words)
+	if err != nil {
+		return failed, err
+	}
+	return s.do(ctx, c, a)
+}
+
+// prepare finds the command that words mean, and opens the store for it.
+func (s *session) prepare(words []word) (*command, arguments, error) {
+	c, rest := commandOf(words)
+	if c == nil {
+		return nil, arguments{}, &mistake{from: words[0].from, to: words[0].to, err: errors.New(unknownCommand(words[0]))}
+	}
+	a, err := c.bind(rest)
+	switch {
+	case err == nil:
+		err = s.open(c)
+	case len(rest) == 0:
+		end := words[len(words)-1].to + 1
+		err = &mistake{from: end, to: end, err: err}
+	case c.goesOn(rest[0]) != "":
+		err = &mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, c.goesOn(rest[0]))}
+	}
+	return c, a, err
+}
+
+// do runs c, with the settings that its options ask for.
+func (s *session) do(ctx context.Context, c *command, a arguments) (status, error) {
+	if len(a.settings) > 0 {
+		before := s.settings
+		var err error
+		if s.settings, err = before.with(a); err != nil {
+			s.settings = before
+			return failed, err
+		}
+		defer func() { s.settings = before }()
+	}
+	timed := s.timer && !c.nested // .timer on is not timed
+	begin := time.Now()
 	st, err := c.run(ctx, s, a)
-	if errors.Is(err, context.Canceled) {
+	if timed && s.timer && err == nil {
+		s.note("time: %s", took(time.Since(begin)))
+	}
+	if m := new(mistake); !c.nested && errors.As(err, &m) {
+		err = errors.New(err.Error()) // in a line of a file: its columns are not those of this line
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("%s: interrupted", c.name)
+	case err != nil:
+		err = a.blame(c, err)
 	}
 	return st, err
 }

@@ -14,6 +14,7 @@ func table() []group {
 		{"Insight", insightCommands()},
 		{"Care", careCommands()},
 		{"This program", ownCommands()},
+		{"Prompt and scripts", replCommands()},
 	}
 }
 

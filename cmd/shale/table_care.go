@@ -3,8 +3,8 @@ package main
 var (
 	filterOptions = []option{
 		{name: "bits", arg: "N", help: "bits a key, averaged over the store; 10 if not given"},
-		{name: "kind", arg: "KIND", help: "of the last level: blocked, or fuse, with fewer false positives in the same memory"},
-		{name: "hash", arg: "HASH", help: "murmur3, xxh3, or siphash, for keys that strangers choose"},
+		{name: "kind", arg: "KIND", values: []string{"blocked", "fuse"}, help: "of the last level: blocked, or fuse, with fewer false positives in the same memory"},
+		{name: "hash", arg: "HASH", values: []string{"murmur3", "xxh3", "siphash"}, help: "murmur3, xxh3, or siphash, for keys that strangers choose"},
 	}
 	repairOptions = []option{
 		{name: "doubtful", help: "also what may be out of date: deleted keys may be back, and overwritten values"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -20,6 +21,18 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return number(n) + " " + thing + "s"
+}
+
+// took returns a short time, of which a Duration would show too many digits, or
+// in nanoseconds too few.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.1f µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
 func since(begin time.Time) time.Duration {

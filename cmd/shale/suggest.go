@@ -1,0 +1,94 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// synonyms are what commands are called elsewhere.
+var synonyms = map[string]string{
+	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
+	"exit": ".quit", "q": ".quit", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
+}
+
+// unknownCommand tells that w begins no command, and which one may be meant.
+func unknownCommand(w word) string {
+	var names []string
+	for _, g := range table() {
+		for _, c := range g.commands {
+			names = append(names, c.name)
+		}
+	}
+	text := "unknown command " + quote(w.text)
+	if meant := synonyms[strings.TrimPrefix(w.text, ".")]; meant != "" && slices.Contains(names, meant) {
+		return text + "; did you mean " + meant + "? help lists the commands"
+	}
+	if meant := didYouMean(w.text, names); meant != "" {
+		return text + meant + " help lists the commands"
+	}
+	return text + "; help lists them"
+}
+
+// goesOn asks whether w, which follows the name of c, is meant to be the second
+// word of another name.
+func (c *command) goesOn(w word) string {
+	var names []string
+	for _, g := range table() {
+		for _, other := range g.commands {
+			if second, ok := strings.CutPrefix(other.name, c.name+" "); ok {
+				names = append(names, second)
+			}
+		}
+	}
+	if meant, ok := strings.CutPrefix(didYouMean(w.text, names), "; did you mean "); ok && !w.literal {
+		return "; did you mean " + c.name + " " + meant
+	}
+	return ""
+}
+
+// didYouMean returns the question whether the nearest of names is meant, if one
+// is near enough to be a slip of the fingers.
+func didYouMean(text string, names []string) string {
+	most := 2
+	if len(text) <= 3 {
+		most = 1
+	}
+	best, least := "", most+1
+	for _, name := range names {
+		if d := editDistance(strings.ToLower(text), name, most); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// editDistance returns how many letters are to be inserted, left out, changed,
+// or swapped with their neighbour, to make b of a; more than most if it is.
+func editDistance(a, b string, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	// Row i: of a[:i] to each b[:j]. The last two rows are kept.
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
