@@ -99,7 +99,7 @@ func (g *ingestion) write(sorted iter.Seq2[[]byte, []byte]) (err error) {
 			}
 		}
 		if begun && bytes.Compare(last, key) >= 0 {
-			return fmt.Errorf("shale: ingest: key %q is not above the one before it, %q", shorten(key), shorten(last))
+			return fmt.Errorf("%w: %q is not above the key before it, %q", ErrNotAscending, shorten(key), shorten(last))
 		}
 		if err = g.add(key, value); err != nil {
 			return err

@@ -116,9 +116,9 @@ func TestIngest_Refused(t *testing.T) {
 		want   string
 		is     error
 	}{
-		{"descending", context.Background(), sortedList("b", "a"), `key "a" is not above the one before it, "b"`, nil},
-		{"twice", context.Background(), sortedList("a", "a"), `key "a" is not above`, nil},
-		{"the empty key twice", context.Background(), sortedList("", ""), `key "" is not above`, nil},
+		{"descending", context.Background(), sortedList("b", "a"), `"a" is not above the key before it, "b"`, ErrNotAscending},
+		{"twice", context.Background(), sortedList("a", "a"), `"a" is not above`, ErrNotAscending},
+		{"the empty key twice", context.Background(), sortedList("", ""), `"" is not above`, ErrNotAscending},
 		{"a large key", context.Background(), sortedList("a", strings.Repeat("b", MaxKeySize+1)), "65536 bytes", ErrKeyTooLarge},
 		{"a large value", context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), make([]byte, MaxValueSize+1)) }, "bytes", ErrValueTooLarge},
 		{"no time", canceled, sortedKeys(0, 5000, "v"), "line 7", why},
