@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/shaledb/shale/vfs"
@@ -27,6 +28,9 @@ func exportFile(ctx context.Context, s *session, a arguments) (status, error) {
 		n, err := write(s.out)
 		return foundIf(n > 0), err
 	}
+	if _, err := os.Stat(filepath.Dir(file.text)); err != nil {
+		return failed, fmt.Errorf("%s: %w", quote(file.text), err)
+	}
 	n := 0
 	if info, err := os.Stat(file.text); err == nil && !info.Mode().IsRegular() {
 		n, err = writeInto(file.text, write) // a pipe, or a device
@@ -34,7 +38,7 @@ func exportFile(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, err
 		}
 	} else if n, err = replaceFile(vfs.Default, file.text, write); err != nil {
-		return failed, err
+		return failed, fmt.Errorf("%s: %w; the file is as it was", quote(file.text), err)
 	}
 	fmt.Fprintf(s.out, "%s: %s in %v\n", quote(file.text), entries(n), since(begin))
 	return foundIf(n > 0), nil

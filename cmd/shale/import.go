@@ -341,15 +341,14 @@ func (i *importing) runSorted(ctx context.Context) error {
 
 // report says what was done.
 func (i *importing) report() {
-	took := time.Since(i.begin)
-	text := fmt.Sprintf("%s written", entries(i.written))
+	text := fmt.Sprintf("%s written in %v", entries(i.written), since(i.begin))
 	if i.skipped > 0 {
 		text += fmt.Sprintf(", %s skipped", plural(i.skipped, "line"))
 	}
 	if i.enough {
 		text += fmt.Sprintf(", up to line %d; --from-line %d goes on", i.upto, i.upto+1)
 	}
-	fmt.Fprintf(i.s.out, "%s, in %v\n", text, since(time.Now().Add(-took)))
+	fmt.Fprintln(i.s.out, text)
 }
 
 // entries returns n entries.

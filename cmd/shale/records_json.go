@@ -42,10 +42,10 @@ func (r *jsonReader) next() (record, error) {
 	case !utf8.Valid(text):
 		err = errNotUTF8
 	default:
-		err = json.Unmarshal(text, &fields)
-	}
-	if err == nil && fields == nil {
-		err = errors.New("it is no object")
+		var other *json.UnmarshalTypeError
+		if err = json.Unmarshal(text, &fields); errors.As(err, &other) || err == nil && fields == nil {
+			err = errors.New("it is no JSON object")
+		}
 	}
 	found := false
 	if err == nil {

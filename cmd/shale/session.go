@@ -54,7 +54,7 @@ var errNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_D
 type missingStore string
 
 func (dir missingStore) Error() string {
-	return fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", quote(string(dir)))
+	return fmt.Sprintf("there is no store in %s; put and batch make one, -C names another", quote(string(dir)))
 }
 
 func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
@@ -127,7 +127,7 @@ func (s *session) runArgs(args []string) status {
 	for i, arg := range args {
 		w, err := parseArg(arg)
 		shown := quote(arg)
-		if strings.HasPrefix(arg, "--") && !needsQuotes(arg[2:]+"x") || isHex(arg) || err != nil {
+		if strings.HasPrefix(arg, "--") && !needsQuotes(arg[2:]+"x") || isHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
 			shown = seen(arg)
 		}
 		w.from = len(line)
