@@ -1,17 +1,14 @@
 package shale
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -233,80 +230,7 @@ func TestIngest_Snapshots(t *testing.T) {
 	}
 }
 
-// Readers see all of an ingestion or nothing, and no later write without it; writers
-// go on meanwhile.
-func TestIngest_BesideOthers(t *testing.T) {
-	checkLeaks(t)
-	o := small()
-	o.CompactionWorkers = 2
-	db := openTest(t, o)
-	rounds, n := 12, 400
-	if testing.Short() {
-		rounds = 5
-	}
-	var round, writes, reads atomic.Int64
-	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	wg.Go(func() { // each write says which ingestion had returned before it
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			mustPut(t, db, "k000200x", fmt.Sprintf("%06d", round.Load()))
-			writes.Add(1)
-		}
-	})
-	for range 2 {
-		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				reads.Add(1)
-				seen := map[string]int{}
-				said := ""
-				for e, err := range db.Scan(Range{}) {
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if string(e.Key) == "k000200x" {
-						said = string(e.Value)
-					} else {
-						seen[string(e.Value)]++
-					}
-				}
-				for value, count := range seen {
-					if len(seen) > 1 || count != n || said > value {
-						t.Errorf("a scan saw %v, and a write after ingestion %s", seen, said)
-						return
-					}
-				}
-			}
-		})
-	}
-	begin := time.Now()
-	for i := 1; i <= rounds; i++ {
-		mustIngest(t, db, sortedKeys(0, n, fmt.Sprintf("%06d", i)))
-		round.Store(int64(i))
-	}
-	close(stop)
-	wg.Wait()
-	t.Logf("%d ingestions beside %d writes and %d scans in %v", rounds, writes.Load(), reads.Load(), time.Since(begin).Round(time.Millisecond))
-	var all bytes.Buffer
-	for e := range db.Scan(Range{Limit: 1}) {
-		all.Write(e.Value)
-	}
-	if got := all.String(); got != fmt.Sprintf("%06d", rounds) {
-		t.Errorf("at last %q", got)
-	}
-}
-
-// PutIfAbsent finds a key that an ingestion has brought since it has looked.
+// PutIfAbsent finds a key that an ingestion has brought.
 func TestIngest_PutIfAbsent(t *testing.T) {
 	db := openTest(t, small())
 	mustIngest(t, db, sortedList("a"))
@@ -320,5 +244,44 @@ func TestIngest_PutIfAbsent(t *testing.T) {
 	}
 	if inserted, err := db.PutIfAbsent([]byte("c"), []byte("w")); !inserted || err != nil {
 		t.Errorf("after an ingestion that was refused: %v, %v", inserted, err)
+	}
+}
+
+// Compactions keep away from where tables are being placed.
+func TestIngest_ReservesItsPlace(t *testing.T) {
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	reserved := 0
+	mem.OnOp(func(op vfs.Op, name string) {
+		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") {
+			return
+		}
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		plan := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("k000100"), []byte("k000100"))
+		if plan.To == 0 { // the last level is in use, and the others stay empty
+			reserved++
+		}
+	})
+	mustPut(t, db, "a", "v")
+	mustFlush(t, db)
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	reserved = 0
+	mustIngest(t, db, sortedKeys(0, 5000, "v"))
+	mem.OnOp(nil)
+	if reserved != 1 {
+		t.Errorf("the place was reserved at %d writes to the manifest, want 1", reserved)
+	}
+	if db.mu.Lock(); len(db.tables) == 0 {
+		t.Error("no tables")
+	}
+	left := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("x"), []byte("x"))
+	db.mu.Unlock()
+	if left.To != 6 {
+		t.Errorf("afterwards level 6 is in use still: %v", left.To)
 	}
 }
