@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -154,4 +156,51 @@ func TestIngest_BesideOthers(t *testing.T) {
 		writes, reads, claimed = writes+b.writes.Load(), reads+b.reads.Load(), claimed+b.claimed.Load()
 	}
 	t.Logf("%d ingestions beside %d writes, %d scans and %d claims in %v", stores*rounds, writes, reads, claimed, time.Since(begin).Round(time.Millisecond))
+}
+
+// At the moment when an ingestion becomes durable it is not to be seen: not by who
+// takes a snapshot then, nor by who has the view of then and the number of a later
+// write. PutIfAbsent that has looked before finds out.
+func TestIngest_AtTheMoment(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	mustPut(t, db, "before", "v")
+	mustFlush(t, db)
+	var claim sync.WaitGroup
+	var before *view
+	var snapshot *Snapshot
+	mem.OnOp(func(op vfs.Op, name string) {
+		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") || before != nil {
+			return
+		}
+		before, snapshot = db.view.Load(), mustSnapshot(t, db)
+		claim.Go(func() {
+			if inserted, err := db.PutIfAbsent([]byte("k000007"), []byte("claimed")); inserted || err != nil {
+				t.Errorf("PutIfAbsent = %v, %v; the key came while it waited", inserted, err)
+			}
+		})
+		for waits := 0; waits == 0; runtime.Gosched() { // until it has looked, and waits for its turn
+			db.queue.mu.Lock()
+			waits = len(db.queue.pending)
+			db.queue.mu.Unlock()
+		}
+	})
+	within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
+	mem.OnOp(nil)
+	claim.Wait()
+	if before == nil {
+		t.Fatal("the manifest was not written")
+	}
+	wantGet(t, db, "k000007", "v", true)
+	wantGet(t, snapshot, "k000007", "", false)
+	if err := snapshot.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "after", "v")
+	if before.mem == db.view.Load().mem {
+		t.Error("who has the view before sees what is written after, and not what was ingested")
+	}
 }
