@@ -136,25 +136,13 @@ func TestIngest_Refused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
-		if c, n := 0, 0; true {
-			for range db.Scan(Range{}) {
-				n++
-			}
-			names, _ := mem.List("db")
-			for _, name := range names {
-				if strings.HasSuffix(name, ".sst") {
-					c++
-				}
-			}
-			if n != 1 || c != len(db.Tables()) {
-				t.Errorf("%d keys and %d tables on disk are left", n, c)
-			}
-		}
+		wantNothingLeft(t, db, mem)
 	}
 	func() {
 		defer func() { _ = recover() }()
 		_ = db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), nil); panic("mine") })
 	}()
+	wantNothingLeft(t, db, mem)
 	mustIngest(t, db, sortedList())
 	mustIngest(t, db, sortedList("", "a", "before"))
 	if n := mem.OpenFiles(); n > 8 {
@@ -171,6 +159,25 @@ func TestIngest_Refused(t *testing.T) {
 	wantGet(t, ro, "", "v", true)
 	if err := ro.Ingest(context.Background(), sortedList("b")); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("read-only: %v", err)
+	}
+}
+
+// wantNothingLeft checks that a store of one key has that key, and no table more
+// than it knows of.
+func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
+	t.Helper()
+	keys, tables := 0, 0
+	for range db.Scan(Range{}) {
+		keys++
+	}
+	names, err := mem.List("db")
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			tables++
+		}
+	}
+	if keys != 1 || tables != len(db.Tables()) || err != nil {
+		t.Errorf("%d keys and %d tables on disk are left, %v", keys, tables, err)
 	}
 }
 

@@ -172,9 +172,6 @@ func (i *importing) open(in *bufio.Reader, a arguments) error {
 	return err
 }
 
-// errEnough ends the reading at the limit.
-var errEnough = errors.New("enough")
-
 // next returns the next record that is asked for; io.EOF: there is none. What is
 // wrong it reports and skips, if that was asked for.
 func (i *importing) next() (record, error) {
