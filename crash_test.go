@@ -108,6 +108,34 @@ var crashLives = map[string]func(l *crashLife){
 		l.open()
 		l.close()
 	},
+	"ingest": func(l *crashLife) {
+		for i := 3; i < 60; i += 4 {
+			l.h.ingestible(i)
+		}
+		l.open()
+		for round := range 6 {
+			l.write(3, 2)
+			l.ingest()
+			if round%2 == 0 {
+				l.write(3, 0)
+				l.ingest()
+			} else {
+				l.write(3, 0)
+				l.rollManifest()
+				l.ingest()
+				l.idle()
+			}
+		}
+		l.write(2, 0)
+		l.kill()
+		l.open()
+		l.checkNothingLost()
+		l.write(1, 0)
+		l.ingest()
+		l.checkpoint("copy")
+		l.compact()
+		l.close()
+	},
 	"death of the process": func(l *crashLife) {
 		for range 8 {
 			l.open()

@@ -26,6 +26,10 @@ var (
 	// ErrKeyTooLarge is wrapped when a key has more than MaxKeySize bytes.
 	ErrKeyTooLarge = errors.New("shale: key too large")
 
+	// ErrNotAscending is wrapped when Ingest meets a key that is not above the
+	// one before it.
+	ErrNotAscending = errors.New("shale: keys do not ascend")
+
 	// ErrValueTooLarge is wrapped when a value has more than MaxValueSize
 	// bytes, or a batch would grow beyond MaxBatchSize.
 	ErrValueTooLarge = errors.New("shale: value too large")

@@ -21,6 +21,7 @@ const (
 	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block
 	EventBackgroundError                  // background work failed and will be tried again
 	EventFilterWorse                      // a table's filter lets pass more absent keys than predicted; Reason has the rates
+	EventIngest                           // sorted entries became tables at once
 )
 
 var eventNames = [...]string{
@@ -34,6 +35,7 @@ var eventNames = [...]string{
 	EventFilterUnusable:  "filter unusable",
 	EventBackgroundError: "background error",
 	EventFilterWorse:     "filter worse than predicted",
+	EventIngest:          "ingest",
 }
 
 // String returns the kind's name in lower case.
@@ -90,7 +92,7 @@ func (db *DB) log(e Event) {
 		}
 	}
 	add("reason", e.Reason, e.Reason != "")
-	add("level", e.Level, e.Kind == EventFlush || e.Kind == EventCompaction)
+	add("level", e.Level, e.Kind == EventFlush || e.Kind == EventCompaction || e.Kind == EventIngest)
 	add("tables", e.Tables, len(e.Tables) > 0)
 	add("in", e.BytesIn, e.BytesIn > 0)
 	add("out", e.BytesOut, e.BytesOut > 0)

@@ -261,3 +261,23 @@ func ExampleDB_Checkpoint() {
 	fmt.Printf("%s %v\n", value, err)
 	// Output: before <nil>
 }
+
+// Keys that are sorted already become tables at once, past log and memtable.
+func ExampleDB_Ingest() {
+	db := open()
+	defer db.Close()
+	hosts := []string{"a.example", "b.example", "c.example"}
+	err := db.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
+		for _, host := range hosts {
+			if !yield([]byte(host), nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	has, err := db.Has([]byte("b.example"))
+	fmt.Println(has, err)
+	// Output: true <nil>
+}

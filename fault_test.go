@@ -91,6 +91,7 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	checkLeaks(t)
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
+	h.ingestible(faultIngest)
 	counts := make(map[vfs.Op]int64)
 	dry := newFaultLife(h)
 	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {
@@ -98,6 +99,9 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	}
 	if dry.rebuilt == 0 {
 		t.Fatal("no filter was rebuilt")
+	}
+	if !dry.ingested {
+		t.Fatal("nothing was ingested")
 	}
 	for _, op := range faultOps {
 		counts[op] = dry.faults.Count(op)
@@ -170,6 +174,7 @@ func TestFault_NowAndThen(t *testing.T) {
 	checkLeaks(t)
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
+	h.ingestible(faultIngest)
 	n, begin, long := 120, time.Now(), testenv.Long(t)
 	if testing.Short() {
 		n = 40

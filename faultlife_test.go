@@ -26,10 +26,11 @@ type faultLife struct {
 	opts   Options
 	db     *DB
 	claim
-	failed  map[int]bool // writes that failed since the store was opened
-	copies  int
-	rebuilt int                 // filters
-	used    map[base.Seq]string // batches met in logs since then, by their first sequence numbers
+	failed   map[int]bool // writes that failed since the store was opened
+	copies   int
+	rebuilt  int // filters
+	ingested bool
+	used     map[base.Seq]string // batches met in logs since then, by their first sequence numbers
 
 	fired   atomic.Int64 // faults so far
 	first   atomic.Value // string: where the first was met
@@ -122,7 +123,9 @@ func (f *faultLife) run() error {
 		}
 		f.settle(f.db.Compact(context.Background(), Range{}))
 		_ = f.note(f.db.Verify(context.Background())) // reads all: told is enough
-		f.write(5, 0)
+		if f.write(5, 0); f.begun == faultIngest {
+			f.ingest()
+		}
 		f.checkpoint()
 		f.meetBatches() // Resume lets the log go that failed
 		f.resume()
@@ -208,6 +211,20 @@ func (f *faultLife) write(n, k int) {
 		} else if d == SyncEach {
 			f.safe = f.begun
 		}
+	}
+}
+
+// faultIngest is the commit that the script makes by Ingest.
+const faultIngest = 120
+
+// ingest makes the next commit by Ingest.
+func (f *faultLife) ingest() {
+	i := f.begun
+	f.begun++
+	if f.note(f.db.Ingest(context.Background(), f.h.sorted(i))) != nil {
+		f.lost[i], f.failed[i] = unknown, true
+	} else {
+		f.safe, f.ingested = f.begun, true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -81,7 +82,7 @@ type metaKind struct {
 
 func (m *metaMaker) kinds() []metaKind {
 	return []metaKind{
-		{16, func() { m.put(m.puts()) }}, {8, m.delete}, {10, m.batch}, {5, m.fill}, {8, m.putIfAbsent}, {2, m.refused},
+		{16, func() { m.put(m.puts()) }}, {8, m.delete}, {10, m.batch}, {5, m.fill}, {5, m.ingest}, {8, m.putIfAbsent}, {2, m.refused},
 		{30, m.lookup}, {8, m.getMany}, {14, m.scan},
 		{5, m.snapshot}, {5, m.iterator}, {30, m.move},
 		{1, m.sync}, {5, m.flush}, {4, m.compact}, {2, m.checkpoint}, {2, m.reopen}, {1, m.readOnly}, {1, m.verify}, {2, m.rebuildFilters},
@@ -218,6 +219,39 @@ func (m *metaMaker) fill() {
 			}
 		}
 		return "ok"
+	})
+}
+
+// ingest writes sorted keys at once, from a small part of them all or from anywhere;
+// now and then one of them is out of order.
+func (m *metaMaker) ingest() {
+	var keys []string
+	first := m.someKey()
+	for range m.IntN(40) {
+		key := m.puts()
+		if m.IntN(2) == 0 && len(first) < MaxKeySize-2 {
+			key = fmt.Sprintf("%s%02d", first, m.IntN(100))
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	if len(keys) > 1 && m.IntN(8) == 0 {
+		at := m.IntN(len(keys) - 1)
+		keys[at], keys[at+1] = keys[at+1], keys[at]
+	}
+	values := make([][]byte, len(keys))
+	for i := range values {
+		values[i] = m.value()
+	}
+	m.add("ingest", fmt.Sprintf("%d: %.200q", len(keys), keys), func(r *metaRun) string {
+		return errText(r.db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) {
+			for i, key := range keys {
+				if !yield([]byte(key), values[i]) {
+					return
+				}
+			}
+		}))
 	})
 }
 

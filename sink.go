@@ -18,6 +18,7 @@ type sink struct {
 	db     *DB
 	level  int
 	bits   float64 // of filter a key
+	ingest bool    // entries get their sequence number when they are installed
 	metas  []*manifest.Table
 	tables []*table
 	bytes  int64
@@ -52,6 +53,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		FilterKind:  db.filterKind(s.level),
 		Hasher:      db.hasher,
 		PrefixRule:  db.opts.FilterPrefix.rule,
+		Ingested:    s.ingest,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }

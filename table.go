@@ -53,6 +53,7 @@ func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 		StoreID:  db.storeID,
 		Size:     meta.Size,
 		Checksum: meta.Checksum,
+		Seq:      meta.MaxSeq,
 		Cache:    db.cache,
 		Stats:    &db.tableStats,
 		NoFilter: !withFilter || db.opts.FilterBits < 0,

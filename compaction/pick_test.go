@@ -17,6 +17,7 @@ import (
 //	version        sets the version; nothing is in flight
 //	pick [start]   picks a compaction; start adds it to those in flight
 //	manual [start] takes the next step of a range compaction; lower, upper begin one
+//	ingest [start] places tables of a range of keys that come from outside
 //	finish         ends the oldest in flight without a change
 //	apply          carries out the last plan: a merge gives one table
 //	scores         prints the shape
@@ -82,6 +83,14 @@ func TestPick(t *testing.T) {
 					return "blocked"
 				}
 				return start(d, &busy, last)
+			case "ingest":
+				var lo, hi string
+				d.ScanArgs(t, "keys", &lo, &hi)
+				last = PlaceIngest(v, o, busy, []byte(lo), []byte(hi))
+				if d.HasArg("start") {
+					busy.Add(&last)
+				}
+				return fmt.Sprintf("L%d.%d", last.To, last.OutputRun())
 			case "finish":
 				busy.Remove(busy.plans[0])
 				return fmt.Sprintf("%d in flight", len(busy.plans))

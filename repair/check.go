@@ -164,7 +164,7 @@ func (c *checker) table(t *manifest.Table) error {
 	c.read.Bytes += size
 	src := &aheadReader{file: f, size: size}
 	r, err := sstable.Open(src, sstable.ReaderOptions{
-		Num: t.Num, StoreID: c.s.storeID, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
+		Num: t.Num, StoreID: c.s.storeID, Seq: t.MaxSeq, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
 	})
 	if err == nil {
 		err = c.verify(t, r, beside)
@@ -261,7 +261,7 @@ func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error 
 	before := len(c.s.findings)
 	m := &merge{s: c.s}
 	r, err := sstable.Salvage(c.s.ctx, src, src.size, sstable.SalvageOptions{
-		Num: t.Num, StoreID: c.s.storeID, Size: t.Size, Checksum: t.Checksum, Entries: t.Entries, Filter: true,
+		Num: t.Num, StoreID: c.s.storeID, Seq: t.MaxSeq, Size: t.Size, Checksum: t.Checksum, Entries: t.Entries, Filter: true,
 		Lost: func(l sstable.Lost) { m.lost(t, origin{}, l) },
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ func (m *merge) openTable(t *manifest.Table, o origin) (base.Iterator, error) {
 		ahead := &aheadReader{file: f, size: size}
 		it := &tableIter{file: f, m: m}
 		it.Salvager, err = sstable.Salvage(m.s.ctx, ahead, size, sstable.SalvageOptions{
-			Num: t.Num, StoreID: m.s.storeID, Size: t.Size, Checksum: t.Checksum, Entries: t.Entries,
+			Num: t.Num, StoreID: m.s.storeID, Seq: t.MaxSeq, Size: t.Size, Checksum: t.Checksum, Entries: t.Entries,
 			Lost: func(l sstable.Lost) { m.lost(t, o, l) },
 		})
 		if err == nil {

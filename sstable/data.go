@@ -16,7 +16,10 @@ import (
 //	6  prefix length, u16 8  smallest sequence number, u64
 //
 // Behind it: tags (n bytes), offsets (n+1), trailers (n), prefix, entries.
-const dataHeader = 16
+const (
+	dataHeader = 16
+	dataSeq    = 8 // where the smallest sequence number stands
+)
 
 // A trailer in the column is (seq - smallest)<<4 | kind^putBit: a put, the
 // commonest kind, of the smallest sequence number is 0.

@@ -1,6 +1,7 @@
 package sstable
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +90,7 @@ func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cach
 			stored.Release()
 			return nil, err
 		}
+		r.numberBlock(payload, kind)
 		return stored, nil
 	}
 	b := r.alloc(h, h.raw, fill)
@@ -98,7 +100,16 @@ func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cach
 		b.Release()
 		return nil, err
 	}
+	r.numberBlock(b.Bytes(), kind)
 	return b, nil
+}
+
+// numberBlock gives the entries of a data block of an ingested table their number:
+// in the block's header, from which all of it count. The payload is our own.
+func (r *Reader) numberBlock(payload []byte, kind BlockKind) {
+	if r.seq > 0 && kind == BlockData {
+		binary.LittleEndian.PutUint64(payload[dataSeq:], uint64(r.seq))
+	}
 }
 
 // alloc returns a buffer for the block at h: one to be kept in the cache, or one

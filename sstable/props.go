@@ -28,6 +28,11 @@ type Properties struct {
 	// number; 0 without a filter.
 	PrefixRule base.PrefixRule
 	Prefixes   uint64
+
+	// Ingested is 1 in a table whose entries have no sequence numbers of their own:
+	// in the file they are 0, and the manifest has the one of all. MinSeq and
+	// MaxSeq are that one in what a Reader returns, if it was told.
+	Ingested uint64
 }
 
 // Tags of properties. Part of the file format. A reader may skip unknown odd
@@ -49,6 +54,7 @@ const (
 	propFilterBits    = 23
 	propPrefixRule    = 25
 	propPrefixes      = 27
+	propIngested      = 28
 )
 
 // knownKinds are the kinds of entries that this program can read.
@@ -70,7 +76,14 @@ func (p *Properties) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, propPartitions, p.Partitions)
 	dst = appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
 	dst = appendNumber(dst, propPrefixRule, encodeRule(p.PrefixRule))
-	return appendNumber(dst, propPrefixes, p.Prefixes)
+	dst = appendNumber(dst, propPrefixes, p.Prefixes)
+	return appendNumber(dst, propIngested, p.Ingested)
+}
+
+// unnumbered tells whether all entries could get one sequence number: each is the
+// put of a key of its own, with number 0.
+func (p *Properties) unnumbered() bool {
+	return p.MaxSeq == 0 && p.Entries == p.Keys && p.Tombstones == 0
 }
 
 // encodeRule returns the rule as a number: Length · 2, or (Count · 256 +
@@ -146,7 +159,7 @@ func decodeProperties(b []byte) (*Properties, error) {
 	if unknown := p.Kinds &^ knownKinds; unknown != 0 {
 		return nil, fmt.Errorf("%w (kinds of entries %#x)", base.ErrFormatTooNew, unknown)
 	}
-	if p.MaxSeq > base.MaxSeq || p.MinSeq > p.MaxSeq || p.DataBytes < 0 {
+	if p.MaxSeq > base.MaxSeq || p.MinSeq > p.MaxSeq || p.DataBytes < 0 || p.Ingested > 1 || p.Ingested == 1 && !p.unnumbered() {
 		return nil, errPropsValue
 	}
 	return p, nil
@@ -199,6 +212,8 @@ func (p *Properties) number(tag uint64) *uint64 {
 		return &p.Partitions
 	case propPrefixes:
 		return &p.Prefixes
+	case propIngested:
+		return &p.Ingested
 	}
 	return nil
 }

@@ -27,6 +27,9 @@ type ReaderOptions struct {
 	Size     int64
 	Checksum uint32
 
+	// Seq is the sequence number of all entries, if the table was ingested.
+	Seq base.Seq
+
 	Cache         *cache.Cache // nil: keeps nothing
 	Stats         *Stats       // nil: nobody asks
 	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
@@ -50,6 +53,7 @@ type Reader struct {
 	name    string
 	size    int64
 	seed    uint32
+	seq     base.Seq // of all entries, which are ingested; 0: they have their own
 	foot    footer
 	props   Properties
 	index   index // top level
@@ -96,6 +100,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openProperties(t); err != nil {
 		return nil, err
 	}
+	r.number(o.Seq)
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
@@ -190,6 +195,13 @@ func (r *Reader) openProperties(t tail) error {
 	}
 	r.props = *p
 	return nil
+}
+
+// number gives the entries of an ingested table their number.
+func (r *Reader) number(seq base.Seq) {
+	if r.props.Ingested == 1 {
+		r.seq, r.props.MinSeq, r.props.MaxSeq = seq, seq, seq
+	}
 }
 
 func (r *Reader) openIndex(t tail) error {

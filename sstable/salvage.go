@@ -20,7 +20,9 @@ type SalvageOptions struct {
 	Num     base.FileNum
 	StoreID uint64
 
-	// What the manifest knows; 0: nothing is known.
+	// What the manifest knows; 0: nothing is known. Seq is the number of all
+	// entries, if the table was ingested.
+	Seq      base.Seq
 	Size     int64
 	Checksum uint32
 	Entries  uint64
@@ -151,6 +153,7 @@ func (s *Salvager) openMeta() error {
 	if s.hasProps = err == nil; err != nil && !s.damaged(err) {
 		return err
 	}
+	r.number(s.o.Seq)
 	err = r.openIndex(tail{})
 	if s.hasIndex = err == nil; err != nil && !s.damaged(err) {
 		return err

@@ -44,7 +44,7 @@ func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 
 func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
-		Cache: r.cache, Stats: r.stats, NoFilter: true})
+		Seq: r.seq, Cache: r.cache, Stats: r.stats, NoFilter: true})
 	if err != nil {
 		return err
 	}
@@ -218,6 +218,7 @@ func (v *verifier) finish() error {
 	v.got.Prefixes = v.own.prefixes
 	want := v.r.props
 	v.got.Partitions, v.got.FilterBits, v.got.PrefixRule = want.Partitions, want.FilterBits, want.PrefixRule
+	v.got.Ingested = want.Ingested
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
 	}

@@ -68,6 +68,7 @@ func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 		b.Release()
 		return nil, err
 	}
+	i.r.numberBlock(b.Bytes(), BlockData)
 	return b, nil
 }
 
@@ -139,14 +140,20 @@ func (i *Iterator) readAhead(h handle) ([]byte, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, BlockData.String(), err)
 	}
-	if c == None {
+	if c == None && r.seq == 0 {
 		return payload, r.checkPayload(payload, h, BlockData)
 	}
 	b := r.cache.Alloc(h.raw)
-	if err := r.expand(b.Bytes(), payload, c, h, BlockData); err != nil {
+	if c != None {
+		err = r.expand(b.Bytes(), payload, c, h, BlockData)
+	} else if err = r.checkPayload(payload, h, BlockData); err == nil {
+		copy(b.Bytes(), payload) // the window stays as the file has it
+	}
+	if err != nil {
 		b.Release()
 		return nil, err
 	}
+	r.numberBlock(b.Bytes(), BlockData)
 	i.block = b
 	return b.Bytes(), nil
 }

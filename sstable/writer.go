@@ -22,6 +22,7 @@ type WriterOptions struct {
 	FilterKind     bloom.Kind      // default: blocked
 	Hasher         bloom.Hasher    // of the filter
 	PrefixRule     base.PrefixRule // prefixes that the filter knows
+	Ingested       bool            // entries, puts with number 0, get the one that the manifest will state
 	IndexPartition int             // bytes of index above which it has two levels; default 1 MiB
 }
 
@@ -92,6 +93,8 @@ func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	}
 	return w
 }
+
+var errNumbered = errors.New("sstable: entries to be ingested have sequence numbers, or are no puts of distinct keys")
 
 var errFinished = errors.New("sstable: writer is finished")
 
@@ -266,6 +269,11 @@ func (w *Writer) finish() (Info, error) {
 	}
 	w.props.Largest = append([]byte{}, w.last...) // likewise
 	w.props.DataBytes = w.offset
+	if w.opts.Ingested {
+		if w.props.Ingested = 1; !w.props.unnumbered() {
+			return Info{}, errNumbered
+		}
+	}
 	foot := footer{num: w.opts.Num, storeID: w.opts.StoreID, levels: 1}
 	var err error
 	if foot.filter, err = w.writeFilter(); err != nil {

@@ -34,6 +34,9 @@ func batch(ctx context.Context, s *session, a arguments) (status, error) {
 	if err := readBatch(ctx, &b, in, name); err != nil {
 		return failed, err
 	}
+	if err := s.openLate("batch"); err != nil {
+		return failed, err
+	}
 	if err := s.db.Write(ctx, &b); err != nil {
 		return failed, err
 	}
@@ -66,6 +69,11 @@ func addLine(b *shale.Batch, line string) error {
 	words, err := parseLine(line)
 	if err != nil || len(words) == 0 {
 		return err
+	}
+	for i, w := range words[1:] {
+		if words[i+1], err = readFile(w); err != nil {
+			return err
+		}
 	}
 	switch verb := words[0].text; {
 	case verb == "put" && len(words) == 3:

@@ -44,6 +44,8 @@ type command struct {
 	keys    int      // the first so many words are keys, for completion; -1: all
 	values  []string // what the first word may be, for completion
 	nested  bool     // runs commands: options among its words are theirs
+	data    int      // the first so many words may be @FILE, if more than the keys
+	late    bool     // opens the store by itself, when it has its input
 	access  access
 	short   string // for the list
 	long    string // for help NAME
@@ -106,6 +108,9 @@ func (c *command) bind(words []word) (arguments, error) {
 			words = rest
 		}
 	}
+	if err := c.readFiles(a.words); err != nil {
+		return a, err
+	}
 	switch usage := fmt.Errorf("usage: %s", c.usage()); {
 	case len(a.words) < c.least && len(a.given) > 0:
 		end := a.given[len(a.given)-1].to + 1
@@ -141,13 +146,17 @@ func (c *command) bindOption(a arguments, w word, words []word) ([]word, error) 
 		return words, nil
 	case joined:
 		parsed, err := parseArg(arg)
+		if err == nil {
+			parsed, err = o.read(parsed)
+		}
 		values[name] = parsed.text
 		return words, err
 	case len(words) == 0:
 		return nil, fmt.Errorf("option --%s needs an argument: --%s %s", name, name, o.arg)
 	}
-	values[name], a.places[name] = words[0].text, words[0]
-	return words[1:], nil
+	read, err := o.read(words[0])
+	values[name], a.places[name] = read.text, words[0]
+	return words[1:], err
 }
 
 func (c *command) option(name string) *option { return optionIn(c.options, name) }

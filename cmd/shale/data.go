@@ -63,12 +63,19 @@ func put(ctx context.Context, s *session, a arguments) (status, error) {
 	if in, err := s.input(ctx, a.words[1]); err != nil {
 		return failed, err
 	} else if in != nil {
-		// One byte too many is for Put to refuse.
+		// One byte too many is for the batch to refuse.
 		if value, err = io.ReadAll(io.LimitReader(in, shale.MaxValueSize+1)); err != nil {
 			return failed, fmt.Errorf("read the value: %w", err)
 		}
 	}
-	return found, s.db.Put(a.key(0), value)
+	var b shale.Batch
+	if err := b.Put(a.key(0), value); err != nil {
+		return failed, err
+	}
+	if err := s.openLate("put"); err != nil {
+		return failed, err
+	}
+	return found, s.db.Write(ctx, &b)
 }
 
 // input returns standard input if w stands for it, else nil.

@@ -274,26 +274,26 @@ func kindName(k base.Kind) string {
 	return "put"
 }
 
-// An entries walks a table, the first entry being at or behind from.
-type entries struct {
+// A tableEntries walks a table, the first entry being at or behind from.
+type tableEntries struct {
 	base.Iterator
 	from []byte
 }
 
 // startAt walks a table by its index if that is in order, else as far as
 // blocks check.
-func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (entries, error) {
+func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (tableEntries, error) {
 	if from != nil && size > 0 {
 		r, err := sstable.Open(src, sstable.ReaderOptions{Num: o.Num, StoreID: o.StoreID, Size: size, Checksum: o.Checksum, NoFilter: true})
 		if err == nil {
-			return entries{r.NewIterator(nil), from}, nil
+			return tableEntries{r.NewIterator(nil), from}, nil
 		}
 	}
 	v, err := sstable.Salvage(ctx, src, size, o)
-	return entries{v, from}, err
+	return tableEntries{v, from}, err
 }
 
-func (e entries) first() *base.KV {
+func (e tableEntries) first() *base.KV {
 	if i, ok := e.Iterator.(*sstable.Iterator); ok {
 		return i.SeekGE(e.from, base.MaxSeq)
 	}

@@ -15,6 +15,8 @@
 //	"two words\n\x00é"    quoted: with the escapes of Go, any bytes
 //	0x6b6579              in hexadecimal: the bytes 6b 65 79
 //
+//	@FILE                 where a key or a value is expected: the bytes of the file
+//
 // and printed bare where it can be, else quoted, so that what is printed can
 // be pasted back as input and means the same bytes. On a shell's command line
 // each argument is one word, which may have bare spaces in it. A line whose
@@ -30,8 +32,8 @@
 // Commands that only read open the store read-only. That takes no lock, so
 // they work beside a program that has it open, and show the state of that
 // moment. A script is opened for writing when its first writing command comes,
-// the prompt at once if nobody else has the store open. Only put and batch
-// create a store. What a command wrote is durable when it ends; what a script
+// the prompt at once if nobody else has the store open. Only put, batch
+// and import create a store, once their input is there. What a command wrote is durable when it ends; what a script
 // wrote, at most a tenth of a second later, and when it ends.
 package main
 

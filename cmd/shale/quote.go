@@ -51,7 +51,7 @@ func quote[B ~string | ~[]byte](text B) string {
 // needsQuotes tells whether text would mean something else as a bare word, or
 // could not be seen.
 func needsQuotes(text string) bool {
-	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || isHex(text) || strings.HasPrefix(text, "--") {
+	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || text[0] == '@' || isHex(text) || strings.HasPrefix(text, "--") {
 		return true
 	}
 	for i := 0; i < len(text); {

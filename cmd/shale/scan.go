@@ -38,6 +38,30 @@ func scan(ctx context.Context, s *session, a arguments) (status, error) {
 			return failed, fmt.Errorf("--limit %s is not a number from 1 on", quote(text))
 		}
 	}
+	return s.scanRange(ctx, r, f)
+}
+
+func first(ctx context.Context, s *session, a arguments) (status, error) {
+	return s.scanEnd(ctx, a, false)
+}
+
+func last(ctx context.Context, s *session, a arguments) (status, error) {
+	return s.scanEnd(ctx, a, true)
+}
+
+// scanEnd prints the entry at one end of a range.
+func (s *session) scanEnd(ctx context.Context, a arguments, reverse bool) (status, error) {
+	f, err := s.chosen(a)
+	if err != nil {
+		return failed, err
+	}
+	r := a.bounds()
+	r.Reverse, r.KeysOnly, r.Limit = reverse, a.has("keys"), 1
+	return s.scanRange(ctx, r, f)
+}
+
+// scanRange prints the entries of r.
+func (s *session) scanRange(ctx context.Context, r shale.Range, f format) (status, error) {
 	titles := []string{"key", "value"}
 	if r.KeysOnly {
 		titles = titles[:1]

@@ -217,8 +217,9 @@ func (s *session) prepare(words []word) (*command, arguments, error) {
 	}
 	a, err := c.bind(rest)
 	switch {
-	case err == nil:
+	case err == nil && !c.late:
 		err = s.open(c)
+	case err == nil:
 	case len(rest) == 0:
 		end := words[len(words)-1].to + 1
 		err = &mistake{from: end, to: end, err: err}
@@ -252,6 +253,9 @@ func (s *session) do(ctx context.Context, c *command, a arguments) (status, erro
 	}
 	return st, err
 }
+
+// openLate opens the store for a command that has its input now.
+func (s *session) openLate(name string) error { return s.open(lookup(name)) }
 
 // open makes sure that the store is open as c needs it.
 func (s *session) open(c *command) error {

@@ -11,6 +11,7 @@ type group struct {
 func table() []group {
 	return []group{
 		{"Data", dataCommands()},
+		{"Files", fileCommands()},
 		{"Insight", append(insightCommands(), inspectCommands()...)},
 		{"Care", careCommands()},
 		{"This program", ownCommands()},

@@ -9,6 +9,7 @@ var (
 		{name: "from", arg: "KEY", help: "from this key on"},
 		{name: "to", arg: "KEY", help: "up to this key, which is left out"},
 	}
+	endOptions  = join(boundOptions, []option{{name: "keys", help: "print no value"}}, formatOptions)
 	scanOptions = join(boundOptions, []option{
 		{name: "reverse", help: "from the last key to the first"},
 		{name: "limit", arg: "N", help: "stop after N entries"},
@@ -21,10 +22,11 @@ func dataCommands() []command {
 		{name: "get", words: "KEY", options: formatOptions, least: 1, most: 1, keys: 1, access: reads, run: get,
 			short: "print the value of a key",
 			long:  "Prints the value as a word: bare, or quoted where it has to be. Status 1 if the key is absent."},
-		{name: "put", words: "KEY VALUE", least: 2, most: 2, keys: 1, access: creates, run: put,
+		{name: "put", words: "KEY VALUE", least: 2, most: 2, keys: 1, data: 2, late: true, access: creates, run: put,
 			short: "set the value of a key",
 			long: "Creates the store if it is not there. As the value, a bare - stands for standard input to its\n" +
-				"end, byte for byte; not in scripts read from there, nor at the prompt."},
+				"end, byte for byte; not in scripts read from there, nor at the prompt. As key and value, and wherever\n" +
+				"another command takes a key, @FILE stands for the bytes of that file; write \"@x\" for the word @x."},
 		{name: "del", words: "KEY...", least: 1, most: -1, keys: -1, access: writes, run: del,
 			short: "delete keys, all at once",
 			long:  "Deletes the keys in one atomic batch. Deleting an absent key is no error."},
@@ -42,7 +44,13 @@ func dataCommands() []command {
 		{name: "count", words: "[PREFIX]", options: boundOptions, least: 0, most: 1, keys: 1, access: reads, run: count,
 			short: "count keys",
 			long:  "Prints how many keys start with PREFIX and lie between --from and --to. Status 1 if there are none."},
-		{name: "batch", words: "FILE", least: 1, most: 1, access: creates, run: batch,
+		{name: "first", words: "[PREFIX]", options: endOptions, least: 0, most: 1, keys: 1, access: reads, run: first,
+			short: "print the first key, and its value",
+			long:  "Prints the first entry whose key starts with PREFIX and lies between --from and --to. Status 1 if there is none."},
+		{name: "last", words: "[PREFIX]", options: endOptions, least: 0, most: 1, keys: 1, access: reads, run: last,
+			short: "print the last key, and its value",
+			long:  "Prints the last entry whose key starts with PREFIX and lies between --from and --to. Status 1 if there is none."},
+		{name: "batch", words: "FILE", least: 1, most: 1, late: true, access: creates, run: batch,
 			short: "apply a file of put and del lines, atomically",
 			long: "Each line is `put KEY VALUE` or `del KEY...`; empty lines and lines that begin with # are passed\n" +
 				"over. Either all is applied, or nothing if a line has an error. A bare - stands for standard input.\n" +

@@ -1,0 +1,41 @@
+package main
+
+const formatArg = "lines|tsv|csv|jsonl"
+
+var (
+	importOptions = []option{
+		{name: "format", arg: formatArg, help: "what the file is; else its name's ending says it, .tsv, .csv or .jsonl, else it is lines"},
+		{name: "sorted", help: "the keys ascend: write tables right away, all or nothing"},
+		{name: "value", arg: "VALUE", help: "of all lines, which are keys; in csv the column, in jsonl the field of the value"},
+		{name: "key", arg: "COLUMN", help: "of the key: in csv a number or a name in the first line, in jsonl a field"},
+		{name: "header", help: "csv: the first line is names of columns, if they are given by number"},
+		{name: "plain", help: "what begins with a quote is no quoted word"},
+		{name: "on-error", arg: "stop|skip", help: "what to do with a line that is wrong; stop if not given"},
+		{name: "from-line", arg: "N", help: "pass over the lines before"},
+		{name: "limit", arg: "N", help: "stop after N entries"},
+	}
+	exportOptions = join(boundOptions, []option{
+		{name: "format", arg: formatArg, help: "of the file; else its name's ending says it, else it is tsv"},
+	})
+)
+
+func fileCommands() []command {
+	return []command{
+		{name: "import", words: "FILE", options: importOptions, least: 1, most: 1, late: true, access: creates, run: importFile,
+			short: "put the entries of a file, of lines, tsv, csv or jsonl",
+			long: "lines: each line is a key; its value is empty, or that of --value. tsv: key, tab, value. csv: RFC 4180, key and\n" +
+				"value in the first two columns, or in --key and --value. jsonl: objects with \"key\" and \"value\", or \"key64\" and\n" +
+				"\"value64\" in base64. A field of the first three that begins with a quote is a quoted word, as printed by scan\n" +
+				"and written by export, unless --plain is given. Empty lines are passed over. FILE may be -, standard input.\n" +
+				"Entries are written some thousand at a time, and are durable at the end. A line that is wrong ends the import,\n" +
+				"or is skipped and counted with --on-error skip: then the status is 1. However it ends, it says how many entries\n" +
+				"were written, and with which --from-line to go on. --sorted is two to four times as fast, needs keys that\n" +
+				"ascend, and writes all or nothing. Creates the store if it is not there, once the file could be opened."},
+		{name: "export", words: "[PREFIX] FILE", options: exportOptions, least: 1, most: 2, access: reads, run: exportFile,
+			short: "write entries to a file that import reads",
+			long: "Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,\n" +
+				"in a format of import. The file is replaced as a whole, or not at all; - stands for standard output. lines holds\n" +
+				"keys alone, and refuses entries with different values. import of the file gives the same entries, whatever\n" +
+				"bytes are in them. Status 1 if there are none."},
+	}
+}

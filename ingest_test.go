@@ -1,0 +1,294 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/vfs"
+)
+
+// sortedKeys gives the keys of a range of numbers, each with the same value.
+func sortedKeys(from, to int, value string) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for i := from; i < to; i++ {
+			if !yield(fmt.Appendf(nil, "k%06d", i), []byte(value)) {
+				return
+			}
+		}
+	}
+}
+
+// sortedList gives keys as they are listed.
+func sortedList(keys ...string) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for _, key := range keys {
+			if !yield([]byte(key), []byte("v")) {
+				return
+			}
+		}
+	}
+}
+
+func mustIngest(t testing.TB, db *DB, sorted iter.Seq2[[]byte, []byte]) {
+	t.Helper()
+	if err := db.Ingest(context.Background(), sorted); err != nil {
+		t.Fatalf("Ingest: %v", err)
+	}
+}
+
+// levelsOf lists the levels with tables, level 0 once for each run.
+func levelsOf(db *DB) string {
+	var levels []string
+	for _, l := range db.Metrics().Levels {
+		for range l.Runs {
+			levels = append(levels, fmt.Sprint(l.Level))
+		}
+	}
+	return strings.Join(levels, " ")
+}
+
+func TestIngest_Levels(t *testing.T) {
+	o := small()
+	o.CompactionWorkers = -1
+	db := openTest(t, o)
+	steps := []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"an empty store", func() { mustIngest(t, db, sortedKeys(2000, 6000, "1")) }, "6"},
+		{"below all", func() { mustIngest(t, db, sortedKeys(0, 1000, "1")) }, "6"},
+		{"between", func() { mustIngest(t, db, sortedKeys(1000, 2000, "1")) }, "6"},
+		{"over it", func() { mustIngest(t, db, sortedKeys(1500, 1501, "2")) }, "5 6"},
+		{"over that", func() { mustIngest(t, db, sortedKeys(1400, 1600, "3")) }, "0 5 6"},
+		{"beside that, over the last level", func() { mustIngest(t, db, sortedKeys(100, 101, "2")) }, "0 5 6"},
+		{"over the memtable", func() { mustPut(t, db, "k999999", "m"); mustIngest(t, db, sortedList("k999998", "k999999")) }, "0 0 0 5 6"},
+		{"beside all", func() { mustIngest(t, db, sortedList("x")) }, "0 0 0 5 6"},
+	}
+	for _, s := range steps {
+		s.do()
+		if got := levelsOf(db); got != s.want {
+			t.Fatalf("%s: runs in levels %s, want %s", s.what, got, s.want)
+		}
+		if err := db.version.meta.Check(); err != nil {
+			t.Fatalf("%s: %v", s.what, err)
+		}
+	}
+	check := func(when string) {
+		for key, want := range map[string]string{"k001500": "3", "k001401": "3", "k000100": "2", "k999999": "v", "k000099": "1", "x": "v"} {
+			if got, err := db.Get([]byte(key)); string(got) != want {
+				t.Errorf("%s: %s = %q, %v; want %q", when, key, got, err, want)
+			}
+		}
+	}
+	check("ingested")
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	check("compacted")
+}
+
+// What is refused leaves nothing: no key, no file, no number that a later write
+// could share.
+func TestIngest_Refused(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	mustPut(t, db, "before", "v")
+	canceled, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("line 7 is bad")
+	cancel(why)
+	later, cancelLater := context.WithCancelCause(context.Background())
+	cases := []struct {
+		name   string
+		ctx    context.Context
+		sorted iter.Seq2[[]byte, []byte]
+		want   string
+		is     error
+	}{
+		{"descending", context.Background(), sortedList("b", "a"), `"a" is not above the key before it, "b"`, ErrNotAscending},
+		{"twice", context.Background(), sortedList("a", "a"), `"a" is not above`, ErrNotAscending},
+		{"the empty key twice", context.Background(), sortedList("", ""), `"" is not above`, ErrNotAscending},
+		{"a large key", context.Background(), sortedList("a", strings.Repeat("b", MaxKeySize+1)), "65536 bytes", ErrKeyTooLarge},
+		{"a large value", context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), make([]byte, MaxValueSize+1)) }, "bytes", ErrValueTooLarge},
+		{"no time", canceled, sortedKeys(0, 5000, "v"), "line 7", why},
+		{"given up", later, func(yield func([]byte, []byte) bool) {
+			for k, v := range sortedKeys(0, 5000, "v") {
+				if string(k) == "k004000" {
+					cancelLater(why)
+					return
+				}
+				if !yield(k, v) {
+					return
+				}
+			}
+		}, "line 7", why},
+	}
+	for _, c := range cases {
+		err := db.Ingest(c.ctx, c.sorted)
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		wantNothingLeft(t, db, mem)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("a"), nil); panic("mine") })
+	}()
+	wantNothingLeft(t, db, mem)
+	mustIngest(t, db, sortedList())
+	mustIngest(t, db, sortedList("", "a", "before"))
+	if n := mem.OpenFiles(); n > 8 {
+		t.Errorf("%d files are open", n)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Ingest(context.Background(), sortedList("b")); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	o.ReadOnly = true
+	ro := openTest(t, o)
+	wantGet(t, ro, "", "v", true)
+	if err := ro.Ingest(context.Background(), sortedList("b")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("read-only: %v", err)
+	}
+}
+
+// wantNothingLeft checks that a store of one key has that key, and no table more
+// than it knows of.
+func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
+	t.Helper()
+	keys, tables := 0, 0
+	for range db.Scan(Range{}) {
+		keys++
+	}
+	names, err := mem.List("db")
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			tables++
+		}
+	}
+	if keys != 1 || tables != len(db.Tables()) || err != nil {
+		t.Errorf("%d keys and %d tables on disk are left, %v", keys, tables, err)
+	}
+}
+
+// A snapshot keeps its view, through compactions too, and so does the snapshot of
+// a moment after; the store opened again has all.
+func TestIngest_Snapshots(t *testing.T) {
+	for _, compression := range []Compression{Snappy, Zstd, NoCompression} {
+		o := small()
+		o.FS, o.Compression = vfs.NewMem(), compression
+		db := openTest(t, o)
+		for i := range 300 {
+			mustPut(t, db, fmt.Sprintf("k%06d", i), "old")
+		}
+		before := mustSnapshot(t, db)
+		mustIngest(t, db, sortedKeys(100, 2000, "new"))
+		after := mustSnapshot(t, db)
+		mustPut(t, db, "k000150", "newest")
+		mustIngest(t, db, sortedKeys(140, 160, "last"))
+		mustPut(t, db, "k000151", "newest")
+		check := func(db *DB) {
+			t.Helper()
+			wantGet(t, db, "k000150", "last", true)
+			wantGet(t, db, "k000151", "newest", true)
+			wantGet(t, db, "k001999", "new", true)
+		}
+		for range 2 {
+			wantGet(t, before, "k000150", "old", true)
+			wantGet(t, before, "k001000", "", false)
+			wantGet(t, after, "k000150", "new", true)
+			wantGet(t, after, "k001000", "new", true)
+			check(db)
+			for _, want := range []struct {
+				r Reader
+				n int
+			}{{before, 300}, {after, 2000}, {db, 2000}} {
+				n := 0
+				for _, err := range want.r.Scan(Range{}) {
+					if n++; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n != want.n {
+					t.Errorf("%d keys, want %d", n, want.n)
+				}
+			}
+			if err := db.Compact(context.Background(), Range{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = before.Close(), after.Close()
+		mustIngest(t, db, sortedKeys(3000, 3100, "x"))
+		closeTest(t, db)
+		db = openTest(t, o)
+		check(db)
+		wantGet(t, db, "k003000", "x", true)
+		closeTest(t, db)
+	}
+}
+
+// PutIfAbsent finds a key that an ingestion has brought.
+func TestIngest_PutIfAbsent(t *testing.T) {
+	db := openTest(t, small())
+	mustIngest(t, db, sortedList("a"))
+	for key, want := range map[string]bool{"a": false, "b": true} {
+		if inserted, err := db.PutIfAbsent([]byte(key), []byte("w")); inserted != want || err != nil {
+			t.Errorf("PutIfAbsent(%s) = %v, %v", key, inserted, err)
+		}
+	}
+	if err := db.Ingest(context.Background(), sortedList("c", "b")); err == nil {
+		t.Fatal("no error")
+	}
+	if inserted, err := db.PutIfAbsent([]byte("c"), []byte("w")); !inserted || err != nil {
+		t.Errorf("after an ingestion that was refused: %v, %v", inserted, err)
+	}
+}
+
+// Compactions keep away from where tables are being placed.
+func TestIngest_ReservesItsPlace(t *testing.T) {
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	reserved := 0
+	mem.OnOp(func(op vfs.Op, name string) {
+		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") {
+			return
+		}
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		plan := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("k000100"), []byte("k000100"))
+		if plan.To == 0 { // the last level is in use, and the others stay empty
+			reserved++
+		}
+	})
+	mustPut(t, db, "a", "v")
+	mustFlush(t, db)
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	reserved = 0
+	mustIngest(t, db, sortedKeys(0, 5000, "v"))
+	mem.OnOp(nil)
+	if reserved != 1 {
+		t.Errorf("the place was reserved at %d writes to the manifest, want 1", reserved)
+	}
+	if db.mu.Lock(); len(db.tables) == 0 {
+		t.Error("no tables")
+	}
+	left := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("x"), []byte("x"))
+	db.mu.Unlock()
+	if left.To != 6 {
+		t.Errorf("afterwards level 6 is in use still: %v", left.To)
+	}
+}

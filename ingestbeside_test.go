@@ -1,0 +1,206 @@
+package shale
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// An ingestBeside is a store into which is ingested while others use it. Ingestion
+// i gives keys k000000 to k000399 the value i; a key between them says which
+// ingestion had returned when it was written.
+type ingestBeside struct {
+	t     *testing.T
+	db    *DB
+	stop  chan struct{}
+	group sync.WaitGroup
+
+	round                  atomic.Int64 // the last ingestion that has returned
+	writes, reads, claimed atomic.Int64
+}
+
+const (
+	ingestKeys = 400
+	saysKey    = "k000200x"
+)
+
+// while does fn again and again, until it says that it failed, or the end.
+func (b *ingestBeside) while(fn func(i int) error) {
+	b.group.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-b.stop:
+				return
+			default:
+			}
+			if err := fn(i); err != nil {
+				b.t.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// write writes a key of its own, and the one that says what has returned.
+func (b *ingestBeside) write(i int) error {
+	if err := b.db.Put([]byte(saysKey), fmt.Appendf(nil, "%06d", b.round.Load())); err != nil {
+		return err
+	}
+	key := fmt.Appendf(nil, "own%06d", i)
+	if err := b.db.Put(key, key); err != nil {
+		return err
+	}
+	b.writes.Store(int64(i + 1))
+	if got, err := b.db.Get(key); string(got) != string(key) {
+		return fmt.Errorf("%s, which was written just now, is %q, %w", key, got, err)
+	}
+	return nil
+}
+
+// claim puts keys of the ingestion if they are not there: it comes before the first,
+// which hides it then, or not at all.
+func (b *ingestBeside) claim(i int) error {
+	key := fmt.Appendf(nil, "k%06d", i%ingestKeys)
+	inserted, err := b.db.PutIfAbsent(key, []byte("claimed"))
+	if inserted {
+		b.claimed.Add(1)
+	}
+	return err
+}
+
+// look scans a snapshot twice.
+func (b *ingestBeside) look(int) error {
+	s, err := b.db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Close() // once
+	var first map[string]int
+	for n := range 2 {
+		b.reads.Add(1)
+		seen, says := make(map[string]int), ""
+		for e, err := range s.Scan(Prefix("k")) {
+			switch {
+			case err != nil:
+				return err
+			case string(e.Key) == saysKey:
+				says = string(e.Value)
+			default:
+				seen[string(e.Value)]++
+			}
+		}
+		claimed := seen["claimed"]
+		delete(seen, "claimed")
+		for value, count := range seen {
+			if len(seen) > 1 || count != ingestKeys || claimed > 0 || says > value {
+				return fmt.Errorf("a snapshot shows %v, %d claimed, and a write after ingestion %s", seen, claimed, says)
+			}
+		}
+		if n > 0 && !maps.Equal(seen, first) {
+			return fmt.Errorf("a snapshot shows %v, and then %v", first, seen)
+		}
+		first = seen
+	}
+	return nil
+}
+
+// Readers see all of an ingestion or nothing, no later write without it, and a
+// snapshot does not change; nobody's write is lost.
+func TestIngest_BesideOthers(t *testing.T) {
+	checkLeaks(t)
+	rounds, stores := 8, 3
+	if testing.Short() {
+		rounds, stores = 4, 2
+	}
+	begin := time.Now()
+	var writes, reads, claimed int64
+	for range stores {
+		o := small()
+		o.FS, o.CompactionWorkers = vfs.NewMem(), 2
+		b := &ingestBeside{t: t, db: openTest(t, o), stop: make(chan struct{})}
+		b.while(b.write)
+		b.while(b.claim)
+		b.while(b.look)
+		b.while(b.look)
+		for i := 1; i <= rounds; i++ {
+			if err := b.db.Ingest(context.Background(), sortedKeys(0, ingestKeys, fmt.Sprintf("%06d", i))); err != nil {
+				t.Fatal(err)
+			}
+			b.round.Store(int64(i))
+		}
+		close(b.stop)
+		b.group.Wait()
+		for range 2 {
+			wantGet(t, b.db, "k000000", fmt.Sprintf("%06d", rounds), true)
+			own := int64(0)
+			for _, err := range b.db.Scan(Prefix("own")) {
+				if own++; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if own < b.writes.Load() {
+				t.Errorf("%d of %d writes are there", own, b.writes.Load())
+			}
+			closeTest(t, b.db)
+			b.db = openTest(t, o)
+		}
+		closeTest(t, b.db)
+		writes, reads, claimed = writes+b.writes.Load(), reads+b.reads.Load(), claimed+b.claimed.Load()
+	}
+	t.Logf("%d ingestions beside %d writes, %d scans and %d claims in %v", stores*rounds, writes, reads, claimed, time.Since(begin).Round(time.Millisecond))
+}
+
+// At the moment when an ingestion becomes durable it is not to be seen: not by who
+// takes a snapshot then, nor by who has the view of then and the number of a later
+// write. PutIfAbsent that has looked before finds out.
+func TestIngest_AtTheMoment(t *testing.T) {
+	checkLeaks(t)
+	mem := vfs.NewMem()
+	o := small()
+	o.FS = mem
+	db := openTest(t, o)
+	mustPut(t, db, "before", "v")
+	mustFlush(t, db)
+	var claim sync.WaitGroup
+	var before *view
+	var snapshot *Snapshot
+	mem.OnOp(func(op vfs.Op, name string) {
+		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") || before != nil {
+			return
+		}
+		before, snapshot = db.view.Load(), mustSnapshot(t, db)
+		claim.Go(func() {
+			if inserted, err := db.PutIfAbsent([]byte("k000007"), []byte("claimed")); inserted || err != nil {
+				t.Errorf("PutIfAbsent = %v, %v; the key came while it waited", inserted, err)
+			}
+		})
+		for waits := 0; waits == 0; runtime.Gosched() { // until it has looked, and waits for its turn
+			db.queue.mu.Lock()
+			waits = len(db.queue.pending)
+			db.queue.mu.Unlock()
+		}
+	})
+	within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
+	mem.OnOp(nil)
+	claim.Wait()
+	if before == nil {
+		t.Fatal("the manifest was not written")
+	}
+	wantGet(t, db, "k000007", "v", true)
+	wantGet(t, snapshot, "k000007", "", false)
+	if err := snapshot.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "after", "v")
+	if before.mem == db.view.Load().mem {
+		t.Error("who has the view before sees what is written after, and not what was ingested")
+	}
+}
