@@ -1,4 +1,4 @@
-package main
+package benchmark
 
 import (
 	"fmt"
@@ -31,15 +31,24 @@ func (p *progress) at(n int) {
 		return
 	}
 	p.shown = time.Now()
-	const width = 40
-	full := n * width / max(p.total, 1)
-	fmt.Fprintf(p.w, "\r%s [%s%s] %3d %% %d/s ", p.what, strings.Repeat("█", full), strings.Repeat("░", width-full),
-		n*100/max(p.total, 1), int(float64(n)/max(time.Since(p.begin).Seconds(), 1e-3)))
+	const width = 30
+	full := min(n*width/max(p.total, 1), width)
+	passed := time.Since(p.begin)
+	left := "" // known after a while
+	if n > 0 && passed > 2*time.Second {
+		left = ", " + (passed * time.Duration(max(p.total-n, 0)) / time.Duration(n)).Round(time.Second).String() + " left"
+	}
+	rate := ""
+	if perSecond := float64(n) / max(passed.Seconds(), 1e-3); perSecond >= 10 {
+		rate = fmt.Sprintf(" %d/s", int(perSecond))
+	}
+	fmt.Fprintf(p.w, "\r%s [%s%s] %3d %%%s%s\x1b[K", p.what, strings.Repeat("█", full), strings.Repeat("░", width-full),
+		n*100/max(p.total, 1), rate, left)
 }
 
 // done wipes the bar.
 func (p *progress) done() {
 	if p.w != nil {
-		fmt.Fprintf(p.w, "\r%s\r", strings.Repeat(" ", 100))
+		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
