@@ -214,7 +214,7 @@ func drawRuns(r *Results) drawn {
 	return drawn{
 		name: "F5", file: "f5-runs",
 		fig: &chart.Figure{
-			Title: fmt.Sprintf("Without filters a miss reads every run, with them next to nothing: %.3g and %.2g reads in %d runs", off.BlockReads, on.BlockReads, int(off.X)),
+			Title: fmt.Sprintf("A miss in %d runs reads %.3g blocks without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
 			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, chart.Short(float64(off.Keys))),
 			Panels: []chart.Panel{
 				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(cells, theX, func(c *Cell) float64 { return c.BlockReads }))},

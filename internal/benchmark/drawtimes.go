@@ -143,8 +143,9 @@ func drawPrice(r *Results) drawn {
 		}
 		return []chart.Series{s}
 	}
-	ten, none := cells[0], cells[0]
+	ten, most, dearest := cells[0], 0.0, 0.0
 	for _, c := range cells {
+		most, dearest = max(most, writes(c)), max(dearest, c.BuildNanos)
 		if c.X == 10 {
 			ten = c
 		}
@@ -155,9 +156,9 @@ func drawPrice(r *Results) drawn {
 			Title: fmt.Sprintf("The price of %.0f bits a key: %.1f %% of the tables' size in memory, %.0f ns a key to build", ten.X, share(ten), ten.BuildNanos),
 			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, chart.Short(float64(ten.Keys))),
 			Panels: []chart.Panel{
-				{Title: "memory", X: x, Y: chart.Axis{Label: "% of the tables", Min: -0.0001, Max: 1.15 * share(cells[len(cells)-1])}, Series: one(share, nil)},
-				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key"}, Series: one(func(c *Cell) float64 { return c.BuildNanos }, func(c *Cell) bool { return c.X > 0 })},
-				{Title: "writing", X: x, Y: chart.Axis{Label: "keys a second", Min: 1, Max: 1.25 * writes(none)}, Series: one(writes, nil)},
+				{Title: "memory", X: x, Y: chart.Axis{Label: "% of the tables", Max: 1.15 * share(cells[len(cells)-1])}, Series: one(share, nil)},
+				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *Cell) float64 { return c.BuildNanos }, func(c *Cell) bool { return c.X > 0 })},
+				{Title: "writing", X: x, Y: chart.Axis{Label: "keys a second", Max: 1.25 * most}, Series: one(writes, nil)},
 			},
 			Width: 960, Height: 270,
 		},

@@ -84,62 +84,87 @@ func (r recipe) options(memtable, table int64) shale.Options {
 func (m *maker) flushes(r recipe, raw int64) error {
 	opts := r.options(2*raw+1<<20, max(raw, 1<<20))
 	opts.CompactionWorkers = -1
-	return m.with(opts, func() error {
-		for i := range r.runs {
-			if err := m.put(len(m.order) * (i + 1) / r.runs); err != nil {
-				return err
-			}
-			if err := m.db.Flush(m.ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return m.with(opts, func() error { return m.parts(len(m.order), r.runs) })
 }
 
-// tree makes r.levels levels with a run each: level 0 and those that its
-// compactions fill, which are the more the smaller the memtable is. A single
-// level is the last one.
+// tree makes r.levels levels with a run each, from the last one up: each has
+// 8 % of the keys of the one below, and level 0 half of that. Compactions have
+// no choice on the way, so that the same records always make the same tree.
 func (m *maker) tree(r recipe, raw int64) error {
 	n := len(m.order)
-	if r.levels == 1 {
-		return m.with(r.options(16<<20, max(raw/100, 64<<10)), func() error {
-			if err := m.put(n); err != nil {
-				return err
-			}
-			return m.db.Compact(m.ctx, shale.Range{})
-		})
-	}
-	shrink := int64(16) // of a level: a tenth, less what compression takes
+	share := 1.0 // of the last level
+	upper := make([]float64, 0, r.levels)
 	for range r.levels - 2 {
-		shrink *= 10
+		share /= 10
+		upper = append(upper, 0.8*share)
 	}
-	memtable := max(raw/shrink, 4<<10)
-	flush := max(int(float64(n)*float64(memtable)/float64(raw)/3), 1) // records
-	tail := n - min(12*flush, n/4)
-	opts := r.options(max(memtable, raw/100), max(raw/200, 32<<10))
-	bulk := min(n*3/4, tail)
-	if err := m.with(opts, func() error { return m.flushed(bulk) }); err != nil {
-		return err
+	if r.levels > 1 {
+		upper = append(upper, min(0.4*share, 0.04))
 	}
-	opts = r.options(memtable, max(raw/200, 32<<10))
+	sum := 1.0
+	for _, u := range upper {
+		sum += u
+	}
+	last := float64(n) / sum
+	opts := r.options(16<<20, max(raw/200, 32<<10))
+	opts.CompactionWorkers = -1
+	var size int64
 	err := m.with(opts, func() error {
-		if err := m.flushed(tail); err != nil {
+		if err := m.put(n - int(last*(sum-1))); err != nil {
 			return err
 		}
-		for i := 0; i < 8 && m.db.Metrics().Levels[0].Runs > 0; i++ {
-			if err := m.flushed(m.next + flush); err != nil {
-				return err
-			}
+		if err := m.db.Compact(m.ctx, shale.Range{}); err != nil {
+			return err
 		}
+		size = tableBytes(m.db)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	opts = r.options(raw, max(raw/200, 32<<10))
-	opts.CompactionWorkers = -1
-	return m.with(opts, func() error { return m.flushed(n) })
+	for i, u := range upper {
+		end := m.next + int(last*u)
+		if i == len(upper)-1 {
+			return m.with(opts, func() error { return m.parts(n, 1) })
+		}
+		if err := m.level(opts, end, size); err != nil {
+			return err
+		}
+		size /= 10
+	}
+	return nil
+}
+
+// level makes the next level above one of size bytes: four runs in level 0 are
+// due, and the memtable says to which level they go.
+func (m *maker) level(opts shale.Options, end int, size int64) error {
+	if err := m.with(opts, func() error { return m.parts(end, 4) }); err != nil {
+		return err
+	}
+	base := size / 10 * 2 // the least size of a level: four memtables
+	opts.MemtableSize, opts.CompactionWorkers = max(base/4, 4<<10), 1
+	return m.with(opts, func() error { return settle(m.ctx, m.db) })
+}
+
+// parts writes records up to the given number, in parts that are flushed each.
+func (m *maker) parts(upTo, n int) error {
+	from := m.next
+	for i := range n {
+		if err := m.put(from + (upTo-from)*(i+1)/n); err != nil {
+			return err
+		}
+		if err := m.db.Flush(m.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tableBytes(db *shale.DB) (n int64) {
+	for _, l := range db.Metrics().Levels {
+		n += l.Bytes
+	}
+	return n
 }
 
 // with opens the store for fn.
@@ -168,17 +193,6 @@ func (m *maker) put(upTo int) error {
 		}
 	}
 	return nil
-}
-
-// flushed writes records, flushes and lets compactions settle.
-func (m *maker) flushed(upTo int) error {
-	if err := m.put(upTo); err != nil {
-		return err
-	}
-	if err := m.db.Flush(m.ctx); err != nil {
-		return err
-	}
-	return settle(m.ctx, m.db)
 }
 
 // finished describes the store.

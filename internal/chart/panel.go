@@ -16,7 +16,7 @@ func (d *drawing) panel(p *Panel, b box) {
 		}
 	}
 	if p.Right != nil {
-		b.w -= marginLeft - marginRight
+		b.w -= marginLeft - marginRight + 8
 	}
 	sx, sy := newScale(p.X, xs), newScale(p.Y, ys)
 	d.text(b.x-marginLeft+16, b.y-12, "panel", p.Title)
@@ -54,7 +54,7 @@ func (d *drawing) yAxis(a Axis, s scale, b box, right bool) {
 	}
 	x := b.x - marginLeft + 16
 	if right {
-		x = b.x + b.w + marginLeft - 12
+		x = b.x + b.w + marginLeft - 4
 	}
 	d.printf(`<g transform="translate(%s %s) rotate(-90)">`, num(x), num(b.y+b.h/2))
 	d.text(0, 0, "soft m", a.Label)
@@ -87,6 +87,9 @@ func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 	for _, pt := range s.Points {
 		x, okX := sx.at(pt.X)
 		y, okY := sy.at(pt.Y)
+		if !okY && pt.Y == 0 {
+			y, okY = 0, true // 0 of a logarithmic axis is at its end
+		}
 		if !okX || !okY {
 			continue
 		}

@@ -29,7 +29,7 @@ func newScale(a Axis, values []float64) scale {
 		s.lo, _ = s.value(a.Min)
 		s.hi, _ = s.value(a.Max)
 	case a.Log:
-		pad := max(0.06*(s.hi-s.lo), 0.15)
+		pad := max(0.12*(s.hi-s.lo), 0.1)
 		s.lo, s.hi = s.lo-pad, s.hi+pad
 	default:
 		if s.lo > 0 && s.lo < 0.7*s.hi {
@@ -73,12 +73,14 @@ func (s scale) ticks(n int, format func(float64) string) []Tick {
 	if s.log {
 		steps, every := []float64{1}, 1
 		switch span := s.hi - s.lo; {
-		case span <= 1.1:
+		case span <= 1.3:
 			steps = []float64{1, 2, 5}
+		case span <= 2.3:
+			steps = []float64{1, 3}
 		case span > float64(n):
 			every = int(math.Ceil(span / float64(n)))
 		}
-		for e := int(math.Floor(s.lo)); e <= int(math.Ceil(s.hi)); e += 1 {
+		for e := int(math.Floor(s.lo)); e <= int(math.Ceil(s.hi)); e++ {
 			for _, m := range steps {
 				if e%every == 0 {
 					add(m * math.Pow10(e))
@@ -102,6 +104,9 @@ func (s scale) ticks(n int, format func(float64) string) []Tick {
 
 // Short writes a number with three digits and k, M or G.
 func Short(v float64) string {
+	if v == 0 {
+		return "0" // not -0
+	}
 	unit := ""
 	for _, u := range []string{"k", "M", "G"} {
 		if math.Abs(v) < 999.5 {
