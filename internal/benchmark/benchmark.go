@@ -41,6 +41,7 @@ type config struct {
 	redraw       bool
 	short        bool
 	dropAll      bool
+	test         *effort // of tests, in place of the usual one
 }
 
 // Run does what args ask for; name is the program's, for its help.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/chart"
@@ -52,7 +51,7 @@ func (r *Results) draw(ctx context.Context, dir string, out io.Writer) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		fmt.Fprintf(out, "no .png figures: %v\n", err)
+		fmt.Fprintf(out, "not all .png figures were made: %v\n", err)
 	}
 	fmt.Fprintln(out, page)
 	return nil
@@ -73,7 +72,11 @@ func pictures(ctx context.Context, dir string, all []drawn) error {
 	defer bar.done()
 	for i, d := range all {
 		bar.at(i)
-		if err := picture(ctx, browser, profile, dir, d); err != nil {
+		err := picture(ctx, browser, profile, dir, d)
+		if err != nil && ctx.Err() == nil {
+			err = picture(ctx, browser, profile, dir, d) // browsers crash now and then
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -108,10 +111,9 @@ func picture(ctx context.Context, browser, profile, dir string, d drawn) error {
 	if os.Geteuid() == 0 {
 		args = append(args, "--no-sandbox") // a browser has none for root
 	}
-	said, err := exec.CommandContext(ctx, browser, append(args, "file://"+filepath.ToSlash(filepath.Join(dir, d.file+".svg")))...).CombinedOutput()
+	err = exec.CommandContext(ctx, browser, append(args, "file://"+filepath.ToSlash(filepath.Join(dir, d.file+".svg")))...).Run()
 	if _, statErr := os.Stat(file); statErr != nil {
-		lines := strings.Split(strings.TrimSpace(string(said)), "\n")
-		return fmt.Errorf("%s: %w: %s", browser, errors.Join(err, statErr), lines[len(lines)-1])
+		return fmt.Errorf("%s made no %s: %w", browser, d.file+".png", errors.Join(err, statErr))
 	}
 	return nil
 }

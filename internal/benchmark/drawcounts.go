@@ -172,7 +172,7 @@ func drawBits(r *Results) drawn {
 	return drawn{
 		name: "F2", file: "f2-curve",
 		fig: &chart.Figure{
-			Title: fmt.Sprintf("%.0f bits a key: %.2f %% of absent keys cost a read; theory of the store %.2f %%", ten.X, 100*ten.MeasuredFPR, 100*ten.PredictedFPR),
+			Title: fmt.Sprintf("%.0f bits a key: %.2f %% of absent keys cost a block read; %.2f %% were predicted", ten.X, 100*ten.MeasuredFPR, 100*ten.PredictedFPR),
 			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache", r.Dataset, chart.Short(float64(r.Present)), len(ten.Levels)),
 			Panels: []chart.Panel{{
 				X:      chart.Axis{Label: "filter bits a key: of the store on average, of a level its own", Min: -0.8, Max: 24.8, Ticks: ticksOf(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)},

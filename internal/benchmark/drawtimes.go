@@ -110,11 +110,17 @@ func drawThroughput(r *Results) drawn {
 			Series: bothWays(these, func(c *Cell) float64 { return places[c.X] }, func(c *Cell) float64 { return 1e9 / c.nanos() }),
 		})
 	}
-	off, on := pair(r.of("F4", func(c *Cell) bool { return c.Hits == 0 && c.X == 1./16 }))
+	least := cells[0] // the case of the title: the fewest hits, and some cache
+	for _, c := range cells {
+		if c.X == 1./16 && c.Hits <= least.Hits {
+			least = c
+		}
+	}
+	off, on := pair(r.of("F4", func(c *Cell) bool { return c.Hits == least.Hits && c.X == least.X }))
 	return drawn{
 		name: "F4", file: "f4-throughput",
 		fig: &chart.Figure{
-			Title:  fmt.Sprintf("With a block cache of 1/16 of the data, filters answer %.0f times the absent keys a second", off.nanos()/on.nanos()),
+			Title:  fmt.Sprintf("Block cache %s of the data, %.0f %% of the keys absent: %.3g times the lookups a second", names[least.X], 100*(1-least.Hits), off.nanos()/on.nanos()),
 			Note:   fmt.Sprintf("%s; %s keys in %d levels, files in the page cache, one goroutine", r.Dataset, chart.Short(float64(r.Present)), len(off.Levels)),
 			Panels: panels, Columns: 3, Width: 960, Height: 250,
 		},

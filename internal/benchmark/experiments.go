@@ -49,9 +49,13 @@ type effort struct {
 	levels      int // of the deepest tree
 	fillKeys    int // of stores that are made many times
 	limit       time.Duration
+	points      int // of an axis at most; 0: all
 }
 
 func (c config) effort() effort {
+	if c.test != nil {
+		return *c.test
+	}
 	if c.short {
 		return effort{keys: 6000, lookups: 1500, coldLookups: 40, levels: 3, fillKeys: 3000, limit: 100 * time.Millisecond}
 	}
@@ -92,7 +96,15 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("-report: %w", err)
 	}
 	if !c.redraw {
-		if res, err = c.measureFigures(ctx, res, chosen, results); err != nil {
+		seconds := 0
+		for _, e := range chosen {
+			seconds += e.weight
+		}
+		if c.short {
+			seconds /= 15
+		}
+		fmt.Fprintf(out, "making the report in %s: about %v, Ctrl-C ends it\n", c.report, time.Duration(seconds)*time.Second)
+		if res, err = c.measureFigures(ctx, res, chosen, results, out); err != nil {
 			return err
 		}
 	}
@@ -118,7 +130,7 @@ func (c config) chosen() ([]experiment, error) {
 
 // measureFigures runs experiments and keeps, after each, what is known. Of
 // earlier results (nil: there are none) the other figures' stay.
-func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []experiment, path string) (*Results, error) {
+func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []experiment, path string, out io.Writer) (*Results, error) {
 	data, err := c.dataset()
 	if err != nil {
 		return nil, err
@@ -150,16 +162,27 @@ func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []e
 	defer r.bar.done()
 	for _, e := range chosen {
 		r.current = e
+		begin := time.Now()
 		r.step(0, 1)
 		if err := e.run(ctx, r); err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", e.name, e.what, err)
 		}
 		r.before += e.weight
+		r.bar.done()
+		fmt.Fprintf(out, "%-2s  %s: %.1f s\n", e.name, e.what, time.Since(begin).Seconds())
 		if err := r.res.write(path); err != nil {
 			return nil, err
 		}
 	}
 	return r.res, nil
+}
+
+// some returns what to measure of the values of an axis: all, or the last ones.
+func some[T any](r *runner, all []T) []T {
+	if r.points == 0 {
+		return all
+	}
+	return all[len(all)-min(r.points, len(all)):]
 }
 
 // step shows that i of n parts of the current experiment are done.

@@ -49,7 +49,7 @@ func measureLevels(ctx context.Context, r *runner) error {
 
 // measureBits is F2: the same tree with more and more bits.
 func measureBits(ctx context.Context, r *runner) error {
-	all := []float64{0, 2, 4, 6, 8, 10, 12, 16, 20}
+	all := some(r, []float64{0, 2, 4, 6, 8, 10, 12, 16, 20})
 	for i, bits := range all {
 		r.step(i, len(all))
 		s, err := recipe{levels: r.levels, bits: bits}.make(ctx, r.dir, r.data.Present)
@@ -157,7 +157,7 @@ func measureThroughput(ctx context.Context, r *runner) error {
 	if err != nil {
 		return err
 	}
-	shares, hits := []float64{0, 1. / 16, 1. / 8, 1. / 4, 1. / 2, 1}, []float64{0, 0.1, 0.5, 0.9, 1}
+	shares, hits := some(r, []float64{0, 1. / 16, 1. / 8, 1. / 4, 1. / 2, 1}), some(r, []float64{0, 0.1, 0.5, 0.9, 1})
 	for i, share := range shares {
 		w := way{cache: int64(share * float64(need)), limit: r.limit / 4}
 		switch share {
@@ -183,7 +183,7 @@ func measureThroughput(ctx context.Context, r *runner) error {
 
 // measureRuns is F5: runs that are never merged.
 func measureRuns(ctx context.Context, r *runner) error {
-	all := []int{1, 2, 4, 6, 8, 12, 16}
+	all := some(r, []int{1, 2, 4, 6, 8, 12, 16})
 	records := r.data.sample(r.fillKeys).Present
 	for i, runs := range all {
 		r.step(i, len(all))
@@ -203,7 +203,7 @@ func measureRuns(ctx context.Context, r *runner) error {
 
 // measurePrice is F6: what it takes to make filters and to keep them.
 func measurePrice(ctx context.Context, r *runner) error {
-	all := []float64{0, 4, 6, 8, 10, 12, 16, 20}
+	all := some(r, []float64{0, 4, 6, 8, 10, 12, 16, 20})
 	records := r.data.sample(r.fillKeys).Present
 	hashes := make([]uint64, len(records))
 	var hasher bloom.Hasher
@@ -244,7 +244,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 
 // measureValues is F7: values of more and more bytes, that can't be compressed.
 func measureValues(ctx context.Context, r *runner) error {
-	all := []int{0, 32, 256, 4096, 65536}
+	all := some(r, []int{0, 32, 256, 4096, 65536})
 	for i, size := range all {
 		r.step(i, len(all))
 		n := min(max(64<<20/max(size, 1), 1000), r.fillKeys/3)

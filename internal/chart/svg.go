@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,9 @@ func (f *Figure) plan() layout {
 		p.top += legendHeight * float64((&drawing{}).legend(p.names, 0, f.Width, false))
 	}
 	rows := (len(f.Panels) + f.Columns - 1) / f.Columns
+	if !slices.ContainsFunc(f.Panels, func(p Panel) bool { return p.Title != "" }) {
+		p.top -= marginTop - 14 // where the titles would be
+	}
 	p.height = p.top + float64(rows)*f.Height + 6
 	return p
 }
