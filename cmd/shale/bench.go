@@ -9,18 +9,27 @@ import (
 )
 
 // bench makes a report in a folder. Words that begin with - are options of
-// package benchmark.
+// package benchmark, as ours are.
 func bench(ctx context.Context, s *session, a arguments) (status, error) {
-	dir, options := "shale-report", []string(nil)
-	for i, w := range a.words {
-		if i == 0 && (w.literal || !strings.HasPrefix(w.text, "-")) {
-			dir = w.text
-			continue
-		}
-		options = append(options, w.text)
+	words := a.words
+	dir := "shale-report"
+	if len(words) > 0 && (words[0].literal || !strings.HasPrefix(words[0].text, "-")) {
+		dir, words = words[0].text, words[1:]
 	}
-	err := benchmark.Run(ctx, "bench [DIR] --", append([]string{"-report", dir}, options...), promptly{s.out})
-	if err != nil {
+	args := []string{"-report=" + dir}
+	for _, o := range benchOptions {
+		switch {
+		case !a.has(o.name):
+		case o.arg == "":
+			args = append(args, "-"+o.name)
+		default:
+			args = append(args, "-"+o.name+"="+a.values[o.name])
+		}
+	}
+	for _, w := range words {
+		args = append(args, w.text)
+	}
+	if err := benchmark.Run(ctx, "bench [DIR] --", args, promptly{s.out}); err != nil {
 		return failed, err
 	}
 	return found, nil

@@ -345,10 +345,10 @@ func TestDropCaches(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	var out strings.Builder
-	p := &progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-time.Second)}
+	p := &progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
 	p.at(50)
 	p.at(60) // too soon to be drawn
-	if got := out.String(); !strings.HasPrefix(got, "\rloading [██████████░") || !strings.Contains(got, " 25 % ") || strings.Count(got, "\r") != 1 {
+	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {
 		t.Errorf("the bar: %q", got)
 	}
 	p.done()

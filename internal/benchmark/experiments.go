@@ -84,31 +84,45 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	results := filepath.Join(c.report, "results.json")
 	var res *Results
 	if c.only != "" || c.redraw {
-		if res, err = readResults(results); err != nil && (c.redraw || !errors.Is(err, os.ErrNotExist)) {
-			return err
+		if res, err = readResults(c.resultsFile()); err != nil && (c.redraw || !errors.Is(err, os.ErrNotExist)) {
+			return fmt.Errorf("the earlier results: %w", err)
 		}
 	}
+	if c.redraw {
+		if err := c.makeFolders(); err != nil {
+			return err
+		}
+		return res.draw(ctx, c.report, out)
+	}
+	data, err := c.dataset()
+	if err != nil {
+		return err
+	}
+	if some := data.sample(c.effort().keys); some != data {
+		if err := some.check(); err != nil {
+			return err
+		}
+		data = some
+	}
 	// Before the work: that its results can be written.
+	if err := c.makeFolders(); err != nil {
+		return err
+	}
+	if res, err = c.measureFigures(ctx, data, res, chosen, out); err != nil {
+		return err
+	}
+	return res.draw(ctx, c.report, out)
+}
+
+func (c config) resultsFile() string { return filepath.Join(c.report, "results.json") }
+
+func (c config) makeFolders() error {
 	if err := os.MkdirAll(filepath.Join(c.report, "figures"), 0o755); err != nil {
 		return fmt.Errorf("-report: %w", err)
 	}
-	if !c.redraw {
-		seconds := 0
-		for _, e := range chosen {
-			seconds += e.weight
-		}
-		if c.short {
-			seconds /= 15
-		}
-		fmt.Fprintf(out, "making the report in %s: about %v, Ctrl-C ends it\n", c.report, time.Duration(seconds)*time.Second)
-		if res, err = c.measureFigures(ctx, res, chosen, results, out); err != nil {
-			return err
-		}
-	}
-	return res.draw(ctx, c.report, out)
+	return nil
 }
 
 // chosen returns the experiments that -only names, or all.
@@ -123,31 +137,26 @@ func (c config) chosen() ([]experiment, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("-only: there is no figure %q: F1 to F7, and C, the controls", name)
 		}
-		some = append(some, all[i])
+		if !slices.ContainsFunc(some, func(e experiment) bool { return e.name == all[i].name }) {
+			some = append(some, all[i])
+		}
 	}
 	return some, nil
 }
 
 // measureFigures runs experiments and keeps, after each, what is known. Of
 // earlier results (nil: there are none) the other figures' stay.
-func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []experiment, path string, out io.Writer) (*Results, error) {
-	data, err := c.dataset()
-	if err != nil {
-		return nil, err
-	}
+func (c config) measureFigures(ctx context.Context, data *dataset, earlier *Results, chosen []experiment, out io.Writer) (*Results, error) {
 	dir, err := os.MkdirTemp("", "shale-report-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	r := &runner{effort: c.effort(), c: c, data: data.sample(c.effort().keys), dir: dir, trees: map[int]*store{}}
-	if err := r.data.check(); err != nil {
-		return nil, err
-	}
+	r := &runner{effort: c.effort(), c: c, data: data, dir: dir, trees: map[int]*store{}}
 	r.res = r.newResults()
 	if earlier != nil {
 		if err := r.res.adopt(earlier, chosen); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", c.resultsFile(), err)
 		}
 	}
 	for _, p := range r.data.Present {
@@ -158,6 +167,11 @@ func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []e
 	for _, e := range chosen {
 		seconds += e.weight
 	}
+	about := time.Duration(seconds) * time.Second
+	if c.short {
+		about /= 15
+	}
+	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about)
 	r.bar = newProgress("", seconds*1000)
 	defer r.bar.done()
 	for _, e := range chosen {
@@ -170,7 +184,7 @@ func (c config) measureFigures(ctx context.Context, earlier *Results, chosen []e
 		r.before += e.weight
 		r.bar.done()
 		fmt.Fprintf(out, "%-2s  %s: %.1f s\n", e.name, e.what, time.Since(begin).Seconds())
-		if err := r.res.write(path); err != nil {
+		if err := r.res.write(c.resultsFile()); err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"fmt"
-	"html"
 	"slices"
 	"strings"
 
@@ -81,14 +80,14 @@ func (r *Results) page(all []drawn, svgs [][]byte) []byte {
 	b.WriteString("<h1>What filters save on lookups of absent keys</h1>\n")
 	fmt.Fprintf(&b, "<p class=\"soft\">%s: %d keys loaded (%.1f MB of keys and values), %d absent keys to ask for, all inside the key range "+
 		"(left out: %d outside it, %d that are loaded too). %s/%s, %d CPUs, %s.</p>\n",
-		html.EscapeString(r.Dataset), r.Present, float64(r.RawBytes)/1e6, r.Absent, r.Outside, r.Both,
-		html.EscapeString(r.Machine.OS), html.EscapeString(r.Machine.Arch), r.Machine.CPUs, html.EscapeString(r.Machine.Go))
+		chart.Escape(r.Dataset), r.Present, float64(r.RawBytes)/1e6, r.Absent, r.Outside, r.Both,
+		chart.Escape(r.Machine.OS), chart.Escape(r.Machine.Arch), r.Machine.CPUs, chart.Escape(r.Machine.Go))
 	if r.Short {
 		b.WriteString("<p><b>Measured with -short: few keys, to try the report out. The figures say nothing.</b></p>\n")
 	}
 	r.tiles(&b)
 	for i, d := range all {
-		fmt.Fprintf(&b, "<h2 id=\"%s\">%s</h2>\n%s<p>%s</p>\n", d.name, d.name+": "+html.EscapeString(whatOf(d.name)), svgs[i], html.EscapeString(d.text))
+		fmt.Fprintf(&b, "<h2 id=\"%s\">%s</h2>\n%s<p>%s</p>\n", d.name, d.name+": "+chart.Escape(whatOf(d.name)), svgs[i], chart.Escape(d.text))
 		b.WriteString("<details><summary>the numbers</summary>\n")
 		writeTable(&b, d.table)
 		b.WriteString("</details>\n")
@@ -112,7 +111,7 @@ func (r *Results) tiles(b *strings.Builder) {
 	}
 	b.WriteString("<div class=\"tiles\">")
 	tile := func(value, text string) {
-		fmt.Fprintf(b, "<div><b>%s</b>%s</div>", html.EscapeString(value), html.EscapeString(text))
+		fmt.Fprintf(b, "<div><b>%s</b>%s</div>", chart.Escape(value), chart.Escape(text))
 	}
 	tile(chart.Short(off.BlockReads), fmt.Sprintf("reads a miss in %d levels, filters ignored", len(off.Levels)))
 	tile(chart.Short(on.BlockReads), "with filters")
@@ -131,7 +130,7 @@ func writeTable(b *strings.Builder, rows [][]string) {
 		}
 		b.WriteString("<tr>")
 		for _, text := range row {
-			fmt.Fprintf(b, "<%s>%s</%s>", cell, html.EscapeString(text), cell)
+			fmt.Fprintf(b, "<%s>%s</%s>", cell, chart.Escape(text), cell)
 		}
 		b.WriteString("</tr>\n")
 	}
@@ -164,7 +163,7 @@ func (r *Results) method(b *strings.Builder) {
 		"Nothing is compacted while reads are measured. Seeds are fixed; counts are the same in every run, times are not: compare them within a report.",
 	}
 	for _, line := range append(lines, r.Notes...) {
-		fmt.Fprintf(b, "<li>%s</li>\n", html.EscapeString(line))
+		fmt.Fprintf(b, "<li>%s</li>\n", chart.Escape(line))
 	}
 	b.WriteString("</ul>\n<p>To repeat: <code>go run ./bench -report DIR</code>; all numbers are in results.json, a cell a line.</p>\n")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // tinyReport is a report in which everything is measured, for a moment.
@@ -126,7 +127,7 @@ func TestMakeReport_Again(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.only = "C,F5"
+	c.only = "C,F5, f5"
 	if err := c.makeReport(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,10 @@ func TestMakeReport_Again(t *testing.T) {
 }
 
 func TestRun_Usage(t *testing.T) {
-	dir, file := t.TempDir(), writeFile(t, "{}")
+	dir, file, keys := t.TempDir(), writeFile(t, "{}"), writeLines(t, "%03d", 300, 2)
+	if err := os.WriteFile(keys+"0", []byte("001\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	old := filepath.Join(dir, "old")
 	if err := os.Mkdir(old, 0o700); err != nil {
 		t.Fatal(err)
@@ -175,9 +179,9 @@ func TestRun_Usage(t *testing.T) {
 		{"-redraw", "give -report DIR too"},
 		{"-report r -json x", "-json is not of a report"},
 		{"-report " + dir + " -only F9", `there is no figure "F9"`},
-		{"-report " + filepath.Join(dir, "none") + " -redraw", "no such file or directory"},
+		{"-report " + filepath.Join(dir, "none") + " -redraw", "the earlier results: open "},
 		{"-report " + old + " -redraw", "its version is 99"},
-		{"-report " + filepath.Join(file, "below") + " -short", "-report: mkdir"},
+		{"-report " + filepath.Join(file, "below") + " -short -keys " + keys + " -absent " + keys + "0", "-report: mkdir"},
 		{"-report " + dir + " -short -keys " + file, "-keys and -absent go together"},
 	} {
 		err := Run(t.Context(), "bench", strings.Fields(tt.args), io.Discard)
@@ -226,7 +230,7 @@ func TestResults_ReadWhatWasWritten(t *testing.T) {
 	if len(got.Cells) != 2 || got.Cells[0].Quantiles[0] != (Point{0.5, 120}) || got.Cells[0].Levels[0].Bits != 9.5 || got.Cells[1].Name != "a name" {
 		t.Errorf("read %+v", got.Cells)
 	}
-	if page := string(r.page(nil, nil)); strings.Contains(page, "<x>") || !strings.Contains(page, "&lt;x&gt;") {
+	if page := string(r.page(nil, nil)); !utf8.ValidString(page) || strings.Contains(page, "<x>") || !strings.Contains(page, "&lt;x&gt;") {
 		t.Error("the page has the name of the data as it is")
 	}
 }

@@ -75,7 +75,7 @@ func (s scale) ticks(n int, format func(float64) string) []Tick {
 		switch span := s.hi - s.lo; {
 		case span <= 1.3:
 			steps = []float64{1, 2, 5}
-		case span <= 2.3:
+		case span <= 2.6:
 			steps = []float64{1, 3}
 		case span > float64(n):
 			every = int(math.Ceil(span / float64(n)))

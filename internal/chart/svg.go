@@ -63,7 +63,7 @@ func (f *Figure) SVG() []byte {
 	d := &drawing{}
 	height := p.height
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="shale" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-label="%s">`,
-		num(f.Width), num(height), num(f.Width), num(height), html.EscapeString(f.Title))
+		num(f.Width), num(height), num(f.Width), num(height), Escape(f.Title))
 	d.printf("<style>%s</style>\n", style)
 	d.printf(`<rect width="%s" height="%s" fill="var(--ground)"/>`, num(f.Width), num(height))
 	d.text(16, 24, "title", f.Title)
@@ -103,7 +103,7 @@ type box struct{ x, y, w, h float64 }
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
 func (d *drawing) text(x, y float64, class, s string) {
-	d.printf("<text x=\"%s\" y=\"%s\" class=\"%s\">%s</text>\n", num(x), num(y), class, html.EscapeString(s))
+	d.printf("<text x=\"%s\" y=\"%s\" class=\"%s\">%s</text>\n", num(x), num(y), class, Escape(s))
 }
 
 // num writes a coordinate.
@@ -150,7 +150,7 @@ func (d *drawing) mark(x, y float64, s Series, tip string) {
 	}
 	d.printf(`<circle cx="%s" cy="%s" r="%s" fill="%s" stroke="var(--c%d)" stroke-width="1.5">`, num(x), num(y), num(radius), fill, s.Color)
 	if tip != "" {
-		d.printf("<title>%s</title>", html.EscapeString(tip))
+		d.printf("<title>%s</title>", Escape(tip))
 	}
 	d.printf("</circle>\n")
 }
@@ -159,4 +159,15 @@ func (d *drawing) mark(x, y float64, s Series, tip string) {
 func (f *Figure) Size() (width, height float64) {
 	p := f.plan()
 	return f.Width, p.height
+}
+
+// Escape makes s, which may be any bytes, text of an SVG or HTML document, also
+// between quotes.
+func Escape(s string) string {
+	return html.EscapeString(strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r == 0xfffe || r == 0xffff {
+			return '\uFFFD' // XML has no such character
+		}
+		return r
+	}, s))
 }
