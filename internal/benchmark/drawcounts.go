@@ -39,18 +39,15 @@ func bothWays(cells []*Cell, x, y func(c *Cell) float64) []chart.Series {
 	return all
 }
 
+// labelled writes the values beside the points, small ones with two digits.
 func labelled(all []chart.Series) []chart.Series {
 	for i := range all {
 		all[i].Labels = true
-	}
-	return all
-}
-
-// dashed draws series as those of another state, under a name with a suffix.
-func dashed(all []chart.Series, suffix string) []chart.Series {
-	for i := range all {
-		all[i].Dashed, all[i].Hollow = true, true
-		all[i].Name += suffix
+		for j, p := range all[i].Points {
+			if p.Y > 0 && p.Y < 0.1 {
+				all[i].Points[j].Text = strconv.FormatFloat(p.Y, 'g', 2, 64)
+			}
+		}
 	}
 	return all
 }
@@ -120,7 +117,8 @@ func drawLevels(r *Results) drawn {
 		},
 		text: "The same keys in trees of different depth, a sorted run on each level. Every absent key lies inside the key range. " +
 			"There is no block cache, so that each block that a lookup looks into is one read of a file; the operating system counted the same. " +
-			"Cold means that the files were dropped from the page cache before every few lookups, which was checked; the counts do not change, but then the device is asked.",
+			"Cold means that the files were dropped from the page cache before every few lookups, which was checked; the counts do not change, but then the device is asked. " +
+			"It is asked less than once a read, as the upper levels are so small that few lookups bring all of them back into the page cache.",
 		table: table(cells, column{"levels", theX, "%.0f"}, colCold, colFilters, colLookups, colReads, colPreads, colBytes, colDevice, colNanos),
 	}
 }
@@ -211,13 +209,15 @@ func drawRuns(r *Results) drawn {
 	}
 	off, on := pair(cells)
 	x := counted("runs", cells)
+	reads := labelled(bothWays(cells, theX, func(c *Cell) float64 { return c.BlockReads }))
+	reads[len(reads)-1].Labels = false // its counts are small and vary
 	return drawn{
 		name: "F5", file: "f5-runs",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("A miss in %d runs reads %.3g blocks without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
 			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, chart.Short(float64(off.Keys))),
 			Panels: []chart.Panel{
-				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(cells, theX, func(c *Cell) float64 { return c.BlockReads }))},
+				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: reads},
 				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: duration}, Series: bothWays(cells, theX, (*Cell).nanos)},
 			},
 		},

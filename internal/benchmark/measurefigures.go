@@ -191,7 +191,7 @@ func measureRuns(ctx context.Context, r *runner) error {
 		if err != nil {
 			return err
 		}
-		off, on, err := s.compare(ctx, way{cache: noCache, limit: r.limit / 2}, r.misses(r.lookups/4))
+		off, on, err := s.compare(ctx, way{cache: noCache, limit: r.limit / 2}, r.misses(4*r.lookups)) // false positives are few
 		s.remove()
 		if err != nil {
 			return err
@@ -207,10 +207,14 @@ func measurePrice(ctx context.Context, r *runner) error {
 	records := r.data.sample(r.fillKeys).Present
 	hashes := make([]uint64, len(records))
 	var hasher bloom.Hasher
-	cells := make([]*Cell, 2*len(all))
-	for i := range cells {
-		r.step(i, len(cells))
-		k := min(i, len(cells)-1-i) // up and down again
+	cells := make([]*Cell, len(all))
+	const rounds = 4
+	for i := range rounds * len(all) {
+		r.step(i, rounds*len(all))
+		k := i % len(all)
+		if i/len(all)%2 == 1 {
+			k = len(all) - 1 - k // up and down again
+		}
 		took, m, err := recipe{bits: all[k]}.timeToWrite(ctx, r.dir, records)
 		if err != nil {
 			return err

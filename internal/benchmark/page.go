@@ -78,7 +78,7 @@ func (r *Results) page(all []drawn, svgs [][]byte) []byte {
 	b.WriteString("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
 	fmt.Fprintf(&b, "<title>What filters save on absent keys</title>\n<style>%s</style></head><body>\n", pageStyle)
 	b.WriteString("<h1>What filters save on lookups of absent keys</h1>\n")
-	fmt.Fprintf(&b, "<p class=\"soft\">%s: %d keys loaded (%.1f MB of keys and values), %d absent keys to ask for, all inside the key range "+
+	fmt.Fprintf(&b, "<p class=\"soft\">Keys: %s; %d loaded (%.1f MB of keys and values), %d absent keys to ask for, all inside the key range "+
 		"(left out: %d outside it, %d that are loaded too). %s/%s, %d CPUs, %s.</p>\n",
 		chart.Escape(r.Dataset), r.Present, float64(r.RawBytes)/1e6, r.Absent, r.Outside, r.Both,
 		chart.Escape(r.Machine.OS), chart.Escape(r.Machine.Arch), r.Machine.CPUs, chart.Escape(r.Machine.Go))

@@ -46,7 +46,6 @@ type Series struct {
 	Hollow  bool // markers
 	NoLine  bool
 	NoMarks bool
-	Step    bool // the line keeps its height up to the next point
 	OnRight bool // belongs to the axis on the right
 	Labels  bool // write each point's Text, or Y, beside it
 	Below   bool // labels under the points

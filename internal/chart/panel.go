@@ -83,7 +83,6 @@ func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 	}
 	var spots []spot
 	var path strings.Builder
-	lastY := 0.0
 	for _, pt := range s.Points {
 		x, okX := sx.at(pt.X)
 		y, okY := sy.at(pt.Y)
@@ -94,15 +93,11 @@ func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 			continue
 		}
 		px, py := b.x+b.w*x, b.y+b.h*(1-y)
-		switch {
-		case len(spots) == 0:
-			path.WriteString("M" + num(px) + " " + num(py))
-		case s.Step:
-			path.WriteString("L" + num(px) + " " + num(lastY) + "L" + num(px) + " " + num(py))
-		default:
-			path.WriteString("L" + num(px) + " " + num(py))
+		command := "L"
+		if len(spots) == 0 {
+			command = "M"
 		}
-		lastY = py
+		path.WriteString(command + num(px) + " " + num(py))
 		spots = append(spots, spot{px, py, pt})
 	}
 	if !s.NoLine && len(spots) > 1 {
