@@ -351,6 +351,11 @@ func TestProgress(t *testing.T) {
 	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {
 		t.Errorf("the bar: %q", got)
 	}
+	p.shown, p.rate = time.Time{}, true
+	p.at(180)
+	if got := out.String(); !strings.Contains(got, " 90 % 1") || !strings.Contains(got, "/s, 1s left") {
+		t.Errorf("the bar with a rate: %q", got)
+	}
 	p.done()
 	(&progress{total: 1}).at(1) // no terminal: prints nothing
 }

@@ -172,7 +172,8 @@ func (c config) measureFigures(ctx context.Context, data *dataset, earlier *Resu
 		about /= 15
 	}
 	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about)
-	r.bar = newProgress("", seconds*1000)
+	r.bar = newProgress("", seconds*1000) // thousandths of what is expected
+	r.bar.rate = false
 	defer r.bar.done()
 	for _, e := range chosen {
 		r.current = e

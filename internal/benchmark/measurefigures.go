@@ -18,7 +18,7 @@ const noCache = -1 // every block that is looked into is read
 func measureLevels(ctx context.Context, r *runner) error {
 	seen := map[int]bool{}
 	for levels := 1; levels <= r.levels; levels++ {
-		r.step(levels-1, r.levels)
+		r.step(3*(levels-1), 3*r.levels)
 		s, err := r.tree(ctx, levels)
 		if err != nil {
 			return err
@@ -34,9 +34,11 @@ func measureLevels(ctx context.Context, r *runner) error {
 			}
 			return err
 		}
+		r.step(3*levels-2, 3*r.levels)
 		if err := read(way{cache: noCache, limit: r.limit}, r.lookups); err != nil {
 			return err
 		}
+		r.step(3*levels-1, 3*r.levels)
 		err = r.cold(func() error {
 			return read(way{cache: noCache, cold: true, limit: 2 * r.limit, dropAll: r.c.dropAll}, r.coldLookups)
 		})
@@ -51,11 +53,12 @@ func measureLevels(ctx context.Context, r *runner) error {
 func measureBits(ctx context.Context, r *runner) error {
 	all := some(r, []float64{0, 2, 4, 6, 8, 10, 12, 16, 20})
 	for i, bits := range all {
-		r.step(i, len(all))
+		r.step(2*i, 2*len(all))
 		s, err := recipe{levels: r.levels, bits: bits}.make(ctx, r.dir, r.data.Present)
 		if err != nil {
 			return err
 		}
+		r.step(2*i+1, 2*len(all))
 		w := way{cache: noCache, filters: bits > 0, limit: r.limit}
 		n := 2 * r.lookups
 		if bits > 10 {

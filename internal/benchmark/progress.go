@@ -15,10 +15,11 @@ type progress struct {
 	total int
 	shown time.Time
 	begin time.Time
+	rate  bool // tell how many a second
 }
 
 func newProgress(what string, total int) *progress {
-	p := &progress{what: what, total: total, begin: time.Now()}
+	p := &progress{what: what, total: total, begin: time.Now(), rate: true}
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		p.w = os.Stderr
 	}
@@ -39,7 +40,7 @@ func (p *progress) at(n int) {
 		left = ", " + (passed * time.Duration(max(p.total-n, 0)) / time.Duration(n)).Round(time.Second).String() + " left"
 	}
 	rate := ""
-	if perSecond := float64(n) / max(passed.Seconds(), 1e-3); perSecond >= 10 {
+	if perSecond := float64(n) / max(passed.Seconds(), 1e-3); p.rate && perSecond >= 10 {
 		rate = fmt.Sprintf(" %d/s", int(perSecond))
 	}
 	fmt.Fprintf(p.w, "\r%s [%s%s] %3d %%%s%s\x1b[K", p.what, strings.Repeat("█", full), strings.Repeat("░", width-full),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/shaledb/shale"
 )
 
 // tinyReport is a report in which everything is measured, for a moment.
@@ -240,6 +243,70 @@ func TestStandardFPR(t *testing.T) {
 	for bits, want := range map[float64]float64{2: 0.393, 10: 0.00819, 16: 0.000459} {
 		if got := standardFPR(bits); got < want*0.99 || got > want*1.01 {
 			t.Errorf("%v bits: %v, want %v", bits, got, want)
+		}
+	}
+}
+
+// Two passes make one cell: means by lookups, and an error where counts that
+// must repeat do not.
+func TestCell_Add(t *testing.T) {
+	pass := func(lookups int, blocks float64, preads int64) *result {
+		return &result{cell: cell{Absent: true}, Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
+	}
+	c := &Cell{}
+	for _, r := range []*result{pass(100, 2, 200), pass(300, 4, 1200)} {
+		if err := c.add(r, shale.Metrics{}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Lookups != 400 || c.Blocks != 3.5 || c.BlockReads != 3.5 || c.Preads != 3.5 || c.DeviceBytes != 7 || c.Seconds != 2 || len(c.PassNanos) != 2 {
+		t.Errorf("%+v", c)
+	}
+	if err := c.add(pass(400, 3, 0), shale.Metrics{}, true); err == nil || !strings.Contains(err.Error(), "the same 400 lookups looked into 3.5 blocks each, and then into 3") {
+		t.Errorf("other counts of the same lookups: %v", err)
+	}
+	if err := c.add(pass(400, 3, -1), shale.Metrics{}, false); err != nil || c.Preads != -1 || c.DeviceBytes != -1 {
+		t.Errorf("a pass without the system's counts: %v, %+v", err, c)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	times := make([]int64, 0, 10001)
+	for i := range 10001 {
+		times = append(times, int64(10000-i))
+	}
+	c := &Cell{Quantiles: quantiles(times)}
+	for p, want := range map[float64]float64{0: 0, 0.5: 5000, 0.99: 9900, 0.999: 9990, 0.9999: 9999, 1: 10000} {
+		if got := quantile(c, p); got != want {
+			t.Errorf("quantile(%v) = %v, want %v", p, got, want)
+		}
+	}
+	if quantiles(nil) != nil || quantile(&Cell{}, 0.5) != 0 {
+		t.Error("quantiles of nothing")
+	}
+}
+
+func TestMixture(t *testing.T) {
+	r := &runner{}
+	for i := range 1000 {
+		r.present, r.absent = append(r.present, fmt.Appendf(nil, "p%d", i)), append(r.absent, fmt.Appendf(nil, "a%d", i))
+	}
+	for _, hits := range []float64{0, 0.1, 1} {
+		warmUp, q := r.mixture(400, hits)
+		seen, found := map[string]bool{}, 0
+		for _, s := range []stream{warmUp, q} {
+			for i, key := range s.keys {
+				if seen[string(key)] || s.found[i] != (key[0] == 'p') {
+					t.Fatalf("%s, found %v: twice, or wrong", key, s.found[i])
+				}
+				seen[string(key)] = true
+				if s.found[i] {
+					found++
+				}
+			}
+		}
+		if len(warmUp.keys) != 400 || len(q.keys) != 400 || found != int(800*hits) {
+			t.Errorf("%v: %d and %d lookups, %d of which find their key", hits, len(warmUp.keys), len(q.keys), found)
 		}
 	}
 }
