@@ -24,7 +24,7 @@ func tinyReport(t *testing.T) config {
 	return config{
 		keys: writeLines(t, "key%06d<b>&\"", 2000, 2), absent: writeLines(t, "key%06d.", 1900, 2),
 		report: filepath.Join(t.TempDir(), "report"),
-		test:   &effort{lookups: 200, coldLookups: 10, levels: 2, fillKeys: 400, limit: 20 * time.Millisecond, points: 2},
+		test:   &effort{lookups: 200, coldLookups: 10, levels: 2, fillKeys: 300, limit: 20 * time.Millisecond, points: 2},
 	}
 }
 
@@ -120,7 +120,11 @@ func wellFormed(t *testing.T, name, text string) {
 // -only replaces the cells of its figures and keeps the others'; -redraw
 // measures nothing.
 func TestMakeReport_Again(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the disk, too often")
+	}
 	c := tinyReport(t)
+	c.test.points = 1
 	c.only = "f5"
 	if err := c.makeReport(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
