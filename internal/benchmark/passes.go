@@ -57,7 +57,7 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 
 // pass asks q once and checks answers and counts.
 func (s *store) pass(ctx context.Context, w way, q stream) (*result, shale.Metrics, error) {
-	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: 10}
+	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
 	if !w.filters {
 		opts.FilterBits = -1
 	}
@@ -70,6 +70,9 @@ func (s *store) pass(ctx context.Context, w way, q stream) (*result, shale.Metri
 		return nil, none, err
 	}
 	defer db.Close()
+	if have := db.Metrics().FilterMemory; w.filters && have < s.shape.FilterMemory {
+		return nil, none, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
+	}
 	if err := w.prepare(ctx, db); err != nil {
 		return nil, none, err
 	}

@@ -21,6 +21,7 @@ type recipe struct {
 // A store is closed, and ready to be read under several options.
 type store struct {
 	dir    string
+	bits   float64 // that its filters were made with
 	shape  shale.Metrics
 	levels []level // that hold tables
 	runs   int
@@ -59,7 +60,7 @@ func (r recipe) make(ctx context.Context, parent string, records []record) (*sto
 	if err != nil {
 		return nil, fmt.Errorf("make a store: %w", err)
 	}
-	return m.finished(raw)
+	return m.finished(r, raw)
 }
 
 func rawBytes(records []record) (n int64) {
@@ -196,12 +197,13 @@ func (m *maker) put(upTo int) error {
 }
 
 // finished describes the store.
-func (m *maker) finished(raw int64) (*store, error) {
-	db, err := shale.Open(m.dir, &shale.Options{ReadOnly: true})
+func (m *maker) finished(r recipe, raw int64) (*store, error) {
+	// Fewer bits than the filters have would be a limit to their memory.
+	db, err := shale.Open(m.dir, &shale.Options{ReadOnly: true, FilterBits: r.bits})
 	if err != nil {
 		return nil, err
 	}
-	s := &store{dir: m.dir, shape: db.Metrics(), keys: len(m.records), raw: raw}
+	s := &store{dir: m.dir, bits: r.bits, shape: db.Metrics(), keys: len(m.records), raw: raw}
 	if err := db.Close(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -62,5 +63,18 @@ func TestRecipe_Runs(t *testing.T) {
 		if s.runs != runs || len(s.levels) != 1 || s.levels[0].Level != 0 || s.levels[0].Filter != 0 {
 			t.Errorf("%+v, want %d runs in level 0 without filters", s.levels, runs)
 		}
+	}
+}
+
+// What is measured has all of its filters in memory, or is not measured.
+func TestPass_FiltersMissing(t *testing.T) {
+	s, err := recipe{runs: 1, bits: 10}.make(t.Context(), t.TempDir(), testRecords(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shape.FilterMemory++
+	w := way{filters: true, cache: noCache, limit: time.Minute}
+	if _, _, err := s.pass(t.Context(), w, stream{}); err == nil || !strings.Contains(err.Error(), "of filters are in memory") {
+		t.Errorf("pass: %v", err)
 	}
 }
