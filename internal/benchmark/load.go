@@ -12,6 +12,7 @@ import (
 // A loaded store, closed, ready to be read under several options.
 type loaded struct {
 	dir      string
+	bits     float64
 	Memtable int64         `json:"memtable_bytes"`
 	Took     time.Duration `json:"load_ns"`
 	RawBytes int64         `json:"raw_bytes"` // of keys and values
@@ -27,7 +28,7 @@ const level0Runs = 3
 // memtable is small for the data, so that the tree gets the depth that a store
 // a thousand times larger has with the default.
 func load(ctx context.Context, dir string, d *dataset, bits float64) (*loaded, error) {
-	l := &loaded{dir: dir}
+	l := &loaded{dir: dir, bits: bits}
 	for _, r := range d.Present {
 		l.RawBytes += int64(len(r.key) + len(r.value))
 	}

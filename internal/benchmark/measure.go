@@ -46,7 +46,7 @@ type result struct {
 // measure opens the store as the cell says, asks for keys until it has asked
 // for all of them or the time is up, and checks the answers and the counts.
 func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, error) {
-	bits := 10.0
+	bits := l.bits // fewer than the filters have would be a limit to their memory
 	if !c.Filters {
 		bits = -1
 	}
