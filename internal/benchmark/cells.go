@@ -3,11 +3,9 @@ package benchmark
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"slices"
 
 	"github.com/shaledb/shale"
 )
@@ -169,8 +167,10 @@ func readResults(path string) (*Results, error) {
 	if r.Version != resultsVersion {
 		return nil, fmt.Errorf("%s: its version is %d, this program's %d: measure anew", path, r.Version, resultsVersion)
 	}
-	if slices.Contains(r.Cells, nil) {
-		return nil, fmt.Errorf("%s: %w", path, errors.New("a cell is null"))
+	for i, c := range r.Cells {
+		if c == nil || len(c.LevelFPR) > len(c.Levels) || c.Figure == "F6" && len(c.WriteSeconds) == 0 {
+			return nil, fmt.Errorf("%s: cell %d lacks a part", path, i+1)
+		}
 	}
 	r.Results.Cells = r.Cells
 	return &r.Results, nil

@@ -38,7 +38,7 @@ func drawLatency(r *Results) drawn {
 		}
 		all = append(all, s)
 	}
-	last := cells[len(cells)-2:] // cold, if there is that
+	last := cells[max(len(cells)-2, 0):] // cold, if there is that
 	off, on := pair(last)
 	state := "warm"
 	if off.Cold {

@@ -171,7 +171,7 @@ func (c config) measureFigures(ctx context.Context, data *dataset, earlier *Resu
 	if c.short {
 		about /= 15
 	}
-	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about)
+	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about.Round(time.Second))
 	r.bar = newProgress("", seconds*1000) // thousandths of what is expected
 	r.bar.rate = false
 	defer r.bar.done()

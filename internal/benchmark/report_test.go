@@ -314,3 +314,26 @@ func TestMixture(t *testing.T) {
 		}
 	}
 }
+
+// Results that were written by hand, or end early, are drawn or refused.
+func TestReadResults_Partial(t *testing.T) {
+	t.Setenv("PATH", "") // no browser
+	path := filepath.Join(t.TempDir(), "results.json")
+	for _, tt := range []struct{ cells, want string }{
+		{"", "there are no results to draw"},
+		{"null", "cell 1 lacks a part"},
+		{`{"figure":"F1"},{"figure":"F2","level_fpr":[1]}`, "cell 2 lacks a part"},
+		{`{"figure":"F6"}`, "cell 1 lacks a part"},
+		{`{"figure":"F6","write_seconds":[0]}`, ""},
+		{`{"figure":"F1"},{"figure":"F2"},{"figure":"F3"},{"figure":"F4"},{"figure":"F5"},{"figure":"F7"},{"figure":"C"},{"figure":"F9"}`, ""},
+		{`{"figure":"F1","x":-1e300,"block_reads":1e300},{"figure":"F3","quantiles":[[0.5,0]]},{"figure":"F4","x":7,"hits":9},{"figure":"F7","x":1e9}`, ""},
+	} {
+		if err := os.WriteFile(path, []byte(`{"version":1,"cells":[`+tt.cells+`]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := config{report: filepath.Dir(path), redraw: true}.makeReport(t.Context(), io.Discard)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.cells, err, tt.want)
+		}
+	}
+}
