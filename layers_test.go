@@ -14,20 +14,21 @@ import (
 // points down; siblings do not import each other, but for internal/base, whose
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
-	"cmd/shale":     6,
-	"cmd/shale/doc": 6,
-	"repair":        5,
-	"bench":         5,
-	"internal/soak": 5,
-	"":              4,
-	"compaction":    3,
-	"manifest":      2,
-	"memtable":      1,
-	"wal":           1,
-	"sstable":       1,
-	"bundle":        1,
-	"internal/iter": 1,
-	"bloom":         0,
+	"cmd/shale":          6,
+	"cmd/shale/doc":      6,
+	"repair":             5,
+	"internal/benchmark": 5,
+	"bench":              6,
+	"internal/soak":      5,
+	"":                   4,
+	"compaction":         3,
+	"manifest":           2,
+	"memtable":           1,
+	"wal":                1,
+	"sstable":            1,
+	"bundle":             1,
+	"internal/iter":      1,
+	"bloom":              0,
 
 	// Filters of other programs, and hash functions for those who need them.
 	"bloom/bip37":         1,
@@ -51,6 +52,9 @@ var layers = map[string]int{
 
 	// Bugs for the tests to find, in a build of their own.
 	"internal/mutant": -1,
+
+	// Figures of measurements.
+	"internal/chart": -1,
 
 	// Choices for benchmarks to vary.
 	"internal/tuning": -1,

@@ -14,6 +14,7 @@ func table() []group {
 		{"Files", fileCommands()},
 		{"Insight", append(insightCommands(), inspectCommands()...)},
 		{"Care", careCommands()},
+		{"Measuring", reportCommands()},
 		{"This program", ownCommands()},
 		{"Prompt and scripts", replCommands()},
 	}

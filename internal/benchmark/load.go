@@ -1,4 +1,4 @@
-package main
+package benchmark
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 // A loaded store, closed, ready to be read under several options.
 type loaded struct {
 	dir      string
+	bits     float64
 	Memtable int64         `json:"memtable_bytes"`
 	Took     time.Duration `json:"load_ns"`
 	RawBytes int64         `json:"raw_bytes"` // of keys and values
@@ -26,8 +27,8 @@ const level0Runs = 3
 // load writes the dataset in random order and lets compactions settle. The
 // memtable is small for the data, so that the tree gets the depth that a store
 // a thousand times larger has with the default.
-func load(dir string, d *dataset, bits float64) (*loaded, error) {
-	l := &loaded{dir: dir}
+func load(ctx context.Context, dir string, d *dataset, bits float64) (*loaded, error) {
+	l := &loaded{dir: dir, bits: bits}
 	for _, r := range d.Present {
 		l.RawBytes += int64(len(r.key) + len(r.value))
 	}
@@ -47,7 +48,7 @@ func load(dir string, d *dataset, bits float64) (*loaded, error) {
 	}{{bulk, 1, 1, 0}, {len(order) - tail, 16, 1, 0}, {len(order), 16, level0Runs, -1}} {
 		opts.MemtableSize = max(l.Memtable*16/int64(phase.memtableDivisor), 16<<10)
 		opts.CompactionWorkers = phase.workers
-		if err := l.write(&opts, d, order, phase.upTo, phase.parts, bar); err != nil {
+		if err := l.write(ctx, &opts, d, order, phase.upTo, phase.parts, bar); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +58,7 @@ func load(dir string, d *dataset, bits float64) (*loaded, error) {
 
 // write puts the records that follow, up to the given one, into the store, in
 // parts that are flushed each.
-func (l *loaded) write(opts *shale.Options, d *dataset, order []int, upTo, parts int, bar *progress) error {
+func (l *loaded) write(ctx context.Context, opts *shale.Options, d *dataset, order []int, upTo, parts int, bar *progress) error {
 	db, err := shale.Open(l.dir, opts)
 	if err != nil {
 		return err
@@ -67,18 +68,21 @@ func (l *loaded) write(opts *shale.Options, d *dataset, order []int, upTo, parts
 	for part := range parts {
 		end := from + (upTo-from)*(part+1)/parts
 		for ; l.written < end; l.written++ {
+			if l.written%1024 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
 			r := d.Present[order[l.written]]
 			if err := db.Put(r.key, r.value); err != nil {
 				return err
 			}
 			bar.at(l.written)
 		}
-		if err := db.Flush(context.Background()); err != nil {
+		if err := db.Flush(ctx); err != nil {
 			return err
 		}
 	}
 	if opts.CompactionWorkers >= 0 {
-		if err := settle(db); err != nil {
+		if err := settle(ctx, db); err != nil {
 			return err
 		}
 	}
@@ -87,7 +91,7 @@ func (l *loaded) write(opts *shale.Options, d *dataset, order []int, upTo, parts
 }
 
 // settle waits until no compaction is under way or due.
-func settle(db *shale.DB) error {
+func settle(ctx context.Context, db *shale.DB) error {
 	for quiet := 0; quiet < 5; quiet++ {
 		m := db.Metrics()
 		if m.Compacting+m.Flushing > 0 {
@@ -95,6 +99,9 @@ func settle(db *shale.DB) error {
 		}
 		if err := db.Err(); err != nil {
 			return fmt.Errorf("while compactions settle: %w", err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

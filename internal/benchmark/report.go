@@ -1,6 +1,7 @@
-package main
+package benchmark
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -52,16 +54,24 @@ func newReport(c config, d *dataset, l *loaded) *report {
 		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Both: d.Both, Store: l,
 		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
 	}
-	for _, m := range l.Shape.Levels {
-		if m.Tables == 0 {
-			continue
-		}
-		r.Levels = append(r.Levels, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.KeyShare * m.PredictedFPR})
+	r.Levels = levelsOf(l.Shape)
+	for _, m := range r.Levels {
 		r.Runs += m.Runs
 		r.Tables += m.Tables
 		r.TableSize += m.Bytes
 	}
 	return r
+}
+
+// levelsOf describes the levels that hold tables.
+func levelsOf(shape shale.Metrics) []level {
+	var all []level
+	for _, m := range shape.Levels {
+		if m.Tables > 0 {
+			all = append(all, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.KeyShare * m.PredictedFPR})
+		}
+	}
+	return all
 }
 
 // cells lists the measurements in the order in which they are made.
@@ -91,7 +101,7 @@ func (r *report) cells() []cell {
 	return cells
 }
 
-func (r *report) measureAll(l *loaded, d *dataset, limit time.Duration) error {
+func (r *report) measureAll(ctx context.Context, l *loaded, d *dataset, limit time.Duration) error {
 	present := make([][]byte, len(d.Present))
 	for i := range d.Present {
 		present[i] = d.Present[i].key
@@ -114,7 +124,7 @@ func (r *report) measureAll(l *loaded, d *dataset, limit time.Duration) error {
 		case c.Absent:
 			keys = absent
 		}
-		got, err := measure(l, c, keys, limit)
+		got, err := measure(ctx, l, c, keys, limit)
 		if c.Cold && errors.Is(err, vfs.ErrUnsupported) {
 			r.Notes = append(r.Notes, fmt.Sprintf("cold reads left out: %v", err))
 			cold = false

@@ -1,10 +1,11 @@
-package main
+package benchmark
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,12 +43,12 @@ func smallRun(t *testing.T) (*report, *loaded, *dataset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := load(filepath.Join(t.TempDir(), "store"), d, 10)
+	l, err := load(t.Context(), filepath.Join(t.TempDir(), "store"), d, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newReport(config{}, d, l)
-	if err := r.measureAll(l, d, 20*time.Millisecond); err != nil {
+	if err := r.measureAll(t.Context(), l, d, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	return r, l, d
@@ -123,7 +124,9 @@ func TestRun_JSON(t *testing.T) {
 		keys: writeLines(t, "key%05d", 500, 2), absent: writeLines(t, "key%05d", 900, 1),
 		json: path, dir: filepath.Join(t.TempDir(), "store"), bits: 10, limit: time.Millisecond,
 	}
-	quiet(t, func() error { return run(c) })
+	if err := run(t.Context(), c, io.Discard); err != nil {
+		t.Fatal(err)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -149,24 +152,8 @@ func TestRun_JSON(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(c.dir, "CURRENT")); err != nil {
 		t.Errorf("the store was not kept in -dir: %v", err)
 	}
-	if err := run(c); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if err := run(t.Context(), c, io.Discard); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a second run in the same -dir: %v, want a refusal", err)
-	}
-}
-
-// quiet runs fn with nothing on standard output.
-func quiet(t *testing.T, fn func() error) {
-	t.Helper()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	stdout := os.Stdout
-	os.Stdout = null
-	defer func() { os.Stdout = stdout }()
-	if err := fn(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -192,7 +179,7 @@ func TestRun_BadInput(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := run(tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := run(t.Context(), tt.c, io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("run: %v, want an error with %q", err, tt.want)
 			}
 		})
@@ -331,12 +318,12 @@ func TestAsk_WrongAnswer(t *testing.T) {
 		{"a here", true, 1, `wrong answer: Has("here") = true`},
 		{"here a", false, 1, `wrong answer: Has("a") = false`},
 	} {
-		n, err := ask(db, bytes.Fields([]byte(tt.keys)), tt.absent, later)
+		n, err := ask(t.Context(), db, bytes.Fields([]byte(tt.keys)), tt.absent, later)
 		if n != tt.n || (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
 			t.Errorf("ask(%q, absent %v) = %d, %v, want %d, %q", tt.keys, tt.absent, n, err, tt.n, tt.want)
 		}
 	}
-	if n, err := ask(db, [][]byte{[]byte("a")}, true, time.Now().Add(-time.Second)); n != 0 || err != nil {
+	if n, err := ask(t.Context(), db, [][]byte{[]byte("a")}, true, time.Now().Add(-time.Second)); n != 0 || err != nil {
 		t.Errorf("ask after the deadline = %d, %v, want 0, nil", n, err)
 	}
 }
@@ -358,11 +345,16 @@ func TestDropCaches(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	var out strings.Builder
-	p := &progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-time.Second)}
+	p := &progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
 	p.at(50)
 	p.at(60) // too soon to be drawn
-	if got := out.String(); !strings.HasPrefix(got, "\rloading [██████████░") || !strings.Contains(got, " 25 % ") || strings.Count(got, "\r") != 1 {
+	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {
 		t.Errorf("the bar: %q", got)
+	}
+	p.shown, p.rate = time.Time{}, true
+	p.at(180)
+	if got := out.String(); !strings.Contains(got, " 90 % 1") || !strings.Contains(got, "/s, 1s left") {
+		t.Errorf("the bar with a rate: %q", got)
 	}
 	p.done()
 	(&progress{total: 1}).at(1) // no terminal: prints nothing

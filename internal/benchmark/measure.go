@@ -1,6 +1,7 @@
-package main
+package benchmark
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -44,8 +45,8 @@ type result struct {
 
 // measure opens the store as the cell says, asks for keys until it has asked
 // for all of them or the time is up, and checks the answers and the counts.
-func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, error) {
-	bits := 10.0
+func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, error) {
+	bits := l.bits // fewer than the filters have would be a limit to their memory
 	if !c.Filters {
 		bits = -1
 	}
@@ -55,7 +56,7 @@ func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, er
 	}
 	defer db.Close()
 	if !c.Cold && !c.Skewed {
-		if err := warmUp(db, c, keys, limit/2); err != nil {
+		if err := warmUp(ctx, db, c, keys, limit/2); err != nil {
 			return nil, err
 		}
 	} else if c.Cold {
@@ -70,7 +71,7 @@ func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, er
 	runtime.ReadMemStats(&mem)
 	mallocs := mem.Mallocs
 	begin := time.Now()
-	if r.Lookups, err = ask(db, keys, c.Absent, begin.Add(limit)); err != nil {
+	if r.Lookups, err = ask(ctx, db, keys, c.Absent, begin.Add(limit)); err != nil {
 		return nil, err
 	}
 	r.Seconds = time.Since(begin).Seconds()
@@ -85,10 +86,15 @@ func measure(l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, er
 }
 
 // ask looks keys up, all of them once or until the deadline.
-func ask(db *shale.DB, keys [][]byte, absent bool, deadline time.Time) (int, error) {
+func ask(ctx context.Context, db *shale.DB, keys [][]byte, absent bool, deadline time.Time) (int, error) {
 	for i, key := range keys {
-		if i%256 == 0 && time.Now().After(deadline) {
-			return i, nil
+		if i%256 == 0 {
+			if time.Now().After(deadline) {
+				return i, nil
+			}
+			if err := ctx.Err(); err != nil {
+				return i, err
+			}
 		}
 		found, err := db.Has(key)
 		if err != nil {
@@ -102,7 +108,7 @@ func ask(db *shale.DB, keys [][]byte, absent bool, deadline time.Time) (int, err
 }
 
 // warmUp asks until the cache has what it can hold.
-func warmUp(db *shale.DB, c cell, keys [][]byte, limit time.Duration) error {
+func warmUp(ctx context.Context, db *shale.DB, c cell, keys [][]byte, limit time.Duration) error {
 	if c.CacheSize > 0 && c.Cache == "all" {
 		for _, err := range db.Scan(shale.Range{}) { // every block once
 			if err != nil {
@@ -113,7 +119,7 @@ func warmUp(db *shale.DB, c cell, keys [][]byte, limit time.Duration) error {
 	// Absent keys that are asked for twice are remembered; so the warm-up
 	// asks for other keys than the measurement: the last ones, backwards.
 	part := keys[len(keys)-len(keys)/5:]
-	_, err := ask(db, part, c.Absent, time.Now().Add(limit))
+	_, err := ask(ctx, db, part, c.Absent, time.Now().Add(limit))
 	return err
 }
 

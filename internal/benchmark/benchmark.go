@@ -1,0 +1,165 @@
+// Package benchmark measures how much I/O filters save on lookups of absent keys.
+// Commands bench and shale run it.
+//
+// With no arguments it needs nothing but the Go installation that compiled it:
+// its keys are the distinct lines of the Go source files, half of them loaded,
+// the other half asked for, so that every absent key lies inside the key range
+// and nothing but a filter can tell that it is absent. -keys and -absent take
+// any two lists instead, a key a line.
+//
+// It loads once and then reads the same tables with filters and with filters
+// ignored, with a cache that holds everything and with one of a sixteenth of
+// the data, warm and with the files dropped from the page cache. Block reads
+// are counted by the store and held against the operating system's count of
+// read calls; a difference is an error.
+//
+// With -report it makes more stores and varies one thing at a time
+// (experiments.go); each is read with filters ignored, on, on, and ignored
+// again. The counts are the same in every run: seeds are fixed.
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/shaledb/shale/internal/tuning"
+)
+
+type config struct {
+	keys, absent string
+	json         string
+	dir          string
+	bits         float64
+	limit        time.Duration
+	report       string
+	only         string
+	redraw       bool
+	short        bool
+	dropAll      bool
+	test         *effort // of tests, in place of the usual one
+}
+
+// Run does what args ask for; name is the program's, for its help.
+func Run(ctx context.Context, name string, args []string, out io.Writer) error {
+	c, err := parse(name, args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case c.report != "":
+		return c.makeReport(ctx, out)
+	}
+	return run(ctx, c, out)
+}
+
+func parse(name string, args []string, out io.Writer) (config, error) {
+	var c config
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	set.SetOutput(io.Discard) // the caller prints the error
+	set.StringVar(&c.keys, "keys", "", "load the lines of this `file` (with -absent)")
+	set.StringVar(&c.absent, "absent", "", "ask for the lines of this `file` (with -keys)")
+	set.StringVar(&c.json, "json", "", "write the results to this `file` too")
+	set.StringVar(&c.dir, "dir", "", "make the store in this `directory`, which must not exist, and keep it (default: a temporary one)")
+	set.Float64Var(&c.bits, "bits", 10, "filter `bits` a key, averaged over the store")
+	set.DurationVar(&c.limit, "time", 2500*time.Millisecond, "`duration` of each measurement at most")
+	set.IntVar(&tuning.LevelRuns, "runs", 0, "`runs` that a level between level 0 and the last may hold (default: the store's)")
+	set.StringVar(&c.report, "report", "", "make a report in this `directory`: report.html, results.json and figures; some minutes")
+	set.StringVar(&c.only, "only", "", "of the report, measure these `figures` only (as F1,F3) and keep the others' results")
+	set.BoolVar(&c.redraw, "redraw", false, "measure nothing: draw the report anew from its results.json")
+	set.BoolVar(&c.short, "short", false, "the report with few keys, in seconds: to try it out")
+	set.BoolVar(&c.dropAll, "drop-caches", false, "for cold reads, also make the system drop all its caches (needs root, slows other programs down)")
+	err := set.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(out, "usage: %s [options]\n", name)
+		set.SetOutput(out)
+		set.PrintDefaults()
+	} else if err != nil {
+		err = fmt.Errorf("%w; -h lists the options", err)
+	} else if set.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q; -h lists the options", set.Arg(0))
+	} else if c.report == "" && (c.only != "" || c.redraw || c.short || c.dropAll) {
+		err = errors.New("-only, -redraw, -short and -drop-caches are of a report: give -report DIR too")
+	} else if c.report != "" {
+		set.Visit(func(f *flag.Flag) {
+			if f.Name == "json" || f.Name == "dir" || f.Name == "bits" || f.Name == "time" || f.Name == "runs" {
+				err = fmt.Errorf("-%s is not of a report, which chooses by itself", f.Name)
+			}
+		})
+	}
+	return c, err
+}
+
+func run(ctx context.Context, c config, out io.Writer) error {
+	if c.bits <= 0 {
+		return fmt.Errorf("-bits %v: there must be filters to measure", c.bits)
+	}
+	if c.limit <= 0 {
+		return fmt.Errorf("-time %v: there must be time to measure in", c.limit)
+	}
+	if err := c.openJSON(); err != nil {
+		return err
+	}
+	data, err := c.dataset()
+	if err != nil {
+		return err
+	}
+	dir, remove, err := c.storeDir()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	store, err := load(ctx, dir, data, c.bits)
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	r := newReport(c, data, store)
+	r.printHead(out)
+	if err := r.measureAll(ctx, store, data, c.limit); err != nil {
+		return err
+	}
+	r.print(out)
+	if c.json != "" {
+		return r.writeJSON(c.json)
+	}
+	return nil
+}
+
+// openJSON makes sure, before the work, that its results can be written.
+func (c config) openJSON() error {
+	if c.json == "" {
+		return nil
+	}
+	f, err := os.OpenFile(c.json, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("-json: %w", err)
+	}
+	return f.Close()
+}
+
+func (c config) dataset() (*dataset, error) {
+	switch {
+	case c.keys == "" && c.absent == "":
+		return goLines()
+	case c.keys == "" || c.absent == "":
+		return nil, errors.New("-keys and -absent go together")
+	}
+	return fileLines(c.keys, c.absent)
+}
+
+// storeDir returns where to make the store, and how to clean up.
+func (c config) storeDir() (dir string, remove func(), err error) {
+	if c.dir == "" {
+		dir, err = os.MkdirTemp("", "shale-bench-")
+		return dir, func() { _ = os.RemoveAll(dir) }, err
+	}
+	if _, err := os.Stat(c.dir); err == nil {
+		return "", nil, fmt.Errorf("-dir: %s exists already", c.dir)
+	}
+	return c.dir, func() {}, nil
+}

@@ -1,0 +1,177 @@
+package benchmark
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/shaledb/shale"
+)
+
+// Results are what a report is drawn from: results.json.
+type Results struct {
+	Version  int      `json:"version"`
+	Dataset  string   `json:"dataset"`
+	Present  int      `json:"present_keys"`
+	Absent   int      `json:"absent_keys"`
+	Outside  int      `json:"absent_keys_outside_range"`
+	Both     int      `json:"absent_keys_loaded_too"`
+	RawBytes int64    `json:"raw_bytes"`
+	Machine  machine  `json:"machine"`
+	Short    bool     `json:"short"`
+	Notes    []string `json:"notes"`
+	Cells    []*Cell  `json:"-"` // one a line
+}
+
+// resultsVersion changes when the meaning of cells does.
+const resultsVersion = 1
+
+// A Cell is one measurement of one figure. Counts that are not known are -1.
+type Cell struct {
+	Figure string  `json:"figure"`
+	X      float64 `json:"x"`              // what the figure varies
+	Hits   float64 `json:"hits,omitempty"` // share of the lookups that find their key
+	Name   string  `json:"name,omitempty"` // of a control
+
+	Filters   bool  `json:"filters"`
+	Cold      bool  `json:"cold"`
+	CacheSize int64 `json:"cache_size"` // negative: no block cache
+
+	Keys        int     `json:"keys"`
+	TableBytes  int64   `json:"table_bytes"`
+	Runs        int     `json:"runs"`
+	Levels      []level `json:"levels,omitempty"`
+	FilterBytes int64   `json:"filter_bytes"`
+
+	Lookups       int       `json:"lookups"`
+	Seconds       float64   `json:"seconds"`
+	PassNanos     []float64 `json:"pass_ns,omitempty"` // a lookup, of each pass
+	Blocks        float64   `json:"blocks"`            // a lookup looked into, cached or not; this and the following are per lookup
+	BlockReads    float64   `json:"block_reads"`
+	BytesRead     float64   `json:"bytes_read"`
+	Preads        float64   `json:"preads"`
+	DeviceBytes   float64   `json:"device_bytes"`
+	MeasuredFPR   float64   `json:"measured_fpr"`
+	PredictedFPR  float64   `json:"predicted_fpr"`
+	LevelFPR      []float64 `json:"level_fpr,omitempty"` // measured, in the order of Levels
+	Quantiles     []Point   `json:"quantiles,omitempty"` // of the latency in ns
+	ClockNanos    float64   `json:"clock_ns,omitempty"`  // that reading the clock adds to each
+	WriteSeconds  []float64 `json:"write_seconds,omitempty"`
+	BuildNanos    float64   `json:"build_ns,omitempty"` // a key, to make a filter
+	CompactionDue int64     `json:"compaction_debt"`
+}
+
+// A Point is a share and the value that it lies below.
+type Point [2]float64
+
+// cell begins a cell of s.
+func (s *store) cell(w way, filters bool) *Cell {
+	return &Cell{
+		Filters: filters, Cold: w.cold, CacheSize: w.cache,
+		Keys: s.keys, TableBytes: s.bytes, Runs: s.runs, Levels: s.levels,
+	}
+}
+
+// add adds the counts of a pass. They repeat exactly where nothing is cached.
+func (c *Cell) add(r *result, m shale.Metrics, repeats bool) error {
+	n := float64(r.Lookups)
+	if repeats && r.Lookups == c.Lookups && r.BlocksPerLookup != c.Blocks {
+		return fmt.Errorf("the same %d lookups looked into %v blocks each, and then into %v", r.Lookups, c.Blocks, r.BlocksPerLookup)
+	}
+	old := float64(c.Lookups)
+	mean := func(to *float64, value float64) { *to = (*to*old + value*n) / max(old+n, 1) }
+	mean(&c.Blocks, r.BlocksPerLookup)
+	mean(&c.BlockReads, r.ReadsPerLookup)
+	mean(&c.BytesRead, r.BytesPerLookup)
+	mean(&c.MeasuredFPR, r.MeasuredFPR)
+	if r.Preads < 0 || c.Preads < 0 {
+		c.Preads, c.DeviceBytes = -1, -1
+	} else {
+		mean(&c.Preads, float64(r.Preads)/n)
+		mean(&c.DeviceBytes, float64(r.DeviceBytes)/n)
+	}
+	c.Lookups += r.Lookups
+	c.Seconds += r.Seconds
+	c.PassNanos = append(c.PassNanos, math.Round(r.Nanos*10)/10)
+	c.PredictedFPR, c.FilterBytes, c.CompactionDue = r.PredictedFPR, r.FilterMemory, m.CompactionDebt
+	if r.Filters {
+		c.LevelFPR = nil
+		for _, l := range m.Levels {
+			if l.Tables > 0 {
+				c.LevelFPR = append(c.LevelFPR, l.MeasuredFPR)
+			}
+		}
+	}
+	return nil
+}
+
+// nanos is the time of one lookup, over all passes.
+func (c *Cell) nanos() float64 { return c.Seconds * 1e9 / float64(max(c.Lookups, 1)) }
+
+// of returns the cells of a figure.
+func (r *Results) of(figure string, want func(c *Cell) bool) []*Cell {
+	var all []*Cell
+	for _, c := range r.Cells {
+		if c.Figure == figure && (want == nil || want(c)) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// write makes the file anew: a line for each cell.
+func (r *Results) write(path string) error {
+	if r.Notes == nil {
+		r.Notes = []string{}
+	}
+	head, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	b := bytes.TrimSuffix(head, []byte("\n}"))
+	b = append(b, ",\n  \"cells\": [\n"...)
+	for i, c := range r.Cells {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Figure, err)
+		}
+		b = append(append(b, "    "...), line...)
+		if i < len(r.Cells)-1 {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+	}
+	b = append(b, "  ]\n}\n"...)
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, b, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// readResults reads what write wrote.
+func readResults(path string) (*Results, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Results
+		Cells []*Cell `json:"cells"`
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Version != resultsVersion {
+		return nil, fmt.Errorf("%s: its version is %d, this program's %d: measure anew", path, r.Version, resultsVersion)
+	}
+	for i, c := range r.Cells {
+		if c == nil || len(c.LevelFPR) > len(c.Levels) || c.Figure == "F6" && len(c.WriteSeconds) == 0 {
+			return nil, fmt.Errorf("%s: cell %d lacks a part", path, i+1)
+		}
+	}
+	r.Results.Cells = r.Cells
+	return &r.Results, nil
+}

@@ -1,0 +1,195 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A stream is what is asked, in order. Unless found says otherwise every key is
+// absent.
+type stream struct {
+	keys  [][]byte
+	found []bool
+}
+
+func (q stream) part(from, to int) stream {
+	p := stream{keys: q.keys[from:to]}
+	if q.found != nil {
+		p.found = q.found[from:to]
+	}
+	return p
+}
+
+// A way is how a store is read.
+type way struct {
+	filters bool
+	cache   int64 // bytes of the block cache; negative: none
+	cold    bool  // each lookup finds next to nothing in the page cache
+	warmUp  stream
+	scan    bool // warm up by reading everything
+	limit   time.Duration
+	dropAll bool
+	timed   *[]int64 // if not nil, gets the nanoseconds of each lookup
+}
+
+// randomFS opens files such that the system reads no more of them than it is
+// asked for.
+type randomFS struct{ vfs.FS }
+
+func (fs randomFS) Open(name string) (vfs.File, error) {
+	f, err := fs.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := vfs.DropCache(f); err != nil && !errors.Is(err, vfs.ErrUnsupported) {
+		_ = f.Close() // the first error is the one to tell
+		return nil, err
+	}
+	return f, nil
+}
+
+// pass asks q once and checks answers and counts.
+func (s *store) pass(ctx context.Context, w way, q stream) (*result, shale.Metrics, error) {
+	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
+	if !w.filters {
+		opts.FilterBits = -1
+	}
+	if w.cold {
+		opts.FS = randomFS{vfs.Default}
+	}
+	none := shale.Metrics{}
+	db, err := shale.Open(s.dir, &opts)
+	if err != nil {
+		return nil, none, err
+	}
+	defer db.Close()
+	if have := db.Metrics().FilterMemory; w.filters && have < s.shape.FilterMemory {
+		return nil, none, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
+	}
+	if err := w.prepare(ctx, db); err != nil {
+		return nil, none, err
+	}
+	runtime.GC()
+	r := &result{cell: cell{Absent: q.found == nil, Filters: w.filters, Cold: w.cold}}
+	var took time.Duration
+	before, io := db.Metrics(), readProcIO()
+	batch := 1000
+	if w.cold {
+		// So few that what one lookup leaves in the page cache hardly ever
+		// helps another.
+		batch = min(max(int(s.bytes/4096)/20/max(s.runs, 1), 5), batch)
+	}
+	for r.Lookups < len(q.keys) && took < w.limit {
+		if w.cold {
+			if err := w.drop(s.dir); err != nil {
+				return nil, none, err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, none, err
+		}
+		begin := time.Now()
+		n, err := w.ask(db, q.part(r.Lookups, min(r.Lookups+batch, len(q.keys))))
+		if err != nil {
+			return nil, none, err
+		}
+		took += time.Since(begin)
+		r.Lookups += n
+	}
+	ioAfter := readProcIO()
+	counted := db.Metrics().Sub(before)
+	r.Seconds = took.Seconds()
+	r.take(counted, 0)
+	if err := r.compare(counted.Gets, io, ioAfter); err != nil {
+		return nil, none, err
+	}
+	return r, counted, db.Close()
+}
+
+// prepare brings the caches into the state that the measurement begins with.
+func (w way) prepare(ctx context.Context, db *shale.DB) error {
+	if w.cold {
+		return nil // each batch drops
+	}
+	if w.scan || w.cache < 0 { // what is to be warm comes into the page cache at least
+		n := 0
+		for _, err := range db.Scan(shale.Range{}) {
+			if n++; n%4096 == 0 && err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	w.timed = nil
+	for from := 0; from < len(w.warmUp.keys); from += 1000 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := w.ask(db, w.warmUp.part(from, min(from+1000, len(w.warmUp.keys)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask looks all keys of q up.
+func (w way) ask(db *shale.DB, q stream) (int, error) {
+	for i, key := range q.keys {
+		var begin time.Time
+		if w.timed != nil {
+			begin = time.Now()
+		}
+		found, err := db.Has(key)
+		if w.timed != nil {
+			*w.timed = append(*w.timed, int64(time.Since(begin)))
+		}
+		if err != nil {
+			return i, err
+		}
+		if want := q.found != nil && q.found[i]; found != want {
+			return i, fmt.Errorf("wrong answer: Has(%q) = %v", key, found)
+		}
+	}
+	return len(q.keys), nil
+}
+
+// drop empties the page cache of the store's tables, or of everything.
+func (w way) drop(dir string) error {
+	if w.dropAll {
+		if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
+			return fmt.Errorf("-drop-caches: %w", err)
+		}
+	}
+	return dropCaches(dir)
+}
+
+// compare reads the store with filters ignored, on, on and ignored, so that
+// what changes slowly on the machine falls on both alike, and returns both.
+// Where there is no block cache, the two passes of each must count the same.
+func (s *store) compare(ctx context.Context, w way, q stream) (off, on *Cell, err error) {
+	off, on = s.cell(w, false), s.cell(w, true)
+	for _, filters := range []bool{false, true, true, false} {
+		w.filters = filters
+		c := off
+		if filters {
+			c = on
+		}
+		r, m, err := s.pass(ctx, w, q)
+		if err != nil {
+			return nil, nil, fmt.Errorf("filters %s: %w", cell{Filters: filters}.filters(), err)
+		}
+		if err := c.add(r, m, w.cache < 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	return off, on, nil
+}

@@ -1,0 +1,244 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A recipe says what store to make of a dataset.
+type recipe struct {
+	levels int     // with one run each; 0: runs says how many, all in level 0
+	runs   int     // flushed one by one and never merged
+	bits   float64 // of filters; 0: none
+}
+
+// A store is closed, and ready to be read under several options.
+type store struct {
+	dir    string
+	bits   float64 // that its filters were made with
+	shape  shale.Metrics
+	levels []level // that hold tables
+	runs   int
+	bytes  int64 // of tables
+	keys   int
+	raw    int64 // bytes of keys and values
+}
+
+// A maker writes a store, record by record.
+type maker struct {
+	ctx     context.Context
+	db      *shale.DB
+	dir     string
+	records []record
+	order   []int
+	next    int
+}
+
+func newMaker(ctx context.Context, dir string, records []record) *maker {
+	return &maker{ctx: ctx, dir: dir, records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
+}
+
+// make makes the store of r in a new folder below parent.
+func (r recipe) make(ctx context.Context, parent string, records []record) (*store, error) {
+	dir, err := os.MkdirTemp(parent, "store-")
+	if err != nil {
+		return nil, err
+	}
+	m := newMaker(ctx, filepath.Join(dir, "db"), records)
+	raw := rawBytes(records)
+	if r.levels == 0 {
+		err = m.flushes(r, raw)
+	} else {
+		err = m.tree(r, raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a store: %w", err)
+	}
+	return m.finished(r, raw)
+}
+
+func rawBytes(records []record) (n int64) {
+	for _, r := range records {
+		n += int64(len(r.key) + len(r.value))
+	}
+	return n
+}
+
+// options are those of all stores. Bits of 0 mean no filters.
+func (r recipe) options(memtable, table int64) shale.Options {
+	bits := r.bits
+	if bits == 0 {
+		bits = -1
+	}
+	return shale.Options{
+		MemtableSize: max(memtable, 4<<10), TableSize: table, FilterBits: bits, Durability: shale.SyncManual,
+	}
+}
+
+// flushes makes r.runs runs in level 0.
+func (m *maker) flushes(r recipe, raw int64) error {
+	opts := r.options(2*raw+1<<20, max(raw, 1<<20))
+	opts.CompactionWorkers = -1
+	return m.with(opts, func() error { return m.parts(len(m.order), r.runs) })
+}
+
+// tree makes r.levels levels with a run each, from the last one up: each has
+// 8 % of the keys of the one below, and level 0 half of that. Compactions have
+// no choice on the way, so that the same records always make the same tree.
+func (m *maker) tree(r recipe, raw int64) error {
+	n := len(m.order)
+	share := 1.0 // of the last level
+	upper := make([]float64, 0, r.levels)
+	for range r.levels - 2 {
+		share /= 10
+		upper = append(upper, 0.8*share)
+	}
+	if r.levels > 1 {
+		upper = append(upper, min(0.4*share, 0.04))
+	}
+	sum := 1.0
+	for _, u := range upper {
+		sum += u
+	}
+	last := float64(n) / sum
+	opts := r.options(16<<20, max(raw/200, 32<<10))
+	opts.CompactionWorkers = -1
+	var size int64
+	err := m.with(opts, func() error {
+		if err := m.put(n - int(last*(sum-1))); err != nil {
+			return err
+		}
+		if err := m.db.Compact(m.ctx, shale.Range{}); err != nil {
+			return err
+		}
+		size = tableBytes(m.db)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, u := range upper {
+		end := m.next + int(last*u)
+		if i == len(upper)-1 {
+			return m.with(opts, func() error { return m.parts(n, 1) })
+		}
+		if err := m.level(opts, end, size); err != nil {
+			return err
+		}
+		size /= 10
+	}
+	return nil
+}
+
+// level makes the next level above one of size bytes: four runs in level 0 are
+// due, and the memtable says to which level they go.
+func (m *maker) level(opts shale.Options, end int, size int64) error {
+	if err := m.with(opts, func() error { return m.parts(end, 4) }); err != nil {
+		return err
+	}
+	base := size / 10 * 2 // the least size of a level: four memtables
+	opts.MemtableSize, opts.CompactionWorkers = max(base/4, 4<<10), 1
+	return m.with(opts, func() error { return settle(m.ctx, m.db) })
+}
+
+// parts writes records up to the given number, in parts that are flushed each.
+func (m *maker) parts(upTo, n int) error {
+	from := m.next
+	for i := range n {
+		if err := m.put(from + (upTo-from)*(i+1)/n); err != nil {
+			return err
+		}
+		if err := m.db.Flush(m.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tableBytes(db *shale.DB) (n int64) {
+	for _, l := range db.Metrics().Levels {
+		n += l.Bytes
+	}
+	return n
+}
+
+// with opens the store for fn.
+func (m *maker) with(opts shale.Options, fn func() error) error {
+	db, err := shale.Open(m.dir, &opts)
+	if err != nil {
+		return err
+	}
+	m.db = db
+	if err := fn(); err != nil {
+		_ = db.Close() // the first error is the one to tell
+		return err
+	}
+	return db.Close()
+}
+
+// put writes records up to the given number.
+func (m *maker) put(upTo int) error {
+	for ; m.next < min(upTo, len(m.order)); m.next++ {
+		if m.next%1024 == 0 && m.ctx.Err() != nil {
+			return m.ctx.Err()
+		}
+		r := m.records[m.order[m.next]]
+		if err := m.db.Put(r.key, r.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finished describes the store.
+func (m *maker) finished(r recipe, raw int64) (*store, error) {
+	// Fewer bits than the filters have would be a limit to their memory.
+	db, err := shale.Open(m.dir, &shale.Options{ReadOnly: true, FilterBits: r.bits})
+	if err != nil {
+		return nil, err
+	}
+	s := &store{dir: m.dir, bits: r.bits, shape: db.Metrics(), keys: len(m.records), raw: raw}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	s.levels = levelsOf(s.shape)
+	for _, l := range s.levels {
+		s.runs += l.Runs
+		s.bytes += l.Bytes
+	}
+	return s, nil
+}
+
+func (s *store) remove() { _ = os.RemoveAll(filepath.Dir(s.dir)) }
+
+// timeToWrite writes all records into a store that is removed again, with
+// everything merged into one level at the end, and returns how long it took and
+// what it wrote.
+func (r recipe) timeToWrite(ctx context.Context, parent string, records []record) (time.Duration, shale.Metrics, error) {
+	dir, err := os.MkdirTemp(parent, "store-")
+	if err != nil {
+		return 0, shale.Metrics{}, err
+	}
+	defer os.RemoveAll(dir)
+	m := newMaker(ctx, filepath.Join(dir, "db"), records)
+	var took time.Duration
+	var wrote shale.Metrics
+	err = m.with(r.options(4<<20, 4<<20), func() error {
+		begin := time.Now()
+		if err := m.put(len(m.order)); err != nil {
+			return err
+		}
+		if err := m.db.Compact(ctx, shale.Range{}); err != nil {
+			return err
+		}
+		took, wrote = time.Since(begin), m.db.Metrics()
+		return nil
+	})
+	return took, wrote, err
+}

@@ -1,0 +1,137 @@
+package chart
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestShort(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", math.Copysign(0, -1): "0", 1: "1", 4.897: "4.9", 10.04: "10", 0.01013: "0.0101", 1e-5: "0.00001",
+		999.4: "999", 999.6: "1k", 7519.6: "7.52k", 45_700: "45.7k", 2_960_000: "2.96M", 3e9: "3G", -2500: "-2.5k",
+	} {
+		if got := Short(v); got != want {
+			t.Errorf("Short(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, tt := range []struct {
+		axis   Axis
+		values []float64
+		n      int
+		want   string
+	}{
+		{Axis{}, []float64{0, 10}, 6, "0 2 4 6 8 10"},
+		{Axis{}, []float64{3, 5}, 5, "0 2 4"}, // from zero, as it is near
+		{Axis{}, []float64{95, 100}, 5, "96 98 100"},
+		{Axis{}, []float64{7}, 4, "6.5 7 7.5"},
+		{Axis{}, nil, 3, "0 0.5 1"},
+		{Axis{Min: 0, Max: 0.4}, nil, 4, "0 0.1 0.2 0.3 0.4"},
+		{Axis{Log: true}, []float64{0.01, 5}, 8, "0.01 0.1 1 10"},
+		{Axis{Log: true}, []float64{0, 2, 20}, 8, "2 5 10 20"},
+		{Axis{Log: true}, []float64{20, 2000}, 8, "30 100 300 1k 3k"},
+		{Axis{Log: true, Min: 1e-6, Max: 1e6}, nil, 5, "0.000001 0.001 1 1k 1M"},
+		{Axis{Log: true}, []float64{0, -1}, 5, "1 2 5 10"},
+	} {
+		var got []string
+		for _, tick := range newScale(tt.axis, tt.values).ticks(tt.n, nil) {
+			got = append(got, tick.Text)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%+v of %v: %q, want %s", tt.axis, tt.values, got, tt.want)
+		}
+	}
+}
+
+func figure() *Figure {
+	return &Figure{
+		Title: `reads & <b>"writes"</b>`, Note: "a note\x00\xff",
+		Panels: []Panel{
+			{
+				Title: "left", X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Right: &Axis{Label: "right"},
+				Series: []Series{
+					{Name: "a <i>", Points: []Point{{X: 1, Y: 100}, {X: 2, Y: 0}, {X: 3, Y: 1, Text: "one & only"}}, Labels: true},
+					{Name: "b", Color: Orange, Points: []Point{{X: 1, Y: 5}, {X: math.NaN(), Y: 3}, {X: 2, Y: math.Inf(1)}, {X: 3, Y: 7}}, OnRight: true, Dashed: true},
+				},
+			},
+			{X: Axis{}, Y: Axis{}, Series: []Series{{Name: "b", NoLine: true, Hollow: true, Points: []Point{{X: 1, Y: 1}}}, {Points: []Point{{X: 2, Y: 2}}}}},
+			{},
+		},
+		Columns: 2,
+	}
+}
+
+func TestSVG(t *testing.T) {
+	f := figure()
+	svg := string(f.SVG())
+	var texts []string
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, svg)
+		}
+		if c, ok := token.(xml.CharData); ok {
+			texts = append(texts, string(c))
+		}
+	}
+	all := strings.Join(texts, "|")
+	for _, want := range []string{`reads & <b>"writes"</b>`, "a note\uFFFD\uFFFD", "|a <i>|", "|b|", "|one & only|", "|100|", "|0|", "|right|", "a <i>, x 3: one & only"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in %q", want, all)
+		}
+	}
+	for _, not := range []string{"NaN", "Inf", "<b>", "<i>"} {
+		if strings.Contains(svg, not) {
+			t.Errorf("%q in\n%s", not, svg)
+		}
+	}
+	if n := strings.Count(all, "|b|"); n != 1 {
+		t.Errorf("a series of two panels is %d times in the legend", n)
+	}
+	if again := string(figure().SVG()); again != svg {
+		t.Error("the same figure is drawn in another way")
+	}
+}
+
+// All that is drawn lies inside the figure, and lower values lie lower.
+func TestSVG_Inside(t *testing.T) {
+	f := figure()
+	svg := string(f.SVG())
+	width, height := f.Size()
+	if !strings.Contains(svg, fmt.Sprintf(`viewBox="0 0 %s %s"`, num(width), num(height))) {
+		t.Errorf("Size() = %v, %v, but %.300s", width, height, svg)
+	}
+	var ys []float64
+	for _, m := range regexp.MustCompile(`<circle cx="([^"]+)" cy="([^"]+)"[^>]*><title>`).FindAllStringSubmatch(svg, -1) {
+		x, errX := strconv.ParseFloat(m[1], 64)
+		y, errY := strconv.ParseFloat(m[2], 64)
+		if errX != nil || errY != nil || x < 0 || x > width || y < 0 || y > height {
+			t.Errorf("a point at %s, %s of %v, %v", m[1], m[2], width, height)
+		}
+		ys = append(ys, y)
+	}
+	if len(ys) != 7 || ys[0] >= ys[2] || ys[2] >= ys[1] {
+		t.Errorf("100, 0 and 1 are at the heights %v", ys)
+	}
+}
+
+func TestSVG_Empty(t *testing.T) {
+	for _, f := range []*Figure{{}, {Panels: []Panel{{Y: Axis{Log: true}, Series: []Series{{Name: "none"}}}}}} {
+		if svg := string(f.SVG()); strings.Contains(svg, "NaN") || !strings.HasSuffix(svg, "</svg>\n") {
+			t.Errorf("%s", svg)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package chart
+
+import "strings"
+
+// panel draws axes and series into b.
+func (d *drawing) panel(p *Panel, b box) {
+	var xs, ys, rights []float64
+	for _, s := range p.Series {
+		for _, pt := range s.Points {
+			xs = append(xs, pt.X)
+			if s.OnRight {
+				rights = append(rights, pt.Y)
+			} else {
+				ys = append(ys, pt.Y)
+			}
+		}
+	}
+	if p.Right != nil {
+		b.w -= marginLeft - marginRight + 8
+	}
+	sx, sy := newScale(p.X, xs), newScale(p.Y, ys)
+	d.text(b.x-marginLeft+16, b.y-12, "panel", p.Title)
+	d.yAxis(p.Y, sy, b, false)
+	d.xAxis(p.X, sx, b)
+	right := sy
+	if p.Right != nil {
+		right = newScale(*p.Right, rights)
+		d.yAxis(*p.Right, right, b, true)
+	}
+	for _, s := range p.Series {
+		y := sy
+		if s.OnRight {
+			y = right
+		}
+		d.series(p, s, sx, y, b)
+	}
+}
+
+// yAxis draws ticks and the label, and for the axis on the left lines across.
+func (d *drawing) yAxis(a Axis, s scale, b box, right bool) {
+	ticks := a.Ticks
+	if ticks == nil {
+		ticks = s.ticks(max(int(b.h/38), 2), a.Format)
+	}
+	for _, t := range ticks {
+		at, _ := s.at(t.At)
+		y := b.y + b.h*(1-at)
+		if right {
+			d.text(b.x+b.w+7, y+4, "soft", t.Text)
+			continue
+		}
+		d.printf(`<path class="grid" d="M%s %sh%s"/>`, num(b.x), num(y), num(b.w))
+		d.text(b.x-7, y+4, "soft e", t.Text)
+	}
+	x := b.x - marginLeft + 16
+	if right {
+		x = b.x + b.w + marginLeft - 4
+	}
+	d.printf(`<g transform="translate(%s %s) rotate(-90)">`, num(x), num(b.y+b.h/2))
+	d.text(0, 0, "soft m", a.Label)
+	d.printf("</g>\n")
+}
+
+func (d *drawing) xAxis(a Axis, s scale, b box) {
+	ticks := a.Ticks
+	if ticks == nil {
+		ticks = s.ticks(max(int(b.w/62), 2), a.Format)
+	}
+	d.printf(`<path class="axis" d="M%s %sh%s"/>`, num(b.x), num(b.y+b.h), num(b.w))
+	for _, t := range ticks {
+		at, _ := s.at(t.At)
+		x := b.x + b.w*at
+		d.printf(`<path class="axis" d="M%s %sv4"/>`, num(x), num(b.y+b.h))
+		d.text(x, b.y+b.h+17, "soft m", t.Text)
+	}
+	d.text(b.x+b.w/2, b.y+b.h+35, "soft m", a.Label)
+}
+
+func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
+	type spot struct {
+		x, y float64
+		Point
+	}
+	var spots []spot
+	var path strings.Builder
+	for _, pt := range s.Points {
+		x, okX := sx.at(pt.X)
+		y, okY := sy.at(pt.Y)
+		if !okY && pt.Y == 0 {
+			y, okY = 0, true // 0 of a logarithmic axis is at its end
+		}
+		if !okX || !okY {
+			continue
+		}
+		px, py := b.x+b.w*x, b.y+b.h*(1-y)
+		command := "L"
+		if len(spots) == 0 {
+			command = "M"
+		}
+		path.WriteString(command + num(px) + " " + num(py))
+		spots = append(spots, spot{px, py, pt})
+	}
+	if !s.NoLine && len(spots) > 1 {
+		d.printf("<path class=\"l\" d=\"%s\" %s/>\n", path.String(), stroke(s))
+	}
+	for _, at := range spots {
+		text := at.Text
+		if text == "" {
+			text = Short(at.Y)
+		}
+		if !s.NoMarks {
+			d.mark(at.x, at.y, s, s.Name+", "+p.X.Label+" "+Short(at.X)+": "+text)
+		}
+		if s.Labels {
+			dy := -9.0
+			if s.Below {
+				dy = 18
+			}
+			d.text(at.x, at.y+dy, "m halo", text)
+		}
+	}
+}
