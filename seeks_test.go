@@ -211,7 +211,7 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 // writes have compacted since is forgotten. Where they earn it, what is written
 // more is no more than that.
 func TestSeeks_WritesBetween(t *testing.T) {
-	const rounds = 40
+	const rounds = 12
 	written := func(seeks int) (s *seekStore, bytes uint64) {
 		s = newSeekStore(t, 8<<20)
 		for range s.Scan(Range{}) {
