@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -71,11 +72,15 @@ func (db *DB) pickFor(workers int) *compaction.Plan {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closing || db.paused > 0 || db.running >= workers {
+		db.counters.seeks.price.Store(math.MaxInt64)
 		return nil
 	}
-	plan := compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight)
+	plan, forSeeks := db.pickLocked()
 	if plan.Kind == compaction.Nothing {
 		return nil
+	}
+	if forSeeks {
+		db.counters.seeks.spend()
 	}
 	db.reserveLocked(&plan)
 	return &plan

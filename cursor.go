@@ -37,6 +37,11 @@ type cursor struct {
 	runs    []*runSource
 	nmems   int // in use
 	nruns   int
+
+	// See seeks.go.
+	wasted int    // how many runs, the first of runs, a compaction of level 0 would spare a seek
+	seeks  uint32 // since the last creditSeeks
+	misses uint32 // of their blocks in the cache
 }
 
 type position uint8
@@ -71,6 +76,7 @@ func (c *cursor) last() bool {
 	} else {
 		c.kv = c.src.SeekLT(c.rng.Upper)
 	}
+	c.countSeek()
 	return c.findBackward()
 }
 
@@ -88,6 +94,7 @@ func (c *cursor) seekGE(key []byte) bool {
 // land moves to the first entry from key on.
 func (c *cursor) land(key []byte) bool {
 	c.kv = c.src.SeekGE(key, c.seq)
+	c.countSeek()
 	return c.findForward(false)
 }
 
@@ -100,6 +107,7 @@ func (c *cursor) seekLT(key []byte) bool {
 		key = c.rng.Upper
 	}
 	c.kv = c.src.SeekLT(key)
+	c.countSeek()
 	return c.findBackward()
 }
 

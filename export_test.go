@@ -4,7 +4,8 @@ import "github.com/shaledb/shale/compaction"
 
 // dueLocked tells whether a compaction would be picked now.
 func (db *DB) dueLocked() bool {
-	return compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight).Kind != compaction.Nothing
+	plan, _ := db.pickLocked()
+	return plan.Kind != compaction.Nothing
 }
 
 // compacting tells whether a compaction is under way.

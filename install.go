@@ -54,6 +54,9 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	}
 	db.version = next
 	db.setViewLocked(v)
+	if !sameLevel0(old.meta, meta) {
+		db.counters.seeks.earned.Store(0)
+	}
 	db.changed.Broadcast()
 	db.mu.Unlock()
 	db.fitFiltersSoon(next)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,7 @@ func newDB(dir string, o Options) *DB {
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = newFileCache(o.FS, limit)
+	db.counters.seeks.price.Store(math.MaxInt64)
 	db.ctx, db.cancel = context.WithCancel(context.Background())
 	db.changed = sync.NewCond(&db.mu)
 	return db

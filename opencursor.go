@@ -83,6 +83,7 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 
 func (c *cursor) addRuns(runs []*run) {
 	p := prefixProbe{rng: c.rng}
+	young := 0
 	for _, run := range runs {
 		if c.nruns == len(c.runs) {
 			c.runs = append(c.runs, new(runSource))
@@ -92,9 +93,13 @@ func (c *cursor) addRuns(runs []*run) {
 			continue
 		}
 		c.nruns++
+		if run.level == 0 {
+			young++
+		}
 		s.concat.Reset(len(s.tables), s)
 		c.sources = append(c.sources, &s.concat)
 	}
+	c.wasted = max(0, min(young, c.nruns-1))
 	c.db.counters.prefixNegative.Add(p.negatives)
 }
 
@@ -135,6 +140,9 @@ const maxKeptBuffer = 64 << 10
 // close releases what the cursor holds and gives it back to the pool. Nothing
 // of the store stays reachable from there.
 func (c *cursor) close() error {
+	if c.seeks > 0 {
+		c.creditSeeks()
+	}
 	err := c.src.Close()
 	for _, s := range c.runs[:c.nruns] {
 		s.tables = nil
@@ -147,7 +155,7 @@ func (c *cursor) close() error {
 	}
 	clear(c.sources)
 	c.db, c.view, c.src, c.err, c.kv, c.value = nil, nil, nil, nil, nil, nil
-	c.key, c.nmems, c.nruns = c.key[:0], 0, 0
+	c.key, c.nmems, c.nruns, c.wasted = c.key[:0], 0, 0, 0
 	cursors.Put(c)
 	return err
 }

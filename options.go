@@ -103,7 +103,8 @@ type Options struct {
 	MaxOpenFiles int
 
 	// CompactionWorkers is how many goroutines compact at most. Default: half
-	// the CPUs, at least 1; negative: no automatic compaction.
+	// the CPUs, at least 1; negative: no automatic compaction. A store that is
+	// only read is compacted too, once its seeks have paid for it.
 	CompactionWorkers int
 
 	// Layout of what is written from now on.

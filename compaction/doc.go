@@ -2,9 +2,9 @@
 //
 // # Planning
 //
-// Pick and Manual.Next are pure functions of a version, options and the plans
-// in flight; what they return is a value. So the planner is tested with
-// versions written down as text, and whole lives of a store of any size are
+// Pick, PickOftenRead and Manual.Next are pure functions of a version, options
+// and the plans in flight; what they return is a value. So the planner is tested
+// with versions written down as text, and whole lives of a store of any size are
 // simulated without a disk.
 //
 // The last level holds one run, those between it and level 0 up to

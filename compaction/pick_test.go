@@ -3,6 +3,7 @@ package compaction
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 //
 //	version        sets the version; nothing is in flight
 //	pick [start]   picks a compaction; start adds it to those in flight
+//	seeks credit=n picks one for seeks that have earned so much, or says the price
 //	manual [start] takes the next step of a range compaction; lower, upper begin one
 //	ingest [start] places tables of a range of keys that come from outside
 //	finish         ends the oldest in flight without a change
@@ -64,6 +66,15 @@ func TestPick(t *testing.T) {
 				last = Pick(v, o, busy)
 				checkPlan(t, v, &last)
 				return start(d, &busy, last)
+			case "seeks":
+				var credit int64
+				d.ScanArgs(t, "credit", &credit)
+				var price int64
+				if last, price = PickOftenRead(v, o, busy, credit); price == math.MaxInt64 {
+					return "no price"
+				}
+				checkPlan(t, v, &last)
+				return fmt.Sprintf("price %d KiB and %d\n%s", price>>10, price&1023, start(d, &busy, last))
 			case "manual":
 				if job == nil || len(d.CmdArgs) > 0 && !d.HasArg("start") {
 					var lower, upper string

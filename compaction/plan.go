@@ -66,7 +66,7 @@ type Plan struct {
 	// Tables of the output end where these do, and so lie over one of them.
 	Guards []*manifest.Table
 
-	Reason string  // why: "level 0", "size", "tombstones", "range"
+	Reason string  // why: "level 0", "size", "tombstones", "often read", "range"
 	Score  float64 // of level From, 1 is due
 
 	outputRun uint64

@@ -49,6 +49,17 @@ type Iterator struct {
 	want   int // how much to read ahead
 
 	sought sought
+	misses uint32 // of the cache, by movements other than steps
+}
+
+// TakeMisses returns how many data blocks the iterator has read from the file, but
+// for those of Next and Prev, since it was last asked.
+func (i *Iterator) TakeMisses() uint32 {
+	n := i.misses
+	if n > 0 {
+		i.misses = 0
+	}
+	return n
 }
 
 // NewIterator returns an iterator over the table that reads through the cache.

@@ -37,6 +37,9 @@ func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 		return b, nil
 	}
 	r.stats.CacheMisses.Add(1)
+	if stride == 0 {
+		i.misses++
+	}
 	b, err := i.read(h, stride)
 	if err == nil && !i.opts.NoFill {
 		b = r.cache.Insert(k, b)

@@ -1,0 +1,266 @@
+package shale
+
+import (
+	"math"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+const seekKeys = 3000
+
+// A seekStore has two runs in level 0 over a settled level, by the writes of
+// youngRun: level 0 is not due.
+type seekStore struct {
+	*DB
+	t         *testing.T
+	young     int          // runs written
+	oftenRead atomic.Int64 // compactions for seeks
+	bytes     atomic.Int64 // that these have read and written
+}
+
+func newSeekStore(t *testing.T, cacheSize int64) *seekStore {
+	t.Helper()
+	s := &seekStore{t: t}
+	opts := &Options{MemtableSize: 256 << 10, BlockSize: 512, CacheSize: cacheSize, CompactionWorkers: 1, Durability: SyncManual}
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventCompaction && e.Reason == "often read" {
+			s.oftenRead.Add(1)
+			s.bytes.Add(e.BytesIn + e.BytesOut)
+		}
+	}
+	s.DB = openTest(t, opts)
+	fill(t, s.DB, seekKeys, 0)
+	mustFlush(t, s.DB)
+	if err := s.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	s.youngRun()
+	s.youngRun()
+	s.runs(2)
+	return s
+}
+
+// youngRun flushes one more run of level 0, over all keys.
+func (s *seekStore) youngRun() {
+	s.t.Helper()
+	s.young++
+	for i := s.young; i < seekKeys; i += 100 {
+		mustPut(s.t, s.DB, string(seekKey(nil, i)), "young")
+	}
+	mustFlush(s.t, s.DB)
+	waitIdle(s.t, s.DB)
+}
+
+func seekKey(dst []byte, i int) []byte {
+	dst = append(dst[:0], "key000000"...)
+	for p := len(dst) - 1; i > 0; i, p = i/10, p-1 {
+		dst[p] += byte(i % 10)
+	}
+	return dst
+}
+
+// runs checks how many runs level 0 has.
+func (s *seekStore) runs(want int) {
+	s.t.Helper()
+	waitIdle(s.t, s.DB)
+	if n := s.level0(); n != want {
+		s.t.Fatalf("level 0 has %d runs; want %d", n, want)
+	}
+}
+
+func (s *seekStore) level0() int { return len(s.view.Load().meta.Levels[0].Runs) }
+func (s *seekStore) earned() int64 {
+	return s.counters.seeks.earned.Load()
+}
+
+// price waits for the price of a compaction for seeks.
+func (s *seekStore) price() int64 {
+	s.t.Helper()
+	price := &s.counters.seeks.price
+	waitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
+	return price.Load()
+}
+
+// seek seeks n keys by one iterator.
+func (s *seekStore) seek(n int) {
+	s.t.Helper()
+	it := s.NewIterator(Range{})
+	defer it.Close()
+	seekWith(s.t, it, n)
+}
+
+func seekWith(t *testing.T, it *Iterator, n int) {
+	t.Helper()
+	var key []byte
+	for i := range n {
+		if key = seekKey(key, i*1361%seekKeys); !it.SeekGE(key) || string(it.Key()) != string(key) {
+			t.Fatalf("SeekGE(%q) found %q, %v", key, it.Key(), it.Err())
+		}
+	}
+}
+
+// Seeks that look into level 0, which is not due, have it compacted when they
+// have earned the price, and not before. Each way to position counts, a step
+// does not.
+func TestSeeks_CompactLevel0(t *testing.T) {
+	s := newSeekStore(t, 8<<20)
+	n := 0
+	for range s.Scan(Range{}) {
+		n++ // all blocks are cached from now on
+	}
+	price, before := s.price(), s.earned()
+	const each = 2 * cachedSeekCost
+	want := before
+	for _, seek := range []func(){
+		func() { s.seek(seeksAtOnce) },
+		func() {
+			it := s.NewIterator(Range{})
+			defer it.Close()
+			for range seeksAtOnce / 4 {
+				_ = it.First() && it.Next() && it.Next() && it.SeekLT([]byte("key000100")) && it.Prev() && it.Next()
+				if !it.Last() || !it.SeekGE([]byte("key000100")) {
+					t.Fatal(it.Err())
+				}
+			}
+		},
+		func() {
+			for range seeksAtOnce {
+				for range s.Scan(Range{Limit: 3}) {
+					continue
+				}
+			}
+		},
+	} {
+		seek()
+		if want += seeksAtOnce * each; s.earned() != want {
+			t.Fatalf("seeks have earned %d, want %d", s.earned(), want)
+		}
+	}
+	for seeks := 0; seeks < int(price-want)/each-seeksAtOnce; seeks += seeksAtOnce {
+		s.seek(seeksAtOnce)
+	}
+	waitIdle(t, s.DB)
+	s.runs(2)
+	if s.price() != price || s.oftenRead.Load() != 0 {
+		t.Fatalf("the price is %d now, %d was; earned %d", s.price(), price, s.earned())
+	}
+	s.seek(3 * seeksAtOnce)
+	waitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
+	s.runs(0)
+	if got := s.bytes.Load(); got > price {
+		t.Errorf("the compaction took %d bytes, for a price of %d", got, price)
+	}
+	s.seek(2 * seeksAtOnce)
+	if s.earned() != 0 {
+		t.Errorf("seeks that look into no run of level 0 have earned %d", s.earned())
+	}
+	t.Logf("%d entries, price %d", n, price)
+}
+
+// A block that is not cached counts for many that are.
+func TestSeeks_Uncached(t *testing.T) {
+	s := newSeekStore(t, 1)
+	if price := s.price(); price > 2*seeksAtOnce*compaction.SeekCost || price < 2*seeksAtOnce*cachedSeekCost {
+		t.Fatalf("the price is %d, so the test shows nothing", price)
+	}
+	s.seek(seeksAtOnce)
+	waitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
+	s.runs(0)
+}
+
+// An iterator that is older than the runs of level 0 gains nothing by a
+// compaction of them.
+func TestSeeks_OldIterator(t *testing.T) {
+	s := newSeekStore(t, 1)
+	it := s.NewIterator(Range{})
+	defer it.Close()
+	s.youngRun()
+	s.price()
+	seekWith(t, it, 3*seeksAtOnce)
+	s.runs(3)
+	if s.earned() != 0 {
+		t.Errorf("earned %d", s.earned())
+	}
+}
+
+// No compaction for seeks begins while a memtable waits to be flushed.
+func TestSeeks_FlushUnderWay(t *testing.T) {
+	s := newSeekStore(t, 1)
+	s.price()
+	s.flushMu.Lock()
+	mustPut(t, s.DB, "key000000", "again")
+	if err := s.rotateNow(t.Context()); err != nil {
+		s.flushMu.Unlock()
+		t.Fatal(err)
+	}
+	s.counters.seeks.earned.Store(1 << 40)
+	plan := s.pickFor(1)
+	s.flushMu.Unlock()
+	if plan != nil {
+		s.donePlan(plan)
+		t.Errorf("picked %v", plan)
+	}
+	s.runs(3)
+}
+
+// A store that is written and read in turns writes no more for that the seeks
+// earn less than the price each time: what seeks have lost on runs that the
+// writes have compacted since is forgotten. Where they earn it, what is written
+// more is no more than that.
+func TestSeeks_WritesBetween(t *testing.T) {
+	const rounds = 12
+	written := func(seeks int) (s *seekStore, bytes uint64) {
+		s = newSeekStore(t, 8<<20)
+		for range s.Scan(Range{}) {
+			continue
+		}
+		for range rounds {
+			s.youngRun()
+			s.seek(seeks)
+			waitIdle(t, s.DB)
+		}
+		return s, s.Metrics().CompactBytes
+	}
+	_, without := written(0)
+	few, with := written(3 * seeksAtOnce)
+	if few.oftenRead.Load() > 0 || with != without {
+		t.Errorf("compactions have written %d bytes, and %d without the seeks; %d were for these", with, without, few.oftenRead.Load())
+	}
+	many, most := written(40 * seeksAtOnce)
+	const blocks = 8 // of a young run, which are not cached at first
+	earned := int64(rounds * (40*seeksAtOnce*cachedSeekCost + blocks*compaction.SeekCost))
+	if got := many.bytes.Load(); many.oftenRead.Load() == 0 || got > earned {
+		t.Errorf("%d compactions for seeks have taken %d bytes; the seeks have earned %d at most", many.oftenRead.Load(), got, earned)
+	}
+	t.Logf("written: %d without seeks, %d with few, %d with many, %d compactions", without, with, most, many.oftenRead.Load())
+}
+
+// Seeks that are credited allocate nothing.
+func TestSeeks_Allocations(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	s := newSeekStore(t, 8<<20)
+	s.price()
+	s.counters.seeks.price.Store(math.MaxInt64 - 1)
+	it := s.NewIterator(Range{})
+	defer it.Close()
+	seekWith(t, it, seeksAtOnce)
+	before, key := s.earned(), []byte("key000100")
+	seek := func() {
+		for range 10 * seeksAtOnce {
+			if !it.SeekGE(key) {
+				t.Fatal(it.Err())
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(5, seek); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if s.earned() == before {
+		t.Error("nothing was credited")
+	}
+}
