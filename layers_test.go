@@ -17,6 +17,7 @@ var layers = map[string]int{
 	"cmd/shale":     6,
 	"repair":        5,
 	"bench":         5,
+	"debug":         5,
 	"internal/soak": 5,
 	"":              4,
 	"compaction":    3,
@@ -51,6 +52,9 @@ var layers = map[string]int{
 
 	// Choices for benchmarks to vary.
 	"internal/tuning": -1,
+
+	// Words in and out of the command and of its pages.
+	"internal/quoting": -1,
 
 	// For the examples.
 	"internal/input": -1,
