@@ -37,6 +37,8 @@ var layers = map[string]int{
 	"bloom/parquet":       1,
 	"bloom/redisbloom":    1,
 
+	"internal/treepicture": 0,
+
 	"vfs":            0,
 	"internal/cache": 0,
 	"internal/base":  -1,

@@ -1,0 +1,97 @@
+package treepicture
+
+import (
+	"fmt"
+	"math"
+)
+
+// none is the colour of what has no filter, or was not measured.
+const none = "#c8c8c8"
+
+// The ends of the colours: pale to dark for amounts, and for what should be
+// one, blue where it is less and red where it is more.
+var (
+	pale, dark      = rgb{214, 230, 244}, rgb{8, 64, 129}
+	less, even, too = rgb{33, 102, 172}, rgb{240, 236, 224}, rgb{178, 24, 43}
+)
+
+type rgb [3]float64
+
+func (a rgb) mix(b rgb, part float64) rgb {
+	for i := range a {
+		a[i] += (b[i] - a[i]) * part
+	}
+	return a
+}
+
+func (a rgb) String() string {
+	return fmt.Sprintf("#%02x%02x%02x", int(a[0]+0.5), int(a[1]+0.5), int(a[2]+0.5))
+}
+
+// bitsAtDark is the bits a key with the darkest colour, ratioAtEnd the ratio of
+// measured to predicted with the reddest.
+const (
+	bitsAtDark = 16
+	ratioAtEnd = 4
+)
+
+// A Range is what the colours of sizes are relative to.
+type Range struct{ MaxSize int64 }
+
+// RangeOf returns the range of the tables of levels.
+func RangeOf(levels []Level) Range {
+	var r Range
+	for _, l := range levels {
+		for i := range l.Tables {
+			r.MaxSize = max(r.MaxSize, l.Tables[i].Size)
+		}
+	}
+	return r
+}
+
+// part returns where t stands between pale and dark, or between less and too;
+// false: nowhere.
+func (r Range) part(t *Table, by Colouring) (part float64, known bool) {
+	switch by {
+	case ByFPR:
+		if t.Asked == 0 || t.PredictedFPR <= 0 || t.Filter == "" {
+			return 0, false
+		}
+		ratio := t.MeasuredFPR / t.PredictedFPR
+		return (math.Log(ratio)/math.Log(ratioAtEnd) + 1) / 2, true
+	case BySize:
+		return math.Sqrt(float64(t.Size) / float64(max(r.MaxSize, 1))), true
+	default:
+		return t.FilterBits / bitsAtDark, t.FilterBits > 0
+	}
+}
+
+// Colour returns the colour of t, as #rrggbb.
+func (r Range) Colour(t *Table, by Colouring) string {
+	part, known := r.part(t, by)
+	if !known {
+		return none
+	}
+	return colourAt(part, by).String()
+}
+
+// colourAt returns the colour of a part, which may be beyond the ends.
+func colourAt(part float64, by Colouring) rgb {
+	part = min(max(part, 0), 1)
+	switch {
+	case by != ByFPR:
+		return pale.mix(dark, part)
+	case part < 0.5:
+		return less.mix(even, 2*part)
+	}
+	return even.mix(too, 2*part-1)
+}
+
+// light tells whether a colour is too dark for black text.
+func (r Range) light(t *Table, by Colouring) bool {
+	part, known := r.part(t, by)
+	if by == ByFPR {
+		return known && (part < 0.2 || part > 0.8)
+	}
+	return known && part > 0.5
+}

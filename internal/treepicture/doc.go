@@ -1,0 +1,65 @@
+// Package treepicture draws the tables of a store over its keys: a row for
+// each run, a bar for each table from its smallest key to its largest, and a
+// colour for its filter, its false positives or its size.
+//
+// A key's place is its rank: how many of the store's entries and of the
+// tables' bounds come before it, as far as the tables' bounds and counts tell
+// (Scale). Nothing of a table is read.
+//
+// Keys may hold any bytes. They are written as quoted text, and what is drawn
+// is well-formed XML whatever they are.
+package treepicture
+
+// A Level is the tables of one depth.
+type Level struct {
+	Number int
+	Tables []Table // in any order
+}
+
+// A Table is what a bar shows.
+type Table struct {
+	Number              uint64
+	Run                 int // of its level; 0 is the newest
+	Smallest, Largest   []byte
+	Size                int64
+	Entries, Tombstones uint64
+
+	Filter       string  // its kind; empty: no filter
+	FilterBits   float64 // a key
+	PredictedFPR float64 // 0: not known
+	MeasuredFPR  float64 // of Asked lookups
+	Asked        uint64
+}
+
+// A Colouring says what colours stand for.
+type Colouring int
+
+// The colourings.
+const (
+	ByBits Colouring = iota // bits a key of the filter
+	ByFPR                   // false positives, measured to predicted
+	BySize                  // bytes of the table
+)
+
+// Colourings are their names, as ParseColouring takes them.
+var Colourings = []string{ByBits: "bits", ByFPR: "fpr", BySize: "size"}
+
+// ParseColouring returns the colouring of a name; false: there is none.
+func ParseColouring(name string) (Colouring, bool) {
+	for i, n := range Colourings {
+		if n == name {
+			return Colouring(i), true
+		}
+	}
+	return 0, false
+}
+
+// Options say how to draw. The zero value will do.
+type Options struct {
+	Width int // in pixels; default 1200
+	By    Colouring
+	// Title stands above the picture. Empty: none does.
+	Title string
+	// Key returns a key as text. Default: quoted, and cut to 40 characters.
+	Key func(key []byte) string
+}

@@ -1,0 +1,165 @@
+package treepicture
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// texts parses an SVG and returns the text of its elements and their number by
+// name.
+func texts(t *testing.T, svg []byte) (all []string, elements map[string]int) {
+	t.Helper()
+	elements = map[string]int{}
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return all, elements
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%.2000s", err, svg)
+		}
+		switch x := token.(type) {
+		case xml.StartElement:
+			elements[x.Name.Local]++
+		case xml.CharData:
+			all = append(all, string(x))
+		}
+	}
+}
+
+func draw(t *testing.T, levels []Level, o Options) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Draw(&b, levels, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestHostileKeys(t *testing.T) {
+	keys := []string{
+		"", "\x00\x01\x1b[31m", `"'&`, "<script>alert(1)</script>", "]]>", "\xff\xfe", "\ufffe\uffff\u2028",
+		strings.Repeat("k", 1<<16-1), strings.Repeat("\x00", 1<<16-1), "</svg>",
+	}
+	for _, by := range []Colouring{ByBits, ByFPR, BySize} {
+		for _, a := range keys {
+			for _, b := range keys {
+				if a > b {
+					continue
+				}
+				levels := []Level{{Number: 6, Tables: []Table{{Number: 1, Smallest: []byte(a), Largest: []byte(b), Size: 1, Entries: 2, Filter: "<b>"}}}}
+				svg := draw(t, levels, Options{By: by, Title: a[:min(len(a), 100)]})
+				_, elements := texts(t, svg)
+				if elements["script"]+elements["b"] > 0 || elements["svg"] != 1 {
+					t.Fatalf("elements %v of keys %.20q, %.20q", elements, a, b)
+				}
+				if len(svg) > 20_000 {
+					t.Fatalf("%d bytes for keys %.20q, %.20q", len(svg), a, b)
+				}
+				raw := func(key []byte) string { return string(key[:min(len(key), 100)]) }
+				texts(t, draw(t, levels, Options{Key: raw}))
+			}
+		}
+	}
+}
+
+func TestEveryTableHasItsBar(t *testing.T) {
+	for _, n := range []int{0, 1, 50, 2000} {
+		var tables []Table
+		for i := range n {
+			tables = append(tables, Table{
+				Number: uint64(i + 1), Run: i % 3, Smallest: fmt.Appendf(nil, "k%06d", i), Largest: fmt.Appendf(nil, "k%06d", i+2),
+				Size: int64(i), Entries: 100, Filter: "blocked", FilterBits: 10, PredictedFPR: 0.01, MeasuredFPR: 0.02, Asked: 1000,
+			})
+		}
+		all, elements := texts(t, draw(t, []Level{{Number: 0}, {Number: 2, Tables: tables}}, Options{}))
+		if elements["g"] != n {
+			t.Errorf("%d bars for %d tables", elements["g"], n)
+		}
+		if n == 0 != strings.Contains(strings.Join(all, "\n"), "no tables") {
+			t.Errorf("%d tables: %q", n, all)
+		}
+	}
+}
+
+// Bars of a run do not overlap, keys keep their order, and all lies between 0
+// and 1.
+func TestScale(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
+	key := func(i int) []byte { return fmt.Appendf(nil, "%04d", i) }
+	bars := 0
+	for range 200 {
+		var levels []Level
+		for number := range rnd.IntN(4) {
+			l := Level{Number: number}
+			for at := rnd.IntN(10); at < 200; at += 1 + rnd.IntN(30) {
+				end := at + rnd.IntN(20)
+				l.Tables = append(l.Tables, Table{Smallest: key(at), Largest: key(end), Entries: uint64(rnd.IntN(1e6))})
+				at = end
+			}
+			levels = append(levels, l)
+		}
+		s := NewScale(levels)
+		for _, l := range levels {
+			last := 0.0
+			for i := range l.Tables {
+				from, to := s.Span(&l.Tables[i])
+				if from < last || to <= from || to > 1.000001 {
+					t.Fatalf("table %d of %v: from %v to %v, the one before ends at %v", i, l.Tables, from, to, last)
+				}
+				if got := s.KeyAt(from + 1e-9); !bytes.Equal(got, l.Tables[i].Smallest) {
+					t.Fatalf("the key at %v is %s, want %s", from, got, l.Tables[i].Smallest)
+				}
+				last = to
+				bars++
+			}
+		}
+	}
+	t.Logf("%d bars", bars)
+}
+
+// What has more entries is wider.
+func TestWidthGoesWithEntries(t *testing.T) {
+	levels := []Level{{Tables: []Table{
+		{Smallest: []byte("a"), Largest: []byte("b"), Entries: 1000},
+		{Smallest: []byte("c"), Largest: []byte("d"), Entries: 3000},
+	}}}
+	s := NewScale(levels)
+	from, to := s.Span(&levels[0].Tables[0])
+	from2, to2 := s.Span(&levels[0].Tables[1])
+	if ratio := (to2 - from2) / (to - from); ratio < 2 || ratio > 3 {
+		t.Errorf("three times the entries is %.2f times as wide", ratio)
+	}
+}
+
+func TestColours(t *testing.T) {
+	var r Range
+	good := Table{Filter: "blocked", FilterBits: 10, PredictedFPR: 0.01, MeasuredFPR: 0.01, Asked: 100}
+	bad := good
+	bad.MeasuredFPR = 0.5
+	never := good
+	never.MeasuredFPR = 0
+	if a, b, c := r.Colour(&good, ByFPR), r.Colour(&bad, ByFPR), r.Colour(&never, ByFPR); a != even.String() || b != too.String() || c != less.String() {
+		t.Errorf("as predicted %s, worse %s, better %s", a, b, c)
+	}
+	if got := r.Colour(&Table{}, ByBits); got != none {
+		t.Errorf("without a filter: %s", got)
+	}
+	for i, name := range Colourings {
+		if by, ok := ParseColouring(name); !ok || by != Colouring(i) {
+			t.Errorf("%s is %d, %v", name, by, ok)
+		}
+	}
+	if _, ok := ParseColouring("x"); ok {
+		t.Error("x is a colouring")
+	}
+}
