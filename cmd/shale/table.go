@@ -13,6 +13,7 @@ func table() []group {
 		{"Data", dataCommands()},
 		{"Insight", insightCommands()},
 		{"Care", careCommands()},
+		{"Pages", pageCommands()},
 		{"This program", ownCommands()},
 	}
 }

@@ -119,10 +119,10 @@ async function quick() {
 async function slow() {
   showFilters(await json("api/filters"));
   await showTree();
+  showTrouble(await json("api/trouble"));
   if (copy) return;
   drawCompactions(await json("api/compactions"));
   drawStalls(await json("api/stalls"), Date.now());
-  showTrouble(await json("api/trouble"));
 }
 
 let round = 0;
