@@ -2,8 +2,10 @@ package debug
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/quoting"
@@ -93,7 +95,13 @@ func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
 	if by := r.FormValue("by"); by != "" {
 		var ok bool
 		if o.By, ok = treepicture.ParseColouring(by); !ok {
-			return errBad
+			return fmt.Errorf("%w: by is fpr, bits or size", errBad)
+		}
+	}
+	if text := r.FormValue("width"); text != "" {
+		var err error
+		if o.Width, err = strconv.Atoi(text); err != nil || o.Width < 1 || o.Width > 10000 {
+			return fmt.Errorf("%w: width is no number of pixels", errBad)
 		}
 	}
 	tables := h.db.Tables()

@@ -138,6 +138,8 @@ func TestHandler_Refuses(t *testing.T) {
 		{"GET", "/api/rates?since=x", 400, nil},
 		{"GET", "/?format=xml", 400, nil},
 		{"GET", "/tree.svg?by=x", 400, nil},
+		{"GET", "/tree.svg?width=1e9", 400, nil},
+		{"GET", "/tree.svg?width=900", 200, nil},
 		{"GET", "/api/overview", 403, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}},
 		{"GET", "/", 200, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}},
 		{"HEAD", "/", 200, nil},

@@ -1,7 +1,9 @@
 package debug
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -27,15 +29,33 @@ var series = []struct {
 	{"misses", func(d *shale.Metrics, s float64) float64 { return float64(d.GetMisses) / s }},
 	{"readsSaved", func(d *shale.Metrics, s float64) float64 { return float64(d.FilterNegative) / s }},
 	{"falsePositives", func(d *shale.Metrics, s float64) float64 { return float64(d.FilterFalsePositive) / s }},
-	{"fpr", func(d *shale.Metrics, _ float64) float64 { return share(d.FilterFalsePositive, d.GetMisses) }},
+	{"fpr", func(d *shale.Metrics, _ float64) float64 { return part(d.FilterFalsePositive, d.GetMisses) }},
 	{"blockReads", func(d *shale.Metrics, s float64) float64 { return float64(d.BlockReads) / s }},
 	{"readBytes", func(d *shale.Metrics, s float64) float64 { return float64(d.BlockReadBytes) / s }},
-	{"cacheHitRatio", func(d *shale.Metrics, _ float64) float64 { return share(d.CacheHits, d.CacheHits+d.CacheMisses) }},
+	{"cacheHitRatio", func(d *shale.Metrics, _ float64) float64 { return part(d.CacheHits, d.CacheHits+d.CacheMisses) }},
 	{"writes", func(d *shale.Metrics, s float64) float64 { return float64(d.Writes) / s }},
 	{"writtenBytes", func(d *shale.Metrics, s float64) float64 { return float64(d.WrittenBytes) / s }},
 	{"flushBytes", func(d *shale.Metrics, s float64) float64 { return float64(d.FlushBytes) / s }},
 	{"compactBytes", func(d *shale.Metrics, s float64) float64 { return float64(d.CompactBytes) / s }},
 	{"stalled", func(d *shale.Metrics, s float64) float64 { return d.StallTime.Seconds() / s }},
+}
+
+// A rate is a number, or NaN, which is null as JSON: of nothing there is no part.
+type rate float64
+
+// MarshalJSON writes r as a number or null.
+func (r rate) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(r)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(r))
+}
+
+func part(a, b uint64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return float64(a) / float64(b)
 }
 
 // A recorder remembers the rates of the last minutes in which somebody looked.
@@ -44,11 +64,11 @@ type recorder struct {
 	mu      sync.Mutex
 	last    shale.Metrics
 	at      time.Time
-	samples [][]float64 // time in milliseconds, then series; oldest first
+	samples [][]rate // time in milliseconds, then series; oldest first
 }
 
 // look adds a sample if it is time for one, and returns those after since.
-func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float64) [][]float64 {
+func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float64) [][]rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if passed := now.Sub(r.at); passed >= sampleEvery {
@@ -58,9 +78,9 @@ func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float
 		}
 		r.last, r.at = m, now
 	}
-	list := [][]float64{}
+	list := [][]rate{}
 	for _, s := range r.samples {
-		if s[0] > since {
+		if float64(s[0]) > since {
 			list = append(list, s)
 		}
 	}
@@ -68,9 +88,9 @@ func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float
 }
 
 func (r *recorder) add(now time.Time, d shale.Metrics, seconds float64) {
-	row := []float64{float64(now.UnixMilli())}
+	row := []rate{rate(now.UnixMilli())}
 	for _, s := range series {
-		row = append(row, s.of(&d, seconds))
+		row = append(row, rate(s.of(&d, seconds)))
 	}
 	if len(r.samples) == keepSamples {
 		r.samples = append(r.samples[:0], r.samples[1:]...)
@@ -79,8 +99,8 @@ func (r *recorder) add(now time.Time, d shale.Metrics, seconds float64) {
 }
 
 type rates struct {
-	Series  []string    `json:"series"`
-	Samples [][]float64 `json:"samples"`
+	Series  []string `json:"series"`
+	Samples [][]rate `json:"samples"`
 }
 
 // sampledRates returns the samples after that of ?since=, a time of one.

@@ -1,7 +1,9 @@
 package debug
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +28,7 @@ func TestRates(t *testing.T) {
 	if len(list) != 1 || len(list[0]) != len(series)+1 {
 		t.Fatalf("samples: %v", list)
 	}
-	for name, want := range map[string]float64{"gets": 150, "hits": 50, "misses": 100, "fpr": 0.1, "writes": 0} {
+	for name, want := range map[string]rate{"gets": 150, "hits": 50, "misses": 100, "fpr": 0.1, "writes": 0} {
 		i := slices.IndexFunc(series, func(s struct {
 			name string
 			of   func(*shale.Metrics, float64) float64
@@ -37,7 +39,10 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	if again := r.look(now.Add(2500*time.Millisecond), metrics, list[0][0]); len(again) != 0 || looks != 2 {
+	if text, err := json.Marshal(list); err != nil || !strings.Contains(string(text), "null") {
+		t.Errorf("without lookups of blocks: %s, %v; want null for the part of them in the cache", text, err)
+	}
+	if again := r.look(now.Add(2500*time.Millisecond), metrics, float64(list[0][0])); len(again) != 0 || looks != 2 {
 		t.Errorf("half a second later: %v, %d looks", again, looks)
 	}
 	for i := range 2 * keepSamples {

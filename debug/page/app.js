@@ -78,7 +78,7 @@ function showFilters(f) {
 }
 
 async function showTree() {
-  const text = await (await get("tree.svg?by=" + byId("by").value)).text();
+  const text = await (await get(`tree.svg?by=${byId("by").value}&width=${Math.max(byId("tree").clientWidth, 600)}`)).text();
   const picture = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (picture.localName !== "svg") throw new Error("the picture of the tree is no SVG");
   fill("tree", document.importNode(picture, true));

@@ -1,5 +1,5 @@
 // The rates, drawn by uPlot.
-import { byId, bytes, colour, el, percent, short } from "./dom.js";
+import { byId, bytes, clock, colour, el, percent, short } from "./dom.js";
 
 const charts = [
   { title: "Lookups a second", unit: short, lines: [["gets", "all", "blue"], ["misses", "absent", "orange"], ["readsSaved", "reads saved by filters", "green"]] },
@@ -33,6 +33,7 @@ function draw() {
   }
 }
 
+const clockOf = (t) => clock(1000 * t);
 const zoomed = (c) => c.zoom;
 
 function make(c, data) {
@@ -44,8 +45,8 @@ function make(c, data) {
     cursor: { sync: { key: "shale" }, drag: { x: true, y: false } },
     hooks: { setSelect: [() => { c.zoom = true; }] },
     scales: { y: { range: (u, lo, hi) => [0, c.max || (hi > 0 ? hi * 1.1 : 1)] } },
-    axes: [axis, { ...axis, size: 64, values: (u, ticks) => ticks.map((v) => c.unit(v)) }],
-    series: [{ value: (u, t) => (t == null ? "" : new Date(1000 * t).toLocaleTimeString("en-GB")) },
+    axes: [{ ...axis, values: (u, ticks) => ticks.map(clockOf) }, { ...axis, size: 64, values: (u, ticks) => ticks.map((v) => c.unit(v)) }],
+    series: [{ value: (u, t) => (t == null ? "" : clockOf(t)) },
       ...c.lines.map(([, label, col]) => ({ label, stroke: colour(col), width: 1.5, points: { show: data[0].length < 3 }, value: (u, v) => (v == null ? "" : c.unit(v)) }))],
   }, data, c.place);
   c.plot.over.addEventListener("dblclick", () => { c.zoom = false; });

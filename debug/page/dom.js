@@ -27,7 +27,8 @@ export function table(titles, rows) {
   const right = titles.map((t) => t.startsWith(">"));
   const cell = (tag, c, i) => {
     const [content, cls] = Array.isArray(c) ? c : [c, ""];
-    return el(tag, { class: ((right[i] ? "right " : "") + cls).trim() }, content);
+    const all = ((right[i] ? "right " : "") + cls).trim();
+    return el(tag, all ? { class: all } : {}, content);
   };
   return el("table", {},
     el("thead", {}, el("tr", {}, ...titles.map((t, i) => cell("th", t.replace(/^>/, ""), i)))),
