@@ -171,8 +171,8 @@ func TestPage_Screenshots(t *testing.T) {
 	}
 	s := busy(t, db, Title("hosts.db"))
 	for name, flags := range map[string][]string{
-		"light":  {"--window-size=1300,2300", "--blink-settings=preferredColorScheme=1"},
-		"dark":   {"--window-size=1300,2300", "--blink-settings=preferredColorScheme=0"},
+		"light":  {"--window-size=1300,3300", "--blink-settings=preferredColorScheme=1"},
+		"dark":   {"--window-size=1300,3300", "--blink-settings=preferredColorScheme=0"},
 		"narrow": {"--window-size=500,4200"},
 	} {
 		b.run(t, append(flags, "--screenshot="+filepath.Join(dir, name+".png"), s.URL+"/#explain=key0001x")...)

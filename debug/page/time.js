@@ -22,6 +22,7 @@ function timeline(place, groups) {
   const first = Math.min(...all.map((b) => b.from)), last = Math.max(...all.map((b) => b.to), first + 1000);
   const scale = (width - left - right) / (last - first);
   const x = (t) => left + (t - first) * scale;
+  const at = (t) => clock(t) + (last - first < 20000 ? (t / 1000 % 1).toFixed(3).slice(1) : "");
   const parts = [];
   let y = 4;
   for (const [name, bars] of groups) {
@@ -38,7 +39,7 @@ function timeline(place, groups) {
   const ticks = Math.max(2, Math.floor((width - left - right) / 110));
   for (let i = 0; i <= ticks; i++) {
     const anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
-    parts.push(svg("text", { x: left + (i * (width - left - right)) / ticks, y: y + 13, "text-anchor": anchor }, clock(first + (i * (last - first)) / ticks)));
+    parts.push(svg("text", { x: left + (i * (width - left - right)) / ticks, y: y + 13, "text-anchor": anchor }, at(first + (i * (last - first)) / ticks)));
   }
   place.replaceChildren(svg("svg", { class: "time", width, height: y + foot, viewBox: `0 0 ${width} ${y + foot}`, role: "img" }, ...parts));
 }
@@ -70,8 +71,8 @@ export function drawStalls(s, now) {
   const place = el("div");
   fill("stalls", el("p", {}, sum), place, el("p", { class: "hint" }, "Orange: memtables that wait for flushes; red: level 0 is too deep. The last ones; point at one for its cause."));
   const bars = s.list.map((b) => ({
-    from: b.from, to: b.to || now, kind: /level 0/.test(b.reason) ? "level0" : "memtables",
-    text: `${b.reason}\n${clock(b.from)}, ${b.to ? duration((b.to - b.from) / 1000) + ", writers waited " + duration(b.seconds) : "and lasts"}`,
+    from: b.from, to: b.to || now, kind: (/level 0/.test(b.reason) ? "level0" : "memtables") + (b.to ? "" : " open"),
+    text: `${b.reason}\n${clock(b.from)}, ${b.to ? duration((b.to - b.from) / 1000) + ", writers waited " + duration(b.seconds) : "not ended: the next write will tell"}`,
   }));
   const slowed = bars.filter((b, i) => s.list[i].reason.startsWith("slowed")), stopped = bars.filter((b) => !slowed.includes(b));
   timeline(place, [["slow", slowed], ["stop", stopped]].filter(([, b]) => b.length));
