@@ -3,8 +3,6 @@ package debug
 import (
 	"net/http"
 	"slices"
-
-	"github.com/shaledb/shale"
 )
 
 // A panel is a part of the page, as JSON. Times in it are milliseconds since
@@ -28,12 +26,13 @@ func panels() []panel {
 	}
 }
 
-// open returns ErrClosed if the store is closed.
+// open returns ErrClosed if the store is closed: it gives no snapshots then.
 func (h *handler) open() error {
-	if h.db.Tables() == nil {
-		return shale.ErrClosed
+	s, err := h.db.Snapshot()
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.Close()
 }
 
 func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name string) error {

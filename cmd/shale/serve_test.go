@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -77,8 +79,8 @@ func fetch(t *testing.T, address, host string) (text string, code int) {
 	return string(body), response.StatusCode
 }
 
-// Beside a program that writes, serve shows what it has written, after a while,
-// and ends without an error.
+// Beside a program that writes, what is shown is the state of the last opening,
+// and the store is opened anew when that is due.
 func TestServe_BesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -86,32 +88,83 @@ func TestServe_BesideAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	address, stop := served(t, "--every", "1ns", dir)
-	for i := range 3 {
-		key := fmt.Sprint("key", i)
-		if err := db.Put([]byte(key), []byte("the value")); err != nil {
-			t.Fatal(err)
-		}
-		for wait := 0; ; wait++ { // opening takes time, of which only a part may be spent on it
-			text, code := fetch(t, address+"api/explain?key="+key, "")
-			if code == http.StatusOK && strings.Contains(text, `"found":true`) {
-				if strings.Contains(text, "the value") {
-					t.Errorf("values are shown: %s", text)
-				}
-				break
-			}
-			if wait == 100_000 {
-				t.Fatalf("%s is not seen: %d, %s", key, code, text)
-			}
-		}
+	pages, err := openServed(dir, time.Hour, false, func(shale.Event) {})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if text, _ := fetch(t, address+"api/overview", ""); !strings.Contains(text, "Opened anew every") {
-		t.Errorf("the page does not say of when it is: %s", text)
+	defer pages.close()
+	seen := func(key string) bool {
+		text := asked(pages, "/api/explain?key="+key)
+		if strings.Contains(text, "the value") {
+			t.Errorf("values are shown: %s", text)
+		}
+		return strings.Contains(text, `"found":true`)
+	}
+	if err := db.Put([]byte("key"), []byte("the value")); err != nil {
+		t.Fatal(err)
+	}
+	if seen("key") {
+		t.Error("key is seen before the store was opened anew")
+	}
+	pages.mu.Lock()
+	pages.next = time.Time{}
+	pages.mu.Unlock()
+	if !seen("key") {
+		t.Error("key is not seen when the store was opened anew")
+	}
+	if text := asked(pages, "/api/overview"); !strings.Contains(text, "Opened anew every 1h0m0s") {
+		t.Errorf("the page does not say so: %s", text)
+	}
+}
+
+func asked(h http.Handler, target string) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	return w.Body.String()
+}
+
+// Many look at once, while it is opened anew again and again.
+func TestServe_ManyAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != found {
+		t.Fatal(notes)
+	}
+	pages, err := openServed(dir, 1, false, func(shale.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.close()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				if text := asked(pages, "/api/explain?key=k"); !strings.Contains(text, `"found":true`) {
+					t.Errorf("k is not found: %s", text)
+				}
+				pages.mu.Lock()
+				pages.next = time.Time{}
+				pages.mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Ctrl-C ends it, without an error.
+func TestServe_Ends(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != found {
+		t.Fatal(notes)
+	}
+	address, stop := served(t, dir)
+	if text, code := fetch(t, address, ""); code != http.StatusOK || !strings.Contains(text, "<!DOCTYPE html>") {
+		t.Errorf("the page: %d, %.100s", code, text)
 	}
 	if st, err := stop(); st != found || err != nil {
 		t.Errorf("Ctrl-C: status %d, %v", st, err)
 	}
-	if _, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(address, "http://"), "/")); err == nil {
+	if c, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(address, "http://"), "/")); err == nil {
+		c.Close()
 		t.Error("it listens still")
 	}
 }
@@ -164,9 +217,7 @@ func TestServe_StoreThatIsGone(t *testing.T) {
 	if err := pages.open(); err == nil {
 		t.Fatal("a store that is not there was opened")
 	}
-	w := httptest.NewRecorder()
-	pages.pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/overview", nil))
-	if text := w.Body.String(); !strings.Contains(text, "failed") || !strings.Contains(text, "is gone") || !strings.Contains(text, `"entries":1`) {
+	if text := asked(pages.pages, "/api/overview"); !strings.Contains(text, "failed") || !strings.Contains(text, "is gone") || !strings.Contains(text, `"entries":1`) {
 		t.Errorf("the page says %s", text)
 	}
 }

@@ -26,8 +26,8 @@ type servedStore struct {
 	next     time.Time // when to open anew
 }
 
-// reopenShare is which part of the time opening anew may take at most: 1/20.
-const reopenShare = 20
+// reopenShare is which part of the time opening anew may take at most: 1/5.
+const reopenShare = 5
 
 func openServed(dir string, every time.Duration, values bool, onEvent func(shale.Event)) (*servedStore, error) {
 	s := &servedStore{dir: dir, every: every, values: values, onEvent: onEvent}
