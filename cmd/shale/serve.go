@@ -63,7 +63,7 @@ func serve(ctx context.Context, s *session, a arguments) (status, error) {
 	}
 	fmt.Fprintf(s.out, "%s is shown at http://%s/ (read-only, opened anew every %v); Ctrl-C ends\n", quote(dir), net.JoinHostPort(host, port), every)
 	if err := s.out.Flush(); err != nil {
-		listener.Close()
+		_ = listener.Close() // the first error says more
 		return failed, err
 	}
 	return found, serveUntilDone(ctx, listener, handler, s.notes)
