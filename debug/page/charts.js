@@ -25,6 +25,9 @@ export function addRates(rates) {
 }
 
 function draw() {
+  for (const c of charts) { // all places first: how wide they are depends on how many there are
+    if (!c.place) byId("charts").append(c.place = el("div", { class: "chart" }));
+  }
   const times = samples.map((s) => s[0] / 1000);
   for (const c of charts) {
     const data = [times, ...c.lines.map(([name]) => samples.map((s) => s[names.indexOf(name)]))];
@@ -37,8 +40,6 @@ const clockOf = (t) => clock(1000 * t);
 const zoomed = (c) => c.zoom;
 
 function make(c, data) {
-  c.place = el("div", { class: "chart" });
-  byId("charts").append(c.place);
   const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
   c.plot = new uPlot({
     title: c.title, width: c.place.clientWidth, height,
@@ -61,7 +62,6 @@ export function restart() {
   for (const c of charts) {
     if (!c.plot) continue;
     c.plot.destroy();
-    c.place.remove();
     c.plot = null;
     c.zoom = false;
   }
