@@ -71,7 +71,7 @@ function rate(measured, predicted, asked) {
 function showFilters(f) {
   fill("levels", table(["level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key", ">share of keys", ">predicted", ">measured", ">asked"],
     f.levels.map((l) => ["L" + l.level, number(l.runs), number(l.tables), bytes(l.bytes), number(l.entries), number(l.tombstones), bytes(l.filterBytes),
-      l.filterBits.toFixed(1), percent(l.keyShare), percent(l.predictedFPR), rate(l.measuredFPR, l.predictedFPR, l.asked), number(l.asked)])));
+      l.filterBits.toFixed(1), percent(l.keyShare), percent(l.predictedFPR), l.asked ? percent(l.measuredFPR) : "–", number(l.asked)])));
   fill("worst", table(["table", "level", "filter", ">bits/key", ">predicted", ">measured", ">asked", "keys"],
     f.worst.map((t) => ["#" + String(t.table).padStart(6, "0"), `L${t.level} run ${t.run}`, t.kind + (t.file ? ` in ${t.file}` : ""), t.bits.toFixed(1),
       percent(t.predictedFPR), rate(t.measuredFPR, t.predictedFPR, t.asked), number(t.asked), [`${t.smallest} … ${t.largest}`, "key"]])));

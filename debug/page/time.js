@@ -36,7 +36,7 @@ function timeline(place, groups) {
     y += n * laneHeight + 4;
     parts.push(svg("line", { x1: left, x2: width - right, y1: y - 2, y2: y - 2 }));
   }
-  const ticks = Math.max(2, Math.floor((width - left - right) / 110));
+  const ticks = Math.max(2, Math.floor((width - left - right) / 150));
   for (let i = 0; i <= ticks; i++) {
     const anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
     parts.push(svg("text", { x: left + (i * (width - left - right)) / ticks, y: y + 13, "text-anchor": anchor }, at(first + (i * (last - first)) / ticks)));
