@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,12 @@ func TestHandler_Panels(t *testing.T) {
 	}
 	if len(all.Filters.Levels) == 0 || len(all.Filters.Worst) == 0 || all.Filters.Levels[0].Asked == 0 {
 		t.Errorf("filters: %+v", all.Filters)
+	}
+	for _, w := range all.Filters.Worst {
+		i := slices.IndexFunc(db.Tables(), func(t shale.TableInfo) bool { return t.Number == w.Table })
+		if i < 0 || w.Smallest != quoting.Short(db.Tables()[i].Smallest, shortKey) || w.Largest != quoting.Short(db.Tables()[i].Largest, shortKey) {
+			t.Errorf("table: %+v", w)
+		}
 	}
 	if n := uint64(len(all.Compactions)); n < m.Flushes || n == 0 {
 		t.Errorf("%d flushes and compactions, at least %d flushes happened", n, m.Flushes)

@@ -62,6 +62,7 @@ func TestStalls_ArePaired(t *testing.T) {
 		{Kind: shale.EventFlush, Time: at(21)},
 		{Kind: shale.EventStallBegin, Time: at(22), Reason: "b"},
 		{Kind: shale.EventStallEnd, Time: at(25), Duration: 3 * time.Second, Reason: "b"},
+		{Kind: shale.EventStallEnd, Time: at(28), Duration: time.Second, Reason: "b"}, // its beginning is forgotten
 		{Kind: shale.EventStallEnd, Time: at(30), Duration: time.Second, Reason: "slowed: a"},
 		{Kind: shale.EventStallBegin, Time: at(40), Reason: "b"},
 	})
@@ -69,6 +70,7 @@ func TestStalls_ArePaired(t *testing.T) {
 		{From: 6000, To: 10000, Seconds: 4, Reason: "slowed: a"},
 		{From: 20000, To: 30000, Seconds: 1, Reason: "slowed: a"},
 		{From: 22000, To: 25000, Seconds: 3, Reason: "b"},
+		{From: 27000, To: 28000, Seconds: 1, Reason: "b"},
 		{From: 40000, Reason: "b"},
 	}
 	if !slices.Equal(got, want) {
