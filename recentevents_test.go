@@ -46,9 +46,9 @@ func TestRecentEvents(t *testing.T) {
 func TestRecentEvents_AreBounded(t *testing.T) {
 	var l recentLog
 	many := make([]uint64, 10*recentTables)
-	const n = 10 * recentEvents
+	const n = 10*recentEvents + 101
 	for i := range n {
-		at := time.Unix(int64(i/4), 0) // a clock may be coarse
+		at := time.Unix(int64(i/3), 0) // a clock may be coarse
 		if i%5 == 0 {
 			l.add(Event{Kind: EventCompaction, Time: at, Level: i, Tables: many})
 		}
