@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,11 @@ type counters struct {
 // sampleEvery is on one in how many lookups the negatives of single tables are
 // counted. A power of two.
 const sampleEvery = 16
+
+// sampled tells whether the n-th lookup is one of those. They are spread by the
+// golden ratio: every sixteenth would, of lookups that come in turns, such as a
+// host and then its domain, always be of the same sort.
+func sampled(n uint64) bool { return n*0x9e3779b97f4a7c15 <= math.MaxUint64/sampleEvery }
 
 // lookupCounters are one stripe of what lookups count.
 type lookupCounters struct {

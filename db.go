@@ -60,6 +60,7 @@ type DB struct {
 	flushedSeq atomic.Uint64
 
 	flushes flushSpeed
+	recent  recentLog
 
 	// manifestMu serialises version edits and guards the manifest.
 	manifestMu     sync.Mutex

@@ -60,10 +60,11 @@ type Event struct {
 	Err      error
 }
 
-// emit tells the logger and Options.OnEvent of e. Requires: mu is not held; the
+// emit remembers e and tells the logger and Options.OnEvent of it. Requires: mu is not held; the
 // locks of flushes and of the manifest may be.
 func (db *DB) emit(e Event) {
 	e.Time = db.opts.testing.now()
+	db.recent.add(e)
 	db.log(e)
 	if db.opts.OnEvent != nil {
 		db.opts.OnEvent(e)

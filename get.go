@@ -69,7 +69,7 @@ func (l *lookup) tagHash() uint64 {
 func (db *DB) find(l *lookup) (bool, error) {
 	c := db.counters.lookup()
 	if l.view == nil {
-		l.sample = c.gets.Add(1)%sampleEvery == 0
+		l.sample = sampled(c.gets.Add(1))
 	}
 	for {
 		v := db.view.Load()

@@ -19,6 +19,7 @@ var layers = map[string]int{
 	"repair":             5,
 	"internal/benchmark": 5,
 	"bench":              6,
+	"debug":              5,
 	"internal/soak":      5,
 	"":                   4,
 	"compaction":         3,
@@ -58,6 +59,9 @@ var layers = map[string]int{
 
 	// Choices for benchmarks to vary.
 	"internal/tuning": -1,
+
+	// Words in and out of the command and of its pages.
+	"internal/quoting": -1,
 
 	// For the examples.
 	"internal/input": -1,

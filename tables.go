@@ -28,14 +28,14 @@ type TableInfo struct {
 }
 
 // Tables lists the tables, level by level, in each the newest run first, in
-// each run in key order. It returns nil on a closed store.
+// each run in key order. It returns nil on a closed store, and only there.
 func (db *DB) Tables() []TableInfo {
 	v := db.acquireView()
 	if v == nil {
 		return nil
 	}
 	defer db.releaseVersion(v.version)
-	var infos []TableInfo
+	infos := []TableInfo{}
 	for _, r := range v.runs {
 		for _, t := range r.tables {
 			infos = append(infos, t.info(r))

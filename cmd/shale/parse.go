@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A word is one word of a command.
@@ -58,80 +58,17 @@ func parseWord(s string) (w word, n int, err error) {
 
 // parseArg makes a word of an argument that a shell has split off already.
 func parseArg(arg string) (word, error) {
-	if !strings.HasPrefix(arg, `"`) {
-		return parseBare(arg)
+	text, literal, err := quoting.Parse(arg)
+	if err != nil && strings.HasPrefix(arg, `"`) {
+		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
 	}
-	text, n, err := unquote(arg)
-	if err == nil && n < len(arg) {
-		err = errors.New("it goes on after the closing quote")
-	}
-	if err != nil {
-		return word{}, fmt.Errorf("argument %s begins with a quote: %w", arg, err)
-	}
-	return word{text: text, literal: true}, nil
+	return word{text: text, literal: literal}, err
 }
 
 // parseBare makes a word of s, which is without quotes.
 func parseBare(s string) (word, error) {
-	if !isHex(s) {
-		return word{text: s, literal: s == ""}, nil
-	}
-	b, err := hex.DecodeString(s[2:])
-	switch {
-	case errors.Is(err, hex.ErrLength):
-		return word{}, fmt.Errorf("%s has an odd number of hexadecimal digits; write \"%s\" if it is no hexadecimal", s, s)
-	case err != nil:
-		return word{}, fmt.Errorf("%s is not hexadecimal; write \"%s\" if it is not meant to be", s, s)
-	}
-	return word{text: string(b), literal: true}, nil
-}
-
-// isHex tells whether a bare word is taken for hexadecimal.
-func isHex(s string) bool {
-	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
-}
-
-// unquote returns the text of the quoted word that s begins with, and the
-// length of that word, quotes included.
-func unquote(s string) (text string, n int, err error) {
-	var b []byte
-	for n = 1; n < len(s); {
-		switch s[n] {
-		case '"':
-			return string(b), n + 1, nil
-		case '\\':
-			size := 0
-			if b, size, err = appendEscaped(b, s[n:]); err != nil {
-				return "", 0, err
-			}
-			n += size
-		default:
-			b = append(b, s[n]) // bytes that are not UTF-8 too
-			n++
-		}
-	}
-	return "", 0, errors.New("the closing quote is missing")
-}
-
-// appendEscaped appends what the escape that s begins with stands for, and
-// returns its length.
-func appendEscaped(dst []byte, s string) ([]byte, int, error) {
-	r, multibyte, rest, err := strconv.UnquoteChar(s, '"')
-	if err != nil {
-		return dst, 0, fmt.Errorf(`unknown escape %s; a backslash in quotes is written \\`, escapeStart(s))
-	}
-	if multibyte {
-		dst = utf8.AppendRune(dst, r)
-	} else {
-		dst = append(dst, byte(r)) // \x80 is the byte, not U+0080
-	}
-	return dst, len(s) - len(rest), nil
-}
-
-// escapeStart returns the backslash and the character after it.
-func escapeStart(s string) string {
-	_, size := utf8.DecodeRuneInString(s[1:])
-	return s[:1+size]
+	text, literal, err := quoting.ParseBare(s)
+	return word{text: text, literal: literal}, err
 }
 
 func skipSpace(s string, i int) int {
@@ -152,3 +89,6 @@ func wordEnd(s string) int {
 
 // isSpace: \r too, so that lines may end as on Windows.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+func unquote(s string) (text string, n int, err error) { return quoting.Unquote(s) }
+func isHex(s string) bool                              { return quoting.IsHex(s) }

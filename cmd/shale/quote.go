@@ -4,9 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A format is how keys and values are printed.
@@ -37,7 +36,7 @@ func appendWord[B ~string | ~[]byte](dst []byte, text B, f format) []byte {
 		return append(dst, text...)
 	case f == asHex:
 		return hex.AppendEncode(append(dst, "0x"...), []byte(text))
-	case needsQuotes(string(text)):
+	case quoting.NeedsQuotes(string(text)):
 		return strconv.AppendQuote(dst, string(text))
 	}
 	return append(dst, text...)
@@ -46,20 +45,4 @@ func appendWord[B ~string | ~[]byte](dst []byte, text B, f format) []byte {
 // quote returns text as a word, for messages and tables.
 func quote[B ~string | ~[]byte](text B) string {
 	return string(appendWord(nil, text, asWords))
-}
-
-// needsQuotes tells whether text would mean something else as a bare word, or
-// could not be seen.
-func needsQuotes(text string) bool {
-	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || text[0] == '@' || isHex(text) || strings.HasPrefix(text, "--") {
-		return true
-	}
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if r == ' ' || !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
-			return true
-		}
-		i += size
-	}
-	return false
 }

@@ -15,6 +15,7 @@ func table() []group {
 		{"Insight", append(insightCommands(), inspectCommands()...)},
 		{"Care", careCommands()},
 		{"Measuring", reportCommands()},
+		{"Pages", pageCommands()},
 		{"This program", ownCommands()},
 		{"Prompt and scripts", replCommands()},
 	}

@@ -1,0 +1,18 @@
+package main
+
+func pageCommands() []command {
+	return []command{
+		{name: "serve", words: "[DIR]", least: 0, most: 1, access: needsNothing, run: serve,
+			options: []option{
+				{name: "addr", arg: "HOST:PORT", help: "where to listen; default localhost:6070"},
+				{name: "every", arg: "DURATION", help: "how often to open the store anew; default 10s"},
+				{name: "values", help: "show values too"},
+				{name: "public", help: "listen where other machines can reach it"},
+			},
+			short: "show the store as a page for a browser",
+			long: "Shows the tree, its filters, memory, and how a lookup of any key goes, of the store or of that in DIR, until\n" +
+				"Ctrl-C. It reads only, also beside a program that has the store open, and shows the state on disk: while\n" +
+				"somebody looks it opens the store anew every so often. Rates, compactions and stalls are known to the program\n" +
+				"that writes alone: there, mount debug.Handler. Keys can be seen by all who reach the address; values only with --values."},
+	}
+}

@@ -1,0 +1,91 @@
+package debug
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/quoting"
+)
+
+// shortValue is how many characters of a value are shown, if values are, and
+// of the key that was asked for.
+const shortValue = 1000
+
+type explanation struct {
+	Key            string  `json:"key"`
+	Found          bool    `json:"found"`
+	ValueBytes     int     `json:"valueBytes"`
+	Value          *string `json:"value"` // null: hidden, or not found
+	Steps          []step  `json:"steps"`
+	SaidNo         int     `json:"saidNo"` // filters of tables
+	FalsePositives int     `json:"falsePositives"`
+	Covered        int     `json:"covered"` // tables to look into, were there no filters
+	BlocksRead     int     `json:"blocksRead"`
+	BytesRead      int64   `json:"bytesRead"`
+	Seconds        float64 `json:"seconds"`
+	Expected       float64 `json:"expectedFalsePositives"`
+	Measured       float64 `json:"measuredFPR"`
+}
+
+type step struct {
+	Place   string  `json:"place"`
+	Level   int     `json:"level"` // -1: a memtable
+	Run     int     `json:"run"`
+	Table   uint64  `json:"table"` // 0: none covers the key
+	Verdict string  `json:"verdict"`
+	Blocks  []block `json:"blocks"`
+	Seconds float64 `json:"seconds"`
+}
+
+type block struct {
+	Kind   string `json:"kind"`
+	Offset int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
+	Cached bool   `json:"cached"`
+}
+
+// explain looks the key of ?key= up, which is written as in the command.
+func (h *handler) explain(r *http.Request) (any, error) {
+	if !r.URL.Query().Has("key") {
+		return nil, fmt.Errorf("%w: write ?key=KEY, bare, with quotes or in hexadecimal", errBad)
+	}
+	key, _, err := quoting.Parse(r.FormValue("key"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the key: %w", errBad, err)
+	}
+	x, err := h.db.Explain([]byte(key))
+	if err != nil {
+		return nil, err
+	}
+	out := explanation{
+		Key: quoting.Short(key, shortValue), Found: x.Found, ValueBytes: len(x.Value), Steps: []step{},
+		Seconds: x.Duration.Seconds(), Expected: x.ExpectedFalsePositives, Measured: x.MeasuredFPR,
+	}
+	out.BlocksRead, out.BytesRead = x.BlocksRead()
+	if x.Found && h.showValues {
+		value := quoting.Short(x.Value, shortValue)
+		out.Value = &value
+	}
+	for _, s := range x.Steps {
+		out.add(s)
+	}
+	return out, nil
+}
+
+func (x *explanation) add(s shale.ExplainStep) {
+	if s.Table != 0 {
+		x.Covered++
+		switch s.Verdict {
+		case shale.FilterNegative:
+			x.SaidNo++
+		case shale.FalsePositive, shale.Remembered:
+			x.FalsePositives++
+		}
+	}
+	out := step{Place: s.Place, Level: s.Level, Run: s.Run, Table: s.Table, Verdict: s.Verdict.String(), Seconds: s.Duration.Seconds(), Blocks: []block{}}
+	for _, b := range s.Blocks {
+		out.Blocks = append(out.Blocks, block{b.Kind, b.Offset, b.Bytes, b.Cached})
+	}
+	x.Steps = append(x.Steps, out)
+}

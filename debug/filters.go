@@ -1,0 +1,134 @@
+package debug
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/quoting"
+	"github.com/shaledb/shale/internal/treepicture"
+)
+
+// shortKey is how many characters of a key are shown: what is bounded by a page
+// or a picture must not grow with keys of 64 KiB.
+const shortKey = 48
+
+// worstTables is how many tables are listed.
+const worstTables = 10
+
+type filterUse struct {
+	Levels []levelFilters `json:"levels"`
+	Worst  []tableFilter  `json:"worst"`
+}
+
+type levelFilters struct {
+	Level          int     `json:"level"`
+	Runs           int     `json:"runs"`
+	Tables         int     `json:"tables"`
+	Bytes          int64   `json:"bytes"`
+	Entries        uint64  `json:"entries"`
+	Tombstones     uint64  `json:"tombstones"`
+	FilterBytes    int64   `json:"filterBytes"`
+	FilterBits     float64 `json:"filterBits"`
+	KeyShare       float64 `json:"keyShare"`
+	PredictedFPR   float64 `json:"predictedFPR"`
+	MeasuredFPR    float64 `json:"measuredFPR"`
+	Asked          uint64  `json:"asked"`
+	FalsePositives uint64  `json:"falsePositives"`
+}
+
+type tableFilter struct {
+	Level        int     `json:"level"`
+	Run          int     `json:"run"`
+	Table        uint64  `json:"table"`
+	Kind         string  `json:"kind"`
+	File         string  `json:"file,omitempty"` // empty: in the table
+	Bits         float64 `json:"bits"`
+	Bytes        int64   `json:"bytes"`
+	PredictedFPR float64 `json:"predictedFPR"`
+	MeasuredFPR  float64 `json:"measuredFPR"`
+	Asked        uint64  `json:"asked"`
+	Smallest     string  `json:"smallest"`
+	Largest      string  `json:"largest"`
+}
+
+func (h *handler) filters(*http.Request) (any, error) {
+	u := filterUse{Levels: []levelFilters{}, Worst: []tableFilter{}}
+	for _, l := range h.db.Metrics().Levels {
+		if l.Tables > 0 {
+			u.Levels = append(u.Levels, levelFilters{
+				Level: l.Level, Runs: l.Runs, Tables: l.Tables, Bytes: l.Bytes, Entries: l.Entries, Tombstones: l.Tombstones,
+				FilterBytes: l.FilterBytes, FilterBits: l.FilterBits, KeyShare: l.KeyShare,
+				PredictedFPR: l.PredictedFPR, MeasuredFPR: l.MeasuredFPR, Asked: l.FilterAsked, FalsePositives: l.FalsePositive,
+			})
+		}
+	}
+	tables := h.db.Tables()
+	slices.SortStableFunc(tables, func(a, b shale.TableInfo) int { return cmp.Compare(harm(b), harm(a)) })
+	for _, t := range tables[:min(worstTables, len(tables))] {
+		u.Worst = append(u.Worst, tableFilter{
+			Level: t.Level, Run: t.Run, Table: t.Number, Kind: t.FilterKind, File: t.FilterFile, Bits: t.FilterBits, Bytes: t.FilterBytes,
+			PredictedFPR: t.PredictedFPR, MeasuredFPR: t.MeasuredFPR, Asked: t.Asked,
+			Smallest: quoting.Short(t.Smallest, shortKey), Largest: quoting.Short(t.Largest, shortKey),
+		})
+	}
+	return u, nil
+}
+
+// harm is by how much the filter of t lets pass more than predicted. A few
+// lookups say little: they count as if as many again had met the prediction.
+func harm(t shale.TableInfo) float64 {
+	const doubt = 1000
+	p := max(t.PredictedFPR, 1e-9)
+	measured := (t.MeasuredFPR*float64(t.Asked) + p*doubt) / (float64(t.Asked) + doubt)
+	if t.FilterBytes == 0 {
+		return 1e9 * measured // no filter at all
+	}
+	return measured / p
+}
+
+func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
+	o := treepicture.Options{By: treepicture.ByFPR, Key: func(key []byte) string { return quoting.Short(key, shortKey) }}
+	if by := r.FormValue("by"); by != "" {
+		var ok bool
+		if o.By, ok = treepicture.ParseColouring(by); !ok {
+			return fmt.Errorf("%w: by is fpr, bits or size", errBad)
+		}
+	}
+	if text := r.FormValue("width"); text != "" {
+		var err error
+		if o.Width, err = strconv.Atoi(text); err != nil || o.Width < 1 || o.Width > 10000 {
+			return fmt.Errorf("%w: width is no number of pixels", errBad)
+		}
+	}
+	tables := h.db.Tables()
+	if tables == nil {
+		return shale.ErrClosed
+	}
+	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
+	_ = treepicture.Draw(w, levelsOf(tables), o) // if it fails, the reader is gone
+	return nil
+}
+
+func levelsOf(tables []shale.TableInfo) []treepicture.Level {
+	var levels []treepicture.Level
+	for _, t := range tables { // level by level
+		if n := len(levels); n == 0 || levels[n-1].Number != t.Level {
+			levels = append(levels, treepicture.Level{Number: t.Level})
+		}
+		l := &levels[len(levels)-1]
+		p := treepicture.Table{
+			Number: t.Number, Run: t.Run, Smallest: t.Smallest, Largest: t.Largest,
+			Size: t.Size, Entries: t.Entries, Tombstones: t.Tombstones,
+			FilterBits: t.FilterBits, PredictedFPR: t.PredictedFPR, MeasuredFPR: t.MeasuredFPR, Asked: t.Asked,
+		}
+		if t.FilterBytes > 0 {
+			p.Filter = t.FilterKind
+		}
+		l.Tables = append(l.Tables, p)
+	}
+	return levels
+}

@@ -1,0 +1,159 @@
+package debug
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+//go:embed page
+var page embed.FS
+
+// An Option changes what a Handler shows.
+type Option func(*handler)
+
+// ShowValues lets explanations show the values of keys that were found.
+func ShowValues() Option { return func(h *handler) { h.showValues = true } }
+
+// Title is what the page calls the store. Default: "store".
+func Title(title string) Option { return func(h *handler) { h.title = title } }
+
+// AsOf is for a store that was opened read-only beside the program that writes
+// it, and is opened anew from time to time, each time with a Handler of its own:
+// the page tells the time of which it shows the state, and a note. It leaves out what only
+// that program can know, such as rates and compactions.
+func AsOf(at time.Time, note string) Option {
+	return func(h *handler) { h.asOf, h.note = at, note }
+}
+
+// A handler serves the pages of one store. It is constant but for rates.
+type handler struct {
+	db         *shale.DB
+	title      string
+	showValues bool
+	asOf       time.Time // zero: always now
+	note       string
+	rates      recorder
+}
+
+// Handler returns the pages of db; see the package comment. It may be mounted
+// at any prefix, which may be stripped or not, and it may outlive the store:
+// then it answers that the store is closed.
+func Handler(db *shale.DB, opts ...Option) http.Handler {
+	h := &handler{db: db, title: "store"}
+	for _, o := range opts {
+		o(h)
+	}
+	return h
+}
+
+// policy lets the page load what stands beside it, and nothing else: no script
+// and no style inside the page, which is where a hostile key could be.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy":      policy,
+		"Cache-Control":                "no-store",
+		"X-Content-Type-Options":       "nosniff",
+		"Referrer-Policy":              "no-referrer",
+		"Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		w.Header().Set(name, value)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD: nothing can be changed here", http.StatusMethodNotAllowed)
+		return
+	}
+	// A page of another site may lead here, but may not make a browser ask.
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		http.Error(w, "asked by a page of another site", http.StatusForbidden)
+		return
+	}
+	if err := h.serve(w, r); err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+	}
+}
+
+// Errors of a request.
+var (
+	errNoPage = errors.New("there is no such page; api/ lists what there is")
+	errBad    = errors.New("bad request")
+)
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBad):
+		return http.StatusBadRequest
+	case errors.Is(err, errNoPage):
+		return http.StatusNotFound
+	case errors.Is(err, shale.ErrClosed):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// serve answers a request, or returns an error before it has written anything.
+// The end of the path says for what, so that the prefix need not be known.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
+	dir, name := path.Split(r.URL.Path)
+	asked, query, _ := strings.Cut(r.RequestURI, "?")
+	switch {
+	case r.URL.Path == "" && !strings.HasSuffix(asked, "/"): // the prefix was stripped, and the slash is missing
+		w.Header().Set("Location", (&url.URL{Path: "./" + path.Base(asked) + "/", RawQuery: query}).String())
+		w.WriteHeader(http.StatusMovedPermanently)
+		return nil
+	case strings.HasSuffix(dir, "api/") || name == "api":
+		return h.serveAPI(w, r, strings.TrimSuffix(name, "api"))
+	case name == "metrics":
+		return h.serveMetrics(w)
+	case name == "tree.svg":
+		return h.serveTree(w, r)
+	case name == "" && r.FormValue("format") == "json":
+		return h.serveAll(w, r)
+	case name == "" && r.FormValue("format") != "":
+		return fmt.Errorf("%w: the only other format is json", errBad)
+	case name == "":
+		name = "index.html"
+	}
+	return serveFile(w, name)
+}
+
+var contentTypes = map[string]string{
+	".html":    "text/html; charset=utf-8",
+	".js":      "text/javascript; charset=utf-8",
+	".css":     "text/css; charset=utf-8",
+	".LICENSE": "text/plain; charset=utf-8",
+}
+
+func serveFile(w http.ResponseWriter, name string) error {
+	data, err := fs.ReadFile(page, "page/"+name)
+	if err != nil {
+		return errNoPage
+	}
+	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
+	_, _ = w.Write(data) // if it fails, the reader is gone
+	return nil
+}
+
+// serveJSON writes v. Signs that HTML knows are escaped in it, so that it is
+// inert even where somebody takes it for a page.
+func serveJSON(w http.ResponseWriter, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(data, '\n'))
+	return nil
+}

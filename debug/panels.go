@@ -1,0 +1,177 @@
+package debug
+
+import (
+	"net/http"
+	"slices"
+)
+
+// A panel is a part of the page, as JSON. Times in it are milliseconds since
+// 1970, durations seconds, rates shares of one.
+type panel struct {
+	name string
+	of   func(*handler, *http.Request) (any, error)
+}
+
+func panels() []panel {
+	return []panel{
+		{"overview", (*handler).overview},
+		{"metrics", (*handler).metrics},
+		{"filters", (*handler).filters},
+		{"cache", (*handler).cache},
+		{"memory", (*handler).memory},
+		{"compactions", (*handler).compactions},
+		{"stalls", (*handler).stalls},
+		{"trouble", (*handler).trouble},
+		{"rates", (*handler).sampledRates},
+	}
+}
+
+// open returns ErrClosed if the store is closed: it gives no snapshots then.
+func (h *handler) open() error {
+	s, err := h.db.Snapshot()
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name string) error {
+	if err := h.open(); err != nil {
+		return err
+	}
+	if name == "" {
+		names := []string{"explain"}
+		for _, p := range panels() {
+			names = append(names, p.name)
+		}
+		slices.Sort(names)
+		return serveJSON(w, names)
+	}
+	of := (*handler).explain
+	if name != "explain" {
+		all := panels()
+		i := slices.IndexFunc(all, func(p panel) bool { return p.name == name })
+		if i < 0 {
+			return errNoPage
+		}
+		of = all[i].of
+	}
+	v, err := of(h, r)
+	if err != nil {
+		return err
+	}
+	return serveJSON(w, v)
+}
+
+func (h *handler) serveAll(w http.ResponseWriter, r *http.Request) error {
+	if err := h.open(); err != nil {
+		return err
+	}
+	all := map[string]any{}
+	for _, p := range panels() {
+		v, err := p.of(h, r)
+		if err != nil {
+			return err
+		}
+		all[p.name] = v
+	}
+	return serveJSON(w, all)
+}
+
+type overview struct {
+	Title         string  `json:"title"`
+	AsOf          int64   `json:"asOf"` // 0: now
+	Note          string  `json:"note,omitempty"`
+	Error         string  `json:"error,omitempty"` // why it takes no writes
+	Tables        int     `json:"tables"`
+	Entries       uint64  `json:"entries"` // deletions and older versions count too
+	Bytes         int64   `json:"bytes"`
+	Gets          uint64  `json:"gets"`
+	Hits          uint64  `json:"hits"`
+	ReadsSaved    uint64  `json:"readsSaved"`   // filters that said no
+	PredictedFPR  float64 `json:"predictedFPR"` // false positives a lookup of an absent key
+	MeasuredFPR   float64 `json:"measuredFPR"`
+	WriteAmp      float64 `json:"writeAmp"`
+	SpaceAmp      float64 `json:"spaceAmp"`
+	Flushing      int     `json:"flushing"`
+	Compacting    int     `json:"compacting"`
+	Debt          int64   `json:"debt"` // bytes that compactions have to rewrite
+	OpenIterators int64   `json:"openIterators"`
+	OpenSnapshots int64   `json:"openSnapshots"`
+}
+
+func (h *handler) overview(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	o := overview{
+		Title: h.title, Note: h.note, Entries: uint64(m.MemtableEntries),
+		Gets: m.Gets, Hits: m.GetHits, ReadsSaved: m.FilterNegative,
+		PredictedFPR: m.PredictedFPR(), WriteAmp: m.WriteAmp(), SpaceAmp: m.SpaceAmp(),
+		Flushing: m.Flushing, Compacting: m.Compacting, Debt: m.CompactionDebt,
+		OpenIterators: m.OpenIterators, OpenSnapshots: m.OpenSnapshots,
+		MeasuredFPR: share(m.FilterFalsePositive, m.GetMisses),
+	}
+	if !h.asOf.IsZero() {
+		o.AsOf = h.asOf.UnixMilli()
+	}
+	if err := h.db.Err(); err != nil {
+		o.Error = err.Error()
+	}
+	for _, l := range m.Levels {
+		o.Tables += l.Tables
+		o.Entries += l.Entries
+		o.Bytes += l.Bytes
+	}
+	return o, nil
+}
+
+// metrics returns what Prometheus gets, by the same names.
+func (h *handler) metrics(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	values := map[string]float64{}
+	for _, c := range storeMetrics {
+		values[c.name] = c.value(&m)
+	}
+	return values, nil
+}
+
+type cacheUse struct {
+	Hits       uint64  `json:"hits"`
+	Misses     uint64  `json:"misses"`
+	HitRatio   float64 `json:"hitRatio"`
+	Bytes      int64   `json:"bytes"`
+	BlockReads uint64  `json:"blockReads"`
+	ReadBytes  uint64  `json:"readBytes"`
+	// Remembered are false positives that cost no block, as the key had been
+	// proven absent before.
+	Remembered      uint64 `json:"remembered"`
+	RememberedBytes int64  `json:"rememberedBytes"`
+}
+
+func (h *handler) cache(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	return cacheUse{
+		Hits: m.CacheHits, Misses: m.CacheMisses, HitRatio: share(m.CacheHits, m.CacheHits+m.CacheMisses), Bytes: m.CacheMemory,
+		BlockReads: m.BlockReads, ReadBytes: m.BlockReadBytes,
+		Remembered: m.FalsePositivesRemembered, RememberedBytes: m.FalsePositiveMemory,
+	}, nil
+}
+
+type memoryUse struct {
+	Owner string `json:"owner"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (h *handler) memory(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	return []memoryUse{
+		{"memtables", m.MemtableMemory}, {"block cache", m.CacheMemory}, {"filters", m.FilterMemory},
+		{"indexes", m.IndexMemory}, {"proven false positives", m.FalsePositiveMemory},
+	}, nil
+}
+
+func share(a, b uint64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}

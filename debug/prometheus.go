@@ -1,0 +1,138 @@
+package debug
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A metric is a line of /metrics, for a store or for each level of it.
+type metric[M any] struct {
+	name  string
+	kind  string // counter, gauge
+	help  string
+	value func(*M) float64
+}
+
+// Names end in the unit, and in total if they only grow. Of lookups that miss
+// there is no counter of its own, as it would not only grow: one that is under
+// way counts as a miss until it is a hit. It is gets less hits.
+var storeMetrics = []metric[shale.Metrics]{
+	{"shale_gets_total", "counter", "Point lookups.", func(m *shale.Metrics) float64 { return float64(m.Gets) }},
+	{"shale_get_hits_total", "counter", "Point lookups that found their key.", func(m *shale.Metrics) float64 { return float64(m.GetHits) }},
+	{"shale_filter_negatives_total", "counter", "Filters of tables that said no: reads saved.", func(m *shale.Metrics) float64 { return float64(m.FilterNegative) }},
+	{"shale_filter_true_positives_total", "counter", "Filters of tables that said maybe for a key that was there.", func(m *shale.Metrics) float64 { return float64(m.FilterTruePositive) }},
+	{"shale_filter_false_positives_total", "counter", "Filters of tables that said maybe for a key that was not there.", func(m *shale.Metrics) float64 { return float64(m.FilterFalsePositive) }},
+	{"shale_filter_false_positives_remembered_total", "counter", "False positives that cost no read, as the key had been proven absent before.", func(m *shale.Metrics) float64 { return float64(m.FalsePositivesRemembered) }},
+	{"shale_filter_missing_total", "counter", "Tables looked into because they have no filter.", func(m *shale.Metrics) float64 { return float64(m.NoFilter) }},
+	{"shale_filter_prefix_negatives_total", "counter", "Tables that scans passed over by their prefix.", func(m *shale.Metrics) float64 { return float64(m.PrefixNegative) }},
+	{"shale_filters_unusable_total", "counter", "Filters that could not be used.", func(m *shale.Metrics) float64 { return float64(m.UnusableFilters) }},
+	{"shale_filters_worse_total", "counter", "Filters that let pass many more absent keys than predicted.", func(m *shale.Metrics) float64 { return float64(m.WorseFilters) }},
+	{"shale_predicted_false_positives", "gauge", "Expected false positives of a lookup of an absent key.", func(m *shale.Metrics) float64 { return m.PredictedFPR() }},
+	{"shale_block_reads_total", "counter", "Blocks read from disk.", func(m *shale.Metrics) float64 { return float64(m.BlockReads) }},
+	{"shale_block_read_bytes_total", "counter", "Bytes of blocks read from disk.", func(m *shale.Metrics) float64 { return float64(m.BlockReadBytes) }},
+	{"shale_cache_hits_total", "counter", "Blocks found in the cache.", func(m *shale.Metrics) float64 { return float64(m.CacheHits) }},
+	{"shale_cache_misses_total", "counter", "Blocks not found in the cache.", func(m *shale.Metrics) float64 { return float64(m.CacheMisses) }},
+	{"shale_writes_total", "counter", "Operations written.", func(m *shale.Metrics) float64 { return float64(m.Writes) }},
+	{"shale_written_bytes_total", "counter", "Bytes of keys and values written.", func(m *shale.Metrics) float64 { return float64(m.WrittenBytes) }},
+	{"shale_log_syncs_total", "counter", "Syncs of the log.", func(m *shale.Metrics) float64 { return float64(m.WALSyncs) }},
+	{"shale_log_bytes_total", "counter", "Bytes written to the log.", func(m *shale.Metrics) float64 { return float64(m.WALBytes) }},
+	{"shale_flushes_total", "counter", "Memtables flushed.", func(m *shale.Metrics) float64 { return float64(m.Flushes) }},
+	{"shale_flush_bytes_total", "counter", "Bytes of tables written by flushes.", func(m *shale.Metrics) float64 { return float64(m.FlushBytes) }},
+	{"shale_compactions_total", "counter", "Compactions.", func(m *shale.Metrics) float64 { return float64(m.Compactions) }},
+	{"shale_compaction_written_bytes_total", "counter", "Bytes of tables written by compactions.", func(m *shale.Metrics) float64 { return float64(m.CompactBytes) }},
+	{"shale_compaction_read_bytes_total", "counter", "Bytes of tables read by compactions.", func(m *shale.Metrics) float64 { return float64(m.CompactReadBytes) }},
+	{"shale_stalled_writes_total", "counter", "Waits of writers that were held back.", func(m *shale.Metrics) float64 { return float64(m.StalledWrites) }},
+	{"shale_corruptions_total", "counter", "Reads that met damage.", func(m *shale.Metrics) float64 { return float64(m.CorruptionsMet) }},
+	{"shale_background_retries_total", "counter", "Background work that failed and was tried again.", func(m *shale.Metrics) float64 { return float64(m.BackgroundRetries) }},
+	{"shale_flushing", "gauge", "Flushes under way.", func(m *shale.Metrics) float64 { return float64(m.Flushing) }},
+	{"shale_compacting", "gauge", "Compactions under way.", func(m *shale.Metrics) float64 { return float64(m.Compacting) }},
+	{"shale_compaction_debt_bytes", "gauge", "Bytes that compactions have to rewrite until the tree is in shape.", func(m *shale.Metrics) float64 { return float64(m.CompactionDebt) }},
+	{"shale_open_iterators", "gauge", "Iterators open.", func(m *shale.Metrics) float64 { return float64(m.OpenIterators) }},
+	{"shale_open_snapshots", "gauge", "Snapshots open.", func(m *shale.Metrics) float64 { return float64(m.OpenSnapshots) }},
+	{"shale_memtable_entries", "gauge", "Entries in memtables.", func(m *shale.Metrics) float64 { return float64(m.MemtableEntries) }},
+}
+
+var levelMetrics = []metric[shale.LevelMetrics]{
+	{"shale_level_runs", "gauge", "Runs of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Runs) }},
+	{"shale_level_tables", "gauge", "Tables of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Tables) }},
+	{"shale_level_bytes", "gauge", "Bytes of the tables of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Bytes) }},
+	{"shale_level_entries", "gauge", "Entries of the level, deletions included.", func(l *shale.LevelMetrics) float64 { return float64(l.Entries) }},
+	{"shale_level_deletions", "gauge", "Deletions among the entries of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Tombstones) }},
+	{"shale_level_filter_bytes", "gauge", "Memory of the filters of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.FilterBytes) }},
+	{"shale_level_filter_bits_per_key", "gauge", "Bits a key of the filters of the level.", func(l *shale.LevelMetrics) float64 { return l.FilterBits }},
+	{"shale_level_predicted_false_positives", "gauge", "Expected false positives of a lookup of an absent key that asks the level.", func(l *shale.LevelMetrics) float64 { return l.PredictedFPR }},
+	{"shale_level_filter_asked_total", "counter", "Lookups of absent keys that asked a filter of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.FilterAsked) }},
+	{"shale_level_filter_false_positives_total", "counter", "And were let through, while the key was not there.", func(l *shale.LevelMetrics) float64 { return float64(l.FalsePositive) }},
+}
+
+// stallCauses and memoryOwners are the metrics with labels of their own.
+func stallCauses(m *shale.Metrics) []labelled {
+	return []labelled{{"memtables", seconds(m.StallMemtables)}, {"level0", seconds(m.StallLevel0)}}
+}
+
+func memoryOwners(m *shale.Metrics) []labelled {
+	return []labelled{
+		{"memtables", float64(m.MemtableMemory)}, {"cache", float64(m.CacheMemory)}, {"filters", float64(m.FilterMemory)},
+		{"indexes", float64(m.IndexMemory)}, {"false_positives", float64(m.FalsePositiveMemory)},
+	}
+}
+
+type labelled struct {
+	label string
+	value float64
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func (h *handler) serveMetrics(w http.ResponseWriter) error {
+	if err := h.open(); err != nil {
+		return err
+	}
+	m := h.db.Metrics()
+	var p exposition
+	for _, c := range storeMetrics {
+		p.head(c.name, c.kind, c.help)
+		p.line(c.name, "", "", c.value(&m))
+	}
+	p.family("shale_stall_seconds_total", "counter", "Time that writers were held back, by cause.", "cause", stallCauses(&m))
+	p.family("shale_memory_bytes", "gauge", "Memory by owner.", "owner", memoryOwners(&m))
+	p.head("shale_writable", "gauge", "0 if a failure made the store read-only.")
+	p.line("shale_writable", "", "", map[bool]float64{true: 1}[h.db.Err() == nil])
+	for _, c := range levelMetrics {
+		p.head(c.name, c.kind, c.help)
+		for i := range m.Levels {
+			p.line(c.name, "level", strconv.Itoa(m.Levels[i].Level), c.value(&m.Levels[i]))
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write([]byte(p.String()))
+	return nil
+}
+
+// An exposition is Prometheus' text format. Names, labels and help are
+// constants of this package without a sign that it would have to escape.
+type exposition struct{ strings.Builder }
+
+func (p *exposition) head(name, kind, help string) {
+	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func (p *exposition) line(name, label, of string, value float64) {
+	p.WriteString(name)
+	if label != "" {
+		fmt.Fprintf(p, `{%s="%s"}`, label, of)
+	}
+	p.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
+}
+
+func (p *exposition) family(name, kind, help, label string, values []labelled) {
+	p.head(name, kind, help)
+	for _, v := range values {
+		p.line(name, label, v.label, v.value)
+	}
+}

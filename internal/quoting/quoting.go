@@ -1,0 +1,129 @@
+// Package quoting is how keys and values are written for people: bare, with
+// quotes and the escapes of Go, or in hexadecimal. What it prints is printable
+// text of one line, and can be read back as the same bytes.
+package quoting
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Parse returns the bytes that arg stands for. literal: it was written with
+// quotes or in hexadecimal. Spaces in a bare one are taken as they are.
+func Parse(arg string) (text string, literal bool, err error) {
+	if !strings.HasPrefix(arg, `"`) {
+		return ParseBare(arg)
+	}
+	text, n, err := Unquote(arg)
+	if err == nil && n < len(arg) {
+		err = errors.New("it goes on after the closing quote")
+	}
+	return text, true, err
+}
+
+// ParseBare is Parse for what is written without quotes.
+func ParseBare(s string) (text string, literal bool, err error) {
+	if !IsHex(s) {
+		return s, s == "", nil
+	}
+	b, err := hex.DecodeString(s[2:])
+	switch {
+	case errors.Is(err, hex.ErrLength):
+		return "", false, fmt.Errorf("%s has an odd number of hexadecimal digits; write \"%s\" if it is no hexadecimal", s, s)
+	case err != nil:
+		return "", false, fmt.Errorf("%s is not hexadecimal; write \"%s\" if it is not meant to be", s, s)
+	}
+	return string(b), true, nil
+}
+
+// IsHex tells whether a bare word is taken for hexadecimal.
+func IsHex(s string) bool {
+	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
+}
+
+// Unquote returns the text of the quoted word that s begins with, and the
+// length of that word, quotes included.
+func Unquote(s string) (text string, n int, err error) {
+	var b []byte
+	for n = 1; n < len(s); {
+		switch s[n] {
+		case '"':
+			return string(b), n + 1, nil
+		case '\\':
+			size := 0
+			if b, size, err = appendEscaped(b, s[n:]); err != nil {
+				return "", 0, err
+			}
+			n += size
+		default:
+			b = append(b, s[n]) // bytes that are not UTF-8 too
+			n++
+		}
+	}
+	return "", 0, errors.New("the closing quote is missing")
+}
+
+// appendEscaped appends what the escape that s begins with stands for, and
+// returns its length.
+func appendEscaped(dst []byte, s string) ([]byte, int, error) {
+	r, multibyte, rest, err := strconv.UnquoteChar(s, '"')
+	if err != nil {
+		return dst, 0, fmt.Errorf(`unknown escape %s; a backslash in quotes is written \\`, escapeStart(s))
+	}
+	if multibyte {
+		dst = utf8.AppendRune(dst, r)
+	} else {
+		dst = append(dst, byte(r)) // \x80 is the byte, not U+0080
+	}
+	return dst, len(s) - len(rest), nil
+}
+
+// escapeStart returns the backslash and the character after it.
+func escapeStart(s string) string {
+	_, size := utf8.DecodeRuneInString(s[1:])
+	return s[:1+size]
+}
+
+// Quote returns text as a word: bare where it can be, else with quotes.
+func Quote[B ~string | ~[]byte](text B) string {
+	if NeedsQuotes(string(text)) {
+		return strconv.Quote(string(text))
+	}
+	return string(text)
+}
+
+// Short is Quote for a place of limited width: a word that is longer than most
+// characters is cut, and ends in an ellipsis, which no longer can be read back.
+func Short[B ~string | ~[]byte](text B, most int) string {
+	cut := len(text) > most
+	if cut {
+		text = text[:most] // each byte takes a character or more, but in UTF-8
+	}
+	word := Quote(text)
+	if utf8.RuneCountInString(word) <= most && !cut {
+		return word
+	}
+	runes := []rune(word)
+	return string(runes[:min(most, len(runes))-1]) + "…"
+}
+
+// NeedsQuotes tells whether text would mean something else as a bare word, or
+// could not be seen.
+func NeedsQuotes(text string) bool {
+	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || text[0] == '@' || IsHex(text) || strings.HasPrefix(text, "--") {
+		return true
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == ' ' || !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+			return true
+		}
+		i += size
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package shale
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What OnEvent was told is what RecentEvents remembers, in order.
+func TestRecentEvents(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	show := func(e Event) string { return fmt.Sprint(e.Time.UnixNano(), e.Kind, e.BytesOut, e.Tables, e.Duration) }
+	opts := small()
+	opts.OnEvent = func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, show(e))
+	}
+	db := openTest(t, opts)
+	fill(t, db, 3000, 0)
+	mustFlush(t, db)
+	waitIdle(t, db)
+	closeTest(t, db)
+	var got []string
+	kinds := map[EventKind]int{}
+	last := time.Time{}
+	for _, e := range db.RecentEvents() {
+		if e.Time.Before(last) {
+			t.Errorf("an event of %v comes after one of %v", e.Time, last)
+		}
+		last = e.Time
+		kinds[e.Kind]++
+		got = append(got, show(e))
+	}
+	slices.Sort(told)
+	slices.Sort(got)
+	if kinds[EventFlush] == 0 || kinds[EventCompaction] == 0 || len(told) < recentEvents && !slices.Equal(got, told) {
+		t.Errorf("%d events are remembered, %d were told: %v", len(got), len(told), kinds)
+	}
+}
+
+// However many there are, the last of each sort stay, and nothing grows.
+func TestRecentEvents_AreBounded(t *testing.T) {
+	var l recentLog
+	many := make([]uint64, 10*recentTables)
+	const n = 10*recentEvents + 101
+	for i := range n {
+		at := time.Unix(int64(i/3), 0) // a clock may be coarse
+		if i%5 == 0 {
+			l.add(Event{Kind: EventCompaction, Time: at, Level: i, Tables: many})
+		}
+		l.add(Event{Kind: EventStallBegin, Time: at, Level: i})
+	}
+	events := l.list()
+	counts, last := map[EventKind]int{}, map[EventKind]int{}
+	for _, e := range events {
+		counts[e.Kind]++
+		if e.Level < last[e.Kind] {
+			t.Errorf("%v %d comes after %d", e.Kind, e.Level, last[e.Kind])
+		}
+		last[e.Kind] = e.Level
+		if len(e.Tables) > recentTables || cap(e.Tables) > 2*recentTables {
+			t.Fatalf("%d tables are kept", len(e.Tables))
+		}
+		if e.Kind == EventStallBegin && e.Level < n-recentEvents {
+			t.Errorf("stall %d of %d is still there", e.Level, n)
+		}
+	}
+	if counts[EventCompaction] != recentEvents || counts[EventStallBegin] != recentEvents {
+		t.Errorf("kept: %v", counts)
+	}
+	if !slices.IsSortedFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) }) {
+		t.Error("the events are not in order")
+	}
+}
