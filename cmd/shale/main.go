@@ -100,7 +100,7 @@ func run(env environment) status {
 	out := bufio.NewWriter(env.out)
 	s := &session{
 		dir: f.dir, readOnly: f.readOnly, format: f.format,
-		out: out, notes: &lockedWriter{w: env.err},
+		out: out, syncOutput: syncOf(env.out), notes: &lockedWriter{w: env.err},
 	}
 	var st status
 	switch {

@@ -36,6 +36,8 @@ type session struct {
 	out      *bufio.Writer
 	notes    *lockedWriter
 
+	syncOutput func() error // makes what out has written durable, if it is a file
+
 	db       *shale.DB // nil: not open
 	writable bool      // db is
 }

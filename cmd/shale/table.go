@@ -11,6 +11,7 @@ type group struct {
 func table() []group {
 	return []group{
 		{"Data", dataCommands()},
+		{"Jobs", jobCommands()},
 		{"Insight", insightCommands()},
 		{"Care", careCommands()},
 		{"This program", ownCommands()},
