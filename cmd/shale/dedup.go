@@ -35,7 +35,7 @@ func dedup(ctx context.Context, s *session, a arguments) (st status, err error) 
 			st, err = failed, cerr
 		}
 	}()
-	defer boundHeap(memory)()
+	defer boundHeap()()
 	d := &deduper{db: db, hash: a.has("hash"), out: s.out}
 	if a.has("sync") {
 		d.sync = s.syncOutput
@@ -75,7 +75,7 @@ func (s *session) openForDedup(a arguments, memory int64) (*shale.DB, error) {
 			return nil, err
 		}
 	}
-	db, err := shale.Open(dir, dedupOptions(memory, s.onEvent))
+	db, err := shale.Open(dir, dedupOptions(memory, a, s.onEvent))
 	if errors.Is(err, shale.ErrLocked) {
 		return nil, fmt.Errorf("dedup writes, but the store is in use: %w", err)
 	}
@@ -89,7 +89,8 @@ func (d *deduper) run(ctx context.Context, s *session, limits feedLimits) error 
 	p := s.newLineProgress()
 	defer p.clear()
 	feed := feedLines(ctx, s.in, limits)
-	var b lineBatch
+	b := limits.batch()
+	d.reserve(limits)
 	for {
 		switch err := feed.next(ctx, &b); {
 		case errors.Is(err, io.EOF):
@@ -106,39 +107,46 @@ func (d *deduper) run(ctx context.Context, s *session, limits feedLimits) error 
 	}
 }
 
-// Memory is divided so: two batches of lines, and what sorts one of them, three
-// memtables at most, filters, a cache for tables that are read again and again
-// while they are in fashion; the rest is the program's own, and indexes'.
 const (
 	defaultMemory = 64 << 20
-	leastMemory   = 16 << 20
+	leastMemory   = 24 << 20
+	// ownMemory is what the program takes before it has read a line.
+	ownMemory = 14 << 20
 )
 
+// The memory that is left is divided so: two batches of lines, and about as much
+// for sorting one of them; three memtables at most, and their logs; filters; what
+// a compaction needs for a table. Only the indexes of tables are not in it: a byte
+// for some eight lines remembered.
+
 func dedupLimits(memory int64) feedLimits {
-	n := int(min(memory/8, 1<<30))
+	n := int(min((memory-ownMemory)/11, 1<<30))
 	return feedLimits{bytes: n, lines: n / 24, line: n}
 }
 
-func dedupOptions(memory int64, onEvent func(shale.Event)) *shale.Options {
-	return &shale.Options{
+func dedupOptions(memory int64, a arguments, onEvent func(shale.Event)) *shale.Options {
+	memory -= ownMemory
+	o := &shale.Options{
 		Durability:   shale.SyncManual,
-		MemtableSize: min(memory/16, 1<<30),
-		CacheSize:    memory / 32,
-		FilterMemory: memory / 4,
+		MemtableSize: min(memory/11, 1<<30),
+		FilterMemory: memory / 6,
+		CacheSize:    memory / 64,
+		TableSize:    memory / 8,
+		BlockSize:    8 << 10,
 		MaxOpenFiles: 100,
 		OnEvent:      onEvent,
 	}
+	if a.has("hash") {
+		o.Compression = shale.NoCompression
+	}
+	return o
 }
 
-// boundHeap makes the collector keep the heap within memory, and returns what
-// undoes that. What lies beside the heap counts too, about a fifth.
-func boundHeap(memory int64) (undo func()) {
-	limit := debug.SetMemoryLimit(memory * 3 / 4)
-	percent := debug.SetGCPercent(20)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	}
+// boundHeap makes the collector leave little garbage, as buffers are used again, and
+// returns what undoes that.
+func boundHeap() (undo func()) {
+	percent := debug.SetGCPercent(10)
+	return func() { debug.SetGCPercent(percent) }
 }
 
 // parseMemory reads a number of bytes: 64M, 1G.

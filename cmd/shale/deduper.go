@@ -48,10 +48,20 @@ const (
 	writeBytes = 256 << 10
 )
 
+// reserve makes room for batches as large as they come.
+func (d *deduper) reserve(limits feedLimits) {
+	n := limits.lines + feedRead
+	d.order, d.isNew, d.maybes = make([]sortKey, 0, n), make([]bool, 0, n), make([]uint32, 0, n)
+	if d.hash {
+		d.keys.hashes = make([]byte, 0, n*hashSize)
+	}
+}
+
 // add handles a batch of lines.
 func (d *deduper) add(b *lineBatch) error {
 	d.keys.take(b, d.hash)
-	d.isNew = append(d.isNew[:0], make([]bool, b.len())...)
+	d.isNew = slices.Grow(d.isNew[:0], b.len())[:b.len()]
+	clear(d.isNew)
 	d.sort(b.len())
 	if err := d.findNew(); err != nil {
 		return err

@@ -56,6 +56,12 @@ type feedLimits struct {
 	line         int // bytes of one line
 }
 
+// batch returns an empty batch with the memory that it may need, so that growing
+// leaves no garbage; the system gives it when it is used.
+func (l feedLimits) batch() lineBatch {
+	return lineBatch{data: make([]byte, 0, l.bytes+feedRead), ends: make([]uint32, 0, l.lines+feedRead)}
+}
+
 // A lineFeed reads lines ahead. A batch is what has come since the one before it
 // was taken, up to the limits: lines that trickle in are handled at once, those
 // of a file in large batches.
@@ -75,7 +81,7 @@ const feedRead = 64 << 10
 // feedLines begins to read lines from r, until ctx is done. A last line without
 // \n gets one.
 func feedLines(ctx context.Context, r io.Reader, limits feedLimits) *lineFeed {
-	f := &lineFeed{limits: limits}
+	f := &lineFeed{limits: limits, filling: limits.batch()}
 	f.changed.L = &f.mu
 	context.AfterFunc(ctx, func() { f.end(ctx.Err()) })
 	go func() { f.end(f.readAll(untilDone(ctx, r))) }()

@@ -2,7 +2,7 @@ package main
 
 var dedupCommandOptions = []option{
 	{name: "store", arg: "DIR", help: "the store that remembers; else that of -C"},
-	{name: "memory", arg: "SIZE", help: "about how much memory to take: 64M if not given, at least 16M"},
+	{name: "memory", arg: "SIZE", help: "about how much memory to take: 64M if not given, at least 24M"},
 	{name: "hash", help: "remember 16 bytes of each line's SHA-256, not the line: for long lines"},
 	{name: "sync", help: "make each batch of lines durable, output first: for crashes of the machine"},
 	{name: "quiet", help: "no totals"},
