@@ -36,19 +36,20 @@ func dedup(ctx context.Context, s *session, a arguments) (st status, err error) 
 		}
 	}()
 	defer boundHeap()()
-	d := &deduper{db: db, hash: a.has("hash"), out: s.out}
+	d := &deduper{db: db, hash: a.has("hash"), out: lineWriter{out: s.out}}
 	if a.has("sync") {
 		d.sync = s.syncOutput
 	}
 	if err := d.checkMode(); err != nil {
 		return failed, err
 	}
-	begin := time.Now()
-	err = d.run(ctx, s, dedupLimits(memory))
+	begin, limits := time.Now(), dedupLimits(memory)
+	d.reserve(limits)
+	err = s.eachBatch(ctx, limits, d.add)
 	if !a.has("quiet") {
 		took := time.Since(begin)
 		fmt.Fprintf(s.notes, "%s: %s new, %s seen before; %v, %s lines/s\n", plural(d.lines, "line"), number(d.fresh),
-			number(d.lines-d.fresh), since(begin), number(int(float64(d.lines)/max(took.Seconds(), 1e-6))))
+			number(d.lines-d.fresh), roundTime(took), rate(d.lines, took))
 	}
 	if err != nil {
 		return failed, err
@@ -82,15 +83,16 @@ func (s *session) openForDedup(a arguments, memory int64) (*shale.DB, error) {
 	return db, err
 }
 
-// run handles all lines of s.in.
-func (d *deduper) run(ctx context.Context, s *session, limits feedLimits) error {
+// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
+// flushes what it prints: whoever sends lines one by one waits for the answer.
+func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := s.newLineProgress()
 	defer p.clear()
 	feed := feedLines(ctx, s.in, limits)
 	b := limits.batch()
-	d.reserve(limits)
+	lines := 0
 	for {
 		switch err := feed.next(ctx, &b); {
 		case errors.Is(err, io.EOF):
@@ -98,12 +100,13 @@ func (d *deduper) run(ctx context.Context, s *session, limits feedLimits) error 
 		case errors.Is(err, context.Canceled):
 			return err
 		case err != nil:
-			return fmt.Errorf("standard input, after %s: %w", plural(d.lines, "line"), err)
+			return fmt.Errorf("standard input, after %s: %w", plural(lines, "line"), err)
 		}
-		if err := d.add(&b); err != nil {
+		if err := fn(&b); err != nil {
 			return err
 		}
-		p.update(len(b.data), d.lines)
+		lines += b.len()
+		p.update(len(b.data), lines)
 	}
 }
 

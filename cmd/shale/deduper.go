@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -20,7 +19,7 @@ import (
 type deduper struct {
 	db   *shale.DB
 	hash bool // keys are hashes of lines
-	out  *bufio.Writer
+	out  lineWriter
 	sync func() error // makes what is printed durable; nil: nobody asked for that
 
 	lines, fresh int // counts
@@ -70,12 +69,12 @@ func (d *deduper) add(b *lineBatch) error {
 	for i, isNew := range d.isNew {
 		if isNew {
 			d.fresh++
-			if _, err := d.out.Write(b.line(i)); err != nil {
+			if err := d.out.add(b.line(i)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := d.out.Flush(); err != nil {
+	if err := d.out.flush(); err != nil {
 		return err
 	}
 	if d.sync != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -169,4 +170,30 @@ func (f *lineFeed) next(ctx context.Context, b *lineBatch) error {
 	*b, f.filling = f.filling, *b
 	f.changed.Broadcast()
 	return nil
+}
+
+// A lineWriter writes whole lines, many at a time: a process that is killed between two
+// writes leaves no part of one.
+type lineWriter struct {
+	out *bufio.Writer
+	buf []byte
+}
+
+// lineWrite is about how much is written at a time.
+const lineWrite = 64 << 10
+
+func (w *lineWriter) add(line []byte) error {
+	if w.buf = append(w.buf, line...); len(w.buf) < lineWrite {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush hands everything to the system, in one write unless out held something.
+func (w *lineWriter) flush() error {
+	_, err := w.out.Write(w.buf)
+	if w.buf = w.buf[:0]; err != nil {
+		return err
+	}
+	return w.out.Flush()
 }

@@ -22,10 +22,16 @@ func plural(n int, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-func since(begin time.Time) time.Duration {
-	d := time.Since(begin)
+func since(begin time.Time) time.Duration { return roundTime(time.Since(begin)) }
+
+func roundTime(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(10 * time.Microsecond)
+}
+
+// rate returns how many a second n things in so much time are.
+func rate(n int, took time.Duration) string {
+	return number(int(float64(n) / max(took.Seconds(), 1e-6)))
 }
