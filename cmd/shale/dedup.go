@@ -51,7 +51,9 @@ func dedup(ctx context.Context, s *session, a arguments) (st status, err error) 
 		fmt.Fprintf(s.notes, "%s: %s new, %s seen before; %v, %s lines/s\n", plural(d.lines, "line"), number(d.fresh),
 			number(d.lines-d.fresh), roundTime(took), rate(d.lines, took))
 	}
-	if err != nil {
+	if errors.Is(err, errLongLine) {
+		return failed, fmt.Errorf("%w: more --memory allows it", err)
+	} else if err != nil {
 		return failed, err
 	}
 	return found, nil

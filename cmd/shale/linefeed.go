@@ -76,6 +76,8 @@ type lineFeed struct {
 	read    int64 // bytes
 }
 
+var errLongLine = errors.New("a line is longer")
+
 // feedRead is how much is read at a time.
 const feedRead = 64 << 10
 
@@ -114,7 +116,7 @@ func (f *lineFeed) readAll(r io.Reader) error {
 		}
 		begun = append(begun, rest...)
 		if len(begun) > f.limits.line {
-			return fmt.Errorf("a line has more than %s", base.FormatBytes(int64(f.limits.line)))
+			return fmt.Errorf("%w than %s", errLongLine, base.FormatBytes(int64(f.limits.line)))
 		}
 		switch {
 		case errors.Is(err, io.EOF) && len(begun) > 0:
