@@ -29,7 +29,7 @@ func TestComplete(t *testing.T) {
 	}
 	s := &session{db: db, out: bufio.NewWriter(io.Discard)}
 	for _, c := range []struct{ line, head, want, tail string }{
-		{"", "", "[batch  check  checkpoint  compact  count  del  explain  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  repair  scan  tables ]", ""},
+		{"", "", "[batch  check  checkpoint  compact  count  dedup  del  explain  filter  filters  flush  get  has  help  levels  may  metrics  put  quit  reopen  repair  scan  tables ]", ""},
 		{"ge|", "", "[get ]", ""},
 		{"get ap|", "get ", "[apple  apricot ]", ""},
 		{"get ap| x", "get ", "[apple  apricot ]", " x"},

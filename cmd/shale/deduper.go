@@ -205,14 +205,24 @@ func (k *lineKeys) take(b *lineBatch, hash bool) {
 		case hash:
 			sum := sha256.Sum256(text)
 			k.hashes = append(k.hashes, sum[:hashSize]...)
-		case len(text) > shale.MaxKeySize || len(text) >= len(reserved) && string(text[:len(reserved)]) == reserved:
+		case isOdd(text):
 			if k.odd == nil {
 				k.odd = map[int][]byte{}
 			}
-			sum := sha256.Sum256(text)
-			k.odd[i] = append([]byte(reserved), sum[:]...)
+			k.odd[i] = oddKey(text)
 		}
 	}
+}
+
+// isOdd tells whether a line can't be a key as it is.
+func isOdd(text []byte) bool {
+	return len(text) > shale.MaxKeySize || len(text) >= len(reserved) && string(text[:len(reserved)]) == reserved
+}
+
+// oddKey returns what stands for such a line.
+func oddKey(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return append([]byte(reserved), sum[:]...)
 }
 
 func (k *lineKeys) key(i int) []byte {
@@ -227,19 +237,27 @@ func (k *lineKeys) key(i int) []byte {
 	return k.lines.text(i)
 }
 
+// hashesLines tells whether the keys of a store are hashes of lines.
+func hashesLines(db *shale.DB) (bool, error) {
+	mode, err := db.Get([]byte(reservedMode))
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		return false, nil
+	case err == nil && string(mode) != modeHash:
+		err = fmt.Errorf("the store remembers lines by %s, which this program does not know", quote(mode))
+	}
+	return true, err
+}
+
 // checkMode makes sure that the keys of the store are what they are going to be:
 // lines or hashes.
 func (d *deduper) checkMode() error {
-	mode, err := d.db.Get([]byte(reservedMode))
+	hashes, err := hashesLines(d.db)
 	switch {
-	case err == nil && d.hash && string(mode) == modeHash:
-		return nil
-	case err == nil && !d.hash:
-		return fmt.Errorf("this store remembers hashes of lines (%s), not lines: give --hash", mode)
-	case err == nil:
-		return fmt.Errorf("this store remembers lines by %s, which this program does not know", quote(mode))
-	case !errors.Is(err, shale.ErrNotFound):
+	case err != nil || hashes && d.hash:
 		return err
+	case hashes:
+		return errors.New("the store remembers hashes of lines, not lines: give --hash")
 	case !d.hash:
 		return nil
 	}
@@ -247,7 +265,7 @@ func (d *deduper) checkMode() error {
 		if err != nil {
 			return err
 		}
-		return errors.New("this store has whole lines, or other keys: --hash is for a store of its own")
+		return errors.New("the store has whole lines, or other keys: --hash is for a store of its own")
 	}
 	return d.db.Put([]byte(reservedMode), []byte(modeHash))
 }

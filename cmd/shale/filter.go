@@ -35,9 +35,7 @@ func filterLines(ctx context.Context, s *session, a arguments) (st status, err e
 			}
 		}()
 	}
-	if mode, err := db.Get([]byte(reservedMode)); err == nil {
-		return failed, fmt.Errorf("the store remembers hashes of lines (%s), not lines", mode)
-	} else if !errors.Is(err, shale.ErrNotFound) {
+	if sift.keys.hash, err = hashesLines(db); err != nil {
 		return failed, err
 	}
 	sift.db, sift.out.out = db, s.out

@@ -25,14 +25,17 @@ func TestDedupKilled(t *testing.T) {
 		os.Exit(int(run(environment{args: []string{"-C", dir, "dedup", "--quiet", "--memory", "24M"},
 			in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: func(string) string { return "" }})))
 	}
+	if testing.Short() && testenv.Race {
+		t.Skip("half a second for each process under the race detector")
+	}
 	k := &killedDedup{
 		t: t, r: rand.New(rand.NewPCG(testenv.Seed(t), 2)), dir: t.TempDir(),
 		printed: map[string]bool{}, mayRepeat: map[string]bool{},
 	}
 	begin, kills := time.Now(), 0
 	least := 6
-	if testing.Short() {
-		least = 3
+	if testing.Short() || testenv.Race {
+		least = 2
 	}
 	for ; kills < least || time.Since(begin) < testenv.Long(t); kills++ {
 		k.runKilled()

@@ -2,11 +2,10 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
-
-	"github.com/shaledb/shale"
 )
 
 // A linePart says which part of a line is looked up.
@@ -55,9 +54,7 @@ func (p linePart) keysOf(text []byte, keys *keyList) {
 		}
 		text = keys.lower(text)
 	}
-	if len(text) <= shale.MaxKeySize {
-		keys.add(text)
-	}
+	keys.add(text)
 	if !p.parents || isAddress(text) {
 		return
 	}
@@ -66,9 +63,8 @@ func (p linePart) keysOf(text []byte, keys *keyList) {
 		if dot < 0 || dot == len(text)-1 {
 			return
 		}
-		if text = text[dot+1:]; len(text) <= shale.MaxKeySize {
-			keys.add(text)
-		}
+		text = text[dot+1:]
+		keys.add(text)
 	}
 }
 
@@ -142,16 +138,30 @@ func isAddress(host []byte) bool {
 	return true
 }
 
-// A keyList is a number of keys to look up.
+// A keyList is a number of keys to look up: those that dedup would have.
 type keyList struct {
-	keys    [][]byte
-	lowered []byte // those that are not parts of lines
+	keys [][]byte
+	made []byte // those that are not parts of lines
+	hash bool   // all are hashes
 }
 
-func (l *keyList) reset()         { l.keys, l.lowered = l.keys[:0], l.lowered[:0] }
-func (l *keyList) add(key []byte) { l.keys = append(l.keys, key) }
-func (l *keyList) len() int       { return len(l.keys) }
-func (l *keyList) all() [][]byte  { return l.keys }
+func (l *keyList) reset()        { l.keys, l.made = l.keys[:0], l.made[:0] }
+func (l *keyList) len() int      { return len(l.keys) }
+func (l *keyList) all() [][]byte { return l.keys }
+
+// add adds the key of text.
+func (l *keyList) add(text []byte) {
+	switch {
+	case l.hash:
+		sum := sha256.Sum256(text)
+		from := len(l.made)
+		l.made = append(l.made, sum[:hashSize]...)
+		text = l.made[from:len(l.made):len(l.made)]
+	case isOdd(text):
+		text = oddKey(text)
+	}
+	l.keys = append(l.keys, text)
+}
 
 // lower returns text with its ASCII letters in lower case, in memory of l if it
 // is not so already. Keys that l has stay where they are when that grows.
@@ -160,12 +170,12 @@ func (l *keyList) lower(text []byte) []byte {
 	if bytes.IndexFunc(text, upper) < 0 {
 		return text
 	}
-	from := len(l.lowered)
+	from := len(l.made)
 	for _, c := range text {
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
-		l.lowered = append(l.lowered, c)
+		l.made = append(l.made, c)
 	}
-	return l.lowered[from:len(l.lowered):len(l.lowered)]
+	return l.made[from:len(l.made):len(l.made)]
 }
