@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -78,7 +79,7 @@ func (s *session) openForDedup(a arguments, memory int64) (*shale.DB, error) {
 			return nil, err
 		}
 	}
-	db, err := shale.Open(dir, dedupOptions(memory, a, s.onEvent))
+	db, err := shale.Open(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
 	if errors.Is(err, shale.ErrLocked) {
 		return nil, fmt.Errorf("dedup writes, but the store is in use: %w", err)
 	}
@@ -145,6 +146,26 @@ func dedupOptions(memory int64, a arguments, onEvent func(shale.Event)) *shale.O
 		o.Compression = shale.NoCompression
 	}
 	return o
+}
+
+// eachOnce returns tell, but that it tells of each error once: work in the background
+// is tried again and again.
+func eachOnce(tell func(shale.Event)) func(shale.Event) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(e shale.Event) {
+		if e.Err == nil {
+			return
+		}
+		text := e.Err.Error()
+		mu.Lock()
+		known := told[text]
+		told[text] = true
+		mu.Unlock()
+		if !known {
+			tell(e)
+		}
+	}
 }
 
 // boundHeap makes the collector leave little garbage, as buffers are used again, and

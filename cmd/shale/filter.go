@@ -25,7 +25,7 @@ func filterLines(ctx context.Context, s *session, a arguments) (st status, err e
 	}
 	db := s.db
 	if db == nil || dir != s.dir {
-		db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
+		db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
 		if err != nil {
 			return failed, noStore(dir, err)
 		}
