@@ -17,7 +17,7 @@ type lineProgress struct {
 
 func (s *session) newLineProgress() *lineProgress {
 	p := &lineProgress{begin: time.Now()}
-	if notes, ok := s.notes.w.(*os.File); ok && isCharDevice(notes) && !isCharDevice(os.Stdout) {
+	if notes, ok := s.notes.w.(*os.File); ok && isTerminal(notes) && !isTerminal(os.Stdout) {
 		p.w, p.last = s.notes, p.begin
 	}
 	if in, ok := s.in.(*os.File); ok {
@@ -49,4 +49,18 @@ func (p *lineProgress) clear() {
 	if p.w != nil && p.last != p.begin {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
+}
+
+// isTerminal takes a device of characters for a terminal, but for the one that
+// output is often thrown into.
+func isTerminal(f *os.File) bool {
+	if !isCharDevice(f) {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }

@@ -30,7 +30,7 @@
 // Commands that only read open the store read-only. That takes no lock, so
 // they work beside a program that has it open, and show the state of that
 // moment. A script is opened for writing when its first writing command comes,
-// the prompt at once if nobody else has the store open. Only put and batch
+// the prompt at once if nobody else has the store open. Only put, batch and dedup
 // create a store. What a command wrote is durable when it ends; what a script
 // wrote, at most a tenth of a second later, and when it ends.
 package main
