@@ -32,9 +32,10 @@
 // Commands that only read open the store read-only. That takes no lock, so
 // they work beside a program that has it open, and show the state of that
 // moment. A script is opened for writing when its first writing command comes,
-// the prompt at once if nobody else has the store open. Only put, batch
-// and import create a store, once their input is there. What a command wrote is durable when it ends; what a script
-// wrote, at most a tenth of a second later, and when it ends.
+// the prompt at once if nobody else has the store open. Only put, batch, import
+// and dedup create a store, once their input is there. What a command wrote is
+// durable when it ends; what a script wrote, at most a tenth of a second later,
+// and when it ends.
 package main
 
 import (
@@ -106,7 +107,7 @@ func run(env environment) status {
 	s := &session{
 		dir: f.dir, readOnly: f.readOnly, format: f.format,
 		settings: f.settings, columns: env.columns,
-		out: out, notes: &lockedWriter{w: env.err},
+		out: out, syncOutput: syncOf(env.out), notes: &lockedWriter{w: env.err},
 	}
 	var st status
 	switch {

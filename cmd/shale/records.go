@@ -92,7 +92,7 @@ func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
 // maxLine is the most bytes of a line: of the largest entry each may be an escape.
 const maxLine = 6 * (shale.MaxKeySize + shale.MaxValueSize)
 
-var errLongLine = fmt.Errorf("the line has more than %d bytes, and no entry is so large", maxLine)
+var errLongRecord = fmt.Errorf("the line has more than %d bytes, and no entry is so large", maxLine)
 
 // A lineReader reads lines, without their ends, and counts them.
 type lineReader struct {
@@ -137,7 +137,7 @@ func (l *lineReader) read() ([]byte, error) {
 	}
 	l.line++
 	if len(text) > maxLine {
-		return nil, &badLine{l.line, errLongLine}
+		return nil, &badLine{l.line, errLongRecord}
 	}
 	return bytes.TrimSuffix(text, []byte("\n")), nil
 }

@@ -41,6 +41,8 @@ type session struct {
 
 	sources int // files that run each other
 
+	syncOutput func() error // makes what out has written durable, if it is a file
+
 	db       *shale.DB // nil: not open
 	writable bool      // db is
 }

@@ -31,12 +31,12 @@ func call(in string, args ...string) (out, notes string, st status) {
 // varying is what differs from run to run, times, and memory the size of a
 // machine's words.
 var (
-	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)`)
+	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)(, [0-9,]+ lines/s)?`)
 	memory  = regexp.MustCompile(`(?m)^memory: .*$`)
 )
 
 // Sessions as text: `run` is one command, its words one a line; `script` is a
-// script on standard input; `file` makes a file, `flip` changes a byte of one. Output is shown as it is,
+// script on standard input; `input` is what commands read from now on; `file` makes a file, `flip` changes a byte of one. Output is shown as it is,
 // complaints after it with ! before each line, then the status unless it is 0.
 func TestSessions(t *testing.T) {
 	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, path string) {
@@ -45,6 +45,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Chdir(t.TempDir())
+		input := "from standard input"
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			flags := []string{"-C", "db"}
 			for _, arg := range d.CmdArgs {
@@ -53,11 +54,14 @@ func TestSessions(t *testing.T) {
 			var out, notes string
 			var st status
 			switch d.Cmd {
+			case "input":
+				input = d.Input + "\n"
+				return ""
 			case "run":
 				if d.Input != "" {
 					flags = append(flags, strings.Split(d.Input, "\n")...)
 				}
-				out, notes, st = call("from standard input", flags...)
+				out, notes, st = call(input, flags...)
 			case "script":
 				out, notes, st = call(d.Input+"\n", flags...)
 			case "flip":

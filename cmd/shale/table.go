@@ -12,10 +12,9 @@ func table() []group {
 	return []group{
 		{"Data", dataCommands()},
 		{"Files", fileCommands()},
-		{"Insight", append(insightCommands(), inspectCommands()...)},
-		{"Care", careCommands()},
-		{"Measuring", reportCommands()},
-		{"Pages", pageCommands()},
+		{"Jobs", jobCommands()},
+		{"Insight", join(insightCommands(), inspectCommands(), pageCommands())},
+		{"Care", join(careCommands(), reportCommands())},
 		{"This program", ownCommands()},
 		{"Prompt and scripts", replCommands()},
 	}
@@ -44,8 +43,8 @@ func commandOf(words []word) (*command, []word) {
 	return lookup(words[0].text), words[1:]
 }
 
-func join(lists ...[]option) []option {
-	var all []option
+func join[T any](lists ...[]T) []T {
+	var all []T
 	for _, l := range lists {
 		all = append(all, l...)
 	}

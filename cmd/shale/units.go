@@ -35,10 +35,16 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-func since(begin time.Time) time.Duration {
-	d := time.Since(begin)
+func since(begin time.Time) time.Duration { return roundTime(time.Since(begin)) }
+
+func roundTime(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(10 * time.Microsecond)
+}
+
+// rate returns how many a second n things in so much time are.
+func rate(n int, took time.Duration) string {
+	return number(int(float64(n) / max(took.Seconds(), 1e-6)))
 }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+)
+
+func dedup(ctx context.Context, s *session, a arguments) (st status, err error) {
+	if s.in == nil {
+		return failed, errors.New("dedup reads lines from standard input, where commands come from here")
+	}
+	memory := int64(defaultMemory)
+	if text, given := a.values["memory"]; given {
+		if memory, err = parseMemory(text); err != nil {
+			return failed, err
+		}
+	}
+	db, err := s.openForDedup(a, memory)
+	if err != nil {
+		return failed, err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil && cerr != nil {
+			st, err = failed, cerr
+		}
+	}()
+	defer boundHeap()()
+	d := &deduper{db: db, hash: a.has("hash"), out: lineWriter{out: s.out}}
+	if a.has("sync") {
+		d.sync = s.syncOutput
+	}
+	if err := d.checkMode(); err != nil {
+		return failed, err
+	}
+	begin, limits := time.Now(), dedupLimits(memory)
+	d.reserve(limits)
+	err = s.eachBatch(ctx, limits, d.add)
+	if !a.has("quiet") {
+		took := time.Since(begin)
+		fmt.Fprintf(s.notes, "%s: %s new, %s seen before; %v, %s lines/s\n", plural(d.lines, "line"), number(d.fresh),
+			number(d.lines-d.fresh), roundTime(took), rate(d.lines, took))
+	}
+	if errors.Is(err, errLongLine) {
+		return failed, fmt.Errorf("%w: more --memory allows it", err)
+	} else if err != nil {
+		return failed, err
+	}
+	return found, nil
+}
+
+// openForDedup opens the store that the command names, or the session's, with
+// options that keep within memory.
+func (s *session) openForDedup(a arguments, memory int64) (*shale.DB, error) {
+	dir := s.dir
+	if a.has("store") {
+		dir = a.values["store"]
+	}
+	switch {
+	case dir == "":
+		return nil, errNoDir
+	case s.readOnly:
+		return nil, errors.New("dedup writes, and -readonly was given")
+	}
+	// The session may have it open, under other options.
+	if dir == s.dir {
+		if err := s.close(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := shale.Open(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
+	if errors.Is(err, shale.ErrLocked) {
+		return nil, fmt.Errorf("dedup writes, but the store is in use: %w", err)
+	}
+	return db, err
+}
+
+// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
+// flushes what it prints: whoever sends lines one by one waits for the answer.
+func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := s.newLineProgress()
+	defer p.clear()
+	feed := feedLines(ctx, s.in, limits)
+	b := limits.batch()
+	lines := 0
+	for {
+		switch err := feed.next(ctx, &b); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, context.Canceled):
+			return err
+		case err != nil:
+			return fmt.Errorf("standard input, after %s: %w", plural(lines, "line"), err)
+		}
+		if err := fn(&b); err != nil {
+			return err
+		}
+		lines += b.len()
+		p.update(len(b.data), lines)
+	}
+}
+
+const (
+	defaultMemory = 64 << 20
+	leastMemory   = 24 << 20
+	// ownMemory is what the program takes before it has read a line.
+	ownMemory = 14 << 20
+)
+
+// The memory that is left is divided so: two batches of lines, and about as much
+// for sorting one of them; three memtables at most, and their logs; filters; what
+// a compaction needs for a table. Only the indexes of tables are not in it: a byte
+// for some eight lines remembered.
+
+func dedupLimits(memory int64) feedLimits {
+	n := int(min((memory-ownMemory)/11, 1<<30))
+	return feedLimits{bytes: n, lines: n / 24, line: n}
+}
+
+func dedupOptions(memory int64, a arguments, onEvent func(shale.Event)) *shale.Options {
+	memory -= ownMemory
+	o := &shale.Options{
+		Durability:   shale.SyncManual,
+		MemtableSize: min(memory/11, 1<<30),
+		FilterMemory: memory / 6,
+		CacheSize:    memory / 64,
+		TableSize:    memory / 8,
+		BlockSize:    8 << 10,
+		MaxOpenFiles: 100,
+		OnEvent:      onEvent,
+	}
+	if a.has("hash") {
+		o.Compression = shale.NoCompression
+	}
+	return o
+}
+
+// eachOnce returns tell, but that it tells of each error once: work in the background
+// is tried again and again.
+func eachOnce(tell func(shale.Event)) func(shale.Event) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(e shale.Event) {
+		if e.Err == nil {
+			return
+		}
+		text := e.Err.Error()
+		mu.Lock()
+		known := told[text]
+		told[text] = true
+		mu.Unlock()
+		if !known {
+			tell(e)
+		}
+	}
+}
+
+// boundHeap makes the collector leave little garbage, as buffers are used again, and
+// returns what undoes that.
+func boundHeap() (undo func()) {
+	percent := debug.SetGCPercent(10)
+	return func() { debug.SetGCPercent(percent) }
+}
+
+// parseMemory reads a number of bytes: 64M, 1G.
+func parseMemory(text string) (int64, error) {
+	digits := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
+	unit := int64(1)
+	if n := len(digits); n > 0 {
+		if i := strings.IndexByte("KMGT", digits[n-1]); i >= 0 {
+			digits, unit = digits[:n-1], 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("--memory %s is no number of bytes, as 64M and 1G are", quote(text))
+	}
+	if n*unit < leastMemory {
+		return 0, fmt.Errorf("--memory %s is less than %s", quote(text), base.FormatBytes(leastMemory))
+	}
+	return n * unit, nil
+}
+
+// syncOf returns what makes durable that which was written to w; nothing, if w is no file.
+func syncOf(w io.Writer) func() error {
+	f, ok := w.(*os.File)
+	if ok {
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			ok = false
+		}
+	}
+	if !ok {
+		return func() error { return nil }
+	}
+	return f.Sync
+}
