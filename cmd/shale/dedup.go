@@ -109,7 +109,8 @@ func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lin
 			return err
 		}
 		lines += b.len()
-		p.update(len(b.data), lines)
+		p.done += int64(len(b.data))
+		p.show(lines, "lines")
 	}
 }
 

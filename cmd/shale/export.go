@@ -58,7 +58,7 @@ func writeInto(name string, write func(w io.Writer) (int, error)) (int, error) {
 func (s *session) export(ctx context.Context, a arguments, to io.Writer, format fileFormat) (n int, err error) {
 	out := bufio.NewWriterSize(to, 256<<10)
 	w := newRecordWriter(out, format)
-	p := s.newByteProgress(nil, 0)
+	p := s.newProgress(nil, 0)
 	defer p.clear()
 	for e, err := range s.db.Scan(a.bounds()) {
 		if err == nil {

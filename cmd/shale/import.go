@@ -31,7 +31,7 @@ type importing struct {
 	limit    int // 0: none
 
 	in       recordReader
-	progress *byteProgress
+	progress *progress
 	begin    time.Time
 
 	batch   shale.Batch
@@ -54,7 +54,7 @@ func importFile(ctx context.Context, s *session, a arguments) (status, error) {
 		return failed, err
 	}
 	defer in.Close() // only read
-	i.progress = s.newByteProgress(in, size)
+	i.progress = s.newProgress(in, size)
 	if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), a); err != nil {
 		return failed, fmt.Errorf("%s: %w", i.name, err)
 	}

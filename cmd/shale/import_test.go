@@ -76,7 +76,7 @@ func TestImportIntoNoStore(t *testing.T) {
 }
 
 func TestByteProgress(t *testing.T) {
-	p := byteProgress{done: 250, total: 1000}
+	p := progress{done: 250, total: 1000}
 	if got, want := p.text(5000, "entries", 2*time.Second), "5,000 entries, 2,500 a second, 25 %, 6s left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// A progress shows on standard error, if that is a terminal, how far a command has
+// come, how fast, and how long the rest will take. It may be read from: then it
+// counts the bytes of its input.
+type progress struct {
+	in          io.Reader // nil: who uses it counts
+	w           io.Writer // nil: it shows nothing
+	done, total int64     // bytes; total 0: nobody knows
+	begin, last time.Time
+}
+
+// progressEvery is how often it is shown.
+const progressEvery = 200 * time.Millisecond
+
+func (s *session) newProgress(in io.Reader, total int64) *progress {
+	p := &progress{in: in, total: total, begin: time.Now()}
+	if notes, ok := s.notes.w.(*os.File); ok && isTerminal(notes) {
+		p.w, p.last = s.notes, p.begin
+	}
+	return p
+}
+
+// newLineProgress is newProgress for what prints lines of standard input: it shows
+// nothing where they are printed to a terminal.
+func (s *session) newLineProgress() *progress {
+	total := int64(0)
+	if in, ok := s.in.(*os.File); ok {
+		if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+			total = info.Size()
+		}
+	}
+	p := s.newProgress(nil, total)
+	if isTerminal(os.Stdout) {
+		p.w = nil
+	}
+	return p
+}
+
+// Read implements io.Reader.
+func (p *progress) Read(b []byte) (int, error) {
+	n, err := p.in.Read(b)
+	p.done += int64(n)
+	return n, err
+}
+
+// show shows what is done, now and then: so many things.
+func (p *progress) show(n int, things string) {
+	if p.w == nil || time.Since(p.last) < progressEvery {
+		return
+	}
+	p.last = time.Now()
+	fmt.Fprintf(p.w, "\r%s\x1b[K", p.text(n, things, p.last.Sub(p.begin)))
+}
+
+func (p *progress) text(n int, things string, took time.Duration) string {
+	rate := float64(n) / max(took.Seconds(), 1e-9)
+	text := fmt.Sprintf("%s %s, %s a second", number(n), things, number(int(rate)))
+	if p.total > 0 && p.done > 0 {
+		part := min(1, float64(p.done)/float64(p.total))
+		left := time.Duration((1 - part) / part * float64(took)).Round(time.Second)
+		text += fmt.Sprintf(", %.0f %%, %v left", 100*part, left)
+	}
+	return text
+}
+
+// clear makes room for what else is said.
+func (p *progress) clear() {
+	if p.w != nil && p.last != p.begin {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// isTerminal takes a device of characters for a terminal, but for the one that
+// output is often thrown into.
+func isTerminal(f *os.File) bool {
+	if !isCharDevice(f) {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
