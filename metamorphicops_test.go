@@ -56,7 +56,7 @@ func newMetaList(seed uint64, n int) *metaMaker {
 		sum += k.weight
 	}
 	m.put(m.often)
-	for range 5 {
+	for range 10 {
 		m.fill() // an empty store would be asked in vain, and has no levels
 	}
 	for len(m.ops) < n {
