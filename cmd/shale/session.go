@@ -56,7 +56,7 @@ var errNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_D
 type missingStore string
 
 func (dir missingStore) Error() string {
-	return fmt.Sprintf("there is no store in %s; put and batch make one, -C names another", quote(string(dir)))
+	return fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", quote(string(dir)))
 }
 
 func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
