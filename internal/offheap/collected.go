@@ -2,7 +2,6 @@ package offheap
 
 import (
 	"runtime"
-	"runtime/metrics"
 	"sync/atomic"
 )
 
@@ -43,7 +42,7 @@ func worthCollecting() bool {
 	if n < collectAfter {
 		return false
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	return uint64(n) >= live[0].Value.Uint64()/8
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap) // stops the world for some microseconds, each 16 MiB
+	return uint64(n) >= heap.HeapAlloc/8
 }
