@@ -18,6 +18,7 @@ type counters struct {
 	flushBytes, compactBytes   atomic.Uint64
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64
+	ingests, ingestBytes       atomic.Uint64
 	flushing, compacting       atomic.Int64
 	stalledWrites              atomic.Uint64
 	stallMemtables, stallLevel atomic.Int64 // nanoseconds
@@ -80,6 +81,7 @@ func (c *counters) addTo(m *Metrics) {
 	m.FlushBytes, m.CompactBytes = c.flushBytes.Load(), c.compactBytes.Load()
 	m.CompactReadBytes = c.compactReadBytes.Load()
 	m.Flushes, m.Compactions = c.flushes.Load(), c.compactions.Load()
+	m.Ingests, m.IngestBytes = c.ingests.Load(), c.ingestBytes.Load()
 	m.Flushing, m.Compacting = int(c.flushing.Load()), int(c.compacting.Load())
 	m.StalledWrites = c.stalledWrites.Load()
 	m.StallMemtables = time.Duration(c.stallMemtables.Load())

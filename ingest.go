@@ -55,6 +55,11 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	if err != nil {
 		return err
 	}
+	c := &db.counters
+	c.ingests.Add(1)
+	c.ingestBytes.Add(uint64(s.bytes))
+	c.writes.Add(g.entries)
+	c.writtenBytes.Add(g.payload)
 	e := Event{Kind: EventIngest, Duration: time.Since(begin), Level: level, BytesOut: s.bytes}
 	for _, meta := range s.metas {
 		e.Tables = append(e.Tables, uint64(meta.Num))
@@ -71,6 +76,8 @@ type ingestion struct {
 	sink *sink
 	out  compaction.Output // the table in the making, or nil
 	done bool              // the tables are the store's
+
+	entries, payload uint64 // payload: bytes of keys and values
 }
 
 // giveUp removes what was written, unless it is the store's.
@@ -146,6 +153,8 @@ func (g *ingestion) add(key, value []byte) error {
 	if err := g.out.Add(base.InternalKey{UserKey: key, Trailer: base.NewTrailer(0, base.KindPut)}, value); err != nil {
 		return fmt.Errorf("shale: ingest: %w", err)
 	}
+	g.entries++
+	g.payload += uint64(len(key) + len(value))
 	return nil
 }
 

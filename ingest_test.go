@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -91,6 +92,27 @@ func TestIngest_Levels(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("compacted")
+}
+
+// TestIngest_Metrics: ingested entries are writes, and their tables count for the
+// write amplification.
+func TestIngest_Metrics(t *testing.T) {
+	db := openTest(t, small())
+	mustIngest(t, db, sortedKeys(0, 1000, "1"))
+	m := db.Metrics()
+	if size := uint64(len("k000000") + len("1")); m.Ingests != 1 || m.Writes != 1000 || m.WrittenBytes != 1000*size {
+		t.Errorf("%d ingestions, %d writes of %d bytes; want 1, 1000, %d", m.Ingests, m.Writes, m.WrittenBytes, 1000*size)
+	}
+	tables := int64(0)
+	for _, table := range db.Tables() {
+		tables += table.Size
+	}
+	if m.IngestBytes != uint64(tables) || m.WriteAmp() < float64(tables)/float64(m.WrittenBytes) {
+		t.Errorf("%d bytes of tables ingested, want %d; write amplification %.2f", m.IngestBytes, tables, m.WriteAmp())
+	}
+	if text := m.String(); !strings.Contains(text, "ingested "+base.FormatBytes(tables)) {
+		t.Errorf("the metrics do not tell what was ingested:\n%s", text)
+	}
 }
 
 // What is refused leaves nothing: no key, no file, no number that a later write

@@ -35,11 +35,12 @@ type Metrics struct {
 	CacheHits, CacheMisses     uint64
 
 	// Writes.
-	Writes, WrittenBytes     uint64 // operations, and their bytes of keys and values
+	Writes, WrittenBytes     uint64 // operations, and their bytes of keys and values; ingested entries are among them
 	WALSyncs, WALBytes       uint64
 	FlushBytes, CompactBytes uint64 // bytes of tables written by either
 	CompactReadBytes         uint64
 	Flushes, Compactions     uint64
+	Ingests, IngestBytes     uint64 // calls of Ingest, and the bytes of their tables
 
 	// Time that writers spent held back, by cause.
 	StallTime         time.Duration // the sum of the following
@@ -85,7 +86,7 @@ type LevelMetrics struct {
 // WriteAmp is the number of bytes written to log and tables for each byte of
 // keys and values that the program wrote.
 func (m Metrics) WriteAmp() float64 {
-	return ratio(m.WALBytes+m.FlushBytes+m.CompactBytes, m.WrittenBytes)
+	return ratio(m.WALBytes+m.FlushBytes+m.CompactBytes+m.IngestBytes, m.WrittenBytes)
 }
 
 // SpaceAmp is the size of all tables over that of the last level that holds
@@ -150,7 +151,7 @@ func (m *Metrics) counters() []*uint64 {
 		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative,
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
-		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions,
+		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions, &m.Ingests, &m.IngestBytes,
 		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.WorseFilters, &m.BackgroundRetries,
 	}
 }
@@ -182,9 +183,13 @@ func (m Metrics) String() string {
 		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
 	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
 		m.BlockReads, base.FormatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
-	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s; write amp %.2f, space amp %.2f\n",
+	ingested := ""
+	if m.Ingests > 0 {
+		ingested = ", ingested " + base.FormatBytes(int64(m.IngestBytes))
+	}
+	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s%s; write amp %.2f, space amp %.2f\n",
 		m.Writes, base.FormatBytes(int64(m.WrittenBytes)), base.FormatBytes(int64(m.WALBytes)), m.WALSyncs,
-		base.FormatBytes(int64(m.FlushBytes)), base.FormatBytes(int64(m.CompactBytes)), m.WriteAmp(), m.SpaceAmp())
+		base.FormatBytes(int64(m.FlushBytes)), base.FormatBytes(int64(m.CompactBytes)), ingested, m.WriteAmp(), m.SpaceAmp())
 	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %v (%d writes)\n",
 		m.Flushing, m.Compacting, base.FormatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
 	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",

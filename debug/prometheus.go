@@ -45,6 +45,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_flush_bytes_total", "counter", "Bytes of tables written by flushes.", func(m *shale.Metrics) float64 { return float64(m.FlushBytes) }},
 	{"shale_compactions_total", "counter", "Compactions.", func(m *shale.Metrics) float64 { return float64(m.Compactions) }},
 	{"shale_compaction_written_bytes_total", "counter", "Bytes of tables written by compactions.", func(m *shale.Metrics) float64 { return float64(m.CompactBytes) }},
+	{"shale_ingests_total", "counter", "Ingestions of sorted entries.", func(m *shale.Metrics) float64 { return float64(m.Ingests) }},
+	{"shale_ingest_bytes_total", "counter", "Bytes of tables written by ingestions.", func(m *shale.Metrics) float64 { return float64(m.IngestBytes) }},
 	{"shale_compaction_read_bytes_total", "counter", "Bytes of tables read by compactions.", func(m *shale.Metrics) float64 { return float64(m.CompactReadBytes) }},
 	{"shale_stalled_writes_total", "counter", "Waits of writers that were held back.", func(m *shale.Metrics) float64 { return float64(m.StalledWrites) }},
 	{"shale_corruptions_total", "counter", "Reads that met damage.", func(m *shale.Metrics) float64 { return float64(m.CorruptionsMet) }},

@@ -122,7 +122,7 @@ func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
 		number(f.lines-f.present), number(f.printed), what, roundTime(took), rate(f.lines, took))
 	fmt.Fprintf(w, "%s looked up: filters saved %s, %s (%s) %s made; %s\n", plural(f.asked, "key"),
 		plural(int(m.FilterNegative), "block read"), number(m.BlockReads), base.FormatBytes(int64(m.BlockReadBytes)),
-		wereOrWas(m.BlockReads), falsePositives(m))
+		wasWere(m.BlockReads), falsePositives(m))
 }
 
 // falsePositives tells how often filters erred.
@@ -133,11 +133,4 @@ func falsePositives(m shale.Metrics) string {
 		return "no filter was asked in vain"
 	}
 	return fmt.Sprintf("false positives %s of %s, %s", number(wrong), number(asked), base.FormatPercent(float64(wrong)/float64(asked)))
-}
-
-func wereOrWas(n uint64) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }

@@ -242,7 +242,7 @@ func (i *importing) run(ctx context.Context) error {
 		err = errors.Join(err, i.flush(ctx))
 	}
 	if syncErr := i.s.db.Sync(); syncErr != nil {
-		return errors.Join(err, fmt.Errorf("import: %s may not all be durable: %w", plural(i.written, "entry"), syncErr))
+		return errors.Join(err, fmt.Errorf("import: %s may not all be durable: %w", entries(i.written), syncErr))
 	}
 	switch {
 	case err == nil:
@@ -346,19 +346,4 @@ func (i *importing) report() {
 		text += fmt.Sprintf(", up to line %d; --from-line %d goes on", i.upto, i.upto+1)
 	}
 	fmt.Fprintln(i.s.out, text)
-}
-
-// entries returns n entries.
-func entries(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return number(n) + " entries"
-}
-
-func wasWere(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }

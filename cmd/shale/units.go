@@ -48,3 +48,19 @@ func roundTime(d time.Duration) time.Duration {
 func rate(n int, took time.Duration) string {
 	return number(int(float64(n) / max(took.Seconds(), 1e-6)))
 }
+
+// entries returns n entries.
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return number(n) + " entries"
+}
+
+// wasWere is what happened to n things.
+func wasWere[N int | uint64](n N) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
