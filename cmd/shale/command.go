@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -86,6 +87,19 @@ func (a arguments) bytes(option string) []byte {
 		return nil
 	}
 	return append([]byte{}, text...)
+}
+
+// optionNumber returns the number, from 1 on, that an option has, or otherwise.
+func (a arguments) optionNumber(option string, otherwise int) (int, error) {
+	text, given := a.values[option]
+	if !given {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--%s %s is not a number from 1 on", option, quote(text))
+	}
+	return n, nil
 }
 
 // bind sorts out the words that follow the name of c.

@@ -244,16 +244,3 @@ func parseNumber(text string, typ base.FileType, what string) (base.FileNum, err
 	}
 	return base.FileNum(n), nil
 }
-
-// optionNumber returns the number that an option has, or otherwise.
-func (a arguments) optionNumber(option string, otherwise int) (int, error) {
-	text, given := a.values[option]
-	if !given {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--%s %s: want a number from 1 on", option, quote(text))
-	}
-	return n, nil
-}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -104,23 +103,10 @@ func (s *session) newImport(a arguments) (*importing, error) {
 	case given && text != "stop":
 		return nil, fmt.Errorf("--on-error %s is neither stop nor skip", quote(text))
 	}
-	if i.fromLine, err = a.count("from-line"); err == nil {
-		i.limit, err = a.count("limit")
+	if i.fromLine, err = a.optionNumber("from-line", 0); err == nil {
+		i.limit, err = a.optionNumber("limit", 0)
 	}
 	return i, err
-}
-
-// count returns the number that an option gives, from 1 on; 0: it was not given.
-func (a arguments) count(option string) (int, error) {
-	text, given := a.values[option]
-	if !given {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--%s %s is not a number from 1 on", option, quote(text))
-	}
-	return n, nil
 }
 
 // inputName is what to call the file that w names.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // A linePart says which part of a line is looked up.
@@ -25,10 +24,8 @@ func (a arguments) linePart() (p linePart, err error) {
 	default:
 		return p, fmt.Errorf("--by %s: want line or host; --field N takes a part of the line", quote(by))
 	}
-	if text, given := a.values["field"]; given {
-		if p.field, err = strconv.Atoi(text); err != nil || p.field < 1 {
-			return p, fmt.Errorf("--field %s is not a number from 1 on", quote(text))
-		}
+	if p.field, err = a.optionNumber("field", 0); err != nil {
+		return p, err
 	}
 	if text, given := a.values["separator"]; given {
 		if p.field == 0 || text == "" {

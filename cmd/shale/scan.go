@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/shaledb/shale"
 )
@@ -33,10 +32,8 @@ func scan(ctx context.Context, s *session, a arguments) (status, error) {
 	}
 	r := a.bounds()
 	r.Reverse, r.KeysOnly = a.has("reverse"), a.has("keys")
-	if text, given := a.values["limit"]; given {
-		if r.Limit, err = strconv.Atoi(text); err != nil || r.Limit < 1 {
-			return failed, fmt.Errorf("--limit %s is not a number from 1 on", quote(text))
-		}
+	if r.Limit, err = a.optionNumber("limit", 0); err != nil {
+		return failed, err
 	}
 	return s.scanRange(ctx, r, f)
 }
