@@ -117,7 +117,7 @@ func TestGolden_Store(t *testing.T) {
 	}
 	for _, readOnly := range []bool{true, false} {
 		dir := copyGoldenStore(t)
-		db, err := Open(dir, &Options{ReadOnly: readOnly})
+		db, err := Open(dir, &Options{ReadOnly: readOnly, CompactionWorkers: -1}) // for the levels to stay
 		if err != nil {
 			t.Fatal(err)
 		}
