@@ -89,7 +89,7 @@ var crashLives = map[string]func(l *crashLife){
 			l.idle()
 		}
 		l.close()
-		l.opts.FilterBits = 10
+		l.opts.FilterBits, l.opts.CompactionWorkers = 10, -1 // which could merge all tables that lack filters
 		for _, hash := range []FilterHash{Murmur3, XXH3} {
 			l.opts.FilterHash = hash
 			l.open()
@@ -103,6 +103,10 @@ var crashLives = map[string]func(l *crashLife){
 		l.opts.FilterHash = Murmur3
 		l.open()
 		l.rebuildFilters()
+		l.close()
+		l.opts.CompactionWorkers = 1
+		l.open()
+		l.idle()
 		l.compact()
 		l.kill()
 		l.open()

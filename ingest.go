@@ -15,7 +15,7 @@ import (
 
 // Ingest sets all keys that sorted gives to their values, at once: readers see all
 // of them or none, and so does who opens the store after a crash. It writes tables
-// right away, past log and memtable, and so is two to four times as fast as Write, and leaves
+// right away, past log and memtable, and so is about twice as fast as Write, and leaves
 // less to be compacted; when it returns nil they are durable, whatever Options.Durability says.
 //
 // Keys must come in strictly ascending order: the first that does not ends Ingest

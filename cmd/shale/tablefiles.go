@@ -29,7 +29,7 @@ func fileCommands() []command {
 				"and written by export, unless --plain is given. Empty lines are passed over. FILE may be -, standard input.\n" +
 				"Entries are written some thousand at a time, and are durable at the end. A line that is wrong ends the import,\n" +
 				"or is skipped and counted with --on-error skip: then the status is 1. However it ends, it says how many entries\n" +
-				"were written, and with which --from-line to go on. --sorted is two to four times as fast, needs keys that\n" +
+				"were written, and with which --from-line to go on. --sorted is about twice as fast, needs keys that\n" +
 				"ascend, and writes all or nothing. Creates the store if it is not there, once the file could be opened."},
 		{name: "export", words: "[PREFIX] FILE", options: exportOptions, least: 1, most: 2, access: reads, run: exportFile,
 			short: "write entries to a file that import reads",
