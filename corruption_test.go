@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -127,12 +129,13 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 
 // A damage is what is done to a copy of a badStore.
 type damage struct {
-	what  string
-	file  string // that it is done to, and that errors must name
-	other string // another one that they may name
-	flip  bool   // a single byte is changed
-	rare  bool   // there are few of its kind: each is always tried
-	apply func(mem *vfs.Mem) error
+	what    string
+	file    string // that it is done to, and that errors must name
+	other   string // another one that they may name
+	flip    bool   // a single byte is changed
+	foreign bool   // the file is one of another store
+	rare    bool   // there are few of its kind: each is always tried
+	apply   func(mem *vfs.Mem) error
 }
 
 func (d damage) String() string { return d.file + ": " + d.what }
@@ -176,10 +179,30 @@ func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
 	if is == was {
 		return false
 	}
-	if isTableOrFilter(d.file) || d.file == "CURRENT" {
+	if d.file == "CURRENT" {
+		return !b.saysLess(d, is)
+	}
+	if isTableOrFilter(d.file) {
 		return true
 	}
 	return b.end == closed && !strings.HasPrefix(d.what, "longer")
+}
+
+// saysLess tells whether a line of CURRENT that another store wrote is true here
+// too: it names the same manifest, and of it the end of some record.
+func (b *badStore) saysLess(d damage, line string) bool {
+	var name string
+	var length int64
+	if _, err := fmt.Sscanf(line, "shale 1 %s %d", &name, &length); !d.foreign || err != nil || name != b.mani {
+		return false
+	}
+	_, num, _ := base.ParseFileName(name)
+	less := false
+	sum, err := manifest.ReadEdits(b.mem, "db", num, func(offset int64, _ *manifest.Edit) error {
+		less = less || offset == length
+		return nil
+	})
+	return err == nil && (less || length == sum.Length)
 }
 
 // try opens a copy with the damage and returns what came of it: every answer

@@ -86,7 +86,9 @@ func (b *badStore) misdirect(file string, i, j int) damage {
 
 // foreign puts a file of another store in place of one.
 func (b *badStore) foreign(file string, other *badStore, from string) damage {
-	return b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
+	d := b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
+	d.foreign = true
+	return d
 }
 
 // twin puts a table, or a filter, of a store in its place that differs only in

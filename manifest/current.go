@@ -26,7 +26,17 @@ const (
 // A current is the content of CURRENT.
 type current struct {
 	manifest base.FileNum
-	durable  int64 // bytes of the manifest that were on disk when the line was written
+	durable  int64 // bytes of the manifest that were on disk when the line was written: up to a record's end
+}
+
+// checkRecord returns the error of a line whose length lies within the record
+// that goes from offset to end: one of another manifest.
+func (c current) checkRecord(offset, end int64) error {
+	if c.durable <= offset || c.durable >= end {
+		return nil
+	}
+	return base.Corruption(base.CurrentName, -1, "length of the manifest",
+		fmt.Errorf("%d bytes, in %s a record goes from %d to %d", c.durable, base.ManifestName(c.manifest), offset, end))
 }
 
 // appendTo appends the line: magic version name length crc.

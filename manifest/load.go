@@ -123,6 +123,9 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 			sum.Torn = r.torn
 			return sum, nil
 		}
+		if err == nil {
+			err = c.checkRecord(offset, r.offset)
+		}
 		if err != nil {
 			return sum, err
 		}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,8 +116,11 @@ func candidates(fsys vfs.FS, dir string, first base.FileNum) ([]base.FileNum, er
 func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	state := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
 	var tables builder
-	whole, sound := false, true
+	whole, sound, last := false, true, int64(headerSize)
+	var misled error
 	sum, err := replay(fsys, dir, current{manifest: c.manifest}, func(offset int64, e *Edit) error {
+		misled = cmp.Or(misled, c.checkRecord(last, offset))
+		last = offset
 		// Of a snapshot only the first record has counters, and every record
 		// that is appended to one has this counter.
 		whole = whole || offset > headerSize && e.NextFileNum != 0
@@ -132,6 +136,10 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = base.Corruption(base.ManifestName(c.manifest), -1, "manifest", errors.New("CURRENT names it but it is not there"))
+	}
+	if misled = cmp.Or(misled, c.checkRecord(last, sum.Length)); misled != nil {
+		s.Damage = append(s.Damage, misled)
+		c.durable = 0
 	}
 	if err == nil && sum.Length < c.durable {
 		err = base.Corruption(base.ManifestName(c.manifest), sum.Length, "manifest record",

@@ -147,3 +147,29 @@ func TestSalvage_WithoutCurrent(t *testing.T) {
 		t.Errorf("no store: %+v, %v", s, err)
 	}
 }
+
+// TestSalvage_LengthOfAnotherManifest gives CURRENT every length: one within a
+// record is of another manifest, and this one counts for what it is.
+func TestSalvage_LengthOfAnotherManifest(t *testing.T) {
+	for _, finish := range []bool{false, true} {
+		m := newMem(t)
+		good, offsets := lifeFile(t, m, finish)
+		for length := int64(headerSize); length <= int64(len(good)); length++ {
+			_, err := writeCurrent(m, dir, current{manifest: 1, durable: length})
+			mustNil(t, err)
+			_, end := slices.BinarySearch(offsets, length)
+			_, err = Load(m, dir)
+			if end != (err == nil) || err != nil && !errorIsCorruption(err, "CURRENT") {
+				t.Errorf("length %d, a record's end: %v; Load: %v", length, end, err)
+			}
+			s, err := Salvage(m, dir)
+			mustNil(t, err)
+			if s.Whole != end || s.Whole != (len(s.Damage) == 0) || !end && !errorIsCorruption(s.Damage[0], "CURRENT") {
+				t.Errorf("length %d, a record's end: %v; Salvage: whole %v, %v", length, end, s.Whole, s.Damage)
+			}
+			if s.State == nil || describe(s.State) != describe(states(t)[len(life())]) {
+				t.Errorf("length %d: the state is not the manifest's", length)
+			}
+		}
+	}
+}
