@@ -101,8 +101,10 @@ func (b *badStore) twin(file string, other *badStore) damage {
 
 // damages returns what a sweep does to the store: each byte flipped, each
 // truncation, each stretch of 16, 512 and 4096 bytes zeroed, and whole files
-// made longer, removed, swapped, and replaced by those of another store.
-func (b *badStore) damages(r *rand.Rand, other, twin *badStore) []damage {
+// made longer, removed, swapped, and replaced by those of another store. Tables
+// and filters also by those of kin, a store of the same identity with another
+// history: their checksums tell; of a log that is not sealed nothing could.
+func (b *badStore) damages(r *rand.Rand, other, kin, twin *badStore) []damage {
 	var all []damage
 	names := slices.Sorted(maps.Keys(b.files))
 	for _, file := range names {
@@ -130,6 +132,11 @@ func (b *badStore) damages(r *rand.Rand, other, twin *badStore) []damage {
 				all = append(all, b.foreign(file, other, from))
 			}
 		}
+		for _, from := range slices.Sorted(maps.Keys(kin.files)) {
+			if isTableOrFilter(file) && path.Ext(from) == path.Ext(file) {
+				all = append(all, b.foreign(file, kin, from))
+			}
+		}
 		if isTableOrFilter(file) && len(twin.files[file]) == len(b.files[file]) {
 			all = append(all, b.twin(file, twin))
 		}
@@ -147,11 +154,12 @@ func TestCorruption_Sweep(t *testing.T) {
 	outcomes, tried := make(map[string]int), 0
 	share := shareOf(t, seed, 1./80)
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
-		other, twin := newBadStore(t, seed+round+1, closed), newBadStoreOf(t, 78, seed+round, closed)
+		other, kin := newBadStoreOf(t, 76, seed+round+1, closed), newBadStore(t, seed+round+1, closed)
+		twin := newBadStoreOf(t, 78, seed+round, closed)
 		for end := range numEnds {
 			b := newBadStore(t, seed+round, end)
 			var cases []damage
-			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other, twin) {
+			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other, kin, twin) {
 				if d.rare || share.takes(round<<32|uint64(end)<<28|uint64(i)) {
 					cases = append(cases, d)
 				}

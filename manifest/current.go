@@ -29,14 +29,14 @@ type current struct {
 	durable  int64 // bytes of the manifest that were on disk when the line was written: up to a record's end
 }
 
-// checkRecord returns the error of a line whose length lies within the record
-// that goes from offset to end: one of another manifest.
+// checkRecord returns an error if the length lies within the record that goes
+// from offset to end: line and manifest do not belong together.
 func (c current) checkRecord(offset, end int64) error {
 	if c.durable <= offset || c.durable >= end {
 		return nil
 	}
-	return base.Corruption(base.CurrentName, -1, "length of the manifest",
-		fmt.Errorf("%d bytes, in %s a record goes from %d to %d", c.durable, base.ManifestName(c.manifest), offset, end))
+	return base.Corruption(base.ManifestName(c.manifest), offset, "manifest record",
+		fmt.Errorf("it goes up to %d, but CURRENT states a length of %d", end, c.durable))
 }
 
 // appendTo appends the line: magic version name length crc.

@@ -159,12 +159,12 @@ func TestSalvage_LengthOfAnotherManifest(t *testing.T) {
 			mustNil(t, err)
 			_, end := slices.BinarySearch(offsets, length)
 			_, err = Load(m, dir)
-			if end != (err == nil) || err != nil && !errorIsCorruption(err, "CURRENT") {
+			if end != (err == nil) || err != nil && !errorIsCorruption(err, "MANIFEST-000001") {
 				t.Errorf("length %d, a record's end: %v; Load: %v", length, end, err)
 			}
 			s, err := Salvage(m, dir)
 			mustNil(t, err)
-			if s.Whole != end || s.Whole != (len(s.Damage) == 0) || !end && !errorIsCorruption(s.Damage[0], "CURRENT") {
+			if s.Whole != end || s.Whole != (len(s.Damage) == 0) || !end && !errorIsCorruption(s.Damage[0], "MANIFEST-000001") {
 				t.Errorf("length %d, a record's end: %v; Salvage: whole %v, %v", length, end, s.Whole, s.Damage)
 			}
 			if s.State == nil || describe(s.State) != describe(states(t)[len(life())]) {
