@@ -13,7 +13,8 @@ import (
 // stopped: while level 0 is deep, and while a memtable fills and another is
 // flushed. It belongs to the leader of the commit queue.
 type pacer struct {
-	held  bool // writers are held back: EventStallBegin was sent
+	held  bool // writers may have to be held back: their pace is measured
+	told  bool // they were: EventStallBegin was sent
 	why   stall
 	slept time.Duration // since then
 
@@ -97,8 +98,7 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 	}
 	now := time.Now()
 	if !p.held {
-		*p = pacer{held: true, why: why, mem: v.mem, taken: taken, since: now}
-		db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
+		*p = pacer{held: true, mem: v.mem, taken: taken, since: now}
 		return nil
 	}
 	if p.mem != v.mem {
@@ -116,6 +116,10 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 // pause sleeps for what is owed. Requires: the caller leads the queue.
 func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error) {
 	p := &db.pacer
+	if !p.told {
+		p.told, p.why = true, why
+		db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
+	}
 	timer := time.NewTimer(min(p.owed, maxPause))
 	defer timer.Stop()
 	select {
@@ -143,12 +147,14 @@ func (db *DB) countStall(took time.Duration, why stall) {
 	}
 }
 
-// endHold tells that writers are not held back any more. Requires: the caller
-// leads the queue.
+// endHold tells that writers are not held back any more, if they were. Requires:
+// the caller leads the queue.
 func (db *DB) endHold() {
 	p := &db.pacer
-	p.held = false
-	db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
+	if p.told {
+		db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
+	}
+	p.held, p.told = false, false
 }
 
 // flushSpeed is how fast memtables are flushed.

@@ -88,6 +88,38 @@ func TestPace_NoLongWaits(t *testing.T) {
 	}
 }
 
+// TestPace_NobodyWaits has a writer who is slower than the disk: memtables are
+// flushed while he writes, and no event tells of a stall.
+func TestPace_NobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stalls, flushes := 0, 0
+		db, err := Open("db", &Options{FS: slowTables(func() time.Duration { return 10 * time.Millisecond }),
+			MemtableSize: 256 << 10, TableSize: 64 << 10, Durability: SyncManual, OnEvent: func(e Event) {
+				switch e.Kind {
+				case EventStallBegin, EventStallEnd:
+					stalls++
+				case EventFlush:
+					flushes++
+				}
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := make([]byte, 200)
+		for i := range 5000 {
+			if err := db.Put(fmt.Appendf(nil, "key%08d", i), value); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		m := db.Metrics()
+		closeTest(t, db)
+		if m.StalledWrites != 0 || stalls != 0 || flushes < 3 {
+			t.Errorf("%d events of %d waits, beside %d flushes", stalls, m.StalledWrites, flushes)
+		}
+	})
+}
+
 // TestPace_ManyRuns: with each run of level 0 beyond the bound writers get
 // slower, without a step of more than a quarter, and never stop.
 func TestPace_ManyRuns(t *testing.T) {
