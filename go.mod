@@ -11,6 +11,7 @@ require (
 	github.com/golang/snappy v1.0.0
 	github.com/google/btree v1.1.3
 	github.com/klauspost/compress v1.19.2
+	github.com/mattn/go-runewidth v0.0.16
 	github.com/peterh/liner v1.2.2
 	github.com/spaolacci/murmur3 v1.1.0
 	github.com/zeebo/xxh3 v1.1.0
@@ -19,7 +20,7 @@ require (
 
 require (
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
-	github.com/mattn/go-runewidth v0.0.3 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/rivo/uniseg v0.2.0 // indirect
 	golang.org/x/sys v0.30.0 // indirect
 )

@@ -3,10 +3,9 @@ package main
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// leastColumn is what a column of a box keeps when it is cut, in characters.
+// leastColumn is what a column of a box keeps when it is cut.
 const leastColumn = 6
 
 // boxRow prints a row of a box once the widths of its columns are known.
@@ -29,9 +28,9 @@ func (l *listing) boxRow(cells []cell) error {
 func (l *listing) beginBox() error {
 	l.boxed = make([]int, len(l.titles))
 	for i, t := range l.titles {
-		l.boxed[i] = utf8.RuneCountInString(t)
+		l.boxed[i] = columns(t)
 		for _, row := range l.held {
-			l.boxed[i] = max(l.boxed[i], utf8.RuneCountInString(row[i].text))
+			l.boxed[i] = max(l.boxed[i], columns(row[i].text))
 		}
 	}
 	if l.width > 0 {
@@ -87,7 +86,7 @@ func (l *listing) writeBoxRow(cells []cell) error {
 	var b strings.Builder
 	for i, c := range cells {
 		text := cut(c.plain(l.format), l.boxed[i])
-		pad := strings.Repeat(" ", l.boxed[i]-utf8.RuneCountInString(text))
+		pad := strings.Repeat(" ", l.boxed[i]-columns(text))
 		if l.right[i] {
 			b.WriteString("│ " + pad + text + " ")
 		} else {
@@ -105,18 +104,4 @@ func (l *listing) endBox() error {
 		}
 	}
 	return l.rule("└", "┴", "┘")
-}
-
-// cut returns text with at most width characters.
-func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	n := 0
-	for i := range text {
-		if n++; n == width {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }

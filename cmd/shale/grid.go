@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // A grid is a table to read. As text its columns are as wide as they need to
@@ -63,14 +62,14 @@ func (g *grid) write(w io.Writer, f format) error {
 	widths := make([]int, len(g.titles))
 	for _, row := range rows {
 		for i, text := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+			widths[i] = max(widths[i], columns(text))
 		}
 	}
 	var b strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
 		for i, text := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+			pad := strings.Repeat(" ", widths[i]-columns(text))
 			if g.right[i] {
 				line.WriteString(pad + text + "  ")
 			} else {

@@ -109,13 +109,13 @@ func (l *listing) end() error {
 func (l *listing) addLines(cells []cell) {
 	widest := 0
 	for _, t := range l.titles {
-		widest = max(widest, utf8.RuneCountInString(t))
+		widest = max(widest, columns(t))
 	}
 	if l.rows > 1 {
 		l.line = append(l.line, '\n')
 	}
 	for i, c := range cells {
-		pad := widest - utf8.RuneCountInString(l.titles[i])
+		pad := widest - columns(l.titles[i])
 		l.line = append(l.line, strings.Repeat(" ", pad)+l.titles[i]+" ="...)
 		if c.bytes != nil {
 			l.line = appendWord(append(l.line, ' '), c.bytes, l.format)

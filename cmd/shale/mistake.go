@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // A mistake is an error that a part of a command line is to blame for.
@@ -56,12 +55,12 @@ func (w word) starts() string {
 	return quote(w.text)
 }
 
-// maxShown is how many characters of a line a complaint shows where the width
+// maxShown is how many columns of a line a complaint shows where the width
 // of the terminal is not known.
 const maxShown = 100
 
 // pointAt returns line behind lead, and below it a caret under what m blames.
-// Of a line that does not fit into width characters it is a part.
+// Of a line that does not fit into width columns it is a part.
 func (m *mistake) pointAt(lead, line string, width int) string {
 	if width <= 0 {
 		width = maxShown
@@ -74,19 +73,16 @@ func (m *mistake) pointAt(lead, line string, width int) string {
 	}, line)
 	to := min(m.to, len(line))
 	from := min(m.from, to)
-	before, blamed, after := []rune(line[:from]), []rune(line[from:to]), []rune(line[to:])
-	room := max(width-utf8.RuneCountInString(lead)-1, 20)
-	if keep := room / 2; len(before) > keep {
-		before = append([]rune("…"), before[len(before)-keep+1:]...)
+	before, blamed, after := seen(line[:from]), seen(line[from:to]), seen(line[to:])
+	room := max(width-columns(lead)-1, 20)
+	before = cutLeft(before, room/2)
+	room -= columns(before)
+	if columns(blamed) > room {
+		blamed, after = cut(blamed, max(room, 1)), ""
 	}
-	if rest := max(room-len(before), 1); len(blamed) > rest {
-		blamed, after = append(blamed[:rest-1:rest-1], '…'), nil
-	}
-	if rest := room - len(before) - len(blamed); len(after) > rest {
-		after = append(after[:max(rest-1, 0):max(rest-1, 0)], '…')
-	}
-	indent := strings.Repeat(" ", utf8.RuneCountInString(lead)+len(before))
-	return strings.TrimRight(seen(lead+string(before)+string(blamed)+string(after)), " ") + "\n" + indent + strings.Repeat("^", max(len(blamed), 1))
+	after = cut(after, max(room-columns(blamed), 1))
+	indent := strings.Repeat(" ", columns(lead+before))
+	return strings.TrimRight(lead+before+blamed+after, " ") + "\n" + indent + strings.Repeat("^", max(columns(blamed), 1))
 }
 
 // complainOf reports err, with a caret under the words of line that are to
