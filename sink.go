@@ -103,6 +103,7 @@ func (o *output) Finish() error {
 
 // Abandon gives the table up.
 func (o *output) Abandon() {
+	o.Writer.Abandon()
 	_ = o.file.Close() // the file is deleted anyhow
 	o.sink.db.removePending(o.num)
 }

@@ -1,6 +1,9 @@
 package memtable
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+)
 
 // Keys and values lie in chunks that are filled from front to back and never
 // move, so a slice of one stays good as long as somebody holds it:
@@ -55,6 +58,7 @@ type arena struct {
 	free    []byte // its unused end
 	used    int64  // bytes of all items, without what is unused
 	lost    int64  // unused ends of chunks that will not be filled any more
+	first   int    // size of the first chunk; 0: firstChunk
 	// piece gives the memory of a full chunk or of a large item; nil: the heap.
 	piece func(n int) []byte
 }
@@ -85,7 +89,7 @@ func (a *arena) add(key, value []byte) uint64 {
 // grow starts a new chunk with room for n bytes, twice as large as the last
 // one. Requires: n <= ownChunk.
 func (a *arena) grow(n int) {
-	size := firstChunk
+	size := cmp.Or(a.first, firstChunk)
 	if a.chunks != nil {
 		size = min(2*len(a.chunks[a.current]), chunkSize)
 	}

@@ -22,6 +22,7 @@ type pooled struct {
 	mu     sync.Mutex
 	chunks [][]byte // of chunkSize, off the heap
 	limit  int      // of chunks
+	large  bool     // there was a memtable that needed chunks
 	closed bool
 
 	nodes *btree.FreeListG[entry] // made for the second memtable: many stores never have one
@@ -37,11 +38,25 @@ func NewPool(size int64) *Pool {
 	return &Pool{&pooled{limit: int(size >> chunkShift), size: size}}
 }
 
+// firstChunk returns the size of a memtable's first chunk. Where one has needed
+// large ones the next will, and need not begin on the heap.
+func (p *Pool) firstChunk() int {
+	if p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.large {
+			return chunkSize
+		}
+	}
+	return firstChunk
+}
+
 // chunk returns chunkSize bytes, of any contents.
 func (p *Pool) chunk() []byte {
 	if p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.large = true
 		if n := len(p.chunks); n > 0 {
 			c := p.chunks[n-1]
 			p.chunks = p.chunks[:n-1]

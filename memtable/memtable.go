@@ -101,7 +101,7 @@ func New(opts Options) *Memtable {
 	}
 	m := &Memtable{pool: opts.Pool, memory: &memory{}}
 	m.memory.pins.Store(1)
-	m.arena.piece = m.piece
+	m.arena.piece, m.arena.first = m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
 	if opts.FilterBits > 0 {
 		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.FilterBits)

@@ -27,7 +27,7 @@ func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.Stat
 	if got.Entries != r.props.Entries || got.Keys != r.props.Keys {
 		return BuiltFilter{}, r.damage(r.foot.props.offset, BlockProperties.String(), errCounts)
 	}
-	b, err := buildFilter(*hashes.slot, hashes.sum, o)
+	b, err := buildFilter(hashes.list.all, hashes.sum, o)
 	return BuiltFilter{Bytes: b, Rule: rule, Prefixes: hashes.prefixes}, err
 }
 

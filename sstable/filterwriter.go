@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -15,8 +14,9 @@ import (
 // can be sized by their real number, and a sum of them, taken when they came
 // in: if memory changes under the builder, the sum shows it.
 type hashCollector struct {
-	slot *[]uint64 // nil: there is to be no filter
-	sum  uint64
+	wanted bool // there is to be a filter
+	list   hashList
+	sum    uint64
 
 	hasher   bloom.Hasher
 	rule     base.PrefixRule
@@ -24,16 +24,15 @@ type hashCollector struct {
 	prefixes uint64 // by rule, of the keys so far
 }
 
-var hashSlices = sync.Pool{New: func() any { return new([]uint64) }}
-
+// newHashCollector returns one that ends with release.
 func newHashCollector(h bloom.Hasher, rule base.PrefixRule) hashCollector {
-	return hashCollector{slot: hashSlices.Get().(*[]uint64), hasher: h, rule: rule}
+	return hashCollector{wanted: true, hasher: h, rule: rule}
 }
 
 // addKey adds what the filter is to know of a key that is not the last one's. own
 // is bloom.Hash(key).
 func (c *hashCollector) addKey(key []byte, own uint64) {
-	if c.slot == nil {
+	if !c.wanted {
 		return
 	}
 	c.add(hashWith(c.hasher, key, own))
@@ -47,10 +46,10 @@ func (c *hashCollector) addKey(key []byte, own uint64) {
 }
 
 func (c *hashCollector) add(h uint64) {
-	if mutant.FilterMissesKey && len(*c.slot) == 0 {
+	if mutant.FilterMissesKey && len(c.list.all) == 0 {
 		h = ^h
 	}
-	*c.slot = append(*c.slot, h)
+	c.list.add(h)
 	c.sum += mixHash(h)
 }
 
@@ -75,18 +74,8 @@ func (w *prefixWalk) next(rule base.PrefixRule, key []byte) (prefix []byte, isNe
 // mixHash makes the sum depend on every bit in more than one place.
 func mixHash(h uint64) uint64 { return (h ^ h>>29) * 0x9fb21c651e98df25 }
 
-func (c *hashCollector) len() int {
-	if c.slot == nil {
-		return 0
-	}
-	return len(*c.slot)
-}
-
 func (c *hashCollector) release() {
-	if c.slot != nil {
-		*c.slot = (*c.slot)[:0]
-		hashSlices.Put(c.slot)
-	}
+	c.list.free()
 	*c = hashCollector{}
 }
 
@@ -99,14 +88,14 @@ const filterAlign = 64
 
 // writeFilter builds the filter, checks it and writes it. A zero handle: none.
 func (w *Writer) writeFilter() (handle, error) {
-	if w.hashes.len() == 0 {
+	if len(w.hashes.list.all) == 0 {
 		return handle{}, nil
 	}
 	w.props.FilterBits, w.props.PrefixRule, w.props.Prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
 	if mutant.ThinFilter {
 		w.opts.FilterBits /= 2
 	}
-	filter, err := buildFilter(*w.hashes.slot, w.hashes.sum, bloom.StaticOptions{
+	filter, err := buildFilter(w.hashes.list.all, w.hashes.sum, bloom.StaticOptions{
 		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
 	})
 	if err != nil {

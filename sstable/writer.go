@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -73,7 +74,7 @@ type Writer struct {
 }
 
 // NewWriter starts a table in the empty file f, which stays the caller's to
-// close.
+// close. The writer ends with Finish or Abandon, or keeps memory.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	if o.BlockSize <= 0 {
 		o.BlockSize = 4 << 10
@@ -190,7 +191,7 @@ func (w *Writer) finishData(next []byte, last bool) error {
 	}
 	w.count()
 	w.data.reset()
-	filter := int64(float64(w.hashes.len()) * max(w.opts.FilterBits, 0) / 8)
+	filter := int64(float64(len(w.hashes.list.all)) * max(w.opts.FilterBits, 0) / 8)
 	w.estimate = w.offset + filter + int64(w.index.size()/2) + footerSize
 	return nil
 }
@@ -240,6 +241,12 @@ func (w *Writer) fail(err error) error {
 // now.
 func (w *Writer) EstimatedSize() int64 {
 	return w.estimate + int64(len(w.data.keys)+len(w.data.values))
+}
+
+// Abandon ends the writer of a table that is not to be.
+func (w *Writer) Abandon() {
+	w.hashes.release()
+	w.done, w.err = true, cmp.Or(w.err, errFinished)
 }
 
 // Finish writes what follows the data blocks and makes the file durable. The

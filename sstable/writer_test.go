@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -134,6 +135,42 @@ func TestWriter_EstimatedSize(t *testing.T) {
 	}
 }
 
+// TestWriter_HashesBesideTheHeap: those of many keys are, until the table is
+// finished or given up.
+func TestWriter_HashesBesideTheHeap(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		end  func(w *Writer)
+	}{
+		{"Finish", func(w *Writer) {
+			if _, err := w.Finish(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"Abandon", func(w *Writer) {
+			w.Abandon()
+			if err := w.Add(base.NewKey([]byte("z"), 1, base.KindPut), nil); !errors.Is(err, errFinished) {
+				t.Errorf("Add after Abandon: %v", err)
+			}
+		}},
+	} {
+		before := offheap.InUse()
+		w := NewWriter(discard{}, WriterOptions{FilterBits: 10})
+		for i := range 100_000 {
+			if err := w.Add(base.NewKey(fmt.Appendf(nil, "user%06d", i), base.Seq(i), base.KindPut), nil); err != nil {
+				t.Fatal(err)
+			}
+			if taken := offheap.InUse() - before; i == nearHashes-1 && taken != 0 || i == 99_999 && taken != 8*131072 {
+				t.Errorf("%d bytes beside the heap for %d keys", taken, i+1)
+			}
+		}
+		end.end(w)
+		if left := offheap.InUse() - before; left != 0 {
+			t.Errorf("%d bytes are left after %s", left, end.name)
+		}
+	}
+}
+
 // TestFilter_HashesChangedInMemory: a build over hashes that are not those
 // collected, or a filter that lacks one, is not written.
 func TestFilter_HashesChangedInMemory(t *testing.T) {
@@ -141,15 +178,15 @@ func TestFilter_HashesChangedInMemory(t *testing.T) {
 	for i := range 1000 {
 		c.add(uint64(i) * 0x9e3779b97f4a7c15)
 	}
-	if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
+	if _, err := buildFilter(c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 64 {
-		(*c.slot)[500] ^= 1 << bit
-		if _, err := buildFilter(*c.slot, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
+		c.list.all[500] ^= 1 << bit
+		if _, err := buildFilter(c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
 			t.Errorf("bit %d: %v, want %v", bit, err, errHashSum)
 		}
-		(*c.slot)[500] ^= 1 << bit
+		c.list.all[500] ^= 1 << bit
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package offheap gives memory that the garbage collector does not count: the
 // arenas of memtables, the buffers of the block cache, the filters and indexes of
-// tables. They are large and have no pointers. On the Go
-// heap they would let it grow to twice their size before a collection (GOGC).
+// tables, and the hashes from which filters are made. They are large and have no
+// pointers. On the Go heap they would let it grow to twice their size before a
+// collection (GOGC).
 //
 // Who takes memory gives it back by Free, once nobody can read it any more, or
 // leaves that to FreeAfter. What is lost without either stays taken until the
