@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"testing"
@@ -20,6 +21,10 @@ func readStore(tb testing.TB) *DB {
 	db := openTest(tb, opts)
 	fill(tb, db, 20000, 0)
 	settle(tb, db)
+	for len(levelsInUse(db)) < 2 { // all went down to the last one
+		fill(tb, db, 5000, 1)
+		settle(tb, db)
+	}
 	fill(tb, db, 500, 1)
 	mustFlush(tb, db)
 	mustPut(tb, db, "key000000", "in the memtable")
@@ -30,6 +35,19 @@ func readStore(tb testing.TB) *DB {
 		tb.Fatalf("the tree has levels %v; want level 0 and two more", levels)
 	}
 	return db
+}
+
+// allocationsOf returns how many allocations a call of f makes. The runtime counts
+// those of all goroutines, and now and then another one is at work, such as the
+// collector's for stores of tests before: so of some measurements the least.
+func allocationsOf(f func()) float64 {
+	least := math.Inf(1)
+	for range 5 {
+		if least = min(least, testing.AllocsPerRun(3, f)); least == 0 {
+			break
+		}
+	}
+	return least
 }
 
 // levelsInUse returns the levels that have tables.
@@ -133,7 +151,7 @@ func TestAllocations(t *testing.T) {
 		}
 		// Many reads in one run, because AllocsPerRun rounds down.
 		const reads = 2000
-		n := testing.AllocsPerRun(3, func() {
+		n := allocationsOf(func() {
 			for range reads {
 				read(i)
 				i++

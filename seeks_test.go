@@ -257,7 +257,7 @@ func TestSeeks_Allocations(t *testing.T) {
 			}
 		}
 	}
-	if n := testing.AllocsPerRun(5, seek); n > 0 {
+	if n := allocationsOf(seek); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if s.earned() == before {

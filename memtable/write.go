@@ -19,8 +19,11 @@ const degree = 64
 // heap for small entries, and closer for larger ones.
 const entryBytes = 48
 
-// pileBytes is by how much the collector lets the heap grow beyond that.
-const pileBytes = 32
+// pileBytes is by how much the collector lets the heap grow beyond that, most of
+// it. With 32, 5 million entries of 116 bytes in no order took 178 MB at most and
+// were written 3.07 times, with 40 it is 172 MB and 3.19; with 48, 165 and 3.18,
+// but what comes in order is written more often.
+const pileBytes = 40
 
 // BeginWrite opens a group of Adds by keeping readers out until EndWrite; the
 // writer itself reads nothing but MayContain, Size and Len in between. One
