@@ -14,9 +14,9 @@ import (
 // flushed. It belongs to the leader of the commit queue.
 type pacer struct {
 	held  bool // writers may have to be held back: their pace is measured
-	told  bool // they were: EventStallBegin was sent
+	told  bool // they are: EventStallBegin was sent
 	why   stall
-	slept time.Duration // since then
+	slept time.Duration // since that was told
 
 	// At the last look: the memtable and what it took, when that was, and by how
 	// much less than its growth should have taken the writers had taken (negative:
@@ -116,10 +116,7 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 // pause sleeps for what is owed. Requires: the caller leads the queue.
 func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error) {
 	p := &db.pacer
-	if !p.told {
-		p.told, p.why = true, why
-		db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
-	}
+	db.slowed(why)
 	timer := time.NewTimer(min(p.owed, maxPause))
 	defer timer.Stop()
 	select {
@@ -135,6 +132,20 @@ func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error)
 	p.slept += took
 	db.countStall(took, why)
 	return err
+}
+
+// slowed tells that writers are held back, at the first of their waits. Requires:
+// the caller leads the queue.
+func (db *DB) slowed(why stall) {
+	p := &db.pacer
+	if p.told {
+		return
+	}
+	if !p.held { // the memtable was full before the first look
+		*p = pacer{held: true, since: time.Now()}
+	}
+	p.told, p.why, p.slept = true, why, 0
+	db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
 }
 
 // countStall counts a wait of the writers.

@@ -88,6 +88,48 @@ func TestPace_NoLongWaits(t *testing.T) {
 	}
 }
 
+// TestPace_EveryWaitIsTold: what events say that writers waited is what the
+// metrics say, whether they were slowed or stopped, also if a batch fills a
+// memtable before their pace was ever looked at.
+func TestPace_EveryWaitIsTold(t *testing.T) {
+	for _, each := range []int{1, 100, 1500} { // entries of a batch; a memtable takes about 900
+		synctest.Test(t, func(t *testing.T) {
+			begun, ended, told := 0, 0, time.Duration(0)
+			db, err := Open("db", &Options{FS: slowTables(func() time.Duration { return 10 * time.Millisecond }),
+				MemtableSize: 256 << 10, TableSize: 64 << 10, Durability: SyncManual, OnEvent: func(e Event) {
+					switch e.Kind {
+					case EventStallBegin:
+						begun++
+					case EventStallEnd:
+						ended++
+						told += e.Duration
+					}
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := make([]byte, 200)
+			for i := 0; i < 15_000; {
+				var b Batch
+				for range each {
+					if err := b.Put(fmt.Appendf(nil, "key%08d", i), value); err != nil {
+						t.Fatal(err)
+					}
+					i++
+				}
+				if err := db.Write(t.Context(), &b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := db.Metrics()
+			closeTest(t, db)
+			if begun == 0 || begun != ended || told != m.StallTime || told == 0 {
+				t.Errorf("batches of %d: %d and %d events of waits of %v in all; the metrics have %v", each, begun, ended, told, m.StallTime)
+			}
+		})
+	}
+}
+
 // TestPace_NobodyWaits has a writer who is slower than the disk: memtables are
 // flushed while he writes, and no event tells of a stall.
 func TestPace_NobodyWaits(t *testing.T) {

@@ -50,7 +50,19 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 	if len(db.view.Load().imms) != 1 {
 		return nil
 	}
-	begin, waited := time.Now(), false
+	begin := time.Now()
+	if db.waitForFlush(ctx, begin) {
+		db.slowed(stallMemtables) // not before: whether it waits shows under the lock
+		took := time.Since(begin)
+		db.pacer.slept += took
+		db.countStall(took, stallMemtables)
+	}
+	return ctx.Err()
+}
+
+// waitForFlush waits for the last flush until flushPause after begin, and returns
+// whether it had to.
+func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	timer := time.AfterFunc(flushPause, db.broadcast)
 	defer timer.Stop()
 	stop := context.AfterFunc(ctx, db.broadcast)
@@ -62,11 +74,7 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 		waited = true
 		db.changed.Wait()
 	}
-	if took := time.Since(begin); waited {
-		db.pacer.slept += took
-		db.countStall(took, stallMemtables)
-	}
-	return ctx.Err()
+	return waited
 }
 
 // awaitRoom waits until there is room for another immutable memtable and level
