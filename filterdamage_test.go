@@ -141,7 +141,8 @@ type filteredStore struct {
 func newFilteredStore(t *testing.T) *filteredStore {
 	s := &filteredStore{mem: vfs.NewMem()}
 	opts := tinyStore(s.mem)
-	opts.MemtableSize = 64 << 10                                            // flushed when it is told to
+	opts.MemtableSize = 64 << 10 // only the script flushes
+
 	opts.TableSize, opts.CompactionWorkers, opts.FilterBits = 64<<10, -1, 9 // one unit below, two in the flushed table
 	db, err := Open("db", &opts)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -112,6 +113,27 @@ func TestIngest_Metrics(t *testing.T) {
 	}
 	if text := m.String(); !strings.Contains(text, "ingested "+base.FormatBytes(tables)) {
 		t.Errorf("the metrics do not tell what was ingested:\n%s", text)
+	}
+}
+
+// TestIngest_GivenUpMemory: a table that is given up gives back what it had beside
+// the heap, the hashes for its filter.
+func TestIngest_GivenUpMemory(t *testing.T) {
+	o := small()
+	o.TableSize = 64 << 20
+	db := openTest(t, o)
+	const n = 200_000 // so much that what the collector frees of other stores meanwhile is little
+	taken := int64(0)
+	before := offheap.InUse()
+	err := db.Ingest(t.Context(), func(yield func([]byte, []byte) bool) {
+		for k, v := range sortedKeys(0, n, "v") {
+			yield(k, v)
+		}
+		taken = offheap.InUse() - before
+		yield([]byte("a"), nil)
+	})
+	if left := offheap.InUse() - before; !errors.Is(err, ErrNotAscending) || taken < 4*n || left > taken/4 {
+		t.Errorf("%v; %d bytes were taken for %d keys, and %d are left", err, taken, n, left)
 	}
 }
 
