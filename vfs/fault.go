@@ -237,6 +237,12 @@ func (f *FaultFS) LockShared(name string) (io.Closer, error) {
 	return &faultLock{f, lock, name}, nil
 }
 
+// Abs returns what the file system below says. It is no operation.
+func (f *FaultFS) Abs(name string) (string, error) { return Abs(f.base, name) }
+
+// Within returns what the file system below says. It is no operation.
+func (f *FaultFS) Within(name, dir string) (bool, error) { return Within(f.base, name, dir) }
+
 type faultLock struct {
 	fs   *FaultFS
 	lock io.Closer

@@ -99,8 +99,10 @@ type Mapper interface {
 
 // A Mapping is a writable window on a file.
 type Mapping interface {
-	// WriteAt copies p to offset off. A fault of the device becomes an error,
-	// after which nothing may be written through the mapping any more.
+	// WriteAt copies p to offset off. Where that is not possible because the
+	// device fails or has no room, the error is the one that a write call gets
+	// there (syscall.ENOSPC for a full disk). After an error nothing may be
+	// written through the mapping any more.
 	WriteAt(p []byte, off int64) (int, error)
 	// Unmap ends the mapping. The file stays open.
 	Unmap() error

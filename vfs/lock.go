@@ -90,6 +90,7 @@ func (l *osLock) heldHere() bool {
 
 // acquire opens and locks the file, then claims it.
 func (l *osLock) acquire(name string) (err error) {
+	created := l.info == nil
 	// Not by openFile: on windows that would let others delete the file.
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, filePerm); err != nil {
 		return err
@@ -112,7 +113,13 @@ func (l *osLock) acquire(name string) (err error) {
 	if err := l.guardDir(name, lockFile); err != nil {
 		return err
 	}
-	return l.writePid()
+	if err := l.writePid(); err != nil {
+		if created {
+			_ = os.Remove(l.path) // as it was; still locked, so nobody else has it
+		}
+		return err
+	}
+	return nil
 }
 
 // acquireShared opens the file for reading and locks it. The number in it stays.

@@ -13,7 +13,8 @@ import (
 type mapping struct {
 	f      *osFile
 	mem    []byte // nil after Unmap
-	err    error  // the fault, after which mem is not touched any more
+	err    error  // of the write that a fault met, after which there is none
+	byCall bool   // a fault was met: mem is not touched any more
 	behind int    // mem[:behind] was let go of
 }
 
@@ -48,9 +49,9 @@ func (f *osFile) Map(size int64) (Mapping, error) {
 	return m, nil
 }
 
-// WriteAt touches the mapping with faults turned into panics of this goroutine
-// (they would end the process otherwise) and those into an error. A bad block,
-// a full disk under a hole, and a file that somebody cut all look like this.
+// WriteAt touches the mapping with faults turned into panics of this goroutine,
+// where they would end the process otherwise. What a fault has met is written by
+// a call, and so is everything after it.
 func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 	if m.err != nil {
 		return 0, m.err
@@ -58,11 +59,14 @@ func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 	if off < 0 || off > int64(len(m.mem)) || len(p) > len(m.mem)-int(off) {
 		return 0, m.f.pathError("write to mapping", fs.ErrInvalid)
 	}
+	if m.byCall {
+		return m.writeByCall(p, off)
+	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
 		if r := recover(); r != nil {
-			n, err = 0, m.fault(r)
+			n, err = m.fault(r, p, off)
 		}
 	}()
 	n = copy(m.mem[off:], p)
@@ -80,14 +84,32 @@ func (m *mapping) letGo(end int) {
 	m.behind = end
 }
 
-// fault remembers the fault r; other panics go on.
-func (m *mapping) fault(r any) error {
+// fault finds out why a copy of p to off has met the fault r; other panics go on.
+// A bad block, a full disk under a hole or under a block that the file system
+// must copy before it is written, and a file that somebody cut all look the same
+// as a fault. A call that writes the same bytes says which of them it is, and if
+// it works, the bytes are written.
+func (m *mapping) fault(r any, p []byte, off int64) (int, error) {
 	at, ok := r.(interface{ Addr() uintptr })
 	if !ok {
 		panic(r)
 	}
-	m.err = m.f.pathError("write to mapping", fmt.Errorf("fault at address %#x: %w", at.Addr(), syscall.EIO))
-	return m.err
+	m.byCall = true
+	// A call would make a file longer that was cut, and hide that.
+	if size, err := m.f.Size(); err != nil || size < int64(len(m.mem)) {
+		m.err = m.f.pathError("write to mapping", fmt.Errorf("fault at address %#x, in a file of %d bytes: %w", at.Addr(), size, syscall.EIO))
+		return 0, m.err
+	}
+	return m.writeByCall(p, off)
+}
+
+// writeByCall writes p without the mapping. Its first error is final.
+func (m *mapping) writeByCall(p []byte, off int64) (n int, err error) {
+	n, err = m.f.WriteAt(p, off)
+	if err != nil {
+		m.err = err
+	}
+	return n, err
 }
 
 // Unmap may be called after a fault, and after the file was closed.

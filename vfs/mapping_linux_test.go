@@ -12,7 +12,7 @@ import (
 // mapped returns a file of two pages and its mapping.
 func mapped(t *testing.T) (*osFile, *mapping) {
 	f := create(t, Default, filepath.Join(t.TempDir(), "a"), "").(*osFile)
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() { _ = f.Close() })
 	if err := f.Preallocate(8192); err == ErrUnsupported {
 		t.Skip(err)
 	} else if err != nil {
@@ -59,6 +59,33 @@ func TestMapping_RestoresSetting(t *testing.T) {
 	}
 }
 
+// aFault is what a fault panics with.
+type aFault struct{}
+
+func (aFault) Addr() uintptr { return 1 }
+
+// A fault whose cause is gone by the time that a call writes the same bytes is
+// none for the caller: they are in the file, and so are those that follow.
+func TestMapping_FaultThatPasses(t *testing.T) {
+	f, m := mapped(t)
+	n, err := m.fault(aFault{}, []byte("abc"), 5000)
+	if n != 3 || err != nil {
+		t.Fatalf("fault = %d, %v, want 3 bytes written", n, err)
+	}
+	_, err = m.WriteAt([]byte("de"), 5003)
+	must(t, err)
+	got := make([]byte, 5)
+	_, err = f.ReadAt(got, 5000)
+	must(t, err)
+	if string(got) != "abcde" {
+		t.Errorf("the file has %q, want abcde", got)
+	}
+	must(t, f.Close())
+	if _, err := m.WriteAt([]byte("f"), 5005); err == nil {
+		t.Error("a write by call to a closed file works")
+	}
+}
+
 func TestMapping_OtherPanicsGoOn(t *testing.T) {
 	_, m := mapped(t)
 	defer func() {
@@ -66,7 +93,7 @@ func TestMapping_OtherPanicsGoOn(t *testing.T) {
 			t.Errorf("recovered %v, want %q", r, "other")
 		}
 	}()
-	m.fault("other")
+	_, _ = m.fault("other", nil, 0)
 }
 
 func TestMapping_ReadOnlyFile(t *testing.T) {

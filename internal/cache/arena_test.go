@@ -164,6 +164,9 @@ func TestArena_SmallOnHeap(t *testing.T) {
 
 // What is cached lies beside the heap, but for headers and tables.
 func TestArena_BesideHeap(t *testing.T) {
+	if testenv.Race {
+		t.Skip("with the race detector it lies in the heap")
+	}
 	const capacity = 64 << 20
 	var m0, m1 runtime.MemStats
 	runtime.GC()

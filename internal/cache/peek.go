@@ -17,8 +17,8 @@ type Peek struct {
 func (c *Cache) Peek(k Key) Peek {
 	h := k.hash()
 	s := c.shard(h)
+	moves := s.moves.Load() // before the table: see Valid
 	t := s.table.Load()
-	moves := s.moves.Load()
 	if !ordered || t == nil || moves&1 != 0 {
 		return Peek{}
 	}
@@ -40,8 +40,17 @@ func (c *Cache) Peek(k Key) Peek {
 	return Peek{}
 }
 
-// Valid tells whether Bytes were the block's up to now: no block of the shard
-// was evicted meanwhile.
+// Valid reports whether Bytes were the block's up to now, because no block of the
+// shard was evicted since Peek read moves.
+//
+// That Peek reads moves before it reads the table is what makes this true. A
+// table that it reads later holds, or held when a larger one took its place, only
+// blocks that were in the cache at a time after moves was read. If moves is the
+// same here, none of them was evicted since, and their pieces are still theirs.
+// The other way round, the table can grow between the two loads. An eviction
+// then takes its block out of the new table only, counts its moves before Peek
+// reads them, and Peek finds the block in the old table, with memory that is
+// another block's.
 func (p *Peek) Valid() bool { return p.shard.moves.Load() == p.moves }
 
 // A place is a chunk's number, an offset in it and a length, in one word: never

@@ -1,10 +1,16 @@
+//go:build !race
+
 package offheap
 
 import "syscall"
 
+// dontneedLocked is MADV_DONTNEED_LOCKED of Linux 5.18, which also takes pages
+// that mlock or mlockall holds in memory.
+const dontneedLocked = 24
+
 func discard(b []byte) []byte {
-	if syscall.Madvise(b, syscall.MADV_DONTNEED) != nil {
-		return drop(b)
+	if syscall.Madvise(b, syscall.MADV_DONTNEED) != nil && syscall.Madvise(b, dontneedLocked) != nil {
+		clear(b) // locked, and an older kernel: the memory stays taken, to be used by the next Retake
 	}
 	return b
 }

@@ -8,8 +8,10 @@
 // leaves that to FreeAfter. What is lost without either stays taken until the
 // process ends.
 //
-// Elsewhere than on unix, Alloc is make and Free leaves the rest to the
-// collector.
+// Alloc is make, and Free leaves the rest to the collector, on systems other than
+// unix and in builds with the race detector. The detector sees the Go heap only;
+// there Free also overwrites the memory, so that it reports a read which does not
+// happen before.
 package offheap
 
 import "sync/atomic"
@@ -36,7 +38,9 @@ func Free(b []byte) {
 
 // Discard gives the memory of b back, but keeps its addresses where the platform
 // can: then it returns b, zeroed, which may be read at any time, and written to
-// after Retake. Where it returns nil it has done what Free does.
+// after Retake. On Linux it always does; where the program has locked its memory
+// and the kernel is older than 5.18, the memory stays taken until Free.
+// Where it returns nil it has done what Free does.
 func Discard(b []byte) []byte {
 	inUse.Add(-int64(len(b)))
 	return discard(b)
@@ -47,8 +51,3 @@ func Retake(b []byte) { inUse.Add(int64(len(b))) }
 
 // FreeDiscarded is Free for what Discard returned.
 func FreeDiscarded(b []byte) { free(b) }
-
-func drop(b []byte) []byte {
-	free(b)
-	return nil
-}

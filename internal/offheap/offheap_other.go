@@ -1,4 +1,4 @@
-//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+//go:build !race && !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
 package offheap
 

@@ -42,3 +42,12 @@ func Long(t testing.TB) time.Duration {
 	}
 	return d
 }
+
+// SkipRace skips a test under the race detector that has nothing for it to see: it
+// calls the store from one goroutine, and what runs in the background is part of
+// other tests too. Under the detector it takes ten times as long.
+func SkipRace(t testing.TB) {
+	if Race {
+		t.Skip("one goroutine: nothing for the race detector")
+	}
+}
