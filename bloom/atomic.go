@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 // bits a key, where six bits anywhere in the line have 0.97 %. (Three bits in each
 // of two words would be two atomic operations, and 1.07 %.)
 //
-// The zero AtomicBlocked is not a filter; NewAtomicBlocked makes them.
+// The zero AtomicBlocked says maybe to every key, and adding to it changes nothing.
 type AtomicBlocked struct {
 	lines []atomicLine // constant slice of atomic words
 }
@@ -33,17 +34,40 @@ func (w *atomicWord) set(mask uint64) {
 	}
 }
 
-// NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of
-// keys keys, at least one line of 64 bytes and at most 2 GiB. More keys may be
-// added; false positives then become more. Ten bits a key fit it best, as a key
-// always sets six.
+// AtomicBlockedOptions say how large an AtomicBlocked is.
+type AtomicBlockedOptions struct {
+	// Keys is how many keys are expected. More may be added; false positives then
+	// become more.
+	Keys uint64
+
+	// BitsPerKey is how many bits each of them has, more than 0. Ten fit it best, as a
+	// key always sets six.
+	BitsPerKey float64
+}
+
+// NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of keys keys,
+// rounded up to whole lines of 64 bytes, of which there is at least one. It panics with
+// NewAtomicBlockedFor's error if there is no such filter: for fewer than 0 keys too.
+// NewAtomicBlockedFor is for numbers that come from outside of the program.
 func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
-	n := math.Ceil(float64(keys) * (bitsPerKey / lineBits))
-	lines := 1
-	if n > 1 {
-		lines = int(min(n, math.MaxInt32/lineBytes))
+	if keys < 0 {
+		panic(fmt.Errorf("bloom: new atomic filter: %d keys", keys))
 	}
-	return &AtomicBlocked{lines: make([]atomicLine, lines)}
+	return made(NewAtomicBlockedFor(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
+}
+
+// NewAtomicBlockedFor returns an empty filter as o says, or an error if there is none:
+// BitsPerKey is not a number above 0, or the filter would have more than 128 GiB, or 1
+// GiB where an int has 32 bits.
+func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
+	if !(o.BitsPerKey > 0 && o.BitsPerKey <= math.MaxFloat64) {
+		return nil, fmt.Errorf("bloom: new atomic filter: BitsPerKey is %v, not a number above 0", o.BitsPerKey)
+	}
+	lines := math.Ceil(float64(o.Keys) * (o.BitsPerKey / lineBits))
+	if lines > maxBytes/lineBytes {
+		return nil, fmt.Errorf("bloom: new atomic filter: %d keys of %v bits are more than %d bytes", o.Keys, o.BitsPerKey, uint64(maxBytes))
+	}
+	return &AtomicBlocked{lines: make([]atomicLine, max(1, int(lines)))}, nil
 }
 
 // A key's place, from the top of hash · probeMul:
@@ -59,7 +83,11 @@ const atomicBits = 6 // of a bit's number in its word
 // Add adds the key with this hash (see Hash). A MayContain that begins after
 // Add has returned says true.
 func (f *AtomicBlocked) Add(h uint64) {
-	line, word, step, p := f.place(h)
+	i, word, step, p := f.place(h)
+	if i >= uint64(len(f.lines)) {
+		return
+	}
+	line := &f.lines[i]
 	line[word&7].set(twoBits(p))
 	line[(word+step)&7].set(twoBits(p << (2 * atomicBits)))
 	line[(word+2*step)&7].set(twoBits(p << (4 * atomicBits)))
@@ -68,19 +96,24 @@ func (f *AtomicBlocked) Add(h uint64) {
 // MayContain tells whether a key with this hash may have been added. False is
 // certain for every key whose Add has returned.
 func (f *AtomicBlocked) MayContain(h uint64) bool {
-	line, word, step, p := f.place(h)
+	i, word, step, p := f.place(h)
+	if i >= uint64(len(f.lines)) {
+		return true
+	}
+	line := &f.lines[i]
 	missing := twoBits(p) &^ line[word&7].Load()
 	missing |= twoBits(p<<(2*atomicBits)) &^ line[(word+step)&7].Load()
 	missing |= twoBits(p<<(4*atomicBits)) &^ line[(word+2*step)&7].Load()
 	return missing == 0
 }
 
-// place returns h's line, the first of its three words and the distance to the
-// next, and the bits to set, two in each word, from the top of p.
-func (f *AtomicBlocked) place(h uint64) (line *atomicLine, word, step, p uint64) {
-	i, _ := bits.Mul64(h, uint64(len(f.lines)))
+// place returns the index of h's line, which only the zero AtomicBlocked does not have,
+// the first of its three words and the distance to the next, and the bits to set, two
+// in each word, from the top of p.
+func (f *AtomicBlocked) place(h uint64) (i, word, step, p uint64) {
+	i, _ = bits.Mul64(h, uint64(len(f.lines)))
 	p = h * probeMul
-	return &f.lines[i], p >> 61, p>>58&6 | 1, p << 5
+	return i, p >> 61, p>>58&6 | 1, p << 5
 }
 
 // twoBits returns the mask of the two bits at the top of p.

@@ -42,12 +42,18 @@ const (
 )
 
 // NewBitset returns an empty set of numbers below limit, rounded up to a multiple
-// of 64. 0 is for DefaultLimit, and what is larger than MaxLimit for MaxLimit, or
-// for what the machine can address. It takes no memory for numbers that are not
-// there: see Grow.
+// of 64. 0 is for DefaultLimit. It takes no memory for numbers that are not there: see
+// Grow. It panics if limit is larger than MaxLimit, or than 2^33 where an int has 32
+// bits: there is no memory for such numbers.
 func NewBitset(limit uint64) *Bitset {
-	return &Bitset{limit: (min(limit, MaxLimit, 4*min(math.MaxInt, MaxLimit)) + 63) &^ 63}
+	if limit > mostLimit {
+		panic(fmt.Errorf("bloom: new bitset: a limit of %d, %d is the largest", limit, uint64(mostLimit)))
+	}
+	return &Bitset{limit: (limit + 63) &^ 63}
 }
+
+// mostLimit is MaxLimit, or what fits into an int of bytes.
+const mostLimit = min(MaxLimit, 8*(math.MaxInt/2+1))
 
 // Limit returns the number below which members are.
 func (s *Bitset) Limit() uint64 {

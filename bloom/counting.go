@@ -31,8 +31,8 @@ import (
 // 16 bytes at 1 %, hash included: 17 to ask, 47 to add and remove. BoomFilters takes
 // 85 to 102 and 329 for that, without blocks and with 38.3 bits a key.
 //
-// The zero Counting is good for UnmarshalBinary only; NewCounting makes filters.
-// Any number of goroutines may ask one at once, as long as none changes it.
+// NewCounting makes filters. The zero Counting says maybe to every key, keeps none that
+// is added, and is an error to write. It is for UnmarshalBinary and UnmarshalText. Any number of goroutines may ask one at once, as long as none changes it.
 type Counting struct {
 	lines  []countingLine // constant slice, at least one
 	k      int            // counters of a key: countingMinK or countingMaxK; constant
@@ -57,7 +57,7 @@ type countingLine [lineBits / 64]uint64
 const (
 	minCountingBits  = 16  // bits a key, with which 24 % pass
 	maxCountingBits  = 256 // 0.00074 %
-	maxCountingLines = min(1<<30, math.MaxInt/lineBytes)
+	maxCountingLines = min(1<<30, maxBytes/lineBytes)
 )
 
 // CountingOptions say how large a Counting is, and how it hashes.
@@ -66,13 +66,13 @@ type CountingOptions struct {
 	// false positives then become more.
 	Keys uint64
 
-	// FPR is the share of absent keys that may pass, such as 0.01, when so many
-	// keys are there. It sets BitsPerKey.
+	// FPR is the largest share of absent keys that may pass, such as 0.01, when so
+	// many keys are there: from 0.0000075 up, and below 1. It sets BitsPerKey, to 16
+	// at least, with which 0.24 pass.
 	FPR float64
 
 	// BitsPerKey is for whoever would rather set memory than a rate: from 16 to
-	// 256, and outside of that the nearer of them. The default, if FPR is 0 too,
-	// is 40.
+	// 256. The default, if FPR is 0 too, is 40.
 	BitsPerKey float64
 
 	// Hasher is the function of keys; Hash by default. Keys of strangers want
@@ -80,30 +80,36 @@ type CountingOptions struct {
 	Hasher Hasher
 }
 
-// NewCounting returns an empty filter for n keys of which a share of p is expected
-// to pass although it is absent. p is held between the rates of 256 and 16 bits a
-// key, 0.0000075 and 0.24; n is cut to what 64 GiB hold.
+// NewCounting returns an empty filter for n keys, with which at most a share of p of
+// absent keys is expected to pass. It panics with NewCountingFor's error if there is
+// no such filter. NewCountingFor is for numbers that come from outside of the program.
 func NewCounting(n uint64, p float64) *Counting {
-	return newCounting(countingLines(n, countingBits(p)), Hasher{}, probesOfCounting(countingBits(p)))
+	if p == 0 {
+		p = math.NaN() // not the default
+	}
+	return made(NewCountingFor(CountingOptions{Keys: n, FPR: p}))
 }
 
-// NewCountingFor returns an empty filter as o says, or an error if that cannot be:
-// a rate that is not between 0 and 1, a rate and bits, or more than 64 GiB.
+// NewCountingFor returns an empty filter as o says, or an error if there is none: a
+// rate or bits beyond their bounds, a rate and bits, or more than 64 GiB, or 1 GiB
+// where an int has 32 bits.
 func NewCountingFor(o CountingOptions) (*Counting, error) {
 	width := o.BitsPerKey
 	switch {
 	case o.FPR != 0 && width != 0:
 		return nil, fmt.Errorf("bloom: new counting filter: both FPR %v and BitsPerKey %v", o.FPR, width)
 	case o.FPR != 0 && !(o.FPR > 0 && o.FPR < 1):
-		return nil, fmt.Errorf("bloom: new counting filter: FPR %v", o.FPR)
+		return nil, fmt.Errorf("bloom: new counting filter: FPR is %v, not between 0 and 1", o.FPR)
+	case o.FPR != 0 && o.FPR < CountingFPR(maxCountingBits):
+		return nil, fmt.Errorf("bloom: new counting filter: FPR is %v, below %.3g, which %d bits a key have",
+			o.FPR, CountingFPR(maxCountingBits), maxCountingBits)
 	case o.FPR != 0:
 		width = countingBits(o.FPR)
-	case math.IsNaN(width) || width < 0:
-		return nil, fmt.Errorf("bloom: new counting filter: BitsPerKey %v", width)
 	case width == 0:
 		width = 40
+	case !(width >= minCountingBits && width <= maxCountingBits):
+		return nil, fmt.Errorf("bloom: new counting filter: BitsPerKey is %v, not %d to %d", width, minCountingBits, maxCountingBits)
 	}
-	width = min(max(width, minCountingBits), maxCountingBits)
 	if need := float64(o.Keys) * (width / lineBits); need > maxCountingLines {
 		return nil, fmt.Errorf("bloom: new counting filter: %d keys of %v bits are more than %d lines", o.Keys, width, maxCountingLines)
 	}
@@ -128,7 +134,7 @@ func probesOfCounting(width float64) int {
 	return countingMaxK
 }
 
-// place returns h's line, the first of its words, the distance to the next one,
+// place returns the index of h's line, the first of its words, the distance to the next one,
 // and the counters within the words, from the top of p:
 //
 //	hash · probeMul:  63   60   58 57        53        49       29
@@ -139,10 +145,12 @@ func probesOfCounting(width float64) int {
 // twice. With six or seven free choices in the line, 1.35 % instead of 1.38 would
 // pass at 40 bits a key, but counters that meet would be counted twice, and
 // removals would have to tell that.
-func (f *Counting) place(h uint64) (line *countingLine, word, step, p uint64) {
-	i, _ := bits.Mul64(h, uint64(len(f.lines)))
+//
+// Only the zero Counting does not have that line.
+func (f *Counting) place(h uint64) (i, word, step, p uint64) {
+	i, _ = bits.Mul64(h, uint64(len(f.lines)))
 	p = h * probeMul
-	return &f.lines[i], p >> 61, p>>58&6 | 1, p << 6
+	return i, p >> 61, p>>58&6 | 1, p << 6
 }
 
 // counterShift is where in its word the counter at the top of p begins.
@@ -150,7 +158,11 @@ func counterShift(p uint64) uint64 { return p >> 60 * counterBits }
 
 // AddHash adds the key with this hash, which must be of the filter's Hasher.
 func (f *Counting) AddHash(h uint64) {
-	line, word, step, p := f.place(h)
+	i, word, step, p := f.place(h)
+	if i >= uint64(len(f.lines)) {
+		return
+	}
+	line := &f.lines[i]
 	for range f.k {
 		w := &line[word&7]
 		if s := counterShift(p); *w>>s&counterMax != counterMax {
@@ -166,7 +178,11 @@ func (f *Counting) RemoveHash(h uint64) bool {
 	if !f.MayContainHash(h) {
 		return false
 	}
-	line, word, step, p := f.place(h)
+	i, word, step, p := f.place(h)
+	if i >= uint64(len(f.lines)) {
+		return false
+	}
+	line := &f.lines[i]
 	for range f.k {
 		w := &line[word&7]
 		if s := counterShift(p); *w>>s&counterMax != counterMax {
@@ -182,7 +198,11 @@ func (f *Counting) RemoveHash(h uint64) bool {
 
 // MayContainHash tells whether the key with this hash may be there.
 func (f *Counting) MayContainHash(h uint64) bool {
-	line, word, step, p := f.place(h)
+	i, word, step, p := f.place(h)
+	if i >= uint64(len(f.lines)) {
+		return true
+	}
+	line := &f.lines[i]
 	// Three counters before the first branch: see hasFirst.
 	a := line[word&7] >> counterShift(p) & counterMax
 	b := line[(word+step)&7] >> counterShift(p<<counterBits) & counterMax

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 )
 
@@ -18,8 +19,11 @@ const (
 //	 0    1       2    3 4    8    12    16   20   28
 //	|kind|version|hash|k|0   |keys|lines|0   |seed|crc32c|
 //
-// The error is always nil.
+// The zero Counting is an error, with dst as it was.
 func (f *Counting) AppendBinary(dst []byte) ([]byte, error) {
+	if len(f.lines) == 0 {
+		return dst, errors.New("bloom: write filter: it was not made by NewCounting")
+	}
 	begin := len(dst)
 	for i := range f.lines {
 		for _, w := range f.lines[i] {
@@ -36,7 +40,7 @@ func (f *Counting) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the serialized filter. The error is always nil.
+// MarshalBinary returns the serialized filter: see AppendBinary.
 func (f *Counting) MarshalBinary() ([]byte, error) {
 	return f.AppendBinary(make([]byte, 0, f.SizeBytes()+countingTail))
 }

@@ -97,6 +97,9 @@ func subsets(n, s int) float64 {
 // FPR returns the share of absent keys that MayContain is expected to let pass,
 // with the keys that are there now.
 func (f *Counting) FPR() float64 {
+	if len(f.lines) == 0 {
+		return 1
+	}
 	return countingFPR(float64(f.count), float64(len(f.lines)), f.k)
 }
 
@@ -120,6 +123,9 @@ const counterOnes = 0x1111111111111111
 
 // FillRatio returns the share of counters that are not 0. It looks at all of them.
 func (f *Counting) FillRatio() float64 {
+	if len(f.lines) == 0 {
+		return 1
+	}
 	set := 0
 	for i := range f.lines {
 		for _, w := range f.lines[i] {
@@ -147,7 +153,7 @@ func (f *Counting) Clone() *Counting {
 // else there is an error and nothing changes. Counters that would pass 15 stay at
 // 15.
 func (f *Counting) Merge(other *Counting) error {
-	if len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
+	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
 		return fmt.Errorf("bloom: merge counting filters: %w", ErrMismatch)
 	}
 	for i := range f.lines {

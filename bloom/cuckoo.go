@@ -41,8 +41,9 @@ var ErrFull = errors.New("bloom: filter is full")
 // The cuckoo filter of seiflotfy takes 34 to 36 and 89 for that, with 16.8 bits a
 // key, and lets pass 2.95 %.
 //
-// The zero Cuckoo is good for UnmarshalBinary only; NewCuckoo makes filters. Any
-// number of goroutines may ask one at once, as long as none changes it.
+// NewCuckoo makes filters. The zero Cuckoo says maybe to every key, has no room for
+// any (ErrFull), and is an error to write. It is for UnmarshalBinary and
+// UnmarshalText. Any number of goroutines may ask one at once, as long as none changes it.
 type Cuckoo struct {
 	table   []byte // buckets, and zeros so that 8 bytes can be loaded from each; constant slice
 	buckets uint64 // at least 1; constant
@@ -88,11 +89,11 @@ type CuckooOptions struct {
 	Hasher Hasher
 }
 
-// NewCuckoo returns an empty filter for n keys, with fingerprints of 12 bits. n is
-// cut to what 2^32 - 1 buckets hold, 16e9.
-func NewCuckoo(n uint64) *Cuckoo {
-	return newCuckoo(min(cuckooBuckets(n), maxCuckooBuckets), lanesOf(12), Hasher{})
-}
+// NewCuckoo returns an empty filter for n keys, with fingerprints of 12 bits. It
+// panics with NewCuckooFor's error if n is more than 2^32 - 1 buckets hold, 16e9, or
+// 510e6 where an int has 32 bits. NewCuckooFor is for numbers that come from outside
+// of the program.
+func NewCuckoo(n uint64) *Cuckoo { return made(NewCuckooFor(CuckooOptions{Keys: n})) }
 
 // NewCuckooFor returns an empty filter as o says, or an error if there are no such
 // fingerprints or too many keys.
@@ -104,9 +105,9 @@ func NewCuckooFor(o CuckooOptions) (*Cuckoo, error) {
 	buckets := cuckooBuckets(o.Keys)
 	switch {
 	case !validFingerprint(width):
-		return nil, fmt.Errorf("bloom: new cuckoo filter: fingerprints of %d bits", width)
+		return nil, fmt.Errorf("bloom: new cuckoo filter: FingerprintBits is %d, not 8, 12 or 16", width)
 	case buckets > maxCuckooBuckets:
-		return nil, fmt.Errorf("bloom: new cuckoo filter: %d keys", o.Keys)
+		return nil, fmt.Errorf("bloom: new cuckoo filter: %d keys take more than %d buckets", o.Keys, uint64(maxCuckooBuckets))
 	}
 	return newCuckoo(buckets, lanesOf(width), o.Hasher), nil
 }
@@ -171,6 +172,9 @@ func (f *Cuckoo) replace(bucket, old, with uint64) bool {
 // AddHash adds the key with this hash, which must be of the filter's Hasher: see
 // Add.
 func (f *Cuckoo) AddHash(h uint64) error {
+	if f.buckets == 0 {
+		return fmt.Errorf("%w: it was not made by NewCuckoo", ErrFull)
+	}
 	p := f.place(h)
 	if !f.replace(p.first, 0, p.fingerprint) && !f.replace(p.second, 0, p.fingerprint) && !f.makeRoom(p, h) {
 		return ErrFull
@@ -181,6 +185,9 @@ func (f *Cuckoo) AddHash(h uint64) error {
 
 // RemoveHash removes the key with this hash once: see Remove.
 func (f *Cuckoo) RemoveHash(h uint64) bool {
+	if f.buckets == 0 {
+		return false
+	}
 	p := f.place(h)
 	// The stash first: what is there has copies in full buckets, and taking one of
 	// those would have to fetch it.
@@ -202,6 +209,9 @@ func (f *Cuckoo) RemoveHash(h uint64) bool {
 
 // MayContainHash tells whether the key with this hash may be there.
 func (f *Cuckoo) MayContainHash(h uint64) bool {
+	if f.buckets == 0 {
+		return true
+	}
 	p := f.place(h)
 	if f.lanes.has(f.load(p.first), p.fingerprint) || f.lanes.has(f.load(p.second), p.fingerprint) {
 		return true
@@ -229,7 +239,12 @@ func (f *Cuckoo) Count() uint64 { return f.count }
 func (f *Cuckoo) Cap() uint64 { return f.buckets * bucketSlots }
 
 // Load returns the share of places that are taken. Up to 0.95 there is room.
-func (f *Cuckoo) Load() float64 { return float64(f.count) / float64(f.Cap()) }
+func (f *Cuckoo) Load() float64 {
+	if f.buckets == 0 {
+		return 1
+	}
+	return float64(f.count) / float64(f.Cap())
+}
 
 // SizeBytes returns the memory that the places take.
 func (f *Cuckoo) SizeBytes() int { return len(f.table) }
@@ -244,6 +259,9 @@ func (f *Cuckoo) Hasher() Hasher { return f.hasher }
 // sum there are half as many as buckets, and a bit more because of those that are
 // one bucket twice; each is met by each key of that fingerprint.
 func (f *Cuckoo) FPR() float64 {
+	if f.buckets == 0 {
+		return 1
+	}
 	n, m := float64(f.count), float64(f.buckets)
 	return -math.Expm1(-n * (2 - 1/m) / (m * float64(f.lanes.most)))
 }

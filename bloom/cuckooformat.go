@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 )
 
@@ -18,8 +19,11 @@ const (
 //	 0    1       2    3     4     5    8    12      16   20   28
 //	|kind|version|hash|width|stash|0   |keys|buckets|0   |seed|crc32c|
 //
-// The error is always nil.
+// The zero Cuckoo is an error, with dst as it was.
 func (f *Cuckoo) AppendBinary(dst []byte) ([]byte, error) {
+	if f.buckets == 0 {
+		return dst, errors.New("bloom: write filter: it was not made by NewCuckoo")
+	}
 	begin := len(dst)
 	dst = append(dst, f.table[:f.buckets*f.lanes.bytes()]...)
 	for _, s := range f.stash[:f.waiting] {
@@ -34,7 +38,7 @@ func (f *Cuckoo) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the serialized filter. The error is always nil.
+// MarshalBinary returns the serialized filter: see AppendBinary.
 func (f *Cuckoo) MarshalBinary() ([]byte, error) {
 	return f.AppendBinary(make([]byte, 0, len(f.table)+cuckooStash*stashedBytes+trailerLen))
 }

@@ -48,6 +48,30 @@
 // is hashed once. Filter and Scalable take 128 bits of it too, with AddHash and
 // MayContainHash or HasHash.
 //
+// # Zero values and constructors
+//
+// The zero value of every filter says maybe to every key, because it does not know of
+// any that is absent, and its rates are 1. A filter whose bytes could not be read into
+// it thus never says no. It is for UnmarshalBinary and UnmarshalText: what can report an
+// error refuses to add to it, what cannot keeps nothing, and none can be written. (The
+// zero Bitset is the empty set, to which numbers are added.)
+//
+// A constructor makes the filter that it is asked for, or refuses. The long forms, with
+// options (NewFilter, NewScalable, NewCountingFor, NewCuckooFor, NewAtomicBlockedFor),
+// return an error. The short ones (New, NewCounting, NewCuckoo, NewAtomicBlocked,
+// NewBitset, NewExact, NewOf) are for numbers that stand in the program: they panic with
+// that error.
+//
+// # As text, and printed
+//
+// Every filter with a serialized form is written by encoding/json, encoding/xml and
+// encoding/gob, by value or by pointer, alone or inside a struct: as text it is the
+// serialized form in base64, a third longer. (gob takes values only where it can address
+// them, and says so.) AtomicBlocked, Exact and Of have none, and are an error. Two things
+// to know: a struct that embeds a filter takes its methods over and is written as the
+// filter alone, so give the field a name; and a logger of package log/slog writes the
+// whole text, so log what String returns, which is one line.
+//
 // # More about Blocked and Fuse
 //
 // Guarantees. No is certain: a filter never denies a hash that it was built

@@ -1,6 +1,8 @@
 package bloom
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"sync"
@@ -33,10 +35,14 @@ import (
 //
 // and whoever adds a key adds it to the filter, puts it where lookUp finds it,
 // calls Present, and only then says that it is there. Lookup does the first part.
+//
+// The zero Exact has no filter and no room for absent keys: it says maybe to every
+// key. It has no serialized form, as the list of absent keys is only true until the
+// next key is added: write the filter below.
 type Exact struct {
-	filter Asker
-	hasher Hasher // whose seed nobody knows
-	sets   []exactSet
+	filter Asker      // nil in the zero Exact
+	hasher Hasher     // whose seed nobody knows
+	sets   []exactSet // none in the zero Exact
 }
 
 // A set holds entries in any order. Those that do not fit into it any more leave by
@@ -64,8 +70,15 @@ const (
 
 // NewExact returns a filter that answers as f, but for the keys that it knows to
 // be absent. Their list takes at most so many bytes, and at least 1.2 KB: some 80 a
-// key of 16 bytes. Keys of more than some 900 bytes are not remembered.
+// key of 16 bytes. Keys of more than some 900 bytes are not remembered. It panics if f
+// is nil, and if bytes is below 0 or above 128 GiB.
 func NewExact(f Asker, bytes int) *Exact {
+	switch {
+	case f == nil:
+		panic(errors.New("bloom: new exact filter: no filter below"))
+	case bytes < 0 || bytes > maxBytes:
+		panic(fmt.Errorf("bloom: new exact filter: a list of %d bytes", bytes))
+	}
 	perSet := exactSetBytes + int(unsafe.Sizeof(exactSet{}))
 	h, err := NewHasher(HashSipHash, rand.Uint64())
 	if err != nil {
@@ -77,6 +90,9 @@ func NewExact(f Asker, bytes int) *Exact {
 // MayContain tells whether key may be there: the filter lets it pass, and it is
 // not known to be absent. False is certain.
 func (e *Exact) MayContain(key []byte) bool {
+	if e.filter == nil {
+		return true
+	}
 	if !e.filter.MayContain(key) {
 		return false
 	}
@@ -86,6 +102,9 @@ func (e *Exact) MayContain(key []byte) bool {
 
 // Since returns a mark of the time, to be taken before key is looked up, for Absent.
 func (e *Exact) Since(key []byte) uint64 {
+	if len(e.sets) == 0 {
+		return 0
+	}
 	s, _ := e.place(key)
 	return s.version.Load()
 }
@@ -93,6 +112,9 @@ func (e *Exact) Since(key []byte) uint64 {
 // Absent notes that key was looked up after Since, and was not there. If since
 // then Present may have been called for it, that is ignored. The key is copied.
 func (e *Exact) Absent(key []byte, since uint64) {
+	if len(e.sets) == 0 {
+		return
+	}
 	s, h := e.place(key)
 	s.put(h, key, since)
 }
@@ -100,6 +122,9 @@ func (e *Exact) Absent(key []byte, since uint64) {
 // Present notes that key is there from now on: it was added to the filter, and
 // whoever looks it up finds it.
 func (e *Exact) Present(key []byte) {
+	if len(e.sets) == 0 {
+		return
+	}
 	s, h := e.place(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,6 +186,7 @@ func (e *Exact) SizeBytes() int {
 // Filter returns the filter below.
 func (e *Exact) Filter() Asker { return e.filter }
 
+// place returns the set of key, and its hash. Requires: there are sets.
 func (e *Exact) place(key []byte) (*exactSet, uint64) {
 	h := e.hasher.Hash(key)
 	i, _ := bits.Mul64(h, uint64(len(e.sets)))

@@ -31,7 +31,8 @@ import (
 // word it still is 11 % more, and four times.
 //
 // Not safe for use by several goroutines at once if one of them changes it. Any number
-// of them may ask. The zero Filter is not a filter, but UnmarshalBinary makes it one.
+// of them may ask. The zero Filter says maybe to every key, keeps none that is added,
+// and is an error to write. It is for UnmarshalBinary, UnmarshalText and ReadFrom.
 type Filter struct {
 	words []uint64
 	m     uint64 // bits: 64 · len(words)
@@ -75,21 +76,31 @@ type FilterOptions struct {
 // MaxProbes is the most probes that a filter may have.
 const MaxProbes = 64
 
-// maxFilterBits keeps mistakes from asking for all the memory there is: 128 GiB.
-const maxFilterBits = 1 << 40
+// maxBytes keeps mistakes from asking for all the memory there is: 128 GiB, and 1 GiB
+// where an int has 32 bits, so that no length of any form of a filter overflows one.
+const maxBytes = min(1<<37, math.MaxInt/2)
+
+const maxFilterBits = 8 * maxBytes
 
 // ErrMismatch says that filters differ in size, probes or hash function, so that
 // their bits do not mean the same.
 var ErrMismatch = errors.New("filters differ in shape or hash")
 
 // New returns an empty filter for n keys at the false positive rate p, with
-// Murmur3. It panics where NewFilter gives an error: p is not between 0 and 1, or
-// the filter would have more than 128 GiB. No keys count as one.
+// Murmur3. No keys count as one.
+//
+// It panics with NewFilter's error if there is no such filter: p is not between 0 and
+// 1, or the filter would have more than 128 GiB, or 1 GiB where an int has 32 bits.
+// NewFilter is for numbers that come from outside of the program.
 func New(n uint64, p float64) *Filter {
 	if p == 0 {
 		p = math.NaN() // not the default
 	}
-	f, err := NewFilter(FilterOptions{Keys: max(n, 1), FPR: p})
+	return made(NewFilter(FilterOptions{Keys: max(n, 1), FPR: p}))
+}
+
+// made panics with an error of a constructor for a shorter one that returns none.
+func made[F any](f F, err error) F {
 	if err != nil {
 		panic(err)
 	}
@@ -273,11 +284,21 @@ func (f *Filter) ones() (n uint64) {
 
 // FillRatio returns the share of bits that are set. It counts them: 0.1 ms for a
 // megabyte.
-func (f *Filter) FillRatio() float64 { return float64(f.ones()) / float64(max(f.m, 1)) }
+func (f *Filter) FillRatio() float64 {
+	if f.m == 0 {
+		return 1
+	}
+	return float64(f.ones()) / float64(f.m)
+}
 
 // EstimatedFillRatio returns what FillRatio is expected to be after so many
 // different keys as Count, without counting bits: 1 - e^(-k·n/m).
-func (f *Filter) EstimatedFillRatio() float64 { return SizeFill(f.m, f.k, f.count) }
+func (f *Filter) EstimatedFillRatio() float64 {
+	if f.m == 0 {
+		return 1
+	}
+	return SizeFill(f.m, f.k, f.count)
+}
 
 // EstimatedCount returns how many different keys have set as many bits as are set:
 // -m/k · ln(1 - fill), by Swamidass and Baldi. It is good to a per cent with 10,000

@@ -2,8 +2,10 @@ package bloom
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"sync"
 )
 
@@ -16,9 +18,10 @@ import (
 //	})
 //
 // It is as safe for concurrent use as the filter below, and allocates nothing
-// of its own.
+// of its own. It has no serialized form: write the filter below. The zero Of has
+// none, says maybe to every value, and refuses to add any.
 type Of[T any] struct {
-	asker  Asker
+	asker  Asker // nil in the zero Of
 	add    func(key []byte) error
 	remove func(key []byte) bool
 	funnel func(t T, s *Sink)
@@ -43,30 +46,54 @@ func (f AskerFunc) MayContain(key []byte) bool { return f(key) }
 // NewOf returns f as a filter of values. The funnel writes to the Sink what tells
 // values apart, always the same for equal ones, and keeps no reference to it.
 //
-// f is added to by its method Add, which takes the key and returns nothing, an
-// error, or a bool and an error, as those of this package do; it is removed from
-// by Remove, which returns a bool. It may have neither.
+// f is added to by its method Add, which takes the key and returns nothing, a bool, an
+// error, or a bool and an error, as those of this package and of the packages below it
+// do; it is removed from by Remove, which returns a bool. It may have neither: then it
+// can only be asked. NewOf panics if f has an Add or a Remove of another form, which
+// needs a type around it, and if f or funnel is nil.
 func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
+	if f == nil || funnel == nil {
+		panic(errors.New("bloom: new Of: no filter, or no funnel"))
+	}
 	o := &Of[T]{asker: f, funnel: funnel}
 	switch a := f.(type) {
 	case interface{ Add(key []byte) }:
 		o.add = func(key []byte) error { a.Add(key); return nil }
 	case interface{ Add(key []byte) error }:
 		o.add = a.Add
+	case interface{ Add(key []byte) bool }:
+		o.add = func(key []byte) error { a.Add(key); return nil }
 	case interface {
 		Add(key []byte) (bool, error)
 	}:
 		o.add = func(key []byte) error { _, err := a.Add(key); return err }
+	default:
+		m, found := reflect.TypeOf(f).MethodByName("Add")
+		refuse(f, m, found)
 	}
 	if r, ok := f.(interface{ Remove(key []byte) bool }); ok {
 		o.remove = r.Remove
+	} else {
+		m, found := reflect.TypeOf(f).MethodByName("Remove")
+		refuse(f, m, found)
 	}
 	return o
+}
+
+// refuse panics if f has the method: NewOf does not know its form, and each call of the
+// Of would fail.
+func refuse(f Asker, m reflect.Method, found bool) {
+	if found {
+		panic(fmt.Errorf("bloom: new Of: %T has a method %s that is %v, not one that NewOf knows", f, m.Name, m.Type))
+	}
 }
 
 // Add adds t. The error is that of the filter below, or says that nothing can be
 // added to it.
 func (o *Of[T]) Add(t T) error {
+	if o.asker == nil {
+		return errors.New("bloom: add: this Of was not made by NewOf")
+	}
 	if o.add == nil {
 		return fmt.Errorf("bloom: add: a %T cannot be added to", o.asker)
 	}
@@ -79,6 +106,9 @@ func (o *Of[T]) Add(t T) error {
 
 // MayContain tells whether t may have been added. False is certain.
 func (o *Of[T]) MayContain(t T) bool {
+	if o.asker == nil {
+		return true
+	}
 	s := sinks.Get().(*Sink)
 	o.funnel(t, s)
 	may := o.asker.MayContain(s.key)

@@ -18,7 +18,8 @@ import (
 // Like Blocked it probes the serialized bytes where they lie, and any number of
 // goroutines may ask it at once.
 //
-// The zero Fuse is not a filter; OpenFuse makes them, AppendStatic their bytes.
+// AppendStatic makes the bytes of one, and OpenFuse opens them. The zero Fuse says
+// maybe to every key. It is for UnmarshalBinary and UnmarshalText.
 type Fuse struct {
 	// Constant after construction. bytes ends with the fuse seed and so is 8
 	// bytes longer than the fingerprints: no load of 4 runs over its end.
@@ -63,6 +64,9 @@ func (f *Fuse) MayContain(h uint64) bool {
 	third := (first + 2*f.length) ^ (h & (f.length - 1))
 	// In bits from here on.
 	first, second, third = first*f.r, second*f.r, third*f.r
+	if first>>3+4 > uint64(len(f.bytes)) { // the zero Fuse; this test saves that of the slice
+		return true
+	}
 	x := binary.LittleEndian.Uint32(f.bytes[first>>3:first>>3+4]) >> (first & 7)
 	x ^= binary.LittleEndian.Uint32(f.bytes[second>>3:second>>3+4]) >> (second & 7)
 	x ^= binary.LittleEndian.Uint32(f.bytes[third>>3:third>>3+4]) >> (third & 7)

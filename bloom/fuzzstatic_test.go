@@ -34,6 +34,9 @@ func probeStatic(t *testing.T, b []byte, h uint64) {
 		}
 		return
 	}
+	if again, err := s.AppendBinary(nil); err != nil || !bytes.Equal(again, b) {
+		t.Fatalf("written again it is another: %v", err)
+	}
 	unitLimit.Check(t, len(b), func() { one = s.FirstUnit() })
 	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, s.Hasher().Hash(b)} {
 		if s.MayContain(h) && !one.MayContain(h) {

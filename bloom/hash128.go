@@ -119,3 +119,24 @@ func (h *hash128) id() HashID {
 	}
 	return h.hasher.ID()
 }
+
+// HashIDOf returns the id of the hash function of a serialized filter, of any type of
+// this package. A Filter or Scalable whose id is FirstOwnHashID or above opens into one
+// that was made with this HashID and its function; all others open into the zero value.
+//
+// Only the end of filter is looked at: an error is ErrDamaged or ErrUnknown, but no error
+// does not mean that the filter opens.
+func HashIDOf(filter []byte) (HashID, error) {
+	if len(filter) < trailerLen {
+		return 0, damage("%d bytes are less than a trailer", len(filter))
+	}
+	b := filter[len(filter)-trailerLen:]
+	switch id := HashID(b[2]); {
+	case b[0] < kindBlocked || b[0] > kindBitset:
+		return 0, unknown("kind", uint64(b[0]))
+	case id == 0:
+		return 0, unknown("hash", 0)
+	default:
+		return id, nil
+	}
+}

@@ -20,8 +20,9 @@ import (
 // 0.93 % after three, and 0.98 % after five, with 16.9 bits a key. Who knows the number of keys within a factor of two takes a Filter.
 //
 // Not safe for use by several goroutines at once if one of them changes it. Any
-// number of them may ask. The zero Scalable is not a filter, but UnmarshalBinary makes
-// it one.
+// number of them may ask. The zero Scalable says maybe to every key, takes none
+// (ErrAtCapacity), and is an error to write. It is for UnmarshalBinary and
+// UnmarshalText.
 type Scalable struct {
 	layers     []layer // at least one, the newest last
 	hash       hash128
@@ -132,11 +133,11 @@ func (s *Scalable) Hash(key []byte) (h1, h2 uint64) { return s.hash.of(key) }
 
 // AddHash is Add of the key with this hash (see Hash).
 func (s *Scalable) AddHash(h1, h2 uint64) (added bool, err error) {
-	if s.HasHash(h1, h2) {
-		return false, nil
-	}
 	if len(s.layers) == 0 {
 		return false, fmt.Errorf("bloom: scalable filter: %w: it was not made by NewScalable", ErrAtCapacity)
+	}
+	if s.HasHash(h1, h2) {
+		return false, nil
 	}
 	last := &s.layers[len(s.layers)-1]
 	if last.count >= last.capacity {
@@ -183,7 +184,7 @@ func (s *Scalable) HasHash(h1, h2 uint64) bool {
 			return true
 		}
 	}
-	return false
+	return len(s.layers) == 0
 }
 
 // HasMany answers Has of each key.
@@ -226,6 +227,9 @@ func (s *Scalable) Count() uint64 { return s.Info().Items }
 // FPR returns the share of absent keys that pass with the bits that are set now. It
 // counts bits: see Filter.FillRatio.
 func (s *Scalable) FPR() float64 {
+	if len(s.layers) == 0 {
+		return 1
+	}
 	denied := 1.0
 	for i := range s.layers {
 		denied *= 1 - s.layers[i].FPR()

@@ -185,7 +185,7 @@ func TestNewScalable_Errors(t *testing.T) {
 		}
 	}
 	var zero Scalable
-	if _, err := zero.Add([]byte("a")); err == nil || zero.Has([]byte("a")) || zero.FPR() != 0 {
+	if _, err := zero.Add([]byte("a")); err == nil || !zero.Has([]byte("a")) || zero.FPR() != 1 {
 		t.Errorf("the zero Scalable: %v", err)
 	}
 	zero.Reset()

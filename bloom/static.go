@@ -27,7 +27,8 @@ func (k Kind) String() string {
 }
 
 // A Static is a read-only filter of any kind and any hash function, opened from
-// its bytes. Any number of goroutines may ask it at once.
+// its bytes. Any number of goroutines may ask it at once. The zero Static says maybe
+// to every key.
 type Static struct {
 	// Constant after construction.
 	fuse    *Fuse   // nil: blocked

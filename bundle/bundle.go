@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -8,7 +9,8 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A Bundle is the filters of a store, as it was at one moment.
+// A Bundle is the filters of a store, as it was at one moment. The zero Bundle says
+// maybe to every key.
 type Bundle struct {
 	// Constant after Open.
 	head    header
@@ -144,7 +146,7 @@ func (b *Bundle) MayContain(key []byte) bool {
 			return true
 		}
 	}
-	return false
+	return b.head.length == 0
 }
 
 // hashes are those of one key by the hash functions of a bundle.
@@ -213,12 +215,34 @@ func (b *Bundle) SizeBytes() int64 { return int64(b.head.length) }
 // PredictedFPR returns the share of absent keys that MayContain is expected to
 // answer maybe to, if they lie among the stored ones.
 func (b *Bundle) PredictedFPR() float64 {
+	if b.head.length == 0 {
+		return 1
+	}
 	pass := 1.0 // of all runs
 	for i := range b.runs {
 		pass *= 1 - b.runs[i].predictedFPR()
 	}
 	return 1 - pass
 }
+
+// String describes the bundle in one line.
+func (b Bundle) String() string {
+	if b.head.length == 0 {
+		return "bundle.Bundle: the zero value, which says maybe to every key"
+	}
+	return fmt.Sprintf("bundle.Bundle: %d keys of %d tables in %d runs, %d bytes, %.3g %% of absent keys pass",
+		b.keys, b.tables, len(b.runs), b.head.length, 100*b.PredictedFPR())
+}
+
+// errText keeps encoders from writing an empty object for a bundle.
+var errText = fmt.Errorf("bundle: a Bundle has no text: %w: keep the bytes that it was opened from", errors.ErrUnsupported)
+
+// MarshalText is an error, errors.ErrUnsupported: a bundle is kept as the bytes that
+// it was opened from.
+func (b Bundle) MarshalText() ([]byte, error) { return nil, errText }
+
+// UnmarshalText is an error: see MarshalText. Open and Read make bundles.
+func (b *Bundle) UnmarshalText([]byte) error { return errText }
 
 // predictedFPR is that of the tables, weighted by their keys: a key is asked of
 // one of them.

@@ -150,6 +150,14 @@ func (f *Filter) FPR() float64 {
 	return math.Pow(float64(ones)/float64(8*len(f.data)), float64(f.hashFuncs))
 }
 
+// String describes the filter in one line. It counts bits.
+func (f Filter) String() string {
+	if len(f.data) == 0 {
+		return "bip37.Filter: the zero value, which says maybe to every key"
+	}
+	return fmt.Sprintf("bip37.Filter: %d bits, %d hash functions, %.3g %% of absent elements pass", 8*len(f.data), f.hashFuncs, 100*f.FPR())
+}
+
 // Reset takes all elements out.
 func (f *Filter) Reset() { clear(f.data) }
 

@@ -157,6 +157,26 @@ func wordsOf(length uint64) uint64 {
 	return n
 }
 
+// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/xml writes of
+// a filter; encoding/json has MarshalJSON.
+func (f Filter) MarshalText() ([]byte, error) {
+	b, err := f.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
+// error the filter stays as it was.
+func (f *Filter) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil {
+		return damage("%v", err)
+	}
+	return f.UnmarshalBinary(b)
+}
+
 // inJSON is the filter in JSON.
 type inJSON struct {
 	M uint64 `json:"m"`
@@ -165,7 +185,7 @@ type inJSON struct {
 }
 
 // MarshalJSON returns the filter as the peer's MarshalJSON does.
-func (f *Filter) MarshalJSON() ([]byte, error) {
+func (f Filter) MarshalJSON() ([]byte, error) {
 	if f.m == 0 {
 		return nil, errNoBits("marshal filter")
 	}

@@ -28,7 +28,7 @@ const maxProbes = 1 << 16
 // the peer. It fails for more than 2^47 bits, or 65,536 probes.
 func New(m, k uint64) (*Filter, error) {
 	m, k = max(m, 1), max(k, 1)
-	if m > min(1<<47, 8*(math.MaxInt-8)) || k > maxProbes {
+	if m > min(1<<47, 4*math.MaxInt) || k > maxProbes {
 		return nil, fmt.Errorf("bitsandblooms: new filter: %w: %d bits, %d probes", ErrParameters, m, k)
 	}
 	return &Filter{m: m, k: k, length: m, words: make([]uint64, (m+63)/64)}, nil
@@ -133,6 +133,14 @@ func (f *Filter) ApproximatedSize() uint32 {
 		return math.MaxUint32
 	}
 	return uint32(math.Floor(n + 0.5))
+}
+
+// String describes the filter in one line. It counts bits.
+func (f Filter) String() string {
+	if f.m == 0 {
+		return "bitsandblooms.Filter: the zero value, which says maybe to every key"
+	}
+	return fmt.Sprintf("bitsandblooms.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximatedSize(), f.m, 100*f.FPR())
 }
 
 // Reset takes all keys out, as ClearAll does.

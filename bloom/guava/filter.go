@@ -71,7 +71,7 @@ func NewFilter(o Options) (*Filter, error) {
 		return nil, fmt.Errorf("guava: new filter: %w: rate %v is not between 0 and 1", ErrParameters, o.FPR)
 	}
 	m, k := o.sizes()
-	if !(m >= 1 && m <= min(64*math.MaxInt32, 8*math.MaxInt)) {
+	if !(m >= 1 && m <= min(64*math.MaxInt32, 4*math.MaxInt)) {
 		return nil, fmt.Errorf("guava: new filter: %w: %.0f bits", ErrParameters, m)
 	}
 	if k > math.MaxUint8 {
@@ -179,6 +179,14 @@ func (f *Filter) ApproximateCount() uint64 {
 		return math.MaxInt64
 	}
 	return uint64(math.Floor(n + 0.5))
+}
+
+// String describes the filter in one line. It counts bits.
+func (f Filter) String() string {
+	if len(f.words) == 0 {
+		return "guava.Filter: the zero value, which says maybe to every key"
+	}
+	return fmt.Sprintf("guava.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximateCount(), f.Cap(), 100*f.FPR())
 }
 
 // Reset takes all keys out.

@@ -50,7 +50,8 @@ const (
 	IDSHA1                                            // SHA1
 )
 
-// ByID returns the function of an id, or nil.
+// ByID returns the function of an id, or nil if it is not one of this package.
+// bloom.HashIDOf reads the id of a serialized filter.
 func ByID(id bloom.HashID) bloom.Hash128 {
 	switch id {
 	case IDFNV:

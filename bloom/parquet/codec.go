@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -78,6 +79,26 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 		buf = buf[:0]
 	}
 	return n, nil
+}
+
+// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
+// writes of a filter.
+func (f Filter) MarshalText() ([]byte, error) {
+	b, err := f.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
+// error the filter stays as it was.
+func (f *Filter) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil {
+		return damage("%v", err)
+	}
+	return f.UnmarshalBinary(b)
 }
 
 // UnmarshalBinary replaces the filter by the one that b is, header and blocks, and

@@ -171,6 +171,14 @@ func (f *Filter) FPR() float64 {
 	return sum / float64(len(f.blocks))
 }
 
+// String describes the filter in one line. It counts bits.
+func (f Filter) String() string {
+	if len(f.blocks) == 0 {
+		return "parquet.Filter: the zero value, which says maybe to every key"
+	}
+	return fmt.Sprintf("parquet.Filter: %d bits, %.3g %% of absent values pass", 8*uint64(f.SizeBytes()), 100*f.FPR())
+}
+
 // Reset takes all values out.
 func (f *Filter) Reset() { clear(f.blocks) }
 

@@ -1,6 +1,7 @@
 package redisbloom
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -58,6 +59,76 @@ func (f *Filter) Chunks() iter.Seq2[int64, []byte] {
 			}
 		}
 	}
+}
+
+// AppendBinary appends the chunks of BF.SCANDUMP, one behind the other and without
+// their iterators: the header, and the bits of all links. Redis has no such form; it
+// is for files and for encoders. The zero filter is an error, with dst as it was.
+func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
+	if len(f.links) == 0 {
+		return dst, fmt.Errorf("redisbloom: write filter: %w: no links", ErrParameters)
+	}
+	dst = append(dst, f.header()...)
+	for i := range f.links {
+		dst = append(dst, f.links[i].bf...)
+	}
+	return dst, nil
+}
+
+// MarshalBinary returns the filter as AppendBinary appends it.
+func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// UnmarshalBinary replaces the filter by the one that MarshalBinary made b of. It
+// copies what it keeps. On an error, which Load would give, the filter stays as it was.
+func (f *Filter) UnmarshalBinary(b []byte) error {
+	if len(b) < headerLen {
+		return damage("a header of %d bytes", len(b))
+	}
+	n := headerLen + linkLen*uint64(binary.LittleEndian.Uint32(b[8:]))
+	if n > uint64(len(b)) {
+		return damage("a header of %d bytes in %d", n, len(b))
+	}
+	var l Loader
+	if err := l.LoadChunk(headerIter, b[:n]); err != nil {
+		return err
+	}
+	at := int64(headerIter)
+	for b = b[n:]; len(b) > 0; {
+		if l.link == len(l.f.links) {
+			return damage("%d bytes behind the last link", len(b))
+		}
+		chunk := b[:min(uint64(len(b)), l.f.links[l.link].bytes)]
+		at += int64(len(chunk))
+		if err := l.LoadChunk(at, chunk); err != nil {
+			return err
+		}
+		b = b[len(chunk):]
+	}
+	made, err := l.Filter()
+	if err == nil {
+		*f = *made
+	}
+	return err
+}
+
+// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
+// writes of a filter.
+func (f Filter) MarshalText() ([]byte, error) {
+	b, err := f.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
+// error the filter stays as it was.
+func (f *Filter) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil {
+		return damage("%v", err)
+	}
+	return f.UnmarshalBinary(b)
 }
 
 // header encodes all but the bits.

@@ -27,6 +27,9 @@
 // span two links. The iterator that goes with a chunk is 1 + the number of bytes of bits
 // up to its end; with iterator 0 it is over.
 //
+// MarshalBinary, which Redis does not have, gives the chunks one behind the other:
+// header, bits of all links. MarshalText is that in base64.
+//
 // The facts are those of RedisBloom's main in the middle of 2026; checked with a
 // scaling and a NONSCALING filter that its code wrote. Headers without the option
 // of 64-bit hashes, of very old releases, are bloom.ErrUnknown. Filters of servers that

@@ -67,8 +67,9 @@ type Options struct {
 	NonScaling bool
 }
 
-// A Filter is a filter of RedisBloom. The zero value has no links: it denies
-// every key and refuses to add any, like a key that Redis does not have.
+// A Filter is a filter of RedisBloom. The zero value has no links: it says of every
+// key that it may be there, and refuses to add any. It is for UnmarshalBinary and
+// UnmarshalText.
 type Filter struct {
 	links   []link
 	items   uint64 // of all links
@@ -138,7 +139,7 @@ func NewFilter(o Options) (*Filter, error) {
 func (f *Filter) addLink(entries uint64, rate float64) error {
 	l := link{errorRate: rate, bpe: -math.Log(rate) / ln2Squared, entries: entries}
 	need := float64(entries) * l.bpe
-	if !(rate > 0) || !(need < 8*maxLinkBytes) || need > 8*(math.MaxInt-8) || f.options&entsAreBits != 0 {
+	if !(rate > 0) || !(need < 8*maxLinkBytes) || need > 4*math.MaxInt || f.options&entsAreBits != 0 {
 		return fmt.Errorf("%w: a link of %d items at error rate %v", ErrParameters, entries, rate)
 	}
 	bits := max(uint64(need), 1)
@@ -166,12 +167,12 @@ func hashesOf(bpe float64) uint32 { return uint32(math.Ceil(ln2 * bpe)) }
 // The error is ErrFull if the filter does not scale, or ErrParameters if the
 // next link would be too large; the key is then not added.
 func (f *Filter) Add(key []byte) (added bool, err error) {
+	if len(f.links) == 0 {
+		return false, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
+	}
 	a, b := hash(key)
 	if f.has(a, b) {
 		return false, nil
-	}
-	if len(f.links) == 0 {
-		return false, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
 	}
 	last := &f.links[len(f.links)-1]
 	if last.items >= last.entries {
@@ -230,11 +231,26 @@ func (f *Filter) Info() Info {
 // FPR returns the share of absent keys that pass when all links are as full as
 // they were made for: the errors of the links together.
 func (f *Filter) FPR() float64 {
+	if len(f.links) == 0 {
+		return 1
+	}
 	none := 1.0
 	for _, l := range f.links {
 		none *= 1 - l.errorRate
 	}
 	return 1 - none
+}
+
+// String describes the filter in one line. The rate is that of FPR.
+func (f Filter) String() string {
+	if len(f.links) == 0 {
+		return "redisbloom.Filter: the zero value, which says maybe to every key"
+	}
+	bits := uint64(0)
+	for i := range f.links {
+		bits += f.links[i].bits
+	}
+	return fmt.Sprintf("redisbloom.Filter: %d keys in %d bits, %.3g %% of absent keys pass when it is full", f.items, bits, 100*f.FPR())
 }
 
 // has looks into the newest links first, as Redis does.
@@ -244,7 +260,7 @@ func (f *Filter) has(a, b uint64) bool {
 			return true
 		}
 	}
-	return false
+	return len(f.links) == 0
 }
 
 // modulus is what positions are taken modulo of.

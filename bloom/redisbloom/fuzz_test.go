@@ -28,6 +28,7 @@ func FuzzLoad(f *testing.F) {
 		var made *Filter
 		var err error
 		limit.Check(t, len(header)+len(bits), func() { made, err = load(header, bits, 1+int(size)) })
+		probeBinary(t, append(bytes.Clone(header), bits...), err == nil)
 		if err != nil {
 			if made != nil || errors.Is(err, bloom.ErrDamaged) == errors.Is(err, bloom.ErrUnknown) {
 				t.Fatalf("load = %v, %v", made, err)
@@ -57,6 +58,22 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal("an added key is denied")
 		}
 	})
+}
+
+// probeBinary reads the serialized form, which is good if the chunks are.
+func probeBinary(t *testing.T, b []byte, good bool) {
+	var f Filter
+	var err error
+	limit.Check(t, len(b), func() { err = f.UnmarshalBinary(b) })
+	if good && err != nil {
+		t.Fatalf("the chunks load, and UnmarshalBinary gives %v", err)
+	}
+	if err != nil {
+		return
+	}
+	if again, err := f.AppendBinary(nil); err != nil || !bytes.Equal(again, b) {
+		t.Fatalf("written again it is another: %v", err)
+	}
 }
 
 // load gives the bits to a loader in chunks of at most size, none of which spans

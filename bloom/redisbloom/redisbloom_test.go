@@ -230,7 +230,7 @@ func TestNew_Refuses(t *testing.T) {
 		t.Error("an error rate of 0.9 is not taken for 0.25")
 	}
 	var zero Filter
-	if _, err := zero.AddString("a"); err == nil || zero.MayContainString("a") || len(dump(&zero)) != 0 {
+	if _, err := zero.AddString("a"); err == nil || !zero.MayContainString("a") || len(dump(&zero)) != 0 {
 		t.Errorf("the zero filter: Add = %v", err)
 	}
 }
@@ -443,5 +443,39 @@ func TestLoader_Order(t *testing.T) {
 	}
 	if _, err := Load(func(yield func(int64, []byte) bool) { yield(1, header) }); !errors.Is(err, bloom.ErrDamaged) {
 		t.Errorf("a header alone: %v", err)
+	}
+}
+
+// The serialized form is the chunks. Cut and lengthened bytes are an error.
+func TestBinary_Chunks(t *testing.T) {
+	f := mustNew(t, Options{Capacity: 10})
+	for i := range 100 {
+		if _, err := f.AddString(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []byte
+	for _, chunk := range f.Chunks() {
+		want = append(want, chunk...)
+	}
+	b, err := f.AppendBinary([]byte("front"))
+	if err != nil || !bytes.Equal(b, append([]byte("front"), want...)) {
+		t.Errorf("AppendBinary gives %d bytes, %v, the chunks have %d", len(b), err, len(want))
+	}
+	var again Filter
+	if err := again.UnmarshalBinary(want); err != nil || !bytes.Equal(dump(&again), dump(f)) {
+		t.Fatalf("UnmarshalBinary: %v", err)
+	}
+	clear(want[len(want)-100:])
+	if !bytes.Equal(dump(&again), dump(f)) {
+		t.Error("UnmarshalBinary keeps its argument")
+	}
+	for n := range want {
+		if err := again.UnmarshalBinary(want[:n]); !errors.Is(err, bloom.ErrDamaged) {
+			t.Fatalf("%d of %d bytes: %v", n, len(want), err)
+		}
+	}
+	if err := again.UnmarshalBinary(append(want, 0)); !errors.Is(err, bloom.ErrDamaged) || !bytes.Equal(dump(&again), dump(f)) {
+		t.Errorf("a byte too many: %v", err)
 	}
 }

@@ -1,0 +1,163 @@
+package bloom
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A filter that is opened is written as the bytes that it was opened from.
+func TestStatic_WritesWhatItReads(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.filter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenStatic(b)
+		if err != nil {
+			continue // of another kind
+		}
+		written++
+		if got, err := s.AppendBinary([]byte("front")); err != nil || !bytes.Equal(got, append([]byte("front"), b...)) {
+			t.Errorf("%s: AppendBinary gives other bytes, %v", name, err)
+		}
+		first := s.FirstUnit()
+		var again Static
+		if got, err := first.MarshalBinary(); err != nil || again.UnmarshalBinary(got) != nil || !reflect.DeepEqual(&again.blocked.first, &first.blocked.first) {
+			t.Errorf("%s: the first unit is %v after a round trip, %v", name, again, err)
+		}
+		b[0] ^= 1
+		if err := again.UnmarshalBinary(b); !errors.Is(err, ErrDamaged) && len(b) > trailerLen {
+			t.Errorf("%s with a damaged bit: %v", name, err)
+		}
+	}
+	if written < 10 {
+		t.Errorf("%d filters", written)
+	}
+}
+
+// UnmarshalBinary keeps nothing of its argument.
+func TestStatic_UnmarshalCopies(t *testing.T) {
+	hs := randomHashes(1, 1000)
+	for _, kind := range []Kind{KindBlocked, KindFuse} {
+		b, err := AppendStatic(nil, hs, StaticOptions{Kind: kind, BitsPerKey: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Static
+		if err := s.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		clear(b)
+		for _, h := range hs {
+			if !s.MayContain(h) {
+				t.Fatalf("%v: a key is denied after the bytes were changed", kind)
+			}
+		}
+	}
+}
+
+// A filter over a function of the caller's own is read into one that has it.
+func TestFilter_TextWithOwnHash(t *testing.T) {
+	f := filterOf(t, ownOptions(FirstOwnHashID+70), 0, 100)
+	b, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, new(Filter)); !errors.Is(err, ErrUnknown) {
+		t.Errorf("into a filter that has not the function: %v", err)
+	}
+	again := filterOf(t, ownOptions(FirstOwnHashID+70), 0, 0)
+	if err := json.Unmarshal(b, again); err != nil || !again.MayContain(numbered(5)) || again.Count() != f.Count() {
+		t.Errorf("into a filter that has it: %v, %v", again, err)
+	}
+	if _, err := json.Marshal(filterOf(t, ownOptions(0), 0, 1)); !errors.Is(err, ErrNoHashID) {
+		t.Errorf("of a function without an id: %v", err)
+	}
+}
+
+// A hash function survives in options that are written as JSON. Its secret is in its
+// text and not in what it prints as.
+func TestHasher_Text(t *testing.T) {
+	for _, c := range []struct {
+		id    HashID
+		seed  uint64
+		text  string
+		print string
+	}{
+		{HashMurmur3, 0, "murmur3", "murmur3"},
+		{HashXXH3, 0, "xxh3:0000000000000000", "xxh3:0000000000000000"},
+		{HashXXH3, 1<<63 + 5, "xxh3:8000000000000005", "xxh3:8000000000000005"},
+		{HashSipHash, 0xabcdef, "siphash:0000000000abcdef", "siphash"},
+	} {
+		h, err := NewHasher(c.id, c.seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := CountingOptions{Keys: 5, Hasher: h}
+		b, err := json.Marshal(in)
+		if err != nil || !strings.Contains(string(b), `"Hasher":"`+c.text+`"`) {
+			t.Errorf("%v: %s, %v", c.id, b, err)
+		}
+		var out CountingOptions
+		if err := json.Unmarshal(b, &out); err != nil || out != in {
+			t.Errorf("%v: %s is read as %v, %v", c.id, b, out, err)
+		}
+		if got := fmt.Sprint(in); !strings.Contains(got, " "+c.print+"}") {
+			t.Errorf("%v prints as %s", c.id, got)
+		}
+	}
+	for _, text := range []string{"", "murmur3:5", "murmur3:0000000000000000", "xxh3", "xxh3:", "xxh3:xyz", "md5", "siphash", "unknown"} {
+		h := Hasher{id: HashXXH3, seed: 9}
+		if err := h.UnmarshalText([]byte(text)); !errors.Is(err, ErrUnknown) || h != (Hasher{id: HashXXH3, seed: 9}) {
+			t.Errorf("UnmarshalText(%q) = %v", text, err)
+		}
+	}
+}
+
+// The id of the hash function is read from the bytes of every type.
+func TestHashIDOf(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.filter")
+	if err != nil || len(names) < 20 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := HashMurmur3
+		switch base := filepath.Base(name); {
+		case strings.HasPrefix(base, "example-v2"):
+			continue // of a later version
+		case strings.Contains(base, "own"):
+			want = HashID(b[len(b)-trailerLen+2])
+			if want < FirstOwnHashID {
+				t.Errorf("%s has hash %d", name, want)
+			}
+		case strings.Contains(base, "siphash"):
+			want = HashSipHash
+		case strings.Contains(base, "xxh3"):
+			want = HashXXH3
+		}
+		if id, err := HashIDOf(b); id != want || err != nil {
+			t.Errorf("%s: %v, %v, want %v", name, id, err, want)
+		}
+	}
+	for _, b := range [][]byte{nil, make([]byte, trailerLen-1), make([]byte, trailerLen), bytes.Repeat([]byte{200}, 100)} {
+		if id, err := HashIDOf(b); id != 0 || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown) {
+			t.Errorf("%d bytes: %v, %v", len(b), id, err)
+		}
+	}
+}
