@@ -49,6 +49,7 @@ type Batch struct {
 	payload    int // bytes of keys and values
 	durability Durability
 	ownChoice  bool // durability was set by SetDurability
+	decoded    bool // made by DecodeBatch: data is another's, and has no room for another header
 }
 
 // batchHeader is the most that a batch's header takes.
@@ -66,6 +67,9 @@ func (b *Batch) Put(key, value []byte) error {
 func (b *Batch) Delete(key []byte) error { return b.add(base.KindDelete, key, nil) }
 
 func (b *Batch) add(kind base.Kind, key, value []byte) error {
+	if b.decoded {
+		return fmt.Errorf("%w: it came from DecodeBatch", ErrBatchNotWritable)
+	}
 	if len(key) > MaxKeySize {
 		return fmt.Errorf("%w: %d bytes, limit %d", ErrKeyTooLarge, len(key), MaxKeySize)
 	}
@@ -91,11 +95,17 @@ func (b *Batch) Size() int { return max(len(b.data), batchHeader) }
 
 // Reset empties the batch and keeps its memory. Its own durability, if it had
 // one, is forgotten.
-func (b *Batch) Reset() { *b = Batch{data: b.data[:0]} }
+func (b *Batch) Reset() {
+	if b.decoded {
+		b.data = nil // another's
+	}
+	*b = Batch{data: b.data[:0]}
+}
 
-// SetDurability makes Write treat this batch as if the store had been opened
-// with d. SyncEach in a SyncManual store makes the batch, and all that was
-// written before it, durable.
+// SetDurability makes Write return when a store opened with d would. SyncEach in
+// a SyncManual store makes the batch, and all that was written before it,
+// durable. When readers see it is a matter of Options.Durability. Write refuses a
+// batch whose d is none of the three.
 func (b *Batch) SetDurability(d Durability) { b.durability, b.ownChoice = d, true }
 
 // Ops walks the changes in the order in which they were added.
@@ -175,8 +185,8 @@ func (b *Batch) setSeq(seq base.Seq) []byte {
 
 // DecodeBatch returns the batch that a record of the log holds, and the sequence
 // number of its first change; those of the others follow. The batch aliases
-// data and is for reading: it is not to be written. DecodeBatch is for tools
-// that read logs.
+// data and is for reading: Put, Delete and DB.Write refuse it. DecodeBatch is
+// for tools that read logs.
 func DecodeBatch(data []byte) (firstSeq uint64, b *Batch, err error) {
 	seq, b, err := decodeBatch(data)
 	return uint64(seq), b, err
@@ -194,7 +204,7 @@ func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 	if seq == 0 || seq > uint64(base.MaxSeq) || count > math.MaxUint32 || count > uint64(base.MaxSeq)-seq {
 		return 0, nil, fmt.Errorf("batch of %d operations begins at sequence number %d", count, seq)
 	}
-	b := &Batch{data: data, ops: n + m, seq: base.Seq(seq), count: uint32(count)}
+	b := &Batch{data: data, ops: n + m, seq: base.Seq(seq), count: uint32(count), decoded: true}
 	found := uint64(0)
 	for rest := data[b.ops:]; len(rest) > 0; found++ {
 		var err error

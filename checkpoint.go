@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -16,41 +17,57 @@ import (
 // Checkpoint makes a store in the new directory dir that holds the present
 // state of this one, by hard links where the file system allows, else by
 // copies. Writers wait for a moment, readers not at all. The checkpoint is
-// durable when Checkpoint returns; after an error, dir is removed.
+// durable when Checkpoint returns; after an error, dir is removed. What a crash
+// or an error of the removal leaves there is no store that opens.
+//
+// The error wraps fs.ErrExist if dir is there, also if another checkpoint is
+// being made in it. A dir inside the store's own directory is refused.
 func (db *DB) Checkpoint(dir string) error {
-	if err := db.writable(); err != nil {
+	if err := db.usable(); err != nil {
 		return err
 	}
 	if err := db.begin(); err != nil {
 		return err
 	}
 	defer db.calls.Done()
-	switch _, err := db.fs.Stat(dir); {
-	case err == nil:
-		return fmt.Errorf("shale: checkpoint: %s: %w", dir, fs.ErrExist)
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("shale: checkpoint: %w", err)
-	}
-	c := &checkpoint{db: db, dir: dir}
-	defer c.release()
-	if err := c.take(); err != nil {
-		return fmt.Errorf("shale: checkpoint: %w", err)
-	}
-	if err := c.write(); err != nil {
-		c.remove()
-		return fmt.Errorf("shale: checkpoint: %w", err)
+	if err := db.checkpoint(dir); err != nil {
+		return callError("checkpoint", err)
 	}
 	return nil
 }
 
+func (db *DB) checkpoint(dir string) error {
+	abs, err := vfs.Abs(db.fs, dir)
+	if err != nil {
+		return err
+	}
+	switch inside, err := vfs.Within(db.fs, abs, db.dir); {
+	case err != nil:
+		return err
+	case inside:
+		return fmt.Errorf("%s is inside of the store", dir)
+	}
+	switch _, err := db.fs.Stat(abs); {
+	case err == nil:
+		return fmt.Errorf("%s: %w", dir, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	c := &checkpoint{db: db, dir: abs}
+	defer c.release()
+	if err := c.take(); err != nil {
+		return err
+	}
+	return c.make()
+}
+
 // A checkpoint in the making.
 type checkpoint struct {
-	db      *DB
-	dir     string
-	view    *view
-	state   *manifest.State
-	logs    []base.FileNum // sealed; linked, so never overwritten
-	created []string
+	db    *DB
+	dir   string
+	view  *view
+	state *manifest.State
+	logs  []base.FileNum // sealed; linked, so never overwritten
 }
 
 // take fixes the state: it seals the log, so that it is a file which does not
@@ -94,12 +111,57 @@ func (c *checkpoint) take() error {
 	return db.commit(context.Background(), r)
 }
 
-// write makes the directory and its files, the manifest last.
-func (c *checkpoint) write() error {
+// make makes the directory and what is in it, or nothing. Its lock keeps out
+// other checkpoints, and whoever would open what is not complete yet.
+func (c *checkpoint) make() error {
 	disk := c.db.fs
 	if err := disk.MkdirAll(c.dir); err != nil {
+		if info, serr := disk.Stat(c.dir); serr == nil && info.IsDir {
+			_ = disk.Remove(c.dir) // best effort, as in remove
+		}
 		return err
 	}
+	lockName := filepath.Join(c.dir, base.LockName)
+	lock, err := disk.Lock(lockName)
+	if err == nil {
+		err = c.fill()
+		_ = lock.Close() // nothing is lost with it
+	} else if errors.Is(err, vfs.ErrLocked) {
+		err = &takenError{err}
+	}
+	var taken *takenError
+	if err != nil && !errors.As(err, &taken) {
+		_ = disk.Remove(lockName) // best effort; not before the lock is closed: Windows would refuse
+		_ = disk.Remove(c.dir)
+	}
+	return err
+}
+
+// A takenError says that another checkpoint has the directory.
+type takenError struct{ reason error }
+
+func (e *takenError) Error() string        { return "another checkpoint is there: " + e.reason.Error() }
+func (e *takenError) Is(target error) bool { return target == fs.ErrExist }
+
+// fill makes the files, or removes those that it made. Requires: the lock of the
+// directory is held.
+func (c *checkpoint) fill() error {
+	names, err := c.db.fs.List(c.dir)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return name != base.LockName }); i >= 0 {
+		return &takenError{fmt.Errorf("it has %s", names[i])}
+	}
+	if err = c.write(); err != nil {
+		c.remove()
+	}
+	return err
+}
+
+// write makes the files, the manifest last.
+func (c *checkpoint) write() error {
+	disk := c.db.fs
 	for t := range c.view.tables() {
 		if err := c.link(base.TableName(t.meta.Num)); err != nil {
 			return err
@@ -126,7 +188,6 @@ func (c *checkpoint) write() error {
 	if err != nil {
 		return err
 	}
-	c.created = append(c.created, base.ManifestName(num), base.CurrentName)
 	if err := log.Close(); err != nil {
 		return err
 	}
@@ -139,9 +200,6 @@ func (c *checkpoint) link(name string) error {
 	err := c.db.fs.Link(from, to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		err = c.copyInstead(from, to)
-	}
-	if err == nil {
-		c.created = append(c.created, name)
 	}
 	return err
 }
@@ -177,12 +235,18 @@ func copyFile(fsys vfs.FS, from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// remove takes away what a failed checkpoint made.
+// remove takes away the files of a failed checkpoint in the opposite order of
+// their making: so what is left, should it not come to an end, is no store that
+// opens. It does what it can: there is an error to report already.
 func (c *checkpoint) remove() {
-	for _, name := range append(c.created, base.CurrentName) {
-		_ = c.db.fs.Remove(filepath.Join(c.dir, name)) // best effort: the error is reported already
+	disk := c.db.fs
+	_ = disk.Remove(filepath.Join(c.dir, base.CurrentName))
+	names, _ := disk.List(c.dir)
+	for _, name := range slices.Backward(names) { // manifests come behind tables and logs
+		if name != base.LockName {
+			_ = disk.Remove(filepath.Join(c.dir, name))
+		}
 	}
-	_ = c.db.fs.Remove(c.dir) // likewise
 }
 
 func (c *checkpoint) release() {

@@ -5,8 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -38,4 +45,300 @@ func TestCheckpoint(t *testing.T) {
 	fill(t, cp, 3000, 2)
 	wantGet(t, cp, "key000000", "value 0 of round 2", true)
 	wantGet(t, db, "key000000", "value 0 of round 1", true)
+}
+
+// noLinks is a file system without hard links that a checkpoint could use: the
+// files are copied.
+func noLinks(op vfs.Op) error {
+	if op == vfs.OpLink {
+		return syscall.EXDEV
+	}
+	return nil
+}
+
+// checkpointed is a store with tables, a log and a sidecar, over a file system
+// that the test makes fail.
+func checkpointed(t *testing.T) (*DB, *vfs.FaultFS, *vfs.Mem) {
+	t.Helper()
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = fault, -1
+	db := openTest(t, opts)
+	fill(t, db, 300, 0)
+	mustFlush(t, db)
+	fill(t, db, 50, 1)
+	return db, fault, mem
+}
+
+// A checkpoint that fails at any of its operations, with links or with copies,
+// for a moment or on a disk that stays full, leaves nothing, and the next one
+// works. If it can't remove its files either, what is left opens as the whole
+// store or not at all.
+func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
+	testenv.SkipRace(t)
+	needRoom := []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpLock, vfs.OpWrite, vfs.OpPreallocate, vfs.OpSync, vfs.OpSyncDir, vfs.OpRename}
+	for _, kind := range []struct {
+		name    string
+		copies  bool
+		forGood bool // all later operations fail too
+		full    bool // only what may need room fails
+		after   bool // the operation has happened all the same
+	}{
+		{"once", false, false, false, false},
+		{"once, copies", true, false, false, false},
+		{"once, done all the same", false, false, false, true},
+		{"once, copies, done all the same", true, false, false, true},
+		{"full disk", false, true, true, false},
+		{"full disk, copies", true, true, true, false},
+		{"dead disk", false, true, false, false},
+		{"dead disk, copies", true, true, false, false},
+	} {
+		db, fault, mem := checkpointed(t)
+		failures := 0
+		for k := int64(1); ; k++ {
+			n, failed := int64(0), false
+			fault.Inject(func(op vfs.Op, name string, _ int64) error {
+				if kind.copies && op == vfs.OpLink {
+					return syscall.EXDEV
+				}
+				if !strings.HasPrefix(name, "copy") && name != "." {
+					return nil
+				}
+				if kind.full && !slices.Contains(needRoom, op) || op == vfs.OpClose || op == vfs.OpUnlock {
+					return nil
+				}
+				if n++; n != k && !(kind.forGood && failed) {
+					return nil
+				}
+				failed = true
+				return &vfs.Fault{Err: syscall.ENOSPC, After: kind.after, Short: true}
+			})
+			err := db.Checkpoint("copy")
+			fault.Inject(nil)
+			if !failed {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			failures++
+			_, gone := mem.Stat("copy")
+			switch {
+			case err == nil: // as when a sidecar is not there
+			case !errors.Is(err, syscall.ENOSPC):
+				t.Errorf("%s, operation %d: %v, want ENOSPC", kind.name, k, err)
+			case kind.forGood && !kind.full: // nothing can be removed
+				opensWholeOrNot(t, mem)
+			case !errors.Is(gone, fs.ErrNotExist):
+				names, _ := mem.List("copy")
+				t.Errorf("%s, operation %d: left %q", kind.name, k, names)
+			}
+			removeAll(t, mem, "copy", gone == nil && (err == nil || kind.forGood && !kind.full))
+			if err := db.Checkpoint("copy"); err != nil {
+				t.Fatalf("%s, after operation %d: %v", kind.name, k, err)
+			}
+			wantWhole(t, mem)
+			removeAll(t, mem, "copy", true)
+		}
+		t.Logf("%s: %d operations", kind.name, failures)
+		if failures < 10 {
+			t.Errorf("%s: want more operations", kind.name)
+		}
+		removeAll(t, mem, "copy", true)
+	}
+}
+
+// opensWholeOrNot opens what a failed checkpoint left.
+func opensWholeOrNot(t *testing.T, mem *vfs.Mem) {
+	t.Helper()
+	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
+	if err != nil {
+		return
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	wantWhole(t, mem)
+}
+
+// wantWhole opens the checkpoint and looks for all entries.
+func wantWhole(t *testing.T, mem *vfs.Mem) {
+	t.Helper()
+	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer closeTest(t, db)
+	for i := range 300 {
+		round := 0
+		if i < 50 {
+			round = 1
+		}
+		wantGet(t, db, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round %d", i, round), true)
+	}
+}
+
+func removeAll(t *testing.T, fsys vfs.FS, dir string, there bool) {
+	t.Helper()
+	if !there {
+		return
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := fsys.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of two checkpoints into one directory at a time one succeeds, and the other
+// leaves it alone: whether it comes to the directory while the first makes its
+// files, or when they are complete.
+func TestCheckpoint_TwoAtOnce(t *testing.T) {
+	for _, copies := range []bool{false, true} {
+		for _, late := range []bool{false, true} {
+			db, fault, mem := checkpointed(t)
+			looked, goOn := make(chan struct{}), make(chan struct{})
+			var second error
+			var done sync.WaitGroup
+			made, linked := 0, 0 // directories and files
+			var mu sync.Mutex
+			count := func(n *int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				*n++
+				return *n
+			}
+			fault.Inject(func(op vfs.Op, name string, _ int64) error {
+				switch {
+				case op == vfs.OpMkdirAll && count(&made) == 1: // the first has seen that there is nothing
+					done.Go(func() { second = db.Checkpoint("copy") })
+					<-looked
+				case op == vfs.OpMkdirAll: // so has the second
+					close(looked)
+					<-goOn
+				case op == vfs.OpLink && count(&linked) == 1 && !late:
+					close(goOn)
+					done.Wait()
+				}
+				if copies {
+					return noLinks(op)
+				}
+				return nil
+			})
+			first := db.Checkpoint("copy")
+			if late {
+				close(goOn)
+				done.Wait()
+			}
+			if first != nil || !errors.Is(second, fs.ErrExist) {
+				t.Errorf("copies %v, late %v: %v and %v, want nil and ErrExist", copies, late, first, second)
+			}
+			wantWhole(t, mem)
+		}
+	}
+}
+
+// Nobody opens a checkpoint that is not complete: not for writing while it is
+// made, and not at all after a crash in its midst.
+func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
+	db, fault, mem := checkpointed(t)
+	complete, tried := false, 0
+	fault.Inject(func(op vfs.Op, name string, _ int64) error {
+		if !strings.HasPrefix(name, "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {
+			return nil
+		}
+		complete = complete || op == vfs.OpRename // CURRENT; what follows makes it durable
+		if complete {
+			return nil
+		}
+		tried++
+		if cp, err := Open("copy", &Options{FS: mem}); !errors.Is(err, ErrLocked) {
+			t.Errorf("Open before %v %s: %v, want ErrLocked", op, name, err)
+			if err == nil {
+				cp.Close()
+			}
+		}
+		crashed := mem.Crash(vfs.CrashConfig{Names: vfs.NamesKeep})
+		if names, _ := crashed.List("copy"); len(names) < 2 {
+			return nil // only the lock
+		}
+		if cp, err := Open("copy", &Options{FS: crashed}); err == nil {
+			t.Errorf("Open after a crash before %v %s: no error", op, name)
+			cp.Close()
+		}
+		return nil
+	})
+	if err := db.Checkpoint("copy"); err != nil {
+		t.Fatal(err)
+	}
+	if tried < 5 || !complete {
+		t.Errorf("%d operations were looked at, want more", tried)
+	}
+}
+
+// A checkpoint inside the store's own directory is refused by whatever name it
+// comes, and the store opens again.
+func TestCheckpoint_InsideTheStore(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	if err := os.Mkdir("other", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("db", "link"); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink("..", filepath.Join("other", "up")); err != nil {
+		t.Skip(err)
+	}
+	for _, dir := range []string{"db", "link"} {
+		db, err := Open(dir, small())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, db, "k", "v")
+		for _, name := range []string{
+			"db/sub", "db/000003.tmp", "./db/999999.wal", "other/../db/sub", filepath.Join(root, "db", "a", "b"),
+			"link/000003.tmp", "other/up/db/sub", "other/up/link/sub",
+		} {
+			if err := db.Checkpoint(name); err == nil || errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "inside") {
+				t.Errorf("Checkpoint(%q) = %v, want a refusal", name, err)
+			}
+		}
+		for _, name := range []string{"db", ""} {
+			if err := db.Checkpoint(name); err == nil {
+				t.Errorf("Checkpoint(%q): no error", name)
+			}
+		}
+		closeTest(t, db)
+		if db, err = Open("db", small()); err != nil {
+			t.Fatalf("the store does not open again: %v", err)
+		}
+		for _, name := range []string{"db2", "other/up/copy", "db/../third"} {
+			if err := db.Checkpoint(name); err != nil {
+				t.Errorf("Checkpoint(%q): %v", name, err)
+			}
+			if err := os.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantGet(t, db, "k", "v", true)
+		closeTest(t, db)
+	}
+	mem := small()
+	mem.FS = vfs.NewMem()
+	db := openTest(t, mem)
+	for _, name := range []string{"db/sub", "/db/sub", "x/../db/sub"} {
+		if err := db.Checkpoint(name); err == nil {
+			t.Errorf("in memory: Checkpoint(%q): no error", name)
+		}
+	}
 }

@@ -3,111 +3,384 @@ package shale
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
-// Every call beside Close does its work or returns ErrClosed, nothing else,
-// and no alarm is raised.
-func TestClose_BesideEveryCall(t *testing.T) {
-	background := context.Background()
-	key := []byte("k0007")
-	var copies atomic.Int64
-	calls := map[string]func(db *DB) error{
-		"Put":    func(db *DB) error { return db.Put(key, key) },
-		"Delete": func(db *DB) error { return db.Delete([]byte("gone")) },
-		"Get":    func(db *DB) error { _, err := db.Get(key); return err },
-		"Has":    func(db *DB) error { _, err := db.Has([]byte("absent")); return err },
-		"GetMany": func(db *DB) error {
-			return db.GetMany([][]byte{key, {0}}, func(int, []byte, bool) error { return nil })
-		},
-		"IfAbsent": func(db *DB) error { _, err := db.PutIfAbsent(key, key); return err },
-		"Flush":    func(db *DB) error { return db.Flush(background) },
-		"Compact":  func(db *DB) error { return db.Compact(background, Range{}) },
-		"Verify":   func(db *DB) error { return db.Verify(background) },
-		"Explain":  func(db *DB) error { _, err := db.Explain(key); return err },
-		"Metrics":  func(db *DB) error { db.Metrics(); db.Tables(); db.MayContain(key); return db.Sync() },
-		"Checkpoint": func(db *DB) error {
-			return db.Checkpoint(filepath.Join("copies", fmt.Sprint(copies.Add(1))))
-		},
-		"Snapshot": func(db *DB) error {
-			s, err := db.Snapshot()
-			if err != nil {
-				return err
-			}
-			_, err = s.Get(key)
-			return errors.Join(err, s.Close())
-		},
-		"Scan": func(db *DB) error {
-			for _, err := range db.Scan(Range{}) {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	rounds := 5
-	if testing.Short() {
-		rounds = 2
-	}
-	for range rounds {
-		closeBeside(t, calls, key)
-	}
-}
-
-// closeBeside runs all calls again and again while it closes the store.
-func closeBeside(t *testing.T, calls map[string]func(*DB) error, key []byte) {
+// closingStore opens a store of closingKeys keys with options that the seed draws,
+// and takes a snapshot. alarms returns the events with errors so far.
+func closingStore(t *testing.T, r *rand.Rand, fsys vfs.FS) (c *closing, alarms func() []Event) {
 	t.Helper()
-	mem := vfs.NewMem()
-	var alarm atomic.Pointer[Event]
-	db, err := Open("store", &Options{FS: mem, MemtableSize: 8 << 10, TableSize: 8 << 10, Durability: SyncManual, OnEvent: func(e Event) {
-		if e.Err != nil {
-			alarm.Store(&e)
-		}
-	}})
+	var mu sync.Mutex
+	var raised []Event
+	opts := &Options{
+		FS:                fsys,
+		MemtableSize:      4 << 10,
+		TableSize:         int64(4+r.IntN(12)) << 10,
+		BlockSize:         512,
+		CacheSize:         []int64{-1, 16 << 10, 0}[r.IntN(3)],
+		MaxOpenFiles:      []int{16, 0}[r.IntN(2)],
+		CompactionWorkers: []int{-1, 1, 3}[r.IntN(3)],
+		Durability:        Durability(r.IntN(3)),
+		FilterHash:        FilterHash(r.IntN(3)),
+		testing:           testOptions{baseSize: 16 << 10, noMap: r.IntN(2) == 0},
+		OnEvent: func(e Event) {
+			if e.Err != nil {
+				mu.Lock()
+				raised = append(raised, e)
+				mu.Unlock()
+			}
+		},
+	}
+	db, err := Open("store", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 500 {
-		if err := db.Put(fmt.Appendf(nil, "k%04d", i), key); err != nil {
+	for i := range closingKeys {
+		if err := db.Put(closingKey(i), closingValue(i, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var wg sync.WaitGroup
-	var begun sync.WaitGroup
-	for name, call := range calls {
-		begun.Add(1)
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				err := call(db)
-				if i == 0 {
-					begun.Done()
-				}
-				if err == nil {
-					continue
-				}
-				if !errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly) {
-					t.Errorf("%s beside Close: %v, want ErrClosed", name, err)
-				}
+	c = &closing{db: db, snap: mustSnapshot(t, db), ctx: context.Background()}
+	return c, func() []Event {
+		mu.Lock()
+		defer mu.Unlock()
+		return raised
+	}
+}
+
+// repeat runs a call in a goroutine again and again until it returns an error, or
+// stop is set: none but ErrClosed itself is right. begun waits until the call has
+// been made once.
+func (c *closing) repeat(t *testing.T, wg *sync.WaitGroup, stop *atomic.Bool, name string, call func(c *closing) error) (begun func()) {
+	made := make(chan struct{})
+	once := sync.OnceFunc(func() { close(made) })
+	wg.Go(func() {
+		defer once()
+		for !stop.Load() {
+			err := call(c)
+			if err != nil && err != ErrClosed {
+				t.Errorf("%s beside Close: %v, want its work or ErrClosed itself", name, err)
+			}
+			if err != nil {
 				return
+			}
+			once()
+		}
+	})
+	return func() { <-made }
+}
+
+// overwrite gives all keys later values, so that memtables, tables and versions go.
+func overwrite(c *closing) error {
+	round := int(c.n.Add(1))
+	for i := range closingKeys {
+		if err := c.db.Put(closingKey(i), closingValue(i, round)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linger lets others run for a while that the seed draws.
+func linger(r *rand.Rand) {
+	for range r.IntN(2000) {
+		runtime.Gosched()
+	}
+}
+
+func closingRounds(t testing.TB) int {
+	switch {
+	case testenv.Long(t) > 0:
+		return 15
+	case testing.Short() || testenv.Race:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// Each call beside Close, alone with a busy writer and then together with some
+// others, does its work or returns ErrClosed itself, nothing else. No alarm is
+// raised, and no file stays open.
+func TestClose_BesideEveryCall(t *testing.T) {
+	seed := testenv.Seed(t)
+	all := slices.Sorted(maps.Keys(closingCalls))
+	const several = "several"
+	for _, group := range append([]string{several}, all...) {
+		t.Run(group, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, uint64(len(group))))
+			rounds, members := closingRounds(t), []string{group}
+			if group == several {
+				rounds *= 3
+			}
+			for range rounds {
+				for i := 0; group == several && i < 6; i++ {
+					members = append(members[:i], all[r.IntN(len(all))])
+				}
+				mem := vfs.NewMem()
+				c, alarms := closingStore(t, r, mem)
+				var wg sync.WaitGroup
+				var stop atomic.Bool
+				begun := []func(){c.repeat(t, &wg, &stop, "the writer", overwrite)}
+				for _, name := range members {
+					begun = append(begun, c.repeat(t, &wg, &stop, name, closingCalls[name]))
+				}
+				for _, wait := range begun[:1+r.IntN(len(begun))] {
+					wait()
+				}
+				linger(r)
+				if err := c.db.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				for _, name := range members {
+					if err := closingCalls[name](c); err != ErrClosed && !needsNoStore(name) {
+						t.Errorf("%s after Close: %v, want ErrClosed itself", name, err)
+					}
+				}
+				stop.Store(true)
+				wg.Wait()
+				for _, e := range alarms() {
+					t.Errorf("event %v: %v", e.Kind, e.Err)
+				}
+				if n := mem.OpenFiles(); n != 0 {
+					t.Errorf("%d files are open after Close", n)
+				}
 			}
 		})
 	}
-	begun.Wait()
-	if err := db.Close(); err != nil {
-		t.Errorf("Close: %v", err)
+}
+
+// needsNoStore reports whether a call works when the store is closed.
+func needsNoStore(name string) bool {
+	switch name {
+	case "DB.MayContain", "DB.Err", "DB.Metrics", "DB.Tables", "DB.RecentEvents", "Snapshot.Seq":
+		return true
 	}
+	return false
+}
+
+// Each call of a snapshot beside the snapshot's own Close gives the snapshot's
+// state or ErrClosed, while a writer and compactions do away with what it needs.
+func TestClose_SnapshotBesideEveryCall(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 2))
+	for range 3 * closingRounds(t) {
+		c, alarms := closingStore(t, r, vfs.NewMem())
+		var wg, writer sync.WaitGroup
+		var stop, stopWriter atomic.Bool
+		c.repeat(t, &writer, &stopWriter, "the writer", overwrite)()
+		for name, call := range closingCalls {
+			if strings.HasPrefix(name, "Snapshot.") {
+				defer c.repeat(t, &wg, &stop, name, call)()
+			}
+		}
+		linger(r)
+		if err := c.snap.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := c.snap.Close(); err != ErrClosed {
+			t.Errorf("second Close: %v, want ErrClosed", err)
+		}
+		for range 3 { // iterators that are open go on
+			linger(r)
+		}
+		stop.Store(true)
+		wg.Wait()
+		stopWriter.Store(true)
+		writer.Wait()
+		for _, call := range []func(Reader) error{c.get, c.appendValue, c.viewValue, c.has, c.scan, c.walk} {
+			if err := call(c.snap); err != ErrClosed {
+				t.Errorf("a call of the snapshot after its Close: %v, want ErrClosed", err)
+			}
+		}
+		closeTest(t, c.db)
+		for _, e := range alarms() {
+			t.Errorf("event %v: %v", e.Kind, e.Err)
+		}
+	}
+}
+
+// After an iterator's own Close every movement fails with ErrClosed. Its methods are
+// for one goroutine, but others open, move and close theirs meanwhile, which use
+// the same memory again.
+func TestClose_IteratorBesideOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 3))
+	c, _ := closingStore(t, r, vfs.NewMem())
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for name, call := range closingCalls {
+		if strings.HasPrefix(name, "Iterator.") {
+			c.repeat(t, &wg, &stop, name, call)
+		}
+	}
+	for range 20 * closingRounds(t) {
+		it := c.db.NewIterator(Range{})
+		if it.First(); r.IntN(2) == 0 {
+			it.Last()
+		}
+		if err := it.Close(); err != nil {
+			t.Error(err)
+		}
+		if it.First() || it.Last() || it.Next() || it.Prev() || it.SeekGE(closingKey(1)) || it.SeekLT(closingKey(1)) ||
+			it.Valid() || len(it.Key()) > 0 || len(it.Value()) > 0 || it.Err() != ErrClosed {
+			t.Errorf("a closed iterator is at %q, Err %v; want ErrClosed", it.Key(), it.Err())
+		}
+	}
+	stop.Store(true)
 	wg.Wait()
-	if e := alarm.Load(); e != nil {
-		t.Errorf("event %v: %v", e.Kind, e.Err)
+	closeTest(t, c.db)
+}
+
+// Resume of a store whose log has failed does its work beside Close, or says
+// ErrClosed, and leaves no file open.
+func TestClose_BesideResume(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 4))
+	for range 5 * closingRounds(t) {
+		mem := vfs.NewMem()
+		fault := vfs.NewFault(mem, nil)
+		c, _ := closingStore(t, r, fault)
+		for try := 0; c.db.Err() == nil; try++ {
+			if try == 100 {
+				t.Fatal("no write fails")
+			}
+			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync)) // a flush may meet it instead
+			b := new(Batch)
+			b.SetDurability(SyncEach)
+			_ = errors.Join(b.Put([]byte("lost"), nil), c.db.Write(c.ctx, b))
+		}
+		fault.Inject(nil)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if err := c.db.Resume(); err != nil && err != ErrClosed {
+					t.Errorf("Resume beside Close: %v, want nil or ErrClosed itself", err)
+				}
+			})
+		}
+		linger(r)
+		if err := c.db.Close(); err != nil && !errors.Is(err, syscall.EIO) {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
+		if n := mem.OpenFiles(); n != 0 {
+			t.Errorf("%d files are open after Close", n)
+		}
 	}
-	if n := mem.OpenFiles(); n != 0 {
-		t.Errorf("%d files are open after Close", n)
+}
+
+// A call that flushes by itself, and meets Close in the midst of that, returns
+// ErrClosed itself: its caller has cancelled nothing.
+func TestClose_InTheMidstOfAFlush(t *testing.T) {
+	for name, call := range map[string]func(db *DB) error{
+		"Flush":   func(db *DB) error { return db.Flush(context.Background()) },
+		"Compact": func(db *DB) error { return db.Compact(context.Background(), Range{}) },
+		"Ingest": func(db *DB) error {
+			return db.Ingest(context.Background(), func(yield func(key, value []byte) bool) { yield([]byte("k"), nil) })
+		},
+		"Resume": (*DB).Resume,
+	} {
+		fault := vfs.NewFault(vfs.NewMem(), nil)
+		flushFailed := make(chan struct{}, 100)
+		db, err := Open("db", &Options{FS: fault, Durability: SyncManual, OnEvent: func(e Event) {
+			if e.Kind == EventBackgroundError {
+				flushFailed <- struct{}{}
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, db, 5000, 0) // a flush looks at the context more than once
+		creates := func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }
+		if name == "Resume" {
+			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync))
+			if err := db.Sync(); err == nil {
+				t.Fatal("the sync does not fail")
+			}
+		} else { // a flush that has failed is tried again by the call
+			fault.Inject(func(op vfs.Op, name string, _ int64) error {
+				if creates(op, name) {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			if err := db.Flush(context.Background()); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("Flush: %v, want ENOSPC", err)
+			}
+			<-flushFailed
+		}
+		var own atomic.Bool // Ingest makes a table of its own before it flushes
+		own.Store(name == "Ingest")
+		var once sync.Once
+		closed := make(chan error, 1)
+		fault.Inject(func(op vfs.Op, name string, _ int64) error {
+			if creates(op, name) && !own.CompareAndSwap(true, false) {
+				once.Do(func() {
+					go func() { closed <- db.Close() }()
+					<-db.ctx.Done()
+				})
+			}
+			return nil
+		})
+		if err := call(db); err != ErrClosed {
+			t.Errorf("%s: %v, want ErrClosed itself", name, err)
+		}
+		if err := <-closed; err != nil && !errors.Is(err, syscall.EIO) {
+			t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// Each call that takes a context tells a cancellation of the caller's from Close:
+// with its context cancelled it does its work, or it returns an error that wraps
+// context.Canceled and not ErrClosed; with the store closed as well, one of the
+// two, and not both.
+func TestClose_OwnCancellation(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 5))
+	found := 0
+	for row, call := range closingCalls {
+		typ, name, _ := strings.Cut(row, ".")
+		method, _ := storeTypes[typ].MethodByName(name)
+		if method.Type.NumIn() < 2 || method.Type.In(1) != reflect.TypeFor[context.Context]() {
+			continue
+		}
+		found++
+		for range closingRounds(t) {
+			c, _ := closingStore(t, r, vfs.NewMem())
+			var cancel func()
+			c.ctx, cancel = context.WithCancel(c.ctx)
+			early, beside := r.IntN(2) == 0, r.IntN(2) == 0
+			if early {
+				cancel()
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				switch err := call(c); {
+				case err == nil || err == ErrClosed && beside:
+				case !errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly):
+					t.Errorf("%s, cancelled (Close beside it: %v): %v, want context.Canceled", row, beside, err)
+				}
+			})
+			linger(r)
+			cancel()
+			if !beside {
+				wg.Wait()
+			}
+			closeTest(t, c.db)
+			wg.Wait()
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d methods take a context, want more", found)
 	}
 }

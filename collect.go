@@ -17,6 +17,7 @@ func (db *DB) Metrics() Metrics {
 	if v := db.acquireView(); v != nil {
 		v.addTo(&m)
 		m.CompactionDebt = compaction.Debt(v.meta, db.planOptions())
+		m.LiveBytes = compaction.LiveBytes(v.meta)
 		db.releaseVersion(v.version)
 	}
 	db.counters.addTo(&m)

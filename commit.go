@@ -2,23 +2,29 @@ package shale
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime"
+	"hash/maphash"
 	"sync"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
 )
 
 // A commitQueue orders the writes of a store. Writers put their requests into
-// it; the first becomes the leader, takes all that wait as one group, writes
-// the group to the log, syncs once if anybody asked for it, applies it to the
-// memtable and publishes the last sequence number. Then it hands the lead to
-// the first writer that came meanwhile. So there is one writer of log and
-// memtable at any time, without a goroutine of its own and, for a lone writer,
-// without a hand-over.
+// it. The first becomes the leader, takes all that wait as one group, writes
+// the group to the log, applies it to the memtable and publishes the last
+// sequence number. Then it hands the lead to the first writer that came
+// meanwhile. So one goroutine at a time writes log and memtable, the store
+// needs no goroutine for it, and a lone writer needs no hand-over.
+//
+// When the group is synced depends on Options.Durability. With SyncEach the
+// leader syncs the log before it applies the group, so that nobody sees what
+// is not durable. Else readers see writes before they are durable anyway; then
+// the leader hands the lead over first, and each writer that asked for a sync
+// waits for one outside the queue, where it holds nobody up.
 type commitQueue struct {
 	mu      sync.Mutex
 	pending []*commitRequest
@@ -29,11 +35,15 @@ type commitQueue struct {
 	// may not leave the bubble of testing/synctest that a store lives in.
 	requests sync.Pool
 
+	// syncs makes those writers share syncs that wait outside the queue.
+	syncs syncSharing
+
 	// The rest is owned by the leader.
 	group    []*commitRequest
 	payloads [][]byte
-	together int // writers that were under way at the end of the last synced group
-	patience int // how often gather yields for them
+	claims   claims
+	together int // writers that were under way at the end of the last group that was synced here
+	gather   gathering
 }
 
 // maxGroupBytes bounds the log bytes of one group, and with them how long the
@@ -51,14 +61,18 @@ type commitRequest struct {
 	exclusive func() error
 
 	// ifAbsent makes the batch, of one Put, conditional: it is dropped if its
-	// key was written after sequence number readSeq. hash is the key's.
+	// key was written after sequence number readSeq.
 	ifAbsent bool
 	readSeq  base.Seq
 	key      []byte
-	hash     uint64
-	lost     bool // the condition did not hold
+	lost     bool // the condition did not hold, or may not
 
-	err   error
+	err error
+	// log, if not nil, has to be synced up to end before the write is
+	// acknowledged.
+	log *wal.Writer
+	end int64
+
 	leads bool      // was told to lead; guarded by the queue's lock
 	wake  chan bool // true: lead; false: done
 }
@@ -77,9 +91,27 @@ func (r *commitRequest) free() {
 	r.queue.requests.Put(r)
 }
 
-// commit runs r through the queue. ctx ends the waiting for a turn, not the
-// writing.
+// commit runs r through the queue, and waits until its writes are as durable as
+// it asks. ctx ends the waiting for a turn, not the writing.
 func (db *DB) commit(ctx context.Context, r *commitRequest) error {
+	if r.sync && !db.syncsFirst() {
+		db.queue.syncs.writers.Add(1)
+		defer db.queue.syncs.writers.Add(-1)
+	}
+	if err := db.takeTurn(ctx, r); err != nil || r.log == nil {
+		return err
+	}
+	if mutant.AckBeforeSync {
+		return nil
+	}
+	if err := r.log.SyncTogether(r.end, &db.queue.syncs); err != nil {
+		return db.syncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
+	}
+	return nil
+}
+
+// takeTurn waits until r is committed, or leads the queue to commit it.
+func (db *DB) takeTurn(ctx context.Context, r *commitRequest) error {
 	q := &db.queue
 	q.mu.Lock()
 	if q.closed {
@@ -129,6 +161,15 @@ func (q *commitQueue) withdraw(r *commitRequest) bool {
 // lead is the leader's turn. r is the first request in the queue.
 func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 	q := &db.queue
+	finished := false
+	// However the turn ends, somebody leads afterwards or may: else all writes
+	// to come, and Close, would wait for ever.
+	defer q.handOver(r)
+	defer func() {
+		if !finished {
+			db.leaderFailed()
+		}
+	}()
 	var err error
 	if r.exclusive == nil {
 		err = db.makeRoom(ctx)
@@ -137,15 +178,37 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 		q.take(1)
 		r.err = err
 	} else {
-		if r.sync {
-			q.gather()
+		if r.sync && db.syncsFirst() {
+			q.gatherSynced()
 		}
 		db.commitGroup(q.takeGroup())
 	}
-	group := q.group
+	finished = true
+	return r.err
+}
+
+// leaderFailed gives the group of a leader that panics or exits its outcome.
+// What of it is in the log is unknown. Requires: the caller leads.
+func (db *DB) leaderFailed() {
+	q := &db.queue
+	if len(q.group) == 0 {
+		q.take(1)
+	}
+	err := db.becomeReadOnly(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
+	for _, r := range q.group {
+		if r.err == nil {
+			r.err = err
+		}
+	}
+}
+
+// handOver ends the turn of r's goroutine: it wakes the members of the group, and
+// lets the next writer lead, if there is one.
+func (q *commitQueue) handOver(r *commitRequest) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if r.sync {
-		q.together = len(group) + len(q.pending)
+		q.together = len(q.group) + len(q.pending)
 	}
 	if len(q.pending) > 0 {
 		q.pending[0].leads = true
@@ -153,42 +216,26 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 	} else {
 		q.led = false
 	}
-	err = r.err
-	// group is the next leader's to overwrite from here on, so wake the
-	// followers before letting go of the lock.
-	for _, member := range group {
+	for _, member := range q.group {
 		if member != r {
 			member.wake <- false
 		}
 	}
-	q.mu.Unlock()
-	return err
+	q.group = q.group[:0] // the next leader's, once the lock is free
 }
 
-// maxPatience is how often a leader lets others run: for some microseconds, where
-// a sync takes a hundred.
-const maxPatience = 64
+// syncsFirst says whether writes are durable before anybody sees them.
+func (db *DB) syncsFirst() bool { return db.opts.Durability == SyncEach }
 
-// gather lets the writers of the last group, which were woken just now, come back
-// before the next group is taken: else two groups of half the writers would take
-// turns, each with a sync of its own. It is for synced writes, and tries less
-// when the writers have other things to do. Requires: the caller leads.
-func (q *commitQueue) gather() {
-	if q.together <= 1 {
-		return
-	}
-	q.patience = max(q.patience, 1)
-	for range q.patience {
+// gatherSynced lets the writers of the last group, which were woken just now,
+// come back before the next group is taken: else two groups of half the writers
+// would take turns, each with a sync of its own. Requires: the caller leads.
+func (q *commitQueue) gatherSynced() {
+	q.gather.await(q.together, func() int {
 		q.mu.Lock()
-		n := len(q.pending)
-		q.mu.Unlock()
-		if n >= q.together {
-			q.patience = min(2*q.patience, maxPatience)
-			return
-		}
-		runtime.Gosched()
-	}
-	q.patience /= 2
+		defer q.mu.Unlock()
+		return len(q.pending)
+	})
 }
 
 // take moves the first n requests into the group.
@@ -208,20 +255,14 @@ func (q *commitQueue) takeLocked(n int) {
 
 // takeGroup moves the requests that can be committed together into the group:
 // the first, and more up to maxGroupBytes. An exclusive request is a group of
-// its own. A conditional one can share a group only with requests before it
-// that do not write its key.
+// its own.
 func (q *commitQueue) takeGroup() []*commitRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
-	conditional := false
 	for n < len(q.pending) {
 		p := q.pending[n]
-		if p.exclusive != nil && n > 0 {
-			break
-		}
-		conditional = conditional || p.ifAbsent
-		if n > 0 && (bytes+p.batch.Size() > maxGroupBytes || conditional && p.ifAbsent && q.groupWrites(n, p.hash)) {
+		if n > 0 && (p.exclusive != nil || bytes+p.batch.Size() > maxGroupBytes) {
 			break
 		}
 		n++
@@ -234,24 +275,47 @@ func (q *commitQueue) takeGroup() []*commitRequest {
 	return q.group
 }
 
-// groupWrites tells whether one of the first n pending requests may write a
-// key with the given hash. Batches of many operations are not looked into:
-// they may.
-func (q *commitQueue) groupWrites(n int, hash uint64) bool {
-	for _, p := range q.pending[:n] {
-		if p.batch.count != 1 || p.batch.firstHash() == hash {
-			return true
-		}
-	}
-	return false
+// claims are the keys that a group writes, as far as a conditional request comes
+// after them: they are not in the memtable yet. It keeps hashes, by a function
+// that nobody else uses; two keys with one hash only make a claim lose that is
+// then made again.
+type claims struct {
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+	left   int // conditional requests of the group that are still to come
 }
 
-// firstHash returns the hash of the key of the first operation.
-func (b *Batch) firstHash() uint64 {
-	for op := range b.Ops() {
-		return bloom.Hash(op.Key)
+// begin forgets the last group, and counts the conditional requests of this one.
+func (c *claims) begin(group []*commitRequest) {
+	if len(c.hashes) > 0 { // a large map that is empty takes long to clear
+		clear(c.hashes)
 	}
-	return 0
+	c.left = 0
+	for _, r := range group {
+		if r.ifAbsent {
+			c.left++
+		}
+	}
+	if c.left > 0 && c.hashes == nil {
+		c.seed, c.hashes = maphash.MakeSeed(), make(map[uint64]struct{})
+	}
+}
+
+// written reports whether a batch that was added may write key.
+func (c *claims) written(key []byte) bool {
+	c.left--
+	_, ok := c.hashes[maphash.Bytes(c.seed, key)]
+	return ok
+}
+
+// add adds what b writes, if somebody is still going to ask.
+func (c *claims) add(b *Batch) {
+	if c.left == 0 {
+		return
+	}
+	for op := range b.Ops() {
+		c.hashes[maphash.Bytes(c.seed, op.Key)] = struct{}{}
+	}
 }
 
 // commitGroup writes, applies and publishes the group, and sets the outcome of
@@ -275,11 +339,13 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	first := db.lastSeq + 1
 	seq := first
 	var bytes, ops uint64
+	q.claims.begin(group)
 	for _, r := range group {
-		if r.ifAbsent && !mutant.LostClaim && db.writtenSince(r.key, r.hash, r.readSeq) {
+		if r.ifAbsent && (q.claims.written(r.key) || db.writtenSince(r.key, r.readSeq)) && !mutant.LostClaim {
 			r.lost = true
 			continue
 		}
+		q.claims.add(r.batch)
 		wantSync = wantSync || r.sync
 		if r.batch.count == 0 {
 			continue
@@ -304,6 +370,14 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		}
 		return db.becomeReadOnly(err)
 	}
+	if wantSync && !db.syncsFirst() {
+		for _, r := range group {
+			if r.sync && !r.lost {
+				r.log, r.end = db.wal, db.wal.Len()
+				q.syncs.logged.Add(1)
+			}
+		}
+	}
 	if seq == first {
 		return nil
 	}
@@ -318,16 +392,17 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	return nil
 }
 
-// logGroup appends the payloads to the log and makes them durable if asked.
+// logGroup appends the payloads to the log. If a sync is wanted, and writes are
+// durable before they are seen, it syncs them too.
 func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		end, err := db.wal.AppendBatch(payloads, db.lastSeq, wantSync)
+		end, err := db.appendLog(payloads, wantSync)
 		if err != nil {
 			return fmt.Errorf("shale: write log: %w", err)
 		}
 		db.nudgeSync(end)
 	}
-	if wantSync && !mutant.AckBeforeSync {
+	if wantSync && db.syncsFirst() && !mutant.AckBeforeSync {
 		if err := db.wal.Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
@@ -340,10 +415,9 @@ func (db *DB) applyGroup(group []*commitRequest) {
 	mem := db.view.Load().mem
 	mem.BeginWrite()
 	for _, r := range group {
-		if r.lost || r.batch.count == 0 {
-			continue
+		if !r.lost {
+			applyBatch(mem, r.batch)
 		}
-		db.applyBatch(mem, r.batch)
 	}
 	mem.EndWrite()
 }
@@ -351,13 +425,13 @@ func (db *DB) applyGroup(group []*commitRequest) {
 // writtenSince tells whether key may have been written after seq. The caller
 // read the tables at seq; what came later is in the memtables, unless a flush
 // took it meanwhile: then the answer is a cautious yes.
-func (db *DB) writtenSince(key []byte, hash uint64, seq base.Seq) bool {
+func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
 	v := db.view.Load()
 	if db.flushedSeq.Load() > uint64(seq) {
 		return true
 	}
 	newer := func(m *memtable.Memtable) bool {
-		if !m.MayContain(hash) {
+		if !m.MayContain(key) {
 			return false
 		}
 		if !m.Pin() {

@@ -32,10 +32,13 @@ func (db *DB) compactLoop() {
 				break
 			}
 			db.background.Go(func() {
-				err := db.runPlan(db.ctx, plan)
-				if err != nil && db.ctx.Err() == nil {
+				err := db.runPlanInRoom(db.ctx, plan)
+				if db.setAside(plan, err) {
+					db.compactFailures(nil) // it will not be tried again
+					db.donePlan(plan)
+				} else if err != nil && db.ctx.Err() == nil {
 					// Its inputs stay reserved, so that others get a turn.
-					db.freeWorker()
+					db.freeWorker(plan)
 					db.counters.retries.Add(1)
 					wake(db.compactWake)
 					db.sleep(retryDelay(db.compactFailures(err)))
@@ -43,11 +46,55 @@ func (db *DB) compactLoop() {
 				} else {
 					db.compactFailures(nil)
 					db.donePlan(plan)
+					wake(db.recoverWake)
 				}
 				wake(db.compactWake)
 			})
 		}
 	}
+}
+
+// setAside keeps automatic compactions away from an input of the plan in which err met
+// damage, and says whether that is what happened. A merge would meet it again each
+// time; reads of it get the error, and so does Compact.
+func (db *DB) setAside(plan *compaction.Plan, err error) bool {
+	var damage *CorruptionError
+	if !errors.As(err, &damage) {
+		return false
+	}
+	kind, num, ok := base.ParseFileName(damage.File)
+	if !ok || kind != base.FileTable || !plan.Reads(num) {
+		return false
+	}
+	db.mu.Lock()
+	db.inFlight.SetAside(num)
+	db.asideErr = err
+	db.mu.Unlock()
+	db.emit(Event{Kind: EventTableSetAside, Reason: "damaged", Tables: []uint64{uint64(num)}, Err: err})
+	return true
+}
+
+// takeBack lets automatic compactions have a table again that has turned out to be
+// whole.
+func (db *DB) takeBack(num base.FileNum) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.inFlight.IsAside(num) {
+		db.inFlight.TakeBack(num)
+		wake(db.compactWake)
+	}
+}
+
+// damageInTheWayLocked returns the damage because of which level 0 can't be compacted
+// any more, or nil. Requires: db.mu is held.
+func (db *DB) damageInTheWayLocked() error {
+	if !db.inFlight.AnyAside() || !db.inFlight.Empty() {
+		return nil
+	}
+	if plan := compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight); plan.Kind != compaction.Nothing {
+		return nil
+	}
+	return db.asideErr
 }
 
 // compactFailures counts the failures in a row.
@@ -71,12 +118,12 @@ func (db *DB) pickCompaction() *compaction.Plan { return db.pickFor(db.opts.Comp
 func (db *DB) pickFor(workers int) *compaction.Plan {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.closing || db.paused > 0 || db.running >= workers {
+	if db.closing || db.running >= workers {
 		db.counters.seeks.price.Store(math.MaxInt64)
 		return nil
 	}
 	plan, forSeeks := db.pickLocked()
-	if plan.Kind == compaction.Nothing {
+	if plan.Kind == compaction.Nothing || (plan.From == 0 || db.compactErr != nil) && db.requestsFirstLocked() {
 		return nil
 	}
 	if forSeeks {
@@ -87,11 +134,50 @@ func (db *DB) pickFor(workers int) *compaction.Plan {
 }
 
 // reserveLocked keeps other compactions away from the plan's tables and range:
-// so the tables stay in every version until donePlan.
+// so the tables stay in every version until donePlan. A step of Compact has its
+// caller's goroutine and takes no worker.
 func (db *DB) reserveLocked(plan *compaction.Plan) {
 	db.inFlight.Add(plan)
-	db.running++
 	db.counters.compacting.Add(1)
+	if plan.ByRequest() {
+		db.level0Next = true
+		return
+	}
+	db.running++
+	if plan.From == 0 {
+		db.level0Next = false
+	}
+}
+
+// Steps of Compact and compactions of level 0 take turns, because both may need the
+// same tables: so level 0 waits for one step at most, and Compact comes to an end
+// while writers keep level 0 due.
+
+// level0TurnLocked returns the compaction of level 0 that comes before the next step
+// of Compact, if there is one. The caller of Compact carries it out itself: all
+// workers may be busy below. Requires: db.mu is held.
+func (db *DB) level0TurnLocked() (plan compaction.Plan, ok bool) {
+	if !db.level0Next || db.opts.CompactionWorkers < 1 {
+		return compaction.Plan{}, false
+	}
+	plan = compaction.PickLevel0(db.version.meta, db.planOptionsLocked(), db.inFlight)
+	return plan, plan.Kind != compaction.Nothing
+}
+
+// requestsFirstLocked says whether a compaction of level 0 has to let a step of
+// Compact go first. After a failure every automatic compaction has to: while it waits to
+// be tried again its inputs are reserved, and Compact would wait for it each time
+// instead of returning the error. Requires: db.mu is held.
+func (db *DB) requestsFirstLocked() bool {
+	if db.level0Next && db.compactErr == nil {
+		return false
+	}
+	for _, job := range db.requests {
+		if job.Ready(db.version.meta, db.planOptionsLocked(), db.inFlight.WithAside()) {
+			return true
+		}
+	}
+	return false
 }
 
 // donePlan undoes reserveLocked, all at once: a pick between the worker's
@@ -99,19 +185,21 @@ func (db *DB) reserveLocked(plan *compaction.Plan) {
 func (db *DB) donePlan(plan *compaction.Plan) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.freeWorkerLocked()
+	db.freeWorkerLocked(plan)
 	db.freeInputsLocked(plan)
 }
 
 // freeWorker gives back the worker that reserveLocked took.
-func (db *DB) freeWorker() {
+func (db *DB) freeWorker(plan *compaction.Plan) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.freeWorkerLocked()
+	db.freeWorkerLocked(plan)
 }
 
-func (db *DB) freeWorkerLocked() {
-	db.running--
+func (db *DB) freeWorkerLocked(plan *compaction.Plan) {
+	if !plan.ByRequest() {
+		db.running--
+	}
 	db.counters.compacting.Add(-1)
 	db.changed.Broadcast()
 }
@@ -244,10 +332,13 @@ func firstCause(errs []error) error {
 }
 
 // subRanges cuts the plan's key range into as many parts as workers are free,
-// and takes those workers.
+// and takes those workers. A step of Compact leaves one to level 0.
 func (db *DB) subRanges(plan *compaction.Plan) []Range {
 	db.mu.Lock()
 	free := db.opts.CompactionWorkers - db.running
+	if plan.ByRequest() {
+		free--
+	}
 	var cuts [][]byte
 	if free > 0 {
 		cuts = compaction.SplitRanges(plan, free+1)
@@ -314,9 +405,12 @@ func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 
 	return compaction.FilterBitsForPlan(meta, plan, o, db.opts.FilterBits, db.opts.FilterMemory)
 }
 
-// Compact merges all that overlaps r down to the last level, so that deleted
-// and overwritten entries in it give their space back, as far as no snapshot
-// needs them. It waits until that is done, or until ctx is.
+// Compact merges all that was written before the call and overlaps r down to the
+// last level, so that deleted and overwritten entries in r give their space back, as
+// far as no snapshot needs them. It waits until that is done, or until ctx is. Reads,
+// writes and automatic compactions go on meanwhile, in turns with it, and several calls
+// may run at once; what is written meanwhile may stay where it is. Options.CompactionWorkers
+// does not count the calls. If a table is damaged, Compact returns the CorruptionError.
 func (db *DB) Compact(ctx context.Context, r Range) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -329,8 +423,6 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	if r.empty() {
 		return nil
 	}
-	db.pauseCompactions(1)
-	defer db.pauseCompactions(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(db.ctx, cancel)()
@@ -341,9 +433,13 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			return err
 		}
 		if plan == nil {
+			db.awaitDeletions(ctx)
 			return nil
 		}
-		err = db.runPlan(ctx, plan)
+		err = db.runPlanInRoom(ctx, plan)
+		if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
+			err = nil // the damage may lie outside r
+		}
 		db.donePlan(plan)
 		if err != nil {
 			if db.ctx.Err() != nil {
@@ -355,23 +451,18 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	}
 }
 
-// pauseCompactions stops automatic compactions from starting while manual ones
-// run, so that these come to an end.
-func (db *DB) pauseCompactions(by int) {
-	db.mu.Lock()
-	db.paused += by
-	db.changed.Broadcast()
-	db.mu.Unlock()
-	wake(db.compactWake)
-}
-
-// pickManual reserves the next step of a manual compaction, waiting for
-// others that are in its way; nil: it is done.
+// pickManual reserves the next step of a manual compaction, or a compaction of level 0
+// that comes before it. It waits for others that are in its way; nil: it is done.
 func (db *DB) pickManual(ctx context.Context, job *compaction.Manual) (*compaction.Plan, error) {
 	stop := context.AfterFunc(ctx, db.broadcast)
 	defer stop()
+	defer wake(db.compactWake) // level 0 may have let this step go first
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.requests = append(db.requests, job)
+	defer func() {
+		db.requests = slices.DeleteFunc(db.requests, func(j *compaction.Manual) bool { return j == job })
+	}()
 	for {
 		if db.closing {
 			return nil, ErrClosed
@@ -379,7 +470,10 @@ func (db *DB) pickManual(ctx context.Context, job *compaction.Manual) (*compacti
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		plan, blocked := job.Next(db.version.meta, db.planOptionsLocked(), db.inFlight)
+		plan, blocked := db.level0TurnLocked()
+		if !blocked {
+			plan, blocked = job.Next(db.version.meta, db.planOptionsLocked(), db.inFlight.WithAside())
+		}
 		if plan.Kind != compaction.Nothing {
 			db.reserveLocked(&plan)
 			return &plan, nil

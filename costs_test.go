@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -13,6 +14,7 @@ import (
 // makes it write more is seen here. Nothing is left to chance or time: one seed,
 // and each memtable is flushed and compacted before the next one fills.
 func TestCosts_OfAFill(t *testing.T) {
+	testenv.SkipRace(t)
 	const memtable, n = 64 << 10, 40_000
 	tests := []struct {
 		name         string

@@ -37,6 +37,7 @@ var crashLives = map[string]func(l *crashLife){
 		l.close()
 	},
 	"rotation": func(l *crashLife) {
+		l.opts.MemtableSize = 4 << 10
 		l.open()
 		l.write(120, 7)
 		l.write(40, 0)
@@ -45,7 +46,7 @@ var crashLives = map[string]func(l *crashLife){
 		l.close()
 	},
 	"rotation without mapping": func(l *crashLife) {
-		l.opts.testing.noMap = true
+		l.opts.testing.noMap, l.opts.MemtableSize = true, 4<<10
 		l.open()
 		l.write(120, 7)
 		l.sync()
@@ -81,7 +82,8 @@ var crashLives = map[string]func(l *crashLife){
 		l.close()
 	},
 	"filters beside tables": func(l *crashLife) {
-		l.opts.FilterBits = -1
+		hash := l.opts.FilterHash // the first of them
+		l.opts.FilterBits, l.opts.FilterMemory = -1, 0
 		l.open()
 		for range 3 {
 			l.write(24, 7)
@@ -89,18 +91,18 @@ var crashLives = map[string]func(l *crashLife){
 			l.idle()
 		}
 		l.close()
-		l.opts.FilterBits, l.opts.CompactionWorkers = 10, -1 // which could merge all tables that lack filters
-		for _, hash := range []FilterHash{Murmur3, XXH3} {
-			l.opts.FilterHash = hash
+		l.opts.FilterBits, l.opts.CompactionWorkers = 20, -1 // which could merge all tables that lack filters
+		for i := range 2 {
+			l.opts.FilterHash = (hash + FilterHash(i)) % (SipHash + 1)
 			l.open()
 			l.rebuildFilters()
 			l.write(10, 3)
 			l.flush()
 			l.rollManifest()
-			l.checkpoint(fmt.Sprint("copy", hash))
+			l.checkpoint(fmt.Sprint("copy", i))
 			l.close()
 		}
-		l.opts.FilterHash = Murmur3
+		l.opts.FilterHash = hash
 		l.open()
 		l.rebuildFilters()
 		l.close()
@@ -176,10 +178,18 @@ type crashLife struct {
 	ops    atomic.Int64
 }
 
+// open opens the store, now and then with another durability.
+func (l *crashLife) open() {
+	l.t.Helper()
+	l.opts.Durability = (l.opts.Durability + 1) % (SyncManual + 1)
+	l.life.open()
+}
+
 // A crashState is a disk as a crash leaves it, and what it must hold.
 type crashState struct {
 	mem  *vfs.Mem
 	what string
+	seed uint64 // of the options that it is opened with
 	claim
 }
 
@@ -206,7 +216,7 @@ func (l *crashLife) hook() {
 			// What is safe before the crash must be there; what is begun
 			// after it may be.
 			before := l.claim()
-			s := crashState{mem: mem.Crash(c), claim: l.claim(),
+			s := crashState{mem: mem.Crash(c), claim: l.claim(), seed: l.seed + uint64(n)<<8 + uint64(j),
 				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", l.name, n, op, name, c)}
 			s.safe, s.copies = before.safe, before.copies
 			l.states <- s
@@ -266,17 +276,24 @@ func (l *crashLife) checkNothingLost() {
 	}
 }
 
-// check opens the state, compares, uses it and opens it once more.
-func (s crashState) check(h history) error {
-	opts := tinyStore(s.mem)
-	var unusable atomic.Pointer[error]
-	opts.OnEvent = func(e Event) {
-		if e.Kind == EventFilterUnusable {
-			unusable.Store(&e.Err)
+// check opens the state, compares, uses it and opens it once more, each time
+// with other options.
+func (s crashState) check(h history) (err error) {
+	opts := drawSeeded(s.mem, s.seed, 0)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w; %s", err, optionsText(&opts))
 		}
-	}
+	}()
+	var unusable atomic.Pointer[error]
 	n := 0
 	for round := range 2 {
+		opts = drawSeeded(s.mem, s.seed, uint64(round))
+		opts.OnEvent = func(e Event) {
+			if e.Kind == EventFilterUnusable {
+				unusable.Store(&e.Err)
+			}
+		}
 		db, err := Open("db", &opts)
 		if err != nil {
 			return fmt.Errorf("Open, round %d: %w", round, err)
@@ -299,7 +316,10 @@ func (s crashState) check(h history) error {
 			}
 		default:
 			n = found
-			err = db.Put([]byte("after"), []byte("x"))
+			var b Batch
+			b.SetDurability(Durability(s.seed % 3))
+			_ = b.Put([]byte("after"), []byte("x")) // far below every limit
+			err = db.Write(context.Background(), &b)
 		}
 		if err == nil {
 			err = db.Verify(context.Background())
@@ -320,7 +340,7 @@ func (s crashState) check(h history) error {
 // checkCopies opens the checkpoints that were durable at the crash.
 func (s crashState) checkCopies(h history) error {
 	for _, c := range s.copies {
-		opts := tinyStore(s.mem)
+		opts := drawSeeded(s.mem, s.seed, 2)
 		opts.MustExist = true
 		db, err := Open(c.dir, &opts)
 		if err != nil {
@@ -346,7 +366,13 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 	begin := time.Now()
 	var states, ops int64
 	share := shareOf(t, seed, 1./48)
-	for round := uint64(0); round == 0 || time.Since(begin) < long; round++ {
+	// Each life is lived with several options, if not all of its states are tried.
+	rounds := uint64(1)
+	if share.part < 1 {
+		rounds = 3
+		share.part /= 3
+	}
+	for round := uint64(0); round < rounds || time.Since(begin) < long; round++ {
 		for name, script := range crashLives {
 			n, o := crashEverywhere(t, name, script, seed+round, share)
 			states, ops = states+n, ops+o
@@ -355,15 +381,30 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d states at %d operations of %d lives in %v; %v",
-		states, ops, len(crashLives), time.Since(begin).Round(time.Millisecond), share)
+	t.Logf("%d states at %d operations of %d lives, each with other options %d times or more, in %v; %v",
+		states, ops, len(crashLives), rounds, time.Since(begin).Round(time.Millisecond), share)
+}
+
+// nameNumber returns a number for a name.
+func nameNumber(name string) (n uint64) {
+	for _, c := range []byte(name) {
+		n = n*31 + uint64(c)
+	}
+	return n
 }
 
 // crashEverywhere runs one life and checks all states beside it.
 func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed uint64, share share) (states, ops int64) {
 	l := &crashLife{seed: seed, mem: vfs.NewMem(), states: make(chan crashState, 64), share: share}
 	l.t, l.name, l.h = t, name, newHistory("a", seed, 300)
-	l.opts = tinyStore(l.mem)
+	l.opts = drawSeeded(l.mem, seed, nameNumber(name))
+	l.opts.CompactionWorkers = 1 // the scripts wait for compactions
+	began := optionsText(&l.opts)
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %s", name, began)
+		}
+	}()
 	var wg sync.WaitGroup
 	var checked, failed atomic.Int64
 	defer func() { states = checked.Load() }()
@@ -375,7 +416,7 @@ func crashEverywhere(t *testing.T, name string, script func(*crashLife), seed ui
 			for s := range l.states {
 				checked.Add(1)
 				if err := s.check(l.h); err != nil && failed.Add(1) <= 3 {
-					t.Errorf("%s (seed %d): %v", s.what, seed, err)
+					t.Errorf("%s (seed %d): %v; it was written with %s", s.what, seed, err, began)
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package shale
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
@@ -63,6 +64,15 @@ func (c *cursor) ready() bool {
 	return true
 }
 
+// stay is a movement that leads past an end. It keeps the error that stopped the
+// cursor there.
+func (c *cursor) stay() bool {
+	if c.db.view.Load() == nil {
+		c.err = ErrClosed
+	}
+	return false
+}
+
 // first moves to the first entry.
 func (c *cursor) first() bool { return c.ready() && c.land(c.rng.Lower) }
 
@@ -116,7 +126,9 @@ func (c *cursor) next() bool {
 	switch {
 	case c.position == beforeFirst:
 		return c.first()
-	case c.position == afterLast || !c.ready():
+	case c.position == afterLast:
+		return c.stay()
+	case !c.ready():
 		return false
 	case c.backward:
 		c.kv = c.src.SeekGE(c.key, 0) // behind all versions of key but one of number 0, which is skipped
@@ -131,7 +143,9 @@ func (c *cursor) prev() bool {
 	switch {
 	case c.position == afterLast:
 		return c.last()
-	case c.position != onEntry || !c.ready():
+	case c.position == beforeFirst:
+		return c.stay()
+	case !c.ready():
 		return false
 	case !c.backward:
 		c.kv = c.src.SeekLT(c.key)
@@ -249,7 +263,11 @@ func (c *cursor) end(p position) bool {
 	if c.err == nil {
 		c.err = c.src.Err()
 	}
-	if c.err != nil {
+	switch {
+	case c.err == nil:
+	case errors.Is(c.err, ErrClosed):
+		c.err = ErrClosed // without the read that met it
+	default:
 		c.db.noteCorruption(c.err)
 	}
 	return false

@@ -38,7 +38,7 @@ func (b *badStore) flip(file string, offset int, mask byte) damage {
 		data[offset] ^= mask
 		return data
 	})
-	d.flip = true
+	d.flip, d.oneBit = true, mask&(mask-1) == 0
 	return d
 }
 

@@ -35,6 +35,7 @@ type DB struct {
 	memory  *memtable.Pool
 	files   *fileCache
 	lock    io.Closer // nil if read-only
+	made    creation  // by Open, so far
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -59,8 +60,9 @@ type DB struct {
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
 
-	flushes flushSpeed
-	recent  recentLog
+	flushes        flushSpeed
+	recent         recentLog
+	listenerFailed atomic.Bool // Logger or OnEvent panicked, and that was reported
 
 	// manifestMu serialises version edits and guards the manifest.
 	manifestMu     sync.Mutex
@@ -84,8 +86,11 @@ type DB struct {
 	flushWake   chan struct{}
 	compactWake chan struct{}
 	syncWake    chan struct{}
+	syncSoon    chan struct{} // within SyncEvery, for a batch with a durability of its own
 	filterWake  chan struct{}
+	deleteWake  chan struct{}
 	logWake     chan struct{}
+	recoverWake chan struct{}
 	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
 	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
 	background  sync.WaitGroup
@@ -101,9 +106,12 @@ type DB struct {
 	nextFileNum       base.FileNum
 	snapshots         snapshotList
 	inFlight          compaction.InFlight
-	running           int // compactions
-	paused            int // automatic compactions are paused while > 0
+	running           int                  // automatic compactions, and the sub-ranges of all
+	requests          []*compaction.Manual // those of Compact that wait for their next step
+	level0Next        bool                 // a compaction of level 0 comes before the next step of these
 	obsolete          []obsoleteFile
+	deleterRuns       bool                      // deleteLoop removes what is obsolete; else who makes it so does
+	removing          int                       // calls of removeObsolete under way
 	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
 	recyclable        []base.FileNum            // obsolete logs kept to be used again
 	prepared          *wal.Prepared             // the next log's file, or nil
@@ -112,6 +120,7 @@ type DB struct {
 	failedCompactions int
 	flushErr          error // last failure of a flush, until one succeeds
 	compactErr        error // the same of automatic compactions
+	asideErr          error // why the last table was set aside
 }
 
 // A logFile is a live log.
@@ -159,6 +168,7 @@ func (db *DB) Close() error {
 	db.cancel()
 	db.calls.Wait()
 	db.background.Wait()
+	db.stopDeleter()
 	err := db.closeLog()
 
 	db.mu.Lock()
@@ -212,8 +222,8 @@ func (db *DB) sealForClose() error {
 		return nil
 	}
 	defer db.wal.Close()
-	if err := db.Err(); err != nil {
-		return err // acknowledged writes may not be durable
+	if db.logBroken() {
+		return db.Err() // acknowledged writes may not be durable
 	}
 	sealed, err := db.sealLog()
 	if err != nil {

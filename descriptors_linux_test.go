@@ -91,7 +91,7 @@ func TestDescriptors_Child(t *testing.T) {
 		for range 5 {
 			s.squeeze()
 			for _, readOnly := range []bool{true, false} {
-				opts := killOptions(lives)
+				opts := killOptions(s.r.Uint64(), lives)
 				opts.ReadOnly = readOnly
 				opens++
 				db, err := Open(filepath.Join(dir, "db"), opts)

@@ -19,12 +19,20 @@ var (
 // Errors of writes.
 var (
 	// ErrReadOnly is wrapped by the error of every write to a store that was
-	// opened read-only, or that a background error has made so: then the
-	// cause is wrapped too, and Err returns it.
+	// opened read-only, or that an error has made so: then the cause is wrapped
+	// too, and Err returns it. If the cause is a lack of room (syscall.ENOSPC),
+	// or that the next log can't be created or a memtable not be flushed, the
+	// store takes writes again by itself once the cause is gone; EventReadOnly
+	// and EventResumed tell of both. After any other error of the log, such as
+	// a failed sync, it takes Resume or another Open.
 	ErrReadOnly = errors.New("shale: store is read-only")
 
 	// ErrKeyTooLarge is wrapped when a key has more than MaxKeySize bytes.
 	ErrKeyTooLarge = errors.New("shale: key too large")
+
+	// ErrBatchNotWritable is wrapped when Write gets a batch that is nil or came
+	// from DecodeBatch. Nothing is written.
+	ErrBatchNotWritable = errors.New("shale: batch is not writable")
 
 	// ErrNotAscending is wrapped when Ingest meets a key that is not above the
 	// one before it.
@@ -68,4 +76,13 @@ func readOnlyError(cause error) error {
 		return ErrReadOnly
 	}
 	return fmt.Errorf("%w: %w", ErrReadOnly, cause)
+}
+
+// callError gives an error its context, the call that it comes from. That the
+// store was closed meanwhile is ErrClosed itself.
+func callError(call string, err error) error {
+	if errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	return fmt.Errorf("shale: %s: %w", call, err)
 }

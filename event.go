@@ -15,13 +15,14 @@ const (
 	EventCompaction                       // tables were merged, moved or dropped, or that failed
 	EventStallBegin                       // writers are held back; Reason says why
 	EventStallEnd                         // and no longer; Duration says how long it was
-	EventReadOnly                         // the store became read-only because of Err
-	EventResumed                          // and writable again
+	EventReadOnly                         // the store became read-only because of Err: DB.Err tells whether it still is
+	EventResumed                          // it takes writes again, by itself or by Resume; Duration says how long it did not
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
 	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block
 	EventBackgroundError                  // background work failed and will be tried again
 	EventFilterWorse                      // a table's filter lets pass more absent keys than predicted; Reason has the rates
 	EventIngest                           // sorted entries became tables at once
+	EventTableSetAside                    // a compaction met damage in a table: automatic ones leave it alone until Verify finds it whole, or until the next Open
 )
 
 var eventNames = [...]string{
@@ -36,6 +37,7 @@ var eventNames = [...]string{
 	EventBackgroundError: "background error",
 	EventFilterWorse:     "filter worse than predicted",
 	EventIngest:          "ingest",
+	EventTableSetAside:   "table set aside",
 }
 
 // String returns the kind's name in lower case.
@@ -60,15 +62,64 @@ type Event struct {
 	Err      error
 }
 
-// emit remembers e and tells the logger and Options.OnEvent of it. Requires: mu is not held; the
-// locks of flushes and of the manifest may be.
+// emit remembers e and passes it to the logger and to Options.OnEvent. Requires:
+// mu is not held; the locks of flushes and of the manifest may be.
 func (db *DB) emit(e Event) {
 	e.Time = db.opts.testing.now()
 	db.recent.add(e)
-	db.log(e)
-	if db.opts.OnEvent != nil {
-		db.opts.OnEvent(e)
+	if db.isLogged(e) {
+		db.report("Logger", e, db.log, db.opts.OnEvent)
 	}
+	if db.opts.OnEvent != nil {
+		db.report("OnEvent", e, db.opts.OnEvent, db.log)
+	}
+}
+
+// report passes e to a listener that is the caller's code. If that panics or
+// calls runtime.Goexit, the store goes on, and the other listener hears of it,
+// the first time only.
+func (db *DB) report(name string, e Event, listener, other func(Event)) {
+	failure := survive(listener, e)
+	if failure == "" || !db.listenerFailed.CompareAndSwap(false, true) {
+		return
+	}
+	e = Event{
+		Kind: EventBackgroundError, Time: e.Time, Reason: "listener",
+		Err: fmt.Errorf("shale: %s %s in the event %q; the store goes on, and says this once", name, failure, e.Kind),
+	}
+	db.recent.add(e)
+	if other != nil {
+		_ = survive(other, e) // nobody is left to hear of a second failure
+	}
+}
+
+// survive calls fn in a goroutine of its own, which is the only way to outlive
+// runtime.Goexit, and says how it failed: "" means that it returned. Events are
+// rare, and a goroutine takes a microsecond.
+func survive(fn func(Event), e Event) (failure string) {
+	failure = "called runtime.Goexit"
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				failure = fmt.Sprintf("panicked: %v", p)
+			}
+		}()
+		fn(e)
+		failure = ""
+	}()
+	<-done
+	return failure
+}
+
+// isLogged says whether somebody is to read e in a log.
+func (db *DB) isLogged(e Event) bool {
+	if db.opts.Logger != nil {
+		return true
+	}
+	// If somebody listens, or nobody needs to hear, the default log stays quiet.
+	return db.opts.OnEvent == nil && (e.Err != nil || e.Kind == EventFilterUnusable || e.Kind == EventFilterWorse)
 }
 
 func (db *DB) log(e Event) {
@@ -81,9 +132,6 @@ func (db *DB) log(e Event) {
 	}
 	logger := db.opts.Logger
 	if logger == nil {
-		if level < slog.LevelError && e.Kind != EventFilterUnusable && e.Kind != EventFilterWorse || db.opts.OnEvent != nil {
-			return // somebody listens, or nobody needs to hear
-		}
 		logger = slog.Default()
 	}
 	args := []any{"dir", db.dir}

@@ -92,7 +92,7 @@ func (x *explainer) answer(s *ExplainStep, kind base.Kind, value []byte) {
 func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) error {
 	return x.step(ExplainStep{Place: place, Level: -1}, func(s *ExplainStep) error {
 		s.Verdict = FilterNegative
-		if !m.MayContain(hash) {
+		if !m.MayContainHash(hash) {
 			return nil
 		}
 		if !m.Pin() {

@@ -252,14 +252,14 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 	mem := vfs.NewMem()
 	db := exportStore(t, mem)
 	mustFlush(t, db)
-	before := tablesOnDisk(t, mem)
+	before := tablesOnDisk(t, db, mem)
 	var out bytes.Buffer
 	w := writerFunc(func(p []byte) (int, error) {
 		if out.Len() == 0 {
 			if err := db.Compact(context.Background(), Range{}); err != nil {
 				t.Error(err)
 			}
-			if n := tablesOnDisk(t, mem); n < before {
+			if n := tablesOnDisk(t, db, mem); n < before {
 				t.Errorf("%d tables are left of %d while their filters are exported", n, before)
 			}
 		}
@@ -274,6 +274,6 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 	}
 	wantMaybe(t, b, "memtable", "key000000", "key002999")
 	waitFor(t, "the tables that are not in use to go", func() bool { // filterLoop may hold them for a moment
-		return tablesOnDisk(t, mem) == len(db.Tables())
+		return tablesOnDisk(t, db, mem) == len(db.Tables())
 	})
 }

@@ -96,12 +96,7 @@ func (o *exportOracle) life(n int) {
 	if o.stores%5 == 1 {
 		opts.FilterBits = -1
 	}
-	if o.rng.IntN(3) == 0 {
-		opts.FilterPrefix = FixedPrefix(3)
-	}
-	opts.FilterHash, opts.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
-	o.name = fmt.Sprintf("%s with FilterBits %v, FilterMemory %d, memtable %d, tables %d", o.choose(n),
-		opts.FilterBits, opts.FilterMemory, opts.MemtableSize, opts.TableSize)
+	o.name = o.choose(n) + " with " + optionsText(opts)
 	o.stores++
 	o.open("db", opts)
 	o.write(1, 1)

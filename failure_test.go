@@ -13,9 +13,11 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// tablesOnDisk counts the table files in the store's directory.
-func tablesOnDisk(t *testing.T, fsys vfs.FS) (n int) {
+// tablesOnDisk counts the table files in the store's directory, once those are gone
+// that nothing needs.
+func tablesOnDisk(t *testing.T, db *DB, fsys vfs.FS) (n int) {
 	t.Helper()
+	db.awaitDeletions(t.Context())
 	names, err := fsys.List("db")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	if err := db.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	before := tablesOnDisk(t, mem)
+	before := tablesOnDisk(t, db, mem)
 	for _, failing := range []vfs.Op{vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir, vfs.OpOpen} {
 		tables := 0
 		faults.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -62,10 +64,10 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 			t.Fatalf("Compact with failing %v = %v; want ENOSPC", failing, err)
 		}
 		faults.Inject(nil)
-		if n := tablesOnDisk(t, mem); n != before && failing != vfs.OpSyncDir {
+		if n := tablesOnDisk(t, db, mem); n != before && failing != vfs.OpSyncDir {
 			t.Errorf("%d tables on disk after a compaction that failed in %v; want %d", n, failing, before)
 		}
-		before = tablesOnDisk(t, mem)
+		before = tablesOnDisk(t, db, mem)
 	}
 	if err := db.Compact(context.Background(), Range{}); err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	for _, l := range db.Metrics().Levels {
 		inUse += l.Tables
 	}
-	if n := tablesOnDisk(t, mem); n != inUse {
+	if n := tablesOnDisk(t, db, mem); n != inUse {
 		t.Errorf("%d tables on disk after a compaction, %d in use", n, inUse)
 	}
 }
@@ -101,7 +103,7 @@ func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
-	if n := tablesOnDisk(t, mem); n != 1 {
+	if n := tablesOnDisk(t, db, mem); n != 1 {
 		t.Errorf("%d tables on disk; want 1", n)
 	}
 	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {

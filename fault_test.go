@@ -21,13 +21,14 @@ type faultCase struct {
 	mode   string
 	k      int64
 	inject vfs.InjectFunc
+	seed   uint64 // of the options
 	noMap  bool
 	ending int
 	crash  vfs.CrashConfig // if the ending is one
 }
 
 func (c faultCase) String() string {
-	return fmt.Sprintf("%s, operation %d of kind %q, without mapping %v, ending %d", c.mode, c.k, c.op, c.noMap, c.ending)
+	return fmt.Sprintf("%s, operation %d of kind %q, options of seed %d, without mapping %v, ending %d", c.mode, c.k, c.op, c.seed, c.noMap, c.ending)
 }
 
 // faultOps are the operations that a script is failed at.
@@ -38,14 +39,14 @@ var faultOps = []vfs.Op{
 }
 
 // faultCases returns all faults: at each operation of each kind, in each mode,
-// with each ending.
+// with each ending, in lives with the options of the seed.
 func faultCases(counts map[vfs.Op]int64, seed uint64) []faultCase {
 	var cases []faultCase
 	configs := crashConfigs(seed)
 	add := func(op vfs.Op, mode string, k int64, inject func() vfs.InjectFunc) {
 		for ending := range numEndings {
 			i := len(cases)
-			cases = append(cases, faultCase{op, mode, k, inject(), i/7%2 == 1, ending, configs[i%len(configs)]})
+			cases = append(cases, faultCase{op, mode, k, inject(), seed, i/7%2 == 1, ending, configs[i%len(configs)]})
 		}
 	}
 	for _, op := range faultOps {
@@ -92,28 +93,40 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
 	h.ingestible(faultIngest)
-	counts := make(map[vfs.Op]int64)
-	dry := newFaultLife(h)
-	if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {
-		t.Fatalf("without faults: %v, %v", err, dry.heard())
+	share := shareOf(t, seed, 1./36)
+	// If not all faults are tried, they are in lives with several options.
+	lives := uint64(1)
+	if share.part < 1 {
+		lives = 4
+		share.part /= 4
 	}
-	if dry.rebuilt == 0 {
+	var cases []faultCase
+	tried, rebuilt, ingested := 0, 0, false
+	for life := range lives {
+		dry := newFaultLife(h, seed+life, false)
+		if err := errors.Join(dry.run(), dry.end(endReopen, vfs.CrashConfig{})); err != nil || len(dry.heard()) > 0 {
+			t.Fatalf("without faults: %v, %v; %s", err, dry.heard(), optionsText(&dry.opts))
+		}
+		rebuilt += dry.rebuilt
+		ingested = ingested || dry.ingested
+		counts := make(map[vfs.Op]int64)
+		for _, op := range faultOps {
+			counts[op] = dry.faults.Count(op)
+		}
+		// Of each operation that there are few of, some are always tried.
+		all := faultCases(counts, seed+life)
+		tried += len(all)
+		for i, c := range all {
+			if share.takes(life<<32|uint64(i)) || !testing.Short() && life == 0 && counts[c.op] < 9 && c.ending == i/numEndings%numEndings {
+				cases = append(cases, c)
+			}
+		}
+	}
+	if lives > 1 && rebuilt == 0 {
 		t.Fatal("no filter was rebuilt")
 	}
-	if !dry.ingested {
+	if !ingested {
 		t.Fatal("nothing was ingested")
-	}
-	for _, op := range faultOps {
-		counts[op] = dry.faults.Count(op)
-	}
-	// Of each operation that there are few of, some are always tried.
-	share := shareOf(t, seed, 1./36)
-	var cases []faultCase
-	all := faultCases(counts, seed)
-	for i, c := range all {
-		if share.takes(uint64(i)) || !testing.Short() && counts[c.op] < 9 && c.ending == i/numEndings%numEndings {
-			cases = append(cases, c)
-		}
 	}
 	begin := time.Now()
 	var met atomic.Int64
@@ -124,13 +137,12 @@ func TestFault_AtEveryOperation(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("%d of %d faults, %d met, in %v; %v", len(cases), len(all), met.Load(), time.Since(begin).Round(time.Millisecond), share)
+	t.Logf("%d of %d faults, in lives of %d options, %d met, in %v; %v", len(cases), tried, lives, met.Load(), time.Since(begin).Round(time.Millisecond), share)
 }
 
 // tryFault lives a life with the fault c and tells whether it met it.
 func tryFault(h history, c faultCase) (met bool, err error) {
-	f := newFaultLife(h)
-	f.opts.testing.noMap = c.noMap
+	f := newFaultLife(h, c.seed, c.noMap)
 	f.inject(c.inject)
 	err = f.run()
 	met = f.fired.Load() > 0
@@ -142,7 +154,7 @@ func tryFault(h history, c faultCase) (met bool, err error) {
 		err = errors.New("nobody was told")
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\ntold: %v\nfirst fault: %s", err, f.heard(), f.first.Load())
+		err = fmt.Errorf("%w; %s\ntold: %v\nfirst fault: %s", err, optionsText(&f.opts), f.heard(), f.first.Load())
 	}
 	return met, err
 }
@@ -155,7 +167,7 @@ func nowAndThen(seed uint64, i int) faultCase {
 	rare, rarer := 6<<r.IntN(6), 1<<r.IntN(5)
 	configs := crashConfigs(seed)
 	c := faultCase{op: vfs.OpClose, mode: fmt.Sprintf("one in %d or %d", rare, rare*rarer), k: int64(i),
-		noMap: r.IntN(2) == 0, ending: r.IntN(numEndings), crash: configs[r.IntN(len(configs))]}
+		seed: r.Uint64(), noMap: r.IntN(2) == 0, ending: r.IntN(numEndings), crash: configs[r.IntN(len(configs))]}
 	c.inject = func(op vfs.Op, name string, _ int64) error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -24,9 +24,11 @@ type faultLife struct {
 	mem    *vfs.Mem
 	faults *vfs.FaultFS
 	opts   Options
+	seed   uint64 // of the options
+	noMap  bool
 	db     *DB
 	claim
-	failed   map[int]bool // writes that failed since the store was opened
+	failed   map[int]bool // writes that failed since the store was opened; true: before they could be seen
 	copies   int
 	rebuilt  int // filters
 	ingested bool
@@ -40,13 +42,23 @@ type faultLife struct {
 	told    []error // what calls and events said
 }
 
-func newFaultLife(h history) *faultLife {
-	f := &faultLife{h: h, mem: vfs.NewMem()}
+func newFaultLife(h history, seed uint64, noMap bool) *faultLife {
+	f := &faultLife{h: h, mem: vfs.NewMem(), seed: seed, noMap: noMap}
 	f.lost = make(map[int]fate)
 	f.faults = vfs.NewFault(f.mem, nil)
-	f.opts = tinyStore(f.faults)
-	f.opts.OnEvent = func(e Event) { f.note(e.Err) }
+	f.opts.FS = f.faults
+	f.draw(0)
 	return f
+}
+
+// draw draws the options of a part of the life. Each part calls for other filters
+// than the one before.
+func (f *faultLife) draw(part int) {
+	f.opts = drawSeeded(f.opts.FS, f.seed, uint64(part))
+	first := drawSeeded(nil, f.seed, 0)
+	f.opts.FilterHash = (first.FilterHash + FilterHash(part)) % (SipHash + 1)
+	f.opts.testing.noMap = f.noMap
+	f.opts.OnEvent = func(e Event) { f.note(e.Err) }
 }
 
 // note keeps an error that the store has told of.
@@ -102,14 +114,15 @@ func (f *faultLife) openWithin(attempts int) bool {
 // what is wrong with the answers; errors that the faults explain are not.
 func (f *faultLife) run() error {
 	for part := range 3 {
-		f.opts.FilterHash = []FilterHash{Murmur3, XXH3, Murmur3}[part]
+		f.draw(part)
 		if !f.openWithin(3) {
 			return nil
 		}
-		// Each part calls for other filters than the one before.
-		r, err := f.db.RebuildFilters(context.Background())
-		_ = f.note(err) // what is not rebuilt is as it was
-		f.rebuilt += r.Rebuilt
+		if f.opts.FilterBits >= 0 {
+			r, err := f.db.RebuildFilters(context.Background())
+			_ = f.note(err) // what is not rebuilt is as it was
+			f.rebuilt += r.Rebuilt
+		}
 		f.checkpoint()
 		f.write(25, 4)
 		f.settle(f.db.Flush(context.Background()))
@@ -200,15 +213,15 @@ func (f *faultLife) settle(err error) {
 // are unknown from now on: read back by the next Open, or not.
 func (f *faultLife) write(n, k int) {
 	for j := range n {
-		d := SyncManual
-		if k > 0 && j%k == k-1 {
-			d = SyncEach
-		}
 		i := f.begun
+		b := f.h.written(i, k > 0 && j%k == k-1, f.opts.Durability)
 		f.begun++
-		if f.note(f.db.Write(context.Background(), f.h.batch(i, d))) != nil {
-			f.lost[i], f.failed[i] = unknown, true
-		} else if d == SyncEach {
+		if f.note(f.db.Write(context.Background(), b.Batch)) != nil {
+			f.lost[i] = unknown
+			// In a store that is not a SyncEach one, a synced write of which only
+			// the sync failed was visible before, and stays so.
+			f.failed[i] = !b.synced || f.opts.Durability == SyncEach
+		} else if b.synced {
 			f.safe = f.begun
 		}
 	}
@@ -247,10 +260,17 @@ func (f *faultLife) resume() {
 		return
 	}
 	if f.note(f.db.Resume()) == nil {
-		for i := range f.failed {
-			f.lost[i] = gone
-		}
+		f.forgetFailed(f.lost)
 		f.safe = f.begun
+	}
+}
+
+// forgetFailed marks the writes as gone that failed before anybody could see them.
+func (f *faultLife) forgetFailed(lost map[int]fate) {
+	for i, unseen := range f.failed {
+		if unseen {
+			lost[i] = gone
+		}
 	}
 }
 
@@ -284,9 +304,7 @@ func (f *faultLife) meetBatches() error {
 // nothing that failed, or an error.
 func (f *faultLife) checkAnswers() error {
 	c := claim{safe: f.begun, begun: f.begun, lost: maps.Clone(f.lost)}
-	for i := range f.failed {
-		c.lost[i] = gone
-	}
+	f.forgetFailed(c.lost)
 	if _, err := f.h.check(f.db, "a", c); err != nil && !isInjected(f.note(err)) {
 		return fmt.Errorf("the open store: %w", err)
 	}
@@ -323,6 +341,7 @@ func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
 	}
 	f.faults.Inject(nil)
 	f.opts.FS = found
+	f.draw(3)
 	if !f.open() {
 		return fmt.Errorf("with the faults gone: %w", f.lastHeard())
 	}
@@ -341,6 +360,7 @@ func (f *faultLife) end(ending int, crash vfs.CrashConfig) error {
 	if err := f.close(); err != nil {
 		return err
 	}
+	f.draw(4)
 	if !f.open() {
 		return fmt.Errorf("the second time: %w", f.lastHeard())
 	}

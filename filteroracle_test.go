@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -57,26 +56,30 @@ func oracleValue(dst []byte, key []byte, r byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst[:0], bloom.Hash(key)), r)
 }
 
-// options chooses those that have to do with filters, and the shape of the tree.
+// options draws the options, with larger tables and memtables than other tests
+// have, and without compactions that come by chance.
 func (o *filterOracle) options(fs vfs.FS) *Options {
 	bits := []float64{2, 3, 4, 5, 6, 7.5, 8, 10, 12, 13.9, 14, 16, 18, 20, 24, 64}
-	opts := &Options{FS: fs, Durability: SyncManual, FilterBits: bits[o.rng.IntN(len(bits))], CompactionWorkers: -1,
-		MemtableSize: 64 << 10 << o.rng.IntN(5), TableSize: 16 << 10 << o.rng.IntN(6), BlockSize: 512 << o.rng.IntN(4),
-		Compression: Compression(o.rng.IntN(3)), OnEvent: func(e Event) {
-			if e.Err != nil {
-				o.t.Errorf("%s: event %v: %v", o.name, e.Kind, e.Err)
-			}
-		}}
-	opts.testing.baseSize = 64 << 10 << o.rng.IntN(4)
-	opts.testing.runs = 1 + o.rng.IntN(4)
-	o.reading(opts)
-	return opts
+	opts := drawOptions(randomChooser{o.rng}, fs)
+	opts.Durability, opts.CompactionWorkers, opts.MaxOpenFiles = SyncManual, -1, 0
+	opts.FilterBits = bits[o.rng.IntN(len(bits))]
+	opts.MemtableSize, opts.TableSize = 64<<10<<o.rng.IntN(5), 16<<10<<o.rng.IntN(6)
+	opts.BlockSize = 512 << o.rng.IntN(4)
+	opts.testing.baseSize, opts.testing.runs = 64<<10<<o.rng.IntN(4), 1+o.rng.IntN(4)
+	opts.OnEvent = func(e Event) {
+		if e.Err != nil {
+			o.t.Errorf("%s: event %v: %v", o.name, e.Kind, e.Err)
+		}
+	}
+	o.reading(&opts)
+	return &opts
 }
 
 // reading chooses what may differ from one Open to the next.
 func (o *filterOracle) reading(opts *Options) {
 	opts.FilterMemory = []int64{0, 0, 1, 500, 20_000, 60_000}[o.rng.IntN(6)]
 	opts.CacheSize = []int64{0, 0, 64 << 10, -1}[o.rng.IntN(4)]
+	opts.FilterHash, opts.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
 }
 
 // choose fills present and absent with keys of one to three kinds.
@@ -177,7 +180,7 @@ func (o *filterOracle) askFilters(when string) {
 	defer o.db.releaseVersion(v.version)
 	it := v.mem.NewIterator()
 	for kv := it.First(); kv != nil; kv = it.Next() {
-		if !v.mem.MayContain(bloom.Hash(kv.UserKey)) {
+		if !v.mem.MayContain(kv.UserKey) {
 			o.t.Fatalf("%s, %s: the memtable's filter denies %.60q", o.name, when, kv.UserKey)
 		}
 		o.alone++
@@ -197,7 +200,7 @@ func (o *filterOracle) askFilters(when string) {
 			}
 			it := t.reader.NewIterator(nil)
 			for kv := it.First(); kv != nil; kv = it.Next() {
-				if !f.MayContain(bloom.Hash(kv.UserKey)) {
+				if !f.MayContain(f.Hasher().Hash(kv.UserKey)) {
 					o.t.Fatalf("%s, %s: the filter of table %d denies %.60q", o.name, when, t.meta.Num, kv.UserKey)
 				}
 				o.alone++
@@ -226,8 +229,7 @@ func (o *filterOracle) open(dir string, opts *Options) {
 // life makes one store and asks it at each stage of its life.
 func (o *filterOracle) life(n int) {
 	opts := o.options(vfs.NewMem())
-	o.name = fmt.Sprintf("%s with FilterBits %v, FilterMemory %d, memtable %d, tables %d", o.choose(n),
-		opts.FilterBits, opts.FilterMemory, opts.MemtableSize, opts.TableSize)
+	o.name = o.choose(n) + " with " + optionsText(opts)
 	o.stores++
 	o.open("db", opts)
 	o.write(1, 1)

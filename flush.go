@@ -22,14 +22,19 @@ func (db *DB) flushLoop() {
 		case <-db.flushWake:
 		}
 		for db.ctx.Err() == nil && db.oldestImmutable() != nil {
-			if err := db.flushOldest(); err == nil {
+			err := db.flushOldest()
+			if err == nil {
 				failed = 0
 				continue
-			} else if db.ctx.Err() != nil {
+			}
+			if db.ctx.Err() != nil {
 				return
 			}
 			failed++
 			db.counters.retries.Add(1)
+			if base.IsNoSpace(err) {
+				db.giveUpRoom()
+			}
 			if !db.sleep(retryDelay(failed)) {
 				return
 			}
@@ -70,11 +75,9 @@ func (db *DB) flushOldest() error {
 	defer db.counters.flushing.Add(-1)
 	imm.mem.Pack()
 	db.flushes.started(imm.mem.Taken())
-	s := db.newSink(0, compaction.FlushBits)
-	err := db.writeRun(imm, s)
-	out := s.tables
-	if err == nil {
-		err = db.installFlush(imm, out)
+	out, err := db.flush(imm)
+	if err != nil && db.giveUpFor("flush", err) {
+		out, err = db.flush(imm)
 	}
 	db.flushes.ended(err)
 	db.mu.Lock()
@@ -83,11 +86,10 @@ func (db *DB) flushOldest() error {
 	db.mu.Unlock()
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
 	if err != nil && mutant.FlushIsFinal {
-		_ = db.becomeReadOnly(err)
+		_ = db.refuse(err, false)
 	}
 	if err != nil {
-		s.discard()
-		if !errors.Is(err, context.Canceled) { // by Close: the log has it all
+		if err != ErrClosed { // else the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
 			db.emit(e)
 		}
@@ -101,7 +103,22 @@ func (db *DB) flushOldest() error {
 	db.emit(e)
 	db.deleteObsolete()
 	wake(db.compactWake)
+	wake(db.recoverWake)
 	return nil
+}
+
+// flush writes the memtable into tables and puts them in its place. If it fails,
+// it leaves no table behind.
+func (db *DB) flush(imm *immutable) ([]*table, error) {
+	s := db.newSink(0, compaction.FlushBits)
+	err := db.writeRun(imm, s)
+	if err == nil {
+		err = db.installFlush(imm, s.tables)
+	}
+	if err != nil {
+		s.discard()
+	}
+	return s.tables, err
 }
 
 // writeRun writes the memtable into the tables of a new run.
@@ -114,6 +131,9 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 	})
 	if err == nil {
 		err = s.open()
+	}
+	if errors.Is(err, context.Canceled) {
+		return ErrClosed // nobody else cancels db.ctx
 	}
 	return err
 }
@@ -156,15 +176,25 @@ func (db *DB) raiseFlushed(seq base.Seq) {
 // Flush writes the memtables to tables and waits until it is done, or until
 // ctx is. The flush itself goes on then.
 func (db *DB) Flush(ctx context.Context) error {
-	if err := db.writable(); err != nil {
+	if err := db.usable(); err != nil {
 		return err
 	}
 	if err := db.begin(); err != nil {
 		return err
 	}
 	defer db.calls.Done()
+	err := db.flushNow(ctx)
+	if base.IsNoSpace(err) {
+		db.giveUpRoom() // or the flusher has done so meanwhile
+		err = db.flushNow(ctx)
+	}
+	return err
+}
+
+// flushNow tries once.
+func (db *DB) flushNow(ctx context.Context) error {
 	if err := db.retryFlush(); err != nil {
-		return fmt.Errorf("shale: flush: %w", err)
+		return callError("flush", err)
 	}
 	if err := db.rotateNow(ctx); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,8 +18,9 @@ import (
 var needRoom = []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, vfs.OpPreallocate}
 
 // A disk is full, and has room again, several times. While it is full writers
-// get errors that say so and readers nothing; then writing goes on with the
-// same handle, and no acknowledged write is lost.
+// get errors that say so and readers nothing; then writing goes on by itself with
+// the same handle, and no acknowledged write is lost. One event tells that writes
+// are refused, and one that they are not any more.
 func TestFault_FullDisk(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		for _, kind := range []string{".sst", ".wal", "MANIFEST", ""} {
@@ -43,7 +45,9 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 	opts.testing.noMap = noMap
 	opts.MemtableSize = 48 << 10 // so that a log keeps within what is reserved for it
 	var told atomic.Int64
+	var refusals refusals
 	opts.OnEvent = func(e Event) {
+		refusals.note(t, e)
 		if errors.Is(e.Err, syscall.ENOSPC) {
 			told.Add(1)
 		}
@@ -68,15 +72,6 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 			}
 			wantAll(t, db, w.acked)
 			full.Store(false)
-			if db.Err() != nil {
-				// Only a log that had no room for a write needs this.
-				if !noMap {
-					t.Errorf("round %d: read-only for good: %v", round, db.Err())
-				}
-				if err := db.Resume(); err != nil {
-					t.Errorf("round %d: Resume: %v", round, err)
-				}
-			}
 			waitFor(t, "writes to go on by themselves", func() bool { return w.put(db) == nil })
 			for range 200 {
 				if err := w.put(db); err != nil {
@@ -89,6 +84,9 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 	if told.Load() == 0 {
 		t.Error("no event tells of the full disk")
 	}
+	if refusals.refused() {
+		t.Error("no event tells that writes are taken again")
+	}
 	closeTest(t, db)
 	wantNoOpenFiles(t, mem)
 	opts.FS = mem.Crash(vfs.CrashConfig{})
@@ -97,6 +95,38 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 	}
 	wantAll(t, db, w.acked)
 	closeTest(t, db)
+}
+
+// refusals follows the events that tell whether writes are refused.
+type refusals struct {
+	mu     sync.Mutex
+	on     bool
+	begins int
+}
+
+// note checks that beginning and end take turns.
+func (r *refusals) note(t *testing.T, e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Kind {
+	case EventReadOnly:
+		if r.on || e.Err == nil {
+			t.Errorf("%v, %v while writes are refused: %v", e.Kind, e.Err, r.on)
+		}
+		r.on = true
+		r.begins++
+	case EventResumed:
+		if !r.on {
+			t.Errorf("%v though writes were not refused", e.Kind)
+		}
+		r.on = false
+	}
+}
+
+func (r *refusals) refused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.on
 }
 
 // A countingWriter makes writes that differ and keeps those that succeeded.

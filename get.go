@@ -17,13 +17,19 @@ import (
 type lookup struct {
 	key    []byte
 	hasher bloom.Hasher // the store's
-	hash   uint64       // of key, by hasher
+	hash   uint64       // of key, by hasher, which is that of all memtables too
+	// The hash of key by the last other hasher that a filter needed, if one did.
+	foreign       bool
+	foreignHasher bloom.Hasher
+	foreignHash   uint64
 	// seq is the newest sequence number that is seen; latest says to take the
 	// store's, anew for every attempt.
 	seq    base.Seq
 	latest bool
-	sample bool          // count the negatives of single tables
-	near   *sstable.Near // of GetMany, else nil
+	// What the metrics have of it already: that there is such a lookup, and that it found its key.
+	counted, hit bool
+	sample       bool          // count the negatives of single tables
+	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on; a nil view: from the start.
 	view *view
 	from int // run
@@ -51,9 +57,18 @@ func (db *DB) newLookup(key []byte) lookup {
 // another Options.FilterHash has one of its own.
 func (l *lookup) hashFor(f *bloom.Static) uint64 {
 	if h := f.Hasher(); h != l.hasher {
-		return h.Hash(l.key)
+		return l.hashBy(h)
 	}
 	return l.hash
+}
+
+// hashBy returns the hash by a hasher that is not the store's, and remembers it: the
+// filters of one earlier life of the store all have the same.
+func (l *lookup) hashBy(h bloom.Hasher) uint64 {
+	if !l.foreign || h != l.foreignHasher {
+		l.foreign, l.foreignHasher, l.foreignHash = true, h, h.Hash(l.key)
+	}
+	return l.foreignHash
 }
 
 // tagHash returns the hash that data blocks know the key by.
@@ -68,7 +83,7 @@ func (l *lookup) tagHash() uint64 {
 // false if the key is absent or deleted.
 func (db *DB) find(l *lookup) (bool, error) {
 	c := db.counters.lookup()
-	if l.view == nil {
+	if l.view == nil && !l.counted {
 		l.sample = sampled(c.gets.Add(1))
 	}
 	for {
@@ -85,7 +100,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 		found, err := db.findIn(v, l, c)
 		switch {
 		case err == nil:
-			if found {
+			if found && !l.hit {
 				c.hits.Add(1)
 			}
 			return found, nil
@@ -150,13 +165,13 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 
 // inMemtables asks the memtables, newest first.
 func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
-	if v.mem.MayContain(l.hash) {
+	if v.mem.MayContainHash(l.hash) {
 		if kind, ok, err := l.inMemtable(v.mem); ok || err != nil {
 			return kind, ok, err
 		}
 	}
 	for _, imm := range v.imms {
-		if !imm.mem.MayContain(l.hash) {
+		if !imm.mem.MayContainHash(l.hash) {
 			continue
 		}
 		if kind, ok, err := l.inMemtable(imm.mem); ok || err != nil {
@@ -314,11 +329,11 @@ func (db *DB) MayContain(key []byte) bool {
 		return true
 	}
 	l := db.newLookup(key)
-	if v.mem.MayContain(l.hash) {
+	if v.mem.MayContainHash(l.hash) {
 		return true
 	}
 	for _, imm := range v.imms {
-		if imm.mem.MayContain(l.hash) {
+		if imm.mem.MayContainHash(l.hash) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
@@ -11,10 +12,12 @@ import (
 
 // GetMany looks up many keys at one state of the store and calls fn once for
 // each, in the order of keys. value is nil and found false for an absent key;
-// value is valid only during the call. The keys are looked up in key order, so
-// that those that lie in one block share its reading, and blocks that are not in
-// the cache are read several at a time. fn's first error ends GetMany, which
-// returns it.
+// value is valid only during the call. Some thousand keys at a time are looked up in
+// key order, so that those that lie in one block share its reading, and blocks that
+// are not in the cache are read several at a time; then fn gets these. GetMany copies
+// some megabytes of values at a time, however many keys there are. fn's first error
+// ends GetMany, which returns it. If a lookup fails, GetMany returns its error, and fn
+// may have been called for earlier keys.
 func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	s, err := db.Snapshot()
 	if err != nil {
@@ -23,27 +26,29 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	defer s.Close()
 	m := manyPool.Get().(*many)
 	defer m.free()
-	m.prepare(db, keys)
-	if err := m.readCached(db, keys, s.seq); err != nil {
-		return err
-	}
-	if err := m.readCold(db); err != nil {
-		return err
-	}
-	for i := range keys {
-		a := m.answers[i]
-		var value []byte
-		if a.found {
-			value = m.values[a.buf][a.from:a.to:a.to]
-		}
-		if err := fn(i, value, a.found); err != nil {
+	for first, n := 0, mostKeys; first < len(keys); {
+		some := keys[first:min(first+n, len(keys))]
+		if err := m.lookUp(db, some, s.seq); err != nil {
 			return err
 		}
+		handed, err := m.hand(db, some, s.seq, func(i int, value []byte, found bool) error { return fn(first+i, value, found) })
+		if err != nil {
+			return err
+		}
+		first += handed
+		n = m.nextBatch(handed)
 	}
 	return nil
 }
 
 const (
+	// manyBytes limits the bytes of values that a batch copies: when it is reached, the
+	// other keys are left for the next batches. Each reader may go beyond it by a value.
+	manyBytes = 4 << 20
+	// mostKeys is how many keys a batch has. After one with large values the next
+	// has as many as are likely to have values of manyBytes.
+	mostKeys = 16384
+
 	// coldReaders is how many goroutines read at a time: about as many requests
 	// as a disk likes to have.
 	coldReaders = 16
@@ -57,6 +62,7 @@ type many struct {
 	order   []int // the keys, sorted
 	cold    []coldKey
 	values  [1 + coldReaders][]byte // one for what was in memory, one for each reader
+	copied  atomic.Int64            // bytes in values
 }
 
 type answer struct {
@@ -64,6 +70,9 @@ type answer struct {
 	buf      int // of values
 	from, to int // in it
 	found    bool
+	late     bool // not looked up: the batch had enough
+	// What the metrics have of it already, from a batch that did not hand it out.
+	counted, hit bool
 }
 
 // A coldKey is a lookup that goes on with a read.
@@ -75,24 +84,101 @@ type coldKey struct {
 var manyPool = sync.Pool{New: func() any { return new(many) }}
 
 func (m *many) free() {
+	m.clear()
+	m.answers = m.answers[:0]
 	for i := range m.values {
-		if m.values[i] = m.values[i][:0]; cap(m.values[i]) > 1<<20 {
+		if cap(m.values[i]) > 1<<20 {
 			m.values[i] = nil
 		}
 	}
-	clear(m.cold) // they hold views
-	m.answers, m.order, m.cold = m.answers[:0], m.order[:0], m.cold[:0]
 	manyPool.Put(m)
+}
+
+// clear lets go of what a batch has needed, but for its answers.
+func (m *many) clear() {
+	for i := range m.values {
+		m.values[i] = m.values[i][:0]
+	}
+	clear(m.cold) // they hold views
+	m.order, m.cold = m.order[:0], m.cold[:0]
+	m.copied.Store(0)
+}
+
+// lookUp finds the answers for a batch of keys, or for those of them that come first
+// in key order. m.answers says of the first keys which an earlier batch has counted.
+func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
+	m.prepare(db, keys)
+	if err := m.readCached(db, keys, seq); err != nil {
+		return err
+	}
+	return m.readCold(db)
+}
+
+// hand calls fn for the keys of the batch in their order, as far as they were looked
+// up, and at least for one. It returns how many those were.
+func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []byte, found bool) error) (int, error) {
+	if m.answers[0].late {
+		l := m.newLookup(db, keys[0], 0, seq)
+		err := db.viewValue(&l, func(value []byte) error { return fn(0, value, true) })
+		if err == ErrNotFound {
+			err = fn(0, nil, false)
+		}
+		return 1, err
+	}
+	for i := range keys {
+		a := m.answers[i]
+		var value []byte
+		switch {
+		case a.late:
+			return i, nil
+		case a.found:
+			value = m.values[a.buf][a.from:a.to:a.to]
+		}
+		if err := fn(i, value, a.found); err != nil {
+			return i, err
+		}
+	}
+	return len(keys), nil
+}
+
+// nextBatch forgets the first answers, which were handed out, and returns how many
+// keys the next batch should have.
+func (m *many) nextBatch(handed int) int {
+	looked := 0
+	for i := range m.order { // each of the batch
+		if a := &m.answers[i]; !a.late {
+			looked++
+			a.counted, a.hit = true, a.found
+		}
+	}
+	m.answers = m.answers[:copy(m.answers, m.answers[handed:])]
+	n := int64(mostKeys)
+	if copied := m.copied.Load(); copied > 0 {
+		n = min(n, max(1, int64(looked)*manyBytes/copied))
+	}
+	m.clear()
+	return int(n)
 }
 
 // prepare hashes the keys and sorts them.
 func (m *many) prepare(db *DB, keys [][]byte) {
-	m.answers = slices.Grow(m.answers, len(keys))[:len(keys)]
+	had := len(m.answers)
+	m.answers = slices.Grow(m.answers, max(0, len(keys)-had))[:max(had, len(keys))]
 	for i, key := range keys {
-		m.answers[i] = answer{hash: db.hasher.Hash(key)}
+		a := answer{hash: db.hasher.Hash(key)}
+		if i < had {
+			a.counted, a.hit = m.answers[i].counted, m.answers[i].hit
+		}
+		m.answers[i] = a
 		m.order = append(m.order, i)
 	}
 	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+}
+
+// newLookup begins the lookup of key i of the batch.
+func (m *many) newLookup(db *DB, key []byte, i int, seq base.Seq) lookup {
+	a := &m.answers[i]
+	return lookup{key: key, hasher: db.hasher, hash: a.hash, seq: seq, counted: a.counted, hit: a.hit}
 }
 
 // readCached looks the keys up as far as memory goes, and leaves the others in
@@ -100,10 +186,12 @@ func (m *many) prepare(db *DB, keys [][]byte) {
 func (m *many) readCached(db *DB, keys [][]byte, seq base.Seq) error {
 	near := sstable.Near{CachedOnly: true}
 	for _, i := range m.order {
-		l := lookup{key: keys[i], hasher: db.hasher, hash: m.answers[i].hash, seq: seq, near: &near}
+		l := m.newLookup(db, keys[i], i, seq)
+		l.near = &near
 		err := m.read(db, &l, i, 0)
 		if err == sstable.ErrNotCached {
 			m.cold = append(m.cold, coldKey{lookup: l, i: i})
+			m.answers[i].counted = true
 		} else if err != nil {
 			return err
 		}
@@ -147,8 +235,12 @@ func (m *many) readSome(db *DB, some []coldKey, buf int) error {
 	return nil
 }
 
-// read looks one key up and copies its value.
+// read looks one key up and copies its value, unless the batch has enough.
 func (m *many) read(db *DB, l *lookup, i, buf int) error {
+	if m.copied.Load() >= manyBytes {
+		m.answers[i].late = true
+		return nil
+	}
 	found, err := db.find(l)
 	if err != nil || !found {
 		return err
@@ -160,6 +252,7 @@ func (m *many) read(db *DB, l *lookup, i, buf int) error {
 	a.found, a.buf, a.from = true, buf, len(values)
 	values = append(values, l.value...)
 	a.to, m.values[buf] = len(values), values
+	m.copied.Add(int64(len(l.value)))
 	l.release()
 	return nil
 }

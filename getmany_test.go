@@ -2,6 +2,7 @@ package shale
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -183,4 +185,67 @@ func BenchmarkGetMany(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestGetMany_CopiesFewAtATime: the memory that GetMany takes does not grow with the
+// number of values, and it hands all of them out, in order.
+func TestGetMany_CopiesFewAtATime(t *testing.T) {
+	testenv.SkipRace(t)
+	for _, c := range []struct {
+		keys, size, large int // one value of 500 is large
+		most              uint64
+	}{
+		{5000, 4 << 10, 4 << 10, 32 << 20},
+		{12, 3 << 20, 3 << 20, 32 << 20}, // the first batch has too many keys for its bytes
+		{4000, 100, 4 << 20, 48 << 20},   // one of 500 is large
+	} {
+		for _, tables := range []bool{false, true} { // half of it in tables, where blocks are read besides
+			opts := &Options{FS: vfs.NewMem(), CacheSize: 1 << 20, MemtableSize: 256 << 20, Compression: NoCompression,
+				CompactionWorkers: -1, Durability: SyncManual}
+			db := openTest(t, opts)
+			keys := make([][]byte, c.keys)
+			size := func(i int) int {
+				if i%500 == 499 {
+					return c.large
+				}
+				return c.size
+			}
+			value, total := make([]byte, max(c.size, c.large)), 0
+			for i := range keys {
+				keys[i] = fmt.Appendf(nil, "key%06d", i*7919%c.keys)
+				binary.LittleEndian.PutUint32(value, uint32(i))
+				total += size(i)
+				if err := db.Put(keys[i], value[:size(i)]); err != nil {
+					t.Fatal(err)
+				}
+				if tables && i == c.keys/2 {
+					mustFlush(t, db)
+				}
+			}
+			next := 0
+			before := db.Metrics()
+			var begin, end runtime.MemStats
+			runtime.ReadMemStats(&begin)
+			err := db.GetMany(keys, func(i int, value []byte, found bool) error {
+				if i != next || !found || len(value) != size(i) || binary.LittleEndian.Uint32(value) != uint32(i) {
+					return fmt.Errorf("key %d after %d: found %v, %d bytes", i, next, found, len(value))
+				}
+				next++
+				return nil
+			})
+			runtime.ReadMemStats(&end)
+			if err != nil || next != len(keys) {
+				t.Errorf("%+v: %v after %d keys", c, err, next)
+			}
+			if m := db.Metrics().Sub(before); m.Gets != uint64(c.keys) || m.GetHits != m.Gets {
+				t.Errorf("%+v: %d lookups, %d hits", c, m.Gets, m.GetHits)
+			}
+			took := end.TotalAlloc - begin.TotalAlloc
+			t.Logf("%+v, tables %v: allocated %d MB for %d MB of values", c, tables, took>>20, total>>20)
+			if !tables && took > c.most {
+				t.Errorf("%+v: allocated %d bytes for %d bytes of values, want %d at most", c, took, total, c.most)
+			}
+			closeTest(t, db)
+		}
+	}
 }

@@ -30,7 +30,7 @@ import (
 // after Ingest returned. Writers wait while the memtable is flushed then. Close waits
 // for Ingest, which then ends when sorted gives its next entry.
 func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) error {
-	if err := db.writable(); err != nil {
+	if err := db.usable(); err != nil {
 		return err
 	}
 	if err := db.begin(); err != nil {
@@ -215,7 +215,7 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	edit := &manifest.Edit{LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
 	empty := db.view.Load().mem
-	err = db.install(edit, g.sink.tables, func(v *view) {
+	err = db.installWrites(edit, g.sink.tables, seq, func(v *view) {
 		g.done = true
 		// A reader that still has the view before, but the number of a later
 		// write, must not find that write without these entries.
@@ -227,7 +227,6 @@ func (g *ingestion) install() (level int, err error) {
 	empty.Freeze()
 	empty.Release()
 	db.raiseFlushed(seq)
-	db.visible.Store(uint64(seq))
 	return plan.To, nil
 }
 
@@ -240,7 +239,7 @@ func (g *ingestion) flush() error {
 		}
 	}
 	if err := db.flushAll(); err != nil {
-		return fmt.Errorf("shale: flush: %w", err)
+		return callError("flush", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -203,4 +204,40 @@ func TestIngest_AtTheMoment(t *testing.T) {
 	if before.mem == db.view.Load().mem {
 		t.Error("who has the view before sees what is written after, and not what was ingested")
 	}
+}
+
+// TestIngest_PublishedWithItsTables looks at the store under its lock, as Snapshot
+// and compactions do, while keys are ingested: no table is there whose entries
+// are not published. Else a snapshot with an older number would be opened while
+// a compaction has already merged the table, and would see it in part.
+func TestIngest_PublishedWithItsTables(t *testing.T) {
+	db := openTest(t, small())
+	var stop atomic.Bool
+	var looks int
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ; !stop.Load(); looks++ {
+			db.mu.Lock()
+			visible := base.Seq(db.visible.Load())
+			for table := range db.view.Load().tables() {
+				if table.meta.MaxSeq > visible {
+					t.Errorf("table %v has sequence number %d, and %d is published", table.meta.Num, table.meta.MaxSeq, visible)
+					stop.Store(true)
+				}
+			}
+			db.mu.Unlock()
+			runtime.Gosched()
+		}
+	})
+	for i := 0; i < 300 && !stop.Load(); i++ {
+		err := db.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
+			_ = yield([]byte("a"), fmt.Append(nil, i)) && yield([]byte("b"), fmt.Append(nil, i))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("%d looks", looks)
 }

@@ -9,20 +9,28 @@ import (
 )
 
 // install makes an edit of the tables durable and then visible: the order of
-// invariant 6. opened holds the tables that the edit adds. then, if not nil,
+// invariant 6. opened holds the tables that the edit adds. change, if not nil,
 // changes the view further, in the same step that readers see.
-func (db *DB) install(edit *manifest.Edit, opened []*table, then func(*view)) error {
+func (db *DB) install(edit *manifest.Edit, opened []*table, change func(*view)) error {
+	return db.installWrites(edit, opened, 0, change)
+}
+
+// installWrites is install for tables whose entries nobody has seen yet. It
+// publishes their sequence number together with the view. Whoever takes db.mu
+// meets both or neither: a snapshot with an older number is in the list before a
+// compaction can merge the tables, and one with this number sees all of them.
+func (db *DB) installWrites(edit *manifest.Edit, opened []*table, seq base.Seq, change func(*view)) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
 	if !mutant.SidecarLeftBehind {
 		edit.Rebase(db.version.meta) // filters may have come beside tables that it moves
 	}
-	return db.installLocked(edit, opened, nil, then)
+	return db.installLocked(edit, opened, nil, seq, change)
 }
 
-// installLocked is install, and makes the sidecars visible that the edit adds.
-// Requires: db.manifestMu is held.
-func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*sidecar, then func(*view)) error {
+// installLocked is installWrites, and makes the sidecars visible that the edit
+// adds. seq is 0 if nothing is to be published. Requires: db.manifestMu is held.
+func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*sidecar, seq base.Seq, change func(*view)) error {
 	old := db.version // written under manifestMu too
 	meta, err := old.meta.Apply(edit)
 	if err != nil {
@@ -49,11 +57,14 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	if cur := db.view.Load(); cur != nil {
 		v.mem, v.imms = cur.mem, cur.imms
 	}
-	if then != nil {
-		then(v)
+	if change != nil {
+		change(v)
 	}
 	db.version = next
 	db.setViewLocked(v)
+	if seq > 0 {
+		db.visible.Store(uint64(seq)) // after the view: see view
+	}
 	if !sameLevel0(old.meta, meta) {
 		db.counters.seeks.earned.Store(0)
 	}

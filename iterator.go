@@ -12,7 +12,7 @@ import "github.com/shaledb/shale/internal/base"
 // first, Next moves to it. Range.Reverse and Range.Limit are for Scan: a
 // cursor goes where it is told.
 //
-// Once the store is closed, the iterator stops and Err is ErrClosed.
+// Once the store is closed, each movement fails, and Err is ErrClosed then.
 type Iterator struct {
 	c   *cursor // nil: closed, or never open
 	err error   // then

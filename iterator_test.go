@@ -186,7 +186,7 @@ func TestIterator_KeepsItsState(t *testing.T) {
 	if err := db.Compact(t.Context(), Range{}); err != nil {
 		t.Fatal(err)
 	}
-	held := tablesOnDisk(t, mem)
+	held := tablesOnDisk(t, db, mem)
 	for _, back := range []bool{false, true} {
 		n := 0
 		first, next := it.First, it.Next
@@ -210,7 +210,7 @@ func TestIterator_KeepsItsState(t *testing.T) {
 	if err := it.Close(); err != nil {
 		t.Error(err)
 	}
-	if now := tablesOnDisk(t, mem); now >= held || now != len(db.Tables()) {
+	if now := tablesOnDisk(t, db, mem); now >= held || now != len(db.Tables()) {
 		t.Errorf("%d tables on disk, %d while the iterator was open, %d in the store", now, held, len(db.Tables()))
 	}
 }
@@ -371,5 +371,109 @@ func TestIterator_DamagedBlock(t *testing.T) {
 	}
 	if db.Metrics().CorruptionsMet == 0 {
 		t.Error("the damage was not counted")
+	}
+}
+
+// Once the store is closed, each movement of an iterator fails, wherever it
+// stands, and Err is ErrClosed.
+func TestIterator_EveryMoveAfterClose(t *testing.T) {
+	k := []byte("c")
+	places := map[string]func(it *Iterator){
+		"fresh":            func(*Iterator) {},
+		"on an entry":      func(it *Iterator) { it.SeekGE(k) },
+		"backward":         func(it *Iterator) { it.SeekLT(k) },
+		"after the last":   func(it *Iterator) { it.Last(); it.Next() },
+		"before the first": func(it *Iterator) { it.First(); it.Prev() },
+		"sought too far":   func(it *Iterator) { it.SeekGE([]byte("z")) },
+	}
+	for place, goThere := range places {
+		for _, r := range []Range{{}, {Lower: []byte("b"), Upper: []byte("e")}, {Upper: []byte{}}} {
+			for _, m := range moves {
+				db := layered(t)
+				s := mustSnapshot(t, db)
+				iters := []*Iterator{db.NewIterator(r), s.NewIterator(r)}
+				for _, it := range iters {
+					goThere(it)
+					if it.Err() != nil {
+						t.Fatal(it.Err())
+					}
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				for _, it := range iters {
+					for range 2 {
+						if m.on(it) || it.Valid() || it.Err() != ErrClosed {
+							t.Errorf("%s, [%s, %s), %s: Err is %v, want ErrClosed", place, r.Lower, r.Upper, m.name, it.Err())
+						}
+					}
+					if err := it.Close(); err != nil {
+						t.Error(err)
+					}
+					if m.on(it) || it.Err() != ErrClosed {
+						t.Errorf("%s after the iterator's Close: Err is %v, want ErrClosed", m.name, it.Err())
+					}
+				}
+			}
+		}
+	}
+}
+
+// A movement that finds the store open, and its files closed when it comes to read
+// them, gives ErrClosed itself.
+func TestIterator_CloseBeforeARead(t *testing.T) {
+	for _, m := range moves {
+		opts := small()
+		opts.CompactionWorkers, opts.CacheSize = -1, -1
+		db := openTest(t, opts)
+		for i := range 500 {
+			mustPut(t, db, fmt.Sprintf("%c%d", 'a'+i%8, i), strings.Repeat("v", 50))
+		}
+		mustFlush(t, db)
+		it := db.NewIterator(Range{})
+		it.SeekGE([]byte("c"))
+		db.files.close() // as Close does after it has told that the store is closed
+		for range 500 {  // Next and Prev come to the end of a block
+			if !m.on(it) {
+				break
+			}
+		}
+		if it.Err() != ErrClosed || it.Valid() {
+			t.Errorf("%s: %v, want ErrClosed itself", m.name, it.Err())
+		}
+		if err := it.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// A scan whose read ahead meets Close raises no alarm.
+func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers, opts.CacheSize = -1, -1
+	opts.MemtableSize, opts.TableSize = 1<<20, 1<<20
+	opts.OnEvent = func(e Event) {
+		if e.Err != nil {
+			t.Errorf("event %v (%s): %v", e.Kind, e.Reason, e.Err)
+		}
+	}
+	db := openTest(t, opts)
+	fill(t, db, 5000, 0)
+	mustFlush(t, db)
+	for n := range 100 { // one of them comes to a read ahead
+		db.files.mu.Lock()
+		db.files.closed = false
+		db.files.mu.Unlock()
+		it := db.NewIterator(Range{})
+		for ok, i := it.First(), 0; ok && i < 20*n; i++ {
+			ok = it.Next()
+		}
+		db.files.close()
+		for it.Next() {
+		}
+		if it.Err() != ErrClosed {
+			t.Errorf("%v, want ErrClosed", it.Err())
+		}
+		it.Close()
 	}
 }

@@ -28,18 +28,13 @@ const (
 // to keys of its own.
 const killWriters = 3
 
-// killOptions are those of child and parent. The log is mapped in one run and
-// written in the next, and some runs rotate less often, for more writes a kill.
-func killOptions(run int) *Options {
-	o := small()
-	o.CompactionWorkers = 1
-	o.OnEvent = func(Event) {}
-	o.testing.noMap = run%2 == 1
-	o.testing.runs = 1 + run%3
-	if run%4 >= 2 {
-		o.MemtableSize *= 8
-	}
-	return o
+// killOptions are those of child and parent, drawn for each run.
+func killOptions(seed uint64, run int) *Options {
+	o := drawSeeded(nil, seed, uint64(run))
+	o.MemtableSize *= 4 << (run % 4 / 2 * 2) // more writes a kill
+	o.TableSize *= 4
+	o.CompactionWorkers = max(o.CompactionWorkers, 1) // nothing else keeps the runs few
+	return &o
 }
 
 // killCommit returns the i-th commit of a writer: it counts, and changes some
@@ -47,9 +42,11 @@ func killOptions(run int) *Options {
 func killCommit(seed uint64, writer, i int) *Batch {
 	r := rand.New(rand.NewPCG(seed, uint64(writer)<<48|uint64(i)))
 	b := new(Batch)
-	b.SetDurability(SyncManual)
-	if r.IntN(100) == 0 {
+	switch n := r.IntN(100); { // the others are as durable as the options say
+	case n == 0:
 		b.SetDurability(SyncEach)
+	case n < 80:
+		b.SetDurability(SyncManual)
 	}
 	_ = b.Put(fmt.Appendf(nil, "w%d-count", writer), strconv.AppendInt(nil, int64(i), 10)) // far below every limit
 	for range 1 + r.IntN(4) {
@@ -145,7 +142,7 @@ func TestKill_Child(t *testing.T) {
 // killChild writes until it is killed, and does all else that a store is used
 // for meanwhile. It tells of each commit on its standard output.
 func killChild(dir string, seed uint64, run int) error {
-	o := killOptions(run)
+	o := killOptions(seed, run)
 	o.LockTimeout = 5 * time.Second
 	db, err := Open(dir, o)
 	if err != nil {
@@ -183,7 +180,13 @@ func killMaintain(db *DB, dir string, r *rand.Rand) error {
 	ctx := context.Background()
 	for i := 0; ; i++ {
 		var err error
-		switch r.IntN(8) {
+		switch r.IntN(10) {
+		case 4:
+			if o := &db.opts; o.FilterBits >= 0 {
+				_, err = db.RebuildFilters(ctx)
+			}
+		case 5:
+			_, err = db.ExportFilters(ctx, io.Discard)
 		case 0:
 			err = db.Flush(ctx)
 		case 1:
@@ -243,7 +246,7 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 		}
 	}
 	if err := cmd.Wait(); cmd.ProcessState.Exited() {
-		t.Fatalf("run %d: the child ended by itself: %v: %s", run, err, stderr.String())
+		t.Fatalf("run %d: the child ended by itself: %v: %s; %s", run, err, stderr.String(), optionsText(killOptions(seed, run)))
 	}
 	return acked
 }
@@ -291,11 +294,11 @@ func TestKill(t *testing.T) {
 // In every other run it changes nothing, so that the next child finds it so.
 func killedStore(t *testing.T, dir string, seed uint64, run int, acked []int, states []killState) (levels int) {
 	t.Helper()
-	o := killOptions(run / 2)
+	o := killOptions(seed+1, run)
 	o.ReadOnly = run%3 > 0
 	db, err := Open(dir, o)
 	if err != nil {
-		t.Fatalf("run %d: Open (read-only: %v): %v", run, o.ReadOnly, err)
+		t.Fatalf("run %d: Open (read-only: %v): %v; %s", run, o.ReadOnly, err, optionsText(o))
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
@@ -304,11 +307,11 @@ func killedStore(t *testing.T, dir string, seed uint64, run int, acked []int, st
 	}()
 	for w := range states {
 		if err := states[w].check(db, seed, acked[w]); err != nil {
-			t.Errorf("run %d (read-only: %v): %v", run, o.ReadOnly, err)
+			t.Errorf("run %d (read-only: %v): %v; %s", run, o.ReadOnly, err, optionsText(o))
 		}
 	}
 	if err := db.Verify(context.Background()); err != nil {
-		t.Errorf("run %d: Verify: %v", run, err)
+		t.Errorf("run %d: Verify: %v; %s", run, err, optionsText(o))
 	}
 	for _, l := range db.Metrics().Levels {
 		if l.Tables > 0 {
@@ -328,7 +331,7 @@ func killedCopies(t *testing.T, root string) (n int) {
 	}
 	for _, dir := range dirs {
 		if _, err := os.Stat(filepath.Join(dir, "CURRENT")); err == nil {
-			db, err := Open(dir, killOptions(n))
+			db, err := Open(dir, killOptions(uint64(n), n))
 			if err != nil {
 				t.Errorf("Open of a checkpoint: %v", err)
 				continue

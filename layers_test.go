@@ -51,11 +51,18 @@ var layers = map[string]int{
 	// Memory that the processor should load.
 	"internal/prefetch": -1,
 
+	// Small errors in bytes with a checksum.
+	"internal/syndrome": -1,
+
 	// Bugs for the tests to find, in a build of their own.
 	"internal/mutant": -1,
 
 	// Figures of measurements.
 	"internal/chart": -1,
+
+	// Pauses between two steps, for tests.
+	"internal/pauses":       5,
+	"internal/pauses/pause": -1,
 
 	// Choices for benchmarks to vary.
 	"internal/tuning": -1,
@@ -63,14 +70,18 @@ var layers = map[string]int{
 	// Words in and out of the command and of its pages.
 	"internal/quoting": -1,
 
+	// Files that commands write.
+	"internal/outfile": 1,
+
 	// For the examples.
 	"internal/input": -1,
 
 	// For tests only.
-	"internal/testkeys": -1,
-	"internal/fuzzing":  -1,
-	"internal/peertest": -1,
-	"internal/testenv":  -2,
+	"internal/testkeys":  -1,
+	"internal/fuzzing":   -1,
+	"internal/peertest":  -1,
+	"internal/smalldisk": 1,
+	"internal/testenv":   -2,
 }
 
 // alone are the packages that are useful without the store and import nothing

@@ -235,7 +235,8 @@ func (l *life) must(what string, err error) {
 	}
 }
 
-// write makes the next n commits, each k-th synced; 0: none.
+// write makes the next n commits, each k-th synced; 0: none. Some leave it to the
+// options how durable they are.
 func (l *life) write(n, k int) {
 	l.t.Helper()
 	for j := range n {
@@ -243,16 +244,37 @@ func (l *life) write(n, k int) {
 		if i >= len(l.h) {
 			l.t.Fatalf("%s: the history has only %d commits", l.name, len(l.h))
 		}
-		d := SyncManual
-		if k > 0 && j%k == k-1 {
-			d = SyncEach
-		}
+		b := l.h.written(i, k > 0 && j%k == k-1, l.opts.Durability)
 		l.learn(func(c *claim) { c.begun++ })
-		l.must("Write", l.db.Write(context.Background(), l.h.batch(i, d)))
-		if d == SyncEach {
+		l.must("Write", l.db.Write(context.Background(), b.Batch))
+		if b.synced {
 			l.allSafe()
 		}
 	}
+}
+
+// A lifeBatch is a batch, and whether it is durable when it is acknowledged.
+type lifeBatch struct {
+	*Batch
+	synced bool
+}
+
+// written returns commit i for a store whose writes are as durable as of says:
+// it chooses for itself, or, every other one, leaves it at that if that is what
+// it would choose.
+func (h history) written(i int, synced bool, of Durability) lifeBatch {
+	d := SyncManual
+	switch {
+	case synced:
+		d = SyncEach
+	case i%3 == 1:
+		d = SyncPeriodic
+	}
+	b := h.batch(i, d)
+	if i%2 == 0 && (of == SyncEach) == synced {
+		b.ownChoice = false
+	}
+	return lifeBatch{b, synced}
 }
 
 // ingestible makes commit i one of puts in the order of keys, the keys of commits

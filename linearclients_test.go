@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -25,19 +27,29 @@ const linClients = 7
 type linWorld struct {
 	seed   uint64
 	opts   Options
+	drawn  []string // the options of each opening, for messages
 	mem    *vfs.Mem
 	faults *vfs.FaultFS
 	db     *DB
 	epoch  int
 
-	clock  atomic.Int64 // a time that never stands still
-	serial atomic.Int32 // of the last write
-	faulty atomic.Bool  // errors are to be expected
-	ended  atomic.Bool  // the epoch is over
+	clock   atomic.Int64 // a time that never stands still
+	serial  atomic.Int32 // of the last write
+	faulty  atomic.Bool  // errors are to be expected
+	ended   atomic.Bool  // the epoch is over
+	resumed atomic.Bool  // the store went on after a failure in this epoch
 
-	mu   sync.Mutex
-	seen []linSeen // in this epoch
-	bad  error     // the first error that is not to be expected
+	// A store that is closed while its clients use it: after so many operations,
+	// if that is above zero.
+	untilClose atomic.Int64
+	closing    atomic.Bool // Close was called
+	closer     sync.WaitGroup
+	closed     error // what Close returned
+
+	mu     sync.Mutex
+	seen   []linSeen // in this epoch
+	copies []linCopy // checkpoints that were made in it
+	bad    error     // the first error that is not to be expected
 
 	history []porcupine.Operation
 	figures linFigures
@@ -52,12 +64,20 @@ type linSeen struct {
 	failed    bool
 }
 
+// A linCopy is a checkpoint, and what it held when it was made.
+type linCopy struct {
+	dir  string
+	made int64 // when
+	out  linOutput
+}
+
 // linFigures are what a run of the tests has come by.
 type linFigures struct {
 	histories, operations, overlapping int
 	longest                            time.Duration // that a check took
+	resumed                            int           // epochs in which the store went on after a failure
 	unknown, failed, surfaced          int           // writes without an answer, those of them that failed, and that were there later
-	crashes, reopens, lossy            int           // lossy: crashes that lost something
+	crashes, reopens, closes, lossy    int           // closes: by Close beside its clients; lossy: crashes that lost something
 	flushes, compactions               uint64
 	kinds                              map[string]int
 }
@@ -65,14 +85,18 @@ type linFigures struct {
 func newLinWorld(seed uint64) *linWorld {
 	w := &linWorld{seed: seed, mem: vfs.NewMem()}
 	w.figures.kinds = make(map[string]int)
-	r := rand.New(rand.NewPCG(seed, 0))
-	w.opts = tinyStore(nil)
-	w.opts.Compression, w.opts.testing.baseSize = NoCompression, 2<<10
-	w.opts.Durability = []Durability{SyncEach, SyncManual}[r.IntN(2)]
-	w.opts.testing.noMap = r.IntN(2) == 0
-	w.opts.testing.runs = 1 + r.IntN(4)
-	w.opts.FilterBits = []float64{10, 2, -1}[r.IntN(3)]
 	return w
+}
+
+// draw draws the options of the next opening.
+func (w *linWorld) draw(r *rand.Rand) {
+	fs := w.opts.FS
+	w.opts = drawOptions(randomChooser{r}, fs)
+	w.opts.Compression = NoCompression // so that long values fill memtables and tables
+	if r.IntN(2) == 0 {
+		w.opts.FilterPrefix = FixedPrefix(1) // that of linKeys
+	}
+	w.drawn = append(w.drawn, optionsText(&w.opts))
 }
 
 // disk makes mem, with faults and pauses, the disk of the store to be opened.
@@ -107,12 +131,15 @@ func (w *linWorld) do(client int, in linInput, fn func() (linOutput, error)) err
 
 // note notes an operation and how it ended.
 func (w *linWorld) note(s linSeen, err error) {
+	if errors.Is(err, ErrClosed) && w.closing.Load() {
+		return // then it has done nothing
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
 		s.failed = true
-		changes := len(s.in.writes) > 0 || s.in.kind == linSync
-		if expected := w.faulty.Load() && changes && errors.Is(err, syscall.EIO); !expected && w.bad == nil {
+		changes := len(s.in.writes) > 0 || s.in.kind == linSync || s.in.disk
+		if expected := w.faulty.Load() && changes && isInjected(err); !expected && w.bad == nil {
 			w.bad = fmt.Errorf("%s: %w", s.in.how, err)
 		}
 	}
@@ -130,12 +157,26 @@ func (w *linWorld) client(id, n int) {
 		if r.IntN(2) == 0 {
 			runtime.Gosched()
 		}
-		if kind := r.IntN(12); kind < 6 && writes {
+		writes = writes || w.resumed.Load()
+		if r.IntN(2) == 0 && writes {
 			writes = w.write(id, r) == nil // one unknown outcome is enough
 		} else {
-			w.read(id, kind, r)
+			w.read(id, r)
+		}
+		if w.untilClose.Add(-1) == 0 {
+			w.closer.Go(w.closeBeside)
 		}
 	}
+}
+
+// closeBeside closes the store while its clients use it, and ends the epoch.
+func (w *linWorld) closeBeside() {
+	m := w.db.Metrics()
+	w.figures.flushes += m.Flushes
+	w.figures.compactions += m.Compactions
+	w.closing.Store(true)
+	w.closed = w.db.Close()
+	w.ended.Store(true)
 }
 
 func (w *linWorld) newWrite(r *rand.Rand, deletes int) linWrite {
@@ -150,26 +191,28 @@ func (w *linWorld) write(id int, r *rand.Rand) error {
 	one := w.newWrite(r, 2)
 	key := []byte(linKeys[one.key])
 	in := linInput{kind: linPut, writes: []linWrite{one}, synced: w.opts.Durability == SyncEach}
-	switch r.IntN(4) {
-	case 0:
+	switch r.IntN(12) {
+	case 0, 1, 2, 3:
 		in.writes[0] = w.newWrite(r, 0)
 		in.kind, in.how, key = linPutIfAbsent, "PutIfAbsent", []byte(linKeys[in.writes[0].key])
 		return w.do(id, in, func() (out linOutput, err error) {
 			out.inserted, err = w.db.PutIfAbsent(key, linValue(in.writes[0].value))
 			return out, err
 		})
-	case 1:
+	case 4, 5:
 		if one.value == 0 {
 			in.how = "Delete"
 			return w.do(id, in, func() (out linOutput, err error) { return out, w.db.Delete(key) })
 		}
 		in.how = "Put"
 		return w.do(id, in, func() (out linOutput, err error) { return out, w.db.Put(key, linValue(one.value)) })
+	case 6:
+		return w.ingest(id, r)
 	}
 	for range r.IntN(5) {
 		in.writes = append(in.writes, w.newWrite(r, 3))
 	}
-	in.how, in.synced = "Write", r.IntN(3) == 0
+	in.how = "Write"
 	b := new(Batch)
 	for _, change := range in.writes {
 		if change.value == 0 {
@@ -178,8 +221,34 @@ func (w *linWorld) write(id int, r *rand.Rand) error {
 			_ = b.Put([]byte(linKeys[change.key]), linValue(change.value)) // likewise
 		}
 	}
-	b.SetDurability(map[bool]Durability{true: SyncEach, false: SyncManual}[in.synced])
+	if d := Durability(r.IntN(4)); d <= SyncManual { // else it is the store's
+		b.SetDurability(d)
+		in.synced = d == SyncEach
+		in.early = in.synced && w.opts.Durability != SyncEach
+	}
 	return w.do(id, in, func() (out linOutput, err error) { return out, w.db.Write(context.Background(), b) })
+}
+
+// ingest sets several keys at once by Ingest.
+func (w *linWorld) ingest(id int, r *rand.Rand) error {
+	in := linInput{kind: linPut, how: "Ingest", synced: true}
+	for k := range linKeys {
+		if r.IntN(2) == 0 {
+			in.writes = append(in.writes, linWrite{k, uint16(w.serial.Add(1))})
+		}
+	}
+	if len(in.writes) == 0 {
+		in.writes = append(in.writes, w.newWrite(r, 0))
+	}
+	return w.do(id, in, func() (out linOutput, err error) {
+		return out, w.db.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
+			for _, put := range in.writes {
+				if !yield([]byte(linKeys[put.key]), linValue(put.value)) {
+					return
+				}
+			}
+		})
+	})
 }
 
 // linAll are the numbers of all keys.
@@ -197,38 +266,73 @@ func (v *linValues) linSet(key int, value []byte) (err error) {
 }
 
 // read does an operation that reads; those that hold on to a state of the store
-// write meanwhile.
-func (w *linWorld) read(id, kind int, r *rand.Rand) {
-	one := r.IntN(len(linKeys))
-	key := []byte(linKeys[one])
-	switch kind {
+// read and write meanwhile.
+func (w *linWorld) read(id int, r *rand.Rand) {
+	switch r.IntN(48) {
 	default:
-		_ = w.do(id, linInput{kind: linGet, how: "Get", keys: []int{one}}, func() (out linOutput, err error) {
-			value, err := w.db.Get(key)
-			if err == nil {
-				err = out.values.linSet(one, value)
-			} else if errors.Is(err, ErrNotFound) {
-				err = nil
-			}
-			return out, err
-		})
-	case 7:
+		w.get(id, r)
+	case 0, 1, 2, 3, 4, 5:
+		one := r.IntN(len(linKeys))
 		_ = w.do(id, linInput{kind: linHas, how: "Has", keys: []int{one}}, func() (out linOutput, err error) {
-			there, err := w.db.Has(key)
+			there, err := w.db.Has([]byte(linKeys[one]))
 			if there {
 				out.values[one] = 1
 			}
 			return out, err
 		})
-	case 8:
-		keys := r.Perm(len(linKeys))[:1+r.IntN(len(linKeys))]
-		w.getMany(id, keys)
-	case 9:
+	case 6, 7, 8, 9, 10:
+		w.getMany(id, r.Perm(len(linKeys))[:1+r.IntN(len(linKeys))])
+	case 11, 12, 13, 14, 15:
 		w.scan(id, Range{Reverse: r.IntN(2) == 0})
-	case 10:
+	case 16, 17, 18:
+		w.scanPrefix(id, r)
+	case 19, 20, 21, 22, 23:
 		w.snapshot(id, r)
-	case 11:
+	case 24, 25, 26:
+		w.snapshotClosed(id, r)
+	case 27, 28, 29, 30, 31:
 		w.iterator(id, r)
+	case 32, 33:
+		w.mayContain(id, r)
+	case 34:
+		w.checkpoint(id, r)
+	case 35:
+		w.exportFilters(id)
+	}
+}
+
+// get reads one key, in one of the ways to do so.
+func (w *linWorld) get(id int, r *rand.Rand) {
+	one := r.IntN(len(linKeys))
+	key := []byte(linKeys[one])
+	how := []string{"Get", "Get", "AppendValue", "ViewValue"}[r.IntN(4)]
+	_ = w.do(id, linInput{kind: linGet, how: how, keys: []int{one}}, func() (out linOutput, err error) {
+		var value []byte
+		switch how {
+		case "Get":
+			value, err = w.db.Get(key)
+		case "AppendValue":
+			value, err = w.db.AppendValue(nil, key)
+		case "ViewValue":
+			err = w.db.ViewValue(key, func(v []byte) error { return out.values.linSet(one, v) })
+		}
+		if value != nil && err == nil {
+			err = out.values.linSet(one, value)
+		} else if errors.Is(err, ErrNotFound) {
+			err = nil
+		}
+		return out, err
+	})
+}
+
+// mayContain asks what filters say. Only that a key is denied says something.
+func (w *linWorld) mayContain(id int, r *rand.Rand) {
+	one := r.IntN(len(linKeys))
+	seen := linSeen{client: id, in: linInput{kind: linHas, how: "MayContain", keys: []int{one}}, call: w.clock.Add(1)}
+	may := w.db.MayContain([]byte(linKeys[one]))
+	seen.ret = w.clock.Add(1)
+	if !may && !w.closing.Load() {
+		w.note(seen, nil)
 	}
 }
 
@@ -256,6 +360,23 @@ func (w *linWorld) getMany(id int, keys []int) {
 // given.
 func (w *linWorld) scan(id int, rng Range) {
 	seen := linSeen{client: id, in: linInput{kind: linGet, how: "Scan", keys: linAll}, call: w.clock.Add(1)}
+	var err error
+	seen.out, err = linScan(w.db, rng, func() { seen.ret = w.clock.Add(1) })
+	w.note(seen, err)
+}
+
+// scanPrefix reads the keys with a prefix at one moment: filters know of some
+// prefixes.
+func (w *linWorld) scanPrefix(id int, r *rand.Rand) {
+	prefix := linKeys[r.IntN(len(linKeys))]
+	seen := linSeen{client: id, in: linInput{kind: linGet, how: "Scan of a prefix"}, call: w.clock.Add(1)}
+	for i, k := range linKeys {
+		if strings.HasPrefix(k, prefix) {
+			seen.in.keys = append(seen.in.keys, i)
+		}
+	}
+	rng := Prefix(prefix)
+	rng.Reverse = r.IntN(2) == 0
 	var err error
 	seen.out, err = linScan(w.db, rng, func() { seen.ret = w.clock.Add(1) })
 	w.note(seen, err)
@@ -329,28 +450,174 @@ func linGets(from Reader) (out linOutput, err error) {
 	return out, nil
 }
 
-// iterator does the same with an iterator.
+// snapshotClosed opens a snapshot that another goroutine closes while it is
+// read: what was answered before is one reading, at the moment of its opening.
+func (w *linWorld) snapshotClosed(id int, r *rand.Rand) {
+	seen := linSeen{client: id, in: linInput{kind: linGet, how: "Snapshot.Close"}, call: w.clock.Add(1)}
+	s, err := w.db.Snapshot()
+	seen.ret = w.clock.Add(1)
+	if err != nil {
+		w.note(seen, err)
+		return
+	}
+	w.meanwhile(id, r)
+	rc := rand.New(rand.NewPCG(r.Uint64(), 0))
+	var closer sync.WaitGroup
+	closer.Go(func() {
+		for range rc.IntN(16) {
+			runtime.Gosched()
+		}
+		_ = s.Close() // the first time it does not fail
+		// Now nothing keeps what only the snapshot sees.
+		w.disturbOnce(id, rc)
+		w.compact(rc)
+	})
+	known := make(map[int]uint16)
+	for n := 0; err == nil && n < 400; n++ {
+		if r.IntN(4) == 0 {
+			runtime.Gosched()
+		}
+		err = linSnapshotRead(s, r, known)
+	}
+	closer.Wait()
+	if errors.Is(err, ErrClosed) {
+		err = nil
+	}
+	for k, value := range known {
+		seen.in.keys = append(seen.in.keys, k)
+		seen.out.values[k] = value
+	}
+	slices.Sort(seen.in.keys)
+	w.note(seen, err)
+}
+
+// linSnapshotRead reads something of a snapshot, which must be what is known of
+// it, and adds to that.
+func linSnapshotRead(s *Snapshot, r *rand.Rand, known map[int]uint16) error {
+	learn := func(k int, value uint16) error {
+		if was, is := known[k]; is && was != value {
+			return fmt.Errorf("a snapshot has %q=%d and then %d", linKeys[k], was, value)
+		}
+		known[k] = value
+		return nil
+	}
+	k := r.IntN(len(linKeys))
+	switch r.IntN(4) {
+	case 0:
+		there, err := s.Has([]byte(linKeys[k]))
+		if was, is := known[k]; err == nil && is && there != (was != 0) {
+			return fmt.Errorf("a snapshot has %q=%d; Has says %v", linKeys[k], was, there)
+		}
+		return err
+	case 1:
+		out, err := linScan(s, Range{Reverse: r.IntN(2) == 0}, nil)
+		for k := 0; k < len(linKeys) && err == nil; k++ {
+			err = learn(k, out.values[k])
+		}
+		return err
+	}
+	var value linValues
+	switch v, err := s.Get([]byte(linKeys[k])); {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return err
+	default:
+		if err := value.linSet(k, v); err != nil {
+			return err
+		}
+	}
+	return learn(k, value[k])
+}
+
+// iterator does the same as snapshot with an iterator, which is closed when it
+// has met all keys or some.
 func (w *linWorld) iterator(id int, r *rand.Rand) {
-	seen := linSeen{client: id, in: linInput{kind: linGet, how: "NewIterator", keys: linAll}, call: w.clock.Add(1)}
+	seen := linSeen{client: id, in: linInput{kind: linGet, how: "NewIterator"}, call: w.clock.Add(1)}
 	it := w.db.NewIterator(Range{})
 	seen.ret = w.clock.Add(1)
-	defer it.Close()
 	w.meanwhile(id, r)
-	move := it.Next
-	if r.IntN(2) == 0 && it.Last() {
-		move = it.Prev
-		if err := seen.out.add(it.Key(), it.Value()); err != nil {
-			w.note(seen, err)
-			return
+	first, move := it.First, it.Next
+	reverse := r.IntN(2) == 0
+	if reverse {
+		first, move = it.Last, it.Prev
+	}
+	met, some := "", false
+	more := first()
+	var err error
+	for n := r.IntN(40); more && n > 0 && err == nil; n-- {
+		met, some = string(it.Key()), true
+		if err = seen.out.add(it.Key(), it.Value()); err == nil {
+			more = move()
 		}
 	}
-	for move() {
-		if err := seen.out.add(it.Key(), it.Value()); err != nil {
-			w.note(seen, err)
-			return
+	for i, k := range linKeys { // those that it has passed
+		if !more || some && (!reverse && k <= met || reverse && k >= met) {
+			seen.in.keys = append(seen.in.keys, i)
 		}
 	}
-	w.note(seen, it.Err())
+	if err == nil {
+		err = it.Err()
+	}
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	w.note(seen, err)
+}
+
+// checkpoint makes a checkpoint and opens it: it holds all keys as they were at
+// one moment.
+func (w *linWorld) checkpoint(id int, r *rand.Rand) {
+	seen := linSeen{client: id, in: linInput{kind: linGet, how: "Checkpoint", keys: linAll, disk: true}, call: w.clock.Add(1)}
+	dir := fmt.Sprintf("copy%d", seen.call)
+	err := w.db.Checkpoint(dir)
+	seen.ret = w.clock.Add(1)
+	if err == nil {
+		if seen.out, err = linCopyRead(w.faults, dir, r); err != nil {
+			err = fmt.Errorf("the copy: %w", err)
+		}
+		w.mu.Lock()
+		w.copies = append(w.copies, linCopy{dir, seen.ret, seen.out})
+		w.mu.Unlock()
+	}
+	w.note(seen, err)
+}
+
+// linCopyRead opens a checkpoint and reads all keys.
+func linCopyRead(fs vfs.FS, dir string, r *rand.Rand) (out linOutput, err error) {
+	o := drawOptions(randomChooser{r}, fs)
+	o.MustExist, o.ReadOnly = true, r.IntN(2) == 0
+	db, err := Open(dir, &o)
+	if err != nil {
+		return out, fmt.Errorf("Open with %s: %w", optionsText(&o), err)
+	}
+	if out, err = linScan(db, Range{}, nil); err == nil {
+		var gets linOutput
+		if gets, err = linGets(db); err == nil && gets != out {
+			err = fmt.Errorf("Get says %v, Scan says %v; %s", gets, out, optionsText(&o))
+		}
+	}
+	return out, errors.Join(err, db.Close())
+}
+
+// exportFilters asks a bundle of the store's filters for all keys: what it
+// denies was not there, at the moment that it is of.
+func (w *linWorld) exportFilters(id int) {
+	seen := linSeen{client: id, in: linInput{kind: linGet, how: "ExportFilters"}, call: w.clock.Add(1)}
+	var file bytes.Buffer
+	_, err := w.db.ExportFilters(context.Background(), &file)
+	seen.ret = w.clock.Add(1)
+	if err == nil {
+		var b *bundle.Bundle
+		if b, err = bundle.Open(file.Bytes()); err == nil {
+			err = b.Err()
+		}
+		for k := 0; k < len(linKeys) && err == nil; k++ {
+			if !b.MayContain([]byte(linKeys[k])) {
+				seen.in.keys = append(seen.in.keys, k)
+			}
+		}
+	}
+	w.note(seen, err)
 }
 
 // meanwhile lets others go on.
@@ -359,7 +626,7 @@ func (w *linWorld) meanwhile(id int, r *rand.Rand) {
 		runtime.Gosched()
 	}
 	if r.IntN(4) == 0 {
-		w.read(id, 6, r)
+		w.get(id, r)
 	}
 }
 
@@ -371,11 +638,10 @@ func (w *linWorld) load(n int) (err error) {
 	return err
 }
 
-// disturb flushes, syncs and compacts now and then. What it makes durable
-// counts.
+// disturb does now and then what does not change what the store holds. What it
+// makes durable counts.
 func (w *linWorld) disturb(id int) {
 	r := rand.New(rand.NewPCG(w.seed, uint64(w.epoch)<<32))
-	ctx := context.Background()
 	for range 12 {
 		for range r.IntN(40) {
 			runtime.Gosched()
@@ -386,22 +652,80 @@ func (w *linWorld) disturb(id int) {
 		if w.ended.Load() {
 			return
 		}
-		in := linInput{kind: linSync, how: "Flush"}
-		switch r.IntN(5) {
-		case 0, 1:
-			_ = w.do(id, in, func() (out linOutput, err error) { return out, w.db.Flush(ctx) })
-		case 2:
-			in.how = "Sync"
-			_ = w.do(id, in, func() (out linOutput, err error) { return out, w.db.Sync() })
-		default:
-			rng := Range{}
-			if r.IntN(2) == 0 {
-				rng.Upper = []byte("kk")
-			}
-			in.how = "Compact"
-			if err := w.db.Compact(ctx, rng); err != nil {
-				w.note(linSeen{in: in}, err)
-			}
+		w.disturbOnce(id, r)
+	}
+}
+
+// disturbOnce does one of these things.
+func (w *linWorld) disturbOnce(id int, r *rand.Rand) {
+	ctx := context.Background()
+	sync := func(how string, fn func() error) {
+		_ = w.do(id, linInput{kind: linSync, how: how}, func() (out linOutput, err error) { return out, fn() })
+	}
+	other := func(how string, fn func() error) { // which makes nothing durable that counts
+		w.counted(how)
+		if err := fn(); err != nil {
+			w.note(linSeen{in: linInput{how: how, disk: true}}, err)
 		}
 	}
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		sync("Flush", func() error { return w.db.Flush(ctx) })
+	case 3:
+		sync("Sync", w.db.Sync)
+	case 4, 5, 6:
+		w.compact(r)
+	case 7:
+		other("Verify", func() error { return w.db.Verify(ctx) })
+	case 8:
+		if w.opts.FilterBits < 0 {
+			return // it would fail
+		}
+		other("RebuildFilters", func() error {
+			_, err := w.db.RebuildFilters(ctx)
+			return err
+		})
+	case 9:
+		w.resume(id)
+	}
+}
+
+// compact compacts a range.
+func (w *linWorld) compact(r *rand.Rand) {
+	rng := Range{}
+	if r.IntN(2) == 0 {
+		rng.Lower = []byte(linKeys[r.IntN(len(linKeys))])
+	}
+	if upper := []byte(linKeys[r.IntN(len(linKeys))]); r.IntN(2) == 0 && bytes.Compare(rng.Lower, upper) < 0 {
+		rng.Upper = upper
+	}
+	w.counted("Compact")
+	if err := w.db.Compact(context.Background(), rng); err != nil {
+		w.note(linSeen{in: linInput{how: "Compact", disk: true}}, err)
+	}
+}
+
+// resume has a store go on whose log has failed. Then what it holds is durable,
+// and writes that failed are undone; one that works need not do anything.
+func (w *linWorld) resume(id int) {
+	failed := w.db.Err() != nil
+	seen := linSeen{client: id, in: linInput{kind: linSync, how: "Resume"}, call: w.clock.Add(1)}
+	err := w.db.Resume()
+	seen.ret = w.clock.Add(1)
+	switch {
+	case err != nil || failed:
+		w.note(seen, err)
+	default:
+		w.counted("Resume")
+	}
+	if err == nil && failed {
+		w.resumed.Store(true)
+	}
+}
+
+// counted counts what is no part of the history.
+func (w *linWorld) counted(how string) {
+	w.mu.Lock()
+	w.figures.kinds[how]++
+	w.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -78,6 +79,25 @@ func (w *linWorld) runEpoch(n int) {
 	clients.Wait()
 	w.ended.Store(true)
 	others.Wait()
+	w.closer.Wait()
+}
+
+// closeEpoch runs an epoch in which the store is closed while it is used, and
+// opens it again. What was done is there; what returned ErrClosed was not done.
+func (w *linWorld) closeEpoch(r *rand.Rand, n int) error {
+	w.untilClose.Store(1 + r.Int64N(int64(linClients*n)))
+	w.runEpoch(n)
+	w.untilClose.Store(0)
+	if err := w.closeStore(); err != nil {
+		return err
+	}
+	end := w.clock.Add(1)
+	w.disk(w.mem)
+	if err := w.open(r); err != nil {
+		return err
+	}
+	w.figures.closes++
+	return w.found("Close", true, end, end)
 }
 
 // closeStore closes the store, whose process is dead already.
@@ -86,6 +106,12 @@ func (w *linWorld) closeStore() error {
 	w.figures.flushes += m.Flushes
 	w.figures.compactions += m.Compactions
 	err := w.db.Close()
+	if w.closing.Swap(false) {
+		if !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("a second Close returns %w", err)
+		}
+		err = w.closed
+	}
 	w.db = nil
 	if n := w.mem.OpenFiles(); n != 0 {
 		return fmt.Errorf("%d files are left open", n)
@@ -102,11 +128,12 @@ func (w *linWorld) cutEpoch(r *rand.Rand, n int) error {
 	if r.IntN(3) == 0 {
 		w.faulty.Store(true)
 		at := 1 + r.Int64N(int64(2<<r.IntN(8)))
+		cause := []error{syscall.EIO, syscall.EIO, syscall.ENOSPC}[r.IntN(3)]
 		var logs atomic.Int64
 		w.inject(func(op vfs.Op, name string, _ int64) error {
 			writes := op == vfs.OpWrite || op == vfs.OpMapWrite || op == vfs.OpSync
-			if writes && strings.HasSuffix(name, ".wal") && logs.Add(1) == at {
-				return syscall.EIO
+			if writes && strings.HasPrefix(name, "db") && strings.HasSuffix(name, ".wal") && logs.Add(1) == at {
+				return cause
 			}
 			return nil
 		})
@@ -130,7 +157,7 @@ func (w *linWorld) cutEpoch(r *rand.Rand, n int) error {
 			cut = w.newCut(r, 40)
 			cut.arm()
 		}
-		if err := w.open(); err != nil {
+		if err := w.open(r); err != nil {
 			return fmt.Errorf("Open after a crash with %v: %w", cut.config, err)
 		}
 		if again {
@@ -144,11 +171,18 @@ func (w *linWorld) cutEpoch(r *rand.Rand, n int) error {
 	if w.db.visible.Load() < visible {
 		w.figures.lossy++
 	}
-	return w.found(strict, before, after)
+	how := "crash"
+	if strict {
+		how = "death of the process"
+		w.figures.reopens++
+	} else {
+		w.figures.crashes++
+	}
+	return w.found(how, strict, before, after)
 }
 
 // found reads what the store holds after an opening, and ends the epoch.
-func (w *linWorld) found(strict bool, before, after int64) error {
+func (w *linWorld) found(how string, strict bool, before, after int64) error {
 	out, err := linScan(w.db, Range{}, nil)
 	if err != nil {
 		return err
@@ -156,14 +190,13 @@ func (w *linWorld) found(strict bool, before, after int64) error {
 	if gets, err := linGets(w.db); err != nil || gets != out {
 		return fmt.Errorf("after opening: Get says %v, %w; Scan says %v", gets, err, out)
 	}
-	in := linInput{kind: linCrash, how: "crash"}
-	w.figures.crashes++
+	in := linInput{kind: linCrash, how: how, keys: linAll}
 	if strict {
-		in.kind, in.how = linReopen, "death of the process"
-		w.figures.crashes--
-		w.figures.reopens++
+		in.kind = linReopen
 	}
-	in.keys = linAll
+	if err := w.checkCopies(before); err != nil {
+		return err
+	}
 	end := w.clock.Add(1)
 	w.settle(before, after, w.clock.Add(1), out)
 	w.history = append(w.history, porcupine.Operation{ClientId: linClients, Input: in, Output: out, Call: before, Return: end})
@@ -171,10 +204,30 @@ func (w *linWorld) found(strict bool, before, after int64) error {
 	return nil
 }
 
+// checkCopies opens the checkpoints that were made before the time given: they
+// are durable.
+func (w *linWorld) checkCopies(before int64) error {
+	for i, c := range w.copies {
+		if c.made > before {
+			continue
+		}
+		out, err := linCopyRead(w.faults, c.dir, rand.New(rand.NewPCG(w.seed, uint64(i))))
+		if err == nil && out != c.out {
+			err = fmt.Errorf("it had %v and has %v", c.out, out)
+		}
+		if err != nil {
+			return fmt.Errorf("checkpoint %s, opened again: %w", c.dir, err)
+		}
+	}
+	w.copies = nil
+	return nil
+}
+
 // settle adds what was seen in the epoch to the history. What had returned
 // before the cut has its answer. What was called before it was over may have
-// happened; a write that failed shows after the next opening only. What was
-// called later is of no world.
+// happened; a write that failed shows after the next opening only, or never, if
+// the store went on after the failure: but one that could be seen before it was
+// durable may have been seen. What was called later is of no world.
 func (w *linWorld) settle(before, after, end int64, found linOutput) {
 	for _, s := range w.seen {
 		w.figures.kinds[s.in.how]++
@@ -187,6 +240,11 @@ func (w *linWorld) settle(before, after, end int64, found linOutput) {
 			}
 			if s.failed {
 				w.figures.failed++
+			}
+			if s.failed && !s.in.early {
+				if w.resumed.Load() {
+					continue
+				}
 				s.call = max(s.call, before)
 			}
 			s.ret, s.in.unknown = end, true
@@ -198,9 +256,14 @@ func (w *linWorld) settle(before, after, end int64, found linOutput) {
 		w.history = append(w.history, porcupine.Operation{ClientId: s.client, Input: s.in, Output: s.out, Call: s.call, Return: s.ret})
 	}
 	w.seen = nil
+	if w.resumed.Swap(false) {
+		w.figures.resumed++
+	}
 }
 
-func (w *linWorld) open() (err error) {
+// open opens the store with other options.
+func (w *linWorld) open(r *rand.Rand) (err error) {
+	w.draw(r)
 	w.db, err = Open("db", &w.opts)
 	return err
 }
@@ -209,12 +272,19 @@ func (w *linWorld) open() (err error) {
 func (w *linWorld) run(epochs, n int) error {
 	r := rand.New(rand.NewPCG(w.seed, 1<<63))
 	w.disk(w.mem)
-	err := w.open()
+	err := w.open(r)
 	if err == nil {
 		err = w.load(60)
 	}
+	if epochs == 1 && r.IntN(3) == 0 && err == nil {
+		err = w.closeEpoch(r, n)
+	}
 	for ; err == nil && w.bad == nil && epochs > 1; epochs-- {
-		err = w.cutEpoch(r, n)
+		if r.IntN(5) == 0 {
+			err = w.closeEpoch(r, n)
+		} else {
+			err = w.cutEpoch(r, n)
+		}
 	}
 	if err != nil {
 		return err
@@ -241,6 +311,8 @@ func (f *linFigures) add(w *linWorld) {
 	f.failed += o.failed
 	f.surfaced += o.surfaced
 	f.crashes += o.crashes
+	f.closes += o.closes
+	f.resumed += o.resumed
 	f.reopens += o.reopens
 	f.lossy += o.lossy
 	f.flushes += o.flushes
@@ -280,7 +352,7 @@ func testLinear(t *testing.T, histories uint64, epochs, n int) linFigures {
 		})
 		checked := time.Now()
 		if t.Failed() || checkLinear(t, w.history) != porcupine.Ok {
-			t.Fatalf("seed %d", seed+i)
+			t.Fatalf("seed %d, after %v, %s", seed+i, time.Since(begin).Round(time.Millisecond), strings.Join(w.drawn, "\nthen "))
 		}
 		f.longest = max(f.longest, time.Since(checked).Round(time.Microsecond))
 		f.add(w)
@@ -290,8 +362,8 @@ func testLinear(t *testing.T, histories uint64, epochs, n int) linFigures {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, f.kinds[kind]))
 	}
 	t.Logf("%d histories of %d operations, %d at the same time as others, in %v: all linearizable, seen within %v; %d crashes, of which %d lost something, "+
-		"%d deaths; of %d writes without an answer, %d of which failed, %d were there; %d flushes, %d compactions; %s", f.histories, f.operations, f.overlapping,
-		time.Since(begin).Round(time.Millisecond), f.longest, f.crashes, f.lossy, f.reopens, f.unknown, f.failed, f.surfaced, f.flushes, f.compactions, strings.Join(kinds, ", "))
+		"%d deaths, %d closed in use, %d resumed; of %d writes without an answer, %d of which failed, %d were there; %d flushes, %d compactions; %s", f.histories, f.operations, f.overlapping,
+		time.Since(begin).Round(time.Millisecond), f.longest, f.crashes, f.lossy, f.reopens, f.closes, f.resumed, f.unknown, f.failed, f.surfaced, f.flushes, f.compactions, strings.Join(kinds, ", "))
 	if 10*f.overlapping < f.operations {
 		t.Errorf("of %d operations only %d were at the same time as others", f.operations, f.overlapping)
 	}

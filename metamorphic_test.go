@@ -70,11 +70,21 @@ var metaSets = []metaSet{
 		o.FilterPrefix = DelimitedPrefix('/', 1)
 	}},
 	{"another one after each opening", true, nil},
+	{"drawn", false, nil},
+	{"drawn, after each opening", false, nil},
 }
+
+// The sets at the end have no settings of their own.
+var (
+	metaAnother    = len(metaSets) - 3 // takes those before it in turn
+	metaDrawn      = len(metaSets) - 2 // draws them once
+	metaDrawnAgain = len(metaSets) - 1 // draws them at each opening
+)
 
 // A metaRun is a store on which a list is run.
 type metaRun struct {
 	set       int
+	seed      uint64 // of what is drawn
 	mem       *vfs.Mem
 	db        *DB
 	iterators [metaSlots]*Iterator
@@ -89,8 +99,13 @@ func (r *metaRun) options() Options {
 	o := tinyStore(r.mem)
 	o.testing.baseSize = 4 << 10
 	i := r.set
-	if metaSets[i].set == nil {
+	switch i {
+	case metaAnother:
 		i = (r.opened * 5) % i
+	case metaDrawn:
+		return drawSeeded(r.mem, r.seed, 0)
+	case metaDrawnAgain:
+		return drawSeeded(r.mem, r.seed, uint64(r.opened))
 	}
 	metaSets[i].set(&o)
 	return o
@@ -163,7 +178,7 @@ func runMetaList(t *testing.T, seed uint64, ops []metaOp, sets, deepest []int) {
 		t.Fatalf("seed %d, option set %q: %v", seed, metaSets[0].name, err)
 	}
 	sweep(t, sets, func(_, set int) error {
-		r := &metaRun{set: set}
+		r := &metaRun{set: set, seed: seed}
 		err := r.run(ops, func(i int, answer string) error {
 			if answer != want[i] {
 				return difference(ops, i, want[i], answer)
@@ -172,7 +187,8 @@ func runMetaList(t *testing.T, seed uint64, ops []metaOp, sets, deepest []int) {
 		})
 		deepest[set] = max(deepest[set], r.deepest)
 		if err != nil {
-			return fmt.Errorf("seed %d, option set %q: %w", seed, metaSets[set].name, err)
+			o := r.options()
+			return fmt.Errorf("seed %d, option set %q, at the end %s: %w", seed, metaSets[set].name, optionsText(&o), err)
 		}
 		return nil
 	})

@@ -64,6 +64,12 @@ type Metrics struct {
 	// Entries and bytes of the memtables, which are in no level.
 	MemtableEntries, MemtableBytes int64
 
+	// LiveBytes is an estimate of what would be left of the tables if all of them were
+	// merged, by the ranges of their keys: a table counts as overwriting what older
+	// runs hold between its first and its last key, up to its own size. Tables that
+	// overlap no older one are live as a whole. Deletions count like puts.
+	LiveBytes int64
+
 	Levels []LevelMetrics
 }
 
@@ -89,17 +95,13 @@ func (m Metrics) WriteAmp() float64 {
 	return ratio(m.WALBytes+m.FlushBytes+m.CompactBytes+m.IngestBytes, m.WrittenBytes)
 }
 
-// SpaceAmp is the size of all tables over that of the last level that holds
-// any: 1 when nothing is stored twice.
+// SpaceAmp is the size of all tables over LiveBytes: 1 when nothing is stored twice.
 func (m Metrics) SpaceAmp() float64 {
-	var all, last int64
+	var all int64
 	for _, l := range m.Levels {
 		all += l.Bytes
-		if l.Bytes > 0 {
-			last = l.Bytes
-		}
 	}
-	return ratio(uint64(all), uint64(last))
+	return ratio(uint64(all), uint64(m.LiveBytes))
 }
 
 // PredictedFPR is the expected number of false positives of a lookup of an

@@ -177,3 +177,50 @@ func TestTables_AgreeWithMetrics(t *testing.T) {
 		}
 	}
 }
+
+// TestMetrics_SpaceAmp: tables that share no keys are no amplification, in whatever
+// levels they are; what is written again is.
+func TestMetrics_SpaceAmp(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers = -1
+	db := openTest(t, opts)
+	round := func(prefix string) {
+		t.Helper()
+		for i := range 500 {
+			mustPut(t, db, fmt.Sprintf("%s%06d", prefix, i), fmt.Sprintf("value %d", i))
+		}
+		mustFlush(t, db)
+	}
+	want := func(what string, least, most float64) {
+		t.Helper()
+		m := db.Metrics()
+		all := int64(0)
+		for _, l := range m.Levels {
+			all += l.Bytes
+		}
+		if amp := m.SpaceAmp(); amp < least || amp > most || m.LiveBytes > all {
+			t.Errorf("%s: space amplification %.2f, want %.2f to %.2f; %d of %d bytes are live", what, amp, least, most, m.LiveBytes, all)
+		}
+	}
+	want("nothing", 0, 0)
+	round("a")
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	want("one level", 1, 1)
+	round("b")
+	round("c")
+	round("d")
+	want("three runs above it, of other keys", 1, 1)
+	round("c")
+	round("d")
+	want("two of four written again", 1.4, 1.6)
+	round("c")
+	round("d")
+	round("a")
+	want("two of four twice more, one once", 2.15, 2.35)
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	want("after Compact", 1, 1)
+}

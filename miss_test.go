@@ -73,6 +73,7 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 // The main promise on real input: hosts that are not on the blocklist, asked
 // of a store that holds the blocklist.
 func TestMiss_RealHosts(t *testing.T) {
+	testenv.SkipRace(t)
 	step := 2
 	switch {
 	case testenv.Race:
@@ -152,6 +153,7 @@ func TestMiss_RealHosts(t *testing.T) {
 // Keys of every kind meet the false positives that the filters promise, in whole
 // stores: package bloom has the rates of single filters in detail.
 func TestMiss_EveryKind(t *testing.T) {
+	testenv.SkipRace(t)
 	seed, n := uint64(1), 20_000 // the same each time: no failure by chance
 	long := testenv.Long(t) > 0
 	switch {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -78,7 +80,7 @@ func (r *modelRun) actionBatch() {
 	}
 	d := r.opts.Durability
 	if r.choose("own durability", 3) == 0 {
-		d = []Durability{SyncEach, SyncManual}[r.choose("durability", 2)]
+		d = Durability(r.choose("durability", 3))
 		b.SetDurability(d)
 	}
 	r.must("Write", r.db.Write(context.Background(), &b))
@@ -301,7 +303,7 @@ func (r *modelRun) checkCopy() {
 	if r.copyDir == "" {
 		return
 	}
-	o := r.opts
+	o := drawOptions(r, r.mem)
 	o.MustExist = true
 	db, err := Open(r.copyDir, &o)
 	r.must("open checkpoint", err)
@@ -344,7 +346,7 @@ func (r *modelRun) actionReadOnly() {
 		r.must("Close", r.db.Close())
 		r.sync()
 	}
-	o := r.opts
+	o := drawOptions(r, r.mem)
 	o.ReadOnly = true
 	ro, err := Open("db", &o)
 	r.must("open read-only", err)
@@ -371,7 +373,7 @@ func (r *modelRun) actionCrash() {
 	after := r.mem.Crash(c)
 	r.letGo()
 	r.must("Close", r.db.Close())
-	r.mem, r.opts.FS = after, after
+	r.mem = after
 	r.open()
 	got, err := readState(r.db, Range{})
 	r.must("Scan", err)
@@ -407,3 +409,34 @@ func (r *modelRun) actionRebuildFilters() {
 }
 
 func (r *modelRun) actionVerify() { r.must("Verify", r.db.Verify(context.Background())) }
+
+// actionIngest sets several keys at once by Ingest, which is durable then.
+func (r *modelRun) actionIngest() {
+	puts := make(map[string][]byte)
+	for range r.choose("keys", 12) {
+		puts[r.key()] = []byte(r.value())
+	}
+	var ops []Op
+	for _, key := range slices.Sorted(maps.Keys(puts)) {
+		ops = append(ops, Op{OpPut, []byte(key), puts[key]})
+	}
+	r.must("Ingest", r.db.Ingest(context.Background(), history{ops}.sorted(0)))
+	if len(ops) > 0 {
+		r.committed(SyncEach, ops...)
+	}
+}
+
+// actionExportFilters asks a bundle of all filters for the keys that are there.
+func (r *modelRun) actionExportFilters() {
+	var file bytes.Buffer
+	_, err := r.db.ExportFilters(context.Background(), &file)
+	r.must("ExportFilters", err)
+	b, err := bundle.Open(file.Bytes())
+	r.must("open the bundle", err)
+	for _, e := range r.now {
+		if !b.MayContain([]byte(e.key)) {
+			r.failf("the bundle denies %q, which is there", e.key)
+		}
+	}
+	r.must("ask the bundle", b.Err())
+}

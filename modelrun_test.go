@@ -65,10 +65,6 @@ type modelFailure struct{ err error }
 
 func newModelRun(c chooser) *modelRun {
 	r := &modelRun{chooser: c, mem: vfs.NewMem(), counts: make(map[string]int)}
-	r.opts = tinyStore(r.mem)
-	r.opts.Durability = []Durability{SyncManual, SyncEach}[c.choose("durability", 2)]
-	r.opts.testing.noMap = c.choose("no mapping", 2) == 1
-	r.opts.testing.runs = 1 + c.choose("runs of a level", 4)
 	r.open()
 	return r
 }
@@ -90,16 +86,8 @@ var modelPrefixes = []PrefixRule{{}, FixedPrefix(1), FixedPrefix(5), FixedPrefix
 // open opens the store with options of the moment: none of them may change an
 // answer.
 func (r *modelRun) open() {
-	o := r.opts
-	o.FilterBits = []float64{10, -1, 4, 20}[r.choose("filter bits", 4)]
-	o.FilterHash = FilterHash(r.choose("filter hash", 3))
-	o.LastLevelFilter = FilterKind(r.choose("last filter", 2))
-	o.FilterPrefix = modelPrefixes[r.choose("filter prefix", len(modelPrefixes))]
-	o.Compression = Compression(r.choose("compression", 3))
-	o.BlockSize = []int{256, 512, 4096}[r.choose("block size", 3)]
-	o.CacheSize = []int64{32 << 10, -1}[r.choose("cache", 2)]
-	o.CompactionWorkers = []int{1, 2, -1}[r.choose("workers", 3)]
-	db, err := Open("db", &o)
+	r.opts = drawOptions(r, r.mem)
+	db, err := Open("db", &r.opts)
 	r.must("Open", err)
 	r.db = db
 }
@@ -157,6 +145,8 @@ func (r *modelRun) actions() map[string]modelAction {
 		"kill":        {1, r.actionKill},
 		"verify":      {1, r.actionVerify},
 		"rebuild":     {2, r.actionRebuildFilters},
+		"ingest":      {2, r.actionIngest},
+		"export":      {1, r.actionExportFilters},
 	}
 }
 
@@ -173,7 +163,7 @@ func (r *modelRun) attempt(fn func()) (err error) {
 			if !ok {
 				panic(p)
 			}
-			err = f.err
+			err = fmt.Errorf("%w; %s", f.err, optionsText(&r.opts))
 		}
 	}()
 	fn()

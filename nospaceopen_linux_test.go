@@ -43,7 +43,7 @@ func TestNoSpace_Open(t *testing.T) {
 
 // round makes a store, and opens it with more and more room.
 func (f *fullOpens) round(t *testing.T, disk *testMount, r *rand.Rand) {
-	opts := *killOptions(r.IntN(4))
+	opts := *killOptions(r.Uint64(), r.IntN(4))
 	h := newHistory("a", r.Uint64(), 400)
 	c := h.leave(t, disk.path("db"), opts, 50+r.IntN(300), r.IntN(2) == 0)
 	check := func(db *DB) {
@@ -102,8 +102,9 @@ func (f *fullOpens) open(t *testing.T, dir string, opts Options) (db *DB, err er
 	return db, err
 }
 
-// Pages of a mapping that the disk has no room for give an error when they are
-// written to, not a signal: so it is even with a log that was not reserved.
+// Pages of a mapping that the disk has no room for give the error of a full disk
+// when they are written to, each time, and not a signal. When there is room
+// again, another mapping of the file can be written to.
 func TestNoSpace_Mapping(t *testing.T) {
 	disk := mountTmpfs(t, 2)
 	f, err := vfs.Default.Create(disk.path("sparse"))
@@ -115,19 +116,27 @@ func TestNoSpace_Mapping(t *testing.T) {
 	if err := f.Truncate(size); err != nil {
 		t.Fatal(err)
 	}
-	m, err := f.(vfs.Mapper).Map(size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Unmap()
 	disk.fillTo(32 << 10)
 	page := make([]byte, os.Getpagesize())
-	n := 0
-	for err == nil && n < size {
-		_, err = m.WriteAt(page, int64(n))
-		n += len(page)
-	}
-	if err == nil || n < 32<<10 || n > 64<<10 {
-		t.Errorf("after %d bytes: %v, want an error after some 32 KiB", n, err)
+	for _, want := range []error{syscall.ENOSPC, nil} {
+		m, err := f.(vfs.Mapper).Map(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for err == nil && n < size {
+			_, err = m.WriteAt(page, int64(n))
+			n += len(page)
+		}
+		if !errors.Is(err, want) || want != nil && (n < 32<<10 || n > 64<<10) {
+			t.Errorf("after %d bytes: %v, want %v, after some 32 KiB", n, err, want)
+		}
+		if _, again := m.WriteAt(page, 0); again != err {
+			t.Errorf("the next write: %v, want %v again", again, err)
+		}
+		if err := m.Unmap(); err != nil {
+			t.Error(err)
+		}
+		disk.release()
 	}
 }

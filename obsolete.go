@@ -1,8 +1,10 @@
 package shale
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
@@ -25,6 +27,7 @@ func (db *DB) unrefTableLocked(t *table) {
 	t.refs--
 	if t.refs == 0 {
 		delete(db.tables, t.meta.Num)
+		db.inFlight.TakeBack(t.meta.Num)
 		db.obsolete = append(db.obsolete, obsoleteFile{name: base.TableName(t.meta.Num), table: t})
 	}
 }
@@ -65,14 +68,64 @@ func (db *DB) dropRecyclable() {
 	db.deleteObsolete()
 }
 
-// deleteObsolete removes what nothing needs any more. A file that can't be
-// removed is left to the next Open. Requires: db.mu is not held.
+// deleteLoop is the goroutine that removes files, so that no reader has to that is the
+// last to need one. Close takes over from it.
+func (db *DB) deleteLoop() {
+	for {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.deleteWake:
+			db.removeObsolete()
+		}
+	}
+}
+
+// deleteObsolete has removed what nothing needs any more, by deleteLoop while the store
+// is open. In a store that is closed or read-only there is nothing to remove, and the
+// caller closes the files. Requires: db.mu is not held.
 func (db *DB) deleteObsolete() {
+	db.mu.Lock()
+	loop := db.deleterRuns
+	db.mu.Unlock()
+	if loop {
+		wake(db.deleteWake)
+	} else {
+		db.removeObsolete()
+	}
+}
+
+// stopDeleter ends the time of deleteLoop, whose goroutine has returned, and does what
+// it has left.
+func (db *DB) stopDeleter() {
+	db.mu.Lock()
+	db.deleterRuns = false
+	db.mu.Unlock()
+	db.removeObsolete()
+}
+
+// awaitDeletions waits until what nothing needs any more is removed, or until ctx is
+// done or the store is closing.
+func (db *DB) awaitDeletions(ctx context.Context) {
+	stop := context.AfterFunc(ctx, db.broadcast)
+	defer stop()
+	wake(db.deleteWake)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for db.deleterRuns && !db.closing && ctx.Err() == nil && (db.removing > 0 || db.anyObsoleteLocked()) {
+		db.changed.Wait()
+	}
+}
+
+// removeObsolete removes what nothing needs any more. A file that can't be removed is
+// left to the next Open, and so is one that is back after a crash: therefore the
+// directory is not synced. Requires: db.mu is not held.
+func (db *DB) removeObsolete() {
 	db.mu.Lock()
 	files := db.takeObsoleteLocked()
 	keep := db.opts.ReadOnly || db.view.Load() == nil
+	db.removing++
 	db.mu.Unlock()
-	removed := false
 	for _, f := range files {
 		if f.table != nil {
 			f.table.file.close()
@@ -87,11 +140,17 @@ func (db *DB) deleteObsolete() {
 		if err := db.fs.Remove(db.path(f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			db.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})
 		}
-		removed = true
 	}
-	if removed {
-		_ = db.fs.SyncDir(db.dir) // what comes back after a crash is removed by Open
-	}
+	db.mu.Lock()
+	db.removing--
+	db.changed.Broadcast()
+	db.mu.Unlock()
+}
+
+// anyObsoleteLocked says whether there is something that takeObsoleteLocked would take.
+// Requires: db.mu is held.
+func (db *DB) anyObsoleteLocked() bool {
+	return slices.ContainsFunc(db.obsolete, func(f obsoleteFile) bool { return f.log == 0 || db.linking[f.log] == 0 })
 }
 
 // takeObsoleteLocked empties the list, but for logs that a checkpoint is about

@@ -29,16 +29,25 @@ const falsePositiveMemory = 1 << 20
 // the defaults. If another process, or another handle of this one, has the
 // store open for writing, it fails with ErrLocked, naming the owner's process
 // id, at once or after Options.LockTimeout. With ReadOnly it takes no lock and
-// writes nothing.
+// writes nothing. A relative dir is one of the working directory at the time of
+// the call: the program may change that later.
 //
 // Damage to what the store needs to open gives a CorruptionError and changes
-// nothing on disk. A failed Open leaves neither goroutines nor open files.
+// nothing on disk. A failed Open leaves neither goroutines nor open files, and of
+// a store that was not there before no file and no directory, as far as the file
+// system lets it remove them.
 func Open(dir string, opts *Options) (*DB, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	db := newDB(dir, o)
+	// Before the lock: a relative name would lead elsewhere once the program
+	// changes its working directory, perhaps into a store whose lock we lack.
+	abs, err := vfs.Abs(o.FS, dir)
+	if err != nil {
+		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
+	}
+	db := newDB(abs, o)
 	if err := db.open(); err != nil {
 		db.abandon()
 		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
@@ -57,8 +66,11 @@ func newDB(dir string, o Options) *DB {
 		flushWake:      make(chan struct{}, 1),
 		compactWake:    make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
+		syncSoon:       make(chan struct{}, 1),
 		logWake:        make(chan struct{}, 1),
+		recoverWake:    make(chan struct{}, 1),
 		filterWake:     make(chan struct{}, 1),
+		deleteWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 		pending:        make(map[base.FileNum]struct{}),
 		linking:        make(map[base.FileNum]int),
@@ -101,13 +113,15 @@ func (db *DB) open() error {
 	if err := db.beginLog(recovered); err != nil {
 		return err
 	}
+	// From here on the store is there: nothing may fail any more.
 	if err := db.sweepDir(); err != nil {
-		return err
+		db.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
 	if len(db.logs) > maxKeptLogs+1 {
 		// The flusher could be stopped by Close before it is done, each time.
 		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
+	db.made = creation{} // it has come to stay
 	db.startBackground()
 	return nil
 }
@@ -128,9 +142,11 @@ func (db *DB) abandon() {
 	if db.manifestLog != nil && !mutant.LeftOpen {
 		_ = db.manifestLog.Close() // likewise
 	}
+	db.undoCreation()
 	if db.lock != nil {
 		_ = db.lock.Close() // likewise
 	}
+	db.undoDirs()
 }
 
 // lockDir makes the directory and takes its lock, waiting up to LockTimeout.
@@ -143,7 +159,16 @@ func (db *DB) lockDir() error {
 			return db.noStore(err)
 		}
 	}
+	if err := db.made.noteMissing(db.fs, db.dir); err != nil {
+		return err
+	}
 	if err := db.fs.MkdirAll(db.dir); err != nil {
+		return err
+	}
+	switch _, err := db.fs.Stat(db.path(base.LockName)); {
+	case errors.Is(err, fs.ErrNotExist):
+		db.made.lock = true
+	case err != nil:
 		return err
 	}
 	if mutant.NoLock {
@@ -182,6 +207,10 @@ func (db *DB) loadState() (*manifest.State, error) {
 	if err := db.refuseHeadless(); err != nil {
 		return nil, err
 	}
+	if db.made.found, err = db.fs.List(db.dir); err != nil {
+		return nil, err
+	}
+	db.made.store = true
 	seed := db.opts.testing.seed
 	if seed == 0 {
 		seed = rand.Uint64() | 1
@@ -255,6 +284,9 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
 	db.tables = byNum
+	if err := db.chooseHasher(tables); err != nil { // before the first memtable, which hashes with it
+		return err
+	}
 	db.version = newVersion(state.Version, byNum, sidecars)
 	db.version.refLocked() // nobody else has the store yet
 	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
@@ -262,7 +294,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.fitFilters(db.version)
 	db.restoreFilters(db.version)
 	db.filterMu.Unlock()
-	return db.chooseHasher(tables)
+	return nil
 }
 
 // openTables opens tables in parallel: what takes the time is reading filters
@@ -303,11 +335,19 @@ func missingIsDamage(err error, name string) error {
 }
 
 // beginManifest starts a manifest of our own with a snapshot of the state.
-// Going on with the old one would mean to append after what may be torn.
+// Going on with the old one would mean to append after what may be torn. Nothing
+// needs the old one any more.
 func (db *DB) beginManifest(state *manifest.State) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
-	return db.newManifestLocked(state)
+	old := state.ManifestNum
+	if err := db.newManifestLocked(state); err != nil {
+		return err
+	}
+	if !db.made.store {
+		_ = db.fs.Remove(db.path(base.ManifestName(old))) // sweepDir tries again
+	}
+	return nil
 }
 
 // sweepDir removes files of shale's that nothing needs: leftovers of a crash.

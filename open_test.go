@@ -32,7 +32,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("Open(%q, %+v): %v, want %v", c.dir, c.opts, err, c.want)
 		}
 	}
-	for _, opts := range []Options{{MemtableSize: 1}, {BlockSize: 1}, {TableSize: 1}, {FilterBits: 1000}, {Compression: 9}, {Durability: 7}, {MaxOpenFiles: 1}} {
+	for _, opts := range []Options{{MemtableSize: 1}, {BlockSize: 1}, {TableSize: 1}, {FilterBits: 1000}, {Durability: 7}, {MaxOpenFiles: 1}} {
 		opts.FS = fsys
 		if _, err := Open("db", &opts); err == nil || !strings.Contains(err.Error(), "option") {
 			t.Errorf("Open with %+v: %v, want an error that names the option", opts, err)

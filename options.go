@@ -55,7 +55,8 @@ type Options struct {
 
 	// OnEvent, if not nil, is called for everything that happens in the
 	// background. Calls may come from several goroutines at once and must
-	// return fast; they must not call the store.
+	// return fast; they must not call the store. If OnEvent or the Logger
+	// panics or calls runtime.Goexit, the store goes on and reports it once.
 	OnEvent func(Event)
 
 	// Resources.
@@ -102,8 +103,8 @@ type Options struct {
 	// least 16.
 	MaxOpenFiles int
 
-	// CompactionWorkers is how many goroutines compact at most. Default: half
-	// the CPUs, at least 1; negative: no automatic compaction. A store that is
+	// CompactionWorkers is how many goroutines compact at most, callers of Compact
+	// not counted. Default: half the CPUs, at least 1; negative: no automatic compaction. A store that is
 	// only read is compacted too, once its seeks have paid for it.
 	CompactionWorkers int
 
@@ -137,7 +138,14 @@ type testOptions struct {
 
 // Durability says when a write is on disk, that is, survives a crash of the
 // machine. After a crash of the process alone every acknowledged write
-// survives under all of them.
+// survives under all of them. In every store the writes that survive are the
+// first ones, up to some point in the order of commits.
+//
+// Options.Durability also says when readers see a write. With SyncEach they see
+// a write only once it is on disk, unless its batch chose another durability for
+// itself. With the others they see every write as soon as it is in the log. A
+// batch that chose SyncEach is on disk, with all that was written before it, when
+// Write returns; readers may see it earlier, and it holds up no other writer.
 type Durability int
 
 // The durabilities.
@@ -151,25 +159,46 @@ const (
 	SyncManual
 )
 
-// Compression is how data blocks are compressed. A block that does not shrink
-// by an eighth is stored as it is, whatever the choice.
-type Compression int
+func (d Durability) known() bool { return d >= SyncEach && d <= SyncManual }
 
-// The compressions.
-const (
-	Snappy        Compression = iota // fast; the default
-	NoCompression                    // for values that are compressed already
-	Zstd                             // smaller and slower
+// Compression is how data blocks are compressed: one of the variables below, which
+// can be compared. A block that does not shrink by an eighth is stored as it is,
+// whatever the choice. Every program reads blocks of all kinds; only one that names
+// Zstd links its encoder, a quarter of a megabyte.
+type Compression struct{ choice *compressionChoice }
+
+// A compressionChoice is what a Compression other than the default stands for.
+type compressionChoice struct {
+	name  string
+	codec *sstable.Codec // nil: none
+}
+
+// The compressions. They are variables only for the linker's sake: do not assign
+// to them.
+var (
+	Snappy        = Compression{}                 // fast; the default
+	NoCompression = Compression{&noCompression}   // for values that are compressed already
+	Zstd          = Compression{&zstdCompression} // smaller and slower
 )
 
-func (c Compression) table() sstable.Compression {
-	switch c {
-	case NoCompression:
-		return sstable.None
-	case Zstd:
-		return sstable.Zstd
+var (
+	noCompression   = compressionChoice{name: "none"}
+	zstdCompression = compressionChoice{name: "zstd", codec: &sstable.ZstdCodec}
+)
+
+// String returns "snappy", "none" or "zstd".
+func (c Compression) String() string {
+	if c.choice == nil {
+		return "snappy"
 	}
-	return sstable.Snappy
+	return c.choice.name
+}
+
+func (c Compression) codec() *sstable.Codec {
+	if c.choice == nil {
+		return &sstable.SnappyCodec
+	}
+	return c.choice.codec
 }
 
 // Limits of a key, of a value and of a batch, in bytes.
@@ -217,7 +246,7 @@ func (o *Options) validate() error {
 		return optionError("ErrorIfExists", "contradicts ReadOnly and MustExist")
 	case o.LockTimeout < 0:
 		return optionError("LockTimeout", "is negative")
-	case o.Durability < SyncEach || o.Durability > SyncManual:
+	case !o.Durability.known():
 		return optionError("Durability", fmt.Sprintf("is unknown: %d", o.Durability))
 	case o.SyncEvery < 0:
 		return optionError("SyncEvery", "is negative")
@@ -240,8 +269,6 @@ func (o *Options) validate() error {
 		return optionError("BlockSize", fmt.Sprintf("is %d, not in [256 B, 1 MiB]", o.BlockSize))
 	case o.TableSize < 4<<10:
 		return optionError("TableSize", fmt.Sprintf("is %d, below 4 KiB", o.TableSize))
-	case o.Compression < Snappy || o.Compression > Zstd:
-		return optionError("Compression", fmt.Sprintf("is unknown: %d", o.Compression))
 	}
 	return nil
 }

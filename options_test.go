@@ -71,8 +71,6 @@ func TestOptions_Refused(t *testing.T) {
 		{"BlockSize", Options{BlockSize: -1}},
 		{"TableSize", Options{TableSize: 4<<10 - 1}},
 		{"TableSize", Options{TableSize: -1}},
-		{"Compression", Options{Compression: Zstd + 1}},
-		{"Compression", Options{Compression: -1}},
 	} {
 		fsys := vfs.NewMem()
 		c.opts.FS = fsys

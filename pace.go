@@ -66,19 +66,12 @@ func (db *DB) paceOf(v *view) (rate float64, why stall) {
 		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
 		rate, why = memtableRate(db.flushes.rate(), full), stallMemtables
 	}
-	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.level0Stalls() {
+	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
 		if r := level0Rate(runs); rate == 0 || r < rate {
 			rate, why = r, stallLevel0
 		}
 	}
 	return rate, why
-}
-
-// level0Stalls tells whether compactions run that writers can wait for.
-func (db *DB) level0Stalls() bool {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.opts.CompactionWorkers > 0 && db.paused == 0
 }
 
 // hold sleeps for the groups before, if writers are held back. Requires: the

@@ -263,9 +263,8 @@ func cutPowerOf(t *testing.T, disk *testMount, r *rand.Rand, long time.Duration)
 				t.Fatal(err)
 			}
 		}
-		c := &cutRun{t: t, disk: disk, r: r, opts: tinyStore(vfs.Default)}
-		c.opts.MemtableSize <<= r.IntN(4)
-		c.opts.testing.noMap = r.IntN(2) == 0
+		c := &cutRun{t: t, disk: disk, r: r, opts: drawOptions(randomChooser{r}, vfs.Default)}
+		c.opts.MemtableSize <<= r.IntN(3)
 		for i := range c.streams {
 			c.streams[i].name = fmt.Sprintf("cut%d%c", cuts, 'a'+i)
 			c.streams[i].h = newHistory(c.streams[i].name, r.Uint64(), 2000)

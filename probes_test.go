@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -72,6 +73,7 @@ func TestProbeShares_AtOnce(t *testing.T) {
 // Lookups that find their keys in the last level take bits from it, for the
 // levels above, when bits are few.
 func TestProbeShares_MoveBits(t *testing.T) {
+	testenv.SkipRace(t)
 	bits := func(hits bool) (last float64) {
 		opts := tinyStore(vfs.NewMem())
 		opts.CompactionWorkers, opts.FilterBits = -1, 5

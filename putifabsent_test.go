@@ -21,8 +21,22 @@ func TestPutIfAbsent(t *testing.T) {
 	}
 }
 
+// TestPutIfAbsent_OneWinner: of many who claim a key one wins, with every hash
+// function, with and without syncs, and with keys whose claims meet in one group.
 func TestPutIfAbsent_OneWinner(t *testing.T) {
-	db := openTest(t, small())
+	for _, hash := range []FilterHash{Murmur3, XXH3, SipHash} {
+		for _, d := range []Durability{SyncEach, SyncManual} {
+			t.Run(fmt.Sprintf("%v/%v", hash, d), func(t *testing.T) {
+				o := small()
+				o.FilterHash, o.Durability = hash, d
+				claimAll(t, openTest(t, o))
+			})
+		}
+	}
+}
+
+// claimAll has goroutines claim the same keys, and counts the winners.
+func claimAll(t *testing.T, db *DB) {
 	const goroutines, keys = 8, 2000
 	var won [goroutines]int
 	var wg sync.WaitGroup

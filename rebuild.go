@@ -37,7 +37,7 @@ type FilterRebuild struct {
 // stays done. Tables that can't be read are passed over, and the first such
 // error is returned at the end.
 func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
-	if err := db.writable(); err != nil {
+	if err := db.usable(); err != nil {
 		return FilterRebuild{}, err
 	}
 	if db.opts.FilterBits < 0 {
@@ -158,8 +158,9 @@ func (r *rebuild) table(t *table) error {
 		return nil
 	}
 	stored, err := t.reader.StoredFilter()
-	if errors.Is(err, ErrClosed) {
-		return err
+	var damage *CorruptionError
+	if err != nil && !errors.As(err, &damage) {
+		return err // a filter that is damaged is made again; what can't be read now may be whole
 	}
 	before := int64(0)
 	if stored != nil {
@@ -274,7 +275,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	if len(done) == 0 {
 		return nil, nil
 	}
-	return done, db.installLocked(edit, nil, beside, func(*view) {
+	return done, db.installLocked(edit, nil, beside, 0, func(*view) {
 		defer db.filtersChange()()
 		for _, m := range done {
 			m.table.useSidecar(m.sidecar, m.filter)

@@ -50,9 +50,10 @@ func mustRebuild(t testing.TB, db *DB) FilterRebuild {
 	return r
 }
 
-// filesOf returns the store's files of a kind.
+// filesOf returns the store's files of a kind, once those are gone that nothing needs.
 func filesOf(t testing.TB, db *DB, suffix string) map[string]string {
 	t.Helper()
+	db.awaitDeletions(t.Context())
 	files := storeFiles(t, db.opts.FS.(*vfs.Mem))
 	for name := range files {
 		if !strings.HasSuffix(name, suffix) {

@@ -213,7 +213,7 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 		db.memLog = num
 	}
 	v.mem.BeginWrite()
-	db.applyBatch(v.mem, b)
+	applyBatch(v.mem, b)
 	v.mem.EndWrite()
 	db.lastSeq = max(db.lastSeq, last)
 	return nil
@@ -257,7 +257,7 @@ func (db *DB) freezeLocked() {
 }
 
 func (db *DB) newMemtable() *memtable.Memtable {
-	return memtable.New(memtable.Options{Size: db.opts.MemtableSize, Pool: db.memory})
+	return memtable.New(memtable.Options{Size: db.opts.MemtableSize, Hasher: db.hasher, Pool: db.memory})
 }
 
 // beginLog starts a log of our own that names the newest recovered one. A
@@ -276,21 +276,23 @@ func (db *DB) beginLog(r recovered) error {
 	if db.view.Load().mem.Empty() {
 		db.memLog = db.currentLogNum()
 	}
-	return db.forgetRecovered()
+	db.forgetRecovered()
+	return nil
 }
 
 // forgetRecovered lets the recovered logs go if all their writes are in tables.
 // Otherwise a store that is opened, read and closed again and again would keep
-// one more log each time. sweepDir removes the files.
-func (db *DB) forgetRecovered() error {
+// one more log each time. sweepDir removes the files. If the manifest can't be
+// told, the logs stay.
+func (db *DB) forgetRecovered() {
 	v := db.view.Load()
 	if len(db.logs) == 1 || !v.mem.Empty() || len(v.imms) > 0 {
-		return nil
+		return
 	}
 	current := db.logs[len(db.logs)-1]
 	if err := db.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
-		return err
+		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
+		return
 	}
 	db.logs = []logFile{current}
-	return nil
 }

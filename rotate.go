@@ -24,17 +24,21 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
+	if db.failure.Load() != nil {
+		return db.Err()
+	}
 	if v.mem.Taken() < db.opts.MemtableSize && db.sealed == nil {
-		if db.failure.Load() != nil {
-			return db.Err()
-		}
 		db.askForLog(v.mem)
 		return db.hold(ctx, v)
 	}
 	if err := db.awaitLastFlush(ctx); err != nil {
 		return err
 	}
-	if err := db.awaitRoom(ctx); err != nil {
+	stuck, err := db.stall(ctx)
+	if stuck != nil {
+		return db.refuse(stuck, true)
+	}
+	if err != nil {
 		return err
 	}
 	return db.rotate()
@@ -78,11 +82,24 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 }
 
 // awaitRoom waits until there is room for another immutable memtable and level
-// 0 is not too deep.
+// 0 is not too deep, unless neither will come about.
 func (db *DB) awaitRoom(ctx context.Context) error {
+	stuck, err := db.stall(ctx)
+	if stuck != nil {
+		return readOnlyError(stuck)
+	}
+	return err
+}
+
+// stall is awaitRoom that tells why there will be no room from why it did not wait
+// for it.
+func (db *DB) stall(ctx context.Context) (stuck, err error) {
 	reason := db.stallReason()
 	if reason == stallNone {
-		return nil
+		return nil, nil
+	}
+	if stuck := db.stuck(); stuck != nil {
+		return stuck, nil // without the events of a wait
 	}
 	db.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
 	begin := time.Now()
@@ -91,6 +108,11 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 		db.countStall(took, reason)
 		db.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
 	}()
+	return db.waitForRoom(ctx)
+}
+
+// waitForRoom waits while there is hope: stuck is why there is none.
+func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 	stop := context.AfterFunc(ctx, db.broadcast)
 	defer stop()
 	db.mu.Lock()
@@ -98,19 +120,42 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 	for db.stallReasonLocked() != stallNone {
 		switch {
 		case db.closing:
-			return ErrClosed
+			return nil, ErrClosed
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return nil, ctx.Err()
 		case db.failure.Load() != nil:
-			return readOnlyError(db.failure.Load().err)
-		case db.flushErr != nil:
-			return readOnlyError(db.flushErr) // memtables are full and can't be flushed
-		case db.compactErr != nil && db.stallReasonLocked() == stallLevel0:
-			return readOnlyError(db.compactErr) // nor will level 0 get shallower
+			return nil, db.Err()
+		}
+		if stuck := db.stuckLocked(); stuck != nil {
+			return stuck, nil
 		}
 		db.changed.Wait()
 	}
-	return nil
+	return nil, nil
+}
+
+// stuck is stuckLocked for callers that do not hold db.mu.
+func (db *DB) stuck() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.stuckLocked()
+}
+
+// stuckLocked returns why the room that writers wait for does not come about, or
+// nil: flushes or compactions fail, or all that could make level 0 shallower would
+// read a damaged table. Requires: db.mu is held.
+func (db *DB) stuckLocked() error {
+	switch reason := db.stallReasonLocked(); {
+	case reason == stallNone:
+		return nil
+	case db.flushErr != nil:
+		return db.flushErr // memtables are full and can't be flushed
+	case reason != stallLevel0:
+		return nil
+	case db.compactErr != nil:
+		return db.compactErr
+	}
+	return db.damageInTheWayLocked()
 }
 
 type stall int
@@ -135,7 +180,7 @@ func (db *DB) stallReasonLocked() stall {
 	switch {
 	case len(db.view.Load().imms) >= maxImmutables:
 		return stallMemtables
-	case len(db.version.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0 && db.paused == 0:
+	case len(db.version.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
 		return stallLevel0
 	}
 	return stallNone
@@ -150,12 +195,17 @@ func (db *DB) broadcast() {
 
 // rotate seals the log, begins a new log and memtable, and queues the old
 // memtable for flushing. If the new log can't be made, for lack of room above
-// all, no harm is done: the next write tries again. Requires: the caller leads
-// the queue.
+// all, no harm is done: recoverLoop tries again. Requires: the caller leads the
+// queue.
 func (db *DB) rotate() error {
 	if db.failure.Load() != nil {
 		return db.Err()
 	}
+	return db.changeLogs()
+}
+
+// changeLogs is rotate, also while writes are refused.
+func (db *DB) changeLogs() error {
 	old, oldNum := db.wal, db.currentLogNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
@@ -164,8 +214,7 @@ func (db *DB) rotate() error {
 		return db.becomeReadOnly(fmt.Errorf("shale: seal log: %w", err))
 	}
 	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
-		db.emit(Event{Kind: EventBackgroundError, Reason: "begin log", Err: err})
-		return readOnlyError(fmt.Errorf("shale: begin log: %w", err))
+		return db.refuse(fmt.Errorf("shale: begin log: %w", err), true)
 	}
 	if err := old.Close(); err != nil {
 		return db.becomeReadOnly(fmt.Errorf("shale: close log: %w", err))
@@ -231,7 +280,12 @@ func (db *DB) createLog(h wal.Header) (*wal.Writer, error) {
 		db.discard(p)
 	}
 	h.Num = db.newFileNum()
-	return wal.Create(h, db.logOptions())
+	w, err := wal.Create(h, db.logOptions())
+	if err != nil && db.giveUpFor("begin log", err) {
+		h.Num = db.newFileNum()
+		w, err = wal.Create(h, db.logOptions())
+	}
+	return w, err
 }
 
 // logOptions takes a log to be recycled, if there is one.
@@ -308,8 +362,8 @@ func (db *DB) replaceLogLocked(w *wal.Writer) {
 	}
 }
 
-// logPrealloc is the size of a log: that of the memtable that it holds, with
-// room for the group that goes beyond it.
+// logPrealloc is the size that a log is going to have: that of the memtable that
+// it holds, with room for the group that goes beyond it.
 func (db *DB) logPrealloc() int64 {
 	return min(db.opts.MemtableSize+db.opts.MemtableSize/8, 64<<20) &^ 4095
 }

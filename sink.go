@@ -45,15 +45,15 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		return nil, err
 	}
 	w := sstable.NewWriter(f, sstable.WriterOptions{
-		Num:         num,
-		StoreID:     db.storeID,
-		BlockSize:   db.opts.BlockSize,
-		Compression: db.opts.Compression.table(),
-		FilterBits:  s.bits,
-		FilterKind:  db.filterKind(s.level),
-		Hasher:      db.hasher,
-		PrefixRule:  db.opts.FilterPrefix.rule,
-		Ingested:    s.ingest,
+		Num:        num,
+		StoreID:    db.storeID,
+		BlockSize:  db.opts.BlockSize,
+		Codec:      db.opts.Compression.codec(),
+		FilterBits: s.bits,
+		FilterKind: db.filterKind(s.level),
+		Hasher:     db.hasher,
+		PrefixRule: db.opts.FilterPrefix.rule,
+		Ingested:   s.ingest,
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }

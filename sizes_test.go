@@ -21,7 +21,7 @@ func TestSizes(t *testing.T) {
 			if testing.Short() && noMap == (compression == Zstd) || testenv.Race && (noMap || compression != Snappy) {
 				continue // half of them, or one
 			}
-			t.Run(fmt.Sprintf("without mapping %v, compression %d", noMap, compression), func(t *testing.T) {
+			t.Run(fmt.Sprintf("without mapping %v, compression %v", noMap, compression), func(t *testing.T) {
 				testSizes(t, noMap, compression)
 			})
 		}
@@ -33,7 +33,7 @@ func testSizes(t *testing.T, noMap bool, compression Compression) {
 	opts := &Options{FS: mem, MemtableSize: 64 << 10, TableSize: 64 << 10, BlockSize: 1 << 10, CacheSize: 1 << 20, Compression: compression,
 		Durability: SyncManual, testing: testOptions{noMap: noMap, baseSize: 128 << 10}}
 	db := openTest(t, opts)
-	r := rand.New(rand.NewPCG(9, uint64(compression)))
+	r := rand.New(rand.NewPCG(9, uint64(len(compression.String()))))
 	contents := make(map[string][]byte)
 	put := func(keySize, valueSize int) {
 		key, value := make([]byte, keySize), make([]byte, valueSize)

@@ -9,7 +9,8 @@ import (
 
 // A Snapshot is the store as it was at one moment: a Reader that no later
 // write reaches. Old versions that it needs are kept until Close, also through
-// compactions. Its methods may be called concurrently.
+// compactions. Its methods may be called concurrently, also beside Close: then
+// each does its work or returns ErrClosed.
 type Snapshot struct {
 	db     *DB
 	seq    base.Seq
@@ -45,49 +46,61 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
-func (s *Snapshot) lookup(key []byte) (lookup, error) {
-	if s.closed.Load() {
-		return lookup{}, ErrClosed
-	}
+func (s *Snapshot) lookup(key []byte) lookup {
 	l := s.db.newLookup(key)
 	l.seq, l.latest = s.seq, false
-	return l, nil
+	return l
 }
+
+// Reads look at closed when they have what they need, and not before: until
+// Close the snapshot keeps its versions, and what was read later may lack them.
 
 // Get implements Reader.
 func (s *Snapshot) Get(key []byte) ([]byte, error) {
-	l, err := s.lookup(key)
-	if err != nil {
-		return nil, err
+	l := s.lookup(key)
+	value, err := s.db.copyValue(&l)
+	if s.closed.Load() {
+		return nil, ErrClosed
 	}
-	return s.db.copyValue(&l)
+	return value, err
 }
 
 // AppendValue implements Reader.
 func (s *Snapshot) AppendValue(dst, key []byte) ([]byte, error) {
-	l, err := s.lookup(key)
-	if err != nil {
-		return dst, err
+	l := s.lookup(key)
+	value, err := s.db.appendValue(dst, &l)
+	if s.closed.Load() {
+		return dst, ErrClosed
 	}
-	return s.db.appendValue(dst, &l)
+	return value, err
 }
 
 // ViewValue implements Reader.
 func (s *Snapshot) ViewValue(key []byte, fn func(value []byte) error) error {
-	l, err := s.lookup(key)
-	if err != nil {
-		return err
+	l := s.lookup(key)
+	found, err := s.db.find(&l)
+	if found {
+		defer l.release() // also when fn panics
 	}
-	return s.db.viewValue(&l, fn)
+	switch {
+	case s.closed.Load():
+		return ErrClosed
+	case err != nil:
+		return err
+	case !found:
+		return ErrNotFound
+	}
+	return fn(l.value)
 }
 
 // Has implements Reader.
 func (s *Snapshot) Has(key []byte) (bool, error) {
-	l, err := s.lookup(key)
-	if err != nil {
-		return false, err
+	l := s.lookup(key)
+	found, err := s.db.has(&l)
+	if s.closed.Load() {
+		return false, ErrClosed
 	}
-	return s.db.has(&l)
+	return found, err
 }
 
 // Scan implements Reader.
@@ -95,10 +108,13 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 	return scan(r, s.NewIterator)
 }
 
-// NewIterator implements Reader.
+// NewIterator implements Reader. The iterator keeps what it needs by itself, also
+// when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
+	it := s.db.newIterator(r, s.seq)
 	if s.closed.Load() {
+		_ = it.Close() // it has not moved
 		return failedIterator(ErrClosed)
 	}
-	return s.db.newIterator(r, s.seq)
+	return it
 }

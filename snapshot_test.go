@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
@@ -239,5 +240,58 @@ func TestSnapshot_OfAReadOnlyStore(t *testing.T) {
 	wantGet(t, s, "k", "v", true)
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A snapshot that is closed while one of its lookups is under way protects nothing
+// from then on. The lookup says ErrClosed, and not that the key is absent.
+func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
+	key := []byte("k")
+	got := func(v []byte, err error) (string, error) { return string(v), err }
+	for name, call := range map[string]func(s *Snapshot) (string, error){
+		"Get":         func(s *Snapshot) (string, error) { return got(s.Get(key)) },
+		"AppendValue": func(s *Snapshot) (string, error) { return got(s.AppendValue([]byte("mine"), key)) },
+		"ViewValue": func(s *Snapshot) (v string, err error) {
+			err = s.ViewValue(key, func(value []byte) error { v = string(value); return nil })
+			return v, err
+		},
+		"Has": func(s *Snapshot) (string, error) {
+			has, err := s.Has(key)
+			return fmt.Sprint(has), err
+		},
+	} {
+		for _, compact := range []bool{false, true} { // without, the value is still there
+			fault := vfs.NewFault(vfs.NewMem(), nil)
+			opts := small()
+			opts.FS, opts.CompactionWorkers, opts.CacheSize = fault, -1, -1
+			db := openTest(t, opts)
+			mustPut(t, db, "k", "old")
+			mustFlush(t, db)
+			s := mustSnapshot(t, db)
+			mustPut(t, db, "k", "new")
+			mustFlush(t, db)
+			var met atomic.Bool
+			fault.Inject(func(op vfs.Op, _ string, _ int64) error {
+				if op == vfs.OpRead && met.CompareAndSwap(false, true) { // in the newer table
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+					if !compact {
+						return nil
+					}
+					if err := db.Compact(context.Background(), Range{}); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			})
+			v, err := call(s)
+			if err != ErrClosed || !met.Load() {
+				t.Errorf("%s (compaction: %v) = %q, %v; want ErrClosed", name, compact, v, err)
+			}
+			if want := map[string]string{"AppendValue": "mine", "Has": "false"}[name]; v != want {
+				t.Errorf("%s gave %q with ErrClosed, want %q", name, v, want)
+			}
+		}
 	}
 }

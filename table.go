@@ -58,7 +58,9 @@ func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 		Stats:    &db.tableStats,
 		NoFilter: !withFilter || db.opts.FilterBits < 0,
 		Retried: func(err error) {
-			db.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
+			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so
+				db.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
+			}
 		},
 	})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // Verify reads every block of every table, and the logs, and checks checksums,
 // the order of keys, the levels, the counts, and that every filter, in its table
 // or beside it, knows every key of its table. It returns the first damage that it finds, or ctx's error.
-// Reads and writes go on meanwhile.
+// Reads and writes go on meanwhile. A table that was set aside because of damage (EventTableSetAside)
+// and is whole now is compacted again.
 func (db *DB) Verify(ctx context.Context) error {
 	if err := db.begin(); err != nil {
 		return err
@@ -39,6 +40,7 @@ func (db *DB) Verify(ctx context.Context) error {
 				db.noteCorruption(err)
 				return fmt.Errorf("shale: verify: %w", err)
 			}
+			db.takeBack(t.meta.Num)
 		}
 	}
 	if err := db.verifyLogs(); err != nil {

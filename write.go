@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
 )
@@ -48,8 +47,17 @@ func (db *DB) Delete(key []byte) error {
 // no reader sees a part. It waits while writes are stalled, until ctx is done;
 // a batch whose writing has begun is written to the end. After an error from
 // the file system the outcome is unknown until the store is opened again.
-// b may be written again, or Reset and reused, when Write returns.
+// b may be written again, or Reset and reused, when Write returns. A nil batch,
+// and one that DecodeBatch returned, are refused with ErrBatchNotWritable.
+//
+// Durability says when others see the batch and when Write returns.
 func (db *DB) Write(ctx context.Context, b *Batch) error {
+	if b == nil {
+		return fmt.Errorf("%w: it is nil", ErrBatchNotWritable)
+	}
+	if b.decoded {
+		return fmt.Errorf("%w: it came from DecodeBatch; copy its Ops into a batch of your own", ErrBatchNotWritable)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,12 +70,18 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	}
 	durability := db.opts.Durability
 	if b.ownChoice {
-		durability = b.durability
+		if durability = b.durability; !durability.known() {
+			return fmt.Errorf("shale: write: the batch's durability is unknown: %d", durability)
+		}
 	}
 	r := db.queue.newRequest()
 	defer r.free()
 	r.batch, r.sync = b, durability == SyncEach
-	return db.commit(ctx, r)
+	err := db.commit(ctx, r)
+	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
+		wake(db.syncSoon)
+	}
+	return err
 }
 
 // PutIfAbsent sets key to value unless it is there, atomically, and says
@@ -81,7 +95,6 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	if err := b.Put(key, value); err != nil {
 		return false, err
 	}
-	hash := bloom.Hash(key)
 	l := db.newLookup(key)
 	for {
 		// Read at a sequence number; then write on condition that the key was
@@ -93,7 +106,7 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		}
 		r := db.queue.newRequest()
 		r.batch, r.sync = b, db.opts.Durability == SyncEach
-		r.ifAbsent, r.key, r.hash, r.readSeq = true, key, hash, readSeq
+		r.ifAbsent, r.key, r.readSeq = true, key, readSeq
 		err = db.commit(context.Background(), r)
 		lost := r.lost
 		r.free()
@@ -120,10 +133,10 @@ func (db *DB) writable() error {
 // applyBatch adds the operations of b, which has its sequence numbers, to mem.
 // Requires: b's bytes were checked (they are our own, or
 // decodeBatch accepted them); mem.BeginWrite.
-func (db *DB) applyBatch(mem *memtable.Memtable, b *Batch) {
+func applyBatch(mem *memtable.Memtable, b *Batch) {
 	seq := b.seq
 	for op := range b.Ops() {
-		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value, db.hasher.Hash(op.Key))
+		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
 		seq++
 	}
 }
@@ -131,7 +144,8 @@ func (db *DB) applyBatch(mem *memtable.Memtable, b *Batch) {
 // Sync makes every write that was acknowledged before the call durable.
 // Concurrent calls share one fsync.
 func (db *DB) Sync() error {
-	if err := db.writable(); err != nil {
+	// A store that lacks room can sync what it has.
+	if _, err := db.lastingFailure(); err != nil {
 		return err
 	}
 	if err := db.begin(); err != nil { // Close would close the log under us

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
 	"github.com/shaledb/shale/memtable"
@@ -59,7 +58,7 @@ func (o benchOutput) Finish() error {
 func (o benchOutput) Abandon() {}
 
 func benchWriter(f vfs.File, num base.FileNum) *sstable.Writer {
-	return sstable.NewWriter(f, sstable.WriterOptions{Num: num, StoreID: 1, Compression: sstable.Snappy, FilterBits: 10})
+	return sstable.NewWriter(f, sstable.WriterOptions{Num: num, StoreID: 1, Codec: &sstable.SnappyCodec, FilterBits: 10})
 }
 
 // benchKey is a hashed key in hexadecimal, as those of the store's benchmarks.
@@ -195,7 +194,7 @@ func benchMemtable(tb testing.TB, n int) *memtable.Memtable {
 			binary.LittleEndian.PutUint64(value[j:], rng.Uint64())
 		}
 		key := benchKey(uint64(i))
-		m.Add(base.Seq(i+1), base.KindPut, key, value, bloom.Hash(key))
+		m.Add(base.Seq(i+1), base.KindPut, key, value)
 	}
 	m.EndWrite()
 	m.Freeze()

@@ -104,7 +104,7 @@ func (p *picker) below(level int, s span) (n int64, ok bool) {
 func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64) {
 	all := p.v.Levels[level].Runs[0].Tables
 	end := at + 1
-	for size := all[at].Size; below > 0 && end < len(all) && !p.busy.busy[all[end].Num]; end++ {
+	for size := all[at].Size; below > 0 && end < len(all) && !p.busy.isBusy(all[end].Num); end++ {
 		var s span
 		s.widen(all[at : end+1])
 		size += all[end].Size

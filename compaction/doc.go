@@ -2,7 +2,7 @@
 //
 // # Planning
 //
-// Pick, PickOftenRead and Manual.Next are pure functions of a version, options
+// Pick, PickLevel0, PickOftenRead and Manual.Next are pure functions of a version, options
 // and the plans in flight; what they return is a value. So the planner is tested
 // with versions written down as text, and whole lives of a store of any size are
 // simulated without a disk.

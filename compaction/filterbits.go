@@ -65,8 +65,10 @@ func allocate(runs []RunShare, average float64) []float64 {
 		if r.Probe <= 0 {
 			s.shares[i].probe = 1
 		}
-		if r.FuseKeys > 0 {
-			s.shares[i].curve = newFuseCurve(r.FuseKeys)
+		// Of few keys, or for few bits, tables get blocked filters all the same
+		// (sstable.ChooseKind): fuse filters would take more than there is.
+		if fuse := newFuseCurve(r.FuseKeys); r.FuseKeys > 0 && fuse[minWidth] <= average {
+			s.shares[i].curve = fuse
 		}
 	}
 	slices.SortStableFunc(s.shares, func(a, b share) int {

@@ -249,3 +249,14 @@ L6: 000006:[a-z]{size=1200M,keys=12000000,entries=12000000}
 		}
 	}
 }
+
+// Tables of few keys have filters too, if fuse filters are asked for: blocked
+// ones, for which a fuse filter would take too many bits.
+func TestFilterBits_FuseOfFewKeys(t *testing.T) {
+	for _, keys := range []int{1, 4, 16, 32, 64, 1000} {
+		runs := []RunShare{{Keys: 1000}, {Keys: 100_000, FuseKeys: keys}}
+		if bits := FilterBits(FilterInput{Runs: runs, Out: 1, AverageBits: 10}); bits < 8 {
+			t.Errorf("with tables of %d keys the filters of the last level get %v bits a key, want 8 at least", keys, bits)
+		}
+	}
+}

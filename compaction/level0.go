@@ -60,7 +60,7 @@ func (p *picker) oldestFirst() []young {
 	}
 	set := level0Set{all: all}
 	for i := range all {
-		if p.busy.busy[all[i].Num] {
+		if p.busy.isBusy(all[i].Num) {
 			set.block(i)
 		}
 	}

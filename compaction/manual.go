@@ -10,9 +10,11 @@ import (
 // A Manual is a compaction of a range of keys down to the last level, on
 // request. It takes as many plans as it needs, one after the other.
 //
-// It ends also beside writers: it cares only about tables that hold entries as
-// old as its first step, each step brings some of them a level down, and each
-// place of the last level is rewritten once at most.
+// Automatic compactions go on next to it. It ends all the same: it cares only about
+// tables that hold entries as old as its first step, every plan, its own or another,
+// brings entries down and none up, and each place of the last level is rewritten once
+// at most. Its steps are small (see limit), because compactions of the tables of a
+// step have to wait for it, those of level 0 above all.
 type Manual struct {
 	lower, upper []byte // upper exclusive, nil: no bound
 
@@ -29,6 +31,21 @@ func NewManual(lower, upper []byte) *Manual { return &Manual{lower: lower, upper
 // says whether plans in flight are in the way (ask again when one of them has
 // ended), or the compaction is complete.
 func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
+	plan, blocked = m.look(v, o, busy)
+	if plan.Kind != Nothing && plan.From == lastLevel {
+		m.below = append(bytes.Clone(plan.Largest), 0)
+	}
+	return plan, blocked
+}
+
+// Ready says whether Next would return a plan. It changes nothing.
+func (m *Manual) Ready(v *manifest.Version, o Options, busy InFlight) bool {
+	plan, _ := m.look(v, o, busy)
+	return plan.Kind != Nothing
+}
+
+// look is Next without noting that the plan is made.
+func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
 	p := newPicker(v, o, &busy)
 	m.begin(v)
 	for level := range lastLevel {
@@ -37,16 +54,24 @@ func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 		}
 		var ok bool
 		if level == 0 {
-			plan, ok = p.fromLevel0(m.wants, "range")
+			plan, ok = p.fromLevel0(m.wants, byRequest)
 		} else {
 			plan, ok = m.fromLevel(p, level)
 		}
 		return plan, !ok
 	}
-	if len(busy.plans) > 0 && m.anyInFlight(busy) {
-		return Plan{}, true
-	}
 	return m.rewrite(p)
+}
+
+// limit is how many bytes a step out of a level takes, if it takes more than the one
+// table that it needs: half of what a compaction may, and out of the base level no
+// more than what comes out of level 0 in a few compactions. Level 0 can't be
+// compacted into tables of the base level that are on their way down.
+func (p *picker) limit(level int) int64 {
+	if level == p.shape.base {
+		return min(p.opts.MaxBytes/2, 4*p.opts.BaseBytes)
+	}
+	return p.opts.MaxBytes / 2
 }
 
 func (m *Manual) begin(v *manifest.Version) {
@@ -85,18 +110,7 @@ func (m *Manual) any(v *manifest.Version, level int) bool {
 	return false
 }
 
-// anyInFlight says whether a plan in flight may still bring tables of the
-// range into a level above the last, or change the last.
-func (m *Manual) anyInFlight(busy InFlight) bool {
-	for _, p := range busy.plans {
-		if bytes.Compare(p.Largest, m.lower) >= 0 && (m.upper == nil || bytes.Compare(p.Smallest, m.upper) < 0) {
-			return true
-		}
-	}
-	return false
-}
-
-// fromLevel takes neighbouring tables of the range, up to MaxBytes with what
+// fromLevel takes neighbouring tables of the range, up to the limit with what
 // they overlap, one level down.
 func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	runs := p.v.Levels[level].Runs
@@ -106,10 +120,11 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	oldest := &runs[len(runs)-1]
 	var group []*manifest.Table
 	var size int64
+	limit := p.limit(level)
 	next, ended := 0, false // index of the table behind the group; no more may join
 	p.sweep(level, oldest.Overlaps(m.lower, nil), func(t *manifest.Table, below int64) {
 		i := oldest.Find(t.Smallest)
-		joins := len(group) == 0 || i == next && size+t.Size+below <= p.opts.MaxBytes
+		joins := len(group) == 0 || i == next && size+t.Size+below <= limit
 		if !ended && joins && m.wants(t) {
 			group, size, next = append(group, t), size+t.Size+below, i+1
 			return
@@ -119,11 +134,13 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	if len(group) == 0 {
 		return Plan{}, false
 	}
-	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: group}}, "range")
+	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: group}}, byRequest)
 }
 
 // fromRuns takes a column of a level of several runs one level down.
 func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
+	narrow := *p
+	narrow.opts.MaxBytes = p.limit(level)
 	runs := p.v.Levels[level].Runs
 	for r := len(runs) - 1; r >= 0; r-- {
 		in := partOf(&runs[r], span{m.lower, m.upper})
@@ -131,8 +148,8 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 			if !m.wants(runs[r].Tables[at]) {
 				continue
 			}
-			if inputs, ok := p.column(level, r, at); ok {
-				if plan, ok := p.plan(level, level+1, inputs, "range"); ok {
+			if inputs, ok := narrow.column(level, r, at); ok {
+				if plan, ok := p.plan(level, level+1, inputs, byRequest); ok {
 					return plan, true
 				}
 			}
@@ -152,7 +169,7 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	var group []*manifest.Table
 	var size int64
 	for _, t := range run.Overlaps(m.below, nil) {
-		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.opts.MaxBytes {
+		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.limit(lastLevel) {
 			break
 		}
 		stale := t.Tombstones > 0 || t.Entries > t.Keys
@@ -166,9 +183,6 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	if len(group) == 0 {
 		return Plan{}, false
 	}
-	plan, ok := p.plan(lastLevel, lastLevel, []Input{{Level: lastLevel, Run: run.ID, Tables: group}}, "range")
-	if ok {
-		m.below = append(bytes.Clone(plan.Largest), 0)
-	}
+	plan, ok := p.plan(lastLevel, lastLevel, []Input{{Level: lastLevel, Run: run.ID, Tables: group}}, byRequest)
 	return plan, !ok
 }

@@ -38,6 +38,19 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	return plan
 }
 
+// PickLevel0 returns the compaction of level 0, if it is due and can run beside those
+// in flight, or a plan of kind Nothing. It is a pure function.
+func PickLevel0(v *manifest.Version, o Options, busy InFlight) Plan {
+	p := newPicker(v, o, &busy)
+	score := scores(v, p.opts, p.busy, p.shape)[0]
+	if score < 1 {
+		return Plan{}
+	}
+	plan, _ := p.pickLevel0()
+	plan.Score = score
+	return plan
+}
+
 // A picker is what all ways to pick share.
 type picker struct {
 	v     *manifest.Version
@@ -116,7 +129,7 @@ func (p *picker) sweep(level int, tables []*manifest.Table, fn func(t *manifest.
 	next := p.v.Levels[level+1].Runs
 	starts := make([]int, len(next))
 	for _, t := range tables {
-		if p.busy.busy[t.Num] || p.busy.writes(level+1, t.Smallest, t.Largest) {
+		if p.busy.isBusy(t.Num) || p.busy.writes(level+1, t.Smallest, t.Largest) {
 			continue
 		}
 		below, free := int64(0), true
@@ -127,7 +140,7 @@ func (p *picker) sweep(level int, tables []*manifest.Table, fn func(t *manifest.
 			}
 			for j := starts[i]; j < len(others) && bytes.Compare(others[j].Smallest, t.Largest) <= 0; j++ {
 				below += others[j].Size
-				free = free && !p.busy.busy[others[j].Num]
+				free = free && !p.busy.isBusy(others[j].Num)
 			}
 		}
 		if free {
@@ -197,7 +210,7 @@ func (p *picker) grow(plan *Plan, below Input) {
 	size := manifest.TotalsOf(in.Tables).Bytes + manifest.TotalsOf(below.Tables).Bytes
 	fits := func(t *manifest.Table) bool {
 		return bytes.Compare(t.Smallest, plan.Smallest) >= 0 && bytes.Compare(t.Largest, plan.Largest) <= 0 &&
-			!p.busy.busy[t.Num] && size+t.Size <= p.opts.MaxBytes
+			!p.busy.isBusy(t.Num) && size+t.Size <= p.opts.MaxBytes
 	}
 	first := runs[len(runs)-1].Find(in.Tables[0].Smallest)
 	last := first + len(in.Tables)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,12 +18,15 @@ import (
 //
 //	version        sets the version; nothing is in flight
 //	pick [start]   picks a compaction; start adds it to those in flight
+//	level0 [start] picks one of level 0 alone
+//	aside n        sets a table aside; back n takes it back
 //	seeks credit=n picks one for seeks that have earned so much, or says the price
 //	manual [start] takes the next step of a range compaction; lower, upper begin one
 //	ingest [start] places tables of a range of keys that come from outside
 //	finish         ends the oldest in flight without a change
 //	apply          carries out the last plan: a merge gives one table
 //	scores         prints the shape
+//	live           prints how many of the bytes are live
 //
 // Options are given to version: trigger, base, table, max, runs, drop.
 func TestPick(t *testing.T) {
@@ -66,6 +70,21 @@ func TestPick(t *testing.T) {
 				last = Pick(v, o, busy)
 				checkPlan(t, v, &last)
 				return start(d, &busy, last)
+			case "level0":
+				last = PickLevel0(v, o, busy)
+				checkPlan(t, v, &last)
+				return start(d, &busy, last)
+			case "aside", "back":
+				num, err := strconv.Atoi(d.CmdArgs[0].Key)
+				if err != nil {
+					return err.Error()
+				}
+				if d.Cmd == "aside" {
+					busy.SetAside(base.FileNum(num))
+				} else {
+					busy.TakeBack(base.FileNum(num))
+				}
+				return fmt.Sprint(busy.IsAside(base.FileNum(num)))
 			case "seeks":
 				var credit int64
 				d.ScanArgs(t, "credit", &credit)
@@ -88,7 +107,11 @@ func TestPick(t *testing.T) {
 					}
 				}
 				var blocked bool
-				last, blocked = job.Next(v, o, busy)
+				ready := job.Ready(v, o, busy.WithAside())
+				last, blocked = job.Next(v, o, busy.WithAside())
+				if ready != (last.Kind != Nothing) {
+					t.Errorf("Ready is %v, Next returns %v", ready, last)
+				}
 				checkPlan(t, v, &last)
 				if blocked {
 					return "blocked"
@@ -115,6 +138,12 @@ func TestPick(t *testing.T) {
 					return err.Error()
 				}
 				return v.String()
+			case "live":
+				sum := int64(0)
+				for level := range v.Levels {
+					sum += v.Bytes(level)
+				}
+				return fmt.Sprintf("%d of %d", LiveBytes(v), sum)
 			case "scores":
 				s := shapeOf(v, o.withDefaults(), &busy)
 				var b strings.Builder

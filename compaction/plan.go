@@ -66,7 +66,7 @@ type Plan struct {
 	// Tables of the output end where these do, and so lie over one of them.
 	Guards []*manifest.Table
 
-	Reason string  // why: "level 0", "size", "tombstones", "often read", "range"
+	Reason string  // why: "level 0", "size", "tombstones", "often read", or byRequest
 	Score  float64 // of level From, 1 is due
 
 	outputRun uint64
@@ -75,6 +75,12 @@ type Plan struct {
 
 // OutputRun returns the run of level To that the output joins.
 func (p *Plan) OutputRun() uint64 { return p.outputRun }
+
+// byRequest is the reason of the plans of a Manual.
+const byRequest = "range"
+
+// ByRequest says that the plan is a step of a Manual.
+func (p *Plan) ByRequest() bool { return p.Reason == byRequest }
 
 // Bottom says that no older version of any of the inputs' keys lies below.
 func (p *Plan) Bottom() bool { return p.Older.none() }
@@ -86,6 +92,18 @@ func (p *Plan) InputTables() int {
 		n += len(in.Tables)
 	}
 	return n
+}
+
+// Reads says whether the table is an input.
+func (p *Plan) Reads(num base.FileNum) bool {
+	for _, in := range p.Inputs {
+		for _, t := range in.Tables {
+			if t.Num == num {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // InputTotals returns the sums over the input tables.
@@ -163,12 +181,44 @@ func (p *Plan) widen(tables ...*manifest.Table) {
 	}
 }
 
-// An InFlight is the plans that are being carried out. Whoever picks plans
-// keeps it, under a lock of its own.
+// An InFlight is the plans that are being carried out, and the tables that are set
+// aside. The owner is the caller that picks plans; a lock of its own guards it.
 type InFlight struct {
 	plans []*Plan
 	busy  map[base.FileNum]bool
+	aside map[base.FileNum]bool
 }
+
+// Empty says that no plan is in flight.
+func (f *InFlight) Empty() bool { return len(f.plans) == 0 }
+
+// SetAside makes plans leave a table alone, as if it were the input of another plan,
+// until TakeBack.
+func (f *InFlight) SetAside(num base.FileNum) {
+	if f.aside == nil {
+		f.aside = make(map[base.FileNum]bool)
+	}
+	f.aside[num] = true
+}
+
+// AnyAside says whether any table is set aside.
+func (f *InFlight) AnyAside() bool { return len(f.aside) > 0 }
+
+// IsAside says whether the table is set aside.
+func (f *InFlight) IsAside(num base.FileNum) bool { return f.aside[num] }
+
+// TakeBack undoes SetAside.
+func (f *InFlight) TakeBack(num base.FileNum) { delete(f.aside, num) }
+
+// WithAside returns the same plans in flight, for a picker that may choose the
+// tables that are set aside too.
+func (f InFlight) WithAside() InFlight {
+	f.aside = nil
+	return f
+}
+
+// isBusy says whether the table is an input of a plan in flight, or set aside.
+func (f *InFlight) isBusy(num base.FileNum) bool { return f.busy[num] || f.aside[num] }
 
 // Add notes that p is being carried out.
 func (f *InFlight) Add(p *Plan) {
@@ -198,13 +248,14 @@ func (f *InFlight) Remove(p *Plan) {
 	}
 }
 
-// anyBusy says whether one of the tables is an input of a plan in flight.
+// anyBusy says whether one of the tables is an input of a plan in flight, or set
+// aside.
 func (f *InFlight) anyBusy(tables []*manifest.Table) bool {
-	if len(f.busy) == 0 {
+	if len(f.busy)+len(f.aside) == 0 {
 		return false
 	}
 	for _, t := range tables {
-		if f.busy[t.Num] {
+		if f.isBusy(t.Num) {
 			return true
 		}
 	}

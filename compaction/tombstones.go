@@ -49,5 +49,5 @@ func (p *picker) pickTombstones() (Plan, bool) {
 // idleInLast says that no plan in flight reads t, of the last level, or writes
 // where it is.
 func (p *picker) idleInLast(t *manifest.Table) bool {
-	return !p.busy.busy[t.Num] && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
+	return !p.busy.isBusy(t.Num) && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
 }

@@ -97,11 +97,15 @@ func (c *chain) validHeader(b []byte) bool {
 	return length > 0 && length <= maxRecord && c.headerSum(b) == binary.LittleEndian.Uint32(b[8:])
 }
 
+// payloadSum returns the checksum of a payload that follows the record before.
+func (c *chain) payloadSum(header, payload []byte) uint32 {
+	return crc32.Update(crc32.Update(c.last, castagnoli, header[:4]), castagnoli, payload)
+}
+
 // validPayload says whether payload is that of header and follows the record
 // before, and moves the chain on if so.
 func (c *chain) validPayload(header, payload []byte) bool {
-	sum := crc32.Update(c.last, castagnoli, header[:4])
-	sum = crc32.Update(sum, castagnoli, payload)
+	sum := c.payloadSum(header, payload)
 	if sum != binary.LittleEndian.Uint32(header[4:]) {
 		return false
 	}
@@ -201,8 +205,8 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	return payload, offset, nil
 }
 
-// bad decides what a record at r.offset that does not check is: the torn tail
-// that an interrupted append leaves (io.EOF), or damage.
+// bad decides what a record at r.offset that does not check is: the torn tail that an interrupted append leaves (io.EOF),
+// or damage.
 func (r *recordReader) bad(cause error) error {
 	if r.offset < r.durable {
 		return base.Corruption(r.name, r.offset, "manifest record", cause)
@@ -217,6 +221,11 @@ func (r *recordReader) bad(cause error) error {
 		return err
 	case later:
 		return base.Corruption(r.name, r.offset, "manifest record", cause)
+	}
+	if rot, err := r.rot(); err != nil {
+		return err
+	} else if rot != nil {
+		return base.Corruption(r.name, r.offset, "manifest record", rot)
 	}
 	r.torn = true
 	return io.EOF

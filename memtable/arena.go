@@ -3,6 +3,7 @@ package memtable
 import (
 	"cmp"
 	"encoding/binary"
+	"sync"
 )
 
 // Keys and values lie in chunks that are filled from front to back and never
@@ -51,14 +52,17 @@ func (c chunks) item(addr uint64, k int, size uint32) (key, value []byte) {
 	return chunk[i : i+k : i+k], chunk[j:end:end]
 }
 
-// An arena is the memory of a memtable. One goroutine adds to it.
+// An arena is the memory of a memtable. One goroutine adds to it. It copies an
+// item before any entry refers to it, so that takes no lock; only the list of
+// chunks, which readers look addresses up in, changes under mu.
 type arena struct {
-	chunks  chunks
-	current uint64 // index of the chunk being filled
-	free    []byte // its unused end
-	used    int64  // bytes of all items, without what is unused
-	lost    int64  // unused ends of chunks that will not be filled any more
-	first   int    // size of the first chunk; 0: firstChunk
+	mu      sync.Locker // of the memtable
+	chunks  chunks      // written under mu
+	current uint64      // index of the chunk being filled
+	free    []byte      // its unused end
+	used    int64       // bytes of all items, without what is unused
+	lost    int64       // unused ends of chunks that will not be filled any more
+	first   int         // size of the first chunk; 0: firstChunk
 	// piece gives the memory of a full chunk or of a large item; nil: the heap.
 	piece func(n int) []byte
 }
@@ -72,7 +76,7 @@ func (a *arena) add(key, value []byte) uint64 {
 	if n > ownChunk {
 		dst = a.alloc(n)
 		addr = uint64(len(a.chunks)) << chunkShift
-		a.chunks = append(a.chunks, dst)
+		a.append(dst)
 	} else {
 		if n > len(a.free) {
 			a.grow(n)
@@ -99,7 +103,14 @@ func (a *arena) grow(n int) {
 	a.lost += int64(len(a.free))
 	a.current = uint64(len(a.chunks))
 	a.free = a.alloc(size)
-	a.chunks = append(a.chunks, a.free)
+	a.append(a.free)
+}
+
+// append adds a chunk to the list.
+func (a *arena) append(chunk []byte) {
+	a.mu.Lock()
+	a.chunks = append(a.chunks, chunk)
+	a.mu.Unlock()
 }
 
 // alloc returns n bytes of any contents. A small memtable is in the heap wholly.

@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"math/rand/v2"
+	"sync"
 	"testing"
 )
 
@@ -19,7 +20,7 @@ func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 		inKey, inValue  []byte
 		chunksWhenAdded chunks
 	}
-	var a arena
+	a := arena{mu: new(sync.Mutex)}
 	var items []item
 	used := int64(0)
 	for range 300 {
@@ -56,7 +57,7 @@ func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 // TestArena_WastesAtMostAQuarter bounds what is allocated by what is used.
 func TestArena_WastesAtMostAQuarter(t *testing.T) {
 	for _, size := range []int{1, 100, 5000, ownChunk - valueLen, ownChunk, chunkSize - valueLen, chunkSize} {
-		var a arena
+		a := arena{mu: new(sync.Mutex)}
 		for a.used < 20*chunkSize {
 			a.add(nil, make([]byte, size))
 		}
@@ -68,7 +69,7 @@ func TestArena_WastesAtMostAQuarter(t *testing.T) {
 			t.Errorf("items of %d bytes: %d of %d bytes unused", size, waste, allocated)
 		}
 	}
-	var small arena
+	small := arena{mu: new(sync.Mutex)}
 	small.add([]byte("key"), []byte("value"))
 	if n := len(small.chunks[0]); n != firstChunk {
 		t.Errorf("first chunk has %d bytes, want %d", n, firstChunk)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -27,19 +26,19 @@ var benchKeys = []struct {
 	{"url", func(r *rand.Rand, i int) []byte { return fmt.Appendf(nil, "https://example.org/%08x", r.Uint32()) }},
 }
 
-func makeKeys(key func(r *rand.Rand, i int) []byte, n int) (keys [][]byte, hashes []uint64) {
+func makeKeys(key func(r *rand.Rand, i int) []byte, n int) (keys [][]byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
 		k := key(r, i)
-		keys, hashes = append(keys, k), append(hashes, bloom.Hash(k))
+		keys = append(keys, k)
 	}
-	return keys, hashes
+	return keys
 }
 
-func fill(m *Memtable, keys [][]byte, hashes []uint64, value []byte) {
+func fill(m *Memtable, keys [][]byte, value []byte) {
 	for i, k := range keys {
 		m.BeginWrite()
-		m.Add(base.Seq(i+1), base.KindPut, k, value, hashes[i])
+		m.Add(base.Seq(i+1), base.KindPut, k, value)
 		m.EndWrite()
 	}
 }
@@ -50,7 +49,7 @@ func BenchmarkAdd(b *testing.B) {
 	value := make([]byte, 16)
 	for _, shape := range benchKeys {
 		b.Run(shape.name, func(b *testing.B) {
-			keys, hashes := makeKeys(shape.key, benchEntries)
+			keys := makeKeys(shape.key, benchEntries)
 			b.ReportAllocs()
 			var m *Memtable
 			i := benchEntries
@@ -59,7 +58,7 @@ func BenchmarkAdd(b *testing.B) {
 					m, i = New(Options{Size: 64 << 20}), 0
 				}
 				m.BeginWrite()
-				m.Add(base.Seq(i+1), base.KindPut, keys[i], value, hashes[i])
+				m.Add(base.Seq(i+1), base.KindPut, keys[i], value)
 				m.EndWrite()
 				i++
 			}
@@ -70,9 +69,9 @@ func BenchmarkAdd(b *testing.B) {
 func BenchmarkGet(b *testing.B) {
 	value := make([]byte, 16)
 	for _, shape := range benchKeys {
-		keys, hashes := makeKeys(shape.key, benchEntries)
+		keys := makeKeys(shape.key, benchEntries)
 		m := New(Options{Size: 64 << 20})
-		fill(m, keys, hashes, value)
+		fill(m, keys, value)
 		get := func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
@@ -92,9 +91,9 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkMiss(b *testing.B) {
-	keys, hashes := makeKeys(benchKeys[0].key, benchEntries)
+	keys := makeKeys(benchKeys[0].key, benchEntries)
 	m := New(Options{Size: 64 << 20})
-	fill(m, keys, hashes, nil)
+	fill(m, keys, nil)
 	r := rand.New(rand.NewPCG(3, 4))
 	absent := make([]uint64, 1<<16)
 	for i := range absent {
@@ -104,7 +103,7 @@ func BenchmarkMiss(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		i = (i + 1) & (len(absent) - 1)
-		if m.MayContain(absent[i]) {
+		if m.MayContainHash(absent[i]) {
 			maybe++
 		}
 	}
@@ -112,9 +111,9 @@ func BenchmarkMiss(b *testing.B) {
 }
 
 func BenchmarkIterator(b *testing.B) {
-	keys, hashes := makeKeys(benchKeys[0].key, benchEntries)
+	keys := makeKeys(benchKeys[0].key, benchEntries)
 	m := New(Options{Size: 64 << 20})
-	fill(m, keys, hashes, make([]byte, 16))
+	fill(m, keys, make([]byte, 16))
 	b.Run("next", func(b *testing.B) {
 		it := m.NewIterator()
 		b.ReportAllocs()

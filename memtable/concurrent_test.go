@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -38,7 +37,7 @@ func TestConcurrent_ReadersBesideTheWriter(t *testing.T) {
 			for i := range uint64(groupSize) {
 				n := first + i + 1
 				key := raceKey(n)
-				m.Add(base.Seq(n), base.KindPut, key, key, bloom.Hash(key))
+				m.Add(base.Seq(n), base.KindPut, key, key)
 			}
 			m.EndWrite()
 			published.Store(first + groupSize)
@@ -70,7 +69,7 @@ func checkGet(t *testing.T, m *Memtable, seq, n uint64) {
 		return
 	}
 	key := raceKey(n%seq + 1)
-	if !m.MayContain(bloom.Hash(key)) {
+	if !m.MayContain(key) {
 		t.Errorf("MayContain denies %q", key)
 	}
 	value, _, found, _ := m.Get(key, base.Seq(seq))
@@ -120,7 +119,7 @@ func TestConcurrent_NoLockWhileUnused(t *testing.T) {
 	if kv := it.Next(); kv.String() != "b#2,PUT" { // within its run: without the lock
 		t.Errorf("Next() = %s, want b#2,PUT", kv)
 	}
-	m.Add(4, base.KindPut, []byte("d"), nil, bloom.Hash([]byte("d")))
+	m.Add(4, base.KindPut, []byte("d"), nil)
 	m.EndWrite()
 	m.Freeze()
 	for _, want := range []string{"c#3,PUT", "d#4,PUT"} {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/offheap"
 )
@@ -17,7 +16,7 @@ func fillTo(m *Memtable, size int64) {
 	for i := 0; m.Size() < size; i++ {
 		key := fmt.Appendf(nil, "key%08d", i*7919%1000003)
 		m.BeginWrite()
-		m.Add(base.Seq(i+1), base.KindPut, key, value, bloom.Hash(key))
+		m.Add(base.Seq(i+1), base.KindPut, key, value)
 		m.EndWrite()
 	}
 }
@@ -124,7 +123,7 @@ func TestMemory_ReadersAndRelease(t *testing.T) {
 			})
 		}
 		for range 1000 {
-			m.MayContain(1)
+			m.MayContain([]byte("k"))
 		}
 		m.Pack()
 		m.Release()

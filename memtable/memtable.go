@@ -5,8 +5,10 @@
 //
 // What it guarantees:
 //
-//  1. MayContain never says no to the hash of a key that Get or an iterator
-//     would find: a key is in the filter before it is in the tree.
+//  1. MayContain never says no to a key that Get or an iterator would find: a
+//     key is in the filter before it is in the tree. The memtable hashes the
+//     keys of its filter itself, so nobody can fill it with one hash function
+//     and ask it with another.
 //  2. Slices it hands out stay valid and unchanged while the memtable is
 //     pinned: the arena only grows, and its chunks never move. Who reads pins
 //     it (Pin, Unpin); its owner's pin is there from the beginning and ends
@@ -15,12 +17,14 @@
 //  3. Add, Get, MayContain and a step of an iterator allocate nothing, but for
 //     nodes of the tree, chunks of the arena and an iterator's first buffers.
 //
-// Concurrency: one writer, which takes the lock once for a group of entries
-// (BeginWrite, Add, Add, ..., EndWrite), and any number of readers. Readers
-// take the lock for one descent at a time and none at all after Pack. An
-// iterator holds no lock while it is not being moved. MayContain never takes
-// one. Nothing hides an entry whose sequence number is not published yet:
-// readers bring the number they may see.
+// Concurrency: one writer, which adds entries in groups (BeginWrite, Add, Add,
+// ..., EndWrite), and any number of readers. The writer copies keys and values
+// without the lock and takes it for at most stageSize entries at a time, so
+// that a reader waits some 50 microseconds at most, however large a group is.
+// Readers take the lock for one descent at a time and none at all after Pack.
+// An iterator holds no lock while it is not being moved. MayContain never
+// takes one. Nothing hides an entry of a group that is half added: readers
+// bring the sequence number that they may see.
 //
 // What it leaves out: it never deletes (a tombstone is an entry), knows no
 // ranges, and writes no files.
@@ -54,6 +58,8 @@ type Options struct {
 	// FilterBits is the size of the filter in bits a key expected. Default 10,
 	// which costs about 1 % of Size. Negative: no filter.
 	FilterBits float64
+	// Hasher is the hash function of the filter. The zero value is murmur3.
+	Hasher bloom.Hasher
 	// Pool is where memory comes from and goes to. nil: each memtable's is
 	// freed when it is released.
 	Pool *Pool
@@ -71,11 +77,16 @@ const (
 // A Memtable is an ordered set of entries that grows until it is frozen.
 type Memtable struct {
 	filter *bloom.AtomicBlocked // nil: none; concurrent
+	hasher bloom.Hasher         // of the filter; constant
 	pivots pivotSlots           // concurrent
 	pool   *Pool
 	memory *memory // pins, and what is freed when they end
 
-	// Guarded by mu. Constant once frozen is set, but for tree and sorted, which
+	// staged holds the entries of a group that are not in the tree yet. It
+	// belongs to the writer.
+	staged []entry
+
+	// Guarded by mu; the writer reads arena without it. Constant once frozen is set, but for tree and sorted, which
 	// are constant once packed is set.
 	mu     sync.RWMutex
 	tree   *btree.BTreeG[entry] // nil: the entries are in sorted
@@ -86,7 +97,7 @@ type Memtable struct {
 	frozen atomic.Bool // set once, under mu
 	packed atomic.Bool // set once, under mu
 
-	// Written by EndWrite.
+	// Written by the writer, with each part of a group.
 	size atomic.Int64
 	n    atomic.Int64
 }
@@ -99,9 +110,9 @@ func New(opts Options) *Memtable {
 	if opts.FilterBits == 0 {
 		opts.FilterBits = defaultFilterBits
 	}
-	m := &Memtable{pool: opts.Pool, memory: &memory{}}
+	m := &Memtable{hasher: opts.Hasher, pool: opts.Pool, memory: &memory{}}
 	m.memory.pins.Store(1)
-	m.arena.piece, m.arena.first = m.piece, opts.Pool.firstChunk()
+	m.arena.mu, m.arena.piece, m.arena.first = &m.mu, m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
 	if opts.FilterBits > 0 {
 		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.FilterBits)
@@ -109,9 +120,15 @@ func New(opts Options) *Memtable {
 	return m
 }
 
-// MayContain tells whether a key with this bloom.Hash may be there. False is
-// certain for every key whose EndWrite has returned.
-func (m *Memtable) MayContain(hash uint64) bool {
+// MayContain reports whether key may be there. False is certain for every key
+// whose EndWrite has returned.
+func (m *Memtable) MayContain(key []byte) bool {
+	return m.filter == nil || m.filter.MayContain(m.hasher.Hash(key))
+}
+
+// MayContainHash is MayContain for a caller that has hashed the key already, with
+// Options.Hasher: a lookup asks many filters with one hash.
+func (m *Memtable) MayContainHash(hash uint64) bool {
 	return m.filter == nil || m.filter.MayContain(hash)
 }
 
@@ -166,11 +183,10 @@ func (m *Memtable) Freeze() {
 	m.mu.Unlock()
 }
 
-// Size returns the bytes of memory that the entries take, as of the last
-// EndWrite. The filter, whose size is fixed, is not in it.
+// Size returns the bytes of memory that the entries in the tree take. The filter, whose size is fixed, is not in it.
 func (m *Memtable) Size() int64 { return m.size.Load() }
 
-// Taken returns what the process takes for the entries, as of the last EndWrite:
+// Taken returns what the process takes for the entries in the tree:
 // more than Size, since the collector lets garbage pile up to the size of what is
 // live, and the tree is.
 func (m *Memtable) Taken() int64 { return m.size.Load() + m.n.Load()*pileBytes }
@@ -183,7 +199,7 @@ func (m *Memtable) FilterSize() int64 {
 	return int64(m.filter.SizeBytes())
 }
 
-// Len returns the number of entries, as of the last EndWrite.
+// Len returns the number of entries in the tree.
 func (m *Memtable) Len() int { return int(m.n.Load()) }
 
 // Empty tells whether there are no entries.

@@ -24,7 +24,7 @@ func build(t testing.TB, entries ...string) *Memtable {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Add(k.Seq(), k.Kind(), k.UserKey, []byte(value), bloom.Hash(k.UserKey))
+		m.Add(k.Seq(), k.Kind(), k.UserKey, []byte(value))
 	}
 	m.EndWrite()
 	return m
@@ -91,7 +91,7 @@ func TestKeys_OfEveryLength(t *testing.T) {
 	m.BeginWrite()
 	for _, n := range lengths {
 		key := bytes.Repeat([]byte("k"), n)
-		m.Add(1, base.KindPut, key, fmt.Append(nil, n), bloom.Hash(key))
+		m.Add(1, base.KindPut, key, fmt.Append(nil, n))
 	}
 	m.EndWrite()
 	for _, n := range lengths {
@@ -119,12 +119,11 @@ func TestAdd_Misuse(t *testing.T) {
 		name   string
 		misuse func(m *Memtable)
 	}{
-		{"key too long", func(m *Memtable) { m.Add(1, base.KindPut, make([]byte, MaxKeyLen+1), nil, 0) }},
-		{"sequence number 0", func(m *Memtable) { m.Add(0, base.KindPut, nil, nil, 0) }},
+		{"key too long", func(m *Memtable) { m.Add(1, base.KindPut, make([]byte, MaxKeyLen+1), nil) }},
+		{"sequence number 0", func(m *Memtable) { m.Add(0, base.KindPut, nil, nil) }},
 		{"frozen", func(m *Memtable) {
 			m.EndWrite()
 			m.Freeze()
-			defer m.mu.Lock() // as EndWrite below expects
 			m.BeginWrite()
 		}},
 	}
@@ -153,14 +152,14 @@ func TestFilter_NeverDenies(t *testing.T) {
 		for i := range hashes {
 			key := fmt.Append(nil, r.Uint64())
 			hashes[i] = bloom.Hash(key)
-			m.Add(1, base.KindPut, key, nil, hashes[i])
-			if !m.MayContain(hashes[i]) {
+			m.Add(1, base.KindPut, key, nil)
+			if !m.MayContainHash(hashes[i]) {
 				t.Fatalf("%v bits: denied at once", bits)
 			}
 		}
 		m.EndWrite()
 		for _, h := range hashes {
-			if !m.MayContain(h) {
+			if !m.MayContainHash(h) {
 				t.Fatalf("%v bits: denied in the end", bits)
 			}
 		}
@@ -175,12 +174,12 @@ func TestFilter_DeniesMost(t *testing.T) {
 	m.BeginWrite()
 	for i := range 8000 {
 		key := fmt.Appendf(nil, "user%012d", 2*i)
-		m.Add(1, base.KindPut, key, nil, bloom.Hash(key))
+		m.Add(1, base.KindPut, key, nil)
 	}
 	m.EndWrite()
 	maybe := 0
 	for i := range 8000 {
-		if m.MayContain(bloom.Hash(fmt.Appendf(nil, "user%012d", 2*i+1))) {
+		if m.MayContain(fmt.Appendf(nil, "user%012d", 2*i+1)) {
 			maybe++
 		}
 	}
@@ -198,7 +197,7 @@ func TestSummary_EmptyAndFilled(t *testing.T) {
 		t.Error("Get found something in an empty memtable")
 	}
 	m = build(t, "a#7,PUT=12345", "b#5,DEL", "c#6,PUT")
-	if got, want := m.String(), "memtable of 3 entries, 164 bytes, sequence numbers 5 to 7"; got != want {
+	if got, want := m.String(), "memtable of 3 entries, 188 bytes, sequence numbers 5 to 7"; got != want {
 		t.Errorf("String() = %q, want %q", got, want)
 	}
 }
@@ -210,13 +209,13 @@ func TestSize_NearTheHeap(t *testing.T) {
 	}
 	for _, shape := range benchKeys[:3] {
 		t.Run(shape.name, func(t *testing.T) {
-			keys, hashes := makeKeys(shape.key, 200_000)
+			keys := makeKeys(shape.key, 200_000)
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			beside := offheap.InUse()
 			m := New(Options{FilterBits: -1})
-			fill(m, keys, hashes, make([]byte, 20))
+			fill(m, keys, make([]byte, 20))
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			heap := int64(after.HeapAlloc-before.HeapAlloc) + offheap.InUse() - beside
@@ -248,7 +247,7 @@ func TestAllocations_None(t *testing.T) {
 		{"Get", func() { m.Get(short, 9) }},
 		{"Get of a long key", func() { m.Get(long, 9) }},
 		{"Get of a key on the stack", func() { m.Get([]byte("on the caller's stack"), 9) }},
-		{"MayContain", func() { m.MayContain(1) }},
+		{"MayContain", func() { m.MayContain([]byte("k")) }},
 		{"SeekGE", func() { it.SeekGE(long, 9) }},
 		{"SeekLT", func() { it.SeekLT(long) }},
 		{"walk", func() {

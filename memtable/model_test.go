@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -76,7 +75,7 @@ func (g *rig) write(n int) {
 			kind, value = base.KindDelete, []byte{}
 		}
 		g.model.add(base.KV{InternalKey: base.NewKey(slices.Clone(key), g.seq, kind), Value: slices.Clone(value)})
-		g.m.Add(g.seq, kind, key, value, bloom.Hash(key))
+		g.m.Add(g.seq, kind, key, value)
 		clear(key) // the memtable must have copied both
 		clear(value)
 	}
@@ -96,7 +95,7 @@ func (g *rig) checkGet(key []byte, seq base.Seq) {
 	if got != want {
 		g.t.Fatalf("Get(%q, %d) = %q, want %q", key, seq, got, want)
 	}
-	if want != "" && !g.m.MayContain(bloom.Hash(key)) {
+	if want != "" && !g.m.MayContain(key) {
 		g.t.Fatalf("MayContain denies %q", key)
 	}
 }

@@ -51,7 +51,7 @@ var shapes = map[string]func(b *built){
 		b.deep()
 		b.write(20)
 		b.close()
-		b.opts.FilterHash = shale.XXH3
+		b.opts.FilterHash = (b.opts.FilterHash + 1) % (shale.SipHash + 1)
 		b.open()
 		r, err := b.db.RebuildFilters(context.Background())
 		b.must(err)
@@ -182,17 +182,21 @@ func build(t testing.TB, shape string, seed uint64) *built {
 		lasts: []uint64{0}, states: []map[string]string{{}}, versions: make(map[string][]string)}
 	b.opts = shale.Options{FS: b.mem, MemtableSize: 64 << 10, TableSize: 4 << 10, BlockSize: 512,
 		CompactionWorkers: -1, Durability: shale.SyncManual, OnEvent: func(shale.Event) {}}
+	r := rand.New(rand.NewPCG(seed, 3))
+	b.opts.FilterHash, b.opts.LastLevelFilter = shale.FilterHash(r.IntN(3)), shale.FilterKind(r.IntN(2))
+	b.opts.FilterPrefix = []shale.PrefixRule{{}, shale.FixedPrefix(3), shale.DelimitedPrefix('-', 1)}[r.IntN(3)]
+	b.opts.Compression = []shale.Compression{shale.Snappy, shale.NoCompression, shale.Zstd}[r.IntN(3)]
 	shapes[shape](b)
 	b.opts.FS = b.mem
 	b.files = b.list()
 	b.unused = map[string]bool{"LOCK": true}
-	r, err := Check(context.Background(), "db", &Options{FS: b.mem})
+	report, err := Check(context.Background(), "db", &Options{FS: b.mem})
 	b.must(err)
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Harm != Stray {
+	for i := range report.Findings {
+		if f := &report.Findings[i]; f.Harm != Stray {
 			t.Fatalf("%s: found before there is damage: %+v", shape, f)
 		}
-		b.unused[r.Findings[i].File] = true
+		b.unused[report.Findings[i].File] = true
 	}
 	return b
 }

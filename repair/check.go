@@ -53,6 +53,10 @@ func (r *CheckReport) Damaged() bool { return damaged(r.Findings) }
 // wrote it.
 func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error) {
 	o := opts.withDefaults()
+	dir, err := absolute(o.FS, dir) // the program may change its working directory meanwhile
+	if err != nil {
+		return nil, err
+	}
 	writer, err := writing(o, dir)
 	if err != nil {
 		return nil, err

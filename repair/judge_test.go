@@ -3,6 +3,7 @@ package repair
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -120,7 +121,7 @@ func TestJudge(t *testing.T) {
 		{"a damaged record, and tables that may go on behind it", with(1, func(l *testLog) { l.broken = []int{6} }), state(4, 9, 4, 6), 4, "", "5-5 7-8 9-12", 4},
 		{"tables go on behind a damaged record", with(1, func(l *testLog) { l.broken = []int{7} }), state(4, 9, 4, 6), 6, "", "5-6 8-8 9-12", 6},
 		{"tables go on behind it, whatever the numbers of files say", with(1, func(l *testLog) { l.broken = []int{6, 7} }), state(4, 7, 4, 6), 6, "", "5-5 8-8 9-12", 6},
-		{"the last record is torn", with(2, func(l *testLog) { l.broken = []int{12} }), state(2, 7, 2, 4, 6), 0, "1-4 5-8 9-11", "", 11},
+		{"the last record is damaged", with(2, func(l *testLog) { l.broken = []int{12} }), state(2, 7, 2, 4, 6), 0, "1-4 5-8 9-11", "", 11},
 		{"no manifest", three, nil, 0, "1-4 5-8 9-12", "", 12},
 		{"no manifest, one is missing", without(4), nil, 0, "9-12", "1-4", 12},
 		{"no manifest, a record is damaged", with(1, func(l *testLog) { l.broken = []int{6} }), nil, 0, "7-8 9-12", "1-4 5-5", 12},
@@ -146,6 +147,58 @@ func TestJudge(t *testing.T) {
 		}
 		if e, err := l.load(v.proven); err != nil || uint64(len(e.list)) != entries {
 			t.Errorf("%s: load = %v, want %d entries", tt.name, err, entries)
+		}
+	}
+}
+
+// The newest record of all may be damaged or torn. A damaged one was a commit, which is missed; a torn one never was.
+func TestJudge_LastRecord(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		hit      func(record []byte)
+		findings int
+	}{
+		{"a bit is flipped", func(b []byte) { b[len(b)-2] ^= 4 }, 1},
+		{"a byte is changed", func(b []byte) { b[0] ^= 0xee }, 1},
+		{"some bytes are changed", func(b []byte) { copy(b[10:], "?!?!") }, 1},
+		{"its end was not written", func(b []byte) { clear(b[len(b)-3:]) }, 0},
+		{"it was not written", func(b []byte) { clear(b) }, 0},
+	} {
+		mem := vfs.NewMem()
+		nums := writeLogs(t, mem, []testLog{{num: 2, first: 1, last: 4}, {num: 4, prev: 2, first: 5, last: 8, unsealed: true}})
+		name := "db/" + base.LogName(4)
+		f, err := mem.OpenReadWrite(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := f.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := make([]byte, 8+2+1+len(batchAt(8, 1)))
+		if _, err := f.ReadAt(record, size-int64(len(record))); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		tt.hit(record)
+		if _, err := f.WriteAt(record, size-int64(len(record))); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := &survey{ctx: t.Context(), fs: newSource(mem), dir: "db", storeID: 1, logs: nums, state: &manifest.State{
+			Version: &manifest.Version{}, StoreID: 1, MinLog: 2, NextFileNum: 5, Logs: []manifest.LogInfo{{Num: 2}, {Num: 4}},
+		}}
+		l, err := readLogs(s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := l.judge(0)
+		if got := numbers(v.proven); got != "1-4 5-7" || v.asOf != 7 || len(v.left) != 0 {
+			t.Errorf("%s: proven are %q, as of %d, want 1-4 5-7", tt.name, got, v.asOf)
+		}
+		if len(s.findings) != tt.findings || tt.findings == 1 && (s.findings[0].Harm != LostCommits || s.findings[0].FirstSeq != 8) {
+			t.Errorf("%s: findings %+v, want %d of lost commits from 8 up", tt.name, s.findings, tt.findings)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -26,6 +25,13 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	o := opts.withDefaults()
 	made, err := checkInto(o.FS, dir, into)
 	if err != nil {
+		return nil, err
+	}
+	// The program may change its working directory meanwhile.
+	if dir, err = absolute(o.FS, dir); err != nil {
+		return nil, err
+	}
+	if into, err = absolute(o.FS, into); err != nil {
 		return nil, err
 	}
 	lock, err := keepOut(o.FS, dir)
@@ -58,15 +64,10 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 
 // checkInto tells whether into can take a store; made: it is not there yet.
 func checkInto(fsys vfs.FS, dir, into string) (made bool, err error) {
-	from, err := filepath.Abs(dir)
-	if err != nil {
+	switch inside, err := vfs.Within(fsys, into, dir); {
+	case err != nil:
 		return false, fmt.Errorf("repair: %w", err)
-	}
-	to, err := filepath.Abs(into)
-	if err != nil {
-		return false, fmt.Errorf("repair: %w", err)
-	}
-	if rel, err := filepath.Rel(from, to); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+	case inside:
 		return false, fmt.Errorf("repair: %s is inside of %s", into, dir)
 	}
 	info, err := fsys.Stat(into)
@@ -86,6 +87,15 @@ func checkInto(fsys vfs.FS, dir, into string) (made bool, err error) {
 		return false, fmt.Errorf("repair: %s is not empty: %w", into, err)
 	}
 	return false, nil
+}
+
+// absolute returns a name of dir that does not depend on the working directory.
+func absolute(fsys vfs.FS, dir string) (string, error) {
+	dir, err := vfs.Abs(fsys, dir)
+	if err != nil {
+		return "", fmt.Errorf("repair: %w", err)
+	}
+	return dir, nil
 }
 
 // discard removes what a failed repair has made. It does what it can: there is

@@ -28,13 +28,13 @@ func benchValue(rng *rand.Rand) []byte {
 	return v
 }
 
-func benchTable(b *testing.B, c Compression, n int) (*Reader, Info) {
+func benchTable(b *testing.B, c *Codec, n int) (*Reader, Info) {
 	f, err := vfs.NewMem().Create("000007.sst")
 	if err != nil {
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	w := NewWriter(f, WriterOptions{Num: 7, StoreID: 1, Compression: c, FilterBits: 10})
+	w := NewWriter(f, WriterOptions{Num: 7, StoreID: 1, Codec: c, FilterBits: 10})
 	var key []byte
 	for i := range n {
 		key = benchKey(key, i)
@@ -104,7 +104,7 @@ func BenchmarkBlockSeek(b *testing.B) {
 }
 
 func BenchmarkIndexSearch(b *testing.B) {
-	r, _ := benchTable(b, Snappy, benchKeys)
+	r, _ := benchTable(b, &SnappyCodec, benchKeys)
 	rng := rand.New(rand.NewPCG(1, 2))
 	order := rng.Perm(1 << 16)
 	var key []byte
@@ -121,7 +121,7 @@ func BenchmarkIndexSearch(b *testing.B) {
 func BenchmarkGetCached(b *testing.B) {
 	for _, n := range []int{2_000, benchKeys} {
 		b.Run(map[bool]string{true: "all", false: "hot"}[n == benchKeys], func(b *testing.B) {
-			r, _ := benchTable(b, Snappy, benchKeys)
+			r, _ := benchTable(b, &SnappyCodec, benchKeys)
 			rng := rand.New(rand.NewPCG(1, 2))
 			keys := make([][]byte, 1<<16)
 			hashes := make([]uint64, len(keys))
@@ -149,7 +149,7 @@ func BenchmarkGetCached(b *testing.B) {
 }
 
 func BenchmarkGetUncached(b *testing.B) {
-	r, _ := benchTable(b, Snappy, benchKeys)
+	r, _ := benchTable(b, &SnappyCodec, benchKeys)
 	r.cache = cache.New(0)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var key []byte
@@ -180,7 +180,7 @@ func BenchmarkIterate(b *testing.B) {
 	}
 	for _, c := range cases {
 		b.Run(c.name, func(b *testing.B) {
-			r, _ := benchTable(b, Snappy, c.keys)
+			r, _ := benchTable(b, &SnappyCodec, c.keys)
 			it := r.NewIteratorWith(nil, c.opts)
 			defer it.Close()
 			start, step := it.First, it.Next
@@ -205,7 +205,7 @@ func BenchmarkIterate(b *testing.B) {
 }
 
 func BenchmarkSeekGE(b *testing.B) {
-	r, _ := benchTable(b, Snappy, benchKeys)
+	r, _ := benchTable(b, &SnappyCodec, benchKeys)
 	rng := rand.New(rand.NewPCG(1, 2))
 	it := r.NewIterator(nil)
 	defer it.Close()
@@ -226,7 +226,7 @@ func BenchmarkSeekGE(b *testing.B) {
 
 // BenchmarkWriter reports raw bytes a second.
 func BenchmarkWriter(b *testing.B) {
-	for _, c := range []Compression{None, Snappy, Zstd} {
+	for _, c := range []*Codec{nil, &SnappyCodec, &ZstdCodec} {
 		b.Run(c.String(), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			values := make([][]byte, 1024)
@@ -245,7 +245,7 @@ func BenchmarkWriter(b *testing.B) {
 						}
 					}
 					f := &discard{}
-					w = NewWriter(f, WriterOptions{Num: 7, Compression: c, FilterBits: 10})
+					w = NewWriter(f, WriterOptions{Num: 7, Codec: c, FilterBits: 10})
 					i = 0
 				}
 				key = benchKey(key, i)
@@ -265,7 +265,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) Sync() error                 { return nil }
 
 func BenchmarkOpen(b *testing.B) {
-	r, info := benchTable(b, Snappy, benchKeys)
+	r, info := benchTable(b, &SnappyCodec, benchKeys)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Open(r.src, ReaderOptions{Num: 7, StoreID: 1, Size: info.Size, Cache: r.cache}); err != nil {

@@ -35,6 +35,30 @@ func (c Compression) String() string {
 	return fmt.Sprintf("compression %d", uint8(c))
 }
 
+// A Codec compresses the blocks that a Writer writes. Each is a variable of its
+// own, so that a program links the encoder of zstd, which is a quarter of a
+// megabyte, only if it names ZstdCodec. A Reader reads all of them.
+type Codec struct {
+	id Compression
+	// encode appends raw, compressed, to dst. ok is false if readers would not
+	// expect it to shrink so much.
+	encode func(dst, raw []byte) (compressed []byte, ok bool)
+}
+
+// The codecs. Do not change them.
+var (
+	SnappyCodec = Codec{id: Snappy, encode: encodeSnappy}
+	ZstdCodec   = Codec{id: Zstd, encode: encodeZstd}
+)
+
+// String returns the codec's name; that of a nil one is "none".
+func (c *Codec) String() string {
+	if c == nil {
+		return None.String()
+	}
+	return c.id.String()
+}
+
 // Coders of zstd are large. They are made when the first block needs one, one
 // goroutine each, and kept for the next.
 var (
@@ -58,40 +82,37 @@ var (
 
 // compressor appends compressed payloads. It belongs to one goroutine.
 type compressor struct {
-	kind Compression
-	buf  []byte
+	codec *Codec // nil: none
+	buf   []byte
 }
 
 // compress returns the payload as it is to be stored: compressed if that
 // saves an eighth and does not shrink it below what maxRatio lets a reader
 // expect, else as it is. The result is valid until the next call.
 func (c *compressor) compress(raw []byte) ([]byte, Compression) {
-	switch c.kind {
-	case Snappy:
-		return c.snappy(raw)
-	case Zstd:
-		e := zstdEncoders.Get().(*zstd.Encoder)
-		c.buf = e.EncodeAll(raw, c.buf[:0])
-		zstdEncoders.Put(e)
-		if len(c.buf) > worthStoring(len(raw)) {
-			return raw, None
-		}
-		if len(c.buf) < (len(raw)+maxRatio-1)/maxRatio {
-			return c.snappy(raw)
-		}
-		return c.buf, Zstd
+	if c.codec == nil {
+		return raw, None
 	}
-	return raw, None
-}
-
-// snappy never makes a block smaller than a 22nd, so that maxRatio holds.
-func (c *compressor) snappy(raw []byte) ([]byte, Compression) {
-	c.buf = snappy.Encode(c.buf[:cap(c.buf)], raw)
+	id, ok := c.codec.id, false
+	if c.buf, ok = c.codec.encode(c.buf[:0], raw); !ok {
+		c.buf, _ = encodeSnappy(c.buf[:0], raw)
+		id = Snappy
+	}
 	if len(c.buf) > worthStoring(len(raw)) {
 		return raw, None
 	}
-	return c.buf, Snappy
+	return c.buf, id
 }
+
+func encodeZstd(dst, raw []byte) ([]byte, bool) {
+	e := zstdEncoders.Get().(*zstd.Encoder)
+	defer zstdEncoders.Put(e)
+	dst = e.EncodeAll(raw, dst)
+	return dst, len(dst) >= (len(raw)+maxRatio-1)/maxRatio
+}
+
+// encodeSnappy never makes a block smaller than a 22nd, so that maxRatio holds.
+func encodeSnappy(dst, raw []byte) ([]byte, bool) { return snappy.Encode(dst[:cap(dst)], raw), true }
 
 // worthStoring is the largest compressed size that is stored for n bytes.
 func worthStoring(n int) int { return n - n/8 }

@@ -83,9 +83,9 @@ func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint
 func damageTables(t *testing.T) map[string]WriterOptions {
 	t.Helper()
 	return map[string]WriterOptions{
-		"snappy":                     {Compression: Snappy, BlockSize: 400, FilterBits: 10},
+		"snappy":                     {Codec: &SnappyCodec, BlockSize: 400, FilterBits: 10},
 		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, IndexPartition: 120},
-		"zstd":                       {Compression: Zstd, BlockSize: 600},
+		"zstd":                       {Codec: &ZstdCodec, BlockSize: 600},
 	}
 }
 

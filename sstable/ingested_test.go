@@ -26,7 +26,7 @@ func ingestedEntries(n int, seq base.Seq) []entry {
 func TestIngested(t *testing.T) {
 	const seq = 1<<40 + 77
 	for _, o := range []WriterOptions{
-		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Compression: Snappy, IndexPartition: 200}, {BlockSize: 300, Compression: Zstd},
+		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, IndexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},
 	} {
 		o.Ingested = true
 		b, info := writeFile(t, o, ingestedEntries(2000, 0))

@@ -76,9 +76,9 @@ func TestIterator_Model(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	options := []WriterOptions{
-		{Compression: Snappy, BlockSize: 100},
-		{Compression: None, BlockSize: 300, IndexPartition: 150},
-		{Compression: Snappy},
+		{Codec: &SnappyCodec, BlockSize: 100},
+		{Codec: nil, BlockSize: 300, IndexPartition: 150},
+		{Codec: &SnappyCodec},
 	}
 	for name, list := range shapes() {
 		for n, o := range options {
@@ -168,7 +168,7 @@ func TestIterator_NowhereAfterEnd(t *testing.T) {
 func TestHotPaths_AllocateNothing(t *testing.T) {
 	list := shapes()["many"]
 	for _, part := range []int{0, 300} {
-		r := newTable(t, WriterOptions{Compression: Snappy, FilterBits: 10, BlockSize: 1 << 10, IndexPartition: part}, list)
+		r := newTable(t, WriterOptions{Codec: &SnappyCodec, FilterBits: 10, BlockSize: 1 << 10, IndexPartition: part}, list)
 		it := r.NewIterator(nil)
 		for kv := it.First(); kv != nil; kv = it.Next() {
 		}

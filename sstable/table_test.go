@@ -233,15 +233,15 @@ func shapes() map[string][]entry {
 
 func TestTable_RoundTrip(t *testing.T) {
 	options := []WriterOptions{
-		{Compression: Snappy, FilterBits: 10},
-		{Compression: None, BlockSize: 128, IndexPartition: 200},
-		{Compression: Zstd, BlockSize: 512, FilterBits: 20, IndexPartition: 64},
-		{Compression: Snappy, BlockSize: 1, FilterBits: 5, IndexPartition: 1},
-		{Compression: Snappy, BlockSize: 200_000, FilterBits: 24},
+		{Codec: &SnappyCodec, FilterBits: 10},
+		{Codec: nil, BlockSize: 128, IndexPartition: 200},
+		{Codec: &ZstdCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 64},
+		{Codec: &SnappyCodec, BlockSize: 1, FilterBits: 5, IndexPartition: 1},
+		{Codec: &SnappyCodec, BlockSize: 200_000, FilterBits: 24},
 	}
 	for name, list := range shapes() {
 		for _, o := range options {
-			t.Run(fmt.Sprintf("%s/%d %v", name, o.BlockSize, o.Compression), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%d %v", name, o.BlockSize, o.Codec), func(t *testing.T) {
 				r := newTable(t, o, list)
 				checkTable(t, r, list)
 			})
@@ -276,7 +276,7 @@ var errDevice = errors.New("device failed")
 // TestReader_ReadErrorIsNoEnd fails each read of a life of a table.
 func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Compression: Snappy, BlockSize: 128, FilterBits: 10, IndexPartition: 300}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, IndexPartition: 300}, list)
 	failed := 0
 	for k := range 400 {
 		src := &failingReader{b: b, left: k, err: errDevice}

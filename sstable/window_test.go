@@ -29,7 +29,7 @@ func (f *badSector) ReadAt(p []byte, off int64) (int, error) {
 
 // windowTable opens a table of about 1 MiB of blocks of 4 KiB through a cache
 // of so many bytes.
-func windowTable(t *testing.T, c Compression, capacity int64) (*Reader, *badSector, []entry) {
+func windowTable(t *testing.T, c *Codec, capacity int64) (*Reader, *badSector, []entry) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 2))
 	var list []entry
@@ -40,7 +40,7 @@ func windowTable(t *testing.T, c Compression, capacity int64) (*Reader, *badSect
 		}
 		list = append(list, entry{base.NewKey(fmt.Appendf(nil, "key%08d", i), 7, base.KindPut), value})
 	}
-	b, info := writeFile(t, WriterOptions{Compression: c}, list)
+	b, info := writeFile(t, WriterOptions{Codec: c}, list)
 	src := &badSector{Reader: bytes.NewReader(b), at: -1}
 	r, err := Open(src, ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(capacity)})
 	if err != nil {
@@ -53,7 +53,7 @@ func windowTable(t *testing.T, c Compression, capacity int64) (*Reader, *badSect
 // TestIterator_ReadsAhead counts reads: few for a walk, one a block for seeks
 // and a few steps, none for what is cached.
 func TestIterator_ReadsAhead(t *testing.T) {
-	for _, c := range []Compression{None, Snappy} {
+	for _, c := range []*Codec{nil, &SnappyCodec} {
 		r, src, list := windowTable(t, c, 0)
 		blocks := r.index.n
 		it := r.NewIterator(nil)
@@ -91,7 +91,7 @@ func TestIterator_ReadsAhead(t *testing.T) {
 
 // A walk fills the cache, and a second one reads nothing.
 func TestIterator_ReadAheadFillsTheCache(t *testing.T) {
-	for _, c := range []Compression{None, Snappy} {
+	for _, c := range []*Codec{nil, &SnappyCodec} {
 		r, src, list := windowTable(t, c, 64<<20)
 		for round := range 2 {
 			src.calls = 0
@@ -111,7 +111,7 @@ func TestIterator_ReadAheadFillsTheCache(t *testing.T) {
 // What can't be read, or is damaged, ends a walk where it is, not where the
 // reading ahead met it.
 func TestIterator_ReadAheadErrors(t *testing.T) {
-	r, src, list := windowTable(t, Snappy, 0)
+	r, src, list := windowTable(t, &SnappyCodec, 0)
 	it := r.NewIterator(nil)
 	defer it.Close()
 	for _, ix := range []int{1, 3, 40, r.index.n / 2, r.index.n - 1} {

@@ -18,7 +18,7 @@ type WriterOptions struct {
 	Num            base.FileNum    // stands in every checksum
 	StoreID        uint64          // likewise
 	BlockSize      int             // bytes of a data block before compression; default 4 KiB
-	Compression    Compression     // the zero value is None
+	Codec          *Codec          // of blocks; nil: none
 	FilterBits     float64         // filter bits a key; 0 or less: no filter
 	FilterKind     bloom.Kind      // default: blocked
 	Hasher         bloom.Hasher    // of the filter
@@ -86,7 +86,7 @@ func NewWriter(f vfs.File, o WriterOptions) *Writer {
 		file: f,
 		opts: o,
 		seed: checksumSeed(o.StoreID, o.Num),
-		comp: compressor{kind: o.Compression},
+		comp: compressor{codec: o.Codec},
 		buf:  make([]byte, 0, writeBuffer),
 	}
 	if o.FilterBits > 0 {

@@ -244,7 +244,7 @@ func TestReader_FilterUnits(t *testing.T) {
 // that is too small.
 func TestReader_Concurrent(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Compression: Snappy, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
 	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(16 << 10)})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -36,6 +37,7 @@ type lifeLog struct {
 // bytes and names, a prefix of the records with all synced ones, and nothing
 // that looks like damage.
 func TestCrash_AtEveryOperation(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := uint64(1)
 	states, ops, every := 0, 0, 1
 	if testing.Short() {

@@ -14,6 +14,8 @@
 //     *base.CorruptionError with file and offset, and never a shorter log. The
 //     evidence is in each record (how far the log was known to be durable when
 //     it was written), in the seal, and in what manifest and successor say.
+//     Of the last record, which no other says anything of, small errors are
+//     told from what a torn write leaves: see rot.go.
 //  4. The first failed write or sync is final for the Writer: nothing is
 //     retried, and nothing is appended behind a torn record.
 //  5. Reading takes memory for one block and the longest record, which can be

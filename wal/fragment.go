@@ -3,6 +3,7 @@ package wal
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"iter"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/mutant"
@@ -68,6 +69,11 @@ func (c *codec) checksum(off int64, rest []byte) uint32 {
 	return crc32.Update(crc32.Update(c.seed, castagnoli, c.scratch[:8]), castagnoli, rest)
 }
 
+// checksumOf is checksum for a fragment in two pieces.
+func (c *codec) checksumOf(off int64, head, content []byte) uint32 {
+	return crc32.Update(c.checksum(off, head), castagnoli, content)
+}
+
 // A record is a payload and what the log needs to know about it.
 type record struct {
 	synced  int64    // the log was known to be durable up to here
@@ -120,6 +126,29 @@ func (c *codec) appendRest(dst []byte, off int64, rest []byte) []byte {
 	return dst
 }
 
+// fragments gives the fragments of a record that begins at file offset off, where
+// it needs no padding: the head of each, valid until the next one, and its part
+// of the payload. They are the bytes that appendRecord encodes.
+func (c *codec) fragments(off int64, r record) iter.Seq2[[]byte, []byte] {
+	return func(yield func(head, content []byte) bool) {
+		head := appendRecordHeader(make([]byte, 0, recordSize+fragmentSize), r)
+		kind, more, rest := uint16(kindFull), uint16(kindFirst), r.payload
+		for {
+			content := rest
+			if room := blockRoom(off) - len(head); len(content) > room {
+				content, kind = rest[:room], more
+			}
+			rest = rest[len(content):]
+			c.finishParts(head, content, off, kind)
+			if !yield(head, content) || len(rest) == 0 {
+				return
+			}
+			off += int64(len(head) + len(content))
+			head, kind, more = head[:fragmentSize], kindLast, kindMiddle
+		}
+	}
+}
+
 // appendSeal encodes the seal of a log of so many records behind dst, which
 // begins at file offset off. Requires: all before off is durable.
 func (c *codec) appendSeal(dst []byte, off int64, records uint64, last base.Seq) []byte {
@@ -154,10 +183,14 @@ func decodeRecordHeader(content []byte) (r record, n int) {
 }
 
 // finish fills in the first 8 bytes of fragment b.
-func (c *codec) finish(b []byte, at int64, kind uint16) {
-	binary.LittleEndian.PutUint16(b[4:], uint16(len(b)-fragmentSize))
-	binary.LittleEndian.PutUint16(b[6:], c.mark|kind)
-	binary.LittleEndian.PutUint32(b, c.checksum(at, b[4:]))
+func (c *codec) finish(b []byte, at int64, kind uint16) { c.finishParts(b, nil, at, kind) }
+
+// finishParts fills in the first 8 bytes of a fragment that is head and, behind
+// it, content.
+func (c *codec) finishParts(head, content []byte, at int64, kind uint16) {
+	binary.LittleEndian.PutUint16(head[4:], uint16(len(head)+len(content)-fragmentSize))
+	binary.LittleEndian.PutUint16(head[6:], c.mark|kind)
+	binary.LittleEndian.PutUint32(head, crc32.Update(c.checksum(at, head[4:]), castagnoli, content))
 }
 
 // A fragment is one that was checked.

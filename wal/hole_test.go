@@ -54,11 +54,11 @@ func TestRead_Hole(t *testing.T) {
 		if tt.known >= 0 {
 			known = m.ends[tt.known]
 		}
-		// The hole is the record, its first byte, its last one, some in the
+		// The hole is the record, its first bytes, its last ones, some in the
 		// middle, or the sectors that it is in (records before it are left
 		// alone).
 		from, to := m.starts[4], m.ends[4]
-		for _, hole := range [][2]int64{{from, to}, {from, from + 1}, {to - 1, to}, {(from + to) / 2, to}, {from, min((to+511)&^511, m.end())}, {from, m.ends[5]}} {
+		for _, hole := range [][2]int64{{from, to}, {from, from + 10}, {to - 10, to}, {(from + to) / 2, to}, {from, min((to+511)&^511, m.end())}, {from, m.ends[5]}} {
 			data := slices.Clone(m.data)
 			for i := hole[0]; i < hole[1]; i++ {
 				data[i] ^= 0xa5
@@ -124,7 +124,7 @@ func TestRead_NoEvidenceInPadding(t *testing.T) {
 	at := len(m.data)
 	m.data = appendRecordHeader(m.data, record{synced: int64(at), lastSeq: 9})
 	m.codec.finish(m.data[at:], int64(at), kindFull)
-	m.data[hole] ^= 1
+	clear(m.data[hole : hole+sectorSize])
 	if got, _, err := readBytes(m.data, ReadOptions{Known: -1}); err != nil || len(got) != 1 {
 		t.Errorf("Read = %d records, %v, want 1", len(got), err)
 	}
@@ -171,7 +171,9 @@ func TestRead_PayloadIsALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPayloads(t, got, m.payloads)
-	m.data[m.starts[1]+100] ^= 1 // now its fragments are searched
+	for i := range m.data[m.starts[1]+20 : m.starts[1]+80] {
+		m.data[m.starts[1]+20+int64(i)] ^= byte(i + 1) // now its fragments are searched
+	}
 	got, _, err = readBytes(m.data, ReadOptions{Known: -1})
 	if err != nil {
 		t.Errorf("evidence was taken from a value: %v", err)

@@ -74,6 +74,8 @@ type reader struct {
 	head   [recordSize]byte // of a record of several fragments
 	buf    []byte           // its payload
 	result Result
+	synced int64    // the furthest offset that one of the records says was durable
+	judged int      // how often rot has judged
 	rest   *remains // behind the first bytes that are no record
 }
 
@@ -202,7 +204,9 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 		}
 		res.Records++
 	}
-	res.LastSeq = first.record().lastSeq
+	rec := first.record()
+	r.synced = max(r.synced, rec.synced)
+	res.LastSeq = rec.lastSeq
 	res.Length = r.scan.offset()
 	return nil
 }
@@ -231,9 +235,14 @@ func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	case r.size < r.prealloc:
 		at, cause = r.size, fmt.Errorf("file was cut: it had at least %d bytes", r.prealloc)
 	default:
-		torn, err := r.scan.tagged(at)
-		res.Torn = torn || r.rest.last >= res.Length
-		return false, err
+		tagged, err := r.scan.tagged(at)
+		if err == nil {
+			cause, err = r.rot()
+		}
+		if cause == nil || err != nil {
+			res.Torn = tagged || r.rest.last >= res.Length
+			return false, err
+		}
 	}
 	if err := r.note(r.corrupt(at, "log record", cause), o); err != nil {
 		return false, err

@@ -98,6 +98,37 @@ func (s *scanner) search(off int64) (f fragment, found bool, err error) {
 	}
 }
 
+// skipTagged moves behind bytes at the current position that have the tag of a fragment of this log but are none, by the
+// length that they state. It returns false if there are none.
+func (s *scanner) skipTagged() bool {
+	b := s.block[s.pos:]
+	if len(b) < fragmentSize {
+		return false
+	}
+	tag, n := binary.LittleEndian.Uint16(b[6:]), int(binary.LittleEndian.Uint16(b[4:]))
+	if tag&^kindMask != s.codec.mark || tag&kindMask == 0 || n > len(b)-fragmentSize {
+		return false
+	}
+	s.pos += fragmentSize + n
+	return true
+}
+
+// onlyZeros tells whether there is nothing but zeros from the current position to the end of the file.
+func (s *scanner) onlyZeros() (bool, error) {
+	for {
+		for _, b := range s.block[s.pos:] {
+			if b != 0 {
+				return false, nil
+			}
+		}
+		if err := s.seek(s.off + blockSize); err == io.EOF {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+}
+
 // tagged tells whether the bytes at off look like the beginning of a fragment
 // of this log that was not written to its end.
 func (s *scanner) tagged(off int64) (bool, error) {

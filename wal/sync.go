@@ -49,7 +49,19 @@ func (w *Writer) Sync() error {
 // syncs at most. An error is final.
 //
 // A caller whose records are durable gets nil, even if the log failed later.
-func (w *Writer) SyncTo(end int64) error {
+func (w *Writer) SyncTo(end int64) error { return w.SyncTogether(end, nil) }
+
+// A SyncObserver hears of syncs: BeforeSync and AfterSync are called around each
+// one, by the goroutine that syncs. What is appended until BeforeSync returns is
+// part of the sync.
+type SyncObserver interface {
+	BeforeSync()
+	AfterSync()
+}
+
+// SyncTogether is SyncTo for callers that know when it pays to wait for others.
+// o hears of the syncs that this call makes; nil: nobody does.
+func (w *Writer) SyncTogether(end int64, o SyncObserver) error {
 	end = min(end, w.length.Load()) // there is no more to wait for
 	if end <= w.synced.Load() {
 		return nil
@@ -67,7 +79,7 @@ func (w *Writer) SyncTo(end int64) error {
 			w.cond.Wait()
 			continue
 		}
-		w.lead()
+		w.lead(o)
 	}
 }
 
@@ -76,18 +88,25 @@ func (w *Writer) SyncTo(end int64) error {
 //
 // A failed sync is not tried again: the kernel drops the pages that it could
 // not write and reports that once; the next sync would return nil for nothing.
-func (w *Writer) lead() {
+func (w *Writer) lead(o SyncObserver) {
 	w.syncing = true
-	end := w.length.Load() // what is appended during the sync is not known to be in it
 	w.mu.Unlock()
+	if o != nil {
+		o.BeforeSync()
+	}
+	end := w.length.Load() // what is appended during the sync is not known to be in it
 	err := w.file.Sync()
 	if mutant.SyncRetried && err != nil {
 		err = w.file.Sync()
+	}
+	if o != nil {
+		o.AfterSync()
 	}
 	w.mu.Lock()
 	w.syncing = false
 	w.syncs.Add(1)
 	if err != nil {
+		w.syncFailed.Store(true)
 		_ = w.fail("sync", err) // SyncTo returns it
 	} else {
 		w.synced.Store(end)

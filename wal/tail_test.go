@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // An image is a log built byte by byte, with any claims about what was synced.
@@ -91,12 +92,13 @@ var tails = []struct {
 // TestRead_TornTail cuts a log at every length, with all kinds of remains
 // behind the cut: the records before it are found, and no error.
 func TestRead_TornTail(t *testing.T) {
+	testenv.SkipRace(t)
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	m := newImage(0).addEach(testPayloads(12), true)
 	for _, tail := range tails {
 		for cut := int64(headerSize); cut <= m.end(); cut++ {
-			data := append([]byte(nil), m.data...)
+			data := append(append([]byte(nil), m.data...), make([]byte, 200)...)
 			tail.fill(data[cut:], rng)
 			n := m.before(cut)
 			for n < len(m.ends) && string(data[:m.ends[n]]) == string(m.data[:m.ends[n]]) {
@@ -119,6 +121,7 @@ func TestRead_TornTail(t *testing.T) {
 // TestRead_CutFile cuts files: where the length was preallocated, sealed or is
 // known otherwise, that is damage wherever it is.
 func TestRead_CutFile(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, tt := range []struct {
 		name     string
 		prealloc int64
@@ -172,6 +175,7 @@ func TestRead_CutFile(t *testing.T) {
 // TestRead_EveryByteFlipped flips a bit of each byte, in four kinds of log.
 // Whatever it hits, there are the right records or there is an error.
 func TestRead_EveryByteFlipped(t *testing.T) {
+	testenv.SkipRace(t)
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	payloads := append(testPayloads(6), testPayload(77, blockSize), "end")

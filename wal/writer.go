@@ -12,20 +12,29 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// ErrClosed is returned by Append, Sync and Seal once the log is sealed or
-// closed.
-var ErrClosed = errors.New("log is closed")
+var (
+	// ErrClosed is returned by Append, Sync and Seal once the log is sealed or
+	// closed.
+	ErrClosed = errors.New("log is closed")
+
+	// ErrNoRoom is wrapped, beside the error of the file system, by the error of
+	// an Append or Seal for which the disk has no room. Nothing was written: the
+	// log is as it was, and the call may be made again.
+	ErrNoRoom = errors.New("no room for the log to grow")
+)
 
 const (
 	// pageSize is the unit in which blocks are reserved.
 	pageSize = 4096
-	// minGrowth is the least by which a full file is extended.
-	minGrowth = 256 << 10
+	// maxGrowth is the most by which a file is extended ahead of its records.
+	// Up to there it doubles, so that a log with few records is small.
+	maxGrowth = 4 << 20
 	// maxBuffer is how much is encoded before it is written: a group takes one
 	// write call unless it is larger.
 	maxBuffer = 1 << 20
-	// keepBuffer is how much of the buffer is kept between calls.
-	keepBuffer = 2 << 20
+	// directSize is from which size on a payload is written from where it lies,
+	// without a copy in the buffer. It takes two writes for each block then.
+	directSize = maxBuffer / 2
 )
 
 // A Writer appends records to a log.
@@ -40,6 +49,9 @@ type Writer struct {
 	header Header
 	file   vfs.File
 	noMap  bool
+	// promised is the least length of the file, which its header states;
+	// expected is the length up to which it is extended ahead of its records.
+	promised, expected int64
 
 	// Owned by the appender.
 	codec    codec
@@ -48,6 +60,7 @@ type Writer struct {
 	off      int64       // = length
 	reserved int64       // the file has blocks up to here; 0: it can't have
 	mapping  vfs.Mapping // of all that is reserved; nil: written by calls
+	refused  int64       // what the last records take for which there was no room
 	records  uint64
 	lastSeq  base.Seq
 	sealed   bool
@@ -59,6 +72,8 @@ type Writer struct {
 	synced  atomic.Int64
 	syncs   atomic.Uint64
 	failed  atomic.Pointer[failure]
+
+	syncFailed atomic.Bool
 
 	// writtenBack is up to where the system was asked to write the log: a
 	// multiple of writeBackUnit.
@@ -77,9 +92,11 @@ type failure struct{ err error }
 // returns; end is what SyncTo needs to make it durable. lastSeq is the last
 // sequence number given out and must never fall. An error of a write is final:
 // whether the record is in the log is unknown, and every later Append and Sync
-// returns the same error.
+// returns the same error. Where blocks can be reserved, a full disk is found out
+// before anything is written: ErrNoRoom is not final.
 //
-// One goroutine at a time may call Append, AppendBatch, Seal, Trim and Close.
+// One goroutine at a time may call Append, AppendBatch, Reserve, Shrink, Seal,
+// Trim and Close.
 func (w *Writer) Append(payload []byte, lastSeq base.Seq) (end int64, err error) {
 	w.one[0] = payload
 	end, err = w.AppendBatch(w.one[:], lastSeq, false)
@@ -102,10 +119,20 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq, syncNext bool)
 	if lastSeq < w.lastSeq || lastSeq > base.MaxSeq {
 		return 0, fmt.Errorf("wal: append to %s: last sequence number %d after %d", base.LogName(w.header.Num), lastSeq, w.lastSeq)
 	}
+	if err := w.makeRoom(payloads...); err != nil {
+		return 0, err
+	}
 	w.lastSeq = lastSeq
 	synced := w.synced.Load()
 	for _, p := range payloads {
-		w.buf = w.codec.appendRecord(w.buf, w.off, record{synced: synced, lastSeq: lastSeq, payload: p})
+		r := record{synced: synced, lastSeq: lastSeq, payload: p}
+		if len(p) >= directSize {
+			if err := w.writeDirect(r, syncNext); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		w.buf = w.codec.appendRecord(w.buf, w.off, r)
 		if len(w.buf) >= maxBuffer {
 			if err := w.flush(syncNext); err != nil {
 				return 0, err
@@ -127,40 +154,119 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq, syncNext bool)
 // by a call or through the mapping: both write the same pages.
 func (w *Writer) flush(byCall bool) error {
 	n := int64(len(w.buf))
-	if w.reserved != 0 && w.off+n > w.reserved {
-		if err := w.grow(n); err != nil {
-			return w.fail("append to", err)
-		}
+	if n == 0 {
+		return nil
 	}
-	var err error
+	if err := w.write(w.buf, w.off, byCall); err != nil {
+		return err
+	}
+	w.buf = w.buf[:0]
+	w.advance(n)
+	return nil
+}
+
+// write writes p to the file at off.
+func (w *Writer) write(p []byte, off int64, byCall bool) error {
+	dst := io.WriterAt(w.file)
 	if w.mapping != nil && !byCall {
-		err = writeAt(w.mapping, w.buf, w.off)
-	} else {
-		err = writeAt(w.file, w.buf, w.off)
+		dst = w.mapping
 	}
-	if err != nil {
+	if err := writeAt(dst, p, off); err != nil {
 		return w.fail("append to", err)
-	}
-	w.off += n
-	w.length.Store(w.off)
-	w.written.Store(w.written.Load() + uint64(n))
-	if w.buf = w.buf[:0]; cap(w.buf) > keepBuffer {
-		w.buf = nil
 	}
 	return nil
 }
 
-// grow reserves blocks for n more bytes and some to come. What Preallocate adds
-// is durable with the next sync, as the records in it are.
-func (w *Writer) grow(n int64) error {
-	step := max(w.reserved/4, minGrowth)
-	reserved, err := reserve(w.file, w.off+n+step)
-	if err != nil {
+// advance says that the log is n bytes longer.
+func (w *Writer) advance(n int64) {
+	w.off += n
+	w.length.Store(w.off)
+	w.written.Store(w.written.Load() + uint64(n))
+}
+
+// writeDirect writes a large record, after what is in the buffer, a fragment at a
+// time and from where its payload lies: a batch of hundreds of megabytes needs no
+// memory here, and its bytes are copied once. The log ends before the record
+// until all of it is written.
+func (w *Writer) writeDirect(r record, byCall bool) error {
+	w.buf = appendPadding(w.buf, w.off)
+	if err := w.flush(byCall); err != nil {
 		return err
+	}
+	end := w.off
+	for head, content := range w.codec.fragments(w.off, r) {
+		if err := w.write(head, end, byCall); err != nil {
+			return err
+		}
+		if err := w.write(content, end+int64(len(head)), byCall); err != nil {
+			return err
+		}
+		end += int64(len(head) + len(content))
+	}
+	w.advance(end - w.off)
+	return nil
+}
+
+// sealRoom is what a seal takes at most, with the padding before it.
+const sealRoom = 2 * minRoom
+
+// makeRoom reserves blocks for records with these payloads.
+func (w *Writer) makeRoom(payloads ...[]byte) error {
+	need := int64(len(w.buf))
+	for _, p := range payloads {
+		need += int64(len(p)) + fragmentSize + recordSize
+	}
+	return w.reserveFor(need)
+}
+
+// reserveFor reserves blocks for records that take need bytes, for a seal behind
+// them, and for some records to come. What it adds to the file is durable with the
+// next sync, as the records in it are.
+func (w *Writer) reserveFor(need int64) error {
+	ends := (need/blockSize + 2) * (minRoom + fragmentSize) // what the ends of blocks take
+	least := w.off + need + ends + sealRoom
+	if w.reserved == 0 || least <= w.reserved { // 0: blocks can't be reserved
+		return nil
+	}
+	want := w.reserved + min(max(w.reserved, firstReserve), maxGrowth)
+	if want > w.expected {
+		want = max(w.expected, least+maxGrowth/16)
+	}
+	reserved, err := reserve(w.file, least, want)
+	if base.IsNoSpace(err) {
+		w.refused = need
+		return fmt.Errorf("wal: append to %s: %w: %w", base.LogName(w.header.Num), ErrNoRoom, err)
+	}
+	if err != nil {
+		return w.fail("append to", err)
 	}
 	w.reserved = reserved
 	w.remap() // to none if the file system does not reserve any more
 	return nil
+}
+
+// Reserve makes sure that there is room for records like those that found none
+// before, or for those of a page if they were larger. Else it returns the error
+// that wraps ErrNoRoom.
+func (w *Writer) Reserve() error {
+	if f := w.failed.Load(); f != nil {
+		return f.err
+	}
+	return w.reserveFor(min(w.refused, pageSize))
+}
+
+// Shrink gives back what is reserved ahead of the records, for others who need
+// the room, and tells whether there was anything. The log grows again when it must.
+func (w *Writer) Shrink() bool {
+	keep := max(w.off+sealRoom+pageSize-1, w.promised) &^ (pageSize - 1)
+	if w.sealed || w.failed.Load() != nil || w.reserved <= keep {
+		return false
+	}
+	w.unmap()
+	_ = w.file.Truncate(keep) // only room: what is cut off are no records
+	w.reserved = keep
+	w.remap()
+	return true
 }
 
 // writeAt treats a short write as the error that it is.
@@ -186,6 +292,12 @@ func (w *Writer) fail(attempt string, err error) error {
 func (w *Writer) Seal() (length int64, err error) {
 	if w.sealed {
 		return 0, ErrClosed
+	}
+	if f := w.failed.Load(); f != nil {
+		return 0, f.err
+	}
+	if err := w.makeRoom(); err != nil {
+		return 0, err
 	}
 	if mutant.NoSealSync {
 		w.synced.Store(1 << 62)
@@ -241,6 +353,18 @@ func (w *Writer) Close() error {
 	}
 	return nil
 }
+
+// Err returns the error after which nothing is written any more, or nil.
+func (w *Writer) Err() error {
+	if f := w.failed.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// SyncFailed tells whether a sync of the log has failed, be it that a write had
+// failed before.
+func (w *Writer) SyncFailed() bool { return w.syncFailed.Load() }
 
 // Num returns the log's number.
 func (w *Writer) Num() base.FileNum { return w.header.Num }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -19,11 +18,14 @@ import (
 func exportFilters(ctx context.Context, s *session, a arguments) (status, error) {
 	last := len(a.words) - 1
 	file := a.words[last].text
+	if _, err := outfile.Path(file); err != nil {
+		return failed, err
+	}
 	db, release, err := s.storeFor(a.words[:last])
 	if err != nil {
 		return failed, err
 	}
-	info, err := replaceFile(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return db.ExportFilters(ctx, w) })
+	info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return db.ExportFilters(ctx, w) })
 	if err = errors.Join(err, release()); err != nil {
 		return failed, err
 	}
@@ -45,35 +47,9 @@ func (s *session) storeFor(words []word) (*shale.DB, func() error, error) {
 	dir := words[0].text
 	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, OnEvent: s.onEvent})
 	if err != nil {
-		return nil, nil, noStore(dir, err)
+		return nil, nil, openError(dir, err)
 	}
 	return db, db.Close, nil
-}
-
-// replaceFile gives a file new content, as a whole or not at all, durably: who
-// reads it meanwhile sees the old or the new.
-func replaceFile[T any](fs vfs.FS, name string, write func(w io.Writer) (T, error)) (T, error) {
-	temp := fmt.Sprintf("%s.%d.tmp", name, os.Getpid())
-	result, err := writeFile(fs, temp, write)
-	if err == nil {
-		err = fs.Rename(temp, name)
-	}
-	if err != nil {
-		_ = fs.Remove(temp) // the error is the one to report
-		return result, err
-	}
-	return result, fs.SyncDir(filepath.Dir(name))
-}
-
-func writeFile[T any](fs vfs.FS, name string, write func(w io.Writer) (T, error)) (result T, err error) {
-	f, err := fs.Create(name)
-	if err != nil {
-		return result, err
-	}
-	if result, err = write(f); err == nil {
-		err = f.Sync()
-	}
-	return result, errors.Join(err, f.Close())
 }
 
 // mayFilters asks the bundle that the first word names for the others.

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
 )
 
 func flush(ctx context.Context, s *session, _ arguments) (status, error) {
@@ -27,7 +31,18 @@ func compact(ctx context.Context, s *session, a arguments) (status, error) {
 }
 
 func makeCheckpoint(_ context.Context, s *session, a arguments) (status, error) {
-	return found, s.db.Checkpoint(a.words[0].text)
+	dir := a.words[0].text
+	if dir == "" {
+		return failed, errors.New("name a folder for the checkpoint")
+	}
+	if err := outfile.Folder(dir); err != nil {
+		return failed, err
+	}
+	err := s.db.Checkpoint(dir)
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s is there already; name a new folder", quote(dir))
+	}
+	return found, err
 }
 
 func reopen(_ context.Context, s *session, _ arguments) (status, error) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +10,7 @@ import (
 
 // A csvReader reads the records of RFC 4180.
 type csvReader struct {
-	in         *csv.Reader
+	in         *csvLines
 	key, value int // columns
 	optional   bool
 	plain      bool
@@ -20,8 +18,7 @@ type csvReader struct {
 }
 
 func newCSVReader(in *bufio.Reader, form recordForm) (*csvReader, error) {
-	r := &csvReader{in: csv.NewReader(in), plain: form.plain, optional: form.value == ""}
-	r.in.FieldsPerRecord, r.in.ReuseRecord = -1, true
+	r := &csvReader{in: newCSVLines(in), plain: form.plain, optional: form.value == ""}
 	if form.key == "" {
 		form.key = "1"
 	}
@@ -35,10 +32,13 @@ func newCSVReader(in *bufio.Reader, form recordForm) (*csvReader, error) {
 	if !form.header && errs == [2]error{} {
 		return r, nil
 	}
-	names, err := r.in.Read()
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("the first line: %w", err)
+	if _, err := r.in.next(); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("the names of the columns: %w", err)
 	}
+	for i := range r.in.fields {
+		names = append(names, string(r.in.appendField(nil, i)))
+	}
+	var err error
 	if r.key, err = column(form.key, names); err != nil {
 		return nil, fmt.Errorf("--key %w", err)
 	}
@@ -61,19 +61,14 @@ func column(text string, names []string) (int, error) {
 }
 
 func (r *csvReader) next() (record, error) {
-	fields, err := r.in.Read()
-	var wrong *csv.ParseError
-	switch {
-	case errors.As(err, &wrong):
-		return record{}, &badLine{wrong.StartLine, wrong.Err}
-	case err != nil:
+	line, err := r.in.next()
+	if err != nil {
 		return record{}, err
 	}
-	line, _ := r.in.FieldPos(0)
 	rec := record{line: line}
-	rec.key, err = r.field(fields, r.key, 0, false)
+	rec.key, err = r.field(r.key, 0, false)
 	if err == nil {
-		rec.value, err = r.field(fields, r.value, 1, r.optional)
+		rec.value, err = r.field(r.value, 1, r.optional)
 	}
 	if err != nil {
 		return record{}, &badLine{line, err}
@@ -82,14 +77,14 @@ func (r *csvReader) next() (record, error) {
 }
 
 // field returns a column, in buffer i.
-func (r *csvReader) field(fields []string, at, i int, optional bool) ([]byte, error) {
-	if at >= len(fields) {
+func (r *csvReader) field(at, i int, optional bool) ([]byte, error) {
+	if at >= len(r.in.fields) {
 		if optional {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("there is no column %d", at+1)
 	}
-	r.buf[i] = append(r.buf[i][:0], fields[at]...)
+	r.buf[i] = r.in.appendField(r.buf[i][:0], at)
 	value, rest, err := field(r.buf[i], r.plain)
 	if err == nil && len(rest) > 0 {
 		err = errBehindQuote

@@ -63,9 +63,11 @@ func put(ctx context.Context, s *session, a arguments) (status, error) {
 	if in, err := s.input(ctx, a.words[1]); err != nil {
 		return failed, err
 	} else if in != nil {
-		// One byte too many is for the batch to refuse.
-		if value, err = io.ReadAll(io.LimitReader(in, shale.MaxValueSize+1)); err != nil {
+		if value, err = io.ReadAll(io.LimitReader(in, maxValue+1)); err != nil {
 			return failed, fmt.Errorf("read the value: %w", err)
+		}
+		if len(value) > maxValue {
+			return failed, fmt.Errorf("standard input has more than %s, the most that a value may have", plural(maxValue, "byte"))
 		}
 	}
 	var b shale.Batch
@@ -86,7 +88,7 @@ func (s *session) input(ctx context.Context, w word) (io.Reader, error) {
 	case s.in == nil:
 		return nil, errors.New(`commands come from standard input here, so - cannot stand for it; write "-" for the word`)
 	}
-	return untilDone(ctx, s.in), nil
+	return untilDone(ctx, s.in), checkInput(s.in)
 }
 
 func del(ctx context.Context, s *session, a arguments) (status, error) {

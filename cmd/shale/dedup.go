@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -20,6 +21,9 @@ import (
 func dedup(ctx context.Context, s *session, a arguments) (st status, err error) {
 	if s.in == nil {
 		return failed, errors.New("dedup reads lines from standard input, where commands come from here")
+	}
+	if err := checkInput(s.in); err != nil {
+		return failed, err
 	}
 	memory := int64(defaultMemory)
 	if text, given := a.values["memory"]; given {
@@ -45,16 +49,25 @@ func dedup(ctx context.Context, s *session, a arguments) (st status, err error) 
 		return failed, err
 	}
 	begin, limits := time.Now(), dedupLimits(memory)
+	limits.skip = a.has("skip-long")
 	d.reserve(limits)
-	err = s.eachBatch(ctx, limits, d.add)
+	skipped, err := s.eachBatch(ctx, limits, d.add)
 	if !a.has("quiet") {
-		took := time.Since(begin)
-		fmt.Fprintf(s.notes, "%s: %s new, %s seen before; %v, %s lines/s\n", plural(d.lines, "line"), number(d.fresh),
-			number(d.lines-d.fresh), roundTime(took), rate(d.lines, took))
+		took, tooLong := time.Since(begin), ""
+		if skipped > 0 {
+			tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", number(skipped), base.FormatBytes(int64(limits.line)))
+		}
+		fmt.Fprintf(s.notes, "%s: %s new, %s seen before%s; %v, %s lines/s\n", plural(d.lines, "line"), number(d.fresh),
+			number(d.lines-d.fresh), tooLong, roundTime(took), rate(d.lines, took))
 	}
-	if errors.Is(err, errLongLine) {
-		return failed, fmt.Errorf("%w: more --memory allows it", err)
-	} else if err != nil {
+	switch {
+	case errors.Is(err, errLongLine):
+		return failed, fmt.Errorf("%w: --skip-long passes over such lines, more --memory allows them", err)
+	case errors.Is(err, syscall.EPIPE):
+		return failed, errors.New("dedup: nobody reads the output any more; the last lines printed may come again")
+	case errors.Is(err, syscall.ENOSPC):
+		return failed, fmt.Errorf("%w; the last lines printed may come again", plainly(err))
+	case err != nil:
 		return failed, err
 	}
 	return found, nil
@@ -79,16 +92,18 @@ func (s *session) openForDedup(a arguments, memory int64) (*shale.DB, error) {
 			return nil, err
 		}
 	}
-	db, err := shale.Open(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
-	if errors.Is(err, shale.ErrLocked) {
-		return nil, fmt.Errorf("dedup writes, but the store is in use: %w", err)
+	db, err := s.openOrMake(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
+	if err != nil {
+		return nil, openError(dir, err)
 	}
-	return db, err
+	return db, nil
 }
 
 // eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
 // flushes what it prints: whoever sends lines one by one waits for the answer.
-func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) error {
+//
+// It returns how many lines were skipped as too long.
+func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) (skipped int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := s.newLineProgress()
@@ -99,14 +114,14 @@ func (s *session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lin
 	for {
 		switch err := feed.next(ctx, &b); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return feed.skips(), nil
 		case errors.Is(err, context.Canceled):
-			return err
+			return feed.skips(), err
 		case err != nil:
-			return fmt.Errorf("standard input, after %s: %w", plural(lines, "line"), err)
+			return feed.skips(), fmt.Errorf("standard input, after %s: %w", plural(lines, "line"), err)
 		}
 		if err := fn(&b); err != nil {
-			return err
+			return feed.skips(), err
 		}
 		lines += b.len()
 		p.done += int64(len(b.data))

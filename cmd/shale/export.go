@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -31,27 +32,19 @@ func exportFile(ctx context.Context, s *session, a arguments) (status, error) {
 	if _, err := os.Stat(filepath.Dir(file.text)); err != nil {
 		return failed, fmt.Errorf("%s: %w", quote(file.text), err)
 	}
-	n := 0
-	if info, err := os.Stat(file.text); err == nil && !info.Mode().IsRegular() {
-		n, err = writeInto(file.text, write) // a pipe, or a device
-		if err != nil {
-			return failed, err
-		}
-	} else if n, err = replaceFile(vfs.Default, file.text, write); err != nil {
-		return failed, fmt.Errorf("%s: %w; the file is as it was", quote(file.text), err)
+	if _, err := outfile.Path(file.text); err != nil {
+		return failed, err
+	}
+	asItWas := ""
+	if info, err := os.Stat(file.text); err != nil || info.Mode().IsRegular() {
+		asItWas = "; the file is as it was"
+	}
+	n, err := outfile.Replace(vfs.Default, file.text, write)
+	if err != nil {
+		return failed, fmt.Errorf("%s: %w%s", quote(file.text), plainly(err), asItWas)
 	}
 	fmt.Fprintf(s.out, "%s: %s in %v\n", quote(file.text), entries(n), since(begin))
 	return foundIf(n > 0), nil
-}
-
-// writeInto writes to a file that can't be replaced.
-func writeInto(name string, write func(w io.Writer) (int, error)) (int, error) {
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return 0, err
-	}
-	n, err := write(f)
-	return n, errors.Join(err, f.Close())
 }
 
 // export writes the entries that a asks for, and returns their number.

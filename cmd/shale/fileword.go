@@ -45,12 +45,21 @@ func readFile(w word) (word, error) {
 	return word{text: string(b), literal: true, from: w.from, to: w.to}, nil
 }
 
-// fileBytes returns what a file holds, up to a byte more than any value can have.
+const maxValue = shale.MaxValueSize
+
+// fileBytes returns what a file holds, unless that is more than any value can have.
 func fileBytes(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // only read
-	return io.ReadAll(io.LimitReader(f, shale.MaxValueSize+1))
+	if info, err := f.Stat(); err == nil && info.Size() > int64(maxValue) {
+		return nil, fmt.Errorf("the file has %s bytes, and a value has at most %s", number(info.Size()), number(maxValue))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, int64(maxValue)+1))
+	if err == nil && len(b) > maxValue { // of a pipe
+		err = fmt.Errorf("it has more than %s bytes, the most that a value may have", number(maxValue))
+	}
+	return b, err
 }

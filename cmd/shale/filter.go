@@ -19,6 +19,9 @@ func filterLines(ctx context.Context, s *session, a arguments) (st status, err e
 	if s.in == nil {
 		return failed, errors.New("filter reads lines from standard input, where commands come from here")
 	}
+	if err := checkInput(s.in); err != nil {
+		return failed, err
+	}
 	dir, err := s.folder(a.words)
 	if err != nil {
 		return failed, err
@@ -27,7 +30,7 @@ func filterLines(ctx context.Context, s *session, a arguments) (st status, err e
 	if db == nil || dir != s.dir {
 		db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
 		if err != nil {
-			return failed, noStore(dir, err)
+			return failed, openError(dir, err)
 		}
 		defer func() {
 			if cerr := db.Close(); err == nil && cerr != nil {
@@ -40,7 +43,7 @@ func filterLines(ctx context.Context, s *session, a arguments) (st status, err e
 	}
 	sift.db, sift.out.out = db, s.out
 	begin, before := time.Now(), db.Metrics()
-	err = s.eachBatch(ctx, feedLimits{bytes: 1 << 20, lines: 16 << 10, line: 64 << 20}, sift.add)
+	_, err = s.eachBatch(ctx, feedLimits{bytes: 1 << 20, lines: 16 << 10, line: 64 << 20}, sift.add)
 	if !a.has("quiet") {
 		sift.report(s.notes, time.Since(begin), db.Metrics().Sub(before))
 	}
@@ -129,8 +132,11 @@ func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
 func falsePositives(m shale.Metrics) string {
 	wrong := m.FilterFalsePositive + m.FalsePositivesRemembered
 	asked := wrong + m.FilterNegative
-	if asked == 0 {
-		return "no filter was asked in vain"
+	switch {
+	case asked == 0 && m.FilterTruePositive == 0:
+		return "no table was asked"
+	case asked == 0:
+		return "every filter was right"
 	}
 	return fmt.Sprintf("false positives %s of %s, %s", number(wrong), number(asked), base.FormatPercent(float64(wrong)/float64(asked)))
 }

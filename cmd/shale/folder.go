@@ -35,7 +35,7 @@ func (s *session) lookInto() (*folder, error) {
 	f := &folder{FS: vfs.Default, dir: s.dir}
 	var err error
 	if f.sal, err = manifest.Salvage(f.FS, f.dir); err != nil {
-		return nil, noStore(f.dir, err)
+		return nil, openError(f.dir, err)
 	}
 	if f.names, err = f.List(f.dir); err != nil {
 		return nil, err
@@ -98,11 +98,6 @@ func (f *folder) missing(name string) error {
 		return errMoved
 	}
 	return base.Corruption(name, -1, what+" named by the manifest", errors.New("missing"))
-}
-
-// plain is the text of an error without advice.
-func plain(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
 }
 
 // version returns the tables of the store, none if no manifest is readable.

@@ -17,6 +17,7 @@ const synopsis = `shale looks into a store, and changes it.
   -C DIR       the store; else the environment variable SHALE_DIR names it
   -e LINE      run this line; may be given several times
   -readonly    never write
+  -new         make a store in a folder that has other files, too
   -hex, -raw   print keys and values in hexadecimal, or as they are
   -mode MODE   lay out what is printed: text, box, lines, hex, json, jsonl, csv or tsv
   -timer       tell how long each command took

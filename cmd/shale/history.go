@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/peterh/liner"
+
+	"github.com/shaledb/shale/internal/outfile"
 )
 
 // A history is the file of lines typed at prompts. Each line is written when
@@ -65,7 +67,7 @@ func openHistory(name string, line *liner.State) *history {
 	if n > 2*liner.HistoryLimit {
 		mode = os.O_TRUNC
 	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|mode, 0o600)
+	f, err := outfile.Open(name, os.O_CREATE|os.O_WRONLY|mode, 0o600)
 	if err != nil {
 		return nil
 	}

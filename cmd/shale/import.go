@@ -39,6 +39,7 @@ type importing struct {
 	written int // entries
 	upto    int // line of the last one written
 	skipped int
+	notText int  // values
 	enough  bool // limit is reached
 }
 
@@ -178,6 +179,9 @@ func (i *importing) next() (record, error) {
 		case err == nil:
 			i.read++
 			i.line = rec.line
+			if rec.notText {
+				i.notText++
+			}
 			return rec, nil
 		case !errors.As(err, &wrong):
 			return record{}, err
@@ -228,7 +232,7 @@ func (i *importing) run(ctx context.Context) error {
 		err = errors.Join(err, i.flush(ctx))
 	}
 	if syncErr := i.s.db.Sync(); syncErr != nil {
-		return errors.Join(err, fmt.Errorf("import: %s may not all be durable: %w", entries(i.written), syncErr))
+		return errors.Join(err, fmt.Errorf("import: %s may not all be durable: %w", entries(i.written), plainly(syncErr)))
 	}
 	switch {
 	case err == nil:
@@ -238,7 +242,7 @@ func (i *importing) run(ctx context.Context) error {
 	case wrong != nil:
 		return fmt.Errorf("%s, %w; %s", i.name, err, i.where())
 	}
-	return fmt.Errorf("%s: %w; %s", i.name, err, i.where())
+	return fmt.Errorf("%s: %w; %s", i.name, plainly(err), i.where())
 }
 
 // fill reads all and writes all but the last batch.
@@ -319,7 +323,7 @@ func (i *importing) runSorted(ctx context.Context) error {
 	case errors.Is(err, shale.ErrNotAscending):
 		return fmt.Errorf("%s, line %d: %w; nothing was written: without --sorted, any order will do", i.name, i.line, err)
 	}
-	return fmt.Errorf("%s: %w; nothing was written", i.name, err)
+	return fmt.Errorf("%s: %w; nothing was written", i.name, plainly(err))
 }
 
 // report says what was done.
@@ -327,6 +331,9 @@ func (i *importing) report() {
 	text := fmt.Sprintf("%s written in %v", entries(i.written), since(i.begin))
 	if i.skipped > 0 {
 		text += fmt.Sprintf(", %s skipped", plural(i.skipped, "line"))
+	}
+	if i.notText > 0 {
+		text += fmt.Sprintf(", %s without quotes taken as written", plural(i.notText, "value"))
 	}
 	if i.enough {
 		text += fmt.Sprintf(", up to line %d; --from-line %d goes on", i.upto, i.upto+1)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,5 +86,23 @@ func TestByteProgress(t *testing.T) {
 	p.total = 0
 	if got, want := p.text(5000, "entries", 2*time.Second), "5,000 entries, 2,500 a second"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where standard error is no terminal, a line now and then shows how far an import is.
+func TestProgressLines(t *testing.T) {
+	var notes bytes.Buffer
+	s := &session{out: bufio.NewWriter(io.Discard), notes: &lockedWriter{w: &notes}}
+	p := s.newProgress(strings.NewReader(""), 0)
+	p.show(1, "entries")
+	if notes.Len() > 0 {
+		t.Errorf("at once it shows %q", &notes)
+	}
+	p.begin, p.last = p.begin.Add(-progressLines), p.last.Add(-progressLines)
+	p.show(3000, "entries")
+	p.show(3001, "entries")
+	p.clear()
+	if got := notes.String(); !strings.HasPrefix(got, "shale: 3,000 entries, ") || strings.Count(got, "\n") != 1 || strings.Contains(got, "\x1b") {
+		t.Errorf("it shows %q", got)
 	}
 }

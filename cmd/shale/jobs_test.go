@@ -149,7 +149,7 @@ func runDedup(t *testing.T, dir string, in io.Reader, limits feedLimits, hash bo
 	if err := d.checkMode(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.eachBatch(t.Context(), limits, d.add); err != nil {
+	if _, err := s.eachBatch(t.Context(), limits, d.add); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -261,7 +261,7 @@ func TestDedupInterrupted(t *testing.T) {
 	s := &session{in: in, out: bufio.NewWriter(&out), notes: &lockedWriter{w: io.Discard}}
 	d := &deduper{db: db, out: lineWriter{out: s.out}}
 	go fmt.Fprintln(lines, "a")
-	err = s.eachBatch(ctx, feedLimits{bytes: 100, lines: 10, line: 100}, func(b *lineBatch) error {
+	_, err = s.eachBatch(ctx, feedLimits{bytes: 100, lines: 10, line: 100}, func(b *lineBatch) error {
 		cancel()
 		return d.add(b)
 	})
@@ -279,7 +279,7 @@ func TestDedupInterrupted(t *testing.T) {
 		{strings.NewReader("a\n" + strings.Repeat("x", 2*feedRead) + "\nb\n"), "longer than 100 B"},
 	} {
 		s.in = c.in
-		if err := s.eachBatch(t.Context(), feedLimits{bytes: 100, lines: 10, line: 100}, d.add); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := s.eachBatch(t.Context(), feedLimits{bytes: 100, lines: 10, line: 100}, d.add); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
@@ -317,5 +317,26 @@ func TestJobsBesideAWriter(t *testing.T) {
 	}
 	if _, notes, st := call("a\n", "dedup", "--store", dir); st != failed || !strings.Contains(notes, "process") {
 		t.Errorf("dedup beside a writer: status %d, %q; want 2 and the owner's process", st, notes)
+	}
+}
+
+// Lines that are too long are skipped and counted with --skip-long, wherever they begin
+// and end; else they end the run.
+func TestDedup_SkipLong(t *testing.T) {
+	long := strings.Repeat("x", int(dedupLimits(leastMemory).line)+feedRead+1)
+	for _, input := range []string{
+		"a\n" + long + "\nb\na\n", long + "\na\nb\n", "a\nb\n" + long, "a\n" + long + "\n" + long + "y\nb", long + "\n" + "a\nb\n" + long + long + "\n",
+	} {
+		dir := filepath.Join(t.TempDir(), "db")
+		skipped := strings.Count(strings.ReplaceAll(input, long+long, long), long)
+		if _, notes, st := call(input, "-C", dir, "dedup", "--memory", "24M"); st != failed || !strings.Contains(notes, "--skip-long") {
+			t.Errorf("status %d, %.200s", st, notes)
+		}
+		dir = filepath.Join(t.TempDir(), "db")
+		out, notes, st := call(input, "-C", dir, "dedup", "--memory", "24M", "--skip-long")
+		if want := fmt.Sprintf("2 new, %d seen before, %d more skipped", strings.Count(input, "a\n")-1, skipped); out != "a\nb\n" || st != found ||
+			!strings.Contains(notes, want) {
+			t.Errorf("status %d, %.100q, %.200s; want %s", st, out, notes, want)
+		}
 	}
 }

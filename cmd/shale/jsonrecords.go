@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -48,6 +49,9 @@ func (r *jsonReader) next() (record, error) {
 		}
 	}
 	found := false
+	if err == nil && string(fields[r.key]) == "null" {
+		err = fmt.Errorf("%q is null", r.key)
+	}
 	if err == nil {
 		if rec.key, found, err = bytesOf(fields, r.key); err == nil && !found {
 			err = fmt.Errorf("there is no field %q and no %q", r.key, r.key+base64Suffix)
@@ -57,12 +61,63 @@ func (r *jsonReader) next() (record, error) {
 		err = fmt.Errorf("field %q is no string", r.key)
 	}
 	if err == nil {
+		err = r.twice(text, fields)
+	}
+	if err == nil {
+		raw := fields[r.value]
+		rec.notText = len(raw) > 0 && raw[0] != '"'
 		rec.value, _, err = bytesOf(fields, r.value)
 	}
 	if err != nil {
 		return record{}, r.bad(err)
 	}
 	return rec, nil
+}
+
+// twice returns an error if the object in text has a field of the record twice, of
+// which fields has the last one. Requires: text is JSON.
+func (r *jsonReader) twice(text []byte, fields map[string]json.RawMessage) error {
+	if members(text) == len(fields) {
+		return nil
+	}
+	seen := map[string]bool{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	_, _ = d.Token() // the brace: text is JSON
+	for d.More() {
+		name, _ := d.Token()
+		text, _ := name.(string)
+		if seen[text] && slices.Contains([]string{r.key, r.key + base64Suffix, r.value, r.value + base64Suffix}, text) {
+			return fmt.Errorf("there are two fields %q", text)
+		}
+		seen[text] = true
+		var value json.RawMessage
+		_ = d.Decode(&value)
+	}
+	return nil
+}
+
+// members returns how many members the object in text has, by its colons.
+func members(text []byte) (n int) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ':':
+			if depth == 1 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // bytesOf returns the bytes of a field, or of its twin in base64. What is no string

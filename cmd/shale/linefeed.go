@@ -53,8 +53,9 @@ func (b *lineBatch) add(lines []byte) {
 
 // feedLimits bound the memory of a lineFeed.
 type feedLimits struct {
-	bytes, lines int // of a batch, but for one read more
-	line         int // bytes of one line
+	bytes, lines int  // of a batch, but for one read more
+	line         int  // bytes of one line
+	skip         bool // longer lines, which else are an error
 }
 
 // batch returns an empty batch with the memory that it may need, so that growing
@@ -74,6 +75,7 @@ type lineFeed struct {
 	filling lineBatch
 	err     error // what reading ended with
 	read    int64 // bytes
+	skipped int   // lines
 }
 
 var errLongLine = errors.New("a line is longer")
@@ -104,10 +106,16 @@ func (f *lineFeed) end(err error) {
 // readAll hands over all lines of r and returns why it ended, never nil.
 func (f *lineFeed) readAll(r io.Reader) error {
 	buf := make([]byte, feedRead)
-	var begun []byte // a line whose end has not come
+	var begun []byte  // a line whose end has not come
+	skipping := false // that line
 	for {
 		n, err := r.Read(buf)
 		rest := buf[:n]
+		if i := bytes.IndexByte(rest, '\n'); skipping && i >= 0 {
+			rest, skipping = rest[i+1:], false
+		} else if skipping {
+			rest = nil
+		}
 		if last := bytes.LastIndexByte(rest, '\n') + 1; last > 0 {
 			if !f.hand(begun, rest[:last]) {
 				return io.EOF // next says why
@@ -115,6 +123,10 @@ func (f *lineFeed) readAll(r io.Reader) error {
 			begun, rest = begun[:0], rest[last:]
 		}
 		begun = append(begun, rest...)
+		if len(begun) > f.limits.line && f.limits.skip {
+			begun, skipping = begun[:0], true
+			f.skipLine()
+		}
 		if len(begun) > f.limits.line {
 			return fmt.Errorf("%w than %s", errLongLine, base.FormatBytes(int64(f.limits.line)))
 		}
@@ -126,6 +138,19 @@ func (f *lineFeed) readAll(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+func (f *lineFeed) skipLine() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.skipped++
+}
+
+// skips returns how many lines were skipped.
+func (f *lineFeed) skips() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.skipped
 }
 
 // hand adds lines, which begin with begun, to the batch that is filling, when

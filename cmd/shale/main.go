@@ -25,7 +25,13 @@
 // # Exit status
 //
 // As that of grep: 0 found (or done), 1 absent (or damaged), 2 error. A script stops at its
-// first error, with status 2; else its status is the highest of its commands.
+// first error, with status 2; else its status is the highest of its commands. It is
+// no error if the output of a single command is not read to its end, as by head.
+//
+// # Signals
+//
+// Ctrl-C ends a command, which says how far it has come, with status 2. SIGTERM
+// and SIGHUP do the same, and end a prompt and a script after the command.
 //
 // # Opening
 //
@@ -33,13 +39,15 @@
 // they work beside a program that has it open, and show the state of that
 // moment. A script is opened for writing when its first writing command comes,
 // the prompt at once if nobody else has the store open. Only put, batch, import
-// and dedup create a store, once their input is there. What a command wrote is
+// and dedup create a store, once their input is there, in a folder that is missing
+// or empty; with -new also in one that has other files in it. What a command wrote is
 // durable when it ends; what a script wrote, at most a tenth of a second later,
 // and when it ends.
 package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -84,11 +92,40 @@ func isCharDevice(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
+var errClosedInput = errors.New("standard input is closed, so that there is nothing to read; < FILE or a pipe gives it something")
+
+// checkInput returns an error if in was closed when the program began. The Go
+// runtime then opens the null device in its place, for reading and for writing.
+// Programs that mean the null device open it for reading alone. (That standard
+// output was closed cannot be known: Python and Node open the null device for both
+// when they throw output away.)
+func checkInput(in io.Reader) error {
+	f, ok := in.(*os.File)
+	if !ok || !isCharDevice(f) || !isNull(f) {
+		return nil
+	}
+	if _, err := f.Write([]byte{0}); err != nil {
+		return nil
+	}
+	return errClosedInput
+}
+
+// isNull tells whether f is the null device.
+func isNull(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}
+
 // flags are the options of the program, which stand before the command.
 type flags struct {
 	dir      string
 	script   lines
 	readOnly bool
+	newStore bool
 	format   format
 	settings settings
 	command  []string
@@ -104,8 +141,10 @@ func (l *lines) Set(s string) error { *l = append(*l, s); return nil }
 func run(env environment) status {
 	f, err := parseFlags(env)
 	out := bufio.NewWriter(env.out)
+	ctx, stop := untilSignal(context.Background(), programSignals)
+	defer stop()
 	s := &session{
-		dir: f.dir, readOnly: f.readOnly, format: f.format,
+		ctx: ctx, dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, format: f.format,
 		settings: f.settings, columns: env.columns,
 		out: out, syncOutput: syncOf(env.out), notes: &lockedWriter{w: env.err},
 	}
@@ -121,8 +160,8 @@ func run(env environment) status {
 	if err := s.close(); err != nil {
 		st = s.complain(err)
 	}
-	if err := out.Flush(); err != nil {
-		st = s.complain(err)
+	if err := out.Flush(); err != nil && (s.mode != oneShot || !errors.Is(err, syscall.EPIPE)) {
+		st = s.complain(err) // else the command has done its work
 	}
 	return st
 }
@@ -140,6 +179,9 @@ func (s *session) runMode(env environment, f flags) status {
 		s.mode = prompt
 		return s.runPrompt(env)
 	}
+	if err := checkInput(env.in); err != nil {
+		return s.complain(err)
+	}
 	s.mode = script
 	return s.runScript(env.in)
 }
@@ -153,6 +195,7 @@ func parseFlags(env environment) (flags, error) {
 	set.StringVar(&f.dir, "C", f.dir, "")
 	set.Var(&f.script, "e", "")
 	set.BoolVar(&f.readOnly, "readonly", false, "")
+	set.BoolVar(&f.newStore, "new", false, "")
 	set.BoolVar(&hex, "hex", false, "")
 	set.BoolVar(&raw, "raw", false, "")
 	set.StringVar(&mode, "mode", showText.String(), "")

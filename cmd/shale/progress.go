@@ -7,24 +7,29 @@ import (
 	"time"
 )
 
-// A progress shows on standard error, if that is a terminal, how far a command has
-// come, how fast, and how long the rest will take. It may be read from: then it
+// A progress shows on standard error how far a command has come, how fast, and how
+// long the rest will take: on a terminal in one line, else in a line now and then. It may be read from: then it
 // counts the bytes of its input.
 type progress struct {
 	in          io.Reader // nil: who uses it counts
 	w           io.Writer // nil: it shows nothing
+	lines       bool      // it shows a line each time, and does not write over it
 	done, total int64     // bytes; total 0: nobody knows
 	begin, last time.Time
 }
 
-// progressEvery is how often it is shown.
-const progressEvery = 200 * time.Millisecond
+// How often it is shown: on a terminal, and in a file or a pipe.
+const (
+	progressEvery = 200 * time.Millisecond
+	progressLines = 30 * time.Second
+)
 
 func (s *session) newProgress(in io.Reader, total int64) *progress {
-	p := &progress{in: in, total: total, begin: time.Now()}
+	p := &progress{in: in, w: s.notes, lines: true, total: total, begin: time.Now()}
 	if notes, ok := s.notes.w.(*os.File); ok && isTerminal(notes) {
-		p.w, p.last = s.notes, p.begin
+		p.lines = false
 	}
+	p.last = p.begin
 	return p
 }
 
@@ -38,7 +43,7 @@ func (s *session) newLineProgress() *progress {
 		}
 	}
 	p := s.newProgress(nil, total)
-	if isTerminal(os.Stdout) {
+	if p.lines || isTerminal(os.Stdout) {
 		p.w = nil
 	}
 	return p
@@ -53,10 +58,18 @@ func (p *progress) Read(b []byte) (int, error) {
 
 // show shows what is done, now and then: so many things.
 func (p *progress) show(n int, things string) {
-	if p.w == nil || time.Since(p.last) < progressEvery {
+	every := progressEvery
+	if p.lines {
+		every = progressLines
+	}
+	if p.w == nil || time.Since(p.last) < every {
 		return
 	}
 	p.last = time.Now()
+	if p.lines {
+		fmt.Fprintf(p.w, "shale: %s\n", p.text(n, things, p.last.Sub(p.begin)))
+		return
+	}
 	fmt.Fprintf(p.w, "\r%s\x1b[K", p.text(n, things, p.last.Sub(p.begin)))
 }
 
@@ -73,7 +86,7 @@ func (p *progress) text(n int, things string, took time.Duration) string {
 
 // clear makes room for what else is said.
 func (p *progress) clear() {
-	if p.w != nil && p.last != p.begin {
+	if p.w != nil && !p.lines && p.last != p.begin {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
@@ -81,13 +94,5 @@ func (p *progress) clear() {
 // isTerminal takes a device of characters for a terminal, but for the one that
 // output is often thrown into.
 func isTerminal(f *os.File) bool {
-	if !isCharDevice(f) {
-		return false
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	return isCharDevice(f) && !isNull(f)
 }

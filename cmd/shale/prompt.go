@@ -62,8 +62,11 @@ func (s *session) promptLoop(line lineEditor) status {
 		if err := s.out.Flush(); err != nil {
 			return s.complain(err)
 		}
-		text, err := line.Prompt(s.promptText())
+		text, err := s.nextLine(line)
 		switch {
+		case s.life().Err() != nil:
+			fmt.Fprintln(s.out)
+			return found
 		case errors.Is(err, liner.ErrPromptAborted):
 			if aborted++; aborted > 1 {
 				s.say("(Ctrl-D or quit leaves)")
@@ -84,6 +87,26 @@ func (s *session) promptLoop(line lineEditor) status {
 		} else if err != nil {
 			s.complainOf(text+" ", err)
 		}
+	}
+}
+
+// nextLine asks for a line, until the program shall end: then line must not be
+// used any more, but to give the terminal its mode back.
+func (s *session) nextLine(line lineEditor) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	prompt, got := s.promptText(), make(chan answer, 1)
+	go func() {
+		text, err := line.Prompt(prompt)
+		got <- answer{text, err}
+	}()
+	select {
+	case a := <-got:
+		return a.text, a.err
+	case <-s.life().Done():
+		return "", s.life().Err()
 	}
 }
 

@@ -113,13 +113,33 @@ func TestPromptBesideAWriter(t *testing.T) {
 	}
 	got := atPrompt(t, dir, "put k w", "get k")
 	for _, part := range []string{
-		"shale (read-only)> put k w\nshale: put writes", "process", "shale (read-only)> get k\nv\n",
+		"shale (read-only)> put k w\nshale: process", "has " + dir + " open for writing; try again when it ends", "shale (read-only)> get k\nv\n",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the prompt beside a writer shows no %q:\n%s", part, got)
 		}
 	}
 }
+
+// A prompt that waits for a line leaves when the program shall end.
+func TestPromptEnds(t *testing.T) {
+	dir := newStore(t, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &session{ctx: ctx, dir: dir, mode: prompt, out: bufio.NewWriter(io.Discard), notes: &lockedWriter{w: io.Discard}}
+	if st := s.promptLoop(waitingEditor(cancel)); st != found {
+		t.Errorf("status %d, want 0", st)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A waitingEditor waits for a line that does not come, and says that it does.
+type waitingEditor func()
+
+func (w waitingEditor) Prompt(string) (string, error) { w(); select {} }
+func (w waitingEditor) AppendHistory(string)          {}
 
 func TestHistory(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "folder", "history")

@@ -39,7 +39,7 @@ func rebuildFilters(ctx context.Context, s *session, a arguments) (status, error
 	opts.MustExist, opts.OnEvent = true, s.onEvent
 	db, err := shale.Open(dir, opts)
 	if err != nil {
-		return failed, noStore(dir, err)
+		return failed, openError(dir, err)
 	}
 	r, err := db.RebuildFilters(ctx)
 	if cerr := db.Close(); err == nil {

@@ -45,7 +45,8 @@ func formatOfFile(a arguments, name string, other fileFormat) (fileFormat, error
 // read.
 type record struct {
 	key, value []byte
-	line       int // where it begins
+	line       int  // where it begins
+	notText    bool // the value is no string of JSON
 }
 
 // A recordReader reads the records of a file. Its errors are io.EOF, a *badLine,
@@ -163,7 +164,7 @@ func (r *keyReader) next() (record, error) {
 	if err != nil {
 		return record{}, r.bad(err)
 	}
-	return record{key, r.form.constant, r.line}, nil
+	return record{key: key, value: r.form.constant, line: r.line}, nil
 }
 
 var errBehindQuote = errors.New(`it goes on after the closing quote; --plain takes quotes as they are`)

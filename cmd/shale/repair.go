@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/repair"
 )
 
@@ -23,7 +21,7 @@ func check(ctx context.Context, s *session, a arguments) (status, error) {
 	}
 	r, err := repair.Check(ctx, dir, nil)
 	if err != nil {
-		return failed, noStore(dir, err)
+		return failed, openError(dir, err)
 	}
 	fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 		plural(r.Read.Tables, "table"), plural(r.Runs, "run"), plural(r.Read.Logs, "log"), named(r.Manifest))
@@ -55,12 +53,12 @@ func salvage(ctx context.Context, s *session, a arguments) (status, error) {
 		return failed, err
 	}
 	into := a.words[last].text
+	if err := outfile.Folder(into); err != nil {
+		return failed, err
+	}
 	r, err := repair.Run(ctx, dir, into, &repair.Options{Doubtful: a.has("doubtful")})
 	if err != nil {
-		if errors.Is(err, shale.ErrLocked) {
-			err = fmt.Errorf("a program has the store open for writing: %w", err)
-		}
-		return failed, noStore(dir, err)
+		return failed, openError(dir, err)
 	}
 	if err := writeFindings(s, r.Findings); err != nil {
 		return failed, err
@@ -79,14 +77,14 @@ func salvage(ctx context.Context, s *session, a arguments) (status, error) {
 
 // writeAsOf says which state was saved.
 func writeAsOf(s *session, r *repair.Report) {
-	or, without := "", ""
+	without, later := "", ""
 	if r.AtLeast {
-		or = " or a later one"
+		later = "; it may also hold later writes"
 	}
 	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
 		without = ", without what is lost"
 	}
-	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, or, without)
+	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, without, later)
 	switch {
 	case len(r.Left) == 0 && without == "":
 		fmt.Fprintln(s.remarks(), ". Nothing shows that it ever held more, but the manifest can't tell.")
@@ -166,14 +164,6 @@ func (s *session) folder(words []word) (string, error) {
 		return "", errNoDir
 	}
 	return s.dir, nil
-}
-
-// noStore tells a folder without a store from a damaged store.
-func noStore(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) && !isDamage(err) {
-		return missingStore(dir)
-	}
-	return err
 }
 
 func named(manifest string) string {

@@ -7,8 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os/signal"
-	"syscall"
 	"time"
 )
 
@@ -25,8 +23,11 @@ func serve(ctx context.Context, s *session, a arguments) (status, error) {
 	}
 	if a.has("every") {
 		var err error
-		if every, err = time.ParseDuration(a.values["every"]); err != nil || every <= 0 {
+		if every, err = time.ParseDuration(a.values["every"]); err != nil {
 			return failed, fmt.Errorf("serve: --every %s is no duration; write 500ms, 10s or 1m", quote(a.values["every"]))
+		}
+		if every <= 0 {
+			return failed, errors.New("serve: --every must be above 0")
 		}
 	}
 	public := a.has("public")
@@ -41,11 +42,8 @@ func serve(ctx context.Context, s *session, a arguments) (status, error) {
 		return failed, errNoDir
 	}
 	pages, err := openServed(dir, every, a.has("values"), s.onEvent)
-	if isMissing(err) {
-		return failed, missingStore(dir)
-	}
 	if err != nil {
-		return failed, err
+		return failed, openError(dir, err)
 	}
 	defer pages.close()
 	listener, err := net.Listen("tcp", addr)
@@ -69,11 +67,8 @@ func serve(ctx context.Context, s *session, a arguments) (status, error) {
 	return found, serveUntilDone(ctx, listener, handler, s.notes)
 }
 
-// serveUntilDone serves until ctx ends, by Ctrl-C, or the process is told to
-// end, and lets requests under way end first.
+// serveUntilDone serves until ctx ends, and lets requests under way end first.
 func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Handler, notes *lockedWriter) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
-	defer stop()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(notes, "shale: ", 0)}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
 )
 
 // A mode is how commands reach the program.
@@ -29,8 +28,10 @@ const (
 // A session runs commands against one store, which it opens when the first
 // command needs it.
 type session struct {
+	ctx      context.Context // ends when the program shall end; nil: never
 	dir      string
 	readOnly bool
+	newStore bool // also where other files are
 	format   format
 	mode     mode
 	in       io.Reader // what a bare - stands for; nil: nothing
@@ -41,25 +42,19 @@ type session struct {
 
 	sources int // files that run each other
 
+	unread     bool         // nobody reads out any more, and that was told
 	syncOutput func() error // makes what out has written durable, if it is a file
 
 	db       *shale.DB // nil: not open
 	writable bool      // db is
+
+	damage damageNotes
 }
 
 // errQuit ends a script or a prompt.
 var errQuit = errors.New("quit")
 
 var errNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
-
-// missingStore is the error for a folder without a store.
-type missingStore string
-
-func (dir missingStore) Error() string {
-	return fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", quote(string(dir)))
-}
-
-func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
 
 // A lockedWriter may be written to by several goroutines: background work of
 // the store reports to the same place as commands.
@@ -73,38 +68,6 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	return w.w.Write(p)
 }
-
-// complain reports err, after what was printed before it. That nobody reads
-// our output any more, as after head has seen enough, needs no message.
-func (s *session) complain(err error) status {
-	_ = s.out.Flush() // if it fails, there is nobody to tell
-	if errors.Is(err, syscall.EPIPE) {
-		return failed
-	}
-	fmt.Fprintf(s.notes, "shale: %s\n", message(err))
-	return failed
-}
-
-// message tells what is at fault, and what to do where that is not plain.
-func message(err error) string {
-	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
-	switch {
-	case isDamage(err):
-		return text + "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale check` lists all damage."
-	case errors.Is(err, shale.ErrFormatTooNew):
-		return text + "\nA newer shale wrote this store: use that one. Nothing was changed."
-	}
-	return text
-}
-
-func isDamage(err error) bool {
-	var damage *shale.CorruptionError
-	return errors.As(err, &damage)
-}
-
-// isMissing tells whether there is no store. A damaged store, of which a file
-// is missing, is one.
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) && !isDamage(err) }
 
 // say prints what is of interest at a prompt only.
 func (s *session) say(text string, args ...any) {
@@ -154,8 +117,11 @@ func (s *session) runArgs(args []string) status {
 // runScript runs the lines of in, up to the first error.
 func (s *session) runScript(in io.Reader) status {
 	worst := found
-	lines := bufio.NewReader(in)
+	lines := bufio.NewReader(untilDone(s.life(), in))
 	for n := 1; ; n++ {
+		if s.life().Err() != nil {
+			return s.complain(fmt.Errorf("line %d: interrupted", n))
+		}
 		if lines.Buffered() == 0 {
 			// Whoever sends commands one by one waits for the answer.
 			if err := s.out.Flush(); err != nil {
@@ -163,7 +129,10 @@ func (s *session) runScript(in io.Reader) status {
 			}
 		}
 		line, readErr := lines.ReadString('\n')
-		if readErr != nil && readErr != io.EOF {
+		switch {
+		case errors.Is(readErr, context.Canceled):
+			return s.complain(fmt.Errorf("line %d: interrupted", n))
+		case readErr != nil && readErr != io.EOF:
 			return s.complain(fmt.Errorf("line %d: %w", n, readErr))
 		}
 		st, err := s.runLine(strings.TrimSuffix(line, "\n"))
@@ -189,17 +158,23 @@ func (s *session) runLine(line string) (status, error) {
 	return s.run(words)
 }
 
-// run runs a command. An interrupt ends the command, not the program; a second
-// one, while the command has not ended, has its usual effect.
+// run runs a command, until it ends or a signal ends it.
 func (s *session) run(words []word) (status, error) {
 	c, a, err := s.prepare(words)
 	if err != nil {
 		return failed, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := untilSignal(s.life(), commandSignals)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	return s.do(ctx, c, a)
+}
+
+// life returns the context that ends when the program shall end.
+func (s *session) life() context.Context {
+	if s.ctx == nil {
+		return context.Background()
+	}
+	return s.ctx
 }
 
 // runIn runs a command as a part of another one, which has ctx.
@@ -240,7 +215,13 @@ func (s *session) do(ctx context.Context, c *command, a arguments) (status, erro
 	defer restore()
 	timed := s.timer && !c.nested // .timer on is not timed
 	begin := time.Now()
+	if !c.nested {
+		s.damage.begin()
+	}
 	st, err := c.run(ctx, s, a)
+	if !c.nested {
+		s.noteDamage(err)
+	}
 	if timed && s.timer && err == nil {
 		s.note("time: %s", took(time.Since(begin)))
 	}
@@ -251,7 +232,7 @@ func (s *session) do(ctx context.Context, c *command, a arguments) (status, erro
 	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("%s: interrupted", c.name)
 	case err != nil:
-		err = a.blame(c, err)
+		err = a.blame(c, plainly(err))
 	}
 	return st, err
 }
@@ -278,14 +259,15 @@ func (s *session) open(c *command) error {
 	} else {
 		err = s.openStore(writes, c.access == creates)
 	}
+	if c.name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
+		err = &sentence{fmt.Sprintf("%s has %s open for writing, and it alone can make a checkpoint now (DB.Checkpoint); "+
+			"export, and import into another store, copy it all the same", owner(err), quote(s.dir)), err}
+	}
 	if err == nil && before != nil {
 		return before.Close()
 	}
 	if err != nil {
 		s.db = before
-	}
-	if errors.Is(err, shale.ErrLocked) {
-		return fmt.Errorf("%s writes, but the store is in use: %w", c.name, err)
 	}
 	return err
 }
@@ -301,7 +283,8 @@ func (s *session) openForPrompt(need access) error {
 	if err := s.openStore(false, false); err != nil {
 		return err
 	}
-	s.say("(read-only, as of now: %v)", strings.TrimPrefix(writeErr.Error(), "shale: "))
+	why, _, _ := strings.Cut(plain(writeErr), "; try again")
+	s.say("(read-only, as of now: %s)", why)
 	return nil
 }
 
@@ -313,27 +296,52 @@ func (s *session) openStore(writable, create bool) error {
 	if s.mode == script {
 		durability = shale.SyncPeriodic
 	}
-	db, err := shale.Open(s.dir, &shale.Options{
-		ReadOnly:   !writable,
-		MustExist:  !create,
-		Durability: durability,
-		OnEvent:    s.onEvent,
-	})
-	if isMissing(err) {
-		return missingStore(s.dir)
+	o := &shale.Options{ReadOnly: !writable, MustExist: true, Durability: durability, OnEvent: s.onEvent}
+	open := shale.Open
+	if create {
+		open = s.openOrMake
 	}
+	db, err := open(s.dir, o)
 	if err != nil {
-		return err
+		return openError(s.dir, err)
 	}
 	s.db, s.writable = db, writable
 	return nil
 }
 
-// onEvent tells of what goes wrong in the background, which no command returns.
-func (s *session) onEvent(e shale.Event) {
-	if e.Err != nil {
-		fmt.Fprintf(s.notes, "shale: in the background: %s: %s\n", e.Kind, message(e.Err))
+// openOrMake opens a store, and makes it if it is not there and its folder is empty or
+// missing: a slip in its name must not strew files among others.
+func (s *session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
+	o.MustExist = true
+	db, err := shale.Open(dir, o)
+	if err == nil || !isMissing(err) {
+		return db, err
 	}
+	if !s.newStore {
+		if err := checkNew(dir); err != nil {
+			return nil, err
+		}
+	}
+	o.MustExist = false
+	return shale.Open(dir, o)
+}
+
+// checkNew returns an error if there is anything in dir that no store has made.
+func checkNew(dir string) error {
+	if err := outfile.Folder(dir); err != nil {
+		return fmt.Errorf("%w, or give -new", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // to open it gives the error, if it is there
+	}
+	for _, e := range entries {
+		if _, _, ok := base.ParseFileName(e.Name()); !ok && e.Name() != "lost+found" {
+			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale -new -C %s makes a store there all the same",
+				quote(dir), quote(e.Name()), quote(dir))}
+		}
+	}
+	return nil
 }
 
 // close closes the store, if it is open.

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"slices"
 	"strings"
 )
 
 // synonyms are what commands are called elsewhere.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
-	"exit": ".quit", "q": ".quit", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
+	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
 }
 
 // unknownCommand tells that w begins no command, and which one may be meant.
@@ -20,7 +19,7 @@ func unknownCommand(w word) string {
 		}
 	}
 	text := "unknown command " + quote(w.text)
-	if meant := synonyms[strings.TrimPrefix(w.text, ".")]; meant != "" && slices.Contains(names, meant) {
+	if meant := synonyms[strings.TrimPrefix(w.text, ".")]; meant != "" {
 		return text + "; did you mean " + meant + "? help lists the commands"
 	}
 	if meant := didYouMean(w.text, names); meant != "" {

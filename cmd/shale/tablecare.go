@@ -39,6 +39,7 @@ func careCommands() []command {
 				"out. Filters are made anew. DIR is only read. Status 1 if anything is lost or left."},
 		{name: "checkpoint", words: "DIR", least: 1, most: 1, access: writes, run: makeCheckpoint,
 			short: "make a copy of the store in a new folder, by hard links",
-			long:  "The copy is a store of its own. It takes no time and hardly any space where the file system has hard links."},
+			long: "The copy is a store of its own. It takes no time and hardly any space where the file system has hard links.\n" +
+				"Beside a program that writes, that program alone can make one."},
 	}
 }

@@ -24,8 +24,9 @@ func dataCommands() []command {
 			long:  "Prints the value as a word: bare, or quoted where it has to be. Status 1 if the key is absent."},
 		{name: "put", words: "KEY VALUE", least: 2, most: 2, keys: 1, data: 2, late: true, access: creates, run: put,
 			short: "set the value of a key",
-			long: "Creates the store if it is not there. As the value, a bare - stands for standard input to its\n" +
-				"end, byte for byte; not in scripts read from there, nor at the prompt. As key and value, and wherever\n" +
+			long: "Creates the store if it is not there and its folder is empty or not there; shale -new creates it\n" +
+				"beside other files too. As the value, a bare - stands for standard input to its end, byte for byte;\n" +
+				"not in scripts read from there, nor at the prompt. As key and value, and wherever\n" +
 				"another command takes a key, @FILE stands for the bytes of that file; write \"@x\" for the word @x."},
 		{name: "del", words: "KEY...", least: 1, most: -1, keys: -1, access: writes, run: del,
 			short: "delete keys, all at once",
@@ -54,6 +55,6 @@ func dataCommands() []command {
 			short: "apply a file of put and del lines, atomically",
 			long: "Each line is `put KEY VALUE` or `del KEY...`; empty lines and lines that begin with # are passed\n" +
 				"over. Either all is applied, or nothing if a line has an error. A bare - stands for standard input.\n" +
-				"A batch of many lines is far faster than as many puts. Creates the store if it is not there."},
+				"A batch of many lines is far faster than as many puts. Creates the store as put does."},
 	}
 }

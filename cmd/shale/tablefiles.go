@@ -25,12 +25,14 @@ func fileCommands() []command {
 			short: "put the entries of a file, of lines, tsv, csv or jsonl",
 			long: "lines: each line is a key; its value is empty, or that of --value. tsv: key, tab, value. csv: RFC 4180, key and\n" +
 				"value in the first two columns, or in --key and --value. jsonl: objects with \"key\" and \"value\", or \"key64\" and\n" +
-				"\"value64\" in base64. A field of the first three that begins with a quote is a quoted word, as printed by scan\n" +
-				"and written by export, unless --plain is given. Empty lines are passed over. FILE may be -, standard input.\n" +
+				"\"value64\" in base64; a value that is no string is taken as it is written, null as nothing, and counted. A field of\n" +
+				"the first three that begins with a quote is a quoted word, as printed by scan and written by export, unless\n" +
+				"--plain is given. Empty lines are passed over. FILE may be -, standard input.\n" +
 				"Entries are written some thousand at a time, and are durable at the end. A line that is wrong ends the import,\n" +
 				"or is skipped and counted with --on-error skip: then the status is 1. However it ends, it says how many entries\n" +
 				"were written, and with which --from-line to go on. --sorted is about twice as fast, needs keys that\n" +
-				"ascend, and writes all or nothing. Creates the store if it is not there, once the file could be opened."},
+				"ascend, and writes all or nothing. A key has at most 65,535 bytes, a value 268,435,456. Creates the store as put\n" +
+				"does, once the file could be opened."},
 		{name: "export", words: "[PREFIX] FILE", options: exportOptions, least: 1, most: 2, access: reads, run: exportFile,
 			short: "write entries to a file that import reads",
 			long: "Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,\n" +

@@ -5,6 +5,7 @@ var dedupCommandOptions = []option{
 	{name: "memory", arg: "SIZE", help: "about how much memory to take: 64M if not given, at least 24M"},
 	{name: "hash", help: "remember 16 bytes of each line's SHA-256, not the line: for long lines"},
 	{name: "sync", help: "make each batch of lines durable, output first: for crashes of the machine"},
+	{name: "skip-long", help: "pass over lines that are too long, and count them"},
 	{name: "quiet", help: "no totals"},
 }
 
@@ -24,16 +25,19 @@ func jobCommands() []command {
 			short: "print the lines never seen before, and remember them",
 			long: "Reads lines from standard input and prints those that are not in the store, in order and as they came, then adds\n" +
 				"them. It goes on where it stopped: a line is printed at least once, and never again after a run that ended well,\n" +
-				"or by Ctrl-C. If it is killed, lines of the batch printed last may come again, whole, even if the last was cut.\n" +
+				"by Ctrl-C or SIGTERM. If it is killed, lines of the batch printed last may come again, whole, even if the last was cut.\n" +
 				"After a crash of the machine that holds with --sync. Lines are compared by their bytes without \\n or \\r\\n; one\n" +
 				"of more than 65,535 bytes by its SHA-256. The lines are the keys of the store, so that scan and filter read it.\n" +
 				"With --hash they are not: then a new line is taken for one seen before with a probability of n/2^128 after n\n" +
-				"lines (1 in 3·10^29 after a billion). Creates the store."},
+				"lines (1 in 3·10^29 after a billion). A line may have (SIZE - 14M)/11 bytes, 4.5 MiB if --memory is not given. A\n" +
+				"longer one ends the run with status 2; with --skip-long it is neither printed nor remembered, but counted. Creates\n" +
+				"the store as put does."},
 		{name: "filter", words: "[DIR]", options: filterLineOptions, least: 0, most: 1, access: needsNothing, run: filterLines,
 			short: "print the lines whose keys are in a store, or are not",
 			long: "Reads lines from standard input, asks the store in DIR, or that of -C, for each, and prints those present, or\n" +
 				"with --drop those absent, in order and as they came. Totals, and the reads that filters saved, go to standard\n" +
 				"error. --by host makes lower case of a host, without user, port and the dot at its end. Works beside a program\n" +
-				"that writes the store, with the state of the time when it began. Status 1 if no line was printed."},
+				"that writes the store, with the state of the time when it began. A line may have 64 MiB. Status 1 if no line was\n" +
+				"printed."},
 	}
 }

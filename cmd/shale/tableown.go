@@ -10,5 +10,7 @@ func ownCommands() []command {
 			short: "list the commands, or explain one"},
 		{name: "quit", least: 0, most: 0, access: needsNothing, run: quit,
 			short: "leave; Ctrl-D does the same"},
+		{name: "exit", least: 0, most: 0, access: needsNothing, run: quit,
+			short: "the same as quit"},
 	}
 }

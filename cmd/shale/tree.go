@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/internal/treepicture"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
@@ -48,6 +49,9 @@ func tree(ctx context.Context, s *session, a arguments) (status, error) {
 	case !page && a.has("last"):
 		return failed, errors.New("tree: --last is for a page: an .svg shows the state of now")
 	}
+	if _, err := outfile.Path(file); err != nil {
+		return failed, err
+	}
 	f, err := s.lookInto()
 	if err != nil {
 		return failed, err
@@ -62,7 +66,7 @@ func tree(ctx context.Context, s *session, a arguments) (status, error) {
 		what = "change"
 		write = func(w io.Writer) (int, error) { return p.page(ctx, w, f, by, last) }
 	}
-	n, err := replaceFile(vfs.Default, file, write)
+	n, err := outfile.Replace(vfs.Default, file, write)
 	if errors.Is(err, fs.ErrNotExist) {
 		return failed, fmt.Errorf("tree: there is no folder %s", quote(filepath.Dir(file)))
 	}

@@ -6,10 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,29 +25,6 @@ func (w *watcher) Write(p []byte) (int, error) {
 	n, err := w.Buffer.Write(p)
 	w.seen(w.String())
 	return n, err
-}
-
-// newStore makes a store of n keys, k0 and so on.
-func newStore(t *testing.T, n int) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b shale.Batch
-	for i := range n {
-		if err := b.Put(fmt.Appendf(nil, "k%d", i), []byte("v")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Write(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // Ctrl-C ends what runs, and the prompt goes on.

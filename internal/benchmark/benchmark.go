@@ -27,6 +27,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/internal/tuning"
 )
 
@@ -135,7 +136,7 @@ func (c config) openJSON() error {
 	if c.json == "" {
 		return nil
 	}
-	f, err := os.OpenFile(c.json, os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := outfile.Open(c.json, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return fmt.Errorf("-json: %w", err)
 	}
@@ -160,6 +161,9 @@ func (c config) storeDir() (dir string, remove func(), err error) {
 	}
 	if _, err := os.Stat(c.dir); err == nil {
 		return "", nil, fmt.Errorf("-dir: %s exists already", c.dir)
+	}
+	if err := outfile.Folder(c.dir); err != nil {
+		return "", nil, fmt.Errorf("-dir: %w", err)
 	}
 	return c.dir, func() {}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/outfile"
 )
 
 // Results are what a report is drawn from: results.json.
@@ -144,11 +145,7 @@ func (r *Results) write(path string) error {
 		b = append(b, '\n')
 	}
 	b = append(b, "  ]\n}\n"...)
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, b, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return outfile.ReplaceBytes(path, b)
 }
 
 // readResults reads what write wrote.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/chart"
+	"github.com/shaledb/shale/internal/outfile"
 )
 
 // A drawn figure, and what the page says of it.
@@ -38,12 +39,12 @@ func (r *Results) draw(ctx context.Context, dir string, out io.Writer) error {
 	svgs := make([][]byte, len(all))
 	for i, d := range all {
 		svgs[i] = d.fig.SVG()
-		if err := os.WriteFile(filepath.Join(dir, "figures", d.file+".svg"), svgs[i], 0o644); err != nil {
+		if err := outfile.ReplaceBytes(filepath.Join(dir, "figures", d.file+".svg"), svgs[i]); err != nil {
 			return err
 		}
 	}
 	page := filepath.Join(dir, "report.html")
-	if err := os.WriteFile(page, r.page(all, svgs), 0o644); err != nil {
+	if err := outfile.ReplaceBytes(page, r.page(all, svgs)); err != nil {
 		return err
 	}
 	err := pictures(ctx, filepath.Join(dir, "figures"), all)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"text/tabwriter"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -256,5 +256,5 @@ func (r *report) writeJSON(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
+	return outfile.ReplaceBytes(path, append(data, '\n'))
 }

@@ -42,6 +42,35 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// Every patch in .ci/mutants says what breaks and names tests that exist.
+func TestMutants_Patches(t *testing.T) {
+	const root = "../.."
+	patches, err := filepath.Glob(filepath.Join(root, ".ci/mutants/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range patches {
+		name := filepath.Base(patch)
+		if !strings.HasSuffix(name, ".patch") {
+			t.Errorf("%s: no patch", name)
+			continue
+		}
+		head, _, ok := strings.Cut(string(mustRead(t, patch)), "\n--- ")
+		if !ok || !regexp.MustCompile(`(?m)^Bug: .+`).MatchString(head) {
+			t.Errorf("%s: no line that begins with Bug:, before the diff", name)
+		}
+		tests := regexp.MustCompile(`(?m)^Test: (\S+) (Test\S+)`).FindAllStringSubmatch(head, -1)
+		if len(tests) == 0 {
+			t.Errorf("%s: no line that begins with Test:, before the diff", name)
+		}
+		for _, m := range tests {
+			if !hasTest(t, filepath.Join(root, m[1]), m[2]) {
+				t.Errorf("%s: %s has no %s", name, m[1], m[2])
+			}
+		}
+	}
+}
+
 // dashed returns the name for SHALE_MUTANT.
 func dashed(name string) string {
 	return strings.ToLower(regexp.MustCompile(`\B[A-Z]`).ReplaceAllString(name, "-$0"))

@@ -7,7 +7,8 @@
 //
 // Each is one that a real store had (it is named), or breaks an invariant of
 // docs/ARCHITECTURE.md, and has the tests behind it that must fail. `make
-// mutants` runs those, as .ci/mutants.txt says.
+// mutants` runs those, as .ci/mutants.txt says. A bug that is put back by a patch
+// needs nothing here: those are in .ci/mutants.
 package mutant
 
 // The log, and what a crash leaves.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -51,6 +53,7 @@ const (
 	commitDelete
 	commitPutIfAbsent
 	commitBatch
+	commitIngest
 )
 
 // A commit is one call that writes.
@@ -89,6 +92,9 @@ func commitOf(seed uint64, writer int, number uint64, slots int) commit {
 		} else {
 			c.batch(r, slots, 1+r.IntN(16), deletions)
 		}
+	case n == 99 && r.IntN(4) == 0:
+		c.kind = commitIngest
+		c.ingest(r, slots, r.IntN(maxChanges-2))
 	default:
 		c.kind = commitBatch
 		c.batch(r, slots, 1+r.IntN(maxChanges-2), deletions)
@@ -116,6 +122,20 @@ func (c *commit) batch(r *rand.Rand, slots, n, deletions int) {
 			continue
 		}
 		c.add(slot, r.IntN(deletions) == 0)
+	}
+	c.add(slots-1, false)
+}
+
+// ingest fills the commit with up to n puts, in ascending order, between the
+// twins.
+func (c *commit) ingest(r *rand.Rand, slots, n int) {
+	between := make(map[int]bool)
+	for range n {
+		between[pickSlot(r, c.number, slots)] = true
+	}
+	c.add(0, false)
+	for _, slot := range slices.Sorted(maps.Keys(between)) {
+		c.add(slot, false)
 	}
 	c.add(slots-1, false)
 }

@@ -47,7 +47,8 @@ func between(r *rand.Rand, lo, hi time.Duration) time.Duration {
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// optionsOf chooses the options of a session, but for its file system.
+// optionsOf chooses the options of a session, but for its file system: all that
+// there are, apart from some that its test lists.
 func optionsOf(r *rand.Rand) shale.Options {
 	o := shale.Options{
 		Durability:        oneOf(r, shale.SyncManual, shale.SyncManual, shale.SyncPeriodic, shale.SyncEach),
@@ -55,8 +56,11 @@ func optionsOf(r *rand.Rand) shale.Options {
 		MemtableSize:      16 << 10 << r.IntN(9), // to 4 MiB
 		TableSize:         16 << 10 << r.IntN(8), // to 2 MiB
 		BlockSize:         256 << r.IntN(8),      // to 32 KiB
-		CacheSize:         oneOf[int64](r, -1, 64<<10, 1<<20, 8<<20),
+		CacheSize:         oneOf[int64](r, -1, 1, 64<<10, 1<<20, 8<<20),
 		FilterBits:        oneOf[float64](r, -1, 1, 5, 10, 10, 20),
+		FilterHash:        oneOf(r, shale.Murmur3, shale.XXH3, shale.SipHash),
+		LastLevelFilter:   oneOf(r, shale.BlockedFilter, shale.FuseFilter),
+		FilterPrefix:      oneOf(r, shale.PrefixRule{}, shale.FixedPrefix(2), shale.FixedPrefix(6), shale.DelimitedPrefix('0', 2)),
 		MaxOpenFiles:      oneOf(r, 16, 100, 1000),
 		CompactionWorkers: 1 + r.IntN(3),
 		Compression:       oneOf(r, shale.Snappy, shale.NoCompression, shale.Zstd),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bundle"
 )
 
 // upkeep does what a program does beside reading and writing.
@@ -17,7 +19,7 @@ func (r *role) upkeep() {
 	var last shale.Metrics
 	for i := 0; r.s.pause(time.Duration(r.r.Int64N(int64(2 * pace)))); i++ {
 		err := r.s.call(r.name, func() error {
-			switch n := r.r.IntN(20); {
+			switch n := r.r.IntN(23); {
 			case n < 5:
 				return r.s.db.Flush(r.s.ctx)
 			case n < 9:
@@ -32,6 +34,10 @@ func (r *role) upkeep() {
 				return r.readOnly()
 			case n < 17:
 				return r.explain()
+			case n < 18:
+				return r.rebuild()
+			case n < 19:
+				return r.export()
 			}
 			return r.checkMetrics(&last)
 		})
@@ -112,6 +118,42 @@ func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error
 		return fmt.Errorf("%s (read-only: %v): %w", filepath.Base(dir), readOnly, err)
 	}
 	return nil
+}
+
+// rebuild rebuilds filters, if the options call for some.
+func (r *role) rebuild() error {
+	if r.s.opts.FilterBits < 0 {
+		return nil
+	}
+	_, err := r.s.db.RebuildFilters(r.s.ctx)
+	return err
+}
+
+// export asks a bundle of all filters for the slots of a writer that stands still
+// meanwhile: it denies none that is there.
+func (r *role) export() error {
+	still := r.s.keys.sections[r.r.IntN(writers)]
+	still.mu.Lock()
+	var file bytes.Buffer
+	_, err := r.s.db.ExportFilters(r.s.ctx, &file)
+	stamps := still.copyStamps(0, still.slots)
+	still.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	b, err := bundle.Open(file.Bytes())
+	if err != nil {
+		return err
+	}
+	var key []byte
+	for slot, s := range stamps {
+		key = appendKey(key[:0], r.s.Seed, still.writer, slot)
+		if s&busy == 0 && s.visible() != 0 && !b.MayContain(key) {
+			return violationf("a bundle denies slot %d of writer %d, which is there: %v", slot, still.writer, s)
+		}
+	}
+	r.s.checks.Add(uint64(len(stamps)))
+	return b.Err()
 }
 
 // explain asks how a lookup goes, and for the list of tables.

@@ -37,25 +37,56 @@ func (r *role) writeNext(sec *section) (known bool) {
 	if err != nil && !late && !r.s.disk.excusesLate(err) {
 		r.s.fail(fmt.Errorf("commit %d of writer %d: %w", c.number, sec.writer, err))
 	}
-	// While the store is open nobody sees a commit that failed.
-	sec.settle(changes, err == nil)
+	there := err == nil
+	if err != nil && !late {
+		if there, known = r.outcome(sec, changes); !known {
+			return false
+		}
+	}
+	sec.settle(changes, there)
 	if err != nil {
 		r.s.failed.Add(1)
-		if !late && !r.awaitWritable() {
-			return false
+		if c.kind == commitIngest || !late && !r.awaitWritable() {
+			return false // of an ingestion the manifest may have been told
 		}
 	} else {
 		r.s.commits.Add(1)
 	}
 	sec.settled++
-	if err := r.s.journal.add(entry{sec.writer, sec.settled, err == nil}); err != nil {
+	if err := r.s.journal.add(entry{sec.writer, sec.settled, there}); err != nil {
 		r.s.fail(err)
 	}
 	return true
 }
 
+// outcome reads whether a commit that failed is there. If only its sync failed, in
+// a store that is not SyncEach, it is, and stays. known is false if the session
+// ends before a read succeeds. Requires: sec.mu is held, so nobody else writes the
+// slots.
+func (r *role) outcome(sec *section, changes []change) (there, known bool) {
+	last := make(map[int]stamp) // of two changes of one slot the later counts
+	for _, ch := range changes {
+		last[ch.slot] = ch.stamp.visible()
+	}
+	for slot, want := range last {
+		if want == sec.at(slot).visible() {
+			continue // this slot does not tell
+		}
+		for {
+			got, err := r.stampIn(r.s.db, sec, slot)
+			if err == nil {
+				return got == want, true
+			}
+			if !r.s.pause(2 * time.Millisecond) {
+				return false, false
+			}
+		}
+	}
+	return false, true
+}
+
 // awaitWritable waits until the store takes writes, and returns true: then a
-// commit that failed is gone for good.
+// commit that failed stays as it is, there or not.
 func (r *role) awaitWritable() bool {
 	for r.s.db.Err() != nil {
 		if !r.s.pause(2 * time.Millisecond) {
@@ -84,6 +115,16 @@ func (r *role) commit(sec *section, c *commit, expect bool) error {
 			return violationf("PutIfAbsent of slot %d = %v; it was %v", first.slot, inserted, sec.at(first.slot))
 		}
 		return err
+	case commitIngest:
+		return db.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
+			for _, ch := range c.changes {
+				key = appendKey(key[:0], r.s.Seed, sec.writer, ch.slot)
+				r.buf = appendValue(r.buf[:0], r.s.Seed, sec.writer, ch.slot, ch.stamp)
+				if !yield(key, r.buf) {
+					return
+				}
+			}
+		})
 	}
 	b := new(shale.Batch)
 	for _, ch := range c.changes {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A command that reads standard input says that it was closed. The null device is an
+// input without anything in it.
+func TestClosedInput(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	for _, args := range [][]string{{"import", "-"}, {"batch", "-"}, {"put", "k", "-"}, {"dedup"}, {"filter"}, nil} {
+		for shell, want := range map[string]status{`exec "$0" <&-`: failed, `exec "$0" < /dev/null`: found, `: | exec "$0"`: found} {
+			if len(args) > 0 && args[0] == "filter" {
+				want = max(want, absent)
+			}
+			cmd := child(shell, append([]string{"-C", dir}, args...)...)
+			var notes bytes.Buffer
+			cmd.Stderr = &notes
+			_ = cmd.Run() // the status tells
+			if st := cmd.ProcessState.ExitCode(); st != int(want) || (want == failed) != strings.Contains(notes.String(), "standard input is closed") {
+				t.Errorf("%v of %s: status %d, %q; want %d", args, shell, st, &notes, want)
+			}
+		}
+	}
+}
+
+// A file that is larger than any value is not said to have the size of the limit.
+func TestLargeFileWord(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "big")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(300_000_000); err != nil {
+		t.Skip(err)
+	}
+	_, notes, st := call("", "-C", filepath.Join(dir, "db"), "put", "big", "@"+file)
+	if st != failed || !strings.Contains(notes, "the file has 300,000,000 bytes, and a value has at most 268,435,456") {
+		t.Errorf("status %d, %s", st, notes)
+	}
+}

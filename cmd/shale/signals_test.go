@@ -1,0 +1,162 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// endingSignals are those with which a terminal, a service manager, a container
+// and timeout(1) end a program.
+var endingSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// started is a running child with its streams.
+type started struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	notes bytes.Buffer
+}
+
+func start(t *testing.T, shell string, args ...string) *started {
+	t.Helper()
+	c := &started{Cmd: child(shell, args...)}
+	var err error
+	if c.in, err = c.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out, c.Stderr = bufio.NewReader(out), &c.notes
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() }) // it has ended, if all is well
+	return c
+}
+
+// end waits for the end of c and returns what it printed since, and its status;
+// -1: a signal has killed it.
+func (c *started) end(t *testing.T) (out string, st int) {
+	t.Helper()
+	rest, err := io.ReadAll(c.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // the state tells
+	return string(rest), c.ProcessState.ExitCode()
+}
+
+func (c *started) send(t *testing.T, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, text); err != nil {
+		t.Fatalf("%v; %s", err, &c.notes)
+	}
+}
+
+func (c *started) wantLine(t *testing.T, want string) {
+	t.Helper()
+	if line, err := c.out.ReadString('\n'); line != want+"\n" || err != nil {
+		t.Fatalf("it prints %q, %v; want %q", line, err, want)
+	}
+}
+
+func (c *started) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A dedup that is ended by a signal has remembered all that it has printed.
+func TestSignal_Dedup(t *testing.T) {
+	for _, sig := range endingSignals {
+		dir := filepath.Join(t.TempDir(), "db")
+		c := start(t, "", "-C", dir, "dedup")
+		c.send(t, "a\nb\n")
+		c.wantLine(t, "a")
+		c.wantLine(t, "b")
+		c.signal(t, sig)
+		if out, st := c.end(t); out != "" || st != int(failed) || !strings.Contains(c.notes.String(), "2 lines: 2 new") ||
+			!strings.Contains(c.notes.String(), "dedup: interrupted") {
+			t.Errorf("%v: status %d, %q, %s", sig, st, out, &c.notes)
+		}
+		if out, _, _ := call("a\nb\nc\n", "-C", dir, "dedup", "--quiet"); out != "c\n" {
+			t.Errorf("%v: the next run prints %q, want c alone", sig, out)
+		}
+	}
+}
+
+// An import that is ended by a signal says how far it has come.
+func TestSignal_Import(t *testing.T) {
+	for _, sig := range endingSignals {
+		dir := filepath.Join(t.TempDir(), "db")
+		c := start(t, "", "-C", dir, "import", "-")
+		const n = 100_000
+		for i := range n { // more than a pipe holds: most of them have been read
+			c.send(t, fmt.Sprintf("%09d\n", i))
+		}
+		c.signal(t, sig)
+		_, st := c.end(t)
+		_, text, _ := strings.Cut(c.notes.String(), "import: interrupted; ")
+		var written int
+		if _, err := fmt.Sscanf(strings.ReplaceAll(text, ",", ""), "%d entries", &written); err != nil || st != int(failed) {
+			t.Fatalf("%v: status %d, %q, %v", sig, st, &c.notes, err)
+		}
+		if got := len(contents(t, dir)); got != written || written == 0 {
+			t.Errorf("%v: %d entries, it says %d", sig, got, written)
+		}
+	}
+}
+
+// A signal that would end the program ends a script with its command; Ctrl-C does so too.
+func TestSignal_Script(t *testing.T) {
+	for _, sig := range endingSignals[1:] {
+		dir := filepath.Join(t.TempDir(), "db")
+		// .watch ends by a signal without an error.
+		c := start(t, "", "-C", dir, "-e", "put k v", "-e", ".watch 1h count", "-e", "put l v")
+		c.wantLine(t, "1")
+		c.signal(t, sig)
+		if out, st := c.end(t); st != int(failed) || out != "" || c.notes.String() != "shale: line 3: interrupted\n" {
+			t.Errorf("%v: status %d, %q, %s", sig, st, out, &c.notes)
+		}
+		if got := len(contents(t, dir)); got != 1 {
+			t.Errorf("%v: %d entries, want 1", sig, got)
+		}
+		// Between two lines.
+		c = start(t, "", "-C", dir)
+		c.send(t, "count\n")
+		c.wantLine(t, "1")
+		c.signal(t, sig)
+		if out, st := c.end(t); st != int(failed) || out != "" || c.notes.String() != "shale: line 2: interrupted\n" {
+			t.Errorf("%v between lines: status %d, %q, %s", sig, st, out, &c.notes)
+		}
+	}
+}
+
+// What nohup and a shell ignore for the program stays ignored.
+func TestSignal_Ignored(t *testing.T) {
+	for sig, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT"} {
+		c := start(t, `trap "" `+name+`; exec "$0"`, "-C", filepath.Join(t.TempDir(), "db"), "dedup", "--quiet")
+		c.send(t, "a\n")
+		c.wantLine(t, "a")
+		c.signal(t, sig)
+		c.send(t, "b\n")
+		c.wantLine(t, "b")
+		c.in.Close()
+		if out, st := c.end(t); st != 0 || out != "" {
+			t.Errorf("%s: status %d, %q, %s", name, st, out, &c.notes)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package shale
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// besideOptions are those of a store whose disk takes d for each write of a
+// table. deepest becomes the most runs that level 0 had after a flush.
+func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *int) *Options {
+	return &Options{
+		FS: slowTables(func() time.Duration { return d }), MemtableSize: 64 << 10, TableSize: 64 << 10, Durability: SyncManual,
+		CompactionWorkers: 1, Compression: NoCompression,
+		OnEvent: func(e Event) {
+			if d := db.Load(); d != nil && e.Kind == EventFlush {
+				*deepest = max(*deepest, len(d.view.Load().meta.Levels[0].Runs))
+			}
+		},
+	}
+}
+
+// putUntil writes keys of a store of n in no order until stop is closed, and
+// returns how many it wrote and the longest wait.
+func putUntil(t *testing.T, db *DB, n int, stop <-chan struct{}) (written int, longest time.Duration) {
+	value := make([]byte, 200)
+	for {
+		select {
+		case <-stop:
+			return written, longest
+		default:
+		}
+		begin := time.Now()
+		if err := db.Put(fmt.Appendf(nil, "key%08d", written*7919%n), value); err != nil {
+			t.Error(err)
+			return written, longest
+		}
+		longest = max(longest, time.Since(begin))
+		written++
+	}
+}
+
+// TestCompact_BesideWriters compacts all of a store while somebody writes as fast
+// as he may. Level 0 stays below the depth at which writers stop, no write waits
+// long, and Compact ends. Time is the bubble's, so what counts is what the store
+// waits for.
+func TestCompact_BesideWriters(t *testing.T) {
+	const keys, bound = 40_000, 200 * time.Millisecond
+	for _, jobs := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var handle atomic.Pointer[DB]
+			deepest := 0
+			db := mustOpen(t, "db", besideOptions(500*time.Microsecond, &handle, &deepest))
+			longestPut(t, db, keys)
+			mustFlush(t, db)
+			handle.Store(db)
+
+			stop := make(chan struct{})
+			var compacting, writing sync.WaitGroup
+			begin := time.Now()
+			for range jobs {
+				compacting.Go(func() {
+					if err := db.Compact(t.Context(), Range{}); err != nil {
+						t.Errorf("Compact: %v", err)
+					}
+				})
+			}
+			var written int
+			var longest time.Duration
+			writing.Go(func() { written, longest = putUntil(t, db, keys, stop) })
+			compacting.Wait()
+			close(stop)
+			writing.Wait()
+			t.Logf("%d at once: %v, %d writes meanwhile, the longest wait %v, up to %d runs in level 0",
+				jobs, time.Since(begin), written, longest, deepest)
+			if deepest >= stopRuns {
+				t.Errorf("level 0 had %d runs, want less than %d", deepest, stopRuns)
+			}
+			if longest > bound {
+				t.Errorf("a write waited for %v", longest)
+			}
+			if written < keys/10 {
+				t.Errorf("only %d writes meanwhile: too few to tell", written)
+			}
+			closeTest(t, db)
+		})
+	}
+}
+
+// TestCompact_GivesSpaceBackBesideWriters deletes some keys and compacts their range
+// while others are written: nothing of them is left, with and without automatic
+// compactions.
+func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
+	const keys = 4000
+	for _, workers := range []int{-1, 1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var handle atomic.Pointer[DB]
+			deepest := 0
+			opts := besideOptions(500*time.Microsecond, &handle, &deepest)
+			opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = 16<<10, 16<<10, workers
+			db := mustOpen(t, "db", opts)
+			longestPut(t, db, keys)
+			for i := range keys {
+				mustPut(t, db, fmt.Sprintf("gone%08d", i*7919%keys), "value")
+			}
+			for i := range keys {
+				mustDelete(t, db, fmt.Sprintf("gone%08d", i*31%keys))
+			}
+			stop := make(chan struct{})
+			var writing sync.WaitGroup
+			writing.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+						mustPut(t, db, fmt.Sprintf("key%08d", i*7919%keys), "new")
+						time.Sleep(10 * time.Microsecond)
+					}
+				}
+			})
+			if err := db.Compact(t.Context(), Prefix("gone")); err != nil {
+				t.Errorf("Compact: %v", err)
+			}
+			close(stop)
+			writing.Wait()
+			for _, info := range db.Tables() {
+				if string(info.Largest) >= "gone" && string(info.Smallest) < "gone~" && info.Tombstones > 0 {
+					t.Errorf("%d workers: table %v in level %d, from %s to %s, has %d tombstones",
+						workers, info.Number, info.Level, info.Smallest, info.Largest, info.Tombstones)
+				}
+			}
+			closeTest(t, db)
+		})
+	}
+}
+
+// TestCompact_EndedFromOutside cancels one compaction of two, and closes the store
+// under the other while somebody writes.
+func TestCompact_EndedFromOutside(t *testing.T) {
+	const keys = 20_000
+	for _, workers := range []int{-1, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var handle atomic.Pointer[DB]
+			deepest := 0
+			opts := besideOptions(2*time.Millisecond, &handle, &deepest)
+			opts.CompactionWorkers = workers
+			db := mustOpen(t, "db", opts)
+			longestPut(t, db, keys)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					if err := db.Put(fmt.Appendf(nil, "key%08d", i*7919%keys), make([]byte, 200)); err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Errorf("Put: %v", err)
+						}
+						return
+					}
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			wg.Go(func() {
+				if err := db.Compact(ctx, Range{}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Compact with a deadline: %v", err)
+				}
+			})
+			wg.Go(func() {
+				if err := db.Compact(t.Context(), Range{}); !errors.Is(err, ErrClosed) {
+					t.Errorf("Compact under Close: %v", err)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+			if err := db.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			wg.Wait()
+			if n := len(db.requests); n > 0 || !db.inFlight.Empty() || db.running > 0 {
+				t.Errorf("%d requests are left, %d running", n, db.running)
+			}
+		})
+	}
+}
+
+// megabytes returns the sizes of the levels.
+func megabytes(m Metrics) (mb []int64) {
+	for _, l := range m.Levels {
+		mb = append(mb, l.Bytes>>20)
+	}
+	return mb
+}
+
+// TestCompact_LongestPutBeside measures, with SHALE_LONG, a store of 400 MB on the
+// disk with memtables of 256 KiB: two writers write as fast as they may while Compact
+// runs over all of it, and for some seconds before and after. It prints the longest
+// waits, which should stay below 200 ms on a machine that does nothing else.
+func TestCompact_LongestPutBeside(t *testing.T) {
+	if testenv.Long(t) == 0 {
+		t.Skip("SHALE_LONG is not set")
+	}
+	const keys, writers = 3_600_000, 2
+	seed := testenv.Seed(t)
+	var handle atomic.Pointer[DB]
+	deepest := 0
+	opts := besideOptions(0, &handle, &deepest)
+	opts.FS, opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = nil, 32<<20, 0, 0
+	dir := t.TempDir()
+	db := mustOpen(t, dir, opts)
+	put := func(rng *rand.Rand) error {
+		value := make([]byte, 100)
+		for i := 0; i < len(value); i += 4 {
+			binary.LittleEndian.PutUint32(value[i:], rng.Uint32())
+		}
+		return db.Put(fmt.Appendf(nil, "key%013d", rng.IntN(keys)), value)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range keys * 3 / 2 {
+		if err := put(rng); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustFlush(t, db) // not for the next life: it would begin with a deep level 0
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts.MemtableSize = 256 << 10
+	db = mustOpen(t, dir, opts)
+	for m := db.Metrics(); m.Compacting > 0 || m.CompactionDebt > 0; m = db.Metrics() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	measure := func(what string, during func()) {
+		deepest = 0
+		handle.Store(db)
+		defer handle.Store(nil)
+		stop := make(chan struct{})
+		var writing sync.WaitGroup
+		var mu sync.Mutex
+		var longest time.Duration
+		var over, written int
+		for w := range writers {
+			writing.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, 1+uint64(w)))
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					begin := time.Now()
+					if err := put(rng); err != nil {
+						t.Error(err)
+						return
+					}
+					took := time.Since(begin)
+					mu.Lock()
+					written++
+					longest = max(longest, took)
+					if took > 50*time.Millisecond {
+						over++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		before := db.Metrics()
+		begin := time.Now()
+		during()
+		took := time.Since(begin)
+		m := db.Metrics().Sub(before)
+		close(stop)
+		writing.Wait()
+		t.Logf("%s: %.1f s, %d writes, the longest waited %v, %d more than 50ms, held back %v by memtables and %v by level 0; "+
+			"up to %d runs in level 0; compacted %d MB; levels of %d MB before", what, took.Seconds(), written, longest, over,
+			m.StallMemtables, m.StallLevel0, deepest, m.CompactBytes>>20, megabytes(before))
+		if deepest >= stopRuns {
+			t.Errorf("%s: level 0 had %d runs, want less than %d", what, deepest, stopRuns)
+		}
+	}
+	measure("without Compact", func() { time.Sleep(10 * time.Second) })
+	measure("beside Compact", func() {
+		if err := db.Compact(t.Context(), Range{}); err != nil {
+			t.Error(err)
+		}
+	})
+	measure("after Compact", func() { time.Sleep(5 * time.Second) })
+}

@@ -1,0 +1,76 @@
+package shale
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestDelete_NotByReaders: an iterator that is the last to need the tables of an old
+// version closes at once, though removing a file takes long. Close of the store waits
+// for that, and no directory is synced for it.
+func TestDelete_NotByReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = time.Second
+		slow := false
+		mem := vfs.NewMem()
+		fsys := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+			if slow && op == vfs.OpRemove && strings.HasSuffix(name, ".sst") {
+				time.Sleep(each)
+			}
+			return nil
+		})
+		opts := tinyStore(fsys)
+		opts.CompactionWorkers, opts.testing.minPrepared = -1, 0 // no log is prepared for nothing
+		db, err := Open("db", &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, db, 1000, 0)
+		mustFlush(t, db)
+		it := db.NewIterator(Range{})
+		if !it.First() {
+			t.Fatal(it.Err())
+		}
+		if err := db.Compact(t.Context(), Range{}); err != nil {
+			t.Fatal(err)
+		}
+		held := tablesOnDisk(t, db, mem)
+		slow = true
+		synctest.Wait()
+		synced := fsys.Count(vfs.OpSyncDir)
+		begin := time.Now()
+		if err := it.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("Close of the iterator took %v", took)
+		}
+		kept := len(db.Tables())
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); held <= kept || took < time.Duration(held-kept)*each {
+			t.Errorf("Close of the store took %v, though %d tables had to go", took, held-kept)
+		}
+		if n := fsys.Count(vfs.OpSyncDir) - synced; n > 1 { // the manifest's own, at Close
+			t.Errorf("the directory was synced %d times", n)
+		}
+		names, err := mem.List("db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		for _, name := range names {
+			if strings.HasSuffix(name, ".sst") {
+				left++
+			}
+		}
+		if left != kept {
+			t.Errorf("%d tables on disk, want %d", left, kept)
+		}
+	})
+}

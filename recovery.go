@@ -1,0 +1,325 @@
+package shale
+
+import (
+	"context"
+	"time"
+
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/wal"
+)
+
+// A failure is why writes are refused.
+type failure struct {
+	err   error
+	since time.Time
+	// passes says that the store tries by itself to take writes again: the
+	// failure is a lack of room, or of something else that may be there later.
+	// Other failures end with Resume or with another Open. A sync of the log that
+	// has failed is one of those: nobody knows what the disk has.
+	passes bool
+}
+
+// becomeReadOnly refuses writes from now on because of err, an error of the log,
+// and returns what the writer at hand gets. A full disk passes, unless a sync has
+// met it.
+func (db *DB) becomeReadOnly(err error) error {
+	w := db.currentLog.Load()
+	return db.refuse(err, base.IsNoSpace(err) && w != nil && !w.SyncFailed())
+}
+
+// refuse refuses writes from now on because of err, unless an earlier failure
+// does already, and returns what the writer at hand gets. A failure that does not
+// pass takes the place of one that would. Requires: db.mu is not held.
+func (db *DB) refuse(err error, passes bool) error {
+	f := &failure{err: err, since: db.opts.testing.now(), passes: passes}
+	old := db.failure.Load()
+	for old == nil || old.passes && !passes {
+		if db.failure.CompareAndSwap(old, f) {
+			db.emit(Event{Kind: EventReadOnly, Err: err})
+			db.broadcast()
+			wake(db.recoverWake)
+			break
+		}
+		old = db.failure.Load()
+	}
+	return readOnlyError(err)
+}
+
+// Err returns the background error that made the store read-only, wrapped in
+// ErrReadOnly, or nil. While it is not nil every write returns it. A store that
+// lacks room, be it in a file or for another file, takes writes again by itself
+// once there is room; then Err returns nil again.
+func (db *DB) Err() error {
+	if f := db.failure.Load(); f != nil {
+		return readOnlyError(f.err)
+	}
+	return nil
+}
+
+// Resume tries at once to leave the state in which Err is not nil. A store that
+// lacks room tries that by itself as well, but up to five seconds later. After any
+// other failed write of the log, or a failed sync, only Resume (or another Open)
+// ends that state: it makes the memtables safe in tables, begins a new log and lets
+// writes go on. Writes that nobody has seen before they failed stay undone; a
+// write that was visible, and of which only the sync failed, is kept. If the cause
+// persists, Resume returns it and the store stays read-only.
+func (db *DB) Resume() error {
+	if db.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	if err := db.begin(); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	return db.resumeInTurn(context.Background(), db.resume)
+}
+
+// usable is writable for calls that do not write entries. A failure that may pass
+// does not refuse them: it is tried whether it has passed, for the caller may
+// have removed its cause.
+func (db *DB) usable() error {
+	f, err := db.lastingFailure()
+	if err != nil || f == nil {
+		return err
+	}
+	return db.resumeInTurn(context.Background(), db.resumePassing)
+}
+
+// lastingFailure returns why nothing can be written, unless that may pass: then it
+// returns the failure.
+func (db *DB) lastingFailure() (*failure, error) {
+	if db.view.Load() == nil {
+		return nil, ErrClosed
+	}
+	if db.opts.ReadOnly {
+		return nil, ErrReadOnly
+	}
+	f := db.failure.Load()
+	if f != nil && !f.passes {
+		return nil, readOnlyError(f.err)
+	}
+	return f, nil
+}
+
+// recoverLoop lets a store take writes again when what it lacked is there again. It
+// tries again and again, later each time, and at once when a flush or a
+// compaction has succeeded.
+func (db *DB) recoverLoop() {
+	var resumed time.Time
+	for tries := 0; ; {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.recoverWake:
+		}
+		// A store that fails again soon after it was resumed is not asked more
+		// and more often.
+		if time.Since(resumed) > retryDelay(tries) {
+			tries = 0
+		}
+		for db.recovers() {
+			if tries++; !db.sleepUnless(db.recoverWake, retryDelay(tries)) {
+				return
+			}
+			if db.resumeInTurn(db.ctx, db.resumePassing) == nil {
+				resumed = time.Now()
+			} else {
+				db.counters.retries.Add(1)
+			}
+		}
+	}
+}
+
+// recovers tells whether recoverLoop has something to do.
+func (db *DB) recovers() bool {
+	f := db.failure.Load()
+	return f != nil && f.passes
+}
+
+// sleepUnless waits for d, or until c is woken, or until the store is closed, and
+// tells whether it is open.
+func (db *DB) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c:
+		return true
+	case <-db.ctx.Done():
+		return false
+	}
+}
+
+// resumePassing is resume that leaves a failure alone which does not pass: it may
+// have come since the caller looked. Requires: the caller leads the queue.
+func (db *DB) resumePassing() error {
+	f, err := db.lastingFailure()
+	if err != nil || f == nil {
+		return err
+	}
+	return db.resumeFrom(f)
+}
+
+// resumeInTurn runs resume, or resumePassing, as leader of the queue.
+func (db *DB) resumeInTurn(ctx context.Context, resume func() error) error {
+	r := db.queue.newRequest()
+	defer r.free()
+	r.exclusive = resume
+	return db.commit(ctx, r)
+}
+
+// resume ends the refusal of writes if what was in their way is not any more.
+// Requires: the caller leads the queue.
+func (db *DB) resume() error {
+	if f := db.failure.Load(); f != nil {
+		return db.resumeFrom(f)
+	}
+	return nil
+}
+
+// resumeFrom is resume for the failure f.
+func (db *DB) resumeFrom(f *failure) error {
+	if base.IsNoSpace(f.err) {
+		db.giveUpReserve()
+		db.wal.Shrink()
+	}
+	if err := db.tryWrites(f); err != nil {
+		return err
+	}
+	if db.failure.CompareAndSwap(f, nil) { // else it has become worse meanwhile
+		db.emit(Event{Kind: EventResumed, Duration: db.opts.testing.now().Sub(f.since)})
+		db.broadcast()
+	}
+	return db.Err()
+}
+
+// tryWrites does what writes could not go on without, or returns why it can't.
+// Requires: the caller leads the queue.
+func (db *DB) tryWrites(f *failure) error {
+	switch {
+	case f.passes && db.wal.SyncFailed(): // meanwhile, and whoever synced is about to say so
+		return db.becomeReadOnly(db.wal.Err())
+	case !f.passes || db.wal.Err() != nil:
+		return db.replaceLog()
+	case db.sealed != nil: // the next log could not be created
+		if err := db.changeLogs(); err != nil {
+			return err
+		}
+	default:
+		if err := db.wal.Reserve(); err != nil {
+			return err
+		}
+	}
+	if err := db.retryFlush(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.stuckLocked()
+}
+
+// replaceLog makes all writes of a broken log safe in tables and begins another.
+// Requires: the caller leads the queue.
+func (db *DB) replaceLog() error {
+	db.mu.Lock()
+	if !db.view.Load().mem.Empty() {
+		db.freezeLocked()
+	}
+	db.mu.Unlock()
+	// Once the memtables are tables the broken log is not needed any more,
+	// and the numbers of what failed in it must not be given out again.
+	if err := db.flushAll(); err != nil {
+		return err
+	}
+	broken := db.wal
+	next := db.peekFileNum()
+	if err := db.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.lastSeq}); err != nil {
+		return err
+	}
+	if err := db.startLog(wal.Header{}); err != nil {
+		return err
+	}
+	_ = broken.Close() // it failed before
+	db.mu.Lock()
+	current := db.logs[len(db.logs)-1]
+	db.dropLogsLocked(current.num)
+	db.memLog = current.num
+	db.mu.Unlock()
+	db.deleteObsolete()
+	return nil
+}
+
+// logBroken tells whether the log can't tell what it holds: then it is neither
+// sealed nor said to be whole.
+func (db *DB) logBroken() bool {
+	f := db.failure.Load()
+	return f != nil && (!f.passes || db.wal.Err() != nil)
+}
+
+// appendLog appends the payloads to the log. Requires: the caller leads the queue.
+func (db *DB) appendLog(payloads [][]byte, syncNext bool) (end int64, err error) {
+	end, err = db.wal.AppendBatch(payloads, db.lastSeq, syncNext)
+	if err != nil && db.wal.Err() == nil && db.giveUpFor("write log", err) {
+		end, err = db.wal.AppendBatch(payloads, db.lastSeq, syncNext)
+	}
+	return end, err
+}
+
+// giveUpFor gives up what the store has reserved ahead if err says that the disk
+// is full, and tells whether it is worthwhile to try again.
+func (db *DB) giveUpFor(what string, err error) bool {
+	if !base.IsNoSpace(err) || !db.giveUpReserve() {
+		return false
+	}
+	db.emit(Event{Kind: EventBackgroundError, Reason: "no room: " + what, Err: err})
+	return true
+}
+
+// giveUpReserve gives back the room that the store holds without need, which are
+// the log that was prepared and those kept to be used again, and tells whether
+// there was any. Requires: db.mu is not held.
+func (db *DB) giveUpReserve() (any bool) {
+	if p := db.takePrepared(); p != nil {
+		db.discard(p)
+		any = true
+	}
+	db.mu.Lock()
+	any = any || len(db.recyclable) > 0
+	db.mu.Unlock()
+	db.dropRecyclable()
+	db.awaitDeletions(db.ctx) // only then is there more room
+	return any
+}
+
+// leadPatience is how long giveUpRoom waits for its turn to lead the queue: the
+// leader may wait for what the caller does.
+const leadPatience = 100 * time.Millisecond
+
+// giveUpRoom is giveUpReserve that also gives back what is reserved in the log.
+// Requires: the caller does not lead the queue and holds no lock.
+func (db *DB) giveUpRoom() (any bool) {
+	any = db.giveUpReserve()
+	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
+	defer cancel()
+	r := db.queue.newRequest()
+	defer r.free()
+	r.exclusive = func() error {
+		any = db.wal.Shrink() || any
+		return nil
+	}
+	_ = db.commit(ctx, r) // without a turn the log stays as it is
+	return any
+}
+
+// runPlanInRoom is runPlan that is tried again with what the store can give up of
+// its room.
+func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
+	err := db.runPlan(ctx, plan)
+	if base.IsNoSpace(err) && db.giveUpRoom() {
+		err = db.runPlan(ctx, plan)
+	}
+	return err
+}

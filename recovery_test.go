@@ -1,0 +1,303 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A lack is what keeps a store from taking writes for a while.
+type lack struct {
+	name  string
+	noMap bool
+	fails func(op vfs.Op, name string) error
+}
+
+var lacks = []lack{
+	{"no room for tables", false, func(op vfs.Op, name string) error {
+		return errorIf(op == vfs.OpCreate && strings.HasSuffix(name, ".sst"), syscall.ENOSPC)
+	}},
+	{"no descriptors for logs", false, func(op vfs.Op, name string) error {
+		return errorIf((op == vfs.OpCreate || op == vfs.OpOpenReadWrite) && strings.HasSuffix(name, ".wal"), syscall.EMFILE)
+	}},
+	{"no room for logs", false, func(op vfs.Op, name string) error {
+		return errorIf((op == vfs.OpCreate || op == vfs.OpPreallocate) && strings.HasSuffix(name, ".wal"), syscall.ENOSPC)
+	}},
+	{"no room for the log to grow", false, func(op vfs.Op, name string) error {
+		return errorIf(op == vfs.OpPreallocate && strings.HasSuffix(name, ".wal"), syscall.EDQUOT)
+	}},
+	{"no room in the log", true, func(op vfs.Op, name string) error {
+		return errorIf(op == vfs.OpWrite || op == vfs.OpCreate, syscall.ENOSPC)
+	}},
+	{"no room for the manifest", false, func(op vfs.Op, name string) error {
+		return errorIf((op == vfs.OpWrite || op == vfs.OpCreate) && strings.Contains(name, "MANIFEST"), syscall.ENOSPC)
+	}},
+}
+
+func errorIf(is bool, err error) error {
+	if is {
+		return err
+	}
+	return nil
+}
+
+// A store that lacks something refuses writes, each with the cause, which Err
+// returns too. It tries again by itself, rarely, however long it lasts, and takes
+// writes again within seconds once nothing is lacking. One event tells of the
+// beginning and one of the end.
+func TestRecovery_ByItself(t *testing.T) {
+	for _, l := range lacks {
+		t.Run(l.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { recoverFrom(t, l) }) })
+	}
+}
+
+func recoverFrom(t *testing.T, l lack) {
+	mem := vfs.NewMem()
+	var lacking atomic.Bool
+	var tries atomic.Int64
+	faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		if !lacking.Load() {
+			return nil
+		}
+		err := l.fails(op, name)
+		if err != nil {
+			tries.Add(1)
+		}
+		return err
+	})
+	opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, CompactionWorkers: -1}
+	opts.testing.noMap = l.noMap
+	var refusals refusals
+	var lasted time.Duration
+	opts.OnEvent = func(e Event) {
+		refusals.note(t, e)
+		if e.Kind == EventResumed {
+			lasted = e.Duration
+		}
+	}
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() // should the test fail
+	w := &countingWriter{acked: make(map[string]string)}
+	for round := range 2 {
+		lacking.Store(true)
+		for n := 0; err == nil && n < 20_000; n++ {
+			err = w.put(db)
+		}
+		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, l.cause()) {
+			t.Fatalf("round %d: Put = %v, want ErrReadOnly with the cause", round, err)
+		}
+		begun := time.Now()
+		if !refusals.refused() || !errors.Is(db.Err(), ErrReadOnly) || !errors.Is(db.Err(), l.cause()) {
+			t.Errorf("round %d: Err = %v while writes are refused, told of %v", round, db.Err(), refusals.refused())
+		}
+		if err := db.Resume(); err == nil {
+			t.Errorf("round %d: Resume works", round)
+		}
+		tries.Store(0)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := tries.Load(); n < 100 || n > 10*3600/5 {
+			t.Errorf("round %d: %d operations failed in an hour", round, n)
+		}
+		if err := w.put(db); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("round %d: Put = %v", round, err)
+		}
+		if n, err := db.Get([]byte("absent")); !errors.Is(err, ErrNotFound) {
+			t.Errorf("round %d: Get = %q, %v", round, n, err)
+		}
+		lacking.Store(false)
+		if round == 0 {
+			time.Sleep(11 * time.Second)
+			synctest.Wait()
+		} else if err := db.Resume(); err != nil {
+			t.Errorf("round %d: Resume: %v", round, err)
+		}
+		if err = db.Err(); err != nil || refusals.refused() || refusals.begins != round+1 {
+			t.Fatalf("round %d: Err = %v, %d beginnings, refused %v, when nothing is lacking", round, err, refusals.begins, refusals.refused())
+		}
+		if lasted < time.Hour || lasted > time.Since(begun)+time.Minute {
+			t.Errorf("round %d: the event says that it lasted %v", round, lasted)
+		}
+		for range 100 {
+			if err = w.put(db); err != nil {
+				t.Fatalf("round %d: Put: %v", round, err)
+			}
+		}
+		wantAll(t, db, w.acked)
+	}
+	closeTest(t, db)
+	wantNoOpenFiles(t, mem)
+	opts.FS = mem
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, db, w.acked)
+	closeTest(t, db)
+}
+
+// cause returns the error that the lack is met with.
+func (l lack) cause() error {
+	for _, op := range vfs.AllOps() {
+		for _, name := range []string{"1.sst", "1.wal", "MANIFEST-1"} {
+			if err := l.fails(op, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Close ends the attempts of a store that still lacks something, at once, and
+// makes durable what was acknowledged.
+func TestRecovery_EndsWithClose(t *testing.T) {
+	for _, l := range lacks {
+		t.Run(l.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mem := vfs.NewMem()
+				var lacking atomic.Bool
+				faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+					if !lacking.Load() {
+						return nil
+					}
+					return l.fails(op, name)
+				})
+				opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, CompactionWorkers: -1,
+					OnEvent: func(Event) {}}
+				opts.testing.noMap = l.noMap
+				db, err := Open("db", &opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &countingWriter{acked: make(map[string]string)}
+				for range 10 {
+					if err := w.put(db); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lacking.Store(true)
+				for err == nil {
+					err = w.put(db)
+				}
+				time.Sleep(time.Minute)
+				broken := db.currentLog.Load().Err() != nil
+				if err := db.Sync(); (err != nil) != broken {
+					t.Errorf("Sync = %v, and the log is broken: %v", err, broken)
+				}
+				begun := time.Now()
+				err = db.Close()
+				if time.Since(begun) > time.Second {
+					t.Errorf("Close took %v", time.Since(begun))
+				}
+				if err != nil && !errors.Is(err, l.cause()) {
+					t.Errorf("Close: %v", err)
+				}
+				wantNoOpenFiles(t, mem)
+				if broken {
+					return // the writes since the last sync may be lost
+				}
+				opts.FS = mem.Crash(vfs.CrashConfig{})
+				if db, err = Open("db", &opts); err != nil {
+					t.Fatal(err)
+				}
+				wantAll(t, db, w.acked)
+				closeTest(t, db)
+			})
+		})
+	}
+}
+
+// A sync of the log that fails is final, also if it says that the disk is full, and
+// also for a store that lacks room already: nothing but Resume ends that.
+func TestRecovery_NotAfterAFailedSync(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := vfs.NewMem()
+			faults := vfs.NewFault(mem, nil)
+			opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, OnEvent: func(Event) {}}
+			db, err := Open("db", &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close() // a bubble ends only without the goroutines of a store
+			mustPut(t, db, "k", "v")
+			if full {
+				faults.Inject(func(op vfs.Op, _ string, _ int64) error { return errorIf(op == vfs.OpPreallocate, syscall.ENOSPC) })
+				if err := db.Put([]byte("large"), make([]byte, 100<<10)); !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("Put = %v", err)
+				}
+			}
+			faults.Inject(vfs.FailAt(1, syscall.ENOSPC, vfs.OpSync))
+			if err := db.Sync(); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("Sync = %v", err)
+			}
+			faults.Inject(nil)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if !errors.Is(db.Err(), syscall.ENOSPC) {
+				t.Errorf("Err = %v an hour after a failed sync", db.Err())
+			}
+			if err := db.Flush(context.Background()); !errors.Is(err, ErrReadOnly) {
+				t.Errorf("Flush = %v", err)
+			}
+			if err := db.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, db, "k2", "v")
+			closeTest(t, db)
+		})
+	}
+}
+
+// Calls that do not write entries try at once whether a store that lacked room has it
+// now.
+func TestRecovery_ByOtherCalls(t *testing.T) {
+	calls := map[string]func(db *DB) error{
+		"Flush":      func(db *DB) error { return db.Flush(context.Background()) },
+		"Compact":    func(db *DB) error { return db.Compact(context.Background(), Range{}) },
+		"Checkpoint": func(db *DB) error { return db.Checkpoint("copy") },
+		"Ingest": func(db *DB) error {
+			return db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("z"), nil) })
+		},
+	}
+	for name, call := range calls {
+		for _, l := range lacks {
+			t.Run(name+"/"+l.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					faults := vfs.NewFault(vfs.NewMem(), nil)
+					opts := Options{FS: faults, MemtableSize: 64 << 10, Durability: SyncManual, OnEvent: func(Event) {}}
+					opts.testing.noMap = l.noMap
+					db, err := Open("db", &opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					faults.Inject(func(op vfs.Op, name string, _ int64) error { return l.fails(op, name) })
+					for i := 0; err == nil; i++ {
+						err = db.Put(fmt.Appendf(nil, "k%06d", i), make([]byte, 100))
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if err := call(db); !errors.Is(err, l.cause()) {
+						t.Errorf("%s while something is lacking: %v", name, err)
+					}
+					faults.Inject(nil)
+					if err := call(db); err != nil {
+						t.Errorf("%s when nothing is lacking: %v", name, err)
+					}
+					mustPut(t, db, "k", "v")
+					closeTest(t, db)
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/smalldisk"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A store lives on a disk of each size, from none up, with a log that is
+// mapped, written by calls, or not reserved: it is opened, written until the disk
+// is full, closed and opened again on the full disk, and goes on by itself on a
+// larger one. What was acknowledged is there all the time; a failed Open leaves
+// nothing behind.
+func TestSmallDisk_EverySize(t *testing.T) {
+	testenv.SkipRace(t)
+	for mode := range 3 {
+		t.Run([]string{"mapped", "unmapped", "unreserved"}[mode], func(t *testing.T) {
+			opened := int64(0)
+			for blocks := int64(0); blocks < 100; blocks++ {
+				if blocks > 12 && (testing.Short() && blocks%9 != int64(mode) || blocks%3 != int64(mode)) {
+					continue
+				}
+				l := &smallLife{t: t, blocks: blocks, mem: vfs.NewMem(), mode: mode}
+				l.live()
+				if l.opened && opened == 0 {
+					opened = blocks
+				}
+				if t.Failed() {
+					t.Fatalf("on a disk of %d blocks", blocks)
+				}
+			}
+			if opened > 5 {
+				t.Errorf("a store opens from %d blocks up, want 5 at most", opened)
+			}
+		})
+	}
+}
+
+type smallLife struct {
+	t        *testing.T
+	blocks   int64
+	mem      *vfs.Mem
+	disk     *smalldisk.Disk
+	mode     int
+	opts     Options
+	db       *DB
+	refusals refusals
+	opened   bool
+}
+
+// open opens the store, or checks that an attempt that failed left nothing behind.
+func (l *smallLife) open() bool {
+	l.t.Helper()
+	before := l.files()
+	db, err := Open("parent/db", &l.opts)
+	if err == nil {
+		l.db = db
+		return true
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		l.t.Errorf("Open: %v, want ENOSPC", err)
+	}
+	wantNoOpenFiles(l.t, l.mem)
+	if after := l.files(); !slices.Equal(kinds(after), kinds(before)) {
+		l.t.Errorf("a failed Open has left %q, there was %q", after, before)
+	}
+	return false
+}
+
+// files lists the files and directories.
+func (l *smallLife) files() []string {
+	names, err := l.mem.List(".")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, dir := range []string{"parent", "parent/db"} {
+		inside, err := l.mem.List(dir)
+		if err != nil {
+			break
+		}
+		names = append(names, inside...)
+	}
+	return names
+}
+
+// kinds leaves out the numbers of manifests: one may take the place of another.
+func kinds(names []string) []string {
+	var all []string
+	for _, name := range names {
+		if typ, _, ok := base.ParseFileName(name); ok && typ == base.FileManifest {
+			name = "MANIFEST"
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+func (l *smallLife) live() {
+	t := l.t
+	checkLeaks(t)
+	l.disk = smalldisk.New(l.mem, l.blocks)
+	l.disk.Unreserved = l.mode == 2
+	l.opts = tinyStore(l.disk)
+	l.opts.testing.noMap = l.mode == 1
+	l.opts.OnEvent = func(e Event) { l.refusals.note(t, e) }
+	w := &countingWriter{acked: make(map[string]string)}
+	if l.open() {
+		l.opened = true
+		l.fill(w)
+		wantAll(t, l.db, w.acked)
+		err := l.db.Close()
+		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Close: %v", err)
+		}
+		wantNoOpenFiles(t, l.mem)
+		l.refusals = refusals{}
+	}
+	if !l.open() {
+		l.disk.Resize(l.blocks + 60)
+		if !l.open() {
+			t.Fatal("Open with room fails")
+		}
+	}
+	wantAll(t, l.db, w.acked)
+	l.fill(w)
+	l.disk.Resize(l.blocks + 400)
+	waitFor(t, "writes to go on by themselves", func() bool { return w.put(l.db) == nil })
+	for range 50 {
+		if err := w.put(l.db); err != nil {
+			t.Errorf("Put with room: %v", err)
+		}
+	}
+	if err := l.db.Compact(context.Background(), Range{}); err != nil {
+		t.Errorf("Compact with room: %v", err)
+	}
+	if l.db.Err() != nil || l.refusals.refused() {
+		t.Errorf("Err = %v with room, refused %v", l.db.Err(), l.refusals.refused())
+	}
+	wantAll(t, l.db, w.acked)
+	closeTest(t, l.db)
+	if !l.open() {
+		t.Fatal("Open with room fails")
+	}
+	wantAll(t, l.db, w.acked)
+	closeTest(t, l.db)
+}
+
+// fill writes until the disk is full.
+func (l *smallLife) fill(w *countingWriter) {
+	l.t.Helper()
+	for n := 0; n < 1500; n++ {
+		if err := w.put(l.db); err != nil {
+			if !errors.Is(err, ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) {
+				l.t.Errorf("Put on a full disk: %v, want ErrReadOnly with ENOSPC", err)
+			}
+			return
+		}
+	}
+}
+
+// A store on a disk that is full but for some blocks takes deletes, and gives the
+// space of what was deleted back.
+func TestSmallDisk_DeletesMakeRoom(t *testing.T) {
+	checkLeaks(t)
+	disk := smalldisk.New(vfs.NewMem(), 1<<20)
+	opts := Options{FS: disk, OnEvent: func(Event) {}}
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2000
+	key := func(i int) []byte { return fmt.Appendf(nil, "k%06d", i) }
+	for i := range n {
+		b := new(Batch)
+		if err := errors.Join(b.Put(key(i), make([]byte, 1000)), db.Write(context.Background(), b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, db)
+	full, _, _ := disk.Usage()
+	disk.Resize(full + 40)
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	b := new(Batch)
+	for i := range n {
+		if err := b.Delete(key(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Write(context.Background(), b); err != nil {
+		t.Errorf("Delete: %v", err)
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Errorf("Compact: %v", err)
+	}
+	closeTest(t, db)
+	if used, _, _ := disk.Usage(); used > 20 {
+		t.Errorf("%d blocks are in use after all was deleted, %d before", used, full)
+	}
+}
+
+// An empty store takes little of the disk, and so do many; one with few writes not
+// much more.
+func TestSmallDisk_EmptyStores(t *testing.T) {
+	disk := smalldisk.New(vfs.NewMem(), 1<<30)
+	var stores []*DB
+	const n = 30
+	used := func() int64 { blocks, _, _ := disk.Usage(); return blocks * smalldisk.Block }
+	for i := range n {
+		db, err := Open(fmt.Sprint("db", i), &Options{FS: disk, CacheSize: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		stores = append(stores, db)
+	}
+	if used() > n*100<<10 {
+		t.Errorf("%d empty stores take %d bytes, want 100 KiB each at most", n, used())
+	}
+	const value = 20 << 10
+	for i := range 40 {
+		for _, db := range stores {
+			if err := db.Put(fmt.Append(nil, i), make([]byte, value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if most := int64(n * (2*(i+2)*value + 200<<10)); used() > most {
+			t.Fatalf("%d stores with %d bytes each take %d bytes, want %d at most", n, (i+1)*value, used(), most)
+		}
+	}
+}
+
+// What a store has reserved ahead does not keep it from writing and flushing on a
+// disk that has room for its tables and nothing else.
+func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
+	checkLeaks(t)
+	disk := smalldisk.New(vfs.NewMem(), 1<<20)
+	opts := Options{FS: disk, MemtableSize: 1 << 20, Durability: SyncManual, Compression: NoCompression, CompactionWorkers: -1, OnEvent: func(Event) {}}
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(i int) error {
+		return db.Put(fmt.Appendf(nil, "k%06d", i%3000), []byte(strings.Repeat(fmt.Sprint(i), 1000)[:1000]))
+	}
+	n := 0
+	for ; n < 9000; n++ { // until there are logs to be used again
+		if err := put(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustFlush(t, db)
+	mustPut(t, db, "small", "v")
+	db.mu.Lock()
+	kept := len(db.recyclable)
+	db.mu.Unlock()
+	if kept == 0 {
+		t.Fatal("no log is kept to be used again")
+	}
+	// The rest of the disk is taken by somebody else.
+	used, _, _ := disk.Usage()
+	disk.Resize(used)
+	for range 800 {
+		if err := put(n); err != nil {
+			t.Fatalf("Put: %v", err)
+		}
+		n++
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		t.Errorf("Flush: %v", err)
+	}
+	if err := db.Err(); err != nil {
+		t.Error(err)
+	}
+	closeTest(t, db)
+}

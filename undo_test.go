@@ -1,0 +1,177 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// allFiles lists what is below dir, with its size.
+func allFiles(t *testing.T, fsys vfs.FS, dir string) (all []string) {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name = dir + "/" + name
+		info, err := fsys.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir {
+			all = append(append(all, name), allFiles(t, fsys, name)...)
+		} else {
+			all = append(all, fmt.Sprint(name, " ", info.Size))
+		}
+	}
+	return all
+}
+
+// An Open that fails, at whatever operation, before there is a store leaves neither a
+// part of one nor a directory, and takes nothing away that was there. Whatever
+// moment a crash comes at, the place is one where a store can be made.
+func TestOpen_FailureLeavesNothingBehind(t *testing.T) {
+	for _, stranger := range [][]string{
+		nil,
+		{"a/notes.txt"},
+		{"a/b/db/notes.txt", "a/b/db/LOCK", "a/b/db/MANIFEST-000001", "a/b/db/MANIFEST-000009", "a/b/db/000009.tmp", "a/b/db/wal.old"},
+	} {
+		for _, after := range []bool{false, true} {
+			for k, met := int64(1), true; met; k++ {
+				met = failToOpen(t, stranger, k, after)
+				if t.Failed() {
+					t.Fatalf("among %q, operation %d fails, after it happened: %v", stranger, k, after)
+				}
+			}
+		}
+	}
+}
+
+// failToOpen fails the k-th operation of Open and tells whether there is one.
+func failToOpen(t *testing.T, strangers []string, k int64, after bool) (met bool) {
+	mem := vfs.NewMem()
+	for _, name := range strangers {
+		dir := name[:strings.LastIndexByte(name, '/')]
+		if err := mem.MkdirAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		f, err := mem.Create(name)
+		if err == nil {
+			_, err = f.Write([]byte("stranger"))
+		}
+		if err = errors.Join(err, f.Sync(), f.Close(), mem.SyncDir(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := allFiles(t, mem, ".")
+	opts := tinyStore(nil)
+	fault := vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: after})
+	var mu sync.Mutex
+	ops := 0
+	var crashed []*vfs.Mem
+	faults := vfs.NewFault(mem, func(op vfs.Op, name string, n int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if ops++; met && len(strangers) == 0 {
+			configs := vfs.CrashConfigs(uint64(k))
+			crashed = append(crashed, mem.Crash(configs[ops%len(configs)]), mem.Crash(configs[(3*ops+1)%len(configs)]))
+		}
+		err := fault(op, name, n)
+		met = met || err != nil
+		return err
+	})
+	opts.FS = faults
+	db, err := Open("a/b/db", &opts)
+	faults.Inject(nil)
+	if err == nil {
+		closeTest(t, db)
+		return met
+	}
+	if !met {
+		t.Fatal(err)
+	}
+	opts.FS = mem
+	wantNoOpenFiles(t, mem)
+	// What an operation did although it failed is not known, and stays.
+	if now := allFiles(t, mem, "."); !after && !slices.Equal(withoutOwn(now), withoutOwn(before)) {
+		t.Errorf("after Open = %v there is %q, was %q", err, now, before)
+	} else if missing := slices.DeleteFunc(withoutOwn(before), func(s string) bool { return slices.Contains(now, s) }); len(missing) > 0 {
+		t.Errorf("after Open = %v %q are gone or changed", err, missing)
+	}
+	ro := opts
+	ro.ReadOnly = true
+	if _, err := Open("a/b/db", &ro); !after && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open read-only after a failed Open = %v, want that there is no store", err)
+	}
+	for _, m := range append(crashed, mem) {
+		opts.FS = m
+		db, err := Open("a/b/db", &opts)
+		if err != nil {
+			t.Fatalf("Open after a failed Open: %v", err)
+		}
+		mustPut(t, db, "k", "v")
+		closeTest(t, db)
+	}
+	return true
+}
+
+// withoutOwn leaves out what a new store writes over: its lock file and the remains of an
+// attempt to make one.
+func withoutOwn(files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
+		return strings.Contains(name, "/LOCK ") && len(files) > 5 || strings.Contains(name, "/MANIFEST-000001 ")
+	})
+}
+
+// However often a store on a full disk is opened in vain, it has one manifest.
+func TestOpen_FullDiskKeepsOneManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := tinyStore(faults)
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "k", "v")
+	closeTest(t, db)
+	before := allFiles(t, mem, "db")
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		return errorIf(op == vfs.OpPreallocate || op == vfs.OpWrite && strings.HasSuffix(name, ".wal"), syscall.ENOSPC)
+	})
+	for range 12 {
+		if _, err := Open("db", &opts); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("Open = %v", err)
+		}
+	}
+	if now := allFiles(t, mem, "db"); len(now) != len(before) {
+		t.Errorf("after twelve failed Opens there is %q, was %q", now, before)
+	}
+	faults.Inject(nil)
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, db, "k", "v", true)
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := 0
+	for _, name := range names {
+		if typ, _, ok := base.ParseFileName(name); ok && typ == base.FileManifest {
+			manifests++
+		}
+	}
+	if manifests != 1 {
+		t.Errorf("files are %q, want one manifest", names)
+	}
+	closeTest(t, db)
+}
