@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants bench peers filters cross size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses bench peers filters cross size simulate
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -13,7 +13,8 @@ proof: ; .ci/proof
 sweep: ; T=$(T) .ci/proof all
 soak:  T = 30m
 soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
-mutants: ; .ci/mutants $(MUTANTS)
+mutants: ; .ci/mutate $(MUTANTS)
+pauses: ; go run ./internal/pauses -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)') $(if $(SITES),-sites $(SITES)) $(if $(RACE),-race)
 bench: ; go run ./bench
 peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 filters: ; cd bench/peers && go run ./filters
