@@ -56,6 +56,9 @@ func putUntil(t *testing.T, db *DB, n int, stop <-chan struct{}) (written int, l
 func TestCompact_BesideWriters(t *testing.T) {
 	const keys, bound = 40_000, 200 * time.Millisecond
 	for _, jobs := range []int{1, 3} {
+		if testenv.Race && jobs == 1 {
+			continue // the other has its goroutines too
+		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
 			deepest := 0

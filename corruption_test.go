@@ -424,9 +424,9 @@ func (b *badStore) path(name string) string { return filepath.Join("db", name) }
 // error, synced or not: they were all written whole.
 func TestCorruption_EveryBitOfTheLog(t *testing.T) {
 	testenv.SkipRace(t)
-	step := 101
+	step := 257
 	if testing.Short() {
-		step = 401
+		step = 797
 	}
 	if testenv.Long(t) > 0 {
 		step = 1

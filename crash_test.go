@@ -365,7 +365,7 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	var states, ops int64
-	share := shareOf(t, seed, 1./48)
+	share := shareOf(t, seed, 1./96)
 	// Each life is lived with several options, if not all of its states are tried.
 	rounds := uint64(1)
 	if share.part < 1 {

@@ -148,11 +148,12 @@ func (b *badStore) damages(r *rand.Rand, other, kin, twin *badStore) []damage {
 // answer is right or an error that names file and offset; nothing panics,
 // hangs, or goes by unnoticed that matters; and a failed Open changes nothing.
 func TestCorruption_Sweep(t *testing.T) {
+	testenv.SkipRace(t)
 	checkLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
-	share := shareOf(t, seed, 1./80)
+	share := shareOf(t, seed, 1./160)
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
 		other, kin := newBadStoreOf(t, 76, seed+round+1, closed), newBadStore(t, seed+round+1, closed)
 		twin := newBadStoreOf(t, 78, seed+round, closed)

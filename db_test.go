@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -158,6 +159,7 @@ func fill(t testing.TB, db *DB, n, round int) {
 }
 
 func TestManyLevels(t *testing.T) {
+	testenv.SkipRace(t)
 	const n = 20000
 	opts := small()
 	db := openTest(t, opts)

@@ -7,11 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Names in prose rot: whatever docs/ARCHITECTURE.md puts between backquotes
 // and looks like a name of the code, or ends in .go, is in the code.
 func TestArchitecture_NamesExist(t *testing.T) {
+	testenv.SkipRace(t)
 	text, err := os.ReadFile("docs/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
 	h.ingestible(faultIngest)
-	share := shareOf(t, seed, 1./36)
+	share := shareOf(t, seed, 1./72)
 	// If not all faults are tried, they are in lives with several options.
 	lives := uint64(1)
 	if share.part < 1 {

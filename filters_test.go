@@ -100,6 +100,7 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 // A fuse filter has no second unit, whatever its bits: the room for half of it is
 // not enough.
 func TestFilterMemory_WholeFuseFilters(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := small()
 	opts.FS, opts.FilterBits, opts.CompactionWorkers, opts.LastLevelFilter, opts.TableSize = vfs.NewMem(), 24, -1, FuseFilter, 256<<10
 	db := openTest(t, opts)

@@ -257,7 +257,7 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 func TestKill(t *testing.T) {
 	checkLeaks(t)
 	seed := testenv.Seed(t)
-	runs := 50
+	runs := 20
 	if testing.Short() {
 		runs = 6
 	}

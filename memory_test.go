@@ -157,6 +157,7 @@ func TestMemory_Table(t *testing.T) {
 
 // What an entry costs in the memtable, and that Metrics tells it.
 func TestMemory_Memtable(t *testing.T) {
+	testenv.SkipRace(t)
 	const n = 100_000
 	db := mustOpen(t, t.TempDir(), &Options{Durability: SyncManual, MemtableSize: 64 << 20, CacheSize: -1})
 	before := heapInUse()
@@ -172,6 +173,7 @@ func TestMemory_Memtable(t *testing.T) {
 
 // What a cached block costs, and that the cache keeps to its size.
 func TestMemory_Cache(t *testing.T) {
+	testenv.SkipRace(t)
 	dir := manyTables(t, 100_000)
 	const size = 4 << 20
 	db := mustOpen(t, dir, &Options{CacheSize: size})

@@ -74,11 +74,8 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 // of a store that holds the blocklist.
 func TestMiss_RealHosts(t *testing.T) {
 	testenv.SkipRace(t)
-	step := 2
-	switch {
-	case testenv.Race:
-		step = 25
-	case testing.Short():
+	step := 4
+	if testing.Short() {
 		step = 10
 	}
 	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)

@@ -159,10 +159,14 @@ func (m *testMount) fillTo(left int64) {
 	}
 }
 
-// release gives the room back.
+// release gives the room back. btrfs has the room of a deleted file only when its
+// transaction has ended, which `sync -f` waits for.
 func (m *testMount) release() {
 	m.t.Helper()
 	if err := os.Remove(m.path("ballast")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		m.t.Fatal(err)
+	}
+	if out, err := exec.Command("sync", "-f", m.dir).CombinedOutput(); err != nil {
+		m.t.Fatalf("sync -f %s: %v: %s", m.dir, err, out)
 	}
 }

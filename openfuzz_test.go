@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // patch applies edits of seven bytes each, written as a fuzzer may like them:
@@ -47,6 +48,7 @@ var storeLimit = fuzzing.Limit{Bytes: 256 << 20}
 // fuzzer's bytes: every answer is right or an error that names the file, in
 // bounded time and memory.
 func FuzzOpenDir(f *testing.F) {
+	testenv.SkipRace(f)
 	b := newBadStore(f, 1, closed)
 	names := slices.Sorted(maps.Keys(b.files))
 	slices.SortStableFunc(names, func(x, y string) int { // few tables at the end

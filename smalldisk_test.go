@@ -22,14 +22,21 @@ import (
 // nothing behind.
 func TestSmallDisk_EverySize(t *testing.T) {
 	testenv.SkipRace(t)
-	for mode := range 3 {
+	every := int64(9)
+	switch {
+	case testenv.Long(t) > 0:
+		every = 1
+	case testing.Short():
+		every = 27
+	}
+	for mode := range int64(3) {
 		t.Run([]string{"mapped", "unmapped", "unreserved"}[mode], func(t *testing.T) {
 			opened := int64(0)
 			for blocks := int64(0); blocks < 100; blocks++ {
-				if blocks > 12 && (testing.Short() && blocks%9 != int64(mode) || blocks%3 != int64(mode)) {
+				if blocks > 12 && blocks%every != mode%every {
 					continue
 				}
-				l := &smallLife{t: t, blocks: blocks, mem: vfs.NewMem(), mode: mode}
+				l := &smallLife{t: t, blocks: blocks, mem: vfs.NewMem(), mode: int(mode)}
 				l.live()
 				if l.opened && opened == 0 {
 					opened = blocks

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -15,6 +16,7 @@ import (
 // reported. None of them makes an answer wrong, or the next file overwrite
 // another.
 func TestOpen_Strangers(t *testing.T) {
+	testenv.SkipRace(t)
 	zeros, garbage := strings.Repeat("\x00", 8192), strings.Repeat("garbage ", 1024)
 	store := damagedStore(t)
 	for _, name := range []string{

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 func TestAtomicBlocked_NeverDenies(t *testing.T) {
@@ -102,6 +104,7 @@ func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 // What passes is what passes the same filter filled from dice; and at most 1.1 %
 // at 10 bits a key, the acceptance figure.
 func TestAtomicBlocked_FPR(t *testing.T) {
+	testenv.SkipRace(t)
 	questions, n := 10000000, 600000
 	if short() {
 		questions, n = questions/10, n/10

@@ -165,6 +165,7 @@ func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 // Keys of every kind, in filters of every hash function and of many sizes. The
 // questions are judged by the bits that are set, the bits by theory.
 func TestFilterFPR_EveryKind(t *testing.T) {
+	testenv.SkipRace(t)
 	seed, long := fprSeed(t)
 	n, asked := 2000, 12_000
 	if long {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // moments returns what unitFPR's theory leaves out: the exact mean rate of a
@@ -87,6 +89,7 @@ func measure(f asker, seed uint64, questions int) float64 {
 // rate is within 3 sigma of the exact theory, and the exact one at most 4 % above
 // the one that PredictedFPR computes.
 func TestFPR_Measured(t *testing.T) {
+	testenv.SkipRace(t)
 	const questions = 10e6
 	large, share := 1000000, 1
 	if short() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -212,6 +213,7 @@ func (l *life) check(what string) {
 // compactions, and reads everything after each step: no plan may bring a
 // deleted value back or hide one that is there.
 func TestLife_NobodyCanTell(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var kinds [4]int

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -131,6 +132,7 @@ func TestSimulate_Inserts(t *testing.T) {
 // TestSimulate_Ascending: a load in the order of the keys is moved down and never
 // rewritten.
 func TestSimulate_Ascending(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, runs := range []int{1, 4} {
 		s := newSimulation(t, Options{LevelRuns: runs}, workload{sequential: true})
 		for range 3000 {

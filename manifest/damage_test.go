@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -57,6 +58,7 @@ func TestLoad_EveryBitCounts(t *testing.T) {
 // TestLoad_TornIsNotRot tears the last append in each way that a crash can: zeros or garbage in whole sectors, or zeros
 // from some byte on. None is taken for damage.
 func TestLoad_TornIsNotRot(t *testing.T) {
+	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, size := range []int{1, 40, 300, 1200, 5000} {
 		m := newMem(t)

@@ -15,6 +15,7 @@ import (
 // Check names the files; what Run saves is right, and what it does not save it
 // tells; the damaged store stays as it is.
 func TestRepair_Sweep(t *testing.T) {
+	testenv.SkipRace(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0

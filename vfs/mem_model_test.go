@@ -309,7 +309,7 @@ func (s *memModel) restart(c CrashConfig) {
 func TestMem_ModelOfCrashes(t *testing.T) {
 	seed := newSeed(t)
 	states := 0
-	for life := range uint64(40) {
+	for life := range uint64(16) {
 		s := newMemModel(t, rand.New(rand.NewPCG(seed, life)))
 		for range 60 {
 			s.step()

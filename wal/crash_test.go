@@ -39,9 +39,12 @@ type lifeLog struct {
 func TestCrash_AtEveryOperation(t *testing.T) {
 	testenv.SkipRace(t)
 	seed := uint64(1)
-	states, ops, every := 0, 0, 1
-	if testing.Short() {
-		every = 5
+	states, ops, every := 0, 0, 3
+	switch {
+	case testenv.Long(t) > 0:
+		every = 1
+	case testing.Short():
+		every = 9
 	}
 	for _, noMap := range []bool{false, true} {
 		for _, pages := range []int{0, 4, 40} {

@@ -7,11 +7,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A command that reads standard input says that it was closed. The null device is an
 // input without anything in it.
 func TestClosedInput(t *testing.T) {
+	testenv.SkipRace(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("no shell")
 	}

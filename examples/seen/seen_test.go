@@ -50,6 +50,7 @@ func defaults(t testing.TB, items string) config {
 // Nothing is shown twice, the filters withhold what they promise, and take less
 // than half of what ids do.
 func TestSimulate(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, tt := range []struct {
 		name            string
 		items           func(testing.TB) string

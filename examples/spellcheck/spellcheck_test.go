@@ -95,6 +95,7 @@ func built(t testing.TB, words string) config {
 // No word is called wrong, of misspellings the predicted share passes, and the
 // filter is a small part of a map.
 func TestRates(t *testing.T) {
+	testenv.SkipRace(t)
 	for name, words := range map[string]func(testing.TB) string{
 		"real": func(t testing.TB) string { return part(t, realWords(t)) },
 		"made": func(t testing.TB) string { return madeWords(t, 30_000) },

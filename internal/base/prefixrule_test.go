@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 func TestPrefixRule_Of(t *testing.T) {
@@ -32,6 +34,7 @@ func TestPrefixRule_Of(t *testing.T) {
 // range is that of all keys in it, and if all keys have one, it is found, unless
 // that depends on there being no key between two.
 func TestPrefixRule_OfRange(t *testing.T) {
+	testenv.SkipRace(t)
 	keys := [][]byte{{}}
 	for n := 0; len(keys[n]) < 4; n++ {
 		for _, c := range []byte{0, 'a', ':', 0xfe, 0xff} {

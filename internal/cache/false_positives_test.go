@@ -90,6 +90,7 @@ func fpEntries(t *testing.T, f *FalsePositives) (n int) {
 // Keys of all lengths come and go; each is there right after it came, entries never
 // overlap, and as many fit as there are ways for.
 func TestFalsePositives_Ways(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, longest := range []int{16, 17, 60, fpLongest} {
 		f := NewFalsePositives(20 * int(unsafe.Sizeof(fpSet{})))
 		rng := rand.New(rand.NewPCG(5, uint64(longest)))
