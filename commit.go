@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -100,9 +99,6 @@ func (db *DB) commit(ctx context.Context, r *commitRequest) error {
 	}
 	if err := db.takeTurn(ctx, r); err != nil || r.log == nil {
 		return err
-	}
-	if mutant.AckBeforeSync {
-		return nil
 	}
 	if err := r.log.SyncTogether(r.end, &db.queue.syncs); err != nil {
 		return db.syncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
@@ -341,7 +337,7 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	var bytes, ops uint64
 	q.claims.begin(group)
 	for _, r := range group {
-		if r.ifAbsent && (q.claims.written(r.key) || db.writtenSince(r.key, r.readSeq)) && !mutant.LostClaim {
+		if r.ifAbsent && (q.claims.written(r.key) || db.writtenSince(r.key, r.readSeq)) {
 			r.lost = true
 			continue
 		}
@@ -353,9 +349,6 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		q.payloads = append(q.payloads, r.batch.setSeq(seq))
 		seq += base.Seq(r.batch.count)
 		ops += uint64(r.batch.count)
-		if mutant.SplitBatch {
-			q.payloads = splitLast(q.payloads)
-		}
 		bytes += uint64(r.batch.payload)
 	}
 	if seq > base.MaxSeq {
@@ -365,9 +358,6 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	// be in the log all the same, and nothing else may bear their numbers.
 	db.lastSeq = seq - 1
 	if err := db.logGroup(q.payloads, wantSync); err != nil {
-		if mutant.SeqReused {
-			db.lastSeq = first - 1
-		}
 		return db.becomeReadOnly(err)
 	}
 	if wantSync && !db.syncsFirst() {
@@ -380,10 +370,6 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	}
 	if seq == first {
 		return nil
-	}
-	if mutant.VisibleEarly {
-		db.visible.Store(uint64(db.lastSeq))
-		mutant.Pause()
 	}
 	db.applyGroup(group)
 	db.visible.Store(uint64(db.lastSeq))
@@ -402,7 +388,7 @@ func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 		}
 		db.nudgeSync(end)
 	}
-	if wantSync && db.syncsFirst() && !mutant.AckBeforeSync {
+	if wantSync && db.syncsFirst() {
 		if err := db.wal.Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}

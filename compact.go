@@ -12,7 +12,6 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
@@ -517,9 +516,6 @@ func (l *snapshotList) remove(seq base.Seq) {
 // snapshotSeqs returns the sequence numbers that flushes and compactions have
 // to keep readable, ascending.
 func (db *DB) snapshotSeqs() []base.Seq {
-	if mutant.SnapshotIgnored {
-		return nil
-	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return slices.Compact(slices.Clone([]base.Seq(db.snapshots)))

@@ -10,7 +10,6 @@ import (
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -93,10 +92,6 @@ func (x *filterExport) take() error {
 	if err != nil {
 		return err
 	}
-	if mutant.ExportUnprotected {
-		_ = s.Close()
-		mutant.Pause()
-	}
 	x.view = db.acquireAll()
 	_ = s.Close() // the first time it does not fail
 	if x.view == nil {
@@ -104,10 +99,8 @@ func (x *filterExport) take() error {
 	}
 	x.info.Seq = s.Seq()
 	x.spec = bundle.Spec{StoreID: db.storeID, Seq: s.Seq(), Created: db.opts.testing.now()}
-	if !mutant.MemtableNotExported {
-		if err := x.addMemtables(s.seq); err != nil {
-			return err
-		}
+	if err := x.addMemtables(s.seq); err != nil {
+		return err
 	}
 	for _, r := range x.view.runs {
 		x.addRun(r)
@@ -172,9 +165,6 @@ func (x *filterExport) addRun(r *run) {
 	run := bundle.Run{Level: r.level}
 	var sources []filterSource
 	for _, t := range r.tables {
-		if mutant.FilterlessNotExported && t.reader.FilterBytes() == 0 {
-			continue
-		}
 		run.Tables = append(run.Tables, bundle.Table{Smallest: t.meta.Smallest, Largest: t.meta.Largest, Keys: t.reader.Props().Keys})
 		sources = append(sources, filterSource{table: t, beside: x.view.sidecarOf(t)})
 	}

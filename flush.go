@@ -8,7 +8,6 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -85,9 +84,6 @@ func (db *DB) flushOldest() error {
 	db.changed.Broadcast()
 	db.mu.Unlock()
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
-	if err != nil && mutant.FlushIsFinal {
-		_ = db.refuse(err, false)
-	}
 	if err != nil {
 		if err != ErrClosed { // else the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
@@ -144,7 +140,7 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 	db.mu.Lock()
 	minLog := db.memLog
 	v := db.view.Load()
-	if n := len(v.imms); n > 1 && !mutant.LogDroppedEarly {
+	if n := len(v.imms); n > 1 {
 		minLog = v.imms[n-2].log
 	}
 	db.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -205,7 +204,7 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 	// Get answers for versions up to l.seq. Only if the table has none at all
 	// of this key, which its sequence numbers tell, is the absence permanent,
 	// and the filter wrong.
-	if l.seq < t.meta.MaxSeq && !mutant.AbsenceOfOld {
+	if l.seq < t.meta.MaxSeq {
 		c.truePositives.Add(1)
 		return
 	}

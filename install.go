@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -22,9 +21,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, change func(*view)) 
 func (db *DB) installWrites(edit *manifest.Edit, opened []*table, seq base.Seq, change func(*view)) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
-	if !mutant.SidecarLeftBehind {
-		edit.Rebase(db.version.meta) // filters may have come beside tables that it moves
-	}
+	edit.Rebase(db.version.meta) // filters may have come beside tables that it moves
 	return db.installLocked(edit, opened, nil, seq, change)
 }
 
@@ -36,7 +33,7 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
-	if err := db.appendLocked(edit, meta, !mutant.NoEditSync); err != nil {
+	if err := db.appendLocked(edit, meta, true); err != nil {
 		db.keepDoubtful(opened, beside)
 		return err
 	}
@@ -71,9 +68,6 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 	db.changed.Broadcast()
 	db.mu.Unlock()
 	db.fitFiltersSoon(next)
-	if mutant.RemovedWhileRead {
-		old.refs.Store(1)
-	}
 	db.releaseVersion(old)
 	return nil
 }
@@ -138,9 +132,6 @@ func (db *DB) appendLocked(edit *manifest.Edit, after *manifest.Version, sync bo
 		if err == nil {
 			db.manifestState = state
 			return nil
-		}
-		if mutant.AppendAfterTorn {
-			return err
 		}
 		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 	}

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,9 +55,6 @@ var layers = map[string]int{
 	// Small errors in bytes with a checksum.
 	"internal/syndrome": -1,
 
-	// Bugs for the tests to find, in a build of their own.
-	"internal/mutant": -1,
-
 	// Figures of measurements.
 	"internal/chart": -1,
 
@@ -89,6 +87,11 @@ var layers = map[string]int{
 var alone = map[string]string{
 	"bloom": "", "vfs": "", "bundle": "bloom", "bloom/bip37": "bloom", "bloom/bitsandblooms": "bloom",
 	"bloom/guava": "bloom", "bloom/hashes": "bloom", "bloom/parquet": "bloom", "bloom/redisbloom": "bloom",
+}
+
+// forTests are packages for tests: no program or library of ours imports them.
+var forTests = []string{
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/testenv", "internal/testkeys",
 }
 
 // heavy are packages that the root must not link.
@@ -147,6 +150,9 @@ func checkImports(t *testing.T, path string) {
 			continue
 		}
 		to = strings.TrimPrefix(to, "/")
+		if slices.Contains(forTests, to) && !slices.Contains(forTests, from) {
+			t.Errorf("%s imports %s, which is for tests", path, name)
+		}
 		if allowed, ok := alone[from]; ok && to != allowed {
 			t.Errorf("%s imports %s; package %s is to be usable alone", path, name, from)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // maxRecyclable is how many obsolete logs are kept to be used again. Their
@@ -48,7 +47,7 @@ func (db *DB) dropLogsLocked(min base.FileNum) {
 		switch {
 		case l.num >= min:
 			kept = append(kept, l)
-		case l.sealed && (!l.linked || mutant.SharedLogReused) && db.linking[l.num] == 0 && len(db.recyclable) < maxRecyclable:
+		case l.sealed && !l.linked && db.linking[l.num] == 0 && len(db.recyclable) < maxRecyclable:
 			db.recyclable = append(db.recyclable, l.num)
 		default:
 			db.obsolete = append(db.obsolete, obsoleteFile{name: base.LogName(l.num), log: l.num})

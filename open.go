@@ -15,7 +15,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -129,9 +128,6 @@ func (db *DB) open() error {
 // abandon undoes a failed open.
 func (db *DB) abandon() {
 	db.cancel()
-	if mutant.GoroutineLeft {
-		go func() { select {} }()
-	}
 	db.files.close()
 	if db.wal != nil {
 		_ = db.wal.Close() // Open's error is the one to report
@@ -139,7 +135,7 @@ func (db *DB) abandon() {
 	if p := db.takePrepared(); p != nil {
 		_ = p.Close() // likewise
 	}
-	if db.manifestLog != nil && !mutant.LeftOpen {
+	if db.manifestLog != nil {
 		_ = db.manifestLog.Close() // likewise
 	}
 	db.undoCreation()
@@ -170,9 +166,6 @@ func (db *DB) lockDir() error {
 		db.made.lock = true
 	case err != nil:
 		return err
-	}
-	if mutant.NoLock {
-		return nil
 	}
 	deadline := db.opts.testing.now().Add(db.opts.LockTimeout)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -222,9 +215,6 @@ func (db *DB) loadState() (*manifest.State, error) {
 // that lost it: tables and logs there would be taken for leftovers and deleted.
 // A new store has CURRENT before it has either.
 func (db *DB) refuseHeadless() error {
-	if mutant.HeadlessIsNew {
-		return nil
-	}
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -17,10 +16,6 @@ var cursors = sync.Pool{New: func() any { return new(cursor) }}
 // openCursor returns a cursor over the entries of r as of seq, or nil if the
 // store is closed.
 func (db *DB) openCursor(r Range, seq base.Seq) *cursor {
-	if mutant.StaleView && seq == latestSeq {
-		seq = base.Seq(db.visible.Load())
-		mutant.Pause()
-	}
 	v := db.acquireAll()
 	if v == nil {
 		return nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // A PrefixRule says what the prefix of a key is. The zero rule: keys have none.
@@ -84,9 +83,6 @@ func (p *prefixProbe) denied(t *table) bool {
 	if rule != p.rule {
 		p.rule = rule
 		p.prefix, p.inside = rule.OfRange(p.rng.Lower, p.rng.Upper)
-		if mutant.PrefixTooWide {
-			p.prefix, p.inside = rule.Of(p.rng.Lower)
-		}
 		p.ask(f)
 	} else if f.Hasher() != p.hasher {
 		p.ask(f)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
@@ -228,10 +227,8 @@ func (r *rebuild) install() error {
 	if len(r.made) == 0 {
 		return nil
 	}
-	if !mutant.NoSidecarDirSync {
-		if err := r.db.fs.SyncDir(r.db.dir); err != nil {
-			return fmt.Errorf("sync directory: %w", err)
-		}
+	if err := r.db.fs.SyncDir(r.db.dir); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	var err error
 	for _, m := range r.made {
@@ -268,9 +265,6 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 		edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.meta})
 		beside = append(beside, m.sidecar)
 		done = append(done, m)
-		if old := now.Table.Sidecar; old != nil && mutant.SidecarRemovedWhileRead {
-			_ = db.fs.Remove(db.path(base.FilterName(old.Num)))
-		}
 	}
 	if len(done) == 0 {
 		return nil, nil

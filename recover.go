@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -76,9 +75,6 @@ func (db *DB) usedLogs(state *manifest.State, nums []base.FileNum) (used []base.
 	unused := make(map[base.FileNum]error)
 	for _, num := range nums {
 		h, err := wal.ReadHeader(db.fs, db.dir, num, db.storeID)
-		if mutant.MissingLogAccepted {
-			h.Prev = 0
-		}
 		switch {
 		case errors.Is(err, wal.ErrNeverUsed) && !announced(state, num):
 			unused[num] = err
@@ -100,7 +96,7 @@ func (db *DB) usedLogs(state *manifest.State, nums []base.FileNum) (used []base.
 // system has marked the pages clean, shows them to us, and would not write
 // them. So they are written again.
 func (db *DB) settleLog(num base.FileNum, length int64) error {
-	if db.opts.ReadOnly || mutant.LogNotSettled {
+	if db.opts.ReadOnly {
 		return nil
 	}
 	f, err := db.fs.OpenReadWrite(db.path(base.LogName(num)))
@@ -115,9 +111,6 @@ func (db *DB) settleLog(num base.FileNum, length int64) error {
 
 // rewrite writes the first length bytes of a file as they are.
 func rewrite(f vfs.File, length int64) error {
-	if mutant.LogNotRewritten {
-		return nil
-	}
 	buf := make([]byte, min(length, 256<<10))
 	for off := int64(0); off < length; off += int64(len(buf)) {
 		buf = buf[:min(int64(len(buf)), length-off)]

@@ -5,7 +5,6 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -113,11 +112,7 @@ func (s *sink) open() error {
 	if len(s.metas) == 0 {
 		return nil
 	}
-	var err error
-	if !mutant.NoTableDirSync {
-		err = s.db.fs.SyncDir(s.db.dir)
-	}
-	if err != nil {
+	if err := s.db.fs.SyncDir(s.db.dir); err != nil {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {

@@ -8,7 +8,6 @@ import (
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -143,9 +142,6 @@ func (m *merger) run(ctx context.Context, src base.Iterator) error {
 			return err
 		}
 	}
-	if mutant.MergeEndsAtReadError {
-		return nil
-	}
 	return src.Err()
 }
 
@@ -214,7 +210,7 @@ func (m *merger) atBottom() bool {
 }
 
 func (m *merger) write(key base.InternalKey, value []byte) error {
-	if m.unplaced || mutant.KeySplit {
+	if m.unplaced {
 		m.unplaced = false
 		if m.cut.before(key.UserKey, m.out) {
 			if err := m.finish(); err != nil {

@@ -3,7 +3,6 @@ package compaction
 import (
 	"bytes"
 
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -19,9 +18,6 @@ type Older struct {
 // level than the one given, and in levels below.
 func olderBelow(v *manifest.Version, level int, run uint64, lo, hi []byte) Older {
 	o := Older{known: true}
-	if mutant.TombstoneDropped {
-		level, run = level+1, 0
-	}
 	for below := level; below <= lastLevel; below++ {
 		runs := v.Levels[below].Runs
 		for i := range runs {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -127,9 +126,6 @@ func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
 	}
 	if err := fs.Rename(temp, filepath.Join(dir, base.CurrentName)); err != nil {
 		return true, err
-	}
-	if mutant.NoCurrentDirSync {
-		return true, nil
 	}
 	return true, fs.SyncDir(dir)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -56,7 +55,7 @@ func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 	}
 	for _, name := range names {
 		typ, _, ok := base.ParseFileName(name)
-		if ok && !mutant.HeadlessIsNew && (typ == base.FileTable || typ == base.FileLog) {
+		if ok && (typ == base.FileTable || typ == base.FileLog) {
 			return base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("missing beside %s", name))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -95,10 +94,10 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 	if err == nil {
 		err = flush()
 	}
-	if err == nil && !mutant.NoManifestSync {
+	if err == nil {
 		err = l.file.Sync()
 	}
-	if err == nil && !mutant.NoManifestDirSync {
+	if err == nil {
 		// The name must be durable before CURRENT holds it: a crash may
 		// keep the later of two renames and creations and drop the earlier.
 		err = l.fs.SyncDir(l.dir)
@@ -118,9 +117,6 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 // edit that would make the manifest unreadable is refused; that error, and
 // only that, is not final.
 func (l *Log) Append(e *Edit, sync bool) error {
-	if mutant.AppendAfterTorn {
-		l.err = nil
-	}
 	if l.err != nil {
 		return l.err
 	}

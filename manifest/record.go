@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -210,10 +209,6 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 func (r *recordReader) bad(cause error) error {
 	if r.offset < r.durable {
 		return base.Corruption(r.name, r.offset, "manifest record", cause)
-	}
-	if mutant.ManifestEndsAtBadRecord {
-		r.torn = true
-		return io.EOF
 	}
 	later, err := r.laterRecord()
 	switch {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // degree is the B-tree's: a node holds up to 2*degree-1 entries. From 16 to 128
@@ -53,9 +52,6 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	// would have denied.
 	if m.filter != nil {
 		hash := m.hasher.Hash(key)
-		if mutant.MemtableFilterMissesKey && hash%64 == 0 {
-			hash = ^hash
-		}
 		m.filter.Add(hash)
 	}
 	addr := m.arena.add(key, value)

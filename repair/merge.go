@@ -5,7 +5,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // A merge walks all that there is of the store in the order of keys, finds the
@@ -40,9 +39,6 @@ type gap struct {
 // For a key of its own table that was shown before the gap, only older versions
 // may: the range does not begin with it.
 func (m *merge) may(g *gap) bool {
-	if mutant.StaleSaved {
-		return false
-	}
 	return g.keys.Contains(m.key) && m.origin.age >= g.age && m.trailer.Seq() <= g.maxSeq
 }
 

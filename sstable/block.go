@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // A BlockKind says what a block of a table is. The numbers are part of the
@@ -93,9 +92,6 @@ func extendChecksum(crc uint32, v uint64, n int) uint32 {
 // kind and place.
 func blockChecksum(seed uint32, kind BlockKind, offset int64, body []byte) uint32 {
 	crc := extendChecksum(seed, uint64(kind), 1)
-	if mutant.BlockAnywhere {
-		offset = 0
-	}
 	crc = extendChecksum(crc, uint64(offset), 8)
 	return crc32.Update(crc, castagnoli, body)
 }
@@ -114,7 +110,7 @@ func openBlock(b []byte, seed uint32, kind BlockKind, offset int64) ([]byte, Com
 	if n < 0 {
 		return nil, 0, errTruncated
 	}
-	if !mutant.NoChecksum && blockChecksum(seed, kind, offset, b[:n+1]) != binary.LittleEndian.Uint32(b[n+1:]) {
+	if blockChecksum(seed, kind, offset, b[:n+1]) != binary.LittleEndian.Uint32(b[n+1:]) {
 		return nil, 0, errChecksum
 	}
 	return b[:n:n], Compression(b[n]), nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // A hashCollector keeps the hashes of a table's user keys until the filter
@@ -39,16 +38,13 @@ func (c *hashCollector) addKey(key []byte, own uint64) {
 	if c.rule == (base.PrefixRule{}) {
 		return
 	}
-	if p, isNew := c.walk.next(c.rule, key); isNew && !(mutant.PrefixMissed && own%8 == 7) {
+	if p, isNew := c.walk.next(c.rule, key); isNew {
 		c.add(base.PrefixHash(c.hasher.Hash(p)))
 		c.prefixes++
 	}
 }
 
 func (c *hashCollector) add(h uint64) {
-	if mutant.FilterMissesKey && len(c.list.all) == 0 {
-		h = ^h
-	}
 	c.list.add(h)
 	c.sum += mixHash(h)
 }
@@ -92,9 +88,6 @@ func (w *Writer) writeFilter() (handle, error) {
 		return handle{}, nil
 	}
 	w.props.FilterBits, w.props.PrefixRule, w.props.Prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
-	if mutant.ThinFilter {
-		w.opts.FilterBits /= 2
-	}
 	filter, err := buildFilter(w.hashes.list.all, w.hashes.sum, bloom.StaticOptions{
 		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
 	})

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // The header of an index payload. Part of the file format.
@@ -211,9 +210,6 @@ func (x *index) checkHandles(end int64) error {
 			return errIndexHandle
 		}
 		raw := uint64(binary.LittleEndian.Uint32(x.lengths[4*i:]))
-		if mutant.LengthBelieved {
-			continue
-		}
 		if raw > maxStored || raw > uint64(to-from-blockTail)*maxRatio {
 			return errIndexHandle
 		}

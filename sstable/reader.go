@@ -13,7 +13,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // ReaderOptions say what table to expect, and how to read it.
@@ -166,7 +165,6 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 	}
 	known := o.Size > 0
 	switch {
-	case mutant.ForeignTable:
 	case f.num != o.Num && (known || o.Num != 0):
 		return fail(fmt.Errorf("footer of table %d", uint64(f.num)))
 	case f.storeID != o.StoreID && (known || o.StoreID != 0):
@@ -288,9 +286,6 @@ func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 // filter that it begins with.
 func openFilterBlock(b []byte, seed uint32, offset int64) (*bloom.Static, error) {
 	payload, c, err := openBlock(b, seed, BlockFilter, offset)
-	if mutant.DamagedFilter {
-		payload, err = b[:len(b)-blockTail], nil
-	}
 	if err != nil {
 		return nil, err
 	}

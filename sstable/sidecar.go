@@ -11,7 +11,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -83,7 +82,7 @@ func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
 	}
-	if err == nil && !mutant.NoSidecarSync {
+	if err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
@@ -178,7 +177,7 @@ func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot side
 		return nil, foot, s.readError(err, int64(n))
 	}
 	f, err = openFilterBlock(b, foot.seed, 0)
-	if err == nil && ownChecksum(b[:f.SizeBytes()]) != s.info.Checksum && !mutant.ForeignSidecar {
+	if err == nil && ownChecksum(b[:f.SizeBytes()]) != s.info.Checksum {
 		err = errors.New("checksum differs from the manifest")
 	}
 	if err != nil {
@@ -244,7 +243,6 @@ func (s *Sidecar) checkFooter(b []byte) error {
 		return errFooterLength
 	case le.Uint64(b) != uint64(s.info.Size-sidecarFooter-blockTail):
 		return errSidecarSize
-	case mutant.ForeignSidecar:
 	case le.Uint64(b[24:]) != s.info.StoreID:
 		return errors.New("filter of another store")
 	case le.Uint64(b[8:]) != uint64(s.info.Num):

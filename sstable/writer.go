@@ -9,7 +9,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -301,10 +300,7 @@ func (w *Writer) finish() (Info, error) {
 	if err := w.flush(); err != nil {
 		return Info{}, err
 	}
-	if !mutant.NoTableSync {
-		err = w.file.Sync()
-	}
-	if err != nil {
+	if err := w.file.Sync(); err != nil {
 		return Info{}, fmt.Errorf("sstable: sync table %d: %w", uint64(w.opts.Num), err)
 	}
 	return Info{

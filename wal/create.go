@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -64,7 +63,7 @@ func Prepare(num base.FileNum, o Options) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = p.file.Sync(); err == nil && !mutant.NoDirSync {
+	if err = p.file.Sync(); err == nil {
 		err = o.FS.SyncDir(o.Dir)
 	}
 	if err != nil {
@@ -164,7 +163,7 @@ func (p *Prepared) writeHeader(h Header, syncDir bool) error {
 	if err := p.file.Sync(); err != nil {
 		return err
 	}
-	if syncDir && !mutant.NoDirSync {
+	if syncDir {
 		return p.opts.FS.SyncDir(p.opts.Dir)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // Part of the file format, never changes: docs/FORMAT.md section 3.
@@ -52,9 +51,6 @@ type codec struct {
 
 func newCodec(storeID uint64, num base.FileNum) codec {
 	c := codec{storeID: storeID, num: num}
-	if mutant.StaleLogRecords {
-		num = 0
-	}
 	binary.LittleEndian.PutUint64(c.scratch[:], storeID)
 	binary.LittleEndian.PutUint64(c.scratch[8:], uint64(num))
 	c.seed = crc32.Checksum(c.scratch[:], castagnoli)

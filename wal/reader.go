@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -165,9 +164,6 @@ func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err err
 // nextFragment is the scanner's next where the end of the file is no error.
 func (r *reader) nextFragment() (f fragment, ok bool, at int64, err error) {
 	f, ok, err = r.scan.next()
-	if mutant.LogEndsAtReadError && err != nil {
-		err = io.EOF
-	}
 	if err == io.EOF {
 		return f, false, r.size, nil
 	}
@@ -215,9 +211,6 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 // record: the end of the log, which needs no error, or damage. resumed tells
 // that records behind damage are to be salvaged.
 func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
-	if mutant.LogEndsAtBadRecord {
-		return false, nil
-	}
 	res := &r.result
 	if r.rest == nil {
 		if r.rest, err = r.findRemains(); err != nil {

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -96,9 +95,6 @@ func (w *Writer) lead(o SyncObserver) {
 	}
 	end := w.length.Load() // what is appended during the sync is not known to be in it
 	err := w.file.Sync()
-	if mutant.SyncRetried && err != nil {
-		err = w.file.Sync()
-	}
 	if o != nil {
 		o.AfterSync()
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -138,10 +137,6 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq, syncNext bool)
 				return 0, err
 			}
 		}
-	}
-	if mutant.LogBuffered && len(w.buf) < 4096 {
-		w.records += uint64(len(payloads))
-		return w.off, nil
 	}
 	if err := w.flush(syncNext); err != nil {
 		return 0, err
@@ -298,9 +293,6 @@ func (w *Writer) Seal() (length int64, err error) {
 	}
 	if err := w.makeRoom(); err != nil {
 		return 0, err
-	}
-	if mutant.NoSealSync {
-		w.synced.Store(1 << 62)
 	}
 	// Sealing before this sync would save one of two, but the seal could be on
 	// the disk without what it seals, and so would prove nothing.

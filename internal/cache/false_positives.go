@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // FalsePositives remembers which keys a table was proven not to hold although
@@ -94,9 +92,6 @@ func (f *FalsePositives) Has(table uint64, key []byte, hash uint64) bool {
 // answers tells whether way i holds the entry, without a lock. In doubt, while the
 // set changes, it does not.
 func (s *fpSet) answers(i int, tag, head uint64, key []byte) bool {
-	if mutant.AbsenceByHash {
-		return true
-	}
 	version := s.version.Load()
 	if version&1 != 0 || s.tags[i].Load() != tag || !s.holds(i, head, key) || s.version.Load() != version {
 		return false

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/mutant"
 )
 
 // NewMerging returns an iterator over the entries of all iters, in order.
@@ -180,7 +179,7 @@ func (m *Merging) begin() {
 func (m *Merging) moved(c *child, kv *base.KV) bool {
 	c.kv = kv
 	if kv == nil {
-		if err := c.it.Err(); err != nil && !mutant.ReadErrorIsEnd {
+		if err := c.it.Err(); err != nil {
 			m.dir, m.err = nowhere, err
 			return false
 		}
