@@ -23,7 +23,7 @@ func (db *DB) startBackground() {
 	db.background.Go(db.filterLoop)
 	db.background.Go(db.recoverLoop)
 	wake(db.flushWake)
-	wake(db.compactWake)
+	wake(db.scheduler.wake)
 	wake(db.deleteWake)
 }
 

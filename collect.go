@@ -37,7 +37,7 @@ func (db *DB) Metrics() Metrics {
 		m.WALSyncs += syncs
 		m.WALBytes += bytes
 	}
-	m.OpenSnapshots = int64(len(db.snapshots))
+	m.OpenSnapshots = int64(db.snapshots.len())
 	db.mu.Unlock()
 	return m
 }

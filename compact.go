@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,196 +21,52 @@ func (db *DB) compactLoop() {
 		select {
 		case <-db.ctx.Done():
 			return
-		case <-db.compactWake:
+		case <-db.scheduler.wake:
 		}
-		for {
-			plan := db.pickCompaction()
-			if plan == nil {
-				break
-			}
-			db.background.Go(func() {
-				err := db.runPlanInRoom(db.ctx, plan)
-				if db.setAside(plan, err) {
-					db.compactFailures(nil) // it will not be tried again
-					db.donePlan(plan)
-				} else if err != nil && db.ctx.Err() == nil {
-					// Its inputs stay reserved, so that others get a turn.
-					db.freeWorker(plan)
-					db.counters.retries.Add(1)
-					wake(db.compactWake)
-					db.sleep(retryDelay(db.compactFailures(err)))
-					db.freeInputs(plan)
-				} else {
-					db.compactFailures(nil)
-					db.donePlan(plan)
-					wake(db.recoverWake)
-				}
-				wake(db.compactWake)
-			})
+		for plan := db.scheduler.pick(); plan != nil; plan = db.scheduler.pick() {
+			db.background.Go(func() { db.compactInBackground(plan) })
 		}
 	}
 }
 
-// setAside keeps automatic compactions away from an input of the plan in which err met
-// damage, and says whether that is what happened. A merge would meet it again each
-// time; reads of it get the error, and so does Compact.
-func (db *DB) setAside(plan *compaction.Plan, err error) bool {
-	var damage *CorruptionError
-	if !errors.As(err, &damage) {
-		return false
+// compactInBackground carries out an automatic compaction.
+func (db *DB) compactInBackground(plan *compaction.Plan) {
+	s := db.scheduler
+	err := db.runPlanInRoom(db.ctx, plan)
+	if db.setAside(plan, err) {
+		s.compacted(nil) // it will not be tried again
+		s.done(plan)
+	} else if err != nil && db.ctx.Err() == nil {
+		// Its inputs stay reserved, so that others get a turn.
+		s.freeWorker(plan)
+		db.counters.retries.Add(1)
+		wake(s.wake)
+		db.sleep(retryDelay(s.compacted(err)))
+		s.freeInputs(plan)
+	} else {
+		s.compacted(nil)
+		s.done(plan)
+		wake(db.recoverWake)
 	}
-	kind, num, ok := base.ParseFileName(damage.File)
-	if !ok || kind != base.FileTable || !plan.Reads(num) {
-		return false
-	}
-	db.mu.Lock()
-	db.inFlight.SetAside(num)
-	db.asideErr = err
-	db.mu.Unlock()
-	db.emit(Event{Kind: EventTableSetAside, Reason: "damaged", Tables: []uint64{uint64(num)}, Err: err})
-	return true
+	wake(s.wake)
 }
 
 // takeBack lets automatic compactions have a table again that has turned out to be
 // whole.
 func (db *DB) takeBack(num base.FileNum) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.inFlight.IsAside(num) {
-		db.inFlight.TakeBack(num)
-		wake(db.compactWake)
+	if db.scheduler.takeBack(num) {
+		wake(db.scheduler.wake)
 	}
 }
 
-// damageInTheWayLocked returns the damage because of which level 0 can't be compacted
-// any more, or nil. Requires: db.mu is held.
-func (db *DB) damageInTheWayLocked() error {
-	if !db.inFlight.AnyAside() || !db.inFlight.Empty() {
-		return nil
+// setAside keeps automatic compactions away from the table that err says is damaged,
+// if the plan reads it, and says whether it did.
+func (db *DB) setAside(plan *compaction.Plan, err error) bool {
+	num, ok := db.scheduler.setAside(plan, err)
+	if ok {
+		db.events.emit(Event{Kind: EventTableSetAside, Reason: "damaged", Tables: []uint64{uint64(num)}, Err: err})
 	}
-	if plan := compaction.Pick(db.version.meta, db.planOptionsLocked(), db.inFlight); plan.Kind != compaction.Nothing {
-		return nil
-	}
-	return db.asideErr
-}
-
-// compactFailures counts the failures in a row.
-func (db *DB) compactFailures(err error) int {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.compactErr = err
-	if err == nil {
-		db.failedCompactions = 0
-	} else {
-		db.failedCompactions++
-		db.changed.Broadcast() // to writers that wait for level 0
-	}
-	return db.failedCompactions
-}
-
-// pickCompaction reserves the next compaction, or returns nil.
-func (db *DB) pickCompaction() *compaction.Plan { return db.pickFor(db.opts.CompactionWorkers) }
-
-// pickFor is pickCompaction for so many workers.
-func (db *DB) pickFor(workers int) *compaction.Plan {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closing || db.running >= workers {
-		db.counters.seeks.price.Store(math.MaxInt64)
-		return nil
-	}
-	plan, forSeeks := db.pickLocked()
-	if plan.Kind == compaction.Nothing || (plan.From == 0 || db.compactErr != nil) && db.requestsFirstLocked() {
-		return nil
-	}
-	if forSeeks {
-		db.counters.seeks.spend()
-	}
-	db.reserveLocked(&plan)
-	return &plan
-}
-
-// reserveLocked keeps other compactions away from the plan's tables and range:
-// so the tables stay in every version until donePlan. A step of Compact has its
-// caller's goroutine and takes no worker.
-func (db *DB) reserveLocked(plan *compaction.Plan) {
-	db.inFlight.Add(plan)
-	db.counters.compacting.Add(1)
-	if plan.ByRequest() {
-		db.level0Next = true
-		return
-	}
-	db.running++
-	if plan.From == 0 {
-		db.level0Next = false
-	}
-}
-
-// Steps of Compact and compactions of level 0 take turns, because both may need the
-// same tables: so level 0 waits for one step at most, and Compact comes to an end
-// while writers keep level 0 due.
-
-// level0TurnLocked returns the compaction of level 0 that comes before the next step
-// of Compact, if there is one. The caller of Compact carries it out itself: all
-// workers may be busy below. Requires: db.mu is held.
-func (db *DB) level0TurnLocked() (plan compaction.Plan, ok bool) {
-	if !db.level0Next || db.opts.CompactionWorkers < 1 {
-		return compaction.Plan{}, false
-	}
-	plan = compaction.PickLevel0(db.version.meta, db.planOptionsLocked(), db.inFlight)
-	return plan, plan.Kind != compaction.Nothing
-}
-
-// requestsFirstLocked says whether a compaction of level 0 has to let a step of
-// Compact go first. After a failure every automatic compaction has to: while it waits to
-// be tried again its inputs are reserved, and Compact would wait for it each time
-// instead of returning the error. Requires: db.mu is held.
-func (db *DB) requestsFirstLocked() bool {
-	if db.level0Next && db.compactErr == nil {
-		return false
-	}
-	for _, job := range db.requests {
-		if job.Ready(db.version.meta, db.planOptionsLocked(), db.inFlight.WithAside()) {
-			return true
-		}
-	}
-	return false
-}
-
-// donePlan undoes reserveLocked, all at once: a pick between the worker's
-// return and the inputs' would choose around inputs that nobody uses.
-func (db *DB) donePlan(plan *compaction.Plan) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.freeWorkerLocked(plan)
-	db.freeInputsLocked(plan)
-}
-
-// freeWorker gives back the worker that reserveLocked took.
-func (db *DB) freeWorker(plan *compaction.Plan) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.freeWorkerLocked(plan)
-}
-
-func (db *DB) freeWorkerLocked(plan *compaction.Plan) {
-	if !plan.ByRequest() {
-		db.running--
-	}
-	db.counters.compacting.Add(-1)
-	db.changed.Broadcast()
-}
-
-// freeInputs gives back the tables and the range.
-func (db *DB) freeInputs(plan *compaction.Plan) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.freeInputsLocked(plan)
-}
-
-func (db *DB) freeInputsLocked(plan *compaction.Plan) {
-	db.inFlight.Remove(plan)
-	db.changed.Broadcast()
+	return ok
 }
 
 func (db *DB) planOptions() compaction.Options {
@@ -221,19 +75,9 @@ func (db *DB) planOptions() compaction.Options {
 		TableSize:    db.opts.TableSize,
 		BaseBytes:    db.opts.testing.baseSize,
 		LevelRuns:    db.opts.testing.runs,
-		DropSeq:      base.MaxSeq,
+		DropSeq:      db.snapshots.oldest(),
 		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}
-}
-
-// planOptionsLocked is planOptions with what the open snapshots need. Requires:
-// db.mu is held.
-func (db *DB) planOptionsLocked() compaction.Options {
-	o := db.planOptions()
-	if len(db.snapshots) > 0 {
-		o.DropSeq = db.snapshots[0]
-	}
-	return o
 }
 
 // runPlan carries a reserved plan out.
@@ -266,7 +110,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 			return err // called off, not failed
 		}
 		db.noteCorruption(err)
-		db.emit(Event{Kind: EventBackgroundError, Reason: "compaction", Level: plan.To, Err: err})
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "compaction", Level: plan.To, Err: err})
 		return err
 	}
 	for _, t := range opened {
@@ -274,7 +118,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	}
 	e.Duration = time.Since(begin)
 	db.deleteObsolete()
-	db.emit(e)
+	db.events.emit(e)
 	return nil
 }
 
@@ -306,9 +150,7 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 		})
 	}
 	wg.Wait()
-	db.mu.Lock()
-	db.running -= len(ranges) - 1
-	db.mu.Unlock()
+	db.scheduler.merged(len(ranges) - 1)
 	err := firstCause(errs)
 	if err == nil {
 		err = plan.CheckMerged(results...)
@@ -330,20 +172,9 @@ func firstCause(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// subRanges cuts the plan's key range into as many parts as workers are free,
-// and takes those workers. A step of Compact leaves one to level 0.
+// subRanges cuts the plan's key range into as many parts as workers are free.
 func (db *DB) subRanges(plan *compaction.Plan) []Range {
-	db.mu.Lock()
-	free := db.opts.CompactionWorkers - db.running
-	if plan.ByRequest() {
-		free--
-	}
-	var cuts [][]byte
-	if free > 0 {
-		cuts = compaction.SplitRanges(plan, free+1)
-	}
-	db.running += len(cuts)
-	db.mu.Unlock()
+	cuts := db.scheduler.split(plan)
 	ranges := make([]Range, len(cuts)+1)
 	for i, cut := range cuts {
 		ranges[i].Upper, ranges[i+1].Lower = cut, cut
@@ -355,7 +186,7 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(plan)
 	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
-		Snapshots:    db.snapshotSeqs(),
+		Snapshots:    db.snapshots.list(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
 		Guards:       plan.Guards,
@@ -427,7 +258,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	defer context.AfterFunc(db.ctx, cancel)()
 	job := compaction.NewManual(r.Lower, r.Upper)
 	for {
-		plan, err := db.pickManual(ctx, job)
+		plan, err := db.pickStep(ctx, job)
 		if err != nil {
 			return err
 		}
@@ -439,49 +270,37 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 		if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
 			err = nil // the damage may lie outside r
 		}
-		db.donePlan(plan)
+		db.scheduler.done(plan)
 		if err != nil {
 			if db.ctx.Err() != nil {
 				return ErrClosed
 			}
 			return fmt.Errorf("shale: compact: %w", err)
 		}
-		wake(db.compactWake)
+		wake(db.scheduler.wake)
 	}
 }
 
-// pickManual reserves the next step of a manual compaction, or a compaction of level 0
-// that comes before it. It waits for others that are in its way; nil: it is done.
-func (db *DB) pickManual(ctx context.Context, job *compaction.Manual) (*compaction.Plan, error) {
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
-	defer wake(db.compactWake) // level 0 may have let this step go first
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.requests = append(db.requests, job)
-	defer func() {
-		db.requests = slices.DeleteFunc(db.requests, func(j *compaction.Manual) bool { return j == job })
-	}()
-	for {
-		if db.closing {
-			return nil, ErrClosed
+// pickStep reserves the next step of Compact. It waits for others that are in its
+// way; nil: it is done.
+func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compaction.Plan, err error) {
+	s := db.scheduler
+	s.request(job)
+	defer wake(s.wake) // level 0 may have let this step go first
+	defer s.withdraw(job)
+	db.changes.await(ctx, func() bool {
+		if db.closing() {
+			err = ErrClosed
+			return true
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if err = ctx.Err(); err != nil {
+			return true
 		}
-		plan, blocked := db.level0TurnLocked()
-		if !blocked {
-			plan, blocked = job.Next(db.version.meta, db.planOptionsLocked(), db.inFlight.WithAside())
-		}
-		if plan.Kind != compaction.Nothing {
-			db.reserveLocked(&plan)
-			return &plan, nil
-		}
-		if !blocked {
-			return nil, nil
-		}
-		db.changed.Wait()
-	}
+		var blocked bool
+		plan, blocked = s.pickStep(job)
+		return plan != nil || !blocked
+	})
+	return plan, err
 }
 
 // tableSource opens the iterators of a run's tables as they are needed.
@@ -496,27 +315,4 @@ func (s tableSource) Bounds(i int) (smallest, largest []byte) {
 
 func (s tableSource) Open(i int) (base.Iterator, error) {
 	return s.tables[i].reader.NewIteratorWith(nil, s.opts), nil
-}
-
-// A snapshotList holds the sequence numbers of open snapshots, ascending, with
-// repeats.
-type snapshotList []base.Seq
-
-func (l *snapshotList) add(seq base.Seq) {
-	i, _ := slices.BinarySearch(*l, seq)
-	*l = slices.Insert(*l, i, seq)
-}
-
-func (l *snapshotList) remove(seq base.Seq) {
-	if i, ok := slices.BinarySearch(*l, seq); ok {
-		*l = slices.Delete(*l, i, i+1)
-	}
-}
-
-// snapshotSeqs returns the sequence numbers that flushes and compactions have
-// to keep readable, ascending.
-func (db *DB) snapshotSeqs() []base.Seq {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return slices.Compact(slices.Clone([]base.Seq(db.snapshots)))
 }

@@ -187,8 +187,9 @@ func TestCompact_EndedFromOutside(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 			wg.Wait()
-			if n := len(db.requests); n > 0 || !db.inFlight.Empty() || db.running > 0 {
-				t.Errorf("%d requests are left, %d running", n, db.running)
+			s := db.scheduler
+			if n := len(s.requests); n > 0 || !s.inFlight.Empty() || s.running > 0 {
+				t.Errorf("%d requests are left, %d running", n, s.running)
 			}
 		})
 	}

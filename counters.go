@@ -28,7 +28,6 @@ type counters struct {
 	retries                    atomic.Uint64
 	prefixNegative             atomic.Uint64
 	iterators                  atomic.Int64
-	seeks                      seekCredit
 	_                          [64]byte // what follows is not written by seeks
 }
 

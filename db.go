@@ -5,10 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/manifest"
@@ -25,6 +23,10 @@ import (
 // flushMu, manifestMu, filterMu, mu. mu guards pointers and counts and is never held during
 // I/O, a callback or a wait for anything but its own condition.
 type DB struct {
+	*lifetime
+	changes   *changes
+	scheduler *scheduler
+
 	// Constant after Open.
 	dir     string
 	opts    Options
@@ -36,8 +38,6 @@ type DB struct {
 	files   *fileCache
 	lock    io.Closer // nil if read-only
 	made    creation  // by Open, so far
-	ctx     context.Context
-	cancel  context.CancelFunc
 
 	// Read by every lookup, without a lock. view is nil once the store is
 	// closed; it is written under mu.
@@ -47,6 +47,7 @@ type DB struct {
 	tableStats     sstable.Stats
 	counters       counters
 	probes         probeShares
+	snapshots      snapshotList
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
 	queue       commitQueue
@@ -60,9 +61,8 @@ type DB struct {
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
 
-	flushes        flushSpeed
-	recent         recentLog
-	listenerFailed atomic.Bool // Logger or OnEvent panicked, and that was reported
+	flushes flushSpeed
+	events  eventLog
 
 	// manifestMu serialises version edits and guards the manifest.
 	manifestMu     sync.Mutex
@@ -84,7 +84,6 @@ type DB struct {
 
 	// Background work: see background.go.
 	flushWake   chan struct{}
-	compactWake chan struct{}
 	syncWake    chan struct{}
 	syncSoon    chan struct{} // within SyncEvery, for a batch with a durability of its own
 	filterWake  chan struct{}
@@ -93,34 +92,21 @@ type DB struct {
 	recoverWake chan struct{}
 	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
 	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
-	background  sync.WaitGroup
-	calls       sync.WaitGroup // Flush, Compact, Verify, ... under way; grows under mu only
 
 	// mu guards the following.
-	mu                sync.Mutex
-	changed           *sync.Cond // broadcast when a flush or compaction ended, or the state of the store changed
-	closing           bool
-	version           *version                // the current one; written under manifestMu too
-	tables            map[base.FileNum]*table // those of all versions
-	memLog            base.FileNum            // the oldest log with writes of the memtable
-	nextFileNum       base.FileNum
-	snapshots         snapshotList
-	inFlight          compaction.InFlight
-	running           int                  // automatic compactions, and the sub-ranges of all
-	requests          []*compaction.Manual // those of Compact that wait for their next step
-	level0Next        bool                 // a compaction of level 0 comes before the next step of these
-	obsolete          []obsoleteFile
-	deleterRuns       bool                      // deleteLoop removes what is obsolete; else who makes it so does
-	removing          int                       // calls of removeObsolete under way
-	linking           map[base.FileNum]int      // logs that are being linked or read: they keep their names
-	recyclable        []base.FileNum            // obsolete logs kept to be used again
-	prepared          *wal.Prepared             // the next log's file, or nil
-	logs              []logFile                 // live logs, oldest first, the current one last
-	pending           map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
-	failedCompactions int
-	flushErr          error // last failure of a flush, until one succeeds
-	compactErr        error // the same of automatic compactions
-	asideErr          error // why the last table was set aside
+	mu          sync.Mutex
+	version     *version                // the current one; written under manifestMu too
+	tables      map[base.FileNum]*table // those of all versions
+	memLog      base.FileNum            // the oldest log with writes of the memtable
+	nextFileNum base.FileNum
+	obsolete    []obsoleteFile
+	deleterRuns bool                      // deleteLoop removes what is obsolete; else who makes it so does
+	removing    int                       // calls of removeObsolete under way
+	linking     map[base.FileNum]int      // logs that are being linked or read: they keep their names
+	recyclable  []base.FileNum            // obsolete logs kept to be used again
+	prepared    *wal.Prepared             // the next log's file, or nil
+	logs        []logFile                 // live logs, oldest first, the current one last
+	pending     map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
 }
 
 // A logFile is a live log.
@@ -139,33 +125,15 @@ func (db *DB) newFileNum() base.FileNum {
 	return n
 }
 
-// begin registers a call that Close has to wait for. The caller must call
-// db.calls.Done if the error is nil.
-func (db *DB) begin() error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closing {
-		return ErrClosed
-	}
-	db.calls.Add(1)
-	return nil
-}
-
 // Close waits for running calls, stops the background work, makes every write
 // durable, and releases all files and the lock. Iterators and snapshots that
 // are still open return ErrClosed from then on. A second Close returns
 // ErrClosed. The error tells what could not be made durable.
 func (db *DB) Close() error {
-	db.mu.Lock()
-	if db.closing {
-		db.mu.Unlock()
+	if !db.end() {
 		return ErrClosed
 	}
-	db.closing = true
-	db.changed.Broadcast()
-	db.mu.Unlock()
-
-	db.cancel()
+	db.changes.broadcast()
 	db.calls.Wait()
 	db.background.Wait()
 	db.stopDeleter()
@@ -256,16 +224,4 @@ func (db *DB) currentLogNum() base.FileNum {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.logs[len(db.logs)-1].num
-}
-
-// sleep waits for d or until the store is closed, and tells which.
-func (db *DB) sleep(d time.Duration) (open bool) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-db.ctx.Done():
-		return false
-	}
 }

@@ -210,18 +210,16 @@ func TestManyLevels(t *testing.T) {
 func waitIdle(t testing.TB, db *DB) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for {
-		if db.running == 0 && len(db.view.Load().imms) == 0 && !db.dueLocked() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("compactions do not come to an end")
-		}
-		stop := time.AfterFunc(100*time.Millisecond, db.broadcast)
-		db.changed.Wait()
-		stop.Stop()
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	defer cancel()
+	ticker := time.AfterFunc(100*time.Millisecond, db.changes.broadcast)
+	defer ticker.Stop()
+	db.changes.await(ctx, func() bool {
+		ticker.Reset(100 * time.Millisecond)
+		return db.oldestImmutable() == nil && db.scheduler.idle() || ctx.Err() != nil
+	})
+	if ctx.Err() != nil {
+		t.Fatal("compactions do not come to an end")
 	}
 }
 

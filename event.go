@@ -1,8 +1,10 @@
 package shale
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,32 +64,45 @@ type Event struct {
 	Err      error
 }
 
+// An eventLog passes events on to the program's listeners, and remembers the last
+// ones. It has no lock of its own: listeners may be called by several goroutines
+// at a time.
+type eventLog struct {
+	recent   recentLog
+	listener func(Event)  // Options.OnEvent, or nil
+	logger   *slog.Logger // Options.Logger, or nil
+	dir      string       // of the store, for the logger
+	now      func() time.Time
+	failed   atomic.Bool // a listener panicked, and that was reported
+}
+
 // emit remembers e and passes it to the logger and to Options.OnEvent. Requires:
-// mu is not held; the locks of flushes and of the manifest may be.
-func (db *DB) emit(e Event) {
-	e.Time = db.opts.testing.now()
-	db.recent.add(e)
-	if db.isLogged(e) {
-		db.report("Logger", e, db.log, db.opts.OnEvent)
+// the caller holds no lock that a method of DB takes for reading or writing
+// entries; a listener may call them.
+func (l *eventLog) emit(e Event) {
+	e.Time = l.now()
+	l.recent.add(e)
+	if l.isLogged(e) {
+		l.report("Logger", e, l.log, l.listener)
 	}
-	if db.opts.OnEvent != nil {
-		db.report("OnEvent", e, db.opts.OnEvent, db.log)
+	if l.listener != nil {
+		l.report("OnEvent", e, l.listener, l.log)
 	}
 }
 
 // report passes e to a listener that is the caller's code. If that panics or
 // calls runtime.Goexit, the store goes on, and the other listener hears of it,
 // the first time only.
-func (db *DB) report(name string, e Event, listener, other func(Event)) {
+func (l *eventLog) report(name string, e Event, listener, other func(Event)) {
 	failure := survive(listener, e)
-	if failure == "" || !db.listenerFailed.CompareAndSwap(false, true) {
+	if failure == "" || !l.failed.CompareAndSwap(false, true) {
 		return
 	}
 	e = Event{
 		Kind: EventBackgroundError, Time: e.Time, Reason: "listener",
 		Err: fmt.Errorf("shale: %s %s in the event %q; the store goes on, and says this once", name, failure, e.Kind),
 	}
-	db.recent.add(e)
+	l.recent.add(e)
 	if other != nil {
 		_ = survive(other, e) // nobody is left to hear of a second failure
 	}
@@ -114,15 +129,15 @@ func survive(fn func(Event), e Event) (failure string) {
 }
 
 // isLogged says whether somebody is to read e in a log.
-func (db *DB) isLogged(e Event) bool {
-	if db.opts.Logger != nil {
+func (l *eventLog) isLogged(e Event) bool {
+	if l.logger != nil {
 		return true
 	}
 	// If somebody listens, or nobody needs to hear, the default log stays quiet.
-	return db.opts.OnEvent == nil && (e.Err != nil || e.Kind == EventFilterUnusable || e.Kind == EventFilterWorse)
+	return l.listener == nil && (e.Err != nil || e.Kind == EventFilterUnusable || e.Kind == EventFilterWorse)
 }
 
-func (db *DB) log(e Event) {
+func (l *eventLog) log(e Event) {
 	level := slog.LevelDebug
 	switch {
 	case e.Err != nil && e.Kind != EventFilterUnusable:
@@ -130,11 +145,11 @@ func (db *DB) log(e Event) {
 	case e.Kind == EventStallBegin, e.Kind == EventFilterUnusable, e.Kind == EventFilterWorse, e.Kind == EventResumed:
 		level = slog.LevelWarn
 	}
-	logger := db.opts.Logger
+	logger := l.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	args := []any{"dir", db.dir}
+	args := []any{"dir", l.dir}
 	add := func(name string, value any, given bool) {
 		if given {
 			args = append(args, name, value)
@@ -147,5 +162,5 @@ func (db *DB) log(e Event) {
 	add("out", e.BytesOut, e.BytesOut > 0)
 	add("took", e.Duration, e.Duration > 0)
 	add("err", e.Err, e.Err != nil)
-	logger.Log(db.ctx, level, "shale: "+e.Kind.String(), args...)
+	logger.Log(context.Background(), level, "shale: "+e.Kind.String(), args...)
 }

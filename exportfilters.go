@@ -203,7 +203,7 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 	x.buf, err = s.table.reader.AppendFilter(x.buf[:0], s.beside)
 	if unusable(err) {
 		if s.table.reader.FilterErr() == nil { // else Open has told of it
-			x.db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.meta.Num)}, Err: err})
+			x.db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.meta.Num)}, Err: err})
 		}
 		err = nil
 	}

@@ -204,5 +204,5 @@ func (db *DB) filtersChange() func() {
 // filterUnusable tells of a filter that can't be used.
 func (db *DB) filterUnusable(t *table, err error) {
 	db.counters.unusableFilters.Add(1)
-	db.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
+	db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
 }

@@ -32,7 +32,7 @@ func (db *DB) judgeFilter(t *table, n uint64) {
 		return
 	}
 	db.counters.worseFilters.Add(1)
-	db.emit(Event{
+	db.events.emit(Event{
 		Kind: EventFilterWorse, Tables: []uint64{uint64(t.meta.Num)},
 		Reason: fmt.Sprintf("%s false positives measured, %s predicted, asked %d times",
 			base.FormatPercent(ratio(n, asked)), base.FormatPercent(p), asked),

@@ -79,15 +79,12 @@ func (db *DB) flushOldest() error {
 		out, err = db.flush(imm)
 	}
 	db.flushes.ended(err)
-	db.mu.Lock()
-	db.flushErr = err
-	db.changed.Broadcast()
-	db.mu.Unlock()
+	db.scheduler.flushed(err)
 	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
 	if err != nil {
 		if err != ErrClosed { // else the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
-			db.emit(e)
+			db.events.emit(e)
 		}
 		return err
 	}
@@ -96,9 +93,9 @@ func (db *DB) flushOldest() error {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 		e.BytesOut += t.meta.Size
 	}
-	db.emit(e)
+	db.events.emit(e)
 	db.deleteObsolete()
-	wake(db.compactWake)
+	wake(db.scheduler.wake)
 	wake(db.recoverWake)
 	return nil
 }
@@ -122,7 +119,7 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 	src := imm.mem.NewIterator()
 	defer src.Close()
 	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
-		Snapshots: db.snapshotSeqs(),
+		Snapshots: db.snapshots.list(),
 		NewOutput: s.newOutput,
 	})
 	if err == nil {
@@ -201,10 +198,7 @@ func (db *DB) flushNow(ctx context.Context) error {
 // retryFlush tries a flush that failed again without waiting for its time: the
 // caller may have removed the cause.
 func (db *DB) retryFlush() error {
-	db.mu.Lock()
-	failed := db.flushErr != nil
-	db.mu.Unlock()
-	if !failed {
+	if db.scheduler.flushFailure() == nil {
 		return nil
 	}
 	return db.flushAll()
@@ -227,28 +221,27 @@ func (db *DB) rotateNow(ctx context.Context) error {
 }
 
 // awaitFlushes waits until the memtables that are immutable now are tables.
-func (db *DB) awaitFlushes(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
+func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 	last := db.view.Load()
 	if last == nil || len(last.imms) == 0 {
 		return nil
 	}
 	newest := last.imms[0].mem.LastSeq()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for {
+	db.changes.await(ctx, func() bool {
 		v := db.view.Load()
 		switch {
-		case v == nil || db.closing:
-			return ErrClosed
+		case v == nil || db.closing():
+			err = ErrClosed
 		case len(v.imms) == 0 || v.imms[len(v.imms)-1].mem.LastSeq() > newest:
-			return nil
+			return true
 		case ctx.Err() != nil:
-			return ctx.Err()
-		case db.flushErr != nil:
-			return fmt.Errorf("shale: flush: %w", db.flushErr)
+			err = ctx.Err()
+		default:
+			if failed := db.scheduler.flushFailure(); failed != nil {
+				err = fmt.Errorf("shale: flush: %w", failed)
+			}
 		}
-		db.changed.Wait()
-	}
+		return err != nil
+	})
+	return err
 }

@@ -227,7 +227,7 @@ func (db *DB) noteCorruption(err error) {
 	var damage *CorruptionError
 	if errors.As(err, &damage) {
 		db.counters.corruptions.Add(1)
-		db.emit(Event{Kind: EventCorruption, Err: err})
+		db.events.emit(Event{Kind: EventCorruption, Err: err})
 	}
 }
 

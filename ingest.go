@@ -64,8 +64,8 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	for _, meta := range s.metas {
 		e.Tables = append(e.Tables, uint64(meta.Num))
 	}
-	db.emit(e)
-	wake(db.compactWake)
+	db.events.emit(e)
+	wake(db.scheduler.wake)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	plan, run := g.place()
 	if plan.To > 0 {
-		defer db.freeInputs(plan)
+		defer db.scheduler.freeInputs(plan)
 	}
 	edit := &manifest.Edit{LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
 	empty := db.view.Load().mem
@@ -247,17 +247,13 @@ func (g *ingestion) flush() error {
 // place chooses the level and run, and keeps compactions from writing there if it
 // is not level 0.
 func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
-	db := g.db
 	metas := g.sink.metas
-	num := db.newFileNum() // higher than those of all runs of level 0, lower than those to come
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	p := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, metas[0].Smallest, metas[len(metas)-1].Largest)
-	if p.To == 0 {
-		return &p, uint64(num)
+	num := g.db.newFileNum() // higher than those of all runs of level 0, lower than those to come
+	plan = g.db.scheduler.placeIngest(metas[0].Smallest, metas[len(metas)-1].Largest)
+	if plan.To == 0 {
+		return plan, uint64(num)
 	}
-	db.inFlight.Add(&p)
-	return &p, p.OutputRun()
+	return plan, plan.OutputRun()
 }
 
 // shorten cuts a key for a message.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/vfs"
@@ -309,9 +308,8 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") {
 			return
 		}
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		plan := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("k000100"), []byte("k000100"))
+		plan := db.scheduler.placeIngest([]byte("k000100"), []byte("k000100"))
+		db.scheduler.freeInputs(plan)
 		if plan.To == 0 { // the last level is in use, and the others stay empty
 			reserved++
 		}
@@ -330,8 +328,8 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 	if db.mu.Lock(); len(db.tables) == 0 {
 		t.Error("no tables")
 	}
-	left := compaction.PlaceIngest(db.version.meta, db.planOptionsLocked(), db.inFlight, []byte("x"), []byte("x"))
 	db.mu.Unlock()
+	left := db.scheduler.placeIngest([]byte("x"), []byte("x"))
 	if left.To != 6 {
 		t.Errorf("afterwards level 6 is in use still: %v", left.To)
 	}

@@ -63,10 +63,10 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 		db.visible.Store(uint64(seq)) // after the view: see view
 	}
 	if !sameLevel0(old.meta, meta) {
-		db.counters.seeks.earned.Store(0)
+		db.scheduler.seeks.earned.Store(0)
 	}
-	db.changed.Broadcast()
 	db.mu.Unlock()
+	db.changes.broadcast()
 	db.fitFiltersSoon(next)
 	db.releaseVersion(old)
 	return nil
@@ -133,7 +133,7 @@ func (db *DB) appendLocked(edit *manifest.Edit, after *manifest.Version, sync bo
 			db.manifestState = state
 			return nil
 		}
-		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 	}
 	// Should the new one fail, CURRENT may name it all the same: nothing may
 	// be appended to the old one then.

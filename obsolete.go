@@ -26,7 +26,6 @@ func (db *DB) unrefTableLocked(t *table) {
 	t.refs--
 	if t.refs == 0 {
 		delete(db.tables, t.meta.Num)
-		db.inFlight.TakeBack(t.meta.Num)
 		db.obsolete = append(db.obsolete, obsoleteFile{name: base.TableName(t.meta.Num), table: t})
 	}
 }
@@ -106,14 +105,12 @@ func (db *DB) stopDeleter() {
 // awaitDeletions waits until what nothing needs any more is removed, or until ctx is
 // done or the store is closing.
 func (db *DB) awaitDeletions(ctx context.Context) {
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
 	wake(db.deleteWake)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for db.deleterRuns && !db.closing && ctx.Err() == nil && (db.removing > 0 || db.anyObsoleteLocked()) {
-		db.changed.Wait()
-	}
+	db.changes.await(ctx, func() bool {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		return !db.deleterRuns || db.closing() || ctx.Err() != nil || db.removing == 0 && !db.anyObsoleteLocked()
+	})
 }
 
 // removeObsolete removes what nothing needs any more. A file that can't be removed is
@@ -131,19 +128,20 @@ func (db *DB) removeObsolete() {
 			f.table.reader.Retire()
 			db.cache.EvictFile(uint64(f.table.meta.Num))
 			db.falsePositives.Forget(uint64(f.table.meta.Num))
+			db.scheduler.takeBack(f.table.meta.Num)
 		}
 		f.side.close()
 		if keep {
 			continue // read-only, or closing: the current version's files are not obsolete at all
 		}
 		if err := db.fs.Remove(db.path(f.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			db.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})
+			db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.name, Err: err})
 		}
 	}
 	db.mu.Lock()
 	db.removing--
-	db.changed.Broadcast()
 	db.mu.Unlock()
+	db.changes.broadcast()
 }
 
 // anyObsoleteLocked says whether there is something that takeObsoleteLocked would take.

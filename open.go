@@ -1,12 +1,10 @@
 package shale
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -56,14 +54,16 @@ func Open(dir string, opts *Options) (*DB, error) {
 
 func newDB(dir string, o Options) *DB {
 	db := &DB{
+		lifetime:       newLifetime(),
+		changes:        newChanges(),
 		dir:            dir,
 		opts:           o,
 		fs:             o.FS,
+		events:         eventLog{listener: o.OnEvent, logger: o.Logger, dir: dir, now: o.testing.now},
 		cache:          cache.New(o.CacheSize),
 		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 		flushWake:      make(chan struct{}, 1),
-		compactWake:    make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
 		syncSoon:       make(chan struct{}, 1),
 		logWake:        make(chan struct{}, 1),
@@ -81,9 +81,20 @@ func newDB(dir string, o Options) *DB {
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = newFileCache(o.FS, limit)
-	db.counters.seeks.price.Store(math.MaxInt64)
-	db.ctx, db.cancel = context.WithCancel(context.Background())
-	db.changed = sync.NewCond(&db.mu)
+	db.scheduler = newScheduler(schedulerEnv{
+		workers: o.CompactionWorkers,
+		closing: db.closing,
+		version: func() *manifest.Version {
+			if v := db.view.Load(); v != nil {
+				return v.meta
+			}
+			return nil
+		},
+		options:  db.planOptions,
+		flushing: func() bool { return db.oldestImmutable() != nil },
+		started:  func(n int64) { db.counters.compacting.Add(n) },
+		changed:  db.changes.broadcast,
+	})
 	return db
 }
 
@@ -114,7 +125,7 @@ func (db *DB) open() error {
 	}
 	// From here on the store is there: nothing may fail any more.
 	if err := db.sweepDir(); err != nil {
-		db.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
 	if len(db.logs) > maxKeptLogs+1 {
 		// The flusher could be stopped by Close before it is done, each time.

@@ -138,7 +138,7 @@ func (db *DB) slowed(why stall) {
 		*p = pacer{held: true, since: time.Now()}
 	}
 	p.told, p.why, p.slept = true, why, 0
-	db.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
+	db.events.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
 }
 
 // countStall counts a wait of the writers.
@@ -156,7 +156,7 @@ func (db *DB) countStall(took time.Duration, why stall) {
 func (db *DB) endHold() {
 	p := &db.pacer
 	if p.told {
-		db.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
+		db.events.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
 	}
 	p.held, p.told = false, false
 }

@@ -16,7 +16,7 @@ const (
 // last 256 flushes and compactions that succeeded, and the last 256 of all other
 // events, so that neither displaces the other. Of an event with many tables it
 // has the first 64. It works on a closed store too.
-func (db *DB) RecentEvents() []Event { return db.recent.list() }
+func (db *DB) RecentEvents() []Event { return db.events.recent.list() }
 
 // recentLog remembers the last events. The zero value is ready.
 type recentLog struct {

@@ -284,7 +284,7 @@ func (db *DB) forgetRecovered() {
 	}
 	current := db.logs[len(db.logs)-1]
 	if err := db.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
-		db.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}
 	db.logs = []logFile{current}

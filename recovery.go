@@ -37,8 +37,8 @@ func (db *DB) refuse(err error, passes bool) error {
 	old := db.failure.Load()
 	for old == nil || old.passes && !passes {
 		if db.failure.CompareAndSwap(old, f) {
-			db.emit(Event{Kind: EventReadOnly, Err: err})
-			db.broadcast()
+			db.events.emit(Event{Kind: EventReadOnly, Err: err})
+			db.changes.broadcast()
 			wake(db.recoverWake)
 			break
 		}
@@ -138,21 +138,6 @@ func (db *DB) recovers() bool {
 	return f != nil && f.passes
 }
 
-// sleepUnless waits for d, or until c is woken, or until the store is closed, and
-// tells whether it is open.
-func (db *DB) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-c:
-		return true
-	case <-db.ctx.Done():
-		return false
-	}
-}
-
 // resumePassing is resume that leaves a failure alone which does not pass: it may
 // have come since the caller looked. Requires: the caller leads the queue.
 func (db *DB) resumePassing() error {
@@ -190,8 +175,8 @@ func (db *DB) resumeFrom(f *failure) error {
 		return err
 	}
 	if db.failure.CompareAndSwap(f, nil) { // else it has become worse meanwhile
-		db.emit(Event{Kind: EventResumed, Duration: db.opts.testing.now().Sub(f.since)})
-		db.broadcast()
+		db.events.emit(Event{Kind: EventResumed, Duration: db.opts.testing.now().Sub(f.since)})
+		db.changes.broadcast()
 	}
 	return db.Err()
 }
@@ -216,9 +201,7 @@ func (db *DB) tryWrites(f *failure) error {
 	if err := db.retryFlush(); err != nil {
 		return err
 	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.stuckLocked()
+	return db.scheduler.stuck(db.stallReason())
 }
 
 // replaceLog makes all writes of a broken log safe in tables and begins another.
@@ -274,7 +257,7 @@ func (db *DB) giveUpFor(what string, err error) bool {
 	if !base.IsNoSpace(err) || !db.giveUpReserve() {
 		return false
 	}
-	db.emit(Event{Kind: EventBackgroundError, Reason: "no room: " + what, Err: err})
+	db.events.emit(Event{Kind: EventBackgroundError, Reason: "no room: " + what, Err: err})
 	return true
 }
 

@@ -67,17 +67,16 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 // waitForFlush waits for the last flush until flushPause after begin, and returns
 // whether it had to.
 func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
-	timer := time.AfterFunc(flushPause, db.broadcast)
+	timer := time.AfterFunc(flushPause, db.changes.broadcast)
 	defer timer.Stop()
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for time.Since(begin) < flushPause && len(db.view.Load().imms) == 1 &&
-		db.flushErr == nil && db.failure.Load() == nil && !db.closing && ctx.Err() == nil {
+	db.changes.await(ctx, func() bool {
+		if time.Since(begin) >= flushPause || len(db.view.Load().imms) != 1 ||
+			db.scheduler.flushFailure() != nil || db.failure.Load() != nil || db.closing() || ctx.Err() != nil {
+			return true
+		}
 		waited = true
-		db.changed.Wait()
-	}
+		return false
+	})
 	return waited
 }
 
@@ -98,64 +97,38 @@ func (db *DB) stall(ctx context.Context) (stuck, err error) {
 	if reason == stallNone {
 		return nil, nil
 	}
-	if stuck := db.stuck(); stuck != nil {
+	if stuck := db.scheduler.stuck(db.stallReason()); stuck != nil {
 		return stuck, nil // without the events of a wait
 	}
-	db.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
+	db.events.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
 	begin := time.Now()
 	defer func() {
 		took := time.Since(begin)
 		db.countStall(took, reason)
-		db.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
+		db.events.emit(Event{Kind: EventStallEnd, Reason: reason.String(), Duration: took})
 	}()
 	return db.waitForRoom(ctx)
 }
 
 // waitForRoom waits while there is hope: stuck is why there is none.
 func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
-	stop := context.AfterFunc(ctx, db.broadcast)
-	defer stop()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for db.stallReasonLocked() != stallNone {
+	db.changes.await(ctx, func() bool {
+		if db.stallReason() == stallNone {
+			return true
+		}
 		switch {
-		case db.closing:
-			return nil, ErrClosed
+		case db.closing():
+			err = ErrClosed
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			err = ctx.Err()
 		case db.failure.Load() != nil:
-			return nil, db.Err()
+			err = db.Err()
+		default:
+			stuck = db.scheduler.stuck(db.stallReason())
 		}
-		if stuck := db.stuckLocked(); stuck != nil {
-			return stuck, nil
-		}
-		db.changed.Wait()
-	}
-	return nil, nil
-}
-
-// stuck is stuckLocked for callers that do not hold db.mu.
-func (db *DB) stuck() error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.stuckLocked()
-}
-
-// stuckLocked returns why the room that writers wait for does not come about, or
-// nil: flushes or compactions fail, or all that could make level 0 shallower would
-// read a damaged table. Requires: db.mu is held.
-func (db *DB) stuckLocked() error {
-	switch reason := db.stallReasonLocked(); {
-	case reason == stallNone:
-		return nil
-	case db.flushErr != nil:
-		return db.flushErr // memtables are full and can't be flushed
-	case reason != stallLevel0:
-		return nil
-	case db.compactErr != nil:
-		return db.compactErr
-	}
-	return db.damageInTheWayLocked()
+		return err != nil || stuck != nil
+	})
+	return stuck, err
 }
 
 type stall int
@@ -170,27 +143,18 @@ func (s stall) String() string {
 	return [...]string{"", "memtables wait to be flushed", "level 0 waits to be compacted"}[s]
 }
 
+// stallReason says what writers have to wait for, if anything.
 func (db *DB) stallReason() stall {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.stallReasonLocked()
-}
-
-func (db *DB) stallReasonLocked() stall {
+	v := db.view.Load()
 	switch {
-	case len(db.view.Load().imms) >= maxImmutables:
+	case v == nil:
+		return stallNone // Close waits for nothing
+	case len(v.imms) >= maxImmutables:
 		return stallMemtables
-	case len(db.version.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
+	case len(v.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
 		return stallLevel0
 	}
 	return stallNone
-}
-
-// broadcast wakes those who wait on changed.
-func (db *DB) broadcast() {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.changed.Broadcast()
 }
 
 // rotate seals the log, begins a new log and memtable, and queues the old
@@ -319,14 +283,14 @@ func (db *DB) minPrepared() int64 {
 // itself, and tells why.
 func (db *DB) prepareLog() {
 	db.mu.Lock()
-	have := db.prepared != nil || db.closing
+	have := db.prepared != nil || db.closing()
 	db.mu.Unlock()
 	if have || db.failure.Load() != nil {
 		return
 	}
 	p, err := wal.Prepare(db.newFileNum(), db.logOptions())
 	if err != nil {
-		db.emit(Event{Kind: EventBackgroundError, Reason: "prepare log", Err: err})
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "prepare log", Err: err})
 		return
 	}
 	db.mu.Lock()
@@ -338,7 +302,7 @@ func (db *DB) prepareLog() {
 // removes it.
 func (db *DB) discard(p *wal.Prepared) {
 	if err := p.Discard(); err != nil {
-		db.emit(Event{Kind: EventBackgroundError, Reason: "remove a log never used", Err: err})
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove a log never used", Err: err})
 	}
 }
 

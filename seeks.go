@@ -55,14 +55,14 @@ func (c *cursor) creditSeeks() {
 	looks := int64(c.seeks) * int64(c.wasted)
 	misses := min(int64(c.misses), looks)
 	c.seeks, c.misses = 0, 0
-	credit := &c.db.counters.seeks
+	credit := &c.db.scheduler.seeks
 	price := credit.price.Load()
 	now := c.db.view.Load()
 	if price == math.MaxInt64 || now == nil || !sameLevel0(c.view.meta, now.meta) {
 		return // an iterator that is older than a compaction gains by none
 	}
 	if credit.earned.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {
-		wake(c.db.compactWake)
+		wake(c.db.scheduler.wake)
 	}
 }
 
@@ -71,18 +71,4 @@ func (c *cursor) creditSeeks() {
 func sameLevel0(a, b *manifest.Version) bool {
 	x, y := a.Levels[0].Runs, b.Levels[0].Runs
 	return a == b || len(x) == len(y) && (len(x) == 0 || x[0].ID == y[0].ID)
-}
-
-// pickLocked returns the next compaction, and sets the price of one for seeks.
-// Requires: db.mu is held.
-func (db *DB) pickLocked() (plan compaction.Plan, forSeeks bool) {
-	meta, opts, credit := db.version.meta, db.planOptionsLocked(), &db.counters.seeks
-	credit.price.Store(math.MaxInt64)
-	plan = compaction.Pick(meta, opts, db.inFlight)
-	if plan.Kind != compaction.Nothing || db.opts.CompactionWorkers < 1 || len(db.view.Load().imms) > 0 {
-		return plan, false
-	}
-	plan, price := compaction.PickOftenRead(meta, opts, db.inFlight, credit.earned.Load())
-	credit.price.Store(price)
-	return plan, plan.Kind != compaction.Nothing
 }

@@ -73,13 +73,13 @@ func (s *seekStore) runs(want int) {
 
 func (s *seekStore) level0() int { return len(s.view.Load().meta.Levels[0].Runs) }
 func (s *seekStore) earned() int64 {
-	return s.counters.seeks.earned.Load()
+	return s.scheduler.seeks.earned.Load()
 }
 
 // price waits for the price of a compaction for seeks.
 func (s *seekStore) price() int64 {
 	s.t.Helper()
-	price := &s.counters.seeks.price
+	price := &s.scheduler.seeks.price
 	waitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
 	return price.Load()
 }
@@ -196,11 +196,11 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 		s.flushMu.Unlock()
 		t.Fatal(err)
 	}
-	s.counters.seeks.earned.Store(1 << 40)
-	plan := s.pickFor(1)
+	s.scheduler.seeks.earned.Store(1 << 40)
+	plan := s.scheduler.pickFor(1)
 	s.flushMu.Unlock()
 	if plan != nil {
-		s.donePlan(plan)
+		s.scheduler.done(plan)
 		t.Errorf("picked %v", plan)
 	}
 	s.runs(3)
@@ -245,7 +245,7 @@ func TestSeeks_Allocations(t *testing.T) {
 	}
 	s := newSeekStore(t, 8<<20)
 	s.price()
-	s.counters.seeks.price.Store(math.MaxInt64 - 1)
+	s.scheduler.seeks.price.Store(math.MaxInt64 - 1)
 	it := s.NewIterator(Range{})
 	defer it.Close()
 	seekWith(t, it, seeksAtOnce)

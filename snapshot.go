@@ -2,6 +2,8 @@ package shale
 
 import (
 	"iter"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
@@ -19,14 +21,10 @@ type Snapshot struct {
 
 // Snapshot returns the present state of the store. It must be closed.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closing {
+	if db.closing() {
 		return nil, ErrClosed
 	}
-	s := &Snapshot{db: db, seq: base.Seq(db.visible.Load())}
-	db.snapshots.add(s.seq)
-	return s, nil
+	return &Snapshot{db: db, seq: db.snapshots.take(&db.visible)}, nil
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -37,11 +35,9 @@ func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	s.db.mu.Lock()
 	s.db.snapshots.remove(s.seq)
-	s.db.mu.Unlock()
 	if uint64(s.seq) < s.db.visible.Load() {
-		wake(s.db.compactWake) // what was written since may be compacted now
+		wake(s.db.scheduler.wake) // what was written since may be compacted now
 	}
 	return nil
 }
@@ -117,4 +113,54 @@ func (s *Snapshot) NewIterator(r Range) *Iterator {
 		return failedIterator(ErrClosed)
 	}
 	return it
+}
+
+// A snapshotList holds the sequence numbers of open snapshots.
+type snapshotList struct {
+	mu   sync.Mutex
+	seqs []base.Seq // ascending, with repeats
+}
+
+// take adds the number that is visible now, and returns it. It reads the number
+// under the lock: a flush or a compaction that has called list before writes only
+// what was visible by then, so it keeps the newest version that the snapshot sees.
+func (l *snapshotList) take(visible *atomic.Uint64) base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq := base.Seq(visible.Load())
+	i, _ := slices.BinarySearch(l.seqs, seq)
+	l.seqs = slices.Insert(l.seqs, i, seq)
+	return seq
+}
+
+func (l *snapshotList) remove(seq base.Seq) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i, ok := slices.BinarySearch(l.seqs, seq); ok {
+		l.seqs = slices.Delete(l.seqs, i, i+1)
+	}
+}
+
+// list returns the numbers that flushes and compactions have to keep readable,
+// ascending and without repeats. The caller owns the slice.
+func (l *snapshotList) list() []base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Compact(slices.Clone(l.seqs))
+}
+
+// oldest returns the lowest of the numbers, or base.MaxSeq if there is none.
+func (l *snapshotList) oldest() base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.seqs) == 0 {
+		return base.MaxSeq
+	}
+	return l.seqs[0]
+}
+
+func (l *snapshotList) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.seqs)
 }

@@ -59,7 +59,7 @@ func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
 		NoFilter: !withFilter || db.opts.FilterBits < 0,
 		Retried: func(err error) {
 			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so
-				db.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
+				db.events.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
 			}
 		},
 	})

@@ -1,0 +1,106 @@
+package shale
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A lifetime knows whether the store is open. It makes Close wait for the calls
+// and the goroutines that still use the store.
+type lifetime struct {
+	ctx        context.Context // done once Close has begun, or Open has failed
+	cancel     context.CancelFunc
+	background sync.WaitGroup // the store's own goroutines
+
+	// mu keeps begin from adding to calls after Close has begun to wait for them.
+	mu    sync.Mutex
+	calls sync.WaitGroup // Flush, Compact, Verify and others that are under way
+}
+
+func newLifetime() *lifetime {
+	l := new(lifetime)
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// begin registers a call that Close has to wait for. If it returns nil, the caller
+// must call calls.Done.
+func (l *lifetime) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing() {
+		return ErrClosed
+	}
+	l.calls.Add(1)
+	return nil
+}
+
+// closing says whether Close has begun.
+func (l *lifetime) closing() bool { return l.ctx.Err() != nil }
+
+// end begins the end of the lifetime. It returns false if somebody else has.
+func (l *lifetime) end() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing() {
+		return false
+	}
+	l.cancel()
+	return true
+}
+
+// sleep waits for d, or until the store is closed. It reports whether the store
+// is open.
+func (l *lifetime) sleep(d time.Duration) (open bool) { return l.sleepUnless(nil, d) }
+
+// sleepUnless waits for d, or until c is woken, or until the store is closed. It
+// reports whether the store is open.
+func (l *lifetime) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c:
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+// changes lets goroutines wait until something about the store has changed: a
+// flush or a compaction has ended, writes are refused or taken again, files are
+// gone, or the store is closing.
+//
+// Whoever changes such a thing calls broadcast afterwards, while it holds no lock.
+// So a condition may take any lock of the store.
+type changes struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+}
+
+func newChanges() *changes {
+	c := new(changes)
+	c.cond = sync.NewCond(&c.mu)
+	return c
+}
+
+// broadcast makes all who wait look at their conditions again.
+func (c *changes) broadcast() {
+	c.mu.Lock()
+	c.cond.Broadcast()
+	c.mu.Unlock()
+}
+
+// await returns once done returns true. It calls done at once, after each change,
+// and when ctx is done. One goroutine at a time evaluates its condition.
+func (c *changes) await(ctx context.Context, done func() bool) {
+	stop := context.AfterFunc(ctx, c.broadcast)
+	defer stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !done() {
+		c.cond.Wait()
+	}
+}
