@@ -114,7 +114,7 @@ func (db *DB) syncFailed(w *wal.Writer, err error) error {
 	if w != db.currentLog.Load() {
 		return nil
 	}
-	return db.becomeReadOnly(err)
+	return db.health.logFailed(err)
 }
 
 // peekFileNum returns a number that no file has yet and all later ones reach.

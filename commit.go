@@ -190,7 +190,7 @@ func (db *DB) leaderFailed() {
 	if len(q.group) == 0 {
 		q.take(1)
 	}
-	err := db.becomeReadOnly(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
+	err := db.health.logFailed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
 	for _, r := range q.group {
 		if r.err == nil {
 			r.err = err
@@ -352,13 +352,13 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		bytes += uint64(r.batch.payload)
 	}
 	if seq > base.MaxSeq {
-		return db.becomeReadOnly(fmt.Errorf("shale: sequence numbers are used up"))
+		return db.health.logFailed(fmt.Errorf("shale: sequence numbers are used up"))
 	}
 	// From here on the numbers are burnt: should the write fail, its bytes may
 	// be in the log all the same, and nothing else may bear their numbers.
 	db.lastSeq = seq - 1
 	if err := db.logGroup(q.payloads, wantSync); err != nil {
-		return db.becomeReadOnly(err)
+		return db.health.logFailed(err)
 	}
 	if wantSync && !db.syncsFirst() {
 		for _, r := range group {

@@ -46,7 +46,7 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 	} else {
 		s.compacted(nil)
 		s.done(plan)
-		wake(db.recoverWake)
+		wake(db.health.wake)
 	}
 	wake(s.wake)
 }

@@ -26,6 +26,7 @@ type DB struct {
 	*lifetime
 	changes   *changes
 	scheduler *scheduler
+	health    *health
 
 	// Constant after Open.
 	dir     string
@@ -76,9 +77,6 @@ type DB struct {
 	// flushMu makes flushes one at a time: the flusher's, and Resume's.
 	flushMu sync.Mutex
 
-	// failure is why writes are refused, nil if they are not.
-	failure atomic.Pointer[failure]
-
 	// rebuilding holds a token while RebuildFilters is under way.
 	rebuilding chan struct{}
 
@@ -89,7 +87,6 @@ type DB struct {
 	filterWake  chan struct{}
 	deleteWake  chan struct{}
 	logWake     chan struct{}
-	recoverWake chan struct{}
 	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
 	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
 
@@ -211,7 +208,7 @@ func (db *DB) closeManifest() error {
 		return nil
 	}
 	var err error
-	if db.failure.Load() == nil && !db.manifestBroken {
+	if db.health.failure.Load() == nil && !db.manifestBroken {
 		err = db.manifestLog.Finish()
 	}
 	if cerr := db.manifestLog.Close(); err == nil {

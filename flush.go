@@ -96,7 +96,7 @@ func (db *DB) flushOldest() error {
 	db.events.emit(e)
 	db.deleteObsolete()
 	wake(db.scheduler.wake)
-	wake(db.recoverWake)
+	wake(db.health.wake)
 	return nil
 }
 

@@ -199,7 +199,7 @@ func (g *ingestion) install() (level int, err error) {
 		return 0, err
 	}
 	if db.lastSeq+1 > base.MaxSeq {
-		return 0, db.becomeReadOnly(errors.New("shale: sequence numbers are used up"))
+		return 0, db.health.logFailed(errors.New("shale: sequence numbers are used up"))
 	}
 	db.lastSeq++ // it is burnt, whatever happens
 	seq := db.lastSeq

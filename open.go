@@ -67,7 +67,6 @@ func newDB(dir string, o Options) *DB {
 		syncWake:       make(chan struct{}, 1),
 		syncSoon:       make(chan struct{}, 1),
 		logWake:        make(chan struct{}, 1),
-		recoverWake:    make(chan struct{}, 1),
 		filterWake:     make(chan struct{}, 1),
 		deleteWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
@@ -81,6 +80,21 @@ func newDB(dir string, o Options) *DB {
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = newFileCache(o.FS, limit)
+	db.health = newHealth(healthEnv{
+		now: o.testing.now,
+		logSyncFailed: func() bool {
+			w := db.currentLog.Load()
+			return w == nil || w.SyncFailed()
+		},
+		refused: func(err error) {
+			db.events.emit(Event{Kind: EventReadOnly, Err: err})
+			db.changes.broadcast()
+		},
+		resumed: func(refused time.Duration) {
+			db.events.emit(Event{Kind: EventResumed, Duration: refused})
+			db.changes.broadcast()
+		},
+	})
 	db.scheduler = newScheduler(schedulerEnv{
 		workers: o.CompactionWorkers,
 		closing: db.closing,

@@ -10,52 +10,12 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A failure is why writes are refused.
-type failure struct {
-	err   error
-	since time.Time
-	// passes says that the store tries by itself to take writes again: the
-	// failure is a lack of room, or of something else that may be there later.
-	// Other failures end with Resume or with another Open. A sync of the log that
-	// has failed is one of those: nobody knows what the disk has.
-	passes bool
-}
-
-// becomeReadOnly refuses writes from now on because of err, an error of the log,
-// and returns what the writer at hand gets. A full disk passes, unless a sync has
-// met it.
-func (db *DB) becomeReadOnly(err error) error {
-	w := db.currentLog.Load()
-	return db.refuse(err, base.IsNoSpace(err) && w != nil && !w.SyncFailed())
-}
-
-// refuse refuses writes from now on because of err, unless an earlier failure
-// does already, and returns what the writer at hand gets. A failure that does not
-// pass takes the place of one that would. Requires: db.mu is not held.
-func (db *DB) refuse(err error, passes bool) error {
-	f := &failure{err: err, since: db.opts.testing.now(), passes: passes}
-	old := db.failure.Load()
-	for old == nil || old.passes && !passes {
-		if db.failure.CompareAndSwap(old, f) {
-			db.events.emit(Event{Kind: EventReadOnly, Err: err})
-			db.changes.broadcast()
-			wake(db.recoverWake)
-			break
-		}
-		old = db.failure.Load()
-	}
-	return readOnlyError(err)
-}
-
 // Err returns the background error that made the store read-only, wrapped in
 // ErrReadOnly, or nil. While it is not nil every write returns it. A store that
 // lacks room, be it in a file or for another file, takes writes again by itself
 // once there is room; then Err returns nil again.
 func (db *DB) Err() error {
-	if f := db.failure.Load(); f != nil {
-		return readOnlyError(f.err)
-	}
-	return nil
+	return db.health.err()
 }
 
 // Resume tries at once to leave the state in which Err is not nil. A store that
@@ -96,11 +56,7 @@ func (db *DB) lastingFailure() (*failure, error) {
 	if db.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
-	f := db.failure.Load()
-	if f != nil && !f.passes {
-		return nil, readOnlyError(f.err)
-	}
-	return f, nil
+	return db.health.lasting()
 }
 
 // recoverLoop lets a store take writes again when what it lacked is there again. It
@@ -112,15 +68,15 @@ func (db *DB) recoverLoop() {
 		select {
 		case <-db.ctx.Done():
 			return
-		case <-db.recoverWake:
+		case <-db.health.wake:
 		}
 		// A store that fails again soon after it was resumed is not asked more
 		// and more often.
 		if time.Since(resumed) > retryDelay(tries) {
 			tries = 0
 		}
-		for db.recovers() {
-			if tries++; !db.sleepUnless(db.recoverWake, retryDelay(tries)) {
+		for db.health.recovers() {
+			if tries++; !db.sleepUnless(db.health.wake, retryDelay(tries)) {
 				return
 			}
 			if db.resumeInTurn(db.ctx, db.resumePassing) == nil {
@@ -130,12 +86,6 @@ func (db *DB) recoverLoop() {
 			}
 		}
 	}
-}
-
-// recovers tells whether recoverLoop has something to do.
-func (db *DB) recovers() bool {
-	f := db.failure.Load()
-	return f != nil && f.passes
 }
 
 // resumePassing is resume that leaves a failure alone which does not pass: it may
@@ -159,7 +109,7 @@ func (db *DB) resumeInTurn(ctx context.Context, resume func() error) error {
 // resume ends the refusal of writes if what was in their way is not any more.
 // Requires: the caller leads the queue.
 func (db *DB) resume() error {
-	if f := db.failure.Load(); f != nil {
+	if f := db.health.failure.Load(); f != nil {
 		return db.resumeFrom(f)
 	}
 	return nil
@@ -174,11 +124,7 @@ func (db *DB) resumeFrom(f *failure) error {
 	if err := db.tryWrites(f); err != nil {
 		return err
 	}
-	if db.failure.CompareAndSwap(f, nil) { // else it has become worse meanwhile
-		db.events.emit(Event{Kind: EventResumed, Duration: db.opts.testing.now().Sub(f.since)})
-		db.changes.broadcast()
-	}
-	return db.Err()
+	return db.health.resolve(f)
 }
 
 // tryWrites does what writes could not go on without, or returns why it can't.
@@ -186,7 +132,7 @@ func (db *DB) resumeFrom(f *failure) error {
 func (db *DB) tryWrites(f *failure) error {
 	switch {
 	case f.passes && db.wal.SyncFailed(): // meanwhile, and whoever synced is about to say so
-		return db.becomeReadOnly(db.wal.Err())
+		return db.health.logFailed(db.wal.Err())
 	case !f.passes || db.wal.Err() != nil:
 		return db.replaceLog()
 	case db.sealed != nil: // the next log could not be created
@@ -238,7 +184,7 @@ func (db *DB) replaceLog() error {
 // logBroken tells whether the log can't tell what it holds: then it is neither
 // sealed nor said to be whole.
 func (db *DB) logBroken() bool {
-	f := db.failure.Load()
+	f := db.health.failure.Load()
 	return f != nil && (!f.passes || db.wal.Err() != nil)
 }
 

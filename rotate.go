@@ -24,7 +24,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if db.failure.Load() != nil {
+	if db.health.failure.Load() != nil {
 		return db.Err()
 	}
 	if v.mem.Taken() < db.opts.MemtableSize && db.sealed == nil {
@@ -36,7 +36,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	}
 	stuck, err := db.stall(ctx)
 	if stuck != nil {
-		return db.refuse(stuck, true)
+		return db.health.refuse(stuck, true)
 	}
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
 		if time.Since(begin) >= flushPause || len(db.view.Load().imms) != 1 ||
-			db.scheduler.flushFailure() != nil || db.failure.Load() != nil || db.closing() || ctx.Err() != nil {
+			db.scheduler.flushFailure() != nil || db.health.failure.Load() != nil || db.closing() || ctx.Err() != nil {
 			return true
 		}
 		waited = true
@@ -121,7 +121,7 @@ func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 			err = ErrClosed
 		case ctx.Err() != nil:
 			err = ctx.Err()
-		case db.failure.Load() != nil:
+		case db.health.failure.Load() != nil:
 			err = db.Err()
 		default:
 			stuck = db.scheduler.stuck(db.stallReason())
@@ -162,7 +162,7 @@ func (db *DB) stallReason() stall {
 // all, no harm is done: recoverLoop tries again. Requires: the caller leads the
 // queue.
 func (db *DB) rotate() error {
-	if db.failure.Load() != nil {
+	if db.health.failure.Load() != nil {
 		return db.Err()
 	}
 	return db.changeLogs()
@@ -175,13 +175,13 @@ func (db *DB) changeLogs() error {
 	// acknowledged: no crash leaves a hole between them.
 	sealed, err := db.sealLog()
 	if err != nil {
-		return db.becomeReadOnly(fmt.Errorf("shale: seal log: %w", err))
+		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
 	}
 	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
-		return db.refuse(fmt.Errorf("shale: begin log: %w", err), true)
+		return db.health.refuse(fmt.Errorf("shale: begin log: %w", err), true)
 	}
 	if err := old.Close(); err != nil {
-		return db.becomeReadOnly(fmt.Errorf("shale: close log: %w", err))
+		return db.health.logFailed(fmt.Errorf("shale: close log: %w", err))
 	}
 	db.mu.Lock()
 	for i := range db.logs {
@@ -285,7 +285,7 @@ func (db *DB) prepareLog() {
 	db.mu.Lock()
 	have := db.prepared != nil || db.closing()
 	db.mu.Unlock()
-	if have || db.failure.Load() != nil {
+	if have || db.health.failure.Load() != nil {
 		return
 	}
 	p, err := wal.Prepare(db.newFileNum(), db.logOptions())
