@@ -10,10 +10,8 @@ import (
 
 // startBackground starts the goroutines of the store. Close waits for them.
 func (db *DB) startBackground() {
-	db.mu.Lock()
-	db.deleterRuns = true
-	db.mu.Unlock()
-	db.background.Go(db.deleteLoop)
+	db.deleter.start()
+	db.background.Go(func() { db.deleter.loop(db.ctx) })
 	db.background.Go(db.flushLoop)
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)
@@ -24,7 +22,6 @@ func (db *DB) startBackground() {
 	db.background.Go(db.recoverLoop)
 	wake(db.flushWake)
 	wake(db.scheduler.wake)
-	wake(db.deleteWake)
 }
 
 // wake leaves a note for the loop that listens to c.
@@ -44,7 +41,8 @@ const syncEveryBytes = 32 << 20
 // nudgeSync asks for a background sync when much is unsynced, and for write-back
 // before. Requires: the caller leads the queue.
 func (db *DB) nudgeSync(end int64) {
-	if end-db.wal.Synced() > syncEveryBytes || db.wal.WriteBackDue() {
+	w := db.logs.current.Load()
+	if end-w.Synced() > syncEveryBytes || w.WriteBackDue() {
 		wake(db.syncWake)
 	}
 }
@@ -75,7 +73,7 @@ func (db *DB) syncLoop() {
 			soon = nil
 			db.syncBehind()
 		case <-db.syncWake:
-			if w := db.currentLog.Load(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
+			if w := db.logs.current.Load(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
 				continue
 			}
 			db.syncBehind()
@@ -90,15 +88,17 @@ func (db *DB) prepareLoop() {
 		select {
 		case <-db.ctx.Done():
 			return
-		case <-db.logWake:
-			db.prepareLog()
+		case <-db.logs.wake:
+			if !db.closing() && db.health.failure.Load() == nil {
+				db.logs.prepare()
+			}
 		}
 	}
 }
 
 // syncBehind syncs the log behind the writers.
 func (db *DB) syncBehind() {
-	w := db.currentLog.Load()
+	w := db.logs.current.Load()
 	if w == nil || w.Synced() >= w.Len() {
 		return
 	}
@@ -111,7 +111,7 @@ func (db *DB) syncBehind() {
 // took over from meanwhile was synced when it was sealed, or is not needed
 // because Resume made its writes safe in tables.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
-	if w != db.currentLog.Load() {
+	if w != db.logs.current.Load() {
 		return nil
 	}
 	return db.health.logFailed(err)

@@ -32,7 +32,7 @@ func TestSynctest(t *testing.T) {
 			}
 			wg.Wait()
 			mustPut(t, db, "last", "value")
-			w := db.currentLog.Load()
+			w := db.logs.current.Load()
 			if w.Synced() == w.Len() {
 				t.Error("the log was synced before its time")
 			}

@@ -93,11 +93,7 @@ func (c *checkpoint) take() error {
 		c.view.version.refs.Add(1) // the current version: not 0
 		state := *db.manifestState
 		state.Logs = nil
-		for i, l := range db.logs[:len(db.logs)-1] {
-			db.logs[i].linked = true
-			db.linking[l.num]++
-			c.logs = append(c.logs, l.num)
-		}
+		c.logs = db.logs.share()
 		for _, l := range db.manifestState.Logs {
 			if l.Sealed {
 				state.Logs = append(state.Logs, l)
@@ -253,5 +249,5 @@ func (c *checkpoint) release() {
 	if c.view != nil {
 		c.db.releaseVersion(c.view.version)
 	}
-	c.db.unlinkLogs(c.logs)
+	c.db.logs.release(c.logs)
 }

@@ -30,15 +30,8 @@ func (db *DB) Metrics() Metrics {
 	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
 	m.CacheMemory = db.cache.Stats().Bytes
 	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
-	db.mu.Lock()
-	m.WALSyncs, m.WALBytes = db.counters.walSyncs.Load(), db.counters.walBytes.Load()
-	if w := db.currentLog.Load(); w != nil {
-		syncs, bytes := w.Stats()
-		m.WALSyncs += syncs
-		m.WALBytes += bytes
-	}
+	m.WALSyncs, m.WALBytes = db.logs.stats()
 	m.OpenSnapshots = int64(db.snapshots.len())
-	db.mu.Unlock()
 	return m
 }
 

@@ -361,9 +361,10 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		return db.health.logFailed(err)
 	}
 	if wantSync && !db.syncsFirst() {
+		w := db.logs.current.Load()
 		for _, r := range group {
 			if r.sync && !r.lost {
-				r.log, r.end = db.wal, db.wal.Len()
+				r.log, r.end = w, w.Len()
 				q.syncs.logged.Add(1)
 			}
 		}
@@ -382,14 +383,14 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 // durable before they are seen, it syncs them too.
 func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		end, err := db.appendLog(payloads, wantSync)
+		end, err := db.logs.append(payloads, db.lastSeq, wantSync)
 		if err != nil {
-			return fmt.Errorf("shale: write log: %w", err)
+			return err
 		}
 		db.nudgeSync(end)
 	}
 	if wantSync && db.syncsFirst() {
-		if err := db.wal.Sync(); err != nil {
+		if err := db.logs.current.Load().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
 	}

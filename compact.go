@@ -117,7 +117,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 	}
 	e.Duration = time.Since(begin)
-	db.deleteObsolete()
+	db.deleter.run()
 	db.events.emit(e)
 	return nil
 }

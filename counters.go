@@ -14,7 +14,6 @@ type counters struct {
 	lookups [base.Shards]lookupCounters
 
 	writes, writtenBytes       atomic.Uint64
-	walSyncs, walBytes         atomic.Uint64 // of all logs but the current one
 	flushBytes, compactBytes   atomic.Uint64
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64

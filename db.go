@@ -13,7 +13,6 @@ import (
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/wal"
 )
 
 // A DB is an open store. It is a Reader and a Writer; all methods may be
@@ -27,6 +26,8 @@ type DB struct {
 	changes   *changes
 	scheduler *scheduler
 	health    *health
+	deleter   deleter
+	logs      *logSet
 
 	// Constant after Open.
 	dir     string
@@ -51,13 +52,9 @@ type DB struct {
 	snapshots      snapshotList
 
 	// The write path. What follows queue belongs to the goroutine that leads it.
-	queue       commitQueue
-	lastSeq     base.Seq            // the last number given out, visible or burnt
-	wal         *wal.Writer         // nil if read-only
-	sealed      *manifest.SealedLog // not nil: wal takes no more writes, and its successor is still to be made
-	pacer       pacer
-	askedForLog bool // for the next log to be prepared
-	currentLog  atomic.Pointer[wal.Writer]
+	queue   commitQueue
+	lastSeq base.Seq // the last number given out, visible or burnt
+	pacer   pacer
 	// flushedSeq is the highest sequence number in a table. It grows before
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
@@ -85,8 +82,6 @@ type DB struct {
 	syncWake    chan struct{}
 	syncSoon    chan struct{} // within SyncEvery, for a batch with a durability of its own
 	filterWake  chan struct{}
-	deleteWake  chan struct{}
-	logWake     chan struct{}
 	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
 	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
 
@@ -96,21 +91,7 @@ type DB struct {
 	tables      map[base.FileNum]*table // those of all versions
 	memLog      base.FileNum            // the oldest log with writes of the memtable
 	nextFileNum base.FileNum
-	obsolete    []obsoleteFile
-	deleterRuns bool                      // deleteLoop removes what is obsolete; else who makes it so does
-	removing    int                       // calls of removeObsolete under way
-	linking     map[base.FileNum]int      // logs that are being linked or read: they keep their names
-	recyclable  []base.FileNum            // obsolete logs kept to be used again
-	prepared    *wal.Prepared             // the next log's file, or nil
-	logs        []logFile                 // live logs, oldest first, the current one last
 	pending     map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
-}
-
-// A logFile is a live log.
-type logFile struct {
-	num    base.FileNum
-	sealed bool
-	linked bool // a checkpoint shares the file, or may: it must not be overwritten
 }
 
 // newFileNum gives out a file number.
@@ -133,7 +114,7 @@ func (db *DB) Close() error {
 	db.changes.broadcast()
 	db.calls.Wait()
 	db.background.Wait()
-	db.stopDeleter()
+	db.deleter.stop()
 	err := db.closeLog()
 
 	db.mu.Lock()
@@ -171,8 +152,8 @@ func (db *DB) closeLog() error {
 		if db.pacer.held {
 			db.endHold()
 		}
-		if p := db.takePrepared(); p != nil {
-			db.discard(p)
+		if p := db.logs.takePrepared(); p != nil {
+			db.logs.discard(p)
 		}
 		return db.sealForClose()
 	}
@@ -183,22 +164,23 @@ func (db *DB) closeLog() error {
 // log is, so that the next Open can tell whether anything is missing.
 // Requires: the caller leads the queue.
 func (db *DB) sealForClose() error {
-	if db.wal == nil {
+	w := db.logs.current.Load()
+	if w == nil {
 		return nil
 	}
-	defer db.wal.Close()
+	defer w.Close()
 	if db.logBroken() {
 		return db.Err() // acknowledged writes may not be durable
 	}
-	sealed, err := db.sealLog()
+	sealed, err := db.logs.seal(db.lastSeq)
 	if err != nil {
 		return err
 	}
 	if err := db.appendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
 		return err
 	}
-	_ = db.wal.Trim() // only space: what was reserved for writes that did not come
-	db.dropRecyclable()
+	_ = w.Trim() // only space: what was reserved for writes that did not come
+	db.logs.dropRecyclable()
 	return nil
 }
 
@@ -215,10 +197,4 @@ func (db *DB) closeManifest() error {
 		err = cerr
 	}
 	return err
-}
-
-func (db *DB) currentLogNum() base.FileNum {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.logs[len(db.logs)-1].num
 }

@@ -164,3 +164,8 @@ func (l *eventLog) log(e Event) {
 	add("err", e.Err, e.Err != nil)
 	logger.Log(context.Background(), level, "shale: "+e.Kind.String(), args...)
 }
+
+// backgroundError reports an error that is not the end of what met it.
+func (db *DB) backgroundError(what string, err error) {
+	db.events.emit(Event{Kind: EventBackgroundError, Reason: what, Err: err})
+}

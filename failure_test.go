@@ -181,7 +181,7 @@ func TestSync_OfAReplacedLog(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
 	mustPut(t, db, "k", "v")
-	old := db.currentLog.Load()
+	old := db.logs.current.Load()
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpSync {
 			return syscall.EIO
@@ -212,7 +212,7 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	if err := db.Verify(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	name := db.path(base.LogName(db.logs[0].num))
+	name := db.path(base.LogName(db.logs.live[0].num))
 	f, err := mem.OpenReadWrite(name)
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	}
 	flip()
 	var damage *CorruptionError
-	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != base.LogName(db.logs[0].num) {
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != base.LogName(db.logs.live[0].num) {
 		t.Errorf("Verify = %v; want a CorruptionError that names the log", err)
 	}
 	flip()
@@ -253,8 +253,8 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 		}
 		return nil
 	})
-	first := db.currentLog.Load()
-	for i := 0; db.currentLog.Load() == first; i++ {
+	first := db.logs.current.Load()
+	for i := 0; db.logs.current.Load() == first; i++ {
 		mustPut(t, db, fmt.Sprintf("key%06d", i), strings.Repeat("v", 100))
 	}
 	mustPut(t, db, "after", "the rotation")

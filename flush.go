@@ -94,7 +94,7 @@ func (db *DB) flushOldest() error {
 		e.BytesOut += t.meta.Size
 	}
 	db.events.emit(e)
-	db.deleteObsolete()
+	db.deleter.run()
 	wake(db.scheduler.wake)
 	wake(db.health.wake)
 	return nil
@@ -151,12 +151,15 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 		bytes += t.meta.Size
 	}
 	db.raiseFlushed(imm.mem.LastSeq())
-	return db.install(edit, out, func(v *view) {
+	err := db.install(edit, out, func(v *view) {
 		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
-		db.dropLogsLocked(minLog)
 		db.counters.flushes.Add(1) // before Flush returns
 		db.counters.flushBytes.Add(uint64(bytes))
 	})
+	if err == nil {
+		db.logs.dropBelow(minLog)
+	}
+	return err
 }
 
 // raiseFlushed says that all up to seq is, or is about to be, in tables.

@@ -157,12 +157,10 @@ func (db *DB) newManifestLocked(state *manifest.State) error {
 	db.manifestLimit = max(maxManifestSize, 4*log.Size())
 	if old != nil {
 		_ = old.Close() // superseded: whatever it holds is in the new one
-		db.mu.Lock()
-		db.obsolete = append(db.obsolete, obsoleteFile{name: base.ManifestName(oldNum)})
-		db.obsolete = append(db.obsolete, db.doubtful...)
+		db.deleter.add(obsoleteFile{name: base.ManifestName(oldNum)})
+		db.deleter.add(db.doubtful...)
 		db.doubtful = nil
-		db.mu.Unlock()
-		db.deleteObsolete()
+		db.deleter.run()
 	}
 	return nil
 }

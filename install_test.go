@@ -56,7 +56,7 @@ func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
 	db.mu.Unlock()
 	db.fitFilters(next)
 	db.releaseTablesLocked(old)
-	db.obsolete = nil
+	db.deleter.files = nil
 }
 
 // BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -66,12 +65,9 @@ func newDB(dir string, o Options) *DB {
 		flushWake:      make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
 		syncSoon:       make(chan struct{}, 1),
-		logWake:        make(chan struct{}, 1),
 		filterWake:     make(chan struct{}, 1),
-		deleteWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 		pending:        make(map[base.FileNum]struct{}),
-		linking:        make(map[base.FileNum]int),
 	}
 	limit := o.MaxOpenFiles
 	if o.ReadOnly {
@@ -80,10 +76,24 @@ func newDB(dir string, o Options) *DB {
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = newFileCache(o.FS, limit)
+	if o.testing.minPrepared == 0 {
+		o.testing.minPrepared = minPrepared
+	}
+	db.logs = newLogSet(logEnv{
+		fs: o.FS, dir: dir, memtable: o.MemtableSize, minPrepared: o.testing.minPrepared, noMap: o.testing.noMap,
+		newFileNum: db.newFileNum,
+		note: func(newLog base.FileNum, sealed *manifest.SealedLog) error {
+			return db.noteLog(&manifest.Edit{NewLog: newLog, SealedLog: sealed})
+		},
+		remove: db.removeFiles,
+		noRoom: db.giveUpFor,
+		failed: db.backgroundError,
+	})
+	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
 	db.health = newHealth(healthEnv{
 		now: o.testing.now,
 		logSyncFailed: func() bool {
-			w := db.currentLog.Load()
+			w := db.logs.current.Load()
 			return w == nil || w.SyncFailed()
 		},
 		refused: func(err error) {
@@ -141,7 +151,7 @@ func (db *DB) open() error {
 	if err := db.sweepDir(); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
-	if len(db.logs) > maxKeptLogs+1 {
+	if len(db.logs.live) > maxKeptLogs+1 {
 		// The flusher could be stopped by Close before it is done, each time.
 		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
@@ -154,10 +164,10 @@ func (db *DB) open() error {
 func (db *DB) abandon() {
 	db.cancel()
 	db.files.close()
-	if db.wal != nil {
-		_ = db.wal.Close() // Open's error is the one to report
+	if w := db.logs.current.Load(); w != nil {
+		_ = w.Close() // Open's error is the one to report
 	}
-	if p := db.takePrepared(); p != nil {
+	if p := db.logs.takePrepared(); p != nil {
 		_ = p.Close() // likewise
 	}
 	if db.manifestLog != nil {
@@ -267,7 +277,7 @@ func (db *DB) noStore(reason error) error {
 // current one, with an empty memtable. With moving set, a sidecar that is not
 // there is an error: a writer beside us may have put another in its place.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
-	db.storeID = state.StoreID
+	db.storeID, db.logs.storeID = state.StoreID, state.StoreID
 	db.nextFileNum = state.NextFileNum
 	db.lastSeq = state.LastSeq
 	var metas []*manifest.Table
@@ -398,7 +408,7 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 		}
 		return true
 	case base.FileLog:
-		return !slices.ContainsFunc(db.logs, func(l logFile) bool { return l.num == n })
+		return !db.logs.isLive(n)
 	case base.FileManifest:
 		// A later one is there if beginning it failed, and then CURRENT may
 		// name it all the same.
@@ -446,7 +456,7 @@ func (db *DB) openReadOnly() error {
 func (db *DB) dropTables() {
 	db.files.close()
 	db.files = newFileCache(db.fs, db.files.limit)
-	db.logs = nil
+	db.logs.live = nil
 }
 
 var _ io.Closer = (*DB)(nil)

@@ -49,11 +49,11 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 		r.last, r.lastNum = results[i], num
 		// Whether a checkpoint shares the file, or this is the checkpoint, was
 		// known only to the handle that made it.
-		db.logs = append(db.logs, logFile{num: num, sealed: results[i].Sealed, linked: true})
+		db.logs.live = append(db.logs.live, logFile{num: num, sealed: results[i].Sealed, linked: true})
 	}
 	db.visible.Store(uint64(db.lastSeq))
 	state.Logs = nil
-	for i, l := range db.logs {
+	for i, l := range db.logs.live {
 		// From here on these logs end where they were found to end. What
 		// stands there was perhaps only in the page cache until now.
 		if lengths[i] < 0 {
@@ -258,16 +258,16 @@ func (db *DB) newMemtable() *memtable.Memtable {
 // flushing.
 func (db *DB) beginLog(r recovered) error {
 	v := db.view.Load()
-	if len(db.logs) > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
+	if len(db.logs.live) > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
 		if !v.mem.Empty() {
 			db.freezeRecovered()
 		}
 	}
-	if err := db.startLog(wal.Header{Prev: r.lastNum, PrevLen: r.last.Length, PrevSeq: r.last.LastSeq}); err != nil {
+	if err := db.logs.begin(wal.Header{Prev: r.lastNum, PrevLen: r.last.Length, PrevSeq: r.last.LastSeq}); err != nil {
 		return err
 	}
 	if db.view.Load().mem.Empty() {
-		db.memLog = db.currentLogNum()
+		db.memLog = db.logs.currentNum()
 	}
 	db.forgetRecovered()
 	return nil
@@ -279,13 +279,13 @@ func (db *DB) beginLog(r recovered) error {
 // told, the logs stay.
 func (db *DB) forgetRecovered() {
 	v := db.view.Load()
-	if len(db.logs) == 1 || !v.mem.Empty() || len(v.imms) > 0 {
+	if len(db.logs.live) == 1 || !v.mem.Empty() || len(v.imms) > 0 {
 		return
 	}
-	current := db.logs[len(db.logs)-1]
+	current := db.logs.live[len(db.logs.live)-1]
 	if err := db.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}
-	db.logs = []logFile{current}
+	db.logs.live = []logFile{current}
 }

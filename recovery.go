@@ -119,7 +119,7 @@ func (db *DB) resume() error {
 func (db *DB) resumeFrom(f *failure) error {
 	if base.IsNoSpace(f.err) {
 		db.giveUpReserve()
-		db.wal.Shrink()
+		db.logs.current.Load().Shrink()
 	}
 	if err := db.tryWrites(f); err != nil {
 		return err
@@ -130,17 +130,18 @@ func (db *DB) resumeFrom(f *failure) error {
 // tryWrites does what writes could not go on without, or returns why it can't.
 // Requires: the caller leads the queue.
 func (db *DB) tryWrites(f *failure) error {
+	w := db.logs.current.Load()
 	switch {
-	case f.passes && db.wal.SyncFailed(): // meanwhile, and whoever synced is about to say so
-		return db.health.logFailed(db.wal.Err())
-	case !f.passes || db.wal.Err() != nil:
+	case f.passes && w.SyncFailed(): // meanwhile, and whoever synced is about to say so
+		return db.health.logFailed(w.Err())
+	case !f.passes || w.Err() != nil:
 		return db.replaceLog()
-	case db.sealed != nil: // the next log could not be created
+	case db.logs.sealed != nil: // the next log could not be created
 		if err := db.changeLogs(); err != nil {
 			return err
 		}
 	default:
-		if err := db.wal.Reserve(); err != nil {
+		if err := w.Reserve(); err != nil {
 			return err
 		}
 	}
@@ -163,21 +164,20 @@ func (db *DB) replaceLog() error {
 	if err := db.flushAll(); err != nil {
 		return err
 	}
-	broken := db.wal
+	broken := db.logs.current.Load()
 	next := db.peekFileNum()
 	if err := db.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.lastSeq}); err != nil {
 		return err
 	}
-	if err := db.startLog(wal.Header{}); err != nil {
+	if err := db.logs.begin(wal.Header{}); err != nil {
 		return err
 	}
 	_ = broken.Close() // it failed before
+	current := db.logs.currentNum()
 	db.mu.Lock()
-	current := db.logs[len(db.logs)-1]
-	db.dropLogsLocked(current.num)
-	db.memLog = current.num
+	db.memLog = current
 	db.mu.Unlock()
-	db.deleteObsolete()
+	db.logs.dropBelow(current)
 	return nil
 }
 
@@ -185,16 +185,7 @@ func (db *DB) replaceLog() error {
 // sealed nor said to be whole.
 func (db *DB) logBroken() bool {
 	f := db.health.failure.Load()
-	return f != nil && (!f.passes || db.wal.Err() != nil)
-}
-
-// appendLog appends the payloads to the log. Requires: the caller leads the queue.
-func (db *DB) appendLog(payloads [][]byte, syncNext bool) (end int64, err error) {
-	end, err = db.wal.AppendBatch(payloads, db.lastSeq, syncNext)
-	if err != nil && db.wal.Err() == nil && db.giveUpFor("write log", err) {
-		end, err = db.wal.AppendBatch(payloads, db.lastSeq, syncNext)
-	}
-	return end, err
+	return f != nil && (!f.passes || db.logs.current.Load().Err() != nil)
 }
 
 // giveUpFor gives up what the store has reserved ahead if err says that the disk
@@ -211,14 +202,7 @@ func (db *DB) giveUpFor(what string, err error) bool {
 // the log that was prepared and those kept to be used again, and tells whether
 // there was any. Requires: db.mu is not held.
 func (db *DB) giveUpReserve() (any bool) {
-	if p := db.takePrepared(); p != nil {
-		db.discard(p)
-		any = true
-	}
-	db.mu.Lock()
-	any = any || len(db.recyclable) > 0
-	db.mu.Unlock()
-	db.dropRecyclable()
+	any = db.logs.giveUp()
 	db.awaitDeletions(db.ctx) // only then is there more room
 	return any
 }
@@ -236,7 +220,7 @@ func (db *DB) giveUpRoom() (any bool) {
 	r := db.queue.newRequest()
 	defer r.free()
 	r.exclusive = func() error {
-		any = db.wal.Shrink() || any
+		any = db.logs.current.Load().Shrink() || any
 		return nil
 	}
 	_ = db.commit(ctx, r) // without a turn the log stays as it is

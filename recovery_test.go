@@ -194,7 +194,7 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 					err = w.put(db)
 				}
 				time.Sleep(time.Minute)
-				broken := db.currentLog.Load().Err() != nil
+				broken := db.logs.current.Load().Err() != nil
 				if err := db.Sync(); (err != nil) != broken {
 					t.Errorf("Sync = %v, and the log is broken: %v", err, broken)
 				}

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -27,8 +24,8 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if db.health.failure.Load() != nil {
 		return db.Err()
 	}
-	if v.mem.Taken() < db.opts.MemtableSize && db.sealed == nil {
-		db.askForLog(v.mem)
+	if v.mem.Taken() < db.opts.MemtableSize && db.logs.sealed == nil {
+		db.logs.ask(v.mem)
 		return db.hold(ctx, v)
 	}
 	if err := db.awaitLastFlush(ctx); err != nil {
@@ -170,177 +167,26 @@ func (db *DB) rotate() error {
 
 // changeLogs is rotate, also while writes are refused.
 func (db *DB) changeLogs() error {
-	old, oldNum := db.wal, db.currentLogNum()
+	old, oldNum := db.logs.current.Load(), db.logs.currentNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
-	sealed, err := db.sealLog()
+	sealed, err := db.logs.seal(db.lastSeq)
 	if err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
 	}
-	if err := db.startLog(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
+	if err := db.logs.begin(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
 		return db.health.refuse(fmt.Errorf("shale: begin log: %w", err), true)
 	}
 	if err := old.Close(); err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: close log: %w", err))
 	}
+	current := db.logs.rotated()
 	db.mu.Lock()
-	for i := range db.logs {
-		if db.logs[i].num == oldNum {
-			db.logs[i].sealed = true
-		}
-	}
 	if !db.view.Load().mem.Empty() {
 		db.freezeLocked()
 	}
-	db.memLog = db.logs[len(db.logs)-1].num
+	db.memLog = current
 	db.mu.Unlock()
 	wake(db.flushWake)
 	return nil
-}
-
-// sealLog seals the log, unless a rotation has done so that could not begin the
-// next one. Requires: the caller leads the queue.
-func (db *DB) sealLog() (*manifest.SealedLog, error) {
-	if db.sealed == nil {
-		length, err := db.wal.Seal()
-		if err != nil {
-			return nil, err
-		}
-		db.sealed = &manifest.SealedLog{Num: db.currentLogNum(), Length: length, LastSeq: db.lastSeq}
-	}
-	return db.sealed, nil
-}
-
-// startLog creates the next log and tells the manifest of it and of the one that
-// was sealed. The edit need not be durable yet: if it is lost, the log is found
-// by its name.
-func (db *DB) startLog(h wal.Header) error {
-	w, err := db.createLog(h)
-	if err != nil {
-		return err
-	}
-	h.Num = w.Num()
-	if err := db.noteLog(&manifest.Edit{NewLog: h.Num, SealedLog: db.sealed}); err != nil {
-		_ = w.Close() // the manifest's error is the one to report
-		return err
-	}
-	db.mu.Lock()
-	db.logs = append(db.logs, logFile{num: h.Num})
-	db.replaceLogLocked(w)
-	db.mu.Unlock()
-	db.wal, db.sealed = w, nil
-	return nil
-}
-
-// createLog creates the log that follows h.Prev, of what is prepared if it can.
-func (db *DB) createLog(h wal.Header) (*wal.Writer, error) {
-	h.StoreID = db.storeID
-	db.askedForLog = false
-	if p := db.takePrepared(); p != nil {
-		if p.Num() > h.Prev && h.Prev > 0 { // else the manifest may say that logs begin behind it
-			h.Num = p.Num()
-			return p.Begin(h)
-		}
-		db.discard(p)
-	}
-	h.Num = db.newFileNum()
-	w, err := wal.Create(h, db.logOptions())
-	if err != nil && db.giveUpFor("begin log", err) {
-		h.Num = db.newFileNum()
-		w, err = wal.Create(h, db.logOptions())
-	}
-	return w, err
-}
-
-// logOptions takes a log to be recycled, if there is one.
-func (db *DB) logOptions() wal.Options {
-	return wal.Options{
-		FS: db.fs, Dir: db.dir, Prealloc: db.logPrealloc(), NoMap: db.opts.testing.noMap, Recycle: db.takeRecyclable(),
-	}
-}
-
-// minPrepared is the least size of a memtable for which the next log is prepared
-// while it fills: with smaller ones it would not be ready in time.
-const minPrepared = 1 << 20
-
-// askForLog has the next log prepared when half of the memtable is full.
-// Requires: the caller leads the queue.
-func (db *DB) askForLog(mem *memtable.Memtable) {
-	if size := db.opts.MemtableSize; !db.askedForLog && size >= db.minPrepared() && mem.Taken() > size/2 {
-		db.askedForLog = true
-		wake(db.logWake)
-	}
-}
-
-func (db *DB) minPrepared() int64 {
-	if n := db.opts.testing.minPrepared; n > 0 {
-		return n
-	}
-	return minPrepared
-}
-
-// prepareLog makes the file of the next log. If that fails, the rotation tries it
-// itself, and tells why.
-func (db *DB) prepareLog() {
-	db.mu.Lock()
-	have := db.prepared != nil || db.closing()
-	db.mu.Unlock()
-	if have || db.health.failure.Load() != nil {
-		return
-	}
-	p, err := wal.Prepare(db.newFileNum(), db.logOptions())
-	if err != nil {
-		db.events.emit(Event{Kind: EventBackgroundError, Reason: "prepare log", Err: err})
-		return
-	}
-	db.mu.Lock()
-	db.prepared = p
-	db.mu.Unlock()
-}
-
-// discard removes a log that was prepared for nothing. If it stays, the next Open
-// removes it.
-func (db *DB) discard(p *wal.Prepared) {
-	if err := p.Discard(); err != nil {
-		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove a log never used", Err: err})
-	}
-}
-
-// takePrepared returns the log that is prepared, or nil.
-func (db *DB) takePrepared() *wal.Prepared {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	p := db.prepared
-	db.prepared = nil
-	return p
-}
-
-// replaceLogLocked makes w the current log, and what its predecessor has
-// counted part of the metrics: in one step, so that Metrics meets it neither
-// twice nor not at all. Requires: db.mu is held.
-func (db *DB) replaceLogLocked(w *wal.Writer) {
-	if old := db.currentLog.Swap(w); old != nil {
-		syncs, bytes := old.Stats()
-		db.counters.walSyncs.Add(syncs)
-		db.counters.walBytes.Add(bytes)
-	}
-}
-
-// logPrealloc is the size that a log is going to have: that of the memtable that
-// it holds, with room for the group that goes beyond it.
-func (db *DB) logPrealloc() int64 {
-	return min(db.opts.MemtableSize+db.opts.MemtableSize/8, 64<<20) &^ 4095
-}
-
-// takeRecyclable returns an obsolete log to be used again, or 0.
-func (db *DB) takeRecyclable() base.FileNum {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	n := len(db.recyclable)
-	if n == 0 {
-		return 0
-	}
-	num := db.recyclable[n-1]
-	db.recyclable = db.recyclable[:n-1]
-	return num
 }

@@ -271,9 +271,9 @@ func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 	}
 	mustFlush(t, db)
 	mustPut(t, db, "small", "v")
-	db.mu.Lock()
-	kept := len(db.recyclable)
-	db.mu.Unlock()
+	db.logs.mu.Lock()
+	kept := len(db.logs.recyclable)
+	db.logs.mu.Unlock()
 	if kept == 0 {
 		t.Fatal("no log is kept to be used again")
 	}

@@ -28,14 +28,14 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 		}
 		synctest.Wait()
 		slow = true
-		for !db.askedForLog {
+		for !db.logs.asked {
 			mustPut(t, db, "key", "value")
 		}
 		synctest.Wait() // the file is being made
 		mustPut(t, db, "late", "value")
 		time.Sleep(opts.SyncEvery)
 		synctest.Wait()
-		if w := db.currentLog.Load(); w.Synced() < w.Len() {
+		if w := db.logs.current.Load(); w.Synced() < w.Len() {
 			t.Errorf("%d of %d bytes are synced after SyncEvery", w.Synced(), w.Len())
 		}
 		closeTest(t, db)

@@ -3,7 +3,6 @@ package shale
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -55,9 +54,8 @@ func (db *DB) verifyLogs() error {
 	if db.opts.ReadOnly {
 		return nil // a writer beside us recycles them; Open has read them just now
 	}
-	logs, nums := db.holdLogs()
-	defer db.unlinkLogs(nums)
-	for _, l := range logs {
+	for _, l := range db.holdLogs() {
+		defer db.logs.release([]base.FileNum{l.Num})
 		_, err := wal.Read(db.fs, db.dir, l.Num, db.storeID, wal.ReadOptions{Known: l.Length}, func(payload []byte) error {
 			if _, _, err := decodeBatch(payload); err != nil {
 				return batchError(l.Num, err)
@@ -72,21 +70,11 @@ func (db *DB) verifyLogs() error {
 	return nil
 }
 
-// holdLogs returns the sealed live logs, which are neither removed nor used
-// again before unlinkLogs.
-func (db *DB) holdLogs() (logs []manifest.LogInfo, nums []base.FileNum) {
+// holdLogs returns the sealed live logs, for logSet.release.
+func (db *DB) holdLogs() []manifest.LogInfo {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for _, info := range db.manifestState.Logs {
-		live := slices.ContainsFunc(db.logs, func(l logFile) bool { return l.num == info.Num })
-		if info.Sealed && live {
-			db.linking[info.Num]++
-			logs, nums = append(logs, info), append(nums, info.Num)
-		}
-	}
-	return logs, nums
+	return db.logs.hold(db.manifestState.Logs)
 }
 
 // verifyManifest reads the manifest back.

@@ -181,7 +181,7 @@ func (db *DB) releaseVersion(v *version) {
 		db.unrefSidecarLocked(s)
 	}
 	db.mu.Unlock()
-	db.deleteObsolete()
+	db.deleter.run()
 }
 
 // releaseTablesLocked undoes what refLocked did for tables. Requires: db.mu is

@@ -152,7 +152,7 @@ func (db *DB) Sync() error {
 		return err
 	}
 	defer db.calls.Done()
-	w := db.currentLog.Load()
+	w := db.logs.current.Load()
 	if err := w.Sync(); err != nil {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
