@@ -206,8 +206,8 @@ func TestIngest_AtTheMoment(t *testing.T) {
 	}
 }
 
-// TestIngest_PublishedWithItsTables looks at the store under its lock, as Snapshot
-// and compactions do, while keys are ingested: no table is there whose entries
+// TestIngest_PublishedWithItsTables looks at the store under the lock of its snapshots,
+// as Snapshot and compactions do, while keys are ingested: no table is there whose entries
 // are not published. Else a snapshot with an older number would be opened while
 // a compaction has already merged the table, and would see it in part.
 func TestIngest_PublishedWithItsTables(t *testing.T) {
@@ -217,7 +217,7 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ; !stop.Load(); looks++ {
-			db.mu.Lock()
+			db.snapshots.mu.Lock()
 			visible := base.Seq(db.visible.Load())
 			for table := range db.view.Load().tables() {
 				if table.meta.MaxSeq > visible {
@@ -225,7 +225,7 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 					stop.Store(true)
 				}
 			}
-			db.mu.Unlock()
+			db.snapshots.mu.Unlock()
 			runtime.Gosched()
 		}
 	})

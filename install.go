@@ -15,9 +15,8 @@ func (db *DB) install(edit *manifest.Edit, opened []*table, change func(*view)) 
 }
 
 // installWrites is install for tables whose entries nobody has seen yet. It
-// publishes their sequence number together with the view. Whoever takes db.mu
-// meets both or neither: a snapshot with an older number is in the list before a
-// compaction can merge the tables, and one with this number sees all of them.
+// publishes their sequence number together with the view: see
+// snapshotList.publish.
 func (db *DB) installWrites(edit *manifest.Edit, opened []*table, seq base.Seq, change func(*view)) error {
 	db.manifestMu.Lock()
 	defer db.manifestMu.Unlock()
@@ -58,9 +57,13 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, beside []*side
 		change(v)
 	}
 	db.version = next
-	db.setViewLocked(v)
-	if seq > 0 {
-		db.visible.Store(uint64(seq)) // after the view: see view
+	if seq == 0 {
+		db.setViewLocked(v)
+	} else {
+		db.snapshots.publish(func() {
+			db.setViewLocked(v)
+			db.visible.Store(uint64(seq)) // after the view: see view
+		})
 	}
 	if !sameLevel0(old.meta, meta) {
 		db.scheduler.seeks.earned.Store(0)

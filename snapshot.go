@@ -133,6 +133,16 @@ func (l *snapshotList) take(visible *atomic.Uint64) base.Seq {
 	return seq
 }
 
+// publish runs fn while nobody takes a snapshot or lists them. With it Ingest makes its
+// tables and their sequence number visible: a snapshot with an older number is in the
+// list before a compaction that reads the tables asks for it, and one with this
+// number sees all of them.
+func (l *snapshotList) publish(fn func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fn()
+}
+
 func (l *snapshotList) remove(seq base.Seq) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
