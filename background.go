@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -115,13 +114,6 @@ func (db *DB) syncFailed(w *wal.Writer, err error) error {
 		return nil
 	}
 	return db.health.logFailed(err)
-}
-
-// peekFileNum returns a number that no file has yet and all later ones reach.
-func (db *DB) peekFileNum() base.FileNum {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.nextFileNum
 }
 
 // retryDelay is how long background work waits after its n-th failure in a

@@ -85,21 +85,19 @@ func (c *checkpoint) take() error {
 				return err
 			}
 		}
-		db.manifestMu.Lock()
-		defer db.manifestMu.Unlock()
-		db.mu.Lock()
-		defer db.mu.Unlock()
+		db.tree.editing.Lock() // no version, and no log of the manifest's, comes or goes meanwhile
+		defer db.tree.editing.Unlock()
 		c.view = db.view.Load()
 		c.view.version.refs.Add(1) // the current version: not 0
-		state := *db.manifestState
+		state := *db.tree.journal.state
 		state.Logs = nil
 		c.logs = db.logs.share()
-		for _, l := range db.manifestState.Logs {
+		for _, l := range db.tree.journal.state.Logs {
 			if l.Sealed {
 				state.Logs = append(state.Logs, l)
 			}
 		}
-		state.NextFileNum = db.nextFileNum
+		state.NextFileNum = db.tree.peekFileNum()
 		state.LastSeq = max(state.LastSeq, base.Seq(db.visible.Load()))
 		c.state = &state
 		return nil
@@ -247,7 +245,7 @@ func (c *checkpoint) remove() {
 
 func (c *checkpoint) release() {
 	if c.view != nil {
-		c.db.releaseVersion(c.view.version)
+		c.db.tree.release(c.view.version)
 	}
 	c.db.logs.release(c.logs)
 }

@@ -18,7 +18,7 @@ func (db *DB) Metrics() Metrics {
 		v.addTo(&m)
 		m.CompactionDebt = compaction.Debt(v.meta, db.planOptions())
 		m.LiveBytes = compaction.LiveBytes(v.meta)
-		db.releaseVersion(v.version)
+		db.tree.release(v.version)
 	}
 	db.counters.addTo(&m)
 	for i := range m.Levels {

@@ -87,7 +87,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer db.releaseVersion(v.version)
+	defer db.tree.release(v.version)
 	e := Event{Kind: EventCompaction, Reason: plan.Reason, Level: plan.To}
 	var out sinks
 	var edit *manifest.Edit
@@ -210,13 +210,8 @@ const compactionReadahead = 256 << 10
 // planIterator merges the plan's inputs, newest run first.
 func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	var iters []base.Iterator
-	db.mu.Lock()
-	defer db.mu.Unlock()
 	for _, in := range plan.Inputs {
-		tables := make([]*table, len(in.Tables))
-		for i, meta := range in.Tables {
-			tables[i] = db.tables[meta.Num]
-		}
+		tables := db.tree.tablesOf(in.Tables)
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
 			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},

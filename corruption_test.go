@@ -333,7 +333,7 @@ func (b *badStore) use(db *DB, d damage, least int, readOnly bool) (met int, los
 		state, lost = b.states[n], n < len(b.states)-1
 	}
 	for _, rng := range []Range{Prefix("a-"), Prefix("a-").Reversed()} {
-		got, err := readState(db, rng)
+		got, err := readAll(db, rng)
 		if err == nil {
 			if err := state.scan(rng).same(got); err != nil {
 				return 0, false, fmt.Errorf("Scan: %w", err)

@@ -18,9 +18,10 @@ import (
 // A DB is an open store. It is a Reader and a Writer; all methods may be
 // called concurrently.
 //
-// Locks, in the order in which they are taken: leading the commit queue,
-// flushMu, manifestMu, filterMu, mu. mu guards pointers and counts and is never held during
-// I/O, a callback or a wait for anything but its own condition.
+// Each piece of state that changes has one owner, a type with a lock of its own.
+// Locks, in the order in which they are taken: leading the commit queue, flushMu,
+// tree.editing, filterMu, changes.mu, scheduler.mu, tree.mu, readState.mu,
+// snapshotList.mu, and then those of other packages.
 type DB struct {
 	*lifetime
 	changes   *changes
@@ -28,6 +29,7 @@ type DB struct {
 	health    *health
 	deleter   deleter
 	logs      *logSet
+	tree      *tree
 
 	// Constant after Open.
 	dir     string
@@ -41,9 +43,8 @@ type DB struct {
 	lock    io.Closer // nil if read-only
 	made    creation  // by Open, so far
 
-	// Read by every lookup, without a lock. view is nil once the store is
-	// closed; it is written under mu.
-	view           atomic.Pointer[view]
+	// Read by every lookup, without a lock.
+	view           readState
 	visible        atomic.Uint64 // the last sequence number that readers may see; written by the leader
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
@@ -62,15 +63,6 @@ type DB struct {
 	flushes flushSpeed
 	events  eventLog
 
-	// manifestMu serialises version edits and guards the manifest.
-	manifestMu     sync.Mutex
-	manifestLog    *manifest.Log // nil if read-only
-	manifestNum    base.FileNum
-	manifestState  *manifest.State // what the manifest says
-	manifestBroken bool            // an append failed, or beginning a new one: the next edit tries to begin one
-	manifestLimit  int64           // from this size on too
-	doubtful       []obsoleteFile  // tables and sidecars that a torn manifest may name; obsolete with the next one
-
 	// flushMu makes flushes one at a time: the flusher's, and Resume's.
 	flushMu sync.Mutex
 
@@ -84,23 +76,6 @@ type DB struct {
 	filterWake  chan struct{}
 	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
 	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
-
-	// mu guards the following.
-	mu          sync.Mutex
-	version     *version                // the current one; written under manifestMu too
-	tables      map[base.FileNum]*table // those of all versions
-	memLog      base.FileNum            // the oldest log with writes of the memtable
-	nextFileNum base.FileNum
-	pending     map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
-}
-
-// newFileNum gives out a file number.
-func (db *DB) newFileNum() base.FileNum {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	n := db.nextFileNum
-	db.nextFileNum++
-	return n
 }
 
 // Close waits for running calls, stops the background work, makes every write
@@ -117,17 +92,14 @@ func (db *DB) Close() error {
 	db.deleter.stop()
 	err := db.closeLog()
 
-	db.mu.Lock()
-	last := db.view.Load()
-	db.setViewLocked(nil)
-	db.version = nil // who keeps a closed store keeps none of its tables in memory
-	db.mu.Unlock()
-	db.releaseVersion(last.version)
+	last := db.view.close()
+	db.tree.close()
+	db.tree.release(last.version)
 	last.releaseMemtables()
 	db.memory.Close()
 	db.files.close()
 	db.cache.Close()
-	if cerr := db.closeManifest(); err == nil {
+	if cerr := db.tree.closeManifest(db.health.failure.Load() != nil); err == nil {
 		err = cerr
 	}
 	if db.lock != nil {
@@ -176,25 +148,10 @@ func (db *DB) sealForClose() error {
 	if err != nil {
 		return err
 	}
-	if err := db.appendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
+	if err := db.tree.appendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
 		return err
 	}
 	_ = w.Trim() // only space: what was reserved for writes that did not come
 	db.logs.dropRecyclable()
 	return nil
-}
-
-// closeManifest marks the manifest as whole.
-func (db *DB) closeManifest() error {
-	if db.manifestLog == nil {
-		return nil
-	}
-	var err error
-	if db.health.failure.Load() == nil && !db.manifestBroken {
-		err = db.manifestLog.Finish()
-	}
-	if cerr := db.manifestLog.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

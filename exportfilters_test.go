@@ -79,7 +79,7 @@ func (o *exportOracle) compare(when string) {
 // allResident tells whether every filter that a table has is whole in memory.
 func (o *exportOracle) allResident() bool {
 	v := o.db.acquireView()
-	defer o.db.releaseVersion(v.version)
+	defer o.db.tree.release(v.version)
 	for _, r := range v.runs {
 		for _, t := range r.tables {
 			if f := t.filter(); t.reader.FilterBytes() > 0 && (f == nil || int64(f.SizeBytes()) != t.reader.FilterBytes()) {

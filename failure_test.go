@@ -244,9 +244,9 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, -1
 	db := openTest(t, opts)
-	db.manifestMu.Lock()
-	db.manifestLimit = 0 // too long already
-	db.manifestMu.Unlock()
+	db.tree.editing.Lock()
+	db.tree.journal.limit = 0 // too long already
+	db.tree.editing.Unlock()
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpCreate && strings.Contains(name, "MANIFEST") {
 			return syscall.EIO

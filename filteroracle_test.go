@@ -177,7 +177,7 @@ func (o *filterOracle) ask(when string) {
 func (o *filterOracle) askFilters(when string) {
 	o.t.Helper()
 	v := o.db.acquireView()
-	defer o.db.releaseVersion(v.version)
+	defer o.db.tree.release(v.version)
 	it := v.mem.NewIterator()
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		if !v.mem.MayContain(kv.UserKey) {

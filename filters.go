@@ -21,7 +21,7 @@ func (db *DB) filterLoop() {
 			db.fitFilters(v.version)
 			db.restoreFilters(v.version)
 			db.filterMu.Unlock()
-			db.releaseVersion(v.version)
+			db.tree.release(v.version)
 		}
 	}
 }

@@ -134,16 +134,7 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 // installFlush replaces the memtable by its tables in what readers see, and
 // lets its logs go.
 func (db *DB) installFlush(imm *immutable, out []*table) error {
-	db.mu.Lock()
-	minLog := db.memLog
-	v := db.view.Load()
-	if n := len(v.imms); n > 1 {
-		minLog = v.imms[n-2].log
-	}
-	db.mu.Unlock()
-	if minLog == 0 { // the next memtable is empty and has no log yet: see resume
-		minLog = imm.log
-	}
+	minLog := db.view.logAfter(imm)
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
 	bytes := int64(0)
 	for _, t := range out {

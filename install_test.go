@@ -20,7 +20,8 @@ type bigTree struct {
 }
 
 func newBigTree(tb testing.TB, n int) *bigTree {
-	t := &bigTree{db: &DB{opts: Options{FilterBits: 10}, tables: make(map[base.FileNum]*table)}, next: 1}
+	t := &bigTree{db: &DB{opts: Options{FilterBits: 10}, tree: newTree(treeEnv{obsolete: func(...obsoleteFile) {}})}, next: 1}
+	t.db.tree.tables = make(map[base.FileNum]*table)
 	e := &manifest.Edit{}
 	var opened []*table
 	for i := range n {
@@ -28,7 +29,7 @@ func newBigTree(tb testing.TB, n int) *bigTree {
 		e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.meta})
 		opened = append(opened, m)
 	}
-	t.db.version = newVersion(&manifest.Version{}, nil, nil)
+	t.db.tree.version = newVersion(&manifest.Version{}, nil, nil)
 	t.install(tb, e, opened)
 	return t
 }
@@ -41,22 +42,21 @@ func (t *bigTree) table(from, to uint64) *table {
 }
 
 func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
-	db, old := t.db, t.db.version
+	db, old := t.db, t.db.tree.version
 	meta, err := old.meta.Apply(e)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next := db.nextVersion(old, meta, db.comeLocked(e, opened), nil)
-	db.mu.Lock()
+	next := nextVersion(old, meta, db.tree.added(e, opened), nil, db.filterEpoch.Load())
+	db.tree.mu.Lock()
 	next.refLocked()
 	for _, m := range opened {
-		db.tables[m.meta.Num] = m
+		db.tree.tables[m.meta.Num] = m
 	}
-	db.version = next
-	db.mu.Unlock()
+	db.tree.version = next
+	db.tree.mu.Unlock()
 	db.fitFilters(next)
-	db.releaseTablesLocked(old)
-	db.deleter.files = nil
+	db.tree.releaseTablesLocked(old)
 }
 
 // BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
@@ -78,7 +78,7 @@ func BenchmarkInstall(b *testing.B) {
 		for b.Loop() {
 			e := &manifest.Edit{}
 			var opened []*table
-			old := t.db.version.meta.Levels[6].Runs[0].Tables
+			old := t.db.tree.version.meta.Levels[6].Runs[0].Tables
 			for i := range 10 {
 				at := n/2 + i
 				m := t.table(uint64(at)<<32, uint64(at)<<32|1<<31)
@@ -100,10 +100,10 @@ func TestNextVersion_IsThatFromScratch(t *testing.T) {
 	tree := newBigTree(t, 40)
 	shared := 0
 	for range 300 {
-		before := tree.db.version
+		before := tree.db.tree.version
 		e, opened := tree.randomEdit(rng)
 		tree.install(t, e, opened)
-		v := tree.db.version
+		v := tree.db.tree.version
 		checkVersion(t, tree.db, v)
 		for _, r := range v.runs {
 			if slices.Contains(before.runs, r) {
@@ -114,7 +114,7 @@ func TestNextVersion_IsThatFromScratch(t *testing.T) {
 	if shared == 0 {
 		t.Error("no run was shared by two versions")
 	}
-	t.Logf("%d tables in the end, %d runs shared", tree.db.version.meta.NumTables(), shared)
+	t.Logf("%d tables in the end, %d runs shared", tree.db.tree.version.meta.NumTables(), shared)
 }
 
 // randomEdit replaces, adds, removes or moves tables of the levels 5 and 6, or
@@ -125,7 +125,7 @@ func (t *bigTree) randomEdit(rng *rand.Rand) (e *manifest.Edit, opened []*table)
 		e.Added = append(e.Added, manifest.Added{Level: level, Run: run, Table: m.meta})
 		opened = append(opened, m)
 	}
-	levels := &t.db.version.meta.Levels
+	levels := &t.db.tree.version.meta.Levels
 	switch runs := levels[0].Runs; {
 	case rng.IntN(4) == 0:
 		m := t.table(rng.Uint64N(40)<<32, 41<<32)
@@ -175,12 +175,12 @@ func checkVersion(t *testing.T, db *DB, v *version) {
 	all := make(map[base.FileNum]*table)
 	for m := range v.tables() {
 		all[m.meta.Num] = m
-		if db.tables[m.meta.Num] != m || m.refs != 1 {
-			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.meta.Num, db.tables[m.meta.Num], m, m.refs)
+		if db.tree.tables[m.meta.Num] != m || m.refs != 1 {
+			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.meta.Num, db.tree.tables[m.meta.Num], m, m.refs)
 		}
 	}
-	if len(all) != v.meta.NumTables() || len(db.tables) != len(all) {
-		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(db.tables), v.meta.NumTables())
+	if len(all) != v.meta.NumTables() || len(db.tree.tables) != len(all) {
+		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(db.tree.tables), v.meta.NumTables())
 	}
 	want := newVersion(v.meta, all, nil)
 	if len(v.runs) != len(want.runs) {

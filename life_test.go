@@ -349,9 +349,9 @@ func (l *life) checkpoint(dir string) {
 
 // rollManifest makes the next edit begin a new manifest.
 func (l *life) rollManifest() {
-	l.db.manifestMu.Lock()
-	l.db.manifestLimit = 0
-	l.db.manifestMu.Unlock()
+	l.db.tree.editing.Lock()
+	l.db.tree.journal.limit = 0
+	l.db.tree.editing.Unlock()
 }
 
 // idle waits for the background.

@@ -81,8 +81,8 @@ func (s modelState) same(got modelState) error {
 	return nil
 }
 
-// readState reads all that r selects.
-func readState(r Reader, rng Range) (modelState, error) {
+// readAll reads all that r selects.
+func readAll(r Reader, rng Range) (modelState, error) {
 	var got modelState
 	for e, err := range r.Scan(rng) {
 		if err != nil {

@@ -204,7 +204,7 @@ func (r *modelRun) scanOnce(from Reader, s modelState) {
 	if r.choose("limited", 4) == 0 {
 		rng.Limit = r.choose("limit", 10)
 	}
-	got, err := readState(from, rng)
+	got, err := readAll(from, rng)
 	r.must("Scan", err)
 	if err := s.scan(rng).same(got); err != nil {
 		r.failf("Scan(%+v): %w", rng, err)
@@ -308,7 +308,7 @@ func (r *modelRun) checkCopy() {
 	db, err := Open(r.copyDir, &o)
 	r.must("open checkpoint", err)
 	defer db.Close()
-	got, err := readState(db, Range{})
+	got, err := readAll(db, Range{})
 	r.must("Scan of the checkpoint", err)
 	if err := r.copy.same(got); err != nil {
 		r.failf("checkpoint: %w", err)
@@ -331,7 +331,7 @@ func (r *modelRun) actionReopen() {
 	r.must("Close", r.db.Close())
 	r.sync()
 	r.open()
-	got, err := readState(r.db, Range{})
+	got, err := readAll(r.db, Range{})
 	r.must("Scan", err)
 	if err := r.now.same(got); err != nil {
 		r.failf("after reopening: %w", err)
@@ -354,7 +354,7 @@ func (r *modelRun) actionReadOnly() {
 	if !alone {
 		r.actionFill() // the reader does not see this
 	}
-	got, err := readState(ro, Range{})
+	got, err := readAll(ro, Range{})
 	r.must("Scan read-only", err)
 	if err := state.same(got); err != nil {
 		r.failf("read-only: %w", err)
@@ -375,7 +375,7 @@ func (r *modelRun) actionCrash() {
 	r.must("Close", r.db.Close())
 	r.mem = after
 	r.open()
-	got, err := readState(r.db, Range{})
+	got, err := readAll(r.db, Range{})
 	r.must("Scan", err)
 	if err := r.survived(got); err != nil {
 		r.failf("crash with %v: %w", c, err)
@@ -391,7 +391,7 @@ func (r *modelRun) actionKill() {
 	r.db.background.Wait()
 	r.db.abandon()
 	r.open()
-	got, err := readState(r.db, Range{})
+	got, err := readAll(r.db, Range{})
 	r.must("Scan", err)
 	if err := r.now.same(got); err != nil {
 		r.failf("after the death of the process: %w", err)

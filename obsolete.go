@@ -4,26 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-
-	"github.com/shaledb/shale/internal/base"
 )
-
-// unrefTableLocked lets a version go of t. Requires: db.mu is held.
-func (db *DB) unrefTableLocked(t *table) {
-	t.refs--
-	if t.refs == 0 {
-		delete(db.tables, t.meta.Num)
-		db.deleter.add(obsoleteFile{name: base.TableName(t.meta.Num), table: t})
-	}
-}
-
-// unrefSidecarLocked lets a version go of s. Requires: db.mu is held.
-func (db *DB) unrefSidecarLocked(s *sidecar) {
-	s.refs--
-	if s.refs == 0 {
-		db.deleter.add(obsoleteFile{name: base.FilterName(s.meta.Num), side: s})
-	}
-}
 
 // dropFile removes a file that nothing needs any more, and what the store knows of it. A
 // store that is read-only or closed removes nothing: there its files are only not

@@ -67,7 +67,6 @@ func newDB(dir string, o Options) *DB {
 		syncSoon:       make(chan struct{}, 1),
 		filterWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
-		pending:        make(map[base.FileNum]struct{}),
 	}
 	limit := o.MaxOpenFiles
 	if o.ReadOnly {
@@ -79,15 +78,20 @@ func newDB(dir string, o Options) *DB {
 	if o.testing.minPrepared == 0 {
 		o.testing.minPrepared = minPrepared
 	}
+	db.tree = newTree(treeEnv{
+		fs: o.FS, dir: dir, path: db.path,
+		visible:  func() base.Seq { return base.Seq(db.visible.Load()) },
+		obsolete: db.deleter.add,
+		remove:   db.deleter.run,
+		failed:   db.backgroundError,
+	})
 	db.logs = newLogSet(logEnv{
 		fs: o.FS, dir: dir, memtable: o.MemtableSize, minPrepared: o.testing.minPrepared, noMap: o.testing.noMap,
-		newFileNum: db.newFileNum,
-		note: func(newLog base.FileNum, sealed *manifest.SealedLog) error {
-			return db.noteLog(&manifest.Edit{NewLog: newLog, SealedLog: sealed})
-		},
-		remove: db.removeFiles,
-		noRoom: db.giveUpFor,
-		failed: db.backgroundError,
+		newFileNum: db.tree.newFileNum,
+		note:       db.tree.noteLog,
+		remove:     db.removeFiles,
+		noRoom:     db.giveUpFor,
+		failed:     db.backgroundError,
 	})
 	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
 	db.health = newHealth(healthEnv{
@@ -170,8 +174,8 @@ func (db *DB) abandon() {
 	if p := db.logs.takePrepared(); p != nil {
 		_ = p.Close() // likewise
 	}
-	if db.manifestLog != nil {
-		_ = db.manifestLog.Close() // likewise
+	if log := db.tree.journal.log; log != nil {
+		_ = log.Close() // likewise
 	}
 	db.undoCreation()
 	if db.lock != nil {
@@ -278,7 +282,7 @@ func (db *DB) noStore(reason error) error {
 // there is an error: a writer beside us may have put another in its place.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID, db.logs.storeID = state.StoreID, state.StoreID
-	db.nextFileNum = state.NextFileNum
+	db.tree.nextFileNum = state.NextFileNum
 	db.lastSeq = state.LastSeq
 	var metas []*manifest.Table
 	for _, level := range state.Version.Levels {
@@ -308,16 +312,15 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	}
 	db.lastSeq = max(db.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
-	db.tables = byNum
 	if err := db.chooseHasher(tables); err != nil { // before the first memtable, which hashes with it
 		return err
 	}
-	db.version = newVersion(state.Version, byNum, sidecars)
-	db.version.refLocked() // nobody else has the store yet
-	db.setViewLocked(&view{mem: db.newMemtable(), version: db.version})
+	v := newVersion(state.Version, byNum, sidecars)
+	db.tree.open(v, byNum)
+	db.view.open(&view{mem: db.newMemtable(), version: v})
 	db.filterMu.Lock()
-	db.fitFilters(db.version)
-	db.restoreFilters(db.version)
+	db.fitFilters(v)
+	db.restoreFilters(v)
 	db.filterMu.Unlock()
 	return nil
 }
@@ -363,10 +366,10 @@ func missingIsDamage(err error, name string) error {
 // Going on with the old one would mean to append after what may be torn. Nothing
 // needs the old one any more.
 func (db *DB) beginManifest(state *manifest.State) error {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
+	db.tree.editing.Lock()
+	defer db.tree.editing.Unlock()
 	old := state.ManifestNum
-	if err := db.newManifestLocked(state); err != nil {
+	if err := db.tree.newManifest(state); err != nil {
 		return err
 	}
 	if !db.made.store {
@@ -395,24 +398,11 @@ func (db *DB) sweepDir() error {
 
 // leftover tells whether no part of the store needs file n of type t.
 func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
-	db.mu.Lock()
-	defer db.mu.Unlock()
 	switch t {
-	case base.FileTable:
-		return db.tables[n] == nil
-	case base.FileFilter:
-		for _, s := range db.version.sidecars {
-			if s.meta.Num == n {
-				return false
-			}
-		}
-		return true
+	case base.FileTable, base.FileFilter, base.FileManifest:
+		return !db.tree.needs(t, n)
 	case base.FileLog:
 		return !db.logs.isLive(n)
-	case base.FileManifest:
-		// A later one is there if beginning it failed, and then CURRENT may
-		// name it all the same.
-		return n < db.manifestNum
 	case base.FileTemp:
 		return true
 	}

@@ -55,7 +55,7 @@ func TestPlaces_NoStore(t *testing.T) {
 			if p.make != nil {
 				p.make(t, path)
 			}
-			before := tree(t, dir)
+			before := fileTree(t, dir)
 			for _, ro := range []bool{false, true} {
 				if ro && p.ro == nil && i > 0 {
 					continue // it looks again ten times, in case a writer is at work
@@ -76,7 +76,7 @@ func TestPlaces_NoStore(t *testing.T) {
 					t.Errorf("Open (read-only: %v): %v does not say what was attempted", ro, err)
 				}
 			}
-			if after := tree(t, dir); !maps.Equal(after, before) {
+			if after := fileTree(t, dir); !maps.Equal(after, before) {
 				t.Errorf("there is %q now, was %q", after, before)
 			}
 		})
@@ -111,9 +111,9 @@ func (h history) leave(t *testing.T, dir string, opts Options, n int, closed boo
 	return claim{safe: n, begun: n, lost: make(map[int]fate)}
 }
 
-// tree returns what is below a directory: the content of files, the targets of
+// fileTree returns what is below a directory: the content of files, the targets of
 // links.
-func tree(t *testing.T, dir string) map[string]string {
+func fileTree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -162,7 +162,7 @@ func TestPlaces_NamesLeadNowhere(t *testing.T) {
 		if err := os.WriteFile(current, []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		before := tree(t, dir)
+		before := fileTree(t, dir)
 		for _, ro := range []bool{false, true} {
 			if ro && i > 0 {
 				continue
@@ -178,7 +178,7 @@ func TestPlaces_NamesLeadNowhere(t *testing.T) {
 				_ = db.Close() // the test has failed
 			}
 		}
-		if after := tree(t, dir); !maps.Equal(after, before) {
+		if after := fileTree(t, dir); !maps.Equal(after, before) {
 			t.Errorf("CURRENT names %q: Open has changed something", name)
 		}
 	}

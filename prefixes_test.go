@@ -267,7 +267,7 @@ func TestPrefix_Random(t *testing.T) {
 					rng.Upper = append(rng.Upper, word(1)...)
 				}
 				rng.Reverse = r.IntN(2) == 0
-				got, err := readState(db, rng)
+				got, err := readAll(db, rng)
 				if err != nil {
 					t.Fatal(err)
 				}

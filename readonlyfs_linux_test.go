@@ -23,7 +23,7 @@ func TestReadOnlyMount(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		c := h.leave(t, disk.path("db"), *small(), 300, closed)
 		disk.remount(syscall.MS_RDONLY)
-		before := tree(t, disk.dir)
+		before := fileTree(t, disk.dir)
 		for _, name := range []string{"db", "new", filepath.Join("db", "sub")} {
 			db, err := Open(disk.path(name), small())
 			if err == nil {
@@ -46,7 +46,7 @@ func TestReadOnlyMount(t *testing.T) {
 			t.Errorf("Put: %v, want ErrReadOnly", err)
 		}
 		closeTest(t, db)
-		if after := tree(t, disk.dir); !maps.Equal(after, before) {
+		if after := fileTree(t, disk.dir); !maps.Equal(after, before) {
 			t.Error("something has changed")
 		}
 		disk.remount(0)
@@ -116,7 +116,7 @@ func TestPermissions(t *testing.T) {
 // may have claimed.
 func treeButLocks(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	found := tree(t, dir)
+	found := fileTree(t, dir)
 	maps.DeleteFunc(found, func(path, _ string) bool { return filepath.Base(path) == "LOCK" })
 	return found
 }

@@ -128,7 +128,7 @@ func (r *rebuild) pass() error {
 		tables = append(tables, run.tables...)
 	}
 	r.want = r.db.wantedFilters(v.version)
-	r.db.releaseVersion(v.version)
+	r.db.tree.release(v.version)
 	for _, t := range tables {
 		err := r.table(t)
 		if err == nil && (len(r.made) >= installFilters || r.bytes >= installFilterBytes) {
@@ -150,7 +150,7 @@ func (r *rebuild) table(t *table) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer r.db.releaseVersion(v.version)
+	defer r.db.tree.release(v.version)
 	now, there := v.meta.Current(t.meta)
 	if !there {
 		r.report.Gone++
@@ -202,7 +202,7 @@ func (r *rebuild) unreadable(err error) error {
 // write writes a filter into a file of its own.
 func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, before int64) error {
 	db := r.db
-	num := db.newPending()
+	num := db.tree.newPending()
 	info := sstable.SidecarInfo{Num: num, StoreID: db.storeID, Table: t.meta.Num, TableChecksum: t.reader.Checksum()}
 	f, err := db.fs.Create(db.path(base.FilterName(num)))
 	if err == nil {
@@ -212,7 +212,7 @@ func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, befor
 		}
 	}
 	if err != nil {
-		db.removePendingFile(num, base.FilterName(num))
+		db.tree.removePending(num, base.FilterName(num))
 		return err
 	}
 	meta := &manifest.Sidecar{Num: num, Size: info.Size, Checksum: info.Checksum, FilterBytes: int64(len(built.Bytes)), FilterBits: bits}
@@ -253,12 +253,12 @@ func (r *rebuild) install() error {
 // installFilters puts filters beside those of their tables that are still there,
 // and returns these.
 func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
+	db.tree.editing.Lock()
+	defer db.tree.editing.Unlock()
 	edit := new(manifest.Edit)
 	var beside []*sidecar
 	for _, m := range made {
-		now, there := db.version.meta.Current(m.table.meta)
+		now, there := db.tree.version.meta.Current(m.table.meta)
 		if !there {
 			continue
 		}
@@ -286,7 +286,7 @@ func (r *rebuild) discard() {
 		if m.table.reader.Sidecar() != m.sidecar.file {
 			m.sidecar.close()
 		}
-		r.db.removePendingFile(num, base.FilterName(num))
+		r.db.tree.removePending(num, base.FilterName(num))
 	}
 	r.made, r.bytes = nil, 0
 }

@@ -237,7 +237,7 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 			}
 		}
 	}
-	db.releaseVersion(held.version)
+	db.tree.release(held.version)
 	if now := filesOf(t, db, ".flt"); len(now) != len(db.Tables()) {
 		t.Errorf("%d filters in files for %d tables", len(now), len(db.Tables()))
 	}
@@ -383,7 +383,7 @@ func forceRebuild(t *testing.T, db *DB, bits float64) {
 	t.Helper()
 	r := rebuild{db: db, ctx: context.Background()}
 	v := db.acquireView()
-	defer db.releaseVersion(v.version)
+	defer db.tree.release(v.version)
 	for table := range v.tables() {
 		built, err := table.reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
 		if err == nil {
@@ -422,7 +422,7 @@ func strays(db *DB) error {
 
 func straysNow(db *DB) error {
 	v := db.acquireView()
-	defer db.releaseVersion(v.version)
+	defer db.tree.release(v.version)
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func (db *DB) liveLogs(state *manifest.State) ([]base.FileNum, error) {
 	for _, name := range names {
 		if t, n, ok := base.ParseFileName(name); ok && t == base.FileLog && n >= state.MinLog {
 			nums = append(nums, n)
-			db.nextFileNum = max(db.nextFileNum, n+1)
+			db.tree.nextFileNum = max(db.tree.nextFileNum, n+1)
 		}
 	}
 	for _, l := range state.Logs {
@@ -199,11 +199,11 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 	}
 	v := db.view.Load()
 	if v.mem.Taken() >= db.opts.MemtableSize && !v.mem.Empty() {
-		db.freezeRecovered()
+		db.view.freeze(db.newMemtable)
 		v = db.view.Load()
 	}
 	if v.mem.Empty() {
-		db.memLog = num
+		db.view.setLog(num)
 	}
 	v.mem.BeginWrite()
 	applyBatch(v.mem, b)
@@ -232,23 +232,6 @@ func (db *DB) lastReplayed() base.Seq {
 	return last
 }
 
-// freezeRecovered makes the memtable immutable and begins another.
-func (db *DB) freezeRecovered() {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.freezeLocked()
-}
-
-// freezeLocked replaces the memtable by an empty one and queues it for
-// flushing. Requires: db.mu; nobody writes to the memtable.
-func (db *DB) freezeLocked() {
-	old := db.view.Load()
-	old.mem.Freeze()
-	imms := append([]*immutable{{mem: old.mem, log: db.memLog}}, old.imms...)
-	db.setViewLocked(&view{mem: db.newMemtable(), imms: imms, version: old.version})
-	db.memLog = 0
-}
-
 func (db *DB) newMemtable() *memtable.Memtable {
 	return memtable.New(memtable.Options{Size: db.opts.MemtableSize, Hasher: db.hasher, Pool: db.memory})
 }
@@ -259,15 +242,13 @@ func (db *DB) newMemtable() *memtable.Memtable {
 func (db *DB) beginLog(r recovered) error {
 	v := db.view.Load()
 	if len(db.logs.live) > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
-		if !v.mem.Empty() {
-			db.freezeRecovered()
-		}
+		db.view.freeze(db.newMemtable)
 	}
 	if err := db.logs.begin(wal.Header{Prev: r.lastNum, PrevLen: r.last.Length, PrevSeq: r.last.LastSeq}); err != nil {
 		return err
 	}
 	if db.view.Load().mem.Empty() {
-		db.memLog = db.logs.currentNum()
+		db.view.setLog(db.logs.currentNum())
 	}
 	db.forgetRecovered()
 	return nil
@@ -283,7 +264,7 @@ func (db *DB) forgetRecovered() {
 		return
 	}
 	current := db.logs.live[len(db.logs.live)-1]
-	if err := db.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
+	if err := db.tree.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}

@@ -154,19 +154,15 @@ func (db *DB) tryWrites(f *failure) error {
 // replaceLog makes all writes of a broken log safe in tables and begins another.
 // Requires: the caller leads the queue.
 func (db *DB) replaceLog() error {
-	db.mu.Lock()
-	if !db.view.Load().mem.Empty() {
-		db.freezeLocked()
-	}
-	db.mu.Unlock()
+	db.view.freeze(db.newMemtable)
 	// Once the memtables are tables the broken log is not needed any more,
 	// and the numbers of what failed in it must not be given out again.
 	if err := db.flushAll(); err != nil {
 		return err
 	}
 	broken := db.logs.current.Load()
-	next := db.peekFileNum()
-	if err := db.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.lastSeq}); err != nil {
+	next := db.tree.peekFileNum()
+	if err := db.tree.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.lastSeq}); err != nil {
 		return err
 	}
 	if err := db.logs.begin(wal.Header{}); err != nil {
@@ -174,9 +170,7 @@ func (db *DB) replaceLog() error {
 	}
 	_ = broken.Close() // it failed before
 	current := db.logs.currentNum()
-	db.mu.Lock()
-	db.memLog = current
-	db.mu.Unlock()
+	db.view.setLog(current)
 	db.logs.dropBelow(current)
 	return nil
 }
@@ -200,7 +194,7 @@ func (db *DB) giveUpFor(what string, err error) bool {
 
 // giveUpReserve gives back the room that the store holds without need, which are
 // the log that was prepared and those kept to be used again, and tells whether
-// there was any. Requires: db.mu is not held.
+// there was any.
 func (db *DB) giveUpReserve() (any bool) {
 	any = db.logs.giveUp()
 	db.awaitDeletions(db.ctx) // only then is there more room

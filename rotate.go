@@ -180,13 +180,8 @@ func (db *DB) changeLogs() error {
 	if err := old.Close(); err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: close log: %w", err))
 	}
-	current := db.logs.rotated()
-	db.mu.Lock()
-	if !db.view.Load().mem.Empty() {
-		db.freezeLocked()
-	}
-	db.memLog = current
-	db.mu.Unlock()
+	db.view.freeze(db.newMemtable)
+	db.view.setLog(db.logs.rotated())
 	wake(db.flushWake)
 	return nil
 }

@@ -21,7 +21,7 @@ type run struct {
 	metas  []*manifest.Table // what the manifest says of them, sidecars included
 	keys   uint64            // in all tables
 
-	// refs counts the versions that have the run. Guarded by db.mu.
+	// refs counts the versions that have the run. Guarded by the mu of the tree.
 	refs int
 	// filters is what is known of the resident filters, nil or out of date
 	// unless its epoch is that of the store.

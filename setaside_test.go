@@ -39,10 +39,10 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 		mustFlush(t, db)
 		synctest.Wait()
 		level := 1
-		for len(db.version.meta.Levels[level].Runs) == 0 {
+		for len(db.tree.version.meta.Levels[level].Runs) == 0 {
 			level++
 		}
-		tables := db.version.meta.Levels[level].Runs[0].Tables
+		tables := db.tree.version.meta.Levels[level].Runs[0].Tables
 		damaged = tables[len(tables)/2].Num
 		if err := db.Close(); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ type sidecar struct {
 	// pinned is why src could not be opened by a read-only handle, nil if it could.
 	pinned error
 
-	// refs counts the versions that have the sidecar. Guarded by db.mu.
+	// refs counts the versions that have the sidecar. Guarded by the mu of the tree.
 	refs int
 }
 

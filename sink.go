@@ -38,7 +38,7 @@ func (db *DB) clampBits(bits float64) float64 {
 // newOutput begins a table.
 func (s *sink) newOutput() (compaction.Output, error) {
 	db := s.db
-	num := db.newPending()
+	num := db.tree.newPending()
 	f, err := db.fs.Create(db.path(base.TableName(num)))
 	if err != nil {
 		return nil, err
@@ -57,16 +57,6 @@ func (s *sink) newOutput() (compaction.Output, error) {
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }
 
-// newPending gives out the number of a table or sidecar in the making, which no
-// sweep removes.
-func (db *DB) newPending() base.FileNum {
-	num := db.newFileNum()
-	db.mu.Lock()
-	db.pending[num] = struct{}{}
-	db.mu.Unlock()
-	return num
-}
-
 // An output is a table in the making.
 type output struct {
 	*sstable.Writer
@@ -83,7 +73,7 @@ func (o *output) Finish() error {
 		err = cerr
 	}
 	if err != nil {
-		o.sink.db.removePending(o.num)
+		o.sink.db.tree.removePending(o.num, base.TableName(o.num))
 		return err
 	}
 	o.sink.bytes += info.Size
@@ -104,7 +94,7 @@ func (o *output) Finish() error {
 func (o *output) Abandon() {
 	o.Writer.Abandon()
 	_ = o.file.Close() // the file is deleted anyhow
-	o.sink.db.removePending(o.num)
+	o.sink.db.tree.removePending(o.num, base.TableName(o.num))
 }
 
 // open makes the directory entries of the tables durable and opens them.
@@ -134,7 +124,7 @@ func (s *sink) discard() {
 		t.file.close()
 	}
 	for _, meta := range s.metas {
-		s.db.removePending(meta.Num)
+		s.db.tree.removePending(meta.Num, base.TableName(meta.Num))
 	}
 }
 
@@ -152,34 +142,5 @@ func (all sinks) tables() []*table {
 func (all sinks) discard() {
 	for _, s := range all {
 		s.discard()
-	}
-}
-
-// removePending deletes the file of a table that was given up.
-func (db *DB) removePending(num base.FileNum) { db.removePendingFile(num, base.TableName(num)) }
-
-func (db *DB) removePendingFile(num base.FileNum, name string) {
-	db.mu.Lock()
-	_, ours := db.pending[num]
-	delete(db.pending, num)
-	db.mu.Unlock()
-	if ours {
-		_ = db.fs.Remove(db.path(name)) // if it fails, the next Open sweeps it
-	}
-}
-
-// keepDoubtful keeps the files of tables and sidecars that a torn manifest may name or not
-// until a new manifest says that they are not needed. Requires: db.manifestMu
-// is held.
-func (db *DB) keepDoubtful(tables []*table, beside []*sidecar) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for _, t := range tables {
-		delete(db.pending, t.meta.Num)
-		db.doubtful = append(db.doubtful, obsoleteFile{name: base.TableName(t.meta.Num)})
-	}
-	for _, s := range beside {
-		delete(db.pending, s.meta.Num)
-		db.doubtful = append(db.doubtful, obsoleteFile{name: base.FilterName(s.meta.Num)})
 	}
 }

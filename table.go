@@ -24,7 +24,7 @@ type table struct {
 	file   *tableFile
 	opened *sidecar // what stood beside it when it was opened, usable or not; nil: nothing
 
-	// refs counts the runs that have the table and are in a version. Guarded by db.mu.
+	// refs counts the runs that have the table and are in a version. Guarded by the mu of the tree.
 	refs int
 
 	// What lookups found here. Negatives of a single table are counted on one

@@ -34,7 +34,7 @@ func (db *DB) Tables() []TableInfo {
 	if v == nil {
 		return nil
 	}
-	defer db.releaseVersion(v.version)
+	defer db.tree.release(v.version)
 	infos := []TableInfo{}
 	for _, r := range v.runs {
 		for _, t := range r.tables {

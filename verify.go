@@ -26,7 +26,7 @@ func (db *DB) Verify(ctx context.Context) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer db.releaseVersion(v.version)
+	defer db.tree.release(v.version)
 	if err := v.meta.Check(); err != nil {
 		return fmt.Errorf("shale: verify: %w", err)
 	}
@@ -72,15 +72,15 @@ func (db *DB) verifyLogs() error {
 
 // holdLogs returns the sealed live logs, for logSet.release.
 func (db *DB) holdLogs() []manifest.LogInfo {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
-	return db.logs.hold(db.manifestState.Logs)
+	db.tree.editing.Lock()
+	defer db.tree.editing.Unlock()
+	return db.logs.hold(db.tree.journal.state.Logs)
 }
 
 // verifyManifest reads the manifest back.
 func (db *DB) verifyManifest() error {
-	db.manifestMu.Lock()
-	defer db.manifestMu.Unlock()
+	db.tree.editing.Lock()
+	defer db.tree.editing.Unlock()
 	if _, err := manifest.Load(db.fs, db.dir); err != nil && !db.opts.ReadOnly {
 		db.noteCorruption(err)
 		return fmt.Errorf("shale: verify: %w", err)

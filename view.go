@@ -2,6 +2,7 @@ package shale
 
 import (
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
@@ -81,8 +82,8 @@ func (v *version) sidecarOf(t *table) *sstable.Sidecar {
 	return nil
 }
 
-// refLocked counts v among those that need its tables and sidecars. Requires:
-// db.mu is held.
+// refLocked counts v among those that need its tables and sidecars. Requires: the mu of
+// the tree is held.
 func (v *version) refLocked() {
 	for _, r := range v.runs {
 		if r.refs == 0 {
@@ -129,14 +130,14 @@ func (db *DB) acquireAll() *view {
 		if v == nil || v.pinMemtables() {
 			return v
 		}
-		db.releaseVersion(v.version) // a flush finished meanwhile: its table is in the next view
+		db.tree.release(v.version) // a flush finished meanwhile: its table is in the next view
 	}
 }
 
 // releaseAll undoes acquireAll.
 func (db *DB) releaseAll(v *view) {
 	v.unpinMemtables(len(v.imms))
-	db.releaseVersion(v.version)
+	db.tree.release(v.version)
 }
 
 // pinMemtables keeps the memory of all memtables, or of none if one has gone.
@@ -170,32 +171,76 @@ func (v *view) releaseMemtables() {
 	}
 }
 
-// releaseVersion gives a reference back. The last one lets obsolete tables go.
-func (db *DB) releaseVersion(v *version) {
-	if v.refs.Add(-1) != 0 {
-		return
-	}
-	db.mu.Lock()
-	db.releaseTablesLocked(v)
-	for _, s := range v.sidecars {
-		db.unrefSidecarLocked(s)
-	}
-	db.mu.Unlock()
-	db.deleter.run()
+// A readState owns what reads see: the current view, which they load without a lock. It
+// is nil once the store is closed.
+type readState struct {
+	atomic.Pointer[view]
+
+	// mu makes changes of the view one at a time. No other lock is taken under it but that
+	// of the snapshots.
+	mu     sync.Mutex
+	memLog base.FileNum // the oldest log with writes of the memtable; 0: it is empty and has no log yet
 }
 
-// releaseTablesLocked undoes what refLocked did for tables. Requires: db.mu is
-// held.
-func (db *DB) releaseTablesLocked(v *version) {
-	for _, r := range v.runs {
-		if r.refs--; r.refs > 0 {
-			continue
-		}
-		for _, t := range r.tables {
-			db.unrefTableLocked(t)
-		}
+// open makes v the first view.
+func (s *readState) open(v *view) { s.Store(v) }
+
+// freeze makes the memtable immutable, unless it is empty, and next the memtable. It
+// reports whether it did. Requires: nobody writes to the memtable.
+func (s *readState) freeze(next func() *memtable.Memtable) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.Load()
+	if old.mem.Empty() {
+		return false
 	}
+	old.mem.Freeze()
+	imms := append([]*immutable{{mem: old.mem, log: s.memLog}}, old.imms...)
+	s.Store(&view{mem: next(), imms: imms, version: old.version})
+	s.memLog = 0
+	return true
 }
 
-// setViewLocked makes v the current view. Requires: db.mu is held.
-func (db *DB) setViewLocked(v *view) { db.view.Store(v) }
+// setLog says which is the oldest log with writes of the memtable.
+func (s *readState) setLog(num base.FileNum) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memLog = num
+}
+
+// logAfter returns the oldest log that is needed once imm, the oldest immutable memtable,
+// is in tables.
+func (s *readState) logAfter(imm *immutable) base.FileNum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.memLog
+	if imms := s.Load().imms; len(imms) > 1 {
+		log = imms[len(imms)-2].log
+	}
+	if log == 0 {
+		return imm.log // the next memtable is empty and has no log yet: see DB.replaceLog
+	}
+	return log
+}
+
+// replace makes next the version that reads see. change, if not nil, changes the
+// new view further; store makes it the current one.
+func (s *readState) replace(next *version, change func(*view), store func(*view)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &view{version: next}
+	if cur := s.Load(); cur != nil {
+		v.mem, v.imms = cur.mem, cur.imms
+	}
+	if change != nil {
+		change(v)
+	}
+	store(v)
+}
+
+// close ends all reads to come, and returns the last view.
+func (s *readState) close() *view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Swap(nil)
+}

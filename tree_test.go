@@ -1,0 +1,170 @@
+package shale
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A treeWorld is all that a tree sees of a store.
+type treeWorld struct {
+	t       *testing.T
+	mem     *vfs.Mem
+	failing bool // appends to the manifest fail, and so does making another
+	gone    []string
+	failed  int
+	*tree
+}
+
+func newTreeWorld(t *testing.T) *treeWorld {
+	w := &treeWorld{t: t, mem: vfs.NewMem()}
+	if err := w.mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	faults := vfs.NewFault(w.mem, func(op vfs.Op, name string, _ int64) error {
+		if w.failing && op != vfs.OpRead {
+			return syscall.EIO
+		}
+		return nil
+	})
+	w.tree = newTree(treeEnv{
+		fs: faults, dir: "d", path: func(name string) string { return "d/" + name },
+		visible: func() base.Seq { return 5 },
+		obsolete: func(files ...obsoleteFile) {
+			for _, f := range files {
+				w.gone = append(w.gone, f.name)
+			}
+		},
+		remove: func() {},
+		failed: func(string, error) { w.failed++ },
+	})
+	w.nextFileNum = 1
+	w.open(newVersion(new(manifest.Version), nil, nil), make(map[base.FileNum]*table))
+	w.editing.Lock()
+	defer w.editing.Unlock()
+	if err := w.newManifest(&manifest.State{Version: new(manifest.Version), StoreID: 1, NextFileNum: 1, MinLog: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// flush installs a run of one table in level 0, and returns the table.
+func (w *treeWorld) flush() (*table, error) {
+	num := w.newPending()
+	meta := &manifest.Table{Num: num, Size: 100, Smallest: []byte("a"), Largest: []byte("z"), Entries: 2, Keys: 2, MinSeq: 1, MaxSeq: base.Seq(num)}
+	opened := &table{meta: meta, reader: new(sstable.Reader)}
+	edit := &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(num), Table: meta}}}
+	return opened, w.edit(edit, opened)
+}
+
+func (w *treeWorld) edit(edit *manifest.Edit, opened ...*table) error {
+	w.editing.Lock()
+	defer w.editing.Unlock()
+	var published *version
+	old, err := w.install(install{edit: edit, opened: opened, publish: func(v *version) { published = v }})
+	if err != nil {
+		if published != nil {
+			w.t.Error("a version is visible whose edit is not durable")
+		}
+		return err
+	}
+	if published != w.version {
+		w.t.Error("the version that was published is not the current one")
+	}
+	w.release(old)
+	return nil
+}
+
+// A table goes when the last version that has it is released, and not before.
+func TestTree_KeepsWhatVersionsNeed(t *testing.T) {
+	w := newTreeWorld(t)
+	table, err := w.flush()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := w.version
+	if !held.acquire() {
+		t.Fatal("the current version is gone")
+	}
+	if err := w.edit(&manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: table.meta.Num}}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.gone) > 0 || !w.needs(base.FileTable, table.meta.Num) {
+		t.Errorf("gone while a version has it: %q", w.gone)
+	}
+	w.release(held)
+	if want := []string{base.TableName(table.meta.Num)}; !slices.Equal(w.gone, want) || w.needs(base.FileTable, table.meta.Num) {
+		t.Errorf("gone %q, want %q", w.gone, want)
+	}
+}
+
+// After a failed append nothing is appended to that manifest. The tables of the edit stay
+// until the next manifest, because the first may name them.
+func TestTree_DoubtfulAfterAFailedAppend(t *testing.T) {
+	w := newTreeWorld(t)
+	before := w.journal.num
+	w.failing = true
+	doubtful, err := w.flush()
+	if !errors.Is(err, syscall.EIO) || w.failed == 0 {
+		t.Fatalf("install = %v, %d failures were reported", err, w.failed)
+	}
+	name := base.TableName(doubtful.meta.Num)
+	w.removePending(doubtful.meta.Num, name) // as whoever wrote the table does
+	if w.version.meta.NumTables() != 0 || slices.Contains(w.gone, name) {
+		t.Errorf("%d tables; gone %q", w.version.meta.NumTables(), w.gone)
+	}
+	w.failing = false
+	if _, err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(w.gone, name) || !slices.Contains(w.gone, base.ManifestName(before)) || w.journal.num == before {
+		t.Errorf("after another manifest (%d, was %d) gone are %q", w.journal.num, before, w.gone)
+	}
+	state, err := manifest.Load(w.mem, "d")
+	if err != nil || state.Version.NumTables() != 1 || state.LastSeq != 5 {
+		t.Errorf("the manifest has %v, %v", state, err)
+	}
+}
+
+// A long manifest is replaced by one that begins with the state.
+func TestTree_LongManifest(t *testing.T) {
+	w := newTreeWorld(t)
+	before := w.journal.num
+	w.journal.limit = 0
+	if _, err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if w.journal.num == before || w.journal.limit < maxManifestSize || !w.needs(base.FileManifest, w.journal.num) || w.needs(base.FileManifest, before) {
+		t.Errorf("manifest %d, was %d, limit %d", w.journal.num, before, w.journal.limit)
+	}
+	if err := w.closeManifest(false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The file of a table in the making goes when it is given up, once.
+func TestTree_Pending(t *testing.T) {
+	w := newTreeWorld(t)
+	num := w.newPending()
+	name := base.TableName(num)
+	if err := writeFile(w.mem, "d/"+name, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	w.removePending(num, name)
+	if _, err := w.mem.Stat("d/" + name); err == nil {
+		t.Errorf("%s is still there", name)
+	}
+	if err := writeFile(w.mem, "d/"+name, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	w.removePending(num, name)
+	if _, err := w.mem.Stat("d/" + name); err != nil {
+		t.Errorf("a file that is not pending is removed: %v", err)
+	}
+}
