@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -36,6 +37,16 @@ func wake(c chan struct{}) {
 // is told from a torn end. More often would cost writes: what is in the same large
 // page of the page cache as the end of the log is written again.
 const syncEveryBytes = 32 << 20
+
+// appendLog appends payloads to the log and asks for background syncs of it. Requires:
+// the caller leads the queue.
+func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
+	end, err := db.logs.append(payloads, last, syncNext)
+	if err == nil {
+		db.nudgeSync(end)
+	}
+	return err
+}
 
 // nudgeSync asks for a background sync when much is unsynced, and for write-back
 // before. Requires: the caller leads the queue.

@@ -74,9 +74,7 @@ type checkpoint struct {
 // change, and holds the version and the manifest's state that go with it.
 func (c *checkpoint) take() error {
 	db := c.db
-	r := db.queue.newRequest()
-	defer r.free()
-	r.exclusive = func() error {
+	return db.commits.alone(context.Background(), func() error {
 		if !db.view.Load().mem.Empty() {
 			if err := db.awaitRoom(context.Background()); err != nil {
 				return err
@@ -98,11 +96,10 @@ func (c *checkpoint) take() error {
 			}
 		}
 		state.NextFileNum = db.tree.peekFileNum()
-		state.LastSeq = max(state.LastSeq, base.Seq(db.visible.Load()))
+		state.LastSeq = max(state.LastSeq, base.Seq(db.commits.visible.Load()))
 		c.state = &state
 		return nil
-	}
-	return db.commit(context.Background(), r)
+	})
 }
 
 // make makes the directory and what is in it, or nothing. Its lock keeps out

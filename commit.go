@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
@@ -25,6 +26,14 @@ import (
 // the leader hands the lead over first, and each writer that asked for a sync
 // waits for one outside the queue, where it holds nobody up.
 type commitQueue struct {
+	commitEnv
+	_ [64]byte
+
+	// visible is the last sequence number that readers may see. They load it without a
+	// lock, so it has a cache line of its own. It is written by the leader.
+	visible atomic.Uint64
+	_       [64]byte
+
 	mu      sync.Mutex
 	pending []*commitRequest
 	led     bool // somebody leads
@@ -38,11 +47,47 @@ type commitQueue struct {
 	syncs syncSharing
 
 	// The rest is owned by the leader.
+	lastSeq  base.Seq // the last number given out, visible or burnt
 	group    []*commitRequest
 	payloads [][]byte
 	claims   claims
 	together int // writers that were under way at the end of the last group that was synced here
 	gather   gathering
+}
+
+// A commitEnv is what a commitQueue needs from the store. The leader calls its functions.
+type commitEnv struct {
+	syncFirst bool // writes are durable before anybody sees them
+
+	// makeRoom returns when the memtable takes another group.
+	makeRoom func(ctx context.Context) error
+	// append appends payloads to the log, the last of which has the number last;
+	// syncNext says that a sync follows.
+	append   func(payloads [][]byte, last base.Seq, syncNext bool) error
+	log      func() *wal.Writer // the current one
+	memtable func() *memtable.Memtable
+	// writtenSince says whether key may have been written after seq.
+	writtenSince func(key []byte, seq base.Seq) bool
+	// failed refuses writes because of err, an error of the log, and returns what the
+	// writer at hand gets.
+	failed     func(err error) error
+	syncFailed func(w *wal.Writer, err error) error // the same of a sync outside the queue
+	wrote      func(ops, bytes uint64)
+}
+
+// alone runs fn between two groups, as the leader. ctx ends the waiting for a turn.
+func (q *commitQueue) alone(ctx context.Context, fn func() error) error {
+	r := q.newRequest()
+	defer r.free()
+	r.exclusive = fn
+	return q.commit(ctx, r)
+}
+
+// close lets no more writers in, and is for the leader.
+func (q *commitQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
 }
 
 // maxGroupBytes bounds the log bytes of one group, and with them how long the
@@ -92,23 +137,22 @@ func (r *commitRequest) free() {
 
 // commit runs r through the queue, and waits until its writes are as durable as
 // it asks. ctx ends the waiting for a turn, not the writing.
-func (db *DB) commit(ctx context.Context, r *commitRequest) error {
-	if r.sync && !db.syncsFirst() {
-		db.queue.syncs.writers.Add(1)
-		defer db.queue.syncs.writers.Add(-1)
+func (q *commitQueue) commit(ctx context.Context, r *commitRequest) error {
+	if r.sync && !q.syncFirst {
+		q.syncs.writers.Add(1)
+		defer q.syncs.writers.Add(-1)
 	}
-	if err := db.takeTurn(ctx, r); err != nil || r.log == nil {
+	if err := q.takeTurn(ctx, r); err != nil || r.log == nil {
 		return err
 	}
-	if err := r.log.SyncTogether(r.end, &db.queue.syncs); err != nil {
-		return db.syncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
+	if err := r.log.SyncTogether(r.end, &q.syncs); err != nil {
+		return q.syncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
 }
 
 // takeTurn waits until r is committed, or leads the queue to commit it.
-func (db *DB) takeTurn(ctx context.Context, r *commitRequest) error {
-	q := &db.queue
+func (q *commitQueue) takeTurn(ctx context.Context, r *commitRequest) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -117,23 +161,23 @@ func (db *DB) takeTurn(ctx context.Context, r *commitRequest) error {
 	q.pending = append(q.pending, r)
 	if q.led {
 		q.mu.Unlock()
-		if lead, err := db.awaitTurn(ctx, r); err != nil || !lead {
+		if lead, err := q.awaitTurn(ctx, r); err != nil || !lead {
 			return err
 		}
 	} else {
 		q.led = true
 		q.mu.Unlock()
 	}
-	return db.lead(ctx, r)
+	return q.lead(ctx, r)
 }
 
 // awaitTurn waits until r is done (lead is false and err its outcome), or is
 // to lead, or ctx ends.
-func (db *DB) awaitTurn(ctx context.Context, r *commitRequest) (lead bool, err error) {
+func (q *commitQueue) awaitTurn(ctx context.Context, r *commitRequest) (lead bool, err error) {
 	select {
 	case lead = <-r.wake:
 	case <-ctx.Done():
-		if db.queue.withdraw(r) {
+		if q.withdraw(r) {
 			return false, ctx.Err()
 		}
 		lead = <-r.wake // somebody has taken it already: it will be written
@@ -155,29 +199,28 @@ func (q *commitQueue) withdraw(r *commitRequest) bool {
 }
 
 // lead is the leader's turn. r is the first request in the queue.
-func (db *DB) lead(ctx context.Context, r *commitRequest) error {
-	q := &db.queue
+func (q *commitQueue) lead(ctx context.Context, r *commitRequest) error {
 	finished := false
 	// However the turn ends, somebody leads afterwards or may: else all writes
 	// to come, and Close, would wait for ever.
 	defer q.handOver(r)
 	defer func() {
 		if !finished {
-			db.leaderFailed()
+			q.leaderFailed()
 		}
 	}()
 	var err error
 	if r.exclusive == nil {
-		err = db.makeRoom(ctx)
+		err = q.makeRoom(ctx)
 	}
 	if err != nil {
 		q.take(1)
 		r.err = err
 	} else {
-		if r.sync && db.syncsFirst() {
+		if r.sync && q.syncFirst {
 			q.gatherSynced()
 		}
-		db.commitGroup(q.takeGroup())
+		q.commitGroup(q.takeGroup())
 	}
 	finished = true
 	return r.err
@@ -185,12 +228,11 @@ func (db *DB) lead(ctx context.Context, r *commitRequest) error {
 
 // leaderFailed gives the group of a leader that panics or exits its outcome.
 // What of it is in the log is unknown. Requires: the caller leads.
-func (db *DB) leaderFailed() {
-	q := &db.queue
+func (q *commitQueue) leaderFailed() {
 	if len(q.group) == 0 {
 		q.take(1)
 	}
-	err := db.health.logFailed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
+	err := q.failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
 	for _, r := range q.group {
 		if r.err == nil {
 			r.err = err
@@ -219,9 +261,6 @@ func (q *commitQueue) handOver(r *commitRequest) {
 	}
 	q.group = q.group[:0] // the next leader's, once the lock is free
 }
-
-// syncsFirst says whether writes are durable before anybody sees them.
-func (db *DB) syncsFirst() bool { return db.opts.Durability == SyncEach }
 
 // gatherSynced lets the writers of the last group, which were woken just now,
 // come back before the next group is taken: else two groups of half the writers
@@ -316,28 +355,27 @@ func (c *claims) add(b *Batch) {
 
 // commitGroup writes, applies and publishes the group, and sets the outcome of
 // each of its members. Requires: the caller leads.
-func (db *DB) commitGroup(group []*commitRequest) {
+func (q *commitQueue) commitGroup(group []*commitRequest) {
 	if group[0].exclusive != nil {
 		group[0].err = group[0].exclusive()
 		return
 	}
-	if err := db.writeGroup(group); err != nil {
+	if err := q.writeGroup(group); err != nil {
 		for _, r := range group {
 			r.err = err
 		}
 	}
 }
 
-func (db *DB) writeGroup(group []*commitRequest) error {
-	q := &db.queue
+func (q *commitQueue) writeGroup(group []*commitRequest) error {
 	q.payloads = q.payloads[:0]
 	wantSync := false
-	first := db.lastSeq + 1
+	first := q.lastSeq + 1
 	seq := first
 	var bytes, ops uint64
 	q.claims.begin(group)
 	for _, r := range group {
-		if r.ifAbsent && (q.claims.written(r.key) || db.writtenSince(r.key, r.readSeq)) {
+		if r.ifAbsent && (q.claims.written(r.key) || q.writtenSince(r.key, r.readSeq)) {
 			r.lost = true
 			continue
 		}
@@ -352,16 +390,16 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 		bytes += uint64(r.batch.payload)
 	}
 	if seq > base.MaxSeq {
-		return db.health.logFailed(fmt.Errorf("shale: sequence numbers are used up"))
+		return q.failed(fmt.Errorf("shale: sequence numbers are used up"))
 	}
 	// From here on the numbers are burnt: should the write fail, its bytes may
 	// be in the log all the same, and nothing else may bear their numbers.
-	db.lastSeq = seq - 1
-	if err := db.logGroup(q.payloads, wantSync); err != nil {
-		return db.health.logFailed(err)
+	q.lastSeq = seq - 1
+	if err := q.logGroup(q.payloads, wantSync); err != nil {
+		return q.failed(err)
 	}
-	if wantSync && !db.syncsFirst() {
-		w := db.logs.current.Load()
+	if wantSync && !q.syncFirst {
+		w := q.log()
 		for _, r := range group {
 			if r.sync && !r.lost {
 				r.log, r.end = w, w.Len()
@@ -372,25 +410,22 @@ func (db *DB) writeGroup(group []*commitRequest) error {
 	if seq == first {
 		return nil
 	}
-	db.applyGroup(group)
-	db.visible.Store(uint64(db.lastSeq))
-	db.counters.writes.Add(ops)
-	db.counters.writtenBytes.Add(bytes)
+	q.applyGroup(group)
+	q.visible.Store(uint64(q.lastSeq))
+	q.wrote(ops, bytes)
 	return nil
 }
 
 // logGroup appends the payloads to the log. If a sync is wanted, and writes are
 // durable before they are seen, it syncs them too.
-func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
+func (q *commitQueue) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		end, err := db.logs.append(payloads, db.lastSeq, wantSync)
-		if err != nil {
+		if err := q.append(payloads, q.lastSeq, wantSync); err != nil {
 			return err
 		}
-		db.nudgeSync(end)
 	}
-	if wantSync && db.syncsFirst() {
-		if err := db.logs.current.Load().Sync(); err != nil {
+	if wantSync && q.syncFirst {
+		if err := q.log().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
 	}
@@ -398,8 +433,8 @@ func (db *DB) logGroup(payloads [][]byte, wantSync bool) error {
 }
 
 // applyGroup puts the operations into the memtable.
-func (db *DB) applyGroup(group []*commitRequest) {
-	mem := db.view.Load().mem
+func (q *commitQueue) applyGroup(group []*commitRequest) {
+	mem := q.memtable()
 	mem.BeginWrite()
 	for _, r := range group {
 		if !r.lost {
@@ -407,34 +442,4 @@ func (db *DB) applyGroup(group []*commitRequest) {
 		}
 	}
 	mem.EndWrite()
-}
-
-// writtenSince tells whether key may have been written after seq. The caller
-// read the tables at seq; what came later is in the memtables, unless a flush
-// took it meanwhile: then the answer is a cautious yes.
-func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
-	v := db.view.Load()
-	if db.flushedSeq.Load() > uint64(seq) {
-		return true
-	}
-	newer := func(m *memtable.Memtable) bool {
-		if !m.MayContain(key) {
-			return false
-		}
-		if !m.Pin() {
-			return true // flushed just now
-		}
-		defer m.Unpin()
-		_, _, found, at := m.Get(key, base.MaxSeq)
-		return found && at > seq
-	}
-	if newer(v.mem) {
-		return true
-	}
-	for _, imm := range v.imms {
-		if newer(imm.mem) {
-			return true
-		}
-	}
-	return false
 }

@@ -233,9 +233,9 @@ func TestCommit_LeaderFails(t *testing.T) {
 		go func() {
 			defer close(done)
 			defer func() { _ = recover() }() // as net/http does
-			r := db.queue.newRequest()
+			r := db.commits.newRequest()
 			r.exclusive = func() error { how(); return nil }
-			_ = db.commit(context.Background(), r) // does not return
+			_ = db.commits.commit(context.Background(), r) // does not return
 		}()
 		<-done
 		if err := db.Put([]byte("k2"), nil); !errors.Is(err, ErrReadOnly) {

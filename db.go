@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -30,6 +29,7 @@ type DB struct {
 	deleter   deleter
 	logs      *logSet
 	tree      *tree
+	commits   commitQueue
 
 	// Constant after Open.
 	dir     string
@@ -45,17 +45,13 @@ type DB struct {
 
 	// Read by every lookup, without a lock.
 	view           readState
-	visible        atomic.Uint64 // the last sequence number that readers may see; written by the leader
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
 	counters       counters
 	probes         probeShares
 	snapshots      snapshotList
 
-	// The write path. What follows queue belongs to the goroutine that leads it.
-	queue   commitQueue
-	lastSeq base.Seq // the last number given out, visible or burnt
-	pacer   pacer
+	pacer pacer // belongs to the leader of the commit queue
 	// flushedSeq is the highest sequence number in a table. It grows before
 	// the memtable that had it leaves the view.
 	flushedSeq atomic.Uint64
@@ -115,12 +111,8 @@ func (db *DB) closeLog() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
-	r := db.queue.newRequest()
-	defer r.free()
-	r.exclusive = func() error {
-		db.queue.mu.Lock()
-		db.queue.closed = true
-		db.queue.mu.Unlock()
+	return db.commits.alone(context.Background(), func() error {
+		db.commits.close()
 		if db.pacer.held {
 			db.endHold()
 		}
@@ -128,8 +120,7 @@ func (db *DB) closeLog() error {
 			db.logs.discard(p)
 		}
 		return db.sealForClose()
-	}
-	return db.commit(context.Background(), r)
+	})
 }
 
 // sealForClose makes everything durable and tells the manifest how long the
@@ -144,7 +135,7 @@ func (db *DB) sealForClose() error {
 	if db.logBroken() {
 		return db.Err() // acknowledged writes may not be durable
 	}
-	sealed, err := db.logs.seal(db.lastSeq)
+	sealed, err := db.logs.seal(db.commits.lastSeq)
 	if err != nil {
 		return err
 	}

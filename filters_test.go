@@ -143,10 +143,10 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	led := make(chan error, 1)
 	go func() {
-		r := db.queue.newRequest()
+		r := db.commits.newRequest()
 		defer r.free()
 		r.exclusive = func() error { close(entered); <-leave; return nil }
-		led <- db.commit(context.Background(), r)
+		led <- db.commits.commit(context.Background(), r)
 	}()
 	<-entered
 	var b Batch
@@ -155,9 +155,9 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() { waiting <- db.Write(ctx, &b) }()
 	waitFor(t, "the writer to queue", func() bool {
-		db.queue.mu.Lock()
-		defer db.queue.mu.Unlock()
-		return len(db.queue.pending) == 1
+		db.commits.mu.Lock()
+		defer db.commits.mu.Unlock()
+		return len(db.commits.pending) == 1
 	})
 	cancel()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {

@@ -200,9 +200,7 @@ func (db *DB) retryFlush() error {
 
 // rotateNow queues the memtable for flushing, if there is anything in it.
 func (db *DB) rotateNow(ctx context.Context) error {
-	r := db.queue.newRequest()
-	defer r.free()
-	r.exclusive = func() error {
+	return db.commits.alone(ctx, func() error {
 		if db.view.Load().mem.Empty() {
 			return nil
 		}
@@ -210,8 +208,7 @@ func (db *DB) rotateNow(ctx context.Context) error {
 			return err
 		}
 		return db.rotate()
-	}
-	return db.commit(ctx, r)
+	})
 }
 
 // awaitFlushes waits until the memtables that are immutable now are tables.

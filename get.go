@@ -94,7 +94,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 			v = l.view
 		}
 		if l.latest {
-			l.seq = base.Seq(db.visible.Load())
+			l.seq = base.Seq(db.commits.visible.Load())
 		}
 		found, err := db.findIn(v, l, c)
 		switch {

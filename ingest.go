@@ -173,13 +173,10 @@ func (g *ingestion) finish() error {
 
 // commit makes the tables part of the store, between two groups of writes.
 func (g *ingestion) commit() (level int, err error) {
-	r := g.db.queue.newRequest()
-	defer r.free()
-	r.exclusive = func() error {
+	err = g.db.commits.alone(g.ctx, func() error {
 		level, err = g.install()
 		return err
-	}
-	err = g.db.commit(g.ctx, r)
+	})
 	return level, err
 }
 
@@ -198,11 +195,11 @@ func (g *ingestion) install() (level int, err error) {
 	if err := g.flush(); err != nil {
 		return 0, err
 	}
-	if db.lastSeq+1 > base.MaxSeq {
+	if db.commits.lastSeq+1 > base.MaxSeq {
 		return 0, db.health.logFailed(errors.New("shale: sequence numbers are used up"))
 	}
-	db.lastSeq++ // it is burnt, whatever happens
-	seq := db.lastSeq
+	db.commits.lastSeq++ // it is burnt, whatever happens
+	seq := db.commits.lastSeq
 	for _, meta := range g.sink.metas {
 		meta.MinSeq, meta.MaxSeq = seq, seq
 	}

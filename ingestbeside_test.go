@@ -184,9 +184,9 @@ func TestIngest_AtTheMoment(t *testing.T) {
 			}
 		})
 		for waits := 0; waits == 0; runtime.Gosched() { // until it has looked, and waits for its turn
-			db.queue.mu.Lock()
-			waits = len(db.queue.pending)
-			db.queue.mu.Unlock()
+			db.commits.mu.Lock()
+			waits = len(db.commits.pending)
+			db.commits.mu.Unlock()
 		}
 	})
 	within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
@@ -218,7 +218,7 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	wg.Go(func() {
 		for ; !stop.Load(); looks++ {
 			db.snapshots.mu.Lock()
-			visible := base.Seq(db.visible.Load())
+			visible := base.Seq(db.commits.visible.Load())
 			for table := range db.view.Load().tables() {
 				if table.meta.MaxSeq > visible {
 					t.Errorf("table %v has sequence number %d, and %d is published", table.meta.Num, table.meta.MaxSeq, visible)

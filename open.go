@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
 )
 
 // falsePositiveMemory is how many bytes the exact memory of proven false
@@ -80,7 +81,7 @@ func newDB(dir string, o Options) *DB {
 	}
 	db.tree = newTree(treeEnv{
 		fs: o.FS, dir: dir, path: db.path,
-		visible:  func() base.Seq { return base.Seq(db.visible.Load()) },
+		visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
 		obsolete: db.deleter.add,
 		remove:   db.deleter.run,
 		failed:   db.backgroundError,
@@ -93,6 +94,20 @@ func newDB(dir string, o Options) *DB {
 		noRoom:     db.giveUpFor,
 		failed:     db.backgroundError,
 	})
+	db.commits.commitEnv = commitEnv{
+		syncFirst:    o.Durability == SyncEach,
+		makeRoom:     db.makeRoom,
+		append:       db.appendLog,
+		log:          func() *wal.Writer { return db.logs.current.Load() },
+		memtable:     func() *memtable.Memtable { return db.view.Load().mem },
+		writtenSince: db.writtenSince,
+		failed:       func(err error) error { return db.health.logFailed(err) },
+		syncFailed:   db.syncFailed,
+		wrote: func(ops, bytes uint64) {
+			db.counters.writes.Add(ops)
+			db.counters.writtenBytes.Add(bytes)
+		},
+	}
 	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
 	db.health = newHealth(healthEnv{
 		now: o.testing.now,
@@ -283,7 +298,7 @@ func (db *DB) noStore(reason error) error {
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID, db.logs.storeID = state.StoreID, state.StoreID
 	db.tree.nextFileNum = state.NextFileNum
-	db.lastSeq = state.LastSeq
+	db.commits.lastSeq = state.LastSeq
 	var metas []*manifest.Table
 	for _, level := range state.Version.Levels {
 		for _, run := range level.Runs {
@@ -310,7 +325,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	for _, t := range tables {
 		db.reportFilter(t)
 	}
-	db.lastSeq = max(db.lastSeq, flushed)
+	db.commits.lastSeq = max(db.commits.lastSeq, flushed)
 	db.flushedSeq.Store(uint64(flushed))
 	if err := db.chooseHasher(tables); err != nil { // before the first memtable, which hashes with it
 		return err

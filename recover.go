@@ -51,7 +51,7 @@ func (db *DB) replayLogs(state *manifest.State) (recovered, error) {
 		// known only to the handle that made it.
 		db.logs.live = append(db.logs.live, logFile{num: num, sealed: results[i].Sealed, linked: true})
 	}
-	db.visible.Store(uint64(db.lastSeq))
+	db.commits.visible.Store(uint64(db.commits.lastSeq))
 	state.Logs = nil
 	for i, l := range db.logs.live {
 		// From here on these logs end where they were found to end. What
@@ -177,7 +177,7 @@ func (db *DB) replayLog(num base.FileNum, length int64) (wal.Result, error) {
 			return result, err
 		}
 	}
-	db.lastSeq = max(db.lastSeq, result.LastSeq)
+	db.commits.lastSeq = max(db.commits.lastSeq, result.LastSeq)
 	return result, nil
 }
 
@@ -208,7 +208,7 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 	v.mem.BeginWrite()
 	applyBatch(v.mem, b)
 	v.mem.EndWrite()
-	db.lastSeq = max(db.lastSeq, last)
+	db.commits.lastSeq = max(db.commits.lastSeq, last)
 	return nil
 }
 
@@ -264,7 +264,7 @@ func (db *DB) forgetRecovered() {
 		return
 	}
 	current := db.logs.live[len(db.logs.live)-1]
-	if err := db.tree.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.lastSeq}); err != nil {
+	if err := db.tree.appendEdit(&manifest.Edit{MinLog: current.num, LastSeq: db.commits.lastSeq}); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}

@@ -33,7 +33,7 @@ func (db *DB) Resume() error {
 		return err
 	}
 	defer db.calls.Done()
-	return db.resumeInTurn(context.Background(), db.resume)
+	return db.commits.alone(context.Background(), db.resume)
 }
 
 // usable is writable for calls that do not write entries. A failure that may pass
@@ -44,7 +44,7 @@ func (db *DB) usable() error {
 	if err != nil || f == nil {
 		return err
 	}
-	return db.resumeInTurn(context.Background(), db.resumePassing)
+	return db.commits.alone(context.Background(), db.resumePassing)
 }
 
 // lastingFailure returns why nothing can be written, unless that may pass: then it
@@ -79,7 +79,7 @@ func (db *DB) recoverLoop() {
 			if tries++; !db.sleepUnless(db.health.wake, retryDelay(tries)) {
 				return
 			}
-			if db.resumeInTurn(db.ctx, db.resumePassing) == nil {
+			if db.commits.alone(db.ctx, db.resumePassing) == nil {
 				resumed = time.Now()
 			} else {
 				db.counters.retries.Add(1)
@@ -96,14 +96,6 @@ func (db *DB) resumePassing() error {
 		return err
 	}
 	return db.resumeFrom(f)
-}
-
-// resumeInTurn runs resume, or resumePassing, as leader of the queue.
-func (db *DB) resumeInTurn(ctx context.Context, resume func() error) error {
-	r := db.queue.newRequest()
-	defer r.free()
-	r.exclusive = resume
-	return db.commit(ctx, r)
 }
 
 // resume ends the refusal of writes if what was in their way is not any more.
@@ -162,7 +154,7 @@ func (db *DB) replaceLog() error {
 	}
 	broken := db.logs.current.Load()
 	next := db.tree.peekFileNum()
-	if err := db.tree.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.lastSeq}); err != nil {
+	if err := db.tree.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.lastSeq}); err != nil {
 		return err
 	}
 	if err := db.logs.begin(wal.Header{}); err != nil {
@@ -211,14 +203,12 @@ func (db *DB) giveUpRoom() (any bool) {
 	any = db.giveUpReserve()
 	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
 	defer cancel()
-	r := db.queue.newRequest()
-	defer r.free()
-	r.exclusive = func() error {
-		any = db.logs.current.Load().Shrink() || any
+	shrunk := false
+	_ = db.commits.alone(ctx, func() error { // without a turn the log stays as it is
+		shrunk = db.logs.current.Load().Shrink()
 		return nil
-	}
-	_ = db.commit(ctx, r) // without a turn the log stays as it is
-	return any
+	})
+	return any || shrunk
 }
 
 // runPlanInRoom is runPlan that is tried again with what the store can give up of

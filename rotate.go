@@ -170,7 +170,7 @@ func (db *DB) changeLogs() error {
 	old, oldNum := db.logs.current.Load(), db.logs.currentNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
-	sealed, err := db.logs.seal(db.lastSeq)
+	sealed, err := db.logs.seal(db.commits.lastSeq)
 	if err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
 	}

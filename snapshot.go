@@ -24,7 +24,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	if db.closing() {
 		return nil, ErrClosed
 	}
-	return &Snapshot{db: db, seq: db.snapshots.take(&db.visible)}, nil
+	return &Snapshot{db: db, seq: db.snapshots.take(&db.commits.visible)}, nil
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -36,7 +36,7 @@ func (s *Snapshot) Close() error {
 		return ErrClosed
 	}
 	s.db.snapshots.remove(s.seq)
-	if uint64(s.seq) < s.db.visible.Load() {
+	if uint64(s.seq) < s.db.commits.visible.Load() {
 		wake(s.db.scheduler.wake) // what was written since may be compacted now
 	}
 	return nil

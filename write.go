@@ -74,10 +74,10 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("shale: write: the batch's durability is unknown: %d", durability)
 		}
 	}
-	r := db.queue.newRequest()
+	r := db.commits.newRequest()
 	defer r.free()
 	r.batch, r.sync = b, durability == SyncEach
-	err := db.commit(ctx, r)
+	err := db.commits.commit(ctx, r)
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
 		wake(db.syncSoon)
 	}
@@ -99,15 +99,15 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	for {
 		// Read at a sequence number; then write on condition that the key was
 		// not written since. So the disk is read outside the queue.
-		readSeq := base.Seq(db.visible.Load())
+		readSeq := base.Seq(db.commits.visible.Load())
 		found, err := db.has(&l)
 		if err != nil || found {
 			return false, err
 		}
-		r := db.queue.newRequest()
+		r := db.commits.newRequest()
 		r.batch, r.sync = b, db.opts.Durability == SyncEach
 		r.ifAbsent, r.key, r.readSeq = true, key, readSeq
-		err = db.commit(context.Background(), r)
+		err = db.commits.commit(context.Background(), r)
 		lost := r.lost
 		r.free()
 		if err != nil {
@@ -157,4 +157,34 @@ func (db *DB) Sync() error {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
+}
+
+// writtenSince tells whether key may have been written after seq. The caller
+// read the tables at seq; what came later is in the memtables, unless a flush
+// took it meanwhile: then the answer is a cautious yes.
+func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
+	v := db.view.Load()
+	if db.flushedSeq.Load() > uint64(seq) {
+		return true
+	}
+	newer := func(m *memtable.Memtable) bool {
+		if !m.MayContain(key) {
+			return false
+		}
+		if !m.Pin() {
+			return true // flushed just now
+		}
+		defer m.Unpin()
+		_, _, found, at := m.Get(key, base.MaxSeq)
+		return found && at > seq
+	}
+	if newer(v.mem) {
+		return true
+	}
+	for _, imm := range v.imms {
+		if newer(imm.mem) {
+			return true
+		}
+	}
+	return false
 }

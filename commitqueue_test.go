@@ -1,0 +1,166 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// A commitWorld is all that a commitQueue sees of a store.
+type commitWorld struct {
+	mem     *memtable.Memtable
+	log     *wal.Writer
+	full    error // what makeRoom returns
+	failure error // what the log returns
+	refused []error
+	lasts   []base.Seq // of the groups
+	commitQueue
+}
+
+func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
+	pool := memtable.NewPool(1 << 20)
+	t.Cleanup(pool.Close)
+	disk := vfs.NewMem()
+	if err := disk.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := wal.Create(wal.Header{Num: 1, StoreID: 1}, wal.Options{FS: disk, Dir: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	w := &commitWorld{mem: memtable.New(memtable.Options{Size: 1 << 20, Pool: pool}), log: log}
+	w.commitEnv = commitEnv{
+		syncFirst: syncFirst,
+		makeRoom:  func(context.Context) error { return w.full },
+		append: func(payloads [][]byte, last base.Seq, syncNext bool) error {
+			if w.failure != nil {
+				return w.failure
+			}
+			w.lasts = append(w.lasts, last)
+			_, err := log.AppendBatch(payloads, last, syncNext)
+			return err
+		},
+		log:      func() *wal.Writer { return log },
+		memtable: func() *memtable.Memtable { return w.mem },
+		writtenSince: func(key []byte, seq base.Seq) bool {
+			_, _, found, at := w.mem.Get(key, base.MaxSeq)
+			return found && at > seq
+		},
+		failed:     func(err error) error { w.refused = append(w.refused, err); return err },
+		syncFailed: func(_ *wal.Writer, err error) error { w.refused = append(w.refused, err); return err },
+		wrote:      func(uint64, uint64) {},
+	}
+	return w
+}
+
+// put commits one Put.
+func (w *commitWorld) put(key string, change func(*commitRequest)) (lost bool, err error) {
+	b := new(Batch)
+	if err := b.Put([]byte(key), []byte("v")); err != nil {
+		return false, err
+	}
+	r := w.newRequest()
+	defer r.free()
+	r.batch = b
+	if change != nil {
+		change(r)
+	}
+	err = w.commit(context.Background(), r)
+	return r.lost, err
+}
+
+// Many writers commit: each number is given out once, all that was logged is visible, and
+// at the end nobody leads.
+func TestCommitQueue_Groups(t *testing.T) {
+	for _, syncFirst := range []bool{false, true} {
+		w := newCommitWorld(t, syncFirst)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				for j := range 25 {
+					if _, err := w.put(string([]byte{byte(i), byte(j)}), func(r *commitRequest) { r.sync = j%5 == 0 }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if w.lastSeq != 1000 || w.visible.Load() != 1000 || w.lasts[len(w.lasts)-1] != 1000 || w.mem.Len() != 1000 {
+			t.Errorf("last number %d, visible %d, logged %d, %d entries; want 1000 each", w.lastSeq, w.visible.Load(), w.lasts[len(w.lasts)-1], w.mem.Len())
+		}
+		if w.led || len(w.pending) > 0 {
+			t.Errorf("somebody leads: %v; %d wait", w.led, len(w.pending))
+		}
+	}
+}
+
+// Of many conditional writes of a key one wins.
+func TestCommitQueue_OneClaimWins(t *testing.T) {
+	w := newCommitWorld(t, false)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won := 0
+	for range 50 {
+		wg.Go(func() {
+			lost, err := w.put("key", func(r *commitRequest) { r.ifAbsent, r.key = true, []byte("key") })
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			} else if !lost {
+				won++
+			}
+		})
+	}
+	wg.Wait()
+	if won != 1 || w.mem.Len() != 1 {
+		t.Errorf("%d won, %d entries", won, w.mem.Len())
+	}
+}
+
+// The numbers of a write that failed are not given out again, and nobody sees it.
+func TestCommitQueue_FailedWrite(t *testing.T) {
+	w := newCommitWorld(t, false)
+	if _, err := w.put("a", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.failure = errors.New("broken")
+	if _, err := w.put("b", nil); !errors.Is(err, w.failure) || len(w.refused) != 1 {
+		t.Errorf("put = %v, refused with %v", err, w.refused)
+	}
+	if w.visible.Load() != 1 || w.mem.Len() != 1 {
+		t.Errorf("visible %d, %d entries", w.visible.Load(), w.mem.Len())
+	}
+	w.failure = nil
+	if _, err := w.put("c", nil); err != nil || w.visible.Load() != 3 {
+		t.Errorf("put = %v, visible %d, want 3", err, w.visible.Load())
+	}
+}
+
+// A leader that finds no room gives its error to its own writer only. alone runs between
+// groups, also when there is no room, and a closed queue lets nobody in.
+func TestCommitQueue_RoomAndClose(t *testing.T) {
+	w := newCommitWorld(t, false)
+	w.full = errors.New("full")
+	if _, err := w.put("a", nil); !errors.Is(err, w.full) || len(w.refused) > 0 {
+		t.Errorf("put = %v, refused with %v", err, w.refused)
+	}
+	ran := false
+	if err := w.alone(context.Background(), func() error { ran = true; w.close(); return nil }); err != nil || !ran {
+		t.Errorf("alone = %v, ran %v", err, ran)
+	}
+	w.full = nil
+	if _, err := w.put("a", nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("put into a closed queue: %v", err)
+	}
+	if err := w.alone(context.Background(), func() error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("alone in a closed queue: %v", err)
+	}
+}
