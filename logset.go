@@ -52,7 +52,7 @@ type logEnv struct {
 	fs          vfs.FS
 	dir         string
 	memtable    int64 // bytes of a memtable, which is what a log holds
-	minPrepared int64 // bytes of a memtable from which on logs are prepared
+	minPrepared int64 // bytes of the smallest memtable for which logs are prepared; 0: the default
 	noMap       bool  // logs are not mapped
 	newFileNum  func() base.FileNum
 	note        func(newLog base.FileNum, sealed *manifest.SealedLog) error // tells the manifest
@@ -69,6 +69,9 @@ type logFile struct {
 }
 
 func newLogSet(env logEnv) *logSet {
+	if env.minPrepared == 0 {
+		env.minPrepared = minPrepared
+	}
 	return &logSet{logEnv: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int)}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/wal"
 )
 
 // falsePositiveMemory is how many bytes the exact memory of proven false
@@ -76,68 +75,7 @@ func newDB(dir string, o Options) *DB {
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = newFileCache(o.FS, limit)
-	if o.testing.minPrepared == 0 {
-		o.testing.minPrepared = minPrepared
-	}
-	db.tree = newTree(treeEnv{
-		fs: o.FS, dir: dir, path: db.path,
-		visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
-		obsolete: db.deleter.add,
-		remove:   db.deleter.run,
-		failed:   db.backgroundError,
-	})
-	db.logs = newLogSet(logEnv{
-		fs: o.FS, dir: dir, memtable: o.MemtableSize, minPrepared: o.testing.minPrepared, noMap: o.testing.noMap,
-		newFileNum: db.tree.newFileNum,
-		note:       db.tree.noteLog,
-		remove:     db.removeFiles,
-		noRoom:     db.giveUpFor,
-		failed:     db.backgroundError,
-	})
-	db.commits.commitEnv = commitEnv{
-		syncFirst:    o.Durability == SyncEach,
-		makeRoom:     db.makeRoom,
-		append:       db.appendLog,
-		log:          func() *wal.Writer { return db.logs.current.Load() },
-		memtable:     func() *memtable.Memtable { return db.view.Load().mem },
-		writtenSince: db.writtenSince,
-		failed:       func(err error) error { return db.health.logFailed(err) },
-		syncFailed:   db.syncFailed,
-		wrote: func(ops, bytes uint64) {
-			db.counters.writes.Add(ops)
-			db.counters.writtenBytes.Add(bytes)
-		},
-	}
-	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
-	db.health = newHealth(healthEnv{
-		now: o.testing.now,
-		logSyncFailed: func() bool {
-			w := db.logs.current.Load()
-			return w == nil || w.SyncFailed()
-		},
-		refused: func(err error) {
-			db.events.emit(Event{Kind: EventReadOnly, Err: err})
-			db.changes.broadcast()
-		},
-		resumed: func(refused time.Duration) {
-			db.events.emit(Event{Kind: EventResumed, Duration: refused})
-			db.changes.broadcast()
-		},
-	})
-	db.scheduler = newScheduler(schedulerEnv{
-		workers: o.CompactionWorkers,
-		closing: db.closing,
-		version: func() *manifest.Version {
-			if v := db.view.Load(); v != nil {
-				return v.meta
-			}
-			return nil
-		},
-		options:  db.planOptions,
-		flushing: func() bool { return db.oldestImmutable() != nil },
-		started:  func(n int64) { db.counters.compacting.Add(n) },
-		changed:  db.changes.broadcast,
-	})
+	db.connect()
 	return db
 }
 

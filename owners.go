@@ -1,0 +1,98 @@
+package shale
+
+import (
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
+)
+
+// This file connects the owners of the store's state. Each gets what it needs from the
+// others as functions, so that none of them knows DB, and a test can stand in for it.
+
+// connect makes the owners. Their functions are called once Open is at work, when all
+// of them are there.
+func (db *DB) connect() {
+	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
+	db.tree = newTree(db.treeEnv())
+	db.logs = newLogSet(db.logEnv())
+	db.commits.commitEnv = db.commitEnv()
+	db.health = newHealth(db.healthEnv())
+	db.scheduler = newScheduler(db.schedulerEnv())
+}
+
+func (db *DB) treeEnv() treeEnv {
+	return treeEnv{
+		fs: db.fs, dir: db.dir, path: db.path,
+		visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
+		obsolete: db.deleter.add,
+		remove:   db.deleter.run,
+		failed:   db.backgroundError,
+	}
+}
+
+func (db *DB) logEnv() logEnv {
+	return logEnv{
+		fs: db.fs, dir: db.dir, noMap: db.opts.testing.noMap,
+		memtable: db.opts.MemtableSize, minPrepared: db.opts.testing.minPrepared,
+		newFileNum: db.tree.newFileNum,
+		note:       db.tree.noteLog,
+		remove:     db.removeFiles,
+		noRoom:     db.giveUpFor,
+		failed:     db.backgroundError,
+	}
+}
+
+func (db *DB) commitEnv() commitEnv {
+	return commitEnv{
+		syncFirst:    db.opts.Durability == SyncEach,
+		makeRoom:     db.makeRoom,
+		append:       db.appendLog,
+		log:          func() *wal.Writer { return db.logs.current.Load() },
+		memtable:     func() *memtable.Memtable { return db.view.Load().mem },
+		writtenSince: db.writtenSince,
+		failed:       func(err error) error { return db.health.logFailed(err) },
+		syncFailed:   db.syncFailed,
+		wrote: func(ops, bytes uint64) {
+			db.counters.writes.Add(ops)
+			db.counters.writtenBytes.Add(bytes)
+		},
+	}
+}
+
+func (db *DB) healthEnv() healthEnv {
+	return healthEnv{
+		now: db.opts.testing.now,
+		logSyncFailed: func() bool {
+			w := db.logs.current.Load()
+			return w == nil || w.SyncFailed()
+		},
+		refused: func(err error) {
+			db.events.emit(Event{Kind: EventReadOnly, Err: err})
+			db.changes.broadcast()
+		},
+		resumed: func(refused time.Duration) {
+			db.events.emit(Event{Kind: EventResumed, Duration: refused})
+			db.changes.broadcast()
+		},
+	}
+}
+
+func (db *DB) schedulerEnv() schedulerEnv {
+	return schedulerEnv{
+		workers: db.opts.CompactionWorkers,
+		closing: db.closing,
+		version: func() *manifest.Version {
+			if v := db.view.Load(); v != nil {
+				return v.meta
+			}
+			return nil
+		},
+		options:  db.planOptions,
+		flushing: func() bool { return db.oldestImmutable() != nil },
+		started:  func(n int64) { db.counters.compacting.Add(n) },
+		changed:  db.changes.broadcast,
+	}
+}
