@@ -8,7 +8,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bundle"
-	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -155,7 +155,7 @@ func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq 
 		hashes = append(hashes, db.hasher.Hash(kv.UserKey))
 	}
 	if t.Keys = uint64(len(hashes)); t.Keys > 0 {
-		filter, err = bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: compaction.FlushBits, Hasher: db.hasher})
+		filter, err = bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: filterplan.FlushBits, Hasher: db.hasher})
 	}
 	return t, filter, err
 }

@@ -29,6 +29,7 @@ var layers = map[string]int{
 	"wal":                1,
 	"sstable":            1,
 	"bundle":             1,
+	"filterplan":         1,
 	"internal/iter":      1,
 	"bloom":              0,
 
@@ -82,11 +83,13 @@ var layers = map[string]int{
 	"internal/testenv":   -2,
 }
 
-// alone are the packages that are useful without the store and import nothing
-// of it, and those that import filters only.
-var alone = map[string]string{
-	"bloom": "", "vfs": "", "bundle": "bloom", "bloom/bip37": "bloom", "bloom/bitsandblooms": "bloom",
-	"bloom/guava": "bloom", "bloom/hashes": "bloom", "bloom/parquet": "bloom", "bloom/redisbloom": "bloom",
+// onlyImports are the packages of the store that some packages are limited to.
+// Most of them are useful without the store, and import nothing of it or only the
+// filters. Package filterplan decides about plain values.
+var onlyImports = map[string][]string{
+	"bloom": nil, "vfs": nil, "bundle": {"bloom"}, "bloom/bip37": {"bloom"}, "bloom/bitsandblooms": {"bloom"},
+	"bloom/guava": {"bloom"}, "bloom/hashes": {"bloom"}, "bloom/parquet": {"bloom"}, "bloom/redisbloom": {"bloom"},
+	"filterplan": {"bloom", "internal/base"},
 }
 
 // forTests are packages for tests: no program or library of ours imports them.
@@ -153,8 +156,8 @@ func checkImports(t *testing.T, path string) {
 		if slices.Contains(forTests, to) && !slices.Contains(forTests, from) {
 			t.Errorf("%s imports %s, which is for tests", path, name)
 		}
-		if allowed, ok := alone[from]; ok && to != allowed {
-			t.Errorf("%s imports %s; package %s is to be usable alone", path, name, from)
+		if allowed, limited := onlyImports[from]; limited && !slices.Contains(allowed, to) {
+			t.Errorf("%s imports %s; of this module, package %s may import %q only", path, name, from, allowed)
 		}
 		if below, ok := layerOf(to); !ok || below >= layer {
 			t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", path, layer, name, below)

@@ -1,6 +1,9 @@
 package compaction
 
-import "github.com/shaledb/shale/manifest"
+import (
+	"github.com/shaledb/shale/filterplan"
+	"github.com/shaledb/shale/manifest"
+)
 
 // FilterBitsForPlan applies the entropy rule to the tables that p will write,
 // in the tree as it will be then. average is Options.FilterBits of the store;
@@ -24,7 +27,7 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 		keys[0] = nil
 		sink(&keys, &expected)
 	}
-	in := FilterInput{AverageBits: average, Out: -1}
+	in := filterplan.FilterInput{AverageBits: average, Out: -1}
 	for level := range keys {
 		for _, run := range keys[level] {
 			// A level that is filling counts for half of what it will hold
@@ -36,7 +39,7 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 			if level == p.To && run.id == p.outputRun {
 				in.Out = len(in.Runs)
 			}
-			share := RunShare{Keys: n, Probe: min(1, o.Probe[level]/float64(len(keys[level])))}
+			share := filterplan.RunShare{Keys: n, Probe: min(1, o.Probe[level]/float64(len(keys[level])))}
 			if level == lastLevel && o.FuseLast {
 				share.FuseKeys = tableKeys(v, o)
 			}
@@ -46,7 +49,7 @@ func FilterBitsForPlan(v *manifest.Version, p *Plan, o Options, average float64,
 	if in.Out < 0 {
 		return 0 // nothing is written
 	}
-	return FilterBits(in)
+	return filterplan.FilterBits(in)
 }
 
 // runKeys is how many keys a run holds.

@@ -17,7 +17,8 @@
 // keys, all versions of a user key go together, and a plan knows what may be
 // older below it.
 //
-// FilterBits divides the memory for filters among the runs.
+// FilterBitsForPlan describes the tree to package filterplan, which divides the
+// memory for filters among its runs.
 //
 // # Merging
 //

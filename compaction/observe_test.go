@@ -1,8 +1,8 @@
 package compaction
 
 import (
-	"math"
-
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -15,6 +15,10 @@ type observations struct {
 	bits               float64 // of filters, a key
 	amplified          float64 // entries for each key that is there
 	peak               float64 // the same, at most, with outputs before inputs go
+
+	// rates has the false positive rates by the bits a key that were met so far:
+	// working one out takes too long to do it for each of a million tables.
+	rates map[float64]float64
 }
 
 // runs notes how many runs there are at most.
@@ -43,7 +47,7 @@ func (o *observations) sample(s *simulation) {
 				c := s.content[t.Num]
 				share := float64(c.hi()-c.lo) / keySpace
 				o.met += share
-				o.rate += share * math.Exp(rates().at(min(t.FilterBits, maxBits)))
+				o.rate += share * o.blockedFPR(t.FilterBits)
 				bits += t.FilterBits * float64(t.Keys)
 				keys += float64(t.Keys)
 			}
@@ -51,6 +55,23 @@ func (o *observations) sample(s *simulation) {
 	}
 	o.bits += bits / keys
 	o.amplified += keys / s.keys
+}
+
+// blockedFPR returns the false positive rate of a blocked filter; 0 bits: there is
+// none.
+func (o *observations) blockedFPR(bits float64) float64 {
+	if bits == 0 {
+		return 1
+	}
+	rate, known := o.rates[bits]
+	if !known {
+		rate = bloom.PredictFPR(min(bits, filterplan.FlushBits))
+		if o.rates == nil {
+			o.rates = make(map[float64]float64)
+		}
+		o.rates[bits] = rate
+	}
+	return rate
 }
 
 // means returns what was seen with sums divided by the samples.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
@@ -179,7 +180,7 @@ func (s *simulation) flush() {
 	writes := float64(s.o.MemtableSize / memtableEntry)
 	c := s.memtable(writes)
 	seq := base.Seq(s.flushes) + 1
-	t := s.table(c, seq, seq, FlushBits)
+	t := s.table(c, seq, seq, filterplan.FlushBits)
 	s.flushed += float64(t.Size)
 	s.written[0] += float64(t.Size)
 	s.apply(&manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(s.flushes), Table: t}}})
