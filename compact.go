@@ -76,7 +76,6 @@ func (db *DB) planOptions() compaction.Options {
 		BaseBytes:    db.opts.testing.baseSize,
 		LevelRuns:    db.opts.testing.runs,
 		DropSeq:      db.snapshots.oldest(),
-		FuseLast:     db.opts.LastLevelFilter == FuseFilter,
 	}
 }
 
@@ -220,14 +219,11 @@ func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	return iter.NewMerging(iters...)
 }
 
-// filterBits applies the entropy rule to the plan's output.
+// filterBits returns how many bits a key the filters of the plan's output get.
 func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 {
-	if db.opts.FilterBits < 0 {
-		return 0
-	}
-	o := db.planOptions()
-	o.Probe = db.probes.update(db.counters.lookupCounts)
-	return compaction.FilterBitsForPlan(meta, plan, o, db.opts.FilterBits, db.opts.FilterMemory)
+	tree := compaction.FilterTree(meta, plan, db.planOptions())
+	filters := db.filterPolicy().Plan(tree, db.probes.update(db.counters.lookupCounts))
+	return filters.Bits(plan.To, plan.OutputRun())
 }
 
 // Compact merges all that was written before the call and overlaps r down to the

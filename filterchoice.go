@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -69,6 +70,15 @@ func (db *DB) chooseHasher(tables []*table) (err error) {
 		return fmt.Errorf("shale: option FilterHash: %w", err)
 	}
 	return nil
+}
+
+// filterPolicy returns what the options say about filters.
+func (db *DB) filterPolicy() filterplan.Policy {
+	return filterplan.Policy{
+		AverageBits:   db.opts.FilterBits,
+		Memory:        db.opts.FilterMemory,
+		LastLevelFuse: db.opts.LastLevelFilter == FuseFilter,
+	}
 }
 
 // filterKind returns the kind of filter that tables of a level get.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -12,22 +13,19 @@ import (
 
 // wantedFilters answer what the options call for in the tables of a version.
 type wantedFilters struct {
-	db   *DB
-	meta *manifest.Version
-	opts compaction.Options
+	db *DB
 	// short: FilterMemory has no room for all filters as a whole.
 	short bool
-	bits  map[runPlace]float64
-}
-
-type runPlace struct {
-	level int
-	run   uint64
+	plan  filterplan.Plan
 }
 
 func (db *DB) wantedFilters(v *version) *wantedFilters {
-	w := &wantedFilters{db: db, meta: v.meta, opts: db.planOptions(), bits: make(map[runPlace]float64)}
-	w.opts.Probe = db.probes.update(db.counters.lookupCounts)
+	policy := db.filterPolicy()
+	if policy.Memory > 0 { // all are to fit into it: a little too much would cost a whole filter
+		policy.Memory = max(policy.Memory-filterOverhead*int64(v.meta.NumTables()), policy.Memory/2)
+	}
+	tree := compaction.FilterTree(v.meta, nil, db.planOptions())
+	w := &wantedFilters{db: db, plan: policy.Plan(tree, db.probes.update(db.counters.lookupCounts))}
 	var all int64
 	for t := range v.tables() {
 		all += t.reader.StoredFilterBytes()
@@ -51,19 +49,10 @@ type wantedFilter struct {
 // of returns what the table that now describes would get if it were written anew
 // where it stands.
 func (w *wantedFilters) of(now manifest.Added) wantedFilter {
-	o, at := &w.db.opts, runPlace{now.Level, now.Run}
-	bits, known := w.bits[at]
-	if !known {
-		memory := o.FilterMemory
-		if memory > 0 { // all are to fit into it: a little too much would cost a whole filter
-			memory = max(memory-filterOverhead*int64(w.meta.NumTables()), memory/2)
-		}
-		bits = compaction.FilterBitsForRun(w.meta, now.Level, now.Run, w.opts, o.FilterBits, memory)
-		w.bits[at] = bits
-	}
+	bits := w.plan.Bits(now.Level, now.Run)
 	return wantedFilter{
 		StaticOptions: bloom.StaticOptions{Kind: w.db.filterKind(now.Level), BitsPerKey: bits, Hasher: w.db.hasher},
-		rule:          o.FilterPrefix.rule,
+		rule:          w.db.opts.FilterPrefix.rule,
 		short:         w.short,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/compaction"
-	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
@@ -104,7 +103,7 @@ func (db *DB) flushOldest() error {
 // flush writes the memtable into tables and puts them in its place. If it fails,
 // it leaves no table behind.
 func (db *DB) flush(imm *immutable) ([]*table, error) {
-	s := db.newSink(0, filterplan.FlushBits)
+	s := db.newSink(0, db.filterPolicy().FlushBits())
 	err := db.writeRun(imm, s)
 	if err == nil {
 		err = db.installFlush(imm, s.tables)

@@ -38,7 +38,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	}
 	defer db.calls.Done()
 	begin := time.Now()
-	s := db.newSink(manifest.NumLevels-1, max(db.opts.FilterBits, 0))
+	s := db.newSink(manifest.NumLevels-1, db.filterPolicy().IngestBits())
 	s.ingest = true
 	g := ingestion{db: db, ctx: ctx, sink: s}
 	defer g.giveUp() // also if sorted panics

@@ -3,6 +3,8 @@ package shale
 import (
 	"math"
 	"sync"
+
+	"github.com/shaledb/shale/filterplan"
 )
 
 // probeShares follows which part of the lookups asks the filters of each level
@@ -38,7 +40,7 @@ const (
 // update counts and returns the share for each level, which is above 1 for one of
 // several runs. It calls count with the lock held: of two that compact at once
 // neither may come with older counts than the other.
-func (p *probeShares) update(count func() lookupCounts) (shares [NumLevels]float64) {
+func (p *probeShares) update(count func() lookupCounts) (shares filterplan.ProbeShares) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := count()

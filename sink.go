@@ -24,15 +24,7 @@ type sink struct {
 }
 
 func (db *DB) newSink(level int, bits float64) *sink {
-	return &sink{db: db, level: level, bits: db.clampBits(bits)}
-}
-
-// clampBits applies the user's wish for no filters.
-func (db *DB) clampBits(bits float64) float64 {
-	if db.opts.FilterBits < 0 {
-		return 0
-	}
-	return bits
+	return &sink{db: db, level: level, bits: bits}
 }
 
 // newOutput begins a table.

@@ -17,8 +17,8 @@
 // keys, all versions of a user key go together, and a plan knows what may be
 // older below it.
 //
-// FilterBitsForPlan describes the tree to package filterplan, which divides the
-// memory for filters among its runs.
+// FilterTree describes a version to package filterplan, which divides the memory for
+// filters among the runs.
 //
 // # Merging
 //

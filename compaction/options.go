@@ -30,12 +30,6 @@ type Options struct {
 	// be chosen. Default 25 tables.
 	MaxBytes int64
 
-	// FuseLast says that the last level gets binary fuse filters.
-	FuseLast bool
-	// Probe is for each level the share of lookups that ask its runs and do
-	// not find their key there, summed over its runs. 0: unknown, taken for all.
-	Probe [manifest.NumLevels]float64
-
 	// DropSeq is the sequence number up to which no snapshot needs an old
 	// version any more: the oldest snapshot, or base.MaxSeq if there is none.
 	// 0 is the careful choice: no table of the last level is rewritten just

@@ -10,7 +10,7 @@ import (
 
 // merge returns the tables that a merge of the plan's inputs writes.
 func (s *simulation) merge(p *Plan) []*manifest.Table {
-	bits := FilterBitsForPlan(s.v, p, s.o, 10, 0)
+	bits := s.filters(p).Bits(p.To, p.OutputRun())
 	var tables []*manifest.Table
 	for _, c := range s.cut(p, s.pieces(p)) {
 		minSeq, maxSeq := base.MaxSeq, base.Seq(0)

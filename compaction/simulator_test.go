@@ -129,14 +129,21 @@ func (s *simulation) fill(bytes int64) {
 			s.fillRun(level, uint64(run), shape.target[level]/int64(s.o.LevelRuns), keySpace/16*uint64(3*level), math.Sqrt)
 		}
 	}
+	filters := s.filters(nil)
 	for level := range s.v.Levels {
 		for _, run := range s.v.Levels[level].Runs {
-			bits := FilterBitsForRun(s.v, level, run.ID, s.o, 10, 0)
+			bits := filters.Bits(level, run.ID)
 			for _, t := range run.Tables {
 				t.FilterBits = bits
 			}
 		}
 	}
+}
+
+// filters returns the bits of filters for the tree as it is once p is done, 10 a key
+// on average.
+func (s *simulation) filters(p *Plan) filterplan.Plan {
+	return filterplan.Policy{AverageBits: 10}.Plan(FilterTree(s.v, p, s.o), filterplan.ProbeShares{})
 }
 
 // fillRun fills a run with tables: below which part of the range of keys a part

@@ -6,68 +6,53 @@ import (
 	"slices"
 )
 
-// FlushBits is the filter bits a key of flushed runs. They hold little of the
-// data, and every lookup asks them all.
-const FlushBits = 24
-
-// minBits is the least that package bloom makes. maxBits is where more bits
-// change nothing that a lookup would notice.
+// Filters have at least minBits a key, the least that package bloom makes, and at
+// most maxBits: more would change nothing that a lookup notices.
 const minBits, maxBits = 4, 24
 
-// A RunShare is what the entropy rule must know of a run.
-type RunShare struct {
-	Keys uint64
-	// Probe is the share of lookups that ask the run and do not find their
-	// key there. 0: unknown, taken for 1.
-	Probe float64
-	// FuseKeys is how many keys a table of the run has, if its filters are
-	// binary fuse filters. 0: they are blocked.
-	FuseKeys int
+// A runShare is what the entropy rule must know of a run.
+type runShare struct {
+	keys uint64
+	// probe is the share of lookups that ask the run's filters and do not find
+	// their key in it. 0: it is not known, and taken for 1.
+	probe float64
+	// fuseKeys is how many keys a table of the run has, if its filters are binary
+	// fuse filters. 0: they are blocked filters.
+	fuseKeys int
 }
 
-// FilterInput is the question of how many bits a key the filter of one of
-// several runs should have.
-type FilterInput struct {
-	Runs        []RunShare
-	Out         int     // index in Runs
-	AverageBits float64 // over the keys of all runs
-}
-
-// FilterBits answers by the entropy rule: of all ways to spend AverageBits a
-// key, it takes the one with which the fewest lookups of absent keys read a
-// block. That is when each run's false positive rate is in proportion to its
-// share of the keys (Dayan, Athanassoulis and Idreos, "Monkey", 2017, for any
-// shape of tree); with w the shares and H their entropy the rates then add up to
-// e^H · e^(-AverageBits·ln²2), however many runs there are. 0: no filter.
+// allocate returns how many bits a key the filters of each run get, by the entropy
+// rule: of all ways to spend an average number of bits a key, it takes the one with
+// which the fewest lookups of absent keys read a block. 0: the run gets no filters.
 //
-// Runs at the bounds of minBits and maxBits leave the rest to the others. If
-// the memory is too little for filters on all runs, or better spent without,
-// the runs with the most keys go without one. The factor of proportion is found
-// by bisection on what filters of package bloom really take, and the sum is
-// never above AverageBits a key.
-func FilterBits(in FilterInput) float64 {
-	return allocate(in.Runs, in.AverageBits)[in.Out]
-}
-
-// allocate returns the bits a key of each run.
-func allocate(runs []RunShare, average float64) []float64 {
+// That is when the false positive rate of each run is in proportion to its share of
+// the keys (Dayan, Athanassoulis and Idreos, "Monkey", 2017, for any shape of tree).
+// With the shares w and their entropy H, the rates then add up to
+// e^H · e^(-average·ln²2), however many runs there are.
+//
+// Runs that would get less than minBits or more than maxBits get these, and what
+// that saves or costs is divided among the others. If the memory does not suffice
+// for filters of all runs, or is better spent otherwise, the runs with the most keys
+// get none. The factor of proportion is found by bisection over what filters of
+// package bloom really take, and the sum is never above the average.
+func allocate(runs []runShare, average float64) []float64 {
 	best := make([]float64, len(runs))
 	total := 0.0
 	for _, r := range runs {
-		total += float64(r.Keys)
+		total += float64(r.keys)
 	}
 	if average <= 0 || total == 0 {
 		return best
 	}
 	s := solver{shares: make([]share, len(runs))}
 	for i, r := range runs {
-		s.shares[i] = share{run: i, weight: float64(r.Keys) / total, probe: r.Probe, curve: rates()}
-		if r.Probe <= 0 {
+		s.shares[i] = share{run: i, weight: float64(r.keys) / total, probe: r.probe, curve: rates()}
+		if r.probe <= 0 {
 			s.shares[i].probe = 1
 		}
-		// Of few keys, or for few bits, tables get blocked filters all the same
-		// (sstable.ChooseKind): fuse filters would take more than there is.
-		if fuse := newFuseCurve(r.FuseKeys); r.FuseKeys > 0 && fuse[minWidth] <= average {
+		// For few keys or few bits a fuse filter takes more memory than there is.
+		// Such tables get blocked filters all the same (sstable.ChooseKind).
+		if fuse := newFuseCurve(r.fuseKeys); r.fuseKeys > 0 && fuse[minWidth] <= average {
 			s.shares[i].curve = fuse
 		}
 	}
@@ -87,22 +72,23 @@ func allocate(runs []RunShare, average float64) []float64 {
 
 // A share is a run as the solver sees it.
 type share struct {
-	run    int     // index in the input
-	weight float64 // share of all keys
+	run    int     // its index in the argument of allocate
+	weight float64 // its share of all keys
 	probe  float64
 	curve  curve
 }
 
-// A solver knows the runs of an allocation, the largest first.
+// A solver has the runs of an allocation, the largest first.
 type solver struct {
 	shares []share
 }
 
-// solve gives the first runs no filter and divides average among the others.
-// It returns the blocks that a lookup of an absent key then reads; ok is false
-// if the others cannot all have a filter.
+// solve gives no filters to the first runs, as many as without says, and divides
+// average among the others. It returns how many blocks a lookup of an absent key
+// then reads. ok is false if the memory does not suffice for filters of all others.
 func (s *solver) solve(bits []float64, without int, average float64) (cost float64, ok bool) {
-	// With ln ρ = lo every run gets the most, with hi the least.
+	// ρ is the factor of proportion. With ln ρ = lo every run gets maxBits, with
+	// hi minBits.
 	lo, hi := -60.0, 60.0
 	if s.fill(bits, without, hi) > average {
 		return 0, false

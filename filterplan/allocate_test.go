@@ -12,14 +12,14 @@ import (
 )
 
 // sumFPR is the expected number of blocks read for an absent key.
-func sumFPR(runs []RunShare, bits []float64) float64 {
+func sumFPR(runs []runShare, bits []float64) float64 {
 	sum := 0.0
 	for i, b := range bits {
 		switch {
 		case b == 0:
 			sum++
-		case runs[i].FuseKeys > 0:
-			sum += bloom.FuseFPR(bloom.FuseFor(runs[i].FuseKeys, b))
+		case runs[i].fuseKeys > 0:
+			sum += bloom.FuseFPR(bloom.FuseFor(runs[i].fuseKeys, b))
 		default:
 			sum += bloom.PredictFPR(b)
 		}
@@ -27,11 +27,11 @@ func sumFPR(runs []RunShare, bits []float64) float64 {
 	return sum
 }
 
-func averageBits(runs []RunShare, bits []float64) float64 {
+func averageBits(runs []runShare, bits []float64) float64 {
 	sum, total := 0.0, 0.0
 	for i, r := range runs {
-		sum += float64(r.Keys) * bits[i]
-		total += float64(r.Keys)
+		sum += float64(r.keys) * bits[i]
+		total += float64(r.keys)
 	}
 	return sum / total
 }
@@ -40,11 +40,11 @@ func averageBits(runs []RunShare, bits []float64) float64 {
 // given ratio and number of levels, "runs" lists keys or keys/probe share.
 func TestEntropyRule(t *testing.T) {
 	datadriven.RunTest(t, "testdata/allocate", func(t *testing.T, d *datadriven.TestData) string {
-		var runs []RunShare
+		var runs []runShare
 		var averages []float64
 		for _, a := range d.CmdArgs {
 			for _, v := range a.Vals {
-				var r RunShare
+				var r runShare
 				var x float64
 				switch a.Key {
 				case "avg":
@@ -54,20 +54,20 @@ func TestEntropyRule(t *testing.T) {
 					keys, fuse, _ := strings.Cut(v, "+fuse")
 					keys, probe, _ := strings.Cut(keys, "/")
 					fmt.Sscan(keys, &x)
-					r.Keys = uint64(x)
+					r.keys = uint64(x)
 					if probe != "" {
-						fmt.Sscan(probe, &r.Probe)
+						fmt.Sscan(probe, &r.probe)
 					}
 					if fuse != "" {
 						fmt.Sscan(fuse, &x)
-						r.FuseKeys = int(x)
+						r.fuseKeys = int(x)
 					}
 					runs = append(runs, r)
 				case "levels":
 					var n int
 					fmt.Sscan(v, &n)
 					for i := range n {
-						runs = append(runs, RunShare{Keys: 1000 * uint64(math.Pow10(i))})
+						runs = append(runs, runShare{keys: 1000 * uint64(math.Pow10(i))})
 					}
 				}
 			}
@@ -83,9 +83,6 @@ func TestEntropyRule(t *testing.T) {
 			}
 			fmt.Fprintf(&b, "avg %v:", average)
 			for i := range bits {
-				if got := FilterBits(FilterInput{Runs: runs, Out: i, AverageBits: average}); got != bits[i] {
-					t.Errorf("FilterBits for run %d = %v, want %v", i, got, bits[i])
-				}
 				fmt.Fprintf(&b, " %.1f", bits[i])
 			}
 			fmt.Fprintf(&b, "  sum %.4f  uniform %.4f  used %.2f\n", sumFPR(runs, bits), sumFPR(runs, uniform), averageBits(runs, bits))
@@ -109,9 +106,9 @@ func TestEntropyRule_PublishedTable(t *testing.T) {
 		{6, 5, 0.1361, "24 24 19.2 14.2 9.3 4.4"}, {6, 8, 0.0339, "24 24 22.4 17.3 12.5 7.4"}, {6, 10, 0.0136, "24 24 24 19.3 14.4 9.4"}, {6, 12, 0.0058, "24 24 24 21.4 16.2 11.4"},
 	}
 	for _, row := range rows {
-		var runs []RunShare
+		var runs []runShare
 		for i := range row.levels {
-			runs = append(runs, RunShare{Keys: 1000 * uint64(math.Pow10(i))})
+			runs = append(runs, runShare{keys: 1000 * uint64(math.Pow10(i))})
 		}
 		bits := allocate(runs, row.average)
 		for i, word := range strings.Fields(row.bits) {
@@ -134,9 +131,9 @@ func TestEntropyRule_IsTheBest(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range 100 {
-		runs := make([]RunShare, 2+r.IntN(8))
+		runs := make([]runShare, 2+r.IntN(8))
 		for i := range runs {
-			runs[i].Keys = uint64(math.Exp(r.Float64()*18)) + 1
+			runs[i].keys = uint64(math.Exp(r.Float64()*18)) + 1
 		}
 		average := 4 + r.Float64()*16
 		best := allocate(runs, average)
@@ -147,9 +144,9 @@ func TestEntropyRule_IsTheBest(t *testing.T) {
 			// Take some bits from one run and give them to another.
 			other := append([]float64(nil), best...)
 			from, to := r.IntN(len(runs)), r.IntN(len(runs))
-			moved := r.Float64() * min(2, other[from]-minBits) * float64(runs[from].Keys)
-			other[from] -= moved / float64(runs[from].Keys)
-			other[to] += moved / float64(runs[to].Keys)
+			moved := r.Float64() * min(2, other[from]-minBits) * float64(runs[from].keys)
+			other[from] -= moved / float64(runs[from].keys)
+			other[to] += moved / float64(runs[to].keys)
 			if other[from] < minBits || other[to] > maxBits || best[to] == 0 {
 				continue
 			}
@@ -167,17 +164,17 @@ func TestEntropyRule_IsTheBest(t *testing.T) {
 
 func TestEntropyRule_Edges(t *testing.T) {
 	cases := []struct {
-		runs    []RunShare
+		runs    []runShare
 		average float64
 		want    string
 	}{
-		{[]RunShare{{Keys: 1}}, 10, "[10.0]"},
-		{[]RunShare{{Keys: 0}}, 10, "[0.0]"},
-		{[]RunShare{{Keys: 100}, {Keys: 0}}, 10, "[10.0 24.0]"},
-		{[]RunShare{{Keys: 100}, {Keys: 100}}, 0, "[0.0 0.0]"},
-		{[]RunShare{{Keys: 100}, {Keys: 100}}, -1, "[0.0 0.0]"},
-		{[]RunShare{{Keys: 100}, {Keys: 100}}, 64, "[24.0 24.0]"},
-		{[]RunShare{{Keys: math.MaxUint64}, {Keys: 1}}, 10, "[10.0 24.0]"},
+		{[]runShare{{keys: 1}}, 10, "[10.0]"},
+		{[]runShare{{keys: 0}}, 10, "[0.0]"},
+		{[]runShare{{keys: 100}, {keys: 0}}, 10, "[10.0 24.0]"},
+		{[]runShare{{keys: 100}, {keys: 100}}, 0, "[0.0 0.0]"},
+		{[]runShare{{keys: 100}, {keys: 100}}, -1, "[0.0 0.0]"},
+		{[]runShare{{keys: 100}, {keys: 100}}, 64, "[24.0 24.0]"},
+		{[]runShare{{keys: math.MaxUint64}, {keys: 1}}, 10, "[10.0 24.0]"},
 	}
 	for _, c := range cases {
 		if got := fmt.Sprintf("%.1f", allocate(c.runs, c.average)); got != c.want {
@@ -188,11 +185,11 @@ func TestEntropyRule_Edges(t *testing.T) {
 
 // Tables of few keys have filters too, if fuse filters are asked for: blocked
 // ones, for which a fuse filter would take too many bits.
-func TestFilterBits_FuseOfFewKeys(t *testing.T) {
+func TestEntropyRule_FuseOfFewKeys(t *testing.T) {
 	for _, keys := range []int{1, 4, 16, 32, 64, 1000} {
-		runs := []RunShare{{Keys: 1000}, {Keys: 100_000, FuseKeys: keys}}
-		if bits := FilterBits(FilterInput{Runs: runs, Out: 1, AverageBits: 10}); bits < 8 {
-			t.Errorf("with tables of %d keys the filters of the last level get %v bits a key, want 8 at least", keys, bits)
+		runs := []runShare{{keys: 1000}, {keys: 100_000, fuseKeys: keys}}
+		if bits := allocate(runs, 10); bits[1] < 8 {
+			t.Errorf("with tables of %d keys the filters of the last level get %v bits a key, want 8 at least", keys, bits[1])
 		}
 	}
 }

@@ -2,6 +2,7 @@
 // so that it can be read: its API is not covered by the compatibility promise of
 // package shale.
 //
-// FilterBits divides the memory for filters among the runs of a tree. It is a pure
-// function: it needs no store, and the same question always has the same answer.
+// A Policy is what the options of a store say about filters. Policy.Plan divides the
+// memory for filters among the runs of a Tree. All functions are pure: they need no
+// store, and the same question always has the same answer.
 package filterplan

@@ -11,7 +11,7 @@ import (
 
 // NumLevels is the number of levels. Level 0 holds flushed runs, level
 // NumLevels-1 the oldest data.
-const NumLevels = 7
+const NumLevels = base.NumLevels
 
 // maxTableSize bounds the size of a table that an edit may state, so that the
 // bytes of a level can be summed without overflow.
