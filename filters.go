@@ -1,11 +1,44 @@
 package shale
 
 import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/sstable"
 )
+
+// filterPolicy returns what the options say about filters.
+func (db *DB) filterPolicy() filterplan.Policy {
+	return filterplan.Policy{
+		AverageBits:   db.opts.FilterBits,
+		Memory:        db.opts.FilterMemory,
+		LastLevelFuse: db.opts.LastLevelFilter == FuseFilter,
+	}
+}
+
+// chooseHasher sets the hash function of the store, given the tables that it has.
+func (db *DB) chooseHasher(tables []*table) (err error) {
+	secret := db.opts.testing.seed
+	if secret == 0 {
+		var random [8]byte
+		_, _ = rand.Read(random[:]) // never fails
+		secret = binary.LittleEndian.Uint64(random[:])
+	}
+	var existing []bloom.Hasher
+	for _, t := range tables {
+		if f := t.filter(); f != nil {
+			existing = append(existing, f.Hasher())
+		}
+	}
+	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, existing); err != nil {
+		return fmt.Errorf("shale: option FilterHash: %w", err)
+	}
+	return nil
+}
 
 // filterLoop keeps the resident filters within their budget and brings back
 // what has room again, whenever the tables have changed.

@@ -51,7 +51,7 @@ type wantedFilter struct {
 func (w *wantedFilters) of(now manifest.Added) wantedFilter {
 	bits := w.plan.Bits(now.Level, now.Run)
 	return wantedFilter{
-		StaticOptions: bloom.StaticOptions{Kind: w.db.filterKind(now.Level), BitsPerKey: bits, Hasher: w.db.hasher},
+		StaticOptions: bloom.StaticOptions{Kind: w.db.filterPolicy().Kind(now.Level), BitsPerKey: bits, Hasher: w.db.hasher},
 		rule:          w.db.opts.FilterPrefix.rule,
 		short:         w.short,
 	}
@@ -73,7 +73,7 @@ func (w wantedFilter) fits(stored *sstable.LoadedFilter, resident *bloom.Static)
 		return false
 	}
 	f := stored.Filter()
-	kind, fpr := sstable.ChooseKind(int(min(f.Keys(), math.MaxInt32)), w.StaticOptions)
+	kind, fpr := filterplan.ChooseKind(int(min(f.Keys(), math.MaxInt32)), w.StaticOptions)
 	if f.Kind() != kind || f.Hasher() != w.Hasher || stored.PrefixRule() != w.rule {
 		return false
 	}

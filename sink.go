@@ -41,7 +41,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		BlockSize:  db.opts.BlockSize,
 		Codec:      db.opts.Compression.codec(),
 		FilterBits: s.bits,
-		FilterKind: db.filterKind(s.level),
+		FilterKind: db.filterPolicy().Kind(s.level),
 		Hasher:     db.hasher,
 		PrefixRule: db.opts.FilterPrefix.rule,
 		Ingested:   s.ingest,

@@ -51,7 +51,7 @@ func allocate(runs []runShare, average float64) []float64 {
 			s.shares[i].probe = 1
 		}
 		// For few keys or few bits a fuse filter takes more memory than there is.
-		// Such tables get blocked filters all the same (sstable.ChooseKind).
+		// Such tables get blocked filters all the same (ChooseKind).
 		if fuse := newFuseCurve(r.fuseKeys); r.fuseKeys > 0 && fuse[minWidth] <= average {
 			s.shares[i].curve = fuse
 		}

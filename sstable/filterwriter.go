@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -101,23 +102,11 @@ func (w *Writer) writeFilter() (handle, error) {
 	return w.writeBlock(BlockFilter, filter, false)
 }
 
-// ChooseKind returns the kind of filter that n hashes get, and its false positive
-// rate: for few keys, or few bits, a blocked filter is better than a fuse filter.
-func ChooseKind(n int, o bloom.StaticOptions) (kind bloom.Kind, fpr float64) {
-	fpr = bloom.PredictFPR(o.BitsPerKey)
-	if o.Kind == bloom.KindFuse {
-		if fuse := bloom.FuseFPR(bloom.FuseFor(n, o.BitsPerKey)); fuse < fpr {
-			return bloom.KindFuse, fuse
-		}
-	}
-	return bloom.KindBlocked, fpr
-}
-
 // buildFilter returns the filter of the hashes. Every one of them has been
 // asked of the finished filter, and they are the ones that were collected:
 // a filter never says no to a key of its table.
 func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
-	o.Kind, _ = ChooseKind(len(hashes), o)
+	o.Kind, _ = filterplan.ChooseKind(len(hashes), o)
 	b, err := bloom.AppendStatic(nil, hashes, o)
 	if err != nil && o.Kind != bloom.KindBlocked { // by chance, and rarely
 		o.Kind = bloom.KindBlocked
