@@ -222,7 +222,7 @@ func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 // filterBits returns how many bits a key the filters of the plan's output get.
 func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 {
 	tree := compaction.FilterTree(meta, plan, db.planOptions())
-	filters := db.filterPolicy().Plan(tree, db.probes.update(db.counters.lookupCounts))
+	filters := db.filterPolicy().Plan(tree, db.counters.probeShares())
 	return filters.Bits(plan.To, plan.OutputRun())
 }
 

@@ -2,9 +2,11 @@ package shale
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -26,6 +28,7 @@ type counters struct {
 	worseFilters               atomic.Uint64
 	retries                    atomic.Uint64
 	prefixNegative             atomic.Uint64
+	probes                     probeCounter
 	iterators                  atomic.Int64
 	_                          [64]byte // what follows is not written by seeks
 }
@@ -55,6 +58,36 @@ func (c *counters) lookup() *lookupCounters { return &c.lookups[base.Shard()] }
 
 func (c *lookupCounters) negative(level int)      { c.negatives[level%NumLevels].Add(1) }
 func (c *lookupCounters) falsePositive(level int) { c.falsePos[level%NumLevels].Add(1) }
+
+// A probeCounter follows which share of the lookups asks the filters of each level in
+// vain.
+type probeCounter struct {
+	mu      sync.Mutex
+	history filterplan.ProbeHistory // guarded by mu
+}
+
+// probeShares counts the lookups so far and returns the share of each level.
+func (c *counters) probeShares() filterplan.ProbeShares {
+	p := &c.probes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// The counts are taken under the lock: of two compactions that ask at once, the
+	// second must not have older counts than the first.
+	p.history = p.history.Next(c.lookupCounts())
+	return p.history.Shares()
+}
+
+// lookupCounts sums the stripes.
+func (c *counters) lookupCounts() (sum filterplan.LookupCounts) {
+	for i := range c.lookups {
+		s := &c.lookups[i]
+		sum.Lookups += s.gets.Load()
+		for level := range sum.InVain {
+			sum.InVain[level] += s.negatives[level].Load() + s.falsePos[level].Load()
+		}
+	}
+	return sum
+}
 
 // addTo adds the lookups' counts to m. Levels must have been laid out.
 func (c *counters) addTo(m *Metrics) {

@@ -1,8 +1,13 @@
 package shale
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
 
 // About one lookup in sampleEvery is sampled, also of those that come in turns
@@ -46,5 +51,67 @@ func TestTables_AskedInTurns(t *testing.T) {
 		if table.Asked < n*3/4 || table.Asked > n*5/4 {
 			t.Errorf("table %d from %s: %d lookups are counted, %d were made", table.Number, table.Smallest, table.Asked, n)
 		}
+	}
+}
+
+// Compactions that ask at the same time, while lookups go on, never make the
+// counts run backwards.
+func TestProbeShares_AtOnce(t *testing.T) {
+	var c counters
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 20_000 {
+				l := c.lookup()
+				l.gets.Add(1)
+				l.negative(i % NumLevels)
+				if i%4 == 0 {
+					c.probeShares()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c.probeShares()
+	if h := c.probes.history; h.Counted.Lookups != 80_000 || h.Lookups > 80_000 || h.Lookups < 70_000 {
+		t.Errorf("%v lookups weigh %v, want 80000 and a little less", h.Counted.Lookups, h.Lookups)
+	}
+}
+
+// Lookups that find their keys in the last level take bits from it, for the
+// levels above, when bits are few.
+func TestProbeShares_MoveBits(t *testing.T) {
+	testenv.SkipRace(t)
+	bits := func(hits bool) (last float64) {
+		opts := tinyStore(vfs.NewMem())
+		opts.CompactionWorkers, opts.FilterBits = -1, 5
+		db := openTest(t, &opts)
+		fill(t, db, 5000, 0)
+		settle(t, db)
+		for i := range 2_000_000 / 5000 {
+			for k := range 5000 {
+				key := fmt.Appendf(nil, "key%06d", k)
+				if !hits {
+					key = append(key, 'x')
+				}
+				if _, err := db.Has(key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i == 40 && testing.Short() {
+				break
+			}
+		}
+		fill(t, db, 5000, 1)
+		if err := db.Compact(context.Background(), Range{}); err != nil {
+			t.Fatal(err)
+		}
+		m := db.Metrics()
+		return m.Levels[6].FilterBits
+	}
+	if hit, miss := bits(true), bits(false); hit > miss-1 {
+		t.Errorf("the last level has %.2f bits a key when keys are found there, %.2f when not", hit, miss)
+	} else {
+		t.Logf("last level: %.2f bits a key when keys are found there, %.2f when not", hit, miss)
 	}
 }

@@ -48,7 +48,6 @@ type DB struct {
 	falsePositives *cache.FalsePositives
 	tableStats     sstable.Stats
 	counters       counters
-	probes         probeShares
 	snapshots      snapshotList
 
 	pacer pacer // belongs to the leader of the commit queue

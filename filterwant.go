@@ -25,7 +25,7 @@ func (db *DB) wantedFilters(v *version) *wantedFilters {
 		policy.Memory = max(policy.Memory-filterOverhead*int64(v.meta.NumTables()), policy.Memory/2)
 	}
 	tree := compaction.FilterTree(v.meta, nil, db.planOptions())
-	w := &wantedFilters{db: db, plan: policy.Plan(tree, db.probes.update(db.counters.lookupCounts))}
+	w := &wantedFilters{db: db, plan: policy.Plan(tree, db.counters.probeShares())}
 	var all int64
 	for t := range v.tables() {
 		all += t.reader.StoredFilterBytes()

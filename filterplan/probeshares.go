@@ -1,8 +1,65 @@
 package filterplan
 
-import "github.com/shaledb/shale/internal/base"
+import (
+	"math"
+
+	"github.com/shaledb/shale/internal/base"
+)
 
 // ProbeShares has for each level the share of lookups that ask its filters and do
-// not find their key there, summed over the runs of the level. 0: it is not known,
-// and taken for all lookups.
+// not find their key there, summed over the runs of the level: with several runs it
+// may be above 1. 0: it is not known, and taken for all lookups.
+//
+// A lookup that finds its key asks only the filters above it in vain. So where most
+// lookups find their key, the deep levels are rarely asked in vain. The entropy rule
+// gives fewer bits to such filters, and more to the others.
 type ProbeShares [base.NumLevels]float64
+
+// LookupCounts counts lookups since a store was opened. Its numbers only grow.
+type LookupCounts struct {
+	Lookups uint64
+	// InVain counts for each level how often its filters were asked by lookups that
+	// did not find their key in the run.
+	InVain [base.NumLevels]uint64
+}
+
+// A ProbeHistory is what is known of past lookups, where old lookups weigh less than
+// recent ones. The zero ProbeHistory knows of none. It does not change: Next returns
+// another.
+type ProbeHistory struct {
+	Counted LookupCounts // all lookups, as last counted
+	// The same counts, where each lookup has the weight that it has by now.
+	Lookups float64
+	InVain  [base.NumLevels]float64
+}
+
+const (
+	// probeHalfLife is the number of lookups after which a lookup weighs half.
+	probeHalfLife = 1 << 22
+	// assumedLookups is how many lookups of absent keys are assumed at the beginning.
+	// The first few lookups of a store that was just opened may not be typical.
+	assumedLookups = 100_000
+	// minProbeShare is the least share that a level gets. Lookups of absent keys may
+	// come later, and filters stay as they are until the next compaction.
+	minProbeShare = 1. / 16
+)
+
+// Next returns the history with the lookups since it was last counted. now are counts
+// that were taken after those of h.
+func (h ProbeHistory) Next(now LookupCounts) ProbeHistory {
+	recent := float64(now.Lookups - h.Counted.Lookups)
+	keep := math.Exp2(-recent / probeHalfLife)
+	next := ProbeHistory{Counted: now, Lookups: h.Lookups*keep + recent}
+	for level := range next.InVain {
+		next.InVain[level] = h.InVain[level]*keep + float64(now.InVain[level]-h.Counted.InVain[level])
+	}
+	return next
+}
+
+// Shares returns the share of each level.
+func (h ProbeHistory) Shares() (shares ProbeShares) {
+	for level := range shares {
+		shares[level] = max(minProbeShare, (h.InVain[level]+assumedLookups)/(h.Lookups+assumedLookups))
+	}
+	return shares
+}

@@ -1,0 +1,54 @@
+package filterplan
+
+import "testing"
+
+func TestProbeHistory(t *testing.T) {
+	var h ProbeHistory
+	var n LookupCounts
+	shares := func() ProbeShares {
+		h = h.Next(n)
+		return h.Shares()
+	}
+	if got := shares(); got[0] != 1 || got[6] != 1 {
+		t.Errorf("without lookups: %v, want 1", got)
+	}
+	n.Lookups = 1000
+	if got := shares(); got[6] < 0.98 {
+		t.Errorf("after a few hits: %v, want nearly 1", got)
+	}
+	// Four in five find their key, in the last level.
+	n.Lookups = 10_000_000
+	for level := range n.InVain {
+		n.InVain[level] = n.Lookups
+	}
+	n.InVain[6] /= 5
+	if got := shares(); got[5] < 0.99 || got[6] < 0.19 || got[6] > 0.25 {
+		t.Errorf("after many hits: %v, want 1 and about 0.2", got)
+	}
+	for range 40 { // Now all miss, and the past is forgotten.
+		n.Lookups += 1 << 20
+		for level := range n.InVain {
+			n.InVain[level] += 1 << 20
+		}
+	}
+	if got := shares(); got[6] < 0.9 {
+		t.Errorf("after many misses: %v, want nearly 1", got)
+	}
+	n.Lookups += 1 << 40
+	if got := shares(); got[6] != minProbeShare {
+		t.Errorf("after nothing but hits above: %v, want %v", got, minProbeShare)
+	}
+	if h.Counted != n {
+		t.Errorf("the history has counted %v, want %v", h.Counted, n)
+	}
+}
+
+// A history does not change when the next one is made from it.
+func TestProbeHistory_Next_KeepsTheLast(t *testing.T) {
+	first := ProbeHistory{}.Next(LookupCounts{Lookups: 10})
+	kept := first
+	first.Next(LookupCounts{Lookups: 20})
+	if first != kept {
+		t.Errorf("the history is now %v, was %v", first, kept)
+	}
+}
