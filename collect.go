@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -47,14 +48,14 @@ func (v *view) addTo(m *Metrics) {
 		add(imm.mem)
 	}
 	var keys [NumLevels]float64
-	ranks := ranksOf(v.runs)
+	spread := v.keySpread()
 	for _, r := range v.runs {
 		l := &m.Levels[r.level]
 		l.Runs++
 		n, fpr := r.addTo(l, m)
 		keys[r.level] += n
 		l.PredictedFPR += fpr
-		l.KeyShare += fpr * ranks.share(r)
+		l.KeyShare += fpr * spread.Share(r)
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
@@ -64,6 +65,26 @@ func (v *view) addTo(m *Metrics) {
 		}
 	}
 }
+
+// keySpread returns how the keys are spread that the view's tables have.
+func (v *view) keySpread() filterplan.KeySpread {
+	runs := make([]filterplan.KeyRun, len(v.runs))
+	for i, r := range v.runs {
+		runs[i] = r
+	}
+	return filterplan.NewKeySpread(runs)
+}
+
+// The following methods make a run a filterplan.KeyRun.
+
+func (r *run) NumTables() int { return len(r.tables) }
+
+func (r *run) KeyRange(i int) (smallest, largest []byte, keys uint64) {
+	m := r.tables[i].meta
+	return m.Smallest, m.Largest, m.Keys
+}
+
+func (r *run) Rank(i int, key []byte) float64 { return r.tables[i].reader.Rank(key) }
 
 // addTo adds a run and returns its number of keys and its predicted rate, which is
 // that of its tables, weighted by their keys: a lookup asks one of them.

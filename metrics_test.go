@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -223,4 +224,32 @@ func TestMetrics_SpaceAmp(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("after Compact", 1, 1)
+}
+
+// A level that has a quarter of the keys in its midst is asked by a quarter of the
+// lookups, and counts for as much in the rate of the store.
+func TestMetrics_KeyShare(t *testing.T) {
+	db := openTest(t, &Options{CompactionWorkers: -1, Durability: SyncManual})
+	const n = 20_000
+	put := func(from, to int) {
+		for i := from; i < to; i++ {
+			if err := db.Put(fmt.Appendf(nil, "key%08x", uint32(i)*(1<<32/n)), []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustFlush(t, db)
+	}
+	put(0, n)
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	put(n/2, 3*n/4)
+	m := db.Metrics()
+	l0, l6 := m.Levels[0], m.Levels[NumLevels-1]
+	if math.Abs(l0.KeyShare-0.25) > 0.01 || l6.KeyShare != 1 || m.Levels[3].KeyShare != 0 {
+		t.Errorf("key shares %v, %v and %v, want 0.25, 1 and 0", l0.KeyShare, l6.KeyShare, m.Levels[3].KeyShare)
+	}
+	if want := l0.KeyShare*l0.PredictedFPR + l6.PredictedFPR; math.Abs(m.PredictedFPR()-want) > 1e-9 {
+		t.Errorf("PredictedFPR = %v, want %v", m.PredictedFPR(), want)
+	}
 }
