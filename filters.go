@@ -17,6 +17,8 @@ func (db *DB) filterPolicy() filterplan.Policy {
 		AverageBits:   db.opts.FilterBits,
 		Memory:        db.opts.FilterMemory,
 		LastLevelFuse: db.opts.LastLevelFilter == FuseFilter,
+		Hasher:        db.hasher,
+		PrefixRule:    db.opts.FilterPrefix.rule,
 	}
 }
 
@@ -70,19 +72,12 @@ func (db *DB) fitFiltersSoon(v *version) {
 }
 
 // filterBudget returns the bytes that the resident filters of v may take.
-//
-// Without FilterMemory it is so much more than FilterBits that only what is far
-// too rich is over it: flushed tables have rich filters, and when keys come in
-// order, those are moved down to the last level as they are.
 func (db *DB) filterBudget(v *version) int64 {
-	if db.opts.FilterMemory > 0 {
-		return db.opts.FilterMemory
-	}
 	var keys uint64
 	for _, r := range v.runs {
 		keys += r.keys
 	}
-	return 1<<20 + int64(1.25*max(db.opts.FilterBits, 0)/8*float64(keys))
+	return db.filterPolicy().Budget(keys)
 }
 
 // fitFilters makes the resident filters of v fit the budget. Second units go

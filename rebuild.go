@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -77,7 +80,7 @@ type rebuild struct {
 	made   []*newFilter // written, and not installed yet
 	bytes  int64        // of these
 	damage error        // the first that kept a table from getting a filter
-	want   *wantedFilters
+	want   filterplan.WantedFilters
 	again  bool // the tables have been looked at before
 }
 
@@ -170,20 +173,42 @@ func (r *rebuild) table(t *table) error {
 		r.report.FilterBytesBefore += before
 		r.report.FilterBytesAfter += before
 	}
-	want := r.want.of(now)
+	want := r.want.Of(now.Level, now.Run)
 	broken := now.Table.Sidecar != nil && t.reader.Sidecar() == nil // each Open and Verify would tell of it again
-	if !broken && want.fits(stored, t.filter()) {
+	if !broken && want.SatisfiedBy(storedFilter(stored), t.filter()) {
 		return nil
 	}
 	read := sstable.IterOptions{NoFill: true, Readahead: compactionReadahead}
-	built, err := t.reader.BuildFilter(r.ctx, read, want.StaticOptions, want.rule)
+	built, err := t.reader.BuildFilter(r.ctx, read, want.StaticOptions, want.PrefixRule)
 	if err != nil {
 		return r.unreadable(err)
 	}
-	if !broken && isMade(built, stored) {
+	made, err := bloom.OpenStatic(built.Bytes)
+	if err != nil {
+		return err
+	}
+	if !broken && storedFilter(stored).SameAs(filterplan.StoredFilter{Filter: made, PrefixRule: built.Rule}) {
 		return nil
 	}
 	return r.write(t, built, want.BitsPerKey, before)
+}
+
+// wantedFilters returns the filters that the options call for in the tables of v.
+func (db *DB) wantedFilters(v *version) filterplan.WantedFilters {
+	stored := int64(0)
+	for t := range v.tables() {
+		stored += t.reader.StoredFilterBytes()
+	}
+	tree := compaction.FilterTree(v.meta, nil, db.planOptions())
+	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(), v.meta.NumTables(), stored)
+}
+
+// storedFilter describes a filter to package filterplan; nil: there is none.
+func storedFilter(l *sstable.LoadedFilter) filterplan.StoredFilter {
+	if l == nil {
+		return filterplan.StoredFilter{}
+	}
+	return filterplan.StoredFilter{Filter: l.Filter(), PrefixRule: l.PrefixRule()}
 }
 
 // unreadable takes damage as a reason to pass a table over.
