@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/filterplan"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -233,4 +234,24 @@ func (db *DB) filtersChange() func() {
 func (db *DB) filterUnusable(t *table, err error) {
 	db.counters.unusableFilters.Add(1)
 	db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
+}
+
+// judgeFilter reports, once for each table, that its filter lets pass more absent keys
+// than it should: because of a bad hash function for these keys, of keys that somebody
+// made to be false positives, or of a mistake in the filter. n is the number of its
+// false positives so far.
+func (db *DB) judgeFilter(t *table, n uint64) {
+	if !filterplan.JudgedAt(n) {
+		return
+	}
+	asked, p := n+t.negatives.Load(), t.predictedFPR()
+	if !filterplan.IsWorse(n, asked, p) || !t.worse.CompareAndSwap(false, true) {
+		return
+	}
+	db.counters.worseFilters.Add(1)
+	db.events.emit(Event{
+		Kind: EventFilterWorse, Tables: []uint64{uint64(t.meta.Num)},
+		Reason: fmt.Sprintf("%s false positives measured, %s predicted, asked %d times",
+			base.FormatPercent(ratio(n, asked)), base.FormatPercent(p), asked),
+	})
 }

@@ -1,0 +1,22 @@
+package filterplan
+
+import "math"
+
+// judgedFrom is the number of false positives from which a filter is judged. Fewer
+// prove nothing.
+const judgedFrom = 64
+
+// JudgedAt reports whether a filter is judged when it has its n-th false positive:
+// each time their number has doubled, because a lookup has to do it.
+func JudgedAt(n uint64) bool { return n >= judgedFrom && n&(n-1) == 0 }
+
+// IsWorse reports whether a filter lets pass more absent keys than it should. It has
+// let pass falsePositives of asked absent keys, and should let pass the share p.
+// Chance alone does not explain that many: they are above the expected number by half
+// of it and by six standard deviations. Of a good filter IsWorse says so once in
+// billions of times.
+func IsWorse(falsePositives, asked uint64, p float64) bool {
+	expected := float64(asked) * p
+	n := float64(falsePositives)
+	return n > 1.5*expected && n > expected+6*math.Sqrt(expected)+6
+}
