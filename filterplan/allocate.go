@@ -46,7 +46,7 @@ func allocate(runs []runShare, average float64) []float64 {
 	}
 	s := solver{shares: make([]share, len(runs))}
 	for i, r := range runs {
-		s.shares[i] = share{run: i, weight: float64(r.keys) / total, probe: r.probe, curve: rates()}
+		s.shares[i] = share{run: i, weight: float64(r.keys) / total, probe: r.probe, curve: theBlockedCurve()}
 		if r.probe <= 0 {
 			s.shares[i].probe = 1
 		}
