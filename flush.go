@@ -142,14 +142,14 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 		bytes += t.meta.Size
 	}
 	db.raiseFlushed(imm.mem.LastSeq())
+	var logs []string
 	err := db.install(edit, out, func(v *view) {
+		logs = db.logs.dropBelow(minLog) // before Flush returns, as the counts
 		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
-		db.counters.flushes.Add(1) // before Flush returns
+		db.counters.flushes.Add(1)
 		db.counters.flushBytes.Add(uint64(bytes))
 	})
-	if err == nil {
-		db.logs.dropBelow(minLog)
-	}
+	db.removeFiles(logs...)
 	return err
 }
 

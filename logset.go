@@ -218,12 +218,14 @@ func (l *logSet) rotated() base.FileNum {
 	return l.live[last].num
 }
 
-// dropBelow lets the logs below min go: they are kept to be used again, or removed.
-// Requires: the manifest's MinLog is min, durably.
-func (l *logSet) dropBelow(min base.FileNum) {
+// dropBelow lets the logs below min go. Some are kept to be used again; it returns the
+// names of those that the caller is to remove. Requires: the manifest's MinLog is min,
+// durably.
+func (l *logSet) dropBelow(min base.FileNum) (gone []string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	kept := l.live[:0]
-	var gone []base.FileNum
+	var nums []base.FileNum
 	for _, f := range l.live {
 		switch {
 		case f.num >= min:
@@ -231,13 +233,11 @@ func (l *logSet) dropBelow(min base.FileNum) {
 		case f.sealed && !f.linked && l.held[f.num] == 0 && len(l.recyclable) < maxRecyclable:
 			l.recyclable = append(l.recyclable, f.num)
 		default:
-			gone = append(gone, f.num)
+			nums = append(nums, f.num)
 		}
 	}
 	l.live = kept
-	names := l.orphanLocked(gone)
-	l.mu.Unlock()
-	l.remove(names...)
+	return l.orphanLocked(nums)
 }
 
 // dropRecyclable removes the logs that were kept to be used again, and says whether

@@ -68,7 +68,7 @@ func TestLogSet_Recycles(t *testing.T) {
 	for range 5 {
 		nums = append(nums, w.rotate())
 	}
-	w.dropBelow(nums[4])
+	w.remove(w.dropBelow(nums[4])...)
 	if want := []string{base.LogName(nums[2]), base.LogName(nums[3])}; !slices.Equal(w.removed, want) || len(w.recyclable) != 2 {
 		t.Errorf("removed %q, want %q; kept %v", w.removed, want, w.recyclable)
 	}
@@ -98,7 +98,7 @@ func TestLogSet_Holds(t *testing.T) {
 		t.Fatalf("shared %v", shared)
 	}
 	third := w.rotate()
-	w.dropBelow(third)
+	w.remove(w.dropBelow(third)...)
 	w.release([]base.FileNum{first})
 	if name := base.LogName(first); slices.Contains(w.removed, name) {
 		t.Errorf("%s is removed while a checkpoint holds it", name)

@@ -163,7 +163,7 @@ func (db *DB) replaceLog() error {
 	_ = broken.Close() // it failed before
 	current := db.logs.currentNum()
 	db.view.setLog(current)
-	db.logs.dropBelow(current)
+	db.removeFiles(db.logs.dropBelow(current)...)
 	return nil
 }
 

@@ -289,8 +289,12 @@ func (s *scheduler) takeBack(num base.FileNum) bool {
 	return aside
 }
 
-// flushed notes the outcome of a flush.
+// flushed notes the outcome of a flush. One that Close has ended has not failed: the log
+// has it all.
 func (s *scheduler) flushed(err error) {
+	if errors.Is(err, ErrClosed) {
+		return
+	}
 	defer s.changed()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -125,6 +125,9 @@ func TestScheduler_Stuck(t *testing.T) {
 		t.Errorf("after a failed flush: %v", err)
 	}
 	s.flushed(nil)
+	if s.flushed(ErrClosed); s.flushFailure() != nil {
+		t.Error("a flush that Close has ended counts as failed")
+	}
 	for i := range 3 {
 		if n := s.compacted(compact); n != i+1 {
 			t.Errorf("%d failures in a row, want %d", n, i+1)
