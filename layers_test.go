@@ -63,9 +63,6 @@ var layers = map[string]int{
 	"internal/pauses":       5,
 	"internal/pauses/pause": -1,
 
-	// Choices for benchmarks to vary.
-	"internal/tuning": -1,
-
 	// Words in and out of the command and of its pages.
 	"internal/quoting": -1,
 

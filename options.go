@@ -9,7 +9,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/tuning"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -134,7 +133,7 @@ type testOptions struct {
 	now         func() time.Time
 	seed        uint64 // of the store id; 0: from the clock
 	baseSize    int64  // of the first level below level 0; 0: four memtables
-	runs        int    // that a level may hold; 0: as package tuning says
+	runs        int    // that a level may hold; 0: the default of package compaction
 }
 
 // Durability says when a write is on disk, that is, survives a crash of the
@@ -275,7 +274,6 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.testing.now == nil {
 		c.testing.now = time.Now
 	}
-	setDefault(&c.testing.runs, tuning.LevelRuns)
 	return c, c.validate()
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/shaledb/shale/bench/peers/internal/figures"
 	"github.com/shaledb/shale/bench/peers/internal/results"
 	"github.com/shaledb/shale/bench/peers/internal/stores"
-	"github.com/shaledb/shale/internal/tuning"
 )
 
 // A child is a process that runs one group of workloads on one store.
@@ -32,7 +31,6 @@ func runChild(path string) error {
 	if err != nil {
 		return err
 	}
-	tuning.LevelRuns = s.LevelRuns
 	runs, err := s.run()
 	if err != nil {
 		return fmt.Errorf("%s: %s, round %d: %w", s.Store, s.Group, s.Round, err)

@@ -21,7 +21,6 @@ type config struct {
 	workloads, only  []string
 	dir, json        string
 	short            bool
-	levelRuns        int // of shale; 0: its default
 }
 
 // Entries that a run has unless told: of large values fewer.
@@ -51,7 +50,6 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.StringVar(&workloads, "workloads", "", "`list` of workloads or groups of them (default: all)\ngroups: "+strings.Join(groupNames, ", ")+
 		"\nworkloads: "+strings.Join(workloadNames(), ", "))
 	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(stores.Names(), ", ")+", null (default: all but null)")
-	f.IntVar(&c.levelRuns, "runs", 0, "`runs` that a level of shale between level 0 and the last may hold (default: the store's)")
 	f.StringVar(&c.dir, "dir", "", "`directory` for the stores (default: a temporary one)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
 	f.BoolVar(&c.short, "short", false, "a few seconds for everything: figures mean nothing")

@@ -126,7 +126,7 @@ func (b *bench) spec(g *group, store string, workloads []string) *spec {
 	return &spec{
 		Store: store, Group: g.name, Workloads: workloads, Out: filepath.Join(b.dir, "results.json"),
 		N: b.n, Keys: b.keys, ValueBytes: b.value, Memtable: b.memtable, Cache: b.cache, SmallCache: b.smallCache(),
-		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(), LevelRuns: b.levelRuns,
+		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(),
 	}
 }
 

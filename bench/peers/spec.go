@@ -26,7 +26,6 @@ type spec struct {
 	Seconds    float64 `json:"seconds"`
 	Budget     float64 `json:"budget"`
 	Quiet      float64 `json:"quiet"` // seconds, see stores.Options
-	LevelRuns  int     `json:"level_runs,omitempty"`
 }
 
 // specVariable names the file of the spec to a process that has one.

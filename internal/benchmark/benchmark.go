@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/outfile"
-	"github.com/shaledb/shale/internal/tuning"
 )
 
 type config struct {
@@ -69,7 +68,6 @@ func parse(name string, args []string, out io.Writer) (config, error) {
 	set.StringVar(&c.dir, "dir", "", "make the store in this `directory`, which must not exist, and keep it (default: a temporary one)")
 	set.Float64Var(&c.bits, "bits", 10, "filter `bits` a key, averaged over the store")
 	set.DurationVar(&c.limit, "time", 2500*time.Millisecond, "`duration` of each measurement at most")
-	set.IntVar(&tuning.LevelRuns, "runs", 0, "`runs` that a level between level 0 and the last may hold (default: the store's)")
 	set.StringVar(&c.report, "report", "", "make a report in this `directory`: report.html, results.json and figures; some minutes")
 	set.StringVar(&c.only, "only", "", "of the report, measure these `figures` only (as F1,F3) and keep the others' results")
 	set.BoolVar(&c.redraw, "redraw", false, "measure nothing: draw the report anew from its results.json")
