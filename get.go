@@ -231,7 +231,7 @@ func (db *DB) noteCorruption(err error) {
 	}
 }
 
-// abbreviate keeps keys in messages short.
+// abbreviate returns key as an error message prints it: at most 64 bytes.
 func abbreviate(key []byte) []byte {
 	if len(key) > 64 {
 		return append(append([]byte{}, key[:61]...), "..."...)

@@ -107,7 +107,7 @@ func (g *ingestion) write(sorted iter.Seq2[[]byte, []byte]) (err error) {
 			}
 		}
 		if begun && bytes.Compare(last, key) >= 0 {
-			return fmt.Errorf("%w: %q is not above the key before it, %q", ErrNotAscending, shorten(key), shorten(last))
+			return fmt.Errorf("%w: %q is not above the key before it, %q", ErrNotAscending, abbreviate(key), abbreviate(last))
 		}
 		if err = g.add(key, value); err != nil {
 			return err
@@ -134,9 +134,9 @@ func (g *ingestion) alive() error {
 func (g *ingestion) add(key, value []byte) error {
 	switch {
 	case len(key) > MaxKeySize:
-		return fmt.Errorf("shale: ingest: key %q: %w: %d bytes", shorten(key), ErrKeyTooLarge, len(key))
+		return fmt.Errorf("shale: ingest: key %q: %w: %d bytes", abbreviate(key), ErrKeyTooLarge, len(key))
 	case len(value) > MaxValueSize:
-		return fmt.Errorf("shale: ingest: key %q: %w: %d bytes", shorten(key), ErrValueTooLarge, len(value))
+		return fmt.Errorf("shale: ingest: key %q: %w: %d bytes", abbreviate(key), ErrValueTooLarge, len(value))
 	}
 	if g.out != nil && g.out.EstimatedSize() >= g.db.opts.TableSize {
 		if err := g.finish(); err != nil {
@@ -252,6 +252,3 @@ func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
 	}
 	return plan, plan.OutputRun()
 }
-
-// shorten cuts a key for a message.
-func shorten(key []byte) []byte { return key[:min(len(key), 64)] }
