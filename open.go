@@ -143,8 +143,8 @@ func (db *DB) lockDir() error {
 		return nil
 	}
 	if db.opts.MustExist {
-		if _, err := db.fs.Stat(db.path(base.CurrentName)); err != nil {
-			return db.noStore(err)
+		if err := manifest.Exists(db.fs, db.dir); err != nil {
+			return err
 		}
 	}
 	if err := db.made.noteMissing(db.fs, db.dir); err != nil {
@@ -187,9 +187,6 @@ func (db *DB) loadState() (*manifest.State, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case db.opts.MustExist || db.opts.ReadOnly:
-		return nil, db.noStore(err)
-	}
-	if err := db.refuseHeadless(); err != nil {
 		return nil, err
 	}
 	if db.made.found, err = db.fs.List(db.dir); err != nil {
@@ -201,33 +198,6 @@ func (db *DB) loadState() (*manifest.State, error) {
 		seed = rand.Uint64() | 1
 	}
 	return &manifest.State{Version: &manifest.Version{}, StoreID: seed, NextFileNum: 1, MinLog: 1}, nil
-}
-
-// refuseHeadless makes sure that a directory without CURRENT is not a store
-// that lost it: tables and logs there would be taken for leftovers and deleted.
-// A new store has CURRENT before it has either.
-func (db *DB) refuseHeadless() error {
-	names, err := db.fs.List(db.dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if t, _, ok := base.ParseFileName(name); ok && (t == base.FileTable || t == base.FileLog) {
-			return base.Corruption(base.CurrentName, -1, "name of the manifest",
-				fmt.Errorf("missing, but there is %s", name))
-		}
-	}
-	return nil
-}
-
-// noStore tells a directory that is no store, for the reason given, from one
-// that is a store without CURRENT.
-func (db *DB) noStore(reason error) error {
-	var damage *CorruptionError
-	if err := db.refuseHeadless(); errors.Is(reason, fs.ErrNotExist) && errors.As(err, &damage) {
-		return err
-	}
-	return reason
 }
 
 // openVersion opens the tables of the manifest's version and makes it the

@@ -42,9 +42,20 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 	}
 }
 
-// explainAbsence tells a directory without a store from one that has lost its
-// CURRENT. A new store gets its first log and table after its CURRENT is
-// durable.
+// Exists returns nil if dir has a store. Otherwise its error is that of Load: it
+// wraps fs.ErrNotExist if there is no store, and not if there is a damaged one.
+func Exists(fsys vfs.FS, dir string) error {
+	_, err := fsys.Stat(filepath.Join(dir, base.CurrentName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return explainAbsence(fsys, dir, err)
+	}
+	return err
+}
+
+// explainAbsence returns absent if the directory has no store, and damage if it
+// has a store that lost its CURRENT: a new store there would take tables and
+// logs for leftovers and delete them. A new store gets its first log and table
+// after its CURRENT is durable.
 func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
