@@ -294,6 +294,3 @@ func TestClosed(t *testing.T) {
 	_, _ = db.Tables(), db.Metrics().String()
 	_ = s.Close()
 }
-
-// A read-only store shows the state at its opening, also beside a writer, and
-// writes nothing.

@@ -274,3 +274,13 @@ func TestRunFind_EqualWords(t *testing.T) {
 		}
 	}
 }
+
+// newRun makes a run of tables.
+func newRun(level, nth int, tables []*table) *run {
+	r := layout(level, nth, tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest, len(tables))
+	for i, t := range tables {
+		r.put(i, t)
+		r.keys += t.meta.Keys
+	}
+	return r
+}

@@ -33,15 +33,6 @@ type run struct {
 	largest, smallest []uint64
 }
 
-func newRun(level, nth int, tables []*table) *run {
-	r := layout(level, nth, tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest, len(tables))
-	for i, t := range tables {
-		r.put(i, t)
-		r.keys += t.meta.Keys
-	}
-	return r
-}
-
 // layout makes a run without its n tables, which put places.
 func layout(level, nth int, first, last []byte, n int) *run {
 	words := make([]uint64, 2*n)

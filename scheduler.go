@@ -96,14 +96,6 @@ func (s *scheduler) nextLocked() (plan compaction.Plan, forSeeks bool) {
 	return plan, plan.Kind != compaction.Nothing
 }
 
-// idle says whether no compaction is under way or due.
-func (s *scheduler) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	plan, _ := s.nextLocked()
-	return s.running == 0 && plan.Kind == compaction.Nothing
-}
-
 // reserveLocked keeps other compactions away from the plan's tables and range until
 // done. A step of Compact has its caller's goroutine and takes no worker. Requires:
 // mu is held.

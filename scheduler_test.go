@@ -178,3 +178,11 @@ func TestScheduler_SetAside(t *testing.T) {
 		t.Error("takeBack does not say whether the table was set aside")
 	}
 }
+
+// idle says whether no compaction is under way or due.
+func (s *scheduler) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	plan, _ := s.nextLocked()
+	return s.running == 0 && plan.Kind == compaction.Nothing
+}

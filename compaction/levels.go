@@ -62,14 +62,8 @@ func BaseLevel(v *manifest.Version, o Options) int {
 	return shapeOf(v, o.withDefaults(), &InFlight{}).base
 }
 
-// Scores tells for each level how due its compaction is: from 1 on it is. The
-// last level has none.
-func Scores(v *manifest.Version, o Options) [manifest.NumLevels]float64 {
-	o = o.withDefaults()
-	return scores(v, o, &InFlight{}, shapeOf(v, o, &InFlight{}))
-}
-
-// scores leaves out the tables that are on their way down already.
+// scores returns how due the compaction of each level is: it is due from 1 up.
+// The last level has none. Tables that are on their way down do not count.
 func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [manifest.NumLevels]float64) {
 	var leaving [manifest.NumLevels]int64
 	for _, p := range busy.plans {

@@ -148,7 +148,7 @@ func TestPick(t *testing.T) {
 				s := shapeOf(v, o.withDefaults(), &busy)
 				var b strings.Builder
 				fmt.Fprintf(&b, "base L%d, debt %d\n", s.base, Debt(v, o))
-				for level, score := range Scores(v, o) {
+				for level, score := range idleScores(v, o) {
 					if score > 0 || s.target[level] > 0 {
 						fmt.Fprintf(&b, "L%d: %d of %d, score %.2f\n", level, v.Bytes(level), s.target[level], score)
 					}
@@ -267,4 +267,11 @@ func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (old
 	}
 	slices.SortFunc(older, func(a, b *manifest.Table) int { return bytes.Compare(a.Smallest, b.Smallest) })
 	return older
+}
+
+// idleScores returns how due the compaction of each level is while nothing is in
+// flight. It is due from 1 up.
+func idleScores(v *manifest.Version, o Options) [manifest.NumLevels]float64 {
+	o = o.withDefaults()
+	return scores(v, o, &InFlight{}, shapeOf(v, o, &InFlight{}))
 }

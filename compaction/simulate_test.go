@@ -92,7 +92,7 @@ func (s *simulation) checkShape() {
 			s.t.Errorf("L%d has %d runs", level, n)
 		}
 	}
-	for level, score := range Scores(s.v, s.o) {
+	for level, score := range idleScores(s.v, s.o) {
 		if score >= 1 {
 			s.t.Errorf("L%d has score %.2f when nothing is due", level, score)
 		}
