@@ -188,9 +188,9 @@ func checkVersion(t *testing.T, db *DB, v *version) {
 	}
 	for i, w := range want.runs {
 		r := v.runs[i]
-		if r.level != w.level || r.nth != w.nth || r.id != w.id || r.keys != w.keys || r.refs != 1 || string(r.prefix) != string(w.prefix) ||
+		if r.level != w.level || r.nth != w.nth || r.id != w.id || r.keys != w.keys || r.refs != 1 || string(r.bounds.Prefix) != string(w.bounds.Prefix) ||
 			!slices.Equal(r.tables, w.tables) || !slices.Equal(r.metas, w.metas) ||
-			!slices.Equal(r.largest, w.largest) || !slices.Equal(r.smallest, w.smallest) {
+			!slices.Equal(r.bounds.Largest, w.bounds.Largest) || !slices.Equal(r.bounds.Smallest, w.bounds.Smallest) {
 			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.level, len(r.tables), w.level, len(w.tables))
 		}
 	}

@@ -53,6 +53,9 @@ var layers = map[string]int{
 	// Memory that the processor should load.
 	"internal/prefetch": -1,
 
+	// Keys by their first bytes.
+	"internal/keys": -1,
+
 	// Small errors in bytes with a checksum.
 	"internal/syndrome": -1,
 
@@ -84,7 +87,7 @@ var layers = map[string]int{
 // Most of them are useful without the store, and import nothing of it or only the
 // filters. Package filterplan decides about plain values.
 var onlyImports = map[string][]string{
-	"bloom": nil, "vfs": nil, "bundle": {"bloom"}, "bloom/bip37": {"bloom"}, "bloom/bitsandblooms": {"bloom"},
+	"bloom": nil, "vfs": nil, "bundle": {"bloom", "internal/keys"}, "bloom/bip37": {"bloom"}, "bloom/bitsandblooms": {"bloom"},
 	"bloom/guava": {"bloom"}, "bloom/hashes": {"bloom"}, "bloom/parquet": {"bloom"}, "bloom/redisbloom": {"bloom"},
 	"filterplan": {"bloom", "internal/base"},
 }

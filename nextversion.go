@@ -87,7 +87,7 @@ func (b *versionBuilder) run(level, nth int, mr manifest.Run) *run {
 // fill takes over what stays in the run from old, which may be empty. Both are
 // in the order of keys.
 func (b *versionBuilder) fill(r, old *run) {
-	j, sameWords := 0, bytes.Equal(r.prefix, old.prefix)
+	j, sameHeads := 0, bytes.Equal(r.bounds.Prefix, old.bounds.Prefix)
 	for i, m := range r.metas {
 		for ; j < len(old.metas) && old.metas[j] != m; j++ {
 			if o := old.metas[j]; o.Num == m.Num || bytes.Compare(o.Largest, m.Smallest) >= 0 {
@@ -97,8 +97,9 @@ func (b *versionBuilder) fill(r, old *run) {
 		}
 		switch {
 		case j < len(old.metas) && old.metas[j] == m:
-			if sameWords {
-				r.tables[i], r.largest[i], r.smallest[i] = old.tables[j], old.largest[j], old.smallest[j]
+			if sameHeads {
+				r.tables[i] = old.tables[j]
+				r.bounds.Largest[i], r.bounds.Smallest[i] = old.bounds.Largest[j], old.bounds.Smallest[j]
 			} else {
 				r.put(i, old.tables[j])
 			}

@@ -1,7 +1,8 @@
 // Package bundle puts all filters of a store into one file, which answers
 // MayContain where the store is not: on an edge node, in a client, in another
-// service. It imports package bloom and the standard library only, so a program
-// that asks a bundle links nothing of the store.
+// service. It imports package bloom, internal/keys (a search in sorted keys) and
+// the standard library only, so a program that asks a bundle links no more of the
+// store.
 //
 // shale's ExportFilters writes bundles, as does `shale filters export`; Write is
 // below them. Open or Read makes a Bundle of the bytes.

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/keys"
 )
 
 // The header of a data block's payload. Part of the file format.
@@ -197,7 +198,7 @@ func (d *dataBlock) seek(key []byte, limit base.Trailer, lo int) int {
 		}
 		return d.n
 	}
-	return d.seekWithin(key[p:], headOf(key[p:]), limit, lo, d.n)
+	return d.seekWithin(key[p:], keys.Head(key[p:]), limit, lo, d.n)
 }
 
 // seekWithin is seek for the suffix of a key that has the prefix, where lo and
@@ -243,12 +244,12 @@ func (d *dataBlock) narrow(head uint64, lo, hi int) (int, int) {
 	return lo + below*step, min(lo+(upTo+1)*step-1, hi)
 }
 
-// head returns the first eight bytes of entry i's suffix, like headOf.
+// head returns the first eight bytes of entry i's suffix, like keys.Head.
 func (d *dataBlock) head(i int) uint64 {
 	at := d.offset(i)
 	n := uint(d.b[at])
 	if n >= 0x80 || at+9 > len(d.b) {
-		return headOf(d.suffix(i))
+		return keys.Head(d.suffix(i))
 	}
 	head := binary.BigEndian.Uint64(d.b[at+1:])
 	if n < 8 {
@@ -262,19 +263,6 @@ func (d *dataBlock) head(i int) uint64 {
 func (d *dataBlock) before(i int, key []byte, limit base.Trailer) bool {
 	c := bytes.Compare(d.suffix(i), key)
 	return c < 0 || c == 0 && d.trailer(i) > limit
-}
-
-// headOf returns the first eight bytes of s as a number that orders like
-// them; a shorter s is filled up with zeros.
-func headOf(s []byte) uint64 {
-	if len(s) >= 8 {
-		return binary.BigEndian.Uint64(s)
-	}
-	var head uint64
-	for i, c := range s {
-		head |= uint64(c) << (56 - 8*uint(i))
-	}
-	return head
 }
 
 var (

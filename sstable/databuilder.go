@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/keys"
 )
 
 // keepBuffer is the largest buffer that a builder keeps for the next block.
@@ -53,7 +54,7 @@ func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
 		d.prefix, d.minSeq, d.maxSeq = len(k.UserKey), seq, seq
 	} else {
 		if p := d.prefix; len(k.UserKey) < p || string(d.keys[:p]) != string(k.UserKey[:p]) {
-			d.prefix = sharedPrefix(d.keys[:p], k.UserKey)
+			d.prefix = keys.CommonPrefix(d.keys[:p], k.UserKey)
 		}
 		d.minSeq, d.maxSeq = min(d.minSeq, seq), max(d.maxSeq, seq)
 	}
@@ -63,20 +64,6 @@ func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
 	d.values = append(d.values, value...)
 	d.entries = append(d.entries, builtEntry{trailer: k.Trailer, keyEnd: len(d.keys), valEnd: len(d.values)})
 	return d.keys[at:]
-}
-
-// sharedPrefix returns how many bytes a and b have in common from the start.
-func sharedPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	if string(a[:n]) == string(b[:n]) {
-		return n
-	}
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }
 
 // size estimates the payload; keys of more than 127 bytes take one or two

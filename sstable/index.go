@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/keys"
 )
 
 // The header of an index payload. Part of the file format.
@@ -106,7 +107,7 @@ func (x *index) search(key []byte, limit base.Trailer) int {
 		return x.n
 	}
 	key = key[p:]
-	head := headOf(key)
+	head := keys.Head(key)
 	i := x.lowerHead(head)
 	if i == x.n || x.head(i) != head {
 		return i
@@ -228,7 +229,7 @@ func (x *index) checkOrder() error {
 		}
 		if i > 0 {
 			suffix := x.blob[from:at]
-			if headOf(suffix) != x.head(i-1) || len(x.prefix)+len(suffix) > MaxKeySize {
+			if keys.Head(suffix) != x.head(i-1) || len(x.prefix)+len(suffix) > MaxKeySize {
 				return errIndexKeys
 			}
 			if i > 1 {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/keys"
 )
 
 // defaultPartition is the size of an index above which it has two levels.
@@ -61,7 +62,7 @@ func (x *indexBuilder) payload(from, to int) []byte {
 	n := to - from
 	prefix, blob, flags := 0, 0, byte(0)
 	if n > 0 {
-		prefix = sharedPrefix(x.key(from), x.key(to-1))
+		prefix = keys.CommonPrefix(x.key(from), x.key(to-1))
 	}
 	for i := from; i < to; i++ {
 		blob += len(x.key(i)) - prefix
@@ -82,7 +83,7 @@ func (x *indexBuilder) payload(from, to int) []byte {
 	out = le.AppendUint32(out, uint32(blob))
 	out = le.AppendUint32(out, 0)
 	for i := from; i < to; i++ {
-		out = le.AppendUint64(out, headOf(x.key(i)[prefix:]))
+		out = le.AppendUint64(out, keys.Head(x.key(i)[prefix:]))
 	}
 	for i := from; i < to; i++ {
 		out = le.AppendUint64(out, uint64(x.ends[i]-start))
@@ -113,7 +114,7 @@ func (x *indexBuilder) payload(from, to int) []byte {
 // separator appends the shortest user key s with last <= s < next.
 // Requires: last < next.
 func separator(dst, last, next []byte) []byte {
-	p := sharedPrefix(last, next)
+	p := keys.CommonPrefix(last, next)
 	if p == len(last) {
 		return append(dst, last...) // next goes on where last ends
 	}

@@ -3,6 +3,7 @@ package sstable
 import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/keys"
 	"github.com/shaledb/shale/internal/prefetch"
 )
 
@@ -79,7 +80,7 @@ func (i *Iterator) beginSearch(key []byte) {
 	p := len(i.data.prefix)
 	s.lo, s.hi = 0, 0
 	if s.inside = len(key) >= p && string(key[:p]) == string(i.data.prefix); s.inside {
-		s.head, s.hi = headOf(key[p:]), i.data.n
+		s.head, s.hi = keys.Head(key[p:]), i.data.n
 	}
 	i.prefetchProbes()
 }

@@ -1,0 +1,78 @@
+package keys
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// randomKey makes short keys of few letters, so that many begin alike.
+func randomKey(r *rand.Rand) []byte {
+	key := bytes.Repeat([]byte{'a'}, []int{0, 3, 7, 8, 9, 16}[r.IntN(6)])
+	for range r.IntN(4) {
+		key = append(key, "\x00a\xff"[r.IntN(3)])
+	}
+	return key
+}
+
+func TestHead_OrdersLikeKeys(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20_000 {
+		a, b := randomKey(r), randomKey(r)
+		if bytes.Compare(a, b) < 0 && Head(a) > Head(b) {
+			t.Fatalf("%q < %q, but their heads are %x and %x", a, b, Head(a), Head(b))
+		}
+	}
+	for key, want := range map[string]uint64{"": 0, "a": 0x61 << 56, "abcdefgh": 0x6162636465666768, "abcdefghi": 0x6162636465666768} {
+		if got := Head([]byte(key)); got != want {
+			t.Errorf("Head(%q) = %x, want %x", key, got, want)
+		}
+	}
+}
+
+func TestCommonPrefix(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 0}, {"a", "b", 0}, {"ab", "abc", 2}, {"abc", "abd", 2}, {"abc", "abc", 3}} {
+		if got := CommonPrefix([]byte(c.a), []byte(c.b)); got != c.want {
+			t.Errorf("CommonPrefix(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+type bounds [][2][]byte
+
+func (b bounds) Bounds(i int) (smallest, largest []byte) { return b[i][0], b[i][1] }
+
+// TestRanges_Find compares with a walk over the whole bounds.
+func TestRanges_Find(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var all [][]byte
+		for range 1 + r.IntN(40) {
+			all = append(all, randomKey(r))
+		}
+		slices.SortFunc(all, bytes.Compare)
+		all = slices.CompactFunc(all, bytes.Equal)
+		var b bounds
+		for len(all) > 0 { // a range of one key or of two
+			last := min(r.IntN(2), len(all)-1)
+			b = append(b, [2][]byte{all[0], all[last]})
+			all = all[last+1:]
+		}
+		ranges := NewRanges(len(b), b[0][0], b[len(b)-1][1])
+		for i := range b {
+			ranges.Set(i, b[i][0], b[i][1])
+		}
+		for range 200 {
+			key := randomKey(r)
+			want := slices.IndexFunc(b, func(x [2][]byte) bool { return bytes.Compare(x[0], key) <= 0 && bytes.Compare(key, x[1]) <= 0 })
+			if got := ranges.Find(key, b); got != want {
+				t.Fatalf("seed %d: Find(%q) = %d, want %d, of %s", seed, key, got, want, fmt.Sprintf("%q", b))
+			}
+		}
+	}
+}
