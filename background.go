@@ -127,8 +127,8 @@ func (db *DB) syncFailed(w *wal.Writer, err error) error {
 	return db.health.logFailed(err)
 }
 
-// retryDelay is how long background work waits after its n-th failure in a
-// row: from 10 ms, doubling, to 5 s.
+// retryDelay returns how long background work waits after its n-th failure in a
+// row. The delay is 20 ms after the first and doubles, up to 5 s.
 func retryDelay(n int) time.Duration {
 	return min(10*time.Millisecond<<min(n, 10), 5*time.Second)
 }

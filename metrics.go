@@ -105,8 +105,8 @@ func (m Metrics) SpaceAmp() float64 {
 }
 
 // PredictedFPR is the expected number of false positives of a lookup of an
-// absent key, if keys are asked for that are spread like the store's: the sum over
-// the levels, each for the part of the lookups that falls between its keys.
+// absent key, assuming that lookups are distributed like the stored keys: the sum
+// over the levels, each weighted by the share of lookups within its key ranges.
 func (m Metrics) PredictedFPR() float64 {
 	sum := 0.0
 	for _, l := range m.Levels {

@@ -18,13 +18,11 @@ type pacer struct {
 	why   stall
 	slept time.Duration // since that was told
 
-	// At the last look: the memtable and what it took, when that was, and by how
-	// much less than its growth should have taken the writers had taken (negative:
-	// more).
+	// The state at the last measurement.
 	mem   *memtable.Memtable
-	taken int64
-	since time.Time
-	owed  time.Duration
+	taken int64         // bytes in mem
+	since time.Time     // when it was measured
+	owed  time.Duration // how long writers must still pause; negative if they have paused too long
 }
 
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// maxKeptLogs is with how many logs a recovered memtable is left in memory
-// rather than flushed: programs that open, write little and close should not
-// make a table each time, nor replay ever more logs.
+// maxKeptLogs is the number of logs up to which a recovered memtable stays in
+// memory instead of being flushed: programs that open, write little and close
+// should not make a table each time, nor replay ever more logs.
 const maxKeptLogs = 8
 
 // recovered is what replayLogs found.

@@ -41,11 +41,12 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	return db.rotate()
 }
 
-// flushPause is the longest that a group waits for a flush to end without need.
+// flushPause is how long a group waits at most for the previous flush, although
+// there is room for another memtable.
 const flushPause = 50 * time.Millisecond
 
-// awaitLastFlush gives the flush of the memtable before a moment to end, so that
-// there will not be three of them. Pacing has let it come nearly that far.
+// awaitLastFlush waits for the flush of the previous memtable, up to flushPause, so
+// that no third memtable is made. Pacing has let that flush come near its end.
 // Requires: the caller leads the queue.
 func (db *DB) awaitLastFlush(ctx context.Context) error {
 	if len(db.view.Load().imms) != 1 {

@@ -22,12 +22,12 @@ const (
 	seeksAtOnce = 64
 )
 
-// A seekCredit is what the seeks have earned.
+// A seekCredit counts the bytes that seeks would have saved in a better shaped tree.
 type seekCredit struct {
 	// earned is bytes, since level 0 changed or a compaction was started for them.
 	earned atomic.Int64
-	// price is from how much on there is something to compact for them; MaxInt64
-	// if there is nothing. Set by each pick.
+	// price is the credit at which a compaction pays for itself, or MaxInt64 if
+	// there is nothing to compact. Each pick sets it.
 	price atomic.Int64
 }
 

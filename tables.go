@@ -95,9 +95,9 @@ func (t *table) predictedFPR() float64 {
 	return p.fpr
 }
 
-// A prediction is the false positive rate that a filter promises. The filter
-// is told by its size, as it is whole or without its second unit, and its kind.
-// A pointer would keep alive what was dropped.
+// A prediction is the false positive rate that a filter promises. It recognises
+// the filter by its kind and its size, which differs with and without the second
+// unit. A pointer would keep a dropped filter alive.
 type prediction struct {
 	size int
 	kind bloom.Kind

@@ -27,9 +27,9 @@
 //	01 62 78                     suffix "b", value "x"
 //	01 63 79                     suffix "c", value "y"
 //
-// Left out on purpose: comparators (keys are ordered by their bytes), global
-// sequence numbers, and anything that would change a table after it was
-// written.
+// Left out on purpose: comparators (keys are ordered by their bytes), and anything
+// that would change a table after it was written. The sequence number that an
+// ingested table gives all its entries is in the manifest (Options.Seq).
 package sstable
 
 // Limits of what a table can hold.
