@@ -57,8 +57,8 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	return s
 }
 
-// BaseLevel returns the level that level 0 is compacted to.
-func BaseLevel(v *manifest.Version, o Options) int {
+// baseLevel returns the level that level 0 is compacted to.
+func baseLevel(v *manifest.Version, o Options) int {
 	return shapeOf(v, o.withDefaults(), &InFlight{}).base
 }
 

@@ -227,11 +227,11 @@ func (p *picker) grow(plan *Plan, below Input) {
 
 // kind decides what has to be done with a plan's inputs.
 func (p *picker) kind(plan *Plan) Kind {
-	if len(plan.Inputs) > 1 || plan.InputTables() > 1 && plan.From == 0 {
+	if len(plan.Inputs) > 1 || plan.inputTables() > 1 && plan.From == 0 {
 		return Merging
 	}
-	total := plan.InputTotals()
-	if total.Tombstones > 0 && plan.Bottom() && p.settled(plan.Inputs[0].Tables) {
+	total := plan.inputTotals()
+	if total.Tombstones > 0 && plan.bottom() && p.settled(plan.Inputs[0].Tables) {
 		if total.Tombstones == total.Entries {
 			return Drop
 		}

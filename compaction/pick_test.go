@@ -172,7 +172,7 @@ func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
 	if p.Kind != Merging {
 		return nil
 	}
-	sum := p.InputTotals()
+	sum := p.inputTotals()
 	num := base.FileNum(100)
 	for level := range v.Levels {
 		for _, run := range v.Levels[level].Runs {
@@ -182,7 +182,7 @@ func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
 		}
 	}
 	t := &manifest.Table{Num: num, Size: sum.Bytes, Smallest: p.Smallest, Largest: p.Largest, Entries: sum.Entries, Keys: sum.Keys, Tombstones: sum.Tombstones}
-	if p.Bottom() {
+	if p.bottom() {
 		t.Entries -= t.Tombstones
 		t.Keys, t.Tombstones = min(t.Keys, t.Entries), 0
 	}
@@ -248,7 +248,7 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 			t.Errorf("the older %s is unknown to %s", tab, p)
 		}
 	}
-	if len(older) > 0 && p.Bottom() {
+	if len(older) > 0 && p.bottom() {
 		t.Errorf("%v lie below %s", older, p)
 	}
 }

@@ -81,11 +81,11 @@ const byRequest = "range"
 // ByRequest says that the plan is a step of a Manual.
 func (p *Plan) ByRequest() bool { return p.Reason == byRequest }
 
-// Bottom says that no older version of any of the inputs' keys lies below.
-func (p *Plan) Bottom() bool { return p.Older.none() }
+// bottom says that no older version of any of the inputs' keys lies below.
+func (p *Plan) bottom() bool { return p.Older.none() }
 
-// InputTables returns the number of input tables.
-func (p *Plan) InputTables() int {
+// inputTables returns the number of input tables.
+func (p *Plan) inputTables() int {
 	n := 0
 	for _, in := range p.Inputs {
 		n += len(in.Tables)
@@ -105,8 +105,8 @@ func (p *Plan) Reads(num base.FileNum) bool {
 	return false
 }
 
-// InputTotals returns the sums over the input tables.
-func (p *Plan) InputTotals() manifest.Totals {
+// inputTotals returns the sums over the input tables.
+func (p *Plan) inputTotals() manifest.Totals {
 	var sum manifest.Totals
 	for _, in := range p.Inputs {
 		sum.Add(manifest.TotalsOf(in.Tables))
@@ -115,7 +115,7 @@ func (p *Plan) InputTotals() manifest.Totals {
 }
 
 // InputBytes returns the size of the input tables.
-func (p *Plan) InputBytes() int64 { return p.InputTotals().Bytes }
+func (p *Plan) InputBytes() int64 { return p.inputTotals().Bytes }
 
 // Edit returns the change to the version that the plan leads to. added are the
 // tables written by a merge; for other kinds there are none.
@@ -139,7 +139,7 @@ func (p *Plan) CheckMerged(results ...MergeResult) error {
 	for _, r := range results {
 		in += r.In
 	}
-	if want := p.InputTotals().Entries; in != want {
+	if want := p.inputTotals().Entries; in != want {
 		return fmt.Errorf("compaction: merge read %d entries, its tables have %d", in, want)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (p *Plan) String() string {
 			fmt.Fprintf(&b, " %s", t)
 		}
 	}
-	if p.Bottom() {
+	if p.bottom() {
 		b.WriteString("\n  bottom")
 	}
 	return b.String()

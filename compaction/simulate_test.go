@@ -100,7 +100,7 @@ func (s *simulation) checkShape() {
 	if above := float64(sum-s.v.Bytes(lastLevel)) / float64(sum); above > 0.25 {
 		s.t.Errorf("%.0f %% of the data lie above the last level", 100*above)
 	}
-	base := BaseLevel(s.v, s.o)
+	base := baseLevel(s.v, s.o)
 	for level := 1; level < lastLevel; level++ {
 		if filled := s.v.Bytes(level) > 0; level < base && filled {
 			s.t.Errorf("L%d holds data above the base level L%d", level, base)

@@ -66,7 +66,7 @@ func (p *printer) row(name string, o Options, load workload, size, writes int64)
 	s.checkShape()
 	wa, levels := s.writeAmplification()
 	by := fmt.Sprintf("%.1f", levels[0])
-	for level := BaseLevel(s.v, s.o); level < manifest.NumLevels; level++ {
+	for level := baseLevel(s.v, s.o); level < manifest.NumLevels; level++ {
 		by += fmt.Sprintf(" + %.1f", levels[level])
 	}
 	m := s.seen.means()

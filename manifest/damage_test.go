@@ -231,7 +231,7 @@ func TestLoad_EditsThatContradict(t *testing.T) {
 		m := newMem(t)
 		l, err := Create(m, dir, 1, states(t)[len(life())])
 		mustNil(t, err)
-		mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, e.AppendTo(nil))))
+		mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, e.appendTo(nil))))
 		mustNil(t, l.Close())
 		if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") {
 			t.Errorf("after %s: %+v, %v", e, s, err)

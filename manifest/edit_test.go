@@ -61,15 +61,15 @@ func unhex(t testing.TB, s string) []byte {
 
 func TestEdit_GoldenBytes(t *testing.T) {
 	want := unhex(t, goldenEdit)
-	if got := fullEdit().AppendTo(nil); hex.EncodeToString(got) != hex.EncodeToString(want) {
-		t.Errorf("AppendTo =\n%x, want\n%x", got, want)
+	if got := fullEdit().appendTo(nil); hex.EncodeToString(got) != hex.EncodeToString(want) {
+		t.Errorf("appendTo =\n%x, want\n%x", got, want)
 	}
-	e, err := DecodeEdit(want)
+	e, err := decodeEdit(want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(e, fullEdit()) {
-		t.Errorf("DecodeEdit =\n%s, want\n%s", e, fullEdit())
+		t.Errorf("decodeEdit =\n%s, want\n%s", e, fullEdit())
 	}
 }
 
@@ -86,10 +86,10 @@ func TestEdit_RoundTrip(t *testing.T) {
 			Checksum: math.MaxUint32, FilterBytes: maxTableSize, FilterBits: maxFilterBits}}}},
 	}
 	for _, want := range edits {
-		b := want.AppendTo([]byte("prefix"))[len("prefix"):]
-		got, err := DecodeEdit(b)
+		b := want.appendTo([]byte("prefix"))[len("prefix"):]
+		got, err := decodeEdit(b)
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("DecodeEdit(AppendTo(%s)) = %s, %v", want, got, err)
+			t.Errorf("decodeEdit(appendTo(%s)) = %s, %v", want, got, err)
 		}
 		if want.empty() != (len(b) == 0) {
 			t.Errorf("empty() of %q = %v, its encoding has %d bytes", want, want.empty(), len(b))
@@ -98,8 +98,8 @@ func TestEdit_RoundTrip(t *testing.T) {
 }
 
 func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
-	b := fullEdit().AppendTo(nil)
-	e, err := DecodeEdit(b)
+	b := fullEdit().appendTo(nil)
+	e, err := decodeEdit(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +110,14 @@ func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
 }
 
 func TestDecodeEdit_UnknownFields(t *testing.T) {
-	known := fullEdit().AppendTo(nil)
+	known := fullEdit().appendTo(nil)
 	optional := append([]byte{17, 3, 'x', 'y', 'z'}, known...)
-	e, err := DecodeEdit(optional)
+	e, err := decodeEdit(optional)
 	if err != nil || !reflect.DeepEqual(e, fullEdit()) {
 		t.Errorf("with an unknown optional field: %s, %v", e, err)
 	}
 	required := append([]byte{16, 3, 'x', 'y', 'z'}, known...)
-	if _, err := DecodeEdit(required); !errors.Is(err, base.ErrFormatTooNew) {
+	if _, err := decodeEdit(required); !errors.Is(err, base.ErrFormatTooNew) {
 		t.Errorf("with an unknown required field: %v, want ErrFormatTooNew", err)
 	}
 }
@@ -126,14 +126,14 @@ func TestDecodeEdit_RefusesDamage(t *testing.T) {
 	table := func(change func(*Table)) []byte {
 		e := fullEdit()
 		change(e.Added[0].Table)
-		return e.AppendTo(nil)
+		return e.appendTo(nil)
 	}
 	sidecar := func(change func(*Sidecar)) []byte {
 		e := fullEdit()
 		change(e.Sidecars[0].Sidecar)
-		return e.AppendTo(nil)
+		return e.appendTo(nil)
 	}
-	beside := (&Edit{Sidecars: fullEdit().Sidecars}).AppendTo(nil)
+	beside := (&Edit{Sidecars: fullEdit().Sidecars}).appendTo(nil)
 	cases := map[string][]byte{
 		"two sidecars of a table":             append(slices.Clone(beside), beside...),
 		"a sidecar without number":            sidecar(func(s *Sidecar) { s.Num = 0 }),
@@ -169,14 +169,14 @@ func TestDecodeEdit_RefusesDamage(t *testing.T) {
 		}),
 	}
 	for name, b := range cases {
-		if e, err := DecodeEdit(b); err == nil {
+		if e, err := decodeEdit(b); err == nil {
 			t.Errorf("%s: accepted as\n%s", name, e)
 		}
 	}
-	full := fullEdit().AppendTo(nil)
+	full := fullEdit().appendTo(nil)
 	for n := range full {
-		e, err := DecodeEdit(full[:n])
-		if err == nil && len(e.AppendTo(nil)) != n {
+		e, err := decodeEdit(full[:n])
+		if err == nil && len(e.appendTo(nil)) != n {
 			t.Errorf("cut to %d bytes: accepted as\n%s", n, e)
 		}
 	}

@@ -29,8 +29,8 @@ var (
 	errRepeated = errors.New("field stands twice")
 )
 
-// AppendTo appends the encoding of e to dst: fields of tag, length, content.
-func (e *Edit) AppendTo(dst []byte) []byte {
+// appendTo appends the encoding of e to dst: fields of tag, length, content.
+func (e *Edit) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, tagNextFileNum, uint64(e.NextFileNum))
 	dst = appendNumber(dst, tagLastSeq, uint64(e.LastSeq))
 	dst = appendNumber(dst, tagMinLog, uint64(e.MinLog))
@@ -119,10 +119,10 @@ func (d *decoder) added() Added {
 	return a
 }
 
-// DecodeEdit reads the encoding of AppendTo. It allocates a small multiple of
+// decodeEdit reads the encoding of appendTo. It allocates a small multiple of
 // len(src) at most, and nothing that it returns aliases src. An unknown
 // required field is an error that wraps base.ErrFormatTooNew.
-func DecodeEdit(src []byte) (*Edit, error) {
+func decodeEdit(src []byte) (*Edit, error) {
 	e := new(Edit)
 	seen := uint64(0) // bit t: the field of tag t, which may not be repeated, was there
 	for len(src) > 0 {

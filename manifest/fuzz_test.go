@@ -103,17 +103,17 @@ func fixSums(b []byte) []byte {
 func FuzzDecodeEdit(f *testing.F) {
 	f.Add(unhex(f, goldenEdit))
 	f.Add([]byte{17, 3, 'x', 'y', 'z'})
-	f.Add((&Edit{SealedLog: &SealedLog{}}).AppendTo(nil))
-	f.Add((&Edit{Sidecars: fullEdit().Sidecars}).AppendTo(nil))
+	f.Add((&Edit{SealedLog: &SealedLog{}}).appendTo(nil))
+	f.Add((&Edit{Sidecars: fullEdit().Sidecars}).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e *Edit
 		var err error
-		editLimit.Check(t, len(b), func() { e, err = DecodeEdit(b) })
+		editLimit.Check(t, len(b), func() { e, err = decodeEdit(b) })
 		if err != nil {
 			return
 		}
-		bytes := e.AppendTo(nil)
-		again, err := DecodeEdit(bytes)
+		bytes := e.appendTo(nil)
+		again, err := decodeEdit(bytes)
 		if err != nil || !reflect.DeepEqual(again, e) || len(bytes) > len(b) {
 			t.Errorf("%x decodes to\n%s, which encodes to %d bytes and decodes to\n%s, %v", b, e, len(bytes), again, err)
 		}
@@ -170,13 +170,13 @@ func TestLimits_LargeManifests(t *testing.T) {
 		var all Edit
 		for i := range n {
 			for _, e := range step(i) {
-				file = many.appendRecord(file, e.AppendTo(nil))
+				file = many.appendRecord(file, e.appendTo(nil))
 				all.Added, all.Removed = append(all.Added, e.Added...), append(all.Removed, e.Removed...)
 			}
 		}
 		files := [][]byte{file}
 		if len(all.Removed) == 0 && len(all.Added) > 0 {
-			files = append(files, one.appendRecord(slices.Clone(header), all.AppendTo(nil)))
+			files = append(files, one.appendRecord(slices.Clone(header), all.appendTo(nil)))
 		}
 		for _, file := range files {
 			m := newMem(t)
@@ -188,7 +188,7 @@ func TestLimits_LargeManifests(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		encoded := all.AppendTo(nil)
-		editLimit.Check(t, len(encoded), func() { _, _ = DecodeEdit(encoded) }) // Load has looked at the error
+		encoded := all.appendTo(nil)
+		editLimit.Check(t, len(encoded), func() { _, _ = decodeEdit(encoded) }) // Load has looked at the error
 	}
 }

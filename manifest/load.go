@@ -139,7 +139,7 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 		if err != nil {
 			return sum, err
 		}
-		e, err := DecodeEdit(payload)
+		e, err := decodeEdit(payload)
 		switch {
 		case errors.Is(err, base.ErrFormatTooNew):
 			return sum, fmt.Errorf("manifest: %s at offset %d: %w", name, offset, err)

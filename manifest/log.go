@@ -82,7 +82,7 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		if err := l.counted.applyCounters(e); err != nil {
 			return err
 		}
-		l.buf = e.AppendTo(l.buf[:0])
+		l.buf = e.appendTo(l.buf[:0])
 		if len(l.buf) > 0 {
 			out = l.chain.appendRecord(out, l.buf)
 		}
@@ -158,7 +158,7 @@ func (l *Log) write(e *Edit) {
 	if l.err != nil {
 		return
 	}
-	payload := e.AppendTo(l.buf[:0])
+	payload := e.appendTo(l.buf[:0])
 	if len(payload) > maxRecord {
 		l.fail(fmt.Errorf("edit of %d bytes", len(payload)))
 		return

@@ -83,7 +83,7 @@ func (r *recordReader) damagedBytes(header []byte, p syndrome.Piece) []syndrome.
 		payload[flips[i].Pos] ^= flips[i].Mask
 		flips[i].Pos += recordHeaderSize
 	}
-	if _, err := DecodeEdit(payload); err != nil {
+	if _, err := decodeEdit(payload); err != nil {
 		return nil
 	}
 	return flips

@@ -28,8 +28,8 @@ type entry struct {
 const (
 	pivotBit = 1 << 63
 	lenBits  = 16
-	// MaxKeyLen is the length of the longest key that an entry can hold.
-	MaxKeyLen = 1<<lenBits - 1
+	// maxKeyLen is the length of the longest key that an entry can hold.
+	maxKeyLen = 1<<lenBits - 1
 )
 
 // makeEntry returns the entry of key, whose bytes are at addr.
@@ -38,7 +38,7 @@ func makeEntry(key []byte, trailer base.Trailer, addr uint64) entry {
 	return entry{hi: hi, lo: lo, trailer: trailer, ref: addr<<lenBits | uint64(len(key))}
 }
 
-func (e entry) keyLen() int  { return int(e.ref & MaxKeyLen) }
+func (e entry) keyLen() int  { return int(e.ref & maxKeyLen) }
 func (e entry) addr() uint64 { return e.ref &^ pivotBit >> lenBits }
 
 // key returns the bytes of e's key. Requires: e is not a pivot.

@@ -86,7 +86,7 @@ func TestAdd_EqualKeyReplaces(t *testing.T) {
 }
 
 func TestKeys_OfEveryLength(t *testing.T) {
-	lengths := []int{0, 1, 15, 16, 17, 255, 256, 4096, MaxKeyLen}
+	lengths := []int{0, 1, 15, 16, 17, 255, 256, 4096, maxKeyLen}
 	m := New(Options{})
 	m.BeginWrite()
 	for _, n := range lengths {
@@ -101,7 +101,7 @@ func TestKeys_OfEveryLength(t *testing.T) {
 	}
 
 	// Search keys may be longer than any key there is.
-	long := bytes.Repeat([]byte("k"), MaxKeyLen+1)
+	long := bytes.Repeat([]byte("k"), maxKeyLen+1)
 	if _, _, found, _ := m.Get(long, base.MaxSeq); found {
 		t.Errorf("Get found a key of %d bytes", len(long))
 	}
@@ -109,7 +109,7 @@ func TestKeys_OfEveryLength(t *testing.T) {
 	if kv := it.SeekGE(long, base.MaxSeq); kv != nil {
 		t.Errorf("SeekGE of %d bytes = a key of %d bytes, want none", len(long), len(kv.UserKey))
 	}
-	if kv := it.SeekLT(long); kv == nil || len(kv.UserKey) != MaxKeyLen {
+	if kv := it.SeekLT(long); kv == nil || len(kv.UserKey) != maxKeyLen {
 		t.Errorf("SeekLT of %d bytes = %v, want the longest key", len(long), kv)
 	}
 }
@@ -119,7 +119,7 @@ func TestAdd_Misuse(t *testing.T) {
 		name   string
 		misuse func(m *Memtable)
 	}{
-		{"key too long", func(m *Memtable) { m.Add(1, base.KindPut, make([]byte, MaxKeyLen+1), nil) }},
+		{"key too long", func(m *Memtable) { m.Add(1, base.KindPut, make([]byte, maxKeyLen+1), nil) }},
 		{"sequence number 0", func(m *Memtable) { m.Add(0, base.KindPut, nil, nil) }},
 		{"frozen", func(m *Memtable) {
 			m.EndWrite()

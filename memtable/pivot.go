@@ -40,11 +40,11 @@ func (p *pivotSlots) pivot(key []byte, trailer base.Trailer) entry {
 	if len(key) <= base.PrefixLen {
 		return makeEntry(key, trailer, 0)
 	}
-	if len(key) > MaxKeyLen {
-		// Longer than any key that is there, and bytes behind MaxKeyLen cannot
+	if len(key) > maxKeyLen {
+		// Longer than any key that is there, and bytes behind maxKeyLen cannot
 		// decide: the cut key with a trailer that sorts behind all versions of
 		// an equal key is at the same place.
-		key, trailer = key[:MaxKeyLen], 0
+		key, trailer = key[:maxKeyLen], 0
 	}
 	i := p.acquire()
 	slot := &p.slots[i]

@@ -42,10 +42,10 @@ func (m *Memtable) BeginWrite() {
 // Add adds an entry, copying key and value. An equal internal key that is there
 // already is replaced. Readers may meet the entry before EndWrite.
 //
-// Requires: between BeginWrite and EndWrite; seq > 0; len(key) <= MaxKeyLen;
+// Requires: between BeginWrite and EndWrite; seq > 0; len(key) <= maxKeyLen;
 // len(value) < 4 GiB.
 func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
-	if seq == 0 || len(key) > MaxKeyLen || uint64(len(value)) > 1<<32-1 {
+	if seq == 0 || len(key) > maxKeyLen || uint64(len(value)) > 1<<32-1 {
 		panic(fmt.Sprintf("memtable: sequence number %d, key of %d bytes, value of %d", seq, len(key), len(value)))
 	}
 	// The filter comes before the tree: nobody finds a key that the filter

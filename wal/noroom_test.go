@@ -40,8 +40,8 @@ func TestWriter_NoRoomIsNotFinal(t *testing.T) {
 					}
 					done = append(done, p)
 				}
-				if !errors.Is(err, ErrNoRoom) || !errors.Is(err, syscall.ENOSPC) || w.Err() != nil {
-					t.Fatalf("%d blocks: Append of %d bytes = %v, and Err = %v, want ErrNoRoom with ENOSPC that is not final", blocks, size, err, w.Err())
+				if !errors.Is(err, errNoRoom) || !errors.Is(err, syscall.ENOSPC) || w.Err() != nil {
+					t.Fatalf("%d blocks: Append of %d bytes = %v, and Err = %v, want errNoRoom with ENOSPC that is not final", blocks, size, err, w.Err())
 				}
 			}
 			if free := blocks*smalldisk.Block - w.Len(); free > smalldisk.Block {
@@ -194,7 +194,7 @@ func TestWriter_UnreservedDiskIsFull(t *testing.T) {
 				want = append(want, p)
 			}
 		}
-		if errors.Is(err, ErrNoRoom) || !errors.Is(err, syscall.ENOSPC) || w.Err() == nil || w.SyncFailed() {
+		if errors.Is(err, errNoRoom) || !errors.Is(err, syscall.ENOSPC) || w.Err() == nil || w.SyncFailed() {
 			t.Errorf("%d blocks: Append = %v, Err = %v, want ENOSPC that is final", blocks, err, w.Err())
 		}
 		disk.Resize(1000)

@@ -16,10 +16,10 @@ var (
 	// closed.
 	ErrClosed = errors.New("log is closed")
 
-	// ErrNoRoom is wrapped, beside the error of the file system, by the error of
+	// errNoRoom is wrapped, beside the error of the file system, by the error of
 	// an Append or Seal for which the disk has no room. Nothing was written: the
 	// log is as it was, and the call may be made again.
-	ErrNoRoom = errors.New("no room for the log to grow")
+	errNoRoom = errors.New("no room for the log to grow")
 )
 
 const (
@@ -92,7 +92,7 @@ type failure struct{ err error }
 // sequence number given out and must never fall. An error of a write is final:
 // whether the record is in the log is unknown, and every later Append and Sync
 // returns the same error. Where blocks can be reserved, a full disk is found out
-// before anything is written: ErrNoRoom is not final.
+// before anything is written: errNoRoom is not final.
 //
 // One goroutine at a time may call Append, AppendBatch, Reserve, Shrink, Seal,
 // Trim and Close.
@@ -230,7 +230,7 @@ func (w *Writer) reserveFor(need int64) error {
 	reserved, err := reserve(w.file, least, want)
 	if base.IsNoSpace(err) {
 		w.refused = need
-		return fmt.Errorf("wal: append to %s: %w: %w", base.LogName(w.header.Num), ErrNoRoom, err)
+		return fmt.Errorf("wal: append to %s: %w: %w", base.LogName(w.header.Num), errNoRoom, err)
 	}
 	if err != nil {
 		return w.fail("append to", err)
@@ -242,7 +242,7 @@ func (w *Writer) reserveFor(need int64) error {
 
 // Reserve makes sure that there is room for records like those that found none
 // before, or for those of a page if they were larger. Else it returns the error
-// that wraps ErrNoRoom.
+// that wraps errNoRoom.
 func (w *Writer) Reserve() error {
 	if f := w.failed.Load(); f != nil {
 		return f.err

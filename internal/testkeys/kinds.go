@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// MaxLen is the length of the longest key that a store takes.
-const MaxLen = 1<<16 - 1
+// maxLen is the length of the longest key that a store takes.
+const maxLen = 1<<16 - 1
 
 // A Kind is a kind of key.
 type Kind struct {
@@ -123,11 +123,11 @@ func prefixes(seed uint64, i int) []byte {
 	return head[:8+i%links]
 }
 
-// long makes keys of up to MaxLen bytes that differ at the end, in the middle or
+// long makes keys of up to maxLen bytes that differ at the end, in the middle or
 // only in their length.
 func long(seed uint64, i int) []byte {
-	n := MaxLen - i/3*37
-	key := bytes.Repeat([]byte("a long key "), MaxLen/11+1)[:n]
+	n := maxLen - i/3*37
+	key := bytes.Repeat([]byte("a long key "), maxLen/11+1)[:n]
 	switch i % 3 {
 	case 0:
 		binary.BigEndian.PutUint64(key[n-8:], scatter(seed, i))

@@ -37,7 +37,7 @@ func TestMake(t *testing.T) {
 			t.Errorf("%s: other keys the second time", k.Name)
 		}
 	}
-	if longest != MaxLen {
-		t.Errorf("the longest key has %d bytes, want %d", longest, MaxLen)
+	if longest != maxLen {
+		t.Errorf("the longest key has %d bytes, want %d", longest, maxLen)
 	}
 }
