@@ -124,11 +124,6 @@ func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
 func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
 	r.stats.BlockReads.Add(1)
 	r.stats.BlockReadBytes.Add(uint64(h.stored) + blockTail)
-	if kind == BlockData {
-		r.stats.DataReads.Add(1)
-	} else {
-		r.stats.IndexReads.Add(1)
-	}
 	t.add(r.num, kind, h, false)
 }
 

@@ -29,11 +29,10 @@ type ReaderOptions struct {
 	// Seq is the sequence number of all entries, if the table was ingested.
 	Seq base.Seq
 
-	Cache         *cache.Cache // nil: keeps nothing
-	Stats         *Stats       // nil: nobody asks
-	Sidecar       *Sidecar     // has the filter to use; nil: the one in the table is
-	NoFilter      bool         // leave the filter on disk
-	FirstUnitOnly bool         // keep only the filter's first unit
+	Cache    *cache.Cache // nil: keeps nothing
+	Stats    *Stats       // nil: nobody asks
+	Sidecar  *Sidecar     // has the filter to use; nil: the one in the table is
+	NoFilter bool         // leave the filter on disk
 
 	// Retried is told of the error of a read ahead, in whose place blocks are
 	// then read one by one: what is wrong with them, each tells by itself.

@@ -101,7 +101,7 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 		return
 	}
 	if o.Sidecar != nil {
-		l, err := r.readStored(o.Sidecar, t, o.FirstUnitOnly)
+		l, err := r.readStored(o.Sidecar, t, false)
 		if err == nil {
 			r.filter.Store(l)
 			return
@@ -109,7 +109,7 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 		r.sidecarErr.Store(&err)
 		r.sidecar.Store(nil)
 	}
-	l, err := r.readStored(nil, t, o.FirstUnitOnly)
+	l, err := r.readStored(nil, t, false)
 	if err != nil {
 		r.filterErr.Store(&err)
 		return

@@ -6,8 +6,6 @@ import "github.com/shaledb/shale/internal/base"
 type Stats struct {
 	BlockReads     base.Counter // blocks read from files, of any kind
 	BlockReadBytes base.Counter // their stored bytes
-	DataReads      base.Counter // data blocks among them
-	IndexReads     base.Counter // index partitions among them
 	FilterReads    base.Counter // filters read, at Open or later
 	ReadCalls      base.Counter // calls of ReadAt for blocks: fewer than blocks with readahead
 	CacheHits      base.Counter // blocks found in the cache

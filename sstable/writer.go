@@ -31,7 +31,6 @@ type Info struct {
 	Properties
 	Size        int64
 	Checksum    uint32 // crc32c of all bytes in front of the footer
-	IndexBytes  int64  // of all index blocks, as stored
 	FilterBytes int64  // 0 if there is no filter
 }
 
@@ -61,7 +60,6 @@ type Writer struct {
 
 	hashes   hashCollector
 	props    Properties
-	indexed  int64 // bytes of index blocks written
 	estimate int64 // of the file's size, without the block in the making
 
 	// Output.
@@ -307,7 +305,6 @@ func (w *Writer) finish() (Info, error) {
 		Properties:  w.props,
 		Size:        w.offset,
 		Checksum:    foot.checksum,
-		IndexBytes:  w.indexed,
 		FilterBytes: int64(foot.filter.stored),
 	}, nil
 }
@@ -320,11 +317,9 @@ func (w *Writer) writeIndex(foot *footer) (handle, error) {
 		for from := 0; from < x.n(); {
 			to := x.cut(from, w.opts.IndexPartition)
 			raw := x.payload(from, to)
-			h, err := w.writeBlock(BlockIndexPartition, raw, true)
-			if err != nil {
+			if _, err := w.writeBlock(BlockIndexPartition, raw, true); err != nil {
 				return handle{}, err
 			}
-			w.indexed += int64(h.stored) + blockTail
 			top.add(x.key(to-1), x.trailers[to-1], w.offset, len(raw))
 			from = to
 		}
@@ -332,7 +327,5 @@ func (w *Writer) writeIndex(foot *footer) (handle, error) {
 		foot.levels = 2
 		x = &top
 	}
-	h, err := w.writeBlock(BlockIndex, x.payload(0, x.n()), true)
-	w.indexed += int64(h.stored) + blockTail
-	return h, err
+	return w.writeBlock(BlockIndex, x.payload(0, x.n()), true)
 }

@@ -229,7 +229,6 @@ func TestReader_FilterUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
-	hasAll(open(ReaderOptions{FirstUnitOnly: true}), 1)
 	r = open(ReaderOptions{NoFilter: true})
 	if r.Filter() != nil || r.FilterErr() != nil {
 		t.Fatal("NoFilter: a filter or an error")
