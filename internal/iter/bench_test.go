@@ -125,9 +125,10 @@ func TestAllocations_None(t *testing.T) {
 		n := testing.AllocsPerRun(1000, func() {
 			it.Next()
 			it.Next()
+			it.SeekLT(key)
 			it.Prev()
 			it.SeekGE(key, 9)
-			it.Prev()
+			it.Next()
 			it.First()
 		})
 		if n != 0 {

@@ -22,7 +22,6 @@
 // package.
 //
 // Example: merging a#3 c#1 with a#2 b#5 gives a#3, a#2, b#5, c#1. When the
-// position is a#2 the children stand on c#1 and a#2. Prev then first has the
-// one child step back over the position, to a#3, and the other one step back
-// from it, to no entry; a#3 wins.
+// position is a#2 the children stand on c#1 and a#2. Next then has the second
+// child step, to b#5, and b#5 wins.
 package iter

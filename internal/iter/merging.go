@@ -13,6 +13,10 @@ import (
 // one, the child that comes first in iters, which has to be the newest
 // source, is first going forward and last going back.
 //
+// It does not turn: Prev after a movement forward, and Next after one back, give
+// an error. The way to turn is a seek, which the callers need anyway to pass all
+// versions of a key.
+//
 // The result owns the children: its Close closes them. A single child is
 // returned as it is.
 func NewMerging(iters ...base.Iterator) base.Iterator {
@@ -36,6 +40,9 @@ func (m *Merging) Reset(iters []base.Iterator) {
 	m.losers = slices.Grow(m.losers[:0], len(iters))[:len(iters)]
 	m.begin()
 }
+
+// errTurn is a bug of the caller.
+var errTurn = errors.New("iter: a merge cannot turn: seek first")
 
 // A direction says which way the children stand around the position.
 type direction int8
@@ -139,9 +146,10 @@ func (m *Merging) SeekLT(key []byte) *base.KV {
 }
 
 // Next moves one entry forward.
+// Requires: the movement before was First, SeekGE or Next.
 func (m *Merging) Next() *base.KV {
 	if m.dir != forward {
-		return m.turn(forward)
+		return m.refuse()
 	}
 	c := &m.children[m.winner.child]
 	kv := c.it.Next()
@@ -153,9 +161,10 @@ func (m *Merging) Next() *base.KV {
 }
 
 // Prev moves one entry back.
+// Requires: the movement before was Last, SeekLT or Prev.
 func (m *Merging) Prev() *base.KV {
 	if m.dir != backward {
-		return m.turn(backward)
+		return m.refuse()
 	}
 	c := &m.children[m.winner.child]
 	kv := c.it.Prev()
@@ -289,66 +298,15 @@ func (m *Merging) stand() *base.KV {
 	return kv
 }
 
-// turn moves one entry in the direction that is not the present one.
-//
-// The children other than the winner's go first: until then the winner's
-// entry, which tells them where to stop, stays where it is.
-func (m *Merging) turn(dir direction) *base.KV {
-	if m.dir == nowhere {
-		return nil
+// refuse answers a step that does not go the way of the movement before.
+func (m *Merging) refuse() *base.KV {
+	if m.dir != nowhere {
+		m.dir, m.err = nowhere, errTurn
 	}
-	w := &m.children[m.winner.child]
-	for i := range m.children {
-		if c := &m.children[i]; c != w && !m.cross(c, w.kv.InternalKey, dir) {
-			return nil
-		}
-	}
-	kv := (*base.KV)(nil)
-	if dir == forward {
-		kv = w.it.Next()
-	} else {
-		kv = w.it.Prev()
-	}
-	if !m.moved(w, kv) {
-		return nil
-	}
-	return m.contest(dir)
+	return nil
 }
 
-// cross takes c from its side of position to the other.
-//
-// A child at its end has to be sought: it moves no more, and its last entry
-// may lie anywhere, as a memtable grows while it is read. For the same reason
-// one step may not be enough.
-func (m *Merging) cross(c *child, position base.InternalKey, dir direction) bool {
-	if c.kv == nil {
-		kv := c.it.SeekGE(position.UserKey, position.Seq())
-		if !m.moved(c, kv) {
-			return false
-		}
-		if kv == nil && dir == backward && !m.moved(c, c.it.Last()) {
-			return false
-		}
-	}
-	for c.kv != nil {
-		d := base.Compare(c.kv.InternalKey, position)
-		if d < 0 && dir == backward || d > 0 && dir == forward {
-			break
-		}
-		kv := (*base.KV)(nil)
-		if dir == forward {
-			kv = c.it.Next()
-		} else {
-			kv = c.it.Prev()
-		}
-		if !m.moved(c, kv) {
-			return false
-		}
-	}
-	return true
-}
-
-// Err returns the error of the child that ended the last movement.
+// Err returns the error of the child that ended the last movement, or errTurn.
 func (m *Merging) Err() error { return m.err }
 
 // Close closes all children and returns all their errors.

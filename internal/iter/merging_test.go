@@ -65,11 +65,15 @@ func TestMerging_Model(t *testing.T) {
 			}
 			c := &cursor{t: t, it: NewMerging(children...), want: all, i: -2}
 			c.move(4, nil, 0) // a fresh one stands nowhere
+			ahead := true
 			for range 400 {
 				op := r.IntN(24)
-				if op >= 6 {
-					op = 4 + op%2
+				if op >= 4 && ahead {
+					op = 4
+				} else if op >= 4 {
+					op = 5
 				}
+				ahead = op%2 == 0
 				c.move(op, randomKey(r), base.Seq(r.IntN(62)))
 			}
 			if err := c.it.Close(); err != nil {
@@ -112,15 +116,13 @@ func TestMerging_ErrorAtEveryOperation(t *testing.T) {
 			steps := []func() *base.KV{it.First, it.Last, func() *base.KV { return it.SeekGE(all[20].UserKey, base.MaxSeq) },
 				func() *base.KV { return it.SeekLT(all[20].UserKey) }, it.Next, it.Prev}
 			var err error
-			valid := false
+			valid, way := false, 0
 			for n := 0; n < 500 && err == nil; n++ {
-				op := r.IntN(len(steps))
-				if n%10 != 0 {
-					op = 4 + op%2
+				op := r.IntN(4)
+				if n%10 != 0 && valid {
+					op = 4 + way
 				}
-				if op >= 4 && !valid {
-					op %= 4
-				}
+				way = op % 2
 				kv := steps[op]()
 				valid = kv != nil
 				if err = it.Err(); err != nil && kv != nil {
@@ -158,16 +160,15 @@ func TestMerging_GrowingChild(t *testing.T) {
 		all, hands := deal(r, 40, 3)
 		children, fs := fakes(t, hands)
 		it := NewMerging(children...)
-		i, kv := 0, it.First()
+		step, sign, i, kv := it.Next, 1, 0, it.First()
+		if seed%2 == 0 {
+			step, sign, i, kv = it.Prev, -1, len(all)-1, it.Last()
+		}
 		for seq := base.Seq(41); i >= 0 && i < len(all); seq++ {
 			if !equalKV(kv, all[i]) {
 				t.Fatalf("seed %d: entry %d = %s, want %s", seed, i, describe(kv), all[i])
 			}
 			fs[0].insert(base.KV{InternalKey: base.NewKey(randomKey(r), seq, base.KindPut)})
-			step, sign := it.Next, 1
-			if r.IntN(3) == 0 {
-				step, sign = it.Prev, -1
-			}
 			from := all[i].InternalKey
 			for kv = step(); kv != nil; kv = step() {
 				if base.Compare(kv.InternalKey, from) != sign {
@@ -213,6 +214,24 @@ func TestMerging_EqualKeysNewestSourceFirst(t *testing.T) {
 		if kv == nil || string(kv.Value) != want {
 			t.Errorf("backward: %s, want %s", describe(kv), want)
 		}
+	}
+}
+
+func TestMerging_DoesNotTurn(t *testing.T) {
+	it := NewMerging(newFake(t, parse(t, "a#1,PUT c#3,PUT")), newFake(t, parse(t, "b#2,PUT")))
+	for name, turn := range map[string]func() *base.KV{
+		"Prev": func() *base.KV { it.First(); it.Next(); return it.Prev() },
+		"Next": func() *base.KV { it.Last(); it.Prev(); return it.Next() },
+	} {
+		if kv := turn(); kv != nil || it.Err() != errTurn {
+			t.Errorf("%s after a step the other way: %s, %v", name, describe(kv), it.Err())
+		}
+		if kv := it.Next(); kv != nil || it.Err() != errTurn {
+			t.Errorf("a step after that: %s, %v", describe(kv), it.Err())
+		}
+	}
+	if kv := it.SeekLT([]byte("b")); describe(kv) != "a#1,PUT" || it.Err() != nil {
+		t.Errorf("a seek after that: %s, %v", describe(kv), it.Err())
 	}
 }
 
