@@ -57,11 +57,6 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	return s
 }
 
-// baseLevel returns the level that level 0 is compacted to.
-func baseLevel(v *manifest.Version, o Options) int {
-	return shapeOf(v, o.withDefaults(), &InFlight{}).base
-}
-
 // scores returns how due the compaction of each level is: it is due from 1 up.
 // The last level has none. Tables that are on their way down do not count.
 func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [manifest.NumLevels]float64) {

@@ -200,3 +200,8 @@ func TestSimulate_CompactAll(t *testing.T) {
 		}
 	}
 }
+
+// baseLevel returns the level that level 0 is compacted to.
+func baseLevel(v *manifest.Version, o Options) int {
+	return shapeOf(v, o.withDefaults(), &InFlight{}).base
+}
