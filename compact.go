@@ -41,7 +41,8 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 		s.freeWorker(plan)
 		db.counters.retries.Add(1)
 		wake(s.wake)
-		db.sleep(retryDelay(s.compacted(err)))
+		retry := s.retrying() // before the failure is noted: who reads of it may call retryNow
+		db.sleepUnless(retry, retryDelay(s.compacted(err)))
 		s.freeInputs(plan)
 	} else {
 		s.compacted(nil)

@@ -2,6 +2,7 @@ package shale
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
@@ -140,7 +141,29 @@ func (db *DB) tryWrites(f *failure) error {
 	if err := db.retryFlush(); err != nil {
 		return err
 	}
-	return db.scheduler.stuck(db.stallReason())
+	return db.retryCompaction()
+}
+
+// retryPatience is how long Resume waits for a compaction that it has tried again.
+const retryPatience = 10 * time.Second
+
+// retryCompaction returns why level 0 can't be made shallower, if writers wait for that.
+// What an earlier compaction has failed with may be over by now, so one is tried again
+// first.
+func (db *DB) retryCompaction() error {
+	stuck := func() error { return db.scheduler.stuck(db.stallReason()) }
+	var damage *CorruptionError
+	if err := stuck(); err == nil || errors.As(err, &damage) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(db.ctx, retryPatience)
+	defer cancel()
+	ended := db.scheduler.retryNow()
+	db.changes.await(ctx, func() bool { return ended() || ctx.Err() != nil })
+	if db.closing() {
+		return ErrClosed
+	}
+	return stuck()
 }
 
 // replaceLog makes all writes of a broken log safe in tables and begins another.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -303,5 +304,46 @@ func TestRecovery_ByOtherCalls(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestResume_AfterAFailedCompaction: writes are refused because level 0 is full and
+// compactions fail. Once they can succeed, Resume tries one at once, and does not return
+// what an earlier one has failed with.
+func TestResume_AfterAFailedCompaction(t *testing.T) {
+	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
+		synctest.Test(t, func(t *testing.T) {
+			var failing atomic.Bool
+			faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+				merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
+				return errorIf(failing.Load() && merging, cause)
+			})
+			opts := Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}}
+			db := mustOpen(t, "db", &opts)
+			w := &countingWriter{acked: make(map[string]string)}
+			for round := range 3 {
+				failing.Store(true)
+				var err error
+				for n := 0; err == nil && n < 50_000; n++ {
+					err = w.put(db)
+				}
+				if !errors.Is(err, ErrReadOnly) || !errors.Is(err, cause) {
+					t.Fatalf("round %d: Put = %v, want ErrReadOnly with the cause", round, err)
+				}
+				if err := db.Resume(); !errors.Is(err, cause) {
+					t.Errorf("round %d: Resume while compactions fail: %v", round, err)
+				}
+				failing.Store(false)
+				begin := time.Now()
+				if err := db.Resume(); err != nil || time.Since(begin) > time.Second {
+					t.Errorf("round %d: Resume = %v after %v", round, err, time.Since(begin))
+				}
+				if err := w.put(db); err != nil {
+					t.Errorf("round %d: Put = %v", round, err)
+				}
+			}
+			wantAll(t, db, w.acked)
+			closeTest(t, db)
+		})
 	}
 }

@@ -32,6 +32,8 @@ type scheduler struct {
 	requests   []*compaction.Manual // calls of Compact that wait for their next step
 	level0Next bool                 // a compaction of level 0 comes before the next of these steps
 	failures   int                  // automatic compactions that failed in a row
+	outcomes   int                  // automatic compactions that have ended, in any way
+	retry      chan struct{}        // closed when those that have failed are to be tried again at once
 	flushErr   error                // why the last flush failed; nil if it did not
 	compactErr error                // the same of automatic compactions
 	asideErr   error                // why the last table was set aside
@@ -50,7 +52,7 @@ type schedulerEnv struct {
 }
 
 func newScheduler(env schedulerEnv) *scheduler {
-	s := &scheduler{schedulerEnv: env, wake: make(chan struct{}, 1)}
+	s := &scheduler{schedulerEnv: env, wake: make(chan struct{}, 1), retry: make(chan struct{})}
 	s.seeks.price.Store(math.MaxInt64)
 	return s
 }
@@ -307,12 +309,35 @@ func (s *scheduler) compacted(err error) (failures int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compactErr = err
+	s.outcomes++
 	if err == nil {
 		s.failures = 0
 	} else {
 		s.failures++
 	}
 	return s.failures
+}
+
+// retryNow has the compactions tried again at once that have failed and wait for their
+// time. It returns a function that says whether one has ended since.
+func (s *scheduler) retryNow() (ended func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.outcomes
+	close(s.retry)
+	s.retry = make(chan struct{})
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.outcomes != before
+	}
+}
+
+// retrying returns the channel that retryNow closes.
+func (s *scheduler) retrying() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.retry
 }
 
 // stuck returns why the room that writers wait for, for the reason given, does not
