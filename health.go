@@ -19,7 +19,7 @@ type health struct {
 type healthEnv struct {
 	now           func() time.Time
 	logSyncFailed func() bool                 // whether a sync of the current log has failed, or there is no log
-	refused       func(err error)             // writes are refused from now on, because of err
+	refused       func(err error)             // writes are now refused because of err
 	resumed       func(refused time.Duration) // they are taken again, after that time
 }
 
@@ -62,14 +62,14 @@ func (h *health) recovers() bool {
 	return f != nil && f.passes
 }
 
-// logFailed refuses writes from now on because of err, an error of the log, and
-// returns what the writer at hand gets. A full disk passes, unless a sync has met it.
+// logFailed makes writes fail because of err, an error of the log, and returns what
+// the present writer gets. A full disk passes, unless a sync has met it.
 func (h *health) logFailed(err error) error {
 	return h.refuse(err, base.IsNoSpace(err) && !h.logSyncFailed())
 }
 
-// refuse refuses writes from now on because of err, unless an earlier failure does
-// already, and returns what the writer at hand gets. A failure that does not pass
+// refuse makes writes fail because of err, unless an earlier failure does already, and
+// returns what the present writer gets. A failure that does not pass
 // takes the place of one that would.
 func (h *health) refuse(err error, passes bool) error {
 	f := &failure{err: err, since: h.now(), passes: passes}

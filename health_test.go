@@ -89,7 +89,7 @@ func TestHealth_Resolve(t *testing.T) {
 	}
 }
 
-// Of many goroutines that fail at once one is told of.
+// When many goroutines fail at once, one failure is announced.
 func TestHealth_OneRefusalIsTold(t *testing.T) {
 	f := &fakeLog{}
 	h := f.health()

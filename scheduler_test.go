@@ -19,7 +19,7 @@ type fakeTree struct {
 	changes  int
 }
 
-// newFakeTree has so many runs of one table in level 0, all over the same keys.
+// newFakeTree has level 0 runs of one table each, all over the same keys.
 func newFakeTree(runs int) *fakeTree {
 	f := &fakeTree{meta: new(manifest.Version)}
 	for i := range runs {
@@ -112,7 +112,7 @@ func TestScheduler_TurnsWithCompact(t *testing.T) {
 	}
 }
 
-// What fails is told to writers that wait, and forgotten when it works again.
+// Writers that wait get the error of what fails, until it works again.
 func TestScheduler_Stuck(t *testing.T) {
 	f := newFakeTree(40)
 	s := f.scheduler(1)

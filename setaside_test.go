@@ -15,7 +15,7 @@ import (
 )
 
 // TestCompaction_DamagedTableIsSetAside: a compaction that meets damage does not meet
-// it again and again. It is told once, other tables are compacted, and when level 0 is
+// it again and again. One event reports it, other tables are compacted, and when level 0 is
 // full and can't get shallower, writes say why. Once the table is whole, Verify lets
 // everything go on.
 func TestCompaction_DamagedTableIsSetAside(t *testing.T) {

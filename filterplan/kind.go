@@ -11,9 +11,9 @@ func (p Policy) Kind(level int) bloom.Kind {
 	return bloom.KindBlocked
 }
 
-// ChooseKind returns the kind of the filter that a table gets if it has so many keys
-// and should get a filter as o says, and the false positive rate of that filter. Of few
-// keys a fuse filter takes so many bits for each that a blocked filter is better.
+// ChooseKind returns the kind of filter for a table with this number of keys and the
+// options o, and the false positive rate of that filter. With few keys a fuse filter
+// takes more bits for each than a blocked filter of the same rate.
 func ChooseKind(keys int, o bloom.StaticOptions) (kind bloom.Kind, fpr float64) {
 	fpr = bloom.PredictFPR(o.BitsPerKey)
 	if o.Kind == bloom.KindFuse {

@@ -39,8 +39,8 @@ func (p Policy) FlushBits() float64 {
 // the table is written.
 func (p Policy) IngestBits() float64 { return max(p.AverageBits, 0) }
 
-// Budget returns how many bytes the resident filters of a store with so many keys may
-// take.
+// Budget returns how many bytes the resident filters may take in a store with this
+// number of keys.
 //
 // If Memory does not say so, the budget is well above AverageBits. Only filters that
 // are far too rich exceed it: flushed tables have rich filters, and if keys come in

@@ -31,7 +31,7 @@ const (
 	// maxBuffer is how much is encoded before it is written: a group takes one
 	// write call unless it is larger.
 	maxBuffer = 1 << 20
-	// directSize is from which size on a payload is written from where it lies,
+	// directSize is the size from which a payload is written from where it lies,
 	// without a copy in the buffer. It takes two writes for each block then.
 	directSize = maxBuffer / 2
 )

@@ -65,7 +65,7 @@ func decode(text string) (p Plan, err error) {
 type site struct {
 	// Constant.
 	slow    bool
-	one     uint64        // it pauses once in so many times
+	one     uint64        // it pauses once in this many times
 	longest time.Duration // 0: it yields only
 
 	passed atomic.Bool
