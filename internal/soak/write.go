@@ -43,15 +43,17 @@ func (r *role) writeNext(sec *section) (known bool) {
 			return false
 		}
 	}
-	sec.settle(changes, there)
 	if err != nil {
 		r.s.failed.Add(1)
 		if c.kind == commitIngest || !late && !r.awaitWritable() {
-			return false // of an ingestion the manifest may have been told
+			// The next Open tells: of an ingestion the manifest may have been told, and a
+			// commit that is there may only be in a log that can't be synced.
+			return false
 		}
 	} else {
 		r.s.commits.Add(1)
 	}
+	sec.settle(changes, there)
 	sec.settled++
 	if err := r.s.journal.add(entry{sec.writer, sec.settled, there}); err != nil {
 		r.s.fail(err)
