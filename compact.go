@@ -40,7 +40,6 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 		// Its inputs stay reserved, so that others get a turn.
 		s.freeWorker(plan)
 		db.counters.retries.Add(1)
-		wake(s.wake)
 		retry := s.retrying() // before the failure is noted: who reads of it may call retryNow
 		db.sleepUnless(retry, retryDelay(s.compacted(err)))
 		s.freeInputs(plan)
@@ -49,7 +48,6 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 		s.done(plan)
 		wake(db.health.wake)
 	}
-	wake(s.wake)
 }
 
 // takeBack lets automatic compactions have a table again that has turned out to be
@@ -269,7 +267,6 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			}
 			return fmt.Errorf("shale: compact: %w", err)
 		}
-		wake(db.scheduler.wake)
 	}
 }
 

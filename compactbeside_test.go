@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
 
 // besideOptions are those of a store whose disk takes d for each write of a
@@ -296,4 +299,50 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 		}
 	})
 	measure("after Compact", func() { time.Sleep(5 * time.Second) })
+}
+
+// TestCompact_CancelledWhileLevel0IsFull: a step of Compact holds what compactions of
+// level 0 need, until writers are stopped. When it is cancelled, those go on.
+func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var blocking atomic.Bool
+		ctx, cancel := context.WithCancel(t.Context())
+		faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+			merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
+			if merging && blocking.CompareAndSwap(true, false) {
+				<-ctx.Done()
+				return context.Canceled
+			}
+			return nil
+		})
+		opts := Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}}
+		db := mustOpen(t, "db", &opts)
+		put := func(n int) {
+			for i := range n {
+				mustPut(t, db, fmt.Sprintf("key%06d", i*7919%4000), strings.Repeat("v", 100))
+			}
+		}
+		put(4000)
+		mustFlush(t, db)
+		waitIdle(t, db)
+		mustPut(t, db, "key000000", "newer")
+		mustPut(t, db, "key003999", "newer")
+		blocking.Store(true)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := db.Compact(ctx, Range{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("Compact = %v", err)
+			}
+		})
+		synctest.Wait() // it is in the middle of its first step
+		wg.Go(func() { put(12_000) })
+		time.Sleep(time.Hour) // the writer is stopped by now
+		synctest.Wait()
+		if runs := len(db.view.Load().meta.Levels[0].Runs); runs < stopRuns {
+			t.Errorf("level 0 has %d runs only", runs)
+		}
+		cancel()
+		within(t, time.Hour, "a writer, when Compact is cancelled", wg.Wait)
+		closeTest(t, db)
+	})
 }

@@ -223,16 +223,23 @@ func (s *scheduler) merged(workers int) {
 // done undoes the reservation of a plan, all at once: a pick between the worker's
 // return and the inputs' would choose around inputs that nobody uses.
 func (s *scheduler) done(plan *compaction.Plan) {
-	defer s.changed()
+	defer s.given()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.freeWorkerLocked(plan)
 	s.inFlight.Remove(plan)
 }
 
+// given says that a worker or inputs were given back: others may go on with them,
+// whatever became of the plan.
+func (s *scheduler) given() {
+	wake(s.wake)
+	s.changed()
+}
+
 // freeWorker gives the plan's worker back, and keeps its inputs.
 func (s *scheduler) freeWorker(plan *compaction.Plan) {
-	defer s.changed()
+	defer s.given()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.freeWorkerLocked(plan)
@@ -247,7 +254,7 @@ func (s *scheduler) freeWorkerLocked(plan *compaction.Plan) {
 
 // freeInputs gives the plan's tables and range back.
 func (s *scheduler) freeInputs(plan *compaction.Plan) {
-	defer s.changed()
+	defer s.given()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight.Remove(plan)
