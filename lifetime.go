@@ -73,8 +73,8 @@ func (l *lifetime) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
 // flush or a compaction has ended, writes are refused or taken again, files are
 // gone, or the store is closing.
 //
-// Whoever changes such a thing calls broadcast afterwards, while it holds no lock.
-// So a condition may take any lock of the store.
+// Whoever changes such a thing calls broadcast afterwards, while it holds none of the
+// locks that conditions take: those below changes.mu in the list at DB.
 type changes struct {
 	mu   sync.Mutex
 	cond *sync.Cond

@@ -23,8 +23,8 @@ type WantedFilters struct {
 	memoryShort bool
 }
 
-// WantedFilters returns the filters that the tables of a tree should have. There are
-// so many tables, and their filters, as they are stored now, have so many bytes.
+// WantedFilters returns the filters that the tables of a tree should have. tables is the
+// number of tables, and storedBytes the size of their filters as they are stored now.
 func (p Policy) WantedFilters(tree Tree, shares ProbeShares, tables int, storedBytes int64) WantedFilters {
 	w := WantedFilters{policy: p, memoryShort: p.Memory > 0 && storedBytes > p.Memory}
 	if p.Memory > 0 {
