@@ -32,19 +32,19 @@ func (db *DB) compactLoop() {
 // compactInBackground carries out an automatic compaction.
 func (db *DB) compactInBackground(plan *compaction.Plan) {
 	s := db.scheduler
+	attempt := s.attempt()
 	err := db.runPlanInRoom(db.ctx, plan)
 	if db.setAside(plan, err) {
-		s.compacted(nil) // it will not be tried again
+		s.compacted(attempt, nil) // it will not be tried again
 		s.done(plan)
 	} else if err != nil && db.ctx.Err() == nil {
 		// Its inputs stay reserved, so that others get a turn.
 		s.freeWorker(plan)
 		db.counters.retries.Add(1)
-		retry := s.retrying() // before the failure is noted: who reads of it may call retryNow
-		db.sleepUnless(retry, retryDelay(s.compacted(err)))
+		db.sleepUnless(attempt.retry, retryDelay(s.compacted(attempt, err)))
 		s.freeInputs(plan)
 	} else {
-		s.compacted(nil)
+		s.compacted(attempt, nil)
 		s.done(plan)
 		wake(db.health.wake)
 	}
@@ -230,7 +230,8 @@ func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 
 // far as no snapshot needs them. It waits until that is done, or until ctx is. Reads,
 // writes and automatic compactions go on meanwhile, in turns with it, and several calls
 // may run at once; what is written meanwhile may stay where it is. Options.CompactionWorkers
-// does not count the calls. If a table is damaged, Compact returns the CorruptionError.
+// does not count the calls. If a table is damaged, Compact returns the CorruptionError. If
+// automatic compactions that are in its way fail, and fail again, it returns why.
 func (db *DB) Compact(ctx context.Context, r Range) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -271,12 +272,15 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 }
 
 // pickStep reserves the next step of Compact. It waits for others that are in its
-// way; nil: it is done.
+// way, unless they fail: those keep their inputs until they are tried again. So
+// pickStep has them tried at once, and returns why they have failed again. nil: Compact
+// is done.
 func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compaction.Plan, err error) {
 	s := db.scheduler
 	s.request(job)
 	defer wake(s.wake) // level 0 may have let this step go first
 	defer s.withdraw(job)
+	var retried func() bool
 	db.changes.await(ctx, func() bool {
 		if db.closing() {
 			err = ErrClosed
@@ -286,8 +290,17 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 			return true
 		}
 		var blocked bool
-		plan, blocked = s.pickStep(job)
-		return plan != nil || !blocked
+		if plan, blocked = s.pickStep(job); plan != nil || !blocked {
+			return true
+		}
+		switch failed := s.compactionFailure(); {
+		case failed == nil:
+		case retried == nil:
+			retried = s.retryNow()
+		case retried():
+			err = fmt.Errorf("shale: compact: %w", failed)
+		}
+		return err != nil
 	})
 	return plan, err
 }

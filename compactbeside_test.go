@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -354,4 +355,55 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 		closeTest(t, db)
 		wg.Wait()
 	})
+}
+
+// TestCompact_WhileOthersFail: while Compact runs, automatic compactions begin to fail, and
+// wait with their inputs to be tried again. Compact needs these inputs, of several workers
+// at once. It returns why they fail, and goes on once they do not.
+func TestCompact_WhileOthersFail(t *testing.T) {
+	for _, workers := range []int{2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var failing atomic.Bool
+			faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+				if op != vfs.OpCreate || !strings.HasSuffix(name, ".sst") || !strings.Contains(string(debug.Stack()), "mergeRange") {
+					return nil
+				}
+				time.Sleep(time.Millisecond)
+				return errorIf(failing.Load(), syscall.EIO)
+			})
+			opts := Options{FS: faults, MemtableSize: 16 << 10, TableSize: 8 << 10, Durability: SyncManual, CompactionWorkers: workers, OnEvent: func(Event) {}}
+			opts.testing.baseSize = 32 << 10
+			db := mustOpen(t, "db", &opts)
+			w := make(map[string]string)
+			r := rand.New(rand.NewPCG(1, uint64(workers)))
+			for round := range 30 {
+				for range 5000 {
+					key, value := fmt.Sprintf("key%05d", r.IntN(20_000)), strings.Repeat("v", 1+r.IntN(200))
+					mustPut(t, db, key, value)
+					w[key] = value
+				}
+				done := make(chan error, 1)
+				go func() { done <- db.Compact(t.Context(), Range{}) }()
+				time.Sleep(time.Duration(5*(round%8)) * time.Millisecond)
+				failing.Store(true)
+				select {
+				case err := <-done:
+					if err != nil && !errors.Is(err, syscall.EIO) {
+						t.Errorf("%d workers, round %d: Compact while compactions fail = %v", workers, round, err)
+					}
+				case <-time.After(time.Minute):
+					t.Errorf("%d workers, round %d: Compact still waits after a minute", workers, round)
+				}
+				failing.Store(false)
+				if err := db.Resume(); err != nil {
+					t.Errorf("%d workers, round %d: Resume = %v", workers, round, err)
+				}
+				if err := db.Compact(t.Context(), Range{}); err != nil {
+					t.Errorf("%d workers, round %d: Compact = %v", workers, round, err)
+				}
+			}
+			wantAll(t, db, w)
+			closeTest(t, db)
+		})
+	}
 }

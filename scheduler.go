@@ -32,8 +32,8 @@ type scheduler struct {
 	requests   []*compaction.Manual // calls of Compact that wait for their next step
 	level0Next bool                 // a compaction of level 0 comes before the next of these steps
 	failures   int                  // automatic compactions that failed in a row
-	outcomes   int                  // automatic compactions that have ended, in any way
-	retry      chan struct{}        // closed when those that have failed are to be tried again at once
+	now        attempt              // that of compactions which begin now
+	ended      int                  // the highest round of an automatic compaction that has ended
 	flushErr   error                // why the last flush failed; nil if it did not
 	compactErr error                // the same of automatic compactions
 	asideErr   error                // why the last table was set aside
@@ -51,8 +51,14 @@ type schedulerEnv struct {
 	changed  func()        // what goroutines wait for may have come true
 }
 
+// An attempt is one of an automatic compaction.
+type attempt struct {
+	round int           // how many calls of retryNow came before it
+	retry chan struct{} // closed by the next one: if the attempt fails, it is not to wait
+}
+
 func newScheduler(env schedulerEnv) *scheduler {
-	s := &scheduler{schedulerEnv: env, wake: make(chan struct{}, 1), retry: make(chan struct{})}
+	s := &scheduler{schedulerEnv: env, wake: make(chan struct{}, 1), now: attempt{retry: make(chan struct{})}}
 	s.seeks.price.Store(math.MaxInt64)
 	return s
 }
@@ -309,42 +315,53 @@ func (s *scheduler) flushFailure() error {
 	return s.flushErr
 }
 
+// attempt is for an automatic compaction that is about to begin.
+func (s *scheduler) attempt() attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
 // compacted notes the outcome of an automatic compaction, and returns how many
-// have failed in a row.
-func (s *scheduler) compacted(err error) (failures int) {
+// have failed in a row. A failure is of no account if a compaction has ended that began
+// in a later round: this one is tried again at once.
+func (s *scheduler) compacted(a attempt, err error) (failures int) {
 	defer s.changed() // writers wait for level 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compactErr = err
-	s.outcomes++
 	if err == nil {
-		s.failures = 0
+		s.failures, s.compactErr = 0, nil
 	} else {
 		s.failures++
+		if a.round >= s.ended {
+			s.compactErr = err
+		}
 	}
+	s.ended = max(s.ended, a.round)
 	return s.failures
 }
 
-// retryNow has the compactions tried again at once that have failed and wait for their
-// time. It returns a function that says whether one has ended since.
+// compactionFailure returns why the last automatic compaction failed, or nil.
+func (s *scheduler) compactionFailure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compactErr
+}
+
+// retryNow begins another round: the compactions that have failed, or are about to,
+// are tried again at once. It returns a function that says whether one has ended that
+// began after the call.
 func (s *scheduler) retryNow() (ended func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.outcomes
-	close(s.retry)
-	s.retry = make(chan struct{})
+	close(s.now.retry)
+	s.now = attempt{round: s.now.round + 1, retry: make(chan struct{})}
+	round := s.now.round
 	return func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.outcomes != before
+		return s.ended >= round
 	}
-}
-
-// retrying returns the channel that retryNow closes.
-func (s *scheduler) retrying() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.retry
 }
 
 // stuck returns why the room that writers wait for, for the reason given, does not

@@ -129,7 +129,7 @@ func TestScheduler_Stuck(t *testing.T) {
 		t.Error("a flush that Close has ended counts as failed")
 	}
 	for i := range 3 {
-		if n := s.compacted(compact); n != i+1 {
+		if n := s.compacted(s.attempt(), compact); n != i+1 {
 			t.Errorf("%d failures in a row, want %d", n, i+1)
 		}
 	}
@@ -139,9 +139,39 @@ func TestScheduler_Stuck(t *testing.T) {
 	if err := s.stuck(stallMemtables); err != nil {
 		t.Errorf("a memtable waits for no compaction: %v", err)
 	}
-	s.compacted(nil)
-	if err := s.stuck(stallLevel0); err != nil || s.compacted(compact) != 1 {
+	s.compacted(s.attempt(), nil)
+	if err := s.stuck(stallLevel0); err != nil || s.compacted(s.attempt(), compact) != 1 {
 		t.Errorf("after one that worked: %v", err)
+	}
+}
+
+// After retryNow only a compaction that began later says whether compactions fail.
+func TestScheduler_RetryNow(t *testing.T) {
+	s := newFakeTree(40).scheduler(1)
+	before, now := errors.New("before"), errors.New("now")
+	old, older := s.attempt(), s.attempt()
+	s.compacted(old, before)
+	ended := s.retryNow()
+	select {
+	case <-old.retry:
+	default:
+		t.Error("a compaction that has failed is not tried again at once")
+	}
+	if s.compacted(older, before); ended() || s.compactionFailure() != before {
+		t.Errorf("one that began earlier counts; failure %v", s.compactionFailure())
+	}
+	if s.compacted(s.attempt(), now); !ended() || s.compactionFailure() != now {
+		t.Errorf("one that began afterwards: ended %v, failure %v", ended(), s.compactionFailure())
+	}
+	if s.compacted(older, before); s.compactionFailure() != now {
+		t.Errorf("failure %v is an old one", s.compactionFailure())
+	}
+	again := s.retryNow()
+	if s.compacted(s.attempt(), nil); !again() || s.compactionFailure() != nil {
+		t.Errorf("one that worked: ended %v, failure %v", again(), s.compactionFailure())
+	}
+	if s.compacted(old, before); s.compactionFailure() != nil {
+		t.Errorf("failure %v is an old one, and compactions work", s.compactionFailure())
 	}
 }
 
