@@ -179,14 +179,17 @@ func decodeRecordHeader(content []byte) (r record, n int) {
 }
 
 // finish fills in the first 8 bytes of fragment b.
-func (c *codec) finish(b []byte, at int64, kind uint16) { c.finishParts(b, nil, at, kind) }
+func (c *codec) finish(b []byte, at int64, kind uint16) {
+	binary.LittleEndian.PutUint16(b[4:], uint16(len(b)-fragmentSize))
+	binary.LittleEndian.PutUint16(b[6:], c.mark|kind)
+	binary.LittleEndian.PutUint32(b, c.checksum(at, b[4:]))
+}
 
-// finishParts fills in the first 8 bytes of a fragment that is head and, behind
-// it, content.
+// finishParts is finish for a fragment that is head and, behind it, content.
 func (c *codec) finishParts(head, content []byte, at int64, kind uint16) {
 	binary.LittleEndian.PutUint16(head[4:], uint16(len(head)+len(content)-fragmentSize))
 	binary.LittleEndian.PutUint16(head[6:], c.mark|kind)
-	binary.LittleEndian.PutUint32(head, crc32.Update(c.checksum(at, head[4:]), castagnoli, content))
+	binary.LittleEndian.PutUint32(head, c.checksumOf(at, head[4:], content))
 }
 
 // A fragment is one that was checked.

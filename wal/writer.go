@@ -25,9 +25,10 @@ var (
 const (
 	// pageSize is the unit in which blocks are reserved.
 	pageSize = 4096
-	// maxGrowth is the most by which a file is extended ahead of its records.
-	// Up to there it doubles, so that a log with few records is small.
-	maxGrowth = 4 << 20
+	// lateGrowth is by how much a file is extended ahead of its records when it
+	// is longer than was expected. Up to there it doubles, so that a log with few
+	// records is small, and a mapping is seldom made again.
+	lateGrowth = 256 << 10
 	// maxBuffer is how much is encoded before it is written: a group takes one
 	// write call unless it is larger.
 	maxBuffer = 1 << 20
@@ -162,11 +163,13 @@ func (w *Writer) flush(byCall bool) error {
 
 // write writes p to the file at off.
 func (w *Writer) write(p []byte, off int64, byCall bool) error {
-	dst := io.WriterAt(w.file)
+	var err error
 	if w.mapping != nil && !byCall {
-		dst = w.mapping
+		err = writeAt(w.mapping, p, off)
+	} else {
+		err = writeAt(w.file, p, off)
 	}
-	if err := writeAt(dst, p, off); err != nil {
+	if err != nil {
 		return w.fail("append to", err)
 	}
 	return nil
@@ -223,9 +226,9 @@ func (w *Writer) reserveFor(need int64) error {
 	if w.reserved == 0 || least <= w.reserved { // 0: blocks can't be reserved
 		return nil
 	}
-	want := w.reserved + min(max(w.reserved, firstReserve), maxGrowth)
+	want := w.reserved + max(w.reserved, firstReserve)
 	if want > w.expected {
-		want = max(w.expected, least+maxGrowth/16)
+		want = max(w.expected, least+lateGrowth)
 	}
 	reserved, err := reserve(w.file, least, want)
 	if base.IsNoSpace(err) {
