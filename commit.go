@@ -158,17 +158,18 @@ func (q *commitQueue) takeTurn(ctx context.Context, r *commitRequest) error {
 		q.mu.Unlock()
 		return ErrClosed
 	}
-	q.pending = append(q.pending, r)
-	if q.led {
-		q.mu.Unlock()
-		if lead, err := q.awaitTurn(ctx, r); err != nil || !lead {
-			return err
-		}
-	} else {
+	if !q.led { // then nobody waits
 		q.led = true
 		q.mu.Unlock()
+		q.group = append(q.group[:0], r)
+		return q.lead(ctx, r, false)
 	}
-	return q.lead(ctx, r)
+	q.pending = append(q.pending, r)
+	q.mu.Unlock()
+	if lead, err := q.awaitTurn(ctx, r); err != nil || !lead {
+		return err
+	}
+	return q.lead(ctx, r, true)
 }
 
 // awaitTurn waits until r is done (lead is false and err its outcome), or is
@@ -198,8 +199,9 @@ func (q *commitQueue) withdraw(r *commitRequest) bool {
 	return false
 }
 
-// lead is the leader's turn. r is the first request in the queue.
-func (q *commitQueue) lead(ctx context.Context, r *commitRequest) error {
+// lead is the leader's turn. r is the first request in the queue; or it is not queued,
+// because it did not have to wait, and is the group.
+func (q *commitQueue) lead(ctx context.Context, r *commitRequest, queued bool) error {
 	finished := false
 	// However the turn ends, somebody leads afterwards or may: else all writes
 	// to come, and Close, would wait for ever.
@@ -209,18 +211,20 @@ func (q *commitQueue) lead(ctx context.Context, r *commitRequest) error {
 			q.leaderFailed()
 		}
 	}()
-	var err error
 	if r.exclusive == nil {
-		err = q.makeRoom(ctx)
+		r.err = q.makeRoom(ctx)
 	}
-	if err != nil {
-		q.take(1)
-		r.err = err
+	if r.err != nil {
+		q.takeFirst()
 	} else {
-		if r.sync && q.syncFirst {
+		gathers := r.sync && q.syncFirst
+		if gathers {
 			q.gatherSynced()
 		}
-		q.commitGroup(q.takeGroup())
+		if gathers || queued {
+			q.takeGroup()
+		}
+		q.commitGroup(q.group)
 	}
 	finished = true
 	return r.err
@@ -229,9 +233,7 @@ func (q *commitQueue) lead(ctx context.Context, r *commitRequest) error {
 // leaderFailed gives the group of a leader that panics or exits its outcome.
 // What of it is in the log is unknown. Requires: the caller leads.
 func (q *commitQueue) leaderFailed() {
-	if len(q.group) == 0 {
-		q.take(1)
-	}
+	q.takeFirst()
 	err := q.failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
 	for _, r := range q.group {
 		if r.err == nil {
@@ -259,6 +261,7 @@ func (q *commitQueue) handOver(r *commitRequest) {
 			member.wake <- false
 		}
 	}
+	clear(q.group)
 	q.group = q.group[:0] // the next leader's, once the lock is free
 }
 
@@ -269,35 +272,41 @@ func (q *commitQueue) gatherSynced() {
 	q.gather.await(q.together, func() int {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return len(q.pending)
+		return len(q.group) + len(q.pending)
 	})
 }
 
-// take moves the first n requests into the group.
-func (q *commitQueue) take(n int) {
+// takeFirst makes the leader's request the group, if the group is empty.
+func (q *commitQueue) takeFirst() {
 	q.mu.Lock()
-	q.takeLocked(n)
-	q.mu.Unlock()
+	defer q.mu.Unlock()
+	if len(q.group) == 0 {
+		q.takeLocked(1)
+	}
 }
 
+// takeLocked moves the first n requests that wait into the group. Requires: mu is held.
 func (q *commitQueue) takeLocked(n int) {
-	clear(q.group)
-	q.group = append(q.group[:0], q.pending[:n]...)
+	q.group = append(q.group, q.pending[:n]...)
 	rest := copy(q.pending, q.pending[n:])
 	clear(q.pending[rest:])
 	q.pending = q.pending[:rest]
 }
 
-// takeGroup moves the requests that can be committed together into the group:
-// the first, and more up to maxGroupBytes. An exclusive request is a group of
-// its own.
-func (q *commitQueue) takeGroup() []*commitRequest {
+// takeGroup moves the requests into the group that can be committed together: the
+// first, and more up to maxGroupBytes. An exclusive request is a group of its own.
+func (q *commitQueue) takeGroup() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n, bytes := 0, 0
+	bytes := 0
+	for _, r := range q.group {
+		bytes += r.batch.Size()
+	}
+	n := 0
 	for n < len(q.pending) {
 		p := q.pending[n]
-		if n > 0 && (p.exclusive != nil || bytes+p.batch.Size() > maxGroupBytes) {
+		first := len(q.group)+n == 0
+		if !first && (p.exclusive != nil || bytes+p.batch.Size() > maxGroupBytes) {
 			break
 		}
 		n++
@@ -307,13 +316,12 @@ func (q *commitQueue) takeGroup() []*commitRequest {
 		bytes += p.batch.Size()
 	}
 	q.takeLocked(n)
-	return q.group
 }
 
 // claims are the keys that a group writes, as far as a conditional request comes
 // after them: they are not in the memtable yet. It keeps hashes, by a function
 // that nobody else uses; two keys with one hash only make a claim lose that is
-// then made again.
+// then made again. A group of one request needs no claims.
 type claims struct {
 	seed   maphash.Seed
 	hashes map[uint64]struct{}
@@ -373,13 +381,18 @@ func (q *commitQueue) writeGroup(group []*commitRequest) error {
 	first := q.lastSeq + 1
 	seq := first
 	var bytes, ops uint64
-	q.claims.begin(group)
+	several := len(group) > 1
+	if several {
+		q.claims.begin(group)
+	}
 	for _, r := range group {
-		if r.ifAbsent && (q.claims.written(r.key) || q.writtenSince(r.key, r.readSeq)) {
+		if r.ifAbsent && (several && q.claims.written(r.key) || q.writtenSince(r.key, r.readSeq)) {
 			r.lost = true
 			continue
 		}
-		q.claims.add(r.batch)
+		if several {
+			q.claims.add(r.batch)
+		}
 		wantSync = wantSync || r.sync
 		if r.batch.count == 0 {
 			continue

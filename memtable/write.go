@@ -71,8 +71,8 @@ func (m *Memtable) insertStaged() {
 		return
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.frozen.Load() {
+		m.mu.Unlock()
 		panic("memtable: write after Freeze")
 	}
 	for _, e := range m.staged {
@@ -86,4 +86,5 @@ func (m *Memtable) insertStaged() {
 	n := int64(m.tree.Len())
 	m.n.Store(n)
 	m.size.Store(m.arena.used + m.arena.lost + n*entryBytes)
+	m.mu.Unlock()
 }
