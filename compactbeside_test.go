@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,11 +305,13 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 // level 0 need, until writers are stopped. When it is cancelled, those go on.
 func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var blocking atomic.Bool
+		var blocking atomic.Pointer[DB]
 		ctx, cancel := context.WithCancel(t.Context())
 		faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 			merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
-			if merging && blocking.CompareAndSwap(true, false) {
+			// An automatic compaction may come first, and takes a worker.
+			if db := blocking.Load(); merging && db != nil && workersBusy(db) == 0 {
+				blocking.Store(nil)
 				<-ctx.Done()
 				return context.Canceled
 			}
@@ -328,14 +329,20 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 		waitIdle(t, db)
 		mustPut(t, db, "key000000", "newer")
 		mustPut(t, db, "key003999", "newer")
-		blocking.Store(true)
+		blocking.Store(db)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := db.Compact(ctx, Range{}); !errors.Is(err, context.Canceled) {
+			err := db.Compact(ctx, Range{})
+			for err == nil && blocking.Load() != nil { // others have left it nothing to do
+				mustPut(t, db, "key000000", "newer")
+				mustPut(t, db, "key003999", "newer")
+				err = db.Compact(ctx, Range{})
+			}
+			if !errors.Is(err, context.Canceled) {
 				t.Errorf("Compact = %v", err)
 			}
 		})
-		synctest.Wait() // it is in the middle of its first step
+		synctest.Wait() // it is in the middle of a step
 		var written atomic.Bool
 		wg.Go(func() {
 			put(12_000)
@@ -357,53 +364,47 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 	})
 }
 
-// TestCompact_WhileOthersFail: while Compact runs, automatic compactions begin to fail, and
-// wait with their inputs to be tried again. Compact needs these inputs, of several workers
-// at once. It returns why they fail, and goes on once they do not.
+// workersBusy returns how many workers compact.
+func workersBusy(db *DB) int {
+	db.scheduler.mu.Lock()
+	defer db.scheduler.mu.Unlock()
+	return db.scheduler.running
+}
+
+// TestCompact_WhileOthersFail: an automatic compaction fails again and again, and keeps
+// the inputs that Compact needs. Compact has it tried at once, and returns why it fails,
+// or goes on when it does not fail any more.
 func TestCompact_WhileOthersFail(t *testing.T) {
-	for _, workers := range []int{2, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			var failing atomic.Bool
-			faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
-				if op != vfs.OpCreate || !strings.HasSuffix(name, ".sst") || !strings.Contains(string(debug.Stack()), "mergeRange") {
-					return nil
+	synctest.Test(t, func(t *testing.T) {
+		db := mustOpen(t, "db", &Options{FS: vfs.NewMem(), MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: -1})
+		for i := range 2000 {
+			mustPut(t, db, fmt.Sprintf("key%06d", i*7919%1000), strings.Repeat("v", 100))
+		}
+		mustFlush(t, db)
+		s, failure := db.scheduler, errors.New("failure")
+		plan := s.pickFor(1)
+		if plan == nil {
+			t.Fatal("there is nothing to compact")
+		}
+		for round, outcome := range []error{failure, failure, nil} {
+			first := s.attempt()
+			s.compacted(first, failure)
+			go func() {
+				<-first.retry
+				s.compacted(s.attempt(), outcome)
+				if outcome == nil {
+					s.done(plan)
 				}
-				time.Sleep(time.Millisecond)
-				return errorIf(failing.Load(), syscall.EIO)
-			})
-			opts := Options{FS: faults, MemtableSize: 16 << 10, TableSize: 8 << 10, Durability: SyncManual, CompactionWorkers: workers, OnEvent: func(Event) {}}
-			opts.testing.baseSize = 32 << 10
-			db := mustOpen(t, "db", &opts)
-			w := make(map[string]string)
-			r := rand.New(rand.NewPCG(1, uint64(workers)))
-			for round := range 30 {
-				for range 5000 {
-					key, value := fmt.Sprintf("key%05d", r.IntN(20_000)), strings.Repeat("v", 1+r.IntN(200))
-					mustPut(t, db, key, value)
-					w[key] = value
-				}
-				done := make(chan error, 1)
-				go func() { done <- db.Compact(t.Context(), Range{}) }()
-				time.Sleep(time.Duration(5*(round%8)) * time.Millisecond)
-				failing.Store(true)
-				select {
-				case err := <-done:
-					if err != nil && !errors.Is(err, syscall.EIO) {
-						t.Errorf("%d workers, round %d: Compact while compactions fail = %v", workers, round, err)
-					}
-				case <-time.After(time.Minute):
-					t.Errorf("%d workers, round %d: Compact still waits after a minute", workers, round)
-				}
-				failing.Store(false)
-				if err := db.Resume(); err != nil {
-					t.Errorf("%d workers, round %d: Resume = %v", workers, round, err)
-				}
-				if err := db.Compact(t.Context(), Range{}); err != nil {
-					t.Errorf("%d workers, round %d: Compact = %v", workers, round, err)
-				}
+			}()
+			begin := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			if err := db.Compact(ctx, Range{}); !errors.Is(err, outcome) || time.Since(begin) > time.Second {
+				t.Errorf("round %d: Compact = %v after %v, want %v at once", round, err, time.Since(begin), outcome)
 			}
-			wantAll(t, db, w)
-			closeTest(t, db)
-		})
-	}
+			cancel()
+			s.retryNow() // for the goroutine, if Compact did not
+			synctest.Wait()
+		}
+		closeTest(t, db)
+	})
 }
