@@ -16,8 +16,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// These tests hold the rows of docs/ARCHITECTURE.md, "When something fails",
-// that are about what lies on disk.
+// These tests hold the rows of docs/FAILURES.md that are about what lies on
+// disk.
 
 // damagedStore is a closed store with three tables in level 0 and a log with
 // 20 writes, all of which go by the keys k000 to k079.

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// The figures of docs/ARCHITECTURE.md, "Where memory goes", come from
+// The figures of docs/PERFORMANCE.md, "Where memory goes", come from
 // go test -run Memory -v . and are held within bounds here.
 
 // heapInUse returns the bytes of live objects and of what lies beside the heap.

@@ -39,7 +39,7 @@ type simulation struct {
 const (
 	keySpace = 1 << 62
 	// What an entry of 116 bytes takes in a table, and in a memtable: measured
-	// (docs/ARCHITECTURE.md, "Where memory goes").
+	// (docs/PERFORMANCE.md, "Where memory goes").
 	tableEntry, memtableEntry = 73, 169
 )
 
