@@ -11,13 +11,17 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// Names in prose rot: whatever docs/ARCHITECTURE.md puts between backquotes
-// and looks like a name of the code, or ends in .go, is in the code.
+// Names in prose rot: whatever these documents put between backquotes and looks like
+// a name of the code, or ends in .go, is in the code.
 func TestArchitecture_NamesExist(t *testing.T) {
 	testenv.SkipRace(t)
-	text, err := os.ReadFile("docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, name := range []string{"ARCHITECTURE", "FAILURES", "PERFORMANCE"} {
+		document, err := os.ReadFile("docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, document...)
 	}
 	words, files := namesOfCode(t)
 	name := regexp.MustCompile("`([A-Za-z][A-Za-z0-9_.]*)`")

@@ -79,7 +79,7 @@ func TestReadme_Code(t *testing.T) {
 // Every file that the documents point to is there.
 func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md"} {
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/PERFORMANCE.md"} {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Error(err)
