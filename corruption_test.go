@@ -144,14 +144,17 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 
 // A damage is what is done to a copy of a badStore.
 type damage struct {
-	what    string
-	file    string // that it is done to, and that errors must name
-	other   string // another one that they may name
-	flip    bool   // a single byte is changed
-	oneBit  bool   // and of that one bit
-	foreign bool   // the file is one of another store
-	rare    bool   // there are few of its kind: each is always tried
-	apply   func(mem *vfs.Mem) error
+	what   string
+	file   string // that it is done to, and that errors must name
+	other  string // another one that they may name
+	flip   bool   // a single byte is changed
+	oneBit bool   // and of that one bit
+	// asUnwritten says that the byte becomes a zero, as are those behind it in its
+	// sector, or those around it in its word: a torn write can leave that.
+	asUnwritten bool
+	foreign     bool // the file is one of another store
+	rare        bool // there are few of its kind: each is always tried
+	apply       func(mem *vfs.Mem) error
 }
 
 func (d damage) String() string { return d.file + ": " + d.what }
@@ -276,7 +279,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 		outcome = "found by Verify"
 	case told.Load():
 		outcome = "told by an event"
-	case lost && d.oneBit && !b.recycledLog():
+	case lost && d.oneBit && !d.asUnwritten && !b.recycledLog():
 		return "", errors.New("a flipped bit is taken for a torn end")
 	case lost:
 		outcome = lostEnd
@@ -305,7 +308,7 @@ func (b *badStore) recycledLog() bool {
 	for _, at := range b.ends {
 		end = max(end, at)
 	}
-	return strings.Trim(b.files[b.log][end:], "\x00") != ""
+	return !onlyZeros(b.files[b.log][end:])
 }
 
 // replaced tells whether a compaction has replaced the table. It may have read

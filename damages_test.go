@@ -39,8 +39,12 @@ func (b *badStore) flip(file string, offset int, mask byte) damage {
 		return data
 	})
 	d.flip, d.oneBit = true, mask&(mask-1) == 0
+	data := b.files[file]
+	d.asUnwritten = data[offset] == mask && (onlyZeros(data[offset+1:min(offset|511+1, len(data))]) || onlyZeros(data[offset&^7:offset]+data[offset+1:min(offset|7+1, len(data))]))
 	return d
 }
+
+func onlyZeros(s string) bool { return strings.Trim(s, "\x00") == "" }
 
 func (b *badStore) zero(file string, offset, n int) damage {
 	return b.edit(file, fmt.Sprintf("%d zeros at %d", n, offset), func(data []byte) []byte {

@@ -78,6 +78,7 @@ func checkCuckoo(t *testing.T, f *Cuckoo) {
 // Against a map of what was added, in any order and beyond what there is room for:
 // no key is ever denied, and each is there as often as it should be.
 func TestCuckoo_Model(t *testing.T) {
+	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	steps, failed, stashed := 6000, 0, 0
 	if short() {

@@ -131,6 +131,7 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 // The two units must not know of each other: what passes one has to be as rare
 // in the other as anything else.
 func TestFPR_UnitsAreIndependent(t *testing.T) {
+	testenv.SkipRace(t)
 	f := mustOpen(AppendBlocked(nil, randomHashes(1, 100000), 16))
 	r := rand.New(rand.NewPCG(2, 3))
 	const questions = 4e6

@@ -58,6 +58,7 @@ func fprSeed(t *testing.T) (seed uint64, long bool) {
 // Keys of every kind that programs have meet the false positives that are
 // predicted, in filters of every width and in those of memtables.
 func TestFPR_EveryKind(t *testing.T) {
+	testenv.SkipRace(t)
 	kinds, err := testkeys.Listed("../../shared/data")
 	if err != nil {
 		t.Logf("without lists of real keys: %v", err)

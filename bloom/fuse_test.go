@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/FastFilter/xorfilter"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // checkFuseHolds fails if f denies one of the hashes.
@@ -208,6 +210,7 @@ func TestAppendFuse_Fails(t *testing.T) {
 // Hashes that somebody chose so that two of them have the same three places under
 // every seed that the builder tries.
 func TestAppendFuse_HostileHashes(t *testing.T) {
+	testenv.SkipRace(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	var hostile []uint64
 	counter := uint64(1)

@@ -10,6 +10,7 @@ import (
 
 // The acceptance table of fuse filters: 2^-r, within 3 sigma, at every size.
 func TestFPR_Fuse(t *testing.T) {
+	testenv.SkipRace(t)
 	seed, long := fprSeed(t)
 	sizes, share, sigmas := []int{1e3, 1e5, 1e6}, 1, 3.
 	switch {

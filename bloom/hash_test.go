@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spaolacci/murmur3"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // fill returns n bytes that differ from their neighbours.
@@ -40,6 +42,7 @@ func TestHash_EqualsReference(t *testing.T) {
 // Random bytes of random length, at every alignment and with other bytes
 // before and behind, which the overlapping loads must not take in.
 func TestHash_EqualsReferenceOfRandomKeys(t *testing.T) {
+	testenv.SkipRace(t)
 	r := rand.New(rand.NewPCG(2, 0))
 	buf := make([]byte, 400)
 	for range 100000 {

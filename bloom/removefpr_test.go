@@ -147,6 +147,7 @@ func TestFPR_Removers(t *testing.T) {
 
 // Keys of the kinds that programs have pass as rarely as random hashes.
 func TestFPR_RemoversEveryKind(t *testing.T) {
+	testenv.SkipRace(t)
 	kinds, err := testkeys.Listed("../../shared/data")
 	if err != nil {
 		t.Logf("without lists of real keys: %v", err)

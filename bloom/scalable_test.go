@@ -88,6 +88,7 @@ func btoi(b bool) int {
 // The rate stays below the asked one over many growths, and is what theory says: a
 // key passes if any layer lets it.
 func TestScalable_Rate(t *testing.T) {
+	testenv.SkipRace(t)
 	capacity, asked := uint64(500), 100_000
 	if testenv.Long(t) > 0 {
 		capacity, asked = 100_000, 10_000_000

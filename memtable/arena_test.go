@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // TestArena_ItemsStayWhereTheyAre adds items of all sizes around those of
@@ -56,6 +58,7 @@ func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 
 // TestArena_WastesAtMostAQuarter bounds what is allocated by what is used.
 func TestArena_WastesAtMostAQuarter(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, size := range []int{1, 100, 5000, ownChunk - valueLen, ownChunk, chunkSize - valueLen, chunkSize} {
 		a := arena{mu: new(sync.Mutex)}
 		for a.used < 20*chunkSize {

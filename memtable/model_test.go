@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // model is a sorted slice that answers like a memtable.
@@ -167,6 +168,7 @@ func (c *cursor) want() *base.KV {
 // numbers go on walking, back and forth, and goes on reading after Freeze
 // and Pack.
 func TestModel_HeldIterators(t *testing.T) {
+	testenv.SkipRace(t)
 	for seed := range uint64(8) {
 		g := newRig(t, seed)
 		var cursors []*cursor
@@ -201,6 +203,7 @@ func TestModel_HeldIterators(t *testing.T) {
 // TestModel_LongWalks goes through more entries than the longest run, both
 // ways, turning around at every place near the ends of runs.
 func TestModel_LongWalks(t *testing.T) {
+	testenv.SkipRace(t)
 	g := newRig(t, 7)
 	g.write(400)
 	c := g.cursor()

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 func hashOf(e entry) uint64 { return bloom.Hash(e.key.UserKey) }
@@ -100,6 +101,7 @@ func damageEntries() []entry {
 
 // TestDamage_EveryByte flips a bit of every byte of a table.
 func TestDamage_EveryByte(t *testing.T) {
+	testenv.SkipRace(t)
 	list := damageEntries()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, o := range damageTables(t) {

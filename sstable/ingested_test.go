@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -24,6 +25,7 @@ func ingestedEntries(n int, seq base.Seq) []entry {
 // All ways to read an ingested table give its entries the number that the manifest
 // has, and the file stays as it is.
 func TestIngested(t *testing.T) {
+	testenv.SkipRace(t)
 	const seq = 1<<40 + 77
 	for _, o := range []WriterOptions{
 		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, IndexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // salvage walks a damaged table and checks the promise: what is shown is what
@@ -82,6 +83,7 @@ func knowledge(info Info) map[string]SalvageOptions {
 // block; and nothing if it is not a data block, but without footer,
 // properties and manifest, where it can't be known that there is no more.
 func TestSalvage_Flips(t *testing.T) {
+	testenv.SkipRace(t)
 	list := damageEntries()
 	rng := rand.New(rand.NewPCG(5, 6))
 	for name, o := range damageTables(t) {
@@ -125,6 +127,7 @@ func TestSalvage_Flips(t *testing.T) {
 
 // A table is cut, or several stretches of it are zeros.
 func TestSalvage_CutsAndHoles(t *testing.T) {
+	testenv.SkipRace(t)
 	list := damageEntries()
 	rng := rand.New(rand.NewPCG(7, 8))
 	for name, o := range damageTables(t) {

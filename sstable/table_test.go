@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -232,6 +233,7 @@ func shapes() map[string][]entry {
 }
 
 func TestTable_RoundTrip(t *testing.T) {
+	testenv.SkipRace(t)
 	options := []WriterOptions{
 		{Codec: &SnappyCodec, FilterBits: 10},
 		{Codec: nil, BlockSize: 128, IndexPartition: 200},

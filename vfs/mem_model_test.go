@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock")
@@ -307,6 +309,7 @@ func (s *memModel) restart(c CrashConfig) {
 // nothing but what the policy allows, nothing synced is ever lost, the same
 // seed gives the same disk, and the living file system notices nothing.
 func TestMem_ModelOfCrashes(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := newSeed(t)
 	states := 0
 	for life := range uint64(16) {
@@ -345,6 +348,7 @@ func TestMem_ModelOfCrashes(t *testing.T) {
 
 // The same for a file with more changes than are kept apart.
 func TestMem_ModelOfMergedChanges(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := newSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	m := newMemWithDir(t, "/d")
