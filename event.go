@@ -76,9 +76,10 @@ type eventLog struct {
 	failed   atomic.Bool // a listener panicked, and that was reported
 }
 
-// emit remembers e and passes it to the logger and to Options.OnEvent. Requires:
-// the caller holds no lock that a method of DB takes for reading or writing
-// entries; a listener may call them.
+// emit remembers e, passes it to the logger and to Options.OnEvent, and returns when
+// they have. Listeners must not call the store: the caller may lead the commit queue.
+// Requires: the caller holds no lock that a read takes, so that reads never wait for a
+// listener.
 func (l *eventLog) emit(e Event) {
 	e.Time = l.now()
 	l.recent.add(e)
