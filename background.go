@@ -18,7 +18,7 @@ func (db *DB) startBackground() {
 	}
 	db.background.Go(db.syncLoop)
 	db.background.Go(db.prepareLoop)
-	db.background.Go(db.filterLoop)
+	db.background.Go(func() { db.filters.loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
 	wake(db.flushWake)
 	wake(db.scheduler.wake)

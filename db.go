@@ -19,7 +19,7 @@ import (
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flushMu,
-// tree.editing, filterMu, changes.mu, scheduler.mu, tree.mu, readState.mu,
+// tree.editing, residentFilters.mu, changes.mu, scheduler.mu, tree.mu, readState.mu,
 // snapshotList.mu, and then those of other packages.
 type DB struct {
 	*lifetime
@@ -30,6 +30,7 @@ type DB struct {
 	logs      *logSet
 	tree      *tree
 	commits   commitQueue
+	filters   *residentFilters
 
 	// Constant after Open.
 	dir     string
@@ -65,12 +66,9 @@ type DB struct {
 	rebuilding chan struct{}
 
 	// Background work: see background.go.
-	flushWake   chan struct{}
-	syncWake    chan struct{}
-	syncSoon    chan struct{} // within SyncEvery, for a batch with a durability of its own
-	filterWake  chan struct{}
-	filterMu    sync.Mutex    // makes changes of what filters are resident one at a time; nothing is taken under it
-	filterEpoch atomic.Uint64 // counts up before and after each of these: see filterSum
+	flushWake chan struct{}
+	syncWake  chan struct{}
+	syncSoon  chan struct{} // within SyncEvery, for a batch with a durability of its own
 }
 
 // Close waits for running calls, stops the background work, makes every write

@@ -273,7 +273,7 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 		t.Fatal(err, b.Err())
 	}
 	wantMaybe(t, b, "memtable", "key000000", "key002999")
-	waitFor(t, "the tables that are not in use to go", func() bool { // filterLoop may hold them for a moment
+	waitFor(t, "the tables that are not in use to go", func() bool { // residentFilters.loop may hold them for a moment
 		return tablesOnDisk(t, db, mem) == len(db.Tables())
 	})
 }

@@ -1,10 +1,13 @@
 package shale
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/filterplan"
@@ -43,57 +46,87 @@ func (db *DB) chooseHasher(tables []*table) (err error) {
 	return nil
 }
 
-// filterLoop keeps the resident filters within their budget and brings back
-// what has room again, whenever the tables have changed.
-func (db *DB) filterLoop() {
+// A residentFilters decides which filters of the tables are in memory. What does not
+// fit the budget is released, and read again when there is room; the bytes stay in the
+// files.
+type residentFilters struct {
+	residentFiltersEnv
+	wake  chan struct{} // to loop: the tables have changed
+	mu    sync.Mutex    // one change of what is resident at a time
+	epoch atomic.Uint64 // counts up before and after each change: see filterSum
+}
+
+// A residentFiltersEnv is what a residentFilters needs from the store.
+type residentFiltersEnv struct {
+	wanted     bool                    // else filters are not read
+	limited    bool                    // whole filters are released, too, if their second units are not enough
+	budget     func(keys uint64) int64 // bytes that the filters of so many keys may take
+	closing    func() bool
+	acquire    func() *version // the current version, with a reference; nil: the store is closed
+	release    func(v *version)
+	unreadable func(t *table, err error) // t's filter can't be read again
+}
+
+func newResidentFilters(env residentFiltersEnv) *residentFilters {
+	return &residentFilters{residentFiltersEnv: env, wake: make(chan struct{}, 1)}
+}
+
+// loop keeps the resident filters within their budget and brings back what has room
+// again, whenever the tables have changed.
+func (f *residentFilters) loop(ctx context.Context) {
 	for {
 		select {
-		case <-db.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-db.filterWake:
+		case <-f.wake:
 		}
-		if v := db.acquireView(); v != nil {
-			db.filterMu.Lock()
-			db.fitFilters(v.version)
-			db.restoreFilters(v.version)
-			db.filterMu.Unlock()
-			db.tree.release(v.version)
+		if v := f.acquire(); v != nil {
+			f.adjust(v)
+			f.release(v)
 		}
 	}
 }
 
-// fitFiltersSoon makes room at once, unless filters are being read, and leaves
-// the rest to filterLoop.
-func (db *DB) fitFiltersSoon(v *version) {
-	if db.filterMu.TryLock() {
-		db.fitFilters(v)
-		db.filterMu.Unlock()
-	}
-	wake(db.filterWake)
+// adjust makes the resident filters of v fit the budget, and reads what has room.
+// Requires: v's files are held.
+func (f *residentFilters) adjust(v *version) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fitLocked(v)
+	f.restoreLocked(v)
 }
 
-// filterBudget returns the bytes that the resident filters of v may take.
-func (db *DB) filterBudget(v *version) int64 {
+// fitSoon makes room at once, unless filters are being read, and leaves the rest to
+// loop.
+func (f *residentFilters) fitSoon(v *version) {
+	if f.mu.TryLock() {
+		f.fitLocked(v)
+		f.mu.Unlock()
+	}
+	wake(f.wake)
+}
+
+// budgetOf returns the bytes that the resident filters of v may take.
+func (f *residentFilters) budgetOf(v *version) int64 {
 	var keys uint64
 	for _, r := range v.runs {
 		keys += r.keys
 	}
-	return db.filterPolicy().Budget(keys)
+	return f.budget(keys)
 }
 
-// fitFilters makes the resident filters of v fit the budget. Second units go
-// first, whole filters only if that is not enough, and only for FilterMemory; in
-// both rounds those of the deepest level first: most of the memory is there, and
-// in the levels above a byte of filter saves the most. The bytes stay in the
-// files. Requires: filterMu is held.
-func (db *DB) fitFilters(v *version) {
-	excess := v.filterMemory(db.filterEpoch.Load()) - db.filterBudget(v)
+// fitLocked makes the resident filters of v fit the budget. Second units go
+// first, whole filters only if that is not enough, and only if their memory is limited;
+// in both rounds those of the deepest level first: most of the memory is there, and
+// in the levels above a byte of filter saves the most. Requires: mu is held.
+func (f *residentFilters) fitLocked(v *version) {
+	excess := v.filterMemory(f.epoch.Load()) - f.budgetOf(v)
 	if excess <= 0 {
 		return
 	}
-	defer db.filtersChange()()
+	defer f.change()()
 	releases := []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter}
-	if db.opts.FilterMemory == 0 {
+	if !f.limited {
 		releases = releases[:1]
 	}
 	for _, release := range releases {
@@ -110,19 +143,19 @@ func (db *DB) fitFilters(v *version) {
 	}
 }
 
-// restoreFilters reads from the files what was released and has room again:
+// restoreLocked reads from the files what was released and has room again:
 // filters that are gone, then second units, from the newest run on. A sixteenth
 // of the budget stays free, so that the next flush does not undo it. Requires:
-// filterMu is held; v's files are held.
-func (db *DB) restoreFilters(v *version) {
-	if db.opts.FilterBits < 0 {
+// mu is held; v's files are held.
+func (f *residentFilters) restoreLocked(v *version) {
+	if !f.wanted {
 		return
 	}
-	budget := db.filterBudget(v)
-	room := budget - budget/16 - v.filterMemory(db.filterEpoch.Load())
+	budget := f.budgetOf(v)
+	room := budget - budget/16 - v.filterMemory(f.epoch.Load())
 	for _, firstUnit := range []bool{true, false} {
 		for _, r := range v.runs {
-			if sum, known := r.filterSum(db.filterEpoch.Load()); known && sum.short == 0 {
+			if sum, known := r.filterSum(f.epoch.Load()); known && sum.short == 0 {
 				continue
 			}
 			for _, t := range r.tables {
@@ -130,14 +163,14 @@ func (db *DB) restoreFilters(v *version) {
 				if need <= 0 {
 					continue
 				}
-				if need > room || db.ctx.Err() != nil {
+				if need > room || f.closing() {
 					return // what lies deeper must not come before it
 				}
 				before := t.filterMemory()
-				db.restoreFilter(t, firstUnit)
+				f.restoreTable(t, firstUnit)
 				room -= t.filterMemory() - before
 				if room < -budget/16 { // it has only one unit: what it takes was a guess
-					db.fitFilters(v)
+					f.fitLocked(v)
 					return
 				}
 			}
@@ -145,16 +178,22 @@ func (db *DB) restoreFilters(v *version) {
 	}
 }
 
-// restoreFilter reads t's filter again. What can't be read once is not tried
+// restoreTable reads t's filter again. What can't be read once is not tried
 // again.
-func (db *DB) restoreFilter(t *table, firstUnit bool) {
-	defer db.filtersChange()()
+func (f *residentFilters) restoreTable(t *table, firstUnit bool) {
+	defer f.change()()
 	if err := t.reader.LoadFilter(firstUnit); err != nil {
 		t.filterLost.Store(true)
-		if db.ctx.Err() == nil {
-			db.filterUnusable(t, err)
+		if !f.closing() {
+			f.unreadable(t, err)
 		}
 	}
+}
+
+// change is called before the resident filters change, and what it returns afterwards.
+func (f *residentFilters) change() (done func()) {
+	f.epoch.Add(1)
+	return func() { f.epoch.Add(1) }
 }
 
 // missingFilter returns about how many bytes it takes to bring back t's filter,
@@ -198,9 +237,8 @@ func (v *version) filterMemory(epoch uint64) int64 {
 }
 
 // A filterSum is what the resident filters of a run take, and how many are not
-// whole. It holds while the store's filterEpoch is epoch: that
-// counts up before and after each change, so a sum that was taken during one
-// never holds.
+// whole. It holds while the epoch of the residentFilters is the same: that counts up
+// before and after each change, so a sum that was taken during one never holds.
 type filterSum struct {
 	epoch uint64
 	bytes int64
@@ -221,13 +259,6 @@ func (s *filterSum) add(t *table, by int) {
 	if t.missingFilter(false) > 0 {
 		s.short += by
 	}
-}
-
-// filtersChange is called before the resident filters change, and what it
-// returns afterwards.
-func (db *DB) filtersChange() func() {
-	db.filterEpoch.Add(1)
-	return func() { db.filterEpoch.Add(1) }
 }
 
 // filterUnusable tells of a filter that can't be used.

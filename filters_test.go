@@ -215,17 +215,17 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 	db := openTest(t, opts)
 	known, short := 0, 0
 	check := func(drop bool) {
-		db.filterMu.Lock()
-		defer db.filterMu.Unlock()
+		db.filters.mu.Lock()
+		defer db.filters.mu.Unlock()
 		v := db.view.Load()
 		if drop {
-			done := db.filtersChange()
+			done := db.filters.change()
 			v.runs[0].tables[0].reader.DropFilter()
 			done()
-			v.filterMemory(db.filterEpoch.Load())
+			v.filterMemory(db.filters.epoch.Load())
 		}
 		for _, r := range v.runs {
-			got, ok := r.filterSum(db.filterEpoch.Load())
+			got, ok := r.filterSum(db.filters.epoch.Load())
 			if !ok {
 				continue
 			}

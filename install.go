@@ -26,7 +26,7 @@ func (db *DB) installWrites(edit *manifest.Edit, opened []*table, seq base.Seq, 
 // adds. seq is 0 if nothing is to be published. Requires: db.tree.editing is held.
 func (db *DB) installLocked(edit *manifest.Edit, opened []*table, sidecars []*sidecar, seq base.Seq, change func(*view)) error {
 	var next *version
-	old, err := db.tree.install(install{edit: edit, opened: opened, sidecars: sidecars, epoch: db.filterEpoch.Load(), publish: func(v *version) {
+	old, err := db.tree.install(install{edit: edit, opened: opened, sidecars: sidecars, epoch: db.filters.epoch.Load(), publish: func(v *version) {
 		next = v
 		db.view.replace(v, change, func(v *view) { db.publish(v, seq) })
 	}})
@@ -37,7 +37,7 @@ func (db *DB) installLocked(edit *manifest.Edit, opened []*table, sidecars []*si
 		db.scheduler.seeks.earned.Store(0)
 	}
 	db.changes.broadcast()
-	db.fitFiltersSoon(next)
+	db.filters.fitSoon(next)
 	db.tree.release(old)
 	return nil
 }

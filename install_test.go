@@ -21,6 +21,7 @@ type bigTree struct {
 
 func newBigTree(tb testing.TB, n int) *bigTree {
 	t := &bigTree{db: &DB{opts: Options{FilterBits: 10}, tree: newTree(treeEnv{obsolete: func(...obsoleteFile) {}})}, next: 1}
+	t.db.filters = newResidentFilters(t.db.residentFiltersEnv())
 	t.db.tree.tables = make(map[base.FileNum]*table)
 	e := &manifest.Edit{}
 	var opened []*table
@@ -47,7 +48,7 @@ func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next := nextVersion(old, meta, db.tree.added(e, opened), nil, db.filterEpoch.Load())
+	next := nextVersion(old, meta, db.tree.added(e, opened), nil, db.filters.epoch.Load())
 	db.tree.mu.Lock()
 	next.refLocked()
 	for _, m := range opened {
@@ -55,7 +56,7 @@ func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
 	}
 	db.tree.version = next
 	db.tree.mu.Unlock()
-	db.fitFilters(next)
+	db.filters.fitLocked(next)
 	db.tree.releaseTablesLocked(old)
 }
 

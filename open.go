@@ -65,7 +65,6 @@ func newDB(dir string, o Options) *DB {
 		flushWake:      make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
 		syncSoon:       make(chan struct{}, 1),
-		filterWake:     make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 	}
 	limit := o.MaxOpenFiles
@@ -241,10 +240,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	v := newVersion(state.Version, byNum, sidecars)
 	db.tree.open(v, byNum)
 	db.view.open(&view{mem: db.newMemtable(), version: v})
-	db.filterMu.Lock()
-	db.fitFilters(v)
-	db.restoreFilters(v)
-	db.filterMu.Unlock()
+	db.filters.adjust(v)
 	return nil
 }
 
@@ -252,7 +248,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 // and indexes.
 func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
 	const workers = 8
-	fit := true // else restoreFilters reads as many as do
+	fit := true // else db.filters.adjust reads as many as do
 	if limit := db.opts.FilterMemory; limit > 0 {
 		sum := int64(0)
 		for _, m := range metas {

@@ -21,6 +21,7 @@ func (db *DB) connect() {
 	db.commits.commitEnv = db.commitEnv()
 	db.health = newHealth(db.healthEnv())
 	db.scheduler = newScheduler(db.schedulerEnv())
+	db.filters = newResidentFilters(db.residentFiltersEnv())
 }
 
 func (db *DB) treeEnv() treeEnv {
@@ -94,5 +95,22 @@ func (db *DB) schedulerEnv() schedulerEnv {
 		flushing: func() bool { return db.oldestImmutable() != nil },
 		started:  func(n int64) { db.counters.compacting.Add(n) },
 		changed:  db.changes.broadcast,
+	}
+}
+
+func (db *DB) residentFiltersEnv() residentFiltersEnv {
+	return residentFiltersEnv{
+		wanted:  db.opts.FilterBits >= 0,
+		limited: db.opts.FilterMemory != 0,
+		budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
+		closing: db.closing,
+		acquire: func() *version {
+			if v := db.acquireView(); v != nil {
+				return v.version
+			}
+			return nil
+		},
+		release:    db.tree.release,
+		unreadable: db.filterUnusable,
 	}
 }

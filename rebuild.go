@@ -295,7 +295,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 		return nil, nil
 	}
 	return done, db.installLocked(edit, nil, beside, 0, func(*view) {
-		defer db.filtersChange()()
+		defer db.filters.change()()
 		for _, m := range done {
 			m.table.useSidecar(m.sidecar, m.filter)
 		}

@@ -20,7 +20,7 @@ type run struct {
 	// refs counts the versions that have the run. Guarded by the mu of the tree.
 	refs int
 	// filters is what is known of the resident filters, nil or out of date
-	// unless its epoch is that of the store.
+	// unless its epoch is that of the residentFilters.
 	filters atomic.Pointer[filterSum]
 
 	bounds keys.Ranges

@@ -1,0 +1,259 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A filterWorld is all that a residentFilters sees of a store: a version of three
+// runs, newest first, of two tables each.
+type filterWorld struct {
+	t      *testing.T
+	v      *version
+	budget atomic.Int64
+	closed atomic.Bool
+	held   atomic.Int64 // references to v that were not released
+	broken atomic.Bool  // reads of tables fail
+	lost   []*table     // whose filters can't be read again
+	*residentFilters
+}
+
+func newFilterWorld(t *testing.T, limited bool) *filterWorld {
+	w := &filterWorld{t: t, v: &version{meta: new(manifest.Version)}}
+	for i, level := range []int{0, 5, 6} {
+		r := &run{level: level}
+		for j := range 2 {
+			table := w.table(base.FileNum(2*i+j+1), 500*(1+i))
+			r.tables = append(r.tables, table)
+			r.keys += table.meta.Keys
+		}
+		w.v.runs = append(w.v.runs, r)
+	}
+	w.residentFilters = newResidentFilters(residentFiltersEnv{
+		wanted:     true,
+		limited:    limited,
+		budget:     func(uint64) int64 { return w.budget.Load() },
+		closing:    w.closed.Load,
+		acquire:    func() *version { w.held.Add(1); return w.v },
+		release:    func(*version) { w.held.Add(-1) },
+		unreadable: func(t *table, _ error) { w.lost = append(w.lost, t) },
+	})
+	return w
+}
+
+// table writes a table of so many keys, whose filter has two units of the same size.
+func (w *filterWorld) table(num base.FileNum, keys int) *table {
+	const bits = 16
+	fsys := vfs.NewMem()
+	f, err := fsys.Create("table")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	writer := sstable.NewWriter(f, sstable.WriterOptions{Num: num, StoreID: 1, FilterBits: bits})
+	for i := range keys {
+		if err := writer.Add(base.NewKey(fmt.Appendf(nil, "key%06d", i), 1, base.KindPut), nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	info, err := writer.Finish()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	reader, err := sstable.Open(breakable{f, &w.broken}, sstable.ReaderOptions{
+		Num: num, StoreID: 1, Size: info.Size, Checksum: info.Checksum, Stats: new(sstable.Stats),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &table{meta: &manifest.Table{Num: num, Keys: info.Keys, FilterBits: bits}, reader: reader}
+}
+
+// A breakable is a file whose reads fail while it is broken.
+type breakable struct {
+	io.ReaderAt
+	broken *atomic.Bool
+}
+
+func (b breakable) ReadAt(p []byte, off int64) (int, error) {
+	if b.broken.Load() {
+		return 0, errors.New("broken")
+	}
+	return b.ReaderAt.ReadAt(p, off)
+}
+
+// units returns how many units of the tables' filters are resident, newest run first.
+func (w *filterWorld) units() (units []int) {
+	for t := range w.v.tables() {
+		n := 0
+		if f := t.filter(); f != nil {
+			n = f.Units()
+		}
+		units = append(units, n)
+	}
+	return units
+}
+
+// bytes returns what the resident filters take.
+func (w *filterWorld) bytes() (sum int64) {
+	for t := range w.v.tables() {
+		sum += t.filterMemory()
+	}
+	return sum
+}
+
+func (w *filterWorld) want(when string, units ...int) {
+	w.t.Helper()
+	if got := w.units(); !slices.Equal(got, units) {
+		w.t.Errorf("%s: units %v are resident, want %v", when, got, units)
+	}
+}
+
+// Second units go first, those of the deepest level first, then whole filters in the
+// same order; they come back first units first, the newest run first.
+func TestResidentFilters_Order(t *testing.T) {
+	w := newFilterWorld(t, true)
+	all := w.bytes()
+	var down, up [][]int
+	// note adds the state to a way, if it is another one than the last.
+	note := func(way *[][]int) {
+		if units := w.units(); len(*way) == 0 || !slices.Equal((*way)[len(*way)-1], units) {
+			*way = append(*way, units)
+		}
+	}
+	const steps = 200
+	for i := steps; i >= 0; i-- {
+		w.budget.Store(all * int64(i) / steps)
+		w.fitSoon(w.v)
+		if got := w.bytes(); got > w.budget.Load() {
+			t.Fatalf("%d bytes are resident of a budget of %d", got, w.budget.Load())
+		}
+		note(&down)
+	}
+	for i := range 2 * steps {
+		w.budget.Store(all * int64(i) / steps)
+		w.adjust(w.v)
+		if got := w.bytes(); got > w.budget.Load()-w.budget.Load()/16 {
+			t.Fatalf("%d bytes have come back, of a budget of %d", got, w.budget.Load())
+		}
+		note(&up)
+	}
+	wantDown := [][]int{
+		{2, 2, 2, 2, 2, 2},
+		{2, 2, 2, 2, 1, 2}, {2, 2, 2, 2, 1, 1}, {2, 2, 1, 2, 1, 1}, {2, 2, 1, 1, 1, 1}, {1, 2, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1},
+		{1, 1, 1, 1, 0, 1}, {1, 1, 1, 1, 0, 0}, {1, 1, 0, 1, 0, 0}, {1, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0},
+	}
+	wantUp := [][]int{
+		{0, 0, 0, 0, 0, 0},
+		{1, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0}, {1, 1, 1, 0, 0, 0}, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 1},
+		{2, 1, 1, 1, 1, 1}, {2, 2, 1, 1, 1, 1}, {2, 2, 2, 1, 1, 1}, {2, 2, 2, 2, 1, 1}, {2, 2, 2, 2, 2, 1}, {2, 2, 2, 2, 2, 2},
+	}
+	if !slices.EqualFunc(down, wantDown, slices.Equal) {
+		t.Errorf("the way down:\n%v\nwant\n%v", down, wantDown)
+	}
+	if !slices.EqualFunc(up, wantUp, slices.Equal) {
+		t.Errorf("the way up:\n%v\nwant\n%v", up, wantUp)
+	}
+}
+
+// Without a limit of memory each table keeps a first unit. If no filters are wanted,
+// none is read.
+func TestResidentFilters_Options(t *testing.T) {
+	w := newFilterWorld(t, false)
+	w.adjust(w.v)
+	w.want("without a budget, and no limit", 1, 1, 1, 1, 1, 1)
+	w.wanted = false
+	w.budget.Store(1 << 30)
+	w.adjust(w.v)
+	w.want("not wanted", 1, 1, 1, 1, 1, 1)
+}
+
+// A filter that can't be read again is told of once, and not tried again. The others
+// come back.
+func TestResidentFilters_Unreadable(t *testing.T) {
+	w := newFilterWorld(t, true)
+	w.adjust(w.v)
+	w.want("without a budget", 0, 0, 0, 0, 0, 0)
+	lost := w.v.runs[1].tables[0]
+	lost.reader.DropFilter()
+	w.broken.Store(true)
+	w.restoreTable(lost, true)
+	w.broken.Store(false)
+	w.budget.Store(1 << 30)
+	w.adjust(w.v)
+	w.adjust(w.v)
+	w.want("with one that can't be read", 2, 2, 0, 2, 2, 2)
+	if !slices.Equal(w.lost, []*table{lost}) {
+		t.Errorf("told of %d tables", len(w.lost))
+	}
+}
+
+// While the store is closing, nothing is read, and no failure is told.
+func TestResidentFilters_Closing(t *testing.T) {
+	w := newFilterWorld(t, true)
+	w.adjust(w.v)
+	w.closed.Store(true)
+	w.broken.Store(true)
+	w.budget.Store(1 << 30)
+	w.adjust(w.v)
+	w.restoreTable(w.v.runs[0].tables[0], true)
+	w.want("while closing", 0, 0, 0, 0, 0, 0)
+	if len(w.lost) > 0 {
+		t.Errorf("told of %d tables", len(w.lost))
+	}
+}
+
+// While filters are being read, fitSoon leaves all to loop, which holds the version
+// that it looks at.
+func TestResidentFilters_Loop(t *testing.T) {
+	w := newFilterWorld(t, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.mu.Lock()
+	w.fitSoon(w.v)
+	w.want("while another change is under way", 2, 2, 2, 2, 2, 2)
+	w.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.loop(ctx) }()
+	waitFor(t, "the filters to go", func() bool { return w.bytes() == 0 })
+	w.budget.Store(1 << 30)
+	w.fitSoon(w.v) // releases nothing, and wakes
+	waitFor(t, "the filters to come back", func() bool { return slices.Min(w.units()) == 2 })
+	cancel()
+	<-ended
+	if n := w.held.Load(); n != 0 {
+		t.Errorf("%d references are left", n)
+	}
+}
+
+// A sum holds until something changes, and never if it was taken during a change.
+func TestResidentFilters_Epoch(t *testing.T) {
+	w := newFilterWorld(t, true)
+	known := func() bool {
+		_, known := w.v.runs[0].filterSum(w.epoch.Load())
+		return known
+	}
+	if known() {
+		t.Error("a sum is known that nobody took")
+	}
+	if got := w.v.filterMemory(w.epoch.Load()); got != w.bytes() || !known() {
+		t.Errorf("the sum is %d, want %d; known afterwards: %v", got, w.bytes(), known())
+	}
+	done := w.change()
+	if known() {
+		t.Error("a sum from before a change is known during it")
+	}
+	w.v.filterMemory(w.epoch.Load())
+	done()
+	if known() {
+		t.Error("a sum from within a change is known after it")
+	}
+}
