@@ -12,7 +12,7 @@ import (
 func (db *DB) startBackground() {
 	db.deleter.start()
 	db.background.Go(func() { db.deleter.loop(db.ctx) })
-	db.background.Go(db.flushLoop)
+	db.background.Go(func() { db.flusher.loop(db.ctx) })
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)
 	}
@@ -20,7 +20,7 @@ func (db *DB) startBackground() {
 	db.background.Go(db.prepareLoop)
 	db.background.Go(func() { db.filters.loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
-	wake(db.flushWake)
+	wake(db.flusher.wake)
 	wake(db.scheduler.wake)
 }
 

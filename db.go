@@ -3,8 +3,6 @@ package shale
 import (
 	"context"
 	"io"
-	"sync"
-	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/cache"
@@ -18,7 +16,7 @@ import (
 // called concurrently.
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
-// Locks, in the order in which they are taken: leading the commit queue, flushMu,
+// Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
 // tree.editing, residentFilters.mu, changes.mu, scheduler.mu, tree.mu, readState.mu,
 // snapshotList.mu, and then those of other packages.
 type DB struct {
@@ -30,6 +28,7 @@ type DB struct {
 	logs      *logSet
 	tree      *tree
 	commits   commitQueue
+	flusher   *flusher
 	filters   *residentFilters
 
 	// Constant after Open.
@@ -51,24 +50,15 @@ type DB struct {
 	counters       counters
 	snapshots      snapshotList
 
-	pacer pacer // belongs to the leader of the commit queue
-	// flushedSeq is the highest sequence number in a table. It grows before
-	// the memtable that had it leaves the view.
-	flushedSeq atomic.Uint64
-
-	flushes flushSpeed
-	events  eventLog
-
-	// flushMu makes flushes one at a time: the flusher's, and Resume's.
-	flushMu sync.Mutex
+	pacer  pacer // belongs to the leader of the commit queue
+	events eventLog
 
 	// rebuilding holds a token while RebuildFilters is under way.
 	rebuilding chan struct{}
 
 	// Background work: see background.go.
-	flushWake chan struct{}
-	syncWake  chan struct{}
-	syncSoon  chan struct{} // within SyncEvery, for a batch with a durability of its own
+	syncWake chan struct{}
+	syncSoon chan struct{} // within SyncEvery, for a batch with a durability of its own
 }
 
 // Close waits for running calls, stops the background work, makes every write

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
@@ -12,33 +13,101 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// flushLoop is the store's one flusher: it turns immutable memtables into runs
-// of level 0, oldest first, and tries again with back-off when that fails.
-func (db *DB) flushLoop() {
+// A flusher turns immutable memtables into runs of level 0, oldest first, one at a
+// time.
+type flusher struct {
+	flusherEnv
+	wake  chan struct{} // to loop: there may be something to flush
+	mu    sync.Mutex    // one flush at a time: loop's, or that of a caller of flushAll
+	speed flushSpeed
+	// flushedSeq is the highest sequence number in a table. It grows before
+	// the memtable that had it leaves the view.
+	flushedSeq atomic.Uint64
+}
+
+// A flusherEnv is what a flusher needs from the store.
+type flusherEnv struct {
+	oldest  func() *immutable                              // the next memtable to flush; nil: there is none
+	started func(n int64)                                  // n flushes more are under way
+	flush   func(imm *immutable) (out []*table, err error) // writes imm into tables and puts them in its place
+	ended   func(f flushOutcome)
+	retry   func(err error) // before a flush that failed because of err is tried again
+	sleep   func(d time.Duration) (open bool)
+}
+
+// A flushOutcome tells of a flush that has ended.
+type flushOutcome struct {
+	imm  *immutable
+	out  []*table // what has become of imm
+	took time.Duration
+	err  error
+}
+
+func newFlusher(env flusherEnv) *flusher {
+	return &flusher{flusherEnv: env, wake: make(chan struct{}, 1)}
+}
+
+// loop flushes whenever it is woken, and tries again with back-off when that fails.
+func (f *flusher) loop(ctx context.Context) {
 	for failed := 0; ; {
 		select {
-		case <-db.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-db.flushWake:
+		case <-f.wake:
 		}
-		for db.ctx.Err() == nil && db.oldestImmutable() != nil {
-			err := db.flushOldest()
+		for ctx.Err() == nil && f.oldest() != nil {
+			err := f.flushOldest()
 			if err == nil {
 				failed = 0
 				continue
 			}
-			if db.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return
 			}
 			failed++
-			db.counters.retries.Add(1)
-			if base.IsNoSpace(err) {
-				db.giveUpRoom()
-			}
-			if !db.sleep(retryDelay(failed)) {
+			f.retry(err)
+			if !f.sleep(retryDelay(failed)) {
 				return
 			}
 		}
+	}
+}
+
+// flushAll flushes until no immutable memtable is left.
+func (f *flusher) flushAll() error {
+	for f.oldest() != nil {
+		if err := f.flushOldest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushOldest flushes the oldest immutable memtable, if there is one. Whoever
+// calls it, only one flush runs at a time.
+func (f *flusher) flushOldest() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	imm := f.oldest()
+	if imm == nil {
+		return nil
+	}
+	begin := time.Now()
+	f.started(1)
+	defer f.started(-1)
+	imm.mem.Pack()
+	f.speed.started(imm.mem.Taken())
+	out, err := f.flush(imm)
+	f.speed.ended(err)
+	f.ended(flushOutcome{imm: imm, out: out, took: time.Since(begin), err: err})
+	return err
+}
+
+// raise says that all up to seq is, or is about to be, in tables. Its callers are never
+// two at a time: a flush, and Ingest when nothing is left to flush.
+func (f *flusher) raise(seq base.Seq) {
+	if uint64(seq) > f.flushedSeq.Load() {
+		f.flushedSeq.Store(uint64(seq))
 	}
 }
 
@@ -51,46 +120,29 @@ func (db *DB) oldestImmutable() *immutable {
 	return v.imms[len(v.imms)-1]
 }
 
-// flushAll flushes until no immutable memtable is left.
-func (db *DB) flushAll() error {
-	for db.oldestImmutable() != nil {
-		if err := db.flushOldest(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flushOldest flushes the oldest immutable memtable, if there is one. Whoever
-// calls it, only one flush runs at a time.
-func (db *DB) flushOldest() error {
-	db.flushMu.Lock()
-	defer db.flushMu.Unlock()
-	imm := db.oldestImmutable()
-	if imm == nil {
-		return nil
-	}
-	begin := time.Now()
-	db.counters.flushing.Add(1)
-	defer db.counters.flushing.Add(-1)
-	imm.mem.Pack()
-	db.flushes.started(imm.mem.Taken())
+// flushInRoom is flush that is tried again with what the store can give up of its room.
+func (db *DB) flushInRoom(imm *immutable) ([]*table, error) {
 	out, err := db.flush(imm)
 	if err != nil && db.giveUpFor("flush", err) {
 		out, err = db.flush(imm)
 	}
-	db.flushes.ended(err)
-	db.scheduler.flushed(err)
-	e := Event{Kind: EventFlush, Duration: time.Since(begin), BytesIn: imm.mem.Size(), Err: err}
-	if err != nil {
-		if err != ErrClosed { // else the log has it all
+	return out, err
+}
+
+// flushEnded tells of a flush. After a good one it lets the memtable go, and wakes
+// those who may go on.
+func (db *DB) flushEnded(f flushOutcome) {
+	db.scheduler.flushed(f.err)
+	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.mem.Size(), Err: f.err}
+	if f.err != nil {
+		if f.err != ErrClosed { // else the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
 			db.events.emit(e)
 		}
-		return err
+		return
 	}
-	imm.mem.Release()
-	for _, t := range out {
+	f.imm.mem.Release()
+	for _, t := range f.out {
 		e.Tables = append(e.Tables, uint64(t.meta.Num))
 		e.BytesOut += t.meta.Size
 	}
@@ -98,7 +150,14 @@ func (db *DB) flushOldest() error {
 	db.deleter.run()
 	wake(db.scheduler.wake)
 	wake(db.health.wake)
-	return nil
+}
+
+// retryFlushLater prepares for another try of a flush that failed because of err.
+func (db *DB) retryFlushLater(err error) {
+	db.counters.retries.Add(1)
+	if base.IsNoSpace(err) {
+		db.giveUpRoom()
+	}
 }
 
 // flush writes the memtable into tables and puts them in its place. If it fails,
@@ -142,7 +201,7 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].meta.Num), Table: t.meta})
 		bytes += t.meta.Size
 	}
-	db.raiseFlushed(imm.mem.LastSeq())
+	db.flusher.raise(imm.mem.LastSeq())
 	var logs []string
 	err := db.install(edit, out, func(v *view) {
 		logs = db.logs.dropBelow(minLog) // before Flush returns, as the counts
@@ -152,13 +211,6 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 	})
 	db.removeFiles(logs...)
 	return err
-}
-
-// raiseFlushed says that all up to seq is, or is about to be, in tables.
-func (db *DB) raiseFlushed(seq base.Seq) {
-	if uint64(seq) > db.flushedSeq.Load() {
-		db.flushedSeq.Store(uint64(seq))
-	}
 }
 
 // Flush writes the memtables to tables and waits until it is done, or until
@@ -196,7 +248,7 @@ func (db *DB) retryFlush() error {
 	if db.scheduler.flushFailure() == nil {
 		return nil
 	}
-	return db.flushAll()
+	return db.flusher.flushAll()
 }
 
 // rotateNow queues the memtable for flushing, if there is anything in it.

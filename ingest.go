@@ -223,7 +223,7 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	empty.Freeze()
 	empty.Release()
-	db.raiseFlushed(seq)
+	db.flusher.raise(seq)
 	return plan.To, nil
 }
 
@@ -235,7 +235,7 @@ func (g *ingestion) flush() error {
 			return err
 		}
 	}
-	if err := db.flushAll(); err != nil {
+	if err := db.flusher.flushAll(); err != nil {
 		return callError("flush", err)
 	}
 	return nil

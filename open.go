@@ -62,7 +62,6 @@ func newDB(dir string, o Options) *DB {
 		cache:          cache.New(o.CacheSize),
 		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
-		flushWake:      make(chan struct{}, 1),
 		syncWake:       make(chan struct{}, 1),
 		syncSoon:       make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
@@ -109,7 +108,7 @@ func (db *DB) open() error {
 	}
 	if len(db.logs.live) > maxKeptLogs+1 {
 		// The flusher could be stopped by Close before it is done, each time.
-		_ = db.flushAll() // if it fails, the flusher reports it and tries again
+		_ = db.flusher.flushAll() // if it fails, the flusher reports it and tries again
 	}
 	db.made = creation{} // it has come to stay
 	db.startBackground()
@@ -233,7 +232,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.reportFilter(t)
 	}
 	db.commits.lastSeq = max(db.commits.lastSeq, flushed)
-	db.flushedSeq.Store(uint64(flushed))
+	db.flusher.flushedSeq.Store(uint64(flushed))
 	if err := db.chooseHasher(tables); err != nil { // before the first memtable, which hashes with it
 		return err
 	}

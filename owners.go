@@ -21,6 +21,7 @@ func (db *DB) connect() {
 	db.commits.commitEnv = db.commitEnv()
 	db.health = newHealth(db.healthEnv())
 	db.scheduler = newScheduler(db.schedulerEnv())
+	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = newResidentFilters(db.residentFiltersEnv())
 }
 
@@ -95,6 +96,17 @@ func (db *DB) schedulerEnv() schedulerEnv {
 		flushing: func() bool { return db.oldestImmutable() != nil },
 		started:  func(n int64) { db.counters.compacting.Add(n) },
 		changed:  db.changes.broadcast,
+	}
+}
+
+func (db *DB) flusherEnv() flusherEnv {
+	return flusherEnv{
+		oldest:  db.oldestImmutable,
+		started: func(n int64) { db.counters.flushing.Add(n) },
+		flush:   db.flushInRoom,
+		ended:   db.flushEnded,
+		retry:   db.retryFlushLater,
+		sleep:   db.sleep,
 	}
 }
 

@@ -61,7 +61,7 @@ func memtableRate(flushRate, full float64) float64 {
 func (db *DB) paceOf(v *view) (rate float64, why stall) {
 	if len(v.imms) > 0 {
 		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
-		rate, why = memtableRate(db.flushes.rate(), full), stallMemtables
+		rate, why = memtableRate(db.flusher.speed.rate(), full), stallMemtables
 	}
 	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
 		if r := level0Rate(runs); rate == 0 || r < rate {

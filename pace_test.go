@@ -190,7 +190,7 @@ func TestPrepared_IsUsed(t *testing.T) {
 			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
 		}
 		awaitPrepared(t, db)
-		db.flushMu.Lock() // no flush makes files meanwhile
+		db.flusher.mu.Lock() // no flush makes files meanwhile
 		made := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir)
 		num := db.logs.currentNum()
 		for i := 0; db.logs.currentNum() == num; i++ {
@@ -199,7 +199,7 @@ func TestPrepared_IsUsed(t *testing.T) {
 		if n := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir); n != made {
 			t.Errorf("the rotation made %d files, names or directory syncs", n-made)
 		}
-		db.flushMu.Unlock()
+		db.flusher.mu.Unlock()
 	}
 	closeTest(t, db)
 	db = mustOpen(t, "db", &opts)

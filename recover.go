@@ -190,7 +190,7 @@ func (db *DB) replayBatch(payload []byte, num base.FileNum) error {
 	last := seq + base.Seq(b.count) - 1
 	// A batch is flushed as a whole, so one number of it in a table is enough;
 	// a compaction may have dropped those behind.
-	if b.count == 0 || uint64(seq) <= db.flushedSeq.Load() {
+	if b.count == 0 || uint64(seq) <= db.flusher.flushedSeq.Load() {
 		return nil
 	}
 	if seq <= db.lastReplayed() {

@@ -172,7 +172,7 @@ func (db *DB) replaceLog() error {
 	db.view.freeze(db.newMemtable)
 	// Once the memtables are tables the broken log is not needed any more,
 	// and the numbers of what failed in it must not be given out again.
-	if err := db.flushAll(); err != nil {
+	if err := db.flusher.flushAll(); err != nil {
 		return err
 	}
 	broken := db.logs.current.Load()

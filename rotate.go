@@ -183,6 +183,6 @@ func (db *DB) changeLogs() error {
 	}
 	db.view.freeze(db.newMemtable)
 	db.view.setLog(db.logs.rotated())
-	wake(db.flushWake)
+	wake(db.flusher.wake)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // A scheduler decides what is compacted next, and by how many workers. It knows
 // which tables and key ranges compactions use, and why the last background job of
-// each sort failed. It starts nothing itself: compactLoop, flushLoop and the callers
+// each sort failed. It starts nothing itself: compactLoop, the flusher and the callers
 // of Compact do.
 //
 // A plan's tables are in every version from its reservation to donePlan, because no

@@ -190,15 +190,15 @@ func TestSeeks_OldIterator(t *testing.T) {
 func TestSeeks_FlushUnderWay(t *testing.T) {
 	s := newSeekStore(t, 1)
 	s.price()
-	s.flushMu.Lock()
+	s.flusher.mu.Lock()
 	mustPut(t, s.DB, "key000000", "again")
 	if err := s.rotateNow(t.Context()); err != nil {
-		s.flushMu.Unlock()
+		s.flusher.mu.Unlock()
 		t.Fatal(err)
 	}
 	s.scheduler.seeks.earned.Store(1 << 40)
 	plan := s.scheduler.pickFor(1)
-	s.flushMu.Unlock()
+	s.flusher.mu.Unlock()
 	if plan != nil {
 		s.scheduler.done(plan)
 		t.Errorf("picked %v", plan)

@@ -164,7 +164,7 @@ func (db *DB) Sync() error {
 // took it meanwhile: then the answer is a cautious yes.
 func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
 	v := db.view.Load()
-	if db.flushedSeq.Load() > uint64(seq) {
+	if db.flusher.flushedSeq.Load() > uint64(seq) {
 		return true
 	}
 	newer := func(m *memtable.Memtable) bool {

@@ -1,0 +1,219 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/memtable"
+)
+
+// A flushWorld is all that a flusher sees of a store. In a bubble of testing/synctest
+// a flush takes exactly as long as it sleeps.
+type flushWorld struct {
+	t    *testing.T
+	took time.Duration // by each flush
+
+	mu      sync.Mutex
+	waiting []*immutable // oldest first
+	errs    []error      // of the next flushes; nil afterwards
+	running int64
+	ended   []flushOutcome
+	retries []error
+	slept   []time.Duration
+	closed  bool // sleep says so
+	*flusher
+}
+
+func newFlushWorld(t *testing.T, memtables int) *flushWorld {
+	w := &flushWorld{t: t, took: time.Second}
+	w.add(memtables)
+	w.flusher = newFlusher(flusherEnv{
+		oldest: func() *immutable {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.waiting) == 0 {
+				return nil
+			}
+			return w.waiting[0]
+		},
+		started: func(n int64) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.running += n; w.running < 0 || w.running > 1 {
+				t.Errorf("%d flushes are under way", w.running)
+			}
+		},
+		flush: w.flushOne,
+		ended: func(f flushOutcome) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.ended = append(w.ended, f)
+		},
+		retry: func(err error) { w.retries = append(w.retries, err) },
+		sleep: func(d time.Duration) bool {
+			w.slept = append(w.slept, d)
+			return !w.closed
+		},
+	})
+	return w
+}
+
+// add makes memtables wait to be flushed.
+func (w *flushWorld) add(memtables int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range memtables {
+		m := memtable.New(memtable.Options{Size: 64 << 10})
+		m.BeginWrite()
+		m.Add(1, base.KindPut, []byte("key"), make([]byte, 1000))
+		m.EndWrite()
+		m.Freeze()
+		w.waiting = append(w.waiting, &immutable{mem: m})
+	}
+}
+
+func (w *flushWorld) flushOne(imm *immutable) ([]*table, error) {
+	time.Sleep(w.took)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.errs) > 0 {
+		err := w.errs[0]
+		if w.errs = w.errs[1:]; err != nil {
+			return nil, err
+		}
+	}
+	if w.waiting[0] != imm {
+		w.t.Error("the memtable is not the oldest")
+	}
+	w.waiting = w.waiting[1:]
+	return []*table{{}}, nil
+}
+
+// However many want memtables to be flushed, each is flushed once, and one at a time.
+func TestFlusher_OneAtATime(t *testing.T) {
+	w := newFlushWorld(t, 6)
+	w.took = time.Millisecond // not in a bubble: its clock stands still while one waits for a lock
+	all := slices.Clone(w.waiting)
+	ctx, cancel := context.WithCancel(t.Context())
+	var loop, calls sync.WaitGroup
+	loop.Go(func() { w.loop(ctx) })
+	wake(w.wake)
+	for range 3 {
+		calls.Go(func() {
+			if err := w.flushAll(); err != nil || w.oldest() != nil {
+				t.Errorf("flushAll: %v, with memtables left: %v", err, w.oldest() != nil)
+			}
+		})
+	}
+	calls.Wait()
+	cancel()
+	loop.Wait()
+	for i, f := range w.ended {
+		if f.imm != all[i] || len(f.out) != 1 || f.took < w.took || f.err != nil {
+			t.Errorf("flush %d: %+v", i, f)
+		}
+	}
+	if len(w.ended) != len(all) || w.running != 0 {
+		t.Errorf("%d flushes of %d memtables, %d are under way", len(w.ended), len(all), w.running)
+	}
+}
+
+// flushAll stops at the first flush that fails. The next call goes on there.
+func TestFlusher_AllStopsAtAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, broken := newFlushWorld(t, 3), errors.New("broken")
+		w.errs = []error{nil, broken}
+		if err := w.flushAll(); err != broken || len(w.waiting) != 2 {
+			t.Errorf("flushAll = %v, with %d memtables left", err, len(w.waiting))
+		}
+		if last := w.ended[len(w.ended)-1]; last.err != broken || last.out != nil {
+			t.Errorf("the last flush: %+v", last)
+		}
+		if err := w.flushAll(); err != nil || len(w.waiting) > 0 || len(w.retries) > 0 {
+			t.Errorf("flushAll = %v, with %d memtables left, %d told retries", err, len(w.waiting), len(w.retries))
+		}
+	})
+}
+
+// The loop tries a flush again that has failed, later each time, until it succeeds. It
+// ends when the store is closing.
+func TestFlusher_Retries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, broken := newFlushWorld(t, 2), errors.New("broken")
+		w.errs = []error{broken, broken, broken, nil, broken}
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.loop(t.Context()) }()
+		synctest.Wait()
+		if len(w.ended) > 0 {
+			t.Error("it flushes before it is woken")
+		}
+		wake(w.wake)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []time.Duration{retryDelay(1), retryDelay(2), retryDelay(3), retryDelay(1)}
+		if len(w.waiting) > 0 || !slices.Equal(w.slept, want) || len(w.retries) != len(want) {
+			t.Errorf("%d memtables left, %d told retries, slept %v, want %v", len(w.waiting), len(w.retries), w.slept, want)
+		}
+		w.add(1)
+		w.mu.Lock()
+		w.errs, w.closed = []error{broken}, true
+		w.mu.Unlock()
+		wake(w.wake)
+		<-ended
+		if len(w.waiting) != 1 {
+			t.Error("a flush was tried again while the store is closing")
+		}
+	})
+}
+
+// What is known to be in tables never becomes less.
+func TestFlusher_Raise(t *testing.T) {
+	f := newFlusher(flusherEnv{})
+	for _, step := range []struct{ seq, want base.Seq }{{7, 7}, {3, 7}, {8, 8}} {
+		if f.raise(step.seq); f.flushedSeq.Load() != uint64(step.want) {
+			t.Errorf("after %d: %d, want %d", step.seq, f.flushedSeq.Load(), step.want)
+		}
+	}
+}
+
+// A flush that takes longer than those before it lowers the speed while it is under
+// way. One that fails says nothing about the speed.
+func TestFlusher_Speed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFlushWorld(t, 1)
+		bytes := float64(w.oldest().mem.Taken())
+		check := func(when string, want float64) {
+			t.Helper()
+			if got := w.speed.rate(); math.Abs(got/want-1) > 1e-9 {
+				t.Errorf("%s: %.1f bytes a second, want %.1f", when, got, want)
+			}
+		}
+		flush := func(took time.Duration) {
+			w.add(1 - len(w.waiting))
+			w.took = took
+			_ = w.flushAll() // the error is one of the test's
+		}
+		check("before the first", firstFlushRate)
+		flush(2 * time.Second)
+		check("after the first", bytes/2)
+		flush(time.Second)
+		check("after a faster one", (bytes/2+bytes)/2)
+		go flush(time.Minute)
+		time.Sleep(time.Second)
+		check("during a slow one, at first", bytes*3/4)
+		time.Sleep(9 * time.Second)
+		check("during a slow one", bytes/10)
+		w.mu.Lock()
+		w.errs = []error{errors.New("broken")}
+		w.mu.Unlock()
+		time.Sleep(time.Minute)
+		check("after it has failed", bytes*3/4)
+	})
+}
