@@ -56,7 +56,7 @@ type DB struct {
 	// rebuilding holds a token while RebuildFilters is under way.
 	rebuilding chan struct{}
 
-	// Background work: see background.go.
+	// Background work: see startBackground.
 	syncWake chan struct{}
 	syncSoon chan struct{} // within SyncEvery, for a batch with a durability of its own
 }

@@ -69,6 +69,51 @@ func (l *lifetime) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
 	}
 }
 
+// retryDelay returns how long background work waits after its n-th failure in a
+// row. The delay is 20 ms after the first and doubles, up to 5 s.
+func retryDelay(n int) time.Duration {
+	return min(10*time.Millisecond<<min(n, 10), 5*time.Second)
+}
+
+// startBackground starts the goroutines of the store. Close waits for them.
+func (db *DB) startBackground() {
+	db.deleter.start()
+	db.background.Go(func() { db.deleter.loop(db.ctx) })
+	db.background.Go(func() { db.flusher.loop(db.ctx) })
+	if db.opts.CompactionWorkers > 0 {
+		db.background.Go(db.compactLoop)
+	}
+	db.background.Go(db.syncLoop)
+	db.background.Go(db.prepareLoop)
+	db.background.Go(func() { db.filters.loop(db.ctx) })
+	db.background.Go(db.recoverLoop)
+	wake(db.flusher.wake)
+	wake(db.scheduler.wake)
+}
+
+// prepareLoop makes the files of the next logs. It is not the goroutine that syncs:
+// making a file may take longer than SyncEvery.
+func (db *DB) prepareLoop() {
+	for {
+		select {
+		case <-db.ctx.Done():
+			return
+		case <-db.logs.wake:
+			if !db.closing() && db.health.failure.Load() == nil {
+				db.logs.prepare()
+			}
+		}
+	}
+}
+
+// wake leaves a note for the loop that listens to c.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // there is one already
+	}
+}
+
 // changes lets goroutines wait until something about the store has changed: a
 // flush or a compaction has ended, writes are refused or taken again, files are
 // gone, or the store is closing.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
 )
 
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
@@ -157,6 +158,26 @@ func (db *DB) Sync() error {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
+}
+
+// appendLog appends payloads to the log and asks for background syncs of it. Requires:
+// the caller leads the queue.
+func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
+	end, err := db.logs.append(payloads, last, syncNext)
+	if err == nil {
+		db.nudgeSync(end)
+	}
+	return err
+}
+
+// syncFailed handles a failed sync of w outside the queue. A log that another
+// took over from meanwhile was synced when it was sealed, or is not needed
+// because Resume made its writes safe in tables.
+func (db *DB) syncFailed(w *wal.Writer, err error) error {
+	if w != db.logs.current.Load() {
+		return nil
+	}
+	return db.health.logFailed(err)
 }
 
 // writtenSince tells whether key may have been written after seq. The caller
