@@ -28,6 +28,7 @@ type DB struct {
 	logs      *logSet
 	tree      *tree
 	commits   commitQueue
+	syncer    *logSyncer
 	flusher   *flusher
 	filters   *residentFilters
 
@@ -55,10 +56,6 @@ type DB struct {
 
 	// rebuilding holds a token while RebuildFilters is under way.
 	rebuilding chan struct{}
-
-	// Background work: see startBackground.
-	syncWake chan struct{}
-	syncSoon chan struct{} // within SyncEvery, for a batch with a durability of its own
 }
 
 // Close waits for running calls, stops the background work, makes every write

@@ -12,7 +12,7 @@ import (
 // The limits of the house. They go down as owners move out of the root, and never up: the
 // aim is 25 fields and 30 files.
 const (
-	mostFields = 30 // of DB
+	mostFields = 29 // of DB
 	mostFiles  = 58 // of the root, without tests
 )
 

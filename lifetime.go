@@ -83,7 +83,7 @@ func (db *DB) startBackground() {
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)
 	}
-	db.background.Go(db.syncLoop)
+	db.background.Go(func() { db.syncer.loop(db.ctx) })
 	db.background.Go(db.prepareLoop)
 	db.background.Go(func() { db.filters.loop(db.ctx) })
 	db.background.Go(db.recoverLoop)

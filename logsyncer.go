@@ -1,9 +1,31 @@
 package shale
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	"github.com/shaledb/shale/wal"
 )
+
+// A logSyncer syncs the log behind the writers, who go on meanwhile.
+type logSyncer struct {
+	logSyncerEnv
+	wake chan struct{} // to loop: much is unsynced
+	soon chan struct{} // to loop: a batch chose SyncPeriodic for itself
+}
+
+// A logSyncerEnv is what a logSyncer needs from the store.
+type logSyncerEnv struct {
+	periodic bool               // whether the log is synced at regular times
+	every    time.Duration      // between these, and how long a batch waits that chose SyncPeriodic for itself
+	log      func() *wal.Writer // the current one; nil: there is none
+	failed   func(w *wal.Writer, err error) error
+}
+
+func newLogSyncer(env logSyncerEnv) *logSyncer {
+	return &logSyncer{logSyncerEnv: env, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+}
 
 // syncEveryBytes is after how many bytes of unsynced writes they are synced in the
 // background, so that a power cut does not meet too many, and damage to the log
@@ -11,56 +33,54 @@ import (
 // page of the page cache as the end of the log is written again.
 const syncEveryBytes = 32 << 20
 
-// nudgeSync asks for a background sync when much is unsynced, and for write-back
-// before. Requires: the caller leads the queue.
-func (db *DB) nudgeSync(end int64) {
-	w := db.logs.current.Load()
+// nudge asks for a sync of the current log, which ends at end, when much of it is
+// unsynced, and for write-back before. Requires: the caller leads the commit queue.
+func (s *logSyncer) nudge(w *wal.Writer, end int64) {
 	if end-w.Synced() > syncEveryBytes || w.WriteBackDue() {
-		wake(db.syncWake)
+		wake(s.wake)
 	}
 }
 
-// syncLoop syncs the log every SyncEvery under SyncPeriodic, SyncEvery after a
-// batch that chose SyncPeriodic for itself, and whenever many bytes are unsynced
-// under all. Before, it has them written back, or syncs them
-// where the system can't do that. The writers go on meanwhile.
-func (db *DB) syncLoop() {
+// loop syncs the log at regular times if it is periodic, some time after a batch that
+// chose SyncPeriodic for itself, and whenever many bytes are unsynced. Before they are
+// many, it has them written back, or syncs them where the system can't do that.
+func (s *logSyncer) loop(ctx context.Context) {
 	var tick <-chan time.Time
-	if db.opts.Durability == SyncPeriodic {
-		t := time.NewTicker(db.opts.SyncEvery)
+	if s.periodic {
+		t := time.NewTicker(s.every)
 		defer t.Stop()
 		tick = t.C
 	}
 	var soon <-chan time.Time // nil: no batch waits for it
 	for {
 		select {
-		case <-db.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-tick:
-			db.syncBehind()
-		case <-db.syncSoon:
+			s.sync()
+		case <-s.soon:
 			if soon == nil {
-				soon = time.After(db.opts.SyncEvery)
+				soon = time.After(s.every)
 			}
 		case <-soon:
 			soon = nil
-			db.syncBehind()
-		case <-db.syncWake:
-			if w := db.logs.current.Load(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
+			s.sync()
+		case <-s.wake:
+			if w := s.log(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
 				continue
 			}
-			db.syncBehind()
+			s.sync()
 		}
 	}
 }
 
-// syncBehind syncs the log behind the writers.
-func (db *DB) syncBehind() {
-	w := db.logs.current.Load()
+// sync syncs the log if anything in it is unsynced.
+func (s *logSyncer) sync() {
+	w := s.log()
 	if w == nil || w.Synced() >= w.Len() {
 		return
 	}
 	if err := w.Sync(); err != nil {
-		_ = db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get it from Err
+		_ = s.failed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get it from Err
 	}
 }

@@ -62,8 +62,6 @@ func newDB(dir string, o Options) *DB {
 		cache:          cache.New(o.CacheSize),
 		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
-		syncWake:       make(chan struct{}, 1),
-		syncSoon:       make(chan struct{}, 1),
 		rebuilding:     make(chan struct{}, 1),
 	}
 	limit := o.MaxOpenFiles

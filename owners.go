@@ -21,6 +21,7 @@ func (db *DB) connect() {
 	db.commits.commitEnv = db.commitEnv()
 	db.health = newHealth(db.healthEnv())
 	db.scheduler = newScheduler(db.schedulerEnv())
+	db.syncer = newLogSyncer(db.logSyncerEnv())
 	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = newResidentFilters(db.residentFiltersEnv())
 }
@@ -96,6 +97,15 @@ func (db *DB) schedulerEnv() schedulerEnv {
 		flushing: func() bool { return db.oldestImmutable() != nil },
 		started:  func(n int64) { db.counters.compacting.Add(n) },
 		changed:  db.changes.broadcast,
+	}
+}
+
+func (db *DB) logSyncerEnv() logSyncerEnv {
+	return logSyncerEnv{
+		periodic: db.opts.Durability == SyncPeriodic,
+		every:    db.opts.SyncEvery,
+		log:      func() *wal.Writer { return db.logs.current.Load() },
+		failed:   db.syncFailed,
 	}
 }
 

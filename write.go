@@ -80,7 +80,7 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	r.batch, r.sync = b, durability == SyncEach
 	err := db.commits.commit(ctx, r)
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
-		wake(db.syncSoon)
+		wake(db.syncer.soon)
 	}
 	return err
 }
@@ -165,7 +165,7 @@ func (db *DB) Sync() error {
 func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
 	end, err := db.logs.append(payloads, last, syncNext)
 	if err == nil {
-		db.nudgeSync(end)
+		db.syncer.nudge(db.logs.current.Load(), end)
 	}
 	return err
 }
