@@ -217,6 +217,10 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ; !stop.Load(); looks++ {
+			// An installation tells of its tables when they are in the view: so it stays
+			// there meanwhile.
+			db.changes.mu.Lock()
+			time.Sleep(100 * time.Microsecond)
 			db.snapshots.mu.Lock()
 			visible := base.Seq(db.commits.visible.Load())
 			for table := range db.view.Load().tables() {
@@ -226,10 +230,11 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 				}
 			}
 			db.snapshots.mu.Unlock()
+			db.changes.mu.Unlock()
 			runtime.Gosched()
 		}
 	})
-	for i := 0; i < 300 && !stop.Load(); i++ {
+	for i := 0; i < 100 && !stop.Load(); i++ {
 		err := db.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
 			_ = yield([]byte("a"), fmt.Append(nil, i)) && yield([]byte("b"), fmt.Append(nil, i))
 		})
