@@ -39,9 +39,32 @@ func (b *badStore) flip(file string, offset int, mask byte) damage {
 		return data
 	})
 	d.flip, d.oneBit = true, mask&(mask-1) == 0
-	data := b.files[file]
-	d.asUnwritten = data[offset] == mask && (onlyZeros(data[offset+1:min(offset|511+1, len(data))]) || onlyZeros(data[offset&^7:offset]+data[offset+1:min(offset|7+1, len(data))]))
+	d.asUnwritten = file == b.log && b.files[file][offset] == mask && b.unwrittenAround(offset)
 	return d
+}
+
+// unwrittenAround says whether a zero at the offset of the last log would be as a torn write leaves it: with the zeros
+// beside it, it reaches to the end of its sector or of its record, or is as long as a word, or it lies with nothing but
+// zeros between the beginning of the record and its first whole word. docs/FORMAT.md, "Rot at the end of a log", has the rule.
+func (b *badStore) unwrittenAround(offset int) bool {
+	log := b.files[b.log]
+	from, to := offset&^511, min(offset|511+1, len(log))
+	begin := 0
+	for _, at := range b.ends {
+		if at > offset {
+			to = min(to, at)
+		} else {
+			begin = max(begin, at)
+		}
+	}
+	i, j := offset, offset+1
+	for i > max(from, begin) && log[i-1] == 0 {
+		i--
+	}
+	for j < to && log[j] == 0 {
+		j++
+	}
+	return j == to || j-i >= 8 || i == begin && offset < (begin+7)&^7
 }
 
 func onlyZeros(s string) bool { return strings.Trim(s, "\x00") == "" }

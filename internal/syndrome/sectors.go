@@ -43,8 +43,9 @@ func (p Piece) EndsInZeros() bool {
 	return false
 }
 
-// MayBeOldZero tells whether byte pos may be one of the zeros that were there before p was written: it is zero, and so
-// are those next to it, up to the end of the sector or of p, or in front of p's first word, or as many as a word has.
+// MayBeOldZero tells whether byte pos may be one of the zeros that were there before p was written. It is zero, and with
+// the zeros next to it, it reaches to the end of the sector or of p, or is as long as a word, or it lies with nothing but
+// zeros between the beginning of p and its first whole word.
 func (p Piece) MayBeOldZero(pos int) bool {
 	if p.Bytes[pos] != 0 {
 		return false
@@ -57,7 +58,7 @@ func (p Piece) MayBeOldZero(pos int) bool {
 	for j < to && p.Bytes[j] == 0 {
 		j++
 	}
-	return j == to || j-i >= wordSize || i == 0 && p.Off%wordSize != 0
+	return j == to || j-i >= wordSize || i == 0 && pos < p.head()
 }
 
 // MayBeOld tells whether any byte of p may be one of the zeros that were there before.
@@ -79,9 +80,11 @@ func (p Piece) Few(pos int) bool {
 // InCutWord tells whether p begins within a word that holds byte pos and so few others that anything there may look like
 // a small error.
 func (p Piece) InCutWord(pos int) bool {
-	head := int(-p.Off & (wordSize - 1))
-	return pos < head && head < few
+	return pos < p.head() && p.head() < few
 }
+
+// head returns how many bytes p has in front of its first whole word.
+func (p Piece) head() int { return int(-p.Off & (wordSize - 1)) }
 
 // MayBeAlike tells whether the bytes of p from pos to the end of the sector, or all in the sector, are so few or so uniform that older bytes
 // that have nothing to do with them may be the same by chance.

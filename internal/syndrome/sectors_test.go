@@ -28,6 +28,7 @@ func TestPiece(t *testing.T) {
 		{"one at the end of a sector", 523, 524, 523, true, true},
 		{"one at the end", 1399, 1400, 1399, true, true},
 		{"in front of the first word", 0, 2, 1, true, false},
+		{"from the beginning into the first word", 0, 6, 5, false, false},
 		{"at the beginning of a sector", 12, 14, 12, false, false},
 	} {
 		p := Piece{Off: 500, Bytes: bytes.Clone(b)}
