@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
@@ -93,10 +94,14 @@ func overwrite(c *closing) error {
 	return nil
 }
 
-// linger lets others run for a while that the seed draws.
+// linger lets others run for a while that the seed draws. The limit is for calls that
+// never block: with eight of them on two processors, a turn comes every 40 ms.
 func linger(r *rand.Rand) {
+	begin := time.Now()
 	for range r.IntN(2000) {
-		runtime.Gosched()
+		if runtime.Gosched(); time.Since(begin) > 20*time.Millisecond {
+			return
+		}
 	}
 }
 
