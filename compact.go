@@ -46,7 +46,7 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 	} else {
 		s.compacted(attempt, nil)
 		s.done(plan)
-		wake(db.health.wake)
+		base.Wake(db.health.wake)
 	}
 }
 
@@ -54,7 +54,7 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 // whole.
 func (db *DB) takeBack(num base.FileNum) {
 	if db.scheduler.takeBack(num) {
-		wake(db.scheduler.wake)
+		base.Wake(db.scheduler.wake)
 	}
 }
 
@@ -278,7 +278,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compaction.Plan, err error) {
 	s := db.scheduler
 	s.request(job)
-	defer wake(s.wake) // level 0 may have let this step go first
+	defer base.Wake(s.wake) // level 0 may have let this step go first
 	defer s.withdraw(job)
 	var retried func() bool
 	db.changes.await(ctx, func() bool {

@@ -3,6 +3,8 @@ package shale
 import (
 	"context"
 	"sync"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // An obsoleteFile is one that nothing needs any more.
@@ -39,7 +41,7 @@ func (d *deleter) start() {
 	d.mu.Lock()
 	d.loops = true
 	d.mu.Unlock()
-	wake(d.wake)
+	base.Wake(d.wake)
 }
 
 // loop removes files until ctx is done.
@@ -69,7 +71,7 @@ func (d *deleter) run() {
 	loops := d.loops
 	d.mu.Unlock()
 	if loops {
-		wake(d.wake)
+		base.Wake(d.wake)
 	} else {
 		d.removeAll()
 	}

@@ -25,7 +25,7 @@ var (
 	// store takes writes again by itself once the cause is gone; EventReadOnly
 	// and EventResumed tell of both. After any other error of the log, such as
 	// a failed sync, it takes Resume or another Open.
-	ErrReadOnly = errors.New("shale: store is read-only")
+	ErrReadOnly = base.ErrReadOnly
 
 	// ErrKeyTooLarge is wrapped when a key has more than MaxKeySize bytes.
 	ErrKeyTooLarge = errors.New("shale: key too large")
@@ -47,7 +47,7 @@ var (
 var (
 	// ErrClosed is returned by every call on a store, snapshot or iterator
 	// after Close.
-	ErrClosed = errors.New("shale: closed")
+	ErrClosed = base.ErrClosed
 
 	// ErrLocked is wrapped by the error of Open when the store is open for
 	// writing elsewhere. The message names the owner's process id.

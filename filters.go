@@ -103,7 +103,7 @@ func (f *residentFilters) fitSoon(v *version) {
 		f.fitLocked(v)
 		f.mu.Unlock()
 	}
-	wake(f.wake)
+	base.Wake(f.wake)
 }
 
 // budgetOf returns the bytes that the resident filters of v may take.

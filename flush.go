@@ -148,8 +148,8 @@ func (db *DB) flushEnded(f flushOutcome) {
 	}
 	db.events.emit(e)
 	db.deleter.run()
-	wake(db.scheduler.wake)
-	wake(db.health.wake)
+	base.Wake(db.scheduler.wake)
+	base.Wake(db.health.wake)
 }
 
 // retryFlushLater prepares for another try of a flush that failed because of err.

@@ -104,7 +104,7 @@ func TestFlusher_OneAtATime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var loop, calls sync.WaitGroup
 	loop.Go(func() { w.loop(ctx) })
-	wake(w.wake)
+	base.Wake(w.wake)
 	for range 3 {
 		calls.Go(func() {
 			if err := w.flushAll(); err != nil || w.oldest() != nil {
@@ -154,7 +154,7 @@ func TestFlusher_Retries(t *testing.T) {
 		if len(w.ended) > 0 {
 			t.Error("it flushes before it is woken")
 		}
-		wake(w.wake)
+		base.Wake(w.wake)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := []time.Duration{retryDelay(1), retryDelay(2), retryDelay(3), retryDelay(1)}
@@ -165,7 +165,7 @@ func TestFlusher_Retries(t *testing.T) {
 		w.mu.Lock()
 		w.errs, w.closed = []error{broken}, true
 		w.mu.Unlock()
-		wake(w.wake)
+		base.Wake(w.wake)
 		<-ended
 		if len(w.waiting) != 1 {
 			t.Error("a flush was tried again while the store is closing")

@@ -77,7 +77,7 @@ func (h *health) refuse(err error, passes bool) error {
 	for old == nil || old.passes && !passes {
 		if h.failure.CompareAndSwap(old, f) {
 			h.refused(err)
-			wake(h.wake)
+			base.Wake(h.wake)
 			break
 		}
 		old = h.failure.Load()

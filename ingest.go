@@ -65,7 +65,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 		e.Tables = append(e.Tables, uint64(meta.Num))
 	}
 	db.events.emit(e)
-	wake(db.scheduler.wake)
+	base.Wake(db.scheduler.wake)
 	return nil
 }
 

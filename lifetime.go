@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A lifetime knows whether the store is open. It makes Close wait for the calls
@@ -87,8 +89,8 @@ func (db *DB) startBackground() {
 	db.background.Go(db.prepareLoop)
 	db.background.Go(func() { db.filters.loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
-	wake(db.flusher.wake)
-	wake(db.scheduler.wake)
+	base.Wake(db.flusher.wake)
+	base.Wake(db.scheduler.wake)
 }
 
 // prepareLoop makes the files of the next logs. It is not the goroutine that syncs:
@@ -103,14 +105,6 @@ func (db *DB) prepareLoop() {
 				db.logs.prepare()
 			}
 		}
-	}
-}
-
-// wake leaves a note for the loop that listens to c.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // there is one already
 	}
 }
 

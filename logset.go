@@ -153,7 +153,7 @@ func (l *logSet) options() wal.Options {
 func (l *logSet) ask(mem *memtable.Memtable) {
 	if !l.asked && l.memtable >= l.minPrepared && mem.Taken() > l.memtable/2 {
 		l.asked = true
-		wake(l.wake)
+		base.Wake(l.wake)
 	}
 }
 

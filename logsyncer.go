@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -37,7 +38,7 @@ const syncEveryBytes = 32 << 20
 // unsynced, and for write-back before. Requires: the caller leads the commit queue.
 func (s *logSyncer) nudge(w *wal.Writer, end int64) {
 	if end-w.Synced() > syncEveryBytes || w.WriteBackDue() {
-		wake(s.wake)
+		base.Wake(s.wake)
 	}
 }
 

@@ -131,13 +131,13 @@ func TestLogSyncer_Soon(t *testing.T) {
 		w.after(time.Hour, 0)
 		for range 3 {
 			w.write()
-			wake(w.soon)
+			base.Wake(w.soon)
 			w.after(300*time.Millisecond, 0)
 		}
 		w.after(200*time.Millisecond, 1)
 		w.after(time.Hour, 1)
 		w.write()
-		wake(w.soon)
+		base.Wake(w.soon)
 		w.after(1100*time.Millisecond, 2)
 	})
 }
@@ -169,7 +169,7 @@ func TestLogSyncer_Failure(t *testing.T) {
 		}
 		w.mu.Unlock()
 		w.set(nil, true)
-		wake(w.wake)
+		base.Wake(w.wake)
 		w.after(time.Minute, 1)
 	})
 }

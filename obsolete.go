@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // dropFile removes a file that nothing needs any more, and what the store knows of it. A
@@ -29,7 +31,7 @@ func (db *DB) dropFile(f obsoleteFile) {
 // awaitDeletions waits until what nothing needs any more is removed, or until ctx is
 // done or the store is closing.
 func (db *DB) awaitDeletions(ctx context.Context) {
-	wake(db.deleter.wake)
+	base.Wake(db.deleter.wake)
 	db.changes.await(ctx, func() bool { return db.deleter.idle() || db.closing() || ctx.Err() != nil })
 }
 

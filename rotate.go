@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -183,6 +184,6 @@ func (db *DB) changeLogs() error {
 	}
 	db.view.freeze(db.newMemtable)
 	db.view.setLog(db.logs.rotated())
-	wake(db.flusher.wake)
+	base.Wake(db.flusher.wake)
 	return nil
 }

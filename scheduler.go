@@ -239,7 +239,7 @@ func (s *scheduler) done(plan *compaction.Plan) {
 // given says that a worker or inputs were given back: others may go on with them,
 // whatever became of the plan.
 func (s *scheduler) given() {
-	wake(s.wake)
+	base.Wake(s.wake)
 	s.changed()
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/compaction"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -62,7 +63,7 @@ func (c *cursor) creditSeeks() {
 		return // an iterator that is older than a compaction gains by none
 	}
 	if credit.earned.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {
-		wake(c.db.scheduler.wake)
+		base.Wake(c.db.scheduler.wake)
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Snapshot) Close() error {
 	}
 	s.db.snapshots.remove(s.seq)
 	if uint64(s.seq) < s.db.commits.visible.Load() {
-		wake(s.db.scheduler.wake) // what was written since may be compacted now
+		base.Wake(s.db.scheduler.wake) // what was written since may be compacted now
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	r.batch, r.sync = b, durability == SyncEach
 	err := db.commits.commit(ctx, r)
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
-		wake(db.syncer.soon)
+		base.Wake(db.syncer.soon)
 	}
 	return err
 }

@@ -5,6 +5,12 @@ import (
 	"fmt"
 )
 
+// ErrClosed says that the store was closed. See shale.ErrClosed.
+var ErrClosed = errors.New("shale: closed")
+
+// ErrReadOnly says that the store takes no writes. See shale.ErrReadOnly.
+var ErrReadOnly = errors.New("shale: store is read-only")
+
 // ErrFormatTooNew says that a file was written by a version of shale that this
 // program does not know. The file was left as it is.
 var ErrFormatTooNew = errors.New("written by a newer version of shale")
