@@ -9,15 +9,27 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// endingSignals are those with which a terminal, a service manager, a container
-// and timeout(1) end a program.
-var endingSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+// endingSignals returns the signals with which a terminal, a service manager, a container
+// and timeout(1) end a program. It leaves out those that the tests have been made to ignore,
+// as nohup does: their children would ignore them too.
+func endingSignals(t *testing.T) (heard []os.Signal) {
+	t.Helper()
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP, os.Interrupt} {
+		if signal.Ignored(sig) {
+			t.Logf("%v is ignored here: its part is skipped", sig)
+			continue
+		}
+		heard = append(heard, sig)
+	}
+	return heard
+}
 
 // started is a running child with its streams.
 type started struct {
@@ -81,7 +93,7 @@ func (c *started) signal(t *testing.T, s os.Signal) {
 
 // A dedup that is ended by a signal has remembered all that it has printed.
 func TestSignal_Dedup(t *testing.T) {
-	for _, sig := range endingSignals {
+	for _, sig := range endingSignals(t) {
 		dir := filepath.Join(t.TempDir(), "db")
 		c := start(t, "", "-C", dir, "dedup")
 		c.send(t, "a\nb\n")
@@ -100,7 +112,7 @@ func TestSignal_Dedup(t *testing.T) {
 
 // An import that is ended by a signal says how far it has come.
 func TestSignal_Import(t *testing.T) {
-	for _, sig := range endingSignals {
+	for _, sig := range endingSignals(t) {
 		dir := filepath.Join(t.TempDir(), "db")
 		c := start(t, "", "-C", dir, "import", "-")
 		const n = 100_000
@@ -122,7 +134,10 @@ func TestSignal_Import(t *testing.T) {
 
 // A signal that would end the program ends a script with its command; Ctrl-C does so too.
 func TestSignal_Script(t *testing.T) {
-	for _, sig := range endingSignals[1:] {
+	for _, sig := range endingSignals(t) {
+		if sig == os.Interrupt {
+			continue
+		}
 		dir := filepath.Join(t.TempDir(), "db")
 		// .watch ends by a signal without an error.
 		c := start(t, "", "-C", dir, "-e", "put k v", "-e", ".watch 1h count", "-e", "put l v")
