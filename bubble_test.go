@@ -32,7 +32,7 @@ func TestSynctest(t *testing.T) {
 			}
 			wg.Wait()
 			mustPut(t, db, "last", "value")
-			w := db.logs.current.Load()
+			w := db.logs.Current()
 			if w.Synced() == w.Len() {
 				t.Error("the log was synced before its time")
 			}

@@ -89,7 +89,7 @@ func (c *checkpoint) take() error {
 		c.view.version.refs.Add(1) // the current version: not 0
 		state := *db.tree.journal.state
 		state.Logs = nil
-		c.logs = db.logs.share()
+		c.logs = db.logs.Share()
 		for _, l := range db.tree.journal.state.Logs {
 			if l.Sealed {
 				state.Logs = append(state.Logs, l)
@@ -244,5 +244,5 @@ func (c *checkpoint) release() {
 	if c.view != nil {
 		c.db.tree.release(c.view.version)
 	}
-	c.db.logs.release(c.logs)
+	c.db.logs.Release(c.logs)
 }

@@ -31,7 +31,7 @@ func (db *DB) Metrics() Metrics {
 	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
 	m.CacheMemory = db.cache.Stats().Bytes
 	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
-	m.WALSyncs, m.WALBytes = db.logs.stats()
+	m.WALSyncs, m.WALBytes = db.logs.Stats()
 	m.OpenSnapshots = int64(db.snapshots.len())
 	return m
 }

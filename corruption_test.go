@@ -112,7 +112,7 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 			b.safe = l.claim().begun
 		}
 		l.write(1, every)
-		b.ends[l.claim().begun-1] = int(l.db.logs.current.Load().Len())
+		b.ends[l.claim().begun-1] = int(l.db.logs.Current().Len())
 	}
 	if l.db.Metrics().Levels[0].Runs < 2 || deep() < 2 {
 		t.Fatalf("the store has not the shape that it should have:\n%v", l.db.Metrics())

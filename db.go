@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -25,10 +26,10 @@ type DB struct {
 	scheduler *scheduler
 	health    *health
 	deleter   deleter
-	logs      *logSet
+	logs      *logset.Set
 	tree      *tree
 	commits   commitQueue
-	syncer    *logSyncer
+	syncer    *logset.Syncer
 	flusher   *flusher
 	filters   *residentFilters
 
@@ -100,9 +101,7 @@ func (db *DB) closeLog() error {
 		if db.pacer.held {
 			db.endHold()
 		}
-		if p := db.logs.takePrepared(); p != nil {
-			db.logs.discard(p)
-		}
+		db.logs.DiscardPrepared()
 		return db.sealForClose()
 	})
 }
@@ -111,7 +110,7 @@ func (db *DB) closeLog() error {
 // log is, so that the next Open can tell whether anything is missing.
 // Requires: the caller leads the queue.
 func (db *DB) sealForClose() error {
-	w := db.logs.current.Load()
+	w := db.logs.Current()
 	if w == nil {
 		return nil
 	}
@@ -119,7 +118,7 @@ func (db *DB) sealForClose() error {
 	if db.logBroken() {
 		return db.Err() // acknowledged writes may not be durable
 	}
-	sealed, err := db.logs.seal(db.commits.lastSeq)
+	sealed, err := db.logs.Seal(db.commits.lastSeq)
 	if err != nil {
 		return err
 	}
@@ -127,6 +126,6 @@ func (db *DB) sealForClose() error {
 		return err
 	}
 	_ = w.Trim() // only space: what was reserved for writes that did not come
-	db.logs.dropRecyclable()
+	db.logs.DropRecyclable()
 	return nil
 }

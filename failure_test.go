@@ -181,7 +181,7 @@ func TestSync_OfAReplacedLog(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
 	mustPut(t, db, "k", "v")
-	old := db.logs.current.Load()
+	old := db.logs.Current()
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpSync {
 			return syscall.EIO
@@ -208,11 +208,13 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	kept := db.logs.CurrentNum()
 	db = openTest(t, &Options{FS: mem}) // the log that holds k is kept
 	if err := db.Verify(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	name := db.path(base.LogName(db.logs.live[0].num))
+	log := base.LogName(kept)
+	name := db.path(log)
 	f, err := mem.OpenReadWrite(name)
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +232,7 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	}
 	flip()
 	var damage *CorruptionError
-	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != base.LogName(db.logs.live[0].num) {
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != log {
 		t.Errorf("Verify = %v; want a CorruptionError that names the log", err)
 	}
 	flip()
@@ -253,8 +255,8 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 		}
 		return nil
 	})
-	first := db.logs.current.Load()
-	for i := 0; db.logs.current.Load() == first; i++ {
+	first := db.logs.Current()
+	for i := 0; db.logs.Current() == first; i++ {
 		mustPut(t, db, fmt.Sprintf("key%06d", i), strings.Repeat("v", 100))
 	}
 	mustPut(t, db, "after", "the rotation")

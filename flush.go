@@ -204,7 +204,7 @@ func (db *DB) installFlush(imm *immutable, out []*table) error {
 	db.flusher.raise(imm.mem.LastSeq())
 	var logs []string
 	err := db.install(edit, out, func(v *view) {
-		logs = db.logs.dropBelow(minLog) // before Flush returns, as the counts
+		logs = db.logs.DropBelow(minLog) // before Flush returns, as the counts
 		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
 		db.counters.flushes.Add(1)
 		db.counters.flushBytes.Add(uint64(bytes))

@@ -85,27 +85,12 @@ func (db *DB) startBackground() {
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)
 	}
-	db.background.Go(func() { db.syncer.loop(db.ctx) })
-	db.background.Go(db.prepareLoop)
+	db.background.Go(func() { db.syncer.Loop(db.ctx) })
+	db.background.Go(func() { db.logs.Loop(db.ctx) })
 	db.background.Go(func() { db.filters.loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
 	base.Wake(db.flusher.wake)
 	base.Wake(db.scheduler.wake)
-}
-
-// prepareLoop makes the files of the next logs. It is not the goroutine that syncs:
-// making a file may take longer than SyncEvery.
-func (db *DB) prepareLoop() {
-	for {
-		select {
-		case <-db.ctx.Done():
-			return
-		case <-db.logs.wake:
-			if !db.closing() && db.health.failure.Load() == nil {
-				db.logs.prepare()
-			}
-		}
-	}
 }
 
 // changes lets goroutines wait until something about the store has changed: a

@@ -18,7 +18,7 @@ func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	faults := vfs.NewFault(mem, nil)
 	opts := tinyStore(faults)
 	db := openTest(t, &opts)
-	first := db.logs.currentNum()
+	first := db.logs.CurrentNum()
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if strings.Contains(name, "MANIFEST") || op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
 			return syscall.EIO
@@ -28,7 +28,7 @@ func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	logs := []base.FileNum{first}
 	for i := 0; len(logs) < 3; i++ {
 		mustPut(t, db, fmt.Sprintf("key%03d", i), strings.Repeat("v", 500))
-		if n := db.logs.currentNum(); n != logs[len(logs)-1] {
+		if n := db.logs.CurrentNum(); n != logs[len(logs)-1] {
 			logs = append(logs, n)
 		}
 	}

@@ -90,21 +90,21 @@ func (db *DB) open() error {
 	if err := db.openVersion(state, false); err != nil {
 		return err
 	}
-	recovered, err := db.replayLogs(state)
+	replayed, err := db.replayLogs(state)
 	if err != nil {
 		return err
 	}
 	if err := db.beginManifest(state); err != nil {
 		return err
 	}
-	if err := db.beginLog(recovered); err != nil {
+	if err := db.beginLog(replayed.Header); err != nil {
 		return err
 	}
 	// From here on the store is there: nothing may fail any more.
 	if err := db.sweepDir(); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
-	if len(db.logs.live) > maxKeptLogs+1 {
+	if db.logs.Count() > maxKeptLogs+1 {
 		// The flusher could be stopped by Close before it is done, each time.
 		_ = db.flusher.flushAll() // if it fails, the flusher reports it and tries again
 	}
@@ -117,14 +117,9 @@ func (db *DB) open() error {
 func (db *DB) abandon() {
 	db.cancel()
 	db.files.close()
-	if w := db.logs.current.Load(); w != nil {
-		_ = w.Close() // Open's error is the one to report
-	}
-	if p := db.logs.takePrepared(); p != nil {
-		_ = p.Close() // likewise
-	}
+	db.logs.Abandon()
 	if log := db.tree.journal.log; log != nil {
-		_ = log.Close() // likewise
+		_ = log.Close() // Open's error is the one to report
 	}
 	db.undoCreation()
 	if db.lock != nil {
@@ -200,7 +195,7 @@ func (db *DB) loadState() (*manifest.State, error) {
 // current one, with an empty memtable. With moving set, a sidecar that is not
 // there is an error: a writer beside us may have put another in its place.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
-	db.storeID, db.logs.storeID = state.StoreID, state.StoreID
+	db.storeID = state.StoreID
 	db.tree.nextFileNum = state.NextFileNum
 	db.commits.lastSeq = state.LastSeq
 	var metas []*manifest.Table
@@ -261,21 +256,12 @@ func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
 		wg.Go(func() {
 			for i := w; i < len(metas) && errs[w] == nil; i += workers {
 				tables[i], errs[w] = db.openTable(metas[i], fit)
-				errs[w] = missingIsDamage(errs[w], base.TableName(metas[i].Num))
+				errs[w] = base.MissingIsDamage(errs[w], base.TableName(metas[i].Num))
 			}
 		})
 	}
 	wg.Wait()
 	return tables, errors.Join(errs...)
-}
-
-// missingIsDamage turns 'no such file' into the error for a file that the
-// manifest names: it must be there.
-func missingIsDamage(err error, name string) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return base.Corruption(name, -1, "file named by the manifest", err)
-	}
-	return err
 }
 
 // beginManifest starts a manifest of our own with a snapshot of the state.
@@ -318,7 +304,7 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	case base.FileTable, base.FileFilter, base.FileManifest:
 		return !db.tree.needs(t, n)
 	case base.FileLog:
-		return !db.logs.isLive(n)
+		return !db.logs.IsLive(n)
 	case base.FileTemp:
 		return true
 	}
@@ -362,7 +348,6 @@ func (db *DB) openReadOnly() error {
 func (db *DB) dropTables() {
 	db.files.close()
 	db.files = newFileCache(db.fs, db.files.limit)
-	db.logs.live = nil
 }
 
 var _ io.Closer = (*DB)(nil)

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
-	"github.com/shaledb/shale/wal"
 )
 
 // This file connects the owners of the store's state. Each gets what it needs from the
@@ -17,11 +17,11 @@ import (
 func (db *DB) connect() {
 	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
 	db.tree = newTree(db.treeEnv())
-	db.logs = newLogSet(db.logEnv())
+	db.logs = logset.New(db.logEnv())
 	db.commits.commitEnv = db.commitEnv()
 	db.health = newHealth(db.healthEnv())
 	db.scheduler = newScheduler(db.schedulerEnv())
-	db.syncer = newLogSyncer(db.logSyncerEnv())
+	db.syncer = logset.NewSyncer(db.logSyncerEnv())
 	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = newResidentFilters(db.residentFiltersEnv())
 }
@@ -36,15 +36,16 @@ func (db *DB) treeEnv() treeEnv {
 	}
 }
 
-func (db *DB) logEnv() logEnv {
-	return logEnv{
-		fs: db.fs, dir: db.dir, noMap: db.opts.testing.noMap,
-		memtable: db.opts.MemtableSize, minPrepared: db.opts.testing.minPrepared,
-		newFileNum: db.tree.newFileNum,
-		note:       db.tree.noteLog,
-		remove:     db.removeFiles,
-		noRoom:     db.giveUpFor,
-		failed:     db.backgroundError,
+func (db *DB) logEnv() logset.Env {
+	return logset.Env{
+		FS: db.fs, Dir: db.dir, NoMap: db.opts.testing.noMap,
+		MemtableSize: db.opts.MemtableSize, MinPrepared: db.opts.testing.minPrepared,
+		NewFileNum:  db.tree.newFileNum,
+		Note:        db.tree.noteLog,
+		Remove:      db.removeFiles,
+		NoRoom:      db.giveUpFor,
+		Failed:      db.backgroundError,
+		TakesWrites: func() bool { return !db.closing() && db.health.failure.Load() == nil },
 	}
 }
 
@@ -53,7 +54,7 @@ func (db *DB) commitEnv() commitEnv {
 		syncFirst:    db.opts.Durability == SyncEach,
 		makeRoom:     db.makeRoom,
 		append:       db.appendLog,
-		log:          func() *wal.Writer { return db.logs.current.Load() },
+		log:          db.logs.Current,
 		memtable:     func() *memtable.Memtable { return db.view.Load().mem },
 		writtenSince: db.writtenSince,
 		failed:       func(err error) error { return db.health.logFailed(err) },
@@ -69,7 +70,7 @@ func (db *DB) healthEnv() healthEnv {
 	return healthEnv{
 		now: db.opts.testing.now,
 		logSyncFailed: func() bool {
-			w := db.logs.current.Load()
+			w := db.logs.Current()
 			return w == nil || w.SyncFailed()
 		},
 		refused: func(err error) {
@@ -100,12 +101,12 @@ func (db *DB) schedulerEnv() schedulerEnv {
 	}
 }
 
-func (db *DB) logSyncerEnv() logSyncerEnv {
-	return logSyncerEnv{
-		periodic: db.opts.Durability == SyncPeriodic,
-		every:    db.opts.SyncEvery,
-		log:      func() *wal.Writer { return db.logs.current.Load() },
-		failed:   db.syncFailed,
+func (db *DB) logSyncerEnv() logset.SyncerEnv {
+	return logset.SyncerEnv{
+		Periodic: db.opts.Durability == SyncPeriodic,
+		Every:    db.opts.SyncEvery,
+		Log:      db.logs.Current,
+		Failed:   db.syncFailed,
 	}
 }
 

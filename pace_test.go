@@ -192,8 +192,8 @@ func TestPrepared_IsUsed(t *testing.T) {
 		awaitPrepared(t, db)
 		db.flusher.mu.Lock() // no flush makes files meanwhile
 		made := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir)
-		num := db.logs.currentNum()
-		for i := 0; db.logs.currentNum() == num; i++ {
+		num := db.logs.CurrentNum()
+		for i := 0; db.logs.CurrentNum() == num; i++ {
 			mustPut(t, db, fmt.Sprintf("more%d-%d", round, i), "value")
 		}
 		if n := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir); n != made {
@@ -214,9 +214,7 @@ func awaitPrepared(t *testing.T, db *DB) {
 	t.Helper()
 	within(t, time.Minute, "the next log is prepared", func() {
 		for have := false; !have; runtime.Gosched() {
-			db.logs.mu.Lock()
-			have = db.logs.prepared != nil
-			db.logs.mu.Unlock()
+			have, _ = db.logs.Spare()
 		}
 	})
 }

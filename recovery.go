@@ -112,7 +112,7 @@ func (db *DB) resume() error {
 func (db *DB) resumeFrom(f *failure) error {
 	if base.IsNoSpace(f.err) {
 		db.giveUpReserve()
-		db.logs.current.Load().Shrink()
+		db.logs.Current().Shrink()
 	}
 	if err := db.tryWrites(f); err != nil {
 		return err
@@ -123,13 +123,13 @@ func (db *DB) resumeFrom(f *failure) error {
 // tryWrites does what writes could not go on without, or returns why it can't.
 // Requires: the caller leads the queue.
 func (db *DB) tryWrites(f *failure) error {
-	w := db.logs.current.Load()
+	w := db.logs.Current()
 	switch {
 	case f.passes && w.SyncFailed(): // meanwhile, and whoever synced is about to say so
 		return db.health.logFailed(w.Err())
 	case !f.passes || w.Err() != nil:
 		return db.replaceLog()
-	case db.logs.sealed != nil: // the next log could not be created
+	case db.logs.IsFull(): // the next log could not be created
 		if err := db.changeLogs(); err != nil {
 			return err
 		}
@@ -175,18 +175,18 @@ func (db *DB) replaceLog() error {
 	if err := db.flusher.flushAll(); err != nil {
 		return err
 	}
-	broken := db.logs.current.Load()
+	broken := db.logs.Current()
 	next := db.tree.peekFileNum()
 	if err := db.tree.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.lastSeq}); err != nil {
 		return err
 	}
-	if err := db.logs.begin(wal.Header{}); err != nil {
+	if err := db.logs.Begin(wal.Header{StoreID: db.storeID}); err != nil {
 		return err
 	}
 	_ = broken.Close() // it failed before
-	current := db.logs.currentNum()
+	current := db.logs.CurrentNum()
 	db.view.setLog(current)
-	db.removeFiles(db.logs.dropBelow(current)...)
+	db.removeFiles(db.logs.DropBelow(current)...)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func (db *DB) replaceLog() error {
 // sealed nor said to be whole.
 func (db *DB) logBroken() bool {
 	f := db.health.failure.Load()
-	return f != nil && (!f.passes || db.logs.current.Load().Err() != nil)
+	return f != nil && (!f.passes || db.logs.Current().Err() != nil)
 }
 
 // giveUpFor gives up what the store has reserved ahead if err says that the disk
@@ -211,7 +211,7 @@ func (db *DB) giveUpFor(what string, err error) bool {
 // the log that was prepared and those kept to be used again, and tells whether
 // there was any.
 func (db *DB) giveUpReserve() (any bool) {
-	any = db.logs.giveUp()
+	any = db.logs.GiveUp()
 	db.awaitDeletions(db.ctx) // only then is there more room
 	return any
 }
@@ -228,7 +228,7 @@ func (db *DB) giveUpRoom() (any bool) {
 	defer cancel()
 	shrunk := false
 	_ = db.commits.alone(ctx, func() error { // without a turn the log stays as it is
-		shrunk = db.logs.current.Load().Shrink()
+		shrunk = db.logs.Current().Shrink()
 		return nil
 	})
 	return any || shrunk

@@ -195,7 +195,7 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 					err = w.put(db)
 				}
 				time.Sleep(time.Minute)
-				broken := db.logs.current.Load().Err() != nil
+				broken := db.logs.Current().Err() != nil
 				if err := db.Sync(); (err != nil) != broken {
 					t.Errorf("Sync = %v, and the log is broken: %v", err, broken)
 				}

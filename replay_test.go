@@ -48,7 +48,7 @@ func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 			for i := range n {
 				wantGet(t, db, fmt.Sprintf("key%d", i), value, true)
 			}
-			if l := db.Metrics().Levels; l[0].Tables == 0 && len(db.logs.live) > 1 {
+			if l := db.Metrics().Levels; l[0].Tables == 0 && db.logs.Count() > 1 {
 				met++
 			}
 			kill()

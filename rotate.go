@@ -25,8 +25,8 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if db.health.failure.Load() != nil {
 		return db.Err()
 	}
-	if v.mem.Taken() < db.opts.MemtableSize && db.logs.sealed == nil {
-		db.logs.ask(v.mem)
+	if v.mem.Taken() < db.opts.MemtableSize && !db.logs.IsFull() {
+		db.logs.Ask(v.mem.Taken())
 		return db.hold(ctx, v)
 	}
 	if err := db.awaitLastFlush(ctx); err != nil {
@@ -169,21 +169,21 @@ func (db *DB) rotate() error {
 
 // changeLogs is rotate, also while writes are refused.
 func (db *DB) changeLogs() error {
-	old, oldNum := db.logs.current.Load(), db.logs.currentNum()
+	old, oldNum := db.logs.Current(), db.logs.CurrentNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
-	sealed, err := db.logs.seal(db.commits.lastSeq)
+	sealed, err := db.logs.Seal(db.commits.lastSeq)
 	if err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
 	}
-	if err := db.logs.begin(wal.Header{Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
+	if err := db.logs.Begin(wal.Header{StoreID: db.storeID, Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
 		return db.health.refuse(fmt.Errorf("shale: begin log: %w", err), true)
 	}
 	if err := old.Close(); err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: close log: %w", err))
 	}
 	db.view.freeze(db.newMemtable)
-	db.view.setLog(db.logs.rotated())
+	db.view.setLog(db.logs.Rotated())
 	base.Wake(db.flusher.wake)
 	return nil
 }

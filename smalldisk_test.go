@@ -271,10 +271,7 @@ func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 	}
 	mustFlush(t, db)
 	mustPut(t, db, "small", "v")
-	db.logs.mu.Lock()
-	kept := len(db.logs.recyclable)
-	db.logs.mu.Unlock()
-	if kept == 0 {
+	if _, kept := db.logs.Spare(); kept == 0 {
 		t.Fatal("no log is kept to be used again")
 	}
 	// The rest of the disk is taken by somebody else.

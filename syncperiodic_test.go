@@ -28,14 +28,15 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 		}
 		synctest.Wait()
 		slow = true
-		for !db.logs.asked {
+		for db.view.Load().mem.Taken() <= opts.MemtableSize/2 {
 			mustPut(t, db, "key", "value")
 		}
-		synctest.Wait() // the file is being made
+		mustPut(t, db, "key", "value") // asks for the next log
+		synctest.Wait()                // the file is being made
 		mustPut(t, db, "late", "value")
 		time.Sleep(opts.SyncEvery)
 		synctest.Wait()
-		if w := db.logs.current.Load(); w.Synced() < w.Len() {
+		if w := db.logs.Current(); w.Synced() < w.Len() {
 			t.Errorf("%d of %d bytes are synced after SyncEvery", w.Synced(), w.Len())
 		}
 		closeTest(t, db)

@@ -59,6 +59,13 @@ func (t *tree) peekFileNum() base.FileNum {
 	return t.nextFileNum
 }
 
+// skipFileNums makes all later numbers higher than n, which a file has.
+func (t *tree) skipFileNums(n base.FileNum) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nextFileNum = max(t.nextFileNum, n+1)
+}
+
 // newPending gives out the number of a table or sidecar in the making, which no
 // sweep removes.
 func (t *tree) newPending() base.FileNum {

@@ -55,7 +55,7 @@ func (db *DB) verifyLogs() error {
 		return nil // a writer beside us recycles them; Open has read them just now
 	}
 	for _, l := range db.holdLogs() {
-		defer db.logs.release([]base.FileNum{l.Num})
+		defer db.logs.Release([]base.FileNum{l.Num})
 		_, err := wal.Read(db.fs, db.dir, l.Num, db.storeID, wal.ReadOptions{Known: l.Length}, func(payload []byte) error {
 			if _, _, err := decodeBatch(payload); err != nil {
 				return batchError(l.Num, err)
@@ -74,7 +74,7 @@ func (db *DB) verifyLogs() error {
 func (db *DB) holdLogs() []manifest.LogInfo {
 	db.tree.editing.Lock()
 	defer db.tree.editing.Unlock()
-	return db.logs.hold(db.tree.journal.state.Logs)
+	return db.logs.Hold(db.tree.journal.state.Logs)
 }
 
 // verifyManifest reads the manifest back.

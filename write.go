@@ -80,7 +80,7 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	r.batch, r.sync = b, durability == SyncEach
 	err := db.commits.commit(ctx, r)
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
-		base.Wake(db.syncer.soon)
+		db.syncer.Soon()
 	}
 	return err
 }
@@ -153,7 +153,7 @@ func (db *DB) Sync() error {
 		return err
 	}
 	defer db.calls.Done()
-	w := db.logs.current.Load()
+	w := db.logs.Current()
 	if err := w.Sync(); err != nil {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
@@ -163,9 +163,9 @@ func (db *DB) Sync() error {
 // appendLog appends payloads to the log and asks for background syncs of it. Requires:
 // the caller leads the queue.
 func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
-	end, err := db.logs.append(payloads, last, syncNext)
+	end, err := db.logs.Append(payloads, last, syncNext)
 	if err == nil {
-		db.syncer.nudge(db.logs.current.Load(), end)
+		db.syncer.Nudge(db.logs.Current(), end)
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
 // took over from meanwhile was synced when it was sealed, or is not needed
 // because Resume made its writes safe in tables.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
-	if w != db.logs.current.Load() {
+	if w != db.logs.Current() {
 		return nil
 	}
 	return db.health.logFailed(err)

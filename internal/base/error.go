@@ -3,6 +3,7 @@ package base
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // ErrClosed says that the store was closed. See shale.ErrClosed.
@@ -39,3 +40,12 @@ func (e *CorruptionError) Error() string {
 
 // Unwrap returns the cause.
 func (e *CorruptionError) Unwrap() error { return e.Err }
+
+// MissingIsDamage turns 'no such file' into the error for a file of the store that must
+// be there, because the manifest or another file names it.
+func MissingIsDamage(err error, name string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return Corruption(name, -1, "file named by the manifest", err)
+	}
+	return err
+}

@@ -1,4 +1,4 @@
-package shale
+package logset
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A syncWorld is all that a logSyncer sees of a store: a log whose syncs may fail.
+// A syncWorld is all that a Syncer sees of a store: a log whose syncs may fail.
 type syncWorld struct {
 	t   *testing.T
 	log *wal.Writer
@@ -24,7 +24,7 @@ type syncWorld struct {
 	broken error // what syncs fail with
 	syncs  int
 	told   []error
-	*logSyncer
+	*Syncer
 }
 
 // newSyncWorld starts the loop, which ends with the test: it is for tests in a bubble.
@@ -46,10 +46,10 @@ func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 	if w.log, err = wal.Create(wal.Header{Num: 1}, wal.Options{FS: fsys, Dir: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	w.logSyncer = newLogSyncer(logSyncerEnv{
-		periodic: periodic,
-		every:    time.Second,
-		log: func() *wal.Writer {
+	w.Syncer = NewSyncer(SyncerEnv{
+		Periodic: periodic,
+		Every:    time.Second,
+		Log: func() *wal.Writer {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.none {
@@ -57,7 +57,7 @@ func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 			}
 			return w.log
 		},
-		failed: func(log *wal.Writer, err error) error {
+		Failed: func(log *wal.Writer, err error) error {
 			if log != w.log {
 				t.Error("the failure is that of another log")
 			}
@@ -70,7 +70,7 @@ func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 	w.syncs = 0
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); w.loop(ctx) }()
+	go func() { defer close(ended); w.Loop(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	synctest.Wait()
 	return w
@@ -92,7 +92,7 @@ func (w *syncWorld) writeBytes(n int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.nudge(w.log, end)
+	w.Nudge(w.log, end)
 }
 
 // after lets time pass and checks how often the log has been synced by then.
@@ -108,7 +108,7 @@ func (w *syncWorld) after(d time.Duration, syncs int) {
 }
 
 // A periodic log is synced at its times, if there is something to sync.
-func TestLogSyncer_Periodic(t *testing.T) {
+func TestSyncer_Periodic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, true)
 		w.after(3500*time.Millisecond, 0)
@@ -124,7 +124,7 @@ func TestLogSyncer_Periodic(t *testing.T) {
 
 // A batch that chose SyncPeriodic for itself is synced a while later; those that come
 // until then share its sync. Others are not synced.
-func TestLogSyncer_Soon(t *testing.T) {
+func TestSyncer_Soon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, false)
 		w.write()
@@ -144,7 +144,7 @@ func TestLogSyncer_Soon(t *testing.T) {
 
 // When much is unsynced, the log is synced at once where the system can't be asked to
 // write it back.
-func TestLogSyncer_Nudge(t *testing.T) {
+func TestSyncer_Nudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, false)
 		for range 8 {
@@ -157,7 +157,7 @@ func TestLogSyncer_Nudge(t *testing.T) {
 }
 
 // A sync that fails is told. A store without a log has nothing to sync.
-func TestLogSyncer_Failure(t *testing.T) {
+func TestSyncer_Failure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, broken := newSyncWorld(t, true), errors.New("broken")
 		w.set(broken, false)

@@ -1,0 +1,202 @@
+package logset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// ReplayOptions are what Replay is told by Open.
+type ReplayOptions struct {
+	StoreID  uint64
+	ReadOnly bool // the logs belong to another process, which may write them at the same time
+	// Apply is called for each record, in the order of writing. It keeps no payload.
+	Apply func(log base.FileNum, payload []byte) error
+}
+
+// Replayed is what Replay found.
+type Replayed struct {
+	Header     wal.Header   // of the log that follows, but for its number: it names the newest log found
+	LastSeq    base.Seq     // the last sequence number that a log tells of
+	HighestNum base.FileNum // of a log in the directory, used or not
+}
+
+// Replay reads the live logs in order, and makes them the logs of the set. It checks that
+// none is missing, and that each is whole as far as it is known to have been synced. It
+// notes in the state where each ends.
+func (l *Set) Replay(state *manifest.State, opts ReplayOptions) (Replayed, error) {
+	p := replay{Set: l, state: state, opts: opts}
+	p.found.Header.StoreID = opts.StoreID
+	if err := p.run(); err != nil {
+		return Replayed{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live = p.live
+	return p.found, nil
+}
+
+// A replay is a call of Replay.
+type replay struct {
+	*Set
+	state *manifest.State
+	opts  ReplayOptions
+	found Replayed
+	live  []logFile
+}
+
+func (p *replay) run() error {
+	nums, err := p.liveLogs()
+	if err != nil {
+		return err
+	}
+	nums, headers, err := p.usedLogs(nums)
+	if err != nil {
+		return err
+	}
+	ends := make([]manifest.LogInfo, len(nums))
+	known := make([]int64, len(nums)) // lengths as known beforehand, or -1
+	for i, num := range nums {
+		known[i] = sealedLength(p.state, num)
+		if i+1 < len(nums) && headers[i+1].Prev == num {
+			known[i] = headers[i+1].PrevLen
+		}
+		result, err := p.read(num, known[i])
+		if err != nil {
+			return base.MissingIsDamage(err, base.LogName(num))
+		}
+		ends[i] = manifest.LogInfo{Num: num, Sealed: true, Length: result.Length, LastSeq: result.LastSeq}
+		p.found.LastSeq = max(p.found.LastSeq, result.LastSeq)
+		h := &p.found.Header
+		h.Prev, h.PrevLen, h.PrevSeq = num, result.Length, result.LastSeq
+		// Whether a checkpoint shares the file, or this is the checkpoint, was
+		// known only to the handle that made it.
+		p.live = append(p.live, logFile{num: num, sealed: result.Sealed, linked: true})
+	}
+	for i, end := range ends {
+		// From here on these logs end where they were found to end. What
+		// stands there was perhaps only in the page cache until now.
+		if known[i] < 0 {
+			if err := p.settle(end.Num, end.Length); err != nil {
+				return err
+			}
+		}
+	}
+	p.state.Logs = ends
+	return nil
+}
+
+// liveLogs lists the logs that hold writes which no table has: those that the
+// manifest knows of, and newer ones that it did not hear of any more.
+func (p *replay) liveLogs() (nums []base.FileNum, err error) {
+	names, err := p.env.FS.List(p.env.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if t, n, ok := base.ParseFileName(name); ok && t == base.FileLog && n >= p.state.MinLog {
+			nums = append(nums, n)
+			p.found.HighestNum = max(p.found.HighestNum, n)
+		}
+	}
+	for _, log := range p.state.Logs {
+		if log.Num >= p.state.MinLog && !slices.Contains(nums, log.Num) {
+			return nil, base.Corruption(base.LogName(log.Num), -1, "log named by the manifest", errors.New("missing"))
+		}
+	}
+	slices.Sort(nums)
+	return nums, nil
+}
+
+// usedLogs reads the headers of the logs, and leaves out those whose creation a
+// crash met: nothing was written to them. They may stand before used ones, if
+// another crash met their removal.
+func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []wal.Header, err error) {
+	unused := make(map[base.FileNum]error)
+	for _, num := range nums {
+		h, err := wal.ReadHeader(p.env.FS, p.env.Dir, num, p.opts.StoreID)
+		switch {
+		case errors.Is(err, wal.ErrNeverUsed) && !announced(p.state, num):
+			unused[num] = err
+			continue
+		case err != nil:
+			return nil, nil, base.MissingIsDamage(err, base.LogName(num))
+		case unused[h.Prev] != nil:
+			return nil, nil, unused[h.Prev] // it was complete when this log was made
+		case h.Prev >= p.state.MinLog && h.Prev > 0 && !slices.Contains(used, h.Prev):
+			return nil, nil, base.Corruption(base.LogName(h.Prev), -1, "log before "+base.LogName(num), errors.New("missing"))
+		}
+		used, headers = append(used, num), append(headers, h)
+	}
+	return used, headers, nil
+}
+
+// announced says whether the manifest knows of the log.
+func announced(state *manifest.State, num base.FileNum) bool {
+	return slices.ContainsFunc(state.Logs, func(l manifest.LogInfo) bool { return l.Num == num })
+}
+
+// sealedLength returns the length that the manifest states for the log, or -1.
+func sealedLength(state *manifest.State, num base.FileNum) int64 {
+	for _, l := range state.Logs {
+		if l.Num == num && l.Sealed {
+			return l.Length
+		}
+	}
+	return -1
+}
+
+// read applies the records of one log. length is where the log is known to end, or -1.
+func (p *replay) read(num base.FileNum, length int64) (wal.Result, error) {
+	result, err := wal.Read(p.env.FS, p.env.Dir, num, p.opts.StoreID, wal.ReadOptions{Known: length}, func(payload []byte) error {
+		return p.opts.Apply(num, payload)
+	})
+	if err != nil {
+		return result, err
+	}
+	if p.opts.ReadOnly && length < 0 {
+		// Its owner may have written the file over, as another log, while it
+		// was read: then it ended early, as if torn. It is renamed before.
+		if _, err := p.env.FS.Stat(p.path(num)); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// settle makes durable the first length bytes of a log that an earlier process wrote. A
+// sync alone would not do. If one has failed before, the system has marked the pages
+// clean: it shows them to us, and would not write them. So they are written again.
+func (p *replay) settle(num base.FileNum, length int64) error {
+	if p.opts.ReadOnly {
+		return nil
+	}
+	f, err := p.env.FS.OpenReadWrite(p.path(num))
+	if err != nil {
+		return err
+	}
+	if err = rewrite(f, length); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// rewrite writes the first length bytes of a file as they are.
+func rewrite(f vfs.File, length int64) error {
+	buf := make([]byte, min(length, 256<<10))
+	for off := int64(0); off < length; off += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), length-off)]
+		if n, err := f.ReadAt(buf, off); n < len(buf) {
+			return fmt.Errorf("read %d of %d bytes at %d: %w", n, len(buf), off, err)
+		}
+		if _, err := f.WriteAt(buf, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package logset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// A logWorld is all that a Set sees of a store.
+type logWorld struct {
+	t       *testing.T
+	mem     *vfs.Mem
+	nextNum base.FileNum
+	noted   []base.FileNum // logs that the manifest was told of
+	noteErr error
+	removed []string
+	*Set
+}
+
+func newLogWorld(t *testing.T) *logWorld {
+	w := &logWorld{t: t, mem: vfs.NewMem(), nextNum: 1}
+	if err := w.mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	w.Set = New(Env{
+		FS: w.mem, Dir: "d", MemtableSize: 64 << 10, MinPrepared: 1,
+		NewFileNum: func() base.FileNum { w.nextNum++; return w.nextNum - 1 },
+		Note: func(num base.FileNum, _ *manifest.SealedLog) error {
+			w.noted = append(w.noted, num)
+			return w.noteErr
+		},
+		Remove: func(names ...string) { w.removed = append(w.removed, names...) },
+		NoRoom: func(string, error) bool { return false },
+		Failed: func(what string, err error) { t.Errorf("%s: %v", what, err) },
+	})
+	return w
+}
+
+// rotate seals the current log, if there is one, and begins the next.
+func (w *logWorld) rotate() base.FileNum {
+	w.t.Helper()
+	h := wal.Header{}
+	if old := w.current.Load(); old != nil {
+		sealed, err := w.Seal(7)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		h = wal.Header{Prev: sealed.Num, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}
+		defer old.Close()
+	}
+	if err := w.Begin(h); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.Rotated()
+}
+
+// Of the logs that tables have made obsolete two are kept to be used again; the next
+// logs take them before any others.
+func TestSet_Recycles(t *testing.T) {
+	w := newLogWorld(t)
+	var nums []base.FileNum
+	for range 5 {
+		nums = append(nums, w.rotate())
+	}
+	w.env.Remove(w.DropBelow(nums[4])...)
+	if want := []string{base.LogName(nums[2]), base.LogName(nums[3])}; !slices.Equal(w.removed, want) || len(w.recyclable) != 2 {
+		t.Errorf("removed %q, want %q; kept %v", w.removed, want, w.recyclable)
+	}
+	w.rotate()
+	if len(w.recyclable) != 1 {
+		t.Errorf("the next log took none of those kept: %v", w.recyclable)
+	}
+	if !w.GiveUp() || len(w.recyclable) > 0 || w.GiveUp() {
+		t.Errorf("the room of %v is not given back once", w.recyclable)
+	}
+	if !slices.Equal(w.noted[:5], nums) {
+		t.Errorf("the manifest was told of %v, want %v", w.noted, nums)
+	}
+}
+
+// A log that somebody holds keeps its name until it is released. One that a checkpoint
+// shares is never written over.
+func TestSet_Holds(t *testing.T) {
+	w := newLogWorld(t)
+	first, second := w.rotate(), w.rotate()
+	held := w.Hold([]manifest.LogInfo{{Num: first, Sealed: true}, {Num: second}, {Num: 99, Sealed: true}})
+	if len(held) != 1 || held[0].Num != first {
+		t.Fatalf("held %v, want log %d", held, first)
+	}
+	shared := w.Share()
+	if !slices.Equal(shared, []base.FileNum{first}) {
+		t.Fatalf("shared %v", shared)
+	}
+	third := w.rotate()
+	w.env.Remove(w.DropBelow(third)...)
+	w.Release([]base.FileNum{first})
+	if name := base.LogName(first); slices.Contains(w.removed, name) {
+		t.Errorf("%s is removed while a checkpoint holds it", name)
+	}
+	w.Release(shared)
+	if !slices.Contains(w.removed, base.LogName(first)) || slices.Contains(w.recyclable, first) {
+		t.Errorf("the shared log is not removed: removed %q, kept %v", w.removed, w.recyclable)
+	}
+	if w.IsLive(first) || !w.IsLive(third) {
+		t.Error("isLive is wrong")
+	}
+}
+
+// A rotation that could not begin the next log seals the old one once only, and the next
+// try goes on from there.
+func TestSet_RotationFails(t *testing.T) {
+	w := newLogWorld(t)
+	first := w.rotate()
+	w.noteErr = errors.New("no manifest")
+	sealed, err := w.Seal(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Begin(wal.Header{Prev: first, PrevLen: sealed.Length}); !errors.Is(err, w.noteErr) {
+		t.Errorf("begin = %v", err)
+	}
+	if again, err := w.Seal(8); again != sealed || err != nil || w.CurrentNum() != first {
+		t.Errorf("seal again = %v, %v; current %d", again, err, w.CurrentNum())
+	}
+	w.noteErr = nil
+	if w.rotate(); w.sealed != nil || w.CurrentNum() == first {
+		t.Errorf("afterwards log %d is current, sealed %v", w.CurrentNum(), w.sealed)
+	}
+}
+
+// The next log is prepared when the memtable is half full, once.
+func TestSet_Prepares(t *testing.T) {
+	w := newLogWorld(t)
+	w.rotate()
+	w.Ask(32 << 10)
+	if len(w.wake) > 0 {
+		t.Error("half a memtable asks for the next log already")
+	}
+	w.Ask(32<<10 + 1)
+	w.Ask(64 << 10)
+	if len(w.wake) != 1 {
+		t.Fatal("more than half a memtable does not ask for the next log")
+	}
+	w.prepare()
+	w.prepare()
+	prepared := w.prepared.Num()
+	if num := w.rotate(); num != prepared || w.prepared != nil || w.asked {
+		t.Errorf("log %d begins, %d was prepared", num, prepared)
+	}
+}
+
+// append writes a record to the current log.
+func (w *logWorld) append(last base.Seq, payload string) {
+	w.t.Helper()
+	if _, err := w.Append([][]byte{[]byte(payload)}, last, true); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Current().Sync(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// replayed opens the logs of w in a new set, as Open does, and returns what it read.
+func (w *logWorld) replayed(state *manifest.State) (next *logWorld, r Replayed, records []string, err error) {
+	next = newLogWorld(w.t)
+	next.env.FS = w.mem
+	r, err = next.Replay(state, ReplayOptions{Apply: func(log base.FileNum, payload []byte) error {
+		records = append(records, fmt.Sprintf("%d:%s", log, payload))
+		return nil
+	}})
+	return next, r, records, err
+}
+
+// The logs are read in the order of writing, whether the manifest knows of them or not,
+// and the next one goes on where they end.
+func TestSet_Replay(t *testing.T) {
+	w := newLogWorld(t)
+	first := w.rotate()
+	w.append(3, "a")
+	w.append(5, "b")
+	second := w.rotate()
+	w.append(9, "c")
+	if err := w.Current().Close(); err != nil {
+		t.Fatal(err)
+	}
+	state := &manifest.State{MinLog: first}
+	next, r, records, err := w.replayed(state)
+	if want := []string{"1:a", "1:b", "2:c"}; err != nil || !slices.Equal(records, want) {
+		t.Fatalf("%q, %v; want %q", records, err, want)
+	}
+	if r.LastSeq != 9 || r.HighestNum != second || r.Header.Prev != second || r.Header.PrevSeq != 9 || r.Header.PrevLen <= 0 {
+		t.Errorf("replayed %+v", r)
+	}
+	if len(state.Logs) != 2 || state.Logs[0].LastSeq != 5 || !state.Logs[1].Sealed || state.Logs[1].Length != r.Header.PrevLen {
+		t.Errorf("the manifest is told of %+v", state.Logs)
+	}
+	next.nextNum = r.HighestNum + 1
+	if err := next.Begin(r.Header); err != nil {
+		t.Fatal(err)
+	}
+	defer next.Current().Close()
+	if next.Count() != 3 || !next.IsLive(first) {
+		t.Errorf("%d logs are live", next.Count())
+	}
+	next.ForgetRecovered()
+	if next.Count() != 1 || next.IsLive(second) || next.CurrentNum() != r.HighestNum+1 {
+		t.Errorf("%d logs are live after all are in tables", next.Count())
+	}
+}
+
+// A log between two others that is not there is damage, and so is one that the manifest
+// names. One below MinLog is of no account.
+func TestSet_ReplayMissing(t *testing.T) {
+	w := newLogWorld(t)
+	var nums []base.FileNum
+	for i := range 3 {
+		nums = append(nums, w.rotate())
+		w.append(base.Seq(10*i+8), "x")
+	}
+	if err := w.Current().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.mem.Remove(w.path(nums[1])); err != nil {
+		t.Fatal(err)
+	}
+	var damage *base.CorruptionError
+	if _, _, _, err := w.replayed(&manifest.State{MinLog: nums[0]}); !errors.As(err, &damage) || damage.File != base.LogName(nums[1]) {
+		t.Errorf("without the second of three logs: %v", err)
+	}
+	named := &manifest.State{MinLog: nums[0], Logs: []manifest.LogInfo{{Num: nums[2] + 1}}}
+	if _, _, _, err := w.replayed(named); !errors.As(err, &damage) {
+		t.Errorf("without a log that the manifest names: %v", err)
+	}
+	if _, _, records, err := w.replayed(&manifest.State{MinLog: nums[2]}); err != nil || len(records) != 1 {
+		t.Errorf("%q, %v; want the last log", records, err)
+	}
+}
