@@ -52,7 +52,7 @@ func (v *view) addTo(m *Metrics) {
 	for _, r := range v.runs {
 		l := &m.Levels[r.level]
 		l.Runs++
-		n, fpr := r.addTo(l, m)
+		n, fpr := m.addRun(l, r)
 		keys[r.level] += n
 		l.PredictedFPR += fpr
 		l.KeyShare += fpr * spread.Share(r)
@@ -75,20 +75,9 @@ func (v *view) keySpread() filterplan.KeySpread {
 	return filterplan.NewKeySpread(runs)
 }
 
-// The following methods make a run a filterplan.KeyRun.
-
-func (r *run) NumTables() int { return len(r.tables) }
-
-func (r *run) KeyRange(i int) (smallest, largest []byte, keys uint64) {
-	m := r.tables[i].meta
-	return m.Smallest, m.Largest, m.Keys
-}
-
-func (r *run) Rank(i int, key []byte) float64 { return r.tables[i].reader.Rank(key) }
-
-// addTo adds a run and returns its number of keys and its predicted rate, which is
+// addRun adds a run and returns its number of keys and its predicted rate, which is
 // that of its tables, weighted by their keys: a lookup asks one of them.
-func (r *run) addTo(l *LevelMetrics, m *Metrics) (keys, fpr float64) {
+func (m *Metrics) addRun(l *LevelMetrics, r *run) (keys, fpr float64) {
 	expected := 0.0
 	for _, t := range r.tables {
 		l.Tables++

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -41,7 +42,7 @@ type DB struct {
 	hasher  bloom.Hasher // of memtables and of filters to be written
 	cache   *cache.Cache
 	memory  *memtable.Pool
-	files   *fileCache
+	files   *filecache.Cache
 	lock    io.Closer // nil if read-only
 	made    creation  // by Open, so far
 
@@ -78,7 +79,7 @@ func (db *DB) Close() error {
 	db.tree.release(last.version)
 	last.releaseMemtables()
 	db.memory.Close()
-	db.files.close()
+	db.files.Close()
 	db.cache.Close()
 	if cerr := db.tree.closeManifest(db.health.failure.Load() != nil); err == nil {
 		err = cerr

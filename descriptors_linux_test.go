@@ -153,7 +153,7 @@ func TestDescriptors_OpenAndClose(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	waitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && openDescriptors() <= files })
+	testenv.WaitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && openDescriptors() <= files })
 	t.Logf("%d opens and closes, %d opens in vain: %d descriptors before, %d after; %d goroutines before, %d after; in %v", cycles, failed,
 		files, openDescriptors(), goroutines, runtime.NumGoroutine(), took.Round(time.Millisecond))
 }

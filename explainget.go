@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -24,7 +25,7 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		x := explainer{db: db, seq: base.Seq(db.commits.visible.Load())}
 		x.Key = cloneNonNil(key)
 		err := x.explain(v)
-		if errors.Is(err, errTableGone) {
+		if errors.Is(err, filecache.ErrGone) {
 			continue
 		}
 		if err != nil {
@@ -96,7 +97,7 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 			return nil
 		}
 		if !m.Pin() {
-			return errTableGone
+			return filecache.ErrGone
 		}
 		defer m.Unpin()
 		s.Verdict = FalsePositive

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -217,7 +218,7 @@ func TestExportFilters_Canceled(t *testing.T) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	// The store's own is left, once its background work has let go of its.
-	waitFor(t, "references on the version to go", func() bool { return db.view.Load().refs.Load() == 1 })
+	testenv.WaitFor(t, "references on the version to go", func() bool { return db.view.Load().refs.Load() == 1 })
 }
 
 func TestExportFilters_Closed(t *testing.T) {
@@ -273,7 +274,7 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 		t.Fatal(err, b.Err())
 	}
 	wantMaybe(t, b, "memtable", "key000000", "key002999")
-	waitFor(t, "the tables that are not in use to go", func() bool { // residentFilters.loop may hold them for a moment
+	testenv.WaitFor(t, "the tables that are not in use to go", func() bool { // residentFilters.loop may hold them for a moment
 		return tablesOnDisk(t, db, mem) == len(db.Tables())
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -102,22 +103,12 @@ func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 	if err := db.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
+	testenv.WaitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
 	if n := tablesOnDisk(t, db, mem); n != 1 {
 		t.Errorf("%d tables on disk; want 1", n)
 	}
 	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {
 		t.Errorf("Get = %q, %v", got, err)
-	}
-}
-
-// waitFor polls cond for up to ten seconds.
-func waitFor(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }
 
@@ -154,7 +145,7 @@ func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
 		t.Fatal("a writer hangs")
 	}
 	faults.Inject(nil)
-	waitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
+	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
 }
 
 func TestClose_TellsWhatIsNotDurable(t *testing.T) {

@@ -82,7 +82,7 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 	if err := db.Compact(context.Background(), Range{Upper: []byte("key001200")}); err != nil { // level 0 goes
 		t.Fatal(err)
 	}
-	waitFor(t, "filters to come back", func() bool { return db.Metrics().Levels[6].FilterBits > 12.5 })
+	testenv.WaitFor(t, "filters to come back", func() bool { return db.Metrics().Levels[6].FilterBits > 12.5 })
 	if m := db.Metrics(); m.FilterMemory > opts.FilterMemory {
 		t.Errorf("%d bytes of filters, want at most %d", m.FilterMemory, opts.FilterMemory)
 	}
@@ -154,7 +154,7 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	waiting := make(chan error, 1)
 	go func() { waiting <- db.Write(ctx, &b) }()
-	waitFor(t, "the writer to queue", func() bool {
+	testenv.WaitFor(t, "the writer to queue", func() bool {
 		db.commits.mu.Lock()
 		defer db.commits.mu.Unlock()
 		return len(db.commits.pending) == 1

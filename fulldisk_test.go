@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -72,7 +73,7 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 			}
 			wantAll(t, db, w.acked)
 			full.Store(false)
-			waitFor(t, "writes to go on by themselves", func() bool { return w.put(db) == nil })
+			testenv.WaitFor(t, "writes to go on by themselves", func() bool { return w.put(db) == nil })
 			for range 200 {
 				if err := w.put(db); err != nil {
 					t.Errorf("round %d: Put with room: %v", round, err)
@@ -262,7 +263,7 @@ func TestFault_FlushBacksOff(t *testing.T) {
 	}
 	mustPut(t, db, "while", "the disk is full")
 	full.Store(false)
-	waitFor(t, "the flush to succeed by itself", func() bool { return len(db.view.Load().imms) == 0 })
+	testenv.WaitFor(t, "the flush to succeed by itself", func() bool { return len(db.view.Load().imms) == 0 })
 	wantGet(t, db, "key0", strings.Repeat("v", 1000), true)
 	wantGet(t, db, "while", "the disk is full", true)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -103,7 +104,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 				c.hits.Add(1)
 			}
 			return found, nil
-		case errors.Is(err, errTableGone):
+		case errors.Is(err, filecache.ErrGone):
 			l.view, l.from = nil, 0 // a compaction finished meanwhile: its output is in the next view
 		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
@@ -183,7 +184,7 @@ func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
 // inMemtable asks one memtable, and keeps it pinned if it has a value.
 func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
 	if !m.Pin() {
-		return 0, false, errTableGone
+		return 0, false, filecache.ErrGone
 	}
 	value, kind, found, _ := m.Get(l.key, l.seq)
 	if !found || kind != base.KindPut {

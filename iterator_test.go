@@ -432,7 +432,7 @@ func TestIterator_CloseBeforeARead(t *testing.T) {
 		mustFlush(t, db)
 		it := db.NewIterator(Range{})
 		it.SeekGE([]byte("c"))
-		db.files.close() // as Close does after it has told that the store is closed
+		db.files.Close() // as Close does after it has told that the store is closed
 		for range 500 {  // Next and Prev come to the end of a block
 			if !m.on(it) {
 				break
@@ -461,14 +461,12 @@ func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
 	fill(t, db, 5000, 0)
 	mustFlush(t, db)
 	for n := range 100 { // one of them comes to a read ahead
-		db.files.mu.Lock()
-		db.files.closed = false
-		db.files.mu.Unlock()
+		db.files.Reset()
 		it := db.NewIterator(Range{})
 		for ok, i := it.First(), 0; ok && i < 20*n; i++ {
 			ok = it.Next()
 		}
-		db.files.close()
+		db.files.Close()
 		for it.Next() {
 		}
 		if it.Err() != ErrClosed {

@@ -31,6 +31,7 @@ var layers = map[string]int{
 	"wal":                1,
 	"bundle":             1,
 	"filterplan":         1,
+	"internal/filecache": 1,
 	"internal/iter":      1,
 	"bloom":              0,
 

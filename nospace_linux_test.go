@@ -143,5 +143,5 @@ func TestNoSpace_RecycledLogOnBtrfs(t *testing.T) {
 	mu.Unlock()
 	t.Logf("after %d entries: %v", n, err)
 	disk.release()
-	waitFor(t, "writes to go on by themselves", func() bool { return put(n) == nil })
+	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return put(n) == nil })
 }

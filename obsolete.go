@@ -13,8 +13,7 @@ import (
 // needed by this handle.
 func (db *DB) dropFile(f obsoleteFile) {
 	if f.table != nil {
-		f.table.file.close()
-		f.table.reader.Retire()
+		f.table.retire()
 		db.cache.EvictFile(uint64(f.table.meta.Num))
 		db.falsePositives.Forget(uint64(f.table.meta.Num))
 		db.scheduler.takeBack(f.table.meta.Num)

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -70,7 +70,7 @@ func newDB(dir string, o Options) *DB {
 		// readable only while it is open.
 		limit = int(^uint(0) >> 1)
 	}
-	db.files = newFileCache(o.FS, limit)
+	db.files = filecache.New(o.FS, limit)
 	db.connect()
 	return db
 }
@@ -116,7 +116,7 @@ func (db *DB) open() error {
 // abandon undoes a failed open.
 func (db *DB) abandon() {
 	db.cancel()
-	db.files.close()
+	db.files.Close()
 	db.logs.Abandon()
 	if log := db.tree.journal.log; log != nil {
 		_ = log.Close() // Open's error is the one to report
@@ -204,7 +204,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 			metas = append(metas, run.Tables...)
 		}
 	}
-	tables, err := db.openTables(metas)
+	tables, err := db.tree.openTables(metas, db.filtersFit(metas))
 	if err != nil {
 		return err
 	}
@@ -236,32 +236,15 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	return nil
 }
 
-// openTables opens tables in parallel: what takes the time is reading filters
-// and indexes.
-func (db *DB) openTables(metas []*manifest.Table) ([]*table, error) {
-	const workers = 8
-	fit := true // else db.filters.adjust reads as many as do
-	if limit := db.opts.FilterMemory; limit > 0 {
-		sum := int64(0)
-		for _, m := range metas {
-			bytes, _ := m.Filter()
-			sum += bytes
-		}
-		fit = sum <= limit
+// filtersFit tells whether the filters of all tables are within the limit of their memory.
+// If not, they are not read with the tables: db.filters.adjust reads as many as fit.
+func (db *DB) filtersFit(metas []*manifest.Table) bool {
+	limit, sum := db.opts.FilterMemory, int64(0)
+	for _, m := range metas {
+		bytes, _ := m.Filter()
+		sum += bytes
 	}
-	tables := make([]*table, len(metas))
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range min(workers, len(metas)) {
-		wg.Go(func() {
-			for i := w; i < len(metas) && errs[w] == nil; i += workers {
-				tables[i], errs[w] = db.openTable(metas[i], fit)
-				errs[w] = base.MissingIsDamage(errs[w], base.TableName(metas[i].Num))
-			}
-		})
-	}
-	wg.Wait()
-	return tables, errors.Join(errs...)
+	return limit <= 0 || sum <= limit
 }
 
 // beginManifest starts a manifest of our own with a snapshot of the state.
@@ -346,8 +329,7 @@ func (db *DB) openReadOnly() error {
 
 // dropTables closes what a failed attempt of openReadOnly opened.
 func (db *DB) dropTables() {
-	db.files.close()
-	db.files = newFileCache(db.fs, db.files.limit)
+	db.files.Reset()
 }
 
 var _ io.Closer = (*DB)(nil)

@@ -1,8 +1,6 @@
 package shale
 
 import (
-	"bytes"
-	"sort"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
@@ -84,7 +82,7 @@ func (c *cursor) addRuns(runs []*run) {
 			c.runs = append(c.runs, new(runSource))
 		}
 		s := c.runs[c.nruns]
-		if s.tables = p.keep(run.overlapping(c.rng), &s.kept); len(s.tables) == 0 {
+		if s.tables = p.keep(run.overlapping(c.rng.Lower, c.rng.Upper), &s.kept); len(s.tables) == 0 {
 			continue
 		}
 		c.nruns++
@@ -115,18 +113,6 @@ func (s *runSource) Bounds(i int) (smallest, largest []byte) {
 func (s *runSource) Open(i int) (base.Iterator, error) {
 	s.table.Reset(s.tables[i].reader, nil, sstable.IterOptions{})
 	return &s.table, nil
-}
-
-// overlapping returns the run's tables that may hold keys of rng.
-func (r *run) overlapping(rng Range) []*table {
-	tables := r.tables
-	if len(rng.Lower) > 0 {
-		tables = tables[sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].meta.Largest, rng.Lower) >= 0 }):]
-	}
-	if rng.Upper != nil {
-		tables = tables[:sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].meta.Smallest, rng.Upper) >= 0 })]
-	}
-	return tables
 }
 
 // maxKeptBuffer is how large a value's buffer may be to stay with a pooled cursor.

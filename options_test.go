@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -172,7 +173,7 @@ func TestOptions_Durability(t *testing.T) {
 		{"manual, a batch that is synced", SyncManual, func(t *testing.T, db *DB) { writeWith(t, db, SyncEach) }, true},
 		{"manual, one that is not", SyncManual, func(t *testing.T, db *DB) { writeWith(t, db, SyncPeriodic) }, false},
 		{"periodic", SyncPeriodic, func(t *testing.T, db *DB) {
-			waitFor(t, "the log to be synced", func() bool { w := db.logs.Current(); return w.Synced() == w.Len() })
+			testenv.WaitFor(t, "the log to be synced", func() bool { w := db.logs.Current(); return w.Synced() == w.Len() })
 		}, true},
 	} {
 		for _, noMap := range []bool{false, true} {

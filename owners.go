@@ -1,12 +1,14 @@
 package shale
 
 import (
+	"errors"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/sstable"
 )
 
 // This file connects the owners of the store's state. Each gets what it needs from the
@@ -28,11 +30,28 @@ func (db *DB) connect() {
 
 func (db *DB) treeEnv() treeEnv {
 	return treeEnv{
-		fs: db.fs, dir: db.dir, path: db.path,
+		fs: db.fs, dir: db.dir, readOnly: db.opts.ReadOnly,
+		files:    db.files,
+		reading:  db.reading,
 		visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
 		obsolete: db.deleter.add,
 		remove:   db.deleter.run,
 		failed:   db.backgroundError,
+	}
+}
+
+// reading returns what the readers of all tables have in common.
+func (db *DB) reading() sstable.ReaderOptions {
+	return sstable.ReaderOptions{
+		StoreID:  db.storeID,
+		Cache:    db.cache,
+		Stats:    &db.tableStats,
+		NoFilter: db.opts.FilterBits < 0,
+		Retried: func(err error) {
+			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so
+				db.events.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
+			}
+		},
 	}
 }
 

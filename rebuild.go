@@ -241,7 +241,7 @@ func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, befor
 		return err
 	}
 	meta := &manifest.Sidecar{Num: num, Size: info.Size, Checksum: info.Checksum, FilterBytes: int64(len(built.Bytes)), FilterBits: bits}
-	r.made = append(r.made, &newFilter{table: t, sidecar: db.newSidecar(t.meta, meta), before: before})
+	r.made = append(r.made, &newFilter{table: t, sidecar: db.tree.newSidecar(t.meta, meta), before: before})
 	r.bytes += info.Size
 	return nil
 }

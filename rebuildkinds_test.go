@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A filter whose second unit, or all of it, FilterMemory has no room for is not
@@ -22,7 +24,7 @@ func TestRebuildFilters_FilterMemory(t *testing.T) {
 		before := db.Metrics().PredictedFPR()
 		r := mustRebuild(t, db)
 		again := mustRebuild(t, db)
-		waitFor(t, "filters to fit", func() bool { return db.Metrics().FilterMemory <= opts.FilterMemory })
+		testenv.WaitFor(t, "filters to fit", func() bool { return db.Metrics().FilterMemory <= opts.FilterMemory })
 		m := db.Metrics()
 		t.Logf("FilterMemory %d: %+v, then %+v; %.3f reads a miss instead of %.3f", opts.FilterMemory, r, again, m.PredictedFPR(), before)
 		if again.Rebuilt != 0 {

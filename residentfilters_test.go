@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -223,10 +224,10 @@ func TestResidentFilters_Loop(t *testing.T) {
 	w.mu.Unlock()
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.loop(ctx) }()
-	waitFor(t, "the filters to go", func() bool { return w.bytes() == 0 })
+	testenv.WaitFor(t, "the filters to go", func() bool { return w.bytes() == 0 })
 	w.budget.Store(1 << 30)
 	w.fitSoon(w.v) // releases nothing, and wakes
-	waitFor(t, "the filters to come back", func() bool { return slices.Min(w.units()) == 2 })
+	testenv.WaitFor(t, "the filters to come back", func() bool { return slices.Min(w.units()) == 2 })
 	cancel()
 	<-ended
 	if n := w.held.Load(); n != 0 {

@@ -1,6 +1,8 @@
 package shale
 
 import (
+	"bytes"
+	"sort"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/keys"
@@ -51,3 +53,27 @@ func (r *run) Bounds(i int) (smallest, largest []byte) {
 	meta := r.tables[i].meta
 	return meta.Smallest, meta.Largest
 }
+
+// overlapping returns the run's tables that may hold keys from lower on and below upper;
+// an upper of nil is no limit.
+func (r *run) overlapping(lower, upper []byte) []*table {
+	tables := r.tables
+	if len(lower) > 0 {
+		tables = tables[sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].meta.Largest, lower) >= 0 }):]
+	}
+	if upper != nil {
+		tables = tables[:sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].meta.Smallest, upper) >= 0 })]
+	}
+	return tables
+}
+
+// The following methods make a run a filterplan.KeyRun.
+
+func (r *run) NumTables() int { return len(r.tables) }
+
+func (r *run) KeyRange(i int) (smallest, largest []byte, keys uint64) {
+	m := r.tables[i].meta
+	return m.Smallest, m.Largest, m.Keys
+}
+
+func (r *run) Rank(i int, key []byte) float64 { return r.tables[i].reader.Rank(key) }

@@ -80,7 +80,7 @@ func (s *seekStore) earned() int64 {
 func (s *seekStore) price() int64 {
 	s.t.Helper()
 	price := &s.scheduler.seeks.price
-	waitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
+	testenv.WaitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
 	return price.Load()
 }
 
@@ -148,7 +148,7 @@ func TestSeeks_CompactLevel0(t *testing.T) {
 		t.Fatalf("the price is %d now, %d was; earned %d", s.price(), price, s.earned())
 	}
 	s.seek(3 * seeksAtOnce)
-	waitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
+	testenv.WaitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
 	s.runs(0)
 	if got := s.bytes.Load(); got > price {
 		t.Errorf("the compaction took %d bytes, for a price of %d", got, price)
@@ -167,7 +167,7 @@ func TestSeeks_Uncached(t *testing.T) {
 		t.Fatalf("the price is %d, so the test shows nothing", price)
 	}
 	s.seek(seeksAtOnce)
-	waitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
+	testenv.WaitFor(t, "level 0 to be compacted", func() bool { return s.oftenRead.Load() == 1 })
 	s.runs(0)
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
@@ -16,7 +17,7 @@ type sidecar struct {
 	// Constant.
 	meta *manifest.Sidecar
 	file *sstable.Sidecar
-	src  *tableFile
+	src  *filecache.File
 
 	// pinned is why src could not be opened by a read-only handle, nil if it could.
 	pinned error
@@ -26,18 +27,18 @@ type sidecar struct {
 }
 
 // newSidecar describes what stands beside a table; nil: nothing does.
-func (db *DB) newSidecar(table *manifest.Table, meta *manifest.Sidecar) *sidecar {
+func (t *tree) newSidecar(table *manifest.Table, meta *manifest.Sidecar) *sidecar {
 	if meta == nil {
 		return nil
 	}
-	src := db.files.add(db.path(base.FilterName(meta.Num)))
+	src := t.files.Add(t.path(base.FilterName(meta.Num)))
 	var pinned error
-	if db.opts.ReadOnly {
+	if t.readOnly {
 		_, pinned = src.ReadAt(make([]byte, 1), 0) // it stays readable only while it is open
 	}
 	return &sidecar{meta: meta, src: src, pinned: pinned, file: sstable.NewSidecar(src, sstable.SidecarInfo{
 		Num:           meta.Num,
-		StoreID:       db.storeID,
+		StoreID:       t.reading().StoreID,
 		Table:         table.Num,
 		TableChecksum: table.Checksum,
 		Size:          meta.Size,
@@ -58,7 +59,7 @@ func (s *sidecar) missing() bool { return s != nil && errors.Is(s.pinned, fs.Err
 // close ends the use of the file for good. A nil sidecar has none.
 func (s *sidecar) close() {
 	if s != nil {
-		s.src.close()
+		s.src.Close()
 	}
 }
 

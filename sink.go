@@ -98,7 +98,7 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.openTable(meta, true)
+		t, err := s.db.tree.openTable(meta, true)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *sink) open() error {
 // because appending the edit failed, are not pending any more: see keepDoubtful.
 func (s *sink) discard() {
 	for _, t := range s.tables {
-		t.file.close()
+		t.close()
 	}
 	for _, meta := range s.metas {
 		s.db.tree.removePending(meta.Num, base.TableName(meta.Num))

@@ -140,7 +140,7 @@ func (l *smallLife) live() {
 	wantAll(t, l.db, w.acked)
 	l.fill(w)
 	l.disk.Resize(l.blocks + 400)
-	waitFor(t, "writes to go on by themselves", func() bool { return w.put(l.db) == nil })
+	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return w.put(l.db) == nil })
 	for range 50 {
 		if err := w.put(l.db); err != nil {
 			t.Errorf("Put with room: %v", err)

@@ -3,25 +3,22 @@ package shale
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
-
-// errTableGone is what a lookup without a reference gets from a table that was
-// compacted away and deleted under it. It starts again with the current view.
-var errTableGone = errors.New("shale: table is gone")
 
 // A table is an open table of the store.
 type table struct {
 	// Constant. What stands beside the table changes: the version has that.
 	meta   *manifest.Table
 	reader *sstable.Reader
-	file   *tableFile
+	file   *filecache.File
 	opened *sidecar // what stood beside it when it was opened, usable or not; nil: nothing
 
 	// refs counts the runs that have the table and are in a version. Guarded by the mu of the tree.
@@ -44,42 +41,75 @@ func (t *table) filter() *bloom.Static { return t.reader.Filter() }
 
 // openTable opens the table that meta describes and loads its index, and its
 // filter if asked to. The caller closes it with t.close.
-func (db *DB) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
-	file := db.files.add(filepath.Join(db.dir, base.TableName(meta.Num)))
-	beside := db.newSidecar(meta, meta.Sidecar)
-	reader, err := sstable.Open(file, sstable.ReaderOptions{
-		Sidecar:  beside.forReader(),
-		Num:      meta.Num,
-		StoreID:  db.storeID,
-		Size:     meta.Size,
-		Checksum: meta.Checksum,
-		Seq:      meta.MaxSeq,
-		Cache:    db.cache,
-		Stats:    &db.tableStats,
-		NoFilter: !withFilter || db.opts.FilterBits < 0,
-		Retried: func(err error) {
-			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so
-				db.events.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})
-			}
-		},
-	})
+func (t *tree) openTable(meta *manifest.Table, withFilter bool) (*table, error) {
+	file := t.files.Add(t.path(base.TableName(meta.Num)))
+	beside := t.newSidecar(meta, meta.Sidecar)
+	opts := t.reading()
+	opts.Sidecar = beside.forReader()
+	opts.Num, opts.Size, opts.Checksum, opts.Seq = meta.Num, meta.Size, meta.Checksum, meta.MaxSeq
+	opts.NoFilter = opts.NoFilter || !withFilter
+	reader, err := sstable.Open(file, opts)
 	if err != nil {
-		file.close()
+		file.Close()
 		beside.close()
 		return nil, fmt.Errorf("shale: open table %d: %w", uint64(meta.Num), err)
 	}
-	t := &table{meta: meta, reader: reader, file: file, opened: beside}
+	opened := &table{meta: meta, reader: reader, file: file, opened: beside}
 	if beside != nil {
-		t.besideBits.Store(&beside.meta.FilterBits)
+		opened.besideBits.Store(&beside.meta.FilterBits)
 	}
-	return t, nil
+	return opened, nil
 }
 
-// reportFilter tells of filters of t that Open could not use.
-func (db *DB) reportFilter(t *table) {
-	for _, err := range []error{t.reader.SidecarErr(), t.reader.FilterErr()} {
-		if err != nil && db.opts.FilterBits >= 0 {
-			db.filterUnusable(t, err)
-		}
+// openTables opens tables in parallel: what takes the time is reading filters
+// and indexes.
+func (t *tree) openTables(metas []*manifest.Table, withFilters bool) ([]*table, error) {
+	const workers = 8
+	tables := make([]*table, len(metas))
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range min(workers, len(metas)) {
+		wg.Go(func() {
+			for i := w; i < len(metas) && errs[w] == nil; i += workers {
+				tables[i], errs[w] = t.openTable(metas[i], withFilters)
+				errs[w] = base.MissingIsDamage(errs[w], base.TableName(metas[i].Num))
+			}
+		})
 	}
+	wg.Wait()
+	return tables, errors.Join(errs...)
+}
+
+// close closes the file of a table that did not get into a version.
+func (t *table) close() { t.file.Close() }
+
+// retire ends the use of a table that no version has.
+func (t *table) retire() {
+	t.file.Close()
+	t.reader.Retire()
+}
+
+// predictedFPR is the chance that a lookup of an absent key in the table's
+// range reads a block. It is worked out once for a filter: a sum of
+// microseconds, which Metrics would pay for each of thousands of tables.
+func (t *table) predictedFPR() float64 {
+	f := t.filter()
+	if f == nil {
+		return 1
+	}
+	p := t.prediction.Load()
+	if p == nil || p.size != f.SizeBytes() || p.kind != f.Kind() {
+		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.PredictedFPR()}
+		t.prediction.Store(p)
+	}
+	return p.fpr
+}
+
+// A prediction is the false positive rate that a filter promises. It recognises
+// the filter by its kind and its size, which differs with and without the second
+// unit. A pointer would keep a dropped filter alive.
+type prediction struct {
+	size int
+	kind bloom.Kind
+	fpr  float64
 }

@@ -1,7 +1,6 @@
 package shale
 
 import (
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -38,13 +37,14 @@ func (db *DB) Tables() []TableInfo {
 	infos := []TableInfo{}
 	for _, r := range v.runs {
 		for _, t := range r.tables {
-			infos = append(infos, t.info(r))
+			infos = append(infos, tableInfo(r, t))
 		}
 	}
 	return infos
 }
 
-func (t *table) info(r *run) TableInfo {
+// tableInfo describes a table of a run.
+func tableInfo(r *run, t *table) TableInfo {
 	m := t.meta
 	info := TableInfo{
 		Level: r.level, Run: r.nth,
@@ -58,7 +58,7 @@ func (t *table) info(r *run) TableInfo {
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
 	} else if t.reader.Sidecar() == nil {
-		info.FilterKind = t.unusable(info.FilterKind)
+		info.FilterKind = whyUnusable(t, info.FilterKind)
 	}
 	if s := t.reader.Sidecar(); s != nil {
 		info.FilterFile = base.FilterName(s.Num())
@@ -69,37 +69,12 @@ func (t *table) info(r *run) TableInfo {
 	return info
 }
 
-// unusable says why neither filter can be used, or kind if there is no reason.
-func (t *table) unusable(kind string) string {
+// whyUnusable says why neither filter can be used, or kind if there is no reason.
+func whyUnusable(t *table, kind string) string {
 	for _, err := range []error{t.reader.FilterErr(), t.reader.SidecarErr()} {
 		if err != nil {
 			return err.Error()
 		}
 	}
 	return kind
-}
-
-// predictedFPR is the chance that a lookup of an absent key in the table's
-// range reads a block. It is worked out once for a filter: a sum of
-// microseconds, which Metrics would pay for each of thousands of tables.
-func (t *table) predictedFPR() float64 {
-	f := t.filter()
-	if f == nil {
-		return 1
-	}
-	p := t.prediction.Load()
-	if p == nil || p.size != f.SizeBytes() || p.kind != f.Kind() {
-		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.PredictedFPR()}
-		t.prediction.Store(p)
-	}
-	return p.fpr
-}
-
-// A prediction is the false positive rate that a filter promises. It recognises
-// the filter by its kind and its size, which differs with and without the second
-// unit. A pointer would keep a dropped filter alive.
-type prediction struct {
-	size int
-	kind bloom.Kind
-	fpr  float64
 }

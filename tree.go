@@ -2,10 +2,13 @@ package shale
 
 import (
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -32,16 +35,20 @@ type tree struct {
 type treeEnv struct {
 	fs       vfs.FS
 	dir      string
+	readOnly bool
+	files    *filecache.Cache
+	reading  func() sstable.ReaderOptions // what the readers of all tables have in common
 	visible  func() base.Seq              // the last sequence number that readers may see
 	obsolete func(files ...obsoleteFile)  // notes files for removal
 	remove   func()                       // has them removed
 	failed   func(what string, err error) // reports what the store can do without
-	path     func(name string) string
 }
 
 func newTree(env treeEnv) *tree {
 	return &tree{treeEnv: env, pending: make(map[base.FileNum]struct{})}
 }
+
+func (t *tree) path(name string) string { return filepath.Join(t.dir, name) }
 
 // newFileNum gives out a file number.
 func (t *tree) newFileNum() base.FileNum {

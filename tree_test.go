@@ -34,7 +34,7 @@ func newTreeWorld(t *testing.T) *treeWorld {
 		return nil
 	})
 	w.tree = newTree(treeEnv{
-		fs: faults, dir: "d", path: func(name string) string { return "d/" + name },
+		fs: faults, dir: "d",
 		visible: func() base.Seq { return 5 },
 		obsolete: func(files ...obsoleteFile) {
 			for _, f := range files {

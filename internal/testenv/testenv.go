@@ -51,3 +51,14 @@ func SkipRace(t testing.TB) {
 		t.Skip("one goroutine: nothing for the race detector")
 	}
 }
+
+// WaitFor waits until cond holds, for ten seconds at most; after that the test fails.
+// what says what it waits for.
+func WaitFor(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,26 +1,27 @@
-package shale
+package filecache
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
 // cacheFiles makes n files, each with its number as content, and a cache over
 // them that keeps limit open.
-func cacheFiles(t *testing.T, n, limit int) (*fileCache, []*tableFile, *vfs.Mem, *vfs.FaultFS) {
+func cacheFiles(t *testing.T, n, limit int) (*Cache, []*File, *vfs.Mem, *vfs.FaultFS) {
 	t.Helper()
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
-	c := newFileCache(faults, limit)
-	files := make([]*tableFile, n)
+	c := New(faults, limit)
+	files := make([]*File, n)
 	for i := range files {
 		name := fmt.Sprintf("%04d", i)
 		f, err := mem.Create(name)
@@ -31,17 +32,19 @@ func cacheFiles(t *testing.T, n, limit int) (*fileCache, []*tableFile, *vfs.Mem,
 		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
 		}
-		files[i] = c.add(name)
+		files[i] = c.Add(name)
 	}
 	t.Cleanup(func() {
-		c.close()
-		wantNoOpenFiles(t, mem)
+		c.Close()
+		if n := mem.OpenFiles(); n != 0 {
+			t.Errorf("%d files are still open", n)
+		}
 	})
 	return c, files, mem, faults
 }
 
 // readNumber checks the content of file i.
-func readNumber(t *testing.T, files []*tableFile, i int) {
+func readNumber(t *testing.T, files []*File, i int) {
 	t.Helper()
 	var p [4]byte
 	if _, err := files[i].ReadAt(p[:], 0); err != nil || string(p[:]) != fmt.Sprintf("%04d", i) {
@@ -49,7 +52,7 @@ func readNumber(t *testing.T, files []*tableFile, i int) {
 	}
 }
 
-func TestFileCache_Limit(t *testing.T) {
+func TestCache_Limit(t *testing.T) {
 	const limit = 16
 	c, files, mem, _ := cacheFiles(t, 100, limit)
 	for round := range 3 {
@@ -63,7 +66,7 @@ func TestFileCache_Limit(t *testing.T) {
 }
 
 // A file that is read often stays open while others come and go.
-func TestFileCache_KeepsWhatIsUsed(t *testing.T) {
+func TestCache_KeepsWhatIsUsed(t *testing.T) {
 	_, files, _, faults := cacheFiles(t, 200, 16)
 	readNumber(t, files, 0)
 	for i := 1; i < len(files); i++ {
@@ -78,7 +81,7 @@ func TestFileCache_KeepsWhatIsUsed(t *testing.T) {
 
 // A file that is let go of while it is being read is closed by its reader, and
 // close waits for that.
-func TestFileCache_DroppedWhileBeingRead(t *testing.T) {
+func TestCache_DroppedWhileBeingRead(t *testing.T) {
 	const limit = 16
 	c, files, mem, faults := cacheFiles(t, 60, limit)
 	entered, resume := make(chan struct{}), make(chan struct{})
@@ -103,10 +106,10 @@ func TestFileCache_DroppedWhileBeingRead(t *testing.T) {
 	}
 	closed := make(chan struct{})
 	wg.Go(func() {
-		c.close()
+		c.Close()
 		close(closed)
 	})
-	waitFor(t, "close to begin", func() bool {
+	testenv.WaitFor(t, "close to begin", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.closed && c.open == 1
@@ -118,21 +121,21 @@ func TestFileCache_DroppedWhileBeingRead(t *testing.T) {
 	}
 	close(resume)
 	wg.Wait()
-	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrClosed) {
-		t.Errorf("ReadAt after close: %v, want ErrClosed", err)
+	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, base.ErrClosed) {
+		t.Errorf("ReadAt after close: %v, want base.ErrClosed", err)
 	}
 }
 
-func TestFileCache_TableGone(t *testing.T) {
+func TestCache_TableGone(t *testing.T) {
 	c, files, mem, _ := cacheFiles(t, 3, 16)
 	readNumber(t, files, 0)
 	for range 2 {
-		files[0].close()
-		files[1].close() // was never open
+		files[0].Close()
+		files[1].Close() // was never open
 	}
 	for _, f := range files[:2] {
-		if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, errTableGone) {
-			t.Errorf("ReadAt of %s: %v, want errTableGone", f.path, err)
+		if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrGone) {
+			t.Errorf("ReadAt of %s: %v, want errGone", f.path, err)
 		}
 	}
 	readNumber(t, files, 2)
@@ -142,7 +145,7 @@ func TestFileCache_TableGone(t *testing.T) {
 }
 
 // A file that can't be opened now can be later.
-func TestFileCache_OpenFails(t *testing.T) {
+func TestCache_OpenFails(t *testing.T) {
 	c, files, _, faults := cacheFiles(t, 40, 16)
 	faults.Inject(vfs.FailAt(1, syscall.EMFILE, vfs.OpOpen))
 	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EMFILE) {
@@ -156,7 +159,7 @@ func TestFileCache_OpenFails(t *testing.T) {
 	}
 }
 
-func TestFileCache_Concurrent(t *testing.T) {
+func TestCache_Concurrent(t *testing.T) {
 	const limit, readers = 16, 6
 	c, files, mem, _ := cacheFiles(t, 80, limit)
 	var most atomic.Int64
@@ -167,11 +170,11 @@ func TestFileCache_Concurrent(t *testing.T) {
 			for range 2000 {
 				i := r.IntN(len(files))
 				if i < 20 && r.IntN(10) == 0 {
-					files[i].close()
+					files[i].Close()
 				}
 				var p [4]byte
 				_, err := files[i].ReadAt(p[:], 0)
-				if i < 20 && errors.Is(err, errTableGone) {
+				if i < 20 && errors.Is(err, ErrGone) {
 					continue
 				}
 				if want := fmt.Sprintf("%04d", i); err != nil || string(p[:]) != want {
@@ -189,56 +192,5 @@ func TestFileCache_Concurrent(t *testing.T) {
 	}
 	if n := mem.OpenFiles(); n > limit || n != c.open {
 		t.Errorf("%d files are open at the end, the cache counts %d", n, c.open)
-	}
-}
-
-// A store on a real disk with many times as many tables as MaxOpenFiles: readers
-// find everything, and the process has no more descriptors than it was allowed.
-func TestMaxOpenFiles(t *testing.T) {
-	checkLeaks(t)
-	opts := small()
-	opts.TableSize, opts.MaxOpenFiles, opts.CacheSize, opts.Compression = 4<<10, 16, 8<<10, NoCompression
-	before := openDescriptors()
-	db, err := Open(filepath.Join(t.TempDir(), "db"), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const n, readers = 16000, 4
-	fill(t, db, n, 0)
-	mustFlush(t, db)
-	waitIdle(t, db)
-	if tables := len(db.Tables()); tables < 7*opts.MaxOpenFiles {
-		t.Errorf("%d tables; the test wants %d", tables, 7*opts.MaxOpenFiles)
-	}
-	var most atomic.Int64
-	var wg sync.WaitGroup
-	for g := range readers {
-		wg.Go(func() {
-			for i := g; i < n; i += 3 * readers {
-				key := fmt.Sprintf("key%06d", i)
-				if v, err := db.Get([]byte(key)); err != nil || string(v) != fmt.Sprintf("value %d of round 0", i) {
-					t.Errorf("Get(%q) = %q, %v", key, v, err)
-				}
-				if i%40 == 0 {
-					most.Store(max(most.Load(), int64(openDescriptors())))
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for _, err := range db.Scan(Range{}) {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	wg.Wait()
-	// The tables; one a reader on its way out; log, manifest and lock; the
-	// directory that openDescriptors reads, once a reader.
-	if allowed := int64(before + opts.MaxOpenFiles + 2*readers + 8); most.Load() > allowed {
-		t.Errorf("%d descriptors were open, %d before the store; want %d at most", most.Load(), before, allowed)
-	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,52 +1,61 @@
-package shale
+// Package filecache keeps a limited number of files open for reading, those that were
+// read of late.
+package filecache
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
-// A fileCache keeps at most limit table files open. A table reads through its
-// tableFile, which opens the file when it is not open and closes another one
+// ErrGone is what a read gets from a file that was closed for good.
+var ErrGone = errors.New("shale: table is gone")
+
+// A Cache keeps at most limit table files open. A table reads through its
+// File, which opens the file when it is not open and closes another one
 // in exchange. What is resident of a table, its filter and index, does not
 // depend on the file being open.
-type fileCache struct {
+type Cache struct {
 	fs    vfs.FS
 	limit int
 
 	mu     sync.Mutex
-	idle   sync.Cond    // signalled when an open file is closed
-	ring   []*tableFile // those with an open file, for CLOCK
+	idle   sync.Cond // signalled when an open file is closed
+	ring   []*File   // those with an open file, for CLOCK
 	hand   int
 	open   int // descriptors in use, also of files that are on their way out
 	closed bool
 }
 
-func newFileCache(fs vfs.FS, limit int) *fileCache {
-	c := &fileCache{fs: fs, limit: limit}
+// New returns a cache that keeps up to limit files open. More are open while more are being
+// read.
+func New(fs vfs.FS, limit int) *Cache {
+	c := &Cache{fs: fs, limit: limit}
 	c.idle.L = &c.mu
 	return c
 }
 
-// A tableFile is an io.ReaderAt for a file that may or may not be open.
-type tableFile struct {
-	cache *fileCache
+// A File is an io.ReaderAt for a file that may or may not be open.
+type File struct {
+	cache *Cache
 	path  string
 
-	handle atomic.Pointer[fileHandle] // nil: not open
-	used   atomic.Bool                // read again since the hand passed
-	gone   atomic.Bool                // closed for good
+	handle atomic.Pointer[handle] // nil: not open
+	used   atomic.Bool            // read again since the hand passed
+	gone   atomic.Bool            // closed for good
 }
 
-// A fileHandle is an open descriptor, counted by the reads under way; the
+// A handle is an open descriptor, counted by the reads under way; the
 // cache itself counts as one.
-type fileHandle struct {
+type handle struct {
 	file vfs.File
 	refs atomic.Int64
 }
 
-func (h *fileHandle) acquire() bool {
+func (h *handle) acquire() bool {
 	for {
 		n := h.refs.Load()
 		if n == 0 {
@@ -58,11 +67,12 @@ func (h *fileHandle) acquire() bool {
 	}
 }
 
-func (c *fileCache) add(path string) *tableFile { return &tableFile{cache: c, path: path} }
+// Add returns the file of that name. It is opened when it is read for the first time.
+func (c *Cache) Add(path string) *File { return &File{cache: c, path: path} }
 
 // ReadAt reads from the file, opening it if need be. It returns ErrClosed
-// after the cache was closed and errTableGone after the table was.
-func (f *tableFile) ReadAt(p []byte, off int64) (int, error) {
+// after the cache was closed and ErrGone after the table was.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	h, err := f.acquire()
 	if err != nil {
 		return 0, err
@@ -74,7 +84,7 @@ func (f *tableFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-func (f *tableFile) acquire() (*fileHandle, error) {
+func (f *File) acquire() (*handle, error) {
 	if h := f.handle.Load(); h != nil && h.acquire() {
 		if !f.used.Load() {
 			f.used.Store(true)
@@ -85,14 +95,14 @@ func (f *tableFile) acquire() (*fileHandle, error) {
 }
 
 // openFile opens f, or finds that another reader just did.
-func (c *fileCache) openFile(f *tableFile) (*fileHandle, error) {
+func (c *Cache) openFile(f *File) (*handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, base.ErrClosed
 	}
 	if f.gone.Load() {
-		return nil, errTableGone
+		return nil, ErrGone
 	}
 	if h := f.handle.Load(); h != nil && h.acquire() {
 		return h, nil
@@ -103,7 +113,7 @@ func (c *fileCache) openFile(f *tableFile) (*fileHandle, error) {
 		return nil, err
 	}
 	c.open++
-	h := &fileHandle{file: file}
+	h := &handle{file: file}
 	h.refs.Store(2) // the cache's and the caller's
 	f.handle.Store(h)
 	c.insertLocked(f)
@@ -113,7 +123,7 @@ func (c *fileCache) openFile(f *tableFile) (*fileHandle, error) {
 // insertLocked puts a file, just opened and read once, where the hand comes
 // last. Only from its second read on it counts as used: what is read once, as by
 // a scan, does not push out what is read often.
-func (c *fileCache) insertLocked(f *tableFile) {
+func (c *Cache) insertLocked(f *File) {
 	c.ring = append(c.ring, f)
 	if last := len(c.ring) - 1; c.hand < last {
 		c.ring[c.hand], c.ring[last] = f, c.ring[c.hand]
@@ -123,7 +133,7 @@ func (c *fileCache) insertLocked(f *tableFile) {
 
 // makeRoomLocked lets go of files that were not read since the last round
 // until one more fits. A file that is being read is closed by its last reader.
-func (c *fileCache) makeRoomLocked() {
+func (c *Cache) makeRoomLocked() {
 	for len(c.ring) >= c.limit {
 		if c.hand >= len(c.ring) {
 			c.hand = 0
@@ -139,7 +149,7 @@ func (c *fileCache) makeRoomLocked() {
 
 // dropLocked takes the file at position i out of the ring and gives up the
 // cache's reference.
-func (c *fileCache) dropLocked(i int) {
+func (c *Cache) dropLocked(i int) {
 	f := c.ring[i]
 	last := len(c.ring) - 1
 	c.ring[i] = c.ring[last]
@@ -149,7 +159,7 @@ func (c *fileCache) dropLocked(i int) {
 	}
 }
 
-func (c *fileCache) release(h *fileHandle) error {
+func (c *Cache) release(h *handle) error {
 	if h.refs.Add(-1) > 0 {
 		return nil
 	}
@@ -158,15 +168,15 @@ func (c *fileCache) release(h *fileHandle) error {
 	return c.closeLocked(h)
 }
 
-func (c *fileCache) closeLocked(h *fileHandle) error {
+func (c *Cache) closeLocked(h *handle) error {
 	err := h.file.Close()
 	c.open--
 	c.idle.Broadcast()
 	return err
 }
 
-// close ends the use of f for good. Reads under way finish.
-func (f *tableFile) close() {
+// Close ends the use of f for good. Reads under way finish.
+func (f *File) Close() {
 	c := f.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,8 +189,17 @@ func (f *tableFile) close() {
 	}
 }
 
-// close closes all files and waits for the reads under way.
-func (c *fileCache) close() {
+// Reset closes all files, waits for the reads under way, and leaves an empty cache.
+func (c *Cache) Reset() {
+	c.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = false
+}
+
+// Close closes all files and waits for the reads under way. Reads to come fail with
+// ErrClosed.
+func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
