@@ -83,23 +83,26 @@ func (c *checkpoint) take() error {
 				return err
 			}
 		}
-		db.tree.editing.Lock() // no version, and no log of the manifest's, comes or goes meanwhile
-		defer db.tree.editing.Unlock()
-		c.view = db.view.Load()
-		c.view.version.refs.Add(1) // the current version: not 0
-		state := *db.tree.journal.state
-		state.Logs = nil
-		c.logs = db.logs.Share()
-		for _, l := range db.tree.journal.state.Logs {
-			if l.Sealed {
-				state.Logs = append(state.Logs, l)
-			}
-		}
-		state.NextFileNum = db.tree.peekFileNum()
-		state.LastSeq = max(state.LastSeq, base.Seq(db.commits.visible.Load()))
-		c.state = &state
+		db.tree.WithState(c.takeState)
 		return nil
 	})
+}
+
+// takeState takes the view, the logs and the manifest's state, which belong together.
+func (c *checkpoint) takeState(now *manifest.State) {
+	db := c.db
+	c.view = db.acquireView()
+	c.logs = db.logs.Share()
+	state := *now
+	state.Logs = nil
+	for _, l := range now.Logs {
+		if l.Sealed {
+			state.Logs = append(state.Logs, l)
+		}
+	}
+	state.NextFileNum = db.tree.PeekFileNum()
+	state.LastSeq = max(state.LastSeq, base.Seq(db.commits.visible.Load()))
+	c.state = &state
 }
 
 // make makes the directory and what is in it, or nothing. Its lock keeps out
@@ -153,13 +156,13 @@ func (c *checkpoint) fill() error {
 // write makes the files, the manifest last.
 func (c *checkpoint) write() error {
 	disk := c.db.fs
-	for t := range c.view.tables() {
-		if err := c.link(base.TableName(t.meta.Num)); err != nil {
+	for t := range c.view.Tables() {
+		if err := c.link(base.TableName(t.Meta.Num)); err != nil {
 			return err
 		}
 	}
-	for _, s := range c.view.sidecars {
-		err := c.link(base.FilterName(s.meta.Num))
+	for _, s := range c.view.Sidecars {
+		err := c.link(base.FilterName(s.Meta.Num))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the copy can do without it, as the store does
 			return err
 		}
@@ -242,7 +245,7 @@ func (c *checkpoint) remove() {
 
 func (c *checkpoint) release() {
 	if c.view != nil {
-		c.db.tree.release(c.view.version)
+		c.db.tree.Release(c.view.Version)
 	}
 	c.db.logs.Release(c.logs)
 }

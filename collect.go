@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/filterplan"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -17,9 +18,9 @@ func (db *DB) Metrics() Metrics {
 	}
 	if v := db.acquireView(); v != nil {
 		v.addTo(&m)
-		m.CompactionDebt = compaction.Debt(v.meta, db.planOptions())
-		m.LiveBytes = compaction.LiveBytes(v.meta)
-		db.tree.release(v.version)
+		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
+		m.LiveBytes = compaction.LiveBytes(v.Meta)
+		db.tree.Release(v.Version)
 	}
 	db.counters.addTo(&m)
 	for i := range m.Levels {
@@ -49,11 +50,11 @@ func (v *view) addTo(m *Metrics) {
 	}
 	var keys [NumLevels]float64
 	spread := v.keySpread()
-	for _, r := range v.runs {
-		l := &m.Levels[r.level]
+	for _, r := range v.Runs {
+		l := &m.Levels[r.Level]
 		l.Runs++
 		n, fpr := m.addRun(l, r)
-		keys[r.level] += n
+		keys[r.Level] += n
 		l.PredictedFPR += fpr
 		l.KeyShare += fpr * spread.Share(r)
 	}
@@ -68,8 +69,8 @@ func (v *view) addTo(m *Metrics) {
 
 // keySpread returns how the keys are spread that the view's tables have.
 func (v *view) keySpread() filterplan.KeySpread {
-	runs := make([]filterplan.KeyRun, len(v.runs))
-	for i, r := range v.runs {
+	runs := make([]filterplan.KeyRun, len(v.Runs))
+	for i, r := range v.Runs {
 		runs[i] = r
 	}
 	return filterplan.NewKeySpread(runs)
@@ -77,20 +78,20 @@ func (v *view) keySpread() filterplan.KeySpread {
 
 // addRun adds a run and returns its number of keys and its predicted rate, which is
 // that of its tables, weighted by their keys: a lookup asks one of them.
-func (m *Metrics) addRun(l *LevelMetrics, r *run) (keys, fpr float64) {
+func (m *Metrics) addRun(l *LevelMetrics, r *tree.Run) (keys, fpr float64) {
 	expected := 0.0
-	for _, t := range r.tables {
+	for _, t := range r.Tables {
 		l.Tables++
-		l.Bytes += t.meta.Size
-		l.Entries += t.meta.Entries
-		l.Tombstones += t.meta.Tombstones
-		index, filter := t.reader.MemoryBytes()
+		l.Bytes += t.Meta.Size
+		l.Entries += t.Meta.Entries
+		l.Tombstones += t.Meta.Tombstones
+		index, filter := t.Reader.MemoryBytes()
 		m.IndexMemory += index
 		m.FilterMemory += filter
 		l.FilterBytes += filter
-		n := float64(max(t.meta.Keys, 1))
+		n := float64(max(t.Meta.Keys, 1))
 		keys += n
-		expected += n * t.predictedFPR()
+		expected += n * t.PredictedFPR()
 	}
 	return keys, expected / keys
 }

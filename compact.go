@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
@@ -85,7 +86,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer db.tree.release(v.version)
+	defer db.tree.Release(v.Version)
 	e := Event{Kind: EventCompaction, Reason: plan.Reason, Level: plan.To}
 	var out sinks
 	var edit *manifest.Edit
@@ -112,18 +113,18 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 		return err
 	}
 	for _, t := range opened {
-		e.Tables = append(e.Tables, uint64(t.meta.Num))
+		e.Tables = append(e.Tables, uint64(t.Meta.Num))
 	}
 	e.Duration = time.Since(begin)
-	db.deleter.run()
+	db.deleter.Run()
 	db.events.emit(e)
 	return nil
 }
 
-func addedTables(level int, run uint64, tables []*table) []manifest.Added {
+func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 	added := make([]manifest.Added, len(tables))
 	for i, t := range tables {
-		added[i] = manifest.Added{Level: level, Run: run, Table: t.meta}
+		added[i] = manifest.Added{Level: level, Run: run, Table: t.Meta}
 	}
 	return added
 }
@@ -132,7 +133,7 @@ func addedTables(level int, run uint64, tables []*table) []manifest.Added {
 // free, and returns what took the tables, in the order of the ranges.
 func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) (sinks, error) {
 	ranges := db.subRanges(plan)
-	bits := db.filterBits(v.meta, plan)
+	bits := db.filterBits(v.Meta, plan)
 	out := make(sinks, len(ranges))
 	errs := make([]error, len(ranges))
 	results := make([]compaction.MergeResult, len(ranges))
@@ -209,7 +210,7 @@ const compactionReadahead = 256 << 10
 func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	var iters []base.Iterator
 	for _, in := range plan.Inputs {
-		tables := db.tree.tablesOf(in.Tables)
+		tables := db.tree.TablesOf(in.Tables)
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
 			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},
@@ -307,14 +308,14 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 
 // tableSource opens the iterators of a run's tables as they are needed.
 type tableSource struct {
-	tables []*table
+	tables []*tree.Table
 	opts   sstable.IterOptions
 }
 
 func (s tableSource) Bounds(i int) (smallest, largest []byte) {
-	return s.tables[i].meta.Smallest, s.tables[i].meta.Largest
+	return s.tables[i].Meta.Smallest, s.tables[i].Meta.Largest
 }
 
 func (s tableSource) Open(i int) (base.Iterator, error) {
-	return s.tables[i].reader.NewIteratorWith(nil, s.opts), nil
+	return s.tables[i].Reader.NewIteratorWith(nil, s.opts), nil
 }

@@ -26,7 +26,7 @@ func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *int) *Optio
 		CompactionWorkers: 1, Compression: NoCompression,
 		OnEvent: func(e Event) {
 			if d := db.Load(); d != nil && e.Kind == EventFlush {
-				*deepest = max(*deepest, len(d.view.Load().meta.Levels[0].Runs))
+				*deepest = max(*deepest, len(d.view.Load().Meta.Levels[0].Runs))
 			}
 		},
 	}
@@ -350,7 +350,7 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 		})
 		time.Sleep(time.Hour) // the writer is stopped by now
 		synctest.Wait()
-		if runs := len(db.view.Load().meta.Levels[0].Runs); runs < stopRuns {
+		if runs := len(db.view.Load().Meta.Levels[0].Runs); runs < stopRuns {
 			t.Errorf("level 0 has %d runs only", runs)
 		}
 		cancel()

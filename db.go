@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -19,16 +20,16 @@ import (
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
-// tree.editing, residentFilters.mu, changes.mu, scheduler.mu, tree.mu, readState.mu,
+// Tree.editing, residentFilters.mu, changes.mu, scheduler.mu, Tree.mu, readState.mu,
 // snapshotList.mu, and then those of other packages.
 type DB struct {
 	*lifetime
 	changes   *changes
 	scheduler *scheduler
 	health    *health
-	deleter   deleter
+	deleter   *tree.Deleter
 	logs      *logset.Set
-	tree      *tree
+	tree      *tree.Tree
 	commits   commitQueue
 	syncer    *logset.Syncer
 	flusher   *flusher
@@ -71,17 +72,17 @@ func (db *DB) Close() error {
 	db.changes.broadcast()
 	db.calls.Wait()
 	db.background.Wait()
-	db.deleter.stop()
+	db.deleter.Stop()
 	err := db.closeLog()
 
 	last := db.view.close()
-	db.tree.close()
-	db.tree.release(last.version)
+	db.tree.Close()
+	db.tree.Release(last.Version)
 	last.releaseMemtables()
 	db.memory.Close()
 	db.files.Close()
 	db.cache.Close()
-	if cerr := db.tree.closeManifest(db.health.failure.Load() != nil); err == nil {
+	if cerr := db.tree.CloseManifest(db.health.failure.Load() != nil); err == nil {
 		err = cerr
 	}
 	if db.lock != nil {
@@ -123,7 +124,7 @@ func (db *DB) sealForClose() error {
 	if err != nil {
 		return err
 	}
-	if err := db.tree.appendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
+	if err := db.tree.AppendEdit(&manifest.Edit{SealedLog: sealed}); err != nil {
 		return err
 	}
 	_ = w.Trim() // only space: what was reserved for writes that did not come

@@ -30,9 +30,9 @@ func TestCompact_TableOfTheEmptyKey(t *testing.T) {
 			t.Errorf("Scan = %q, want %q", got, "="+value)
 		}
 	}
-	for table := range db.view.Load().tables() {
-		if table.meta.Smallest == nil || table.meta.Largest == nil {
-			t.Errorf("bounds of table %d are nil", table.meta.Num)
+	for table := range db.view.Load().Tables() {
+		if table.Meta.Smallest == nil || table.Meta.Largest == nil {
+			t.Errorf("bounds of table %d are nil", table.Meta.Num)
 		}
 	}
 }

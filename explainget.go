@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -58,7 +59,7 @@ func (x *explainer) explain(v *view) error {
 			return err
 		}
 	}
-	for _, r := range v.runs {
+	for _, r := range v.Runs {
 		if err := x.run(r, &l); err != nil {
 			return err
 		}
@@ -108,17 +109,17 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 	})
 }
 
-func (x *explainer) run(r *run, l *lookup) error {
-	s := ExplainStep{Place: fmt.Sprintf("L%d", r.level), Level: r.level, Run: r.nth}
+func (x *explainer) run(r *tree.Run, l *lookup) error {
+	s := ExplainStep{Place: fmt.Sprintf("L%d", r.Level), Level: r.Level, Run: r.Nth}
 	return x.step(s, func(s *ExplainStep) error {
-		t := r.find(x.Key)
+		t := r.Find(x.Key)
 		if t == nil {
 			s.Verdict = OutOfRange
 			return nil
 		}
-		s.Table = uint64(t.meta.Num)
-		x.ExpectedFalsePositives += t.predictedFPR()
-		f := t.filter()
+		s.Table = uint64(t.Meta.Num)
+		x.ExpectedFalsePositives += t.PredictedFPR()
+		f := t.Filter()
 		s.asked = f != nil
 		switch {
 		case f != nil && !f.MayContain(l.hashFor(f)):
@@ -133,10 +134,10 @@ func (x *explainer) run(r *run, l *lookup) error {
 }
 
 // read looks into the table's blocks.
-func (x *explainer) read(t *table, tagHash uint64, s *ExplainStep, hadFilter bool) error {
+func (x *explainer) read(t *tree.Table, tagHash uint64, s *ExplainStep, hadFilter bool) error {
 	var value sstable.Value
 	var trace sstable.Trace
-	found, err := t.reader.Get(x.Key, tagHash, x.seq, &value, &trace)
+	found, err := t.Reader.Get(x.Key, tagHash, x.seq, &value, &trace)
 	for _, r := range trace.Reads {
 		s.Blocks = append(s.Blocks, BlockRead{Kind: r.Kind.String(), Offset: r.Offset, Bytes: r.Bytes, Cached: r.Cached})
 	}

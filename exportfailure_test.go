@@ -123,14 +123,14 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 			}
 		})
 		mustFlush(t, db)
-		victim := db.view.Load().runs[len(db.view.Load().runs)-1].tables[0]
-		name := filepath.Join("db", base.TableName(victim.meta.Num))
+		victim := db.view.Load().Runs[len(db.view.Load().Runs)-1].Tables[0]
+		name := filepath.Join("db", base.TableName(victim.Meta.Num))
 		damage := func() {
 			file, err := mem.OpenReadWrite(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			table := make([]byte, victim.meta.Size)
+			table := make([]byte, victim.Meta.Size)
 			if _, err := file.ReadAt(table, 0); err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 		if info.NoFilter != 1 || events.Load() != 1 {
 			t.Errorf("known before %v: %+v, %d events; want one table without filter", known, info, events.Load())
 		}
-		between := append(bytes.Clone(victim.meta.Smallest), '?')
+		between := append(bytes.Clone(victim.Meta.Smallest), '?')
 		wantMaybe(t, b, "key000000", "key002999", string(between))
 		if err := db.Close(); err != nil { // it does not verify
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestExportFilters_Canceled(t *testing.T) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	// The store's own is left, once its background work has let go of its.
-	testenv.WaitFor(t, "references on the version to go", func() bool { return db.view.Load().refs.Load() == 1 })
+	testenv.WaitFor(t, "references on the version to go", func() bool { return !db.view.Load().Held() })
 }
 
 func TestExportFilters_Closed(t *testing.T) {

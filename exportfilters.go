@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -75,7 +76,7 @@ type filterExport struct {
 // A filterSource is where the filter of a table comes from: a table of the
 // store, or bytes that were made for the export; neither: there is none.
 type filterSource struct {
-	table  *table
+	table  *tree.Table
 	beside *sstable.Sidecar // has the table's filter, nil: the table has
 	made   []byte
 }
@@ -102,7 +103,7 @@ func (x *filterExport) take() error {
 	if err := x.addMemtables(s.seq); err != nil {
 		return err
 	}
-	for _, r := range x.view.runs {
+	for _, r := range x.view.Runs {
 		x.addRun(r)
 	}
 	return x.ctx.Err()
@@ -161,12 +162,12 @@ func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq 
 }
 
 // addRun adds a run of tables.
-func (x *filterExport) addRun(r *run) {
-	run := bundle.Run{Level: r.level}
+func (x *filterExport) addRun(r *tree.Run) {
+	run := bundle.Run{Level: r.Level}
 	var sources []filterSource
-	for _, t := range r.tables {
-		run.Tables = append(run.Tables, bundle.Table{Smallest: t.meta.Smallest, Largest: t.meta.Largest, Keys: t.reader.Props().Keys})
-		sources = append(sources, filterSource{table: t, beside: x.view.sidecarOf(t)})
+	for _, t := range r.Tables {
+		run.Tables = append(run.Tables, bundle.Table{Smallest: t.Meta.Smallest, Largest: t.Meta.Largest, Keys: t.Reader.Props().Keys})
+		sources = append(sources, filterSource{table: t, beside: x.view.SidecarOf(t)})
 	}
 	if len(run.Tables) > 0 {
 		x.spec.Runs, x.sources = append(x.spec.Runs, run), append(x.sources, sources)
@@ -200,10 +201,10 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 		return s.made, nil
 	}
 	var err error
-	x.buf, err = s.table.reader.AppendFilter(x.buf[:0], s.beside)
+	x.buf, err = s.table.Reader.AppendFilter(x.buf[:0], s.beside)
 	if unusable(err) {
-		if s.table.reader.FilterErr() == nil { // else Open has told of it
-			x.db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.meta.Num)}, Err: err})
+		if s.table.Reader.FilterErr() == nil { // else Open has told of it
+			x.db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.Meta.Num)}, Err: err})
 		}
 		err = nil
 	}

@@ -79,10 +79,10 @@ func (o *exportOracle) compare(when string) {
 // allResident tells whether every filter that a table has is whole in memory.
 func (o *exportOracle) allResident() bool {
 	v := o.db.acquireView()
-	defer o.db.tree.release(v.version)
-	for _, r := range v.runs {
-		for _, t := range r.tables {
-			if f := t.filter(); t.reader.FilterBytes() > 0 && (f == nil || int64(f.SizeBytes()) != t.reader.FilterBytes()) {
+	defer o.db.tree.Release(v.Version)
+	for _, r := range v.Runs {
+		for _, t := range r.Tables {
+			if f := t.Filter(); t.Reader.FilterBytes() > 0 && (f == nil || int64(f.SizeBytes()) != t.Reader.FilterBytes()) {
 				return false
 			}
 		}

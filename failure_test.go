@@ -237,9 +237,7 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, -1
 	db := openTest(t, opts)
-	db.tree.editing.Lock()
-	db.tree.journal.limit = 0 // too long already
-	db.tree.editing.Unlock()
+	db.tree.RenewManifest()
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpCreate && strings.Contains(name, "MANIFEST") {
 			return syscall.EIO

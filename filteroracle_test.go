@@ -177,7 +177,7 @@ func (o *filterOracle) ask(when string) {
 func (o *filterOracle) askFilters(when string) {
 	o.t.Helper()
 	v := o.db.acquireView()
-	defer o.db.tree.release(v.version)
+	defer o.db.tree.Release(v.Version)
 	it := v.mem.NewIterator()
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		if !v.mem.MayContain(kv.UserKey) {
@@ -186,9 +186,9 @@ func (o *filterOracle) askFilters(when string) {
 		o.alone++
 	}
 	o.close(it)
-	for _, r := range v.runs {
-		for _, t := range r.tables {
-			f := t.filter()
+	for _, r := range v.Runs {
+		for _, t := range r.Tables {
+			f := t.Filter()
 			switch {
 			case f == nil:
 				o.without++
@@ -198,10 +198,10 @@ func (o *filterOracle) askFilters(when string) {
 			default:
 				o.twoUnits++
 			}
-			it := t.reader.NewIterator(nil)
+			it := t.Reader.NewIterator(nil)
 			for kv := it.First(); kv != nil; kv = it.Next() {
 				if !f.MayContain(f.Hasher().Hash(kv.UserKey)) {
-					o.t.Fatalf("%s, %s: the filter of table %d denies %.60q", o.name, when, t.meta.Num, kv.UserKey)
+					o.t.Fatalf("%s, %s: the filter of table %d denies %.60q", o.name, when, t.Meta.Num, kv.UserKey)
 				}
 				o.alone++
 			}

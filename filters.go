@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -27,7 +28,7 @@ func (db *DB) filterPolicy() filterplan.Policy {
 }
 
 // chooseHasher sets the hash function of the store, given the tables that it has.
-func (db *DB) chooseHasher(tables []*table) (err error) {
+func (db *DB) chooseHasher(v *tree.Version) (err error) {
 	secret := db.opts.testing.seed
 	if secret == 0 {
 		var random [8]byte
@@ -35,8 +36,8 @@ func (db *DB) chooseHasher(tables []*table) (err error) {
 		secret = binary.LittleEndian.Uint64(random[:])
 	}
 	var existing []bloom.Hasher
-	for _, t := range tables {
-		if f := t.filter(); f != nil {
+	for t := range v.Tables() {
+		if f := t.Filter(); f != nil {
 			existing = append(existing, f.Hasher())
 		}
 	}
@@ -62,9 +63,9 @@ type residentFiltersEnv struct {
 	limited    bool                    // whole filters are released, too, if their second units are not enough
 	budget     func(keys uint64) int64 // bytes that the filters of so many keys may take
 	closing    func() bool
-	acquire    func() *version // the current version, with a reference; nil: the store is closed
-	release    func(v *version)
-	unreadable func(t *table, err error) // t's filter can't be read again
+	acquire    func() *tree.Version // the current version, with a reference; nil: the store is closed
+	release    func(v *tree.Version)
+	unreadable func(t *tree.Table, err error) // t's filter can't be read again
 }
 
 func newResidentFilters(env residentFiltersEnv) *residentFilters {
@@ -89,7 +90,7 @@ func (f *residentFilters) loop(ctx context.Context) {
 
 // adjust makes the resident filters of v fit the budget, and reads what has room.
 // Requires: v's files are held.
-func (f *residentFilters) adjust(v *version) {
+func (f *residentFilters) adjust(v *tree.Version) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fitLocked(v)
@@ -98,7 +99,7 @@ func (f *residentFilters) adjust(v *version) {
 
 // fitSoon makes room at once, unless filters are being read, and leaves the rest to
 // loop.
-func (f *residentFilters) fitSoon(v *version) {
+func (f *residentFilters) fitSoon(v *tree.Version) {
 	if f.mu.TryLock() {
 		f.fitLocked(v)
 		f.mu.Unlock()
@@ -107,10 +108,10 @@ func (f *residentFilters) fitSoon(v *version) {
 }
 
 // budgetOf returns the bytes that the resident filters of v may take.
-func (f *residentFilters) budgetOf(v *version) int64 {
+func (f *residentFilters) budgetOf(v *tree.Version) int64 {
 	var keys uint64
-	for _, r := range v.runs {
-		keys += r.keys
+	for _, r := range v.Runs {
+		keys += r.Keys
 	}
 	return f.budget(keys)
 }
@@ -119,8 +120,8 @@ func (f *residentFilters) budgetOf(v *version) int64 {
 // first, whole filters only if that is not enough, and only if their memory is limited;
 // in both rounds those of the deepest level first: most of the memory is there, and
 // in the levels above a byte of filter saves the most. Requires: mu is held.
-func (f *residentFilters) fitLocked(v *version) {
-	excess := v.filterMemory(f.epoch.Load()) - f.budgetOf(v)
+func (f *residentFilters) fitLocked(v *tree.Version) {
+	excess := v.FilterMemory(f.epoch.Load()) - f.budgetOf(v)
 	if excess <= 0 {
 		return
 	}
@@ -130,14 +131,14 @@ func (f *residentFilters) fitLocked(v *version) {
 		releases = releases[:1]
 	}
 	for _, release := range releases {
-		for _, r := range slices.Backward(v.runs) {
-			for _, t := range r.tables {
+		for _, r := range slices.Backward(v.Runs) {
+			for _, t := range r.Tables {
 				if excess <= 0 {
 					return
 				}
-				before := t.filterMemory()
-				release(t.reader)
-				excess -= before - t.filterMemory()
+				before := t.FilterMemory()
+				release(t.Reader)
+				excess -= before - t.FilterMemory()
 			}
 		}
 	}
@@ -147,28 +148,28 @@ func (f *residentFilters) fitLocked(v *version) {
 // filters that are gone, then second units, from the newest run on. A sixteenth
 // of the budget stays free, so that the next flush does not undo it. Requires:
 // mu is held; v's files are held.
-func (f *residentFilters) restoreLocked(v *version) {
+func (f *residentFilters) restoreLocked(v *tree.Version) {
 	if !f.wanted {
 		return
 	}
 	budget := f.budgetOf(v)
-	room := budget - budget/16 - v.filterMemory(f.epoch.Load())
+	room := budget - budget/16 - v.FilterMemory(f.epoch.Load())
 	for _, firstUnit := range []bool{true, false} {
-		for _, r := range v.runs {
-			if sum, known := r.filterSum(f.epoch.Load()); known && sum.short == 0 {
+		for _, r := range v.Runs {
+			if sum, known := r.FilterSum(f.epoch.Load()); known && sum.Short == 0 {
 				continue
 			}
-			for _, t := range r.tables {
-				need := t.missingFilter(firstUnit)
+			for _, t := range r.Tables {
+				need := t.MissingFilter(firstUnit)
 				if need <= 0 {
 					continue
 				}
 				if need > room || f.closing() {
 					return // what lies deeper must not come before it
 				}
-				before := t.filterMemory()
+				before := t.FilterMemory()
 				f.restoreTable(t, firstUnit)
-				room -= t.filterMemory() - before
+				room -= t.FilterMemory() - before
 				if room < -budget/16 { // it has only one unit: what it takes was a guess
 					f.fitLocked(v)
 					return
@@ -180,10 +181,10 @@ func (f *residentFilters) restoreLocked(v *version) {
 
 // restoreTable reads t's filter again. What can't be read once is not tried
 // again.
-func (f *residentFilters) restoreTable(t *table, firstUnit bool) {
+func (f *residentFilters) restoreTable(t *tree.Table, firstUnit bool) {
 	defer f.change()()
-	if err := t.reader.LoadFilter(firstUnit); err != nil {
-		t.filterLost.Store(true)
+	if err := t.Reader.LoadFilter(firstUnit); err != nil {
+		t.FilterLost.Store(true)
 		if !f.closing() {
 			f.unreadable(t, err)
 		}
@@ -197,8 +198,8 @@ func (f *residentFilters) change() (done func()) {
 }
 
 // reportFilter tells of filters of t that Open could not use.
-func (db *DB) reportFilter(t *table) {
-	for _, err := range []error{t.reader.SidecarErr(), t.reader.FilterErr()} {
+func (db *DB) reportFilter(t *tree.Table) {
+	for _, err := range []error{t.Reader.SidecarErr(), t.Reader.FilterErr()} {
 		if err != nil && db.opts.FilterBits >= 0 {
 			db.filterUnusable(t, err)
 		}
@@ -206,26 +207,26 @@ func (db *DB) reportFilter(t *table) {
 }
 
 // filterUnusable tells of a filter that can't be used.
-func (db *DB) filterUnusable(t *table, err error) {
+func (db *DB) filterUnusable(t *tree.Table, err error) {
 	db.counters.unusableFilters.Add(1)
-	db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.meta.Num)}, Err: err})
+	db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.Meta.Num)}, Err: err})
 }
 
 // judgeFilter reports, once for each table, that its filter lets pass more absent keys
 // than it should: because of a bad hash function for these keys, of keys that somebody
 // made to be false positives, or of a mistake in the filter. n is the number of its
 // false positives so far.
-func (db *DB) judgeFilter(t *table, n uint64) {
+func (db *DB) judgeFilter(t *tree.Table, n uint64) {
 	if !filterplan.JudgedAt(n) {
 		return
 	}
-	asked, p := n+t.negatives.Load(), t.predictedFPR()
-	if !filterplan.IsWorse(n, asked, p) || !t.worse.CompareAndSwap(false, true) {
+	asked, p := n+t.Negatives.Load(), t.PredictedFPR()
+	if !filterplan.IsWorse(n, asked, p) || !t.Worse.CompareAndSwap(false, true) {
 		return
 	}
 	db.counters.worseFilters.Add(1)
 	db.events.emit(Event{
-		Kind: EventFilterWorse, Tables: []uint64{uint64(t.meta.Num)},
+		Kind: EventFilterWorse, Tables: []uint64{uint64(t.Meta.Num)},
 		Reason: fmt.Sprintf("%s false positives measured, %s predicted, asked %d times",
 			base.FormatPercent(ratio(n, asked)), base.FormatPercent(p), asked),
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -220,24 +221,24 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 		v := db.view.Load()
 		if drop {
 			done := db.filters.change()
-			v.runs[0].tables[0].reader.DropFilter()
+			v.Runs[0].Tables[0].Reader.DropFilter()
 			done()
-			v.filterMemory(db.filters.epoch.Load())
+			v.FilterMemory(db.filters.epoch.Load())
 		}
-		for _, r := range v.runs {
-			got, ok := r.filterSum(db.filters.epoch.Load())
+		for _, r := range v.Runs {
+			got, ok := r.FilterSum(db.filters.epoch.Load())
 			if !ok {
 				continue
 			}
 			known++
-			want := filterSum{epoch: got.epoch}
-			for _, table := range r.tables {
-				want.add(table, 1)
+			want := tree.FilterSum{Epoch: got.Epoch}
+			for _, table := range r.Tables {
+				want.Add(table, 1)
 			}
 			if got != want {
-				t.Errorf("run of level %d: %+v, want %+v", r.level, got, want)
+				t.Errorf("run of level %d: %+v, want %+v", r.Level, got, want)
 			}
-			if want.short > 0 {
+			if want.Short > 0 {
 				short++
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -27,9 +28,9 @@ type flusher struct {
 
 // A flusherEnv is what a flusher needs from the store.
 type flusherEnv struct {
-	oldest  func() *immutable                              // the next memtable to flush; nil: there is none
-	started func(n int64)                                  // n flushes more are under way
-	flush   func(imm *immutable) (out []*table, err error) // writes imm into tables and puts them in its place
+	oldest  func() *immutable                                   // the next memtable to flush; nil: there is none
+	started func(n int64)                                       // n flushes more are under way
+	flush   func(imm *immutable) (out []*tree.Table, err error) // writes imm into tables and puts them in its place
 	ended   func(f flushOutcome)
 	retry   func(err error) // before a flush that failed because of err is tried again
 	sleep   func(d time.Duration) (open bool)
@@ -38,7 +39,7 @@ type flusherEnv struct {
 // A flushOutcome tells of a flush that has ended.
 type flushOutcome struct {
 	imm  *immutable
-	out  []*table // what has become of imm
+	out  []*tree.Table // what has become of imm
 	took time.Duration
 	err  error
 }
@@ -121,7 +122,7 @@ func (db *DB) oldestImmutable() *immutable {
 }
 
 // flushInRoom is flush that is tried again with what the store can give up of its room.
-func (db *DB) flushInRoom(imm *immutable) ([]*table, error) {
+func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
 	out, err := db.flush(imm)
 	if err != nil && db.giveUpFor("flush", err) {
 		out, err = db.flush(imm)
@@ -143,11 +144,11 @@ func (db *DB) flushEnded(f flushOutcome) {
 	}
 	f.imm.mem.Release()
 	for _, t := range f.out {
-		e.Tables = append(e.Tables, uint64(t.meta.Num))
-		e.BytesOut += t.meta.Size
+		e.Tables = append(e.Tables, uint64(t.Meta.Num))
+		e.BytesOut += t.Meta.Size
 	}
 	db.events.emit(e)
-	db.deleter.run()
+	db.deleter.Run()
 	base.Wake(db.scheduler.wake)
 	base.Wake(db.health.wake)
 }
@@ -162,7 +163,7 @@ func (db *DB) retryFlushLater(err error) {
 
 // flush writes the memtable into tables and puts them in its place. If it fails,
 // it leaves no table behind.
-func (db *DB) flush(imm *immutable) ([]*table, error) {
+func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
 	s := db.newSink(0, db.filterPolicy().FlushBits())
 	err := db.writeRun(imm, s)
 	if err == nil {
@@ -193,13 +194,13 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 
 // installFlush replaces the memtable by its tables in what readers see, and
 // lets its logs go.
-func (db *DB) installFlush(imm *immutable, out []*table) error {
+func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	minLog := db.view.logAfter(imm)
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
 	bytes := int64(0)
 	for _, t := range out {
-		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].meta.Num), Table: t.meta})
-		bytes += t.meta.Size
+		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].Meta.Num), Table: t.Meta})
+		bytes += t.Meta.Size
 	}
 	db.flusher.raise(imm.mem.LastSeq())
 	var logs []string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -79,7 +80,7 @@ func (w *flushWorld) add(memtables int) {
 	}
 }
 
-func (w *flushWorld) flushOne(imm *immutable) ([]*table, error) {
+func (w *flushWorld) flushOne(imm *immutable) ([]*tree.Table, error) {
 	time.Sleep(w.took)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +94,7 @@ func (w *flushWorld) flushOne(imm *immutable) ([]*table, error) {
 		w.t.Error("the memtable is not the oldest")
 	}
 	w.waiting = w.waiting[1:]
-	return []*table{{}}, nil
+	return []*tree.Table{{}}, nil
 }
 
 // However many want memtables to be flushed, each is flushed once, and one at a time.

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -121,25 +122,25 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 			return kind == base.KindPut, err
 		}
 	}
-	for from := l.from; from < len(v.runs); from++ {
-		r := v.runs[from]
-		t := r.find(l.key)
+	for from := l.from; from < len(v.Runs); from++ {
+		r := v.Runs[from]
+		t := r.Find(l.key)
 		if t == nil {
 			continue
 		}
-		f, level := t.filter(), r.level
+		f, level := t.Filter(), r.Level
 		if f != nil && !f.MayContain(l.hashFor(f)) {
 			c.negative(level)
 			if l.sample {
-				t.negatives.Add(sampleEvery)
+				t.Negatives.Add(sampleEvery)
 			}
 			continue
 		}
-		if f != nil && db.falsePositives.Has(uint64(t.meta.Num), l.key, l.hash) {
+		if f != nil && db.falsePositives.Has(uint64(t.Meta.Num), l.key, l.hash) {
 			c.remembered.Add(1)
 			continue
 		}
-		found, err := t.reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
+		found, err := t.Reader.GetNear(l.near, l.key, l.tagHash(), l.seq, &l.table)
 		if err != nil {
 			l.view, l.from = v, from
 			return false, err
@@ -197,7 +198,7 @@ func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
 
 // countAbsent counts, and remembers, that a table did not hold the key although
 // its filter said maybe (or it has none).
-func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *lookupCounters) {
+func (db *DB) countAbsent(t *tree.Table, l *lookup, level int, hadFilter bool, c *lookupCounters) {
 	if !hadFilter {
 		c.noFilter.Add(1)
 		return
@@ -205,13 +206,13 @@ func (db *DB) countAbsent(t *table, l *lookup, level int, hadFilter bool, c *loo
 	// Get answers for versions up to l.seq. Only if the table has none at all
 	// of this key, which its sequence numbers tell, is the absence permanent,
 	// and the filter wrong.
-	if l.seq < t.meta.MaxSeq {
+	if l.seq < t.Meta.MaxSeq {
 		c.truePositives.Add(1)
 		return
 	}
 	c.falsePositive(level)
-	db.falsePositives.Remember(uint64(t.meta.Num), l.key, l.hash)
-	db.judgeFilter(t, t.falsePositives.Add(1))
+	db.falsePositives.Remember(uint64(t.Meta.Num), l.key, l.hash)
+	db.judgeFilter(t, t.FalsePositives.Add(1))
 }
 
 // readError counts damage met by a read and gives the error its context.
@@ -337,9 +338,9 @@ func (db *DB) MayContain(key []byte) bool {
 			return true
 		}
 	}
-	for _, r := range v.runs {
-		if t := r.find(key); t != nil {
-			if f := t.filter(); f == nil || f.MayContain(l.hashFor(f)) {
+	for _, r := range v.Runs {
+		if t := r.Find(key); t != nil {
+			if f := t.Filter(); f == nil || f.MayContain(l.hashFor(f)) {
 				return true
 			}
 		}

@@ -245,7 +245,7 @@ func (g *ingestion) flush() error {
 // is not level 0.
 func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
 	metas := g.sink.metas
-	num := g.db.tree.newFileNum() // higher than those of all runs of level 0, lower than those to come
+	num := g.db.tree.NewFileNum() // higher than those of all runs of level 0, lower than those to come
 	plan = g.db.scheduler.placeIngest(metas[0].Smallest, metas[len(metas)-1].Largest)
 	if plan.To == 0 {
 		return plan, uint64(num)

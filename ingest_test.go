@@ -76,7 +76,7 @@ func TestIngest_Levels(t *testing.T) {
 		if got := levelsOf(db); got != s.want {
 			t.Fatalf("%s: runs in levels %s, want %s", s.what, got, s.want)
 		}
-		if err := db.tree.version.meta.Check(); err != nil {
+		if err := db.view.Load().Meta.Check(); err != nil {
 			t.Fatalf("%s: %v", s.what, err)
 		}
 	}
@@ -325,10 +325,9 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 	if reserved != 1 {
 		t.Errorf("the place was reserved at %d writes to the manifest, want 1", reserved)
 	}
-	if db.tree.mu.Lock(); len(db.tree.tables) == 0 {
+	if len(db.Tables()) == 0 {
 		t.Error("no tables")
 	}
-	db.tree.mu.Unlock()
 	left := db.scheduler.placeIngest([]byte("x"), []byte("x"))
 	if left.To != 6 {
 		t.Errorf("afterwards level 6 is in use still: %v", left.To)

@@ -223,9 +223,9 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 			db.snapshots.mu.Lock()
 			visible := base.Seq(db.commits.visible.Load())
-			for table := range db.view.Load().tables() {
-				if table.meta.MaxSeq > visible {
-					t.Errorf("table %v has sequence number %d, and %d is published", table.meta.Num, table.meta.MaxSeq, visible)
+			for table := range db.view.Load().Tables() {
+				if table.Meta.MaxSeq > visible {
+					t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
 					stop.Store(true)
 				}
 			}

@@ -24,6 +24,7 @@ var layers = map[string]int{
 	"internal/soak":      7,
 	"":                   6,
 	"internal/logset":    3,
+	"internal/tree":      3,
 	"compaction":         3,
 	"manifest":           2,
 	"sstable":            2,

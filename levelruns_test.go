@@ -55,7 +55,7 @@ func TestLevelRuns(t *testing.T) {
 // levelRunsOf returns the most runs of a level below level 0.
 func levelRunsOf(db *DB) (most int) {
 	for level := 1; level < manifest.NumLevels; level++ {
-		most = max(most, len(db.view.Load().meta.Levels[level].Runs))
+		most = max(most, len(db.view.Load().Meta.Levels[level].Runs))
 	}
 	return most
 }

@@ -349,9 +349,7 @@ func (l *life) checkpoint(dir string) {
 
 // rollManifest makes the next edit begin a new manifest.
 func (l *life) rollManifest() {
-	l.db.tree.editing.Lock()
-	l.db.tree.journal.limit = 0
-	l.db.tree.editing.Unlock()
+	l.db.tree.RenewManifest()
 }
 
 // idle waits for the background.

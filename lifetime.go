@@ -79,8 +79,8 @@ func retryDelay(n int) time.Duration {
 
 // startBackground starts the goroutines of the store. Close waits for them.
 func (db *DB) startBackground() {
-	db.deleter.start()
-	db.background.Go(func() { db.deleter.loop(db.ctx) })
+	db.deleter.Start()
+	db.background.Go(func() { db.deleter.Loop(db.ctx) })
 	db.background.Go(func() { db.flusher.loop(db.ctx) })
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)

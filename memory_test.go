@@ -11,7 +11,6 @@ import (
 
 	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/manifest"
 )
 
 // The figures of docs/PERFORMANCE.md, "Where memory goes", come from
@@ -187,100 +186,4 @@ func TestMemory_Cache(t *testing.T) {
 	m := db.Metrics()
 	inBounds(t, "MiB in a cache of 4 MiB after a scan of 12 MB", float64(m.CacheMemory)/(1<<20), 3, 4)
 	inBounds(t, "memory taken over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
-}
-
-// fakeRun is a run of n tables of two keys each, made by key(2i) and key(2i+1).
-func fakeRun(n int, key func(i int) []byte) *run {
-	tables := make([]*table, n)
-	for i := range tables {
-		tables[i] = &table{meta: &manifest.Table{Smallest: key(2 * i), Largest: key(2*i + 1)}}
-	}
-	return newRun(6, 0, tables)
-}
-
-// findTime is the least time of a find over several rounds.
-func findTime(r *run, n int, key func(i int) []byte) time.Duration {
-	keys := make([][]byte, 2000)
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for i := range keys {
-		keys[i] = key(rnd.IntN(2 * n))
-	}
-	best := time.Hour
-	for range 5 {
-		begin := time.Now()
-		for _, k := range keys {
-			if r.find(k) == nil {
-				panic("a table's bound is in no table")
-			}
-		}
-		best = min(best, time.Since(begin)/time.Duration(len(keys)))
-	}
-	return best
-}
-
-// Finding the table of a key takes a number of steps that grows with the
-// logarithm of the number of tables, also where eight bytes decide nothing.
-func TestRunFind_NotLinear(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector makes times meaningless")
-	}
-	shapes := map[string]func(i int) []byte{
-		"integers":           func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) },
-		"decimal":            func(i int) []byte { return fmt.Appendf(nil, "user%012d", i) },
-		"long common prefix": func(i int) []byte { return fmt.Appendf(nil, "https://www.example.org/item/%012d", i) },
-		"two tenants, one with a table": func(i int) []byte {
-			if i < 2 {
-				return fmt.Appendf(nil, "a%d", i)
-			}
-			return fmt.Appendf(nil, "b/a long common prefix/%012d", i)
-		},
-	}
-	for name, key := range shapes {
-		const few, many = 512, 32 << 10
-		small := findTime(fakeRun(few, key), few, key)
-		large := findTime(fakeRun(many, key), many, key)
-		t.Logf("%-30s %6v of %d tables, %6v of %d", name, small, few, large, many)
-		if large > 20*small+10*time.Microsecond { // a walk along 32,768 tables takes 70 µs
-			t.Errorf("%s: find takes %v of %d tables and %v of %d", name, small, few, large, many)
-		}
-	}
-}
-
-func TestRunFind_EqualWords(t *testing.T) {
-	key := func(i int) []byte {
-		if i < 2 {
-			return fmt.Appendf(nil, "a%d", i)
-		}
-		return fmt.Appendf(nil, "same prefix %04d", i)
-	}
-	r := fakeRun(100, func(i int) []byte { return key(10 * i) }) // [a0 .. 0010], [0020 .. 0030], ...
-	for i := 2; i < 1990; i++ {
-		want := i / 20
-		if i%20 > 10 {
-			want = -1
-		}
-		got := r.find(key(i))
-		if want < 0 && got != nil || want >= 0 && got != r.tables[want] {
-			t.Errorf("find(%q): %v, want table %d", key(i), got, want)
-		}
-	}
-	for _, k := range []string{"", "a", "a00", "same prefix", "same prefix 9999", "z"} {
-		want := (*table)(nil)
-		if k == "a00" || k == "same prefix" {
-			want = r.tables[0]
-		}
-		if got := r.find([]byte(k)); got != want {
-			t.Errorf("find(%q) = %v, want %v", k, got, want)
-		}
-	}
-}
-
-// newRun makes a run of tables.
-func newRun(level, nth int, tables []*table) *run {
-	r := layout(level, nth, tables[0].meta.Smallest, tables[len(tables)-1].meta.Largest, len(tables))
-	for i, t := range tables {
-		r.put(i, t)
-		r.keys += t.meta.Keys
-	}
-	return r
 }

@@ -210,19 +210,19 @@ func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum)
 	t.Helper()
 	db := load(t, &Options{MemtableSize: 64 << 10, TableSize: 128 << 10, Durability: SyncManual, CompactionWorkers: -1, FilterBits: bits}, present, 1)
 	before := db.Metrics()
-	runs := db.view.Load().runs
+	runs := db.view.Load().Runs
 	given := uint64(0)
 	for _, k := range absent {
 		if has, err := db.Has(k); has || err != nil {
 			t.Fatalf("Has(%.60q) = %v, %v", k, has, err)
 		}
 		for _, r := range runs {
-			table := r.find(k)
-			if table == nil || table.filter() == nil {
+			table := r.Find(k)
+			if table == nil || table.Filter() == nil {
 				continue
 			}
-			f.promised += table.predictedFPR()
-			if table.filter().MayContain(bloom.Hash(k)) {
+			f.promised += table.PredictedFPR()
+			if table.Filter().MayContain(bloom.Hash(k)) {
 				given++
 			}
 		}

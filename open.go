@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -118,9 +119,7 @@ func (db *DB) abandon() {
 	db.cancel()
 	db.files.Close()
 	db.logs.Abandon()
-	if log := db.tree.journal.log; log != nil {
-		_ = log.Close() // Open's error is the one to report
-	}
+	db.tree.Abandon()
 	db.undoCreation()
 	if db.lock != nil {
 		_ = db.lock.Close() // likewise
@@ -196,51 +195,34 @@ func (db *DB) loadState() (*manifest.State, error) {
 // there is an error: a writer beside us may have put another in its place.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID = state.StoreID
-	db.tree.nextFileNum = state.NextFileNum
-	db.commits.lastSeq = state.LastSeq
-	var metas []*manifest.Table
-	for _, level := range state.Version.Levels {
-		for _, run := range level.Runs {
-			metas = append(metas, run.Tables...)
-		}
-	}
-	tables, err := db.tree.openTables(metas, db.filtersFit(metas))
+	v, err := db.tree.Load(state.Version, tree.Loading{
+		NextFileNum: state.NextFileNum,
+		ReadFilters: db.filtersFit(state.Version),
+		Moving:      moving,
+	})
 	if err != nil {
 		return err
 	}
-	byNum := make(map[base.FileNum]*table, len(tables))
-	sidecars := make(map[base.FileNum]*sidecar)
 	flushed := base.Seq(0)
-	for _, t := range tables {
-		if moving && t.opened.missing() {
-			return t.opened.pinned
-		}
-		byNum[t.meta.Num] = t
-		if t.opened != nil {
-			sidecars[t.meta.Num] = t.opened
-		}
-		flushed = max(flushed, t.meta.MaxSeq)
-	}
-	for _, t := range tables {
+	for t := range v.Tables() {
 		db.reportFilter(t)
+		flushed = max(flushed, t.Meta.MaxSeq)
 	}
-	db.commits.lastSeq = max(db.commits.lastSeq, flushed)
+	db.commits.lastSeq = max(state.LastSeq, flushed)
 	db.flusher.flushedSeq.Store(uint64(flushed))
-	if err := db.chooseHasher(tables); err != nil { // before the first memtable, which hashes with it
+	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
 		return err
 	}
-	v := newVersion(state.Version, byNum, sidecars)
-	db.tree.open(v, byNum)
-	db.view.open(&view{mem: db.newMemtable(), version: v})
+	db.view.open(&view{mem: db.newMemtable(), Version: v})
 	db.filters.adjust(v)
 	return nil
 }
 
 // filtersFit tells whether the filters of all tables are within the limit of their memory.
 // If not, they are not read with the tables: db.filters.adjust reads as many as fit.
-func (db *DB) filtersFit(metas []*manifest.Table) bool {
+func (db *DB) filtersFit(v *manifest.Version) bool {
 	limit, sum := db.opts.FilterMemory, int64(0)
-	for _, m := range metas {
+	for m := range v.Tables() {
 		bytes, _ := m.Filter()
 		sum += bytes
 	}
@@ -251,10 +233,8 @@ func (db *DB) filtersFit(metas []*manifest.Table) bool {
 // Going on with the old one would mean to append after what may be torn. Nothing
 // needs the old one any more.
 func (db *DB) beginManifest(state *manifest.State) error {
-	db.tree.editing.Lock()
-	defer db.tree.editing.Unlock()
 	old := state.ManifestNum
-	if err := db.tree.newManifest(state); err != nil {
+	if err := db.tree.BeginManifest(state); err != nil {
 		return err
 	}
 	if !db.made.store {
@@ -285,7 +265,7 @@ func (db *DB) sweepDir() error {
 func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	switch t {
 	case base.FileTable, base.FileFilter, base.FileManifest:
-		return !db.tree.needs(t, n)
+		return !db.tree.Needs(t, n)
 	case base.FileLog:
 		return !db.logs.IsLive(n)
 	case base.FileTemp:

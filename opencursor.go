@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -54,7 +55,7 @@ func (c *cursor) open(v *view) {
 		for _, imm := range v.imms {
 			c.addMemtable(imm.mem)
 		}
-		c.addRuns(v.runs)
+		c.addRuns(v.Runs)
 	}
 	if len(c.sources) == 1 {
 		c.src = c.sources[0]
@@ -74,7 +75,7 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 	c.sources = append(c.sources, it)
 }
 
-func (c *cursor) addRuns(runs []*run) {
+func (c *cursor) addRuns(runs []*tree.Run) {
 	p := prefixProbe{rng: c.rng}
 	young := 0
 	for _, run := range runs {
@@ -82,11 +83,11 @@ func (c *cursor) addRuns(runs []*run) {
 			c.runs = append(c.runs, new(runSource))
 		}
 		s := c.runs[c.nruns]
-		if s.tables = p.keep(run.overlapping(c.rng.Lower, c.rng.Upper), &s.kept); len(s.tables) == 0 {
+		if s.tables = p.keep(run.Overlapping(c.rng.Lower, c.rng.Upper), &s.kept); len(s.tables) == 0 {
 			continue
 		}
 		c.nruns++
-		if run.level == 0 {
+		if run.Level == 0 {
 			young++
 		}
 		s.concat.Reset(len(s.tables), s)
@@ -99,19 +100,19 @@ func (c *cursor) addRuns(runs []*run) {
 // A runSource is a run's part of a cursor.
 type runSource struct {
 	concat iter.Concat
-	tables []*table
-	kept   []*table         // where tables lie if they are not the run's own
+	tables []*tree.Table
+	kept   []*tree.Table    // where tables lie if they are not the run's own
 	table  sstable.Iterator // over the open one
 }
 
 // Bounds implements iter.ConcatSource.
 func (s *runSource) Bounds(i int) (smallest, largest []byte) {
-	return s.tables[i].meta.Smallest, s.tables[i].meta.Largest
+	return s.tables[i].Meta.Smallest, s.tables[i].Meta.Largest
 }
 
 // Open implements iter.ConcatSource.
 func (s *runSource) Open(i int) (base.Iterator, error) {
-	s.table.Reset(s.tables[i].reader, nil, sstable.IterOptions{})
+	s.table.Reset(s.tables[i].Reader, nil, sstable.IterOptions{})
 	return &s.table, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -17,8 +18,8 @@ import (
 // connect makes the owners. Their functions are called once Open is at work, when all
 // of them are there.
 func (db *DB) connect() {
-	db.deleter = deleter{remove: db.dropFile, changed: db.changes.broadcast, wake: make(chan struct{}, 1)}
-	db.tree = newTree(db.treeEnv())
+	db.deleter = tree.NewDeleter(db.dropFile, db.changes.broadcast)
+	db.tree = tree.New(db.treeEnv())
 	db.logs = logset.New(db.logEnv())
 	db.commits.commitEnv = db.commitEnv()
 	db.health = newHealth(db.healthEnv())
@@ -28,15 +29,15 @@ func (db *DB) connect() {
 	db.filters = newResidentFilters(db.residentFiltersEnv())
 }
 
-func (db *DB) treeEnv() treeEnv {
-	return treeEnv{
-		fs: db.fs, dir: db.dir, readOnly: db.opts.ReadOnly,
-		files:    db.files,
-		reading:  db.reading,
-		visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
-		obsolete: db.deleter.add,
-		remove:   db.deleter.run,
-		failed:   db.backgroundError,
+func (db *DB) treeEnv() tree.Env {
+	return tree.Env{
+		FS: db.fs, Dir: db.dir, ReadOnly: db.opts.ReadOnly,
+		Files:    db.files,
+		Reading:  db.reading,
+		Visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
+		Obsolete: db.deleter.Add,
+		Remove:   db.deleter.Run,
+		Failed:   db.backgroundError,
 	}
 }
 
@@ -59,8 +60,8 @@ func (db *DB) logEnv() logset.Env {
 	return logset.Env{
 		FS: db.fs, Dir: db.dir, NoMap: db.opts.testing.noMap,
 		MemtableSize: db.opts.MemtableSize, MinPrepared: db.opts.testing.minPrepared,
-		NewFileNum:  db.tree.newFileNum,
-		Note:        db.tree.noteLog,
+		NewFileNum:  db.tree.NewFileNum,
+		Note:        db.tree.NoteLog,
 		Remove:      db.removeFiles,
 		NoRoom:      db.giveUpFor,
 		Failed:      db.backgroundError,
@@ -109,7 +110,7 @@ func (db *DB) schedulerEnv() schedulerEnv {
 		closing: db.closing,
 		version: func() *manifest.Version {
 			if v := db.view.Load(); v != nil {
-				return v.meta
+				return v.Meta
 			}
 			return nil
 		},
@@ -146,13 +147,13 @@ func (db *DB) residentFiltersEnv() residentFiltersEnv {
 		limited: db.opts.FilterMemory != 0,
 		budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
 		closing: db.closing,
-		acquire: func() *version {
+		acquire: func() *tree.Version {
 			if v := db.acquireView(); v != nil {
-				return v.version
+				return v.Version
 			}
 			return nil
 		},
-		release:    db.tree.release,
+		release:    db.tree.Release,
 		unreadable: db.filterUnusable,
 	}
 }

@@ -63,7 +63,7 @@ func (db *DB) paceOf(v *view) (rate float64, why stall) {
 		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
 		rate, why = memtableRate(db.flusher.speed.rate(), full), stallMemtables
 	}
-	if runs := len(v.meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
+	if runs := len(v.Meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
 		if r := level0Rate(runs); rate == 0 || r < rate {
 			rate, why = r, stallLevel0
 		}

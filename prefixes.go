@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 )
 
 // A PrefixRule says what the prefix of a key is. The zero rule: keys have none.
@@ -57,7 +58,7 @@ type prefixProbe struct {
 
 // keep returns the tables that may hold keys of the range: tables itself, or
 // *kept, which it overwrites.
-func (p *prefixProbe) keep(tables []*table, kept *[]*table) []*table {
+func (p *prefixProbe) keep(tables []*tree.Table, kept *[]*tree.Table) []*tree.Table {
 	for i, t := range tables {
 		if !p.denied(t) {
 			continue
@@ -75,8 +76,8 @@ func (p *prefixProbe) keep(tables []*table, kept *[]*table) []*table {
 }
 
 // denied tells whether t's filter says that no key of the range is in t.
-func (p *prefixProbe) denied(t *table) bool {
-	f, rule := t.reader.PrefixFilter()
+func (p *prefixProbe) denied(t *tree.Table) bool {
+	f, rule := t.Reader.PrefixFilter()
 	if rule == (base.PrefixRule{}) || f == nil {
 		return false
 	}

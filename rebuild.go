@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 )
@@ -86,8 +87,8 @@ type rebuild struct {
 
 // A newFilter is a sidecar that is to come into use.
 type newFilter struct {
-	table   *table
-	sidecar *sidecar
+	table   *tree.Table
+	sidecar *tree.Sidecar
 	filter  *sstable.LoadedFilter
 	before  int64 // bytes of the filter in use
 }
@@ -126,12 +127,12 @@ func (r *rebuild) pass() error {
 	if v == nil {
 		return ErrClosed
 	}
-	var tables []*table
-	for _, run := range v.runs {
-		tables = append(tables, run.tables...)
+	var tables []*tree.Table
+	for _, run := range v.Runs {
+		tables = append(tables, run.Tables...)
 	}
-	r.want = r.db.wantedFilters(v.version)
-	r.db.tree.release(v.version)
+	r.want = r.db.wantedFilters(v.Version)
+	r.db.tree.Release(v.Version)
 	for _, t := range tables {
 		err := r.table(t)
 		if err == nil && (len(r.made) >= installFilters || r.bytes >= installFilterBytes) {
@@ -145,7 +146,7 @@ func (r *rebuild) pass() error {
 }
 
 // table makes a filter for t if it needs one.
-func (r *rebuild) table(t *table) error {
+func (r *rebuild) table(t *tree.Table) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
@@ -153,13 +154,13 @@ func (r *rebuild) table(t *table) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer r.db.tree.release(v.version)
-	now, there := v.meta.Current(t.meta)
+	defer r.db.tree.Release(v.Version)
+	now, there := v.Meta.Current(t.Meta)
 	if !there {
 		r.report.Gone++
 		return nil
 	}
-	stored, err := t.reader.StoredFilter()
+	stored, err := t.Reader.StoredFilter()
 	var damage *CorruptionError
 	if err != nil && !errors.As(err, &damage) {
 		return err // a filter that is damaged is made again; what can't be read now may be whole
@@ -174,12 +175,12 @@ func (r *rebuild) table(t *table) error {
 		r.report.FilterBytesAfter += before
 	}
 	want := r.want.Of(now.Level, now.Run)
-	broken := now.Table.Sidecar != nil && t.reader.Sidecar() == nil // each Open and Verify would tell of it again
-	if !broken && want.SatisfiedBy(storedFilter(stored), t.filter()) {
+	broken := now.Table.Sidecar != nil && t.Reader.Sidecar() == nil // each Open and Verify would tell of it again
+	if !broken && want.SatisfiedBy(storedFilter(stored), t.Filter()) {
 		return nil
 	}
 	read := sstable.IterOptions{NoFill: true, Readahead: compactionReadahead}
-	built, err := t.reader.BuildFilter(r.ctx, read, want.StaticOptions, want.PrefixRule)
+	built, err := t.Reader.BuildFilter(r.ctx, read, want.StaticOptions, want.PrefixRule)
 	if err != nil {
 		return r.unreadable(err)
 	}
@@ -194,13 +195,13 @@ func (r *rebuild) table(t *table) error {
 }
 
 // wantedFilters returns the filters that the options call for in the tables of v.
-func (db *DB) wantedFilters(v *version) filterplan.WantedFilters {
+func (db *DB) wantedFilters(v *tree.Version) filterplan.WantedFilters {
 	stored := int64(0)
-	for t := range v.tables() {
-		stored += t.reader.StoredFilterBytes()
+	for t := range v.Tables() {
+		stored += t.Reader.StoredFilterBytes()
 	}
-	tree := compaction.FilterTree(v.meta, nil, db.planOptions())
-	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(), v.meta.NumTables(), stored)
+	tree := compaction.FilterTree(v.Meta, nil, db.planOptions())
+	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(), v.Meta.NumTables(), stored)
 }
 
 // storedFilter describes a filter to package filterplan; nil: there is none.
@@ -225,10 +226,10 @@ func (r *rebuild) unreadable(err error) error {
 }
 
 // write writes a filter into a file of its own.
-func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, before int64) error {
+func (r *rebuild) write(t *tree.Table, built sstable.BuiltFilter, bits float64, before int64) error {
 	db := r.db
-	num := db.tree.newPending()
-	info := sstable.SidecarInfo{Num: num, StoreID: db.storeID, Table: t.meta.Num, TableChecksum: t.reader.Checksum()}
+	num := db.tree.NewPending()
+	info := sstable.SidecarInfo{Num: num, StoreID: db.storeID, Table: t.Meta.Num, TableChecksum: t.Reader.Checksum()}
 	f, err := db.fs.Create(db.path(base.FilterName(num)))
 	if err == nil {
 		info, err = sstable.WriteSidecar(f, info, built)
@@ -237,11 +238,11 @@ func (r *rebuild) write(t *table, built sstable.BuiltFilter, bits float64, befor
 		}
 	}
 	if err != nil {
-		db.tree.removePending(num, base.FilterName(num))
+		db.tree.RemovePending(num, base.FilterName(num))
 		return err
 	}
 	meta := &manifest.Sidecar{Num: num, Size: info.Size, Checksum: info.Checksum, FilterBytes: int64(len(built.Bytes)), FilterBits: bits}
-	r.made = append(r.made, &newFilter{table: t, sidecar: db.tree.newSidecar(t.meta, meta), before: before})
+	r.made = append(r.made, &newFilter{table: t, sidecar: db.tree.NewSidecar(t.Meta, meta), before: before})
 	r.bytes += info.Size
 	return nil
 }
@@ -257,7 +258,7 @@ func (r *rebuild) install() error {
 	}
 	var err error
 	for _, m := range r.made {
-		if m.filter, err = m.table.reader.ReadSidecar(m.sidecar.file); err != nil {
+		if m.filter, err = m.table.Reader.ReadSidecar(m.sidecar.File); err != nil {
 			return err
 		}
 	}
@@ -267,8 +268,8 @@ func (r *rebuild) install() error {
 	}
 	for _, m := range done {
 		r.report.Rebuilt++
-		r.report.BytesWritten += m.sidecar.meta.Size
-		r.report.FilterBytesAfter += m.sidecar.meta.FilterBytes - m.before
+		r.report.BytesWritten += m.sidecar.Meta.Size
+		r.report.FilterBytesAfter += m.sidecar.Meta.FilterBytes - m.before
 	}
 	r.report.Gone += len(r.made) - len(done)
 	r.discard() // those whose tables are gone
@@ -278,40 +279,41 @@ func (r *rebuild) install() error {
 // installFilters puts filters beside those of their tables that are still there,
 // and returns these.
 func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
-	db.tree.editing.Lock()
-	defer db.tree.editing.Unlock()
-	edit := new(manifest.Edit)
-	var beside []*sidecar
-	for _, m := range made {
-		now, there := db.tree.version.meta.Current(m.table.meta)
-		if !there {
-			continue
+	err = db.tree.Install(func(current *manifest.Version) *tree.Change {
+		edit := new(manifest.Edit)
+		var beside []*tree.Sidecar
+		for _, m := range made {
+			now, there := current.Current(m.table.Meta)
+			if !there {
+				continue
+			}
+			edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta})
+			beside = append(beside, m.sidecar)
+			done = append(done, m)
 		}
-		edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.meta})
-		beside = append(beside, m.sidecar)
-		done = append(done, m)
-	}
-	if len(done) == 0 {
-		return nil, nil
-	}
-	return done, db.installLocked(edit, nil, beside, 0, func(*view) {
-		defer db.filters.change()()
-		for _, m := range done {
-			m.table.useSidecar(m.sidecar, m.filter)
+		if len(done) == 0 {
+			return nil
 		}
+		return db.newChange(edit, nil, beside, 0, func(*view) {
+			defer db.filters.change()()
+			for _, m := range done {
+				m.table.UseSidecar(m.sidecar, m.filter)
+			}
+		})
 	})
+	return done, err
 }
 
 // discard gives up the files of r.made that did not come into use. Those that
 // the manifest may name, because appending the edit failed, are not pending any
-// more: see keepDoubtful.
+// more: see tree.Tree.Install.
 func (r *rebuild) discard() {
 	for _, m := range r.made {
-		num := m.sidecar.meta.Num
-		if m.table.reader.Sidecar() != m.sidecar.file {
-			m.sidecar.close()
+		num := m.sidecar.Meta.Num
+		if m.table.Reader.Sidecar() != m.sidecar.File {
+			m.sidecar.Close()
 		}
-		r.db.tree.removePending(num, base.FilterName(num))
+		r.db.tree.RemovePending(num, base.FilterName(num))
 	}
 	r.made, r.bytes = nil, 0
 }

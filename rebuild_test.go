@@ -230,14 +230,14 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 			t.Errorf("%s is gone, a version has it", name)
 		}
 	}
-	for _, r := range held.runs {
-		for _, table := range r.tables {
-			if err := table.reader.VerifyWith(context.Background(), held.sidecarOf(table)); err != nil {
+	for _, r := range held.Runs {
+		for _, table := range r.Tables {
+			if err := table.Reader.VerifyWith(context.Background(), held.SidecarOf(table)); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	db.tree.release(held.version)
+	db.tree.Release(held.Version)
 	if now := filesOf(t, db, ".flt"); len(now) != len(db.Tables()) {
 		t.Errorf("%d filters in files for %d tables", len(now), len(db.Tables()))
 	}
@@ -383,9 +383,9 @@ func forceRebuild(t *testing.T, db *DB, bits float64) {
 	t.Helper()
 	r := rebuild{db: db, ctx: context.Background()}
 	v := db.acquireView()
-	defer db.tree.release(v.version)
-	for table := range v.tables() {
-		built, err := table.reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
+	defer db.tree.Release(v.Version)
+	for table := range v.Tables() {
+		built, err := table.Reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
 		if err == nil {
 			err = r.write(table, built, bits, 0)
 		}
@@ -422,14 +422,14 @@ func strays(db *DB) error {
 
 func straysNow(db *DB) error {
 	v := db.acquireView()
-	defer db.tree.release(v.version)
+	defer db.tree.Release(v.Version)
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err
 	}
 	named := make(map[string]bool)
-	for _, s := range v.sidecars {
-		named[s.file.Num().String()+".flt"] = true
+	for _, s := range v.Sidecars {
+		named[s.File.Num().String()+".flt"] = true
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, ".flt") && !named[name] {

@@ -22,7 +22,7 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	if err != nil {
 		return r, err
 	}
-	db.tree.skipFileNums(r.HighestNum)
+	db.tree.SkipFileNums(r.HighestNum)
 	db.commits.lastSeq = max(db.commits.lastSeq, r.LastSeq)
 	db.commits.visible.Store(uint64(db.commits.lastSeq))
 	return r, nil
@@ -110,7 +110,7 @@ func (db *DB) forgetRecovered() {
 	if db.logs.Count() == 1 || !v.mem.Empty() || len(v.imms) > 0 {
 		return
 	}
-	if err := db.tree.appendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.lastSeq}); err != nil {
+	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.lastSeq}); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}

@@ -176,8 +176,8 @@ func (db *DB) replaceLog() error {
 		return err
 	}
 	broken := db.logs.Current()
-	next := db.tree.peekFileNum()
-	if err := db.tree.appendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.lastSeq}); err != nil {
+	next := db.tree.PeekFileNum()
+	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.lastSeq}); err != nil {
 		return err
 	}
 	if err := db.logs.Begin(wal.Header{StoreID: db.storeID}); err != nil {

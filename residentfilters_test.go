@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -20,40 +21,40 @@ import (
 // runs, newest first, of two tables each.
 type filterWorld struct {
 	t      *testing.T
-	v      *version
+	v      *tree.Version
 	budget atomic.Int64
 	closed atomic.Bool
-	held   atomic.Int64 // references to v that were not released
-	broken atomic.Bool  // reads of tables fail
-	lost   []*table     // whose filters can't be read again
+	held   atomic.Int64  // references to v that were not released
+	broken atomic.Bool   // reads of tables fail
+	lost   []*tree.Table // whose filters can't be read again
 	*residentFilters
 }
 
 func newFilterWorld(t *testing.T, limited bool) *filterWorld {
-	w := &filterWorld{t: t, v: &version{meta: new(manifest.Version)}}
+	w := &filterWorld{t: t, v: &tree.Version{Meta: new(manifest.Version)}}
 	for i, level := range []int{0, 5, 6} {
-		r := &run{level: level}
+		r := &tree.Run{Level: level}
 		for j := range 2 {
 			table := w.table(base.FileNum(2*i+j+1), 500*(1+i))
-			r.tables = append(r.tables, table)
-			r.keys += table.meta.Keys
+			r.Tables = append(r.Tables, table)
+			r.Keys += table.Meta.Keys
 		}
-		w.v.runs = append(w.v.runs, r)
+		w.v.Runs = append(w.v.Runs, r)
 	}
 	w.residentFilters = newResidentFilters(residentFiltersEnv{
 		wanted:     true,
 		limited:    limited,
 		budget:     func(uint64) int64 { return w.budget.Load() },
 		closing:    w.closed.Load,
-		acquire:    func() *version { w.held.Add(1); return w.v },
-		release:    func(*version) { w.held.Add(-1) },
-		unreadable: func(t *table, _ error) { w.lost = append(w.lost, t) },
+		acquire:    func() *tree.Version { w.held.Add(1); return w.v },
+		release:    func(*tree.Version) { w.held.Add(-1) },
+		unreadable: func(t *tree.Table, _ error) { w.lost = append(w.lost, t) },
 	})
 	return w
 }
 
 // table writes a table of so many keys, whose filter has two units of the same size.
-func (w *filterWorld) table(num base.FileNum, keys int) *table {
+func (w *filterWorld) table(num base.FileNum, keys int) *tree.Table {
 	const bits = 16
 	fsys := vfs.NewMem()
 	f, err := fsys.Create("table")
@@ -76,7 +77,7 @@ func (w *filterWorld) table(num base.FileNum, keys int) *table {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &table{meta: &manifest.Table{Num: num, Keys: info.Keys, FilterBits: bits}, reader: reader}
+	return &tree.Table{Meta: &manifest.Table{Num: num, Keys: info.Keys, FilterBits: bits}, Reader: reader}
 }
 
 // A breakable is a file whose reads fail while it is broken.
@@ -94,9 +95,9 @@ func (b breakable) ReadAt(p []byte, off int64) (int, error) {
 
 // units returns how many units of the tables' filters are resident, newest run first.
 func (w *filterWorld) units() (units []int) {
-	for t := range w.v.tables() {
+	for t := range w.v.Tables() {
 		n := 0
-		if f := t.filter(); f != nil {
+		if f := t.Filter(); f != nil {
 			n = f.Units()
 		}
 		units = append(units, n)
@@ -106,8 +107,8 @@ func (w *filterWorld) units() (units []int) {
 
 // bytes returns what the resident filters take.
 func (w *filterWorld) bytes() (sum int64) {
-	for t := range w.v.tables() {
-		sum += t.filterMemory()
+	for t := range w.v.Tables() {
+		sum += t.FilterMemory()
 	}
 	return sum
 }
@@ -184,8 +185,8 @@ func TestResidentFilters_Unreadable(t *testing.T) {
 	w := newFilterWorld(t, true)
 	w.adjust(w.v)
 	w.want("without a budget", 0, 0, 0, 0, 0, 0)
-	lost := w.v.runs[1].tables[0]
-	lost.reader.DropFilter()
+	lost := w.v.Runs[1].Tables[0]
+	lost.Reader.DropFilter()
 	w.broken.Store(true)
 	w.restoreTable(lost, true)
 	w.broken.Store(false)
@@ -193,7 +194,7 @@ func TestResidentFilters_Unreadable(t *testing.T) {
 	w.adjust(w.v)
 	w.adjust(w.v)
 	w.want("with one that can't be read", 2, 2, 0, 2, 2, 2)
-	if !slices.Equal(w.lost, []*table{lost}) {
+	if !slices.Equal(w.lost, []*tree.Table{lost}) {
 		t.Errorf("told of %d tables", len(w.lost))
 	}
 }
@@ -206,7 +207,7 @@ func TestResidentFilters_Closing(t *testing.T) {
 	w.broken.Store(true)
 	w.budget.Store(1 << 30)
 	w.adjust(w.v)
-	w.restoreTable(w.v.runs[0].tables[0], true)
+	w.restoreTable(w.v.Runs[0].Tables[0], true)
 	w.want("while closing", 0, 0, 0, 0, 0, 0)
 	if len(w.lost) > 0 {
 		t.Errorf("told of %d tables", len(w.lost))
@@ -239,20 +240,20 @@ func TestResidentFilters_Loop(t *testing.T) {
 func TestResidentFilters_Epoch(t *testing.T) {
 	w := newFilterWorld(t, true)
 	known := func() bool {
-		_, known := w.v.runs[0].filterSum(w.epoch.Load())
+		_, known := w.v.Runs[0].FilterSum(w.epoch.Load())
 		return known
 	}
 	if known() {
 		t.Error("a sum is known that nobody took")
 	}
-	if got := w.v.filterMemory(w.epoch.Load()); got != w.bytes() || !known() {
+	if got := w.v.FilterMemory(w.epoch.Load()); got != w.bytes() || !known() {
 		t.Errorf("the sum is %d, want %d; known afterwards: %v", got, w.bytes(), known())
 	}
 	done := w.change()
 	if known() {
 		t.Error("a sum from before a change is known during it")
 	}
-	w.v.filterMemory(w.epoch.Load())
+	w.v.FilterMemory(w.epoch.Load())
 	done()
 	if known() {
 		t.Error("a sum from within a change is known after it")

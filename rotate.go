@@ -150,7 +150,7 @@ func (db *DB) stallReason() stall {
 		return stallNone // Close waits for nothing
 	case len(v.imms) >= maxImmutables:
 		return stallMemtables
-	case len(v.meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
+	case len(v.Meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
 		return stallLevel0
 	}
 	return stallNone

@@ -59,7 +59,7 @@ func (c *cursor) creditSeeks() {
 	credit := &c.db.scheduler.seeks
 	price := credit.price.Load()
 	now := c.db.view.Load()
-	if price == math.MaxInt64 || now == nil || !sameLevel0(c.view.meta, now.meta) {
+	if price == math.MaxInt64 || now == nil || !sameLevel0(c.view.Meta, now.Meta) {
 		return // an iterator that is older than a compaction gains by none
 	}
 	if credit.earned.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {

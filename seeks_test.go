@@ -71,7 +71,7 @@ func (s *seekStore) runs(want int) {
 	}
 }
 
-func (s *seekStore) level0() int { return len(s.view.Load().meta.Levels[0].Runs) }
+func (s *seekStore) level0() int { return len(s.view.Load().Meta.Levels[0].Runs) }
 func (s *seekStore) earned() int64 {
 	return s.scheduler.seeks.earned.Load()
 }

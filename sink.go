@@ -5,6 +5,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -19,7 +20,7 @@ type sink struct {
 	bits   float64 // of filter a key
 	ingest bool    // entries get their sequence number when they are installed
 	metas  []*manifest.Table
-	tables []*table
+	tables []*tree.Table
 	bytes  int64
 }
 
@@ -30,7 +31,7 @@ func (db *DB) newSink(level int, bits float64) *sink {
 // newOutput begins a table.
 func (s *sink) newOutput() (compaction.Output, error) {
 	db := s.db
-	num := db.tree.newPending()
+	num := db.tree.NewPending()
 	f, err := db.fs.Create(db.path(base.TableName(num)))
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (o *output) Finish() error {
 		err = cerr
 	}
 	if err != nil {
-		o.sink.db.tree.removePending(o.num, base.TableName(o.num))
+		o.sink.db.tree.RemovePending(o.num, base.TableName(o.num))
 		return err
 	}
 	o.sink.bytes += info.Size
@@ -86,7 +87,7 @@ func (o *output) Finish() error {
 func (o *output) Abandon() {
 	o.Writer.Abandon()
 	_ = o.file.Close() // the file is deleted anyhow
-	o.sink.db.tree.removePending(o.num, base.TableName(o.num))
+	o.sink.db.tree.RemovePending(o.num, base.TableName(o.num))
 }
 
 // open makes the directory entries of the tables durable and opens them.
@@ -98,7 +99,7 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.tree.openTable(meta, true)
+		t, err := s.db.tree.OpenTable(meta, true)
 		if err != nil {
 			return err
 		}
@@ -110,21 +111,21 @@ func (s *sink) open() error {
 
 // discard gives up the tables that did not get into a version, so that a full
 // disk is not made fuller by each attempt. Those that the manifest may name,
-// because appending the edit failed, are not pending any more: see keepDoubtful.
+// because appending the edit failed, are not pending any more: see tree.Tree.Install.
 func (s *sink) discard() {
 	for _, t := range s.tables {
-		t.close()
+		t.Close()
 	}
 	for _, meta := range s.metas {
-		s.db.tree.removePending(meta.Num, base.TableName(meta.Num))
+		s.db.tree.RemovePending(meta.Num, base.TableName(meta.Num))
 	}
 }
 
 // sinks are those of a compaction's sub-ranges.
 type sinks []*sink
 
-func (all sinks) tables() []*table {
-	var tables []*table
+func (all sinks) tables() []*tree.Table {
+	var tables []*tree.Table
 	for _, s := range all {
 		tables = append(tables, s.tables...)
 	}

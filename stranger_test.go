@@ -40,7 +40,7 @@ func TestOpen_Strangers(t *testing.T) {
 					}
 					break
 				}
-				if n := db.tree.peekFileNum(); n < 5 || n > 1_000_100 {
+				if n := db.tree.PeekFileNum(); n < 5 || n > 1_000_100 {
 					t.Errorf("%s with %s: the next file has number %d", name, what, n)
 				}
 				for _, key := range []string{"k000", "k019", "k020", "k059", "k060", "k079"} {

@@ -2,6 +2,7 @@ package shale
 
 import (
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 )
 
 // A TableInfo describes a table of the store.
@@ -33,10 +34,10 @@ func (db *DB) Tables() []TableInfo {
 	if v == nil {
 		return nil
 	}
-	defer db.tree.release(v.version)
+	defer db.tree.Release(v.Version)
 	infos := []TableInfo{}
-	for _, r := range v.runs {
-		for _, t := range r.tables {
+	for _, r := range v.Runs {
+		for _, t := range r.Tables {
 			infos = append(infos, tableInfo(r, t))
 		}
 	}
@@ -44,34 +45,34 @@ func (db *DB) Tables() []TableInfo {
 }
 
 // tableInfo describes a table of a run.
-func tableInfo(r *run, t *table) TableInfo {
-	m := t.meta
+func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
+	m := t.Meta
 	info := TableInfo{
-		Level: r.level, Run: r.nth,
+		Level: r.Level, Run: r.Nth,
 		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
 		Smallest: cloneNonNil(m.Smallest), Largest: cloneNonNil(m.Largest),
-		FilterKind: "none", PredictedFPR: t.predictedFPR(),
+		FilterKind: "none", PredictedFPR: t.PredictedFPR(),
 	}
-	if f := t.filter(); f != nil {
+	if f := t.Filter(); f != nil {
 		info.FilterKind = f.Kind().String()
 		info.FilterHash = f.Hasher().ID().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
-	} else if t.reader.Sidecar() == nil {
+	} else if t.Reader.Sidecar() == nil {
 		info.FilterKind = whyUnusable(t, info.FilterKind)
 	}
-	if s := t.reader.Sidecar(); s != nil {
+	if s := t.Reader.Sidecar(); s != nil {
 		info.FilterFile = base.FilterName(s.Num())
 	}
-	fp := t.falsePositives.Load()
-	info.Asked = fp + t.negatives.Load()
+	fp := t.FalsePositives.Load()
+	info.Asked = fp + t.Negatives.Load()
 	info.MeasuredFPR = ratio(fp, info.Asked)
 	return info
 }
 
 // whyUnusable says why neither filter can be used, or kind if there is no reason.
-func whyUnusable(t *table, kind string) string {
-	for _, err := range []error{t.reader.FilterErr(), t.reader.SidecarErr()} {
+func whyUnusable(t *tree.Table, kind string) string {
+	for _, err := range []error{t.Reader.FilterErr(), t.Reader.SidecarErr()} {
 		if err != nil {
 			return err.Error()
 		}

@@ -81,7 +81,7 @@ func (db *DB) undoStore() (done bool) {
 		}
 		for _, name := range names {
 			t, n, ok := base.ParseFileName(name)
-			if !ok || !slices.Contains(step, t) || n >= db.tree.nextFileNum || slices.Contains(db.made.found, name) {
+			if !ok || !slices.Contains(step, t) || n >= db.tree.PeekFileNum() || slices.Contains(db.made.found, name) {
 				continue
 			}
 			if err := db.fs.Remove(db.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

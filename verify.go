@@ -26,20 +26,20 @@ func (db *DB) Verify(ctx context.Context) error {
 	if v == nil {
 		return ErrClosed
 	}
-	defer db.tree.release(v.version)
-	if err := v.meta.Check(); err != nil {
+	defer db.tree.Release(v.Version)
+	if err := v.Meta.Check(); err != nil {
 		return fmt.Errorf("shale: verify: %w", err)
 	}
-	for _, r := range v.runs {
-		for _, t := range r.tables {
-			if err := t.reader.VerifyWith(ctx, v.sidecarOf(t)); err != nil {
+	for _, r := range v.Runs {
+		for _, t := range r.Tables {
+			if err := t.Reader.VerifyWith(ctx, v.SidecarOf(t)); err != nil {
 				if db.ctx.Err() != nil {
 					return ErrClosed
 				}
 				db.noteCorruption(err)
 				return fmt.Errorf("shale: verify: %w", err)
 			}
-			db.takeBack(t.meta.Num)
+			db.takeBack(t.Meta.Num)
 		}
 	}
 	if err := db.verifyLogs(); err != nil {
@@ -70,18 +70,16 @@ func (db *DB) verifyLogs() error {
 	return nil
 }
 
-// holdLogs returns the sealed live logs, for logSet.release.
-func (db *DB) holdLogs() []manifest.LogInfo {
-	db.tree.editing.Lock()
-	defer db.tree.editing.Unlock()
-	return db.logs.Hold(db.tree.journal.state.Logs)
+// holdLogs returns the sealed live logs, for logset.Set.Release.
+func (db *DB) holdLogs() (held []manifest.LogInfo) {
+	db.tree.WithState(func(state *manifest.State) { held = db.logs.Hold(state.Logs) })
+	return held
 }
 
 // verifyManifest reads the manifest back.
-func (db *DB) verifyManifest() error {
-	db.tree.editing.Lock()
-	defer db.tree.editing.Unlock()
-	if _, err := manifest.Load(db.fs, db.dir); err != nil && !db.opts.ReadOnly {
+func (db *DB) verifyManifest() (err error) {
+	db.tree.WithState(func(*manifest.State) { _, err = manifest.Load(db.fs, db.dir) })
+	if err != nil && !db.opts.ReadOnly {
 		db.noteCorruption(err)
 		return fmt.Errorf("shale: verify: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -22,7 +23,7 @@ import (
 type view struct {
 	mem  *memtable.Memtable
 	imms []*immutable // newest first
-	*version
+	*tree.Version
 }
 
 // An immutable is a memtable that takes no more writes and waits to be
@@ -34,11 +35,11 @@ type immutable struct {
 }
 
 // acquireView returns the current view with a reference on its version, for
-// releaseVersion, or nil if the store is closed.
+// db.tree.Release, or nil if the store is closed.
 func (db *DB) acquireView() *view {
 	for {
 		v := db.view.Load()
-		if v == nil || v.version.acquire() {
+		if v == nil || v.Version.Acquire() {
 			return v
 		}
 	}
@@ -52,14 +53,14 @@ func (db *DB) acquireAll() *view {
 		if v == nil || v.pinMemtables() {
 			return v
 		}
-		db.tree.release(v.version) // a flush finished meanwhile: its table is in the next view
+		db.tree.Release(v.Version) // a flush finished meanwhile: its table is in the next view
 	}
 }
 
 // releaseAll undoes acquireAll.
 func (db *DB) releaseAll(v *view) {
 	v.unpinMemtables(len(v.imms))
-	db.tree.release(v.version)
+	db.tree.Release(v.Version)
 }
 
 // pinMemtables keeps the memory of all memtables, or of none if one has gone.
@@ -118,7 +119,7 @@ func (s *readState) freeze(next func() *memtable.Memtable) bool {
 	}
 	old.mem.Freeze()
 	imms := append([]*immutable{{mem: old.mem, log: s.memLog}}, old.imms...)
-	s.Store(&view{mem: next(), imms: imms, version: old.version})
+	s.Store(&view{mem: next(), imms: imms, Version: old.Version})
 	s.memLog = 0
 	return true
 }
@@ -147,10 +148,10 @@ func (s *readState) logAfter(imm *immutable) base.FileNum {
 
 // replace makes next the version that reads see. change, if not nil, changes the
 // new view further; store makes it the current one.
-func (s *readState) replace(next *version, change func(*view), store func(*view)) {
+func (s *readState) replace(next *tree.Version, change func(*view), store func(*view)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &view{version: next}
+	v := &view{Version: next}
 	if cur := s.Load(); cur != nil {
 		v.mem, v.imms = cur.mem, cur.imms
 	}

@@ -3,6 +3,7 @@ package manifest
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -45,6 +46,21 @@ func (v *Version) Totals(level int) Totals {
 
 // Bytes returns the size of the tables of a level.
 func (v *Version) Bytes(level int) int64 { return v.Totals(level).Bytes }
+
+// Tables gives all tables, level by level.
+func (v *Version) Tables() iter.Seq[*Table] {
+	return func(yield func(*Table) bool) {
+		for _, level := range v.Levels {
+			for _, run := range level.Runs {
+				for _, t := range run.Tables {
+					if !yield(t) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
 
 // NumTables returns how many tables the version has.
 func (v *Version) NumTables() int {

@@ -1,4 +1,4 @@
-package shale
+package tree
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type treeWorld struct {
 	failing bool // appends to the manifest fail, and so does making another
 	gone    []string
 	failed  int
-	*tree
+	*Tree
 }
 
 func newTreeWorld(t *testing.T) *treeWorld {
@@ -33,52 +33,63 @@ func newTreeWorld(t *testing.T) *treeWorld {
 		}
 		return nil
 	})
-	w.tree = newTree(treeEnv{
-		fs: faults, dir: "d",
-		visible: func() base.Seq { return 5 },
-		obsolete: func(files ...obsoleteFile) {
+	w.Tree = New(Env{
+		FS: faults, Dir: "d",
+		Visible: func() base.Seq { return 5 },
+		Obsolete: func(files ...Obsolete) {
 			for _, f := range files {
-				w.gone = append(w.gone, f.name)
+				w.gone = append(w.gone, f.Name)
 			}
 		},
-		remove: func() {},
-		failed: func(string, error) { w.failed++ },
+		Remove: func() {},
+		Failed: func(string, error) { w.failed++ },
 	})
-	w.nextFileNum = 1
-	w.open(newVersion(new(manifest.Version), nil, nil), make(map[base.FileNum]*table))
-	w.editing.Lock()
-	defer w.editing.Unlock()
-	if err := w.newManifest(&manifest.State{Version: new(manifest.Version), StoreID: 1, NextFileNum: 1, MinLog: 1}); err != nil {
+	if _, err := w.Load(new(manifest.Version), Loading{NextFileNum: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.BeginManifest(&manifest.State{Version: new(manifest.Version), StoreID: 1, NextFileNum: 1, MinLog: 1}); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
+// create makes an empty file.
+func (w *treeWorld) create(name string) {
+	w.t.Helper()
+	f, err := w.mem.Create("d/" + name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // flush installs a run of one table in level 0, and returns the table.
-func (w *treeWorld) flush() (*table, error) {
-	num := w.newPending()
+func (w *treeWorld) flush() (*Table, error) {
+	num := w.NewPending()
 	meta := &manifest.Table{Num: num, Size: 100, Smallest: []byte("a"), Largest: []byte("z"), Entries: 2, Keys: 2, MinSeq: 1, MaxSeq: base.Seq(num)}
-	opened := &table{meta: meta, reader: new(sstable.Reader)}
+	opened := &Table{Meta: meta, Reader: new(sstable.Reader)}
 	edit := &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(num), Table: meta}}}
 	return opened, w.edit(edit, opened)
 }
 
-func (w *treeWorld) edit(edit *manifest.Edit, opened ...*table) error {
-	w.editing.Lock()
-	defer w.editing.Unlock()
-	var published *version
-	old, err := w.install(install{edit: edit, opened: opened, publish: func(v *version) { published = v }})
-	if err != nil {
-		if published != nil {
-			w.t.Error("a version is visible whose edit is not durable")
+func (w *treeWorld) edit(edit *manifest.Edit, opened ...*Table) error {
+	var published, current *Version
+	err := w.Install(func(*manifest.Version) *Change {
+		return &Change{
+			Edit: edit, Opened: opened,
+			Publish:   func(v *Version) { published = v },
+			Installed: func(_, next *Version) { current = next },
 		}
-		return err
-	}
-	if published != w.version {
+	})
+	switch {
+	case err != nil && published != nil:
+		w.t.Error("a version is visible whose edit is not durable")
+	case err == nil && (published == nil || published != w.version || current != published):
 		w.t.Error("the version that was published is not the current one")
 	}
-	w.release(old)
-	return nil
+	return err
 }
 
 // A table goes when the last version that has it is released, and not before.
@@ -89,17 +100,17 @@ func TestTree_KeepsWhatVersionsNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := w.version
-	if !held.acquire() {
+	if !held.Acquire() {
 		t.Fatal("the current version is gone")
 	}
-	if err := w.edit(&manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: table.meta.Num}}}); err != nil {
+	if err := w.edit(&manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: table.Meta.Num}}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.gone) > 0 || !w.needs(base.FileTable, table.meta.Num) {
+	if len(w.gone) > 0 || !w.Needs(base.FileTable, table.Meta.Num) {
 		t.Errorf("gone while a version has it: %q", w.gone)
 	}
-	w.release(held)
-	if want := []string{base.TableName(table.meta.Num)}; !slices.Equal(w.gone, want) || w.needs(base.FileTable, table.meta.Num) {
+	w.Release(held)
+	if want := []string{base.TableName(table.Meta.Num)}; !slices.Equal(w.gone, want) || w.Needs(base.FileTable, table.Meta.Num) {
 		t.Errorf("gone %q, want %q", w.gone, want)
 	}
 }
@@ -114,10 +125,10 @@ func TestTree_DoubtfulAfterAFailedAppend(t *testing.T) {
 	if !errors.Is(err, syscall.EIO) || w.failed == 0 {
 		t.Fatalf("install = %v, %d failures were reported", err, w.failed)
 	}
-	name := base.TableName(doubtful.meta.Num)
-	w.removePending(doubtful.meta.Num, name) // as whoever wrote the table does
-	if w.version.meta.NumTables() != 0 || slices.Contains(w.gone, name) {
-		t.Errorf("%d tables; gone %q", w.version.meta.NumTables(), w.gone)
+	name := base.TableName(doubtful.Meta.Num)
+	w.RemovePending(doubtful.Meta.Num, name) // as whoever wrote the table does
+	if w.version.Meta.NumTables() != 0 || slices.Contains(w.gone, name) {
+		t.Errorf("%d tables; gone %q", w.version.Meta.NumTables(), w.gone)
 	}
 	w.failing = false
 	if _, err := w.flush(); err != nil {
@@ -140,10 +151,10 @@ func TestTree_LongManifest(t *testing.T) {
 	if _, err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if w.journal.num == before || w.journal.limit < maxManifestSize || !w.needs(base.FileManifest, w.journal.num) || w.needs(base.FileManifest, before) {
+	if w.journal.num == before || w.journal.limit < maxManifestSize || !w.Needs(base.FileManifest, w.journal.num) || w.Needs(base.FileManifest, before) {
 		t.Errorf("manifest %d, was %d, limit %d", w.journal.num, before, w.journal.limit)
 	}
-	if err := w.closeManifest(false); err != nil {
+	if err := w.CloseManifest(false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -151,19 +162,15 @@ func TestTree_LongManifest(t *testing.T) {
 // The file of a table in the making goes when it is given up, once.
 func TestTree_Pending(t *testing.T) {
 	w := newTreeWorld(t)
-	num := w.newPending()
+	num := w.NewPending()
 	name := base.TableName(num)
-	if err := writeFile(w.mem, "d/"+name, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	w.removePending(num, name)
+	w.create(name)
+	w.RemovePending(num, name)
 	if _, err := w.mem.Stat("d/" + name); err == nil {
 		t.Errorf("%s is still there", name)
 	}
-	if err := writeFile(w.mem, "d/"+name, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	w.removePending(num, name)
+	w.create(name)
+	w.RemovePending(num, name)
 	if _, err := w.mem.Stat("d/" + name); err != nil {
 		t.Errorf("a file that is not pending is removed: %v", err)
 	}

@@ -1,4 +1,4 @@
-package shale
+package tree
 
 import (
 	"fmt"
@@ -16,32 +16,32 @@ type journal struct {
 	limit  int64           // past this size a manifest is replaced by a snapshot of the state
 	// doubtful are tables and sidecars that a torn manifest may name. They are obsolete
 	// with the next manifest.
-	doubtful []obsoleteFile
+	doubtful []Obsolete
 }
 
 // maxManifestSize is the size past which a manifest is replaced by a snapshot of the
 // state, if that is much smaller.
 const maxManifestSize = 1 << 20
 
-// appendEdit makes an edit durable that does not change the tables.
-func (t *tree) appendEdit(edit *manifest.Edit) error {
+// AppendEdit makes an edit durable that does not change the tables.
+func (t *Tree) AppendEdit(edit *manifest.Edit) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
-	return t.append(edit, t.version.meta, true)
+	return t.append(edit, t.version.Meta, true)
 }
 
-// noteLog tells the manifest of a log, without waiting for the disk. Logs are
+// NoteLog tells the manifest of a log, without waiting for the disk. Logs are
 // found by their names and tell the lengths of their predecessors, so if the
 // manifest can't be written now, it is enough that the next one will know.
-func (t *tree) noteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
+func (t *Tree) NoteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
 	edit := &manifest.Edit{NewLog: newLog, SealedLog: sealed}
-	err := t.append(edit, t.version.meta, false)
+	err := t.append(edit, t.version.Meta, false)
 	if !t.journal.broken {
 		return err
 	}
-	state, err := t.journal.state.Apply(edit, t.version.meta)
+	state, err := t.journal.state.Apply(edit, t.version.Meta)
 	if err == nil {
 		t.journal.state = state
 	}
@@ -51,12 +51,12 @@ func (t *tree) noteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
 // append writes an edit to the manifest. If that fails, a new manifest with the state
 // after the edit takes its place: nothing is ever appended after what may be torn.
 // Requires: editing is held.
-func (t *tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) error {
+func (t *Tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) error {
 	j := &t.journal
 	if j.log == nil {
-		return ErrReadOnly
+		return base.ErrReadOnly
 	}
-	edit.NextFileNum = t.peekFileNum()
+	edit.NextFileNum = t.PeekFileNum()
 	state, err := j.state.Apply(edit, after)
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
@@ -67,7 +67,7 @@ func (t *tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) e
 			j.state = state
 			return nil
 		}
-		t.failed("manifest", err)
+		t.env.Failed("manifest", err)
 	}
 	// Should the new one fail, CURRENT may name it all the same: nothing may
 	// be appended to the old one then.
@@ -76,11 +76,11 @@ func (t *tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) e
 }
 
 // newManifest begins a manifest with a snapshot of state. Requires: editing is held.
-func (t *tree) newManifest(state *manifest.State) error {
-	num := t.newFileNum()
-	state.NextFileNum = t.peekFileNum()
-	state.LastSeq = max(state.LastSeq, t.visible())
-	log, err := manifest.Create(t.fs, t.dir, num, state)
+func (t *Tree) newManifest(state *manifest.State) error {
+	num := t.NewFileNum()
+	state.NextFileNum = t.PeekFileNum()
+	state.LastSeq = max(state.LastSeq, t.env.Visible())
+	log, err := manifest.Create(t.env.FS, t.env.Dir, num, state)
 	if err != nil {
 		return fmt.Errorf("shale: begin manifest: %w", err)
 	}
@@ -90,30 +90,59 @@ func (t *tree) newManifest(state *manifest.State) error {
 		return nil
 	}
 	_ = old.log.Close() // superseded: whatever it holds is in the new one
-	t.obsolete(obsoleteFile{name: base.ManifestName(old.num)})
-	t.obsolete(old.doubtful...)
-	t.remove()
+	t.env.Obsolete(Obsolete{Name: base.ManifestName(old.num)})
+	t.env.Obsolete(old.doubtful...)
+	t.env.Remove()
 	return nil
 }
 
 // keepDoubtful keeps the files of tables and sidecars that a torn manifest may name or
 // not, until a new manifest says that they are not needed. Requires: editing is held.
-func (t *tree) keepDoubtful(tables []*table, sidecars []*sidecar) {
+func (t *Tree) keepDoubtful(tables []*Table, sidecars []*Sidecar) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := &t.journal
 	for _, table := range tables {
-		delete(t.pending, table.meta.Num)
-		j.doubtful = append(j.doubtful, obsoleteFile{name: base.TableName(table.meta.Num)})
+		delete(t.pending, table.Meta.Num)
+		j.doubtful = append(j.doubtful, Obsolete{Name: base.TableName(table.Meta.Num)})
 	}
 	for _, s := range sidecars {
-		delete(t.pending, s.meta.Num)
-		j.doubtful = append(j.doubtful, obsoleteFile{name: base.FilterName(s.meta.Num)})
+		delete(t.pending, s.Meta.Num)
+		j.doubtful = append(j.doubtful, Obsolete{Name: base.FilterName(s.Meta.Num)})
 	}
 }
 
-// closeManifest marks the manifest as whole, unless the store has failed, and closes it.
-func (t *tree) closeManifest(failed bool) error {
+// BeginManifest begins the manifest of a store that has been loaded.
+func (t *Tree) BeginManifest(state *manifest.State) error {
+	t.editing.Lock()
+	defer t.editing.Unlock()
+	return t.newManifest(state)
+}
+
+// RenewManifest makes the next edit begin a new manifest, as if this one were too long.
+func (t *Tree) RenewManifest() {
+	t.editing.Lock()
+	defer t.editing.Unlock()
+	t.journal.limit = 0
+}
+
+// WithState calls fn with what the manifest says. Meanwhile no version, and no log of the
+// manifest's, comes or goes. fn keeps nothing of the state.
+func (t *Tree) WithState(fn func(state *manifest.State)) {
+	t.editing.Lock()
+	defer t.editing.Unlock()
+	fn(t.journal.state)
+}
+
+// Abandon closes the manifest of a store whose Open has failed.
+func (t *Tree) Abandon() {
+	if log := t.journal.log; log != nil {
+		_ = log.Close() // the error of Open is the one to report
+	}
+}
+
+// CloseManifest marks the manifest as whole, unless the store has failed, and closes it.
+func (t *Tree) CloseManifest(failed bool) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
 	j := &t.journal

@@ -1,4 +1,4 @@
-package shale
+package tree
 
 import (
 	"encoding/binary"
@@ -15,49 +15,48 @@ import (
 // A bigTree is the version of a store of many tables that have no files: for
 // what installing an edit costs in memory.
 type bigTree struct {
-	db   *DB
+	tree *Tree
 	next base.FileNum
 }
 
 func newBigTree(tb testing.TB, n int) *bigTree {
-	t := &bigTree{db: &DB{opts: Options{FilterBits: 10}, tree: newTree(treeEnv{obsolete: func(...obsoleteFile) {}})}, next: 1}
-	t.db.filters = newResidentFilters(t.db.residentFiltersEnv())
-	t.db.tree.tables = make(map[base.FileNum]*table)
+	t := &bigTree{tree: New(Env{Obsolete: func(...Obsolete) {}}), next: 1}
+	t.tree.tables = make(map[base.FileNum]*Table)
 	e := &manifest.Edit{}
-	var opened []*table
+	var opened []*Table
 	for i := range n {
 		m := t.table(uint64(i)<<32, uint64(i)<<32|1<<31)
-		e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.meta})
+		e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.Meta})
 		opened = append(opened, m)
 	}
-	t.db.tree.version = newVersion(&manifest.Version{}, nil, nil)
+	t.tree.version = newVersion(&manifest.Version{}, nil, nil)
 	t.install(tb, e, opened)
 	return t
 }
 
-func (t *bigTree) table(from, to uint64) *table {
+func (t *bigTree) table(from, to uint64) *Table {
 	key := func(k uint64) []byte { return binary.BigEndian.AppendUint64([]byte("user"), k) }
 	m := &manifest.Table{Num: t.next, Size: 16 << 20, Smallest: key(from), Largest: key(to), Entries: 2, Keys: 2, MinSeq: 1, MaxSeq: base.Seq(t.next)}
 	t.next++
-	return &table{meta: m, reader: &sstable.Reader{}}
+	return &Table{Meta: m, Reader: &sstable.Reader{}}
 }
 
-func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*table) {
-	db, old := t.db, t.db.tree.version
-	meta, err := old.meta.Apply(e)
+func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table) {
+	old := t.tree.version
+	meta, err := old.Meta.Apply(e)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next := nextVersion(old, meta, db.tree.added(e, opened), nil, db.filters.epoch.Load())
-	db.tree.mu.Lock()
+	next := nextVersion(old, meta, t.tree.added(e, opened), nil, 0)
+	t.tree.mu.Lock()
 	next.refLocked()
 	for _, m := range opened {
-		db.tree.tables[m.meta.Num] = m
+		t.tree.tables[m.Meta.Num] = m
 	}
-	db.tree.version = next
-	db.tree.mu.Unlock()
-	db.filters.fitLocked(next)
-	db.tree.releaseTablesLocked(old)
+	t.tree.version = next
+	t.tree.mu.Unlock()
+	next.FilterMemory(0) // as whoever keeps them within their budget does
+	t.tree.releaseTablesLocked(old)
 }
 
 // BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
@@ -68,9 +67,9 @@ func BenchmarkInstall(b *testing.B) {
 		t := newBigTree(b, n)
 		for b.Loop() {
 			m := t.table(0, n<<32)
-			t.install(b, &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(m.meta.Num), Table: m.meta}}}, []*table{m})
+			t.install(b, &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(m.Meta.Num), Table: m.Meta}}}, []*Table{m})
 			b.StopTimer()
-			t.install(b, &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: m.meta.Num}}}, nil)
+			t.install(b, &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: m.Meta.Num}}}, nil)
 			b.StartTimer()
 		}
 	})
@@ -78,14 +77,14 @@ func BenchmarkInstall(b *testing.B) {
 		t := newBigTree(b, n)
 		for b.Loop() {
 			e := &manifest.Edit{}
-			var opened []*table
-			old := t.db.tree.version.meta.Levels[6].Runs[0].Tables
+			var opened []*Table
+			old := t.tree.version.Meta.Levels[6].Runs[0].Tables
 			for i := range 10 {
 				at := n/2 + i
 				m := t.table(uint64(at)<<32, uint64(at)<<32|1<<31)
 				opened = append(opened, m)
 				e.Removed = append(e.Removed, manifest.Removed{Level: 6, Num: old[at].Num})
-				e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.meta})
+				e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.Meta})
 			}
 			t.install(b, e, opened)
 		}
@@ -98,16 +97,16 @@ func BenchmarkInstall(b *testing.B) {
 func TestNextVersion_IsThatFromScratch(t *testing.T) {
 	seed := testenv.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	tree := newBigTree(t, 40)
+	big := newBigTree(t, 40)
 	shared := 0
 	for range 300 {
-		before := tree.db.tree.version
-		e, opened := tree.randomEdit(rng)
-		tree.install(t, e, opened)
-		v := tree.db.tree.version
-		checkVersion(t, tree.db, v)
-		for _, r := range v.runs {
-			if slices.Contains(before.runs, r) {
+		before := big.tree.version
+		e, opened := big.randomEdit(rng)
+		big.install(t, e, opened)
+		v := big.tree.version
+		checkVersion(t, big.tree, v)
+		for _, r := range v.Runs {
+			if slices.Contains(before.Runs, r) {
 				shared++
 			}
 		}
@@ -115,22 +114,22 @@ func TestNextVersion_IsThatFromScratch(t *testing.T) {
 	if shared == 0 {
 		t.Error("no run was shared by two versions")
 	}
-	t.Logf("%d tables in the end, %d runs shared", tree.db.tree.version.meta.NumTables(), shared)
+	t.Logf("%d tables in the end, %d runs shared", big.tree.version.Meta.NumTables(), shared)
 }
 
 // randomEdit replaces, adds, removes or moves tables of the levels 5 and 6, or
 // adds or removes a run of level 0.
-func (t *bigTree) randomEdit(rng *rand.Rand) (e *manifest.Edit, opened []*table) {
+func (t *bigTree) randomEdit(rng *rand.Rand) (e *manifest.Edit, opened []*Table) {
 	e = &manifest.Edit{}
-	add := func(level int, run uint64, m *table) {
-		e.Added = append(e.Added, manifest.Added{Level: level, Run: run, Table: m.meta})
+	add := func(level int, run uint64, m *Table) {
+		e.Added = append(e.Added, manifest.Added{Level: level, Run: run, Table: m.Meta})
 		opened = append(opened, m)
 	}
-	levels := &t.db.tree.version.meta.Levels
+	levels := &t.tree.version.Meta.Levels
 	switch runs := levels[0].Runs; {
 	case rng.IntN(4) == 0:
 		m := t.table(rng.Uint64N(40)<<32, 41<<32)
-		add(0, uint64(m.meta.Num), m)
+		add(0, uint64(m.Meta.Num), m)
 		return e, opened
 	case len(runs) > 0 && rng.IntN(4) == 0:
 		e.Removed = append(e.Removed, manifest.Removed{Level: 0, Num: runs[rng.IntN(len(runs))].Tables[0].Num})
@@ -171,28 +170,28 @@ func (t *bigTree) randomEdit(rng *rand.Rand) (e *manifest.Edit, opened []*table)
 	return e, opened
 }
 
-func checkVersion(t *testing.T, db *DB, v *version) {
+func checkVersion(t *testing.T, tree *Tree, v *Version) {
 	t.Helper()
-	all := make(map[base.FileNum]*table)
-	for m := range v.tables() {
-		all[m.meta.Num] = m
-		if db.tree.tables[m.meta.Num] != m || m.refs != 1 {
-			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.meta.Num, db.tree.tables[m.meta.Num], m, m.refs)
+	all := make(map[base.FileNum]*Table)
+	for m := range v.Tables() {
+		all[m.Meta.Num] = m
+		if tree.tables[m.Meta.Num] != m || m.refs != 1 {
+			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.Meta.Num, tree.tables[m.Meta.Num], m, m.refs)
 		}
 	}
-	if len(all) != v.meta.NumTables() || len(db.tree.tables) != len(all) {
-		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(db.tree.tables), v.meta.NumTables())
+	if len(all) != v.Meta.NumTables() || len(tree.tables) != len(all) {
+		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(tree.tables), v.Meta.NumTables())
 	}
-	want := newVersion(v.meta, all, nil)
-	if len(v.runs) != len(want.runs) {
-		t.Fatalf("%d runs, want %d", len(v.runs), len(want.runs))
+	want := newVersion(v.Meta, all, nil)
+	if len(v.Runs) != len(want.Runs) {
+		t.Fatalf("%d runs, want %d", len(v.Runs), len(want.Runs))
 	}
-	for i, w := range want.runs {
-		r := v.runs[i]
-		if r.level != w.level || r.nth != w.nth || r.id != w.id || r.keys != w.keys || r.refs != 1 || string(r.bounds.Prefix) != string(w.bounds.Prefix) ||
-			!slices.Equal(r.tables, w.tables) || !slices.Equal(r.metas, w.metas) ||
+	for i, w := range want.Runs {
+		r := v.Runs[i]
+		if r.Level != w.Level || r.Nth != w.Nth || r.id != w.id || r.Keys != w.Keys || r.refs != 1 || string(r.bounds.Prefix) != string(w.bounds.Prefix) ||
+			!slices.Equal(r.Tables, w.Tables) || !slices.Equal(r.metas, w.metas) ||
 			!slices.Equal(r.bounds.Largest, w.bounds.Largest) || !slices.Equal(r.bounds.Smallest, w.bounds.Smallest) {
-			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.level, len(r.tables), w.level, len(w.tables))
+			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.Level, len(r.Tables), w.Level, len(w.Tables))
 		}
 	}
 }
