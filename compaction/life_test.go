@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
@@ -28,6 +29,7 @@ type life struct {
 	running   []*job
 	kinds     [4]int
 	runs      int // most of a level between level 0 and the last
+	mostRuns  int // that options have allowed
 }
 
 // A job is a plan whose work is done but not yet installed.
@@ -195,6 +197,19 @@ func (l *life) read(key string, seq base.Seq) string {
 	return "-"
 }
 
+// scan looks a key up as an iterator does: the newest of all entries counts.
+func (l *life) scan(key string, seq base.Seq) string {
+	var all []base.KV
+	for t := range l.v.Tables() {
+		all = append(all, l.content[t.Num]...)
+	}
+	slices.SortStableFunc(all, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
+	if value, kind, ok := get(all, key, seq); ok && kind == base.KindPut {
+		return value
+	}
+	return "-"
+}
+
 func (l *life) check(what string) {
 	for _, key := range lifeKeys {
 		for _, seq := range append(slices.Clone(l.snapshots), l.seq) {
@@ -207,6 +222,25 @@ func (l *life) check(what string) {
 			}
 		}
 	}
+	key := lifeKeys[l.r.IntN(len(lifeKeys))]
+	if got, want := l.scan(key, l.seq), l.read(key, l.seq); got != want {
+		l.t.Fatalf("after %s: an iterator finds %s at %s, and a lookup %s\n%s", what, key, got, want, l.v)
+	}
+}
+
+// reopen goes on with other options, and without the jobs that were running.
+func (l *life) reopen() {
+	l.running, l.busy = nil, InFlight{}
+	l.o = Options{
+		MemtableSize: 100,
+		TableSize:    int64(20 << l.r.IntN(3)),
+		L0Trigger:    1 + l.r.IntN(3),
+		BaseBytes:    int64(30 << l.r.IntN(4)),
+		Multiplier:   int64(2 + l.r.IntN(3)),
+		MaxBytes:     int64(100 * (1 + l.r.IntN(5))),
+		LevelRuns:    1 + l.r.IntN(4),
+	}
+	l.mostRuns = max(l.mostRuns, l.o.LevelRuns)
 }
 
 // TestLife_NobodyCanTell lives through flushes, snapshots and concurrent
@@ -214,18 +248,19 @@ func (l *life) check(what string) {
 // deleted value back or hide one that is there.
 func TestLife_NobodyCanTell(t *testing.T) {
 	testenv.SkipRace(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed, long := testenv.Seed(t), testenv.Long(t)
+	begin := time.Now()
 	var kinds [4]int
 	runs := 0
-	for n := range uint64(25) {
-		l := &life{
-			t: t, r: rand.New(rand.NewPCG(seed, n)), v: &manifest.Version{}, content: make(map[base.FileNum][]base.KV),
-			o: Options{MemtableSize: 100, TableSize: 40, L0Trigger: 2, BaseBytes: 60, Multiplier: 2, MaxBytes: int64(100 * (1 + n%5)), LevelRuns: 1 + int(n%4)},
-		}
+	for n := uint64(0); n < 25 || time.Since(begin) < long; n++ {
+		l := &life{t: t, r: rand.New(rand.NewPCG(seed, n)), v: &manifest.Version{}, content: make(map[base.FileNum][]base.KV)}
+		l.reopen()
 		var manual *Manual
 		for step := range 300 {
 			switch c := l.r.IntN(10); {
+			case l.r.IntN(50) == 0:
+				l.reopen()
+				manual = nil
 			case c < 3:
 				l.flush()
 			case c < 6 && len(l.running) < 4:
@@ -248,8 +283,8 @@ func TestLife_NobodyCanTell(t *testing.T) {
 		}
 		l.settle()
 		runs = max(runs, l.runs)
-		if l.runs > l.o.LevelRuns {
-			t.Errorf("%d runs in a level, want %d at most", l.runs, l.o.LevelRuns)
+		if l.runs > l.mostRuns {
+			t.Errorf("%d runs in a level, want %d at most", l.runs, l.mostRuns)
 		}
 		for i := range kinds {
 			kinds[i] += l.kinds[i]

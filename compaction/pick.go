@@ -193,7 +193,10 @@ func (p *picker) addTarget(plan *Plan) bool {
 	for _, in := range below {
 		plan.widen(in.Tables...)
 	}
-	if plan.From > 0 && len(p.v.Levels[plan.From].Runs) == 1 && len(below) == 1 && p.opts.levelRuns(plan.To) == 1 {
+	// The level may have more runs than it may hold now: then newer ones than the output's
+	// could overlap the neighbours that grow takes.
+	single := p.opts.levelRuns(plan.To) == 1 && len(p.v.Levels[plan.To].Runs) == 1
+	if plan.From > 0 && len(p.v.Levels[plan.From].Runs) == 1 && len(below) == 1 && single {
 		p.grow(plan, below[0])
 	}
 	plan.Inputs = append(plan.Inputs, below...)
