@@ -44,6 +44,7 @@ var layers = map[string]int{
 	"bloom/parquet":       1,
 	"bloom/redisbloom":    1,
 
+	"internal/chart":       0,
 	"internal/treepicture": 0,
 
 	"vfs":            0,
@@ -62,8 +63,8 @@ var layers = map[string]int{
 	// Small errors in bytes with a checksum.
 	"internal/syndrome": -1,
 
-	// Figures of measurements.
-	"internal/chart": -1,
+	// Drawings as SVG, which figures of measurements and pictures of the tree are made of.
+	"internal/svg": -1,
 
 	// Pauses between two steps, for tests.
 	"internal/pauses":       7,

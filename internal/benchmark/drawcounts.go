@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/chart"
+	"github.com/shaledb/shale/internal/svg"
 )
 
 const ignoredName, onName = "filters ignored", "filters on"
@@ -112,7 +113,7 @@ func drawLevels(r *Results) drawn {
 		name: "F1", file: "f1-savings",
 		fig: &chart.Figure{
 			Title:  fmt.Sprintf("An absent key in %d levels: %.3g reads without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
-			Note:   fmt.Sprintf("%s; %s keys, 10 bits a key, no block cache", r.Dataset, chart.Short(float64(r.Present))),
+			Note:   fmt.Sprintf("%s; %s keys, 10 bits a key, no block cache", r.Dataset, svg.Short(float64(r.Present))),
 			Panels: panels, Width: 960, Height: 290,
 		},
 		text: "The same keys in trees of different depth, a sorted run on each level. Every absent key lies inside the key range. " +
@@ -141,13 +142,13 @@ func drawBits(r *Results) drawn {
 	predicted := chart.Series{Name: "predicted by the store", Color: chart.Blue, Dashed: true, NoMarks: true}
 	each := chart.Series{Name: "measured, one level with bits of its own", Color: chart.Green, NoLine: true, Hollow: true}
 	for _, c := range cells {
-		total.Points = append(total.Points, chart.Point{X: c.X, Y: c.BlockReads, Text: chart.Short(c.BlockReads)})
+		total.Points = append(total.Points, chart.Point{X: c.X, Y: c.BlockReads, Text: svg.Short(c.BlockReads)})
 		if c.PredictedFPR > 0 && c.Filters {
 			predicted.Points = append(predicted.Points, chart.Point{X: c.X, Y: c.PredictedFPR})
 		}
 		for i, rate := range c.LevelFPR {
 			if l := c.Levels[i]; l.Bits > 0 && l.Bits <= 24.5 && rate*float64(c.Lookups) >= 5 {
-				each.Points = append(each.Points, chart.Point{X: l.Bits, Y: rate, Text: fmt.Sprintf("%s %% in L%d, %.1f bits", chart.Short(100*rate), l.Level, l.Bits)})
+				each.Points = append(each.Points, chart.Point{X: l.Bits, Y: rate, Text: fmt.Sprintf("%s %% in L%d, %.1f bits", svg.Short(100*rate), l.Level, l.Bits)})
 			}
 		}
 	}
@@ -160,7 +161,7 @@ func drawBits(r *Results) drawn {
 			blocked.Points = append(blocked.Points, chart.Point{X: bits, Y: bloom.PredictFPR(bits)})
 		}
 	}
-	percent := func(v float64) string { return chart.Short(100*v) + " %" }
+	percent := func(v float64) string { return svg.Short(100*v) + " %" }
 	ten := cells[0]
 	for _, c := range cells {
 		if c.X == 10 {
@@ -171,7 +172,7 @@ func drawBits(r *Results) drawn {
 		name: "F2", file: "f2-curve",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("%.0f bits a key: %.2f %% of absent keys cost a block read; %.2f %% were predicted", ten.X, 100*ten.MeasuredFPR, 100*ten.PredictedFPR),
-			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache", r.Dataset, chart.Short(float64(r.Present)), len(ten.Levels)),
+			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache", r.Dataset, svg.Short(float64(r.Present)), len(ten.Levels)),
 			Panels: []chart.Panel{{
 				X:      chart.Axis{Label: "filter bits a key: of the store on average, of a level its own", Min: -0.8, Max: 24.8, Ticks: ticksOf(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)},
 				Y:      chart.Axis{Label: "false positives a miss", Log: true, Min: 5e-6, Max: 12, Format: percent, Ticks: percentTicks()},
@@ -190,14 +191,14 @@ func drawBits(r *Results) drawn {
 
 func ticksOf(values ...float64) (ticks []chart.Tick) {
 	for _, v := range values {
-		ticks = append(ticks, chart.Tick{At: v, Text: chart.Short(v)})
+		ticks = append(ticks, chart.Tick{At: v, Text: svg.Short(v)})
 	}
 	return ticks
 }
 
 func percentTicks() (ticks []chart.Tick) {
 	for _, v := range []float64{1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1} {
-		ticks = append(ticks, chart.Tick{At: v, Text: chart.Short(100*v) + " %"})
+		ticks = append(ticks, chart.Tick{At: v, Text: svg.Short(100*v) + " %"})
 	}
 	return ticks
 }
@@ -215,10 +216,10 @@ func drawRuns(r *Results) drawn {
 		name: "F5", file: "f5-runs",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("A miss in %d runs reads %.3g blocks without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
-			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, chart.Short(float64(off.Keys))),
+			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, svg.Short(float64(off.Keys))),
 			Panels: []chart.Panel{
 				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: reads},
-				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: duration}, Series: bothWays(cells, theX, (*Cell).nanos)},
+				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*Cell).nanos)},
 			},
 		},
 		text:  "The same keys, flushed in so many parts that are never merged. Runs of level 0 get 24 bits a key, so that what they add is hard to see.",

@@ -6,20 +6,8 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/chart"
+	"github.com/shaledb/shale/internal/svg"
 )
-
-// duration writes nanoseconds.
-func duration(v float64) string {
-	switch {
-	case v < 999.5:
-		return chart.Short(v) + " ns"
-	case v < 999.5e3:
-		return chart.Short(v/1e3) + " µs"
-	case v < 999.5e6:
-		return chart.Short(v/1e6) + " ms"
-	}
-	return chart.Short(v/1e9) + " s"
-}
 
 func drawLatency(r *Results) drawn {
 	cells := r.of("F3", nil)
@@ -51,10 +39,10 @@ func drawLatency(r *Results) drawn {
 	return drawn{
 		name: "F3", file: "f3-latency",
 		fig: &chart.Figure{
-			Title: fmt.Sprintf("The median miss with %s files takes %s without filters, %s with them", state, duration(quantile(off, 0.5)), duration(quantile(on, 0.5))),
-			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache; reading the clock takes %s of each", r.Dataset, chart.Short(float64(r.Present)), len(off.Levels), duration(off.ClockNanos)),
+			Title: fmt.Sprintf("The median miss with %s files takes %s without filters, %s with them", state, svg.Duration(quantile(off, 0.5)), svg.Duration(quantile(on, 0.5))),
+			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache; reading the clock takes %s of each", r.Dataset, svg.Short(float64(r.Present)), len(off.Levels), svg.Duration(off.ClockNanos)),
 			Panels: []chart.Panel{{
-				X:      chart.Axis{Label: "time of one lookup of an absent key", Log: true, Format: duration},
+				X:      chart.Axis{Label: "time of one lookup of an absent key", Log: true, Format: svg.Duration},
 				Y:      chart.Axis{Label: "lookups that take no longer", Min: -0.02, Max: 1.02, Ticks: ticks},
 				Series: all,
 			}},
@@ -121,7 +109,7 @@ func drawThroughput(r *Results) drawn {
 		name: "F4", file: "f4-throughput",
 		fig: &chart.Figure{
 			Title:  fmt.Sprintf("Block cache %s of the data, %.0f %% of the keys absent: %.3g times the lookups a second", names[least.X], 100*(1-least.Hits), off.nanos()/on.nanos()),
-			Note:   fmt.Sprintf("%s; %s keys in %d levels, files in the page cache, one goroutine", r.Dataset, chart.Short(float64(r.Present)), len(off.Levels)),
+			Note:   fmt.Sprintf("%s; %s keys in %d levels, files in the page cache, one goroutine", r.Dataset, svg.Short(float64(r.Present)), len(off.Levels)),
 			Panels: panels, Columns: 3, Width: 960, Height: 250,
 		},
 		text: "Keys drawn evenly, absent and present ones in random order. Where every key is present, filters save the reads of the runs that do not hold it. " +
@@ -160,7 +148,7 @@ func drawPrice(r *Results) drawn {
 		name: "F6", file: "f6-price",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("The price of %.0f bits a key: %.1f %% of the tables' size in memory, %.0f ns a key to build", ten.X, share(ten), ten.BuildNanos),
-			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, chart.Short(float64(ten.Keys))),
+			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, svg.Short(float64(ten.Keys))),
 			Panels: []chart.Panel{
 				{Title: "memory", X: x, Y: chart.Axis{Label: "% of the tables", Max: 1.15 * share(cells[len(cells)-1])}, Series: labelled(one(share, nil))},
 				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *Cell) float64 { return c.BuildNanos }, func(c *Cell) bool { return c.X > 0 })},
@@ -196,15 +184,15 @@ func drawValues(r *Results) drawn {
 	off, on := pair(w)
 	panels := []chart.Panel{
 		{Title: "bytes read", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(w, place, func(c *Cell) float64 { return c.BytesRead }))},
-		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: duration}, Series: bothWays(w, place, (*Cell).nanos)},
+		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(w, place, (*Cell).nanos)},
 	}
 	if len(k) > 0 {
-		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: duration}, Series: bothWays(k, place, (*Cell).nanos)})
+		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*Cell).nanos)})
 	}
 	return drawn{
 		name: "F7", file: "f7-values",
 		fig: &chart.Figure{
-			Title:  fmt.Sprintf("The larger the values, the more a miss would read: %s bytes at %.0f each, %s with filters", chart.Short(off.BytesRead), off.X, chart.Short(on.BytesRead)),
+			Title:  fmt.Sprintf("The larger the values, the more a miss would read: %s bytes at %.0f each, %s with filters", svg.Short(off.BytesRead), off.X, svg.Short(on.BytesRead)),
 			Note:   fmt.Sprintf("%s; 1000 keys and more, values that can't be compressed, %d levels, no block cache", r.Dataset, len(off.Levels)),
 			Panels: panels, Width: 960, Height: 290,
 		},

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale/internal/chart"
+	"github.com/shaledb/shale/internal/svg"
 )
 
 // A column of a table of cells.
@@ -80,14 +80,14 @@ func (r *Results) page(all []drawn, svgs [][]byte) []byte {
 	b.WriteString("<h1>What filters save on lookups of absent keys</h1>\n")
 	fmt.Fprintf(&b, "<p class=\"soft\">Keys: %s; %d loaded (%.1f MB of keys and values), %d absent keys to ask for, all inside the key range "+
 		"(left out: %d outside it, %d that are loaded too). %s/%s, %d CPUs, %s.</p>\n",
-		chart.Escape(r.Dataset), r.Present, float64(r.RawBytes)/1e6, r.Absent, r.Outside, r.Both,
-		chart.Escape(r.Machine.OS), chart.Escape(r.Machine.Arch), r.Machine.CPUs, chart.Escape(r.Machine.Go))
+		svg.Escape(r.Dataset), r.Present, float64(r.RawBytes)/1e6, r.Absent, r.Outside, r.Both,
+		svg.Escape(r.Machine.OS), svg.Escape(r.Machine.Arch), r.Machine.CPUs, svg.Escape(r.Machine.Go))
 	if r.Short {
 		b.WriteString("<p><b>Measured with -short: few keys, to try the report out. The figures say nothing.</b></p>\n")
 	}
 	r.tiles(&b)
 	for i, d := range all {
-		fmt.Fprintf(&b, "<h2 id=\"%s\">%s</h2>\n%s<p>%s</p>\n", d.name, d.name+": "+chart.Escape(whatOf(d.name)), svgs[i], chart.Escape(d.text))
+		fmt.Fprintf(&b, "<h2 id=\"%s\">%s</h2>\n%s<p>%s</p>\n", d.name, d.name+": "+svg.Escape(whatOf(d.name)), svgs[i], svg.Escape(d.text))
 		b.WriteString("<details><summary>the numbers</summary>\n")
 		writeTable(&b, d.table)
 		b.WriteString("</details>\n")
@@ -111,10 +111,10 @@ func (r *Results) tiles(b *strings.Builder) {
 	}
 	b.WriteString("<div class=\"tiles\">")
 	tile := func(value, text string) {
-		fmt.Fprintf(b, "<div><b>%s</b>%s</div>", chart.Escape(value), chart.Escape(text))
+		fmt.Fprintf(b, "<div><b>%s</b>%s</div>", svg.Escape(value), svg.Escape(text))
 	}
-	tile(chart.Short(off.BlockReads), fmt.Sprintf("reads a miss in %d levels, filters ignored", len(off.Levels)))
-	tile(chart.Short(on.BlockReads), "with filters")
+	tile(svg.Short(off.BlockReads), fmt.Sprintf("reads a miss in %d levels, filters ignored", len(off.Levels)))
+	tile(svg.Short(on.BlockReads), "with filters")
 	tile(fmt.Sprintf("%.1f %%", 100*(1-on.BlockReads/off.BlockReads)), "of the reads saved")
 	tile(fmt.Sprintf("%.2f %%", 100*on.MeasuredFPR), fmt.Sprintf("false positives; %.2f %% predicted", 100*on.PredictedFPR))
 	tile(fmt.Sprintf("%.1f", 8*float64(on.FilterBytes)/float64(on.Keys)), fmt.Sprintf("bits a key in memory, %.1f %% of the tables", 100*float64(on.FilterBytes)/float64(on.TableBytes)))
@@ -130,7 +130,7 @@ func writeTable(b *strings.Builder, rows [][]string) {
 		}
 		b.WriteString("<tr>")
 		for _, text := range row {
-			fmt.Fprintf(b, "<%s>%s</%s>", cell, chart.Escape(text), cell)
+			fmt.Fprintf(b, "<%s>%s</%s>", cell, svg.Escape(text), cell)
 		}
 		b.WriteString("</tr>\n")
 	}
@@ -163,7 +163,7 @@ func (r *Results) method(b *strings.Builder) {
 		"Nothing is compacted while reads are measured. Seeds are fixed; counts are the same in every run, times are not: compare them within a report.",
 	}
 	for _, line := range append(lines, r.Notes...) {
-		fmt.Fprintf(b, "<li>%s</li>\n", chart.Escape(line))
+		fmt.Fprintf(b, "<li>%s</li>\n", svg.Escape(line))
 	}
 	b.WriteString("</ul>\n<p>To repeat: <code>go run ./bench -report DIR</code>; all numbers are in results.json, a cell a line.</p>\n")
 }

@@ -27,7 +27,7 @@ type Axis struct {
 	Log      bool
 	Min, Max float64
 	Ticks    []Tick               // nil: chosen
-	Format   func(float64) string // of chosen ticks; nil: Short
+	Format   func(float64) string // of chosen ticks; nil: svg.Short
 }
 
 // A Tick is a mark of an axis.

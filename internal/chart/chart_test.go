@@ -12,17 +12,6 @@ import (
 	"testing"
 )
 
-func TestShort(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", math.Copysign(0, -1): "0", 1: "1", 4.897: "4.9", 10.04: "10", 0.01013: "0.0101", 1e-5: "0.00001",
-		999.4: "999", 999.6: "1k", 7519.6: "7.52k", 45_700: "45.7k", 2_960_000: "2.96M", 3e9: "3G", -2500: "-2.5k",
-	} {
-		if got := Short(v); got != want {
-			t.Errorf("Short(%v) = %q, want %q", v, got, want)
-		}
-	}
-}
-
 func TestTicks(t *testing.T) {
 	for _, tt := range []struct {
 		axis   Axis
@@ -111,7 +100,7 @@ func TestSVG_Inside(t *testing.T) {
 	f := figure()
 	svg := string(f.SVG())
 	width, height := f.Size()
-	if !strings.Contains(svg, fmt.Sprintf(`viewBox="0 0 %s %s"`, num(width), num(height))) {
+	if !strings.Contains(svg, fmt.Sprintf(`viewBox="0 0 %v %v"`, width, height)) {
 		t.Errorf("Size() = %v, %v, but %.300s", width, height, svg)
 	}
 	var ys []float64

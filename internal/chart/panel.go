@@ -1,9 +1,9 @@
 package chart
 
-import "strings"
+import "github.com/shaledb/shale/internal/svg"
 
 // panel draws axes and series into b.
-func (d *drawing) panel(p *Panel, b box) {
+func (d drawing) panel(p *Panel, b box) {
 	var xs, ys, rights []float64
 	for _, s := range p.Series {
 		for _, pt := range s.Points {
@@ -37,7 +37,7 @@ func (d *drawing) panel(p *Panel, b box) {
 }
 
 // yAxis draws ticks and the label, and for the axis on the left lines across.
-func (d *drawing) yAxis(a Axis, s scale, b box, right bool) {
+func (d drawing) yAxis(a Axis, s scale, b box, right bool) {
 	ticks := a.Ticks
 	if ticks == nil {
 		ticks = s.ticks(max(int(b.h/38), 2), a.Format)
@@ -49,40 +49,39 @@ func (d *drawing) yAxis(a Axis, s scale, b box, right bool) {
 			d.text(b.x+b.w+7, y+4, "soft", t.Text)
 			continue
 		}
-		d.printf(`<path class="grid" d="M%s %sh%s"/>`, num(b.x), num(y), num(b.w))
+		d.Add(`<path class="grid" d="M%v %vh%v"/>`, b.x, y, b.w)
 		d.text(b.x-7, y+4, "soft e", t.Text)
 	}
 	x := b.x - marginLeft + 16
 	if right {
 		x = b.x + b.w + marginLeft - 4
 	}
-	d.printf(`<g transform="translate(%s %s) rotate(-90)">`, num(x), num(b.y+b.h/2))
+	d.Add(`<g transform="translate(%v %v) rotate(-90)">`, x, b.y+b.h/2)
 	d.text(0, 0, "soft m", a.Label)
-	d.printf("</g>\n")
+	d.Add("</g>\n")
 }
 
-func (d *drawing) xAxis(a Axis, s scale, b box) {
+func (d drawing) xAxis(a Axis, s scale, b box) {
 	ticks := a.Ticks
 	if ticks == nil {
 		ticks = s.ticks(max(int(b.w/62), 2), a.Format)
 	}
-	d.printf(`<path class="axis" d="M%s %sh%s"/>`, num(b.x), num(b.y+b.h), num(b.w))
+	d.Add(`<path class="axis" d="M%v %vh%v"/>`, b.x, b.y+b.h, b.w)
 	for _, t := range ticks {
 		at, _ := s.at(t.At)
 		x := b.x + b.w*at
-		d.printf(`<path class="axis" d="M%s %sv4"/>`, num(x), num(b.y+b.h))
+		d.Add(`<path class="axis" d="M%v %vv4"/>`, x, b.y+b.h)
 		d.text(x, b.y+b.h+17, "soft m", t.Text)
 	}
 	d.text(b.x+b.w/2, b.y+b.h+35, "soft m", a.Label)
 }
 
-func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
+func (d drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 	type spot struct {
 		x, y float64
 		Point
 	}
 	var spots []spot
-	var path strings.Builder
 	for _, pt := range s.Points {
 		x, okX := sx.at(pt.X)
 		y, okY := sy.at(pt.Y)
@@ -92,24 +91,22 @@ func (d *drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 		if !okX || !okY {
 			continue
 		}
-		px, py := b.x+b.w*x, b.y+b.h*(1-y)
-		command := "L"
-		if len(spots) == 0 {
-			command = "M"
-		}
-		path.WriteString(command + num(px) + " " + num(py))
-		spots = append(spots, spot{px, py, pt})
+		spots = append(spots, spot{b.x + b.w*x, b.y + b.h*(1-y), pt})
 	}
 	if !s.NoLine && len(spots) > 1 {
-		d.printf("<path class=\"l\" d=\"%s\" %s/>\n", path.String(), stroke(s))
+		d.Add(`<path class="l" d="M%v %v`, spots[0].x, spots[0].y)
+		for _, at := range spots[1:] {
+			d.Add("L%v %v", at.x, at.y)
+		}
+		d.Add("\" %v/>\n", stroke(s))
 	}
 	for _, at := range spots {
 		text := at.Text
 		if text == "" {
-			text = Short(at.Y)
+			text = svg.Short(at.Y)
 		}
 		if !s.NoMarks {
-			d.mark(at.x, at.y, s, s.Name+", "+p.X.Label+" "+Short(at.X)+": "+text)
+			d.mark(at.x, at.y, s, s.Name+", "+p.X.Label+" "+svg.Short(at.X)+": "+text)
 		}
 		if s.Labels {
 			dy := -9.0

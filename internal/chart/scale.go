@@ -2,8 +2,8 @@ package chart
 
 import (
 	"math"
-	"strconv"
-	"strings"
+
+	"github.com/shaledb/shale/internal/svg"
 )
 
 // A scale maps the values of an axis to 0..1.
@@ -62,7 +62,7 @@ func (s scale) at(v float64) (float64, bool) {
 // ticks returns marks inside the bounds, about n of them.
 func (s scale) ticks(n int, format func(float64) string) []Tick {
 	if format == nil {
-		format = Short
+		format = svg.Short
 	}
 	var ticks []Tick
 	add := func(v float64) {
@@ -100,28 +100,4 @@ func (s scale) ticks(n int, format func(float64) string) []Tick {
 		add(i * step)
 	}
 	return ticks
-}
-
-// Short writes a number with three digits and k, M or G.
-func Short(v float64) string {
-	if v == 0 {
-		return "0" // not -0
-	}
-	unit := ""
-	for _, u := range []string{"k", "M", "G"} {
-		if math.Abs(v) < 999.5 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	digits := 3
-	if a := math.Abs(v); a >= 100 {
-		return strconv.FormatFloat(v, 'f', 0, 64) + unit
-	}
-	s := strconv.FormatFloat(v, 'g', digits, 64)
-	if i := strings.IndexByte(s, 'e'); i >= 0 {
-		exact, _ := strconv.ParseFloat(s, 64)
-		s = strconv.FormatFloat(exact, 'f', -1, 64)
-	}
-	return s + unit
 }
