@@ -197,7 +197,7 @@ func (b *pageBuilder) place() {
 		from, to := scale.Span(t)
 		p := pageTable{Number: t.Number, From: round(from), To: round(to), Size: t.Size, Entries: t.Entries, About: treepicture.About(t, short)}
 		for by := range treepicture.Colourings {
-			p.Colours = append(p.Colours, colours.Colour(t, treepicture.Colouring(by)))
+			p.Colours = append(p.Colours, colours.Colour(t, treepicture.Colouring(by)).String())
 		}
 		b.data.Tables[i] = p
 	}

@@ -5,14 +5,12 @@ import (
 	"math"
 )
 
-// none is the colour of what has no filter, or was not measured.
-const none = "#c8c8c8"
-
 // The ends of the colours: pale to dark for amounts, and for what should be
 // one, blue where it is less and red where it is more.
 var (
-	pale, dark      = rgb{214, 230, 244}, rgb{8, 64, 129}
+	pale, deep      = rgb{214, 230, 244}, rgb{8, 64, 129}
 	less, even, too = rgb{33, 102, 172}, rgb{240, 236, 224}, rgb{178, 24, 43}
+	none            = rgb{200, 200, 200} // of what has no filter, or was not measured
 )
 
 type rgb [3]float64
@@ -27,6 +25,9 @@ func (a rgb) mix(b rgb, part float64) rgb {
 func (a rgb) String() string {
 	return fmt.Sprintf("#%02x%02x%02x", int(a[0]+0.5), int(a[1]+0.5), int(a[2]+0.5))
 }
+
+// dark reports whether white text is easier to read on the colour than black text.
+func (a rgb) dark() bool { return 0.3*a[0]+0.6*a[1]+0.1*a[2] < 125 }
 
 // bitsAtDark is the bits a key with the darkest colour, ratioAtEnd the ratio of
 // measured to predicted with the reddest.
@@ -66,13 +67,13 @@ func (r Range) part(t *Table, by Colouring) (part float64, known bool) {
 	}
 }
 
-// Colour returns the colour of t, as #rrggbb.
-func (r Range) Colour(t *Table, by Colouring) string {
+// Colour returns the colour of t.
+func (r Range) Colour(t *Table, by Colouring) rgb {
 	part, known := r.part(t, by)
 	if !known {
 		return none
 	}
-	return colourAt(part, by).String()
+	return colourAt(part, by)
 }
 
 // colourAt returns the colour of a part, which may be beyond the ends.
@@ -80,18 +81,9 @@ func colourAt(part float64, by Colouring) rgb {
 	part = min(max(part, 0), 1)
 	switch {
 	case by != ByFPR:
-		return pale.mix(dark, part)
+		return pale.mix(deep, part)
 	case part < 0.5:
 		return less.mix(even, 2*part)
 	}
 	return even.mix(too, 2*part-1)
-}
-
-// light tells whether a colour is too dark for black text.
-func (r Range) light(t *Table, by Colouring) bool {
-	part, known := r.part(t, by)
-	if by == ByFPR {
-		return known && (part < 0.2 || part > 0.8)
-	}
-	return known && part > 0.5
 }

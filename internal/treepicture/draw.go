@@ -1,40 +1,42 @@
 package treepicture
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"html"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/svg"
 )
 
 // The measures, in pixels.
 const (
 	defaultWidth = 1200
-	left, right  = 72, 190 // beside the bars: names and sums of the rows
+	left, right  = 72, 190 // of the bars: names and sums of the rows
 	rowHeight    = 24
 	barHeight    = 18
+	barTop       = (rowHeight - barHeight) / 2
+	baseLine     = rowHeight/2 + 4 // of the text of a row
 	levelGap     = 6
 	ticks        = 6
 	shortKey     = 40
 )
 
-// A drawing is an SVG under way.
+// A drawing is a picture that is not finished yet. It has no style sheet: the page of
+// package debug forbids those in what it shows.
 type drawing struct {
 	Options
-	w      *bufio.Writer
+	*svg.Drawing
 	levels []Level
 	scale  *Scale
 	colour Range
 	inner  float64 // width of the bars
-	y      int
+	y      float64
 }
 
 // Draw writes the picture of levels as an SVG.
@@ -47,35 +49,36 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	}
 	o.Width = max(o.Width, left+right+100)
 	d := &drawing{
-		Options: o, w: bufio.NewWriter(w), levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
+		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
 		scale: NewScale(levels), colour: RangeOf(levels), inner: float64(o.Width - left - right),
 	}
-	height := 80 // of title, keys and legend
+	height := 80.0 // of title, keys and legend
 	for _, l := range d.levels {
 		if n := len(rows(l.Tables)); n > 0 {
-			height += rowHeight*n + levelGap
+			height += float64(rowHeight*n + levelGap)
 		}
 	}
-	fmt.Fprintf(d.w, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
-		o.Width, height, o.Width, height)
+	d.Drawing = svg.New(float64(o.Width), height, "tables over the keys, a row for each run",
+		`font-family="system-ui, sans-serif" font-size="12" fill="currentColor"`)
 	d.title()
 	for _, l := range d.levels {
 		d.level(l)
 	}
 	d.keys()
 	d.legend()
-	fmt.Fprint(d.w, "</svg>\n")
-	return d.w.Flush()
+	_, err := w.Write(d.End())
+	return err
 }
 
 func (d *drawing) title() {
 	d.y = 8
 	if d.Title != "" {
-		fmt.Fprintf(d.w, `<title>%s</title><text x="%d" y="20" font-size="14" font-weight="600" fill="currentColor">%[1]s</text>`+"\n", escape(d.Title), left)
+		d.Add("<title>%v</title>", d.Title)
+		d.Text(left, 20, `font-size="14" font-weight="600"`, d.Title)
 		d.y = 32
 	}
 	if !slices.ContainsFunc(d.levels, func(l Level) bool { return len(l.Tables) > 0 }) {
-		fmt.Fprintf(d.w, `<text x="%d" y="%d" fill="currentColor">no tables</text>`+"\n", left, d.y+14)
+		d.Text(left, d.y+14, "", "no tables")
 	}
 }
 
@@ -85,14 +88,9 @@ func rows(tables []Table) [][]Table {
 	for _, t := range tables {
 		byRun[t.Run] = append(byRun[t.Run], t)
 	}
-	runs := make([]int, 0, len(byRun))
-	for run := range byRun {
-		runs = append(runs, run)
-	}
-	slices.SortFunc(runs, cmp.Compare)
-	list := make([][]Table, len(runs))
-	for i, run := range runs {
-		list[i] = byRun[run]
+	list := make([][]Table, 0, len(byRun))
+	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		list = append(list, byRun[run])
 	}
 	return list
 }
@@ -107,39 +105,44 @@ func (d *drawing) level(l Level) {
 		if len(all) > 1 {
 			name += fmt.Sprintf(" run %d", row[0].Run)
 		}
-		size, entries := int64(0), uint64(0)
-		mid := d.y + rowHeight/2 + 4
-		fmt.Fprintf(d.w, `<text x="%d" y="%d" text-anchor="end" fill="currentColor">%s</text>`, left-6, mid, name)
-		fmt.Fprintf(d.w, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="currentColor" fill-opacity="0.05"/>`+"\n", left, d.y+(rowHeight-barHeight)/2, d.inner, barHeight)
-		for i := range row {
-			d.bar(l.Number, &row[i])
-			size += row[i].Size
-			entries += row[i].Entries
-		}
-		fmt.Fprintf(d.w, `<text x="%.1f" y="%d" fill="currentColor">%s</text>`+"\n", left+d.inner+6, mid, Sum(len(row), size, entries))
-		d.y += rowHeight
+		d.row(l.Number, name, row)
 	}
 	d.y += levelGap
+}
+
+func (d *drawing) row(level int, name string, row []Table) {
+	size, entries := int64(0), uint64(0)
+	d.Add("<g transform=\"translate(0 %v)\">\n", d.y)
+	d.Text(left-6, baseLine, `text-anchor="end"`, name)
+	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill-opacity="0.05"/>`+"\n", left, barTop, d.inner, barHeight)
+	for i := range row {
+		d.bar(level, &row[i])
+		size += row[i].Size
+		entries += row[i].Entries
+	}
+	d.Text(left+d.inner+6, baseLine, "", Sum(len(row), size, entries))
+	d.Add("</g>\n")
+	d.y += rowHeight
 }
 
 func (d *drawing) bar(level int, t *Table) {
 	from, to := d.scale.Span(t)
 	x, width := left+from*d.inner, max((to-from)*d.inner, 1)
-	fmt.Fprintf(d.w, `<g class="table" data-table="%d"><title>%s</title>`, t.Number, escape(t.describe(level, d.Key)))
-	fmt.Fprintf(d.w, `<rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"%s/>`, x, d.y+(rowHeight-barHeight)/2, width, barHeight, d.colour.Colour(t, d.By), outline(width))
+	d.Add(`<g class="table" data-table="%d"><title>%v</title>`, t.Number, t.describe(level, d.Key))
+	colour := d.colour.Colour(t, d.By)
+	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%v"%v/>`, x, barTop, width, barHeight, colour, outline(width))
 	if label := strconv.FormatUint(t.Number, 10); width > float64(8*len(label)+4) {
-		fill := "#000"
-		if d.colour.light(t, d.By) {
-			fill = "#fff"
+		attributes := svg.Markup(`text-anchor="middle" font-size="11" fill="#000"`)
+		if colour.dark() {
+			attributes = `text-anchor="middle" font-size="11" fill="#fff"`
 		}
-		fmt.Fprintf(d.w, `<text x="%.1f" y="%d" text-anchor="middle" font-size="11" fill="%s">%s</text>`, x+width/2, d.y+rowHeight/2+4, fill, label)
+		d.Text(x+width/2, baseLine, attributes, label)
 	}
-	fmt.Fprint(d.w, "</g>\n")
+	d.Add("</g>\n")
 }
 
-// outline tells neighbours apart, unless they are so narrow that it would hide
-// them.
-func outline(width float64) string {
+// outline sets neighbours apart, unless they are so narrow that it would hide them.
+func outline(width float64) svg.Markup {
 	if width < 4 {
 		return ""
 	}
@@ -158,7 +161,8 @@ func (d *drawing) keys() {
 		if most := int(step / 7); len(key) > most {
 			key = append(key[:most-1], '…')
 		}
-		fmt.Fprintf(d.w, `<path d="M%.1f %dv6" stroke="currentColor"/><text x="%.1f" y="%d" font-size="11" fill="currentColor">%s</text>`+"\n", x, d.y, x, d.y+18, escape(string(key)))
+		d.Add(`<path d="M%v %vv6" stroke="currentColor"/>`, x, d.y)
+		d.Text(x, d.y+18, `font-size="11"`, string(key))
 	}
 	d.y += 24
 }
@@ -173,11 +177,11 @@ func (d *drawing) legend() {
 	case BySize:
 		to, what = base.FormatBytes(d.colour.MaxSize), "bytes of the table"
 	}
-	fmt.Fprintf(d.w, `<text x="%d" y="%d" text-anchor="end" fill="currentColor">%s</text>`, left-6, d.y+11, from)
+	d.Text(left-6, d.y+11, `text-anchor="end"`, from)
 	for i := range steps {
-		fmt.Fprintf(d.w, `<rect x="%d" y="%d" width="%d" height="12" fill="%s"/>`, left+i*wide, d.y, wide, colourAt(float64(i)/(steps-1), d.By))
+		d.Add(`<rect x="%v" y="%v" width="%v" height="12" fill="%v"/>`, left+i*wide, d.y, wide, colourAt(float64(i)/(steps-1), d.By))
 	}
-	fmt.Fprintf(d.w, `<text x="%d" y="%d" fill="currentColor">%s   %s</text>`+"\n", left+steps*wide+6, d.y+11, to, what)
+	d.Text(left+steps*wide+6, d.y+11, "", to+"   "+what)
 }
 
 // describe returns what is to know of t, in lines.
@@ -209,13 +213,8 @@ func About(t *Table, key func([]byte) string) string {
 // Sum returns what stands behind a row: its tables, bytes and entries.
 func Sum(tables int, size int64, entries uint64) string {
 	many := strconv.FormatUint(entries, 10)
-	switch {
-	case entries >= 1e9:
-		many = fmt.Sprintf("%.1f G", float64(entries)/1e9)
-	case entries >= 1e6:
-		many = fmt.Sprintf("%.1f M", float64(entries)/1e6)
-	case entries >= 1e4:
-		many = fmt.Sprintf("%.0f k", float64(entries)/1e3)
+	if entries >= 1e4 {
+		many = svg.Short(float64(entries))
 	}
 	return fmt.Sprintf("%d: %s, %s entries", tables, base.FormatBytes(size), many)
 }
@@ -235,15 +234,4 @@ func quoted(key []byte) string {
 		return text
 	}
 	return string([]rune(text)[:shortKey-1]) + "…"
-}
-
-// escape makes text that may stand in XML: some characters may not, however
-// they are written.
-func escape(text string) string {
-	return html.EscapeString(strings.Map(func(r rune) rune {
-		if r == '\n' || r == ' ' || unicode.IsPrint(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, text))
 }

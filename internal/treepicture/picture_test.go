@@ -81,9 +81,10 @@ func TestEveryTableHasItsBar(t *testing.T) {
 				Size: int64(i), Entries: 100, Filter: "blocked", FilterBits: 10, PredictedFPR: 0.01, MeasuredFPR: 0.02, Asked: 1000,
 			})
 		}
-		all, elements := texts(t, draw(t, []Level{{Number: 0}, {Number: 2, Tables: tables}}, Options{}))
-		if elements["g"] != n {
-			t.Errorf("%d bars for %d tables", elements["g"], n)
+		svg := draw(t, []Level{{Number: 0}, {Number: 2, Tables: tables}}, Options{})
+		all, elements := texts(t, svg)
+		if bars := bytes.Count(svg, []byte(`class="table`)); bars != n || elements["rect"] < n {
+			t.Errorf("%d bars of %d boxes for %d tables", bars, elements["rect"], n)
 		}
 		if n == 0 != strings.Contains(strings.Join(all, "\n"), "no tables") {
 			t.Errorf("%d tables: %q", n, all)
@@ -148,7 +149,7 @@ func TestColours(t *testing.T) {
 	bad.MeasuredFPR = 0.5
 	never := good
 	never.MeasuredFPR = 0
-	if a, b, c := r.Colour(&good, ByFPR), r.Colour(&bad, ByFPR), r.Colour(&never, ByFPR); a != even.String() || b != too.String() || c != less.String() {
+	if a, b, c := r.Colour(&good, ByFPR), r.Colour(&bad, ByFPR), r.Colour(&never, ByFPR); a != even || b != too || c != less {
 		t.Errorf("as predicted %s, worse %s, better %s", a, b, c)
 	}
 	if got := r.Colour(&Table{}, ByBits); got != none {
