@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,8 +140,9 @@ func TestInspectWithoutAStore(t *testing.T) {
 	}
 }
 
-// pageOf returns what the page's script gets.
-func pageOf(t *testing.T, file string) (page string, data pageData) {
+// pageOf returns what the page's script gets, and the bars of its picture: the number of
+// each table by its ID.
+func pageOf(t *testing.T, file string) (page string, data pageData, bars map[int]uint64) {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -150,28 +154,55 @@ func pageOf(t *testing.T, file string) (page string, data pageData) {
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
 		t.Fatalf("%v in %.200s", err, text)
 	}
-	return page, data
-}
-
-// replay returns the tables after all steps, each of which has to fit.
-func replay(t *testing.T, data *pageData) map[uint64]bool {
-	t.Helper()
-	there := map[uint64]bool{}
-	for i, s := range data.Steps {
-		for _, at := range s.Removed {
-			if !there[at[0]] {
-				t.Fatalf("step %d, %s: table %d goes, and was not there", i, s.What, data.Tables[at[0]].Number)
-			}
-			delete(there, at[0])
+	_, picture, _ := strings.Cut(page, "<svg")
+	picture, _, _ = strings.Cut(picture, "</svg>")
+	if err := xml.Unmarshal([]byte("<svg"+picture+"</svg>"), new(struct{})); err != nil {
+		t.Fatalf("the picture: %v", err)
+	}
+	bars = map[int]uint64{}
+	for _, m := range regexp.MustCompile(`data-table="(\d+)" id="t(\d+)"`).FindAllStringSubmatch(picture, -1) {
+		id, _ := strconv.Atoi(m[2])
+		if _, twice := bars[id]; twice {
+			t.Fatalf("two bars are t%d", id)
 		}
-		for _, at := range s.Added {
-			if there[at[0]] {
-				t.Fatalf("step %d, %s: table %d comes twice", i, s.What, data.Tables[at[0]].Number)
+		bars[id], _ = strconv.ParseUint(m[1], 10, 64)
+	}
+	for _, s := range data.Steps {
+		for row := range s.Sums {
+			if !strings.Contains(picture, `data-row="`+row+`"`) {
+				t.Fatalf("there is no row %s", row)
 			}
-			there[at[0]] = true
 		}
 	}
-	return there
+	return page, data, bars
+}
+
+// replay returns the numbers of the tables after all steps, each of which has to fit, and
+// the sums of the rows that have tables then.
+func replay(t *testing.T, data *pageData, bars map[int]uint64) (numbers []uint64, sums map[string]string) {
+	t.Helper()
+	there := map[int]bool{}
+	sums = map[string]string{}
+	for i, s := range data.Steps {
+		for _, id := range s.Removed {
+			if !there[id] {
+				t.Fatalf("step %d, %s: table %d goes, and was not there", i, s.What, bars[id])
+			}
+			delete(there, id)
+		}
+		for _, id := range s.Added {
+			if there[id] || bars[id] == 0 {
+				t.Fatalf("step %d, %s: table %d comes twice, or has no bar", i, s.What, bars[id])
+			}
+			there[id] = true
+		}
+		maps.Copy(sums, s.Sums)
+	}
+	maps.DeleteFunc(sums, func(_, sum string) bool { return sum == "all went" })
+	for id := range there {
+		numbers = append(numbers, bars[id])
+	}
+	return numbers, sums
 }
 
 // Whatever the keys are, the page has its scripts and no more, and the steps
@@ -211,7 +242,7 @@ func TestTreePage(t *testing.T) {
 		if out, notes, st := call("", args...); st != found {
 			t.Fatalf("status %d, %s%s", st, out, notes)
 		}
-		page, data := pageOf(t, file)
+		page, data, bars := pageOf(t, file)
 		if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
 			t.Errorf("%d scripts", n)
 		}
@@ -221,11 +252,20 @@ func TestTreePage(t *testing.T) {
 		if len(page) > 1<<20 {
 			t.Errorf("%d bytes", len(page))
 		}
-		there := replay(t, &data)
-		for at := range there {
-			if !tables[data.Tables[at].Number] {
-				t.Errorf("table %d is not there any more", data.Tables[at].Number)
+		there, sums := replay(t, &data, bars)
+		for _, number := range there {
+			if !tables[number] {
+				t.Errorf("table %d is not there any more", number)
 			}
+		}
+		many := 0
+		for _, sum := range sums {
+			n, _, _ := strings.Cut(sum, ":")
+			count, _ := strconv.Atoi(n)
+			many += count
+		}
+		if many != len(tables) {
+			t.Errorf("the rows have %d tables, the store %d: %q", many, len(tables), sums)
 		}
 		if len(there) != len(tables) || len(tables) < 2 {
 			t.Errorf("%d tables, the store has %d", len(there), len(tables))

@@ -1,14 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"html/template"
 	"io"
-	"math"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/treepicture"
@@ -18,48 +18,36 @@ import (
 //go:embed treepage.html
 var treePage string
 
-// pageData is what the page's script draws.
+// pageData is what the page's script needs to show one step after the other.
 type pageData struct {
-	Title  string      `json:"title"`
-	By     int         `json:"by"`
-	Note   string      `json:"note"` // what is missing
-	Tables []pageTable `json:"tables"`
-	Steps  []pageStep  `json:"steps"`
-	Keys   []pageKey   `json:"keys"`
-	Legend []string    `json:"legend"` // of each colouring
+	By    int        `json:"by"`
+	Note  string     `json:"note"` // what is missing
+	Steps []pageStep `json:"steps"`
+}
+
+// A pageStep is one change. Tables are written as their places in pageBuilder.tables, which
+// are the IDs of their bars. Sums are the texts behind the rows that the step changes.
+type pageStep struct {
+	What    string            `json:"what"`
+	Detail  string            `json:"detail"`
+	Seq     uint64            `json:"seq"`
+	Added   []int             `json:"add"`
+	Removed []int             `json:"del"`
+	Sums    map[string]string `json:"sums"`
 }
 
 // A pageTable is a table that was there at any time.
 type pageTable struct {
-	Number  uint64   `json:"n"`
-	From    float64  `json:"x"`
-	To      float64  `json:"y"`
-	Size    int64    `json:"s"`
-	Entries uint64   `json:"e"`
-	About   string   `json:"d"`
-	Colours []string `json:"c"`
-}
-
-// A pageStep is one change. Places are [index of table, level, id of run].
-type pageStep struct {
-	What    string      `json:"what"`
-	Detail  string      `json:"detail"`
-	Seq     uint64      `json:"seq"`
-	Added   [][3]uint64 `json:"add"`
-	Removed [][3]uint64 `json:"del"`
-}
-
-type pageKey struct {
-	At   float64 `json:"x"`
-	Text string  `json:"k"`
+	treepicture.Table
+	level int
 }
 
 // A pageBuilder collects the steps of a page.
 type pageBuilder struct {
 	*picture
 	data   pageData
-	tables []treepicture.Table
-	now    map[base.FileNum][3]uint64 // the tables that are there
+	tables []pageTable
+	now    map[base.FileNum]int // the tables that are there
 }
 
 // page writes the page, with the last so many changes of the manifest in force,
@@ -73,8 +61,8 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 	if err := f.history(num, func(step) error { total++; return ctx.Err() }); err != nil && !endsHistory(err) {
 		return 0, err
 	}
-	b := pageBuilder{picture: p, now: map[base.FileNum][3]uint64{}}
-	b.data.Title, b.data.By = quote(f.dir), int(by)
+	b := pageBuilder{picture: p, now: map[base.FileNum]int{}}
+	b.data.By = int(by)
 	n := 0
 	err = f.history(num, func(e step) error {
 		n++
@@ -94,9 +82,12 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 		b.data.Note = plain(err)
 	}
 	if len(b.data.Steps) == 0 {
-		b.data.Steps = []pageStep{{What: "nothing", Added: [][3]uint64{}, Removed: [][3]uint64{}}}
+		b.data.Steps = []pageStep{{What: "nothing", Added: []int{}, Removed: []int{}}}
 	}
-	b.place()
+	var drawn bytes.Buffer
+	if err := b.draw(&drawn, by); err != nil {
+		return 0, err
+	}
 	data, err := json.Marshal(b.data) // which escapes < and >, so that no key ends the script
 	if err != nil {
 		return 0, err
@@ -105,7 +96,9 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 	if err != nil {
 		return 0, err
 	}
-	return len(b.data.Steps), t.Execute(w, map[string]any{"Title": b.data.Title, "Data": template.JS(data)})
+	return len(b.data.Steps), t.Execute(w, map[string]any{
+		"Title": quote(f.dir), "Data": template.JS(data), "Picture": template.HTML(drawn.String()), // whose texts are escaped
+	})
 }
 
 // endsHistory tells damage at the end of a manifest, which leaves a picture,
@@ -116,102 +109,85 @@ func endsHistory(err error) bool {
 }
 
 func (b *pageBuilder) step(e *step) {
-	s := pageStep{What: e.what(), Detail: e.moved(), Seq: uint64(e.LastSeq), Added: [][3]uint64{}, Removed: [][3]uint64{}}
+	s := pageStep{What: e.what(), Detail: e.moved(), Seq: uint64(e.LastSeq), Added: []int{}, Removed: []int{}}
 	if logs := e.logs(); logs != "-" {
 		s.Detail += "; logs: " + logs
 	}
 	for _, r := range e.Removed {
-		if at, there := b.now[r.Num]; there {
-			s.Removed = append(s.Removed, at)
+		if id, there := b.now[r.Num]; there {
+			s.Removed = append(s.Removed, id)
 			delete(b.now, r.Num)
 		}
 	}
 	for _, a := range e.Added {
-		s.Added = append(s.Added, b.add(a.Table, uint64(a.Level), a.Run))
+		t := b.table(a.Table)
+		t.Run = -int(a.Run) // so that the newest is the first
+		s.Added = append(s.Added, b.add(a.Table.Num, pageTable{t, a.Level}))
 	}
 	for _, beside := range e.Sidecars {
-		at, there := b.now[beside.Num]
+		id, there := b.now[beside.Num]
 		if !there {
 			continue
 		}
-		s.Removed = append(s.Removed, at)
-		t := b.tables[at[0]]
+		s.Removed = append(s.Removed, id)
+		t := b.tables[id]
 		t.FilterBits = beside.Sidecar.FilterBits
-		b.tables = append(b.tables, t)
-		b.now[beside.Num] = [3]uint64{uint64(len(b.tables) - 1), at[1], at[2]}
-		s.Added = append(s.Added, b.now[beside.Num])
+		s.Added = append(s.Added, b.add(beside.Num, t))
 	}
 	b.data.Steps = append(b.data.Steps, s)
 }
 
-func (b *pageBuilder) add(m *manifest.Table, level, run uint64) [3]uint64 {
-	b.tables = append(b.tables, b.table(m))
-	b.now[m.Num] = [3]uint64{uint64(len(b.tables) - 1), level, run}
-	return b.now[m.Num]
+// add takes a table into those that are there, and returns its ID.
+func (b *pageBuilder) add(num base.FileNum, t pageTable) int {
+	t.ID = len(b.tables)
+	b.tables = append(b.tables, t)
+	b.now[num] = t.ID
+	return t.ID
 }
 
 // join puts all that the first change of the page found into a step of its own.
 func (b *pageBuilder) join() {
 	e := b.data.Steps[0]
-	before := pageStep{What: "before", Detail: "the changes before are left out", Seq: e.Seq, Added: [][3]uint64{}, Removed: [][3]uint64{}}
-	came := map[uint64]bool{}
-	for _, at := range e.Added {
-		came[at[0]] = true
-	}
-	for _, at := range b.now {
-		if !came[at[0]] {
-			before.Added = append(before.Added, at)
+	before := pageStep{What: "before", Detail: "the changes before are left out", Seq: e.Seq, Added: []int{}, Removed: []int{}}
+	for _, id := range b.now {
+		if !slices.Contains(e.Added, id) {
+			before.Added = append(before.Added, id)
 		}
 	}
 	before.Added = append(before.Added, e.Removed...)
+	slices.Sort(before.Added)
 	b.data.Steps = append([]pageStep{before}, b.data.Steps...)
 }
 
-// place gives the tables their places, among all that were there at any time,
-// and their colours.
-func (b *pageBuilder) place() {
-	used := make([]bool, len(b.tables))
-	for _, s := range b.data.Steps {
-		for _, at := range s.Added {
-			used[at[0]] = true
+// draw draws all tables that were there at any time, and adds to each step the sums of the
+// rows that it changes.
+func (b *pageBuilder) draw(w io.Writer, by treepicture.Colouring) error {
+	levels := make([]treepicture.Level, manifest.NumLevels)
+	for i := range levels {
+		levels[i].Number = i
+	}
+	sums := map[string]treepicture.Sum{}
+	for i := range b.data.Steps {
+		s := &b.data.Steps[i]
+		s.Sums = map[string]string{}
+		count := func(id int, n int64) {
+			t := &b.tables[id]
+			row := treepicture.RowName(t.level, t.Run)
+			sum := sums[row]
+			sum.Add(&t.Table, n)
+			sums[row], s.Sums[row] = sum, sum.String()
+			if sum.Tables == 0 {
+				s.Sums[row] = "all went"
+			}
 		}
-		for _, at := range s.Removed {
-			used[at[0]] = true
+		for _, id := range s.Removed {
+			count(id, -1)
+		}
+		for _, id := range s.Added {
+			count(id, 1)
+			l := &levels[b.tables[id].level]
+			l.Tables = append(l.Tables, b.tables[id].Table)
 		}
 	}
-	level := treepicture.Level{}
-	for i, t := range b.tables {
-		if used[i] {
-			level.Tables = append(level.Tables, t)
-		}
-	}
-	all := []treepicture.Level{level}
-	scale, colours := treepicture.NewScale(all), treepicture.RangeOf(all)
-	round := func(x float64) float64 { return math.Round(x*1e6) / 1e6 }
-	b.data.Tables = make([]pageTable, len(b.tables))
-	for i := range b.tables {
-		if !used[i] {
-			continue
-		}
-		t := &b.tables[i]
-		from, to := scale.Span(t)
-		p := pageTable{Number: t.Number, From: round(from), To: round(to), Size: t.Size, Entries: t.Entries, About: treepicture.About(t, short)}
-		for by := range treepicture.Colourings {
-			p.Colours = append(p.Colours, colours.Colour(t, treepicture.Colouring(by)).String())
-		}
-		b.data.Tables[i] = p
-	}
-	const ticks = 6
-	b.data.Keys = []pageKey{}
-	for i := range ticks {
-		at := float64(i) / ticks
-		if key := scale.KeyAt(at); key != nil {
-			b.data.Keys = append(b.data.Keys, pageKey{at, short(key)})
-		}
-	}
-	b.data.Legend = []string{
-		"darker: more filter bits a key; grey: no filter",
-		"blue: fewer false positives than predicted, red: more; grey: not measured",
-		fmt.Sprintf("darker: larger, up to %s", base.FormatBytes(colours.MaxSize)),
-	}
+	return treepicture.Draw(w, levels, treepicture.Options{By: by, Key: short, Every: true})
 }

@@ -36,23 +36,22 @@ const (
 	ratioAtEnd = 4
 )
 
-// A Range is what the colours of sizes are relative to.
-type Range struct{ MaxSize int64 }
+// The colours of tables; those of sizes are relative to the largest.
+type colours struct{ maxSize int64 }
 
-// RangeOf returns the range of the tables of levels.
-func RangeOf(levels []Level) Range {
-	var r Range
+// coloursOf returns the colours of the tables of levels.
+func coloursOf(levels []Level) (c colours) {
 	for _, l := range levels {
 		for i := range l.Tables {
-			r.MaxSize = max(r.MaxSize, l.Tables[i].Size)
+			c.maxSize = max(c.maxSize, l.Tables[i].Size)
 		}
 	}
-	return r
+	return c
 }
 
-// part returns where t stands between pale and dark, or between less and too;
+// part returns where t stands between pale and deep, or between less and too;
 // false: nowhere.
-func (r Range) part(t *Table, by Colouring) (part float64, known bool) {
+func (c colours) part(t *Table, by Colouring) (part float64, known bool) {
 	switch by {
 	case ByFPR:
 		if t.Asked == 0 || t.PredictedFPR <= 0 || t.Filter == "" {
@@ -61,15 +60,15 @@ func (r Range) part(t *Table, by Colouring) (part float64, known bool) {
 		ratio := t.MeasuredFPR / t.PredictedFPR
 		return (math.Log(ratio)/math.Log(ratioAtEnd) + 1) / 2, true
 	case BySize:
-		return math.Sqrt(float64(t.Size) / float64(max(r.MaxSize, 1))), true
+		return math.Sqrt(float64(t.Size) / float64(max(c.maxSize, 1))), true
 	default:
 		return t.FilterBits / bitsAtDark, t.FilterBits > 0
 	}
 }
 
-// Colour returns the colour of t.
-func (r Range) Colour(t *Table, by Colouring) rgb {
-	part, known := r.part(t, by)
+// of returns the colour of t.
+func (c colours) of(t *Table, by Colouring) rgb {
+	part, known := c.part(t, by)
 	if !known {
 		return none
 	}

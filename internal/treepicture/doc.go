@@ -4,7 +4,7 @@
 //
 // A key's place is its rank: how many of the store's entries and of the
 // tables' bounds come before it, as far as the tables' bounds and counts tell
-// (Scale). Nothing of a table is read.
+// (scale). Nothing of a table is read.
 //
 // Keys may hold any bytes. They are written as quoted text, and what is drawn
 // is well-formed XML whatever they are.
@@ -29,6 +29,8 @@ type Table struct {
 	PredictedFPR float64 // 0: not known
 	MeasuredFPR  float64 // of Asked lookups
 	Asked        uint64
+
+	ID int // with Options.Every, its bar has the id "t" and this
 }
 
 // A Colouring says what colours stand for.
@@ -62,4 +64,8 @@ type Options struct {
 	Title string
 	// Key returns a key as text. Default: quoted, and cut to 40 characters.
 	Key func(key []byte) string
+	// Every has the picture hold the colours and the legends of all colourings, for a
+	// script that shows some of the tables, in one of the colourings. The rows are of
+	// class row and end in their sums; keys and legends are of class foot.
+	Every bool
 }

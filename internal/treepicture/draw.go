@@ -23,6 +23,7 @@ const (
 	barTop       = (rowHeight - barHeight) / 2
 	baseLine     = rowHeight/2 + 4 // of the text of a row
 	levelGap     = 6
+	thin         = 4 // a bar for which an outline would be too much
 	ticks        = 6
 	shortKey     = 40
 )
@@ -32,11 +33,11 @@ const (
 type drawing struct {
 	Options
 	*svg.Drawing
-	levels []Level
-	scale  *Scale
-	colour Range
-	inner  float64 // width of the bars
-	y      float64
+	levels  []Level
+	scale   *scale
+	colours colours
+	inner   float64 // width of the bars
+	y       float64
 }
 
 // Draw writes the picture of levels as an SVG.
@@ -50,7 +51,7 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	o.Width = max(o.Width, left+right+100)
 	d := &drawing{
 		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
-		scale: NewScale(levels), colour: RangeOf(levels), inner: float64(o.Width - left - right),
+		scale: newScale(levels), colours: coloursOf(levels), inner: float64(o.Width - left - right),
 	}
 	height := 80.0 // of title, keys and legend
 	for _, l := range d.levels {
@@ -64,8 +65,14 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	for _, l := range d.levels {
 		d.level(l)
 	}
+	d.Add("<g class=\"foot\" transform=\"translate(0 %v)\">\n", d.y)
 	d.keys()
-	d.legend()
+	for by := range Colouring(len(Colourings)) {
+		if by == d.By || d.Every {
+			d.legend(by)
+		}
+	}
+	d.Add("</g>\n")
 	_, err := w.Write(d.End())
 	return err
 }
@@ -111,26 +118,33 @@ func (d *drawing) level(l Level) {
 }
 
 func (d *drawing) row(level int, name string, row []Table) {
-	size, entries := int64(0), uint64(0)
-	d.Add("<g transform=\"translate(0 %v)\">\n", d.y)
+	var sum Sum
+	d.Add("<g class=\"row\" data-row=\"%v\" transform=\"translate(0 %v)\">\n", RowName(level, row[0].Run), d.y)
 	d.Text(left-6, baseLine, `text-anchor="end"`, name)
 	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill-opacity="0.05"/>`+"\n", left, barTop, d.inner, barHeight)
 	for i := range row {
 		d.bar(level, &row[i])
-		size += row[i].Size
-		entries += row[i].Entries
+		sum.Add(&row[i], 1)
 	}
-	d.Text(left+d.inner+6, baseLine, "", Sum(len(row), size, entries))
+	d.Text(left+d.inner+6, baseLine, "", sum.String())
 	d.Add("</g>\n")
 	d.y += rowHeight
 }
 
 func (d *drawing) bar(level int, t *Table) {
-	from, to := d.scale.Span(t)
+	from, to := d.scale.span(t)
 	x, width := left+from*d.inner, max((to-from)*d.inner, 1)
-	d.Add(`<g class="table" data-table="%d"><title>%v</title>`, t.Number, t.describe(level, d.Key))
-	colour := d.colour.Colour(t, d.By)
-	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%v"%v/>`, x, barTop, width, barHeight, colour, outline(width))
+	class, outline := svg.Markup("table"), svg.Markup(` stroke="#fff" stroke-width="1"`)
+	if width < thin {
+		class, outline = "table thin", ""
+	}
+	d.Add(`<g class="%v" data-table="%v"`, class, t.Number)
+	if d.Every {
+		d.Add(` id="t%v" data-colours="%v %v %v"`, t.ID, d.colours.of(t, ByBits), d.colours.of(t, ByFPR), d.colours.of(t, BySize))
+	}
+	d.Add(`><title>%v</title>`, t.describe(level, d.Key))
+	colour := d.colours.of(t, d.By)
+	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%v"%v/>`, x, barTop, width, barHeight, colour, outline)
 	if label := strconv.FormatUint(t.Number, 10); width > float64(8*len(label)+4) {
 		attributes := svg.Markup(`text-anchor="middle" font-size="11" fill="#000"`)
 		if colour.dark() {
@@ -141,14 +155,6 @@ func (d *drawing) bar(level int, t *Table) {
 	d.Add("</g>\n")
 }
 
-// outline sets neighbours apart, unless they are so narrow that it would hide them.
-func outline(width float64) svg.Markup {
-	if width < 4 {
-		return ""
-	}
-	return ` stroke="#fff" stroke-width="1"`
-}
-
 // keys writes some of the keys below the bars.
 func (d *drawing) keys() {
 	if len(d.scale.bounds) == 0 {
@@ -157,43 +163,38 @@ func (d *drawing) keys() {
 	step := d.inner / ticks
 	for i := range ticks {
 		x := left + float64(i)*step
-		key := []rune(d.Key(d.scale.KeyAt(float64(i) / ticks)))
+		key := []rune(d.Key(d.scale.keyAt(float64(i) / ticks)))
 		if most := int(step / 7); len(key) > most {
 			key = append(key[:most-1], '…')
 		}
-		d.Add(`<path d="M%v %vv6" stroke="currentColor"/>`, x, d.y)
-		d.Text(x, d.y+18, `font-size="11"`, string(key))
+		d.Add(`<path d="M%v 0v6" stroke="currentColor"/>`, x)
+		d.Text(x, 18, `font-size="11"`, string(key))
 	}
-	d.y += 24
 }
 
 // legend says what the colours mean.
-func (d *drawing) legend() {
+func (d *drawing) legend(by Colouring) {
 	const steps, wide = 24, 8
 	from, to, what := "0", strconv.Itoa(bitsAtDark)+"+", "filter bits a key; grey: no filter"
-	switch d.By {
+	switch by {
 	case ByFPR:
 		from, to, what = fmt.Sprintf("1/%d", ratioAtEnd), strconv.Itoa(ratioAtEnd), "false positives, measured to predicted; grey: not measured"
 	case BySize:
-		to, what = base.FormatBytes(d.colour.MaxSize), "bytes of the table"
+		to, what = base.FormatBytes(d.colours.maxSize), "bytes of the table"
 	}
-	d.Text(left-6, d.y+11, `text-anchor="end"`, from)
+	d.Add("<g class=\"legend\">\n")
+	d.Text(left-6, 35, `text-anchor="end"`, from)
 	for i := range steps {
-		d.Add(`<rect x="%v" y="%v" width="%v" height="12" fill="%v"/>`, left+i*wide, d.y, wide, colourAt(float64(i)/(steps-1), d.By))
+		d.Add(`<rect x="%v" y="24" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), by))
 	}
-	d.Text(left+steps*wide+6, d.y+11, "", to+"   "+what)
+	d.Text(left+steps*wide+6, 35, "", to+"   "+what)
+	d.Add("</g>\n")
 }
 
 // describe returns what is to know of t, in lines.
 func (t *Table) describe(level int, key func([]byte) string) string {
-	return fmt.Sprintf("#%06d, L%d run %d\n%s", t.Number, level, t.Run, About(t, key))
-}
-
-// About returns what is to know of a table wherever it stands, in lines. key is
-// as in Options.
-func About(t *Table, key func([]byte) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s … %s\n%s, %s", key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), count(t.Entries))
+	fmt.Fprintf(&b, "#%06d, L%d\n%s … %s\n%s, %s", t.Number, level, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), count(t.Entries))
 	if t.Tombstones > 0 {
 		fmt.Fprintf(&b, ", %d of them deletions", t.Tombstones)
 	}
@@ -210,13 +211,25 @@ func About(t *Table, key func([]byte) string) string {
 	return b.String()
 }
 
-// Sum returns what stands behind a row: its tables, bytes and entries.
-func Sum(tables int, size int64, entries uint64) string {
-	many := strconv.FormatUint(entries, 10)
-	if entries >= 1e4 {
-		many = svg.Short(float64(entries))
+// RowName names a row among those of a picture.
+func RowName(level, run int) string { return fmt.Sprintf("%d/%d", level, run) }
+
+// A Sum is what stands behind a row: its tables, bytes and entries.
+type Sum struct{ Tables, Size, Entries int64 }
+
+// Add adds t n times; -1 takes it away.
+func (s *Sum) Add(t *Table, n int64) {
+	s.Tables += n
+	s.Size += n * t.Size
+	s.Entries += n * int64(t.Entries)
+}
+
+func (s Sum) String() string {
+	entries := strconv.FormatInt(s.Entries, 10)
+	if s.Entries >= 1e4 {
+		entries = svg.Short(float64(s.Entries))
 	}
-	return fmt.Sprintf("%d: %s, %s entries", tables, base.FormatBytes(size), many)
+	return fmt.Sprintf("%d: %s, %s entries", s.Tables, base.FormatBytes(s.Size), entries)
 }
 
 func count(entries uint64) string {

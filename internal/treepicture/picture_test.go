@@ -109,15 +109,15 @@ func TestScale(t *testing.T) {
 			}
 			levels = append(levels, l)
 		}
-		s := NewScale(levels)
+		s := newScale(levels)
 		for _, l := range levels {
 			last := 0.0
 			for i := range l.Tables {
-				from, to := s.Span(&l.Tables[i])
+				from, to := s.span(&l.Tables[i])
 				if from < last || to <= from || to > 1.000001 {
 					t.Fatalf("table %d of %v: from %v to %v, the one before ends at %v", i, l.Tables, from, to, last)
 				}
-				if got := s.KeyAt(from + 1e-9); !bytes.Equal(got, l.Tables[i].Smallest) {
+				if got := s.keyAt(from + 1e-9); !bytes.Equal(got, l.Tables[i].Smallest) {
 					t.Fatalf("the key at %v is %s, want %s", from, got, l.Tables[i].Smallest)
 				}
 				last = to
@@ -134,25 +134,25 @@ func TestWidthGoesWithEntries(t *testing.T) {
 		{Smallest: []byte("a"), Largest: []byte("b"), Entries: 1000},
 		{Smallest: []byte("c"), Largest: []byte("d"), Entries: 3000},
 	}}}
-	s := NewScale(levels)
-	from, to := s.Span(&levels[0].Tables[0])
-	from2, to2 := s.Span(&levels[0].Tables[1])
+	s := newScale(levels)
+	from, to := s.span(&levels[0].Tables[0])
+	from2, to2 := s.span(&levels[0].Tables[1])
 	if ratio := (to2 - from2) / (to - from); ratio < 2 || ratio > 3 {
 		t.Errorf("three times the entries is %.2f times as wide", ratio)
 	}
 }
 
 func TestColours(t *testing.T) {
-	var r Range
+	var c colours
 	good := Table{Filter: "blocked", FilterBits: 10, PredictedFPR: 0.01, MeasuredFPR: 0.01, Asked: 100}
 	bad := good
 	bad.MeasuredFPR = 0.5
 	never := good
 	never.MeasuredFPR = 0
-	if a, b, c := r.Colour(&good, ByFPR), r.Colour(&bad, ByFPR), r.Colour(&never, ByFPR); a != even || b != too || c != less {
-		t.Errorf("as predicted %s, worse %s, better %s", a, b, c)
+	if as, worse, better := c.of(&good, ByFPR), c.of(&bad, ByFPR), c.of(&never, ByFPR); as != even || worse != too || better != less {
+		t.Errorf("as predicted %s, worse %s, better %s", as, worse, better)
 	}
-	if got := r.Colour(&Table{}, ByBits); got != none {
+	if got := c.of(&Table{}, ByBits); got != none {
 		t.Errorf("without a filter: %s", got)
 	}
 	for i, name := range Colourings {
@@ -162,5 +162,48 @@ func TestColours(t *testing.T) {
 	}
 	if _, ok := ParseColouring("x"); ok {
 		t.Error("x is a colouring")
+	}
+}
+
+// A picture of every colouring holds what a script needs: each bar under its ID with
+// all its colours, each row under its name, and a legend for each colouring.
+func TestEvery(t *testing.T) {
+	table := Table{ID: 7, Number: 12, Run: -3, Smallest: []byte("a"), Largest: []byte("b"), Size: 5, Entries: 20_000, Filter: "blocked", FilterBits: 16}
+	other := Table{ID: 8, Number: 12, Run: -2, Smallest: []byte("a"), Largest: []byte("b")}
+	levels := []Level{{Number: 4, Tables: []Table{other, table}}}
+	svg := string(draw(t, levels, Options{By: BySize, Every: true}))
+	for _, want := range []string{
+		`data-table="12" id="t7" data-colours="` + deep.String() + " " + none.String() + " " + deep.String() + `"><title>#000012, L4`, `id="t8"`,
+		`data-row="4/-3"`, `data-row="4/-2"`, "1: 5 B, 20k entries</text>\n</g>", `<g class="foot"`,
+	} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("there is no %s in\n%s", want, svg)
+		}
+	}
+	if strings.Index(svg, "4/-3") > strings.Index(svg, "4/-2") {
+		t.Error("the newer run is not above the older")
+	}
+	if n := strings.Count(svg, `class="legend"`); n != len(Colourings) {
+		t.Errorf("%d legends", n)
+	}
+	one := string(draw(t, levels, Options{By: BySize}))
+	if n := strings.Count(one, `class="legend"`); n != 1 || strings.Contains(one, ` id=`) || !strings.Contains(one, "bytes of the table") {
+		t.Errorf("%d legends in\n%s", n, one)
+	}
+}
+
+func TestSum(t *testing.T) {
+	var s Sum
+	a, b := Table{Size: 3 << 20, Entries: 9999}, Table{Size: 1, Entries: 1}
+	for _, tt := range []struct {
+		table *Table
+		n     int64
+		want  string
+	}{
+		{&a, 1, "1: 3.0 MiB, 9999 entries"}, {&b, 1, "2: 3.0 MiB, 10k entries"}, {&a, -1, "1: 1 B, 1 entries"}, {&b, -1, "0: 0 B, 0 entries"},
+	} {
+		if s.Add(tt.table, tt.n); s.String() != tt.want {
+			t.Errorf("%s, want %s", s, tt.want)
+		}
 	}
 }

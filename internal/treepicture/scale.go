@@ -6,13 +6,13 @@ import (
 	"sort"
 )
 
-// A Scale gives keys their places, from 0 to 1.
+// A scale gives keys their places, from 0 to 1.
 //
 // The bounds of the tables cut the keys into parts: each bound, and what lies
 // between two of them. A part is as wide as the entries that tables have in
 // it, if those of a table are spread evenly over its parts, and has a least
 // width, so that each table can be seen.
-type Scale struct {
+type scale struct {
 	bounds [][]byte  // distinct, ascending
 	at     []float64 // part 2i is bound i, part 2i+1 what is behind it; at[p] is where part p begins
 }
@@ -20,9 +20,9 @@ type Scale struct {
 // leastPart is the share of the width that all parts together have at least.
 const leastPart = 0.1
 
-// NewScale returns the scale for tables of any levels.
-func NewScale(levels []Level) *Scale {
-	s := &Scale{}
+// newScale returns the scale for tables of any levels.
+func newScale(levels []Level) *scale {
+	s := &scale{}
 	for _, l := range levels {
 		for i := range l.Tables {
 			s.bounds = append(s.bounds, l.Tables[i].Smallest, l.Tables[i].Largest)
@@ -60,25 +60,25 @@ func NewScale(levels []Level) *Scale {
 }
 
 // parts returns the first part that t covers, and the one behind its last.
-func (s *Scale) parts(t *Table) (from, to int) {
+func (s *scale) parts(t *Table) (from, to int) {
 	return 2 * s.rank(t.Smallest), 2*s.rank(t.Largest) + 1
 }
 
 // rank returns how many bounds are below key.
-func (s *Scale) rank(key []byte) int {
+func (s *scale) rank(key []byte) int {
 	return sort.Search(len(s.bounds), func(i int) bool { return bytes.Compare(s.bounds[i], key) >= 0 })
 }
 
-// Span returns where t begins and ends. Requires: t is of the tables that the
+// span returns where t begins and ends. Requires: t is of the tables that the
 // scale was made for.
-func (s *Scale) Span(t *Table) (from, to float64) {
+func (s *scale) span(t *Table) (from, to float64) {
 	f, e := s.parts(t)
 	return s.at[f], s.at[e]
 }
 
-// KeyAt returns the last bound that does not lie behind a place, nil if there
+// keyAt returns the last bound that does not lie behind a place, nil if there
 // are no tables.
-func (s *Scale) KeyAt(place float64) []byte {
+func (s *scale) keyAt(place float64) []byte {
 	if len(s.bounds) == 0 {
 		return nil
 	}
