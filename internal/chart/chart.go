@@ -11,6 +11,7 @@ type Figure struct {
 	Columns int     // panels side by side; 0: all
 	Width   float64 // 0: 880
 	Height  float64 // of a panel; 0: 300
+	Left    float64 // room for the ticks left of a panel; 0: 62
 }
 
 // A Panel is a plot with axes of its own.
@@ -19,6 +20,7 @@ type Panel struct {
 	X, Y   Axis
 	Right  *Axis // of the series with OnRight
 	Series []Series
+	Bars   bool // from 1 on the X axis to each point, with its text
 }
 
 // An Axis with Min = Max = 0 takes its bounds from the series.
@@ -51,10 +53,11 @@ type Series struct {
 	Below   bool // labels under the points
 }
 
-// A Point of a series. Text, if there is one, is what a label and a tooltip say.
+// A Point of a series. Text, if there is one, is what a label and a tooltip say; Tip,
+// if there is one, is what a tooltip says instead.
 type Point struct {
-	X, Y float64
-	Text string
+	X, Y      float64
+	Text, Tip string
 }
 
 // A Color is one of a fixed palette that is told apart also by those who see
@@ -68,4 +71,7 @@ const (
 	Grey
 	Green
 	Purple
+	Gold
+	Pink
+	Brown
 )

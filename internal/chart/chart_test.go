@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,5 +123,34 @@ func TestSVG_Empty(t *testing.T) {
 		if svg := string(f.SVG()); strings.Contains(svg, "NaN") || !strings.HasSuffix(svg, "</svg>\n") {
 			t.Errorf("%s", svg)
 		}
+	}
+}
+
+// Bars begin at 1, reach to their points, and have their texts outside.
+func TestSVG_Bars(t *testing.T) {
+	f := &Figure{Left: 200, Width: 500, Height: PanelHeight(40), Panels: []Panel{{
+		Bars: true, X: Axis{Log: true, Min: 0.1, Max: 10}, Y: Axis{Min: -4, Ticks: []Tick{{At: -2, Text: "<work>"}}},
+		Series: []Series{{Name: "s", Color: Brown, NoLine: true, Points: []Point{
+			{X: 10, Y: -1, Text: "<ten>", Tip: "ten & more"}, {X: 0.1, Y: -2}, {X: 1, Y: -3}, {X: 0, Y: -4}, {X: math.NaN(), Y: -4},
+		}}},
+	}}}
+	drawn := string(f.SVG())
+	// The plot is from 200 to 482; 1 is in its middle.
+	bars := regexp.MustCompile(`<rect x="([^"]+)" y="[^"]+" width="([^"]+)" height="10" rx="1.5" fill="var\(--c7\)"><title>([^<]*)</title></rect><text x="([^"]+)" y="[^"]+" class="([^"]+)">([^<]*)<`).FindAllStringSubmatch(drawn, -1)
+	want := [][]string{
+		{"341", "141", "s, ten &amp; more", "486", "soft small", "&lt;ten&gt;"},
+		{"200", "141", "s,  0.1: -2", "196", "soft small e", "-2"},
+		{"341", "1", "s,  1: -3", "345", "soft small", "-3"},
+	}
+	if len(bars) != len(want) {
+		t.Fatalf("bars %q in\n%s", bars, drawn)
+	}
+	for i, bar := range bars {
+		if !slices.Equal(bar[1:], want[i]) {
+			t.Errorf("bar %d is %q, want %q", i, bar[1:], want[i])
+		}
+	}
+	if !strings.Contains(drawn, "&lt;work&gt;") || strings.Contains(drawn, "NaN") {
+		t.Errorf("%s", drawn)
 	}
 }

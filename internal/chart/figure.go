@@ -11,19 +11,20 @@ import (
 // Geometry, in pixels.
 const (
 	marginLeft, marginRight = 62, 18
+	barHeight               = 10
 	marginTop, marginBottom = 30, 46
 	headHeight              = 50
 	legendHeight            = 22
 )
 
 const style = `.shale{--ground:#fff;--text:#1f2328;--soft:#59636e;--grid:#e4e7ea;--axis:#9aa2ab;` +
-	`--c0:#0069c2;--c1:#d1520a;--c2:#7a828b;--c3:#16803c;--c4:#8440c2;font:12px system-ui,sans-serif}` +
+	`--c0:#0069c2;--c1:#d1520a;--c2:#7a828b;--c3:#16803c;--c4:#8440c2;--c5:#b27f00;--c6:#c4488b;--c7:#8a3d0c;font:12px system-ui,sans-serif}` +
 	`@media(prefers-color-scheme:dark){.shale{--ground:#14181d;--text:#e6eaee;--soft:#a0a8b1;--grid:#2b3138;--axis:#68717b;` +
-	`--c0:#5eb1ff;--c1:#ff9a52;--c2:#9ba4ae;--c3:#4fc47c;--c4:#c493ff}}` +
+	`--c0:#5eb1ff;--c1:#ff9a52;--c2:#9ba4ae;--c3:#4fc47c;--c4:#c493ff;--c5:#dfae2b;--c6:#f088b8;--c7:#d9a27e}}` +
 	`.shale text{fill:var(--text)}.shale .soft{fill:var(--soft)}.shale .title{font-size:16px;font-weight:600}` +
 	`.shale .panel{font-weight:600}.shale .grid{stroke:var(--grid)}.shale .axis{stroke:var(--axis);fill:none}` +
 	`.shale .m{text-anchor:middle}.shale .e{text-anchor:end}.shale .halo{paint-order:stroke;stroke:var(--ground);stroke-width:3px}` +
-	`.shale .l{fill:none;stroke-width:2;stroke-linejoin:round}`
+	`.shale .small{font-size:10px}.shale .l{fill:none;stroke-width:2;stroke-linejoin:round}`
 
 // A layout is where the parts of a figure go.
 type layout struct {
@@ -47,6 +48,9 @@ func (f *Figure) plan() layout {
 	}
 	if f.Columns == 0 {
 		f.Columns = max(len(f.Panels), 1)
+	}
+	if f.Left == 0 {
+		f.Left = marginLeft
 	}
 	p := layout{top: headHeight}
 	if f.Note == "" {
@@ -86,6 +90,9 @@ func (f *Figure) legend(y float64) (all []entry) {
 	return all
 }
 
+// PanelHeight returns the height of a panel, for a plot of a height.
+func PanelHeight(plot float64) float64 { return marginTop + plot + marginBottom }
+
 // Size returns what SVG will be, in pixels.
 func (f *Figure) Size() (width, height float64) {
 	p := f.plan()
@@ -95,7 +102,7 @@ func (f *Figure) Size() (width, height float64) {
 // SVG returns the figure as a document.
 func (f *Figure) SVG() []byte {
 	p := f.plan()
-	d := drawing{svg.New(f.Width, p.height, f.Title, `class="shale"`)}
+	d := drawing{f.Left, svg.New(f.Width, p.height, f.Title, `class="shale"`)}
 	d.Add("<style>%v</style>\n", svg.Markup(style))
 	d.Add(`<rect width="%v" height="%v" fill="var(--ground)"/>`, f.Width, p.height)
 	d.text(16, 24, "title", f.Title)
@@ -114,12 +121,15 @@ func (f *Figure) SVG() []byte {
 	w := f.Width / float64(f.Columns)
 	for i := range f.Panels {
 		x, y := float64(i%f.Columns)*w, p.top+float64(i/f.Columns)*f.Height
-		d.panel(&f.Panels[i], box{x + marginLeft, y + marginTop, w - marginLeft - marginRight, f.Height - marginTop - marginBottom})
+		d.panel(&f.Panels[i], box{x + f.Left, y + marginTop, w - f.Left - marginRight, f.Height - marginTop - marginBottom})
 	}
 	return d.End()
 }
 
-type drawing struct{ *svg.Drawing }
+type drawing struct {
+	left float64 // of each panel
+	*svg.Drawing
+}
 
 // A box is where a panel's plot goes.
 type box struct{ x, y, w, h float64 }

@@ -19,13 +19,13 @@ func (d drawing) panel(p *Panel, b box) {
 		b.w -= marginLeft - marginRight + 8
 	}
 	sx, sy := newScale(p.X, xs), newScale(p.Y, ys)
-	d.text(b.x-marginLeft+16, b.y-12, "panel", p.Title)
-	d.yAxis(p.Y, sy, b, false)
-	d.xAxis(p.X, sx, b)
+	d.text(b.x-d.left+16, b.y-12, "panel", p.Title)
+	d.yAxis(p, p.Y, sy, b, false)
+	d.xAxis(p, sx, b)
 	right := sy
 	if p.Right != nil {
 		right = newScale(*p.Right, rights)
-		d.yAxis(*p.Right, right, b, true)
+		d.yAxis(p, *p.Right, right, b, true)
 	}
 	for _, s := range p.Series {
 		y := sy
@@ -36,8 +36,9 @@ func (d drawing) panel(p *Panel, b box) {
 	}
 }
 
-// yAxis draws ticks and the label, and for the axis on the left lines across.
-func (d drawing) yAxis(a Axis, s scale, b box, right bool) {
+// yAxis draws ticks and the label, and for the axis on the left lines across. Bars lie
+// between such lines: they get upright ones, of xAxis.
+func (d drawing) yAxis(p *Panel, a Axis, s scale, b box, right bool) {
 	ticks := a.Ticks
 	if ticks == nil {
 		ticks = s.ticks(max(int(b.h/38), 2), a.Format)
@@ -49,10 +50,12 @@ func (d drawing) yAxis(a Axis, s scale, b box, right bool) {
 			d.text(b.x+b.w+7, y+4, "soft", t.Text)
 			continue
 		}
-		d.Add(`<path class="grid" d="M%v %vh%v"/>`, b.x, y, b.w)
+		if !p.Bars {
+			d.Add(`<path class="grid" d="M%v %vh%v"/>`, b.x, y, b.w)
+		}
 		d.text(b.x-7, y+4, "soft e", t.Text)
 	}
-	x := b.x - marginLeft + 16
+	x := b.x - d.left + 16
 	if right {
 		x = b.x + b.w + marginLeft - 4
 	}
@@ -61,26 +64,33 @@ func (d drawing) yAxis(a Axis, s scale, b box, right bool) {
 	d.Add("</g>\n")
 }
 
-func (d drawing) xAxis(a Axis, s scale, b box) {
-	ticks := a.Ticks
+func (d drawing) xAxis(p *Panel, s scale, b box) {
+	ticks := p.X.Ticks
 	if ticks == nil {
-		ticks = s.ticks(max(int(b.w/62), 2), a.Format)
+		ticks = s.ticks(max(int(b.w/62), 2), p.X.Format)
 	}
 	d.Add(`<path class="axis" d="M%v %vh%v"/>`, b.x, b.y+b.h, b.w)
 	for _, t := range ticks {
 		at, _ := s.at(t.At)
 		x := b.x + b.w*at
+		if p.Bars && t.At == 1 {
+			d.Add(`<path class="axis" d="M%v %vv%v"/>`, x, b.y, b.h)
+		} else if p.Bars {
+			d.Add(`<path class="grid" d="M%v %vv%v"/>`, x, b.y, b.h)
+		}
 		d.Add(`<path class="axis" d="M%v %vv4"/>`, x, b.y+b.h)
 		d.text(x, b.y+b.h+17, "soft m", t.Text)
 	}
-	d.text(b.x+b.w/2, b.y+b.h+35, "soft m", a.Label)
+	d.text(b.x+b.w/2, b.y+b.h+35, "soft m", p.X.Label)
+}
+
+// A spot is where a point is drawn.
+type spot struct {
+	x, y float64
+	Point
 }
 
 func (d drawing) series(p *Panel, s Series, sx, sy scale, b box) {
-	type spot struct {
-		x, y float64
-		Point
-	}
 	var spots []spot
 	for _, pt := range s.Points {
 		x, okX := sx.at(pt.X)
@@ -105,8 +115,17 @@ func (d drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 		if text == "" {
 			text = svg.Short(at.Y)
 		}
-		if !s.NoMarks {
-			d.mark(at.x, at.y, s, s.Name+", "+p.X.Label+" "+svg.Short(at.X)+": "+text)
+		tip := at.Tip
+		if tip == "" {
+			tip = p.X.Label + " " + svg.Short(at.X) + ": " + text
+		}
+		tip = s.Name + ", " + tip
+		switch {
+		case p.Bars:
+			one, _ := sx.at(1)
+			d.bar(b.x+b.w*one, at, s.Color, text, tip)
+		case !s.NoMarks:
+			d.mark(at.x, at.y, s, tip)
 		}
 		if s.Labels {
 			dy := -9.0
@@ -116,4 +135,14 @@ func (d drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 			d.text(at.x, at.y+dy, "m halo", text)
 		}
 	}
+}
+
+// bar draws a bar from x to the spot, and its text at that end.
+func (d drawing) bar(x float64, at spot, color Color, text, tip string) {
+	from, to, textX, class := x, at.x, at.x+4, svg.Markup("soft small")
+	if to < from {
+		from, to, textX, class = to, from, at.x-4, "soft small e"
+	}
+	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" rx="1.5" fill="var(--c%d)"><title>%v</title></rect>`, from, at.y-barHeight/2, max(to-from, 1), barHeight, color, tip)
+	d.text(textX, at.y+3.5, class, text)
 }
