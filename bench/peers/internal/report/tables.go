@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/bench/peers/internal/results"
+	"github.com/shaledb/shale/internal/svg"
 )
 
 // A Table has a row for each workload and store.
@@ -35,13 +36,15 @@ func (c *column) value(cell *results.Cell) float64 {
 	return cell.Median(c.figure)
 }
 
-func number(v float64) string {
-	if v == 0 {
-		return "0"
+// trim is a number with three digits or more.
+func trim(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
 	}
-	return short(v)
+	return svg.Short(v)
 }
 
+func micros(v float64) string    { return svg.Duration(1e3 * v) }
 func percent(v float64) string   { return fmt.Sprintf("%.1f", 100*v) }
 func megabytes(v float64) string { return trim(v / 1e6) }
 
@@ -50,7 +53,7 @@ func known(v float64) string {
 	if v < 0 {
 		return "–"
 	}
-	return number(v)
+	return svg.Short(v)
 }
 
 // Tables have all figures.
@@ -99,29 +102,29 @@ func (p *page) table(title, note string, columns []column, has func(*results.Run
 }
 
 var speed = []column{
-	{"ops/s", number, results.Rate},
+	{"ops/s", svg.Short, results.Rate},
 	{"spread", trim, nil},
-	{"ns/op", number, func(r *results.Run) float64 { return r.NanosPerOp }},
-	{"own", number, func(r *results.Run) float64 { return r.OwnNanosPerOp }},
+	{"ns/op", svg.Short, func(r *results.Run) float64 { return r.NanosPerOp }},
+	{"own", svg.Short, func(r *results.Run) float64 { return r.OwnNanosPerOp }},
 	{"p50", micros, func(r *results.Run) float64 { return r.Latency.P50 }},
 	{"p99", micros, func(r *results.Run) float64 { return r.Latency.P99 }},
 	{"p99.9", micros, func(r *results.Run) float64 { return r.Latency.P999 }},
 	{"max", micros, func(r *results.Run) float64 { return r.Latency.Max }},
-	{"CPU ns", number, func(r *results.Run) float64 { return r.CPUNanosPerOp }},
+	{"CPU ns", svg.Short, func(r *results.Run) float64 { return r.CPUNanosPerOp }},
 	{"GC %", percent, func(r *results.Run) float64 { return r.GCShare }},
 	{"peak MB", megabytes, func(r *results.Run) float64 { return float64(r.PeakBytes) }},
 	{"anon MB", megabytes, func(r *results.Run) float64 { return float64(r.AnonBytes) }},
 }
 
 var resources = []column{
-	{"allocations", number, func(r *results.Run) float64 { return r.AllocsPerOp }},
-	{"their bytes", number, func(r *results.Run) float64 { return r.BytesPerOp }},
-	{"read calls", number, func(r *results.Run) float64 { return r.IO.ReadCalls }},
-	{"bytes read", number, func(r *results.Run) float64 { return r.IO.ReadBytes }},
-	{"from device", number, func(r *results.Run) float64 { return r.IO.DeviceRead }},
-	{"write calls", number, func(r *results.Run) float64 { return r.IO.WriteCalls }},
-	{"bytes written", number, func(r *results.Run) float64 { return r.IO.WrittenBytes }},
-	{"dirtied", number, func(r *results.Run) float64 { return r.IO.DirtiedBytes }},
+	{"allocations", svg.Short, func(r *results.Run) float64 { return r.AllocsPerOp }},
+	{"their bytes", svg.Short, func(r *results.Run) float64 { return r.BytesPerOp }},
+	{"read calls", svg.Short, func(r *results.Run) float64 { return r.IO.ReadCalls }},
+	{"bytes read", svg.Short, func(r *results.Run) float64 { return r.IO.ReadBytes }},
+	{"from device", svg.Short, func(r *results.Run) float64 { return r.IO.DeviceRead }},
+	{"write calls", svg.Short, func(r *results.Run) float64 { return r.IO.WriteCalls }},
+	{"bytes written", svg.Short, func(r *results.Run) float64 { return r.IO.WrittenBytes }},
+	{"dirtied", svg.Short, func(r *results.Run) float64 { return r.IO.DirtiedBytes }},
 }
 
 var writes = []column{
