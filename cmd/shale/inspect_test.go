@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -272,6 +275,54 @@ func TestTreePage(t *testing.T) {
 		}
 		if keep > 0 && len(data.Steps) > keep+1 {
 			t.Errorf("%d steps of %d", len(data.Steps), keep)
+		}
+	}
+}
+
+// The script shows the tables of a step, with the sums of their rows, also after a later
+// step and with other colours.
+func TestTreePage_InABrowser(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if testing.Short() || err != nil {
+		t.Skip("takes Chromium, and seconds: not with -short")
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rand.New(rand.NewPCG(testenv.Seed(t), 4)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tree.html")
+	if _, notes, st := call("", "-C", dir, "tree", file); st != found {
+		t.Fatal(notes)
+	}
+	page, data, bars := pageOf(t, file)
+	last := len(data.Steps) - 1
+	steps := fmt.Sprintf(`<script>go(0); go(%d); go(%d); $("by").value = 2; $("by").onchange()</script></body>`, last, last/2)
+	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", steps, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data.Steps = data.Steps[:last/2+1]
+	there, sums := replay(t, &data, bars)
+	var shown []uint64
+	for _, m := range regexp.MustCompile(`class="table[^"]* there[^"]*" data-table="(\d+)" id="t\d+" data-colours="\S+ \S+ (\S+)"><title>[^<]*</title><rect [^>]*fill="([^"]*)"`).FindAllSubmatch(dom, -1) {
+		number, _ := strconv.ParseUint(string(m[1]), 10, 64)
+		shown = append(shown, number)
+		if !bytes.Equal(m[2], m[3]) {
+			t.Errorf("the bar of table %d is %s, want %s", number, m[3], m[2])
+		}
+	}
+	slices.Sort(shown)
+	slices.Sort(there)
+	if !slices.Equal(shown, there) || len(there) < 2 {
+		t.Errorf("step %d shows tables %d, want %d", last/2, shown, there)
+	}
+	for row, sum := range sums {
+		if !bytes.Contains(dom, []byte(">"+sum+"</text>")) {
+			t.Errorf("row %s: there is no %q", row, sum)
 		}
 	}
 }

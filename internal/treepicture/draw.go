@@ -23,7 +23,8 @@ const (
 	barTop       = (rowHeight - barHeight) / 2
 	baseLine     = rowHeight/2 + 4 // of the text of a row
 	levelGap     = 6
-	thin         = 4 // a bar for which an outline would be too much
+	thin         = 8 // a bar of a width below this is of class thin
+	outlined     = 4 // and of one below this has no outline, which would hide it
 	ticks        = 6
 	shortKey     = 40
 )
@@ -134,9 +135,12 @@ func (d *drawing) row(level int, name string, row []Table) {
 func (d *drawing) bar(level int, t *Table) {
 	from, to := d.scale.span(t)
 	x, width := left+from*d.inner, max((to-from)*d.inner, 1)
-	class, outline := svg.Markup("table"), svg.Markup(` stroke="#fff" stroke-width="1"`)
+	class, outline := svg.Markup("table"), svg.Markup("")
 	if width < thin {
-		class, outline = "table thin", ""
+		class = "table thin"
+	}
+	if width >= outlined {
+		outline = ` stroke="#fff" stroke-width="1"`
 	}
 	d.Add(`<g class="%v" data-table="%v"`, class, t.Number)
 	if d.Every {
