@@ -91,7 +91,7 @@ func harm(t shale.TableInfo) float64 {
 }
 
 func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
-	o := treepicture.Options{By: treepicture.ByFPR, Key: func(key []byte) string { return quoting.Short(key, shortKey) }}
+	o := treepicture.Options{By: treepicture.ByFPR}
 	if by := r.FormValue("by"); by != "" {
 		var ok bool
 		if o.By, ok = treepicture.ParseColouring(by); !ok {

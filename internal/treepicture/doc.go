@@ -62,7 +62,7 @@ type Options struct {
 	By    Colouring
 	// Title stands above the picture. Empty: none does.
 	Title string
-	// Key returns a key as text. Default: quoted, and cut to 40 characters.
+	// Key returns a key as text. Default: quoting.Short of 48 characters.
 	Key func(key []byte) string
 	// Every has the picture hold the colours and the legends of all colourings, for a
 	// script that shows some of the tables, in one of the colourings. The rows are of

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/quoting"
 	"github.com/shaledb/shale/internal/svg"
 )
 
@@ -26,7 +26,7 @@ const (
 	thin         = 8 // a bar of a width below this is of class thin
 	outlined     = 4 // and of one below this has no outline, which would hide it
 	ticks        = 6
-	shortKey     = 40
+	shortKey     = 48 // characters of a key
 )
 
 // A drawing is a picture that is not finished yet. It has no style sheet: the page of
@@ -47,7 +47,7 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		o.Width = defaultWidth
 	}
 	if o.Key == nil {
-		o.Key = quoted
+		o.Key = func(key []byte) string { return quoting.Short(key, shortKey) }
 	}
 	o.Width = max(o.Width, left+right+100)
 	d := &drawing{
@@ -241,14 +241,4 @@ func count(entries uint64) string {
 		return "1 entry"
 	}
 	return strconv.FormatUint(entries, 10) + " entries"
-}
-
-// quoted is the default of Options.Key.
-func quoted(key []byte) string {
-	// A character takes 10 when it is quoted, at most.
-	text := strconv.Quote(string(key[:min(len(key), 4*shortKey)]))
-	if utf8.RuneCountInString(text) <= shortKey {
-		return text
-	}
-	return string([]rune(text)[:shortKey-1]) + "…"
 }
