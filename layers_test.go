@@ -80,11 +80,12 @@ var layers = map[string]int{
 	"internal/input": -1,
 
 	// For tests only.
-	"internal/testkeys":  -1,
-	"internal/fuzzing":   -1,
-	"internal/peertest":  -1,
-	"internal/smalldisk": 1,
-	"internal/testenv":   -2,
+	"internal/testkeys":    -1,
+	"internal/fuzzing":     -1,
+	"internal/peertest":    -1,
+	"internal/smalldisk":   1,
+	"internal/svg/svgtest": -1,
+	"internal/testenv":     -2,
 }
 
 // onlyImports are the packages of the store that some packages are limited to.
@@ -98,7 +99,7 @@ var onlyImports = map[string][]string{
 
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
-	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/testenv", "internal/testkeys",
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 
 // heavy are packages that the root must not link.

@@ -2,7 +2,6 @@ package debug
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/quoting"
+	"github.com/shaledb/shale/internal/svg/svgtest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -188,20 +188,7 @@ func TestHandler_HostileKeys(t *testing.T) {
 			}
 		}
 		if path.Ext(strings.Split(target, "?")[0]) == ".svg" {
-			wellFormed(t, body)
-		}
-	}
-}
-
-func wellFormed(t *testing.T, text string) {
-	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(text))
-	for {
-		if _, err := d.Token(); err == io.EOF {
-			return
-		} else if err != nil {
-			t.Errorf("no XML: %v", err)
-			return
+			svgtest.Parse(t, body)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/svg/svgtest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -159,9 +159,7 @@ func pageOf(t *testing.T, file string) (page string, data pageData, bars map[int
 	}
 	_, picture, _ := strings.Cut(page, "<svg")
 	picture, _, _ = strings.Cut(picture, "</svg>")
-	if err := xml.Unmarshal([]byte("<svg"+picture+"</svg>"), new(struct{})); err != nil {
-		t.Fatalf("the picture: %v", err)
-	}
+	svgtest.Parse(t, "<svg"+picture+"</svg>")
 	bars = map[int]uint64{}
 	for _, m := range regexp.MustCompile(`data-table="(\d+)" id="t(\d+)"`).FindAllStringSubmatch(picture, -1) {
 		id, _ := strconv.Atoi(m[2])

@@ -3,7 +3,6 @@ package benchmark
 import (
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/svg/svgtest"
 )
 
 // tinyReport is a report in which everything is measured, for a moment.
@@ -85,7 +85,7 @@ func checkPage(t *testing.T, dir string, figures int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wellFormed(t, svg, string(data))
+		svgtest.Parse(t, data)
 		if len(data) > 60_000 || strings.Contains(string(data), "NaN") || strings.Contains(string(data), "Inf") {
 			t.Errorf("%s: %d bytes, or a number that is none", svg, len(data))
 		}
@@ -100,19 +100,6 @@ func checkPage(t *testing.T, dir string, figures int) {
 	for _, not := range []string{"<script", "src=", "href=", "NaN"} {
 		if strings.Contains(string(page), not) {
 			t.Errorf("the page has %q", not)
-		}
-	}
-}
-
-func wellFormed(t *testing.T, name, text string) {
-	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(text))
-	for {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Errorf("%s: %v", name, err)
-			return
 		}
 	}
 }

@@ -1,16 +1,15 @@
 package chart
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/svg/svgtest"
 )
 
 func TestTicks(t *testing.T) {
@@ -63,20 +62,7 @@ func figure() *Figure {
 func TestSVG(t *testing.T) {
 	f := figure()
 	svg := string(f.SVG())
-	var texts []string
-	d := xml.NewDecoder(strings.NewReader(svg))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, svg)
-		}
-		if c, ok := token.(xml.CharData); ok {
-			texts = append(texts, string(c))
-		}
-	}
+	texts, _ := svgtest.Parse(t, svg)
 	all := strings.Join(texts, "|")
 	for _, want := range []string{`reads & <b>"writes"</b>`, "a note\uFFFD\uFFFD", "|a <i>|", "|b|", "|one & only|", "|100|", "|0|", "|right|", "a <i>, x 3: one & only"} {
 		if !strings.Contains(all, want) {

@@ -2,39 +2,14 @@ package treepicture
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/svg/svgtest"
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-// texts parses an SVG and returns the text of its elements and their number by
-// name.
-func texts(t *testing.T, svg []byte) (all []string, elements map[string]int) {
-	t.Helper()
-	elements = map[string]int{}
-	d := xml.NewDecoder(bytes.NewReader(svg))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return all, elements
-		}
-		if err != nil {
-			t.Fatalf("%v in\n%.2000s", err, svg)
-		}
-		switch x := token.(type) {
-		case xml.StartElement:
-			elements[x.Name.Local]++
-		case xml.CharData:
-			all = append(all, string(x))
-		}
-	}
-}
 
 func draw(t *testing.T, levels []Level, o Options) []byte {
 	t.Helper()
@@ -58,7 +33,7 @@ func TestHostileKeys(t *testing.T) {
 				}
 				levels := []Level{{Number: 6, Tables: []Table{{Number: 1, Smallest: []byte(a), Largest: []byte(b), Size: 1, Entries: 2, Filter: "<b>"}}}}
 				svg := draw(t, levels, Options{By: by, Title: a[:min(len(a), 100)]})
-				_, elements := texts(t, svg)
+				_, elements := svgtest.Parse(t, svg)
 				if elements["script"]+elements["b"] > 0 || elements["svg"] != 1 {
 					t.Fatalf("elements %v of keys %.20q, %.20q", elements, a, b)
 				}
@@ -66,7 +41,7 @@ func TestHostileKeys(t *testing.T) {
 					t.Fatalf("%d bytes for keys %.20q, %.20q", len(svg), a, b)
 				}
 				raw := func(key []byte) string { return string(key[:min(len(key), 100)]) }
-				texts(t, draw(t, levels, Options{Key: raw}))
+				svgtest.Parse(t, draw(t, levels, Options{Key: raw}))
 			}
 		}
 	}
@@ -82,7 +57,7 @@ func TestEveryTableHasItsBar(t *testing.T) {
 			})
 		}
 		svg := draw(t, []Level{{Number: 0}, {Number: 2, Tables: tables}}, Options{})
-		all, elements := texts(t, svg)
+		all, elements := svgtest.Parse(t, svg)
 		if bars := bytes.Count(svg, []byte(`class="table`)); bars != n || elements["rect"] < n {
 			t.Errorf("%d bars of %d boxes for %d tables", bars, elements["rect"], n)
 		}

@@ -1,13 +1,12 @@
 package report
 
 import (
-	"encoding/xml"
-	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bench/peers/internal/results"
+	"github.com/shaledb/shale/internal/svg/svgtest"
 )
 
 // example has all kinds of runs, of two stores and two rounds.
@@ -57,24 +56,11 @@ func TestWrite(t *testing.T) {
 	if panels != 3+1+3 || bars != 4*2 {
 		t.Errorf("%d panels and %d bars, want 3 of ratios, 1 of throughput, 3 of latency; 2 stores behind shale with 4 workloads", panels, bars)
 	}
-	for i, part := range strings.SplitAfter(page, "</svg>")[:drawings] {
-		checkXML(t, i, part[strings.Index(part, "<svg"):])
+	for _, part := range strings.SplitAfter(page, "</svg>")[:drawings] {
+		svgtest.Parse(t, part[strings.Index(part, "<svg"):])
 	}
 	if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || strings.Contains(page, "ZgotmplZ") {
 		t.Error("the page has a number that is none")
-	}
-}
-
-func checkXML(t *testing.T, i int, drawing string) {
-	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(drawing))
-	for {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Errorf("drawing %d: %v", i, err)
-			return
-		}
 	}
 }
 
