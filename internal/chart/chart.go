@@ -1,4 +1,4 @@
-// Package chart draws figures of measurements as SVG: lines and points in
+// Package chart draws figures of measurements as SVG: lines, points and bars in
 // panels, with linear and logarithmic axes. A figure stands alone, is small,
 // and follows the reader's choice of light or dark.
 package chart
@@ -60,8 +60,8 @@ type Point struct {
 	Text, Tip string
 }
 
-// A Color is one of a fixed palette that is told apart also by those who see
-// no red or green, on light ground and on dark.
+// A Color is one of a fixed palette, for light ground and for dark. The first five
+// can be told apart also by readers who see no red or green.
 type Color int
 
 // The palette.

@@ -21,7 +21,7 @@ type Drawing struct{ b strings.Builder }
 type Markup string
 
 // New begins a drawing. Width and height are in pixels. Name says what the drawing
-// shows, for readers who hear the page. Attributes are more ones of the root.
+// shows, for readers who hear the page. The root element gets the attributes too.
 func New(width, height float64, name string, attributes Markup) *Drawing {
 	d := &Drawing{}
 	d.Add(`<svg xmlns="http://www.w3.org/2000/svg" %v viewBox="0 0 %v %v" width="%[2]v" height="%[3]v" role="img" aria-label="%[4]v">`,
