@@ -74,7 +74,7 @@ type checkpoint struct {
 // change, and holds the version and the manifest's state that go with it.
 func (c *checkpoint) take() error {
 	db := c.db
-	return db.commits.alone(context.Background(), func() error {
+	return db.commits.Alone(context.Background(), func() error {
 		if !db.view.Load().mem.Empty() {
 			if err := db.awaitRoom(context.Background()); err != nil {
 				return err
@@ -101,7 +101,7 @@ func (c *checkpoint) takeState(now *manifest.State) {
 		}
 	}
 	state.NextFileNum = db.tree.PeekFileNum()
-	state.LastSeq = max(state.LastSeq, base.Seq(db.commits.visible.Load()))
+	state.LastSeq = max(state.LastSeq, db.commits.Visible())
 	c.state = &state
 }
 

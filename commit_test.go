@@ -233,9 +233,7 @@ func TestCommit_LeaderFails(t *testing.T) {
 		go func() {
 			defer close(done)
 			defer func() { _ = recover() }() // as net/http does
-			r := db.commits.newRequest()
-			r.exclusive = func() error { how(); return nil }
-			_ = db.commits.commit(context.Background(), r) // does not return
+			_ = db.commits.Alone(context.Background(), func() error { how(); return nil }) // does not return
 		}()
 		<-done
 		if err := db.Put([]byte("k2"), nil); !errors.Is(err, ErrReadOnly) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/tree"
@@ -30,7 +31,7 @@ type DB struct {
 	deleter   *tree.Deleter
 	logs      *logset.Set
 	tree      *tree.Tree
-	commits   commitQueue
+	commits   commit.Pipeline
 	syncer    *logset.Syncer
 	flusher   *flusher
 	filters   *residentFilters
@@ -98,8 +99,8 @@ func (db *DB) closeLog() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
-	return db.commits.alone(context.Background(), func() error {
-		db.commits.close()
+	return db.commits.Alone(context.Background(), func() error {
+		db.commits.Close()
 		if db.pacer.held {
 			db.endHold()
 		}
@@ -120,7 +121,7 @@ func (db *DB) sealForClose() error {
 	if db.logBroken() {
 		return db.Err() // acknowledged writes may not be durable
 	}
-	sealed, err := db.logs.Seal(db.commits.lastSeq)
+	sealed, err := db.logs.Seal(db.commits.Last())
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		if v == nil {
 			return Explanation{}, ErrClosed
 		}
-		x := explainer{db: db, seq: base.Seq(db.commits.visible.Load())}
+		x := explainer{db: db, seq: db.commits.Visible()}
 		x.Key = cloneNonNil(key)
 		err := x.explain(v)
 		if errors.Is(err, filecache.ErrGone) {

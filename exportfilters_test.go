@@ -206,7 +206,7 @@ func TestExportFilters_Meanwhile(t *testing.T) {
 		asked += keys
 	}
 	wg.Wait()
-	if n := db.commits.visible.Load(); n != uint64(ops) {
+	if n := uint64(db.commits.Visible()); n != uint64(ops) {
 		t.Fatalf("%d operations have sequence numbers up to %d", ops, n)
 	}
 	t.Logf("%d bundles while %d operations went on, %d keys asked, %d runs of memtables; %d flushes", bundles, ops, asked, memtables, db.Metrics().Flushes)

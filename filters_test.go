@@ -144,10 +144,7 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	led := make(chan error, 1)
 	go func() {
-		r := db.commits.newRequest()
-		defer r.free()
-		r.exclusive = func() error { close(entered); <-leave; return nil }
-		led <- db.commits.commit(context.Background(), r)
+		led <- db.commits.Alone(context.Background(), func() error { close(entered); <-leave; return nil })
 	}()
 	<-entered
 	var b Batch
@@ -156,9 +153,7 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() { waiting <- db.Write(ctx, &b) }()
 	testenv.WaitFor(t, "the writer to queue", func() bool {
-		db.commits.mu.Lock()
-		defer db.commits.mu.Unlock()
-		return len(db.commits.pending) == 1
+		return db.commits.Waiting() == 1
 	})
 	cancel()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {

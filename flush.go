@@ -254,7 +254,7 @@ func (db *DB) retryFlush() error {
 
 // rotateNow queues the memtable for flushing, if there is anything in it.
 func (db *DB) rotateNow(ctx context.Context) error {
-	return db.commits.alone(ctx, func() error {
+	return db.commits.Alone(ctx, func() error {
 		if db.view.Load().mem.Empty() {
 			return nil
 		}

@@ -96,7 +96,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 			v = l.view
 		}
 		if l.latest {
-			l.seq = base.Seq(db.commits.visible.Load())
+			l.seq = db.commits.Visible()
 		}
 		found, err := db.findIn(v, l, c)
 		switch {

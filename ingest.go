@@ -3,7 +3,6 @@ package shale
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -173,7 +172,7 @@ func (g *ingestion) finish() error {
 
 // commit makes the tables part of the store, between two groups of writes.
 func (g *ingestion) commit() (level int, err error) {
-	err = g.db.commits.alone(g.ctx, func() error {
+	err = g.db.commits.Alone(g.ctx, func() error {
 		level, err = g.install()
 		return err
 	})
@@ -195,11 +194,10 @@ func (g *ingestion) install() (level int, err error) {
 	if err := g.flush(); err != nil {
 		return 0, err
 	}
-	if db.commits.lastSeq+1 > base.MaxSeq {
-		return 0, db.health.logFailed(errors.New("shale: sequence numbers are used up"))
+	seq, err := db.commits.Take() // it is burnt, whatever happens
+	if err != nil {
+		return 0, err
 	}
-	db.commits.lastSeq++ // it is burnt, whatever happens
-	seq := db.commits.lastSeq
 	for _, meta := range g.sink.metas {
 		meta.MinSeq, meta.MaxSeq = seq, seq
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -184,9 +183,7 @@ func TestIngest_AtTheMoment(t *testing.T) {
 			}
 		})
 		for waits := 0; waits == 0; runtime.Gosched() { // until it has looked, and waits for its turn
-			db.commits.mu.Lock()
-			waits = len(db.commits.pending)
-			db.commits.mu.Unlock()
+			waits = db.commits.Waiting()
 		}
 	})
 	within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
@@ -222,7 +219,7 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 			db.changes.mu.Lock()
 			time.Sleep(100 * time.Microsecond)
 			db.snapshots.mu.Lock()
-			visible := base.Seq(db.commits.visible.Load())
+			visible := db.commits.Visible()
 			for table := range db.view.Load().Tables() {
 				if table.Meta.MaxSeq > visible {
 					t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)

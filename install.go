@@ -49,6 +49,6 @@ func (db *DB) publish(v *view, seq base.Seq) {
 	}
 	db.snapshots.publish(func() {
 		db.view.Store(v)
-		db.commits.visible.Store(uint64(seq)) // after the view: see view
+		db.commits.Publish(seq) // after the view: see view
 	})
 }

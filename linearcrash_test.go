@@ -49,7 +49,7 @@ func (c *linCut) now() {
 	c.once.Do(func() {
 		c.before = c.w.clock.Add(1)
 		if c.w.db != nil {
-			c.visible = c.w.db.commits.visible.Load()
+			c.visible = uint64(c.w.db.commits.Visible())
 		}
 		c.mem = c.w.mem.Crash(c.config)
 		c.after = c.w.clock.Add(1)
@@ -168,7 +168,7 @@ func (w *linWorld) cutEpoch(r *rand.Rand, n int) error {
 			}
 		}
 	}
-	if w.db.commits.visible.Load() < visible {
+	if uint64(w.db.commits.Visible()) < visible {
 		w.figures.lossy++
 	}
 	how := "crash"

@@ -208,7 +208,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.reportFilter(t)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
-	db.commits.lastSeq = max(state.LastSeq, flushed)
+	db.commits.Skip(max(state.LastSeq, flushed))
 	db.flusher.flushedSeq.Store(uint64(flushed))
 	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
 		return err

@@ -20,7 +20,7 @@ func (db *DB) openCursor(r Range, seq base.Seq) *cursor {
 		return nil
 	}
 	if seq == latestSeq {
-		seq = base.Seq(db.commits.visible.Load()) // after the view: see view
+		seq = db.commits.Visible() // after the view: see view
 	}
 	db.counters.iterators.Add(1)
 	c := cursors.Get().(*cursor)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
@@ -21,7 +21,7 @@ func (db *DB) connect() {
 	db.deleter = tree.NewDeleter(db.dropFile, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
 	db.logs = logset.New(db.logEnv())
-	db.commits.commitEnv = db.commitEnv()
+	db.commits.Init(db.commitEnv())
 	db.health = newHealth(db.healthEnv())
 	db.scheduler = newScheduler(db.schedulerEnv())
 	db.syncer = logset.NewSyncer(db.logSyncerEnv())
@@ -34,7 +34,7 @@ func (db *DB) treeEnv() tree.Env {
 		FS: db.fs, Dir: db.dir, ReadOnly: db.opts.ReadOnly,
 		Files:    db.files,
 		Reading:  db.reading,
-		Visible:  func() base.Seq { return base.Seq(db.commits.visible.Load()) },
+		Visible:  db.commits.Visible,
 		Obsolete: db.deleter.Add,
 		Remove:   db.deleter.Run,
 		Failed:   db.backgroundError,
@@ -69,17 +69,17 @@ func (db *DB) logEnv() logset.Env {
 	}
 }
 
-func (db *DB) commitEnv() commitEnv {
-	return commitEnv{
-		syncFirst:    db.opts.Durability == SyncEach,
-		makeRoom:     db.makeRoom,
-		append:       db.appendLog,
-		log:          db.logs.Current,
-		memtable:     func() *memtable.Memtable { return db.view.Load().mem },
-		writtenSince: db.writtenSince,
-		failed:       func(err error) error { return db.health.logFailed(err) },
-		syncFailed:   db.syncFailed,
-		wrote: func(ops, bytes uint64) {
+func (db *DB) commitEnv() commit.Env {
+	return commit.Env{
+		SyncFirst:    db.opts.Durability == SyncEach,
+		MakeRoom:     db.makeRoom,
+		Append:       db.appendLog,
+		Log:          db.logs.Current,
+		Memtable:     func() *memtable.Memtable { return db.view.Load().mem },
+		WrittenSince: db.writtenSince,
+		Failed:       func(err error) error { return db.health.logFailed(err) },
+		SyncFailed:   db.syncFailed,
+		Wrote: func(ops, bytes uint64) {
 			db.counters.writes.Add(ops)
 			db.counters.writtenBytes.Add(bytes)
 		},

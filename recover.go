@@ -23,8 +23,8 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 		return r, err
 	}
 	db.tree.SkipFileNums(r.HighestNum)
-	db.commits.lastSeq = max(db.commits.lastSeq, r.LastSeq)
-	db.commits.visible.Store(uint64(db.commits.lastSeq))
+	db.commits.Skip(r.LastSeq)
+	db.commits.Publish(db.commits.Last())
 	return r, nil
 }
 
@@ -53,9 +53,9 @@ func (db *DB) replayBatch(num base.FileNum, payload []byte) error {
 		db.view.setLog(num)
 	}
 	v.mem.BeginWrite()
-	applyBatch(v.mem, b)
+	(*committed)(b).Apply(v.mem)
 	v.mem.EndWrite()
-	db.commits.lastSeq = max(db.commits.lastSeq, last)
+	db.commits.Skip(last)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (db *DB) forgetRecovered() {
 	if db.logs.Count() == 1 || !v.mem.Empty() || len(v.imms) > 0 {
 		return
 	}
-	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.lastSeq}); err != nil {
+	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.Last()}); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
 		return
 	}

@@ -34,7 +34,7 @@ func (db *DB) Resume() error {
 		return err
 	}
 	defer db.calls.Done()
-	return db.commits.alone(context.Background(), db.resume)
+	return db.commits.Alone(context.Background(), db.resume)
 }
 
 // usable is writable for calls that do not write entries. A failure that may pass
@@ -45,7 +45,7 @@ func (db *DB) usable() error {
 	if err != nil || f == nil {
 		return err
 	}
-	return db.commits.alone(context.Background(), db.resumePassing)
+	return db.commits.Alone(context.Background(), db.resumePassing)
 }
 
 // lastingFailure returns why nothing can be written, unless that may pass: then it
@@ -80,7 +80,7 @@ func (db *DB) recoverLoop() {
 			if tries++; !db.sleepUnless(db.health.wake, retryDelay(tries)) {
 				return
 			}
-			if db.commits.alone(db.ctx, db.resumePassing) == nil {
+			if db.commits.Alone(db.ctx, db.resumePassing) == nil {
 				resumed = time.Now()
 			} else {
 				db.counters.retries.Add(1)
@@ -177,7 +177,7 @@ func (db *DB) replaceLog() error {
 	}
 	broken := db.logs.Current()
 	next := db.tree.PeekFileNum()
-	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.lastSeq}); err != nil {
+	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.Last()}); err != nil {
 		return err
 	}
 	if err := db.logs.Begin(wal.Header{StoreID: db.storeID}); err != nil {
@@ -227,7 +227,7 @@ func (db *DB) giveUpRoom() (any bool) {
 	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
 	defer cancel()
 	shrunk := false
-	_ = db.commits.alone(ctx, func() error { // without a turn the log stays as it is
+	_ = db.commits.Alone(ctx, func() error { // without a turn the log stays as it is
 		shrunk = db.logs.Current().Shrink()
 		return nil
 	})

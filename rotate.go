@@ -172,7 +172,7 @@ func (db *DB) changeLogs() error {
 	old, oldNum := db.logs.Current(), db.logs.CurrentNum()
 	// The old log is sealed and synced before anything in the new one can be
 	// acknowledged: no crash leaves a hole between them.
-	sealed, err := db.logs.Seal(db.commits.lastSeq)
+	sealed, err := db.logs.Seal(db.commits.Last())
 	if err != nil {
 		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
 	}

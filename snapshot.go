@@ -24,7 +24,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	if db.closing() {
 		return nil, ErrClosed
 	}
-	return &Snapshot{db: db, seq: db.snapshots.take(&db.commits.visible)}, nil
+	return &Snapshot{db: db, seq: db.snapshots.take(db.commits.Visible)}, nil
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -36,7 +36,7 @@ func (s *Snapshot) Close() error {
 		return ErrClosed
 	}
 	s.db.snapshots.remove(s.seq)
-	if uint64(s.seq) < s.db.commits.visible.Load() {
+	if s.seq < s.db.commits.Visible() {
 		base.Wake(s.db.scheduler.wake) // what was written since may be compacted now
 	}
 	return nil
@@ -124,10 +124,10 @@ type snapshotList struct {
 // take adds the number that is visible now, and returns it. It reads the number
 // under the lock: a flush or a compaction that has called list before writes only
 // what was visible by then, so it keeps the newest version that the snapshot sees.
-func (l *snapshotList) take(visible *atomic.Uint64) base.Seq {
+func (l *snapshotList) take(visible func() base.Seq) base.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seq := base.Seq(visible.Load())
+	seq := visible()
 	i, _ := slices.BinarySearch(l.seqs, seq)
 	l.seqs = slices.Insert(l.seqs, i, seq)
 	return seq

@@ -75,10 +75,10 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("shale: write: the batch's durability is unknown: %d", durability)
 		}
 	}
-	r := db.commits.newRequest()
-	defer r.free()
-	r.batch, r.sync = b, durability == SyncEach
-	err := db.commits.commit(ctx, r)
+	r := db.commits.NewRequest()
+	defer r.Free()
+	r.Batch, r.Sync = (*committed)(b), durability == SyncEach
+	err := db.commits.Commit(ctx, r)
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
 		db.syncer.Soon()
 	}
@@ -100,17 +100,17 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	for {
 		// Read at a sequence number; then write on condition that the key was
 		// not written since. So the disk is read outside the queue.
-		readSeq := base.Seq(db.commits.visible.Load())
+		readSeq := db.commits.Visible()
 		found, err := db.has(&l)
 		if err != nil || found {
 			return false, err
 		}
-		r := db.commits.newRequest()
-		r.batch, r.sync = b, db.opts.Durability == SyncEach
-		r.ifAbsent, r.key, r.readSeq = true, key, readSeq
-		err = db.commits.commit(context.Background(), r)
-		lost := r.lost
-		r.free()
+		r := db.commits.NewRequest()
+		r.Batch, r.Sync = (*committed)(b), db.opts.Durability == SyncEach
+		r.IfAbsent, r.Key, r.ReadSeq = true, key, readSeq
+		err = db.commits.Commit(context.Background(), r)
+		lost := r.Lost
+		r.Free()
 		if err != nil {
 			return false, err
 		}
@@ -131,12 +131,30 @@ func (db *DB) writable() error {
 	return db.Err()
 }
 
-// applyBatch adds the operations of b, which has its sequence numbers, to mem.
-// Requires: b's bytes were checked (they are our own, or
-// decodeBatch accepted them); mem.BeginWrite.
-func applyBatch(mem *memtable.Memtable, b *Batch) {
-	seq := b.seq
-	for op := range b.Ops() {
+// A committed is a Batch as the commit queue sees it.
+type committed Batch
+
+func (c *committed) Size() int    { return (*Batch)(c).Size() }
+func (c *committed) Count() int   { return int(c.count) }
+func (c *committed) Payload() int { return c.payload }
+
+// SetSeq numbers the operations.
+func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(first) }
+
+// Keys gives the keys of the operations.
+func (c *committed) Keys(yield func(key []byte) bool) {
+	for op := range (*Batch)(c).Ops() {
+		if !yield(op.Key) {
+			return
+		}
+	}
+}
+
+// Apply adds the operations, which have their sequence numbers, to mem. Requires: their
+// bytes were checked (they are our own, or decodeBatch accepted them); mem.BeginWrite.
+func (c *committed) Apply(mem *memtable.Memtable) {
+	seq := c.seq
+	for op := range (*Batch)(c).Ops() {
 		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
 		seq++
 	}

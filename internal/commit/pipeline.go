@@ -1,10 +1,11 @@
-package shale
+// Package commit orders the writes of a store: it gives them their sequence numbers, puts
+// them into the log and the memtable in groups, and makes them visible.
+package commit
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A commitQueue orders the writes of a store. Writers put their requests into
+// A Pipeline orders the writes of a store. Writers put their requests into
 // it. The first becomes the leader, takes all that wait as one group, writes
 // the group to the log, applies it to the memtable and publishes the last
 // sequence number. Then it hands the lead to the first writer that came
@@ -25,9 +26,9 @@ import (
 // is not durable. Else readers see writes before they are durable anyway; then
 // the leader hands the lead over first, and each writer that asked for a sync
 // waits for one outside the queue, where it holds nobody up.
-type commitQueue struct {
-	commitEnv
-	_ [64]byte
+type Pipeline struct {
+	env Env
+	_   [64]byte
 
 	// visible is the last sequence number that readers may see. They load it without a
 	// lock, so it has a cache line of its own. It is written by the leader.
@@ -35,7 +36,7 @@ type commitQueue struct {
 	_       [64]byte
 
 	mu      sync.Mutex
-	pending []*commitRequest
+	pending []*Request
 	led     bool // somebody leads
 	closed  bool
 
@@ -48,43 +49,91 @@ type commitQueue struct {
 
 	// The rest is owned by the leader.
 	lastSeq  base.Seq // the last number given out, visible or burnt
-	group    []*commitRequest
+	group    []*Request
 	payloads [][]byte
 	claims   claims
 	together int // writers that were under way at the end of the last group that was synced here
 	gather   gathering
 }
 
-// A commitEnv is what a commitQueue needs from the store. The leader calls its functions.
-type commitEnv struct {
-	syncFirst bool // writes are durable before anybody sees them
+// An Env is what a Pipeline needs from the store. The leader calls its functions.
+type Env struct {
+	SyncFirst bool // writes are durable before anybody sees them
 
-	// makeRoom returns when the memtable takes another group.
-	makeRoom func(ctx context.Context) error
-	// append appends payloads to the log, the last of which has the number last;
+	// MakeRoom returns when the memtable takes another group.
+	MakeRoom func(ctx context.Context) error
+	// Append appends payloads to the log, the last of which has the number last;
 	// syncNext says that a sync follows.
-	append   func(payloads [][]byte, last base.Seq, syncNext bool) error
-	log      func() *wal.Writer // the current one
-	memtable func() *memtable.Memtable
-	// writtenSince says whether key may have been written after seq.
-	writtenSince func(key []byte, seq base.Seq) bool
-	// failed refuses writes because of err, an error of the log, and returns what the
+	Append   func(payloads [][]byte, last base.Seq, syncNext bool) error
+	Log      func() *wal.Writer // the current one
+	Memtable func() *memtable.Memtable
+	// WrittenSince says whether key may have been written after seq.
+	WrittenSince func(key []byte, seq base.Seq) bool
+	// Failed refuses writes because of err, an error of the log, and returns what the
 	// writer at hand gets.
-	failed     func(err error) error
-	syncFailed func(w *wal.Writer, err error) error // the same of a sync outside the queue
-	wrote      func(ops, bytes uint64)
+	Failed     func(err error) error
+	SyncFailed func(w *wal.Writer, err error) error // the same of a sync outside the queue
+	Wrote      func(ops, bytes uint64)
 }
 
-// alone runs fn between two groups, as the leader. ctx ends the waiting for a turn.
-func (q *commitQueue) alone(ctx context.Context, fn func() error) error {
-	r := q.newRequest()
-	defer r.free()
+// Init makes the zero Pipeline ready for use.
+func (q *Pipeline) Init(env Env) { q.env = env }
+
+// Visible returns the last sequence number that readers may see.
+func (q *Pipeline) Visible() base.Seq { return base.Seq(q.visible.Load()) }
+
+// Publish lets readers see what is numbered up to seq. Requires: the caller leads the
+// queue, or nobody writes yet.
+func (q *Pipeline) Publish(seq base.Seq) { q.visible.Store(uint64(seq)) }
+
+// Last returns the last number given out, visible or not. Requires: the caller leads the
+// queue, or nobody writes yet.
+func (q *Pipeline) Last() base.Seq { return q.lastSeq }
+
+// Skip makes all later numbers higher than seq, which an earlier handle has given out.
+// Requires: nobody writes yet.
+func (q *Pipeline) Skip(seq base.Seq) { q.lastSeq = max(q.lastSeq, seq) }
+
+// Take gives out the next number, to somebody who publishes it, or burns it. Requires: the
+// caller leads the queue.
+func (q *Pipeline) Take() (base.Seq, error) {
+	if q.lastSeq+1 > base.MaxSeq {
+		return 0, q.env.Failed(errUsedUp)
+	}
+	q.lastSeq++
+	return q.lastSeq, nil
+}
+
+// Waiting returns how many requests wait for their turn.
+func (q *Pipeline) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.pending)
+}
+
+var errUsedUp = errors.New("shale: sequence numbers are used up")
+
+// A Batch is what a writer commits: operations in the form that the log stores. Several
+// batches are committed together.
+type Batch interface {
+	Size() int                        // bytes in the log, at least
+	Count() int                       // operations
+	Payload() int                     // bytes of keys and values
+	SetSeq(first base.Seq) []byte     // numbers the operations, and returns what the log stores
+	Apply(mem *memtable.Memtable)     // adds the operations, which are numbered, to mem
+	Keys(yield func(key []byte) bool) // of the operations
+}
+
+// Alone runs fn between two groups, as the leader. ctx ends the waiting for a turn.
+func (q *Pipeline) Alone(ctx context.Context, fn func() error) error {
+	r := q.NewRequest()
+	defer r.Free()
 	r.exclusive = fn
-	return q.commit(ctx, r)
+	return q.Commit(ctx, r)
 }
 
-// close lets no more writers in, and is for the leader.
-func (q *commitQueue) close() {
+// Close lets no more writers in, and is for the leader.
+func (q *Pipeline) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -94,24 +143,23 @@ func (q *commitQueue) close() {
 // first of a group waits for the others.
 const maxGroupBytes = 1 << 20
 
-// A commitRequest is one writer's batch on its way through the queue.
-type commitRequest struct {
-	queue *commitQueue
-	batch *Batch
-	sync  bool
+// A Request is one writer's batch on its way through the queue.
+type Request struct {
+	Batch Batch
+	Sync  bool // the write is durable when Commit returns
 
-	// exclusive asks to run fn alone between two groups, with no batch:
-	// for rotations and for Close.
+	// IfAbsent makes the batch, of one Put, conditional: it is dropped if its
+	// key was written after sequence number ReadSeq.
+	IfAbsent bool
+	ReadSeq  base.Seq
+	Key      []byte
+	Lost     bool // the result: the condition did not hold, or may not
+
+	// exclusive asks to be called between two groups, with no batch.
 	exclusive func() error
 
-	// ifAbsent makes the batch, of one Put, conditional: it is dropped if its
-	// key was written after sequence number readSeq.
-	ifAbsent bool
-	readSeq  base.Seq
-	key      []byte
-	lost     bool // the condition did not hold, or may not
-
-	err error
+	queue *Pipeline
+	err   error
 	// log, if not nil, has to be synced up to end before the write is
 	// acknowledged.
 	log *wal.Writer
@@ -121,24 +169,25 @@ type commitRequest struct {
 	wake  chan bool // true: lead; false: done
 }
 
-// newRequest returns a request for this queue, to be freed when it is done.
-func (q *commitQueue) newRequest() *commitRequest {
-	if r, ok := q.requests.Get().(*commitRequest); ok {
+// NewRequest returns a request for this queue, which is empty. The caller frees it when it
+// is done.
+func (q *Pipeline) NewRequest() *Request {
+	if r, ok := q.requests.Get().(*Request); ok {
 		return r
 	}
-	return &commitRequest{queue: q, wake: make(chan bool, 1)}
+	return &Request{queue: q, wake: make(chan bool, 1)}
 }
 
-// free forgets all but the channel.
-func (r *commitRequest) free() {
-	*r = commitRequest{queue: r.queue, wake: r.wake}
+// Free gives r back. Requires: no Commit of r is under way.
+func (r *Request) Free() {
+	*r = Request{queue: r.queue, wake: r.wake}
 	r.queue.requests.Put(r)
 }
 
-// commit runs r through the queue, and waits until its writes are as durable as
+// Commit runs r through the queue, and waits until its writes are as durable as
 // it asks. ctx ends the waiting for a turn, not the writing.
-func (q *commitQueue) commit(ctx context.Context, r *commitRequest) error {
-	if r.sync && !q.syncFirst {
+func (q *Pipeline) Commit(ctx context.Context, r *Request) error {
+	if r.Sync && !q.env.SyncFirst {
 		q.syncs.writers.Add(1)
 		defer q.syncs.writers.Add(-1)
 	}
@@ -146,17 +195,17 @@ func (q *commitQueue) commit(ctx context.Context, r *commitRequest) error {
 		return err
 	}
 	if err := r.log.SyncTogether(r.end, &q.syncs); err != nil {
-		return q.syncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
+		return q.env.SyncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
 }
 
 // takeTurn waits until r is committed, or leads the queue to commit it.
-func (q *commitQueue) takeTurn(ctx context.Context, r *commitRequest) error {
+func (q *Pipeline) takeTurn(ctx context.Context, r *Request) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return ErrClosed
+		return base.ErrClosed
 	}
 	if !q.led { // then nobody waits
 		q.led = true
@@ -174,7 +223,7 @@ func (q *commitQueue) takeTurn(ctx context.Context, r *commitRequest) error {
 
 // awaitTurn waits until r is done (lead is false and err its outcome), or is
 // to lead, or ctx ends.
-func (q *commitQueue) awaitTurn(ctx context.Context, r *commitRequest) (lead bool, err error) {
+func (q *Pipeline) awaitTurn(ctx context.Context, r *Request) (lead bool, err error) {
 	select {
 	case lead = <-r.wake:
 	case <-ctx.Done():
@@ -187,7 +236,7 @@ func (q *commitQueue) awaitTurn(ctx context.Context, r *commitRequest) (lead boo
 }
 
 // withdraw takes r out of the queue, unless it is in a group or leads.
-func (q *commitQueue) withdraw(r *commitRequest) bool {
+func (q *Pipeline) withdraw(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, p := range q.pending {
@@ -201,7 +250,7 @@ func (q *commitQueue) withdraw(r *commitRequest) bool {
 
 // lead is the leader's turn. r is the first request in the queue; or it is not queued,
 // because it did not have to wait, and is the group.
-func (q *commitQueue) lead(ctx context.Context, r *commitRequest, queued bool) error {
+func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 	finished := false
 	// However the turn ends, somebody leads afterwards or may: else all writes
 	// to come, and Close, would wait for ever.
@@ -212,12 +261,12 @@ func (q *commitQueue) lead(ctx context.Context, r *commitRequest, queued bool) e
 		}
 	}()
 	if r.exclusive == nil {
-		r.err = q.makeRoom(ctx)
+		r.err = q.env.MakeRoom(ctx)
 	}
 	if r.err != nil {
 		q.takeFirst()
 	} else {
-		gathers := r.sync && q.syncFirst
+		gathers := r.Sync && q.env.SyncFirst
 		if gathers {
 			q.gatherSynced()
 		}
@@ -232,9 +281,9 @@ func (q *commitQueue) lead(ctx context.Context, r *commitRequest, queued bool) e
 
 // leaderFailed gives the group of a leader that panics or exits its outcome.
 // What of it is in the log is unknown. Requires: the caller leads.
-func (q *commitQueue) leaderFailed() {
+func (q *Pipeline) leaderFailed() {
 	q.takeFirst()
-	err := q.failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
+	err := q.env.Failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
 	for _, r := range q.group {
 		if r.err == nil {
 			r.err = err
@@ -244,10 +293,10 @@ func (q *commitQueue) leaderFailed() {
 
 // handOver ends the turn of r's goroutine: it wakes the members of the group, and
 // lets the next writer lead, if there is one.
-func (q *commitQueue) handOver(r *commitRequest) {
+func (q *Pipeline) handOver(r *Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.sync {
+	if r.Sync {
 		q.together = len(q.group) + len(q.pending)
 	}
 	if len(q.pending) > 0 {
@@ -268,7 +317,7 @@ func (q *commitQueue) handOver(r *commitRequest) {
 // gatherSynced lets the writers of the last group, which were woken just now,
 // come back before the next group is taken: else two groups of half the writers
 // would take turns, each with a sync of its own. Requires: the caller leads.
-func (q *commitQueue) gatherSynced() {
+func (q *Pipeline) gatherSynced() {
 	q.gather.await(q.together, func() int {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -277,7 +326,7 @@ func (q *commitQueue) gatherSynced() {
 }
 
 // takeFirst makes the leader's request the group, if the group is empty.
-func (q *commitQueue) takeFirst() {
+func (q *Pipeline) takeFirst() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.group) == 0 {
@@ -286,7 +335,7 @@ func (q *commitQueue) takeFirst() {
 }
 
 // takeLocked moves the first n requests that wait into the group. Requires: mu is held.
-func (q *commitQueue) takeLocked(n int) {
+func (q *Pipeline) takeLocked(n int) {
 	q.group = append(q.group, q.pending[:n]...)
 	rest := copy(q.pending, q.pending[n:])
 	clear(q.pending[rest:])
@@ -295,75 +344,32 @@ func (q *commitQueue) takeLocked(n int) {
 
 // takeGroup moves the requests into the group that can be committed together: the
 // first, and more up to maxGroupBytes. An exclusive request is a group of its own.
-func (q *commitQueue) takeGroup() {
+func (q *Pipeline) takeGroup() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	bytes := 0
 	for _, r := range q.group {
-		bytes += r.batch.Size()
+		bytes += r.Batch.Size()
 	}
 	n := 0
 	for n < len(q.pending) {
 		p := q.pending[n]
 		first := len(q.group)+n == 0
-		if !first && (p.exclusive != nil || bytes+p.batch.Size() > maxGroupBytes) {
+		if !first && (p.exclusive != nil || bytes+p.Batch.Size() > maxGroupBytes) {
 			break
 		}
 		n++
 		if p.exclusive != nil {
 			break
 		}
-		bytes += p.batch.Size()
+		bytes += p.Batch.Size()
 	}
 	q.takeLocked(n)
 }
 
-// claims are the keys that a group writes, as far as a conditional request comes
-// after them: they are not in the memtable yet. It keeps hashes, by a function
-// that nobody else uses; two keys with one hash only make a claim lose that is
-// then made again. A group of one request needs no claims.
-type claims struct {
-	seed   maphash.Seed
-	hashes map[uint64]struct{}
-	left   int // conditional requests of the group that are still to come
-}
-
-// begin forgets the last group, and counts the conditional requests of this one.
-func (c *claims) begin(group []*commitRequest) {
-	if len(c.hashes) > 0 { // a large map that is empty takes long to clear
-		clear(c.hashes)
-	}
-	c.left = 0
-	for _, r := range group {
-		if r.ifAbsent {
-			c.left++
-		}
-	}
-	if c.left > 0 && c.hashes == nil {
-		c.seed, c.hashes = maphash.MakeSeed(), make(map[uint64]struct{})
-	}
-}
-
-// written reports whether a batch that was added may write key.
-func (c *claims) written(key []byte) bool {
-	c.left--
-	_, ok := c.hashes[maphash.Bytes(c.seed, key)]
-	return ok
-}
-
-// add adds what b writes, if somebody is still going to ask.
-func (c *claims) add(b *Batch) {
-	if c.left == 0 {
-		return
-	}
-	for op := range b.Ops() {
-		c.hashes[maphash.Bytes(c.seed, op.Key)] = struct{}{}
-	}
-}
-
 // commitGroup writes, applies and publishes the group, and sets the outcome of
 // each of its members. Requires: the caller leads.
-func (q *commitQueue) commitGroup(group []*commitRequest) {
+func (q *Pipeline) commitGroup(group []*Request) {
 	if group[0].exclusive != nil {
 		group[0].err = group[0].exclusive()
 		return
@@ -375,7 +381,7 @@ func (q *commitQueue) commitGroup(group []*commitRequest) {
 	}
 }
 
-func (q *commitQueue) writeGroup(group []*commitRequest) error {
+func (q *Pipeline) writeGroup(group []*Request) error {
 	q.payloads = q.payloads[:0]
 	wantSync := false
 	first := q.lastSeq + 1
@@ -386,35 +392,36 @@ func (q *commitQueue) writeGroup(group []*commitRequest) error {
 		q.claims.begin(group)
 	}
 	for _, r := range group {
-		if r.ifAbsent && (several && q.claims.written(r.key) || q.writtenSince(r.key, r.readSeq)) {
-			r.lost = true
+		if r.IfAbsent && (several && q.claims.written(r.Key) || q.env.WrittenSince(r.Key, r.ReadSeq)) {
+			r.Lost = true
 			continue
 		}
 		if several {
-			q.claims.add(r.batch)
+			q.claims.add(r.Batch)
 		}
-		wantSync = wantSync || r.sync
-		if r.batch.count == 0 {
+		wantSync = wantSync || r.Sync
+		n := r.Batch.Count()
+		if n == 0 {
 			continue
 		}
-		q.payloads = append(q.payloads, r.batch.setSeq(seq))
-		seq += base.Seq(r.batch.count)
-		ops += uint64(r.batch.count)
-		bytes += uint64(r.batch.payload)
+		q.payloads = append(q.payloads, r.Batch.SetSeq(seq))
+		seq += base.Seq(n)
+		ops += uint64(n)
+		bytes += uint64(r.Batch.Payload())
 	}
 	if seq > base.MaxSeq {
-		return q.failed(fmt.Errorf("shale: sequence numbers are used up"))
+		return q.env.Failed(errUsedUp)
 	}
 	// From here on the numbers are burnt: should the write fail, its bytes may
 	// be in the log all the same, and nothing else may bear their numbers.
 	q.lastSeq = seq - 1
 	if err := q.logGroup(q.payloads, wantSync); err != nil {
-		return q.failed(err)
+		return q.env.Failed(err)
 	}
-	if wantSync && !q.syncFirst {
-		w := q.log()
+	if wantSync && !q.env.SyncFirst {
+		w := q.env.Log()
 		for _, r := range group {
-			if r.sync && !r.lost {
+			if r.Sync && !r.Lost {
 				r.log, r.end = w, w.Len()
 				q.syncs.logged.Add(1)
 			}
@@ -425,20 +432,20 @@ func (q *commitQueue) writeGroup(group []*commitRequest) error {
 	}
 	q.applyGroup(group)
 	q.visible.Store(uint64(q.lastSeq))
-	q.wrote(ops, bytes)
+	q.env.Wrote(ops, bytes)
 	return nil
 }
 
 // logGroup appends the payloads to the log. If a sync is wanted, and writes are
 // durable before they are seen, it syncs them too.
-func (q *commitQueue) logGroup(payloads [][]byte, wantSync bool) error {
+func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		if err := q.append(payloads, q.lastSeq, wantSync); err != nil {
+		if err := q.env.Append(payloads, q.lastSeq, wantSync); err != nil {
 			return err
 		}
 	}
-	if wantSync && q.syncFirst {
-		if err := q.log().Sync(); err != nil {
+	if wantSync && q.env.SyncFirst {
+		if err := q.env.Log().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
 	}
@@ -446,12 +453,12 @@ func (q *commitQueue) logGroup(payloads [][]byte, wantSync bool) error {
 }
 
 // applyGroup puts the operations into the memtable.
-func (q *commitQueue) applyGroup(group []*commitRequest) {
-	mem := q.memtable()
+func (q *Pipeline) applyGroup(group []*Request) {
+	mem := q.env.Memtable()
 	mem.BeginWrite()
 	for _, r := range group {
-		if !r.lost {
-			applyBatch(mem, r.batch)
+		if !r.Lost {
+			r.Batch.Apply(mem)
 		}
 	}
 	mem.EndWrite()

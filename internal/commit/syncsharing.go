@@ -1,4 +1,4 @@
-package shale
+package commit
 
 import (
 	"runtime"

@@ -1,4 +1,4 @@
-package shale
+package commit
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A commitWorld is all that a commitQueue sees of a store.
+// A commitWorld is all that a Pipeline sees of a store.
 type commitWorld struct {
 	mem     *memtable.Memtable
 	log     *wal.Writer
-	full    error // what makeRoom returns
+	full    error // what MakeRoom returns
 	failure error // what the log returns
 	refused []error
 	lasts   []base.Seq // of the groups
-	commitQueue
+	Pipeline
 }
 
 func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
@@ -36,10 +36,10 @@ func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
 	}
 	t.Cleanup(func() { _ = log.Close() })
 	w := &commitWorld{mem: memtable.New(memtable.Options{Size: 1 << 20, Pool: pool}), log: log}
-	w.commitEnv = commitEnv{
-		syncFirst: syncFirst,
-		makeRoom:  func(context.Context) error { return w.full },
-		append: func(payloads [][]byte, last base.Seq, syncNext bool) error {
+	w.Init(Env{
+		SyncFirst: syncFirst,
+		MakeRoom:  func(context.Context) error { return w.full },
+		Append: func(payloads [][]byte, last base.Seq, syncNext bool) error {
 			if w.failure != nil {
 				return w.failure
 			}
@@ -47,45 +47,57 @@ func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
 			_, err := log.AppendBatch(payloads, last, syncNext)
 			return err
 		},
-		log:      func() *wal.Writer { return log },
-		memtable: func() *memtable.Memtable { return w.mem },
-		writtenSince: func(key []byte, seq base.Seq) bool {
+		Log:      func() *wal.Writer { return log },
+		Memtable: func() *memtable.Memtable { return w.mem },
+		WrittenSince: func(key []byte, seq base.Seq) bool {
 			_, _, found, at := w.mem.Get(key, base.MaxSeq)
 			return found && at > seq
 		},
-		failed:     func(err error) error { w.refused = append(w.refused, err); return err },
-		syncFailed: func(_ *wal.Writer, err error) error { w.refused = append(w.refused, err); return err },
-		wrote:      func(uint64, uint64) {},
-	}
+		Failed:     func(err error) error { w.refused = append(w.refused, err); return err },
+		SyncFailed: func(_ *wal.Writer, err error) error { w.refused = append(w.refused, err); return err },
+		Wrote:      func(uint64, uint64) {},
+	})
 	return w
 }
 
+// An onePut is the batch of one Put.
+type onePut struct {
+	key string
+	seq base.Seq
+}
+
+func (b *onePut) Size() int                        { return len(b.key) }
+func (b *onePut) Count() int                       { return 1 }
+func (b *onePut) Payload() int                     { return len(b.key) }
+func (b *onePut) Keys(yield func(key []byte) bool) { yield([]byte(b.key)) }
+func (b *onePut) Apply(mem *memtable.Memtable)     { mem.Add(b.seq, base.KindPut, []byte(b.key), nil) }
+func (b *onePut) SetSeq(first base.Seq) []byte {
+	b.seq = first
+	return []byte(b.key)
+}
+
 // put commits one Put.
-func (w *commitWorld) put(key string, change func(*commitRequest)) (lost bool, err error) {
-	b := new(Batch)
-	if err := b.Put([]byte(key), []byte("v")); err != nil {
-		return false, err
-	}
-	r := w.newRequest()
-	defer r.free()
-	r.batch = b
+func (w *commitWorld) put(key string, change func(*Request)) (lost bool, err error) {
+	r := w.NewRequest()
+	defer r.Free()
+	r.Batch = &onePut{key: key}
 	if change != nil {
 		change(r)
 	}
-	err = w.commit(context.Background(), r)
-	return r.lost, err
+	err = w.Commit(context.Background(), r)
+	return r.Lost, err
 }
 
 // Many writers commit: each number is given out once, all that was logged is visible, and
 // at the end nobody leads.
-func TestCommitQueue_Groups(t *testing.T) {
+func TestPipeline_Groups(t *testing.T) {
 	for _, syncFirst := range []bool{false, true} {
 		w := newCommitWorld(t, syncFirst)
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
 				for j := range 25 {
-					if _, err := w.put(string([]byte{byte(i), byte(j)}), func(r *commitRequest) { r.sync = j%5 == 0 }); err != nil {
+					if _, err := w.put(string([]byte{byte(i), byte(j)}), func(r *Request) { r.Sync = j%5 == 0 }); err != nil {
 						t.Error(err)
 					}
 				}
@@ -102,14 +114,14 @@ func TestCommitQueue_Groups(t *testing.T) {
 }
 
 // Of many conditional writes of a key one wins.
-func TestCommitQueue_OneClaimWins(t *testing.T) {
+func TestPipeline_OneClaimWins(t *testing.T) {
 	w := newCommitWorld(t, false)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	won := 0
 	for range 50 {
 		wg.Go(func() {
-			lost, err := w.put("key", func(r *commitRequest) { r.ifAbsent, r.key = true, []byte("key") })
+			lost, err := w.put("key", func(r *Request) { r.IfAbsent, r.Key = true, []byte("key") })
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -126,7 +138,7 @@ func TestCommitQueue_OneClaimWins(t *testing.T) {
 }
 
 // The numbers of a write that failed are not given out again, and nobody sees it.
-func TestCommitQueue_FailedWrite(t *testing.T) {
+func TestPipeline_FailedWrite(t *testing.T) {
 	w := newCommitWorld(t, false)
 	if _, err := w.put("a", nil); err != nil {
 		t.Fatal(err)
@@ -146,21 +158,21 @@ func TestCommitQueue_FailedWrite(t *testing.T) {
 
 // A leader that finds no room gives its error to its own writer only. alone runs between
 // groups, also when there is no room, and a closed queue lets nobody in.
-func TestCommitQueue_RoomAndClose(t *testing.T) {
+func TestPipeline_RoomAndClose(t *testing.T) {
 	w := newCommitWorld(t, false)
 	w.full = errors.New("full")
 	if _, err := w.put("a", nil); !errors.Is(err, w.full) || len(w.refused) > 0 {
 		t.Errorf("put = %v, refused with %v", err, w.refused)
 	}
 	ran := false
-	if err := w.alone(context.Background(), func() error { ran = true; w.close(); return nil }); err != nil || !ran {
+	if err := w.Alone(context.Background(), func() error { ran = true; w.Close(); return nil }); err != nil || !ran {
 		t.Errorf("alone = %v, ran %v", err, ran)
 	}
 	w.full = nil
-	if _, err := w.put("a", nil); !errors.Is(err, ErrClosed) {
+	if _, err := w.put("a", nil); !errors.Is(err, base.ErrClosed) {
 		t.Errorf("put into a closed queue: %v", err)
 	}
-	if err := w.alone(context.Background(), func() error { return nil }); !errors.Is(err, ErrClosed) {
+	if err := w.Alone(context.Background(), func() error { return nil }); !errors.Is(err, base.ErrClosed) {
 		t.Errorf("alone in a closed queue: %v", err)
 	}
 }
