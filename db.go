@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/residency"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -21,7 +22,7 @@ import (
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
-// Tree.editing, residentFilters.mu, changes.mu, scheduler.mu, Tree.mu, readState.mu,
+// Tree.editing, residency.Filters.mu, changes.mu, scheduler.mu, Tree.mu, readState.mu,
 // snapshotList.mu, and then those of other packages.
 type DB struct {
 	*lifetime
@@ -34,7 +35,7 @@ type DB struct {
 	commits   commit.Pipeline
 	syncer    *logset.Syncer
 	flusher   *flusher
-	filters   *residentFilters
+	filters   *residency.Filters
 
 	// Constant after Open.
 	dir     string

@@ -274,7 +274,7 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 		t.Fatal(err, b.Err())
 	}
 	wantMaybe(t, b, "memtable", "key000000", "key002999")
-	testenv.WaitFor(t, "the tables that are not in use to go", func() bool { // residentFilters.loop may hold them for a moment
+	testenv.WaitFor(t, "the tables that are not in use to go", func() bool { // residency.Filters may hold them for a moment
 		return tablesOnDisk(t, db, mem) == len(db.Tables())
 	})
 }

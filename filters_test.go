@@ -211,25 +211,23 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 	db := openTest(t, opts)
 	known, short := 0, 0
 	check := func(drop bool) {
-		db.filters.mu.Lock()
-		defer db.filters.mu.Unlock()
 		v := db.view.Load()
 		if drop {
-			done := db.filters.change()
+			done := db.filters.Changing()
 			v.Runs[0].Tables[0].Reader.DropFilter()
 			done()
-			v.FilterMemory(db.filters.epoch.Load())
+			v.FilterMemory(db.filters.Epoch())
 		}
 		for _, r := range v.Runs {
-			got, ok := r.FilterSum(db.filters.epoch.Load())
-			if !ok {
-				continue
-			}
-			known++
+			got, ok := r.FilterSum(db.filters.Epoch())
 			want := tree.FilterSum{Epoch: got.Epoch}
 			for _, table := range r.Tables {
 				want.Add(table, 1)
 			}
+			if !ok || got.Epoch != db.filters.Epoch() {
+				continue // not known, or they have changed under us
+			}
+			known++
 			if got != want {
 				t.Errorf("run of level %d: %+v, want %+v", r.Level, got, want)
 			}

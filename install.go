@@ -27,7 +27,7 @@ func (db *DB) installWrites(edit *manifest.Edit, opened []*tree.Table, seq base.
 // 0 if nothing is to be published.
 func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*tree.Sidecar, seq base.Seq, changeView func(*view)) *tree.Change {
 	return &tree.Change{
-		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.epoch.Load(),
+		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.Epoch(),
 		Publish: func(next *tree.Version) {
 			db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
 		},
@@ -36,7 +36,7 @@ func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*t
 				db.scheduler.seeks.earned.Store(0)
 			}
 			db.changes.broadcast()
-			db.filters.fitSoon(next)
+			db.filters.FitSoon(next)
 		},
 	}
 }

@@ -23,6 +23,7 @@ var layers = map[string]int{
 	"debug":              7,
 	"internal/soak":      7,
 	"":                   6,
+	"internal/residency": 4,
 	"internal/commit":    2,
 	"internal/logset":    3,
 	"internal/tree":      3,

@@ -87,7 +87,7 @@ func (db *DB) startBackground() {
 	}
 	db.background.Go(func() { db.syncer.Loop(db.ctx) })
 	db.background.Go(func() { db.logs.Loop(db.ctx) })
-	db.background.Go(func() { db.filters.loop(db.ctx) })
+	db.background.Go(func() { db.filters.Loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
 	base.Wake(db.flusher.wake)
 	base.Wake(db.scheduler.wake)

@@ -214,7 +214,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		return err
 	}
 	db.view.open(&view{mem: db.newMemtable(), Version: v})
-	db.filters.adjust(v)
+	db.filters.Adjust(v)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/residency"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -26,7 +27,7 @@ func (db *DB) connect() {
 	db.scheduler = newScheduler(db.schedulerEnv())
 	db.syncer = logset.NewSyncer(db.logSyncerEnv())
 	db.flusher = newFlusher(db.flusherEnv())
-	db.filters = newResidentFilters(db.residentFiltersEnv())
+	db.filters = residency.New(db.residentFiltersEnv())
 }
 
 func (db *DB) treeEnv() tree.Env {
@@ -141,19 +142,19 @@ func (db *DB) flusherEnv() flusherEnv {
 	}
 }
 
-func (db *DB) residentFiltersEnv() residentFiltersEnv {
-	return residentFiltersEnv{
-		wanted:  db.opts.FilterBits >= 0,
-		limited: db.opts.FilterMemory != 0,
-		budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
-		closing: db.closing,
-		acquire: func() *tree.Version {
+func (db *DB) residentFiltersEnv() residency.Env {
+	return residency.Env{
+		Wanted:  db.opts.FilterBits >= 0,
+		Limited: db.opts.FilterMemory != 0,
+		Budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
+		Closing: db.closing,
+		Acquire: func() *tree.Version {
 			if v := db.acquireView(); v != nil {
 				return v.Version
 			}
 			return nil
 		},
-		release:    db.tree.Release,
-		unreadable: db.filterUnusable,
+		Release:    db.tree.Release,
+		Unreadable: db.filterUnusable,
 	}
 }

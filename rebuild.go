@@ -295,7 +295,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 			return nil
 		}
 		return db.newChange(edit, nil, beside, 0, func(*view) {
-			defer db.filters.change()()
+			defer db.filters.Changing()()
 			for _, m := range done {
 				m.table.UseSidecar(m.sidecar, m.filter)
 			}

@@ -1,4 +1,4 @@
-package shale
+package residency
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A filterWorld is all that a residentFilters sees of a store: a version of three
+// A filterWorld is all that a Filters sees of a store: a version of three
 // runs, newest first, of two tables each.
 type filterWorld struct {
 	t      *testing.T
@@ -27,7 +27,7 @@ type filterWorld struct {
 	held   atomic.Int64  // references to v that were not released
 	broken atomic.Bool   // reads of tables fail
 	lost   []*tree.Table // whose filters can't be read again
-	*residentFilters
+	*Filters
 }
 
 func newFilterWorld(t *testing.T, limited bool) *filterWorld {
@@ -41,19 +41,20 @@ func newFilterWorld(t *testing.T, limited bool) *filterWorld {
 		}
 		w.v.Runs = append(w.v.Runs, r)
 	}
-	w.residentFilters = newResidentFilters(residentFiltersEnv{
-		wanted:     true,
-		limited:    limited,
-		budget:     func(uint64) int64 { return w.budget.Load() },
-		closing:    w.closed.Load,
-		acquire:    func() *tree.Version { w.held.Add(1); return w.v },
-		release:    func(*tree.Version) { w.held.Add(-1) },
-		unreadable: func(t *tree.Table, _ error) { w.lost = append(w.lost, t) },
+	w.Filters = New(Env{
+		Wanted:     true,
+		Limited:    limited,
+		Budget:     func(uint64) int64 { return w.budget.Load() },
+		Closing:    w.closed.Load,
+		Acquire:    func() *tree.Version { w.held.Add(1); return w.v },
+		Release:    func(*tree.Version) { w.held.Add(-1) },
+		Unreadable: func(t *tree.Table, _ error) { w.lost = append(w.lost, t) },
 	})
 	return w
 }
 
-// table writes a table of so many keys, whose filter has two units of the same size.
+// table writes a table with the given number of keys, whose filter has two units of the same
+// size.
 func (w *filterWorld) table(num base.FileNum, keys int) *tree.Table {
 	const bits = 16
 	fsys := vfs.NewMem()
@@ -122,7 +123,7 @@ func (w *filterWorld) want(when string, units ...int) {
 
 // Second units go first, those of the deepest level first, then whole filters in the
 // same order; they come back first units first, the newest run first.
-func TestResidentFilters_Order(t *testing.T) {
+func TestFilters_Order(t *testing.T) {
 	w := newFilterWorld(t, true)
 	all := w.bytes()
 	var down, up [][]int
@@ -135,7 +136,7 @@ func TestResidentFilters_Order(t *testing.T) {
 	const steps = 200
 	for i := steps; i >= 0; i-- {
 		w.budget.Store(all * int64(i) / steps)
-		w.fitSoon(w.v)
+		w.FitSoon(w.v)
 		if got := w.bytes(); got > w.budget.Load() {
 			t.Fatalf("%d bytes are resident of a budget of %d", got, w.budget.Load())
 		}
@@ -143,7 +144,7 @@ func TestResidentFilters_Order(t *testing.T) {
 	}
 	for i := range 2 * steps {
 		w.budget.Store(all * int64(i) / steps)
-		w.adjust(w.v)
+		w.Adjust(w.v)
 		if got := w.bytes(); got > w.budget.Load()-w.budget.Load()/16 {
 			t.Fatalf("%d bytes have come back, of a budget of %d", got, w.budget.Load())
 		}
@@ -169,21 +170,21 @@ func TestResidentFilters_Order(t *testing.T) {
 
 // Without a limit of memory each table keeps a first unit. If no filters are wanted,
 // none is read.
-func TestResidentFilters_Options(t *testing.T) {
+func TestFilters_Options(t *testing.T) {
 	w := newFilterWorld(t, false)
-	w.adjust(w.v)
+	w.Adjust(w.v)
 	w.want("without a budget, and no limit", 1, 1, 1, 1, 1, 1)
-	w.wanted = false
+	w.env.Wanted = false
 	w.budget.Store(1 << 30)
-	w.adjust(w.v)
+	w.Adjust(w.v)
 	w.want("not wanted", 1, 1, 1, 1, 1, 1)
 }
 
 // A filter that can't be read again is told of once, and not tried again. The others
 // come back.
-func TestResidentFilters_Unreadable(t *testing.T) {
+func TestFilters_Unreadable(t *testing.T) {
 	w := newFilterWorld(t, true)
-	w.adjust(w.v)
+	w.Adjust(w.v)
 	w.want("without a budget", 0, 0, 0, 0, 0, 0)
 	lost := w.v.Runs[1].Tables[0]
 	lost.Reader.DropFilter()
@@ -191,8 +192,8 @@ func TestResidentFilters_Unreadable(t *testing.T) {
 	w.restoreTable(lost, true)
 	w.broken.Store(false)
 	w.budget.Store(1 << 30)
-	w.adjust(w.v)
-	w.adjust(w.v)
+	w.Adjust(w.v)
+	w.Adjust(w.v)
 	w.want("with one that can't be read", 2, 2, 0, 2, 2, 2)
 	if !slices.Equal(w.lost, []*tree.Table{lost}) {
 		t.Errorf("told of %d tables", len(w.lost))
@@ -200,13 +201,13 @@ func TestResidentFilters_Unreadable(t *testing.T) {
 }
 
 // While the store is closing, nothing is read, and no failure is told.
-func TestResidentFilters_Closing(t *testing.T) {
+func TestFilters_Closing(t *testing.T) {
 	w := newFilterWorld(t, true)
-	w.adjust(w.v)
+	w.Adjust(w.v)
 	w.closed.Store(true)
 	w.broken.Store(true)
 	w.budget.Store(1 << 30)
-	w.adjust(w.v)
+	w.Adjust(w.v)
 	w.restoreTable(w.v.Runs[0].Tables[0], true)
 	w.want("while closing", 0, 0, 0, 0, 0, 0)
 	if len(w.lost) > 0 {
@@ -214,20 +215,20 @@ func TestResidentFilters_Closing(t *testing.T) {
 	}
 }
 
-// While filters are being read, fitSoon leaves all to loop, which holds the version
+// While filters are being read, FitSoon leaves all to loop, which holds the version
 // that it looks at.
-func TestResidentFilters_Loop(t *testing.T) {
+func TestFilters_Loop(t *testing.T) {
 	w := newFilterWorld(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.mu.Lock()
-	w.fitSoon(w.v)
+	w.FitSoon(w.v)
 	w.want("while another change is under way", 2, 2, 2, 2, 2, 2)
 	w.mu.Unlock()
 	ended := make(chan struct{})
-	go func() { defer close(ended); w.loop(ctx) }()
+	go func() { defer close(ended); w.Loop(ctx) }()
 	testenv.WaitFor(t, "the filters to go", func() bool { return w.bytes() == 0 })
 	w.budget.Store(1 << 30)
-	w.fitSoon(w.v) // releases nothing, and wakes
+	w.FitSoon(w.v) // releases nothing, and wakes
 	testenv.WaitFor(t, "the filters to come back", func() bool { return slices.Min(w.units()) == 2 })
 	cancel()
 	<-ended
@@ -237,7 +238,7 @@ func TestResidentFilters_Loop(t *testing.T) {
 }
 
 // A sum holds until something changes, and never if it was taken during a change.
-func TestResidentFilters_Epoch(t *testing.T) {
+func TestFilters_Epoch(t *testing.T) {
 	w := newFilterWorld(t, true)
 	known := func() bool {
 		_, known := w.v.Runs[0].FilterSum(w.epoch.Load())
@@ -249,7 +250,7 @@ func TestResidentFilters_Epoch(t *testing.T) {
 	if got := w.v.FilterMemory(w.epoch.Load()); got != w.bytes() || !known() {
 		t.Errorf("the sum is %d, want %d; known afterwards: %v", got, w.bytes(), known())
 	}
-	done := w.change()
+	done := w.Changing()
 	if known() {
 		t.Error("a sum from before a change is known during it")
 	}
