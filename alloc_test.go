@@ -65,12 +65,12 @@ func settle(tb testing.TB, db *DB) {
 	tb.Helper()
 	mustFlush(tb, db)
 	for {
-		plan := db.scheduler.pickFor(1) // a worker that never wakes by itself
+		plan := db.scheduler.PickFor(1) // a worker that never wakes by itself
 		if plan == nil {
 			return
 		}
 		err := db.runPlan(db.ctx, plan)
-		db.scheduler.done(plan)
+		db.scheduler.Done(plan)
 		if err != nil {
 			tb.Fatal(err)
 		}

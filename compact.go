@@ -22,9 +22,9 @@ func (db *DB) compactLoop() {
 		select {
 		case <-db.ctx.Done():
 			return
-		case <-db.scheduler.wake:
+		case <-db.scheduler.Woken():
 		}
-		for plan := db.scheduler.pick(); plan != nil; plan = db.scheduler.pick() {
+		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {
 			db.background.Go(func() { db.compactInBackground(plan) })
 		}
 	}
@@ -33,20 +33,20 @@ func (db *DB) compactLoop() {
 // compactInBackground carries out an automatic compaction.
 func (db *DB) compactInBackground(plan *compaction.Plan) {
 	s := db.scheduler
-	attempt := s.attempt()
+	attempt := s.Begin()
 	err := db.runPlanInRoom(db.ctx, plan)
 	if db.setAside(plan, err) {
-		s.compacted(attempt, nil) // it will not be tried again
-		s.done(plan)
+		s.Compacted(attempt, nil) // it will not be tried again
+		s.Done(plan)
 	} else if err != nil && db.ctx.Err() == nil {
 		// Its inputs stay reserved, so that others get a turn.
-		s.freeWorker(plan)
+		s.FreeWorker(plan)
 		db.counters.retries.Add(1)
-		db.sleepUnless(attempt.retry, retryDelay(s.compacted(attempt, err)))
-		s.freeInputs(plan)
+		db.sleepUnless(attempt.Retry, retryDelay(s.Compacted(attempt, err)))
+		s.FreeInputs(plan)
 	} else {
-		s.compacted(attempt, nil)
-		s.done(plan)
+		s.Compacted(attempt, nil)
+		s.Done(plan)
 		base.Wake(db.health.wake)
 	}
 }
@@ -54,15 +54,15 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 // takeBack lets automatic compactions have a table again that has turned out to be
 // whole.
 func (db *DB) takeBack(num base.FileNum) {
-	if db.scheduler.takeBack(num) {
-		base.Wake(db.scheduler.wake)
+	if db.scheduler.TakeBack(num) {
+		db.scheduler.Nudge()
 	}
 }
 
 // setAside keeps automatic compactions away from the table that err says is damaged,
 // if the plan reads it, and says whether it did.
 func (db *DB) setAside(plan *compaction.Plan, err error) bool {
-	num, ok := db.scheduler.setAside(plan, err)
+	num, ok := db.scheduler.SetAside(plan, err)
 	if ok {
 		db.events.emit(Event{Kind: EventTableSetAside, Reason: "damaged", Tables: []uint64{uint64(num)}, Err: err})
 	}
@@ -149,7 +149,7 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 		})
 	}
 	wg.Wait()
-	db.scheduler.merged(len(ranges) - 1)
+	db.scheduler.Merged(len(ranges) - 1)
 	err := firstCause(errs)
 	if err == nil {
 		err = plan.CheckMerged(results...)
@@ -173,7 +173,7 @@ func firstCause(errs []error) error {
 
 // subRanges cuts the plan's key range into as many parts as workers are free.
 func (db *DB) subRanges(plan *compaction.Plan) []Range {
-	cuts := db.scheduler.split(plan)
+	cuts := db.scheduler.Split(plan)
 	ranges := make([]Range, len(cuts)+1)
 	for i, cut := range cuts {
 		ranges[i].Upper, ranges[i+1].Lower = cut, cut
@@ -262,7 +262,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 		if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
 			err = nil // the damage may lie outside r
 		}
-		db.scheduler.done(plan)
+		db.scheduler.Done(plan)
 		if err != nil {
 			if db.ctx.Err() != nil {
 				return ErrClosed
@@ -278,9 +278,9 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 // is done.
 func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compaction.Plan, err error) {
 	s := db.scheduler
-	s.request(job)
-	defer base.Wake(s.wake) // level 0 may have let this step go first
-	defer s.withdraw(job)
+	s.Request(job)
+	defer s.Nudge() // level 0 may have let this step go first
+	defer s.Withdraw(job)
 	var retried func() bool
 	db.changes.await(ctx, func() bool {
 		if db.closing() {
@@ -291,13 +291,13 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 			return true
 		}
 		var blocked bool
-		if plan, blocked = s.pickStep(job); plan != nil || !blocked {
+		if plan, blocked = s.PickStep(job); plan != nil || !blocked {
 			return true
 		}
-		switch failed := s.compactionFailure(); {
+		switch failed := s.CompactionFailure(); {
 		case failed == nil:
 		case retried == nil:
-			retried = s.retryNow()
+			retried = s.RetryNow()
 		case retried():
 			err = fmt.Errorf("shale: compact: %w", failed)
 		}

@@ -190,9 +190,8 @@ func TestCompact_EndedFromOutside(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 			wg.Wait()
-			s := db.scheduler
-			if n := len(s.requests); n > 0 || !s.inFlight.Empty() || s.running > 0 {
-				t.Errorf("%d requests are left, %d running", n, s.running)
+			if !db.scheduler.Unused() {
+				t.Error("requests, plans or workers are left")
 			}
 		})
 	}
@@ -366,9 +365,7 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 
 // workersBusy returns how many workers compact.
 func workersBusy(db *DB) int {
-	db.scheduler.mu.Lock()
-	defer db.scheduler.mu.Unlock()
-	return db.scheduler.running
+	return db.scheduler.Busy()
 }
 
 // TestCompact_WhileOthersFail: an automatic compaction fails again and again, and keeps
@@ -382,18 +379,18 @@ func TestCompact_WhileOthersFail(t *testing.T) {
 		}
 		mustFlush(t, db)
 		s, failure := db.scheduler, errors.New("failure")
-		plan := s.pickFor(1)
+		plan := s.PickFor(1)
 		if plan == nil {
 			t.Fatal("there is nothing to compact")
 		}
 		for round, outcome := range []error{failure, failure, nil} {
-			first := s.attempt()
-			s.compacted(first, failure)
+			first := s.Begin()
+			s.Compacted(first, failure)
 			go func() {
-				<-first.retry
-				s.compacted(s.attempt(), outcome)
+				<-first.Retry
+				s.Compacted(s.Begin(), outcome)
 				if outcome == nil {
-					s.done(plan)
+					s.Done(plan)
 				}
 			}()
 			begin := time.Now()
@@ -402,7 +399,7 @@ func TestCompact_WhileOthersFail(t *testing.T) {
 				t.Errorf("round %d: Compact = %v after %v, want %v at once", round, err, time.Since(begin), outcome)
 			}
 			cancel()
-			s.retryNow() // for the goroutine, if Compact did not
+			s.RetryNow() // for the goroutine, if Compact did not
 			synctest.Wait()
 		}
 		closeTest(t, db)

@@ -76,3 +76,60 @@ func (db *DB) judgeFilter(t *tree.Table, n uint64) {
 			base.FormatPercent(ratio(n, asked)), base.FormatPercent(p), asked),
 	})
 }
+
+// A prefixProbe asks the filters of tables for the prefix that all keys of a
+// range have in common.
+type prefixProbe struct {
+	rng       Range
+	negatives uint64
+
+	// The last question, which the next table mostly shares.
+	rule   base.PrefixRule
+	hasher bloom.Hasher
+	prefix []byte
+	hash   uint64
+	inside bool // the range lies inside prefix, by rule
+}
+
+// keep returns the tables that may hold keys of the range: tables itself, or
+// *kept, which it overwrites.
+func (p *prefixProbe) keep(tables []*tree.Table, kept *[]*tree.Table) []*tree.Table {
+	for i, t := range tables {
+		if !p.denied(t) {
+			continue
+		}
+		*kept = append((*kept)[:0], tables[:i]...)
+		for _, t := range tables[i+1:] {
+			if !p.denied(t) {
+				*kept = append(*kept, t)
+			}
+		}
+		p.negatives += uint64(len(tables) - len(*kept))
+		return *kept
+	}
+	return tables
+}
+
+// denied tells whether t's filter says that no key of the range is in t.
+func (p *prefixProbe) denied(t *tree.Table) bool {
+	f, rule := t.Reader.PrefixFilter()
+	if rule == (base.PrefixRule{}) || f == nil {
+		return false
+	}
+	if rule != p.rule {
+		p.rule = rule
+		p.prefix, p.inside = rule.OfRange(p.rng.Lower, p.rng.Upper)
+		p.ask(f)
+	} else if f.Hasher() != p.hasher {
+		p.ask(f)
+	}
+	return p.inside && !f.MayContain(p.hash)
+}
+
+// ask hashes the prefix for f.
+func (p *prefixProbe) ask(f *bloom.Static) {
+	p.hasher = f.Hasher()
+	if p.inside {
+		p.hash = base.PrefixHash(p.hasher.Hash(p.prefix))
+	}
+}

@@ -133,7 +133,7 @@ func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
 // flushEnded tells of a flush. After a good one it lets the memtable go, and wakes
 // those who may go on.
 func (db *DB) flushEnded(f flushOutcome) {
-	db.scheduler.flushed(f.err)
+	db.scheduler.Flushed(f.err)
 	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.mem.Size(), Err: f.err}
 	if f.err != nil {
 		if f.err != ErrClosed { // else the log has it all
@@ -149,7 +149,7 @@ func (db *DB) flushEnded(f flushOutcome) {
 	}
 	db.events.emit(e)
 	db.deleter.Run()
-	base.Wake(db.scheduler.wake)
+	db.scheduler.Nudge()
 	base.Wake(db.health.wake)
 }
 
@@ -246,7 +246,7 @@ func (db *DB) flushNow(ctx context.Context) error {
 // retryFlush tries a flush that failed again without waiting for its time: the
 // caller may have removed the cause.
 func (db *DB) retryFlush() error {
-	if db.scheduler.flushFailure() == nil {
+	if db.scheduler.FlushFailure() == nil {
 		return nil
 	}
 	return db.flusher.flushAll()
@@ -282,7 +282,7 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		default:
-			if failed := db.scheduler.flushFailure(); failed != nil {
+			if failed := db.scheduler.FlushFailure(); failed != nil {
 				err = fmt.Errorf("shale: flush: %w", failed)
 			}
 		}

@@ -64,7 +64,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 		e.Tables = append(e.Tables, uint64(meta.Num))
 	}
 	db.events.emit(e)
-	base.Wake(db.scheduler.wake)
+	db.scheduler.Nudge()
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	plan, run := g.place()
 	if plan.To > 0 {
-		defer db.scheduler.freeInputs(plan)
+		defer db.scheduler.FreeInputs(plan)
 	}
 	edit := &manifest.Edit{LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
 	empty := db.view.Load().mem
@@ -244,7 +244,7 @@ func (g *ingestion) flush() error {
 func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
 	metas := g.sink.metas
 	num := g.db.tree.NewFileNum() // higher than those of all runs of level 0, lower than those to come
-	plan = g.db.scheduler.placeIngest(metas[0].Smallest, metas[len(metas)-1].Largest)
+	plan = g.db.scheduler.PlaceIngest(metas[0].Smallest, metas[len(metas)-1].Largest)
 	if plan.To == 0 {
 		return plan, uint64(num)
 	}

@@ -308,8 +308,8 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") {
 			return
 		}
-		plan := db.scheduler.placeIngest([]byte("k000100"), []byte("k000100"))
-		db.scheduler.freeInputs(plan)
+		plan := db.scheduler.PlaceIngest([]byte("k000100"), []byte("k000100"))
+		db.scheduler.FreeInputs(plan)
 		if plan.To == 0 { // the last level is in use, and the others stay empty
 			reserved++
 		}
@@ -328,7 +328,7 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 	if len(db.Tables()) == 0 {
 		t.Error("no tables")
 	}
-	left := db.scheduler.placeIngest([]byte("x"), []byte("x"))
+	left := db.scheduler.PlaceIngest([]byte("x"), []byte("x"))
 	if left.To != 6 {
 		t.Errorf("afterwards level 6 is in use still: %v", left.To)
 	}

@@ -1,7 +1,12 @@
 package shale
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 )
@@ -32,8 +37,8 @@ func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*t
 			db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
 		},
 		Installed: func(old, next *tree.Version) {
-			if !sameLevel0(old.Meta, next.Meta) {
-				db.scheduler.seeks.earned.Store(0)
+			if !scheduler.SameLevel0(old.Meta, next.Meta) {
+				db.scheduler.Seeks.Earned.Store(0)
 			}
 			db.changes.broadcast()
 			db.filters.FitSoon(next)
@@ -51,4 +56,38 @@ func (db *DB) publish(v *view, seq base.Seq) {
 		db.view.Store(v)
 		db.commits.Publish(seq) // after the view: see view
 	})
+}
+
+// dropFile removes a file that nothing needs any more, and what the store knows of it. A
+// store that is read-only or closed removes nothing: there its files are only not
+// needed by this handle.
+func (db *DB) dropFile(f tree.Obsolete) {
+	if f.Table != nil {
+		f.Table.Retire()
+		db.cache.EvictFile(uint64(f.Table.Meta.Num))
+		db.falsePositives.Forget(uint64(f.Table.Meta.Num))
+		db.scheduler.TakeBack(f.Table.Meta.Num)
+	}
+	f.Sidecar.Close()
+	if db.opts.ReadOnly || db.view.Load() == nil {
+		return
+	}
+	if err := db.fs.Remove(db.path(f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove " + f.Name, Err: err})
+	}
+}
+
+// awaitDeletions waits until what nothing needs any more is removed, or until ctx is
+// done or the store is closing.
+func (db *DB) awaitDeletions(ctx context.Context) {
+	db.deleter.Run()
+	db.changes.await(ctx, func() bool { return db.deleter.Idle() || db.closing() || ctx.Err() != nil })
+}
+
+// removeFiles has files removed that nothing needs any more.
+func (db *DB) removeFiles(names ...string) {
+	for _, name := range names {
+		db.deleter.Add(tree.Obsolete{Name: name})
+	}
+	db.deleter.Run()
 }

@@ -24,6 +24,7 @@ var layers = map[string]int{
 	"internal/soak":      7,
 	"":                   6,
 	"internal/residency": 4,
+	"internal/scheduler": 4,
 	"internal/commit":    2,
 	"internal/logset":    3,
 	"internal/tree":      3,

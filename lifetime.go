@@ -90,7 +90,7 @@ func (db *DB) startBackground() {
 	db.background.Go(func() { db.filters.Loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
 	base.Wake(db.flusher.wake)
-	base.Wake(db.scheduler.wake)
+	db.scheduler.Nudge()
 }
 
 // changes lets goroutines wait until something about the store has changed: a

@@ -320,3 +320,37 @@ func (o *Options) validate() error {
 func optionError(field, what string) error {
 	return fmt.Errorf("shale: option %s %s", field, what)
 }
+
+// A PrefixRule says what the prefix of a key is. The zero rule: keys have none.
+// Tables remember by which rule they were written, so the rule may differ from
+// one Open to the next.
+type PrefixRule struct{ rule base.PrefixRule }
+
+// FixedPrefix is the rule of the first n bytes. A shorter key has no prefix.
+func FixedPrefix(n int) PrefixRule {
+	if n <= 0 {
+		n = -1 // not a rule: Open refuses it
+	}
+	return PrefixRule{base.PrefixRule{Length: n}}
+}
+
+// DelimitedPrefix is the rule of what comes before the nth occurrence of a
+// delimiter, and the delimiter: with ':' and 1, "user:" of "user:42". A key
+// with fewer of them has no prefix. n is 1 to 255.
+func DelimitedPrefix(delimiter byte, n int) PrefixRule {
+	if n <= 0 {
+		n = -1
+	}
+	return PrefixRule{base.PrefixRule{Count: n, Delimiter: delimiter}}
+}
+
+// String returns the rule as a program would write it.
+func (r PrefixRule) String() string {
+	switch b := r.rule; {
+	case b.Count != 0:
+		return fmt.Sprintf("DelimitedPrefix(%q, %d)", b.Delimiter, b.Count)
+	case b.Length != 0:
+		return fmt.Sprintf("FixedPrefix(%d)", b.Length)
+	}
+	return "none"
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/residency"
+	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -24,7 +25,7 @@ func (db *DB) connect() {
 	db.logs = logset.New(db.logEnv())
 	db.commits.Init(db.commitEnv())
 	db.health = newHealth(db.healthEnv())
-	db.scheduler = newScheduler(db.schedulerEnv())
+	db.scheduler = scheduler.New(db.schedulerEnv())
 	db.syncer = logset.NewSyncer(db.logSyncerEnv())
 	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = residency.New(db.residentFiltersEnv())
@@ -105,20 +106,20 @@ func (db *DB) healthEnv() healthEnv {
 	}
 }
 
-func (db *DB) schedulerEnv() schedulerEnv {
-	return schedulerEnv{
-		workers: db.opts.CompactionWorkers,
-		closing: db.closing,
-		version: func() *manifest.Version {
+func (db *DB) schedulerEnv() scheduler.Env {
+	return scheduler.Env{
+		Workers: func() int { return db.opts.CompactionWorkers },
+		Closing: db.closing,
+		Version: func() *manifest.Version {
 			if v := db.view.Load(); v != nil {
 				return v.Meta
 			}
 			return nil
 		},
-		options:  db.planOptions,
-		flushing: func() bool { return db.oldestImmutable() != nil },
-		started:  func(n int64) { db.counters.compacting.Add(n) },
-		changed:  db.changes.broadcast,
+		Options:  db.planOptions,
+		Flushing: func() bool { return db.oldestImmutable() != nil },
+		Started:  func(n int64) { db.counters.compacting.Add(n) },
+		Changed:  db.changes.broadcast,
 	}
 }
 

@@ -253,10 +253,10 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 		mustPut(t, db, fmt.Sprintf("key%06d", i), "v")
 	}
 	mustFlush(t, db)
-	db.opts.CompactionWorkers, db.scheduler.workers = 1, 1
+	db.opts.CompactionWorkers = 1
 	moves := 0
 	for range 20 {
-		plan := db.scheduler.pick()
+		plan := db.scheduler.Pick()
 		if plan == nil {
 			break
 		}
@@ -264,7 +264,7 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 		if err := db.runPlan(db.ctx, plan); err != nil {
 			t.Fatal(err)
 		}
-		db.scheduler.done(plan)
+		db.scheduler.Done(plan)
 		if plan.Kind.String() == "move" {
 			moves++
 		}
@@ -277,7 +277,7 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	if moves == 0 {
 		t.Fatal("no table was moved")
 	}
-	db.opts.CompactionWorkers, db.scheduler.workers = -1, -1
+	db.opts.CompactionWorkers = -1
 	beside := make(map[uint64]string)
 	for _, info := range db.Tables() {
 		beside[info.Number] = info.FilterFile

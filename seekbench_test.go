@@ -13,7 +13,7 @@ func BenchmarkSeek(b *testing.B) {
 		b.Run(fmt.Sprintf("young=%d", young), func(b *testing.B) {
 			const keys = 500_000
 			db := missStore(b, keys, young)
-			db.scheduler.seeks.price.Store(math.MaxInt64 - 1) // they are credited, and it is never enough
+			db.scheduler.Seeks.Price.Store(math.MaxInt64 - 1) // they are credited, and it is never enough
 			for range db.Scan(Range{}) {
 				continue // fills the cache
 			}

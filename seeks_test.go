@@ -73,13 +73,13 @@ func (s *seekStore) runs(want int) {
 
 func (s *seekStore) level0() int { return len(s.view.Load().Meta.Levels[0].Runs) }
 func (s *seekStore) earned() int64 {
-	return s.scheduler.seeks.earned.Load()
+	return s.scheduler.Seeks.Earned.Load()
 }
 
 // price waits for the price of a compaction for seeks.
 func (s *seekStore) price() int64 {
 	s.t.Helper()
-	price := &s.scheduler.seeks.price
+	price := &s.scheduler.Seeks.Price
 	testenv.WaitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
 	return price.Load()
 }
@@ -196,12 +196,12 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 		s.flusher.mu.Unlock()
 		t.Fatal(err)
 	}
-	s.scheduler.seeks.earned.Store(1 << 40)
-	plan := s.scheduler.pickFor(1)
-	s.scheduler.seeks.earned.Store(0) // or one begins after the flush
+	s.scheduler.Seeks.Earned.Store(1 << 40)
+	plan := s.scheduler.PickFor(1)
+	s.scheduler.Seeks.Earned.Store(0) // or one begins after the flush
 	s.flusher.mu.Unlock()
 	if plan != nil {
-		s.scheduler.done(plan)
+		s.scheduler.Done(plan)
 		t.Errorf("picked %v", plan)
 	}
 	s.runs(3)
@@ -246,7 +246,7 @@ func TestSeeks_Allocations(t *testing.T) {
 	}
 	s := newSeekStore(t, 8<<20)
 	s.price()
-	s.scheduler.seeks.price.Store(math.MaxInt64 - 1)
+	s.scheduler.Seeks.Price.Store(math.MaxInt64 - 1)
 	it := s.NewIterator(Range{})
 	defer it.Close()
 	seekWith(t, it, seeksAtOnce)

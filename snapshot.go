@@ -37,7 +37,7 @@ func (s *Snapshot) Close() error {
 	}
 	s.db.snapshots.remove(s.seq)
 	if s.seq < s.db.commits.Visible() {
-		base.Wake(s.db.scheduler.wake) // what was written since may be compacted now
+		s.db.scheduler.Nudge() // what was written since may be compacted now
 	}
 	return nil
 }

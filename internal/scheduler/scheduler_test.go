@@ -1,4 +1,4 @@
-package shale
+package scheduler
 
 import (
 	"errors"
@@ -32,17 +32,17 @@ func newFakeTree(runs int) *fakeTree {
 	return f
 }
 
-func (f *fakeTree) scheduler(workers int) *scheduler {
-	return newScheduler(schedulerEnv{
-		workers: workers,
-		closing: func() bool { return f.closed },
-		version: func() *manifest.Version { return f.meta },
-		options: func() compaction.Options {
+func (f *fakeTree) scheduler(workers int) *Scheduler {
+	return New(Env{
+		Workers: func() int { return workers },
+		Closing: func() bool { return f.closed },
+		Version: func() *manifest.Version { return f.meta },
+		Options: func() compaction.Options {
 			return compaction.Options{MemtableSize: 1 << 20, TableSize: 1 << 20, DropSeq: base.MaxSeq}
 		},
-		flushing: func() bool { return f.flushing },
-		started:  func(n int64) { f.running += n },
-		changed:  func() { f.changes++ },
+		Flushing: func() bool { return f.flushing },
+		Started:  func(n int64) { f.running += n },
+		Changed:  func() { f.changes++ },
 	})
 }
 
@@ -50,19 +50,19 @@ func (f *fakeTree) scheduler(workers int) *scheduler {
 func TestScheduler_ReservesInputs(t *testing.T) {
 	f := newFakeTree(8)
 	s := f.scheduler(2)
-	plan := s.pick()
+	plan := s.Pick()
 	if plan == nil || plan.From != 0 || f.running != 1 {
 		t.Fatalf("pick = %v, %d running; want a compaction of level 0", plan, f.running)
 	}
-	if again := s.pick(); again != nil {
+	if again := s.Pick(); again != nil {
 		t.Errorf("pick beside it = %v, want nothing: it has all tables", again)
 	}
 	before := f.changes
-	s.done(plan)
+	s.Done(plan)
 	if f.running != 0 || f.changes == before {
 		t.Errorf("afterwards %d run, %d changes were announced", f.running, f.changes-before)
 	}
-	if s.pick() == nil {
+	if s.Pick() == nil {
 		t.Error("after it is done its inputs are not free")
 	}
 }
@@ -71,20 +71,20 @@ func TestScheduler_ReservesInputs(t *testing.T) {
 // none of a store that is closed.
 func TestScheduler_Workers(t *testing.T) {
 	f := newFakeTree(8)
-	if plan := f.scheduler(-1).pick(); plan != nil {
+	if plan := f.scheduler(-1).Pick(); plan != nil {
 		t.Errorf("without workers: %v", plan)
 	}
 	s := f.scheduler(1)
 	s.running = 1
-	if plan := s.pick(); plan != nil {
+	if plan := s.Pick(); plan != nil {
 		t.Errorf("with all workers busy: %v", plan)
 	}
 	s.running, f.closed = 0, true
-	if plan := s.pick(); plan != nil {
+	if plan := s.Pick(); plan != nil {
 		t.Errorf("while closing: %v", plan)
 	}
 	f.closed, f.meta = false, nil
-	if plan := s.pick(); plan != nil {
+	if plan := s.Pick(); plan != nil {
 		t.Errorf("when closed: %v", plan)
 	}
 }
@@ -94,20 +94,20 @@ func TestScheduler_TurnsWithCompact(t *testing.T) {
 	f := newFakeTree(8)
 	s := f.scheduler(1)
 	job := compaction.NewManual(nil, nil)
-	s.request(job)
-	if plan := s.pick(); plan != nil {
+	s.Request(job)
+	if plan := s.Pick(); plan != nil {
 		t.Errorf("while Compact waits for its step: %v", plan)
 	}
-	step, blocked := s.pickStep(job)
+	step, blocked := s.PickStep(job)
 	if step == nil || !step.ByRequest() || s.running != 0 {
 		t.Fatalf("the step is %v, %v, with %d workers", step, blocked, s.running)
 	}
-	if other, blocked := s.pickStep(compaction.NewManual(nil, nil)); other != nil || !blocked {
+	if other, blocked := s.PickStep(compaction.NewManual(nil, nil)); other != nil || !blocked {
 		t.Errorf("a second call has %v, %v beside it; want to wait", other, blocked)
 	}
-	s.withdraw(job)
-	s.done(step)
-	if turn, _ := s.pickStep(job); turn == nil || turn.ByRequest() {
+	s.Withdraw(job)
+	s.Done(step)
+	if turn, _ := s.PickStep(job); turn == nil || turn.ByRequest() {
 		t.Errorf("the step after that is %v, want level 0's turn", turn)
 	}
 }
@@ -117,61 +117,61 @@ func TestScheduler_Stuck(t *testing.T) {
 	f := newFakeTree(40)
 	s := f.scheduler(1)
 	flush, compact := errors.New("flush"), errors.New("compact")
-	if err := s.stuck(stallLevel0); err != nil {
+	if err := s.Stuck(true); err != nil {
 		t.Errorf("stuck with %v", err)
 	}
-	s.flushed(flush)
-	if err := s.stuck(stallMemtables); err != flush {
+	s.Flushed(flush)
+	if err := s.Stuck(false); err != flush {
 		t.Errorf("after a failed flush: %v", err)
 	}
-	s.flushed(nil)
-	if s.flushed(ErrClosed); s.flushFailure() != nil {
+	s.Flushed(nil)
+	if s.Flushed(base.ErrClosed); s.FlushFailure() != nil {
 		t.Error("a flush that Close has ended counts as failed")
 	}
 	for i := range 3 {
-		if n := s.compacted(s.attempt(), compact); n != i+1 {
+		if n := s.Compacted(s.Begin(), compact); n != i+1 {
 			t.Errorf("%d failures in a row, want %d", n, i+1)
 		}
 	}
-	if err := s.stuck(stallLevel0); err != compact {
+	if err := s.Stuck(true); err != compact {
 		t.Errorf("after failed compactions: %v", err)
 	}
-	if err := s.stuck(stallMemtables); err != nil {
+	if err := s.Stuck(false); err != nil {
 		t.Errorf("a memtable waits for no compaction: %v", err)
 	}
-	s.compacted(s.attempt(), nil)
-	if err := s.stuck(stallLevel0); err != nil || s.compacted(s.attempt(), compact) != 1 {
+	s.Compacted(s.Begin(), nil)
+	if err := s.Stuck(true); err != nil || s.Compacted(s.Begin(), compact) != 1 {
 		t.Errorf("after one that worked: %v", err)
 	}
 }
 
-// After retryNow only a compaction that began later says whether compactions fail.
+// After RetryNow only a compaction that began later says whether compactions fail.
 func TestScheduler_RetryNow(t *testing.T) {
 	s := newFakeTree(40).scheduler(1)
 	before, now := errors.New("before"), errors.New("now")
-	old, older := s.attempt(), s.attempt()
-	s.compacted(old, before)
-	ended := s.retryNow()
+	old, older := s.Begin(), s.Begin()
+	s.Compacted(old, before)
+	ended := s.RetryNow()
 	select {
-	case <-old.retry:
+	case <-old.Retry:
 	default:
 		t.Error("a compaction that has failed is not tried again at once")
 	}
-	if s.compacted(older, before); ended() || s.compactionFailure() != before {
-		t.Errorf("one that began earlier counts; failure %v", s.compactionFailure())
+	if s.Compacted(older, before); ended() || s.CompactionFailure() != before {
+		t.Errorf("one that began earlier counts; failure %v", s.CompactionFailure())
 	}
-	if s.compacted(s.attempt(), now); !ended() || s.compactionFailure() != now {
-		t.Errorf("one that began afterwards: ended %v, failure %v", ended(), s.compactionFailure())
+	if s.Compacted(s.Begin(), now); !ended() || s.CompactionFailure() != now {
+		t.Errorf("one that began afterwards: ended %v, failure %v", ended(), s.CompactionFailure())
 	}
-	if s.compacted(older, before); s.compactionFailure() != now {
-		t.Errorf("failure %v is an old one", s.compactionFailure())
+	if s.Compacted(older, before); s.CompactionFailure() != now {
+		t.Errorf("failure %v is an old one", s.CompactionFailure())
 	}
-	again := s.retryNow()
-	if s.compacted(s.attempt(), nil); !again() || s.compactionFailure() != nil {
-		t.Errorf("one that worked: ended %v, failure %v", again(), s.compactionFailure())
+	again := s.RetryNow()
+	if s.Compacted(s.Begin(), nil); !again() || s.CompactionFailure() != nil {
+		t.Errorf("one that worked: ended %v, failure %v", again(), s.CompactionFailure())
 	}
-	if s.compacted(old, before); s.compactionFailure() != nil {
-		t.Errorf("failure %v is an old one, and compactions work", s.compactionFailure())
+	if s.Compacted(old, before); s.CompactionFailure() != nil {
+		t.Errorf("failure %v is an old one, and compactions work", s.CompactionFailure())
 	}
 }
 
@@ -179,21 +179,21 @@ func TestScheduler_RetryNow(t *testing.T) {
 func TestScheduler_SetAside(t *testing.T) {
 	f := newFakeTree(40)
 	s := f.scheduler(1)
-	plan := s.pick()
-	if _, ok := s.setAside(plan, errors.New("another")); ok {
+	plan := s.Pick()
+	if _, ok := s.SetAside(plan, errors.New("another")); ok {
 		t.Error("an error that is no damage sets a table aside")
 	}
-	if _, ok := s.setAside(plan, base.Corruption(base.TableName(9999), 0, "block", errors.New("bad"))); ok {
+	if _, ok := s.SetAside(plan, base.Corruption(base.TableName(9999), 0, "block", errors.New("bad"))); ok {
 		t.Error("damage in a table that the plan does not read")
 	}
 	damaged := plan.Inputs[len(plan.Inputs)-1].Tables[0].Num // the oldest
 	damage := base.Corruption(base.TableName(damaged), 0, "block", errors.New("bad"))
-	if num, ok := s.setAside(plan, fmt.Errorf("merge: %w", damage)); !ok || num != damaged {
+	if num, ok := s.SetAside(plan, fmt.Errorf("merge: %w", damage)); !ok || num != damaged {
 		t.Fatalf("setAside = %v, %v", num, ok)
 	}
-	s.done(plan)
+	s.Done(plan)
 	for range 100 {
-		next := s.pick()
+		next := s.Pick()
 		if next == nil {
 			break
 		}
@@ -204,15 +204,7 @@ func TestScheduler_SetAside(t *testing.T) {
 		s.running--
 		s.mu.Unlock()
 	}
-	if !s.takeBack(damaged) || s.takeBack(damaged) {
+	if !s.TakeBack(damaged) || s.TakeBack(damaged) {
 		t.Error("takeBack does not say whether the table was set aside")
 	}
-}
-
-// idle says whether no compaction is under way or due.
-func (s *scheduler) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	plan, _ := s.nextLocked()
-	return s.running == 0 && plan.Kind == compaction.Nothing
 }
