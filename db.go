@@ -37,6 +37,7 @@ package shale
 import (
 	"context"
 	"io"
+	"path/filepath"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/cache"
@@ -48,7 +49,6 @@ import (
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
-	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -73,29 +73,39 @@ type DB struct {
 	filters   *residency.Filters
 
 	// Constant after Open.
-	dir     string
-	opts    Options
-	fs      vfs.FS
-	storeID uint64
-	hasher  bloom.Hasher // of memtables and of filters to be written
-	cache   *cache.Cache
-	memory  *memtable.Pool
-	files   *filecache.Cache
-	lock    io.Closer // nil if read-only
-	made    creation  // by Open, so far
+	place
+	opts   Options
+	hasher bloom.Hasher // of memtables and of filters to be written
+	cache  *cache.Cache
+	memory *memtable.Pool
+	files  *filecache.Cache
 
 	// Read by every lookup, without a lock.
 	view           readState
 	falsePositives *cache.FalsePositives
-	tableStats     sstable.Stats
 	counters       counters
 	snapshots      snapshotList
 
 	pacer  pacer // belongs to the leader of the commit queue
 	events eventLog
+}
 
-	// rebuilding holds a token while RebuildFilters is under way.
-	rebuilding chan struct{}
+// A place is where a store is.
+type place struct {
+	fs      vfs.FS
+	dir     string
+	storeID uint64
+	lock    io.Closer // nil if read-only
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+// unlock gives up the lock, if the store has one.
+func (p *place) unlock() error {
+	if p.lock == nil {
+		return nil
+	}
+	return p.lock.Close()
 }
 
 // Close waits for running calls, stops the background work, makes every write
@@ -122,10 +132,8 @@ func (db *DB) Close() error {
 	if cerr := db.tree.CloseManifest(db.health.failure.Load() != nil); err == nil {
 		err = cerr
 	}
-	if db.lock != nil {
-		if cerr := db.lock.Close(); err == nil {
-			err = cerr
-		}
+	if cerr := db.unlock(); err == nil {
+		err = cerr
 	}
 	return err
 }

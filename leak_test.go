@@ -115,3 +115,10 @@ func TestLeaks_OpenAndClose(t *testing.T) {
 		}
 	}
 }
+
+// abandon ends the use of a store as the death of its process would, but for the files and
+// goroutines of this one.
+func (db *DB) abandon() {
+	db.letGo()
+	_ = db.unlock()
+}

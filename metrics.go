@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/sstable"
 )
 
 // NumLevels is the number of levels of the tree, level 0 included.
@@ -225,7 +226,7 @@ func (db *DB) Metrics() Metrics {
 		l := &m.Levels[i]
 		l.MeasuredFPR = ratio(l.FalsePositive, l.FilterAsked)
 	}
-	s := &db.tableStats
+	s := &db.counters.tables
 	m.BlockReads, m.BlockReadBytes = s.BlockReads.Load(), s.BlockReadBytes.Load()
 	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
 	m.CacheMemory = db.cache.Stats().Bytes
@@ -297,6 +298,8 @@ func (m *Metrics) addRun(l *LevelMetrics, r *tree.Run) (keys, fpr float64) {
 // counters are what Metrics reports. Those that every lookup touches are
 // striped, so that lookups on different cores write different cache lines.
 type counters struct {
+	tables sstable.Stats // what readers of tables count
+
 	lookups [base.Shards]lookupCounters
 
 	writes, writtenBytes       atomic.Uint64

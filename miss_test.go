@@ -109,7 +109,7 @@ func TestMiss_RealHosts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			opts.FilterBits, opts.CacheSize = c.filterBits, c.cache
 			db := openTest(t, opts)
-			before, filterReads := db.Metrics(), db.tableStats.FilterReads.Load()
+			before, filterReads := db.Metrics(), db.counters.tables.FilterReads.Load()
 			maybe := 0
 			for _, i := range rng.Perm(len(absent)) { // sorted ones would read one block many times in turn
 				k := absent[i]
@@ -121,7 +121,7 @@ func TestMiss_RealHosts(t *testing.T) {
 				}
 			}
 			m := db.Metrics().Sub(before)
-			if n := db.tableStats.FilterReads.Load() - filterReads; n != 0 {
+			if n := db.counters.tables.FilterReads.Load() - filterReads; n != 0 {
 				t.Errorf("lookups have read filters %d times", n)
 			}
 			if share := float64(maybe) / float64(len(absent)); share > c.most || c.filterBits < 0 && share < c.least {

@@ -45,26 +45,30 @@ func Open(dir string, opts *Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
 	}
-	db := newDB(abs, o)
+	db := &opening{DB: newDB(abs, o)}
 	if err := db.open(); err != nil {
 		db.abandon()
 		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
 	}
-	return db, nil
+	return db.DB, nil
+}
+
+// An opening is a store that Open is at work on.
+type opening struct {
+	*DB
+	made creation // so far
 }
 
 func newDB(dir string, o Options) *DB {
 	db := &DB{
 		lifetime:       newLifetime(),
 		changes:        newChanges(),
-		dir:            dir,
+		place:          place{dir: dir, fs: o.FS},
 		opts:           o,
-		fs:             o.FS,
 		events:         eventLog{listener: o.OnEvent, logger: o.Logger, dir: dir, now: o.testing.now},
 		cache:          cache.New(o.CacheSize),
 		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
-		rebuilding:     make(chan struct{}, 1),
 	}
 	limit := o.MaxOpenFiles
 	if o.ReadOnly {
@@ -78,7 +82,7 @@ func newDB(dir string, o Options) *DB {
 }
 
 // open is the list of what Open does.
-func (db *DB) open() error {
+func (db *opening) open() error {
 	if err := db.lockDir(); err != nil {
 		return err
 	}
@@ -116,20 +120,23 @@ func (db *DB) open() error {
 }
 
 // abandon undoes a failed open.
-func (db *DB) abandon() {
+func (db *opening) abandon() {
+	db.letGo()
+	db.undoCreation()
+	_ = db.unlock() // the error of Open is the one to report
+	db.undoDirs()
+}
+
+// letGo closes the files of a store that is not going to be closed by Close.
+func (db *DB) letGo() {
 	db.cancel()
 	db.files.Close()
 	db.logs.Abandon()
 	db.tree.Abandon()
-	db.undoCreation()
-	if db.lock != nil {
-		_ = db.lock.Close() // likewise
-	}
-	db.undoDirs()
 }
 
 // lockDir makes the directory and takes its lock, waiting up to LockTimeout.
-func (db *DB) lockDir() error {
+func (db *opening) lockDir() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
@@ -165,10 +172,8 @@ func (db *DB) lockDir() error {
 	}
 }
 
-func (db *DB) path(name string) string { return filepath.Join(db.dir, name) }
-
 // loadState reads the manifest, or makes the state of a new store.
-func (db *DB) loadState() (*manifest.State, error) {
+func (db *opening) loadState() (*manifest.State, error) {
 	state, err := manifest.Load(db.fs, db.dir)
 	switch {
 	case err == nil && db.opts.ErrorIfExists:
@@ -233,7 +238,7 @@ func (db *DB) filtersFit(v *manifest.Version) bool {
 // beginManifest starts a manifest of our own with a snapshot of the state.
 // Going on with the old one would mean to append after what may be torn. Nothing
 // needs the old one any more.
-func (db *DB) beginManifest(state *manifest.State) error {
+func (db *opening) beginManifest(state *manifest.State) error {
 	old := state.ManifestNum
 	if err := db.tree.BeginManifest(state); err != nil {
 		return err
@@ -282,7 +287,7 @@ const sidecarTries = 3
 // openReadOnly opens what is on disk without writing. Beside a running writer
 // a file may vanish between reading its name and opening it, and the last log
 // may be in the middle of a write: then it looks again.
-func (db *DB) openReadOnly() error {
+func (db *opening) openReadOnly() error {
 	var err error
 	for attempt := range 10 {
 		if attempt > 0 && !db.sleep(time.Duration(attempt)*2*time.Millisecond) {
@@ -359,7 +364,7 @@ func (c *creation) noteMissing(fsys vfs.FS, dir string) error {
 // a store that was not there, the lock file, directories. It is a best effort:
 // Open's error is the one to report. Requires: the lock is still held, if it was
 // taken.
-func (db *DB) undoCreation() {
+func (db *opening) undoCreation() {
 	c := &db.made
 	if db.lock == nil || c.store && !db.undoStore() {
 		return
@@ -373,7 +378,7 @@ func (db *DB) undoCreation() {
 // undoStore removes the files of a store that Open was about to create, so that
 // no crash meanwhile leaves a damaged store: a log or a CURRENT alone would be
 // one.
-func (db *DB) undoStore() (done bool) {
+func (db *opening) undoStore() (done bool) {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return false
@@ -398,7 +403,7 @@ func (db *DB) undoStore() (done bool) {
 }
 
 // undoDirs removes the directories that Open made and that are empty.
-func (db *DB) undoDirs() {
+func (db *opening) undoDirs() {
 	for _, dir := range db.made.dirs {
 		if db.fs.Remove(dir) != nil {
 			return

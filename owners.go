@@ -48,7 +48,7 @@ func (db *DB) reading() sstable.ReaderOptions {
 	return sstable.ReaderOptions{
 		StoreID:  db.storeID,
 		Cache:    db.cache,
-		Stats:    &db.tableStats,
+		Stats:    &db.counters.tables,
 		NoFilter: db.opts.FilterBits < 0,
 		Retried: func(err error) {
 			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so

@@ -32,12 +32,12 @@ func TestReadCost_Uncached(t *testing.T) {
 		get(i) // opens the files, fills the pools
 	}
 	const lookups = 1000
-	before, calls := db.Metrics(), db.tableStats.ReadCalls.Load()
+	before, calls := db.Metrics(), db.counters.tables.ReadCalls.Load()
 	for i := range lookups {
 		get(i)
 	}
 	d := db.Metrics().Sub(before)
-	if calls = db.tableStats.ReadCalls.Load() - calls; d.BlockReads != lookups || calls != lookups {
+	if calls = db.counters.tables.ReadCalls.Load() - calls; d.BlockReads != lookups || calls != lookups {
 		t.Errorf("%d lookups read %d blocks in %d calls", lookups, d.BlockReads, calls)
 	}
 	if testenv.Race {

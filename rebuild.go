@@ -53,12 +53,11 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(db.ctx, cancel)()
-	select { // one at a time: two would do the same work
-	case db.rebuilding <- struct{}{}:
-		defer func() { <-db.rebuilding }()
-	case <-ctx.Done():
-		return FilterRebuild{}, db.rebuildError(ctx.Err())
+	end, err := db.filters.BeginRebuild(ctx) // one at a time: two would do the same work
+	if err != nil {
+		return FilterRebuild{}, db.rebuildError(err)
 	}
+	defer end()
 	r := rebuild{db: db, ctx: ctx}
 	if err := r.run(); err != nil {
 		return r.report, db.rebuildError(err)

@@ -20,6 +20,8 @@ type Filters struct {
 	wake  chan struct{} // to Loop: the tables have changed
 	mu    sync.Mutex    // one change of what is resident at a time
 	epoch atomic.Uint64 // counts up before and after each change: see tree.FilterSum
+
+	rebuilding chan struct{} // holds a token while filters are rebuilt
 }
 
 // An Env is what Filters need from the store.
@@ -35,7 +37,7 @@ type Env struct {
 
 // New returns the Filters of no version yet.
 func New(env Env) *Filters {
-	return &Filters{env: env, wake: make(chan struct{}, 1)}
+	return &Filters{env: env, wake: make(chan struct{}, 1), rebuilding: make(chan struct{}, 1)}
 }
 
 // Loop keeps the resident filters within their budget and brings back what has room
@@ -51,6 +53,17 @@ func (f *Filters) Loop(ctx context.Context) {
 			f.Adjust(v)
 			f.env.Release(v)
 		}
+	}
+}
+
+// BeginRebuild waits until nobody else rebuilds filters, or ctx is done. The caller calls end
+// when it has rebuilt its own.
+func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
+	select {
+	case f.rebuilding <- struct{}{}:
+		return func() { <-f.rebuilding }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
