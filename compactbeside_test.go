@@ -57,7 +57,11 @@ func putUntil(t *testing.T, db *DB, n int, stop <-chan struct{}) (written int, l
 // long, and Compact ends. Time is the bubble's, so what counts is what the store
 // waits for.
 func TestCompact_BesideWriters(t *testing.T) {
-	const keys, bound = 40_000, 200 * time.Millisecond
+	const bound = 200 * time.Millisecond
+	keys := 40_000
+	if testenv.Race {
+		keys = 15_000
+	}
 	for _, jobs := range []int{1, 3} {
 		if testenv.Race && jobs == 1 {
 			continue // the other has its goroutines too
@@ -108,6 +112,9 @@ func TestCompact_BesideWriters(t *testing.T) {
 func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 	const keys = 4000
 	for _, workers := range []int{-1, 1, 3} {
+		if testenv.Race && workers < 3 {
+			continue // three workers do what one does
+		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
 			deepest := 0

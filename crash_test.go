@@ -361,11 +361,12 @@ func (s crashState) checkCopies(h history) error {
 // durable write is lost, whole commits survive, up to some point and none
 // beyond, and the store goes on.
 func TestCrash_AtEveryOperation(t *testing.T) {
+	testenv.SkipRace(t)
 	checkLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	var states, ops int64
-	share := shareOf(t, seed, 1./96)
+	share := shareOf(t, seed, 1./160)
 	// Each life is lived with several options, if not all of its states are tried.
 	rounds := uint64(1)
 	if share.part < 1 {

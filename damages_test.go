@@ -180,7 +180,7 @@ func TestCorruption_Sweep(t *testing.T) {
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
-	share := shareOf(t, seed, 1./160)
+	share := shareOf(t, seed, 1./240)
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
 		other, kin := newBadStoreOf(t, 76, seed+round+1, closed), newBadStore(t, seed+round+1, closed)
 		twin := newBadStoreOf(t, 78, seed+round, closed)

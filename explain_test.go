@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -215,6 +216,7 @@ func TestExplain_WithoutFilters(t *testing.T) {
 
 // Many keys in a store of many runs: Explain answers as Get does.
 func TestExplain_AgreesWithGet(t *testing.T) {
+	testenv.SkipRace(t)
 	db := readStore(t)
 	for i := 0; i < 20000; i += 301 {
 		for _, k := range []string{fmt.Sprintf("key%06d", i), fmt.Sprintf("key%06dx", i)} {

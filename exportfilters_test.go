@@ -247,6 +247,7 @@ func TestExportFilters_BadStores(t *testing.T) {
 // On real input: of the hosts that are not on the blocklist, a bundle of it lets
 // as few pass as the store itself.
 func TestExportFilters_RealHosts(t *testing.T) {
+	testenv.SkipRace(t)
 	step := 12
 	switch {
 	case testenv.Race:

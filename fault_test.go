@@ -93,7 +93,7 @@ func TestFault_AtEveryOperation(t *testing.T) {
 	seed := testenv.Seed(t)
 	h := newHistory("a", seed, 400)
 	h.ingestible(faultIngest)
-	share := shareOf(t, seed, 1./72)
+	share := shareOf(t, seed, 1./120)
 	// If not all faults are tried, they are in lives with several options.
 	lives := uint64(1)
 	if share.part < 1 {
@@ -190,6 +190,9 @@ func TestFault_NowAndThen(t *testing.T) {
 	n, begin, long := 120, time.Now(), testenv.Long(t)
 	if testing.Short() {
 		n = 40
+	}
+	if testenv.Race {
+		n = 20
 	}
 	var met atomic.Int64
 	lives := 0

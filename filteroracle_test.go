@@ -270,6 +270,7 @@ func (o *filterOracle) life(n int) {
 // the memory for filters, and what has happened to the store. With filters and
 // without, every answer is the same. A long run asks ten million times at least.
 func TestFilterOracle_Stores(t *testing.T) {
+	testenv.SkipRace(t)
 	checkLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 0)), kinds: allKinds(t)}

@@ -14,6 +14,7 @@ import (
 // FilterMemory holds from Open on, whatever the filters in the files, and no
 // answer changes.
 func TestFilterMemory_IsALimit(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := small()
 	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 16, -1
 	db := openTest(t, opts)

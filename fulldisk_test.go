@@ -23,6 +23,7 @@ var needRoom = []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, v
 // the same handle, and no acknowledged write is lost. One event tells that writes
 // are refused, and one that they are not any more.
 func TestFault_FullDisk(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, noMap := range []bool{false, true} {
 		for _, kind := range []string{".sst", ".wal", "MANIFEST", ""} {
 			name := fmt.Sprintf("%q without mapping %v", kind, noMap)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -72,6 +73,7 @@ func seekLT(key string) move {
 // Every sequence of four moves, in every range, ends each where it would among
 // sorted keys.
 func TestIterator_AllMoves(t *testing.T) {
+	testenv.SkipRace(t)
 	db := layered(t)
 	nothing := []byte{}
 	for _, r := range []Range{

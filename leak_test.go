@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -92,6 +93,7 @@ func within(t testing.TB, limit time.Duration, what string, fn func()) {
 // Open, use and Close leave nothing behind, on a disk or in memory, whether
 // Open succeeds or not.
 func TestLeaks_OpenAndClose(t *testing.T) {
+	testenv.SkipRace(t)
 	checkLeaks(t)
 	dir := t.TempDir()
 	for i := range 15 {

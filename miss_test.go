@@ -244,6 +244,7 @@ func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum)
 // A filter is read when its table is opened, never by a lookup: with the data
 // blocks in the cache, a million misses cause no read at all.
 func TestMiss_NoReadForFilters(t *testing.T) {
+	testenv.SkipRace(t)
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
 	opts := small()

@@ -58,6 +58,7 @@ func TestNoSpace(t *testing.T) {
 // A store of the default size works on a small disk: puts, deletes and compactions go
 // on while there is room for them, whatever the store would like to reserve.
 func TestNoSpace_SmallDisk(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, d := range []struct {
 		name  string
 		mount func(t *testing.T) *testMount

@@ -117,6 +117,7 @@ func TestOptions_AreCopied(t *testing.T) {
 // One store, opened again and again under options that have nothing in common
 // but the file system: whatever was written before is found.
 func TestOptions_DifferFromOpenToOpen(t *testing.T) {
+	testenv.SkipRace(t)
 	fsys := vfs.NewMem()
 	const n = 1500
 	value := func(i, round int) string {
@@ -233,6 +234,7 @@ func TestOptions_LockTimeout(t *testing.T) {
 
 // The memory of caches and filters is what the options say.
 func TestOptions_Memory(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, c := range []struct {
 		cache      int64
 		bits       float64

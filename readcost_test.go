@@ -51,6 +51,7 @@ func TestReadCost_Uncached(t *testing.T) {
 
 // A key may lie where its value is appended to.
 func TestAppendValue_KeyInDst(t *testing.T) {
+	testenv.SkipRace(t)
 	db := readStore(t)
 	for i := range 2000 {
 		key := fmt.Appendf(nil, "key%06d", i*7)

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 func TestReadOnly(t *testing.T) {
+	testenv.SkipRace(t)
 	dir := filepath.Join(t.TempDir(), "db")
 	opts := small()
 	db, err := Open(dir, opts)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -80,6 +81,7 @@ func readsAMiss(t testing.TB, db *DB, from, n int) float64 {
 // A store without filters gets them and not a block of data is written again:
 // lookups of absent keys then read as often as the filters promise.
 func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
+	testenv.SkipRace(t)
 	checkLeaks(t)
 	opts := bare(t, 20000)
 	db := openTest(t, opts)

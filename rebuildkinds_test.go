@@ -42,6 +42,7 @@ func TestRebuildFilters_FilterMemory(t *testing.T) {
 // The kind, the hash function and the prefixes that a handle asks for come into
 // use, whatever was there before, and answers stay the same under any handle.
 func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
+	testenv.SkipRace(t)
 	const n = 12000
 	opts := bareOf(t, n, func(o *Options) { o.MemtableSize, o.TableSize = 512<<10, 256<<10 })
 	for i, set := range []struct {

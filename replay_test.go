@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -13,6 +14,7 @@ import (
 // dropped the last operation of the last one that is: it must neither be
 // replayed nor taken for damage.
 func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
+	testenv.SkipRace(t)
 	met := 0
 	value := strings.Repeat("v", 400)
 	for n := 20; n < 60 && met < 2; n += 2 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -40,6 +41,7 @@ func allFiles(t *testing.T, fsys vfs.FS, dir string) (all []string) {
 // part of one nor a directory, and takes nothing away that was there. Whatever
 // moment a crash comes at, the place is one where a store can be made.
 func TestOpen_FailureLeavesNothingBehind(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, stranger := range [][]string{
 		nil,
 		{"a/notes.txt"},
