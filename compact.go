@@ -47,7 +47,7 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 	} else {
 		s.Compacted(attempt, nil)
 		s.Done(plan)
-		base.Wake(db.health.wake)
+		db.health.Nudge()
 	}
 }
 
@@ -69,14 +69,14 @@ func (db *DB) setAside(plan *compaction.Plan, err error) bool {
 	return ok
 }
 
-func (db *DB) planOptions() compaction.Options {
-	return compaction.Options{
-		MemtableSize: db.opts.MemtableSize,
-		TableSize:    db.opts.TableSize,
-		BaseBytes:    db.opts.testing.baseSize,
-		LevelRuns:    db.opts.testing.runs,
-		DropSeq:      db.snapshots.oldest(),
+// runPlanInRoom is runPlan that is tried again with what the store can give up of
+// its room.
+func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
+	err := db.runPlan(ctx, plan)
+	if base.IsNoSpace(err) && db.giveUpRoom() {
+		err = db.runPlan(ctx, plan)
 	}
+	return err
 }
 
 // runPlan carries a reserved plan out.
@@ -185,7 +185,7 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(plan)
 	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
-		Snapshots:    db.snapshots.list(),
+		Snapshots:    db.snapshots.List(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
 		Guards:       plan.Guards,

@@ -69,15 +69,6 @@ type notFound struct{}
 func (notFound) Error() string        { return "shale: not found" }
 func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
-// readOnlyError says that the store is read-only because of cause. Both stay
-// askable.
-func readOnlyError(cause error) error {
-	if cause == nil {
-		return ErrReadOnly
-	}
-	return fmt.Errorf("%w: %w", ErrReadOnly, cause)
-}
-
 // callError gives an error its context, the call that it comes from. That the
 // store was closed meanwhile is ErrClosed itself.
 func callError(call string, err error) error {

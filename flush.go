@@ -150,7 +150,7 @@ func (db *DB) flushEnded(f flushOutcome) {
 	db.events.emit(e)
 	db.deleter.Run()
 	db.scheduler.Nudge()
-	base.Wake(db.health.wake)
+	db.health.Nudge()
 }
 
 // retryFlushLater prepares for another try of a flush that failed because of err.
@@ -180,7 +180,7 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 	src := imm.mem.NewIterator()
 	defer src.Close()
 	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
-		Snapshots: db.snapshots.list(),
+		Snapshots: db.snapshots.List(),
 		NewOutput: s.newOutput,
 	})
 	if err == nil {
@@ -289,53 +289,4 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 		return err != nil
 	})
 	return err
-}
-
-// flushSpeed is how fast memtables are flushed.
-type flushSpeed struct {
-	mu    sync.Mutex
-	past  float64   // bytes a second; the last flush counts half
-	bytes int64     // of the memtable that is being flushed, 0 if none is
-	begin time.Time // of its flush
-}
-
-// firstFlushRate is taken for the rate of flushes before there was one.
-const firstFlushRate = 16 << 20
-
-// rate returns bytes a second. A flush that takes longer than those before it
-// lowers the rate while it is under way: so writers never catch up with it.
-func (f *flushSpeed) rate() float64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rate := f.past
-	if rate == 0 {
-		rate = firstFlushRate
-	}
-	if f.bytes > 0 {
-		rate = min(rate, ratePerSecond(f.bytes, time.Since(f.begin)))
-	}
-	return rate
-}
-
-func (f *flushSpeed) started(bytes int64) {
-	f.mu.Lock()
-	f.bytes, f.begin = bytes, time.Now()
-	f.mu.Unlock()
-}
-
-func (f *flushSpeed) ended(err error) {
-	f.mu.Lock()
-	if err == nil && f.bytes > 0 {
-		rate := ratePerSecond(f.bytes, time.Since(f.begin))
-		if f.past > 0 {
-			rate = (rate + f.past) / 2
-		}
-		f.past = rate
-	}
-	f.bytes = 0
-	f.mu.Unlock()
-}
-
-func ratePerSecond(bytes int64, d time.Duration) float64 {
-	return float64(bytes) / max(d, time.Microsecond).Seconds()
 }

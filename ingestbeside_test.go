@@ -218,15 +218,15 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 			// there meanwhile.
 			db.changes.mu.Lock()
 			time.Sleep(100 * time.Microsecond)
-			db.snapshots.mu.Lock()
-			visible := db.commits.Visible()
-			for table := range db.view.Load().Tables() {
-				if table.Meta.MaxSeq > visible {
-					t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
-					stop.Store(true)
+			db.snapshots.Publish(func() { // nobody else publishes meanwhile
+				visible := db.commits.Visible()
+				for table := range db.view.Load().Tables() {
+					if table.Meta.MaxSeq > visible {
+						t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
+						stop.Store(true)
+					}
 				}
-			}
-			db.snapshots.mu.Unlock()
+			})
 			db.changes.mu.Unlock()
 			runtime.Gosched()
 		}

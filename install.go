@@ -20,7 +20,7 @@ func (db *DB) install(edit *manifest.Edit, opened []*tree.Table, change func(*vi
 
 // installWrites is install for tables whose entries nobody has seen yet. It
 // publishes their sequence number together with the view: see
-// snapshotList.publish.
+// commit.Snapshots.Publish.
 func (db *DB) installWrites(edit *manifest.Edit, opened []*tree.Table, seq base.Seq, changeView func(*view)) error {
 	return db.tree.Install(func(current *manifest.Version) *tree.Change {
 		edit.Rebase(current) // filters may have come beside tables that it moves
@@ -52,7 +52,7 @@ func (db *DB) publish(v *view, seq base.Seq) {
 		db.view.Store(v)
 		return
 	}
-	db.snapshots.publish(func() {
+	db.snapshots.Publish(func() {
 		db.view.Store(v)
 		db.commits.Publish(seq) // after the view: see view
 	})

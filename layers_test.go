@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"bundle":             1,
 	"filterplan":         1,
 	"internal/filecache": 1,
+	"internal/health":    1,
 	"internal/iter":      1,
 	"bloom":              0,
 

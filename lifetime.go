@@ -2,10 +2,12 @@ package shale
 
 import (
 	"context"
+	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A lifetime knows whether the store is open. It makes Close wait for the calls
@@ -77,22 +79,6 @@ func retryDelay(n int) time.Duration {
 	return min(10*time.Millisecond<<min(n, 10), 5*time.Second)
 }
 
-// startBackground starts the goroutines of the store. Close waits for them.
-func (db *DB) startBackground() {
-	db.deleter.Start()
-	db.background.Go(func() { db.deleter.Loop(db.ctx) })
-	db.background.Go(func() { db.flusher.loop(db.ctx) })
-	if db.opts.CompactionWorkers > 0 {
-		db.background.Go(db.compactLoop)
-	}
-	db.background.Go(func() { db.syncer.Loop(db.ctx) })
-	db.background.Go(func() { db.logs.Loop(db.ctx) })
-	db.background.Go(func() { db.filters.Loop(db.ctx) })
-	db.background.Go(db.recoverLoop)
-	base.Wake(db.flusher.wake)
-	db.scheduler.Nudge()
-}
-
 // changes lets goroutines wait until something about the store has changed: a
 // flush or a compaction has ended, writes are refused or taken again, files are
 // gone, or the store is closing.
@@ -127,4 +113,22 @@ func (c *changes) await(ctx context.Context, done func() bool) {
 	for !done() {
 		c.cond.Wait()
 	}
+}
+
+// A place is where a store is.
+type place struct {
+	fs      vfs.FS
+	dir     string
+	storeID uint64
+	lock    io.Closer // nil if read-only
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+// unlock gives up the lock, if the store has one.
+func (p *place) unlock() error {
+	if p.lock == nil {
+		return nil
+	}
+	return p.lock.Close()
 }

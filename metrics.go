@@ -232,7 +232,7 @@ func (db *DB) Metrics() Metrics {
 	m.CacheMemory = db.cache.Stats().Bytes
 	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
 	m.WALSyncs, m.WALBytes = db.logs.Stats()
-	m.OpenSnapshots = int64(db.snapshots.len())
+	m.OpenSnapshots = int64(db.snapshots.Len())
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -353,4 +354,15 @@ func (r PrefixRule) String() string {
 		return fmt.Sprintf("FixedPrefix(%d)", b.Length)
 	}
 	return "none"
+}
+
+// planOptions are what the options mean for the planning of compactions.
+func (db *DB) planOptions() compaction.Options {
+	return compaction.Options{
+		MemtableSize: db.opts.MemtableSize,
+		TableSize:    db.opts.TableSize,
+		BaseBytes:    db.opts.testing.baseSize,
+		LevelRuns:    db.opts.testing.runs,
+		DropSeq:      db.snapshots.Oldest(),
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
@@ -24,7 +25,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if db.health.failure.Load() != nil {
+	if db.health.Current() != nil {
 		return db.Err()
 	}
 	if v.mem.Taken() < db.opts.MemtableSize && !db.logs.IsFull() {
@@ -36,7 +37,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	}
 	stuck, err := db.stall(ctx)
 	if stuck != nil {
-		return db.health.refuse(stuck, true)
+		return db.health.Refuse(stuck, true)
 	}
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
 		if time.Since(begin) >= flushPause || len(db.view.Load().imms) != 1 ||
-			db.scheduler.FlushFailure() != nil || db.health.failure.Load() != nil || db.closing() || ctx.Err() != nil {
+			db.scheduler.FlushFailure() != nil || db.health.Current() != nil || db.closing() || ctx.Err() != nil {
 			return true
 		}
 		waited = true
@@ -86,7 +87,7 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 func (db *DB) awaitRoom(ctx context.Context) error {
 	stuck, err := db.stall(ctx)
 	if stuck != nil {
-		return readOnlyError(stuck)
+		return base.ReadOnly(stuck)
 	}
 	return err
 }
@@ -122,7 +123,7 @@ func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 			err = ErrClosed
 		case ctx.Err() != nil:
 			err = ctx.Err()
-		case db.health.failure.Load() != nil:
+		case db.health.Current() != nil:
 			err = db.Err()
 		default:
 			stuck = db.stuck(db.stallReason())
@@ -172,7 +173,7 @@ func (db *DB) stuck(reason stall) error {
 // all, no harm is done: recoverLoop tries again. Requires: the caller leads the
 // queue.
 func (db *DB) rotate() error {
-	if db.health.failure.Load() != nil {
+	if db.health.Current() != nil {
 		return db.Err()
 	}
 	return db.changeLogs()
@@ -185,13 +186,13 @@ func (db *DB) changeLogs() error {
 	// acknowledged: no crash leaves a hole between them.
 	sealed, err := db.logs.Seal(db.commits.Last())
 	if err != nil {
-		return db.health.logFailed(fmt.Errorf("shale: seal log: %w", err))
+		return db.health.LogFailed(fmt.Errorf("shale: seal log: %w", err))
 	}
 	if err := db.logs.Begin(wal.Header{StoreID: db.storeID, Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
-		return db.health.refuse(fmt.Errorf("shale: begin log: %w", err), true)
+		return db.health.Refuse(fmt.Errorf("shale: begin log: %w", err), true)
 	}
 	if err := old.Close(); err != nil {
-		return db.health.logFailed(fmt.Errorf("shale: close log: %w", err))
+		return db.health.LogFailed(fmt.Errorf("shale: close log: %w", err))
 	}
 	db.view.freeze(db.newMemtable)
 	db.view.setLog(db.logs.Rotated())
@@ -347,4 +348,53 @@ func (db *DB) endHold() {
 		db.events.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
 	}
 	p.held, p.told = false, false
+}
+
+// flushSpeed is how fast memtables are flushed.
+type flushSpeed struct {
+	mu    sync.Mutex
+	past  float64   // bytes a second; the last flush counts half
+	bytes int64     // of the memtable that is being flushed, 0 if none is
+	begin time.Time // of its flush
+}
+
+// firstFlushRate is taken for the rate of flushes before there was one.
+const firstFlushRate = 16 << 20
+
+// rate returns bytes a second. A flush that takes longer than those before it
+// lowers the rate while it is under way: so writers never catch up with it.
+func (f *flushSpeed) rate() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rate := f.past
+	if rate == 0 {
+		rate = firstFlushRate
+	}
+	if f.bytes > 0 {
+		rate = min(rate, ratePerSecond(f.bytes, time.Since(f.begin)))
+	}
+	return rate
+}
+
+func (f *flushSpeed) started(bytes int64) {
+	f.mu.Lock()
+	f.bytes, f.begin = bytes, time.Now()
+	f.mu.Unlock()
+}
+
+func (f *flushSpeed) ended(err error) {
+	f.mu.Lock()
+	if err == nil && f.bytes > 0 {
+		rate := ratePerSecond(f.bytes, time.Since(f.begin))
+		if f.past > 0 {
+			rate = (rate + f.past) / 2
+		}
+		f.past = rate
+	}
+	f.bytes = 0
+	f.mu.Unlock()
+}
+
+func ratePerSecond(bytes int64, d time.Duration) float64 {
+	return float64(bytes) / max(d, time.Microsecond).Seconds()
 }

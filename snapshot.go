@@ -2,8 +2,6 @@ package shale
 
 import (
 	"iter"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
@@ -24,7 +22,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	if db.closing() {
 		return nil, ErrClosed
 	}
-	return &Snapshot{db: db, seq: db.snapshots.take(db.commits.Visible)}, nil
+	return &Snapshot{db: db, seq: db.snapshots.Take(db.commits.Visible)}, nil
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -35,7 +33,7 @@ func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	s.db.snapshots.remove(s.seq)
+	s.db.snapshots.Remove(s.seq)
 	if s.seq < s.db.commits.Visible() {
 		s.db.scheduler.Nudge() // what was written since may be compacted now
 	}
@@ -113,64 +111,4 @@ func (s *Snapshot) NewIterator(r Range) *Iterator {
 		return failedIterator(ErrClosed)
 	}
 	return it
-}
-
-// A snapshotList holds the sequence numbers of open snapshots.
-type snapshotList struct {
-	mu   sync.Mutex
-	seqs []base.Seq // ascending, with repeats
-}
-
-// take adds the number that is visible now, and returns it. It reads the number
-// under the lock: a flush or a compaction that has called list before writes only
-// what was visible by then, so it keeps the newest version that the snapshot sees.
-func (l *snapshotList) take(visible func() base.Seq) base.Seq {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	seq := visible()
-	i, _ := slices.BinarySearch(l.seqs, seq)
-	l.seqs = slices.Insert(l.seqs, i, seq)
-	return seq
-}
-
-// publish runs fn while nobody takes a snapshot or lists them. With it Ingest makes its
-// tables and their sequence number visible: a snapshot with an older number is in the
-// list before a compaction that reads the tables asks for it, and one with this
-// number sees all of them.
-func (l *snapshotList) publish(fn func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fn()
-}
-
-func (l *snapshotList) remove(seq base.Seq) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i, ok := slices.BinarySearch(l.seqs, seq); ok {
-		l.seqs = slices.Delete(l.seqs, i, i+1)
-	}
-}
-
-// list returns the numbers that flushes and compactions have to keep readable,
-// ascending and without repeats. The caller owns the slice.
-func (l *snapshotList) list() []base.Seq {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Compact(slices.Clone(l.seqs))
-}
-
-// oldest returns the lowest of the numbers, or base.MaxSeq if there is none.
-func (l *snapshotList) oldest() base.Seq {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.seqs) == 0 {
-		return base.MaxSeq
-	}
-	return l.seqs[0]
-}
-
-func (l *snapshotList) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.seqs)
 }

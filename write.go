@@ -195,7 +195,7 @@ func (db *DB) syncFailed(w *wal.Writer, err error) error {
 	if w != db.logs.Current() {
 		return nil
 	}
-	return db.health.logFailed(err)
+	return db.health.LogFailed(err)
 }
 
 // writtenSince tells whether key may have been written after seq. The caller

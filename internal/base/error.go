@@ -49,3 +49,12 @@ func MissingIsDamage(err error, name string) error {
 	}
 	return err
 }
+
+// ReadOnly returns the error which says that the store is read-only because of cause. Both stay
+// askable.
+func ReadOnly(cause error) error {
+	if cause == nil {
+		return ErrReadOnly
+	}
+	return fmt.Errorf("%w: %w", ErrReadOnly, cause)
+}

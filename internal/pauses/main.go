@@ -34,7 +34,7 @@ import (
 )
 
 // shalePackages are those that get pauses.
-var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal/commit", "./internal/filecache", "./internal/logset", "./internal/offheap", "./internal/residency", "./internal/scheduler", "./internal/tree", "./wal", "./manifest"}
+var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal/commit", "./internal/filecache", "./internal/health", "./internal/logset", "./internal/offheap", "./internal/residency", "./internal/scheduler", "./internal/tree", "./wal", "./manifest"}
 
 // shaleTests are those of concurrency. Those that call much beside much have more
 // turns.

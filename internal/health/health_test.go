@@ -1,4 +1,4 @@
-package shale
+package health
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A fakeLog is what a health sees of a store.
@@ -17,16 +19,16 @@ type fakeLog struct {
 	mu          sync.Mutex
 }
 
-func (f *fakeLog) health() *health {
-	return newHealth(healthEnv{
-		now:           func() time.Time { return f.clock },
-		logSyncFailed: func() bool { return f.syncFailed },
-		refused: func(err error) {
+func (f *fakeLog) health() *Health {
+	return New(Env{
+		Now:           func() time.Time { return f.clock },
+		LogSyncFailed: func() bool { return f.syncFailed },
+		Refused: func(err error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.refusals = append(f.refusals, err)
 		},
-		resumed: func(d time.Duration) { f.resumptions = append(f.resumptions, d) },
+		Resumed: func(d time.Duration) { f.resumptions = append(f.resumptions, d) },
 	})
 }
 
@@ -35,7 +37,7 @@ func TestHealth_WorseFailureWins(t *testing.T) {
 	f := &fakeLog{}
 	h := f.health()
 	full, broken := errors.New("full"), errors.New("broken")
-	if h.err() != nil || h.recovers() {
+	if h.Err() != nil || h.Recovers() {
 		t.Fatal("it is ill from the beginning")
 	}
 	for _, step := range []struct {
@@ -43,15 +45,15 @@ func TestHealth_WorseFailureWins(t *testing.T) {
 		passes bool
 		want   error
 	}{{full, true, full}, {errors.New("full again"), true, full}, {broken, false, broken}, {full, true, broken}, {errors.New("another"), false, broken}} {
-		if err := h.refuse(step.err, step.passes); !errors.Is(err, step.err) || !errors.Is(err, ErrReadOnly) {
+		if err := h.Refuse(step.err, step.passes); !errors.Is(err, step.err) || !errors.Is(err, base.ErrReadOnly) {
 			t.Errorf("the writer at hand gets %v, want %v", err, step.err)
 		}
-		if err := h.err(); !errors.Is(err, step.want) || !errors.Is(err, ErrReadOnly) {
+		if err := h.Err(); !errors.Is(err, step.want) || !errors.Is(err, base.ErrReadOnly) {
 			t.Errorf("after %v: %v, want %v", step.err, err, step.want)
 		}
 	}
-	if len(f.refusals) != 2 || h.recovers() {
-		t.Errorf("told %v, recovers: %v", f.refusals, h.recovers())
+	if len(f.refusals) != 2 || h.Recovers() {
+		t.Errorf("told %v, recovers: %v", f.refusals, h.Recovers())
 	}
 }
 
@@ -60,9 +62,9 @@ func TestHealth_FullDisk(t *testing.T) {
 	for _, syncFailed := range []bool{false, true} {
 		f := &fakeLog{syncFailed: syncFailed}
 		h := f.health()
-		_ = h.logFailed(syscall.ENOSPC)
-		if h.recovers() == syncFailed {
-			t.Errorf("with a failed sync (%v) it recovers: %v", syncFailed, h.recovers())
+		_ = h.LogFailed(syscall.ENOSPC)
+		if h.Recovers() == syncFailed {
+			t.Errorf("with a failed sync (%v) it recovers: %v", syncFailed, h.Recovers())
 		}
 	}
 }
@@ -71,20 +73,20 @@ func TestHealth_FullDisk(t *testing.T) {
 func TestHealth_Resolve(t *testing.T) {
 	f := &fakeLog{clock: time.Unix(100, 0)}
 	h := f.health()
-	_ = h.refuse(syscall.ENOSPC, true)
-	first, err := h.lasting()
+	_ = h.Refuse(syscall.ENOSPC, true)
+	first, err := h.Lasting()
 	if err != nil || first == nil {
 		t.Fatalf("lasting = %v, %v", first, err)
 	}
-	_ = h.refuse(syscall.EIO, false)
-	if err := h.resolve(first); !errors.Is(err, syscall.EIO) || len(f.resumptions) > 0 {
+	_ = h.Refuse(syscall.EIO, false)
+	if err := h.Resolve(first); !errors.Is(err, syscall.EIO) || len(f.resumptions) > 0 {
 		t.Errorf("resolve of an older failure: %v, told %v", err, f.resumptions)
 	}
-	if _, err := h.lasting(); !errors.Is(err, syscall.EIO) {
+	if _, err := h.Lasting(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("lasting: %v", err)
 	}
 	f.clock = f.clock.Add(time.Minute)
-	if err := h.resolve(h.failure.Load()); err != nil || len(f.resumptions) != 1 || f.resumptions[0] != time.Minute {
+	if err := h.Resolve(h.failure.Load()); err != nil || len(f.resumptions) != 1 || f.resumptions[0] != time.Minute {
 		t.Errorf("resolve: %v, told %v", err, f.resumptions)
 	}
 }
@@ -95,7 +97,7 @@ func TestHealth_OneRefusalIsTold(t *testing.T) {
 	h := f.health()
 	var wg sync.WaitGroup
 	for range 50 {
-		wg.Go(func() { _ = h.refuse(syscall.EIO, false) })
+		wg.Go(func() { _ = h.Refuse(syscall.EIO, false) })
 	}
 	wg.Wait()
 	if len(f.refusals) != 1 {

@@ -3,108 +3,20 @@ package shale
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
-	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/health"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/wal"
 )
-
-// A health knows whether the store takes writes, and why not. It is read by every
-// write, without a lock.
-type health struct {
-	healthEnv
-	wake    chan struct{}           // to recoverLoop: there may be something to do
-	failure atomic.Pointer[failure] // why writes are refused; nil: they are not
-}
-
-// A healthEnv is what a health needs from the store.
-type healthEnv struct {
-	now           func() time.Time
-	logSyncFailed func() bool                 // whether a sync of the current log has failed, or there is no log
-	refused       func(err error)             // writes are now refused because of err
-	resumed       func(refused time.Duration) // they are taken again, after that time
-}
-
-// A failure is why writes are refused.
-type failure struct {
-	err   error
-	since time.Time
-	// passes says that the store tries by itself to take writes again: the
-	// failure is a lack of room, or of something else that may be there later.
-	// Other failures end with Resume or with another Open. A sync of the log that
-	// has failed is one of those: nobody knows what the disk has.
-	passes bool
-}
-
-func newHealth(env healthEnv) *health {
-	return &health{healthEnv: env, wake: make(chan struct{}, 1)}
-}
-
-// err returns why writes are refused, wrapped in ErrReadOnly, or nil.
-func (h *health) err() error {
-	if f := h.failure.Load(); f != nil {
-		return readOnlyError(f.err)
-	}
-	return nil
-}
-
-// lasting returns why writes are refused, wrapped in ErrReadOnly, if that does not
-// pass by itself. A failure that may pass is returned as such; nil, nil: there is none.
-func (h *health) lasting() (*failure, error) {
-	f := h.failure.Load()
-	if f != nil && !f.passes {
-		return nil, readOnlyError(f.err)
-	}
-	return f, nil
-}
-
-// recovers says whether there is a failure that may pass.
-func (h *health) recovers() bool {
-	f := h.failure.Load()
-	return f != nil && f.passes
-}
-
-// logFailed makes writes fail because of err, an error of the log, and returns what
-// the present writer gets. A full disk passes, unless a sync has met it.
-func (h *health) logFailed(err error) error {
-	return h.refuse(err, base.IsNoSpace(err) && !h.logSyncFailed())
-}
-
-// refuse makes writes fail because of err, unless an earlier failure does already, and
-// returns what the present writer gets. A failure that does not pass
-// takes the place of one that would.
-func (h *health) refuse(err error, passes bool) error {
-	f := &failure{err: err, since: h.now(), passes: passes}
-	old := h.failure.Load()
-	for old == nil || old.passes && !passes {
-		if h.failure.CompareAndSwap(old, f) {
-			h.refused(err)
-			base.Wake(h.wake)
-			break
-		}
-		old = h.failure.Load()
-	}
-	return readOnlyError(err)
-}
-
-// resolve lets writes go on after the failure f. If the store has failed in a worse way
-// meanwhile, they stay refused, and resolve returns why.
-func (h *health) resolve(f *failure) error {
-	if h.failure.CompareAndSwap(f, nil) {
-		h.resumed(h.now().Sub(f.since))
-	}
-	return h.err()
-}
 
 // Err returns the background error that made the store read-only, wrapped in
 // ErrReadOnly, or nil. While it is not nil every write returns it. A store that
 // lacks room, be it in a file or for another file, takes writes again by itself
 // once there is room; then Err returns nil again.
 func (db *DB) Err() error {
-	return db.health.err()
+	return db.health.Err()
 }
 
 // Resume tries at once to leave the state in which Err is not nil. A store that
@@ -138,14 +50,14 @@ func (db *DB) usable() error {
 
 // lastingFailure returns why nothing can be written, unless that may pass: then it
 // returns the failure.
-func (db *DB) lastingFailure() (*failure, error) {
+func (db *DB) lastingFailure() (*health.Failure, error) {
 	if db.view.Load() == nil {
 		return nil, ErrClosed
 	}
 	if db.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
-	return db.health.lasting()
+	return db.health.Lasting()
 }
 
 // recoverLoop lets a store take writes again when what it lacked is there again. It
@@ -157,15 +69,15 @@ func (db *DB) recoverLoop() {
 		select {
 		case <-db.ctx.Done():
 			return
-		case <-db.health.wake:
+		case <-db.health.Woken():
 		}
 		// A store that fails again soon after it was resumed is not asked more
 		// and more often.
 		if time.Since(resumed) > retryDelay(tries) {
 			tries = 0
 		}
-		for db.health.recovers() {
-			if tries++; !db.sleepUnless(db.health.wake, retryDelay(tries)) {
+		for db.health.Recovers() {
+			if tries++; !db.sleepUnless(db.health.Woken(), retryDelay(tries)) {
 				return
 			}
 			if db.commits.Alone(db.ctx, db.resumePassing) == nil {
@@ -190,32 +102,32 @@ func (db *DB) resumePassing() error {
 // resume ends the refusal of writes if what was in their way is not any more.
 // Requires: the caller leads the queue.
 func (db *DB) resume() error {
-	if f := db.health.failure.Load(); f != nil {
+	if f := db.health.Current(); f != nil {
 		return db.resumeFrom(f)
 	}
 	return nil
 }
 
 // resumeFrom is resume for the failure f.
-func (db *DB) resumeFrom(f *failure) error {
-	if base.IsNoSpace(f.err) {
+func (db *DB) resumeFrom(f *health.Failure) error {
+	if base.IsNoSpace(f.Err) {
 		db.giveUpReserve()
 		db.logs.Current().Shrink()
 	}
 	if err := db.tryWrites(f); err != nil {
 		return err
 	}
-	return db.health.resolve(f)
+	return db.health.Resolve(f)
 }
 
 // tryWrites does what writes could not go on without, or returns why it can't.
 // Requires: the caller leads the queue.
-func (db *DB) tryWrites(f *failure) error {
+func (db *DB) tryWrites(f *health.Failure) error {
 	w := db.logs.Current()
 	switch {
-	case f.passes && w.SyncFailed(): // meanwhile, and whoever synced is about to say so
-		return db.health.logFailed(w.Err())
-	case !f.passes || w.Err() != nil:
+	case f.Passes && w.SyncFailed(): // meanwhile, and whoever synced is about to say so
+		return db.health.LogFailed(w.Err())
+	case !f.Passes || w.Err() != nil:
 		return db.replaceLog()
 	case db.logs.IsFull(): // the next log could not be created
 		if err := db.changeLogs(); err != nil {
@@ -281,8 +193,8 @@ func (db *DB) replaceLog() error {
 // logBroken tells whether the log can't tell what it holds: then it is neither
 // sealed nor said to be whole.
 func (db *DB) logBroken() bool {
-	f := db.health.failure.Load()
-	return f != nil && (!f.passes || db.logs.Current().Err() != nil)
+	f := db.health.Current()
+	return f != nil && (!f.Passes || db.logs.Current().Err() != nil)
 }
 
 // giveUpFor gives up what the store has reserved ahead if err says that the disk
@@ -320,14 +232,4 @@ func (db *DB) giveUpRoom() (any bool) {
 		return nil
 	})
 	return any || shrunk
-}
-
-// runPlanInRoom is runPlan that is tried again with what the store can give up of
-// its room.
-func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
-	err := db.runPlan(ctx, plan)
-	if base.IsNoSpace(err) && db.giveUpRoom() {
-		err = db.runPlan(ctx, plan)
-	}
-	return err
 }

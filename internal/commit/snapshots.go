@@ -1,0 +1,70 @@
+package commit
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// Snapshots holds the sequence numbers of open snapshots.
+type Snapshots struct {
+	mu   sync.Mutex
+	seqs []base.Seq // ascending, with repeats
+}
+
+// Take adds the number that is visible now, and returns it. It reads the number
+// under the lock: a flush or a compaction that has called List before writes only
+// what was visible by then, so it keeps the newest version that the snapshot sees.
+func (l *Snapshots) Take(visible func() base.Seq) base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq := visible()
+	i, _ := slices.BinarySearch(l.seqs, seq)
+	l.seqs = slices.Insert(l.seqs, i, seq)
+	return seq
+}
+
+// Publish runs fn while nobody takes a snapshot or lists them. With it Ingest makes its
+// tables and their sequence number visible: a snapshot with an older number is in the
+// list before a compaction that reads the tables asks for it, and one with this
+// number sees all of them.
+func (l *Snapshots) Publish(fn func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fn()
+}
+
+// Remove takes back a number that Take has returned.
+func (l *Snapshots) Remove(seq base.Seq) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i, ok := slices.BinarySearch(l.seqs, seq); ok {
+		l.seqs = slices.Delete(l.seqs, i, i+1)
+	}
+}
+
+// List returns the numbers that flushes and compactions have to keep readable,
+// ascending and without repeats. The caller owns the slice.
+func (l *Snapshots) List() []base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Compact(slices.Clone(l.seqs))
+}
+
+// Oldest returns the lowest of the numbers, or base.MaxSeq if there is none.
+func (l *Snapshots) Oldest() base.Seq {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.seqs) == 0 {
+		return base.MaxSeq
+	}
+	return l.seqs[0]
+}
+
+// Len returns how many snapshots are open.
+func (l *Snapshots) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.seqs)
+}
