@@ -56,7 +56,7 @@ func (p *picker) target(level int, s span, size int64) (below []Input, run uint6
 		if p.busy.anyBusy(tables) {
 			return nil, 0, false
 		}
-		below = append(below, Input{Level: level, Run: runs[i].ID, Tables: tables})
+		below = append(below, Input{level: level, run: runs[i].ID, Tables: tables})
 		size += bytesOf
 		s.widen(tables)
 	}
@@ -98,7 +98,7 @@ func (p *picker) below(level int, s span) (n int64, ok bool) {
 }
 
 // withNext returns a table of a level of one run with those that follow it, as
-// long as all and what lies below them are no more than half of MaxBytes: the
+// long as all and what lies below them are no more than half of maxBytes: the
 // tables below that lie only partly under the inputs then count less. below is
 // that of the one table, and then of all. One over nothing stays alone: it moves.
 func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64) {
@@ -109,7 +109,7 @@ func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64)
 		s.widen(all[at : end+1])
 		size += all[end].Size
 		more, ok := p.below(level, s)
-		if !ok || size+more > p.opts.MaxBytes/2 {
+		if !ok || size+more > p.opts.maxBytes/2 {
 			break
 		}
 		below = more
@@ -144,7 +144,7 @@ func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
 	p.addNewer(runs, parts, s)
 	for i := range runs {
 		if len(tables(i)) > 0 {
-			inputs = append(inputs, Input{Level: level, Run: runs[i].ID, Tables: tables(i)})
+			inputs = append(inputs, Input{level: level, run: runs[i].ID, Tables: tables(i)})
 		}
 	}
 	return inputs, true
@@ -170,7 +170,7 @@ func (p *picker) addNewer(runs []manifest.Run, parts []part, s span) {
 			}
 			has := manifest.TotalsOf(all[parts[i].from:parts[i].to]).Bytes
 			more := manifest.TotalsOf(all[wide.from:wide.to]).Bytes - has
-			if !p.busy.anyBusy(all[wide.from:wide.to]) && size+more <= p.opts.MaxBytes {
+			if !p.busy.anyBusy(all[wide.from:wide.to]) && size+more <= p.opts.maxBytes {
 				parts[i] = wide
 				size += more
 			} else if has == 0 {
@@ -194,7 +194,7 @@ func (p *picker) guards(plan *Plan) []*manifest.Table {
 		if runs[i].ID >= plan.outputRun {
 			continue
 		}
-		if tables := runs[i].Overlaps(plan.Smallest, plan.Largest); len(tables) > 0 {
+		if tables := runs[i].Overlaps(plan.smallest, plan.largest); len(tables) > 0 {
 			return tables
 		}
 	}

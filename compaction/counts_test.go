@@ -21,8 +21,8 @@ func TestMerge_WhatItCosts(t *testing.T) {
 		tables, files, size = append(tables, r), append(files, f), size+int64(len(f.b))
 	}
 	got, out := mergeOnce(t, tables)
-	if got.In != n*each || got.Out != n*each {
-		t.Errorf("%d entries in and %d out, want %d", got.In, got.Out, n*each)
+	if got.in != n*each || got.out != n*each {
+		t.Errorf("%d entries in and %d out, want %d", got.in, got.out, n*each)
 	}
 	read := int64(0)
 	for _, f := range files {

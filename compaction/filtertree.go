@@ -43,7 +43,7 @@ func moveKeys(tree *filterplan.Tree, p *Plan) {
 	to := &tree.Levels[p.To]
 	for _, in := range p.Inputs {
 		moved := manifest.TotalsOf(in.Tables).Keys
-		if from := runOf(&tree.Levels[in.Level], in.Run); from != nil {
+		if from := runOf(&tree.Levels[in.level], in.run); from != nil {
 			from.Keys -= moved
 		}
 		output := runOf(to, p.outputRun)

@@ -28,13 +28,13 @@ L6: 000006:[a-z]{size=1200M,keys=12000000,entries=12000000}
 	}{
 		{"as it is", nil, "[{9 300000} {8 300000}]", "[{0 1200000}]", "[{0 12000000}]"},
 		{"level 0 into level 5", &Plan{From: 0, To: 5, Inputs: []Input{
-			{Level: 0, Run: 9, Tables: of(0, 0)}, {Level: 0, Run: 8, Tables: of(0, 1)}, {Level: 5, Tables: of(5, 0)},
+			{level: 0, run: 9, Tables: of(0, 0)}, {level: 0, run: 8, Tables: of(0, 1)}, {level: 5, Tables: of(5, 0)},
 		}}, "[{9 0} {8 0}]", "[{0 1800000}]", "[{0 12000000}]"},
 		{"half of level 5 into level 6", &Plan{From: 5, To: 6, Inputs: []Input{
-			{Level: 5, Tables: of(5, 0)[:1]}, {Level: 6, Tables: of(6, 0)},
+			{level: 5, Tables: of(5, 0)[:1]}, {level: 6, Tables: of(6, 0)},
 		}}, "[{9 300000} {8 300000}]", "[{0 600000}]", "[{0 12600000}]"},
 		{"level 0 into a new run of level 5", &Plan{From: 0, To: 5, outputRun: 3, Inputs: []Input{
-			{Level: 0, Run: 9, Tables: of(0, 0)},
+			{level: 0, run: 9, Tables: of(0, 0)},
 		}}, "[{9 0} {8 300000}]", "[{3 300000} {0 1200000}]", "[{0 12000000}]"},
 	} {
 		tree := FilterTree(v, c.plan, Options{})

@@ -16,7 +16,7 @@ import (
 // not be.
 func PlaceIngest(v *manifest.Version, o Options, busy InFlight, lo, hi []byte) Plan {
 	o = o.withDefaults()
-	plan := Plan{Smallest: lo, Largest: hi, Reason: "ingest"}
+	plan := Plan{smallest: lo, largest: hi, Reason: "ingest"}
 	level := 0
 	for !inTheWay(v, &busy, level, lo, hi) {
 		plan.From, plan.To = level, level

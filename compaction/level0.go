@@ -25,14 +25,14 @@ func (p *picker) pickLevel0() (Plan, bool) {
 
 // fromLevel0 picks the oldest possible table of level 0 that is wanted, with
 // all that has to go with it, and what newer tables overlap that, up to
-// MaxBytes.
+// maxBytes.
 func (p *picker) fromLevel0(wanted func(*manifest.Table) bool, reason string) (Plan, bool) {
 	all := p.oldestFirst()
 	for i := range all {
 		if all[i].blocked || !wanted(all[i].Table) {
 			continue
 		}
-		set := level0Set{all: append([]young(nil), all...), max: p.opts.MaxBytes}
+		set := level0Set{all: append([]young(nil), all...), max: p.opts.maxBytes}
 		if !set.add(i) {
 			continue
 		}
@@ -144,7 +144,7 @@ func (s *level0Set) inputs(runs []manifest.Run) []Input {
 	n := 0
 	for i, in := range inputs {
 		if len(in.Tables) > 0 {
-			inputs[n] = Input{Level: 0, Run: runs[i].ID, Tables: in.Tables}
+			inputs[n] = Input{level: 0, run: runs[i].ID, Tables: in.Tables}
 			n++
 		}
 	}

@@ -9,10 +9,10 @@ import (
 // A shape is how large the levels of a version should be.
 //
 // Sizes are counted from the last level, which holds most of the data: there are
-// as many levels as are needed for each to have at least a Multiplier-th of the
+// as many levels as are needed for each to have at least a multiplier-th of the
 // one below, down to BaseBytes. The highest is the base: level 0 is compacted
 // right into it, and the levels between are empty. So a store of any size has no
-// more levels than it needs. The one above the last may have a Multiplier-th of
+// more levels than it needs. The one above the last may have a multiplier-th of
 // it, and the others grow evenly from BaseBytes to that, since a merge costs the
 // more the larger the level below is: so little more than a tenth of the data lies
 // above the last, and what is written is less than with equal steps from the last.
@@ -42,10 +42,10 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	s := shape{base: lastLevel}
 	s.target[lastLevel] = max(largest, o.BaseBytes)
 	for size := largest; s.base > 1 && size > o.BaseBytes; {
-		size /= o.Multiplier
+		size /= o.multiplier
 		s.base--
 	}
-	size := max(float64(largest)/float64(o.Multiplier), float64(o.BaseBytes))
+	size := max(float64(largest)/float64(o.multiplier), float64(o.BaseBytes))
 	step := math.Pow(size/float64(o.BaseBytes), 1/float64(max(1, lastLevel-1-s.base)))
 	for level := lastLevel - 1; level >= s.base; level-- {
 		s.target[level] = int64(math.Round(size))
@@ -63,8 +63,8 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 	var leaving [manifest.NumLevels]int64
 	for _, p := range busy.plans {
 		for _, in := range p.Inputs {
-			if in.Level < p.To {
-				leaving[in.Level] += manifest.TotalsOf(in.Tables).Bytes
+			if in.level < p.To {
+				leaving[in.level] += manifest.TotalsOf(in.Tables).Bytes
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 			idle++
 		}
 	}
-	score[0] = float64(idle) / float64(o.L0Trigger)
+	score[0] = float64(idle) / float64(o.l0Trigger)
 	if idle > 0 {
 		score[0] = max(score[0], float64(v.Bytes(0)-leaving[0])/float64(o.BaseBytes))
 	}
@@ -100,7 +100,7 @@ func Debt(v *manifest.Version, o Options) int64 {
 	o = o.withDefaults()
 	s := shapeOf(v, o, &InFlight{})
 	debt, incoming := int64(0), int64(0)
-	if l0 := v.Totals(0); len(v.Levels[0].Runs) >= o.L0Trigger || l0.Bytes >= o.BaseBytes {
+	if l0 := v.Totals(0); len(v.Levels[0].Runs) >= o.l0Trigger || l0.Bytes >= o.BaseBytes {
 		incoming = l0.Bytes
 		debt = l0.Bytes + v.Bytes(s.base)
 	}

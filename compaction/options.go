@@ -12,23 +12,23 @@ type Options struct {
 	// TableSize is the target size of a table. Default 16 MiB.
 	TableSize int64
 
-	// L0Trigger is how many runs in level 0 start a compaction. More merge
+	// l0Trigger is how many runs in level 0 start a compaction. More merge
 	// more runs at once (less write amplification), and leave more runs for
 	// lookups and scans to ask. Default 4.
-	L0Trigger int
+	l0Trigger int
 	// BaseBytes is the least target size of a level. Default 4 memtables:
 	// what a compaction takes out of level 0 then matches what it finds.
 	BaseBytes int64
-	// Multiplier is how many times larger a level is than the one above.
+	// multiplier is how many times larger a level is than the one above.
 	// Default 10.
-	Multiplier int64
+	multiplier int64
 	// LevelRuns is how many runs a level between level 0 and the last may hold,
 	// up to manifest.MaxRuns. More than 1 is lazy leveling: data is rewritten
 	// less often on its way down, and lookups ask more filters. Default 1.
 	LevelRuns int
-	// MaxBytes bounds the inputs of one compaction, as far as its inputs can
+	// maxBytes bounds the inputs of one compaction, as far as its inputs can
 	// be chosen. Default 25 tables.
-	MaxBytes int64
+	maxBytes int64
 
 	// DropSeq is the sequence number up to which no snapshot needs an old
 	// version any more: the oldest snapshot, or base.MaxSeq if there is none.
@@ -44,12 +44,12 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.MemtableSize, 32<<20)
 	setDefault(&o.TableSize, 16<<20)
-	setDefault(&o.L0Trigger, 4)
+	setDefault(&o.l0Trigger, 4)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)
-	setDefault(&o.Multiplier, 10)
+	setDefault(&o.multiplier, 10)
 	setDefault(&o.LevelRuns, 1)
 	o.LevelRuns = min(o.LevelRuns, manifest.MaxRuns)
-	setDefault(&o.MaxBytes, 25*o.TableSize)
+	setDefault(&o.maxBytes, 25*o.TableSize)
 	return o
 }
 

@@ -30,7 +30,6 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 			plan, ok = p.pickLevel(level)
 		}
 		if ok {
-			plan.Score = score[level]
 			return plan
 		}
 	}
@@ -47,7 +46,6 @@ func PickLevel0(v *manifest.Version, o Options, busy InFlight) Plan {
 		return Plan{}
 	}
 	plan, _ := p.pickLevel0()
-	plan.Score = score
 	return plan
 }
 
@@ -164,15 +162,15 @@ func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) 
 			return Plan{}, false
 		}
 	} else {
-		plan.outputRun = inputs[0].Run
+		plan.outputRun = inputs[0].run
 	}
-	if p.busy.writes(to, plan.Smallest, plan.Largest) {
+	if p.busy.writes(to, plan.smallest, plan.largest) {
 		return Plan{}, false
 	}
-	plan.Older = olderBelow(p.v, to, plan.outputRun, plan.Smallest, plan.Largest)
+	plan.Older = olderBelow(p.v, to, plan.outputRun, plan.smallest, plan.largest)
 	plan.Guards = p.guards(&plan)
 	if to < lastLevel {
-		plan.Grandparents = p.v.Overlaps(to+1, plan.Smallest, plan.Largest)
+		plan.Grandparents = p.v.Overlaps(to+1, plan.smallest, plan.largest)
 		if len(p.v.Levels[to+1].Runs) > 1 {
 			slices.SortFunc(plan.Grandparents, func(a, b *manifest.Table) int { return bytes.Compare(a.Largest, b.Largest) })
 		}
@@ -185,7 +183,7 @@ func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) 
 // and then more tables of level From if they fit between those without
 // overlapping others.
 func (p *picker) addTarget(plan *Plan) bool {
-	below, run, ok := p.target(plan.To, span{plan.Smallest, plan.Largest}, plan.InputBytes())
+	below, run, ok := p.target(plan.To, span{plan.smallest, plan.largest}, plan.InputBytes())
 	if !ok {
 		return false
 	}
@@ -212,8 +210,8 @@ func (p *picker) grow(plan *Plan, below Input) {
 	all := runs[len(runs)-1].Tables
 	size := manifest.TotalsOf(in.Tables).Bytes + manifest.TotalsOf(below.Tables).Bytes
 	fits := func(t *manifest.Table) bool {
-		return bytes.Compare(t.Smallest, plan.Smallest) >= 0 && bytes.Compare(t.Largest, plan.Largest) <= 0 &&
-			!p.busy.isBusy(t.Num) && size+t.Size <= p.opts.MaxBytes
+		return bytes.Compare(t.Smallest, plan.smallest) >= 0 && bytes.Compare(t.Largest, plan.largest) <= 0 &&
+			!p.busy.isBusy(t.Num) && size+t.Size <= p.opts.maxBytes
 	}
 	first := runs[len(runs)-1].Find(in.Tables[0].Smallest)
 	last := first + len(in.Tables)
@@ -241,7 +239,7 @@ func (p *picker) kind(plan *Plan) Kind {
 		return Merging
 	}
 	over := manifest.TotalsOf(plan.Grandparents).Bytes + manifest.TotalsOf(plan.Guards).Bytes
-	if plan.From == plan.To || total.Bytes+over > p.opts.MaxBytes {
+	if plan.From == plan.To || total.Bytes+over > p.opts.maxBytes {
 		// A table moved over many others would be dear to merge with them; cut
 		// at their bounds it is cheaper.
 		return Merging

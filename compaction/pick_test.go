@@ -50,13 +50,13 @@ func TestPick(t *testing.T) {
 				for _, a := range d.CmdArgs {
 					switch a.Key {
 					case "trigger":
-						a.Scan(t, 0, &o.L0Trigger)
+						a.Scan(t, 0, &o.l0Trigger)
 					case "base":
 						a.Scan(t, 0, &o.BaseBytes)
 					case "table":
 						a.Scan(t, 0, &o.TableSize)
 					case "max":
-						a.Scan(t, 0, &o.MaxBytes)
+						a.Scan(t, 0, &o.maxBytes)
 					case "runs":
 						a.Scan(t, 0, &o.LevelRuns)
 					case "drop":
@@ -181,7 +181,7 @@ func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
 			}
 		}
 	}
-	t := &manifest.Table{Num: num, Size: sum.Bytes, Smallest: p.Smallest, Largest: p.Largest, Entries: sum.Entries, Keys: sum.Keys, Tombstones: sum.Tombstones}
+	t := &manifest.Table{Num: num, Size: sum.Bytes, Smallest: p.smallest, Largest: p.largest, Entries: sum.Entries, Keys: sum.Keys, Tombstones: sum.Tombstones}
 	if p.bottom() {
 		t.Entries -= t.Tombstones
 		t.Keys, t.Tombstones = min(t.Keys, t.Entries), 0
@@ -200,7 +200,7 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	for _, in := range p.Inputs {
 		for _, tab := range in.Tables {
 			input[tab.Num] = true
-			if in.Level == p.From {
+			if in.level == p.From {
 				upper.widen(tab)
 			}
 		}
@@ -216,22 +216,22 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	if runs := v.Levels[p.To].Runs; p.From != p.To {
 		for i := range runs {
 			if runs[i].ID >= p.OutputRun() {
-				isInput(1, runs[i].Overlaps(upper.Smallest, upper.Largest))
+				isInput(1, runs[i].Overlaps(upper.smallest, upper.largest))
 			}
 			if runs[i].ID == p.OutputRun() {
-				isInput(1, runs[i].Overlaps(p.Smallest, p.Largest))
+				isInput(1, runs[i].Overlaps(p.smallest, p.largest))
 			}
 		}
 	}
 	for _, in := range p.Inputs {
-		for _, older := range v.Levels[in.Level].Runs {
-			if older.ID >= in.Run || in.Level == p.To && older.ID < p.OutputRun() {
+		for _, older := range v.Levels[in.level].Runs {
+			if older.ID >= in.run || in.level == p.To && older.ID < p.OutputRun() {
 				continue
 			}
 			for _, tab := range in.Tables {
 				isInput(2, older.Overlaps(tab.Smallest, tab.Largest))
 			}
-			if in.Level == 0 {
+			if in.level == 0 {
 				isInput(2, older.Overlaps(in.Tables[0].Smallest, in.Tables[len(in.Tables)-1].Largest))
 			}
 		}
@@ -244,7 +244,7 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	older := olderTables(v, p, input)
 	cursor := p.Older.cursor()
 	for _, tab := range older {
-		if !cursor.mayHold(tab.Smallest) && bytes.Compare(tab.Smallest, p.Smallest) >= 0 {
+		if !cursor.mayHold(tab.Smallest) && bytes.Compare(tab.Smallest, p.smallest) >= 0 {
 			t.Errorf("the older %s is unknown to %s", tab, p)
 		}
 	}
@@ -258,7 +258,7 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (older []*manifest.Table) {
 	for level := p.To; level <= lastLevel; level++ {
 		for _, run := range v.Levels[level].Runs {
-			for _, tab := range run.Overlaps(p.Smallest, p.Largest) {
+			for _, tab := range run.Overlaps(p.smallest, p.largest) {
 				if !input[tab.Num] && (level > p.To || run.ID < p.OutputRun()) {
 					older = append(older, tab)
 				}

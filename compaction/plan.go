@@ -27,8 +27,8 @@ func (k Kind) String() string { return [...]string{"nothing", "move", "merge", "
 
 // An Input is tables of one run, in the order of their keys.
 type Input struct {
-	Level  int
-	Run    uint64
+	level  int
+	run    uint64
 	Tables []*manifest.Table
 }
 
@@ -38,7 +38,7 @@ type Input struct {
 //
 //  1. All tables of level To in the output's run and newer ones that share a
 //     user key with the range of the inputs above are inputs; and so are all
-//     tables of the output's run in the range [Smallest, Largest].
+//     tables of the output's run in the range [smallest, largest].
 //  2. Every table of level From that is older than one of the inputs there and
 //     overlaps it is an input; in level 0 also every one that is older and
 //     overlaps their range. The same holds for inputs of level To, down to
@@ -53,7 +53,7 @@ type Plan struct {
 	Inputs   []Input // newest first
 
 	// The range of user keys of all inputs, both inclusive.
-	Smallest, Largest []byte
+	smallest, largest []byte
 
 	// Older is the tables in older runs of level To and in levels below that
 	// may hold older versions of the inputs' keys.
@@ -65,8 +65,7 @@ type Plan struct {
 	// Tables of the output end where these do, and so lie over one of them.
 	Guards []*manifest.Table
 
-	Reason string  // why: "level 0", "size", "tombstones", "often read", or byRequest
-	Score  float64 // of level From, 1 is due
+	Reason string // why: "level 0", "size", "tombstones", "often read", or byRequest
 
 	outputRun uint64
 	tableSize int64
@@ -123,7 +122,7 @@ func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
 	e := &manifest.Edit{Added: added}
 	for _, in := range p.Inputs {
 		for _, t := range in.Tables {
-			e.Removed = append(e.Removed, manifest.Removed{Level: in.Level, Num: t.Num, Table: t})
+			e.Removed = append(e.Removed, manifest.Removed{Level: in.level, Num: t.Num, Table: t})
 			if p.Kind == Move {
 				e.Added = append(e.Added, manifest.Added{Level: p.To, Run: p.outputRun, Table: t})
 			}
@@ -137,7 +136,7 @@ func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
 func (p *Plan) CheckMerged(results ...MergeResult) error {
 	var in uint64
 	for _, r := range results {
-		in += r.In
+		in += r.in
 	}
 	if want := p.inputTotals().Entries; in != want {
 		return fmt.Errorf("compaction: merge read %d entries, its tables have %d", in, want)
@@ -153,9 +152,9 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s L%d -> L%d (%s)", p.Kind, p.From, p.To, p.Reason)
 	for _, in := range p.Inputs {
-		fmt.Fprintf(&b, "\n  L%d", in.Level)
-		if in.Run != 0 {
-			fmt.Fprintf(&b, ".%d", in.Run)
+		fmt.Fprintf(&b, "\n  L%d", in.level)
+		if in.run != 0 {
+			fmt.Fprintf(&b, ".%d", in.run)
 		}
 		b.WriteByte(':')
 		for _, t := range in.Tables {
@@ -171,11 +170,11 @@ func (p *Plan) String() string {
 // widen extends the plan's range to hold tables.
 func (p *Plan) widen(tables ...*manifest.Table) {
 	for _, t := range tables {
-		if p.Largest == nil || bytes.Compare(t.Smallest, p.Smallest) < 0 {
-			p.Smallest = t.Smallest
+		if p.largest == nil || bytes.Compare(t.Smallest, p.smallest) < 0 {
+			p.smallest = t.Smallest
 		}
-		if p.Largest == nil || bytes.Compare(t.Largest, p.Largest) > 0 {
-			p.Largest = t.Largest
+		if p.largest == nil || bytes.Compare(t.Largest, p.largest) > 0 {
+			p.largest = t.Largest
 		}
 	}
 }
@@ -264,7 +263,7 @@ func (f *InFlight) anyBusy(tables []*manifest.Table) bool {
 // writes says whether a plan in flight writes to level in [lo, hi].
 func (f *InFlight) writes(level int, lo, hi []byte) bool {
 	for _, p := range f.plans {
-		if p.To == level && bytes.Compare(p.Smallest, hi) <= 0 && bytes.Compare(p.Largest, lo) >= 0 {
+		if p.To == level && bytes.Compare(p.smallest, hi) <= 0 && bytes.Compare(p.largest, lo) >= 0 {
 			return true
 		}
 	}

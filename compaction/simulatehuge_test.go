@@ -25,7 +25,7 @@ func TestSimulate_TenTerabytes(t *testing.T) {
 	if a := s.amplification(); a > 35 {
 		t.Errorf("write amplification %.1f, want 35 at most", a)
 	}
-	if s.input > 2*s.o.MaxBytes {
+	if s.input > 2*s.o.maxBytes {
 		t.Errorf("a merge of %s", byteSize(s.input))
 	}
 }

@@ -107,14 +107,14 @@ func (p *printer) variants() {
 			o    Options
 		}{
 			{"the store's options", Options{}},
-			{"multiplier 8", Options{Multiplier: 8}},
-			{"multiplier 16", Options{Multiplier: 16}},
-			{"level 0 goes down from 2 runs on", Options{L0Trigger: 2}},
-			{"from 8 runs on", Options{L0Trigger: 8}},
+			{"multiplier 8", Options{multiplier: 8}},
+			{"multiplier 16", Options{multiplier: 16}},
+			{"level 0 goes down from 2 runs on", Options{l0Trigger: 2}},
+			{"from 8 runs on", Options{l0Trigger: 8}},
 			{"the base level holds 64 MiB", Options{BaseBytes: 64 << 20}},
 			{"256 MiB", Options{BaseBytes: 256 << 20}},
-			{"tables go down one by one", Options{MaxBytes: 1}},
-			{"merges of up to 800 MiB", Options{MaxBytes: 1600 << 20}},
+			{"tables go down one by one", Options{maxBytes: 1}},
+			{"merges of up to 800 MiB", Options{maxBytes: 1600 << 20}},
 			{"tables of 8 MiB", Options{TableSize: 8 << 20}},
 			{"the next in the order of keys goes down", Options{order: func(level int, inputs []Input, _ float64) float64 {
 				return float64((numberOf(inputs) - cursor[level]) % keySpace)

@@ -30,7 +30,7 @@ func SplitRanges(p *Plan, n int) [][]byte {
 	}
 	bounds := make([][]byte, 0, len(tables))
 	for _, t := range tables {
-		if bytes.Compare(t.Smallest, p.Smallest) > 0 {
+		if bytes.Compare(t.Smallest, p.smallest) > 0 {
 			bounds = append(bounds, t.Smallest)
 		}
 	}

@@ -35,7 +35,7 @@ func (p *picker) pickTombstones() (Plan, bool) {
 						best, inputs, from = t, column, level
 					}
 				} else if t.MaxSeq <= p.opts.DropSeq && p.idleInLast(t) {
-					best, inputs, from = t, []Input{{Level: level, Run: runs[r].ID, Tables: runs[r].Tables[at : at+1]}}, level
+					best, inputs, from = t, []Input{{level: level, run: runs[r].ID, Tables: runs[r].Tables[at : at+1]}}, level
 				}
 			}
 		}
