@@ -30,7 +30,7 @@ type ProbeHistory struct {
 	Counted LookupCounts // all lookups, as last counted
 	// The same counts, where each lookup has the weight that it has by now.
 	Lookups float64
-	InVain  [base.NumLevels]float64
+	inVain  [base.NumLevels]float64
 }
 
 const (
@@ -50,8 +50,8 @@ func (h ProbeHistory) Next(now LookupCounts) ProbeHistory {
 	recent := float64(now.Lookups - h.Counted.Lookups)
 	keep := math.Exp2(-recent / probeHalfLife)
 	next := ProbeHistory{Counted: now, Lookups: h.Lookups*keep + recent}
-	for level := range next.InVain {
-		next.InVain[level] = h.InVain[level]*keep + float64(now.InVain[level]-h.Counted.InVain[level])
+	for level := range next.inVain {
+		next.inVain[level] = h.inVain[level]*keep + float64(now.InVain[level]-h.Counted.InVain[level])
 	}
 	return next
 }
@@ -59,7 +59,7 @@ func (h ProbeHistory) Next(now LookupCounts) ProbeHistory {
 // Shares returns the share of each level.
 func (h ProbeHistory) Shares() (shares ProbeShares) {
 	for level := range shares {
-		shares[level] = max(minProbeShare, (h.InVain[level]+assumedLookups)/(h.Lookups+assumedLookups))
+		shares[level] = max(minProbeShare, (h.inVain[level]+assumedLookups)/(h.Lookups+assumedLookups))
 	}
 	return shares
 }

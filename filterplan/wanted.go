@@ -45,7 +45,7 @@ func (w WantedFilters) Of(level int, run uint64) WantedFilter {
 			Hasher:     w.policy.Hasher,
 		},
 		PrefixRule:  w.policy.PrefixRule,
-		MemoryShort: w.memoryShort,
+		memoryShort: w.memoryShort,
 	}
 }
 
@@ -54,9 +54,9 @@ func (w WantedFilters) Of(level int, run uint64) WantedFilter {
 type WantedFilter struct {
 	bloom.StaticOptions
 	PrefixRule base.PrefixRule
-	// MemoryShort says that Policy.Memory does not suffice for all filters as they are
+	// memoryShort says that Policy.Memory does not suffice for all filters as they are
 	// stored now, so a filter that is too large takes memory from others.
-	MemoryShort bool
+	memoryShort bool
 }
 
 // A StoredFilter is the filter of a table as its file has it. Filter is nil if the
@@ -91,7 +91,7 @@ func (w WantedFilter) SatisfiedBy(stored StoredFilter, resident *bloom.Static) b
 		return false
 	}
 	fits := resident != nil && math.Log(resident.PredictedFPR()) <= most
-	if fits && !w.MemoryShort {
+	if fits && !w.memoryShort {
 		return true
 	}
 	return f.BitsPerKey() <= min(w.BitsPerKey, bloom.MaxBits)/enoughBits

@@ -66,7 +66,7 @@ func TestWantedFilter_SatisfiedBy(t *testing.T) {
 		{"too few keys for a fuse filter", bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 10}, base.PrefixRule{}, false, few, few, true},
 		{"another rule of prefixes", bloom.StaticOptions{BitsPerKey: 10}, rule, false, ten, ten, false},
 	} {
-		w := WantedFilter{StaticOptions: c.wanted, PrefixRule: c.rule, MemoryShort: c.short}
+		w := WantedFilter{StaticOptions: c.wanted, PrefixRule: c.rule, memoryShort: c.short}
 		if got := w.SatisfiedBy(StoredFilter{Filter: c.stored}, c.resident); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -115,12 +115,12 @@ func TestPolicy_WantedFilters_Memory(t *testing.T) {
 		{1_000_000, memory, 5, false}, // at least half of it goes to the bits
 	} {
 		got := policy.WantedFilters(tree, ProbeShares{}, c.tables, c.stored).Of(6, 0)
-		if got.BitsPerKey > c.bits+1e-9 || got.BitsPerKey < c.bits-0.2 || got.MemoryShort != c.short {
-			t.Errorf("%d tables: %.2f bits, memory is short: %v; want %.2f and %v", c.tables, got.BitsPerKey, got.MemoryShort, c.bits, c.short)
+		if got.BitsPerKey > c.bits+1e-9 || got.BitsPerKey < c.bits-0.2 || got.memoryShort != c.short {
+			t.Errorf("%d tables: %.2f bits, memory is short: %v; want %.2f and %v", c.tables, got.BitsPerKey, got.memoryShort, c.bits, c.short)
 		}
 	}
 	policy.Memory = 0
-	if got := policy.WantedFilters(tree, ProbeShares{}, 100, 1<<40).Of(6, 0); got.MemoryShort || got.BitsPerKey < 11.8 {
+	if got := policy.WantedFilters(tree, ProbeShares{}, 100, 1<<40).Of(6, 0); got.memoryShort || got.BitsPerKey < 11.8 {
 		t.Errorf("without a limit of memory: %+v", got)
 	}
 }
