@@ -18,7 +18,7 @@ type Figure struct {
 type Panel struct {
 	Title  string
 	X, Y   Axis
-	Right  *Axis // of the series with OnRight
+	Right  *Axis // a second axis for the same points, with bounds; nil: none
 	Series []Series
 	Bars   bool // from 1 on the X axis to each point, with its text
 }
@@ -48,7 +48,6 @@ type Series struct {
 	Hollow  bool // markers
 	NoLine  bool
 	NoMarks bool
-	OnRight bool // belongs to the axis on the right
 	Labels  bool // write each point's Text, or Y, beside it
 	Below   bool // labels under the points
 }

@@ -46,10 +46,10 @@ func figure() *Figure {
 		Title: `reads & <b>"writes"</b>`, Note: "a note\x00\xff",
 		Panels: []Panel{
 			{
-				Title: "left", X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Right: &Axis{Label: "right"},
+				Title: "left", X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Right: &Axis{Label: "right", Min: 1, Max: 100},
 				Series: []Series{
 					{Name: "a <i>", Points: []Point{{X: 1, Y: 100}, {X: 2, Y: 0}, {X: 3, Y: 1, Text: "one & only"}}, Labels: true},
-					{Name: "b", Color: Orange, Points: []Point{{X: 1, Y: 5}, {X: math.NaN(), Y: 3}, {X: 2, Y: math.Inf(1)}, {X: 3, Y: 7}}, OnRight: true, Dashed: true},
+					{Name: "b", Color: Orange, Points: []Point{{X: 1, Y: 5}, {X: math.NaN(), Y: 3}, {X: 2, Y: math.Inf(1)}, {X: 3, Y: 7}}, Dashed: true},
 				},
 			},
 			{X: Axis{}, Y: Axis{}, Series: []Series{{Name: "b", NoLine: true, Hollow: true, Points: []Point{{X: 1, Y: 1}}}, {Points: []Point{{X: 2, Y: 2}}}}},

@@ -4,15 +4,10 @@ import "github.com/shaledb/shale/internal/svg"
 
 // panel draws axes and series into b.
 func (d drawing) panel(p *Panel, b box) {
-	var xs, ys, rights []float64
+	var xs, ys []float64
 	for _, s := range p.Series {
 		for _, pt := range s.Points {
-			xs = append(xs, pt.X)
-			if s.OnRight {
-				rights = append(rights, pt.Y)
-			} else {
-				ys = append(ys, pt.Y)
-			}
+			xs, ys = append(xs, pt.X), append(ys, pt.Y)
 		}
 	}
 	if p.Right != nil {
@@ -22,17 +17,11 @@ func (d drawing) panel(p *Panel, b box) {
 	d.text(b.x-d.left+16, b.y-12, "panel", p.Title)
 	d.yAxis(p, p.Y, sy, b, false)
 	d.xAxis(p, sx, b)
-	right := sy
 	if p.Right != nil {
-		right = newScale(*p.Right, rights)
-		d.yAxis(p, *p.Right, right, b, true)
+		d.yAxis(p, *p.Right, newScale(*p.Right, nil), b, true)
 	}
 	for _, s := range p.Series {
-		y := sy
-		if s.OnRight {
-			y = right
-		}
-		d.series(p, s, sx, y, b)
+		d.series(p, s, sx, sy, b)
 	}
 }
 

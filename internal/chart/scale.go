@@ -49,7 +49,7 @@ func newScale(a Axis, values []float64) scale {
 // value returns what is linear on the axis.
 func (s scale) value(v float64) (float64, bool) {
 	if s.log {
-		return math.Log10(v), v > 0
+		return math.Log10(v), v > 0 && !math.IsInf(v, 1)
 	}
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
