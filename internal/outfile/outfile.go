@@ -18,18 +18,18 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A StoreFileError says that a name means a file of a store.
-type StoreFileError struct {
-	Name string // as it was given
-	Dir  string // of the store
+// A storeFileError says that a name means a file of a store.
+type storeFileError struct {
+	name string // as it was given
+	dir  string // of the store
 }
 
-func (e *StoreFileError) Error() string {
-	return fmt.Sprintf("%s is a file of the store in %s; name another file", quoting.Quote(e.Name), quoting.Quote(e.Dir))
+func (e *storeFileError) Error() string {
+	return fmt.Sprintf("%s is a file of the store in %s; name another file", quoting.Quote(e.name), quoting.Quote(e.dir))
 }
 
 // Path returns the path of the file that name means, behind symbolic links, whether
-// or not it is there. The error is a *StoreFileError if it is a file of a store, or
+// or not it is there. The error is a *storeFileError if it is a file of a store, or
 // would be taken for one. A file that the standard output goes to is refused, too.
 func Path(name string) (string, error) {
 	path := follow(name)
@@ -41,7 +41,7 @@ func Path(name string) (string, error) {
 	if !isStore {
 		return path, nil
 	}
-	refused := &StoreFileError{name, dir}
+	refused := &storeFileError{name, dir}
 	if _, _, ok := base.ParseFileName(filepath.Base(path)); ok {
 		return path, refused
 	}

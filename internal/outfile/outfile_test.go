@@ -165,7 +165,7 @@ func TestPath(t *testing.T) {
 			}
 		}
 		_, err = Path(filepath.Join(sub, c.name))
-		var refused *StoreFileError
+		var refused *storeFileError
 		if got := !errors.As(err, &refused); got != c.fine {
 			t.Errorf("%s beside %q: %v", c.name, c.there, err)
 		}

@@ -219,21 +219,21 @@ func (t *Table) describe(level int, key func([]byte) string) string {
 func RowName(level, run int) string { return fmt.Sprintf("%d/%d", level, run) }
 
 // A Sum is what stands behind a row: its tables, bytes and entries.
-type Sum struct{ Tables, Size, Entries int64 }
+type Sum struct{ Tables, size, entries int64 }
 
 // Add adds t n times; -1 takes it away.
 func (s *Sum) Add(t *Table, n int64) {
 	s.Tables += n
-	s.Size += n * t.Size
-	s.Entries += n * int64(t.Entries)
+	s.size += n * t.Size
+	s.entries += n * int64(t.Entries)
 }
 
 func (s Sum) String() string {
-	entries := strconv.FormatInt(s.Entries, 10)
-	if s.Entries >= 1e4 {
-		entries = svg.Short(float64(s.Entries))
+	entries := strconv.FormatInt(s.entries, 10)
+	if s.entries >= 1e4 {
+		entries = svg.Short(float64(s.entries))
 	}
-	return fmt.Sprintf("%d: %s, %s entries", s.Tables, base.FormatBytes(s.Size), entries)
+	return fmt.Sprintf("%d: %s, %s entries", s.Tables, base.FormatBytes(s.size), entries)
 }
 
 func count(entries uint64) string {
