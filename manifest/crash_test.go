@@ -85,7 +85,7 @@ func (s *script) judge(fsys vfs.FS, all []*State) error {
 		want := *all[i]
 		want.NextFileNum = got.NextFileNum
 		if describe(got) == describe(&want) {
-			if s.finished && got.Torn {
+			if s.finished && got.torn {
 				return errors.New("torn after Finish")
 			}
 			return nil

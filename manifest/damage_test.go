@@ -42,7 +42,7 @@ func TestLoad_EveryBitCounts(t *testing.T) {
 				putFile(t, m, "MANIFEST-000001", bad)
 				s, err := Load(m, dir)
 				// A torn append leaves zeros: the byte may be the last of them.
-				torn := err == nil && s.Torn && describe(s) == beforeLast && i >= last && !finish && bad[i] == 0
+				torn := err == nil && s.torn && describe(s) == beforeLast && i >= last && !finish && bad[i] == 0
 				if torn {
 					lost++
 				}
@@ -96,7 +96,7 @@ func TestLoad_TornIsNotRot(t *testing.T) {
 				continue
 			}
 			putFile(t, m, "MANIFEST-000001", bad)
-			if s, err := Load(m, dir); err != nil || !s.Torn || s.Length != before {
+			if s, err := Load(m, dir); err != nil || !s.torn || s.Length != before {
 				t.Fatalf("record of %d bytes, try %d: %+v, %v", len(good)-from, try, s, err)
 			}
 		}
@@ -123,8 +123,8 @@ func TestLoad_EveryLength(t *testing.T) {
 				continue
 			}
 			whole := offsets[edits-1]
-			if got, want := describe(s), describe(states(t)[edits-2]); got != want || s.Torn != (int64(n) > whole) || s.Length != whole {
-				t.Errorf("cut to %d bytes: torn %v, length %d, state\n%s, want %v, %d,\n%s", n, s.Torn, s.Length, got, int64(n) > whole, whole, want)
+			if got, want := describe(s), describe(states(t)[edits-2]); got != want || s.torn != (int64(n) > whole) || s.Length != whole {
+				t.Errorf("cut to %d bytes: torn %v, length %d, state\n%s, want %v, %d,\n%s", n, s.torn, s.Length, got, int64(n) > whole, whole, want)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func TestLoad_RecordsMoved(t *testing.T) {
 	check := func(what string, records ...[]byte) {
 		t.Helper()
 		putFile(t, m, "MANIFEST-000001", append(good[:headerSize:headerSize], slices.Concat(records...)...))
-		if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") && (s == nil || !s.Torn || describe(s) != describe(states(t)[n-2])) {
+		if s, err := Load(m, dir); !errorIsCorruption(err, "MANIFEST-000001") && (s == nil || !s.torn || describe(s) != describe(states(t)[n-2])) {
 			t.Errorf("%s: %+v, %v", what, s, err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestLoad_GarbageBehindTheEnd(t *testing.T) {
 		for _, tail := range [][]byte{{0}, make([]byte, 5000), slices.Repeat([]byte{0xa5, 1}, 3000)} {
 			putFile(t, m, "MANIFEST-000001", slices.Concat(good, tail))
 			s, err := Load(m, dir)
-			if err != nil || !s.Torn || s.Length != int64(len(good)) || describe(s) != describe(states(t)[len(life())]) {
+			if err != nil || !s.torn || s.Length != int64(len(good)) || describe(s) != describe(states(t)[len(life())]) {
 				t.Errorf("%d bytes %x behind the end: %+v, %v", len(tail), tail[:1], s, err)
 			}
 		}

@@ -90,7 +90,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.StoreID, s.Length, s.Torn = end.StoreID, end.Length, end.Torn
+	s.StoreID, s.Length, s.torn = end.storeID, end.Length, end.Torn
 	s.Version, err = tables.version()
 	if err != nil {
 		return nil, base.Corruption(base.ManifestName(c.manifest), -1, "version", err)
@@ -100,8 +100,8 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 
 // A Summary is what a manifest turned out to be when it was read to its end.
 type Summary struct {
-	StoreID uint64
-	Records int
+	storeID uint64
+	records int
 	Length  int64 // bytes up to the end of the last good record
 	Torn    bool  // something follows that is no record
 }
@@ -126,7 +126,7 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 	if err != nil {
 		return Summary{}, err
 	}
-	sum := Summary{StoreID: r.storeID, Length: r.offset}
+	sum := Summary{storeID: r.storeID, Length: r.offset}
 	for {
 		payload, offset, err := r.next()
 		if err == io.EOF {
@@ -149,7 +149,7 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 		if err := fn(offset, e); err != nil {
 			return sum, err
 		}
-		sum.Records++
+		sum.records++
 		sum.Length = r.offset
 	}
 }

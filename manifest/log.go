@@ -188,9 +188,6 @@ func (l *Log) fail(err error) {
 	l.err = fmt.Errorf("manifest: append to %s: %w", base.ManifestName(l.num), err)
 }
 
-// Num returns the manifest's number.
-func (l *Log) Num() base.FileNum { return l.num }
-
 // Size returns the manifest's length in bytes.
 func (l *Log) Size() int64 { return l.size }
 

@@ -123,8 +123,8 @@ func TestLoad_EveryState(t *testing.T) {
 		if got, want := describe(s), describe(want[i]); got != want {
 			t.Errorf("after %d edits: loaded\n%s, want\n%s", i, got, want)
 		}
-		if s.ManifestNum != 1 || s.Torn || s.Length != l.Size() {
-			t.Errorf("after %d edits: manifest %d, torn %v, length %d; want 1, false, %d", i, s.ManifestNum, s.Torn, s.Length, l.Size())
+		if s.ManifestNum != 1 || s.torn || s.Length != l.Size() {
+			t.Errorf("after %d edits: manifest %d, torn %v, length %d; want 1, false, %d", i, s.ManifestNum, s.torn, s.Length, l.Size())
 		}
 		// A snapshot says the same.
 		snap, err := Create(m, dir, 30, s)
@@ -168,7 +168,7 @@ func TestLoad_ManyTables(t *testing.T) {
 	}
 	records := 0
 	sum, err := ReadEdits(m, dir, 9000, func(int64, *Edit) error { records++; return nil })
-	if want := 5; err != nil || records != want || sum.Records != want || sum.Length != l.Size() {
+	if want := 5; err != nil || records != want || sum.records != want || sum.Length != l.Size() {
 		t.Errorf("ReadEdits: %d records, %+v, %v; want %d records, %d bytes", records, sum, err, want, l.Size())
 	}
 }

@@ -26,7 +26,7 @@ import (
 func (v *Version) String() string { return v.format((*Table).String) }
 
 // Describe returns the notation with properties.
-func (v *Version) Describe() string { return v.format((*Table).Describe) }
+func (v *Version) Describe() string { return v.format((*Table).describe) }
 
 func (v *Version) format(table func(*Table) string) string {
 	var b strings.Builder
@@ -56,8 +56,8 @@ func (t *Table) String() string {
 	return fmt.Sprintf("%s:[%s-%s]", t.Num, quoteKey(t.Smallest), quoteKey(t.Largest))
 }
 
-// Describe returns number, bounds and properties.
-func (t *Table) Describe() string {
+// describe returns number, bounds and properties.
+func (t *Table) describe() string {
 	sidecar := ""
 	if t.Sidecar != nil {
 		sidecar = ",sidecar=" + t.Sidecar.String()
@@ -85,7 +85,7 @@ func (e *Edit) String() string {
 		fmt.Fprintf(&b, "remove L%d %s\n", r.Level, r.Num)
 	}
 	for _, a := range e.Added {
-		fmt.Fprintf(&b, "add %s %s\n", runName(a.Level, a.Run), a.Table.Describe())
+		fmt.Fprintf(&b, "add %s %s\n", runName(a.Level, a.Run), a.Table.describe())
 	}
 	for _, s := range e.Sidecars {
 		fmt.Fprintf(&b, "beside L%d %s %s\n", s.Level, s.Num, s.Sidecar)

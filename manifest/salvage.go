@@ -146,16 +146,16 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 			fmt.Errorf("not a record, in a manifest of %d bytes", c.durable))
 	}
 	if s.StoreID == 0 {
-		s.StoreID = sum.StoreID
+		s.StoreID = sum.storeID
 	}
 	if !sound || !whole && !(c.durable > 0 && sum.Length >= c.durable) {
 		return err
 	}
-	state.StoreID, state.Length, state.Torn = sum.StoreID, sum.Length, sum.Torn
+	state.StoreID, state.Length, state.torn = sum.storeID, sum.Length, sum.Torn
 	var verr error
 	if state.Version, verr = tables.version(); verr != nil {
 		return base.Corruption(base.ManifestName(c.manifest), -1, "version", verr)
 	}
-	s.State, s.Edits = state, sum.Records
+	s.State, s.Edits = state, sum.records
 	return err
 }

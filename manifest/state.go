@@ -20,7 +20,7 @@ type State struct {
 	// Set by Load.
 	ManifestNum base.FileNum
 	Length      int64 // bytes of the manifest that were understood
-	Torn        bool  // something incomplete stands after them: an edit that was never acknowledged
+	torn        bool  // something incomplete stands after them: an edit that was never acknowledged
 }
 
 // A LogInfo is what the manifest knows of a log. Before it is sealed, only its
