@@ -36,7 +36,7 @@ func TestAdd_LeavesReadersRoom(t *testing.T) {
 	if n := m.Len(); n-last > stageSize {
 		t.Errorf("%d entries came under the last lock, want at most %d", n-last, stageSize)
 	}
-	if m.Len() != 10*stageSize || m.LastSeq() != 10*stageSize || m.FirstSeq() != 1 {
+	if m.Len() != 10*stageSize || m.LastSeq() != 10*stageSize || m.firstSeq() != 1 {
 		t.Errorf("in the end: %v", m)
 	}
 }

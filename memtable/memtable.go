@@ -55,9 +55,9 @@ type Options struct {
 	// filter is made for it; more entries than expected make the filter say
 	// maybe more often and do no other harm. Default 32 MiB.
 	Size int64
-	// FilterBits is the size of the filter in bits a key expected. Default 10,
+	// filterBits is the size of the filter in bits a key expected. Default 10,
 	// which costs about 1 % of Size. Negative: no filter.
-	FilterBits float64
+	filterBits float64
 	// Hasher is the hash function of the filter. The zero value is murmur3.
 	Hasher bloom.Hasher
 	// Pool is where memory comes from and goes to. nil: each memtable's is
@@ -107,15 +107,15 @@ func New(opts Options) *Memtable {
 	if opts.Size <= 0 {
 		opts.Size = defaultSize
 	}
-	if opts.FilterBits == 0 {
-		opts.FilterBits = defaultFilterBits
+	if opts.filterBits == 0 {
+		opts.filterBits = defaultFilterBits
 	}
 	m := &Memtable{hasher: opts.Hasher, pool: opts.Pool, memory: &memory{}}
 	m.memory.pins.Store(1)
 	m.arena.mu, m.arena.piece, m.arena.first = &m.mu, m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
-	if opts.FilterBits > 0 {
-		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.FilterBits)
+	if opts.filterBits > 0 {
+		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.filterBits)
 	}
 	return m
 }
@@ -205,8 +205,8 @@ func (m *Memtable) Len() int { return int(m.n.Load()) }
 // Empty tells whether there are no entries.
 func (m *Memtable) Empty() bool { return m.n.Load() == 0 }
 
-// FirstSeq returns the least sequence number there is, 0 if there is none.
-func (m *Memtable) FirstSeq() base.Seq {
+// firstSeq returns the least sequence number there is, 0 if there is none.
+func (m *Memtable) firstSeq() base.Seq {
 	defer m.runlock(m.rlock())
 	return m.first
 }
@@ -220,5 +220,5 @@ func (m *Memtable) LastSeq() base.Seq {
 // String says what m holds, for logs and tests.
 func (m *Memtable) String() string {
 	return fmt.Sprintf("memtable of %d entries, %d bytes, sequence numbers %d to %d",
-		m.Len(), m.Size(), m.FirstSeq(), m.LastSeq())
+		m.Len(), m.Size(), m.firstSeq(), m.LastSeq())
 }

@@ -146,7 +146,7 @@ func TestAdd_Misuse(t *testing.T) {
 func TestFilter_NeverDenies(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, bits := range []float64{-1, 0.1, 0, 30} {
-		m := New(Options{Size: 1, FilterBits: bits})
+		m := New(Options{Size: 1, filterBits: bits})
 		hashes := make([]uint64, 20_000)
 		m.BeginWrite()
 		for i := range hashes {
@@ -190,7 +190,7 @@ func TestFilter_DeniesMost(t *testing.T) {
 
 func TestSummary_EmptyAndFilled(t *testing.T) {
 	m := New(Options{})
-	if !m.Empty() || m.Len() != 0 || m.Size() != 0 || m.FirstSeq() != 0 || m.LastSeq() != 0 {
+	if !m.Empty() || m.Len() != 0 || m.Size() != 0 || m.firstSeq() != 0 || m.LastSeq() != 0 {
 		t.Errorf("fresh: %v", m)
 	}
 	if _, _, found, _ := m.Get([]byte("a"), 1); found {
@@ -214,7 +214,7 @@ func TestSize_NearTheHeap(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			beside := offheap.InUse()
-			m := New(Options{FilterBits: -1})
+			m := New(Options{filterBits: -1})
 			fill(m, keys, make([]byte, 20))
 			runtime.GC()
 			runtime.ReadMemStats(&after)
