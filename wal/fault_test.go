@@ -41,12 +41,12 @@ func TestWriter_FirstErrorIsFinal(t *testing.T) {
 			}
 			_, aerr := w.Append([]byte("after"), 3)
 			_, serr := w.Seal()
-			for i, err := range []error{aerr, w.Sync(), serr, w.SyncTo(w.Len() + 1)} {
+			for i, err := range []error{aerr, w.Sync(), serr, w.SyncTo(w.Len()+1, nil)} {
 				if err != first && !(i == 3 && w.Len() == want) {
 					t.Errorf("%s: after %v failed, call %d = %v, want %v", mode.name, op, i, err, first)
 				}
 			}
-			if err := w.SyncTo(want); err != nil || w.Synced() != want {
+			if err := w.SyncTo(want, nil); err != nil || w.Synced() != want {
 				t.Errorf("%s: SyncTo of what was synced before = %v, %d, want %d", mode.name, err, w.Synced(), want)
 			}
 			mustClose(t, w)

@@ -28,9 +28,8 @@ type ReadOptions struct {
 
 // A Result is what Read found.
 type Result struct {
-	Header  Header
 	Records uint64   // handed out
-	LastSeq base.Seq // of the last record and those of its group; without any record Header.PrevSeq
+	LastSeq base.Seq // of the last record and those of its group; without any record that of the log before
 	Length  int64    // where the last record ends, the seal included
 	Sealed  bool
 	Torn    bool  // there are remains behind Length of records that were never promised
@@ -56,7 +55,6 @@ func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions
 		return Result{}, err
 	}
 	err = r.read(o, fn)
-	r.result.Header = r.header
 	return r.result, err
 }
 

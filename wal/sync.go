@@ -39,16 +39,8 @@ func (w *Writer) Sync() error {
 	if f := w.failed.Load(); f != nil {
 		return f.err
 	}
-	return w.SyncTo(w.length.Load())
+	return w.SyncTo(w.length.Load(), nil)
 }
-
-// SyncTo makes the log durable up to end, which Append returned. Callers share
-// syncs: while one is under way, all others wait for it, and one of those whom
-// it did not serve syncs next for all of them. So n callers at once wait for two
-// syncs at most. An error is final.
-//
-// A caller whose records are durable gets nil, even if the log failed later.
-func (w *Writer) SyncTo(end int64) error { return w.SyncTogether(end, nil) }
 
 // A SyncObserver hears of syncs: BeforeSync and AfterSync are called around each
 // one, by the goroutine that syncs. What is appended until BeforeSync returns is
@@ -58,9 +50,15 @@ type SyncObserver interface {
 	AfterSync()
 }
 
-// SyncTogether is SyncTo for callers that know when it pays to wait for others.
-// o hears of the syncs that this call makes; nil: nobody does.
-func (w *Writer) SyncTogether(end int64, o SyncObserver) error {
+// SyncTo makes the log durable up to end, which Append returned. Callers
+// share syncs: while one is under way, all others wait for it, and one of those
+// whom it did not serve syncs next for all of them. So n callers at once wait for
+// two syncs at most. An error is final.
+//
+// A caller whose records are durable gets nil, even if the log failed later. o hears
+// of the syncs that this call makes, and knows when it pays to wait for others; nil:
+// nobody does.
+func (w *Writer) SyncTo(end int64, o SyncObserver) error {
 	end = min(end, w.length.Load()) // there is no more to wait for
 	if end <= w.synced.Load() {
 		return nil

@@ -58,7 +58,7 @@ func TestSyncTo_Shared(t *testing.T) {
 	var wg sync.WaitGroup
 	first := mustAppend(t, w, "first", 1)
 	wg.Go(func() {
-		if err := w.SyncTo(first); err != nil {
+		if err := w.SyncTo(first, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -66,7 +66,7 @@ func TestSyncTo_Shared(t *testing.T) {
 	for i := range 20 {
 		end := mustAppend(t, w, testPayload(i, 100), 1)
 		wg.Go(func() {
-			if err := w.SyncTo(end); err != nil || w.Synced() < end {
+			if err := w.SyncTo(end, nil); err != nil || w.Synced() < end {
 				t.Errorf("SyncTo(%d) = %v, synced up to %d", end, err, w.Synced())
 			}
 		})
@@ -93,7 +93,7 @@ func TestSyncTo_FailureReachesAll(t *testing.T) {
 	for i := range 10 {
 		end := mustAppend(t, w, testPayload(i, 100), 1)
 		wg.Go(func() {
-			if err := w.SyncTo(end); errors.Is(err, syscall.EIO) {
+			if err := w.SyncTo(end, nil); errors.Is(err, syscall.EIO) {
 				failed.Add(1)
 			}
 		})
@@ -116,7 +116,7 @@ func TestClose_WaitsForSync(t *testing.T) {
 		w, g := newGate(t)
 		end := mustAppend(t, w, "a", 1)
 		synced, closed := make(chan error, 1), make(chan error, 1)
-		go func() { synced <- w.SyncTo(end) }()
+		go func() { synced <- w.SyncTo(end, nil) }()
 		<-g.entered
 		go func() { closed <- w.Close() }()
 		synctest.Wait() // both are as far as they get
@@ -149,7 +149,7 @@ func TestWriter_Concurrent(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for end := range ends {
-					if err := w.SyncTo(end); err != nil || w.Synced() < end || w.Len() < end {
+					if err := w.SyncTo(end, nil); err != nil || w.Synced() < end || w.Len() < end {
 						t.Errorf("SyncTo(%d) = %v, synced up to %d of %d", end, err, w.Synced(), w.Len())
 					}
 				}

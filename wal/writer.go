@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	// ErrClosed is returned by Append, Sync and Seal once the log is sealed or
+	// errClosed is returned by Append, Sync and Seal once the log is sealed or
 	// closed.
-	ErrClosed = errors.New("log is closed")
+	errClosed = errors.New("log is closed")
 
 	// errNoRoom is wrapped, beside the error of the file system, by the error of
 	// an Append or Seal for which the disk has no room. Nothing was written: the
@@ -114,7 +114,7 @@ func (w *Writer) AppendBatch(payloads [][]byte, lastSeq base.Seq, syncNext bool)
 		return 0, f.err
 	}
 	if w.sealed {
-		return 0, ErrClosed
+		return 0, errClosed
 	}
 	if lastSeq < w.lastSeq || lastSeq > base.MaxSeq {
 		return 0, fmt.Errorf("wal: append to %s: last sequence number %d after %d", base.LogName(w.header.Num), lastSeq, w.lastSeq)
@@ -289,7 +289,7 @@ func (w *Writer) fail(attempt string, err error) error {
 // reserved: it will be recycled or deleted soon. Trim gives it back.
 func (w *Writer) Seal() (length int64, err error) {
 	if w.sealed {
-		return 0, ErrClosed
+		return 0, errClosed
 	}
 	if f := w.failed.Load(); f != nil {
 		return 0, f.err
@@ -318,7 +318,7 @@ func (w *Writer) Seal() (length int64, err error) {
 // header says is known to be whole.
 func (w *Writer) Trim() error {
 	if !w.sealed || w.file == nil {
-		return ErrClosed
+		return errClosed
 	}
 	w.unmap()
 	if err := w.file.Truncate(w.off); err != nil {
@@ -328,7 +328,7 @@ func (w *Writer) Trim() error {
 }
 
 // Close releases the file. It waits for a sync under way, and neither syncs
-// nor seals. A second Close returns ErrClosed.
+// nor seals. A second Close returns errClosed.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,10 +336,10 @@ func (w *Writer) Close() error {
 		w.cond.Wait()
 	}
 	if w.file == nil {
-		return ErrClosed
+		return errClosed
 	}
 	w.sealed = true
-	w.failed.CompareAndSwap(nil, &failure{err: ErrClosed})
+	w.failed.CompareAndSwap(nil, &failure{err: errClosed})
 	w.unmap()
 	err := w.file.Close()
 	w.file = nil

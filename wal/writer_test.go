@@ -177,24 +177,24 @@ func TestSeal_EndsTheLog(t *testing.T) {
 	}
 	_, aerr := w.Append([]byte("b"), 11)
 	_, serr := w.Seal()
-	if !errors.Is(aerr, ErrClosed) || !errors.Is(serr, ErrClosed) {
-		t.Errorf("Append and Seal of a sealed log = %v, %v, want ErrClosed", aerr, serr)
+	if !errors.Is(aerr, errClosed) || !errors.Is(serr, errClosed) {
+		t.Errorf("Append and Seal of a sealed log = %v, %v, want errClosed", aerr, serr)
 	}
 	if err := w.Sync(); err != nil {
 		t.Errorf("Sync of a sealed log = %v", err)
 	}
 	mustClose(t, w)
-	if err := w.SyncTo(end); err != nil || w.Len() != length {
+	if err := w.SyncTo(end, nil); err != nil || w.Len() != length {
 		t.Errorf("SyncTo behind Close of what is durable = %v, Len = %d, want %d", err, w.Len(), length)
 	}
-	if err := w.Sync(); !errors.Is(err, ErrClosed) {
-		t.Errorf("Sync of a closed log = %v, want ErrClosed", err)
+	if err := w.Sync(); !errors.Is(err, errClosed) {
+		t.Errorf("Sync of a closed log = %v, want errClosed", err)
 	}
-	if err := w.Close(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Close = %v, want ErrClosed", err)
+	if err := w.Close(); !errors.Is(err, errClosed) {
+		t.Errorf("second Close = %v, want errClosed", err)
 	}
-	if err := w.Trim(); !errors.Is(err, ErrClosed) {
-		t.Errorf("Trim of a closed log = %v, want ErrClosed", err)
+	if err := w.Trim(); !errors.Is(err, errClosed) {
+		t.Errorf("Trim of a closed log = %v, want errClosed", err)
 	}
 }
 

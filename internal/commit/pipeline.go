@@ -194,7 +194,7 @@ func (q *Pipeline) Commit(ctx context.Context, r *Request) error {
 	if err := q.takeTurn(ctx, r); err != nil || r.log == nil {
 		return err
 	}
-	if err := r.log.SyncTogether(r.end, &q.syncs); err != nil {
+	if err := r.log.SyncTo(r.end, &q.syncs); err != nil {
 		return q.env.SyncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
