@@ -48,7 +48,7 @@ const blockTail = 5
 
 // maxStored bounds the stored payload of a block: the largest value, its key
 // and the columns, with room.
-const maxStored = MaxValueSize + 1<<20
+const maxStored = maxValueSize + 1<<20
 
 // maxRatio is the most that decompression may multiply a block. It bounds
 // what a damaged handle can make a reader allocate. Part of the file format.

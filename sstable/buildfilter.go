@@ -28,7 +28,7 @@ func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.Stat
 		return BuiltFilter{}, r.damage(r.foot.props.offset, BlockProperties.String(), errCounts)
 	}
 	b, err := buildFilter(hashes.list.all, hashes.sum, o)
-	return BuiltFilter{Bytes: b, Rule: rule, Prefixes: hashes.prefixes}, err
+	return BuiltFilter{Bytes: b, Rule: rule, prefixes: hashes.prefixes}, err
 }
 
 // collectHashes collects the hashes of the distinct user keys and their prefixes,

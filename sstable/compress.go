@@ -17,19 +17,19 @@ type Compression uint8
 
 // The compressions. Snappy is the default of stores, not of this package.
 const (
-	None   Compression = 0
-	Snappy Compression = 1
-	Zstd   Compression = 2
+	noCompression     Compression = 0
+	snappyCompression Compression = 1
+	zstdCompression   Compression = 2
 )
 
 // String returns the name.
 func (c Compression) String() string {
 	switch c {
-	case None:
+	case noCompression:
 		return "none"
-	case Snappy:
+	case snappyCompression:
 		return "snappy"
-	case Zstd:
+	case zstdCompression:
 		return "zstd"
 	}
 	return fmt.Sprintf("compression %d", uint8(c))
@@ -47,14 +47,14 @@ type Codec struct {
 
 // The codecs. Do not change them.
 var (
-	SnappyCodec = Codec{id: Snappy, encode: encodeSnappy}
-	ZstdCodec   = Codec{id: Zstd, encode: encodeZstd}
+	SnappyCodec = Codec{id: snappyCompression, encode: encodeSnappy}
+	ZstdCodec   = Codec{id: zstdCompression, encode: encodeZstd}
 )
 
 // String returns the codec's name; that of a nil one is "none".
 func (c *Codec) String() string {
 	if c == nil {
-		return None.String()
+		return noCompression.String()
 	}
 	return c.id.String()
 }
@@ -91,15 +91,15 @@ type compressor struct {
 // expect, else as it is. The result is valid until the next call.
 func (c *compressor) compress(raw []byte) ([]byte, Compression) {
 	if c.codec == nil {
-		return raw, None
+		return raw, noCompression
 	}
 	id, ok := c.codec.id, false
 	if c.buf, ok = c.codec.encode(c.buf[:0], raw); !ok {
 		c.buf, _ = encodeSnappy(c.buf[:0], raw)
-		id = Snappy
+		id = snappyCompression
 	}
 	if len(c.buf) > worthStoring(len(raw)) {
-		return raw, None
+		return raw, noCompression
 	}
 	return c.buf, id
 }
@@ -123,7 +123,7 @@ var errDecompressed = errors.New("block does not decompress")
 // stored payload. It never writes or allocates more than that.
 func decompress(dst, stored []byte, c Compression) error {
 	switch c {
-	case Snappy:
+	case snappyCompression:
 		if n, err := snappy.DecodedLen(stored); err != nil || n != len(dst) {
 			return errRawLength
 		}
@@ -131,7 +131,7 @@ func decompress(dst, stored []byte, c Compression) error {
 			return errDecompressed
 		}
 		return nil
-	case Zstd:
+	case zstdCompression:
 		d := zstdDecoders.Get().(*zstd.Decoder)
 		out, err := d.DecodeAll(stored, dst[:0:len(dst)])
 		zstdDecoders.Put(d)

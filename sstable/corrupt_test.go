@@ -85,7 +85,7 @@ func damageTables(t *testing.T) map[string]WriterOptions {
 	t.Helper()
 	return map[string]WriterOptions{
 		"snappy":                     {Codec: &SnappyCodec, BlockSize: 400, FilterBits: 10},
-		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, IndexPartition: 120},
+		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, indexPartition: 120},
 		"zstd":                       {Codec: &ZstdCodec, BlockSize: 600},
 	}
 }
@@ -191,8 +191,8 @@ func TestOpen_UnknownSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Num() != testNum || r.Size() != int64(len(b)) {
-		t.Errorf("Num() = %v, Size() = %d", r.Num(), r.Size())
+	if r.num != testNum || r.size != int64(len(b)) {
+		t.Errorf("number %v, size %d", r.num, r.size)
 	}
 	if err := r.Verify(context.Background()); err != nil {
 		t.Error(err)
@@ -273,7 +273,7 @@ func TestUnknown_IsTooNew(t *testing.T) {
 		h := r.index.handle(0)
 		d := viewData(b[:h.stored])
 		b[d.trailers] = b[d.trailers]&0xf0 | 3 ^ byte(putBit)
-		reseal(b, h, BlockData, None)
+		reseal(b, h, BlockData, noCompression)
 		r, err := openFile(b, info)
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func TestUnknown_IsTooNew(t *testing.T) {
 		b, info, r := fresh()
 		h := r.foot.filter
 		b[int(h.offset)+h.stored-32] = 0xee // the kind in the filter's trailer
-		reseal(b, h, BlockFilter, None)
+		reseal(b, h, BlockFilter, noCompression)
 		r, err := openFile(b, info)
 		if err != nil || r.Filter() != nil || r.FilterErr() == nil {
 			t.Fatalf("Open = %v, Filter() = %v, FilterErr() = %v", err, r.Filter(), r.FilterErr())

@@ -310,7 +310,7 @@ func (d *dataBlock) checkEntries(from int) error {
 		if n >= 0x80 {
 			n, w = binary.Uvarint(e)
 		}
-		if w <= 0 || n > uint64(len(e)-w) || n > uint64(MaxKeySize-len(d.prefix)) {
+		if w <= 0 || n > uint64(len(e)-w) || n > uint64(maxKeySize-len(d.prefix)) {
 			return errDataEntry
 		}
 		from = to

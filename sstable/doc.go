@@ -34,8 +34,8 @@ package sstable
 
 // Limits of what a table can hold.
 const (
-	// MaxKeySize is the largest user key in bytes.
-	MaxKeySize = 1<<16 - 1
-	// MaxValueSize is the largest value in bytes.
-	MaxValueSize = 256 << 20
+	// maxKeySize is the largest user key in bytes.
+	maxKeySize = 1<<16 - 1
+	// maxValueSize is the largest value in bytes.
+	maxValueSize = 256 << 20
 )

@@ -88,7 +88,7 @@ func (w *Writer) writeFilter() (handle, error) {
 	if len(w.hashes.list.all) == 0 {
 		return handle{}, nil
 	}
-	w.props.FilterBits, w.props.PrefixRule, w.props.Prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
+	w.props.FilterBits, w.props.prefixRule, w.props.prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
 	filter, err := buildFilter(w.hashes.list.all, w.hashes.sum, bloom.StaticOptions{
 		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
 	})

@@ -229,7 +229,7 @@ func (x *index) checkOrder() error {
 		}
 		if i > 0 {
 			suffix := x.blob[from:at]
-			if keys.Head(suffix) != x.head(i-1) || len(x.prefix)+len(suffix) > MaxKeySize {
+			if keys.Head(suffix) != x.head(i-1) || len(x.prefix)+len(suffix) > maxKeySize {
 				return errIndexKeys
 			}
 			if i > 1 {

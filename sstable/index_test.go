@@ -147,7 +147,7 @@ func TestIndex_Damaged(t *testing.T) {
 
 func TestProperties_RoundTrip(t *testing.T) {
 	p := Properties{
-		Kinds: 3, Entries: 1 << 40, Tombstones: 3, Keys: 4, Smallest: []byte("a"), Largest: []byte("z"),
+		kinds: 3, Entries: 1 << 40, Tombstones: 3, Keys: 4, Smallest: []byte("a"), Largest: []byte("z"),
 		MinSeq: 5, MaxSeq: base.MaxSeq, RawKeyBytes: 6, RawValueBytes: 7, DataBlocks: 8, DataBytes: 9,
 		Partitions: 10, FilterBits: 9.375,
 	}

@@ -28,7 +28,7 @@ func TestIngested(t *testing.T) {
 	testenv.SkipRace(t)
 	const seq = 1<<40 + 77
 	for _, o := range []WriterOptions{
-		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, IndexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},
+		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, indexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},
 	} {
 		o.Ingested = true
 		b, info := writeFile(t, o, ingestedEntries(2000, 0))
@@ -46,7 +46,7 @@ func TestIngested(t *testing.T) {
 				}
 				checkTable(t, r, want)
 			}
-			if p := r.Props(); p.MinSeq != seq || p.MaxSeq != seq || p.Ingested != 1 {
+			if p := r.Props(); p.MinSeq != seq || p.MaxSeq != seq || p.ingested != 1 {
 				t.Errorf("properties: %+v", p)
 			}
 		}
@@ -101,7 +101,7 @@ func TestIngested_Refused(t *testing.T) {
 			t.Errorf("%s: %v", list, err)
 		}
 	}
-	for _, p := range []Properties{{Ingested: 2}, {Ingested: 1, MaxSeq: 1, Entries: 1, Keys: 1}, {Ingested: 1, Entries: 2, Keys: 1}, {Ingested: 1, Entries: 1, Keys: 1, Tombstones: 1}} {
+	for _, p := range []Properties{{ingested: 2}, {ingested: 1, MaxSeq: 1, Entries: 1, Keys: 1}, {ingested: 1, Entries: 2, Keys: 1}, {ingested: 1, Entries: 1, Keys: 1, Tombstones: 1}} {
 		if _, err := decodeProperties(p.appendTo(nil)); !errors.Is(err, errPropsValue) {
 			t.Errorf("%+v: %v", p, err)
 		}

@@ -77,7 +77,7 @@ func TestIterator_Model(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	options := []WriterOptions{
 		{Codec: &SnappyCodec, BlockSize: 100},
-		{Codec: nil, BlockSize: 300, IndexPartition: 150},
+		{Codec: nil, BlockSize: 300, indexPartition: 150},
 		{Codec: &SnappyCodec},
 	}
 	for name, list := range shapes() {
@@ -168,7 +168,7 @@ func TestIterator_NowhereAfterEnd(t *testing.T) {
 func TestHotPaths_AllocateNothing(t *testing.T) {
 	list := shapes()["many"]
 	for _, part := range []int{0, 300} {
-		r := newTable(t, WriterOptions{Codec: &SnappyCodec, FilterBits: 10, BlockSize: 1 << 10, IndexPartition: part}, list)
+		r := newTable(t, WriterOptions{Codec: &SnappyCodec, FilterBits: 10, BlockSize: 1 << 10, indexPartition: part}, list)
 		it := r.NewIterator(nil)
 		for kv := it.First(); kv != nil; kv = it.Next() {
 		}

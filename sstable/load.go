@@ -56,7 +56,7 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 	if b := r.cache.Get(k); b != nil {
 		r.stats.CacheHits.Add(1)
 		if t != nil {
-			t.add(r.num, kind, h, true)
+			t.add(kind, h, true)
 		}
 		return b, nil
 	}
@@ -85,7 +85,7 @@ func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cach
 		stored.Release()
 		return nil, r.damage(h.offset, kind.String(), err)
 	}
-	if c == None {
+	if c == noCompression {
 		if err := r.checkPayload(payload, h, kind); err != nil {
 			stored.Release()
 			return nil, err
@@ -124,7 +124,7 @@ func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
 func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
 	r.stats.BlockReads.Add(1)
 	r.stats.BlockReadBytes.Add(uint64(h.stored) + blockTail)
-	t.add(r.num, kind, h, false)
+	t.add(kind, h, false)
 }
 
 // expand decompresses a payload into dst and checks it.

@@ -96,7 +96,7 @@ func (p *parts) read(h handle, kind BlockKind) (part Part, payload []byte, err e
 	if kind == BlockProperties || kind == BlockFilter {
 		return part, payload, nil
 	}
-	if c != None {
+	if c != noCompression {
 		raw := make([]byte, h.raw)
 		if err := decompress(raw, payload, c); err != nil {
 			return part, nil, p.note(&part, p.r.damage(h.offset, kind.String(), err))

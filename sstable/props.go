@@ -11,7 +11,7 @@ import (
 
 // Properties describe what a table holds. They stand in a block of their own.
 type Properties struct {
-	Kinds             uint64 // bit k: there is an entry of kind k
+	kinds             uint64 // bit k: there is an entry of kind k
 	Entries           uint64
 	Tombstones        uint64
 	Keys              uint64 // distinct user keys
@@ -24,15 +24,15 @@ type Properties struct {
 	Partitions        uint64  // of the index; 0: it has one level
 	FilterBits        float64 // a key, as asked for; 0: no filter
 
-	// The filter knows the keys' prefixes by PrefixRule too. Prefixes is their
+	// The filter knows the keys' prefixes by prefixRule too. prefixes is their
 	// number; 0 without a filter.
-	PrefixRule base.PrefixRule
-	Prefixes   uint64
+	prefixRule base.PrefixRule
+	prefixes   uint64
 
-	// Ingested is 1 in a table whose entries have no sequence numbers of their own:
+	// ingested is 1 in a table whose entries have no sequence numbers of their own:
 	// in the file they are 0, and the manifest has the one of all. MinSeq and
 	// MaxSeq are that one in what a Reader returns, if it was told.
-	Ingested uint64
+	ingested uint64
 }
 
 // Tags of properties. Part of the file format. A reader may skip unknown odd
@@ -61,7 +61,7 @@ const (
 const knownKinds = 1<<base.KindDelete | 1<<base.KindPut
 
 func (p *Properties) appendTo(dst []byte) []byte {
-	dst = appendNumber(dst, propKinds, p.Kinds)
+	dst = appendNumber(dst, propKinds, p.kinds)
 	dst = appendNumber(dst, propEntries, p.Entries)
 	dst = appendNumber(dst, propTombstones, p.Tombstones)
 	dst = appendNumber(dst, propKeys, p.Keys)
@@ -75,9 +75,9 @@ func (p *Properties) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, propDataBytes, uint64(p.DataBytes))
 	dst = appendNumber(dst, propPartitions, p.Partitions)
 	dst = appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
-	dst = appendNumber(dst, propPrefixRule, encodeRule(p.PrefixRule))
-	dst = appendNumber(dst, propPrefixes, p.Prefixes)
-	return appendNumber(dst, propIngested, p.Ingested)
+	dst = appendNumber(dst, propPrefixRule, encodeRule(p.prefixRule))
+	dst = appendNumber(dst, propPrefixes, p.prefixes)
+	return appendNumber(dst, propIngested, p.ingested)
 }
 
 // unnumbered tells whether all entries could get one sequence number: each is the
@@ -156,10 +156,10 @@ func decodeProperties(b []byte) (*Properties, error) {
 			return nil, err
 		}
 	}
-	if unknown := p.Kinds &^ knownKinds; unknown != 0 {
+	if unknown := p.kinds &^ knownKinds; unknown != 0 {
 		return nil, fmt.Errorf("%w (kinds of entries %#x)", base.ErrFormatTooNew, unknown)
 	}
-	if p.MaxSeq > base.MaxSeq || p.MinSeq > p.MaxSeq || p.DataBytes < 0 || p.Ingested > 1 || p.Ingested == 1 && !p.unnumbered() {
+	if p.MaxSeq > base.MaxSeq || p.MinSeq > p.MaxSeq || p.DataBytes < 0 || p.ingested > 1 || p.ingested == 1 && !p.unnumbered() {
 		return nil, errPropsValue
 	}
 	return p, nil
@@ -191,7 +191,7 @@ func (p *Properties) set(tag uint64, content []byte) error {
 func (p *Properties) number(tag uint64) *uint64 {
 	switch tag {
 	case propKinds:
-		return &p.Kinds
+		return &p.kinds
 	case propEntries:
 		return &p.Entries
 	case propTombstones:
@@ -211,9 +211,9 @@ func (p *Properties) number(tag uint64) *uint64 {
 	case propPartitions:
 		return &p.Partitions
 	case propPrefixes:
-		return &p.Prefixes
+		return &p.prefixes
 	case propIngested:
-		return &p.Ingested
+		return &p.ingested
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (p *Properties) setOther(tag uint64, content []byte) error {
 	case propFilterBits:
 		p.FilterBits = float64(v) / 1000
 	case propPrefixRule:
-		p.PrefixRule, err = decodeRule(v)
+		p.prefixRule, err = decodeRule(v)
 	}
 	return err
 }

@@ -196,7 +196,7 @@ func (r *Reader) openProperties(t tail) error {
 
 // number gives the entries of an ingested table their number.
 func (r *Reader) number(seq base.Seq) {
-	if r.props.Ingested == 1 {
+	if r.props.ingested == 1 {
 		r.seq, r.props.MinSeq, r.props.MaxSeq = seq, seq, seq
 	}
 }
@@ -235,7 +235,7 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind, alloc func(n int) []
 		return nil, r.damage(h.offset, kind.String(), err)
 	}
 	raw := alloc(h.raw)
-	if c != None {
+	if c != noCompression {
 		err = decompress(raw, payload, c)
 	} else if copy(raw, payload) != len(payload) || len(payload) != h.raw {
 		err = errRawLength
@@ -252,7 +252,7 @@ var errFilterKeys = errors.New("filter of other keys than the table's")
 // lines.
 func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
-	l := &LoadedFilter{rule: r.props.PrefixRule}
+	l := &LoadedFilter{rule: r.props.prefixRule}
 	b := l.alloc(h.stored + blockTail)
 	if cached, ok := t.slice(h.offset, len(b)); ok {
 		copy(b, cached)
@@ -272,7 +272,7 @@ func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
 	f, err := openFilterBlock(b, r.seed, h.offset)
-	if err == nil && f.Keys() != min(r.props.Keys+r.props.Prefixes, math.MaxUint32) {
+	if err == nil && f.Keys() != min(r.props.Keys+r.props.prefixes, math.MaxUint32) {
 		err = errFilterKeys
 	}
 	if err != nil {
@@ -288,7 +288,7 @@ func openFilterBlock(b []byte, seed uint32, offset int64) (*bloom.Static, error)
 	if err != nil {
 		return nil, err
 	}
-	if c != None {
+	if c != noCompression {
 		return nil, fmt.Errorf("%w (filter with %v)", base.ErrFormatTooNew, c)
 	}
 	f, err := bloom.OpenStatic(payload)
@@ -314,12 +314,6 @@ func loadError(p *atomic.Pointer[error]) error {
 
 // Props returns the table's properties. Slices in it must not be changed.
 func (r *Reader) Props() Properties { return r.props }
-
-// Num returns the table's number.
-func (r *Reader) Num() base.FileNum { return r.num }
-
-// Size returns the file's length.
-func (r *Reader) Size() int64 { return r.size }
 
 // Checksum returns the file's checksum as the footer has it.
 func (r *Reader) Checksum() uint32 { return r.foot.checksum }

@@ -227,8 +227,8 @@ func TestSalvage_TooManyChecksums(t *testing.T) {
 	crc := extendChecksum(extendChecksum(checksumSeed(testStore, testNum), uint64(BlockData), 1), 0, 8)
 	var b []byte
 	for len(b) < size {
-		crc = extendChecksum(crc, uint64(None), 1)
-		b = append(b, byte(None))
+		crc = extendChecksum(crc, uint64(noCompression), 1)
+		b = append(b, byte(noCompression))
 		b = binary.LittleEndian.AppendUint32(b, crc)
 		crc = extendChecksum(crc, uint64(crc), 4)
 	}

@@ -212,9 +212,9 @@ func (s *Salvager) plausible(offset int64, n int, c Compression) (h handle, err 
 	}
 	h = handle{offset: offset, stored: n, raw: n}
 	switch c {
-	case Snappy:
+	case snappyCompression:
 		h.raw, err = snappy.DecodedLen(payload)
-	case Zstd:
+	case zstdCompression:
 		h.raw, err = zstdLen(payload)
 	}
 	if err != nil || h.raw > maxStored || uint64(h.raw) > uint64(n)*maxRatio {

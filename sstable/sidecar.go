@@ -69,9 +69,9 @@ func (s *Sidecar) Num() base.FileNum { return s.info.Num }
 type BuiltFilter struct {
 	Bytes []byte
 
-	// It knows the keys' prefixes by Rule too; Prefixes is their number.
+	// It knows the keys' prefixes by Rule too; prefixes is their number.
 	Rule     base.PrefixRule
-	Prefixes uint64
+	prefixes uint64
 }
 
 // WriteSidecar writes a sidecar into the empty file f, which stays the caller's
@@ -94,7 +94,7 @@ func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo
 // appendSidecar appends the whole file and sets size and checksum.
 func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	dst = append(dst, filter.Bytes...)
-	dst = appendBlockTail(dst, 0, None, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
+	dst = appendBlockTail(dst, 0, noCompression, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
 	le := binary.LittleEndian
 	info.Checksum = ownChecksum(filter.Bytes)
 	start := len(dst)
@@ -103,7 +103,7 @@ func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	}
 	dst = le.AppendUint32(dst, info.TableChecksum)
 	dst = le.AppendUint32(dst, uint32(encodeRule(filter.Rule)))
-	dst = le.AppendUint32(dst, uint32(min(filter.Prefixes, math.MaxUint32)))
+	dst = le.AppendUint32(dst, uint32(min(filter.prefixes, math.MaxUint32)))
 	dst = le.AppendUint32(dst, sidecarFooter)
 	dst = le.AppendUint32(dst, 0)
 	dst = le.AppendUint32(dst, sidecarVersion)

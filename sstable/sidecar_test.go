@@ -31,7 +31,7 @@ func writeSidecarOf(t testing.TB, r *Reader, num base.FileNum, bits float64) ([]
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := WriteSidecar(f, SidecarInfo{Num: num, StoreID: testStore, Table: r.Num(), TableChecksum: r.Checksum()}, filter)
+	info, err := WriteSidecar(f, SidecarInfo{Num: num, StoreID: testStore, Table: r.num, TableChecksum: r.Checksum()}, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestSidecar_Foreign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made := SidecarInfo{Num: other.num, StoreID: other.store, Table: src.Num(), TableChecksum: src.Checksum()}
+		made := SidecarInfo{Num: other.num, StoreID: other.store, Table: src.num, TableChecksum: src.Checksum()}
 		beside := appendSidecar(nil, &made, filter)
 		unusable(t, what, b, info, beside, SidecarInfo{Num: sidecarNum, StoreID: testStore, Table: testNum,
 			TableChecksum: info.Checksum, Size: made.Size, Checksum: made.Checksum})

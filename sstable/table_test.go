@@ -205,7 +205,7 @@ func shapes() map[string][]entry {
 		"prefixes": {put("a", 1, "1"), put("aa", 1, "2"), put("aaa", 1, "3"), put("aaaaaaaa", 1, "4"),
 			put("aaaaaaaa\x00", 1, "5"), put("aaaaaaaaa", 1, "6"), put("b", 1, "7")},
 		"long keys": {put(strings.Repeat("k", 127), 1, "1"), put(strings.Repeat("k", 128), 1, "2"),
-			put(strings.Repeat("k", 20_000)+"x", 1, "3"), put(strings.Repeat("z", MaxKeySize), 1, "4")},
+			put(strings.Repeat("k", 20_000)+"x", 1, "3"), put(strings.Repeat("z", maxKeySize), 1, "4")},
 		"huge value": {put("a", 1, "1"), put("b", 1, strings.Repeat("value ", 40_000)), put("c", 1, "3")},
 	}
 	var many, versions, random, ints, equalHeads []entry
@@ -236,9 +236,9 @@ func TestTable_RoundTrip(t *testing.T) {
 	testenv.SkipRace(t)
 	options := []WriterOptions{
 		{Codec: &SnappyCodec, FilterBits: 10},
-		{Codec: nil, BlockSize: 128, IndexPartition: 200},
-		{Codec: &ZstdCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 64},
-		{Codec: &SnappyCodec, BlockSize: 1, FilterBits: 5, IndexPartition: 1},
+		{Codec: nil, BlockSize: 128, indexPartition: 200},
+		{Codec: &ZstdCodec, BlockSize: 512, FilterBits: 20, indexPartition: 64},
+		{Codec: &SnappyCodec, BlockSize: 1, FilterBits: 5, indexPartition: 1},
 		{Codec: &SnappyCodec, BlockSize: 200_000, FilterBits: 24},
 	}
 	for name, list := range shapes() {
@@ -278,7 +278,7 @@ var errDevice = errors.New("device failed")
 // TestReader_ReadErrorIsNoEnd fails each read of a life of a table.
 func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, IndexPartition: 300}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, indexPartition: 300}, list)
 	failed := 0
 	for k := range 400 {
 		src := &failingReader{b: b, left: k, err: errDevice}

@@ -20,18 +20,17 @@ type Trace struct {
 
 // A BlockRead is one use of a block.
 type BlockRead struct {
-	Table  base.FileNum
 	Kind   BlockKind
 	Offset int64
 	Bytes  int64 // as stored in the file
 	Cached bool  // found in the cache: nothing was read
 }
 
-func (t *Trace) add(table base.FileNum, kind BlockKind, h handle, cached bool) {
+func (t *Trace) add(kind BlockKind, h handle, cached bool) {
 	if t == nil {
 		return
 	}
 	t.Reads = append(t.Reads, BlockRead{
-		Table: table, Kind: kind, Offset: h.offset, Bytes: int64(h.stored) + blockTail, Cached: cached,
+		Kind: kind, Offset: h.offset, Bytes: int64(h.stored) + blockTail, Cached: cached,
 	})
 }

@@ -203,7 +203,7 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 		p.Tombstones++
 	}
 	p.Entries++
-	p.Kinds |= 1 << t.Kind()
+	p.kinds |= 1 << t.Kind()
 	p.MinSeq, p.MaxSeq = min(p.MinSeq, t.Seq()), max(p.MaxSeq, t.Seq())
 	p.RawKeyBytes += uint64(len(key))
 	p.RawValueBytes += uint64(len(value))
@@ -215,10 +215,10 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 func (v *verifier) finish() error {
 	v.got.Largest = v.last.UserKey
 	v.got.DataBytes = v.offset
-	v.got.Prefixes = v.own.prefixes
+	v.got.prefixes = v.own.prefixes
 	want := v.r.props
-	v.got.Partitions, v.got.FilterBits, v.got.PrefixRule = want.Partitions, want.FilterBits, want.PrefixRule
-	v.got.Ingested = want.Ingested
+	v.got.Partitions, v.got.FilterBits, v.got.prefixRule = want.Partitions, want.FilterBits, want.prefixRule
+	v.got.ingested = want.ingested
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
 	}

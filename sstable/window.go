@@ -32,7 +32,7 @@ func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 		i.streak = 0
 		r.stats.CacheHits.Add(1)
 		if i.trace != nil {
-			i.trace.add(r.num, BlockData, h, true)
+			i.trace.add(BlockData, h, true)
 		}
 		return b, nil
 	}
@@ -62,7 +62,7 @@ func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 		return nil, i.r.damage(h.offset, BlockData.String(), err)
 	}
 	b := i.r.alloc(h, h.raw, !i.opts.NoFill)
-	if c != None {
+	if c != noCompression {
 		err = i.r.expand(b.Bytes(), payload, c, h, BlockData)
 	} else if err = i.r.checkPayload(payload, h, BlockData); err == nil {
 		copy(b.Bytes(), payload)
@@ -143,11 +143,11 @@ func (i *Iterator) readAhead(h handle) ([]byte, error) {
 	if err != nil {
 		return nil, r.damage(h.offset, BlockData.String(), err)
 	}
-	if c == None && r.seq == 0 {
+	if c == noCompression && r.seq == 0 {
 		return payload, r.checkPayload(payload, h, BlockData)
 	}
 	b := r.cache.Alloc(h.raw)
-	if c != None {
+	if c != noCompression {
 		err = r.expand(b.Bytes(), payload, c, h, BlockData)
 	} else if err = r.checkPayload(payload, h, BlockData); err == nil {
 		copy(b.Bytes(), payload) // the window stays as the file has it

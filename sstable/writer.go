@@ -23,7 +23,7 @@ type WriterOptions struct {
 	Hasher         bloom.Hasher    // of the filter
 	PrefixRule     base.PrefixRule // prefixes that the filter knows
 	Ingested       bool            // entries, puts with number 0, get the one that the manifest will state
-	IndexPartition int             // bytes of index above which it has two levels; default 1 MiB
+	indexPartition int             // bytes of index above which it has two levels; default 1 MiB
 }
 
 // Info describes a finished table: what the manifest needs to know.
@@ -76,8 +76,8 @@ func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	if o.BlockSize <= 0 {
 		o.BlockSize = 4 << 10
 	}
-	if o.IndexPartition <= 0 {
-		o.IndexPartition = defaultPartition
+	if o.indexPartition <= 0 {
+		o.indexPartition = defaultPartition
 	}
 	w := &Writer{
 		file: f,
@@ -111,7 +111,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		}
 		newKey = c != 0
 	}
-	if len(k.UserKey) > MaxKeySize || len(value) > MaxValueSize || k.Kind() > base.KindPut {
+	if len(k.UserKey) > maxKeySize || len(value) > maxValueSize || k.Kind() > base.KindPut {
 		return w.fail(refusal(k, value))
 	}
 	if !w.begun {
@@ -130,7 +130,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		}
 	}
 	kind := k.Kind()
-	w.props.Kinds |= 1 << kind
+	w.props.kinds |= 1 << kind
 	if kind == base.KindDelete {
 		w.props.Tombstones++
 	}
@@ -141,9 +141,9 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 // refusal says why a table can't hold the entry.
 func refusal(k base.InternalKey, value []byte) error {
 	switch {
-	case len(k.UserKey) > MaxKeySize:
+	case len(k.UserKey) > maxKeySize:
 		return fmt.Errorf("sstable: add: key of %d bytes", len(k.UserKey))
-	case len(value) > MaxValueSize:
+	case len(value) > maxValueSize:
 		return fmt.Errorf("sstable: add: value of %d bytes", len(value))
 	}
 	return fmt.Errorf("sstable: add: kind %v", k.Kind())
@@ -195,7 +195,7 @@ func (w *Writer) finishData(next []byte, last bool) error {
 
 // writeBlock writes a payload, compressed if that is wanted and worth it.
 func (w *Writer) writeBlock(kind BlockKind, raw []byte, compress bool) (handle, error) {
-	stored, c := raw, None
+	stored, c := raw, noCompression
 	if compress {
 		stored, c = w.comp.compress(raw)
 	}
@@ -274,7 +274,7 @@ func (w *Writer) finish() (Info, error) {
 	w.props.Largest = append([]byte{}, w.last...) // likewise
 	w.props.DataBytes = w.offset
 	if w.opts.Ingested {
-		if w.props.Ingested = 1; !w.props.unnumbered() {
+		if w.props.ingested = 1; !w.props.unnumbered() {
 			return Info{}, errNumbered
 		}
 	}
@@ -312,10 +312,10 @@ func (w *Writer) finish() (Info, error) {
 // writeIndex writes the index, cut into partitions if it is large.
 func (w *Writer) writeIndex(foot *footer) (handle, error) {
 	x := &w.index
-	if x.size() > w.opts.IndexPartition && x.n() > 1 {
+	if x.size() > w.opts.indexPartition && x.n() > 1 {
 		top := indexBuilder{start: w.offset}
 		for from := 0; from < x.n(); {
-			to := x.cut(from, w.opts.IndexPartition)
+			to := x.cut(from, w.opts.indexPartition)
 			raw := x.payload(from, to)
 			if _, err := w.writeBlock(BlockIndexPartition, raw, true); err != nil {
 				return handle{}, err

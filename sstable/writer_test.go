@@ -32,8 +32,8 @@ func TestWriter_RefusesMisuse(t *testing.T) {
 		{"smaller key", key("a#9,PUT"), nil},
 		{"same entry", key("b#5,PUT"), nil},
 		{"older before newer", key("b#6,PUT"), nil},
-		{"long key", base.NewKey(bytes.Repeat([]byte("x"), MaxKeySize+1), 1, base.KindPut), nil},
-		{"long value", key("c#1,PUT"), make([]byte, MaxValueSize+1)},
+		{"long key", base.NewKey(bytes.Repeat([]byte("x"), maxKeySize+1), 1, base.KindPut), nil},
+		{"long value", key("c#1,PUT"), make([]byte, maxValueSize+1)},
 		{"unknown kind", base.NewKey([]byte("c"), 1, 3), nil},
 	}
 	for _, c := range cases {
@@ -243,7 +243,7 @@ func TestReader_FilterUnits(t *testing.T) {
 // that is too small.
 func TestReader_Concurrent(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, indexPartition: 400}, list)
 	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(16 << 10)})
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func readSome(r *Reader, list []entry, rng *rand.Rand) error {
 // TestTrace_NamesBlocks: what a lookup read, in order.
 func TestTrace_NamesBlocks(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{BlockSize: 512, IndexPartition: 400}, list)
+	b, info := writeFile(t, WriterOptions{BlockSize: 512, indexPartition: 400}, list)
 	var stats Stats
 	r, err := Open(bytes.NewReader(b), ReaderOptions{
 		Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(1 << 20), Stats: &stats,
@@ -307,7 +307,7 @@ func TestTrace_NamesBlocks(t *testing.T) {
 		v.Release()
 		var got []string
 		for _, b := range trace.Reads {
-			if b.Table != testNum || b.Offset <= 0 || b.Bytes <= blockTail {
+			if b.Offset <= 0 || b.Bytes <= blockTail {
 				t.Errorf("read %+v", b)
 			}
 			got = append(got, b.Kind.String()+map[bool]string{true: " cached", false: " read"}[b.Cached])
