@@ -121,9 +121,9 @@ func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	c.read.Records, c.read.Logs = l.Records, len(l.files)
+	c.read.Records, c.read.Logs = l.records, len(l.files)
 	c.read.Files += len(l.files)
-	c.read.Bytes += l.Bytes
+	c.read.Bytes += l.bytes
 	l.judge(c.s.flushed())
 	if !c.writer {
 		c.s.noteStrays()

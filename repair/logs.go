@@ -21,8 +21,8 @@ type logs struct {
 	files []*logFile // in the folder or named by the manifest, ascending; none that was never used
 	items []item     // of all files, in order
 
-	Records uint64 // read
-	Bytes   int64
+	records uint64 // read
+	bytes   int64
 }
 
 // A logFile is a log.
@@ -200,8 +200,8 @@ func (l *logs) read(f, before *logFile) error {
 	if u, unread := l.s.fs.unreadIn(base.LogName(f.num)); unread && u.offset >= f.result.Length && !f.result.Sealed {
 		l.gap(f, base.Corruption(base.LogName(f.num), u.offset, "log record", u.err))
 	}
-	l.Records += f.result.Records
-	l.Bytes += f.result.Length
+	l.records += f.result.Records
+	l.bytes += f.result.Length
 	return nil
 }
 

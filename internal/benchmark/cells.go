@@ -11,26 +11,26 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
-// Results are what a report is drawn from: results.json.
-type Results struct {
-	Version  int      `json:"version"`
-	Dataset  string   `json:"dataset"`
-	Present  int      `json:"present_keys"`
-	Absent   int      `json:"absent_keys"`
-	Outside  int      `json:"absent_keys_outside_range"`
-	Both     int      `json:"absent_keys_loaded_too"`
-	RawBytes int64    `json:"raw_bytes"`
-	Machine  machine  `json:"machine"`
-	Short    bool     `json:"short"`
-	Notes    []string `json:"notes"`
-	Cells    []*Cell  `json:"-"` // one a line
+// results are what a report is drawn from: results.json.
+type results struct {
+	Version  int           `json:"version"`
+	Dataset  string        `json:"dataset"`
+	Present  int           `json:"present_keys"`
+	Absent   int           `json:"absent_keys"`
+	Outside  int           `json:"absent_keys_outside_range"`
+	Both     int           `json:"absent_keys_loaded_too"`
+	RawBytes int64         `json:"raw_bytes"`
+	Machine  machine       `json:"machine"`
+	Short    bool          `json:"short"`
+	Notes    []string      `json:"notes"`
+	Cells    []*figureCell `json:"-"` // one a line
 }
 
 // resultsVersion changes when the meaning of cells does.
 const resultsVersion = 1
 
-// A Cell is one measurement of one figure. Counts that are not known are -1.
-type Cell struct {
+// A figureCell is one measurement of one figure. Counts that are not known are -1.
+type figureCell struct {
 	Figure string  `json:"figure"`
 	X      float64 `json:"x"`              // what the figure varies
 	Hits   float64 `json:"hits,omitempty"` // share of the lookups that find their key
@@ -46,37 +46,37 @@ type Cell struct {
 	Levels      []level `json:"levels,omitempty"`
 	FilterBytes int64   `json:"filter_bytes"`
 
-	Lookups       int       `json:"lookups"`
-	Seconds       float64   `json:"seconds"`
-	PassNanos     []float64 `json:"pass_ns,omitempty"` // a lookup, of each pass
-	Blocks        float64   `json:"blocks"`            // a lookup looked into, cached or not; this and the following are per lookup
-	BlockReads    float64   `json:"block_reads"`
-	BytesRead     float64   `json:"bytes_read"`
-	Preads        float64   `json:"preads"`
-	DeviceBytes   float64   `json:"device_bytes"`
-	MeasuredFPR   float64   `json:"measured_fpr"`
-	PredictedFPR  float64   `json:"predicted_fpr"`
-	LevelFPR      []float64 `json:"level_fpr,omitempty"` // measured, in the order of Levels
-	Quantiles     []Point   `json:"quantiles,omitempty"` // of the latency in ns
-	ClockNanos    float64   `json:"clock_ns,omitempty"`  // that reading the clock adds to each
-	WriteSeconds  []float64 `json:"write_seconds,omitempty"`
-	BuildNanos    float64   `json:"build_ns,omitempty"` // a key, to make a filter
-	CompactionDue int64     `json:"compaction_debt"`
+	Lookups       int             `json:"lookups"`
+	Seconds       float64         `json:"seconds"`
+	PassNanos     []float64       `json:"pass_ns,omitempty"` // a lookup, of each pass
+	Blocks        float64         `json:"blocks"`            // a lookup looked into, cached or not; this and the following are per lookup
+	BlockReads    float64         `json:"block_reads"`
+	BytesRead     float64         `json:"bytes_read"`
+	Preads        float64         `json:"preads"`
+	DeviceBytes   float64         `json:"device_bytes"`
+	MeasuredFPR   float64         `json:"measured_fpr"`
+	PredictedFPR  float64         `json:"predicted_fpr"`
+	LevelFPR      []float64       `json:"level_fpr,omitempty"` // measured, in the order of Levels
+	Quantiles     []quantilePoint `json:"quantiles,omitempty"` // of the latency in ns
+	ClockNanos    float64         `json:"clock_ns,omitempty"`  // that reading the clock adds to each
+	WriteSeconds  []float64       `json:"write_seconds,omitempty"`
+	BuildNanos    float64         `json:"build_ns,omitempty"` // a key, to make a filter
+	CompactionDue int64           `json:"compaction_debt"`
 }
 
-// A Point is a share and the value that it lies below.
-type Point [2]float64
+// A quantilePoint is a share and the value that it lies below.
+type quantilePoint [2]float64
 
 // cell begins a cell of s.
-func (s *store) cell(w way, filters bool) *Cell {
-	return &Cell{
+func (s *store) cell(w way, filters bool) *figureCell {
+	return &figureCell{
 		Filters: filters, Cold: w.cold, CacheSize: w.cache,
 		Keys: s.keys, TableBytes: s.bytes, Runs: s.runs, Levels: s.levels,
 	}
 }
 
 // add adds the counts of a pass. They repeat exactly where nothing is cached.
-func (c *Cell) add(r *result, m shale.Metrics, repeats bool) error {
+func (c *figureCell) add(r *result, m shale.Metrics, repeats bool) error {
 	n := float64(r.Lookups)
 	if repeats && r.Lookups == c.Lookups && r.BlocksPerLookup != c.Blocks {
 		return fmt.Errorf("the same %d lookups looked into %v blocks each, and then into %v", r.Lookups, c.Blocks, r.BlocksPerLookup)
@@ -109,11 +109,11 @@ func (c *Cell) add(r *result, m shale.Metrics, repeats bool) error {
 }
 
 // nanos is the time of one lookup, over all passes.
-func (c *Cell) nanos() float64 { return c.Seconds * 1e9 / float64(max(c.Lookups, 1)) }
+func (c *figureCell) nanos() float64 { return c.Seconds * 1e9 / float64(max(c.Lookups, 1)) }
 
 // of returns the cells of a figure.
-func (r *Results) of(figure string, want func(c *Cell) bool) []*Cell {
-	var all []*Cell
+func (r *results) of(figure string, want func(c *figureCell) bool) []*figureCell {
+	var all []*figureCell
 	for _, c := range r.Cells {
 		if c.Figure == figure && (want == nil || want(c)) {
 			all = append(all, c)
@@ -123,7 +123,7 @@ func (r *Results) of(figure string, want func(c *Cell) bool) []*Cell {
 }
 
 // write makes the file anew: a line for each cell.
-func (r *Results) write(path string) error {
+func (r *results) write(path string) error {
 	if r.Notes == nil {
 		r.Notes = []string{}
 	}
@@ -149,14 +149,14 @@ func (r *Results) write(path string) error {
 }
 
 // readResults reads what write wrote.
-func readResults(path string) (*Results, error) {
+func readResults(path string) (*results, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var r struct {
-		Results
-		Cells []*Cell `json:"cells"`
+		results
+		Cells []*figureCell `json:"cells"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -169,6 +169,6 @@ func readResults(path string) (*Results, error) {
 			return nil, fmt.Errorf("%s: cell %d lacks a part", path, i+1)
 		}
 	}
-	r.Results.Cells = r.Cells
-	return &r.Results, nil
+	r.results.Cells = r.Cells
+	return &r.results, nil
 }

@@ -24,9 +24,9 @@ type drawn struct {
 }
 
 // draw makes the figures and the page below dir.
-func (r *Results) draw(ctx context.Context, dir string, out io.Writer) error {
+func (r *results) draw(ctx context.Context, dir string, out io.Writer) error {
 	var all []drawn
-	for _, figure := range []func(*Results) drawn{
+	for _, figure := range []func(*results) drawn{
 		drawLevels, drawBits, drawLatency, drawThroughput, drawRuns, drawPrice, drawValues,
 	} {
 		if d := figure(r); d.fig != nil {

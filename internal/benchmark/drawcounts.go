@@ -23,7 +23,7 @@ func look(filters bool) chart.Series {
 }
 
 // bothWays draws cells as two series, by x and y.
-func bothWays(cells []*Cell, x, y func(c *Cell) float64) []chart.Series {
+func bothWays(cells []*figureCell, x, y func(c *figureCell) float64) []chart.Series {
 	var all []chart.Series
 	for _, filters := range []bool{false, true} {
 		s := look(filters)
@@ -53,13 +53,13 @@ func labelled(all []chart.Series) []chart.Series {
 	return all
 }
 
-func theX(c *Cell) float64 { return c.X }
+func theX(c *figureCell) float64 { return c.X }
 
-func warm(c *Cell) bool { return !c.Cold }
-func cold(c *Cell) bool { return c.Cold }
+func warm(c *figureCell) bool { return !c.Cold }
+func cold(c *figureCell) bool { return c.Cold }
 
 // counted is an axis of whole numbers.
-func counted(label string, cells []*Cell) chart.Axis {
+func counted(label string, cells []*figureCell) chart.Axis {
 	a := chart.Axis{Label: label, Min: math.Inf(1), Max: math.Inf(-1)}
 	for _, c := range cells {
 		a.Min, a.Max = min(a.Min, c.X), max(a.Max, c.X)
@@ -74,8 +74,8 @@ func counted(label string, cells []*Cell) chart.Axis {
 }
 
 // pair returns the last cells of the list without and with filters.
-func pair(cells []*Cell) (off, on *Cell) {
-	off, on = &Cell{}, &Cell{}
+func pair(cells []*figureCell) (off, on *figureCell) {
+	off, on = &figureCell{}, &figureCell{}
 	for _, c := range cells {
 		if c.Filters {
 			on = c
@@ -86,7 +86,7 @@ func pair(cells []*Cell) (off, on *Cell) {
 	return off, on
 }
 
-func drawLevels(r *Results) drawn {
+func drawLevels(r *results) drawn {
 	cells := r.of("F1", nil)
 	if len(cells) == 0 {
 		return drawn{}
@@ -95,9 +95,9 @@ func drawLevels(r *Results) drawn {
 	off, on := pair(w)
 	x := counted("levels", cells)
 	log := func(label string) chart.Axis { return chart.Axis{Label: label, Log: true} }
-	reads := func(c *Cell) float64 { return c.BlockReads }
-	bytes := func(c *Cell) float64 { return c.BytesRead }
-	device := func(c *Cell) float64 { return c.DeviceBytes }
+	reads := func(c *figureCell) float64 { return c.BlockReads }
+	bytes := func(c *figureCell) float64 { return c.BytesRead }
+	device := func(c *figureCell) float64 { return c.DeviceBytes }
 	panels := []chart.Panel{
 		{Title: "reads of a file (pread)", X: x, Y: log("a miss"), Series: labelled(bothWays(w, theX, reads))},
 		{Title: "bytes read", X: x, Y: log("bytes a miss"), Series: labelled(bothWays(w, theX, bytes))},
@@ -133,7 +133,7 @@ func standardFPR(bits float64) float64 {
 	return best
 }
 
-func drawBits(r *Results) drawn {
+func drawBits(r *results) drawn {
 	cells := r.of("F2", nil)
 	if len(cells) == 0 {
 		return drawn{}
@@ -185,7 +185,7 @@ func drawBits(r *Results) drawn {
 			"without filters every level is read. The store gives the small levels more bits than the large one, so that all together err little more than " +
 			"one filter would with the same memory. 2 bits a key are below the least that a filter of shale takes (4): the largest level goes without.",
 		table: table(cells, column{"bits a key", theX, "%.0f"}, colLookups, colReads, colFPR, colPredicted,
-			column{"filters, MB", func(c *Cell) float64 { return float64(c.FilterBytes) / 1e6 }, "%.2f"}, colRuns),
+			column{"filters, MB", func(c *figureCell) float64 { return float64(c.FilterBytes) / 1e6 }, "%.2f"}, colRuns),
 	}
 }
 
@@ -203,14 +203,14 @@ func percentTicks() (ticks []chart.Tick) {
 	return ticks
 }
 
-func drawRuns(r *Results) drawn {
+func drawRuns(r *results) drawn {
 	cells := r.of("F5", nil)
 	if len(cells) == 0 {
 		return drawn{}
 	}
 	off, on := pair(cells)
 	x := counted("runs", cells)
-	reads := labelled(bothWays(cells, theX, func(c *Cell) float64 { return c.BlockReads }))
+	reads := labelled(bothWays(cells, theX, func(c *figureCell) float64 { return c.BlockReads }))
 	reads[len(reads)-1].Labels = false // its counts are small and vary
 	return drawn{
 		name: "F5", file: "f5-runs",
@@ -219,7 +219,7 @@ func drawRuns(r *Results) drawn {
 			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, svg.Short(float64(off.Keys))),
 			Panels: []chart.Panel{
 				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: reads},
-				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*Cell).nanos)},
+				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*figureCell).nanos)},
 			},
 		},
 		text:  "The same keys, flushed in so many parts that are never merged. Runs of level 0 get 24 bits a key, so that what they add is hard to see.",

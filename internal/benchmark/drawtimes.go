@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/svg"
 )
 
-func drawLatency(r *Results) drawn {
+func drawLatency(r *results) drawn {
 	cells := r.of("F3", nil)
 	if len(cells) == 0 {
 		return drawn{}
@@ -53,23 +53,23 @@ func drawLatency(r *Results) drawn {
 	}
 }
 
-func quantile(c *Cell, p float64) float64 {
-	i := slices.IndexFunc(c.Quantiles, func(q Point) bool { return q[0] >= p })
+func quantile(c *figureCell, p float64) float64 {
+	i := slices.IndexFunc(c.Quantiles, func(q quantilePoint) bool { return q[0] >= p })
 	if i < 0 {
 		return 0
 	}
 	return c.Quantiles[i][1]
 }
 
-func latencyTable(cells []*Cell) [][]string {
+func latencyTable(cells []*figureCell) [][]string {
 	cols := []column{colCold, colFilters, colLookups, colReads}
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999} {
-		cols = append(cols, column{fmt.Sprintf("%v %%, ns", 100*p), func(c *Cell) float64 { return quantile(c, p) }, "%.0f"})
+		cols = append(cols, column{fmt.Sprintf("%v %%, ns", 100*p), func(c *figureCell) float64 { return quantile(c, p) }, "%.0f"})
 	}
 	return table(cells, append(cols, colNanos)...)
 }
 
-func drawThroughput(r *Results) drawn {
+func drawThroughput(r *results) drawn {
 	cells := r.of("F4", nil)
 	if len(cells) == 0 {
 		return drawn{}
@@ -92,10 +92,10 @@ func drawThroughput(r *Results) drawn {
 	}
 	var panels []chart.Panel
 	for _, h := range hits {
-		these := r.of("F4", func(c *Cell) bool { return c.Hits == h })
+		these := r.of("F4", func(c *figureCell) bool { return c.Hits == h })
 		panels = append(panels, chart.Panel{
 			Title: fmt.Sprintf("%.0f %% of the keys are present", 100*h), X: x, Y: y,
-			Series: bothWays(these, func(c *Cell) float64 { return places[c.X] }, func(c *Cell) float64 { return 1e9 / c.nanos() }),
+			Series: bothWays(these, func(c *figureCell) float64 { return places[c.X] }, func(c *figureCell) float64 { return 1e9 / c.nanos() }),
 		})
 	}
 	least := cells[0] // the case of the title: the fewest hits, and some cache
@@ -104,7 +104,7 @@ func drawThroughput(r *Results) drawn {
 			least = c
 		}
 	}
-	off, on := pair(r.of("F4", func(c *Cell) bool { return c.Hits == least.Hits && c.X == least.X }))
+	off, on := pair(r.of("F4", func(c *figureCell) bool { return c.Hits == least.Hits && c.X == least.X }))
 	return drawn{
 		name: "F4", file: "f4-throughput",
 		fig: &chart.Figure{
@@ -114,23 +114,23 @@ func drawThroughput(r *Results) drawn {
 		},
 		text: "Keys drawn evenly, absent and present ones in random order. Where every key is present, filters save the reads of the runs that do not hold it. " +
 			"The share of the cache is of what all blocks take in it.",
-		table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *Cell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
-			column{"lookups/s", func(c *Cell) float64 { return 1e9 / c.nanos() }, "%.0f"}, colNanos, colBlocks, colReads, colBytes),
+		table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *figureCell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
+			column{"lookups/s", func(c *figureCell) float64 { return 1e9 / c.nanos() }, "%.0f"}, colNanos, colBlocks, colReads, colBytes),
 	}
 }
 
-func drawPrice(r *Results) drawn {
+func drawPrice(r *results) drawn {
 	cells := r.of("F6", nil)
 	if len(cells) == 0 {
 		return drawn{}
 	}
 	x := counted("filter bits a key", cells)
-	writes := func(c *Cell) float64 {
+	writes := func(c *figureCell) float64 {
 		least := slices.Min(c.WriteSeconds)
 		return float64(c.Keys) / least
 	}
-	share := func(c *Cell) float64 { return 100 * float64(c.FilterBytes) / float64(c.TableBytes) }
-	one := func(y func(c *Cell) float64, want func(*Cell) bool) []chart.Series {
+	share := func(c *figureCell) float64 { return 100 * float64(c.FilterBytes) / float64(c.TableBytes) }
+	one := func(y func(c *figureCell) float64, want func(*figureCell) bool) []chart.Series {
 		s := chart.Series{Color: chart.Blue}
 		for _, c := range r.of("F6", want) {
 			s.Points = append(s.Points, chart.Point{X: c.X, Y: y(c)})
@@ -151,22 +151,22 @@ func drawPrice(r *Results) drawn {
 			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, svg.Short(float64(ten.Keys))),
 			Panels: []chart.Panel{
 				{Title: "memory", X: x, Y: chart.Axis{Label: "% of the tables", Max: 1.15 * share(cells[len(cells)-1])}, Series: labelled(one(share, nil))},
-				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *Cell) float64 { return c.BuildNanos }, func(c *Cell) bool { return c.X > 0 })},
+				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *figureCell) float64 { return c.BuildNanos }, func(c *figureCell) bool { return c.X > 0 })},
 				{Title: "writing", X: x, Y: chart.Axis{Label: "keys a second", Max: 1.25 * most}, Series: one(writes, nil)},
 			},
 			Width: 960, Height: 270,
 		},
 		text: "Building is hashing the keys and making one filter of them all. Writing is everything from the first Put to the end of a compaction of all, " +
 			"with memtables of 4 MiB and logs that are not synced; the best of four runs, two with growing bits and two with shrinking ones.",
-		table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *Cell) float64 { return float64(c.Keys) }, "%.0f"},
-			column{"filters, bytes", func(c *Cell) float64 { return float64(c.FilterBytes) }, "%.0f"},
-			column{"% of the tables", share, "%.2f"}, column{"build, ns a key", func(c *Cell) float64 { return c.BuildNanos }, "%.1f"},
-			column{"write, best, s", func(c *Cell) float64 { return slices.Min(c.WriteSeconds) }, "%.3f"},
-			column{"worst, s", func(c *Cell) float64 { return slices.Max(c.WriteSeconds) }, "%.3f"}, column{"keys/s", writes, "%.0f"}),
+		table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *figureCell) float64 { return float64(c.Keys) }, "%.0f"},
+			column{"filters, bytes", func(c *figureCell) float64 { return float64(c.FilterBytes) }, "%.0f"},
+			column{"% of the tables", share, "%.2f"}, column{"build, ns a key", func(c *figureCell) float64 { return c.BuildNanos }, "%.1f"},
+			column{"write, best, s", func(c *figureCell) float64 { return slices.Min(c.WriteSeconds) }, "%.3f"},
+			column{"worst, s", func(c *figureCell) float64 { return slices.Max(c.WriteSeconds) }, "%.3f"}, column{"keys/s", writes, "%.0f"}),
 	}
 }
 
-func drawValues(r *Results) drawn {
+func drawValues(r *results) drawn {
 	cells := r.of("F7", nil)
 	if len(cells) == 0 {
 		return drawn{}
@@ -179,15 +179,15 @@ func drawValues(r *Results) drawn {
 			x.Ticks, x.Max = append(x.Ticks, chart.Tick{At: places[c.X], Text: fmt.Sprintf("%.0f", c.X)}), places[c.X]+0.4
 		}
 	}
-	place := func(c *Cell) float64 { return places[c.X] }
+	place := func(c *figureCell) float64 { return places[c.X] }
 	w, k := r.of("F7", warm), r.of("F7", cold)
 	off, on := pair(w)
 	panels := []chart.Panel{
-		{Title: "bytes read", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(w, place, func(c *Cell) float64 { return c.BytesRead }))},
-		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(w, place, (*Cell).nanos)},
+		{Title: "bytes read", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(w, place, func(c *figureCell) float64 { return c.BytesRead }))},
+		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(w, place, (*figureCell).nanos)},
 	}
 	if len(k) > 0 {
-		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*Cell).nanos)})
+		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*figureCell).nanos)})
 	}
 	return drawn{
 		name: "F7", file: "f7-values",
@@ -197,6 +197,6 @@ func drawValues(r *Results) drawn {
 			Panels: panels, Width: 960, Height: 290,
 		},
 		text:  "A block holds at least one whole value. The keys are as many as fit into 64 MB, at most 100,000. A filter knows nothing of values: what it takes does not change. A thousand keys get more bits each than asked for, as a filter has a least size.",
-		table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *Cell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
+		table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *figureCell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
 	}
 }

@@ -71,7 +71,7 @@ type runner struct {
 	absent  [][]byte
 	dir     string
 	trees   map[int]*store // with 10 bits, by levels
-	res     *Results
+	res     *results
 	noCold  bool
 	current experiment
 	bar     *progress
@@ -84,7 +84,7 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var res *Results
+	var res *results
 	if c.only != "" || c.redraw {
 		if res, err = readResults(c.resultsFile()); err != nil && (c.redraw || !errors.Is(err, os.ErrNotExist)) {
 			return fmt.Errorf("the earlier results: %w", err)
@@ -146,7 +146,7 @@ func (c config) chosen() ([]experiment, error) {
 
 // measureFigures runs experiments and keeps, after each, what is known. Of
 // earlier results (nil: there are none) the other figures' stay.
-func (c config) measureFigures(ctx context.Context, data *dataset, earlier *Results, chosen []experiment, out io.Writer) (*Results, error) {
+func (c config) measureFigures(ctx context.Context, data *dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
 	dir, err := os.MkdirTemp("", "shale-report-")
 	if err != nil {
 		return nil, err
@@ -206,16 +206,16 @@ func (r *runner) step(i, n int) {
 	r.bar.at(r.before*1000 + r.current.weight*1000*i/n)
 }
 
-func (r *runner) newResults() *Results {
+func (r *runner) newResults() *results {
 	q := newReport(r.c, r.data, &loaded{})
-	return &Results{
+	return &results{
 		Version: resultsVersion, Dataset: q.Dataset, Present: q.Present, Absent: q.Absent, Outside: q.Outside, Both: q.Both,
 		RawBytes: rawBytes(r.data.Present), Machine: q.Machine, Short: r.c.short,
 	}
 }
 
 // adopt takes over the cells that will not be measured now, of the same data.
-func (r *Results) adopt(earlier *Results, chosen []experiment) error {
+func (r *results) adopt(earlier *results, chosen []experiment) error {
 	if earlier.Dataset != r.Dataset || earlier.Present != r.Present || earlier.Absent != r.Absent || earlier.Short != r.Short {
 		return fmt.Errorf("it is of other keys (%s, %d), so that figures of both can't stand in one report", earlier.Dataset, earlier.Present)
 	}
@@ -257,7 +257,7 @@ func (r *runner) tree(ctx context.Context, levels int) (*store, error) {
 	return s, err
 }
 
-func (r *runner) keep(figure string, x float64, cells ...*Cell) {
+func (r *runner) keep(figure string, x float64, cells ...*figureCell) {
 	for _, c := range cells {
 		c.Figure, c.X = figure, x
 		r.res.Cells = append(r.res.Cells, c)

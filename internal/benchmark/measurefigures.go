@@ -86,7 +86,7 @@ func measureLatency(ctx context.Context, r *runner) error {
 	}
 	for i, cold := range []bool{false, true} {
 		measure := func() error {
-			cells, times := [2]*Cell{}, [2][]int64{}
+			cells, times := [2]*figureCell{}, [2][]int64{}
 			for pass, filters := range []int{0, 1, 1, 0} {
 				r.step(4*i+pass, 8)
 				w := way{filters: filters == 1, cache: noCache, cold: cold, limit: r.limit, timed: &times[filters], dropAll: r.c.dropAll}
@@ -124,16 +124,16 @@ func measureLatency(ctx context.Context, r *runner) error {
 }
 
 // quantiles describes a distribution by some sixty points.
-func quantiles(times []int64) []Point {
+func quantiles(times []int64) []quantilePoint {
 	if len(times) == 0 {
 		return nil
 	}
 	slices.Sort(times)
-	var points []Point
+	var points []quantilePoint
 	for i := range 101 {
 		p := float64(i) / 100
 		for _, p := range append([]float64{p}, map[int][]float64{98: {0.985}, 99: {0.995, 0.999, 0.9999}}[i]...) {
-			points = append(points, Point{p, float64(times[int(p*float64(len(times)-1))])})
+			points = append(points, quantilePoint{p, float64(times[int(p*float64(len(times)-1))])})
 		}
 	}
 	return points
@@ -210,7 +210,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 	records := r.data.sample(r.fillKeys).Present
 	hashes := make([]uint64, len(records))
 	var hasher bloom.Hasher
-	cells := make([]*Cell, len(all))
+	cells := make([]*figureCell, len(all))
 	const rounds = 4
 	for i := range rounds * len(all) {
 		r.step(i, rounds*len(all))
@@ -223,7 +223,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 			return err
 		}
 		if cells[k] == nil {
-			cells[k] = &Cell{Filters: all[k] > 0, Keys: len(records), Levels: levelsOf(m), FilterBytes: m.FilterMemory}
+			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: levelsOf(m), FilterBytes: m.FilterMemory}
 			for _, l := range m.Levels {
 				cells[k].TableBytes += l.Bytes
 			}

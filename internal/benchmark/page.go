@@ -12,7 +12,7 @@ import (
 // A column of a table of cells.
 type column struct {
 	title  string
-	value  func(c *Cell) float64
+	value  func(c *figureCell) float64
 	format string // "": a word of words
 }
 
@@ -26,22 +26,22 @@ func bit(b bool) float64 {
 }
 
 var (
-	colCold      = column{"files", func(c *Cell) float64 { return bit(c.Cold) }, ""}
-	colFilters   = column{"filters", func(c *Cell) float64 { return bit(c.Filters) }, ""}
-	colLookups   = column{"lookups", func(c *Cell) float64 { return float64(c.Lookups) }, "%.0f"}
-	colBlocks    = column{"blocks each", func(c *Cell) float64 { return c.Blocks }, "%.4f"}
-	colReads     = column{"block reads each", func(c *Cell) float64 { return c.BlockReads }, "%.5f"}
-	colPreads    = column{"preads each", func(c *Cell) float64 { return c.Preads }, "%.5f"}
-	colBytes     = column{"bytes read each", func(c *Cell) float64 { return c.BytesRead }, "%.1f"}
-	colDevice    = column{"from the device", func(c *Cell) float64 { return c.DeviceBytes }, "%.1f"}
-	colNanos     = column{"ns each", (*Cell).nanos, "%.0f"}
-	colFPR       = column{"false positives, %", func(c *Cell) float64 { return 100 * c.MeasuredFPR }, "%.4f"}
-	colPredicted = column{"predicted, %", func(c *Cell) float64 { return 100 * c.PredictedFPR }, "%.4f"}
-	colRuns      = column{"runs", func(c *Cell) float64 { return float64(c.Runs) }, "%.0f"}
+	colCold      = column{"files", func(c *figureCell) float64 { return bit(c.Cold) }, ""}
+	colFilters   = column{"filters", func(c *figureCell) float64 { return bit(c.Filters) }, ""}
+	colLookups   = column{"lookups", func(c *figureCell) float64 { return float64(c.Lookups) }, "%.0f"}
+	colBlocks    = column{"blocks each", func(c *figureCell) float64 { return c.Blocks }, "%.4f"}
+	colReads     = column{"block reads each", func(c *figureCell) float64 { return c.BlockReads }, "%.5f"}
+	colPreads    = column{"preads each", func(c *figureCell) float64 { return c.Preads }, "%.5f"}
+	colBytes     = column{"bytes read each", func(c *figureCell) float64 { return c.BytesRead }, "%.1f"}
+	colDevice    = column{"from the device", func(c *figureCell) float64 { return c.DeviceBytes }, "%.1f"}
+	colNanos     = column{"ns each", (*figureCell).nanos, "%.0f"}
+	colFPR       = column{"false positives, %", func(c *figureCell) float64 { return 100 * c.MeasuredFPR }, "%.4f"}
+	colPredicted = column{"predicted, %", func(c *figureCell) float64 { return 100 * c.PredictedFPR }, "%.4f"}
+	colRuns      = column{"runs", func(c *figureCell) float64 { return float64(c.Runs) }, "%.0f"}
 )
 
 // table returns a row of titles and one for each cell.
-func table(cells []*Cell, columns ...column) [][]string {
+func table(cells []*figureCell, columns ...column) [][]string {
 	rows := [][]string{nil}
 	for _, col := range columns {
 		rows[0] = append(rows[0], col.title)
@@ -65,7 +65,7 @@ func table(cells []*Cell, columns ...column) [][]string {
 }
 
 // page returns report.html, which needs no other file.
-func (r *Results) page(all []drawn, svgs [][]byte) []byte {
+func (r *results) page(all []drawn, svgs [][]byte) []byte {
 	var b strings.Builder
 	b.WriteString("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
 	fmt.Fprintf(&b, "<title>What filters save on absent keys</title>\n<style>%s</style></head><body>\n", chart.PageStyle)
@@ -96,7 +96,7 @@ func whatOf(name string) string {
 }
 
 // tiles are the numbers to take home.
-func (r *Results) tiles(b *strings.Builder) {
+func (r *results) tiles(b *strings.Builder) {
 	off, on := pair(r.of("F1", warm))
 	if off.Lookups == 0 || on.Lookups == 0 {
 		return
@@ -129,7 +129,7 @@ func writeTable(b *strings.Builder, rows [][]string) {
 	b.WriteString("</table></div>\n")
 }
 
-func (r *Results) controls(b *strings.Builder) {
+func (r *results) controls(b *strings.Builder) {
 	cells := r.of(controls, nil)
 	if len(cells) == 0 {
 		return
@@ -144,7 +144,7 @@ func (r *Results) controls(b *strings.Builder) {
 	writeTable(b, rows)
 }
 
-func (r *Results) method(b *strings.Builder) {
+func (r *results) method(b *strings.Builder) {
 	b.WriteString("<h2 id=\"method\">Method</h2>\n<ul>\n")
 	lines := []string{
 		"Filters ignored and on are the same files, opened with other options: one load serves both.",

@@ -175,7 +175,7 @@ func (w way) drop(dir string) error {
 // compare reads the store with filters ignored, on, on and ignored, so that
 // what changes slowly on the machine falls on both alike, and returns both.
 // Where there is no block cache, the two passes of each must count the same.
-func (s *store) compare(ctx context.Context, w way, q stream) (off, on *Cell, err error) {
+func (s *store) compare(ctx context.Context, w way, q stream) (off, on *figureCell, err error) {
 	off, on = s.cell(w, false), s.cell(w, true)
 	for _, filters := range []bool{false, true, true, false} {
 		w.filters = filters

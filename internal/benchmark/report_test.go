@@ -63,11 +63,11 @@ func TestMakeReport(t *testing.T) {
 	if off.BlockReads < 1.8 || off.BlockReads > 2 || on.BlockReads > 0.2 {
 		t.Errorf("two levels: %v block reads a miss without filters, %v with them", off.BlockReads, on.BlockReads)
 	}
-	off, on = pair(res.of(controls, func(c *Cell) bool { return c.Name == "present keys" }))
+	off, on = pair(res.of(controls, func(c *figureCell) bool { return c.Name == "present keys" }))
 	if off.BlockReads < 1 || on.BlockReads < 1 || on.BlockReads > off.BlockReads {
 		t.Errorf("present keys: %v block reads without filters, %v with them", off.BlockReads, on.BlockReads)
 	}
-	if outside := res.of(controls, func(c *Cell) bool { return strings.Contains(c.Name, "beyond") }); len(outside) != 2 || outside[0].BlockReads > 0 {
+	if outside := res.of(controls, func(c *figureCell) bool { return strings.Contains(c.Name, "beyond") }); len(outside) != 2 || outside[0].BlockReads > 0 {
 		t.Errorf("keys beyond the last: %+v", outside)
 	}
 	checkPage(t, c.report, len(experiments())-1)
@@ -205,8 +205,8 @@ func TestMakeReport_Interrupted(t *testing.T) {
 }
 
 func TestResults_ReadWhatWasWritten(t *testing.T) {
-	r := &Results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*Cell{
-		{Figure: "F1", X: 3, Filters: true, Levels: []level{{Level: 6, Bits: 9.5}}, Quantiles: []Point{{0.5, 120}}, Preads: -1},
+	r := &results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*figureCell{
+		{Figure: "F1", X: 3, Filters: true, Levels: []level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
 		{Figure: controls, Name: "a name"},
 	}}
 	path := filepath.Join(t.TempDir(), "results.json")
@@ -221,7 +221,7 @@ func TestResults_ReadWhatWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Cells) != 2 || got.Cells[0].Quantiles[0] != (Point{0.5, 120}) || got.Cells[0].Levels[0].Bits != 9.5 || got.Cells[1].Name != "a name" {
+	if len(got.Cells) != 2 || got.Cells[0].Quantiles[0] != (quantilePoint{0.5, 120}) || got.Cells[0].Levels[0].Bits != 9.5 || got.Cells[1].Name != "a name" {
 		t.Errorf("read %+v", got.Cells)
 	}
 	if page := string(r.page(nil, nil)); !utf8.ValidString(page) || strings.Contains(page, "<x>") || !strings.Contains(page, "&lt;x&gt;") {
@@ -244,7 +244,7 @@ func TestCell_Add(t *testing.T) {
 	pass := func(lookups int, blocks float64, preads int64) *result {
 		return &result{cell: cell{Absent: true}, Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
 	}
-	c := &Cell{}
+	c := &figureCell{}
 	for _, r := range []*result{pass(100, 2, 200), pass(300, 4, 1200)} {
 		if err := c.add(r, shale.Metrics{}, true); err != nil {
 			t.Fatal(err)
@@ -266,13 +266,13 @@ func TestQuantiles(t *testing.T) {
 	for i := range 10001 {
 		times = append(times, int64(10000-i))
 	}
-	c := &Cell{Quantiles: quantiles(times)}
+	c := &figureCell{Quantiles: quantiles(times)}
 	for p, want := range map[float64]float64{0: 0, 0.5: 5000, 0.99: 9900, 0.999: 9990, 0.9999: 9999, 1: 10000} {
 		if got := quantile(c, p); got != want {
 			t.Errorf("quantile(%v) = %v, want %v", p, got, want)
 		}
 	}
-	if quantiles(nil) != nil || quantile(&Cell{}, 0.5) != 0 {
+	if quantiles(nil) != nil || quantile(&figureCell{}, 0.5) != 0 {
 		t.Error("quantiles of nothing")
 	}
 }

@@ -56,15 +56,15 @@ type stats struct {
 
 // A report is what a child tells its parent, a line of JSON each.
 type report struct {
-	Counts
+	counts
 	resources
 	Gets    []uint64 // the histogram of Gets since the last report
 	Closed  bool     `json:",omitempty"` // the store is closed and the garbage collected
 	Finding string   `json:",omitempty"` // the child's last word
 }
 
-// Counts are counts since the child began.
-type Counts struct {
+// counts says what a child has done since it began.
+type counts struct {
 	Ops, Commits, Failed, Faults, Opens, Resumes, Checks, Storms, Copies uint64
 }
 
@@ -149,7 +149,7 @@ func (c *child) report(closed bool) {
 
 func (c *child) reportLocked(r report) {
 	r.Gets = c.gets.take()
-	r.Counts = Counts{
+	r.counts = counts{
 		Ops: c.ops.Load(), Commits: c.commits.Load(), Failed: c.failed.Load(), Faults: c.faults.Load(), Opens: c.opens.Load(),
 		Resumes: c.resumes.Load(), Checks: c.checks.Load(), Storms: c.storms.Load(), Copies: c.copies.Load(),
 	}

@@ -16,8 +16,8 @@ type figures struct {
 
 	lives, kills, violations int
 
-	total Counts // of the children that are dead
-	child Counts // of the present one
+	total counts // of the children that are dead
+	child counts // of the present one
 
 	// Since the last line.
 	gets []uint64
@@ -30,7 +30,7 @@ func newFigures(out io.Writer, root string) figures {
 
 // note takes what a child reports.
 func (f *figures) note(r report) {
-	f.child = r.Counts
+	f.child = r.counts
 	for len(f.gets) < len(r.Gets) {
 		f.gets = append(f.gets, 0)
 	}
@@ -49,16 +49,16 @@ func (r *resources) max(other resources) {
 // endLife adds up a life that has ended.
 func (f *figures) endLife(killed bool) {
 	f.total = f.counts()
-	f.child = Counts{}
+	f.child = counts{}
 	if killed {
 		f.kills++
 	}
 }
 
 // counts returns the sums over all lives so far.
-func (f *figures) counts() Counts {
+func (f *figures) counts() counts {
 	a, b := f.total, f.child
-	return Counts{
+	return counts{
 		a.Ops + b.Ops, a.Commits + b.Commits, a.Failed + b.Failed, a.Faults + b.Faults, a.Opens + b.Opens,
 		a.Resumes + b.Resumes, a.Checks + b.Checks, a.Storms + b.Storms, a.Copies + b.Copies,
 	}
