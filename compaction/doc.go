@@ -1,4 +1,6 @@
-// Package compaction decides what to compact, and does the merging.
+// Package compaction decides what to compact, and does the merging. It is public
+// so that it can be read: its API is not covered by the compatibility promise of
+// package shale.
 //
 // # Planning
 //

@@ -1,5 +1,6 @@
 // Package manifest keeps what a store consists of: a Version, the levels of
-// runs of tables, and the log of Edits that leads to it.
+// runs of tables, and the log of Edits that leads to it. It is public so that it
+// can be read: its API is not covered by the compatibility promise of package shale.
 //
 // # Guarantees
 //

@@ -1,7 +1,8 @@
 // Package memtable holds the newest writes of a store in memory, in the order
 // of internal keys: a B-tree of small entries over an arena of bytes, with a
 // Bloom filter in front of it. When it takes no more writes, the tree becomes a
-// sorted array.
+// sorted array. The package is public so that it can be read: its API is not
+// covered by the compatibility promise of package shale.
 //
 // What it guarantees:
 //

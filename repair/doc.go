@@ -1,5 +1,7 @@
 // Package repair looks after stores that are damaged: Check finds all that is
-// wrong with one, and Run saves what can be proven right into a new one.
+// wrong with one, and Run saves what can be proven right into a new one. Programs
+// may call them, but the API is not covered by the compatibility promise of
+// package shale.
 //
 // Guarantees. Both only read the store: its files are opened for reading, and no
 // byte or name in its folder changes. Neither needs a store that Open accepts.

@@ -1,5 +1,6 @@
 // Package sstable writes and reads tables: immutable files of sorted entries
-// with an index, a filter and properties.
+// with an index, a filter and properties. It is public so that it can be read: its
+// API is not covered by the compatibility promise of package shale.
 //
 // Guarantees. A reader answers from bytes whose checksum fits, or with an
 // error: a *base.CorruptionError that names the file and the offset for

@@ -1,5 +1,6 @@
 // Package wal is the write-ahead log: files of records, each written once by
-// one Writer and read once by recovery.
+// one Writer and read once by recovery. It is public so that it can be read: its
+// API is not covered by the compatibility promise of package shale.
 //
 // What it guarantees:
 //
