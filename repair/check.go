@@ -17,7 +17,6 @@ import (
 
 // A CheckReport says what Check has read, and what it found.
 type CheckReport struct {
-	StoreID  uint64
 	Manifest string // that was read; empty: none is readable
 	Runs     int    // that it names
 
@@ -318,7 +317,7 @@ func (c *checker) moved(o Options, dir string) (bool, error) {
 }
 
 func (c *checker) report() *CheckReport {
-	r := &CheckReport{StoreID: c.s.storeID, Runs: len(c.s.runs()), Writer: c.writer, Read: c.read, Findings: c.s.findings}
+	r := &CheckReport{Runs: len(c.s.runs()), Writer: c.writer, Read: c.read, Findings: c.s.findings}
 	if c.s.state != nil {
 		r.Manifest = base.ManifestName(c.s.state.ManifestNum)
 	}

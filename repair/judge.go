@@ -13,7 +13,6 @@ type verdict struct {
 	// that state may be of some later commit.
 	asOf  base.Seq
 	exact bool
-	cause int // the finding that the left ones come behind; -1: none
 }
 
 // judge decides which commits are proven. flushed is a number that the tables
@@ -35,13 +34,13 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	begin := l.begin()
 	known := begin > 0 || l.s.state.Version.NumTables() == 0 // up to where the tables reach
 	if start < 0 {
-		return verdict{asOf: max(begin, flushed), exact: known, cause: -1}
+		return verdict{asOf: max(begin, flushed), exact: known}
 	}
 	stop := start
 	for stop < len(l.items) && !l.items[stop].open() {
 		stop++
 	}
-	v := verdict{asOf: max(begin, flushed), cause: -1}
+	v := verdict{asOf: max(begin, flushed)}
 	for i := start; i < stop; i++ {
 		if l.items[i].flushed {
 			start = i + 1 // what is in front is in tables, and is no unbroken row any more
@@ -53,7 +52,6 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	if stop == len(l.items) {
 		return v
 	}
-	v.cause = l.items[stop].finding
 	v.left = stretches(l.items[stop:])
 	if !l.unflushedSince(l.items[stop].since) || flushed > max(begin, lastOf(taken)) {
 		v.left, v.proven = append(taken, v.left...), nil
@@ -65,7 +63,7 @@ func (l *logs) judge(flushed base.Seq) verdict {
 // judgeAlone is judge without tables: the newest version in the last commits that
 // follow each other without a gap is the newest one of its key.
 func (l *logs) judgeAlone() verdict {
-	v := verdict{exact: true, cause: -1}
+	v := verdict{exact: true}
 	end := len(l.items)
 	for end > 0 && l.items[end-1].stretch == nil {
 		end--
@@ -76,9 +74,6 @@ func (l *logs) judgeAlone() verdict {
 	}
 	v.proven, v.left = stretches(l.items[start:end]), stretches(l.items[:start])
 	v.asOf = lastOf(v.proven)
-	if start > 0 {
-		v.cause = l.items[start-1].finding
-	}
 	return v
 }
 

@@ -118,7 +118,7 @@ func (m *merge) doubts() *Left {
 		if why == nil && m.may(g) {
 			if g.left == nil {
 				f := &m.s.findings[g.finding]
-				g.left = &Left{File: f.File, Why: "what is lost there may be newer", Keys: g.keys, LastSeq: uint64(g.maxSeq), Finding: g.finding}
+				g.left = &Left{File: f.File, Why: "what is lost there may be newer", Keys: g.keys, LastSeq: uint64(g.maxSeq)}
 				m.left = append(m.left, g.left)
 			}
 			why = g.left

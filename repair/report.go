@@ -6,7 +6,6 @@ import (
 
 // A Report says what Run has saved, what it found, and what it left.
 type Report struct {
-	StoreID  uint64
 	Manifest string // that was read; empty: none is readable
 
 	// AsOf is the sequence number of the last commit that the new store holds,
@@ -27,9 +26,8 @@ type Report struct {
 // A Left is a source of entries that are authentic, and of which it is doubtful
 // whether they are the newest of their keys.
 type Left struct {
-	File    string // where they are, or what makes them doubtful
-	Why     string
-	Finding int // the index of the finding that explains it; -1: none
+	File string // where they are, or what makes them doubtful
+	Why  string
 
 	// Entries is how many values were left, or taken. Of logs and tables that
 	// were left whole it is how many entries they have, deletions and older
@@ -59,9 +57,6 @@ func (r *Report) Whole() bool {
 	}
 	return len(r.Left) == 0
 }
-
-// Damaged tells whether anything was found that is damaged.
-func (r *Report) Damaged() bool { return damaged(r.Findings) }
 
 func damaged(findings []Finding) bool {
 	for i := range findings {

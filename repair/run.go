@@ -43,7 +43,7 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{StoreID: s.storeID, Doubtful: o.Doubtful}
+	r := &Report{Doubtful: o.Doubtful}
 	if s.state != nil {
 		r.Manifest = base.ManifestName(s.state.ManifestNum)
 	}
@@ -152,7 +152,7 @@ func (m *merge) addLeft(l *logs, v verdict) error {
 	for _, it := range v.left {
 		st := it.stretch
 		left := &Left{
-			File: base.LogName(it.log.num), Why: "commits behind a gap", Finding: v.cause,
+			File: base.LogName(it.log.num), Why: "commits behind a gap",
 			Entries: st.entries, Samples: st.samples, Commits: st.commits, FirstSeq: uint64(st.first), LastSeq: uint64(st.last),
 		}
 		m.left = append(m.left, left)

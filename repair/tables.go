@@ -143,7 +143,7 @@ func (s *survey) strays() (list []stray) {
 			continue
 		}
 		t := s.describe(num)
-		left := &Left{File: base.TableName(num), Why: "no manifest tells whether the table is obsolete", Finding: -1}
+		left := &Left{File: base.TableName(num), Why: "no manifest tells whether the table is obsolete"}
 		if t.Largest != nil {
 			left.Keys = Keys{Lower: t.Smallest, Upper: t.Largest}
 		}
