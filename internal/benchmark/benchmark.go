@@ -117,7 +117,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	r := newReport(c, data, store)
+	r := newReport(data, store)
 	r.printHead(out)
 	if err := r.measureAll(ctx, store, data, c.limit); err != nil {
 		return err

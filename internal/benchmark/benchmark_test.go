@@ -47,7 +47,7 @@ func smallRun(t *testing.T) (*report, *loaded, *dataset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReport(config{}, d, l)
+	r := newReport(d, l)
 	if err := r.measureAll(t.Context(), l, d, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,7 @@ func (r *runner) step(i, n int) {
 }
 
 func (r *runner) newResults() *results {
-	q := newReport(r.c, r.data, &loaded{})
+	q := newReport(r.data, &loaded{})
 	return &results{
 		Version: resultsVersion, Dataset: q.Dataset, Present: q.Present, Absent: q.Absent, Outside: q.Outside, Both: q.Both,
 		RawBytes: rawBytes(r.data.Present), Machine: q.Machine, Short: r.c.short,

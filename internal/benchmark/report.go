@@ -49,7 +49,7 @@ type machine struct {
 	Go   string `json:"go"`
 }
 
-func newReport(c config, d *dataset, l *loaded) *report {
+func newReport(d *dataset, l *loaded) *report {
 	r := &report{
 		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Both: d.Both, Store: l,
 		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
