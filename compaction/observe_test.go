@@ -23,7 +23,11 @@ type observations struct {
 
 // runs notes how many runs there are at most.
 func (o *observations) runs(v *manifest.Version) {
-	o.maxRuns = max(o.maxRuns, v.NumRuns())
+	runs := 0
+	for level := range v.Levels {
+		runs += len(v.Levels[level].Runs)
+	}
+	o.maxRuns = max(o.maxRuns, runs)
 	o.maxLevel0 = max(o.maxLevel0, len(v.Levels[0].Runs))
 }
 

@@ -71,16 +71,6 @@ func (v *Version) NumTables() int {
 	return n
 }
 
-// NumRuns returns how many runs the version has: how many tables a lookup may
-// have to ask.
-func (v *Version) NumRuns() int {
-	n := 0
-	for level := range v.Levels {
-		n += len(v.Levels[level].Runs)
-	}
-	return n
-}
-
 // Overlaps returns the tables of a level that may hold a user key in [lo, hi],
 // newest run first. A nil hi has no bound.
 func (v *Version) Overlaps(level int, lo, hi []byte) []*Table {

@@ -91,7 +91,11 @@ func TestVersion(t *testing.T) {
 			if d.HasArg("describe") {
 				return v.Describe()
 			}
-			return v.String() + fmt.Sprintf("%d runs, %d tables\n", v.NumRuns(), v.NumTables())
+			runs := 0
+			for level := range v.Levels {
+				runs += len(v.Levels[level].Runs)
+			}
+			return v.String() + fmt.Sprintf("%d runs, %d tables\n", runs, v.NumTables())
 		case "overlaps":
 			var b strings.Builder
 			for line := range strings.Lines(d.Input) {
