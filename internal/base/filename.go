@@ -10,9 +10,9 @@ import (
 // again, whatever the file's type.
 type FileNum uint64
 
-// MaxFileNum is the greatest number that a name is believed to have: far more
+// maxFileNum is the greatest number that a name is believed to have: far more
 // than a store gives out, and far from where counting on would overflow.
-const MaxFileNum FileNum = 1 << 60
+const maxFileNum FileNum = 1 << 60
 
 // String pads to six digits, as in file names.
 func (n FileNum) String() string { return fmt.Sprintf("%06d", uint64(n)) }
@@ -82,7 +82,7 @@ func ParseFileName(name string) (t FileType, n FileNum, ok bool) {
 		}
 	}
 	v, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || FileNum(v) > MaxFileNum || FileNum(v).String() != digits {
+	if err != nil || FileNum(v) > maxFileNum || FileNum(v).String() != digits {
 		return 0, 0, false
 	}
 	return t, FileNum(v), true
