@@ -20,13 +20,13 @@ import (
 
 // besideOptions are those of a store whose disk takes d for each write of a
 // table. deepest becomes the most runs that level 0 had after a flush.
-func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *int) *Options {
+func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *atomic.Int64) *Options {
 	return &Options{
 		FS: slowTables(func() time.Duration { return d }), MemtableSize: 64 << 10, TableSize: 64 << 10, Durability: SyncManual,
 		CompactionWorkers: 1, Compression: NoCompression,
 		OnEvent: func(e Event) {
 			if d := db.Load(); d != nil && e.Kind == EventFlush {
-				*deepest = max(*deepest, len(d.view.Load().Meta.Levels[0].Runs))
+				deepest.Store(max(deepest.Load(), int64(len(d.view.Load().Meta.Levels[0].Runs))))
 			}
 		},
 	}
@@ -68,7 +68,7 @@ func TestCompact_BesideWriters(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
-			deepest := 0
+			var deepest atomic.Int64
 			db := mustOpen(t, "db", besideOptions(500*time.Microsecond, &handle, &deepest))
 			longestPut(t, db, keys)
 			mustFlush(t, db)
@@ -91,9 +91,9 @@ func TestCompact_BesideWriters(t *testing.T) {
 			close(stop)
 			writing.Wait()
 			t.Logf("%d at once: %v, %d writes meanwhile, the longest wait %v, up to %d runs in level 0",
-				jobs, time.Since(begin), written, longest, deepest)
-			if deepest >= stopRuns {
-				t.Errorf("level 0 had %d runs, want less than %d", deepest, stopRuns)
+				jobs, time.Since(begin), written, longest, deepest.Load())
+			if deepest.Load() >= stopRuns {
+				t.Errorf("level 0 had %d runs, want less than %d", deepest.Load(), stopRuns)
 			}
 			if longest > bound {
 				t.Errorf("a write waited for %v", longest)
@@ -117,7 +117,7 @@ func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
-			deepest := 0
+			var deepest atomic.Int64
 			opts := besideOptions(500*time.Microsecond, &handle, &deepest)
 			opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = 16<<10, 16<<10, workers
 			db := mustOpen(t, "db", opts)
@@ -164,7 +164,7 @@ func TestCompact_EndedFromOutside(t *testing.T) {
 	for _, workers := range []int{-1, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
-			deepest := 0
+			var deepest atomic.Int64
 			opts := besideOptions(2*time.Millisecond, &handle, &deepest)
 			opts.CompactionWorkers = workers
 			db := mustOpen(t, "db", opts)
@@ -223,7 +223,7 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 	const keys, writers = 3_600_000, 2
 	seed := testenv.Seed(t)
 	var handle atomic.Pointer[DB]
-	deepest := 0
+	var deepest atomic.Int64
 	opts := besideOptions(0, &handle, &deepest)
 	opts.FS, opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = nil, 32<<20, 0, 0
 	dir := t.TempDir()
@@ -251,7 +251,7 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	measure := func(what string, during func()) {
-		deepest = 0
+		deepest.Store(0)
 		handle.Store(db)
 		defer handle.Store(nil)
 		stop := make(chan struct{})
@@ -293,9 +293,9 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 		writing.Wait()
 		t.Logf("%s: %.1f s, %d writes, the longest waited %v, %d more than 50ms, held back %v by memtables and %v by level 0; "+
 			"up to %d runs in level 0; compacted %d MB; levels of %d MB before", what, took.Seconds(), written, longest, over,
-			m.StallMemtables, m.StallLevel0, deepest, m.CompactBytes>>20, megabytes(before))
-		if deepest >= stopRuns {
-			t.Errorf("%s: level 0 had %d runs, want less than %d", what, deepest, stopRuns)
+			m.StallMemtables, m.StallLevel0, deepest.Load(), m.CompactBytes>>20, megabytes(before))
+		if deepest.Load() >= stopRuns {
+			t.Errorf("%s: level 0 had %d runs, want less than %d", what, deepest.Load(), stopRuns)
 		}
 	}
 	measure("without Compact", func() { time.Sleep(10 * time.Second) })

@@ -156,7 +156,7 @@ func TestSyncer_Nudge(t *testing.T) {
 	})
 }
 
-// A sync that fails is told. A store without a log has nothing to sync.
+// A sync that fails is reported. A store without a log has nothing to sync.
 func TestSyncer_Failure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, broken := newSyncWorld(t, true), errors.New("broken")
