@@ -192,10 +192,7 @@ func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
 // took over from meanwhile was synced when it was sealed, or is not needed
 // because Resume made its writes safe in tables.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
-	if w != db.logs.Current() {
-		return nil
-	}
-	return db.health.LogFailed(err)
+	return db.health.SyncFailed(err, func() bool { return w == db.logs.Current() })
 }
 
 // writtenSince tells whether key may have been written after seq. The caller

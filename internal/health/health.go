@@ -76,22 +76,44 @@ func (h *Health) Recovers() bool {
 // LogFailed makes writes fail because of err, an error of the log, and returns what
 // the present writer gets. A full disk passes, unless a sync has met it.
 func (h *Health) LogFailed(err error) error {
-	return h.Refuse(err, base.IsNoSpace(err) && !h.env.LogSyncFailed())
+	return h.Refuse(err, h.logPasses(err))
+}
+
+func (h *Health) logPasses(err error) bool { return base.IsNoSpace(err) && !h.env.LogSyncFailed() }
+
+// SyncFailed is LogFailed for a sync outside the queue of writers. Another log may take the
+// place of the one that failed at any time, and then the failure is of no account: current
+// says whether that has not happened. It is asked after a look at the failure of now, which
+// ends with the change of logs. So a failure of the old log never refuses writes to the new
+// one.
+func (h *Health) SyncFailed(err error, current func() bool) error {
+	old := h.failure.Load()
+	if !current() {
+		return nil
+	}
+	return h.refuse(old, err, h.logPasses(err), current)
 }
 
 // Refuse makes writes fail because of err, unless an earlier failure does already, and
 // returns what the present writer gets. A failure that does not pass
 // takes the place of one that would.
 func (h *Health) Refuse(err error, passes bool) error {
+	return h.refuse(h.failure.Load(), err, passes, func() bool { return true })
+}
+
+// refuse is Refuse after a look at the failure of then, old, as long as holds says that
+// err is of account.
+func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool) error {
 	f := &Failure{Err: err, since: h.env.Now(), Passes: passes}
-	old := h.failure.Load()
 	for old == nil || old.Passes && !passes {
 		if h.failure.CompareAndSwap(old, f) {
 			h.env.Refused(err)
 			h.Nudge()
 			break
 		}
-		old = h.failure.Load()
+		if old = h.failure.Load(); !holds() {
+			return nil
+		}
 	}
 	return base.ReadOnly(err)
 }

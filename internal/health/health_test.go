@@ -104,3 +104,27 @@ func TestHealth_OneRefusalIsTold(t *testing.T) {
 		t.Errorf("told %d times", len(f.refusals))
 	}
 }
+
+// A sync that fails beside Resume, which puts another log in the place of the one that was
+// synced, does not refuse the writes that Resume lets in again: whether the log changes
+// before it is asked for, or after.
+func TestHealth_SyncFailedBesideResume(t *testing.T) {
+	for _, changed := range []bool{true, false} {
+		h := new(fakeLog).health()
+		_ = h.Refuse(errors.New("the sync of somebody else"), false)
+		first := h.Current()
+		_ = h.SyncFailed(errors.New("sync"), func() bool {
+			if err := h.Resolve(first); err != nil {
+				t.Fatal(err)
+			}
+			return !changed
+		})
+		if err := h.Err(); err != nil {
+			t.Errorf("the log has changed before it was asked for: %v; writes are refused: %v", changed, err)
+		}
+	}
+	h := new(fakeLog).health()
+	if err := h.SyncFailed(errors.New("sync"), func() bool { return true }); err == nil || h.Current() == nil || h.Current().Passes {
+		t.Errorf("a sync of the current log has failed: %v, %v", err, h.Current())
+	}
+}
