@@ -420,7 +420,8 @@ const (
 	seeksAtOnce = 64
 )
 
-// countSeek counts a movement that positioned anew.
+// countSeek counts a movement to another place, such as a seek, and no step to the next
+// entry.
 func (c *cursor) countSeek() {
 	if c.wasted == 0 {
 		return

@@ -161,7 +161,7 @@ func (db *DB) sealForClose() error {
 	return nil
 }
 
-// This file connects the owners of the store's state. Each gets what it needs from the
+// What follows connects the owners of the store's state. Each gets what it needs from the
 // others as functions, so that none of them knows DB, and a test can stand in for it.
 
 // connect makes the owners. Their functions are called once Open is at work, when all

@@ -84,8 +84,8 @@ func (h *Health) logPasses(err error) bool { return base.IsNoSpace(err) && !h.en
 // SyncFailed is LogFailed for a sync outside the queue of writers. Another log may take the
 // place of the one that failed at any time, and then the failure is of no account: current
 // says whether that has not happened. It is asked after a look at the failure of now, which
-// ends with the change of logs. So a failure of the old log never refuses writes to the new
-// one.
+// ends with the change of logs. So a failure of the old log refuses no writes to the new one,
+// unless the store fails and is resumed once more between the two looks.
 func (h *Health) SyncFailed(err error, current func() bool) error {
 	old := h.failure.Load()
 	if !current() {

@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// ReplayOptions are what Replay is told by Open.
+// ReplayOptions are what Open gives to Replay.
 type ReplayOptions struct {
 	StoreID  uint64
 	ReadOnly bool // the logs belong to another process, which may write them at the same time

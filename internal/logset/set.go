@@ -24,7 +24,7 @@ import (
 // blocks are written already, which makes a sync of new contents cheap.
 const maxRecyclable = 2
 
-// MinPrepared is the least size of a memtable for which the next log is prepared
+// minPrepared is the least size of a memtable for which the next log is prepared
 // while it fills: with smaller ones it would not be ready in time.
 const minPrepared = 1 << 20
 
@@ -32,8 +32,8 @@ const minPrepared = 1 << 20
 // no table has yet, the one prepared to be next, and those kept to be used again. A log
 // that a checkpoint links or that Verify reads is held: it keeps its name meanwhile.
 //
-// Some methods are for the leader of the store's commit queue, who is one goroutine at a
-// time. The others may be called concurrently with it and with each other.
+// Methods that require it are called only by the leader of the store's commit queue, and
+// there is one leader at a time. All others may be called concurrently.
 type Set struct {
 	env  Env
 	wake chan struct{} // to Loop: the next log should be made

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// Filters are the resident filters of a store: those that are in memory. What does not fit
-// the budget is released, and read again when there is room; the bytes stay in the files.
+// Filters keeps the filters of a store in memory as far as its budget goes. What does not
+// fit is released, and read again when there is room. The bytes stay in the files.
 // All methods may be called concurrently.
 type Filters struct {
 	env   Env

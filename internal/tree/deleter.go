@@ -71,7 +71,7 @@ func (d *Deleter) Stop() {
 }
 
 // Run has the files removed: by Loop, or at once if that does not run. Requires: the
-// caller holds no lock.
+// caller holds no lock that remove and changed take.
 func (d *Deleter) Run() {
 	d.mu.Lock()
 	loops := d.loops
