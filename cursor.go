@@ -317,7 +317,7 @@ func (c *cursor) bound(r Range) {
 func (c *cursor) open(v *view) {
 	c.sources = c.sources[:0]
 	if !c.rng.empty() {
-		// What an empty memtable takes from now on is newer than seq.
+		// Writes to an empty memtable come later than seq.
 		if !v.mem.Empty() {
 			c.addMemtable(v.mem)
 		}
