@@ -15,8 +15,27 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// compactLoop starts compactions whenever the tree has changed, up to
-// CompactionWorkers at a time, each in a goroutine that Close waits for.
+// An automatic compaction takes these steps:
+//
+//  1. The scheduler is nudged when there may be something to compact: after a flush or an
+//     ingestion, after another compaction, when a snapshot is closed, or when seeks have
+//     paid for a compaction.
+//  2. compactLoop, on a goroutine of its own, asks the scheduler for plans (Pick). A plan
+//     that it gets is reserved: until Done no other plan takes its tables and its key
+//     range. So its tables are in every version, and can be read.
+//  3. compactInBackground, on a goroutine for each plan, calls runPlan. If the plan is to
+//     merge, merge writes new tables and makes them durable. A plan that moves or drops
+//     tables writes none.
+//  4. install makes the edit durable in the manifest, and then shows the next version to
+//     readers.
+//  5. Done gives the reservation back, and nudges the scheduler.
+//
+// Compact carries out plans of its own in steps 3 to 5, one after the other, on the
+// goroutine of its caller. If a plan fails, readers go on with the version before it.
+
+// compactLoop starts automatic compactions, at most CompactionWorkers at a time. It looks
+// for plans whenever the scheduler is nudged, until there is no plan or no free worker. It
+// returns when Close begins. Close waits for it and for the goroutines that it starts.
 func (db *DB) compactLoop() {
 	for {
 		select {
@@ -24,22 +43,29 @@ func (db *DB) compactLoop() {
 			return
 		case <-db.scheduler.Woken():
 		}
+		// Go is safe although Close may be waiting for the group: this goroutine is
+		// counted.
 		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {
 			db.background.Go(func() { db.compactInBackground(plan) })
 		}
 	}
 }
 
-// compactInBackground carries out an automatic compaction.
+// compactInBackground carries out an automatic compaction, and gives its worker and its
+// inputs back. Requires: the scheduler has reserved plan.
+//
+// A plan that meets a damaged table does not count as a failure: the table is set aside,
+// and the next Pick makes plans without it. After any other failure the worker is free at
+// once, and the inputs after a delay, which RetryNow ends early. The next Pick would
+// otherwise choose the same plan again, and other compactions would not get a turn.
 func (db *DB) compactInBackground(plan *compaction.Plan) {
 	s := db.scheduler
 	attempt := s.Begin()
 	err := db.runPlanInRoom(db.ctx, plan)
 	if db.setAside(plan, err) {
-		s.Compacted(attempt, nil) // it will not be tried again
+		s.Compacted(attempt, nil) // this plan will not be tried again
 		s.Done(plan)
 	} else if err != nil && db.ctx.Err() == nil {
-		// Its inputs stay reserved, so that others get a turn.
 		s.FreeWorker(plan)
 		db.counters.retries.Add(1)
 		db.sleepUnless(attempt.Retry, retryDelay(s.Compacted(attempt, err)))
@@ -47,20 +73,22 @@ func (db *DB) compactInBackground(plan *compaction.Plan) {
 	} else {
 		s.Compacted(attempt, nil)
 		s.Done(plan)
-		db.health.Nudge()
+		db.health.Nudge() // a store that lacks room may have some again
 	}
 }
 
-// takeBack lets automatic compactions have a table again that has turned out to be
-// whole.
+// takeBack ends what setAside has done: automatic compactions may take the table again.
+// Verify calls it for each table that is whole.
 func (db *DB) takeBack(num base.FileNum) {
 	if db.scheduler.TakeBack(num) {
 		db.scheduler.Nudge()
 	}
 }
 
-// setAside keeps automatic compactions away from the table that err says is damaged,
-// if the plan reads it, and says whether it did.
+// setAside reports whether err is damage in a table that the plan reads. If so, automatic
+// compactions leave that table alone, because each of them would meet the damage again.
+// This lasts until Verify finds the table whole, or until the next Open. EventTableSetAside
+// reports it.
 func (db *DB) setAside(plan *compaction.Plan, err error) bool {
 	num, ok := db.scheduler.SetAside(plan, err)
 	if ok {
@@ -69,8 +97,9 @@ func (db *DB) setAside(plan *compaction.Plan, err error) bool {
 	return ok
 }
 
-// runPlanInRoom is runPlan that is tried again with what the store can give up of
-// its room.
+// runPlanInRoom calls runPlan. If the disk is full, it gives up the space that the store
+// has reserved ahead, and tries once more. Requires: the plan is reserved; the caller does
+// not lead the commit queue and holds no lock.
 func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
 	err := db.runPlan(ctx, plan)
 	if base.IsNoSpace(err) && db.giveUpRoom() {
@@ -79,13 +108,18 @@ func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
 	return err
 }
 
-// runPlan carries a reserved plan out.
+// runPlan carries out a plan. When it returns nil, the next version is durable and readers
+// see it. After an error they do not, and the new tables are removed, unless a torn
+// manifest may name them. Then they stay until the next manifest is written. The error is
+// reported here, unless Close or the caller's context has ended the work. Requires: the
+// plan is reserved. The caller gives the reservation back.
 func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	begin := time.Now()
 	v := db.acquireView()
 	if v == nil {
 		return ErrClosed
 	}
+	// The inputs are in v, so their files stay until the merge is done with them.
 	defer db.tree.Release(v.Version)
 	e := Event{Kind: EventCompaction, Reason: plan.Reason, Level: plan.To}
 	var out sinks
@@ -97,7 +131,9 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	opened := out.tables()
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
-		err = db.install(edit, opened, func(*view) { // counted before anybody sees it
+		// The counters grow before readers see the version. Metrics loads the view first,
+		// so it never shows tables of a compaction that it does not count.
+		err = db.install(edit, opened, func(*view) {
 			db.counters.compactions.Add(1)
 			db.counters.compactBytes.Add(uint64(e.BytesOut))
 			db.counters.compactReadBytes.Add(uint64(e.BytesIn))
@@ -106,7 +142,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	if err != nil {
 		out.discard()
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, ErrClosed) {
-			return err // called off, not failed
+			return err // it was called off and has not failed
 		}
 		db.noteCorruption(err)
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "compaction", Level: plan.To, Err: err})
@@ -121,6 +157,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	return nil
 }
 
+// addedTables describes tables as additions to a run of a level.
 func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 	added := make([]manifest.Added, len(tables))
 	for i, t := range tables {
@@ -129,8 +166,13 @@ func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 	return added
 }
 
-// merge writes the output of a plan, in parallel sub-ranges where workers are
-// free, and returns what took the tables, in the order of the ranges.
+// merge writes the output of a plan. It cuts the range of keys into parts, one for each
+// free worker, and merges each part on a goroutine of its own. It returns when all of them
+// have ended. The first that fails cancels the others.
+//
+// The sinks have the new tables, in the order of the parts. The caller discards them if it
+// gets an error, or if it fails later. Requires: the plan is reserved and is to merge; the
+// caller holds v.
 func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) (sinks, error) {
 	ranges := db.subRanges(plan)
 	bits := db.filterBits(v.Meta, plan)
@@ -149,9 +191,12 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 		})
 	}
 	wg.Wait()
+	// Split took a worker for each part but the first.
 	db.scheduler.Merged(len(ranges) - 1)
 	err := firstCause(errs)
 	if err == nil {
+		// All parts together must have read each entry of the inputs. A part that ended
+		// early without an error would lose keys, because the edit removes its inputs.
 		err = plan.CheckMerged(results...)
 	}
 	for _, s := range out {
@@ -161,7 +206,8 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	return out, err
 }
 
-// firstCause returns the error that made the others give up.
+// firstCause returns the error that made the other parts give up: the first that is not a
+// cancellation. If there is none, it joins the cancellations; nil: there are none.
 func firstCause(errs []error) error {
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -171,7 +217,11 @@ func firstCause(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// subRanges cuts the plan's key range into as many parts as workers are free.
+// subRanges cuts the plan's key range into as many parts as workers are free, that of the
+// plan included. It takes these workers, and the caller gives them back with
+// Scheduler.Merged. A cut ends one part, exclusively, and begins the next. So all versions
+// of a user key are in one part. The first part has no lower bound and the last no upper
+// one.
 func (db *DB) subRanges(plan *compaction.Plan) []Range {
 	cuts := db.scheduler.Split(plan)
 	ranges := make([]Range, len(cuts)+1)
@@ -181,10 +231,13 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 	return ranges
 }
 
-// mergeRange merges one sub-range.
+// mergeRange merges one part of the plan's range into tables of s, which are durable and
+// open when it returns nil. After an error the caller discards s.
 func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(plan)
 	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
+		// A snapshot that is taken later sees all that the inputs have: see
+		// commit.Snapshots.Take.
 		Snapshots:    db.snapshots.List(),
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
@@ -194,6 +247,7 @@ func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s 
 		Upper:        r.Upper,
 		NewOutput:    s.newOutput,
 	})
+	// An error of reading must not pass for the end of the inputs.
 	if cerr := src.Close(); err == nil {
 		err = cerr
 	}
@@ -203,10 +257,13 @@ func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s 
 	return result, err
 }
 
-// compactionReadahead is how much a compaction reads of a table at a time.
+// compactionReadahead is how many bytes of a table a compaction reads at a time.
+// RebuildFilters reads tables in the same way.
 const compactionReadahead = 256 << 10
 
-// planIterator merges the plan's inputs, newest run first.
+// planIterator returns an iterator over the entries of the plan's inputs. It merges the
+// runs of the inputs, newest first. Blocks that it reads do not enter the cache, where they
+// would displace what lookups need. Requires: the plan is reserved.
 func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	var iters []base.Iterator
 	for _, in := range plan.Inputs {
@@ -219,20 +276,23 @@ func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 	return iter.NewMerging(iters...)
 }
 
-// filterBits returns how many bits a key the filters of the plan's output get.
+// filterBits returns how many bits a key the filters of the plan's output get; 0: there are
+// none. It plans the filters of the tree as it will be after the compaction.
 func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 {
 	tree := compaction.FilterTree(meta, plan, db.planOptions())
 	filters := db.filterPolicy().Plan(tree, db.counters.probeShares())
 	return filters.Bits(plan.To, plan.OutputRun())
 }
 
-// Compact merges all that was written before the call and overlaps r down to the
-// last level, so that deleted and overwritten entries in r give their space back, as
-// far as no snapshot needs them. It waits until that is done, or until ctx is. Reads,
-// writes and automatic compactions go on meanwhile, in turns with it, and several calls
-// may run at once; what is written meanwhile may stay where it is. Options.CompactionWorkers
-// does not count the calls. If a table is damaged, Compact returns the CorruptionError. If
-// automatic compactions that are in its way fail, and fail again, it returns why.
+// Compact merges all that was written before the call and overlaps r down to the last
+// level, so that deleted and overwritten entries in r give their space back, as far as no
+// snapshot needs them. It waits until that is done, or until ctx is done. Reads, writes and
+// automatic compactions go on meanwhile and take turns with it. Several calls may run at
+// once. What is written meanwhile may stay where it is. Options.CompactionWorkers does not
+// count the calls.
+//
+// If a table is damaged, Compact returns the CorruptionError. If automatic compactions that
+// are in its way fail, and fail again, it returns why.
 func (db *DB) Compact(ctx context.Context, r Range) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
@@ -247,6 +307,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
 	job := compaction.NewManual(r.Lower, r.Upper)
 	for {
@@ -259,6 +320,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			return nil
 		}
 		err = db.runPlanInRoom(ctx, plan)
+		// Another's plan is a compaction of level 0 whose turn came before this step.
 		if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
 			err = nil // the damage may lie outside r
 		}
@@ -272,14 +334,13 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	}
 }
 
-// pickStep reserves the next step of Compact. It waits for others that are in its
-// way, unless they fail: those keep their inputs until they are tried again. So
-// pickStep has them tried at once, and returns why they have failed again. nil: Compact
-// is done.
+// pickStep reserves the next step of Compact; nil: Compact is done. While other plans are
+// in the way, it waits for them. A plan that has failed keeps its inputs until it is tried
+// again. So pickStep has it tried at once, and returns the cause if it fails again.
 func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compaction.Plan, err error) {
 	s := db.scheduler
 	s.Request(job)
-	defer s.Nudge() // level 0 may have let this step go first
+	defer s.Nudge() // while the request stood, compactions of level 0 may have let it go first
 	defer s.Withdraw(job)
 	var retried func() bool
 	db.changes.await(ctx, func() bool {
@@ -306,7 +367,7 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 	return plan, err
 }
 
-// tableSource opens the iterators of a run's tables as they are needed.
+// A tableSource is a run of tables for iter.NewConcat, which opens one table at a time.
 type tableSource struct {
 	tables []*tree.Table
 	opts   sstable.IterOptions

@@ -9,11 +9,18 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// Verify reads every block of every table, and the logs, and checks checksums,
-// the order of keys, the levels, the counts, and that every filter, in its table
-// or beside it, knows every key of its table. It returns the first damage that it finds, or ctx's error.
-// Reads and writes go on meanwhile. A table that was set aside because of damage (EventTableSetAside)
-// and is whole now is compacted again.
+// Verify goes through the tables of one version, then the sealed logs, then the manifest,
+// on its caller's goroutine. It holds what it reads: a reference on the version keeps the
+// files of its tables, and logset.Set.Hold keeps logs from being removed or overwritten. So
+// it needs no lock while it reads tables and logs. It holds Tree.editing only while it
+// lists the logs and while it reads the manifest, so that no edit is half written then. The
+// first damage ends the call.
+
+// Verify reads every block of every table, and the logs. It checks checksums, the order of
+// keys, the levels and the counts. It also checks that every filter, in its table or beside
+// it, knows every key of its table. It returns the first damage that it finds, or ctx's
+// error. Reads and writes go on meanwhile. A table that was set aside because of damage
+// (EventTableSetAside) and is whole now is compacted again.
 func (db *DB) Verify(ctx context.Context) error {
 	if err := db.begin(); err != nil {
 		return err
@@ -21,6 +28,7 @@ func (db *DB) Verify(ctx context.Context) error {
 	defer db.calls.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
 	v := db.acquireView()
 	if v == nil {
@@ -48,11 +56,13 @@ func (db *DB) Verify(ctx context.Context) error {
 	return db.verifyManifest()
 }
 
-// verifyLogs reads the live logs but for the current one, which is being
-// written, to the lengths that they were sealed with.
+// verifyLogs reads the sealed live logs, each to the length that it was sealed with, and
+// decodes their batches. The current log is still being written, so it is left out.
 func (db *DB) verifyLogs() error {
 	if db.opts.ReadOnly {
-		return nil // a writer beside us recycles them; Open has read them just now
+		// The logs belong to a writer, which may reuse their files at any time. Open has
+		// read them.
+		return nil
 	}
 	for _, l := range db.holdLogs() {
 		defer db.logs.Release([]base.FileNum{l.Num})
@@ -70,13 +80,15 @@ func (db *DB) verifyLogs() error {
 	return nil
 }
 
-// holdLogs returns the sealed live logs, for logset.Set.Release.
+// holdLogs returns the sealed live logs, and holds them for logset.Set.Release. It asks
+// under Tree.editing, so that the lengths in the manifest go with the logs that are live.
 func (db *DB) holdLogs() (held []manifest.LogInfo) {
 	db.tree.WithState(func(state *manifest.State) { held = db.logs.Hold(state.Logs) })
 	return held
 }
 
-// verifyManifest reads the manifest back.
+// verifyManifest reads CURRENT and the manifest again, while no edit is appended. A
+// read-only handle ignores the error: a writer may change the files meanwhile.
 func (db *DB) verifyManifest() (err error) {
 	db.tree.WithState(func(*manifest.State) { _, err = manifest.Load(db.fs, db.dir) })
 	if err != nil && !db.opts.ReadOnly {
