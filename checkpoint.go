@@ -14,14 +14,30 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Checkpoint makes a store in the new directory dir that holds the present
-// state of this one, by hard links where the file system allows, else by
-// copies. Writers wait for a moment, readers not at all. The checkpoint is
-// durable when Checkpoint returns; after an error, dir is removed. What a crash
-// or an error of the removal leaves there is no store that opens.
+// A checkpoint is made in these steps:
 //
-// The error wraps fs.ErrExist if dir is there, also if another checkpoint is
-// being made in it. A dir inside the store's own directory is refused.
+//  1. checkpoint refuses a directory that is there, or that lies inside the store.
+//  2. take leads the commit queue for a moment. It rotates, so that every write is in a
+//     table or in a sealed log. Then it holds the version and these logs, and copies what
+//     the manifest says of them. From here on writers go on.
+//  3. make creates the directory and locks it.
+//  4. write links the tables, their sidecars and the logs into the directory, and makes the
+//     names durable. Then it writes a manifest, and CURRENT last. Until then the directory
+//     is no store that opens.
+//  5. release gives back what take holds.
+//
+// Files of a store never change, so links are as good as copies. There is one exception: a
+// log is overwritten when it is reused. take has marked those that it links, and they are
+// never reused.
+
+// Checkpoint makes a store in the new directory dir that holds the present state of this
+// one, by hard links where the file system allows, else by copies. Writers wait for a
+// moment, readers not at all. The checkpoint is durable when Checkpoint returns. After an
+// error, dir is removed. What a crash or an error of the removal leaves there is no store
+// that opens.
+//
+// The error wraps fs.ErrExist if dir is there, also if another checkpoint is being made in
+// it. A dir inside the store's own directory is refused.
 func (db *DB) Checkpoint(dir string) error {
 	if err := db.usable(); err != nil {
 		return err
@@ -36,6 +52,8 @@ func (db *DB) Checkpoint(dir string) error {
 	return nil
 }
 
+// checkpoint is Checkpoint without the context of its errors. Requires: Close waits for the
+// caller.
 func (db *DB) checkpoint(dir string) error {
 	abs, err := vfs.Abs(db.fs, dir)
 	if err != nil {
@@ -61,17 +79,20 @@ func (db *DB) checkpoint(dir string) error {
 	return c.make()
 }
 
-// A checkpoint in the making.
+// A checkpoint is one that is being made. take sets the fields view, state and logs, and
+// holds what they name until release. One goroutine uses it.
 type checkpoint struct {
 	db    *DB
 	dir   string
 	view  *view
-	state *manifest.State
-	logs  []base.FileNum // sealed; linked, so never overwritten
+	state *manifest.State // what the new manifest says; the copy is the checkpoint's own
+	logs  []base.FileNum  // sealed ones, which are linked and so never overwritten
 }
 
-// take fixes the state: it seals the log, so that it is a file which does not
-// change, and holds the version and the manifest's state that go with it.
+// take fixes the state that the checkpoint holds, while no group of writes is under way. If
+// the memtable is not empty, it seals the log and begins another, because a log that is
+// still written can't be shared. The wait for room ends with an error if room can't come
+// about.
 func (c *checkpoint) take() error {
 	db := c.db
 	return db.commits.Alone(context.Background(), func() error {
@@ -88,30 +109,37 @@ func (c *checkpoint) take() error {
 	})
 }
 
-// takeState takes the view, the logs and the manifest's state, which belong together.
+// takeState takes the view, the logs and the manifest's state, which belong together. now
+// is the tree's, so it is copied. Requires: the caller leads the commit queue and
+// Tree.editing is held, so that no version and no log comes or goes between these lines.
 func (c *checkpoint) takeState(now *manifest.State) {
 	db := c.db
 	c.view = db.acquireView()
 	c.logs = db.logs.Share()
 	state := *now
+	// The current log is left out: it has no writes.
 	state.Logs = nil
 	for _, l := range now.Logs {
 		if l.Sealed {
 			state.Logs = append(state.Logs, l)
 		}
 	}
+	// Every file number in the checkpoint is below NextFileNum, and every sequence number
+	// is at most LastSeq.
 	state.NextFileNum = db.tree.PeekFileNum()
 	state.LastSeq = max(state.LastSeq, db.commits.Visible())
 	c.state = &state
 }
 
-// make makes the directory and what is in it, or nothing. Its lock keeps out
-// other checkpoints, and whoever would open what is not complete yet.
+// make makes the directory and all that is in it, or nothing. The lock of the directory
+// keeps others out until it is complete: another checkpoint, and whoever would open it. If
+// the directory is another checkpoint's, make leaves it alone.
 func (c *checkpoint) make() error {
 	disk := c.db.fs
 	if err := disk.MkdirAll(c.dir); err != nil {
+		// The directory may have been made although its name could not be made durable.
 		if info, serr := disk.Stat(c.dir); serr == nil && info.IsDir {
-			_ = disk.Remove(c.dir) // best effort, as in remove
+			_ = disk.Remove(c.dir) // best effort, as in remove; it fails if the directory is not empty
 		}
 		return err
 	}
@@ -131,19 +159,22 @@ func (c *checkpoint) make() error {
 	return err
 }
 
-// A takenError says that another checkpoint has the directory.
+// A takenError says that the directory belongs to another checkpoint. It is fs.ErrExist to
+// errors.Is.
 type takenError struct{ reason error }
 
 func (e *takenError) Error() string        { return "another checkpoint is there: " + e.reason.Error() }
 func (e *takenError) Is(target error) bool { return target == fs.ErrExist }
 
-// fill makes the files, or removes those that it made. Requires: the lock of the
-// directory is held.
+// fill makes the files, or removes those that it made. Requires: the lock of the directory
+// is held.
 func (c *checkpoint) fill() error {
 	names, err := c.db.fs.List(c.dir)
 	if err != nil {
 		return err
 	}
+	// The lock is free again once another checkpoint is complete. Files show that one was
+	// made since the caller looked.
 	if i := slices.IndexFunc(names, func(name string) bool { return name != base.LockName }); i >= 0 {
 		return &takenError{fmt.Errorf("it has %s", names[i])}
 	}
@@ -153,7 +184,7 @@ func (c *checkpoint) fill() error {
 	return err
 }
 
-// write makes the files, the manifest last.
+// write makes the files, the manifest last. If it fails, the caller removes what is there.
 func (c *checkpoint) write() error {
 	disk := c.db.fs
 	for t := range c.view.Tables() {
@@ -163,16 +194,18 @@ func (c *checkpoint) write() error {
 	}
 	for _, s := range c.view.Sidecars {
 		err := c.link(base.FilterName(s.Meta.Num))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the copy can do without it, as the store does
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a sidecar that is missing, the filter in the table is used
 			return err
 		}
 	}
 	for _, num := range c.logs {
-		// A flush that finishes meanwhile leaves the log alone: see linking.
+		// A flush may end meanwhile. It leaves the log alone: see logset.Set.Share.
 		if err := c.link(base.LogName(num)); err != nil {
 			return err
 		}
 	}
+	// The names must be durable before CURRENT is: after a crash a store that opens must
+	// have all of its files.
 	if err := disk.SyncDir(c.dir); err != nil {
 		return err
 	}
@@ -188,7 +221,9 @@ func (c *checkpoint) write() error {
 	return disk.SyncDir(filepath.Dir(c.dir))
 }
 
-// link links a file of the store into the checkpoint, or copies it.
+// link gives a file of the store a second name in the checkpoint, or copies it where that
+// can't be done. A file that is missing, and a name that is taken, are errors of which a
+// copy would make nothing better.
 func (c *checkpoint) link(name string) error {
 	from, to := c.db.path(name), filepath.Join(c.dir, name)
 	err := c.db.fs.Link(from, to)
@@ -198,9 +233,9 @@ func (c *checkpoint) link(name string) error {
 	return err
 }
 
-// copyInstead copies a file that could not be linked. The link may have been
-// made although the call failed: then to is the store's own file, and to create
-// it would empty that.
+// copyInstead copies a file that could not be linked. The link may have been made although
+// the call failed. Then to is the store's own file, and to create it would empty that. So
+// the name is removed first.
 func (c *checkpoint) copyInstead(from, to string) error {
 	if err := c.db.fs.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -208,7 +243,7 @@ func (c *checkpoint) copyInstead(from, to string) error {
 	return copyFile(c.db.fs, from, to)
 }
 
-// copyFile copies a file and makes the copy durable.
+// copyFile copies a file and makes the copy durable, but not its name.
 func copyFile(fsys vfs.FS, from, to string) error {
 	src, err := fsys.Open(from)
 	if err != nil {
@@ -229,20 +264,23 @@ func copyFile(fsys vfs.FS, from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// remove takes away the files of a failed checkpoint in the opposite order of
-// their making: so what is left, should it not come to an end, is no store that
-// opens. It does what it can: there is an error to report already.
+// remove removes the files of a failed checkpoint in the opposite order of their making:
+// CURRENT, the manifest, and then logs and tables. So whatever is left, should it be
+// interrupted, is no store that opens. It is a best effort: the caller has an error to
+// report already.
 func (c *checkpoint) remove() {
 	disk := c.db.fs
 	_ = disk.Remove(filepath.Join(c.dir, base.CurrentName))
 	names, _ := disk.List(c.dir)
-	for _, name := range slices.Backward(names) { // manifests come behind tables and logs
+	for _, name := range slices.Backward(names) { // in the order of names, manifests come after tables and logs
 		if name != base.LockName {
 			_ = disk.Remove(filepath.Join(c.dir, name))
 		}
 	}
 }
 
+// release gives back the version and the logs that take holds. It may be called without a
+// take.
 func (c *checkpoint) release() {
 	if c.view != nil {
 		c.db.tree.Release(c.view.Version)

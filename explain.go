@@ -14,7 +14,19 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A Verdict is what a memtable, run or table had to say to a lookup.
+// Explain makes a Get and writes down each step. It does not call DB.find, which must stay
+// fast: explainer goes through the same places in the same order as findIn (get.go) does.
+// Whoever changes one of the two changes the other.
+//
+//  1. Explain loads the view, and then the visible sequence number, as a Get does.
+//  2. explainer.memtable asks the filters of the memtables, and looks into those that say
+//     maybe.
+//  3. explainer.run finds the table of each run that covers the key, and asks its filter.
+//  4. explainer.read looks into the table, with a sstable.Trace that notes which blocks it
+//     needed.
+//  5. Once a place has the key, those after it are listed as Skipped.
+
+// A Verdict is what a memtable, run or table said to a lookup.
 type Verdict int
 
 // The verdicts.
@@ -48,7 +60,7 @@ func (v Verdict) String() string {
 	return verdictNames[v]
 }
 
-// An Explanation tells how a Get went.
+// An Explanation describes how a Get went.
 type Explanation struct {
 	Key      []byte
 	Value    []byte // nil if absent
@@ -111,8 +123,9 @@ func (e Explanation) String() string {
 	return s.String() + e.Summary()
 }
 
-// Words returns what a table of steps has in its first columns: the place with
-// its table, whether the key is in the table's range, and what was said there.
+// Words returns the first columns of a table of steps: the place with the number of its
+// table, whether the key is in the table's range, and what the place said. A dash stands
+// for what does not apply.
 func (s ExplainStep) Words() (where, span, verdict string) {
 	where, span, verdict = s.Place, "-", s.Verdict.String()
 	switch {
@@ -126,14 +139,16 @@ func (s ExplainStep) Words() (where, span, verdict string) {
 	return where, span, verdict
 }
 
-// Summary returns two lines: how it ended with what was read, and what it would
-// have been without filters.
+// Summary returns two lines: the outcome with what was read, and what it would have been
+// without filters.
 func (e Explanation) Summary() string {
 	asked, no, falseYes, covered := 0, 0, 0, 0
 	for _, step := range e.Steps {
 		if step.asked {
 			asked++
 		}
+		// Without filters a Get reads a block of each table that covers the key, up to the
+		// answer.
 		if step.Level < 0 || step.Table == 0 {
 			continue
 		}
@@ -163,8 +178,10 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
+// micros formats a duration in microseconds.
 func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }
 
+// formatReads lists blocks for a column of String; a dash: there are none.
 func formatReads(reads []BlockRead) string {
 	if len(reads) == 0 {
 		return "-"
@@ -180,11 +197,10 @@ func formatReads(reads []BlockRead) string {
 	return strings.Join(parts, ", ")
 }
 
-// Explain performs a Get and tells how it went: each memtable, run and table
-// that it looked at or passed over, what was said there, which blocks were
-// read, and how long it took. It does what Get does, in the same order, and
-// its answer is Get's. Of Metrics it moves the counts of blocks and of the cache
-// only.
+// Explain performs a Get and reports how it went: each memtable, run and table that it
+// looked at or passed over, what was said there, which blocks were read, and how long it
+// took. It does what Get does, in the same order, and its answer is Get's. Of Metrics it
+// changes only the counts of blocks and of the cache.
 func (db *DB) Explain(key []byte) (Explanation, error) {
 	for {
 		v := db.view.Load()
@@ -194,6 +210,8 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		x := explainer{db: db, seq: db.commits.Visible()}
 		x.Key = cloneNonNil(key)
 		err := x.explain(v)
+		// A flush or a compaction has ended meanwhile. The next view has what it wrote, and
+		// the steps so far do not count.
 		if errors.Is(err, filecache.ErrGone) {
 			continue
 		}
@@ -207,14 +225,16 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 	}
 }
 
-// An explainer is one traced Get.
+// An explainer is one traced Get. One goroutine uses it.
 type explainer struct {
 	Explanation
 	db       *DB
 	seq      base.Seq
-	answered bool
+	answered bool // a version of the key was met: places to come are skipped
 }
 
+// explain goes through all places of v. The error is filecache.ErrGone if a memtable or a
+// table was given up meanwhile.
 func (x *explainer) explain(v *view) error {
 	begin := time.Now()
 	defer func() { x.Duration = time.Since(begin) }()
@@ -235,7 +255,8 @@ func (x *explainer) explain(v *view) error {
 	return nil
 }
 
-// step times one place and adds it to the explanation.
+// step adds one place to the explanation, after look has filled it in, and measures how
+// long look takes. Once a place has answered, look is not called for those after it.
 func (x *explainer) step(s ExplainStep, look func(*ExplainStep) error) error {
 	if x.answered {
 		s.Verdict = Skipped
@@ -249,7 +270,8 @@ func (x *explainer) step(s ExplainStep, look func(*ExplainStep) error) error {
 	return err
 }
 
-// answer records that a version of the key was met.
+// answer records that a place has a version of the key, which ends the search. The value is
+// copied, because the block or the memtable that has it is not held.
 func (x *explainer) answer(s *ExplainStep, kind base.Kind, value []byte) {
 	x.answered = true
 	s.Verdict = Tombstone
@@ -259,12 +281,14 @@ func (x *explainer) answer(s *ExplainStep, kind base.Kind, value []byte) {
 	}
 }
 
+// memtable asks one memtable, as lookup.inMemtables does.
 func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) error {
 	return x.step(ExplainStep{Place: place, Level: -1}, func(s *ExplainStep) error {
 		s.Verdict = FilterNegative
 		if !m.MayContainHash(hash) {
 			return nil
 		}
+		// A flush has given its memory back. The next view has the table instead.
 		if !m.Pin() {
 			return filecache.ErrGone
 		}
@@ -277,6 +301,9 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 	})
 }
 
+// run asks the one table of a run that may have the key, as findIn does. A table without a
+// filter, or whose filter says maybe, is read, unless the key was proven absent from it
+// before.
 func (x *explainer) run(r *tree.Run, l *lookup) error {
 	s := ExplainStep{Place: fmt.Sprintf("L%d", r.Level), Level: r.Level, Run: r.Nth}
 	return x.step(s, func(s *ExplainStep) error {
@@ -301,7 +328,8 @@ func (x *explainer) run(r *tree.Run, l *lookup) error {
 	})
 }
 
-// read looks into the table's blocks.
+// read looks into the table's blocks, and notes which of them it needed, also before an
+// error.
 func (x *explainer) read(t *tree.Table, tagHash uint64, s *ExplainStep, hadFilter bool) error {
 	var value sstable.Value
 	var trace sstable.Trace
