@@ -11,7 +11,13 @@ import (
 	"github.com/shaledb/shale/internal/tree"
 )
 
-// filterPolicy returns what the options say about filters.
+// Package filterplan decides about filters, and residency.Filters which of them are in
+// memory. This file has what connects them with the store: the options as a policy, the
+// hash function, reports of filters that are broken or bad, and the prefixProbe, by which
+// iterators ask filters for a prefix.
+
+// filterPolicy returns what the options say about filters, for package filterplan.
+// Requires: chooseHasher was called.
 func (db *DB) filterPolicy() filterplan.Policy {
 	return filterplan.Policy{
 		AverageBits:   db.opts.FilterBits,
@@ -22,7 +28,9 @@ func (db *DB) filterPolicy() filterplan.Policy {
 	}
 }
 
-// chooseHasher sets the hash function of the store, given the tables that it has.
+// chooseHasher sets the hash function of memtables and of filters to be written. v has the
+// tables whose filters may already have a secret of SipHash, which is taken over: then a
+// lookup hashes its key only once. Open calls it, before there is a memtable.
 func (db *DB) chooseHasher(v *tree.Version) (err error) {
 	secret := db.opts.testing.seed
 	if secret == 0 {
@@ -42,7 +50,8 @@ func (db *DB) chooseHasher(v *tree.Version) (err error) {
 	return nil
 }
 
-// reportFilter tells of filters of t that Open could not use.
+// reportFilter reports the filters of t that could not be used when t was opened, unless
+// the options call for none.
 func (db *DB) reportFilter(t *tree.Table) {
 	for _, err := range []error{t.Reader.SidecarErr(), t.Reader.FilterErr()} {
 		if err != nil && db.opts.FilterBits >= 0 {
@@ -51,21 +60,24 @@ func (db *DB) reportFilter(t *tree.Table) {
 	}
 }
 
-// filterUnusable tells of a filter that can't be used.
+// filterUnusable counts a filter that can't be used, and reports it by EventFilterUnusable.
+// Lookups in t read a block each, unless t has another filter.
 func (db *DB) filterUnusable(t *tree.Table, err error) {
 	db.counters.unusableFilters.Add(1)
 	db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(t.Meta.Num)}, Err: err})
 }
 
-// judgeFilter reports, once for each table, that its filter lets pass more absent keys
-// than it should: because of a bad hash function for these keys, of keys that somebody
-// made to be false positives, or of a mistake in the filter. n is the number of its
-// false positives so far.
+// judgeFilter reports, once for each filter of a table, that it lets pass more absent keys
+// than it should: because of a bad hash function for these keys, of keys that somebody made
+// to be false positives, or of a mistake in the filter. n is the number of its false
+// positives so far. Lookups call it after each false positive, so it must cost nearly
+// nothing: JudgedAt is false for most n.
 func (db *DB) judgeFilter(t *tree.Table, n uint64) {
 	if !filterplan.JudgedAt(n) {
 		return
 	}
 	asked, p := n+t.Negatives.Load(), t.PredictedFPR()
+	// Several lookups may come here at once. The first reports.
 	if !filterplan.IsWorse(n, asked, p) || !t.Worse.CompareAndSwap(false, true) {
 		return
 	}
@@ -77,13 +89,15 @@ func (db *DB) judgeFilter(t *tree.Table, n uint64) {
 	})
 }
 
-// A prefixProbe asks the filters of tables for the prefix that all keys of a
-// range have in common.
+// A prefixProbe asks the filters of tables for the prefix that all keys of a range have in
+// common. An iterator makes one when it is opened, and leaves out the tables whose filter
+// denies the prefix. One goroutine uses it.
 type prefixProbe struct {
 	rng       Range
-	negatives uint64
+	negatives uint64 // tables that were left out, for the metrics
 
-	// The last question, which the next table mostly shares.
+	// The last question. Most tables ask the same one: rule and hasher tell whether the
+	// next does.
 	rule   base.PrefixRule
 	hasher bloom.Hasher
 	prefix []byte
@@ -91,8 +105,9 @@ type prefixProbe struct {
 	inside bool // the range lies inside prefix, by rule
 }
 
-// keep returns the tables that may hold keys of the range: tables itself, or
-// *kept, which it overwrites.
+// keep returns the tables that may hold keys of the range. If that is all of them, it
+// returns tables itself, which is the run's and must not be changed. Else it returns *kept,
+// which it overwrites.
 func (p *prefixProbe) keep(tables []*tree.Table, kept *[]*tree.Table) []*tree.Table {
 	for i, t := range tables {
 		if !p.denied(t) {
@@ -110,8 +125,11 @@ func (p *prefixProbe) keep(tables []*tree.Table, kept *[]*tree.Table) []*tree.Ta
 	return tables
 }
 
-// denied tells whether t's filter says that no key of the range is in t.
+// denied reports whether t's filter says that no key of the range is in t. A table without
+// a filter, or whose filter knows no prefixes, denies nothing.
 func (p *prefixProbe) denied(t *tree.Table) bool {
+	// Filter and rule are loaded together. The filter would deny the prefixes of another
+	// rule, because it was never told of them.
 	f, rule := t.Reader.PrefixFilter()
 	if rule == (base.PrefixRule{}) || f == nil {
 		return false
@@ -126,7 +144,8 @@ func (p *prefixProbe) denied(t *tree.Table) bool {
 	return p.inside && !f.MayContain(p.hash)
 }
 
-// ask hashes the prefix for f.
+// ask hashes the prefix with the hash function of f. The hash serves all filters that have
+// the same one.
 func (p *prefixProbe) ask(f *bloom.Static) {
 	p.hasher = f.Hasher()
 	if p.inside {

@@ -14,7 +14,22 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A FilterRebuild says what RebuildFilters has done.
+// RebuildFilters takes these steps, on its caller's goroutine:
+//
+//  1. pass takes the current version, and asks filterplan for the filter that each of its
+//     runs should have (wantedFilters).
+//  2. table compares that with what a table has. If it needs another filter, table reads
+//     the table's keys and builds one.
+//  3. write puts the filter into a sidecar, a file of its own, and syncs it.
+//  4. install, for several filters at a time, makes the names of the files durable, appends
+//     an edit to the manifest, and only then makes lookups ask the new filters.
+//  5. run begins again with step 1 until a pass has nothing to do.
+//
+// Compactions go on meanwhile. A table that one of them removes gets no filter, and one
+// that moves keeps it. Before step 4 a file is pending: nothing names it, and discard
+// removes it.
+
+// A FilterRebuild reports what RebuildFilters has done.
 type FilterRebuild struct {
 	Tables       int   // looked at that are there
 	Rebuilt      int   // that got a new filter
@@ -52,8 +67,9 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	defer db.calls.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
-	end, err := db.filters.BeginRebuild(ctx) // one at a time: two would do the same work
+	end, err := db.filters.BeginRebuild(ctx) // one call at a time: two would do the same work
 	if err != nil {
 		return FilterRebuild{}, db.rebuildError(err)
 	}
@@ -65,6 +81,7 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	return r.report, nil
 }
 
+// rebuildError gives an error its context. If Close has ended the call, that is ErrClosed.
 func (db *DB) rebuildError(err error) error {
 	if db.ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return ErrClosed
@@ -72,19 +89,20 @@ func (db *DB) rebuildError(err error) error {
 	return fmt.Errorf("shale: rebuild filters: %w", err)
 }
 
-// A rebuild is one call of RebuildFilters.
+// A rebuild is one call of RebuildFilters. One goroutine uses it.
 type rebuild struct {
 	db     *DB
 	ctx    context.Context
 	report FilterRebuild
-	made   []*newFilter // written, and not installed yet
-	bytes  int64        // of these
-	damage error        // the first that kept a table from getting a filter
-	want   filterplan.WantedFilters
-	again  bool // the tables have been looked at before
+	made   []*newFilter             // written, and not installed yet; at most installFilters
+	bytes  int64                    // in the files of made
+	damage error                    // the first that kept a table from getting a filter, for the end
+	want   filterplan.WantedFilters // of the pass under way
+	again  bool                     // this is not the first pass: the report has counted the tables
 }
 
-// A newFilter is a sidecar that is to come into use.
+// A newFilter is a sidecar that is written and not in use yet. install sets filter, which
+// it reads back from the file.
 type newFilter struct {
 	table   *tree.Table
 	sidecar *tree.Sidecar
@@ -92,19 +110,22 @@ type newFilter struct {
 	before  int64 // bytes of the filter in use
 }
 
-// Filters are installed when so many, or so many bytes of them, have been
-// written: an edit of the manifest copies the list of tables.
+// Filters are installed once installFilters of them, or installFilterBytes, have been
+// written. They are not installed one by one, because each edit of the manifest copies the
+// list of tables.
 const (
 	installFilters     = 16
 	installFilterBytes = 8 << 20
 )
 
-// rebuildPasses bounds how often run looks at the tables, should compactions
-// keep changing what they are to have.
+// rebuildPasses limits how often run looks at the tables. Compactions may go on changing
+// what filters they should have.
 const rebuildPasses = 4
 
-// run looks at the tables until it finds nothing to do: where FilterMemory is
-// short, a filter that comes into memory may push another one out.
+// run makes passes until one finds nothing to do. One pass may not be enough: where
+// FilterMemory is short, a filter that comes into memory may push another one out. An error
+// ends it, and gives up what is not installed. Damage that kept a table from getting a
+// filter is returned at the end.
 func (r *rebuild) run() error {
 	for range rebuildPasses {
 		rebuilt, damage := r.report.Rebuilt, r.damage
@@ -120,7 +141,8 @@ func (r *rebuild) run() error {
 	return r.damage
 }
 
-// pass looks at each table once.
+// pass looks at each table of the current version once. When it returns nil, all filters
+// that it made are installed.
 func (r *rebuild) pass() error {
 	v := r.db.acquireView()
 	if v == nil {
@@ -131,6 +153,8 @@ func (r *rebuild) pass() error {
 		tables = append(tables, run.Tables...)
 	}
 	r.want = r.db.wantedFilters(v.Version)
+	// The version is not kept for the whole pass, which may take long: files that
+	// compactions replace would pile up. table takes a reference for each table.
 	r.db.tree.Release(v.Version)
 	for _, t := range tables {
 		err := r.table(t)
@@ -144,7 +168,9 @@ func (r *rebuild) pass() error {
 	return r.install()
 }
 
-// table makes a filter for t if it needs one.
+// table makes a filter for t if it needs one. It does nothing if t was compacted away. If t
+// is damaged, it notes that in r.damage and passes t over. Any other error ends the
+// rebuild.
 func (r *rebuild) table(t *tree.Table) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -162,7 +188,7 @@ func (r *rebuild) table(t *tree.Table) error {
 	stored, err := t.Reader.StoredFilter()
 	var damage *CorruptionError
 	if err != nil && !errors.As(err, &damage) {
-		return err // a filter that is damaged is made again; what can't be read now may be whole
+		return err // what can't be read may be whole; only a damaged filter is made again
 	}
 	before := int64(0)
 	if stored != nil {
@@ -174,7 +200,9 @@ func (r *rebuild) table(t *tree.Table) error {
 		r.report.FilterBytesAfter += before
 	}
 	want := r.want.Of(now.Level, now.Run)
-	broken := now.Table.Sidecar != nil && t.Reader.Sidecar() == nil // each Open and Verify would tell of it again
+	// A sidecar that can't be used is replaced at any rate, because each Open and Verify
+	// would report it again.
+	broken := now.Table.Sidecar != nil && t.Reader.Sidecar() == nil
 	if !broken && want.SatisfiedBy(storedFilter(stored), t.Filter()) {
 		return nil
 	}
@@ -187,13 +215,15 @@ func (r *rebuild) table(t *tree.Table) error {
 	if err != nil {
 		return err
 	}
+	// What was built may be the same filter again: see SameAs.
 	if !broken && storedFilter(stored).SameAs(filterplan.StoredFilter{Filter: made, PrefixRule: built.Rule}) {
 		return nil
 	}
 	return r.write(t, built, want.BitsPerKey, before)
 }
 
-// wantedFilters returns the filters that the options call for in the tables of v.
+// wantedFilters returns the filters that the options call for in the tables of v. It counts
+// what the filters take as they are stored, not what of them is in memory.
 func (db *DB) wantedFilters(v *tree.Version) filterplan.WantedFilters {
 	stored := int64(0)
 	for t := range v.Tables() {
@@ -203,7 +233,7 @@ func (db *DB) wantedFilters(v *tree.Version) filterplan.WantedFilters {
 	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(), v.Meta.NumTables(), stored)
 }
 
-// storedFilter describes a filter to package filterplan; nil: there is none.
+// storedFilter describes a filter to package filterplan. A nil l means that there is none.
 func storedFilter(l *sstable.LoadedFilter) filterplan.StoredFilter {
 	if l == nil {
 		return filterplan.StoredFilter{}
@@ -211,7 +241,8 @@ func storedFilter(l *sstable.LoadedFilter) filterplan.StoredFilter {
 	return filterplan.StoredFilter{Filter: l.Filter(), PrefixRule: l.PrefixRule()}
 }
 
-// unreadable takes damage as a reason to pass a table over.
+// unreadable notes damage, so that the table is passed over, and returns nil. It returns
+// any other error, which ends the rebuild.
 func (r *rebuild) unreadable(err error) error {
 	var damage *CorruptionError
 	if !errors.As(err, &damage) {
@@ -224,7 +255,8 @@ func (r *rebuild) unreadable(err error) error {
 	return nil
 }
 
-// write writes a filter into a file of its own.
+// write writes a filter into a sidecar and syncs the file, but not its name. If it fails,
+// it removes the file.
 func (r *rebuild) write(t *tree.Table, built sstable.BuiltFilter, bits float64, before int64) error {
 	db := r.db
 	num := db.tree.NewPending()
@@ -246,8 +278,10 @@ func (r *rebuild) write(t *tree.Table, built sstable.BuiltFilter, bits float64, 
 	return nil
 }
 
-// install makes the filters durable that were written, and then the ones that
-// lookups ask: the order of invariant 6.
+// install makes the filters of r.made durable and then the ones that lookups ask. This is
+// the order of invariant 6: files, directory, manifest, view. write has synced the files.
+// install reads each filter back from its file, which checks it. After an error the filters
+// stay in r.made, and the caller discards them.
 func (r *rebuild) install() error {
 	if len(r.made) == 0 {
 		return nil
@@ -271,12 +305,13 @@ func (r *rebuild) install() error {
 		r.report.FilterBytesAfter += m.sidecar.Meta.FilterBytes - m.before
 	}
 	r.report.Gone += len(r.made) - len(done)
-	r.discard() // those whose tables are gone
+	// This removes the files whose tables are gone.
+	r.discard()
 	return nil
 }
 
-// installFilters puts filters beside those of their tables that are still there,
-// and returns these.
+// installFilters puts filters beside those of their tables that are still there, in one
+// edit, and returns these filters. After an error lookups go on with the old filters.
 func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	err = db.tree.Install(func(current *manifest.Version) *tree.Change {
 		edit := new(manifest.Edit)
@@ -293,6 +328,8 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 		if len(done) == 0 {
 			return nil
 		}
+		// The tables stay the same, so lookups under way may ask the one filter or the
+		// other. Both know all keys of the table.
 		return db.newChange(edit, nil, beside, 0, func(*view) {
 			defer db.filters.Changing()()
 			for _, m := range done {
@@ -303,9 +340,9 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	return done, err
 }
 
-// discard gives up the files of r.made that did not come into use. Those that
-// the manifest may name, because appending the edit failed, are not pending any
-// more: see tree.Tree.Install.
+// discard empties r.made, and removes the files of filters that did not come into use. It
+// leaves alone those that the manifest may name, because appending the edit failed: these
+// are not pending any more (see tree.Tree.Install).
 func (r *rebuild) discard() {
 	for _, m := range r.made {
 		num := m.sidecar.Meta.Num
