@@ -19,8 +19,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// falsePositiveMemory is how many bytes the exact memory of proven false
-// positives takes, less for stores with a smaller cache.
+// falsePositiveMemory is how many bytes the exact memory of proven false positives takes.
+// It is less for stores with a smaller cache.
 const falsePositiveMemory = 1 << 20
 
 // Open opens the store in dir, creating it if it is not there; nil opts means
@@ -53,12 +53,15 @@ func Open(dir string, opts *Options) (*DB, error) {
 	return db.DB, nil
 }
 
-// An opening is a store that Open is at work on.
+// An opening is a store that Open is at work on. Until startBackground, Open's goroutine
+// has the store to itself. So it may call what requires the lead of the commit queue.
 type opening struct {
 	*DB
-	made creation // so far
+	made creation // what Open has made on disk so far
 }
 
+// newDB makes a store with its owners, and connects them. It touches nothing on disk and
+// starts no goroutine.
 func newDB(dir string, o Options) *DB {
 	db := &DB{
 		lifetime:       newLifetime(),
@@ -72,8 +75,8 @@ func newDB(dir string, o Options) *DB {
 	}
 	limit := o.MaxOpenFiles
 	if o.ReadOnly {
-		// Beside a writer a table may be deleted at any time, and stays
-		// readable only while it is open.
+		// A writer next to us may delete a table at any time. It stays readable only while
+		// it is open, so no table is closed to save descriptors.
 		limit = int(^uint(0) >> 1)
 	}
 	db.files = filecache.New(o.FS, limit)
@@ -81,7 +84,23 @@ func newDB(dir string, o Options) *DB {
 	return db
 }
 
-// open is the list of what Open does.
+// open carries out the steps of Open:
+//
+//  1. lockDir makes the directory and takes its lock. From here on nobody else writes
+//     there.
+//  2. loadState reads the manifest, or makes the state of a new store.
+//  3. openVersion opens the tables. Their highest sequence number says which batches of the
+//     logs are in tables already, so this comes before step 4.
+//  4. replayLogs puts the other batches into memtables.
+//  5. beginManifest begins a manifest of our own. Until then a damaged store is left as it
+//     is.
+//  6. beginLog begins a log of our own, and notes it in that manifest.
+//  7. sweepDir removes leftovers. It must know the manifest and the logs that are needed.
+//  8. startBackground starts the goroutines.
+//
+// If one of the first six steps fails, the caller calls abandon. After them nothing fails
+// any more. A read-only store takes steps 2 to 4 only (openReadOnly): it writes nothing and
+// has no background work.
 func (db *opening) open() error {
 	if err := db.lockDir(); err != nil {
 		return err
@@ -110,16 +129,20 @@ func (db *opening) open() error {
 	if err := db.sweepDir(); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
+	// So many logs are flushed at once. A program that opens and closes the store at short
+	// intervals could stop the flusher each time, and there would be ever more logs to
+	// replay.
 	if db.logs.Count() > maxKeptLogs+1 {
-		// The flusher could be stopped by Close before it is done, each time.
 		_ = db.flusher.flushAll() // if it fails, the flusher reports it and tries again
 	}
-	db.made = creation{} // it has come to stay
+	db.made = creation{} // the store stays, so there is nothing left to undo
 	db.startBackground()
 	return nil
 }
 
-// abandon undoes a failed open.
+// abandon undoes a failed open. The order matters: files are closed before they are
+// removed, and removed while the lock keeps others from making a store there. Directories
+// come last. One that somebody else uses is not empty, and stays.
 func (db *opening) abandon() {
 	db.letGo()
 	db.undoCreation()
@@ -127,7 +150,8 @@ func (db *opening) abandon() {
 	db.undoDirs()
 }
 
-// letGo closes the files of a store that is not going to be closed by Close.
+// letGo closes the files of a store that is not going to be closed by Close. It leaves them
+// where they are, and keeps the lock.
 func (db *DB) letGo() {
 	db.cancel()
 	db.files.Close()
@@ -135,11 +159,14 @@ func (db *DB) letGo() {
 	db.tree.Abandon()
 }
 
-// lockDir makes the directory and takes its lock, waiting up to LockTimeout.
+// lockDir makes the directory and takes its lock, waiting up to LockTimeout. It notes first
+// what is missing, for undoCreation. A read-only store needs no lock.
 func (db *opening) lockDir() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
+	// loadState asks again under the lock. This makes sure that no directory is made in
+	// vain.
 	if db.opts.MustExist {
 		if err := manifest.Exists(db.fs, db.dir); err != nil {
 			return err
@@ -172,7 +199,10 @@ func (db *opening) lockDir() error {
 	}
 }
 
-// loadState reads the manifest, or makes the state of a new store.
+// loadState reads the manifest. If there is no store, it makes the state of a new one. With
+// MustExist or ReadOnly that is an error instead, which wraps fs.ErrNotExist. With
+// ErrorIfExists a store that is there is one, fs.ErrExist. It writes nothing. Requires: the
+// lock is held, or the store is read-only.
 func (db *opening) loadState() (*manifest.State, error) {
 	state, err := manifest.Load(db.fs, db.dir)
 	switch {
@@ -196,9 +226,9 @@ func (db *opening) loadState() (*manifest.State, error) {
 	return &manifest.State{Version: &manifest.Version{}, StoreID: seed, NextFileNum: 1, MinLog: 1}, nil
 }
 
-// openVersion opens the tables of the manifest's version and makes it the
-// current one, with an empty memtable. With moving set, a sidecar that is not
-// there is an error: a writer beside us may have put another in its place.
+// openVersion opens the tables of the manifest's version and makes it the current one, with
+// an empty memtable. With moving set, a sidecar that is not there is an error: a writer
+// next to us may have put another in its place. Requires: nobody else uses the store yet.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID = state.StoreID
 	v, err := db.tree.Load(state.Version, tree.Loading{
@@ -214,7 +244,10 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.reportFilter(t)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
+	// Numbers are never given out twice. Those of failed writes are in no table, but
+	// LastSeq counts them.
 	db.commits.Skip(max(state.LastSeq, flushed))
+	// replayBatch leaves out what is up to this number.
 	db.flusher.flushedSeq.Store(uint64(flushed))
 	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
 		return err
@@ -224,8 +257,9 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	return nil
 }
 
-// filtersFit tells whether the filters of all tables are within the limit of their memory.
-// If not, they are not read with the tables: db.filters.adjust reads as many as fit.
+// filtersFit reports whether the filters of all tables are within the limit of their
+// memory. If not, they are not read with the tables: residency.Filters.Adjust reads as many
+// as fit.
 func (db *DB) filtersFit(v *manifest.Version) bool {
 	limit, sum := db.opts.FilterMemory, int64(0)
 	for m := range v.Tables() {
@@ -235,9 +269,9 @@ func (db *DB) filtersFit(v *manifest.Version) bool {
 	return limit <= 0 || sum <= limit
 }
 
-// beginManifest starts a manifest of our own with a snapshot of the state.
-// Going on with the old one would mean to append after what may be torn. Nothing
-// needs the old one any more.
+// beginManifest begins a manifest of our own with a snapshot of the state. To go on with
+// the old one would mean to append after what may be torn. Nothing needs the old one once
+// this returns nil: CURRENT names the new one, durably.
 func (db *opening) beginManifest(state *manifest.State) error {
 	old := state.ManifestNum
 	if err := db.tree.BeginManifest(state); err != nil {
@@ -249,7 +283,9 @@ func (db *opening) beginManifest(state *manifest.State) error {
 	return nil
 }
 
-// sweepDir removes files of shale's that nothing needs: leftovers of a crash.
+// sweepDir removes files of shale's that nothing needs, such as leftovers of a crash. It
+// never touches a file of another name. Requires: manifest and log have begun, and no table
+// is being written, because its file would look like a leftover.
 func (db *DB) sweepDir() error {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
@@ -267,7 +303,7 @@ func (db *DB) sweepDir() error {
 	return nil
 }
 
-// leftover tells whether no part of the store needs file n of type t.
+// leftover reports whether no part of the store needs file n of type t.
 func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	switch t {
 	case base.FileTable, base.FileFilter, base.FileManifest:
@@ -280,13 +316,14 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	return false
 }
 
-// sidecarTries is how often openReadOnly looks again for a sidecar that is not
-// there before it does without.
+// sidecarTries is how often openReadOnly looks for a sidecar that is not there before it
+// does without.
 const sidecarTries = 3
 
-// openReadOnly opens what is on disk without writing. Beside a running writer
-// a file may vanish between reading its name and opening it, and the last log
-// may be in the middle of a write: then it looks again.
+// openReadOnly opens what is on disk without writing. It begins again, after a pause that
+// grows, if a step fails. Next to a running writer a file may vanish between the reading of
+// its name and its opening, and the last log may be in the middle of a write. If it fails
+// each time, it returns the last error. No store there is an error at once.
 func (db *opening) openReadOnly() error {
 	var err error
 	for attempt := range 10 {
@@ -313,23 +350,24 @@ func (db *opening) openReadOnly() error {
 	return err
 }
 
-// dropTables closes what a failed attempt of openReadOnly opened.
+// dropTables closes what a failed attempt of openReadOnly has opened.
 func (db *DB) dropTables() {
 	db.files.Reset()
 }
 
 var _ io.Closer = (*DB)(nil)
 
-// A creation is what Open makes on disk before it succeeds, so that a failed one
-// leaves nothing behind.
+// A creation is what Open makes on disk before it succeeds, so that undoCreation and
+// undoDirs can remove it again, and nothing else.
 type creation struct {
-	dirs  []string // that were not there, the deepest first
+	dirs  []string // directories that were not there, the deepest first
 	lock  bool     // the lock file was not there
 	store bool     // there was no store
-	found []string // what the directory held besides, if there was no store
+	found []string // the names that were there before, if there was no store
 }
 
-// noteMissing notes which of the directories up to the store's are not there.
+// noteMissing notes which of the directories up to the store's are not there. If it can't
+// find out, it notes none, so that none is removed.
 func (c *creation) noteMissing(fsys vfs.FS, dir string) error {
 	for {
 		if _, err := fsys.Stat(dir); err == nil {
@@ -348,11 +386,11 @@ func (c *creation) noteMissing(fsys vfs.FS, dir string) error {
 	if len(c.dirs) == 0 {
 		return nil
 	}
-	// A symbolic link to nowhere is there all the same.
+	// A symbolic link that leads nowhere is not found by Stat, but its name is there.
 	top := c.dirs[len(c.dirs)-1]
 	names, err := fsys.List(filepath.Dir(top))
 	if err != nil || slices.Contains(names, filepath.Base(top)) {
-		c.dirs = nil // nobody knows, or it is one
+		c.dirs = nil // the name can't be looked up, or it is a link
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil // directories can be made where they can't be listed
@@ -360,10 +398,10 @@ func (c *creation) noteMissing(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// undoCreation removes what a failed Open has made, and nothing else: the files of
-// a store that was not there, the lock file, directories. It is a best effort:
-// Open's error is the one to report. Requires: the lock is still held, if it was
-// taken.
+// undoCreation removes the files that a failed Open has made, and nothing else: those of a
+// store that was not there, and the lock file. It is a best effort, because Open's error is
+// the one to report. If the store's files can't be removed, the lock file stays too.
+// Requires: the lock is still held, if it was taken.
 func (db *opening) undoCreation() {
 	c := &db.made
 	if db.lock == nil || c.store && !db.undoStore() {
@@ -375,21 +413,24 @@ func (db *opening) undoCreation() {
 	}
 }
 
-// undoStore removes the files of a store that Open was about to create, so that
-// no crash meanwhile leaves a damaged store: a log or a CURRENT alone would be
-// one.
+// undoStore removes the files of a store that Open was about to create: logs, then CURRENT,
+// then the manifest. Each step is durable before the next begins, so that no crash leaves a
+// damaged store. A log without CURRENT would be one, and so would CURRENT without its
+// manifest. It reports whether all are gone.
 func (db *opening) undoStore() (done bool) {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return false
 	}
 	for _, step := range [][]base.FileType{{base.FileLog}, {base.FileCurrent}, {base.FileManifest, base.FileTemp}} {
-		// What was removed before, here or by who failed, must not come back
+		// What was removed before, here or by the step that failed, must not come back
 		// after a crash without what is removed now.
 		if db.fs.SyncDir(db.dir) != nil {
 			return false
 		}
 		for _, name := range names {
+			// Ours are names of shale's whose number this Open has given out, and that were
+			// not there before.
 			t, n, ok := base.ParseFileName(name)
 			if !ok || !slices.Contains(step, t) || n >= db.tree.PeekFileNum() || slices.Contains(db.made.found, name) {
 				continue
@@ -402,7 +443,8 @@ func (db *opening) undoStore() (done bool) {
 	return true
 }
 
-// undoDirs removes the directories that Open made and that are empty.
+// undoDirs removes the directories that Open made and that are empty, the deepest first.
+// Requires: the lock is given up.
 func (db *opening) undoDirs() {
 	for _, dir := range db.made.dirs {
 		if db.fs.Remove(dir) != nil {

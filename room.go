@@ -12,14 +12,33 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// maxImmutables is how many memtables may wait to be flushed before writers
-// wait too. Since they are paced from the first one on, there is a second only
-// if flushes become slower or fail.
+// Before it writes a group, the leader of the commit queue calls makeRoom. While makeRoom
+// waits, all writers do, and so it holds them back:
+//
+//  1. hold, if the memtable has room. While another memtable is being flushed, or level 0
+//     is deep, the leader sleeps for some milliseconds now and then. So a memtable rarely
+//     is full before the flush of the last one has ended.
+//  2. awaitLastFlush, if the memtable is full. The leader waits for that flush, for a short
+//     time only.
+//  3. stall, if too many memtables wait to be flushed or level 0 is too deep. The leader
+//     waits until that has changed. If it can't change, because flushes or compactions
+//     fail, writes are refused.
+//  4. rotate then seals the log, begins the next one, makes the memtable immutable and
+//     wakes the flusher.
+//
+// The first two delay writers only a little, so that the third, which stops them, is rare.
+// The state of pacing (pacer) belongs to the leader. The speed of flushes (flushSpeed) has
+// a lock, because flushes write it.
+
+// maxImmutables is the number of memtables that may wait to be flushed before writers wait
+// too. Writers are paced from the first one on, so there is a second only if flushes become
+// slower or fail.
 const maxImmutables = 2
 
-// makeRoom returns when the memtable takes another group: it begins a new one
-// when it is full, and holds the writers back while flushes or compactions do
-// not keep up. Requires: the caller leads the queue.
+// makeRoom returns nil when the memtable takes another group. If the memtable is full, it
+// begins a new one. While flushes or compactions do not keep up, it holds the writers back.
+// ctx ends the wait. After an error nothing of the group has been written. Requires: the
+// caller leads the queue.
 func (db *DB) makeRoom(ctx context.Context) error {
 	v := db.view.Load()
 	if v == nil || db.ctx.Err() != nil {
@@ -28,6 +47,7 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	if db.health.Current() != nil {
 		return db.Err()
 	}
+	// IsFull: a rotation has sealed the log and failed to begin the next one.
 	if v.mem.Taken() < db.opts.MemtableSize && !db.logs.IsFull() {
 		db.logs.Ask(v.mem.Taken())
 		return db.hold(ctx, v)
@@ -45,20 +65,20 @@ func (db *DB) makeRoom(ctx context.Context) error {
 	return db.rotate()
 }
 
-// flushPause is how long a group waits at most for the previous flush, although
-// there is room for another memtable.
+// flushPause is how long a group waits for the previous flush, at most, although there is
+// room for another memtable.
 const flushPause = 50 * time.Millisecond
 
-// awaitLastFlush waits for the flush of the previous memtable, up to flushPause, so
-// that no third memtable is made. Pacing has let that flush come near its end.
-// Requires: the caller leads the queue.
+// awaitLastFlush waits for the flush of the previous memtable, up to flushPause, so that no
+// third memtable is made. Pacing has let that flush come near its end. Requires: the caller
+// leads the queue.
 func (db *DB) awaitLastFlush(ctx context.Context) error {
 	if len(db.view.Load().imms) != 1 {
 		return nil
 	}
 	begin := time.Now()
 	if db.waitForFlush(ctx, begin) {
-		db.slowed(stallMemtables) // not before: whether it waits shows under the lock
+		db.slowed(stallMemtables) // not before: only await, under its lock, finds out whether there is a wait
 		took := time.Since(begin)
 		db.pacer.slept += took
 		db.countStall(took, stallMemtables)
@@ -66,9 +86,12 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// waitForFlush waits for the last flush until flushPause after begin, and returns
-// whether it had to.
+// waitForFlush waits until the flush has ended, or until flushPause after begin. It gives
+// up if the flush fails, if writes are refused, or if ctx or the store ends. It reports
+// whether it had to wait.
 func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
+	// await looks at its condition only after a change, so the end of the pause has to be
+	// one.
 	timer := time.AfterFunc(flushPause, db.changes.broadcast)
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
@@ -82,8 +105,9 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	return waited
 }
 
-// awaitRoom waits until there is room for another immutable memtable and level
-// 0 is not too deep, unless neither will come about.
+// awaitRoom waits until there is room for another immutable memtable and level 0 is not too
+// deep. It returns an error that wraps ErrReadOnly if neither will come about, and does not
+// refuse writes for that. Requires: the caller leads the queue.
 func (db *DB) awaitRoom(ctx context.Context) error {
 	stuck, err := db.stall(ctx)
 	if stuck != nil {
@@ -92,15 +116,17 @@ func (db *DB) awaitRoom(ctx context.Context) error {
 	return err
 }
 
-// stall is awaitRoom that tells why there will be no room from why it did not wait
-// for it.
+// stall waits until there is room. stuck is why there will be none. err is why it gave up
+// waiting: ctx, Close, or a failure that refuses writes. If both are nil, there is room.
+// Only a wait is counted and has events.
 func (db *DB) stall(ctx context.Context) (stuck, err error) {
 	reason := db.stallReason()
 	if reason == stallNone {
 		return nil, nil
 	}
+	// Without hope there is no wait, and so no event of one.
 	if stuck := db.stuck(db.stallReason()); stuck != nil {
-		return stuck, nil // without the events of a wait
+		return stuck, nil
 	}
 	db.events.emit(Event{Kind: EventStallBegin, Reason: reason.String()})
 	begin := time.Now()
@@ -112,7 +138,7 @@ func (db *DB) stall(ctx context.Context) (stuck, err error) {
 	return db.waitForRoom(ctx)
 }
 
-// waitForRoom waits while there is hope: stuck is why there is none.
+// waitForRoom waits while there is hope. Its results are those of stall.
 func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 	db.changes.await(ctx, func() bool {
 		if db.stallReason() == stallNone {
@@ -133,6 +159,7 @@ func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 	return stuck, err
 }
 
+// A stall is what writers wait for.
 type stall int
 
 const (
@@ -145,7 +172,8 @@ func (s stall) String() string {
 	return [...]string{"", "memtables wait to be flushed", "level 0 waits to be compacted"}[s]
 }
 
-// stallReason says what writers have to wait for, if anything.
+// stallReason returns what writers have to wait for, if anything. With automatic
+// compactions off, the depth of level 0 stops nobody, because nothing would end the wait.
 func (db *DB) stallReason() stall {
 	v := db.view.Load()
 	switch {
@@ -160,7 +188,7 @@ func (db *DB) stallReason() stall {
 }
 
 // stuck returns why the room that writers wait for, for the reason given, does not come
-// about, or nil.
+// about. nil: it may.
 func (db *DB) stuck(reason stall) error {
 	if reason == stallNone {
 		return nil
@@ -168,10 +196,9 @@ func (db *DB) stuck(reason stall) error {
 	return db.scheduler.Stuck(reason == stallLevel0)
 }
 
-// rotate seals the log, begins a new log and memtable, and queues the old
-// memtable for flushing. If the new log can't be made, for lack of room above
-// all, no harm is done: recoverLoop tries again. Requires: the caller leads the
-// queue.
+// rotate seals the log, begins a new log and memtable, and queues the old memtable for
+// flushing. If the new log can't be made, for lack of room above all, writes are refused
+// and nothing is lost: recoverLoop tries again. Requires: the caller leads the queue.
 func (db *DB) rotate() error {
 	if db.health.Current() != nil {
 		return db.Err()
@@ -179,11 +206,12 @@ func (db *DB) rotate() error {
 	return db.changeLogs()
 }
 
-// changeLogs is rotate, also while writes are refused.
+// changeLogs is rotate without the question whether writes are refused: recoverLoop and
+// Resume call it while they are. Requires: the caller leads the queue.
 func (db *DB) changeLogs() error {
 	old, oldNum := db.logs.Current(), db.logs.CurrentNum()
-	// The old log is sealed and synced before anything in the new one can be
-	// acknowledged: no crash leaves a hole between them.
+	// The old log is sealed and synced before anything in the new one can be acknowledged.
+	// So no crash leaves a hole between them.
 	sealed, err := db.logs.Seal(db.commits.Last())
 	if err != nil {
 		return db.health.LogFailed(fmt.Errorf("shale: seal log: %w", err))
@@ -194,20 +222,26 @@ func (db *DB) changeLogs() error {
 	if err := old.Close(); err != nil {
 		return db.health.LogFailed(fmt.Errorf("shale: close log: %w", err))
 	}
+	// Between these lines a flush may ask which logs are needed (readState.logAfter). It
+	// finds that the new memtable has no log yet, and keeps one log too many.
 	db.view.freeze(db.newMemtable)
 	db.view.setLog(db.logs.Rotated())
 	base.Wake(db.flusher.wake)
 	return nil
 }
 
-// A pacer holds writers back a little now and then, so that they need never be
-// stopped: while level 0 is deep, and while a memtable fills and another is
-// flushed. It belongs to the leader of the commit queue.
+// A pacer holds writers back a little now and then, so that they need never be stopped:
+// while level 0 is deep, and while a memtable fills and another is flushed.
+//
+// It works like an account. A memtable that grows by n bytes, at a permitted rate of r
+// bytes a second, owes n/r seconds. The time that passes pays for that. When at least
+// minPause is owed, the leader sleeps for it, but for at most maxPause. It belongs to the
+// leader of the commit queue.
 type pacer struct {
-	held  bool // writers may have to be held back: their pace is measured
-	told  bool // they are: EventStallBegin was sent
-	why   stall
-	slept time.Duration // since that was told
+	held  bool          // writers may have to be held back: their growth is measured
+	told  bool          // they are held back: EventStallBegin was sent
+	why   stall         // what that event said
+	slept time.Duration // since that event, for EventStallEnd
 
 	// The state at the last measurement.
 	mem   *memtable.Memtable
@@ -219,7 +253,7 @@ type pacer struct {
 const (
 	minPause  = time.Millisecond      // shorter pauses cost more than they delay
 	maxPause  = 20 * time.Millisecond // of one group: what has not been slept then is forgiven
-	paceBytes = 8 << 10               // of growth between two looks: writes are many, and a look reads the clock
+	paceBytes = 8 << 10               // growth between two looks: writes are many, and a look reads the clock
 )
 
 // Level 0 holds one run a flush. Filters make many runs bearable for lookups,
@@ -230,9 +264,9 @@ const (
 	stopRuns     = 32
 )
 
-// level0Rate is by how many bytes a second a memtable may grow when level 0 has so
-// many runs: 64 MiB with the first that is too many, a quarter less with each more,
-// 1 MiB in the end.
+// level0Rate returns by how many bytes a second a memtable may grow when level 0 has that
+// many runs: 64 MiB with the first that is too many, a quarter less with each more, and 1
+// MiB in the end. 0: there is no limit.
 func level0Rate(runs int) float64 {
 	if runs < slowdownRuns {
 		return 0
@@ -240,16 +274,17 @@ func level0Rate(runs int) float64 {
 	return max(64<<20*math.Pow(0.75, float64(runs-slowdownRuns)), 1<<20)
 }
 
-// memtableRate is by how many bytes a second a memtable may grow, of which part
-// full is written, while others are flushed at flushRate. In the time that a
-// flush takes it fills by 78 % then, and if the flush takes twice as long, by
-// 95 %. So there are rarely three: that was no faster, and took more memory (5
-// million entries of 116 bytes: 203 MB at most instead of 189).
+// memtableRate returns by how many bytes a second a memtable may grow that is full to the
+// share full, while others are flushed at flushRate. In the time that a flush takes it then
+// fills by 78 %, and if the flush takes twice as long, by 95 %. So there are rarely three
+// memtables. To allow three was no faster, and took more memory (5 million entries of 116
+// bytes: 203 MB at most instead of 189).
 func memtableRate(flushRate, full float64) float64 {
 	return flushRate * max(1.5*(1-full), 1.0/32)
 }
 
-// paceOf decides how fast the next group may be written, and why no faster.
+// paceOf decides how fast the next group may be written, and returns why no faster. If
+// there are two reasons, the slower rate counts. 0: there is no limit.
 func (db *DB) paceOf(v *view) (rate float64, why stall) {
 	if len(v.imms) > 0 {
 		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
@@ -263,8 +298,9 @@ func (db *DB) paceOf(v *view) (rate float64, why stall) {
 	return rate, why
 }
 
-// hold sleeps for the groups before, if writers are held back. Requires: the
-// caller leads the queue.
+// hold looks how much the memtable has grown since the last look, and sleeps if that was
+// too fast. So it sleeps for groups that are written, before the next one. The first look
+// only begins the measurement. Requires: the caller leads the queue.
 func (db *DB) hold(ctx context.Context, v *view) error {
 	p := &db.pacer
 	taken := v.mem.Taken()
@@ -283,11 +319,13 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 		*p = pacer{held: true, mem: v.mem, taken: taken, since: now}
 		return nil
 	}
+	// A new memtable begins at 0. What the old one has grown by since is forgotten.
 	if p.mem != v.mem {
 		p.mem, p.taken = v.mem, 0
 	}
 	p.owed += time.Duration(float64(taken-p.taken)/rate*float64(time.Second)) - now.Sub(p.since)
 	p.taken, p.since = taken, now
+	// Writers that were slow do not save up for a long burst.
 	if p.owed < minPause {
 		p.owed = max(p.owed, -minPause)
 		return nil
@@ -295,7 +333,8 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 	return db.pause(ctx, now, why)
 }
 
-// pause sleeps for what is owed. Requires: the caller leads the queue.
+// pause sleeps for what is owed, and takes off what it has slept. ctx and Close end it
+// early, with an error. Requires: the caller leads the queue.
 func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error) {
 	p := &db.pacer
 	db.slowed(why)
@@ -316,21 +355,21 @@ func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error)
 	return err
 }
 
-// slowed tells that writers are held back, at the first of their waits. Requires:
-// the caller leads the queue.
+// slowed sends EventStallBegin at the first of several waits. endHold sends the end.
+// Requires: the caller leads the queue.
 func (db *DB) slowed(why stall) {
 	p := &db.pacer
 	if p.told {
 		return
 	}
-	if !p.held { // the memtable was full before the first look
+	if !p.held { // the memtable was full before hold had looked once
 		*p = pacer{held: true, since: time.Now()}
 	}
 	p.told, p.why, p.slept = true, why, 0
 	db.events.emit(Event{Kind: EventStallBegin, Reason: "slowed: " + why.String()})
 }
 
-// countStall counts a wait of the writers.
+// countStall counts a wait of the writers for the metrics.
 func (db *DB) countStall(took time.Duration, why stall) {
 	db.counters.stalledWrites.Add(1)
 	if why == stallMemtables {
@@ -340,8 +379,8 @@ func (db *DB) countStall(took time.Duration, why stall) {
 	}
 }
 
-// endHold tells that writers are not held back any more, if they were. Requires:
-// the caller leads the queue.
+// endHold ends the measurement, because nothing limits the writers. It sends EventStallEnd
+// if they were held back. Requires: the caller leads the queue.
 func (db *DB) endHold() {
 	p := &db.pacer
 	if p.told {
@@ -350,19 +389,20 @@ func (db *DB) endHold() {
 	p.held, p.told = false, false
 }
 
-// flushSpeed is how fast memtables are flushed.
+// A flushSpeed knows how fast memtables are flushed. The flusher calls started and ended,
+// and the leader of the commit queue calls rate. Its lock guards all fields.
 type flushSpeed struct {
 	mu    sync.Mutex
 	past  float64   // bytes a second; the last flush counts half
-	bytes int64     // of the memtable that is being flushed, 0 if none is
+	bytes int64     // of the memtable that is being flushed; 0: none is
 	begin time.Time // of its flush
 }
 
-// firstFlushRate is taken for the rate of flushes before there was one.
+// firstFlushRate is the assumed rate, in bytes a second, before there was a flush.
 const firstFlushRate = 16 << 20
 
-// rate returns bytes a second. A flush that takes longer than those before it
-// lowers the rate while it is under way: so writers never catch up with it.
+// rate returns bytes a second. A flush that takes longer than those before it lowers the
+// rate while it is under way. So writers never catch up with it.
 func (f *flushSpeed) rate() float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -376,12 +416,15 @@ func (f *flushSpeed) rate() float64 {
 	return rate
 }
 
+// started notes that the flush of a memtable of that many bytes begins. Requires: no other
+// flush is under way.
 func (f *flushSpeed) started(bytes int64) {
 	f.mu.Lock()
 	f.bytes, f.begin = bytes, time.Now()
 	f.mu.Unlock()
 }
 
+// ended notes how the flush has ended. A failed one says nothing about the speed.
 func (f *flushSpeed) ended(err error) {
 	f.mu.Lock()
 	if err == nil && f.bytes > 0 {
