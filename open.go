@@ -244,8 +244,8 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.reportFilter(t)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
-	// Numbers are never given out twice. Those of failed writes are in no table, but
-	// LastSeq counts them.
+	// Numbers are never given out twice. LastSeq may be above those of all tables: see
+	// replaceLog.
 	db.commits.Skip(max(state.LastSeq, flushed))
 	// replayBatch leaves out what is up to this number.
 	db.flusher.flushedSeq.Store(uint64(flushed))

@@ -11,21 +11,36 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// Err returns the background error that made the store read-only, wrapped in
-// ErrReadOnly, or nil. While it is not nil every write returns it. A store that
-// lacks room, be it in a file or for another file, takes writes again by itself
-// once there is room; then Err returns nil again.
+// A store that can't write refuses writes and goes on with reads. Package health knows the
+// failure. Some failures may pass, such as a lack of room. Others last, such as a failed
+// sync. Writes are taken again in these steps:
+//
+//  1. recoverLoop, on a goroutine of its own, tries again and again while there is a
+//     failure that may pass. usable tries once, for calls such as Flush. Resume tries once,
+//     whatever the failure.
+//  2. Each of them leads the commit queue, so that no group of writes is under way, and
+//     calls resumeFrom.
+//  3. tryWrites does what the writes could not go on without: it lets the log grow, begins
+//     the next one, or replaces one that is broken.
+//  4. If that works, Health.Resolve lets writes go on, unless a worse failure has come
+//     meanwhile.
+//
+// The end of the file has what the store gives up when the disk is full.
+
+// Err returns the background error that made the store read-only, wrapped in ErrReadOnly,
+// or nil. While it is not nil every write returns it. A store that lacks room, be it in a
+// file or for another file, takes writes again by itself once there is room. Then Err
+// returns nil again.
 func (db *DB) Err() error {
 	return db.health.Err()
 }
 
-// Resume tries at once to leave the state in which Err is not nil. A store that
-// lacks room tries that by itself as well, but up to five seconds later. After any
-// other failed write of the log, or a failed sync, only Resume (or another Open)
-// ends that state: it makes the memtables safe in tables, begins a new log and lets
-// writes go on. Writes that nobody has seen before they failed stay undone; a
-// write that was visible, and of which only the sync failed, is kept. If the cause
-// persists, Resume returns it and the store stays read-only.
+// Resume tries at once to leave the state in which Err is not nil. A store that lacks room
+// tries that by itself as well, but up to five seconds later. After any other failed write
+// of the log, or a failed sync, only Resume (or another Open) ends that state. It makes the
+// memtables safe in tables, begins a new log and lets writes go on. Writes that nobody has
+// seen before they failed stay undone. A write that was visible, and of which only the sync
+// failed, is kept. If the cause persists, Resume returns it and the store stays read-only.
 func (db *DB) Resume() error {
 	if db.opts.ReadOnly {
 		return ErrReadOnly
@@ -37,9 +52,9 @@ func (db *DB) Resume() error {
 	return db.commits.Alone(context.Background(), db.resume)
 }
 
-// usable is writable for calls that do not write entries. A failure that may pass
-// does not refuse them: it is tried whether it has passed, for the caller may
-// have removed its cause.
+// usable is writable for calls that do not write entries. A failure that may pass does not
+// refuse them. It is tried whether it has passed, because the caller may have removed its
+// cause. Requires: the caller does not lead the queue.
 func (db *DB) usable() error {
 	f, err := db.lastingFailure()
 	if err != nil || f == nil {
@@ -48,8 +63,8 @@ func (db *DB) usable() error {
 	return db.commits.Alone(context.Background(), db.resumePassing)
 }
 
-// lastingFailure returns why nothing can be written, unless that may pass: then it
-// returns the failure.
+// lastingFailure returns as an error why nothing can be written, if that lasts. If it may
+// pass, it returns the failure and no error. If both are nil, the store takes writes.
 func (db *DB) lastingFailure() (*health.Failure, error) {
 	if db.view.Load() == nil {
 		return nil, ErrClosed
@@ -60,9 +75,9 @@ func (db *DB) lastingFailure() (*health.Failure, error) {
 	return db.health.Lasting()
 }
 
-// recoverLoop lets a store take writes again when what it lacked is there again. It
-// tries again and again, later each time, and at once when a flush or a
-// compaction has succeeded.
+// recoverLoop lets a store take writes again once what it lacked is there again. It tries
+// again and again, later each time, and at once when a flush or a compaction has succeeded.
+// It returns when Close begins.
 func (db *DB) recoverLoop() {
 	var resumed time.Time
 	for tries := 0; ; {
@@ -71,8 +86,8 @@ func (db *DB) recoverLoop() {
 			return
 		case <-db.health.Woken():
 		}
-		// A store that fails again soon after it was resumed is not asked more
-		// and more often.
+		// A store that fails again soon after it was resumed keeps its delay. Otherwise it
+		// would change its state every 20 ms.
 		if time.Since(resumed) > retryDelay(tries) {
 			tries = 0
 		}
@@ -89,8 +104,8 @@ func (db *DB) recoverLoop() {
 	}
 }
 
-// resumePassing is resume that leaves a failure alone which does not pass: it may
-// have come since the caller looked. Requires: the caller leads the queue.
+// resumePassing is resume for a failure that may pass. It leaves one alone that lasts,
+// which may have come since the caller looked. Requires: the caller leads the queue.
 func (db *DB) resumePassing() error {
 	f, err := db.lastingFailure()
 	if err != nil || f == nil {
@@ -99,8 +114,8 @@ func (db *DB) resumePassing() error {
 	return db.resumeFrom(f)
 }
 
-// resume ends the refusal of writes if what was in their way is not any more.
-// Requires: the caller leads the queue.
+// resume ends the refusal of writes if what was in their way is gone. Requires: the caller
+// leads the queue.
 func (db *DB) resume() error {
 	if f := db.health.Current(); f != nil {
 		return db.resumeFrom(f)
@@ -108,7 +123,8 @@ func (db *DB) resume() error {
 	return nil
 }
 
-// resumeFrom is resume for the failure f.
+// resumeFrom is resume for the failure f. If it returns an error, writes stay refused.
+// Requires: the caller leads the queue.
 func (db *DB) resumeFrom(f *health.Failure) error {
 	if base.IsNoSpace(f.Err) {
 		db.giveUpReserve()
@@ -120,16 +136,18 @@ func (db *DB) resumeFrom(f *health.Failure) error {
 	return db.health.Resolve(f)
 }
 
-// tryWrites does what writes could not go on without, or returns why it can't.
-// Requires: the caller leads the queue.
+// tryWrites does what writes could not go on without, or returns why it can't. Requires:
+// the caller leads the queue.
 func (db *DB) tryWrites(f *health.Failure) error {
 	w := db.logs.Current()
 	switch {
-	case f.Passes && w.SyncFailed(): // meanwhile, and whoever synced is about to say so
+	// A sync has failed since f was noted, and whoever synced is about to report it. Nobody
+	// knows what the disk has, so the failure lasts from here on.
+	case f.Passes && w.SyncFailed():
 		return db.health.LogFailed(w.Err())
 	case !f.Passes || w.Err() != nil:
 		return db.replaceLog()
-	case db.logs.IsFull(): // the next log could not be created
+	case db.logs.IsFull(): // the log is sealed, and the next one could not be created
 		if err := db.changeLogs(); err != nil {
 			return err
 		}
@@ -138,6 +156,7 @@ func (db *DB) tryWrites(f *health.Failure) error {
 			return err
 		}
 	}
+	// Writes may also wait for a flush or for level 0, and would be refused again at once.
 	if err := db.retryFlush(); err != nil {
 		return err
 	}
@@ -148,8 +167,8 @@ func (db *DB) tryWrites(f *health.Failure) error {
 const retryPatience = 10 * time.Second
 
 // retryCompaction returns why level 0 can't be made shallower, if writers wait for that.
-// What an earlier compaction has failed with may be over by now, so one is tried again
-// first.
+// The cause of an earlier failure may be gone, so it has one compaction tried again first.
+// Damage does not go away, so for that it tries nothing.
 func (db *DB) retryCompaction() error {
 	stuck := func() error { return db.stuck(db.stallReason()) }
 	var damage *CorruptionError
@@ -166,17 +185,20 @@ func (db *DB) retryCompaction() error {
 	return stuck()
 }
 
-// replaceLog makes all writes of a broken log safe in tables and begins another.
+// replaceLog makes all writes of a broken log safe in tables and begins another. If it
+// fails, the broken log stays the current one, and the store goes on refusing writes.
 // Requires: the caller leads the queue.
 func (db *DB) replaceLog() error {
 	db.view.freeze(db.newMemtable)
-	// Once the memtables are tables the broken log is not needed any more,
-	// and the numbers of what failed in it must not be given out again.
+	// Once the memtables are tables, nothing needs the broken log. The edit below keeps the
+	// numbers of what failed in it from being given out again.
 	if err := db.flusher.flushAll(); err != nil {
 		return err
 	}
 	broken := db.logs.Current()
 	next := db.tree.PeekFileNum()
+	// The edit comes before the new log. If a crash comes between them, Open finds no log
+	// that it needs, and all writes are in tables.
 	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.Last()}); err != nil {
 		return err
 	}
@@ -190,15 +212,15 @@ func (db *DB) replaceLog() error {
 	return nil
 }
 
-// logBroken tells whether the log can't tell what it holds: then it is neither
-// sealed nor said to be whole.
+// logBroken reports whether nobody knows what the log holds. Then Close neither seals it
+// nor tells the manifest that it is whole. Requires: the caller leads the queue.
 func (db *DB) logBroken() bool {
 	f := db.health.Current()
 	return f != nil && (!f.Passes || db.logs.Current().Err() != nil)
 }
 
-// giveUpFor gives up what the store has reserved ahead if err says that the disk
-// is full, and tells whether it is worthwhile to try again.
+// giveUpFor gives up what the store has reserved ahead if err says that the disk is full.
+// It reports whether it is worthwhile to try again. what names the attempt, for the event.
 func (db *DB) giveUpFor(what string, err error) bool {
 	if !base.IsNoSpace(err) || !db.giveUpReserve() {
 		return false
@@ -207,21 +229,23 @@ func (db *DB) giveUpFor(what string, err error) bool {
 	return true
 }
 
-// giveUpReserve gives back the room that the store holds without need, which are
-// the log that was prepared and those kept to be used again, and tells whether
-// there was any.
+// giveUpReserve gives back the room that the store holds without need: the log that was
+// prepared, and those kept for reuse. It reports whether there was any. Requires: the
+// caller holds no lock from changes.mu on in the list at DB.
 func (db *DB) giveUpReserve() (any bool) {
 	any = db.logs.GiveUp()
-	db.awaitDeletions(db.ctx) // only then is there more room
+	db.awaitDeletions(db.ctx) // there is more room only once the files are removed
 	return any
 }
 
-// leadPatience is how long giveUpRoom waits for its turn to lead the queue: the
-// leader may wait for what the caller does.
+// leadPatience is how long giveUpRoom waits for its turn to lead the queue. The leader may
+// be waiting for the flush or the compaction that calls giveUpRoom, and so may never come
+// to an end before it.
 const leadPatience = 100 * time.Millisecond
 
-// giveUpRoom is giveUpReserve that also gives back what is reserved in the log.
-// Requires: the caller does not lead the queue and holds no lock.
+// giveUpRoom is giveUpReserve that also gives back what is reserved in the current log,
+// which only the leader may touch. Requires: the caller does not lead the queue and holds
+// no lock.
 func (db *DB) giveUpRoom() (any bool) {
 	any = db.giveUpReserve()
 	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
