@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// ExportInfo tells what ExportFilters wrote.
+// ExportInfo describes what ExportFilters wrote.
 type ExportInfo struct {
 	Seq       uint64 // every key that was there at this sequence number is answered maybe
 	Bytes     int64
@@ -25,6 +25,20 @@ type ExportInfo struct {
 	Memtables int    // runs of keys that were still in memtables
 	NoFilter  int    // tables that answer maybe to every key between their bounds
 }
+
+// An export takes these steps, on its caller's goroutine:
+//
+//  1. take flushes the memtables, and fixes the state of one sequence number: it holds a
+//     view, and lists the tables of each run in a bundle.Spec. Memtables that still have
+//     entries become runs too, with filters made for them.
+//  2. write has package bundle write the file. bundle.Write calls filter for each table,
+//     which reads the filter from its file. So only one filter of a table is in memory at a
+//     time.
+//  3. release gives the view back.
+//
+// The bundle never denies a key that was there at its number (invariant 1 of
+// docs/ARCHITECTURE.md): a table whose filter can't be used has only its bounds in the
+// bundle.
 
 // ExportFilters writes the filters of the store to w as one file, a bundle,
 // which answers MayContain where the store is not: see package bundle. It is of
@@ -45,6 +59,7 @@ func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error
 	defer db.calls.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
 	x := &filterExport{db: db, ctx: ctx}
 	defer x.release()
@@ -61,29 +76,30 @@ func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error
 	return ExportInfo{}, fmt.Errorf("shale: export filters: %w", err)
 }
 
-// A filterExport is a bundle in the making.
+// A filterExport is a bundle that is being made. One goroutine uses it.
 type filterExport struct {
 	db   *DB
 	ctx  context.Context
-	view *view // nil: not taken yet
+	view *view // held until release; nil: not taken yet
 	spec bundle.Spec
 	info ExportInfo
-	// sources has the filter of each table of each run in spec.
+	// sources has, for each table of each run in spec, where its filter comes from.
 	sources [][]filterSource
 	buf     []byte
 }
 
-// A filterSource is where the filter of a table comes from: a table of the
-// store, or bytes that were made for the export; neither: there is none.
+// A filterSource is where the filter of a table comes from: a table of the store, or bytes
+// that were made for the export. If it has neither, there is no filter.
 type filterSource struct {
 	table  *tree.Table
-	beside *sstable.Sidecar // has the table's filter, nil: the table has
+	beside *sstable.Sidecar // the sidecar with the table's filter; nil: the filter is in the table
 	made   []byte
 }
 
-// take fixes the state. The snapshot keeps flushes and compactions from dropping
-// what was there at its number until the version is held: a key that was there
-// and is deleted meanwhile is still in a table then.
+// take fixes the state. The snapshot keeps flushes and compactions from dropping what was
+// there at its number until the version is held: a key that was there and is deleted
+// meanwhile is still in a table then. The view is loaded after the number is taken, so all
+// writes up to that number are in it.
 func (x *filterExport) take() error {
 	db := x.db
 	if err := db.Flush(x.ctx); x.ctx.Err() != nil || errors.Is(err, ErrClosed) {
@@ -109,6 +125,7 @@ func (x *filterExport) take() error {
 	return x.ctx.Err()
 }
 
+// release gives back what take holds, if anything.
 func (x *filterExport) release() {
 	if x.view != nil {
 		x.db.releaseAll(x.view)
@@ -136,8 +153,9 @@ func (x *filterExport) addMemtables(seq base.Seq) error {
 	return nil
 }
 
-// filterOfMemtable makes the table that a flush of the memtable's entries up to
-// seq would make, as far as a bundle is concerned. Writes to it may go on.
+// filterOfMemtable makes the table that a flush of the memtable's entries up to seq would
+// make, as far as a bundle is concerned. Writes to the memtable may go on. Requires: the
+// caller keeps mem pinned as long as it uses t, whose bounds lie in it.
 func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq base.Seq) (t bundle.Table, filter []byte, err error) {
 	it := mem.NewIterator()
 	defer it.Close()
@@ -150,7 +168,7 @@ func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq 
 			continue
 		}
 		if len(hashes) == 0 {
-			t.Smallest = kv.UserKey // which stays as it is as long as it is held
+			t.Smallest = kv.UserKey // it stays as it is while the memtable is pinned
 		}
 		t.Largest = kv.UserKey
 		hashes = append(hashes, db.hasher.Hash(kv.UserKey))
@@ -161,7 +179,8 @@ func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq 
 	return t, filter, err
 }
 
-// addRun adds a run of tables.
+// addRun lists the tables of a run. A sidecar is taken from the view, whose files are held,
+// because RebuildFilters may put another in its place meanwhile.
 func (x *filterExport) addRun(r *tree.Run) {
 	run := bundle.Run{Level: r.Level}
 	var sources []filterSource
@@ -187,8 +206,9 @@ func (x *filterExport) write(w io.Writer) (err error) {
 	return err
 }
 
-// filter returns the filter of a table of a run in spec. It is asked twice for
-// each: what is of no use the first time is none the second time too.
+// filter returns the filter of a table of a run in spec, for bundle.Write, in memory that
+// the next call uses again. It is asked twice for each table. A filter that is of no use
+// the first time is none the second time too, so that both answers are the same.
 func (x *filterExport) filter(run, table int) ([]byte, error) {
 	if x.db.ctx.Err() != nil {
 		return nil, ErrClosed
@@ -203,7 +223,7 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 	var err error
 	x.buf, err = s.table.Reader.AppendFilter(x.buf[:0], s.beside)
 	if unusable(err) {
-		if s.table.Reader.FilterErr() == nil { // else Open has told of it
+		if s.table.Reader.FilterErr() == nil { // else it was reported when the table was opened
 			x.db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.Meta.Num)}, Err: err})
 		}
 		err = nil
@@ -215,8 +235,8 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 	return x.buf, err
 }
 
-// unusable tells whether err says that a filter is there and can't be used,
-// rather than that it could not be read.
+// unusable reports whether err says that a filter is there and can't be used, rather than
+// that it could not be read.
 func unusable(err error) bool {
 	var damage *CorruptionError
 	return errors.As(err, &damage) || errors.Is(err, ErrFormatTooNew)

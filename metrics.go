@@ -20,6 +20,11 @@ import (
 // NumLevels is the number of levels of the tree, level 0 included.
 const NumLevels = 7
 
+// Metrics have two sources: counters that only grow, and the shape of the view at the time
+// of the call. Lookups count in stripes, without a lock, and Metrics adds the stripes up.
+// Lookups that are under way may be counted in one field and not yet in another. A new
+// counter belongs into Metrics.counters too, for Sub.
+
 // Metrics are the counters of a store since Open, and its shape at the time of
 // the call. Bytes and entries are plain numbers, rates are shares of one.
 type Metrics struct {
@@ -36,7 +41,7 @@ type Metrics struct {
 	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
 	FalsePositivesRemembered                                uint64
 	NoFilter                                                uint64 // tables looked into because they have no filter
-	PrefixNegative                                          uint64 // tables that scans passed over by Options.FilterPrefix
+	PrefixNegative                                          uint64 // tables that scans passed over because of Options.FilterPrefix
 
 	// Reads of blocks of tables. A cache miss is followed by a block read.
 	BlockReads, BlockReadBytes uint64
@@ -130,7 +135,7 @@ func ratio(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// Sub returns the counters less those of an earlier call: what happened in
+// Sub returns the counters less those of an earlier call, which is what happened in
 // between. Sizes, memory and shape are m's.
 func (m Metrics) Sub(earlier Metrics) Metrics {
 	d := m
@@ -153,7 +158,7 @@ func (m Metrics) Sub(earlier Metrics) Metrics {
 	return d
 }
 
-// counters lists the fields that only grow.
+// counters lists the counts that only grow, for Sub. Those of levels are not among them.
 func (m *Metrics) counters() []*uint64 {
 	return []*uint64{
 		&m.Gets, &m.GetHits, &m.GetMisses,
@@ -208,13 +213,15 @@ func (m Metrics) String() string {
 	return s.String()
 }
 
-// Metrics returns the counters since Open and the shape of the tree. On a
-// closed store the shape is empty.
+// Metrics returns the counters since Open and the shape of the tree. On a closed store the
+// shape is empty.
 func (db *DB) Metrics() Metrics {
 	m := Metrics{Levels: make([]LevelMetrics, NumLevels)}
 	for i := range m.Levels {
 		m.Levels[i].Level = i
 	}
+	// The view comes before the counters: flushes and compactions that it shows were
+	// counted before it was published.
 	if v := db.acquireView(); v != nil {
 		v.addTo(&m)
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
@@ -236,7 +243,8 @@ func (db *DB) Metrics() Metrics {
 	return m
 }
 
-// addTo adds the shape of the view.
+// addTo adds the shape of the view: memtables, levels, runs and tables. Requires: m.Levels
+// has all levels.
 func (v *view) addTo(m *Metrics) {
 	add := func(mem *memtable.Memtable) {
 		m.MemtableMemory += mem.Size() + mem.FilterSize()
@@ -266,7 +274,7 @@ func (v *view) addTo(m *Metrics) {
 	}
 }
 
-// keySpread returns how the keys are spread that the view's tables have.
+// keySpread returns how the keys of the view's tables are spread.
 func (v *view) keySpread() filterplan.KeySpread {
 	runs := make([]filterplan.KeyRun, len(v.Runs))
 	for i, r := range v.Runs {
@@ -295,10 +303,11 @@ func (m *Metrics) addRun(l *LevelMetrics, r *tree.Run) (keys, fpr float64) {
 	return keys, expected / keys
 }
 
-// counters are what Metrics reports. Those that every lookup touches are
-// striped, so that lookups on different cores write different cache lines.
+// counters are what Metrics reports. All are atomic or have a lock of their own. Those that
+// every lookup touches are striped, so that lookups on different cores write different
+// cache lines. For the others, which are written less often, one atomic each is enough.
 type counters struct {
-	tables sstable.Stats // what readers of tables count
+	tables sstable.Stats // written by the readers of tables
 
 	lookups [base.Shards]lookupCounters
 
@@ -320,13 +329,13 @@ type counters struct {
 	_                          [64]byte // what follows is not written by seeks
 }
 
-// sampleEvery is on one in how many lookups the negatives of single tables are
-// counted. A power of two.
+// sampleEvery is how many lookups there are for one that counts the negatives of single
+// tables. It is a power of two.
 const sampleEvery = 16
 
-// sampled tells whether the n-th lookup is one of those. They are spread by the
-// golden ratio: every sixteenth would, of lookups that come in turns, such as a
-// host and then its domain, always be of the same sort.
+// sampled reports whether the n-th lookup is one of those. They are spread by the golden
+// ratio. Every sixteenth would always be of the same sort if lookups come in turns, such as
+// a host and then its domain.
 func sampled(n uint64) bool { return n*0x9e3779b97f4a7c15 <= math.MaxUint64/sampleEvery }
 
 // lookupCounters are one stripe of what lookups count.
@@ -337,7 +346,7 @@ type lookupCounters struct {
 	noFilter      atomic.Uint64
 	negatives     [NumLevels]atomic.Uint64 // filters that said no, by level
 	falsePos      [NumLevels]atomic.Uint64
-	_             [64]byte // the next stripe begins on another line
+	_             [64]byte // the next stripe begins in another cache line
 }
 
 // lookup returns the stripe of the calling goroutine.
@@ -346,20 +355,21 @@ func (c *counters) lookup() *lookupCounters { return &c.lookups[base.Shard()] }
 func (c *lookupCounters) negative(level int)      { c.negatives[level%NumLevels].Add(1) }
 func (c *lookupCounters) falsePositive(level int) { c.falsePos[level%NumLevels].Add(1) }
 
-// A probeCounter follows which share of the lookups asks the filters of each level in
-// vain.
+// A probeCounter follows which share of the lookups asks the filters of each level in vain.
+// Plans of filters use it (filterBits, wantedFilters).
 type probeCounter struct {
 	mu      sync.Mutex
 	history filterplan.ProbeHistory // guarded by mu
 }
 
-// probeShares counts the lookups so far and returns the share of each level.
+// probeShares adds the lookups since the last call to the history, and returns the share of
+// each level.
 func (c *counters) probeShares() filterplan.ProbeShares {
 	p := &c.probes
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The counts are taken under the lock: of two compactions that ask at once, the
-	// second must not have older counts than the first.
+	// The counts are taken under the lock. Of two compactions that ask at once, the second
+	// must not have older counts than the first.
 	p.history = p.history.Next(c.lookupCounts())
 	return p.history.Shares()
 }
@@ -376,7 +386,8 @@ func (c *counters) lookupCounts() (sum filterplan.LookupCounts) {
 	return sum
 }
 
-// addTo adds the lookups' counts to m. Levels must have been laid out.
+// addTo sets the counters of m. Those of lookups it adds. Requires: m.Levels has all
+// levels.
 func (c *counters) addTo(m *Metrics) {
 	for i := range c.lookups {
 		s := &c.lookups[i]
