@@ -157,7 +157,6 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	return nil
 }
 
-// addedTables describes tables as additions to a run of a level.
 func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 	added := make([]manifest.Added, len(tables))
 	for i, t := range tables {

@@ -69,8 +69,8 @@ type notFound struct{}
 func (notFound) Error() string        { return "shale: not found" }
 func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
-// callError gives an error its context, the call that it comes from. That the
-// store was closed meanwhile is ErrClosed itself.
+// callError adds to an error the call that it comes from. If the store was closed
+// meanwhile, it returns ErrClosed itself.
 func callError(call string, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return ErrClosed

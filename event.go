@@ -10,6 +10,12 @@ import (
 	"time"
 )
 
+// What happens in the background becomes an Event. emit remembers it for RecentEvents, and
+// passes it to the Logger and to OnEvent. It is called by whoever did the work, and returns
+// when the listeners have. Listeners are the program's code, so each call has a goroutine
+// of its own (survive): a panic or runtime.Goexit there must not end the work of the store,
+// or leave the commit queue without a leader.
+
 // An EventKind says what an Event reports.
 type EventKind int
 
@@ -66,9 +72,9 @@ type Event struct {
 	Err      error
 }
 
-// An eventLog passes events on to the program's listeners, and remembers the last
-// ones. It has no lock of its own: listeners may be called by several goroutines
-// at a time.
+// An eventLog passes events on to the program's listeners, and remembers the last ones. It
+// has no lock of its own, and so listeners may be called by several goroutines at a time.
+// All fields but recent and failed are constant after Open; recent has a lock.
 type eventLog struct {
 	recent   recentLog
 	listener func(Event)  // Options.OnEvent, or nil
@@ -93,9 +99,8 @@ func (l *eventLog) emit(e Event) {
 	}
 }
 
-// report passes e to a listener that is the caller's code. If that panics or
-// calls runtime.Goexit, the store goes on, and the other listener hears of it,
-// the first time only.
+// report passes e to a listener. If that panics or calls runtime.Goexit, the store goes on,
+// and the other listener gets an event that says so, the first time only.
 func (l *eventLog) report(name string, e Event, listener, other func(Event)) {
 	failure := survive(listener, e)
 	if failure == "" || !l.failed.CompareAndSwap(false, true) {
@@ -112,9 +117,10 @@ func (l *eventLog) report(name string, e Event, listener, other func(Event)) {
 }
 
 // survive calls fn in a goroutine of its own, which is the only way to outlive
-// runtime.Goexit, and says how it failed: "" means that it returned. Events are
-// rare, and a goroutine takes a microsecond.
+// runtime.Goexit. It returns how fn failed; "" means that fn returned. Events are rare, and
+// a goroutine takes a microsecond.
 func survive(fn func(Event), e Event) (failure string) {
+	// Goexit runs the deferred functions and recovers nothing, so this stays.
 	failure = "called runtime.Goexit"
 	done := make(chan struct{})
 	go func() {
@@ -131,15 +137,16 @@ func survive(fn func(Event), e Event) (failure string) {
 	return failure
 }
 
-// isLogged says whether somebody is to read e in a log.
+// isLogged reports whether e is to go to a log.
 func (l *eventLog) isLogged(e Event) bool {
 	if l.logger != nil {
 		return true
 	}
-	// If somebody listens, or nobody needs to hear, the default log stays quiet.
+	// Without a Logger only trouble is logged, and only if no listener hears of it.
 	return l.listener == nil && (e.Err != nil || e.Kind == EventFilterUnusable || e.Kind == EventFilterWorse)
 }
 
+// log writes e to the Logger, or to the default one. Fields that do not apply are left out.
 func (l *eventLog) log(e Event) {
 	level := slog.LevelDebug
 	switch {
@@ -168,7 +175,7 @@ func (l *eventLog) log(e Event) {
 	logger.Log(context.Background(), level, "shale: "+e.Kind.String(), args...)
 }
 
-// backgroundError reports an error that is not the end of what met it.
+// backgroundError reports an error that does not end the work that met it.
 func (db *DB) backgroundError(what string, err error) {
 	db.events.emit(Event{Kind: EventBackgroundError, Reason: what, Err: err})
 }
@@ -186,7 +193,7 @@ const (
 // has the first 64. It works on a closed store too.
 func (db *DB) RecentEvents() []Event { return db.events.recent.list() }
 
-// recentLog remembers the last events. The zero value is ready.
+// A recentLog remembers the last events. The zero value is ready. mu guards the rings.
 type recentLog struct {
 	mu          sync.Mutex
 	work, other eventRing
@@ -216,8 +223,7 @@ func (l *recentLog) list() []Event {
 	return all
 }
 
-// An eventRing holds the last events added, in a memory that grows only as far
-// as there are any.
+// An eventRing holds the last events added. Its memory grows only as far as there are any.
 type eventRing struct {
 	events []Event
 	next   int // where the oldest is, once it is full

@@ -178,10 +178,8 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// micros formats a duration in microseconds.
 func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }
 
-// formatReads lists blocks for a column of String; a dash: there are none.
 func formatReads(reads []BlockRead) string {
 	if len(reads) == 0 {
 		return "-"

@@ -104,9 +104,9 @@ type Options struct {
 	// least 16.
 	MaxOpenFiles int
 
-	// CompactionWorkers is how many goroutines compact at most, callers of Compact
-	// not counted. Default: half the CPUs, at least 1; negative: no automatic compaction. A store that is
-	// only read is compacted too, once its seeks have paid for it.
+	// CompactionWorkers is how many goroutines compact at most, callers of Compact not
+	// counted. Default: half the CPUs, at least 1; negative: no automatic compaction. A
+	// store that is only read is compacted too, once its seeks have paid for it.
 	CompactionWorkers int
 
 	// Layout of what is written from now on.
@@ -127,7 +127,7 @@ type Options struct {
 	testing testOptions
 }
 
-// testOptions are the knobs that only tests turn.
+// testOptions are set only by tests.
 type testOptions struct {
 	minPrepared int64 // 0: minPrepared
 	noMap       bool  // write the log through write calls even where it could be mapped
@@ -168,7 +168,7 @@ func (d Durability) known() bool { return d >= SyncEach && d <= SyncManual }
 // Zstd links its encoder, a quarter of a megabyte.
 type Compression struct{ choice *compressionChoice }
 
-// A compressionChoice is what a Compression other than the default stands for.
+// A compressionChoice describes a Compression other than the default.
 type compressionChoice struct {
 	name  string
 	codec *sstable.Codec // nil: none
@@ -356,7 +356,8 @@ func (r PrefixRule) String() string {
 	return "none"
 }
 
-// planOptions are what the options mean for the planning of compactions.
+// planOptions translates the options for the planning of compactions. DropSeq is the number
+// of the oldest snapshot, so each plan asks again.
 func (db *DB) planOptions() compaction.Options {
 	return compaction.Options{
 		MemtableSize: db.opts.MemtableSize,

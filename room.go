@@ -416,8 +416,6 @@ func (f *flushSpeed) rate() float64 {
 	return rate
 }
 
-// started notes that the flush of a memtable of that many bytes begins. Requires: no other
-// flush is under way.
 func (f *flushSpeed) started(bytes int64) {
 	f.mu.Lock()
 	f.bytes, f.begin = bytes, time.Now()
