@@ -139,7 +139,7 @@ func (c *checkpoint) make() error {
 	if err := disk.MkdirAll(c.dir); err != nil {
 		// The directory may have been made although its name could not be made durable.
 		if info, serr := disk.Stat(c.dir); serr == nil && info.IsDir {
-			_ = disk.Remove(c.dir) // best effort, as in remove; it fails if the directory is not empty
+			_ = disk.Remove(c.dir) // best effort, as in remove
 		}
 		return err
 	}
@@ -194,7 +194,8 @@ func (c *checkpoint) write() error {
 	}
 	for _, s := range c.view.Sidecars {
 		err := c.link(base.FilterName(s.Meta.Num))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a sidecar that is missing, the filter in the table is used
+		// Without its sidecar, a table is opened with the filter that it has itself.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -222,8 +223,8 @@ func (c *checkpoint) write() error {
 }
 
 // link gives a file of the store a second name in the checkpoint, or copies it where that
-// can't be done. A file that is missing, and a name that is taken, are errors of which a
-// copy would make nothing better.
+// can't be done. A copy is of no use if the file is missing or the name is taken: then link
+// returns that error.
 func (c *checkpoint) link(name string) error {
 	from, to := c.db.path(name), filepath.Join(c.dir, name)
 	err := c.db.fs.Link(from, to)

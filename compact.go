@@ -43,8 +43,8 @@ func (db *DB) compactLoop() {
 			return
 		case <-db.scheduler.Woken():
 		}
-		// Go is safe although Close may be waiting for the group: this goroutine is
-		// counted.
+		// Go is safe although Close may be waiting for the group, which counts this
+		// goroutine.
 		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {
 			db.background.Go(func() { db.compactInBackground(plan) })
 		}

@@ -23,7 +23,7 @@ var (
 	// too, and Err returns it. If the cause is a lack of room (syscall.ENOSPC),
 	// or that the next log can't be created or a memtable not be flushed, the
 	// store takes writes again by itself once the cause is gone; EventReadOnly
-	// and EventResumed tell of both. After any other error of the log, such as
+	// and EventResumed report both. After any other error of the log, such as
 	// a failed sync, it takes Resume or another Open.
 	ErrReadOnly = base.ErrReadOnly
 

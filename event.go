@@ -25,7 +25,7 @@ const (
 	EventCompaction                       // tables were merged, moved or dropped, or that failed
 	EventStallBegin                       // writers are held back; Reason says why
 	EventStallEnd                         // and no longer; Duration says how long it was
-	EventReadOnly                         // the store became read-only because of Err: DB.Err tells whether it still is
+	EventReadOnly                         // the store became read-only because of Err: DB.Err reports whether it still is
 	EventResumed                          // it takes writes again, by itself or by Resume; Duration says how long it did not
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
 	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block

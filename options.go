@@ -22,9 +22,9 @@ import (
 type Options struct {
 	// Behaviour.
 
-	// ReadOnly opens the store as it is on disk at this moment, takes no lock
-	// and writes nothing, also beside a program that has it open for writing.
-	// Writing methods return ErrReadOnly.
+	// ReadOnly opens the store as it is on disk at this moment. It takes no lock and writes
+	// nothing, also next to a program that has the store open for writing. Writing methods
+	// return ErrReadOnly.
 	ReadOnly bool
 
 	// ErrorIfExists makes Open fail with fs.ErrExist if dir holds a store.
@@ -33,8 +33,8 @@ type Options struct {
 	// MustExist makes Open fail with fs.ErrNotExist if dir holds no store.
 	MustExist bool
 
-	// LockTimeout is how long Open waits for another process (or another
-	// handle of this one) to let go of the store. 0: it fails at once.
+	// LockTimeout is how long Open waits for another process, or another handle of this
+	// one, to give the store up. 0: Open fails at once.
 	LockTimeout time.Duration
 
 	// Durability says when a write is on disk. Default SyncEach. A Batch can
@@ -48,10 +48,9 @@ type Options struct {
 	// gives a store in memory.
 	FS vfs.FS
 
-	// Logger gets flushes and compactions at level Debug, stalls at Warn,
-	// background errors and damage at Error. Default: errors and unusable
-	// filters go to slog.Default(), unless OnEvent is set, so that what nobody
-	// else would hear of is heard.
+	// Logger gets flushes and compactions at level Debug, stalls at Warn, background errors
+	// and damage at Error. Default: errors and unusable filters go to slog.Default(),
+	// unless OnEvent is set, so that they do not go unnoticed.
 	Logger *slog.Logger
 
 	// OnEvent, if not nil, is called for everything that happens in the
@@ -91,13 +90,13 @@ type Options struct {
 	// to two thirds of its false positives in the same memory and costs more CPU.
 	LastLevelFilter FilterKind
 
-	// FilterHash is the hash function of filters written from now on. Default
-	// Murmur3. SipHash is for stores whose keys strangers choose.
+	// FilterHash is the hash function of filters written from now on. Default Murmur3.
+	// SipHash is for stores whose keys are chosen by strangers.
 	FilterHash FilterHash
 
-	// FilterPrefix says which prefixes of keys filters know besides the keys,
-	// so that a Scan inside a prefix that is absent reads nothing. Each prefix
-	// takes the memory of a key. Default: none.
+	// FilterPrefix says which prefixes of keys are in filters besides the keys, so that a
+	// Scan inside a prefix that is absent reads nothing. Each prefix takes the memory of a
+	// key. Default: none.
 	FilterPrefix PrefixRule
 
 	// MaxOpenFiles is how many table files are kept open. Default 1000, at
@@ -211,10 +210,10 @@ const (
 	// BlockedFilter: a blocked Bloom filter. One cache line a probe, cheap to
 	// build, and its second half can leave memory and come back.
 	BlockedFilter FilterKind = iota
-	// FuseFilter: a binary fuse filter. About 9 bits a key give 0.4 % false
-	// positives, where a blocked filter of 10 bits gives 1 %. A probe reads three
-	// cache lines, and building takes five to ten times as long and 36 bytes a
-	// key for the time being.
+	// FuseFilter: a binary fuse filter. About 9 bits a key give 0.4 % false positives,
+	// where a blocked filter of 10 bits gives 1 %. A probe reads three cache lines.
+	// Building takes five to ten times as long, and 36 bytes of memory a key until it is
+	// done.
 	FuseFilter
 )
 
@@ -229,10 +228,10 @@ const (
 	// XXH3: XXH3-64. Faster than murmur3 for keys of 16 bytes and more: it takes
 	// two thirds of the time there, half of it for 100 bytes.
 	XXH3
-	// SipHash: SipHash-1-3 with a secret of the store. With the others, who may
-	// choose keys can make as many absent ones as they like that every filter
-	// lets pass and that cost a block read each; not with this one. It takes
-	// about 4 ns more a lookup for keys of 16 bytes, 7 for 100.
+	// SipHash: SipHash-1-3 with a secret of the store. With the others, somebody who may
+	// choose keys can make any number of absent keys that every filter lets pass and that
+	// cost a block read each. With SipHash that is not possible. It takes about 4 ns more a
+	// lookup for keys of 16 bytes, 7 for 100.
 	SipHash
 )
 

@@ -31,29 +31,28 @@ import (
 
 // A FilterRebuild reports what RebuildFilters has done.
 type FilterRebuild struct {
-	Tables       int   // looked at that are there
-	Rebuilt      int   // that got a new filter
-	Gone         int   // that were compacted away before they got theirs
-	BytesWritten int64 // files of filters
+	Tables       int   // tables that were still there when it looked at them
+	Rebuilt      int   // tables that got a new filter
+	Gone         int   // tables that were compacted away before they got theirs
+	BytesWritten int64 // files of new filters
 
 	// The sizes of the tables' filters, resident or not. One that can't be used
 	// counts for nothing.
 	FilterBytesBefore, FilterBytesAfter int64
 }
 
-// RebuildFilters gives every table whose filter is not what the options of this
-// handle call for a new one, in a file beside it: no data is written again. They
-// call for a hash function (FilterHash), for the last level a kind
-// (LastLevelFilter), and by FilterBits or FilterMemory for a number of bits a key
-// in each level; a filter with at least nine tenths of these is left alone, and
-// so is one with more if there is room for it. A table without a filter, or with
-// one that can't be used, gets one.
+// RebuildFilters gives a new filter to every table whose filter is not what the options of
+// this handle call for. The filter is in a file next to the table: no data is written
+// again. The options call for a hash function (FilterHash), for the last level a kind
+// (LastLevelFilter), and by FilterBits or FilterMemory for a number of bits a key in each
+// level. A filter with at least nine tenths of these is left alone, and so is one with more
+// if there is room for it. A table without a filter, or with one that can't be used, gets
+// one.
 //
-// It reads the keys of these tables, and takes 8 bytes of memory for each key of
-// one table at a time. Lookups, writes and compactions go on meanwhile; each new
-// filter is in use as soon as it is durable, so what was done before an error
-// stays done. Tables that can't be read are passed over, and the first such
-// error is returned at the end.
+// It reads the keys of these tables, and takes 8 bytes of memory for each key of one table
+// at a time. Lookups, writes and compactions go on meanwhile. Each new filter is in use as
+// soon as it is durable, so what was done before an error stays done. Tables that can't be
+// read are passed over, and the first such error is returned at the end.
 func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	if err := db.usable(); err != nil {
 		return FilterRebuild{}, err

@@ -78,7 +78,9 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 	}
 	begin := time.Now()
 	if db.waitForFlush(ctx, begin) {
-		db.slowed(stallMemtables) // not before: only await, under its lock, finds out whether there is a wait
+		// It is not reported before the wait: only await, under its lock, finds out whether
+		// there is one.
+		db.slowed(stallMemtables)
 		took := time.Since(begin)
 		db.pacer.slept += took
 		db.countStall(took, stallMemtables)
@@ -90,8 +92,7 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 // up if the flush fails, if writes are refused, or if ctx or the store ends. It reports
 // whether it had to wait.
 func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
-	// await looks at its condition only after a change, so the end of the pause has to be
-	// one.
+	// await looks at its condition only after a change. The end of the pause has to be one.
 	timer := time.AfterFunc(flushPause, db.changes.broadcast)
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
@@ -256,9 +257,9 @@ const (
 	paceBytes = 8 << 10               // growth between two looks: writes are many, and a look reads the clock
 )
 
-// Level 0 holds one run a flush. Filters make many runs bearable for lookups,
-// not for scans, so writers are slowed from the first number on, more with
-// each run, and stopped at the second.
+// Level 0 holds one run a flush. Filters make many runs bearable for lookups, but not for
+// scans. So writers are slowed from slowdownRuns up, more with each run, and stopped at
+// stopRuns.
 const (
 	slowdownRuns = 16
 	stopRuns     = 32
