@@ -22,7 +22,8 @@ import (
 //     paid for a compaction.
 //  2. compactLoop, on a goroutine of its own, asks the scheduler for plans (Pick). A plan
 //     that it gets is reserved: until Done no other plan takes its tables and its key
-//     range. So its tables are in every version, and can be read.
+//     range. So its tables are in every version, and can be read, until its own edit
+//     removes them.
 //  3. compactInBackground, on a goroutine for each plan, calls runPlan. If the plan is to
 //     merge, merge writes new tables and makes them durable. A plan that moves or drops
 //     tables writes none.

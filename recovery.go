@@ -163,7 +163,8 @@ func (db *DB) tryWrites(f *health.Failure) error {
 	return db.retryCompaction()
 }
 
-// retryPatience is how long Resume waits for a compaction that it has tried again.
+// retryPatience is how long retryCompaction waits for the compaction that it has tried
+// again. Its caller leads the queue meanwhile.
 const retryPatience = 10 * time.Second
 
 // retryCompaction returns why level 0 can't be made shallower, if writers wait for that.
