@@ -153,7 +153,6 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 		e.Tables = append(e.Tables, uint64(t.Meta.Num))
 	}
 	e.Duration = time.Since(begin)
-	db.deleter.Run()
 	db.events.emit(e)
 	return nil
 }

@@ -68,9 +68,9 @@ type Explanation struct {
 	Steps    []ExplainStep
 	Duration time.Duration
 
-	// ExpectedFalsePositives is the sum of the predicted false positive rates
-	// of the tables whose range covers the key; MeasuredFPR is the store's
-	// since Open, a lookup of an absent key.
+	// ExpectedFalsePositives is the sum of the predicted false positive rates of the tables
+	// that were asked: those whose range covers the key, down to the one that has it.
+	// MeasuredFPR is the store's since Open, a lookup of an absent key.
 	ExpectedFalsePositives float64
 	MeasuredFPR            float64
 }

@@ -229,6 +229,48 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	flip()
 }
 
+// A Verify that meets damage in a log holds none of the others longer: a flush lets them go.
+func TestVerify_HoldsNoLogAfterDamage(t *testing.T) {
+	mem := vfs.NewMem()
+	opts := &Options{FS: mem, testing: testOptions{minPrepared: 1}}
+	for range 3 {
+		db := openTest(t, opts)
+		mustPut(t, db, "k", strings.Repeat("v", 1000))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openTest(t, opts)
+	held := db.holdLogs()
+	if len(held) < 2 {
+		t.Fatalf("%d sealed logs, want some", len(held))
+	}
+	db.releaseLogs(held)
+	editFile(t, mem, db.path(base.LogName(held[0].Num)), flipByte(4096+300))
+	var damage *CorruptionError
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) {
+		t.Fatalf("Verify = %v; want a CorruptionError", err)
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	db.awaitDeletions(t.Context())
+	_, kept := db.logs.Spare()
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".wal") {
+			logs++
+		}
+	}
+	if logs > kept+2 {
+		t.Errorf("after the flush %d logs lie in the directory: one in use, one prepared, %d to be used again", logs, kept)
+	}
+}
+
 // A rotation goes on when the manifest, having grown too long, can't be begun
 // anew: logs are found by their names.
 func TestRotate_ManifestCannotBeBegun(t *testing.T) {

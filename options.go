@@ -49,8 +49,8 @@ type Options struct {
 	FS vfs.FS
 
 	// Logger gets flushes and compactions at level Debug, stalls at Warn, background errors
-	// and damage at Error. Default: errors and unusable filters go to slog.Default(),
-	// unless OnEvent is set, so that they do not go unnoticed.
+	// and damage at Error. Default: errors, and filters that are unusable or worse than
+	// predicted, go to slog.Default(), unless OnEvent is set, so that they do not go unnoticed.
 	Logger *slog.Logger
 
 	// OnEvent, if not nil, is called for everything that happens in the

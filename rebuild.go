@@ -51,8 +51,8 @@ type FilterRebuild struct {
 //
 // It reads the keys of these tables, and takes 8 bytes of memory for each key of one table
 // at a time. Lookups, writes and compactions go on meanwhile. Each new filter is in use as
-// soon as it is durable, so what was done before an error stays done. Tables that can't be
-// read are passed over, and the first such error is returned at the end.
+// soon as it is durable, so what was done before an error stays done. Damaged tables are
+// passed over, and the first such error is returned at the end. Any other error ends the call.
 func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	if err := db.usable(); err != nil {
 		return FilterRebuild{}, err

@@ -126,7 +126,7 @@ func (db *DB) stall(ctx context.Context) (stuck, err error) {
 		return nil, nil
 	}
 	// Without hope there is no wait, and so no event of one.
-	if stuck := db.stuck(db.stallReason()); stuck != nil {
+	if stuck := db.stuck(reason); stuck != nil {
 		return stuck, nil
 	}
 	db.events.emit(Event{Kind: EventStallBegin, Reason: reason.String()})

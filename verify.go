@@ -64,8 +64,9 @@ func (db *DB) verifyLogs() error {
 		// read them.
 		return nil
 	}
-	for _, l := range db.holdLogs() {
-		defer db.logs.Release([]base.FileNum{l.Num})
+	held := db.holdLogs()
+	defer db.releaseLogs(held)
+	for _, l := range held {
 		_, err := wal.Read(db.fs, db.dir, l.Num, db.storeID, wal.ReadOptions{Known: l.Length}, func(payload []byte) error {
 			if _, _, err := decodeBatch(payload); err != nil {
 				return batchError(l.Num, err)
@@ -85,6 +86,15 @@ func (db *DB) verifyLogs() error {
 func (db *DB) holdLogs() (held []manifest.LogInfo) {
 	db.tree.WithState(func(state *manifest.State) { held = db.logs.Hold(state.Logs) })
 	return held
+}
+
+// releaseLogs gives logs back that holdLogs has held.
+func (db *DB) releaseLogs(held []manifest.LogInfo) {
+	nums := make([]base.FileNum, len(held))
+	for i, l := range held {
+		nums[i] = l.Num
+	}
+	db.logs.Release(nums)
 }
 
 // verifyManifest reads CURRENT and the manifest again, while no edit is appended. A

@@ -81,8 +81,8 @@ func (t *Tree) SkipFileNums(n base.FileNum) {
 	t.nextFileNum = max(t.nextFileNum, n+1)
 }
 
-// NewPending gives out the number of a table or sidecar in the making, which no
-// sweep removes.
+// NewPending gives out the number of a table or sidecar in the making. It is pending until it
+// is installed, or until RemovePending gives it up.
 func (t *Tree) NewPending() base.FileNum {
 	num := t.NewFileNum()
 	t.mu.Lock()
