@@ -14,32 +14,44 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A flusher turns immutable memtables into runs of level 0, oldest first, one at a
-// time.
+// A flusher turns immutable memtables into runs of level 0, oldest first, one at a time.
+//
+//  1. The leader of the commit queue makes the memtable immutable and wakes loop.
+//  2. flushOldest takes mu and calls flush. writeRun merges the memtable into a new table,
+//     which becomes durable.
+//  3. installFlush writes the edit to the manifest, and then changes the view: in one step the
+//     table comes, the memtable goes, and so do the logs that nothing needs any more.
+//  4. flushEnded releases the memtable and wakes those that waited for the flush.
+//
+// If a step fails, the memtable stays in the view and its log on disk, so nothing is lost. loop
+// tries again after a while. The oldest memtable goes first because a newer run of level 0 must
+// hold newer data, and because the manifest says with one number which logs are still needed.
 type flusher struct {
 	flusherEnv
 	wake  chan struct{} // to loop: there may be something to flush
 	mu    sync.Mutex    // one flush at a time: loop's, or that of a caller of flushAll
-	speed flushSpeed
-	// flushedSeq is the highest sequence number in a table. It grows before
-	// the memtable that had it leaves the view.
+	speed flushSpeed    // has a lock of its own
+
+	// flushedSeq is the highest sequence number that is in a table, or about to be. raise writes
+	// it. A flush raises it before the memtable leaves the view: see installFlush.
 	flushedSeq atomic.Uint64
 }
 
-// A flusherEnv is what a flusher needs from the store.
+// A flusherEnv is what a flusher needs from the store. started, flush and ended are called with
+// mu held. retry and sleep are called by loop, without it.
 type flusherEnv struct {
 	oldest  func() *immutable                                   // the next memtable to flush; nil: there is none
-	started func(n int64)                                       // n flushes more are under way
+	started func(n int64)                                       // adds n to the number of flushes under way
 	flush   func(imm *immutable) (out []*tree.Table, err error) // writes imm into tables and puts them in its place
 	ended   func(f flushOutcome)
 	retry   func(err error) // before a flush that failed because of err is tried again
 	sleep   func(d time.Duration) (open bool)
 }
 
-// A flushOutcome tells of a flush that has ended.
+// A flushOutcome describes a flush that has ended, well or not.
 type flushOutcome struct {
 	imm  *immutable
-	out  []*tree.Table // what has become of imm
+	out  []*tree.Table // the tables that imm has become, if err is nil
 	took time.Duration
 	err  error
 }
@@ -48,7 +60,8 @@ func newFlusher(env flusherEnv) *flusher {
 	return &flusher{flusherEnv: env, wake: make(chan struct{}, 1)}
 }
 
-// loop flushes whenever it is woken, and tries again with back-off when that fails.
+// loop flushes all immutable memtables whenever it is woken. When a flush fails it tries again
+// after retryDelay. It is a goroutine of the store's own, and ends when ctx is done.
 func (f *flusher) loop(ctx context.Context) {
 	for failed := 0; ; {
 		select {
@@ -74,7 +87,9 @@ func (f *flusher) loop(ctx context.Context) {
 	}
 }
 
-// flushAll flushes until no immutable memtable is left.
+// flushAll flushes in the caller's goroutine until no immutable memtable is left, and returns
+// the first error. loop may be at work too; then they take turns. The leader of the commit queue
+// may call it, since a flush never waits for the queue.
 func (f *flusher) flushAll() error {
 	for f.oldest() != nil {
 		if err := f.flushOldest(); err != nil {
@@ -84,8 +99,9 @@ func (f *flusher) flushAll() error {
 	return nil
 }
 
-// flushOldest flushes the oldest immutable memtable, if there is one. Whoever
-// calls it, only one flush runs at a time.
+// flushOldest flushes the oldest immutable memtable, if there is one. It asks for it with mu
+// held, because another goroutine may just have flushed the one that the caller has seen. mu
+// also keeps two goroutines from calling Memtable.Pack at the same time.
 func (f *flusher) flushOldest() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,15 +120,17 @@ func (f *flusher) flushOldest() error {
 	return err
 }
 
-// raise says that all up to seq is, or is about to be, in tables. Its callers are never
-// two at a time: a flush, and Ingest when nothing is left to flush.
+// raise notes that all entries up to seq are in tables or about to be. It needs no
+// compare-and-swap, because its callers are never two at a time: a flush, which holds mu, and
+// Ingest, which leads the commit queue when nothing is left to flush.
 func (f *flusher) raise(seq base.Seq) {
 	if uint64(seq) > f.flushedSeq.Load() {
 		f.flushedSeq.Store(uint64(seq))
 	}
 }
 
-// oldestImmutable returns the next memtable to flush, or nil.
+// oldestImmutable returns the next memtable to flush, or nil. The answer can change at any time
+// unless the caller holds flusher.mu.
 func (db *DB) oldestImmutable() *immutable {
 	v := db.view.Load()
 	if v == nil || len(v.imms) == 0 {
@@ -121,7 +139,8 @@ func (db *DB) oldestImmutable() *immutable {
 	return v.imms[len(v.imms)-1]
 }
 
-// flushInRoom is flush that is tried again with what the store can give up of its room.
+// flushInRoom is flush with a second attempt: if the disk is full and the store can give back
+// room that it has reserved, it does so and flushes again.
 func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
 	out, err := db.flush(imm)
 	if err != nil && db.giveUpFor("flush", err) {
@@ -130,13 +149,15 @@ func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
 	return out, err
 }
 
-// flushEnded tells of a flush. After a good one it lets the memtable go, and wakes
-// those who may go on.
+// flushEnded reports the outcome of a flush to the scheduler, where those that wait for room see
+// it, and in an event. After a flush that succeeded it releases the memtable, which no view
+// has any more; readers that have pinned it go on. Then it wakes what a flush makes possible:
+// deletions, compactions, and writes to a store that had no room.
 func (db *DB) flushEnded(f flushOutcome) {
 	db.scheduler.Flushed(f.err)
 	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.mem.Size(), Err: f.err}
 	if f.err != nil {
-		if f.err != ErrClosed { // else the log has it all
+		if f.err != ErrClosed { // Close has ended the flush: that is no failure, the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
 			db.events.emit(e)
 		}
@@ -153,7 +174,9 @@ func (db *DB) flushEnded(f flushOutcome) {
 	db.health.Nudge()
 }
 
-// retryFlushLater prepares for another try of a flush that failed because of err.
+// retryFlushLater prepares for another attempt of a flush that failed because of err. Requires:
+// flusher.mu is not held, since giveUpRoom waits for a turn to lead the commit queue, and the
+// leader may be waiting for a flush.
 func (db *DB) retryFlushLater(err error) {
 	db.counters.retries.Add(1)
 	if base.IsNoSpace(err) {
@@ -161,8 +184,9 @@ func (db *DB) retryFlushLater(err error) {
 	}
 }
 
-// flush writes the memtable into tables and puts them in its place. If it fails,
-// it leaves no table behind.
+// flush writes the memtable into tables and puts them in its place. If it fails, the memtable
+// stays in the view, and the tables are removed, unless the manifest may name them: see
+// sink.discard. Requires: flusher.mu is held.
 func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
 	s := db.newSink(0, db.filterPolicy().FlushBits())
 	err := db.writeRun(imm, s)
@@ -175,10 +199,14 @@ func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
 	return s.tables, err
 }
 
-// writeRun writes the memtable into the tables of a new run.
+// writeRun writes the memtable into the tables of a new run, and opens them. It drops the
+// versions that no snapshot sees and that a newer one hides. Tombstones stay, because the tables
+// below may have older versions of their keys. It returns ErrClosed if Close cuts it short.
 func (db *DB) writeRun(imm *immutable, s *sink) error {
 	src := imm.mem.NewIterator()
 	defer src.Close()
+	// A snapshot that is taken after List sees the newest version of each key of this memtable:
+	// all of them were visible when the memtable became immutable. That version always stays.
 	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
 		Snapshots: db.snapshots.List(),
 		NewOutput: s.newOutput,
@@ -192,8 +220,9 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 	return err
 }
 
-// installFlush replaces the memtable by its tables in what readers see, and
-// lets its logs go.
+// installFlush makes the tables part of the store in place of the memtable, durably, and lets
+// the logs go that only this memtable needed. On an error the view is as before. Requires:
+// flusher.mu is held, and imm is the oldest immutable memtable.
 func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	minLog := db.view.logAfter(imm)
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
@@ -202,6 +231,9 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].Meta.Num), Table: t.Meta})
 		bytes += t.Meta.Size
 	}
+	// writtenSince loads the view first and flushedSeq second. So flushedSeq must grow before
+	// the view changes: else writtenSince could find neither the memtable in the view nor a
+	// number which says that the memtable is in tables, and PutIfAbsent would overwrite a key.
 	db.flusher.raise(imm.mem.LastSeq())
 	var logs []string
 	err := db.install(edit, out, func(v *view) {
@@ -214,8 +246,8 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	return err
 }
 
-// Flush writes the memtables to tables and waits until it is done, or until
-// ctx is. The flush itself goes on then.
+// Flush writes the memtables to tables, and waits until that is done or until ctx is done. If
+// ctx ends first, the flush itself goes on.
 func (db *DB) Flush(ctx context.Context) error {
 	if err := db.usable(); err != nil {
 		return err
@@ -232,7 +264,8 @@ func (db *DB) Flush(ctx context.Context) error {
 	return err
 }
 
-// flushNow tries once.
+// flushNow is one attempt of Flush: it repeats a flush that has failed, makes the memtable
+// immutable, and waits for the flusher.
 func (db *DB) flushNow(ctx context.Context) error {
 	if err := db.retryFlush(); err != nil {
 		return callError("flush", err)
@@ -243,8 +276,9 @@ func (db *DB) flushNow(ctx context.Context) error {
 	return db.awaitFlushes(ctx)
 }
 
-// retryFlush tries a flush that failed again without waiting for its time: the
-// caller may have removed the cause.
+// retryFlush repeats a flush that has failed, in the caller's goroutine. The caller may have
+// removed the cause, and should not wait for the delay of the flusher. If the last flush
+// has not failed, it does nothing.
 func (db *DB) retryFlush() error {
 	if db.scheduler.FlushFailure() == nil {
 		return nil
@@ -252,7 +286,8 @@ func (db *DB) retryFlush() error {
 	return db.flusher.flushAll()
 }
 
-// rotateNow queues the memtable for flushing, if there is anything in it.
+// rotateNow makes the memtable immutable and queues it for flushing, unless it is empty. Before
+// that it waits for room, as a writer does. It leads the commit queue meanwhile.
 func (db *DB) rotateNow(ctx context.Context) error {
 	return db.commits.Alone(ctx, func() error {
 		if db.view.Load().mem.Empty() {
@@ -265,7 +300,9 @@ func (db *DB) rotateNow(ctx context.Context) error {
 	})
 }
 
-// awaitFlushes waits until the memtables that are immutable now are tables.
+// awaitFlushes waits until the memtables that are immutable at the call are in tables. It does
+// not wait for those that become immutable later. It returns an error if the last flush has
+// failed, the store is closing, or ctx is done.
 func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 	last := db.view.Load()
 	if last == nil || len(last.imms) == 0 {

@@ -13,34 +13,55 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A lookup is the state of one point read. It lives on the caller's stack.
-// Its value stays valid until release.
+// A lookup is the state of one point read. It lives on the stack of the calling goroutine.
+//
+// All point reads of DB and Snapshot, PutIfAbsent, and GetMany make a lookup and pass it to find,
+// which searches the store from the newest data to the oldest:
+//
+//  1. find loads the current view, and after it the last visible sequence number.
+//  2. inMemtables asks the filter of each memtable. Only a memtable whose filter says maybe
+//     is pinned and searched.
+//  3. findIn asks the runs of tables. In each run at most one table covers the key. It is
+//     searched only if its filter says maybe and the key is not a known false positive of it.
+//
+// The first version that is found decides, because newer data hides older data. A lookup holds
+// no reference on the view. If a compaction or a flush takes away what it is about to search,
+// it gets filecache.ErrGone, and find starts again with the next view.
+//
+// After find has returned true, value stays valid until release.
 type lookup struct {
+	// Constant.
 	key    []byte
 	hasher bloom.Hasher // the store's
 	hash   uint64       // of key, by hasher, which is that of all memtables too
-	// The hash of key by the last other hasher that a filter needed, if one did.
+	// The hash of key by the last other hasher that a filter needed. foreign is false if no
+	// filter has needed one.
 	foreign       bool
 	foreignHasher bloom.Hasher
 	foreignHash   uint64
-	// seq is the newest sequence number that is seen; latest says to take the
-	// store's, anew for every attempt.
+	// seq is the newest sequence number that the lookup sees. If latest is set, find replaces
+	// it with the store's newest in each attempt.
 	seq    base.Seq
 	latest bool
-	// What the metrics have of it already: that there is such a lookup, and that it found its key.
+	// What the metrics have counted already: that there is this lookup, and that it has found
+	// its key. GetMany may look up one key several times.
 	counted, hit bool
-	sample       bool          // count the negatives of single tables
+	sample       bool          // this lookup counts the negatives of each table
 	near         *sstable.Near // of GetMany, else nil
-	// Where a lookup that met ErrNotCached goes on; a nil view: from the start.
+	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
+	// lookup begins with the memtables.
 	view *view
-	from int // run
+	from int
 
+	// The result.
 	value   []byte
-	table   sstable.Value      // what a table said: pins the block that value lies in, unless something else was wanted
-	inTable bool               // that is it
-	mem     *memtable.Memtable // pinned, if value is one of a memtable's
+	table   sstable.Value      // the table's answer; pins the block of value if table.Want is WantPinned
+	inTable bool               // a table has answered, and value is table.Bytes
+	mem     *memtable.Memtable // pinned, if value lies in a memtable
 }
 
+// release unpins the memtable or the block that value lies in. It does no harm if nothing was
+// found, or if it is called again.
 func (l *lookup) release() {
 	if l.mem != nil {
 		l.mem.Unpin()
@@ -49,13 +70,14 @@ func (l *lookup) release() {
 	l.table.Release()
 }
 
-// newLookup begins a lookup of key in the newest state.
+// newLookup returns a lookup of key in the newest state of the store. It hashes the key, once
+// for all filters.
 func (db *DB) newLookup(key []byte) lookup {
 	return lookup{key: key, hasher: db.hasher, hash: db.hasher.Hash(key), latest: true}
 }
 
-// hashFor returns the hash to ask f with. A filter that was written under
-// another Options.FilterHash has one of its own.
+// hashFor returns the hash to ask f with. It differs from l.hash if f was written under another
+// Options.FilterHash.
 func (l *lookup) hashFor(f *bloom.Static) uint64 {
 	if h := f.Hasher(); h != l.hasher {
 		return l.hashBy(h)
@@ -63,8 +85,8 @@ func (l *lookup) hashFor(f *bloom.Static) uint64 {
 	return l.hash
 }
 
-// hashBy returns the hash by a hasher that is not the store's, and remembers it: the
-// filters of one earlier life of the store all have the same.
+// hashBy returns the hash of the key by h, a hasher that is not the store's, and remembers it.
+// All filters that were written under one earlier FilterHash need the same hash.
 func (l *lookup) hashBy(h bloom.Hasher) uint64 {
 	if !l.foreign || h != l.foreignHasher {
 		l.foreign, l.foreignHasher, l.foreignHash = true, h, h.Hash(l.key)
@@ -72,7 +94,8 @@ func (l *lookup) hashBy(h bloom.Hasher) uint64 {
 	return l.foreignHash
 }
 
-// tagHash returns the hash that data blocks know the key by.
+// tagHash returns the hash that the tags in data blocks are made of. That is murmur3, whatever
+// Options.FilterHash says.
 func (l *lookup) tagHash() uint64 {
 	if l.hasher != (bloom.Hasher{}) {
 		return bloom.Hash(l.key)
@@ -80,8 +103,10 @@ func (l *lookup) tagHash() uint64 {
 	return l.hash
 }
 
-// find looks the key up. It returns true and l.value set, for release, or
-// false if the key is absent or deleted.
+// find looks the key up. It returns true if the key has a value, which is then in l.value; the
+// caller calls release when it is done with it. It returns false if the key is absent or
+// deleted, or with an error. After sstable.ErrNotCached, find may be called again and goes on
+// where it stopped; only lookups of GetMany get this error.
 func (db *DB) find(l *lookup) (bool, error) {
 	c := db.counters.lookup()
 	if l.view == nil && !l.counted {
@@ -95,6 +120,8 @@ func (db *DB) find(l *lookup) (bool, error) {
 		if l.view != nil {
 			v = l.view
 		}
+		// The number comes after the view. If the number were loaded first, a flush or a
+		// compaction could drop the version that it asks for before the view is loaded.
 		if l.latest {
 			l.seq = db.commits.Visible()
 		}
@@ -106,7 +133,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 			}
 			return found, nil
 		case errors.Is(err, filecache.ErrGone):
-			l.view, l.from = nil, 0 // a compaction finished meanwhile: its output is in the next view
+			l.view, l.from = nil, 0 // a compaction or flush has finished: its output is in the next view
 		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
 		default:
@@ -115,7 +142,8 @@ func (db *DB) find(l *lookup) (bool, error) {
 	}
 }
 
-// findIn looks the key up in one view.
+// findIn looks the key up in one view. If l.view is set, v is that view, and findIn goes on at
+// run l.from. After an error of a table, l.view and l.from say where to go on.
 func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 	if l.view == nil {
 		if kind, ok, err := l.inMemtables(v); ok || err != nil {
@@ -131,6 +159,8 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 		f, level := t.Filter(), r.Level
 		if f != nil && !f.MayContain(l.hashFor(f)) {
 			c.negative(level)
+			// Levels count all negatives, in a stripe of the counters. Tables count only those of
+			// sampled lookups, or each miss would write to a cache line of every table.
 			if l.sample {
 				t.Negatives.Add(sampleEvery)
 			}
@@ -156,6 +186,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 		}
 		l.value, l.inTable = l.table.Bytes, true
 		if l.table.Trailer.Kind() != base.KindPut {
+			// A tombstone ends the lookup: what older runs have of the key is deleted.
 			l.release()
 			return false, nil
 		}
@@ -164,7 +195,8 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 	return false, nil
 }
 
-// inMemtables asks the memtables, newest first.
+// inMemtables asks the memtables, newest first. It returns the kind of the newest version that
+// the lookup sees, and whether there is one. A tombstone counts as a version.
 func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
 	if v.mem.MayContainHash(l.hash) {
 		if kind, ok, err := l.inMemtable(v.mem); ok || err != nil {
@@ -182,7 +214,8 @@ func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
 	return 0, false, nil
 }
 
-// inMemtable asks one memtable, and keeps it pinned if it has a value.
+// inMemtable asks one memtable, and keeps it pinned if it has a value. If the memtable was
+// flushed and its memory is gone, the error is filecache.ErrGone.
 func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
 	if !m.Pin() {
 		return 0, false, filecache.ErrGone
@@ -196,16 +229,17 @@ func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
 	return kind, true, nil
 }
 
-// countAbsent counts, and remembers, that a table did not hold the key although
-// its filter said maybe (or it has none).
+// countAbsent counts that a search of t did not find the key. hadFilter says whether a filter
+// had said maybe. A proven false positive is remembered, so that the next lookup of the key
+// does not read the table.
 func (db *DB) countAbsent(t *tree.Table, l *lookup, level int, hadFilter bool, c *lookupCounters) {
 	if !hadFilter {
 		c.noFilter.Add(1)
 		return
 	}
-	// Get answers for versions up to l.seq. Only if the table has none at all
-	// of this key, which its sequence numbers tell, is the absence permanent,
-	// and the filter wrong.
+	// The search covers versions up to l.seq only. If the table has newer entries, one of them
+	// may be a version of this key, which a later lookup has to find. If it has none, no version
+	// of the key is in the table. As tables do not change, that is final, and the filter is wrong.
 	if l.seq < t.Meta.MaxSeq {
 		c.truePositives.Add(1)
 		return
@@ -215,7 +249,8 @@ func (db *DB) countAbsent(t *tree.Table, l *lookup, level int, hadFilter bool, c
 	db.judgeFilter(t, t.FalsePositives.Add(1))
 }
 
-// readError counts damage met by a read and gives the error its context.
+// readError gives the error of a lookup its context. It reports damage. If the store was closed
+// meanwhile, it returns ErrClosed itself.
 func (db *DB) readError(key []byte, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return ErrClosed
@@ -224,7 +259,8 @@ func (db *DB) readError(key []byte, err error) error {
 	return fmt.Errorf("shale: get %q: %w", abbreviate(key), err)
 }
 
-// noteCorruption reports damage: counted, logged, and told to OnEvent.
+// noteCorruption counts err and emits EventCorruption if err is a CorruptionError. It ignores
+// any other error.
 func (db *DB) noteCorruption(err error) {
 	var damage *CorruptionError
 	if errors.As(err, &damage) {
@@ -247,7 +283,7 @@ func (db *DB) Get(key []byte) ([]byte, error) {
 	return db.copyValue(&l)
 }
 
-// copyValue runs a lookup whose value the caller is to own.
+// copyValue runs a lookup and returns a copy of the value. An empty value is not nil.
 func (db *DB) copyValue(l *lookup) ([]byte, error) {
 	value, err := db.appendValue(nil, l)
 	if err == nil && value == nil {
@@ -262,8 +298,11 @@ func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
 	return db.appendValue(dst, &l)
 }
 
+// appendValue runs a lookup and appends the value to dst. If a table has the value, its reader
+// appends it, so that a block in the cache need not be pinned.
 func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
-	// The copy may have to be made again, and the key must be the same then.
+	// A block may be evicted while the reader copies from it. Then the reader searches for the
+	// key again, so the copy must not have overwritten the key.
 	if !overlap(dst[:cap(dst)], l.key) {
 		l.table.Want, l.table.Bytes = sstable.WantCopy, dst
 	}
@@ -282,7 +321,7 @@ func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
 	return dst, nil
 }
 
-// overlap tells whether a and b share memory.
+// overlap reports whether a and b share memory.
 func overlap(a, b []byte) bool {
 	p, q := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
@@ -294,6 +333,7 @@ func (db *DB) ViewValue(key []byte, fn func(value []byte) error) error {
 	return db.viewValue(&l, fn)
 }
 
+// viewValue runs a lookup and calls fn with the value, which stays pinned until fn returns.
 func (db *DB) viewValue(l *lookup, fn func(value []byte) error) error {
 	found, err := db.find(l)
 	if err != nil {
@@ -312,6 +352,7 @@ func (db *DB) Has(key []byte) (bool, error) {
 	return db.has(&l)
 }
 
+// has runs a lookup that needs no value: nothing is copied, and nothing stays pinned.
 func (db *DB) has(l *lookup) (bool, error) {
 	l.table.Want = sstable.WantNone
 	found, err := db.find(l)

@@ -50,7 +50,7 @@ func (db *DB) Tables() []TableInfo {
 	return infos
 }
 
-// tableInfo describes a table of a run.
+// tableInfo describes table t of run r. Requires: the caller holds a version that has r.
 func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	m := t.Meta
 	info := TableInfo{
@@ -76,7 +76,8 @@ func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	return info
 }
 
-// whyUnusable says why neither filter can be used, or kind if there is no reason.
+// whyUnusable returns the reason why neither the filter in the table nor the one beside it can
+// be used. If there is no reason it returns kind.
 func whyUnusable(t *tree.Table, kind string) string {
 	for _, err := range []error{t.Reader.FilterErr(), t.Reader.SidecarErr()} {
 		if err != nil {
@@ -86,24 +87,37 @@ func whyUnusable(t *tree.Table, kind string) string {
 	return kind
 }
 
-// A sink takes the tables that a flush or a compaction writes: it numbers and
-// creates the files, and opens them when they are complete. One goroutine
-// uses it.
+// A sink creates the tables that a flush, an ingestion or a part of a compaction writes. One
+// goroutine at a time uses it.
+//
+//  1. newOutput numbers and creates a file. The caller adds entries to the output.
+//  2. output.Finish makes the bytes of the table durable and closes the file.
+//  3. open syncs the directory, once for all tables, and opens them.
+//  4. The caller installs the tables (DB.install), which appends them to the manifest and then
+//     to the view.
+//
+// This is the order of invariant 6. If the manifest named a table before its bytes and its
+// directory entry are durable, then after a crash the store could lack that table.
+//
+// After any failure the caller calls discard, which removes what no version has.
 type sink struct {
+	// Constant.
 	db     *DB
-	level  int
-	bits   float64 // of filter a key
+	level  int     // that the tables are planned for; it decides the kind of their filters
+	bits   float64 // filter bits a key
 	ingest bool    // entries get their sequence number when they are installed
-	metas  []*manifest.Table
-	tables []*tree.Table
-	bytes  int64
+
+	metas  []*manifest.Table // the tables that are finished
+	tables []*tree.Table     // those of them that are open
+	bytes  int64             // on disk, of metas
 }
 
 func (db *DB) newSink(level int, bits float64) *sink {
 	return &sink{db: db, level: level, bits: bits}
 }
 
-// newOutput begins a table.
+// newOutput begins a table. Its number is pending from here on, until the table is in a version
+// or is given up: only files that are pending may be removed as leftovers of a failure.
 func (s *sink) newOutput() (compaction.Output, error) {
 	db := s.db
 	num := db.tree.NewPending()
@@ -125,7 +139,8 @@ func (s *sink) newOutput() (compaction.Output, error) {
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }
 
-// An output is a table in the making.
+// An output is a table in the making. It implements compaction.Output: exactly one of Finish
+// and Abandon ends it.
 type output struct {
 	*sstable.Writer
 	file vfs.File
@@ -133,8 +148,9 @@ type output struct {
 	sink *sink
 }
 
-// Finish completes the table, makes it durable and closes its file, or removes
-// it.
+// Finish completes the table, makes its bytes durable, closes its file, and notes what the
+// manifest has to know of it. If that fails, it removes the file. The directory entry is not
+// durable before sink.open.
 func (o *output) Finish() error {
 	info, err := o.Writer.Finish()
 	if cerr := o.file.Close(); err == nil {
@@ -158,14 +174,16 @@ func (o *output) Finish() error {
 	return nil
 }
 
-// Abandon gives the table up.
+// Abandon gives the table up and removes its file.
 func (o *output) Abandon() {
 	o.Writer.Abandon()
 	_ = o.file.Close() // the file is deleted anyhow
 	o.sink.db.tree.RemovePending(o.num, base.TableName(o.num))
 }
 
-// open makes the directory entries of the tables durable and opens them.
+// open makes the directory entries of the finished tables durable, and opens the tables. It
+// reports filters that can't be used. On an error, some of the tables may be open already: the
+// caller calls discard. Requires: no output is unfinished.
 func (s *sink) open() error {
 	if len(s.metas) == 0 {
 		return nil
@@ -184,9 +202,9 @@ func (s *sink) open() error {
 	return nil
 }
 
-// discard gives up the tables that did not get into a version, so that a full
-// disk is not made fuller by each attempt. Those that the manifest may name,
-// because appending the edit failed, are not pending any more: see tree.Tree.Install.
+// discard closes the tables and removes their files, so that a full disk is not made fuller by
+// each attempt. It leaves the files that the manifest may name because appending the edit has
+// failed: the next Open may need them. They are not pending any more: see tree.Tree.Install.
 func (s *sink) discard() {
 	for _, t := range s.tables {
 		t.Close()
@@ -196,7 +214,7 @@ func (s *sink) discard() {
 	}
 }
 
-// sinks are those of a compaction's sub-ranges.
+// sinks are those of a compaction's sub-ranges, in the order of keys.
 type sinks []*sink
 
 func (all sinks) tables() []*tree.Table {
