@@ -15,29 +15,42 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A cursor is what an Iterator moves. Cursors are pooled with all that they are
-// made of, so that a scan of a few entries allocates nothing but the Iterator.
+// A cursor is what an Iterator moves. Cursors are pooled with all that they are made of, so that
+// a scan of a few entries allocates nothing but the Iterator.
+//
+// openCursor takes a view, whose version and memtables the cursor holds until close. From what
+// may have keys of the range it makes src, which merges an iterator over each memtable and one
+// over each run. src gives internal entries: all versions of each key, newest first, tombstones
+// among them.
+//
+// A movement positions src, and then findForward or findBackward goes on to an entry that the
+// reader sees: the newest version up to seq of a key, if that is not a tombstone. A merge can't
+// change its direction, so a movement that does begins with a seek.
+//
+// No lock is held between two movements. One goroutine at a time uses a cursor.
 type cursor struct {
-	db       *DB
-	view     *view // acquired as a whole
-	src      base.Iterator
-	rng      Range  // with bounds of the cursor's own
-	bounds   []byte // where they are
-	seq      base.Seq
-	err      error
+	// Constant from openCursor to close.
+	db     *DB
+	view   *view // with its version acquired and its memtables pinned
+	src    base.Iterator
+	rng    Range  // its bounds lie in bounds
+	bounds []byte // the cursor's own copy
+	seq    base.Seq
+
+	err      error // why the last movement failed
 	position position
 
-	// While position is onEntry: the entry. Forward, src stands on it and
-	// value is src's; backward, src stands on the entry before all versions
-	// of key and value is in valueBuf.
+	// The entry, while position is onEntry. After a movement forward src stands on it, and value
+	// is src's. After one backward src stands before all versions of key, and value lies in
+	// valueBuf.
 	key      []byte
 	value    []byte
 	valueBuf []byte
 	backward bool
 	kv       *base.KV // what src stands on, nil if nothing
 
-	// What src is made of. Iterators of memtables and runs beyond those in use
-	// are kept for the next life.
+	// What src is made of. mems and runs also keep iterators that are not in use, for the next
+	// time that the cursor leaves the pool.
 	merging iter.Merging
 	sources []base.Iterator
 	mems    []*memtable.Iterator
@@ -45,10 +58,10 @@ type cursor struct {
 	nmems   int // in use
 	nruns   int
 
-	// See seeks.go.
-	wasted int    // how many runs, the first of runs, a compaction of level 0 would spare a seek
+	// What creditSeeks reports: see countSeek.
+	wasted int    // a compaction of level 0 would spare each seek this many runs, the first of runs
 	seeks  uint32 // since the last creditSeeks
-	misses uint32 // of their blocks in the cache
+	misses uint32 // blocks of these runs that the seeks did not find in the cache
 }
 
 type position uint8
@@ -59,7 +72,8 @@ const (
 	afterLast
 )
 
-// ready says whether the cursor may move, and clears an earlier error.
+// ready reports whether the cursor may move, and clears the error of the last movement. Once the
+// store is closed no cursor moves: the error is ErrClosed.
 func (c *cursor) ready() bool {
 	c.err = nil
 	if c.db.view.Load() == nil {
@@ -70,8 +84,8 @@ func (c *cursor) ready() bool {
 	return true
 }
 
-// stay is a movement that leads past an end. It keeps the error that stopped the
-// cursor there.
+// stay is a movement that leads further past an end. It keeps the error that stopped the cursor
+// there, if one did, so that a failure is not taken for the end.
 func (c *cursor) stay() bool {
 	if c.db.view.Load() == nil {
 		c.err = ErrClosed
@@ -107,7 +121,8 @@ func (c *cursor) seekGE(key []byte) bool {
 	return c.land(key)
 }
 
-// land moves to the first entry from key on.
+// land moves to the first entry whose key is key or greater. Requires: key is not below the
+// range; the cursor is ready.
 func (c *cursor) land(key []byte) bool {
 	c.kv = c.src.SeekGE(key, c.seq)
 	c.countSeek()
@@ -159,13 +174,13 @@ func (c *cursor) prev() bool {
 	return c.findBackward()
 }
 
-// maxSteps is how many versions of one key are stepped over before a seek
-// takes their place.
+// maxSteps is how many entries that the reader does not see are stepped over before a seek takes
+// the place of further steps.
 const maxSteps = 8
 
-// findForward moves from src's entry on to the next one that is visible: the
-// newest version, not above seq, of a key that is not deleted. skip says that
-// the versions of c.key have been seen.
+// findForward moves from src's entry forward to the next one that is visible: the newest
+// version, not above seq, of a key that is not deleted. skip says that the visible version of
+// c.key has been seen, so its older versions are passed over.
 func (c *cursor) findForward(skip bool) bool {
 	c.backward = false
 	steps := 0
@@ -176,6 +191,7 @@ func (c *cursor) findForward(skip bool) bool {
 		}
 		switch {
 		case skip && bytes.Equal(kv.UserKey, c.key):
+			// An older version. After maxSteps of them, a seek goes past the key.
 			if steps++; steps > maxSteps {
 				c.kv, steps = c.src.SeekGE(c.successor(), base.MaxSeq), 0
 				continue
@@ -206,9 +222,9 @@ func (c *cursor) successor() []byte {
 	return c.valueBuf
 }
 
-// findBackward moves from src's entry back to the previous visible one. Going
-// back, the versions of a key come oldest first, so the last that is not above
-// seq counts.
+// findBackward moves from src's entry back to the previous visible one. Going back, the versions
+// of a key come oldest first, so the last one that is not above seq counts. It is known only
+// when src has left it. So the value is copied, and src ends up before all versions.
 func (c *cursor) findBackward() bool {
 	c.backward = true
 	for c.kv != nil {
@@ -232,6 +248,8 @@ func (c *cursor) findBackward() bool {
 			}
 			c.kv = c.src.Prev()
 		}
+		// src may have failed before it came to the version that counts. An older one must not
+		// take its place.
 		if c.kv == nil && c.src.Err() != nil {
 			return c.end(beforeFirst)
 		}
@@ -244,8 +262,10 @@ func (c *cursor) findBackward() bool {
 	return c.end(beforeFirst)
 }
 
-// newestVersion finds the visible version of c.key by a seek, and leaves src
-// before all of the key's versions. live is what is known so far.
+// newestVersion takes the place of further steps through the versions of c.key. It finds the
+// visible one by a seek, unless src already stands above it, and leaves src before all versions
+// of the key. live, and the result, say whether the visible version is a value; that is then in
+// valueBuf. If the first seek fails, c.err says so.
 func (c *cursor) newestVersion(live bool) bool {
 	if c.kv.Seq() <= c.seq {
 		kv := c.src.SeekGE(c.key, c.seq)
@@ -261,8 +281,8 @@ func (c *cursor) newestVersion(live bool) bool {
 	return live
 }
 
-// end leaves the cursor without an entry, at the end given or where an error
-// stopped it.
+// end leaves the cursor without an entry, at the end given or where an error stopped it. It
+// reports damage. It returns false, which is what the movement returns.
 func (c *cursor) end(p position) bool {
 	c.position = p
 	c.value = nil
@@ -281,8 +301,8 @@ func (c *cursor) end(p position) bool {
 
 var cursors = sync.Pool{New: func() any { return new(cursor) }}
 
-// openCursor returns a cursor over the entries of r as of seq, or nil if the
-// store is closed.
+// openCursor returns a cursor over the entries of r as of seq, or nil if the store is closed.
+// It reads nothing from tables; the first movement does. The caller closes the cursor.
 func (db *DB) openCursor(r Range, seq base.Seq) *cursor {
 	v := db.acquireAll()
 	if v == nil {
@@ -313,11 +333,12 @@ func (c *cursor) bound(r Range) {
 	}
 }
 
-// open makes src of what in v may hold keys of the range, newest first.
+// open makes src of what in v may hold keys of the range, newest first, as iter.Merging requires.
 func (c *cursor) open(v *view) {
 	c.sources = c.sources[:0]
 	if !c.rng.empty() {
-		// Writes to an empty memtable come later than seq.
+		// The number seq was loaded before this look. A write that it covers was in the memtable
+		// by then, so what is added to an empty one later is not visible here.
 		if !v.mem.Empty() {
 			c.addMemtable(v.mem)
 		}
@@ -334,6 +355,7 @@ func (c *cursor) open(v *view) {
 	c.src = &c.merging
 }
 
+// addMemtable adds m to the sources. Requires: m is pinned until close.
 func (c *cursor) addMemtable(m *memtable.Memtable) {
 	if c.nmems == len(c.mems) {
 		c.mems = append(c.mems, new(memtable.Iterator))
@@ -344,6 +366,8 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 	c.sources = append(c.sources, it)
 }
 
+// addRuns adds the runs that have tables in the range, newest first. It leaves out tables whose
+// filter denies the prefix that all keys of the range have.
 func (c *cursor) addRuns(runs []*tree.Run) {
 	p := prefixProbe{rng: c.rng}
 	young := 0
@@ -366,7 +390,7 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 	c.db.counters.prefixNegative.Add(p.negatives)
 }
 
-// A runSource is a run's part of a cursor.
+// A runSource is a run's part of a cursor: it opens one table at a time, as concat comes to it.
 type runSource struct {
 	concat iter.Concat
 	tables []*tree.Table
@@ -388,8 +412,8 @@ func (s *runSource) Open(i int) (base.Iterator, error) {
 // maxKeptBuffer is how large a value's buffer may be to stay with a pooled cursor.
 const maxKeptBuffer = 64 << 10
 
-// close releases what the cursor holds and gives it back to the pool. Nothing
-// of the store stays reachable from there.
+// close releases the view and gives the cursor back to the pool. Nothing of the store stays
+// reachable from there, and a large buffer is dropped.
 func (c *cursor) close() error {
 	if c.seeks > 0 {
 		c.creditSeeks()
@@ -420,8 +444,9 @@ const (
 	seeksAtOnce = 64
 )
 
-// countSeek counts a movement to another place, such as a seek, and no step to the next
-// entry.
+// countSeek counts a movement that goes to another place, such as a seek: it has looked into
+// every run. Steps to the next entry do not count. Filters can't help a seek, so each run of
+// level 0 costs it a look; creditSeeks adds these up.
 func (c *cursor) countSeek() {
 	if c.wasted == 0 {
 		return
@@ -434,7 +459,10 @@ func (c *cursor) countSeek() {
 	}
 }
 
-// creditSeeks tells the store of the seeks since the last time.
+// creditSeeks credits the scheduler with what the seeks since the last call would have saved
+// after a compaction of level 0. When the credit reaches the price of such a compaction, it wakes
+// the scheduler. Seeks are reported in groups, since the credit is one cache line for all
+// cursors.
 func (c *cursor) creditSeeks() {
 	looks := int64(c.seeks) * int64(c.wasted)
 	misses := min(int64(c.misses), looks)

@@ -56,26 +56,41 @@ const (
 	coldShare = 4
 )
 
-// many is the work space of one GetMany.
+// many is the work space of one GetMany, which works in batches:
+//
+//  1. prepare hashes the keys of the batch and sorts them.
+//  2. readCached looks up all of them in key order, as far as memory goes. A key that needs a
+//     block from disk goes into cold, with the place where its lookup goes on.
+//  3. readCold looks the cold keys up, in several goroutines if they are many.
+//  4. hand calls fn in the order of keys, up to the first key that is late.
+//  5. nextBatch keeps what is known of the others and chooses the size of the next batch.
+//
+// When a batch has copied manyBytes, the keys that remain in it are late: the next batches look
+// them up. All batches read at the number of one snapshot, so they see one state.
+//
+// Only step 3 has several goroutines. Each of them writes to a buffer of its own, and to the
+// answers of its own keys.
 type many struct {
-	answers []answer
-	order   []int // the keys, sorted
+	answers []answer // one for each key of the batch, in the order of keys
+	order   []int    // the indexes of the keys, sorted by key
 	cold    []coldKey
 	values  [1 + coldReaders][]byte // one for what was in memory, one for each reader
 	copied  atomic.Int64            // bytes in values
 }
 
+// An answer is what a batch knows of one of its keys.
 type answer struct {
 	hash     uint64
-	buf      int // of values
-	from, to int // in it
+	buf      int // the value is in values[buf],
+	from, to int // between these
 	found    bool
-	late     bool // not looked up: the batch had enough
-	// What the metrics have of it already, from a batch that did not hand it out.
+	late     bool // not looked up, because the batch had enough
+	// What the metrics have counted already, in this batch or in an earlier one that did not
+	// hand the key out.
 	counted, hit bool
 }
 
-// A coldKey is a lookup that goes on with a read.
+// A coldKey is the lookup of key i, which goes on with a read.
 type coldKey struct {
 	lookup
 	i int
@@ -83,6 +98,7 @@ type coldKey struct {
 
 var manyPool = sync.Pool{New: func() any { return new(many) }}
 
+// free gives m back to the pool, without buffers that are large.
 func (m *many) free() {
 	m.clear()
 	m.answers = m.answers[:0]
@@ -94,7 +110,7 @@ func (m *many) free() {
 	manyPool.Put(m)
 }
 
-// clear lets go of what a batch has needed, but for its answers.
+// clear drops what a batch has needed, except its answers. The memory is kept for the next one.
 func (m *many) clear() {
 	for i := range m.values {
 		m.values[i] = m.values[i][:0]
@@ -104,8 +120,9 @@ func (m *many) clear() {
 	m.copied.Store(0)
 }
 
-// lookUp finds the answers for a batch of keys, or for those of them that come first
-// in key order. m.answers says of the first keys which an earlier batch has counted.
+// lookUp finds the answers for a batch of keys. If their values are many bytes, only those that
+// come first in key order get one; the others are late. After an error no answer is to be used.
+// Answers that the last batch has left say what the metrics have counted already.
 func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
 	m.prepare(db, keys)
 	if err := m.readCached(db, keys, seq); err != nil {
@@ -114,8 +131,9 @@ func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
 	return m.readCold(db)
 }
 
-// hand calls fn for the keys of the batch in their order, as far as they were looked
-// up, and at least for one. It returns how many those were.
+// hand calls fn for the keys of the batch in their order, up to the first that is late, and
+// returns for how many. If the very first key is late, hand looks it up by itself, so that each
+// batch gets at least one key further.
 func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []byte, found bool) error) (int, error) {
 	if m.answers[0].late {
 		l := m.newLookup(db, keys[0], 0, seq)
@@ -141,8 +159,10 @@ func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []
 	return len(keys), nil
 }
 
-// nextBatch forgets the first answers, which were handed out, and returns how many
-// keys the next batch should have.
+// nextBatch forgets the answers that were handed out, and returns how many keys the next batch
+// should have: mostKeys, or fewer if these would probably have values of more than manyBytes.
+// The answers that remain are those of the first keys of the next batch. It looks these keys up
+// again, but the metrics do not count them again.
 func (m *many) nextBatch(handed int) int {
 	looked := 0
 	for i := range m.order { // each of the batch
@@ -160,7 +180,8 @@ func (m *many) nextBatch(handed int) int {
 	return int(n)
 }
 
-// prepare hashes the keys and sorts them.
+// prepare makes an answer for each key, with its hash, and sorts the keys. It keeps the counts
+// of answers that the last batch has left.
 func (m *many) prepare(db *DB, keys [][]byte) {
 	had := len(m.answers)
 	m.answers = slices.Grow(m.answers, max(0, len(keys)-had))[:max(had, len(keys))]
@@ -175,14 +196,14 @@ func (m *many) prepare(db *DB, keys [][]byte) {
 	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 }
 
-// newLookup begins the lookup of key i of the batch.
+// newLookup returns the lookup of key i of the batch, at the sequence number of the snapshot.
 func (m *many) newLookup(db *DB, key []byte, i int, seq base.Seq) lookup {
 	a := &m.answers[i]
 	return lookup{key: key, hasher: db.hasher, hash: a.hash, seq: seq, counted: a.counted, hit: a.hit}
 }
 
-// readCached looks the keys up as far as memory goes, and leaves the others in
-// m.cold, in key order.
+// readCached looks the keys up in key order, as far as memtables, filters and cached blocks go.
+// It leaves the keys that need a read in m.cold, in key order.
 func (m *many) readCached(db *DB, keys [][]byte, seq base.Seq) error {
 	near := sstable.Near{CachedOnly: true}
 	for _, i := range m.order {
@@ -199,8 +220,9 @@ func (m *many) readCached(db *DB, keys [][]byte, seq base.Seq) error {
 	return nil
 }
 
-// readCold reads what the cold keys need, in several goroutines if they are
-// many. Each takes keys that lie side by side.
+// readCold reads what the cold keys need, in several goroutines if they are many. Each takes
+// keys that lie next to each other, so that few blocks are read twice. It returns when all of
+// them are done, with the first error in key order.
 func (m *many) readCold(db *DB) error {
 	readers := min(coldReaders, len(m.cold)/coldShare)
 	if readers <= 1 {
@@ -221,7 +243,8 @@ func (m *many) readCold(db *DB) error {
 	return nil
 }
 
-// readSome reads what some keys need, into a buffer that is this reader's.
+// readSome reads what some cold keys need, in key order. near keeps the last block pinned for the
+// next key. Requires: no other goroutine uses buffer buf or the answers of these keys.
 func (m *many) readSome(db *DB, some []coldKey, buf int) error {
 	var near sstable.Near
 	defer near.Release()
@@ -235,7 +258,8 @@ func (m *many) readSome(db *DB, some []coldKey, buf int) error {
 	return nil
 }
 
-// read looks one key up and copies its value, unless the batch has enough.
+// read looks key i up and copies its value into buffer buf, and notes where it lies. If the batch
+// has copied enough already, it does nothing, and the key is late.
 func (m *many) read(db *DB, l *lookup, i, buf int) error {
 	if m.copied.Load() >= manyBytes {
 		m.answers[i].late = true

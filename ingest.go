@@ -12,22 +12,21 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Ingest sets all keys that sorted gives to their values, at once: readers see all
-// of them or none, and so does who opens the store after a crash. It writes tables
-// right away, past log and memtable, and so is about twice as fast as Write, and leaves
-// less to be compacted; when it returns nil they are durable, whatever Options.Durability says.
+// Ingest sets all keys that sorted gives to their values, at once: readers see all of them or
+// none, and so does a program that opens the store after a crash. It writes tables right away,
+// without log and memtable. So it is about twice as fast as Write, and leaves less to be
+// compacted. When it returns nil the keys are durable, whatever Options.Durability says.
 //
-// Keys must come in strictly ascending order: the first that does not ends Ingest
-// with an error that names it. Key and value need be valid only until sorted goes
-// on. To give up, as when a source of entries fails, cancel ctx: Ingest then
-// returns its cause. After an error nothing is visible; only after one from the
-// file system while the tables were made part of the store, what is there is
-// unknown until the store is opened again.
+// Keys must come in strictly ascending order: the first that does not ends Ingest with an error
+// that names it. Key and value need be valid only until sorted goes on. To give up, for instance
+// when a source of entries fails, cancel ctx: Ingest then returns its cause. After an error
+// nothing is visible. There is one exception: after an error from the file system while the
+// tables were made part of the store, what is there is unknown until the store is opened again.
 //
-// Other goroutines read and write meanwhile. The keys are written at the end: they
-// are newer than all writes that returned before, and hidden by those that begin
-// after Ingest returned. Writers wait while the memtable is flushed then. Close waits
-// for Ingest, which then ends when sorted gives its next entry.
+// Other goroutines read and write meanwhile. The keys are written at the end: they are newer
+// than all writes that returned before, and hidden by those that begin after Ingest returned.
+// Writers wait while the memtable is flushed then. Close waits for Ingest, which then ends when
+// sorted gives its next entry.
 func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) error {
 	if err := db.usable(); err != nil {
 		return err
@@ -68,7 +67,16 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	return nil
 }
 
-// An ingestion is one call of Ingest.
+// An ingestion is one call of Ingest. It runs on the caller's goroutine:
+//
+//  1. write makes tables of what sorted gives. It holds no lock, so reads, writes and
+//     compactions go on. No entry has a sequence number yet.
+//  2. Ingest flushes the memtables, so that little is left to flush in step 3.
+//  3. commit leads the queue of writers. install flushes what has been written since, takes one
+//     sequence number for all entries, opens the tables and chooses their level.
+//  4. The edit goes to the manifest. Then the view with the tables, and the number, become
+//     visible in one step.
+//  5. giveUp removes what was written, unless step 4 has succeeded.
 type ingestion struct {
 	db   *DB
 	ctx  context.Context
@@ -79,7 +87,8 @@ type ingestion struct {
 	entries, payload uint64 // payload: bytes of keys and values
 }
 
-// giveUp removes what was written, unless it is the store's.
+// giveUp removes what was written, unless the tables are the store's. It is called at the end of
+// every Ingest, also if sorted panics.
 func (g *ingestion) giveUp() {
 	if g.out != nil {
 		g.out.Abandon()
@@ -93,7 +102,8 @@ func (g *ingestion) giveUp() {
 // ingestBytes is how much is written between two looks at the context.
 const ingestBytes = 64 << 10
 
-// write makes tables of what sorted gives.
+// write makes tables of what sorted gives, and completes the last one. It looks at the context
+// every ingestBytes. On an error a table may be unfinished; giveUp abandons it.
 func (g *ingestion) write(sorted iter.Seq2[[]byte, []byte]) (err error) {
 	var last []byte
 	begun := false
@@ -119,7 +129,8 @@ func (g *ingestion) write(sorted iter.Seq2[[]byte, []byte]) (err error) {
 	return g.finish()
 }
 
-// alive returns why the ingestion is to end, or nil.
+// alive returns why the ingestion has to end, or nil: the caller's context is done, the store is
+// closing, or it takes no writes.
 func (g *ingestion) alive() error {
 	if g.ctx.Err() != nil {
 		return context.Cause(g.ctx)
@@ -130,6 +141,9 @@ func (g *ingestion) alive() error {
 	return g.db.Err()
 }
 
+// add appends an entry to the table in the making, which it begins if there is none. A table
+// ends when it has TableSize bytes. The entry has sequence number 0 in the file; readers of the
+// table replace it by the number that the manifest gives.
 func (g *ingestion) add(key, value []byte) error {
 	switch {
 	case len(key) > MaxKeySize:
@@ -157,7 +171,8 @@ func (g *ingestion) add(key, value []byte) error {
 	return nil
 }
 
-// finish completes the table in the making.
+// finish completes the table in the making, if there is one. If that fails, the output removes
+// the file itself.
 func (g *ingestion) finish() error {
 	if g.out == nil {
 		return nil
@@ -170,7 +185,8 @@ func (g *ingestion) finish() error {
 	return nil
 }
 
-// commit makes the tables part of the store, between two groups of writes.
+// commit makes the tables part of the store, between two groups of writes, and returns their
+// level. ctx ends the wait for a turn.
 func (g *ingestion) commit() (level int, err error) {
 	err = g.db.commits.Alone(g.ctx, func() error {
 		level, err = g.install()
@@ -180,9 +196,14 @@ func (g *ingestion) commit() (level int, err error) {
 }
 
 // install gives the entries the next sequence number and the tables their place.
-// All that is older is in tables by then: so says the order of level 0, and
-// recovery, which takes what is below the highest number of a table for flushed.
-// Requires: the caller leads the queue.
+//
+// All older entries must be in tables before, for two reasons. A memtable with older entries
+// would become a run above the ingested tables, and hide them. And recovery takes every batch up
+// to the highest number in a table for flushed, so after a crash it would skip writes that are
+// only in the log.
+//
+// If install fails, readers see nothing of the ingestion. Its number stays unused. Requires: the
+// caller leads the queue.
 func (g *ingestion) install() (level int, err error) {
 	db := g.db
 	if err := db.Err(); err != nil {
@@ -204,6 +225,8 @@ func (g *ingestion) install() (level int, err error) {
 	if err := g.sink.open(); err != nil {
 		return 0, err
 	}
+	// Until the tables are installed, no compaction may write data to their place, which would be
+	// older. Level 0 needs no reservation: a new run there is above all others.
 	plan, run := g.place()
 	if plan.To > 0 {
 		defer db.scheduler.FreeInputs(plan)
@@ -219,13 +242,15 @@ func (g *ingestion) install() (level int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// The old memtable is empty, and the current view has it no longer. Readers may have pinned it.
 	empty.Freeze()
 	empty.Release()
 	db.flusher.raise(seq)
 	return plan.To, nil
 }
 
-// flush empties the memtables. Requires: the caller leads the queue.
+// flush brings all that is in memtables into tables. When it returns nil the memtable is empty,
+// and stays so until the caller gives the lead away. Requires: the caller leads the queue.
 func (g *ingestion) flush() error {
 	db := g.db
 	if !db.view.Load().mem.Empty() {
@@ -239,8 +264,9 @@ func (g *ingestion) flush() error {
 	return nil
 }
 
-// place chooses the level and run, and keeps compactions from writing there if it
-// is not level 0.
+// place chooses the level and the run for the tables: the lowest level such that nothing in
+// their range is there or above. It keeps compactions from writing there, unless that is level 0;
+// the caller ends this with Scheduler.FreeInputs.
 func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
 	metas := g.sink.metas
 	num := g.db.tree.NewFileNum() // higher than those of all runs of level 0, lower than those to come
