@@ -24,7 +24,7 @@ type Reader interface {
 	// error, or ErrNotFound without calling fn.
 	ViewValue(key []byte, fn func(value []byte) error) error
 
-	// Has tells whether key is there, without reading its value.
+	// Has reports whether key is there, without reading its value.
 	Has(key []byte) (bool, error)
 
 	// Scan walks the entries of r in order. An Entry is valid until the next
@@ -59,7 +59,7 @@ type Range struct {
 	Lower, Upper []byte // nil: unbounded; an empty, non-nil Upper selects nothing
 	Reverse      bool   // walk from the last key to the first
 	KeysOnly     bool   // leave Entry.Value nil
-	Limit        int    // stop after so many entries; 0: no limit
+	Limit        int    // stop after this many entries; 0: no limit
 }
 
 // Prefix returns the range of the keys that start with p.
@@ -96,7 +96,7 @@ func (r Range) clone() Range {
 	return r
 }
 
-// empty tells whether the bounds alone show that r selects nothing.
+// empty reports whether the bounds alone show that r selects nothing.
 func (r Range) empty() bool {
 	return r.Upper != nil && bytes.Compare(r.Lower, r.Upper) >= 0
 }

@@ -7,12 +7,16 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A Snapshot is the store as it was at one moment: a Reader that no later
-// write reaches. Old versions that it needs are kept until Close, also through
-// compactions. Its methods may be called concurrently, also beside Close: then
-// each does its work or returns ErrClosed.
+// A Snapshot is the store as it was at one moment: a Reader that no later write reaches. Old
+// versions that it needs are kept until Close, also through compactions. Its methods may be
+// called concurrently, also at the same time as Close: then each does its work or returns
+// ErrClosed.
 type Snapshot struct {
-	db     *DB
+	db *DB
+	// seq is all that a snapshot is. It stands in commit.Snapshots until Close: flushes and
+	// compactions ask for the numbers in this list, and keep the versions that are seen at them.
+	// A snapshot holds no view and no file. Each read takes the current view and looks for the
+	// newest version up to seq.
 	seq    base.Seq
 	closed atomic.Bool
 }
@@ -28,7 +32,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 // Seq returns the number of the last write that the snapshot sees.
 func (s *Snapshot) Seq() uint64 { return uint64(s.seq) }
 
-// Close lets go of what the snapshot kept. A second Close returns ErrClosed.
+// Close gives up the versions that only this snapshot kept. A second Close returns ErrClosed.
 func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
@@ -40,14 +44,16 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
+// lookup returns a lookup of key at the number of the snapshot.
 func (s *Snapshot) lookup(key []byte) lookup {
 	l := s.db.newLookup(key)
 	l.seq, l.latest = s.seq, false
 	return l
 }
 
-// Reads look at closed when they have what they need, and not before: until
-// Close the snapshot keeps its versions, and what was read later may lack them.
+// Reads look at closed after they have what they need. Until Close the snapshot keeps its
+// versions; what is read after Close may lack them. A look before the read would not notice a
+// Close between the look and the read, and the read could give a wrong answer.
 
 // Get implements Reader.
 func (s *Snapshot) Get(key []byte) ([]byte, error) {
@@ -106,6 +112,8 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
 	it := s.db.newIterator(r, s.seq)
+	// The iterator has a view by now. If the snapshot is still open after that, no version that
+	// it sees was dropped from this view.
 	if s.closed.Load() {
 		_ = it.Close() // it has not moved
 		return failedIterator(ErrClosed)

@@ -9,33 +9,39 @@ import (
 	"github.com/shaledb/shale/memtable"
 )
 
-// A view is all that one read looks at: the memtables and a version of the
-// tables. It is immutable; a newer one replaces it as a whole, behind one
-// atomic pointer. A reader loads the view first and the visible sequence
-// number second: so the view holds every version that the number asks for,
-// although flushes and compactions drop what no snapshot protects.
+// A view is all that one read looks at: the memtables and a version of the tables. It is
+// immutable. A newer view replaces it as a whole, behind one atomic pointer.
 //
-// A lookup holds no reference on the tables: one whose file has gone meanwhile
-// answers errGone, and the lookup then starts again with the next view. So
-// it does when a memtable has gone that may have its key, which it pins while it
-// reads it. Iterators, compactions and checkpoints, which take longer, hold the
-// version, and iterators the memtables too.
+// A reader loads the view first and the visible sequence number second. Flushes and compactions
+// keep, besides what snapshots see, only the newest version of each key. If the number came
+// first, a key could be overwritten, and its old version dropped, before the view is loaded: the
+// reader would find only a version that is too new for its number. In the right order, if the
+// memtable becomes immutable between the two loads, the reader does not see the writes to the
+// next memtable: it sees the state of the moment of the change, which is one state too.
+//
+// A lookup holds no reference on the tables. If the file of one is gone meanwhile, the read gets
+// filecache.ErrGone, and the lookup starts again with the next view. A memtable whose filter
+// says maybe is pinned while it is read. If it is gone, the lookup starts again as well.
+// Iterators, compactions and checkpoints take longer, so they hold the version. Iterators
+// hold the memtables too.
 type view struct {
 	mem  *memtable.Memtable
 	imms []*immutable // newest first
 	*tree.Version
 }
 
-// An immutable is a memtable that takes no more writes and waits to be
-// flushed, with the log that holds its writes.
+// An immutable is a memtable that takes no more writes and waits to be flushed. Its writes are
+// in logs, which are needed until it is in tables.
 type immutable struct {
 	mem *memtable.Memtable
 	// log is the oldest log that has writes of this memtable.
 	log base.FileNum
 }
 
-// acquireView returns the current view with a reference on its version, for
-// db.tree.Release, or nil if the store is closed.
+// acquireView returns the current view with a reference on its version, or nil if the store is
+// closed. The caller gives the reference back with db.tree.Release. If the version was replaced
+// and released between the two steps, acquireView tries again: the current view is another one
+// by then.
 func (db *DB) acquireView() *view {
 	for {
 		v := db.view.Load()
@@ -45,8 +51,8 @@ func (db *DB) acquireView() *view {
 	}
 }
 
-// acquireAll is acquireView for those who read the memtables too, which it pins
-// for releaseAll.
+// acquireAll is acquireView for readers that read the memtables too. It pins them. The caller
+// gives all back with releaseAll.
 func (db *DB) acquireAll() *view {
 	for {
 		v := db.acquireView()
@@ -57,13 +63,14 @@ func (db *DB) acquireAll() *view {
 	}
 }
 
-// releaseAll undoes acquireAll.
+// releaseAll undoes acquireAll. Requires: the caller uses no slice of the memtables any more.
 func (db *DB) releaseAll(v *view) {
 	v.unpinMemtables(len(v.imms))
 	db.tree.Release(v.Version)
 }
 
-// pinMemtables keeps the memory of all memtables, or of none if one has gone.
+// pinMemtables pins all memtables and returns true. If the memory of one is gone, it pins none
+// and returns false.
 func (v *view) pinMemtables() bool {
 	if !v.mem.Pin() {
 		return false
@@ -77,7 +84,7 @@ func (v *view) pinMemtables() bool {
 	return true
 }
 
-// unpinMemtables lets go of the memtable and the first n immutable ones.
+// unpinMemtables unpins the memtable and the first n immutable ones.
 func (v *view) unpinMemtables(n int) {
 	v.mem.Unpin()
 	for _, imm := range v.imms[:n] {
@@ -85,8 +92,8 @@ func (v *view) unpinMemtables(n int) {
 	}
 }
 
-// releaseMemtables is for a store that is closed: readers that are under way
-// still hold what they read.
+// releaseMemtables gives up the owner's pins, once, when the store is closed. Readers that are
+// under way have pins of their own, and the memory stays until the last of them is done.
 func (v *view) releaseMemtables() {
 	v.mem.Release()
 	for _, imm := range v.imms {
@@ -94,22 +101,29 @@ func (v *view) releaseMemtables() {
 	}
 }
 
-// A readState owns what reads see: the current view, which they load without a lock. It
-// is nil once the store is closed.
+// A readState owns what reads see: the current view, which they load without a lock. It is nil
+// once the store is closed.
+//
+// Once the store is open, the view changes in three ways: the leader of the commit queue makes
+// the memtable immutable (freeze), an edit of the tables brings the next version (replace), and
+// Close takes the view away (close). The first two make a new view from the current one. They do
+// so under mu, so that neither undoes a change of the other.
 type readState struct {
 	atomic.Pointer[view]
 
-	// mu makes changes of the view one at a time. No other lock is taken under it but that
-	// of the snapshots.
+	// mu makes changes of the view one at a time, and guards memLog. Readers never take it.
+	// Under it only commit.Snapshots.mu is taken, and locks that come later in the order at DB.
 	mu     sync.Mutex
 	memLog base.FileNum // the oldest log with writes of the memtable; 0: it is empty and has no log yet
 }
 
-// open makes v the first view.
+// open makes v the first view. Requires: no other goroutine uses the store yet.
 func (s *readState) open(v *view) { s.Store(v) }
 
-// freeze makes the memtable immutable, unless it is empty, and next the memtable. It
-// reports whether it did. Requires: nobody writes to the memtable.
+// freeze makes the memtable immutable, unless it is empty, and puts the one that next returns
+// in its place. It reports whether it did. The new memtable has no log until setLog. Requires:
+// the caller leads the commit queue, or the store is being opened, so that nobody writes to the
+// memtable.
 func (s *readState) freeze(next func() *memtable.Memtable) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,15 +138,17 @@ func (s *readState) freeze(next func() *memtable.Memtable) bool {
 	return true
 }
 
-// setLog says which is the oldest log with writes of the memtable.
+// setLog notes that num is the oldest log with writes of the memtable, or will be. Requires: as
+// for freeze.
 func (s *readState) setLog(num base.FileNum) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.memLog = num
 }
 
-// logAfter returns the oldest log that is needed once imm, the oldest immutable memtable,
-// is in tables.
+// logAfter returns the oldest log that is needed once imm, the oldest immutable memtable, is in
+// tables. A rotation does not make the answer wrong: a memtable that becomes immutable takes its
+// log along.
 func (s *readState) logAfter(imm *immutable) base.FileNum {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +156,18 @@ func (s *readState) logAfter(imm *immutable) base.FileNum {
 	if imms := s.Load().imms; len(imms) > 1 {
 		log = imms[len(imms)-2].log
 	}
+	// The next memtable has no log yet: replaceLog begins one only after this flush, and a rotation
+	// may be between freeze and setLog. The number of imm's own log is safe then. It keeps logs
+	// for longer than is needed.
 	if log == 0 {
-		return imm.log // the next memtable is empty and has no log yet: see DB.replaceLog
+		return imm.log
 	}
 	return log
 }
 
-// replace makes next the version that reads see. change, if not nil, changes the
-// new view further; store makes it the current one.
+// replace makes next the version that reads see. change, if not nil, changes the new view
+// further. store makes it the current one, in one step for readers: so a table comes and its
+// memtable goes at once. Requires: the caller holds Tree.editing and Tree.mu.
 func (s *readState) replace(next *tree.Version, change func(*view), store func(*view)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +181,7 @@ func (s *readState) replace(next *tree.Version, change func(*view), store func(*
 	store(v)
 }
 
-// close ends all reads to come, and returns the last view.
+// close ends all reads to come, which find a nil view, and returns the last view.
 func (s *readState) close() *view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
