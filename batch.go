@@ -42,6 +42,8 @@ type Op struct {
 // Its bytes are what the log stores (docs/FORMAT.md section 2): sequence number,
 // count, then the operations.
 type Batch struct {
+	// The header is written last, when the sequence number is known, into the room in front of
+	// the operations. So the log gets one slice, and nothing is copied.
 	data       []byte   // room for the header, which setSeq writes, and operations; nil while empty
 	ops        int      // where the operations begin, right behind the header
 	seq        base.Seq // of the first operation, once the header is there
@@ -66,6 +68,7 @@ func (b *Batch) Put(key, value []byte) error {
 // Delete adds the change that removes key, which is copied.
 func (b *Batch) Delete(key []byte) error { return b.add(base.KindDelete, key, nil) }
 
+// add appends an operation. After an error the batch is as it was.
 func (b *Batch) add(kind base.Kind, key, value []byte) error {
 	if b.decoded {
 		return fmt.Errorf("%w: it came from DecodeBatch", ErrBatchNotWritable)
@@ -93,8 +96,8 @@ func (b *Batch) Len() int { return int(b.count) }
 // Size returns the number of bytes that the batch takes in the log at most.
 func (b *Batch) Size() int { return max(len(b.data), batchHeader) }
 
-// Reset empties the batch and keeps its memory. Its own durability, if it had
-// one, is forgotten.
+// Reset empties the batch and keeps its memory. It forgets the durability that SetDurability
+// chose.
 func (b *Batch) Reset() {
 	if b.decoded {
 		b.data = nil // another's
@@ -142,6 +145,9 @@ func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 	return dst
 }
 
+// decodeOp reads the operation that src begins with, and returns it and the bytes behind it. The
+// slices of op alias src. An unknown kind is what a newer program has written, and not damage.
+// Requires: src is not empty.
 func decodeOp(src []byte) (op Op, rest []byte, err error) {
 	kind := base.Kind(src[0])
 	if kind != base.KindPut && kind != base.KindDelete {
@@ -173,7 +179,10 @@ func decodeBytes(src []byte, limit uint64) (b, rest []byte, err error) {
 //
 //	sequence number of the first operation varint | number of operations varint
 
-// setSeq writes the header and returns the batch as the log stores it.
+// setSeq writes the header right in front of the operations, and returns the batch as the log
+// stores it. The header has as few bytes as its numbers need, so the result may begin after the
+// start of data. It may be called again, with another number, when the batch is written again.
+// Requires: the batch is not empty, and not from DecodeBatch.
 func (b *Batch) setSeq(seq base.Seq) []byte {
 	var header [batchHeader]byte
 	n := binary.PutUvarint(header[:], uint64(seq))
@@ -192,9 +201,9 @@ func DecodeBatch(data []byte) (firstSeq uint64, b *Batch, err error) {
 	return uint64(seq), b, err
 }
 
-// decodeBatch checks the bytes of a batch wholly, so that walking it later
-// cannot fail, and returns its first sequence number and a batch that aliases
-// data.
+// decodeBatch returns the first sequence number of the batch in data, and the batch, which
+// aliases data. It checks all bytes, so that walking the batch later cannot fail: the header, that
+// no number is beyond base.MaxSeq, each operation, and their count.
 func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 	seq, n := binary.Uvarint(data)
 	count, m := binary.Uvarint(data[max(n, 0):])

@@ -15,6 +15,7 @@ var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 // maxPooledBatch keeps single large values from staying in the pool.
 const maxPooledBatch = 64 << 10
 
+// freeBatch gives b back to the pool, unless it has become large.
 func freeBatch(b *Batch) {
 	if cap(b.data) <= maxPooledBatch {
 		b.Reset()
@@ -65,6 +66,18 @@ func (db *DB) Write(ctx context.Context, b *Batch) error {
 	return db.write(ctx, b)
 }
 
+// write is the way of Put, Delete and Write to the log and the memtable. It runs on the writer's
+// goroutine:
+//
+//  1. It asks whether writes are refused (writable).
+//  2. It puts the batch into the commit queue and waits. One of the writers in the queue leads,
+//     and commits the batches of several.
+//  3. The leader makes room in the memtable (makeRoom), numbers the operations (SetSeq), appends
+//     them to the log (appendLog), applies them to the memtable (Apply) and makes them visible.
+//  4. Commit returns when the batch is as durable as it asks.
+//
+// ctx ends the waiting, for a turn or for room; a batch that the leader has begun to write is
+// written to the end. After an error of the log the store refuses writes.
 func (db *DB) write(ctx context.Context, b *Batch) error {
 	if err := db.writable(); err != nil {
 		return err
@@ -79,14 +92,15 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 	defer r.Free()
 	r.Batch, r.Sync = (*committed)(b), durability == SyncEach
 	err := db.commits.Commit(ctx, r)
+	// In a store of another durability no timer runs, so the batch asks for its sync.
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
 		db.syncer.Soon()
 	}
 	return err
 }
 
-// PutIfAbsent sets key to value unless it is there, atomically, and says
-// whether it did. A key that no filter knows costs no disk read.
+// PutIfAbsent sets key to value unless it is there, atomically, and reports whether it did. A key
+// that no filter knows costs no disk read.
 func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	if err := db.writable(); err != nil {
 		return false, err
@@ -98,8 +112,10 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	}
 	l := db.newLookup(key)
 	for {
-		// Read at a sequence number; then write on condition that the key was
-		// not written since. So the disk is read outside the queue.
+		// Read first, and then write on condition that the key was not written since readSeq. So
+		// the disk is read outside the queue, and holds up no other writer. The number is loaded
+		// before the read: a write in between is then newer than readSeq, and the condition
+		// fails. Loaded after the read, the number would cover a write that the read did not see.
 		readSeq := db.commits.Visible()
 		found, err := db.has(&l)
 		if err != nil || found {
@@ -120,7 +136,8 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	}
 }
 
-// writable returns why writes are refused, or nil.
+// writable returns why writes are refused, or nil: the store is closed, was opened read-only, or
+// has failed. It takes no lock. The leader asks again before it writes (makeRoom).
 func (db *DB) writable() error {
 	if db.view.Load() == nil {
 		return ErrClosed
@@ -131,14 +148,15 @@ func (db *DB) writable() error {
 	return db.Err()
 }
 
-// A committed is a Batch as the commit queue sees it.
+// A committed is a Batch as the commit queue sees it: a commit.Batch, whose methods Batch does
+// not export. The leader of the queue calls them, while the writer whose batch it is waits.
 type committed Batch
 
 func (c *committed) Size() int    { return (*Batch)(c).Size() }
 func (c *committed) Count() int   { return int(c.count) }
 func (c *committed) Payload() int { return c.payload }
 
-// SetSeq numbers the operations.
+// SetSeq numbers the operations from first up, and returns the bytes that the log stores.
 func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(first) }
 
 // Keys gives the keys of the operations.
@@ -150,8 +168,8 @@ func (c *committed) Keys(yield func(key []byte) bool) {
 	}
 }
 
-// Apply adds the operations, which have their sequence numbers, to mem. Requires: their
-// bytes were checked (they are our own, or decodeBatch accepted them); mem.BeginWrite.
+// Apply adds the operations to mem, with the sequence numbers that they have. Requires: SetSeq
+// was called, or decodeBatch has made the batch, so the bytes are whole; mem.BeginWrite.
 func (c *committed) Apply(mem *memtable.Memtable) {
 	seq := c.seq
 	for op := range (*Batch)(c).Ops() {
@@ -163,7 +181,7 @@ func (c *committed) Apply(mem *memtable.Memtable) {
 // Sync makes every write that was acknowledged before the call durable.
 // Concurrent calls share one fsync.
 func (db *DB) Sync() error {
-	// A store that lacks room can sync what it has.
+	// A failure that may pass is no reason to refuse: a store that lacks room can sync what it has.
 	if _, err := db.lastingFailure(); err != nil {
 		return err
 	}
@@ -171,6 +189,7 @@ func (db *DB) Sync() error {
 		return err
 	}
 	defer db.calls.Done()
+	// A rotation may replace w at any time. By then it has sealed w, and so synced it.
 	w := db.logs.Current()
 	if err := w.Sync(); err != nil {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
@@ -178,8 +197,10 @@ func (db *DB) Sync() error {
 	return nil
 }
 
-// appendLog appends payloads to the log and asks for background syncs of it. Requires:
-// the caller leads the queue.
+// appendLog appends payloads, one for each batch, to the current log. When much of the log is
+// not on disk yet, it asks for a sync in the background. last is the number of the last
+// operation; syncNext says that the leader or a writer will sync. Requires: the caller leads the
+// queue.
 func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
 	end, err := db.logs.Append(payloads, last, syncNext)
 	if err == nil {
@@ -188,17 +209,21 @@ func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
 	return err
 }
 
-// syncFailed handles a failed sync of w outside the queue. A log that another
-// took over from meanwhile was synced when it was sealed, or is not needed
-// because Resume made its writes safe in tables.
+// syncFailed handles a failed sync of w outside the queue: it makes the store refuse writes, and
+// returns what the caller gets. If w is not the current log any more, it returns nil: w was
+// synced when it was sealed, or is not needed because Resume made its writes safe in tables.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
 	return db.health.SyncFailed(err, func() bool { return w == db.logs.Current() })
 }
 
-// writtenSince tells whether key may have been written after seq. The caller
-// read the tables at seq; what came later is in the memtables, unless a flush
-// took it meanwhile: then the answer is a cautious yes.
+// writtenSince reports whether key may have been written after seq. PutIfAbsent has read the
+// store at seq or later. What was written after seq is in the memtables, unless a flush has
+// brought it into tables meanwhile: then the answer is a cautious yes, and PutIfAbsent reads
+// again. Requires: the caller leads the queue.
 func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
+	// The view comes before flushedSeq. A flush raises flushedSeq before its memtable leaves the
+	// view, so a memtable that is not in v is covered by the number. In the other order, a flush
+	// that ends between the two loads would be missed.
 	v := db.view.Load()
 	if db.flusher.flushedSeq.Load() > uint64(seq) {
 		return true
