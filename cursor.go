@@ -355,7 +355,7 @@ func (c *cursor) open(v *view) {
 	c.src = &c.merging
 }
 
-// addMemtable adds m to the sources. Requires: m is pinned until close.
+// addMemtable adds m, which is pinned, to the sources.
 func (c *cursor) addMemtable(m *memtable.Memtable) {
 	if c.nmems == len(c.mems) {
 		c.mems = append(c.mems, new(memtable.Iterator))

@@ -62,6 +62,7 @@ import (
 // Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, readState.mu,
 // commit.Snapshots.mu, and then those of other packages.
 type DB struct {
+	// The owners. The pointers are constant after connect.
 	*lifetime
 	changes   *changes
 	scheduler *scheduler.Scheduler
@@ -97,6 +98,8 @@ type DB struct {
 // are still open return ErrClosed from then on. A second Close returns
 // ErrClosed. The error tells what could not be made durable.
 func (db *DB) Close() error {
+	// First all that may write has to end: the broadcast makes those that wait notice that the
+	// store is closing. closeLog comes after them, because a last flush or call may need the log.
 	if !db.end() {
 		return ErrClosed
 	}
@@ -106,6 +109,8 @@ func (db *DB) Close() error {
 	db.deleter.Stop()
 	err := db.closeLog()
 
+	// From here on reads find no view. Those that are under way have pinned the memtables that
+	// they search, and files.Close waits for their reads of files.
 	last := db.view.close()
 	db.tree.Close()
 	db.tree.Release(last.Version)
@@ -116,13 +121,15 @@ func (db *DB) Close() error {
 	if cerr := db.tree.CloseManifest(db.health.Current() != nil); err == nil {
 		err = cerr
 	}
+	// The lock comes last: once it is free, another process may open the store and write.
 	if cerr := db.unlock(); err == nil {
 		err = cerr
 	}
 	return err
 }
 
-// closeLog ends the queue of writers, and seals the log.
+// closeLog ends the queue of writers and seals the log. Batches that still wait in the queue get
+// ErrClosed from makeRoom.
 func (db *DB) closeLog() error {
 	if db.opts.ReadOnly {
 		return nil
@@ -137,9 +144,9 @@ func (db *DB) closeLog() error {
 	})
 }
 
-// sealForClose makes everything durable and tells the manifest how long the
-// log is, so that the next Open can tell whether anything is missing.
-// Requires: the caller leads the queue.
+// sealForClose makes all writes durable and notes in the manifest how long the log is. With that
+// the next Open notices if a part of the log is missing. A log that has failed is not sealed: a
+// seal would say that it is whole. Requires: the caller leads the queue.
 func (db *DB) sealForClose() error {
 	w := db.logs.Current()
 	if w == nil {
@@ -161,11 +168,12 @@ func (db *DB) sealForClose() error {
 	return nil
 }
 
-// What follows connects the owners of the store's state. Each gets what it needs from the
-// others as functions, so that none of them knows DB, and a test can stand in for it.
+// What follows connects the owners of the store's state. Each gets what it needs from the others
+// as functions, so that none of them knows DB, and a test can stand in for it. Those functions
+// that an owner calls with a lock held take only locks that come later in the order at DB.
 
-// connect makes the owners. Their functions are called once Open is at work, when all
-// of them are there.
+// connect makes the owners. Their functions may need owners that are made later: they are not
+// called before Open is at work, when all of them are there.
 func (db *DB) connect() {
 	db.deleter = tree.NewDeleter(db.dropFile, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
@@ -307,7 +315,9 @@ func (db *DB) residentFiltersEnv() residency.Env {
 	}
 }
 
-// startBackground starts the goroutines of the store. Close waits for them.
+// startBackground starts the goroutines of the store. Each ends when db.ctx is done, and Close
+// waits for them. The flusher and the scheduler are woken once, because recovery may have left a
+// memtable to flush, and a tree to compact.
 func (db *DB) startBackground() {
 	db.deleter.Start()
 	db.background.Go(func() { db.deleter.Loop(db.ctx) })

@@ -129,8 +129,7 @@ func (f *flusher) raise(seq base.Seq) {
 	}
 }
 
-// oldestImmutable returns the next memtable to flush, or nil. The answer can change at any time
-// unless the caller holds flusher.mu.
+// oldestImmutable returns the next memtable to flush, or nil.
 func (db *DB) oldestImmutable() *immutable {
 	v := db.view.Load()
 	if v == nil || len(v.imms) == 0 {
@@ -276,9 +275,8 @@ func (db *DB) flushNow(ctx context.Context) error {
 	return db.awaitFlushes(ctx)
 }
 
-// retryFlush repeats a flush that has failed, in the caller's goroutine. The caller may have
-// removed the cause, and should not wait for the delay of the flusher. If the last flush
-// has not failed, it does nothing.
+// retryFlush repeats a flush that has failed, in the caller's goroutine and without the flusher's
+// delay: the caller may have removed the cause. If the last flush has not failed, it does nothing.
 func (db *DB) retryFlush() error {
 	if db.scheduler.FlushFailure() == nil {
 		return nil

@@ -110,7 +110,7 @@ func (m *many) free() {
 	manyPool.Put(m)
 }
 
-// clear drops what a batch has needed, except its answers. The memory is kept for the next one.
+// clear drops what a batch has needed, except its answers, and keeps the memory.
 func (m *many) clear() {
 	for i := range m.values {
 		m.values[i] = m.values[i][:0]
@@ -243,8 +243,8 @@ func (m *many) readCold(db *DB) error {
 	return nil
 }
 
-// readSome reads what some cold keys need, in key order. near keeps the last block pinned for the
-// next key. Requires: no other goroutine uses buffer buf or the answers of these keys.
+// readSome reads what some cold keys need, in key order. Requires: no other goroutine uses buffer
+// buf or the answers of these keys.
 func (m *many) readSome(db *DB, some []coldKey, buf int) error {
 	var near sstable.Near
 	defer near.Release()

@@ -87,8 +87,7 @@ type ingestion struct {
 	entries, payload uint64 // payload: bytes of keys and values
 }
 
-// giveUp removes what was written, unless the tables are the store's. It is called at the end of
-// every Ingest, also if sorted panics.
+// giveUp removes what was written, unless the tables are the store's.
 func (g *ingestion) giveUp() {
 	if g.out != nil {
 		g.out.Abandon()
@@ -264,9 +263,8 @@ func (g *ingestion) flush() error {
 	return nil
 }
 
-// place chooses the level and the run for the tables: the lowest level such that nothing in
-// their range is there or above. It keeps compactions from writing there, unless that is level 0;
-// the caller ends this with Scheduler.FreeInputs.
+// place chooses the level (compaction.PlaceIngest) and the run for the tables. It keeps
+// compactions from writing there, unless that is level 0, until Scheduler.FreeInputs.
 func (g *ingestion) place() (plan *compaction.Plan, run uint64) {
 	metas := g.sink.metas
 	num := g.db.tree.NewFileNum() // higher than those of all runs of level 0, lower than those to come

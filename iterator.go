@@ -11,15 +11,16 @@ import (
 // it, Prev stays. It is for one goroutine at a time and must be closed; it
 // keeps the files that it reads from being deleted.
 //
-// A movement returns whether it ended on an entry. If not, Err tells an end
-// from a failure. Past the last entry, Prev moves back to it; before the
-// first, Next moves to it. Range.Reverse and Range.Limit are for Scan: a
-// cursor goes where it is told.
+// A movement reports whether it ended on an entry. If not, Err distinguishes an end from a
+// failure. Past the last entry, Prev moves back to it; before the first, Next moves to it.
+// Range.Reverse and Range.Limit are for Scan: an Iterator ignores them.
 //
 // Once the store is closed, each movement fails, and Err is ErrClosed then.
 type Iterator struct {
+	// The cursor does all the work, and goes back to a pool with Close. The Iterator is what
+	// remains for a caller that goes on using it.
 	c   *cursor // nil: closed, or never open
-	err error   // then
+	err error   // what Err returns if c is nil
 }
 
 // NewIterator implements Reader.
@@ -28,8 +29,11 @@ func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(r, latestSe
 // latestSeq asks newIterator for the newest state.
 const latestSeq = base.MaxSeq
 
+// failedIterator returns an iterator that was never open: its movements fail with err.
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
+// newIterator returns an iterator over the entries of r as of seq. On a closed store its
+// movements fail with ErrClosed.
 func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
 	if c := db.openCursor(r, seq); c != nil {
 		return &Iterator{c: c}
@@ -37,7 +41,7 @@ func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
 	return failedIterator(ErrClosed)
 }
 
-// open says whether there is a cursor to move.
+// open reports whether there is a cursor to move. If there is none, Err has the reason.
 func (it *Iterator) open() bool {
 	if it.c == nil && it.err == nil {
 		it.err = ErrClosed
@@ -63,7 +67,7 @@ func (it *Iterator) Next() bool { return it.open() && it.c.next() }
 // Prev moves one entry back, from after the last to the last.
 func (it *Iterator) Prev() bool { return it.open() && it.c.prev() }
 
-// Valid tells whether the iterator stands on an entry.
+// Valid reports whether the iterator stands on an entry.
 func (it *Iterator) Valid() bool { return it.c != nil && it.c.position == onEntry && it.c.err == nil }
 
 // Key returns the key of the entry, never nil. It is valid until the next
@@ -111,13 +115,13 @@ func (it *Iterator) Close() error {
 // Scan implements Reader.
 func (db *DB) Scan(r Range) iter.Seq2[Entry, error] { return scan(r, db.NewIterator) }
 
-// scan walks an iterator that it opens when the loop begins and closes when it
-// ends, however it ends.
+// scan returns a walk over an iterator, which it opens when the loop begins and closes when the
+// loop ends, also by a panic. So the state that a loop sees is that of its beginning.
 func scan(r Range, open func(Range) *Iterator) iter.Seq2[Entry, error] {
 	r = r.clone()
 	return func(yield func(Entry, error) bool) {
 		it := open(r)
-		defer it.Close() // the error of a movement tells more
+		defer it.Close() // the error of a movement says more
 		move, step := it.First, it.Next
 		if r.Reverse {
 			move, step = it.Last, it.Prev

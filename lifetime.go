@@ -10,14 +10,17 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A lifetime knows whether the store is open. It makes Close wait for the calls
-// and the goroutines that still use the store.
+// A lifetime knows whether the store is open. It makes Close wait for the calls and the
+// goroutines that still use the store. Close calls end, which cancels ctx, and then waits for
+// calls and background. Reads and writes do not register: they notice that the view is gone, or
+// that the commit queue is closed.
 type lifetime struct {
 	ctx        context.Context // done once Close has begun, or Open has failed
 	cancel     context.CancelFunc
 	background sync.WaitGroup // the store's own goroutines
 
-	// mu keeps begin from adding to calls after Close has begun to wait for them.
+	// mu keeps begin from adding to calls after Close has begun to wait for them: such a call
+	// would use a store that is closed.
 	mu    sync.Mutex
 	calls sync.WaitGroup // Flush, Compact, Verify and others that are under way
 }
@@ -28,8 +31,8 @@ func newLifetime() *lifetime {
 	return l
 }
 
-// begin registers a call that Close has to wait for. If it returns nil, the caller
-// must call calls.Done.
+// begin registers a call that Close has to wait for. If it returns nil, the caller must call
+// calls.Done. Otherwise the store is closing, and the error is ErrClosed.
 func (l *lifetime) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,10 +43,10 @@ func (l *lifetime) begin() error {
 	return nil
 }
 
-// closing says whether Close has begun.
+// closing reports whether Close has begun, or Open has failed.
 func (l *lifetime) closing() bool { return l.ctx.Err() != nil }
 
-// end begins the end of the lifetime. It returns false if somebody else has.
+// end begins the end of the lifetime. It returns false if another call of Close has done so.
 func (l *lifetime) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +106,10 @@ func (c *changes) broadcast() {
 	c.mu.Unlock()
 }
 
-// await returns once done returns true. It calls done at once, after each change,
-// and when ctx is done. One goroutine at a time evaluates its condition.
+// await returns once done returns true. It calls done at once, after each change, and when ctx is
+// done; await does not end by itself then, so done has to look at ctx. mu is held while done
+// runs, so no change is missed between a condition that is false and the wait. Thus one
+// goroutine at a time evaluates its condition, and it must not wait or read a file.
 func (c *changes) await(ctx context.Context, done func() bool) {
 	stop := context.AfterFunc(ctx, c.broadcast)
 	defer stop()
@@ -115,7 +120,7 @@ func (c *changes) await(ctx context.Context, done func() bool) {
 	}
 }
 
-// A place is where a store is.
+// A place is where a store is. It is constant after Open.
 type place struct {
 	fs      vfs.FS
 	dir     string

@@ -50,7 +50,7 @@ func (db *DB) Tables() []TableInfo {
 	return infos
 }
 
-// tableInfo describes table t of run r. Requires: the caller holds a version that has r.
+// tableInfo describes table t of run r.
 func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	m := t.Meta
 	info := TableInfo{

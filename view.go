@@ -39,9 +39,8 @@ type immutable struct {
 }
 
 // acquireView returns the current view with a reference on its version, or nil if the store is
-// closed. The caller gives the reference back with db.tree.Release. If the version was replaced
-// and released between the two steps, acquireView tries again: the current view is another one
-// by then.
+// closed. The caller gives the reference back with db.tree.Release. The version may be replaced
+// and released between the two steps; then the current view is another one, and is tried next.
 func (db *DB) acquireView() *view {
 	for {
 		v := db.view.Load()
