@@ -93,7 +93,7 @@ func (b *Batch) add(kind base.Kind, key, value []byte) error {
 // Len returns the number of changes.
 func (b *Batch) Len() int { return int(b.count) }
 
-// Size returns the number of bytes that the batch takes in the log at most.
+// Size returns the greatest number of bytes that the batch can take in the log.
 func (b *Batch) Size() int { return max(len(b.data), batchHeader) }
 
 // Reset empties the batch and keeps its memory. It forgets the durability that SetDurability
@@ -131,7 +131,7 @@ func (b *Batch) Ops() iter.Seq[Op] {
 //
 //	kind u8 | key length varint | key | (put only) value length varint | value
 
-// opHeader is the most that an operation takes beside key and value.
+// opHeader is the most bytes that an operation takes besides key and value.
 const opHeader = 1 + 2*binary.MaxVarintLen32
 
 func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {

@@ -409,7 +409,7 @@ func (s *runSource) Open(i int) (base.Iterator, error) {
 	return &s.table, nil
 }
 
-// maxKeptBuffer is how large a value's buffer may be to stay with a pooled cursor.
+// maxKeptBuffer is the largest buffer of a value that a cursor keeps in the pool.
 const maxKeptBuffer = 64 << 10
 
 // close releases the view and gives the cursor back to the pool. Nothing of the store stays
@@ -436,8 +436,8 @@ func (c *cursor) close() error {
 }
 
 const (
-	// cachedSeekCost is compaction.SeekCost where the block was cached. A run
-	// more costs a seek 0.2 µs then, the time of a compaction for 45 bytes.
+	// cachedSeekCost takes the place of compaction.SeekCost if the block was cached. Each further
+	// run costs a seek 0.2 µs then, in which time a compaction handles 45 bytes.
 	cachedSeekCost = compaction.SeekCost / 256
 
 	// seeksAtOnce is how many seeks of a cursor are credited together.

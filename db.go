@@ -87,7 +87,7 @@ type DB struct {
 	view           readState
 	falsePositives *cache.FalsePositives
 	counters       counters
-	snapshots      commit.Snapshots
+	snapshots      commit.Snapshots // has a lock of its own; single lookups do not take it
 
 	pacer  pacer // belongs to the leader of the commit queue
 	events eventLog
@@ -96,7 +96,7 @@ type DB struct {
 // Close waits for running calls, stops the background work, makes every write
 // durable, and releases all files and the lock. Iterators and snapshots that
 // are still open return ErrClosed from then on. A second Close returns
-// ErrClosed. The error tells what could not be made durable.
+// ErrClosed. The error says what could not be made durable.
 func (db *DB) Close() error {
 	// First all that may write has to end: the broadcast makes those that wait notice that the
 	// store is closing. closeLog comes after them, because a last flush or call may need the log.

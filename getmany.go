@@ -52,7 +52,7 @@ const (
 	// coldReaders is how many goroutines read at a time: about as many requests
 	// as a disk likes to have.
 	coldReaders = 16
-	// coldShare is for how many keys it pays to start one.
+	// coldShare is the number of keys for which it pays to start one of them.
 	coldShare = 4
 )
 

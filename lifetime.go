@@ -82,12 +82,12 @@ func retryDelay(n int) time.Duration {
 	return min(10*time.Millisecond<<min(n, 10), 5*time.Second)
 }
 
-// changes lets goroutines wait until something about the store has changed: a
-// flush or a compaction has ended, writes are refused or taken again, files are
-// gone, or the store is closing.
+// changes lets goroutines wait until something about the store has changed: a flush or a
+// compaction has ended, writes are refused or taken again, files are gone, or the store is
+// closing.
 //
-// Whoever changes such a thing calls broadcast afterwards, while it holds none of the
-// locks that conditions take: those below changes.mu in the list at DB.
+// A goroutine that changes such a thing calls broadcast afterwards. At that time it holds none of
+// the locks that conditions take: those after changes.mu in the order at DB.
 type changes struct {
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -99,7 +99,7 @@ func newChanges() *changes {
 	return c
 }
 
-// broadcast makes all who wait look at their conditions again.
+// broadcast makes all goroutines that wait look at their conditions again.
 func (c *changes) broadcast() {
 	c.mu.Lock()
 	c.cond.Broadcast()
