@@ -137,8 +137,12 @@ func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
 func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []byte, found bool) error) (int, error) {
 	if m.answers[0].late {
 		l := m.newLookup(db, keys[0], 0, seq)
-		err := db.viewValue(&l, func(value []byte) error { return fn(0, value, true) })
-		if err == ErrNotFound {
+		found := false
+		err := db.viewValue(&l, func(value []byte) error {
+			found = true
+			return fn(0, value, true)
+		})
+		if err == ErrNotFound && !found { // an error of fn is its own, whichever it is
 			err = fn(0, nil, false)
 		}
 		return 1, err

@@ -42,6 +42,38 @@ func TestGetMany(t *testing.T) {
 	}
 }
 
+// An error of fn ends GetMany, also if it is ErrNotFound and fn got a value: here one of a key
+// that its batch had no room for.
+func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
+	db := openTest(t, &Options{FS: vfs.NewMem()})
+	var keys [][]byte
+	for i := range 10 {
+		key := fmt.Appendf(nil, "key%02d", 9-i)
+		mustPut(t, db, string(key), strings.Repeat("v", 1<<20))
+		keys = append(keys, key)
+	}
+	calls := make(map[int]int)
+	for i := range keys {
+		err := db.GetMany(keys, func(j int, value []byte, found bool) error {
+			calls[j]++
+			if !found || len(value) != 1<<20 {
+				t.Errorf("key %d: found %v, %d bytes", j, found, len(value))
+			}
+			if j == i {
+				return ErrNotFound
+			}
+			return nil
+		})
+		if err != ErrNotFound {
+			t.Errorf("GetMany = %v, want the error that fn returned for key %d", err, i)
+		}
+		if calls[i] != 1 || len(calls) != i+1 {
+			t.Errorf("fn was called %v times, and was to end it at key %d", calls, i)
+		}
+		clear(calls)
+	}
+}
+
 // A value of no bytes is not nil, whatever the buffers in the pool have seen.
 func TestGetMany_EmptyValue(t *testing.T) {
 	db := openTest(t, small())
