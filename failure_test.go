@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +80,26 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	}
 	if n := tablesOnDisk(t, db, mem); n != inUse {
 		t.Errorf("%d tables on disk after a compaction, %d in use", n, inUse)
+	}
+}
+
+// A table whose file can't be created leaves nothing behind, also not its number.
+func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, CompactionWorkers: -1})
+	mustPut(t, db, "k", "v")
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		return errorIf(op == vfs.OpCreate && strings.HasSuffix(name, ".sst"), syscall.EIO)
+	})
+	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Flush = %v; want EIO", err)
+	}
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := reflect.ValueOf(db.tree).Elem().FieldByName("pending").Len(); n != 0 {
+		t.Errorf("%d tables are pending, and nothing makes one", n)
 	}
 }
 

@@ -123,6 +123,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 	num := db.tree.NewPending()
 	f, err := db.fs.Create(db.path(base.TableName(num)))
 	if err != nil {
+		db.tree.RemovePending(num, base.TableName(num))
 		return nil, err
 	}
 	w := sstable.NewWriter(f, sstable.WriterOptions{
