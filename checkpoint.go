@@ -39,10 +39,7 @@ import (
 // The error wraps fs.ErrExist if dir is there, also if another checkpoint is being made in
 // it. A dir inside the store's own directory is refused.
 func (db *DB) Checkpoint(dir string) error {
-	if err := db.usable(); err != nil {
-		return err
-	}
-	if err := db.begin(); err != nil {
+	if err := db.beginUsable(); err != nil {
 		return err
 	}
 	defer db.calls.Done()

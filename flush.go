@@ -248,10 +248,7 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 // Flush writes the memtables to tables, and waits until that is done or until ctx is done. If
 // ctx ends first, the flush itself goes on.
 func (db *DB) Flush(ctx context.Context) error {
-	if err := db.usable(); err != nil {
-		return err
-	}
-	if err := db.begin(); err != nil {
+	if err := db.beginUsable(); err != nil {
 		return err
 	}
 	defer db.calls.Done()

@@ -28,10 +28,7 @@ import (
 // Writers wait while the memtable is flushed then. Close waits for Ingest, which then ends when
 // sorted gives its next entry.
 func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) error {
-	if err := db.usable(); err != nil {
-		return err
-	}
-	if err := db.begin(); err != nil {
+	if err := db.beginUsable(); err != nil {
 		return err
 	}
 	defer db.calls.Done()

@@ -54,16 +54,13 @@ type FilterRebuild struct {
 // soon as it is durable, so what was done before an error stays done. Damaged tables are
 // passed over, and the first such error is returned at the end. Any other error ends the call.
 func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
-	if err := db.usable(); err != nil {
-		return FilterRebuild{}, err
-	}
-	if db.opts.FilterBits < 0 {
-		return FilterRebuild{}, errors.New("shale: rebuild filters: option FilterBits is negative, which calls for none")
-	}
-	if err := db.begin(); err != nil {
+	if err := db.beginUsable(); err != nil {
 		return FilterRebuild{}, err
 	}
 	defer db.calls.Done()
+	if db.opts.FilterBits < 0 {
+		return FilterRebuild{}, errors.New("shale: rebuild filters: option FilterBits is negative, which calls for none")
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close waits for this call, so Close must also end it.

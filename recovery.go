@@ -16,7 +16,7 @@ import (
 // sync. Writes are taken again in these steps:
 //
 //  1. recoverLoop, on a goroutine of its own, tries again and again while there is a
-//     failure that may pass. usable tries once, for calls such as Flush. Resume tries once,
+//     failure that may pass. beginUsable tries once, for calls such as Flush. Resume tries once,
 //     whatever the failure.
 //  2. Each of them leads the commit queue, so that no group of writes is under way, and
 //     calls resumeFrom.
@@ -52,15 +52,23 @@ func (db *DB) Resume() error {
 	return db.commits.Alone(context.Background(), db.resume)
 }
 
-// usable is writable for calls that do not write entries. A failure that may pass does not
-// refuse them. It is tried whether it has passed, because the caller may have removed its
-// cause. Requires: the caller does not lead the queue.
-func (db *DB) usable() error {
-	f, err := db.lastingFailure()
-	if err != nil || f == nil {
+// beginUsable is begin for a call that needs a store which can write, but writes no entries. A
+// failure that may pass does not refuse it. It is tried whether it has passed, because the
+// caller may have removed its cause. The call is registered first: what is tried may begin a
+// log, which must not happen in a store that Close has sealed. Requires: the caller does not
+// lead the queue.
+func (db *DB) beginUsable() error {
+	if err := db.begin(); err != nil {
 		return err
 	}
-	return db.commits.Alone(context.Background(), db.resumePassing)
+	f, err := db.lastingFailure()
+	if err == nil && f != nil {
+		err = db.commits.Alone(context.Background(), db.resumePassing)
+	}
+	if err != nil {
+		db.calls.Done()
+	}
+	return err
 }
 
 // lastingFailure returns as an error why nothing can be written, if that lasts. If it may

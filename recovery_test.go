@@ -222,6 +222,52 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 	}
 }
 
+// Calls that try by themselves whether a failure has passed do nothing in a store that Close has
+// begun to close: they would begin a log that nobody closes.
+func TestRecovery_NotBesideClose(t *testing.T) {
+	calls := map[string]func(db *DB) error{
+		"Flush":          func(db *DB) error { return db.Flush(context.Background()) },
+		"Checkpoint":     func(db *DB) error { return db.Checkpoint("copy") },
+		"Ingest":         func(db *DB) error { return db.Ingest(context.Background(), history{{}}.sorted(0)) },
+		"RebuildFilters": func(db *DB) error { _, err := db.RebuildFilters(context.Background()); return err },
+	}
+	for name, call := range calls {
+		mem := vfs.NewMem()
+		var full atomic.Bool
+		faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+			return errorIf(full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".wal"), syscall.ENOSPC)
+		})
+		db := openTest(t, &Options{FS: faults, testing: testOptions{noMap: true}})
+		full.Store(true)
+		if err := db.Put([]byte("k"), nil); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("Put = %v, want ENOSPC", err)
+		}
+		leading, end := make(chan bool), make(chan bool)
+		go func() {
+			_ = db.commits.Alone(context.Background(), func() error { close(leading); <-end; return nil })
+		}()
+		<-leading
+		closed := make(chan error)
+		go func() { closed <- db.Close() }()
+		testenv.WaitFor(t, "Close to queue", func() bool { return db.closing() && db.commits.Waiting() > 0 })
+		done := make(chan error, 1)
+		go func() { done <- call(db) }()
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("%s beside Close = %v, want ErrClosed", name, err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s waits for the lead of a store that is closing", name)
+		}
+		close(end)
+		if err := <-closed; err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Close = %v", err)
+		}
+		wantNoOpenFiles(t, mem)
+	}
+}
+
 // A sync of the log that fails is final, also if it says that the disk is full, and
 // also for a store that lacks room already: nothing but Resume ends that.
 func TestRecovery_NotAfterAFailedSync(t *testing.T) {
