@@ -448,7 +448,7 @@ func TestCorruption_EveryBitOfTheLog(t *testing.T) {
 		for at := (b.lastRecord() + 4) * 8; at < last*8; at += max(1, step/16) {
 			cases = append(cases, b.flip(b.log, at/8, 1<<(at%8)))
 		}
-		sweep(t, cases, func(i int, d damage) error {
+		testenv.Sweep(t, cases, func(i int, d damage) error {
 			_, err := b.try(t, d, i)
 			return err
 		})

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A crowdedStore is a store that lacks something now and then: room on its disk,
@@ -101,7 +103,7 @@ func (s *crowdedStore) crowd(n int) {
 			}
 		})
 	}
-	within(s.t, time.Minute, "a writer who is to be refused", wg.Wait)
+	testenv.Within(s.t, time.Minute, "a writer who is to be refused", wg.Wait)
 	refused := false
 	for _, err := range failed {
 		s.wantExcused("Write", err)

@@ -176,11 +176,11 @@ func (b *badStore) damages(r *rand.Rand, other, kin, twin *badStore) []damage {
 // hangs, or goes by unnoticed that matters; and a failed Open changes nothing.
 func TestCorruption_Sweep(t *testing.T) {
 	testenv.SkipRace(t)
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	begin := time.Now()
 	outcomes, tried := make(map[string]int), 0
-	share := shareOf(t, seed, 1./240)
+	share := testenv.ShareOf(t, seed, 1./240)
 	for round := uint64(0); (round == 0 || time.Since(begin) < long) && !t.Failed(); round++ {
 		other, kin := newBadStoreOf(t, 76, seed+round+1, closed), newBadStore(t, seed+round+1, closed)
 		twin := newBadStoreOf(t, 78, seed+round, closed)
@@ -188,13 +188,13 @@ func TestCorruption_Sweep(t *testing.T) {
 			b := newBadStore(t, seed+round, end)
 			var cases []damage
 			for i, d := range b.damages(rand.New(rand.NewPCG(seed, round)), other, kin, twin) {
-				if d.rare || share.takes(round<<32|uint64(end)<<28|uint64(i)) {
+				if d.rare || share.Takes(round<<32|uint64(end)<<28|uint64(i)) {
 					cases = append(cases, d)
 				}
 			}
 			tried += len(cases)
 			var mu sync.Mutex
-			sweep(t, cases, func(i int, d damage) error {
+			testenv.Sweep(t, cases, func(i int, d damage) error {
 				outcome, err := b.try(t, d, i)
 				mu.Lock()
 				outcomes[outcome]++

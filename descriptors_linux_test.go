@@ -58,7 +58,7 @@ func TestDescriptors_Child(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestDescriptors_OpenAndClose(t *testing.T) {
 	if testing.Short() {
 		cycles = 50
 	}
-	checkLeaks(t)
-	goroutines, files := runtime.NumGoroutine(), openDescriptors()
+	testenv.CheckLeaks(t)
+	goroutines, files := runtime.NumGoroutine(), testenv.OpenDescriptors()
 	failed := 0
 	for i := range cycles {
 		db, err := Open(filepath.Join(dir, "db"), small())
@@ -153,7 +153,7 @@ func TestDescriptors_OpenAndClose(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	testenv.WaitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && openDescriptors() <= files })
+	testenv.WaitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && testenv.OpenDescriptors() <= files })
 	t.Logf("%d opens and closes, %d opens in vain: %d descriptors before, %d after; %d goroutines before, %d after; in %v", cycles, failed,
-		files, openDescriptors(), goroutines, runtime.NumGoroutine(), took.Round(time.Millisecond))
+		files, testenv.OpenDescriptors(), goroutines, runtime.NumGoroutine(), took.Round(time.Millisecond))
 }

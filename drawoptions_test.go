@@ -16,17 +16,17 @@ import (
 // testOptions.
 type optionDraw struct {
 	field string
-	draw  func(c chooser, o *Options)
+	draw  func(c *rand.Rand, o *Options)
 }
 
 // drawn returns the draw of a field: one of values.
 func drawn[T any](field string, at func(o *Options) *T, values ...T) optionDraw {
-	return optionDraw{field, func(c chooser, o *Options) { *at(o) = values[c.choose(field, len(values))] }}
+	return optionDraw{field, func(c *rand.Rand, o *Options) { *at(o) = values[c.IntN(len(values))] }}
 }
 
 // drawnPrefixes are rules by which the keys of the tests share prefixes, are
 // prefixes, or have none.
-var drawnPrefixes = append([]PrefixRule{{}, {}, FixedPrefix(3), DelimitedPrefix('-', 1), DelimitedPrefix('/', 1)}, modelPrefixes...)
+var drawnPrefixes = append([]PrefixRule{{}, {}, FixedPrefix(3), DelimitedPrefix('-', 1), DelimitedPrefix('/', 1)}, FixedPrefix(1), FixedPrefix(5), DelimitedPrefix(0, 1))
 
 // optionDraws are the fields that drawOptions draws. A value that a test means
 // to see often stands several times.
@@ -69,7 +69,7 @@ var optionsFixed = map[string]string{
 // hundred commits to make levels, to use logs again and to merge tables. None
 // of what is drawn may change an answer, and each may differ from one Open to
 // the next.
-func drawOptions(c chooser, fs vfs.FS) Options {
+func drawOptions(c *rand.Rand, fs vfs.FS) Options {
 	o := Options{FS: fs, OnEvent: func(Event) {}}
 	for _, d := range optionDraws {
 		d.draw(c, &o)
@@ -79,7 +79,7 @@ func drawOptions(c chooser, fs vfs.FS) Options {
 
 // drawSeeded draws the options that the numbers stand for.
 func drawSeeded(fs vfs.FS, seed, n uint64) Options {
-	return drawOptions(randomChooser{rand.New(rand.NewPCG(seed, n^0x6f7074696f6e73))}, fs)
+	return drawOptions(rand.New(rand.NewPCG(seed, n^0x6f7074696f6e73)), fs)
 }
 
 // optionsText says in a line what o has in the fields that are drawn, for messages.
@@ -100,7 +100,7 @@ func optionsText(o *Options) string {
 // Every field of the options is drawn by the harness, or it is listed why not.
 func TestDrawOptions_EveryField(t *testing.T) {
 	seen := make(map[string]map[string]bool) // field, values
-	c := randomChooser{rand.New(rand.NewPCG(1, 2))}
+	c := rand.New(rand.NewPCG(1, 2))
 	var fields []string
 	var walk func(prefix string, of reflect.Value)
 	walk = func(prefix string, of reflect.Value) {

@@ -52,7 +52,7 @@ func TestExportFilters_Empty(t *testing.T) {
 
 // Where memtables can't be flushed, their keys are in the bundle all the same.
 func TestExportFilters_Refused(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	for _, tt := range []struct {
 		name  string
 		fails func(op vfs.Op, name string) bool
@@ -198,7 +198,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestExportFilters_Canceled(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	db := exportStore(t, vfs.NewMem())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -222,7 +222,7 @@ func TestExportFilters_Canceled(t *testing.T) {
 }
 
 func TestExportFilters_Closed(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	db := exportStore(t, mem)
 	closed := make(chan error, 1)

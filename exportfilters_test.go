@@ -123,7 +123,7 @@ func (o *exportOracle) life(n int) {
 // to no more absent keys than the store does: to the very same, if memtables are
 // empty and all filters in memory.
 func TestExportFilters_Stores(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &exportOracle{filterOracle: filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kinds: allKinds(t)}}
 	n, limit := 3000, 500*time.Millisecond
@@ -147,7 +147,7 @@ func TestExportFilters_Stores(t *testing.T) {
 // number is answered maybe. One writer alone gives its operations the numbers
 // from 1 on.
 func TestExportFilters_Meanwhile(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 4))
 	ops, keys := 30_000, 700
 	if testing.Short() || testenv.Race {

@@ -263,7 +263,7 @@ func TestFilterDamage_DeniesNothing(t *testing.T) {
 	seed := testenv.Seed(t)
 	begin := time.Now()
 	s := newFilteredStore(t, seed)
-	share := shareOf(t, seed, 1)
+	share := testenv.ShareOf(t, seed, 1)
 	var cases []filterDamage
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.files)), func(name string) bool { return !strings.HasSuffix(name, ".sst") })
 	for i, file := range names {
@@ -274,8 +274,8 @@ func TestFilterDamage_DeniesNothing(t *testing.T) {
 	n := uint64(0)
 	cases = slices.DeleteFunc(cases, func(d filterDamage) bool {
 		n++
-		return d.many && !share.takes(n)
+		return d.many && !share.Takes(n)
 	})
-	sweep(t, cases, func(i int, d filterDamage) error { return s.try(d, i) })
+	testenv.Sweep(t, cases, func(i int, d filterDamage) error { return s.try(d, i) })
 	t.Logf("%d of %d damages to filters in %v", len(cases), all, time.Since(begin).Round(time.Millisecond))
 }

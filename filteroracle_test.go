@@ -60,7 +60,7 @@ func oracleValue(dst []byte, key []byte, r byte) []byte {
 // have, and without compactions that come by chance.
 func (o *filterOracle) options(fs vfs.FS) *Options {
 	bits := []float64{2, 3, 4, 5, 6, 7.5, 8, 10, 12, 13.9, 14, 16, 18, 20, 24, 64}
-	opts := drawOptions(randomChooser{o.rng}, fs)
+	opts := drawOptions(o.rng, fs)
 	opts.Durability, opts.CompactionWorkers, opts.MaxOpenFiles = SyncManual, -1, 0
 	opts.FilterBits = bits[o.rng.IntN(len(bits))]
 	opts.MemtableSize, opts.TableSize = 64<<10<<o.rng.IntN(5), 16<<10<<o.rng.IntN(6)
@@ -271,7 +271,7 @@ func (o *filterOracle) life(n int) {
 // without, every answer is the same. A long run asks ten million times at least.
 func TestFilterOracle_Stores(t *testing.T) {
 	testenv.SkipRace(t)
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 0)), kinds: allKinds(t)}
 	n, limit, enough := 4000, 800*time.Millisecond, 0

@@ -34,7 +34,7 @@ func TestFault_FullDisk(t *testing.T) {
 
 // fillDisk lets the files whose names contain kind find no room, now and then.
 func fillDisk(t *testing.T, kind string, noMap bool) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	var full atomic.Bool
 	faults := vfs.NewFault(mem, func(op vfs.Op, name string, n int64) error {
@@ -60,7 +60,7 @@ func fillDisk(t *testing.T, kind string, noMap bool) {
 	}
 	w := &countingWriter{acked: make(map[string]string)}
 	for round := range 3 {
-		within(t, 30*time.Second, "a store on a full disk", func() {
+		testenv.Within(t, 30*time.Second, "a store on a full disk", func() {
 			full.Store(true)
 			var err error
 			for i := 0; err == nil && i < 2000; i++ {
@@ -171,7 +171,7 @@ func wantAll(t *testing.T, db *DB, want map[string]string) {
 // acknowledged safe, and drops what was not.
 func TestFault_FailedSyncOfTheLogIsFinal(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
-		checkLeaks(t)
+		testenv.CheckLeaks(t)
 		mem := vfs.NewMem()
 		faults := vfs.NewFault(mem, nil)
 		opts := tinyStore(faults)
@@ -234,7 +234,7 @@ func TestFault_FailedSyncOfTheLogIsFinal(t *testing.T) {
 
 // A flush that finds no room is tried again, each time later, and by itself.
 func TestFault_FlushBacksOff(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	var full atomic.Bool
 	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 		if full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".sst") {
@@ -272,7 +272,7 @@ func TestFault_FlushBacksOff(t *testing.T) {
 // On a full disk Open says so at once, and changes nothing. A read-only handle
 // needs no room.
 func TestOpen_FullDisk(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
 	opts := tinyStore(faults)
@@ -285,7 +285,7 @@ func TestOpen_FullDisk(t *testing.T) {
 	for k := int64(1); ; k++ {
 		faults.Inject(vfs.FullFrom(k, syscall.ENOSPC))
 		var db *DB
-		within(t, 10*time.Second, "Open on a full disk", func() { db, err = Open("db", &opts) })
+		testenv.Within(t, 10*time.Second, "Open on a full disk", func() { db, err = Open("db", &opts) })
 		ro := opts
 		ro.ReadOnly = true
 		reader, rerr := Open("db", &ro)

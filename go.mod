@@ -15,7 +15,6 @@ require (
 	github.com/peterh/liner v1.2.2
 	github.com/spaolacci/murmur3 v1.1.0
 	github.com/zeebo/xxh3 v1.1.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

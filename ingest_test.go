@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/offheap"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -139,7 +140,7 @@ func TestIngest_GivenUpMemory(t *testing.T) {
 // What is refused leaves nothing: no key, no file, no number that a later write
 // could share.
 func TestIngest_Refused(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	o := small()
 	o.FS = mem

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -115,7 +116,7 @@ func (b *ingestBeside) look(int) error {
 // Readers see all of an ingestion or nothing, no later write without it, and a
 // snapshot does not change; nobody's write is lost.
 func TestIngest_BesideOthers(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	rounds, stores := 8, 3
 	if testing.Short() {
 		rounds, stores = 4, 2
@@ -162,7 +163,7 @@ func TestIngest_BesideOthers(t *testing.T) {
 // takes a snapshot then, nor by who has the view of then and the number of a later
 // write. PutIfAbsent that has looked before finds out.
 func TestIngest_AtTheMoment(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	o := small()
 	o.FS = mem
@@ -186,7 +187,7 @@ func TestIngest_AtTheMoment(t *testing.T) {
 			waits = db.commits.Waiting()
 		}
 	})
-	within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
+	testenv.Within(t, time.Minute, "Ingest", func() { mustIngest(t, db, sortedKeys(0, 10, "v")) })
 	mem.OnOp(nil)
 	claim.Wait()
 	if before == nil {

@@ -255,7 +255,7 @@ func killedChild(t *testing.T, dir string, seed uint64, run int, r *rand.Rand) (
 // of is lost, synced or not; batches are there as a whole or not at all; and
 // nothing is in the way of the next process.
 func TestKill(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	seed := testenv.Seed(t)
 	runs := 20
 	if testing.Short() {

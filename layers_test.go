@@ -22,6 +22,7 @@ var layers = map[string]int{
 	"bench":              8,
 	"debug":              7,
 	"internal/soak":      7,
+	"test/harness":       7,
 	"":                   6,
 	"internal/residency": 4,
 	"internal/scheduler": 4,
@@ -103,6 +104,7 @@ var onlyImports = map[string][]string{
 
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
+	"test/harness",
 	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 

@@ -6,15 +6,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A store on a real disk with many times as many tables as MaxOpenFiles: readers
 // find everything, and the process has no more descriptors than it was allowed.
 func TestMaxOpenFiles(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	opts := small()
 	opts.TableSize, opts.MaxOpenFiles, opts.CacheSize, opts.Compression = 4<<10, 16, 8<<10, NoCompression
-	before := openDescriptors()
+	before := testenv.OpenDescriptors()
 	db, err := Open(filepath.Join(t.TempDir(), "db"), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +38,7 @@ func TestMaxOpenFiles(t *testing.T) {
 					t.Errorf("Get(%q) = %q, %v", key, v, err)
 				}
 				if i%40 == 0 {
-					most.Store(max(most.Load(), int64(openDescriptors())))
+					most.Store(max(most.Load(), int64(testenv.OpenDescriptors())))
 				}
 			}
 		})

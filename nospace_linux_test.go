@@ -30,7 +30,7 @@ var smallDisks = []struct {
 func TestNoSpace(t *testing.T) {
 	for _, d := range smallDisks {
 		t.Run(d.name, func(t *testing.T) {
-			checkLeaks(t)
+			testenv.CheckLeaks(t)
 			seed, long := testenv.Seed(t), testenv.Long(t)/time.Duration(len(smallDisks))
 			if long == 0 && d.name != "tmpfs" {
 				t.Skip("only with SHALE_LONG")
@@ -67,7 +67,7 @@ func TestNoSpace_SmallDisk(t *testing.T) {
 		{"ext4", func(t *testing.T) *testMount { return mountImage(t, "ext4", "", 8) }},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			checkLeaks(t)
+			testenv.CheckLeaks(t)
 			disk := d.mount(t)
 			opts := &Options{OnEvent: func(Event) {}}
 			var err error
@@ -102,7 +102,7 @@ func TestNoSpace_SmallDisk(t *testing.T) {
 // A full disk with copy-on-write has no room for a block that is written over. A log
 // that is written over says so, and nothing else.
 func TestNoSpace_RecycledLogOnBtrfs(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	disk := mountImage(t, "btrfs", "", 160)
 	var events []string
 	var mu sync.Mutex

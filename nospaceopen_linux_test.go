@@ -23,7 +23,7 @@ type fullOpens struct {
 // handle or an error that says so, at once, and a read-only handle needs no
 // room at all.
 func TestNoSpace_Open(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)/4
 	disk := mountTmpfs(t, 24)
 	var f fullOpens
@@ -93,7 +93,7 @@ func (f *fullOpens) round(t *testing.T, disk *testMount, r *rand.Rand) {
 
 // open opens the store and takes the time.
 func (f *fullOpens) open(t *testing.T, dir string, opts Options) (db *DB, err error) {
-	within(t, 30*time.Second, "Open on a full disk", func() {
+	testenv.Within(t, 30*time.Second, "Open on a full disk", func() {
 		began := time.Now()
 		db, err = Open(dir, &opts)
 		f.slowest = max(f.slowest, time.Since(began))

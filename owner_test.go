@@ -176,7 +176,7 @@ func refused(t *testing.T, dir string, owner int) {
 // Of two processes, and of two handles in one, only one has a store open for
 // writing, by whatever path they go. The other is told who has it.
 func TestOwner_OneAtATime(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
 	paths := []string{store, link, dir + "/./db/../db"}
@@ -216,7 +216,7 @@ func TestOwner_OneAtATime(t *testing.T) {
 
 // Two processes and two goroutines want the store at once. One gets it.
 func TestOwner_Race(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	others, races := []*otherProcess{startOther(t, dir)}, 10
 	if !testing.Short() {
@@ -266,7 +266,7 @@ func TestOwner_Race(t *testing.T) {
 
 // The store of a process that was killed can be opened at once.
 func TestOwner_Killed(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	kills, h := 5, ownerHistory()
 	if testing.Short() {
@@ -297,7 +297,7 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("locked files can't be deleted")
 	}
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
 	if err := os.Symlink("db", link); err != nil {
@@ -344,7 +344,7 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 // Each sees all that was acknowledged before it was opened, and a prefix of what
 // was written.
 func TestOwner_ReadersBeside(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	other := startOther(t, dir)
 	other.must("open db")

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -212,7 +213,7 @@ func TestPrepared_IsUsed(t *testing.T) {
 // awaitPrepared waits until the next log is there.
 func awaitPrepared(t *testing.T, db *DB) {
 	t.Helper()
-	within(t, time.Minute, "the next log is prepared", func() {
+	testenv.Within(t, time.Minute, "the next log is prepared", func() {
 		for have := false; !have; runtime.Gosched() {
 			have, _ = db.logs.Spare()
 		}
@@ -242,7 +243,7 @@ func TestPrepared_FailureIsNone(t *testing.T) {
 	for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
 		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
 	}
-	within(t, time.Minute, "preparing fails", func() {
+	testenv.Within(t, time.Minute, "preparing fails", func() {
 		for failed.Load() != 2 || told.Load() == 0 {
 			runtime.Gosched()
 		}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A place where there can be no store, and what Open says to it.
@@ -49,7 +51,7 @@ func makeLink(t *testing.T, to, path string) {
 func TestPlaces_NoStore(t *testing.T) {
 	for i, p := range badPlaces {
 		t.Run(fmt.Sprintf("%.20q", p.name), func(t *testing.T) {
-			checkLeaks(t)
+			testenv.CheckLeaks(t)
 			dir := t.TempDir()
 			path := filepath.Join(dir, p.name)
 			if p.make != nil {
@@ -197,7 +199,7 @@ func TestPlaces_NamesLeadNowhere(t *testing.T) {
 
 // Unusual names of directories are names like any others.
 func TestPlaces_UnusualNames(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	dir := quickDir(t)
 	for _, name := range []string{
 		"with a space", "line\nbreak", "ünïcödé", "\xff\xfe", "-rf", "*", "%s", "CURRENT", "000001.sst", strings.Repeat("n", 200), ".hidden",

@@ -167,7 +167,7 @@ func (c *cutRun) live() {
 			c.t.Error(err)
 		}
 	})
-	within(c.t, 2*time.Minute, "a store without power", func() {
+	testenv.Within(c.t, 2*time.Minute, "a store without power", func() {
 		defer wg.Wait()
 		db, err := Open(c.disk.path("db"), &c.opts)
 		if err != nil {
@@ -240,7 +240,7 @@ func TestPowerCut(t *testing.T) {
 	seed := testenv.Seed(t)
 	for i, d := range cutDisks {
 		t.Run(d.name, func(t *testing.T) {
-			checkLeaks(t)
+			testenv.CheckLeaks(t)
 			long := testenv.Long(t) / time.Duration(len(cutDisks))
 			if testing.Short() && i > 0 {
 				t.Skip("-short: one file system")
@@ -263,7 +263,7 @@ func cutPowerOf(t *testing.T, disk *testMount, r *rand.Rand, long time.Duration)
 				t.Fatal(err)
 			}
 		}
-		c := &cutRun{t: t, disk: disk, r: r, opts: drawOptions(randomChooser{r}, vfs.Default)}
+		c := &cutRun{t: t, disk: disk, r: r, opts: drawOptions(r, vfs.Default)}
 		c.opts.MemtableSize <<= r.IntN(3)
 		for i := range c.streams {
 			c.streams[i].name = fmt.Sprintf("cut%d%c", cuts, 'a'+i)

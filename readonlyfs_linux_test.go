@@ -17,7 +17,7 @@ import (
 // A store on a file system that is mounted for reading only can be read, also
 // one that was not closed, and is left as it is by those who want to write.
 func TestReadOnlyMount(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	disk := mountTmpfs(t, 16)
 	h := newHistory("a", testenv.Seed(t), 300)
 	for _, closed := range []bool{true, false} {
@@ -134,7 +134,7 @@ func TestPermissions_Child(t *testing.T) {
 			t.Skipf("root can't be left: %v", err)
 		}
 	}
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	h := newHistory("a", 1, 300)
 	for name, readable := range map[string]bool{"unwritable": true, "lock": true, "secret": false, "table": false} {
 		for _, ro := range []bool{true, false} {

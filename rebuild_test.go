@@ -82,7 +82,7 @@ func readsAMiss(t testing.TB, db *DB, from, n int) float64 {
 // lookups of absent keys then read as often as the filters promise.
 func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 	testenv.SkipRace(t)
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	opts := bare(t, 20000)
 	db := openTest(t, opts)
 	const n = 40000
@@ -329,7 +329,7 @@ func TestRebuildFilters_Refuses(t *testing.T) {
 // Lookups, writes, flushes and compactions go on beside it: no answer changes,
 // and no lookup finds a filter missing that was there.
 func TestRebuildFilters_BesideAll(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	opts := bare(t, 6000)
 	opts.CompactionWorkers = 2
 	db := openTest(t, opts)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bundle"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -186,7 +187,7 @@ func TestSidecars_Export(t *testing.T) {
 // A handle that only reads goes on with what it has opened while a writer puts
 // other filters in their place, and one that opens beside it finds them.
 func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	for _, bits := range []float64{0, -1} {
 		db, opts := poor(t, func(*Options) {})
 		read := *opts

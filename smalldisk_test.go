@@ -113,7 +113,7 @@ func kinds(names []string) []string {
 
 func (l *smallLife) live() {
 	t := l.t
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	l.disk = smalldisk.New(l.mem, l.blocks)
 	l.disk.Unreserved = l.mode == 2
 	l.opts = tinyStore(l.disk)
@@ -177,7 +177,7 @@ func (l *smallLife) fill(w *countingWriter) {
 // A store on a disk that is full but for some blocks takes deletes, and gives the
 // space of what was deleted back.
 func TestSmallDisk_DeletesMakeRoom(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
 	opts := Options{FS: disk, OnEvent: func(Event) {}}
 	db, err := Open("db", &opts)
@@ -253,7 +253,7 @@ func TestSmallDisk_EmptyStores(t *testing.T) {
 // What a store has reserved ahead does not keep it from writing and flushing on a
 // disk that has room for its tables and nothing else.
 func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
-	checkLeaks(t)
+	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
 	opts := Options{FS: disk, MemtableSize: 1 << 20, Durability: SyncManual, Compression: NoCompression, CompactionWorkers: -1, OnEvent: func(Event) {}}
 	db, err := Open("db", &opts)

@@ -33,7 +33,7 @@ const (
 // goroutines that it starts.
 func (l Limit) Check(t testing.TB, input int, fn func()) (allocated uint64) {
 	t.Helper()
-	defer Watch(hung, func() string { return fmt.Sprintf("an input of %d bytes", input) })()
+	defer testenv.Watch(hung, func() string { return fmt.Sprintf("an input of %d bytes", input) })()
 	return l.check(t, input, func() (uint64, time.Duration) { return measure(fn) })
 }
 
@@ -73,7 +73,7 @@ func (l Limit) check(t testing.TB, input int, measure func() (uint64, time.Durat
 // more than the limit. It panics, naming fn by what, if fn takes a minute.
 func (l Limit) Once(t testing.TB, input int, what string, fn func()) {
 	t.Helper()
-	defer Watch(hung, func() string { return what })()
+	defer testenv.Watch(hung, func() string { return what })()
 	most := l.Bytes + l.PerByte*uint64(input)
 	if allocated, _ := measure(fn); allocated > most {
 		t.Errorf("%s: %d bytes allocated, at most %d are allowed", what, allocated, most)

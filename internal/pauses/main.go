@@ -39,7 +39,7 @@ var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal
 // shaleTests are those of concurrency. Those that call much beside much have more
 // turns.
 var shaleTests = []testsOf{
-	{"./", `^TestLinear$`, 5},
+	{"./test/linear", `^TestLinear$`, 5},
 	{"./", `^Test(Ingest_IntoLevel0|Snapshot_ClosedBesideReads|Commit_CloseBesideSyncs)$`, 3},
 	{"./", `^Test(Concurrency_.*|PutIfAbsent_.*|Ingest_BesideOthers|Snapshot_Many|` +
 		`Close_BesideEveryCall|RebuildFilters_BesideAll|ExportFilters_Meanwhile)$`, 1},

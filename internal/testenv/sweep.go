@@ -1,4 +1,4 @@
-package shale
+package testenv
 
 import (
 	"fmt"
@@ -9,9 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/shaledb/shale/internal/fuzzing"
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Sweeps try all cases of a kind: a crash at every operation, a fault at every
@@ -20,41 +17,41 @@ import (
 // SHALE_SHARE, from 0 to 1. SHALE_LONG, such as 10m, is for how long tests that
 // can go on and on do so. SHALE_SEED repeats what a failed test printed.
 
-// A share is the part of a sweep that a run tries.
-type share struct {
+// A Share is the part of a sweep that a run tries.
+type Share struct {
 	seed uint64
-	part float64
+	Part float64
 }
 
-// shareOf returns the share to try: brief, less of it with -short and still
+// ShareOf returns the share to try: brief, less of it with -short and still
 // less under the race detector, or what SHALE_SHARE asks for.
-func shareOf(t testing.TB, seed uint64, brief float64) share {
-	s := share{seed, brief}
+func ShareOf(t testing.TB, seed uint64, brief float64) Share {
+	s := Share{seed, brief}
 	if testing.Short() {
-		s.part /= 5
+		s.Part /= 5
 	}
-	if testenv.Race {
-		s.part /= 4
+	if Race {
+		s.Part /= 4
 	}
 	if text := os.Getenv("SHALE_SHARE"); text != "" {
 		var err error
-		if s.part, err = strconv.ParseFloat(text, 64); err != nil || s.part <= 0 || s.part > 1 {
+		if s.Part, err = strconv.ParseFloat(text, 64); err != nil || s.Part <= 0 || s.Part > 1 {
 			t.Fatalf("SHALE_SHARE is %q, want a number above 0, at most 1", text)
 		}
 	}
 	return s
 }
 
-// takes tells whether case n is of the share.
-func (s share) takes(n uint64) bool {
-	return s.part >= 1 || rand.New(rand.NewPCG(s.seed, n)).Float64() < s.part
+// Takes reports whether case n is of the share.
+func (s Share) Takes(n uint64) bool {
+	return s.Part >= 1 || rand.New(rand.NewPCG(s.seed, n)).Float64() < s.Part
 }
 
-func (s share) String() string { return fmt.Sprintf("a share of %.4g, seed %d", s.part, s.seed) }
+func (s Share) String() string { return fmt.Sprintf("a share of %.4g, seed %d", s.Part, s.seed) }
 
-// sweep tries the cases, two at a time, until some have failed. One that takes
+// Sweep tries the cases, two at a time, until some have failed. One that takes
 // a minute hangs.
-func sweep[C any](t *testing.T, cases []C, try func(i int, c C) error) {
+func Sweep[C any](t *testing.T, cases []C, try func(i int, c C) error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var next, failed atomic.Int64
@@ -65,7 +62,7 @@ func sweep[C any](t *testing.T, cases []C, try func(i int, c C) error) {
 				if i >= len(cases) {
 					return
 				}
-				stop := fuzzing.Watch(time.Minute, func() string { return fmt.Sprintf("%s: case %d, %v", t.Name(), i, cases[i]) })
+				stop := Watch(time.Minute, func() string { return fmt.Sprintf("%s: case %d, %v", t.Name(), i, cases[i]) })
 				err := try(i, cases[i])
 				stop()
 				if err != nil {

@@ -1,0 +1,152 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Crashes lives a life and crashes its disk at the disk's operations, in all ways to crash. Each
+// state that a crash leaves is opened and checked by other goroutines while the life goes on.
+type Crashes struct {
+	*Life
+	Name  string
+	Seed  uint64
+	Share testenv.Share // of the pairs of an operation and a way to crash
+
+	Ops, States atomic.Int64 // operations that were met, states that were checked
+}
+
+// A crashState is a disk as a crash leaves it, and what it may hold.
+type crashState struct {
+	mem   *vfs.Mem
+	what  string
+	seed  uint64 // of the options that it is opened with
+	claim Claim
+}
+
+// Run lives the life of the program and reports what is wrong: with the life, or with states.
+func (c *Crashes) Run(p Program, report func(err error)) {
+	states := make(chan crashState, 64)
+	var checkers sync.WaitGroup
+	for range 2 {
+		checkers.Go(func() {
+			for s := range states {
+				c.States.Add(1)
+				if err := s.check(); err != nil {
+					report(fmt.Errorf("%s: %w", s.what, err))
+				}
+			}
+		})
+	}
+	c.OnDisk = func(mem *vfs.Mem) { c.hook(mem, states) }
+	if err := RunLife(c.Life, p); err != nil {
+		report(fmt.Errorf("%s: %w", c.Name, err))
+	}
+	c.Mem.OnOp(nil)
+	close(states)
+	checkers.Wait()
+}
+
+// hook crashes the disk at its operations from now on.
+func (c *Crashes) hook(mem *vfs.Mem, states chan<- crashState) {
+	mem.OnOp(func(op vfs.Op, name string) {
+		n := c.Ops.Add(1)
+		for j, config := range CrashConfigs(c.Seed + uint64(n)) {
+			if !c.Share.Takes(uint64(n)<<8 | uint64(j)) {
+				continue
+			}
+			before := c.Model.Claim()
+			after := mem.Crash(config)
+			states <- crashState{mem: after, claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
+				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", c.Name, n, op, name, config)}
+		}
+	})
+}
+
+// after is the key that is written to a state which a crash has left.
+const after = "written after the crash"
+
+// check opens the state, compares, uses it and opens it once more, each time with other options.
+func (s crashState) check() (err error) {
+	var opts shale.Options
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w; opened with %s", err, OptionsText(&opts))
+		}
+	}()
+	var want State
+	for round := range 2 {
+		opts = DrawSeeded(s.mem, s.seed, uint64(round))
+		var unusable atomic.Pointer[error]
+		opts.OnEvent = func(e shale.Event) {
+			if e.Kind == shale.EventFilterUnusable {
+				unusable.Store(&e.Err)
+			}
+		}
+		db, err := shale.Open(Dir, &opts)
+		if err != nil {
+			return fmt.Errorf("Open, round %d: %w", round, err)
+		}
+		found, err := Read(db)
+		if bad := unusable.Load(); bad != nil && err == nil {
+			err = *bad
+		}
+		switch {
+		case err != nil:
+		case round == 0:
+			if _, err = s.claim.Check(found); err != nil {
+				break
+			}
+			w := Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: []byte(after)}}, Own: true, Durability: shale.Durability(s.seed % 3)}
+			want = found.With(w.Ops...)
+			err = db.Write(context.Background(), w.Batch())
+		default:
+			err = want.Diff(found)
+		}
+		if err == nil {
+			err = Strays(db, s.mem)
+		}
+		if err == nil {
+			err = db.Verify(context.Background())
+		}
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	if n := s.mem.OpenFiles(); n != 0 {
+		return fmt.Errorf("%d files are left open", n)
+	}
+	return s.checkCopies()
+}
+
+// checkCopies opens the checkpoints that were durable at the crash.
+func (s crashState) checkCopies() error {
+	for _, c := range s.claim.Copies {
+		opts := DrawSeeded(s.mem, s.seed, 2)
+		opts.MustExist = true
+		db, err := shale.Open(c.Dir, &opts)
+		if err != nil {
+			return fmt.Errorf("open checkpoint %s: %w", c.Dir, err)
+		}
+		found, err := Read(db)
+		if err == nil {
+			err = c.State.Diff(found)
+		}
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A Life is a store on a disk in memory, beside its model, and what happens to both: steps, openings
+// with other options each time, crashes. One goroutine uses it.
+type Life struct {
+	Mem *vfs.Mem
+	// Options gives the options of the nth opening.
+	Options func(n int) shale.Options
+	// Inject, if it is set, makes operations of the disk fail.
+	Inject vfs.InjectFunc
+	// Excuses, if it is set, reports whether an error of the store is one that the life has caused.
+	Excuses func(err error) bool
+
+	// OnDisk, if it is set, is called with each disk that the store gets, before it is opened there.
+	OnDisk func(mem *vfs.Mem)
+	// Change, if it is set, changes the options that Options gives.
+	Change func(o *shale.Options)
+	// Look, if it is set, is called after each step.
+	Look func(l *Life)
+
+	DB    *shale.DB    // nil: not open
+	FS    *vfs.FaultFS // what the store has for its disk, another one for each opening
+	Model *Model
+	Opts  shale.Options // of this opening
+
+	// Blind says that errors have hidden what the store holds, so that answers can't be compared.
+	Blind bool
+
+	Found, Asked int // of the keys that steps looked up, how many were there
+
+	opened      int
+	disk        *vfs.Mem // that of the last opening
+	real        *Real
+	store, side Side // those of the store, and of the model
+}
+
+// NewLife returns the life of a store that is not open yet, with drawn options.
+func NewLife(seed uint64) *Life {
+	return &Life{
+		Mem:     vfs.NewMem(),
+		Model:   new(Model),
+		Options: func(n int) shale.Options { return DrawSeeded(nil, seed, uint64(n)) },
+	}
+}
+
+// Open opens the store. What it holds is not looked at.
+func (l *Life) Open() error {
+	l.Opts = l.Options(l.opened)
+	if l.Change != nil {
+		l.Change(&l.Opts)
+	}
+	if l.OnDisk != nil && l.disk != l.Mem {
+		l.OnDisk(l.Mem)
+	}
+	l.disk = l.Mem
+	l.opened++
+	l.FS = vfs.NewFault(l.Mem, l.Inject)
+	l.Opts.FS = l.FS
+	db, err := shale.Open(Dir, &l.Opts)
+	if err != nil {
+		return fmt.Errorf("Open: %w", err)
+	}
+	l.DB, l.real = db, NewReal(db)
+	l.real.Open = l.openBeside
+	l.Model.Durability = l.Opts.Durability
+	l.store, l.side = Side{Store: l.real}, Side{Store: l.Model}
+	return nil
+}
+
+// openBeside opens another store on the same disk, or the same store read-only, with other options.
+func (l *Life) openBeside(dir string, readOnly bool) (*shale.DB, error) {
+	o := l.Options(1000 + l.opened)
+	o.FS, o.ReadOnly, o.MustExist = l.Opts.FS, readOnly, true
+	return shale.Open(dir, &o)
+}
+
+// Do does a step by the model and by the store, and compares the answers.
+func (l *Life) Do(s Step) error {
+	if l.Look != nil {
+		defer func() {
+			if l.DB != nil {
+				l.Look(l)
+			}
+		}()
+	}
+	if s.Life != nil {
+		return s.Life(l)
+	}
+	if s.Name == "lookup" {
+		l.Asked++
+	}
+	l.Model.begin()
+	want := s.Do(&l.side)
+	l.real.Err, l.real.Wrote = nil, 0
+	got := s.Do(&l.store)
+	if err := l.real.Err; err != nil && l.Excuses != nil && l.Excuses(err) {
+		l.failed()
+		return nil
+	}
+	if l.Blind {
+		l.Model.Acknowledge()
+		return nil
+	}
+	var err error
+	if s.Fits != nil {
+		err = s.Fits(l.Model.Now(), got)
+	} else if got != want {
+		err = difference(got, want)
+	}
+	if err != nil {
+		return errors.Join(err, l.real.Err)
+	}
+	if s.Name == "lookup" && strings.Contains(got, "Has true") {
+		l.Found++
+	}
+	l.Model.Acknowledge()
+	return nil
+}
+
+// failed tells the model of a step that has failed. Whether readers see the commit that failed, the
+// store must say itself.
+func (l *Life) failed() {
+	marker := l.Model.Failed(l.real.Wrote)
+	if marker == "" {
+		return
+	}
+	switch seen, err := l.DB.Has([]byte(marker)); {
+	case err != nil:
+		l.Blind = true
+	case seen:
+		l.Model.Seen(marker)
+	}
+}
+
+// difference says where two answers differ.
+func difference(got, want string) error {
+	at := 0
+	for at < min(len(want), len(got)) && want[at] == got[at] {
+		at++
+	}
+	around := func(s string) string { return s[max(0, at-80):min(len(s), at+160)] }
+	return fmt.Errorf("the answer differs from the model's at byte %d:\n%s\nThe model says:\n%s", at, around(got), around(want))
+}
+
+// LetGo closes the iterators and snapshots of both sides.
+func (l *Life) LetGo() error {
+	want, got := l.side.LetGo(), l.store.LetGo()
+	if got != want {
+		return difference(got, want)
+	}
+	return nil
+}
+
+// Close closes the store. Everything is durable then.
+func (l *Life) Close() error {
+	if err := l.LetGo(); err != nil {
+		return err
+	}
+	err := l.DB.Close()
+	l.DB = nil
+	if err != nil {
+		return fmt.Errorf("Close: %w", err)
+	}
+	l.Model.AllSafe()
+	return l.checkClosed()
+}
+
+// checkClosed checks that a store which was closed has no files open.
+func (l *Life) checkClosed() error {
+	if n := l.Mem.OpenFiles(); n != 0 {
+		return fmt.Errorf("%d files or locks are open after Close", n)
+	}
+	return nil
+}
+
+// errDead is the error of all that a store does to its disk whose process has died.
+var errDead = errors.New("the process is dead")
+
+// die ends the store as the death of its process does: no operation of the disk happens any more,
+// but that files are closed.
+func (l *Life) die() error {
+	l.FS.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpClose || op == vfs.OpUnmap {
+			return nil
+		}
+		return fmt.Errorf("%v of %s: %w", op, name, errDead)
+	})
+	_, _ = l.store.LetGo(), l.side.LetGo()
+	_ = l.DB.Close() // what the dead say is of no account
+	l.DB = nil
+	return l.checkClosed()
+}
+
+// Crash makes the life go on with the disk as a crash leaves it.
+func (l *Life) Crash(c vfs.CrashConfig) error {
+	l.Mem.OnOp(nil)
+	after := l.Mem.Crash(c)
+	if err := l.die(); err != nil {
+		return err
+	}
+	l.Mem = after
+	if err := l.reopen(l.Model.Claim()); err != nil {
+		return fmt.Errorf("after a crash with %v: %w", c, err)
+	}
+	return nil
+}
+
+// Kill ends the store as the death of its process does, and opens it. No write is lost, synced or
+// not: the system has what was written, although perhaps not on disk.
+func (l *Life) Kill() error {
+	if err := l.die(); err != nil {
+		return err
+	}
+	if err := l.reopen(l.Model.Claim().AllSafe()); err != nil {
+		return fmt.Errorf("after the death of the process: %w", err)
+	}
+	return nil
+}
+
+// reopen opens the store, which must hold what the claim says.
+func (l *Life) reopen(c Claim) error {
+	if err := l.Open(); err != nil {
+		return err
+	}
+	found, err := Read(l.DB)
+	if err != nil {
+		return err
+	}
+	return l.Model.Found(c, found)
+}
+
+// Reopen closes the store and opens it with other options.
+func (l *Life) Reopen() error {
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if err := l.reopen(l.Model.Claim()); err != nil {
+		return fmt.Errorf("after reopening: %w", err)
+	}
+	return nil
+}
+
+// End verifies the store, closes it, and opens it a last time to see that all is there.
+func (l *Life) End() error {
+	if err := l.DB.Verify(context.Background()); err != nil {
+		return fmt.Errorf("Verify: %w", err)
+	}
+	if err := l.Reopen(); err != nil {
+		return err
+	}
+	return errors.Join(Strays(l.DB, l.Mem), l.Close())
+}
+
+// Abandon closes the store of a life that has failed.
+func (l *Life) Abandon() {
+	if l.DB != nil {
+		_ = l.DB.Close() // the failure is reported already
+	}
+}
+
+// Strays returns an error if a file of a table or filter lies in the store's directory that is not
+// part of the store, or if one is missing that is. Compactions may be about to remove some, so it
+// waits for that.
+func Strays(db *shale.DB, fs vfs.FS) error {
+	var err error
+	for range 2000 {
+		if err = straysNow(db, fs); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+func straysNow(db *shale.DB, fs vfs.FS) error {
+	names, err := fs.List(Dir)
+	if err != nil {
+		return err
+	}
+	needed := make(map[string]bool)
+	for _, t := range db.Tables() {
+		needed[base.TableName(base.FileNum(t.Number))] = true
+		if t.FilterFile != "" {
+			needed[t.FilterFile] = true
+		}
+	}
+	for _, name := range names {
+		kind, _, ok := base.ParseFileName(name)
+		if ok && (kind == base.FileTable || kind == base.FileFilter) && !needed[name] {
+			return fmt.Errorf("%s is left over", name)
+		}
+		delete(needed, name)
+	}
+	for name := range needed {
+		return fmt.Errorf("%s is missing", name)
+	}
+	return nil
+}
+
+// WaitIdle waits until nothing is left to flush or to compact.
+func WaitIdle(db *shale.DB) error {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if m := db.Metrics(); m.Flushing == 0 && m.Compacting == 0 && SchedulerOf(db).Idle() {
+			return nil
+		}
+	}
+	return errors.New("flushes and compactions do not come to an end")
+}
+
+// Levels returns how many levels have tables.
+func Levels(db *shale.DB) (n int) {
+	for _, l := range db.Metrics().Levels {
+		n += min(l.Tables, 1)
+	}
+	return n
+}
+
+// LifeOperations are what programs do with a store that is not shared with other clients.
+var LifeOperations = []Operation{
+	{"reopen", 2, func(*Source) Step { return Step{Name: "reopen", Life: (*Life).Reopen} }},
+	{"kill", 1, func(*Source) Step { return Step{Name: "kill", Life: (*Life).Kill} }},
+	{"crash", 2, func(s *Source) Step {
+		configs := CrashConfigs(s.Uint64())
+		c := configs[s.IntN(len(configs))]
+		return Step{Name: "crash", Args: fmt.Sprint(c), Life: func(l *Life) error { return l.Crash(c) }}
+	}},
+}
+
+// KeepAll is the crash that loses nothing, like the death of a process.
+var KeepAll = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
+
+// CrashConfigs returns all ways to crash.
+func CrashConfigs(seed uint64) []vfs.CrashConfig {
+	posix := vfs.CrashConfigs(seed)
+	all := posix[:len(posix):len(posix)]
+	for _, c := range posix {
+		c.Journal = true
+		all = append(all, c)
+	}
+	return all
+}

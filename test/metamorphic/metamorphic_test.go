@@ -1,0 +1,88 @@
+// Package metamorphic runs the same programs on stores with different options. None of the options
+// may change an answer, whatever happens to the store: closing, crashes, the death of the process.
+package metamorphic
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
+)
+
+// figures are what programs have come by, so that a test which tests little can be told.
+type figures struct {
+	programs, steps, deepest, found, asked int
+	counts                                 map[string]int
+}
+
+// run runs a program on a store with options of the seed.
+func (f *figures) run(p harness.Program, seed uint64, large bool) error {
+	l := harness.NewLife(seed)
+	if large {
+		l.Options = func(n int) shale.Options {
+			return harness.DrawLarge(rand.New(rand.NewPCG(seed, uint64(n))), nil)
+		}
+	}
+	l.Look = func(l *harness.Life) { f.deepest = max(f.deepest, harness.Levels(l.DB)) }
+	err := harness.RunLife(l, p)
+	f.found, f.asked = f.found+l.Found, f.asked+l.Asked
+	return err
+}
+
+// Each program gives the answers of the model, under all options. The keys are short ones in every
+// other program, and up to as long as keys can be in the others.
+func TestPrograms(t *testing.T) {
+	testenv.CheckLeaks(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
+	limit, length := 8*time.Second, 300
+	if testing.Short() {
+		limit = 3 * time.Second
+	}
+	if testenv.Race {
+		length = 120
+	}
+	f := figures{counts: make(map[string]int)}
+	begin := time.Now()
+	for n := uint64(0); n < 4 || time.Since(begin) < max(limit, long); n++ {
+		keys := harness.ShortKeys
+		if n%2 == 1 {
+			keys = harness.AllKeys
+		}
+		p := harness.DrawProgram(seed+n, length<<(n%4), harness.NewSource(keys), harness.Operations, harness.LifeOperations)
+		for set := range uint64(3) { // each with other options
+			ok := harness.Try(t, p, func(p harness.Program) error { return f.run(p, p.Seed+set<<32, set == 2) })
+			if !ok {
+				return
+			}
+		}
+		f.programs++
+		f.steps += len(p.Steps)
+		for name, n := range p.Counts() {
+			f.counts[name] += n
+		}
+	}
+	var histogram []string
+	for _, name := range slices.Sorted(maps.Keys(f.counts)) {
+		histogram = append(histogram, fmt.Sprintf("%s %d", name, f.counts[name]))
+	}
+	t.Logf("%d programs of %d steps, each under 3 options, in %v; up to %d levels; %d of %d keys asked for were there; %s", f.programs, f.steps,
+		time.Since(begin).Round(time.Millisecond), f.deepest, f.found, f.asked, strings.Join(histogram, ", "))
+	if 3*f.found < f.asked {
+		t.Errorf("only %d of %d keys asked for were there", f.found, f.asked)
+	}
+	if f.deepest < 3 {
+		t.Errorf("no program made more than %d levels", f.deepest)
+	}
+	for _, o := range slices.Concat(harness.Operations, harness.LifeOperations) {
+		if f.counts[o.Name] == 0 {
+			t.Errorf("no program has the operation %s", o.Name)
+		}
+	}
+}
