@@ -73,6 +73,21 @@ func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
 	return files
 }
 
+// keepEverything is the crash that loses nothing.
+var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
+
+// writeFile replaces a file.
+func writeFile(mem *vfs.Mem, name string, data []byte) error {
+	f, err := mem.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // fileNamed returns the first file whose name has the part.
 func fileNamed(t *testing.T, mem *vfs.Mem, part string) string {
 	t.Helper()

@@ -134,7 +134,7 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 			if _, err := file.ReadAt(table, 0); err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
-			payload, _ := filterBlock(table)
+			payload, _ := testenv.FilterBlock(table)
 			payload[0] ^= 1
 			if _, err := file.WriteAt(payload[:1], int64(bytes.Index(table, payload))); err != nil {
 				t.Fatal(err)

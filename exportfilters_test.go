@@ -212,38 +212,6 @@ func TestExportFilters_Meanwhile(t *testing.T) {
 	t.Logf("%d bundles while %d operations went on, %d keys asked, %d runs of memtables; %d flushes", bundles, ops, asked, memtables, db.Metrics().Flushes)
 }
 
-// Stores of every shape and end that there is for tests of damage, as one finds
-// them on disk: opened for writing and read-only.
-func TestExportFilters_BadStores(t *testing.T) {
-	seed := testenv.Seed(t)
-	for end := range numEnds {
-		bad := newBadStore(t, seed, end)
-		for _, readOnly := range []bool{true, false} {
-			opts := tinyStore(bad.mem.Crash(keepEverything))
-			opts.ReadOnly, opts.CompactionWorkers = readOnly, -1
-			db, err := Open("db", &opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, info := exportTest(t, db)
-			there := 0
-			for e, err := range db.Scan(Range{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				there++
-				if !b.MayContain(e.Key) {
-					t.Errorf("%v, read-only %v: the bundle denies %q", end, readOnly, e.Key)
-				}
-			}
-			if there == 0 || readOnly != (info.Memtables > 0) {
-				t.Errorf("%v, read-only %v: %d keys, %+v", end, readOnly, there, info)
-			}
-			closeTest(t, db)
-		}
-	}
-}
-
 // On real input: of the hosts that are not on the blocklist, a bundle of it lets
 // as few pass as the store itself.
 func TestExportFilters_RealHosts(t *testing.T) {

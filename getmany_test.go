@@ -163,21 +163,19 @@ func TestGetMany_Cold(t *testing.T) {
 
 // An error of one of the readers is GetMany's.
 func TestGetMany_ReadError(t *testing.T) {
-	b := newBadStore(t, 3, closed)
-	opts := tinyStore(b.mem)
-	opts.CacheSize, opts.CompactionWorkers = -1, -1
-	db, err := Open("db", &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	mem := vfs.NewMem()
+	opts := small()
+	opts.FS, opts.CacheSize, opts.CompactionWorkers = mem, -1, -1
+	db := openTest(t, opts)
+	fill(t, db, 3000, 0)
+	mustFlush(t, db)
 	var keys [][]byte
-	for _, k := range b.keys {
-		keys = append(keys, []byte(k))
+	for i := range 3000 {
+		keys = append(keys, fmt.Appendf(nil, "key%06d", i))
 	}
-	for name := range b.files {
+	for name, data := range storeFiles(t, mem) {
 		if strings.HasSuffix(name, ".sst") {
-			if err := writeFile(b.mem, b.path(name), bytes.Repeat([]byte{1}, len(b.files[name]))); err != nil {
+			if err := writeFile(mem, db.path(name), bytes.Repeat([]byte{1}, len(data))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden store")
@@ -209,7 +211,7 @@ func TestGolden_NextFilter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bumpFilter(b, field)
+			testenv.BumpFilter(b, field)
 			if err := os.WriteFile(file, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -247,16 +249,6 @@ func TestGolden_NextFilter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// bumpFilter makes the first, second or third byte of a table's filter trailer,
-// its kind, version or hash, one that there is not yet, and sets all checksums of
-// the filter right.
-func bumpFilter(table []byte, field int) {
-	payload, _ := filterBlock(table)
-	payload[len(payload)-32+field] += 100
-	sealTrailer(payload)
-	sealFilter(table)
 }
 
 func dirContents(t *testing.T, dir string) map[string]string {

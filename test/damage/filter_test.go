@@ -1,12 +1,10 @@
-package shale
+package damage
 
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -15,58 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
-
-// What docs/FORMAT.md says of a table's footer and of its filter block.
-const (
-	tableFooter   = 108
-	footerSum     = 92
-	filterTrailer = 32
-	blockTail     = 5
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// filterBlock returns the filter in a table, and its block with compression and
-// checksum.
-func filterBlock(table []byte) (payload, block []byte) {
-	foot := table[len(table)-tableFooter:]
-	offset, length := binary.LittleEndian.Uint64(foot), binary.LittleEndian.Uint64(foot[8:])
-	return table[offset : offset+length], table[offset : offset+length+blockTail]
-}
-
-// placeFilter makes the footer say that the filter is there; length 0: nowhere.
-func placeFilter(table []byte, offset, length int) {
-	le, foot := binary.LittleEndian, table[len(table)-tableFooter:]
-	if length == 0 {
-		offset = 0
-	}
-	le.PutUint64(foot, uint64(offset))
-	le.PutUint64(foot[8:], uint64(length))
-	sum := crc32.Checksum(foot[:footerSum], castagnoli)
-	le.PutUint32(foot[footerSum:], crc32.Update(sum, castagnoli, foot[footerSum+4:]))
-}
-
-// sealTrailer sets the checksum in a filter's trailer right.
-func sealTrailer(filter []byte) {
-	n := len(filter) - 4
-	binary.LittleEndian.PutUint32(filter[n:], crc32.Checksum(filter[:n], castagnoli))
-}
-
-// sealFilter sets the checksum of the filter's block right.
-func sealFilter(table []byte) {
-	_, block := filterBlock(table)
-	foot := table[len(table)-tableFooter:]
-	covered := append(bytes.Clone(foot[64:72]), foot[56:64]...) // store, table
-	covered = append(covered, 5)                                // a filter block
-	covered = append(covered, foot[:8]...)                      // where
-	n := len(block) - 4
-	covered = append(covered, block[:n]...)
-	binary.LittleEndian.PutUint32(block[n:], crc32.Checksum(covered, castagnoli))
-}
 
 // A filterDamage is a table of which only the filter is not what it was.
 type filterDamage struct {
@@ -88,27 +40,27 @@ func filterDamages(rng *rand.Rand, file string, table, other []byte) (all []filt
 		b := bytes.Clone(table)
 		change(b)
 		if seal {
-			sealFilter(b)
+			testenv.SealFilter(b)
 			what += ", sealed"
 		}
 		all = append(all, filterDamage{what, file, b, true, strings.Contains(what, " of ")})
 	}
-	payload, block := filterBlock(table)
+	payload, block := testenv.FilterBlock(table)
 	at, size := bytes.Index(table, block), len(payload)
-	theirs, theirBlock := filterBlock(other)
+	theirs, theirBlock := testenv.FilterBlock(other)
 	for _, seal := range []bool{false, true} {
 		for i := range size + 1 { // the byte behind is the compression
 			bit := byte(1) << rng.IntN(8)
 			add(fmt.Sprintf("byte %d of %d xor %#x", i, size, bit), seal, func(b []byte) { b[at+i] ^= bit })
 		}
 		for n := 1; n < size; n++ {
-			add(fmt.Sprintf("cut to %d of %d", n, size), seal, func(b []byte) { placeFilter(b, at, n) })
-			add(fmt.Sprintf("begins %d of %d late", n, size), seal, func(b []byte) { placeFilter(b, at+n, size-n) })
+			add(fmt.Sprintf("cut to %d of %d", n, size), seal, func(b []byte) { testenv.PlaceFilter(b, at, n) })
+			add(fmt.Sprintf("begins %d of %d late", n, size), seal, func(b []byte) { testenv.PlaceFilter(b, at+n, size-n) })
 		}
-		add("zeros", seal, func(b []byte) { clear(b[at : at+size+blockTail]) })
+		add("zeros", seal, func(b []byte) { clear(b[at : at+size+testenv.BlockTail]) })
 		if len(theirs) <= size {
 			add("another table's", seal, func(b []byte) {
-				placeFilter(b, at, copy(b[at:], theirBlock)-blockTail)
+				testenv.PlaceFilter(b, at, copy(b[at:], theirBlock)-testenv.BlockTail)
 			})
 		}
 	}
@@ -116,20 +68,20 @@ func filterDamages(rng *rand.Rand, file string, table, other []byte) (all []filt
 		add(fmt.Sprintf("checksum byte %d", i), false, func(b []byte) { b[at+size+1+i] ^= 1 << rng.IntN(8) })
 	}
 	for i, name := range []string{"kind", "version", "hash"} {
-		add("next "+name, false, func(b []byte) { bumpFilter(b, i) })
+		add("next "+name, false, func(b []byte) { testenv.BumpFilter(b, i) })
 	}
-	if payload[size-filterTrailer+2] == byte(bloom.HashMurmur3) { // which has none; another seed than the right one nothing could tell
+	if payload[size-testenv.FilterTrailer+2] == byte(bloom.HashMurmur3) { // which has none; another seed than the right one nothing could tell
 		add("a seed", true, func(b []byte) {
-			b[at+size-filterTrailer+20]++
-			sealTrailer(b[at : at+size])
+			b[at+size-testenv.FilterTrailer+20]++
+			testenv.SealTrailer(b[at : at+size])
 		})
 	}
 	add("with more keys", true, func(b []byte) {
-		b[at+size-filterTrailer+8]++
-		sealTrailer(b[at : at+size])
+		b[at+size-testenv.FilterTrailer+8]++
+		testenv.SealTrailer(b[at : at+size])
 	})
 	missing := bytes.Clone(table)
-	placeFilter(missing, 0, 0)
+	testenv.PlaceFilter(missing, 0, 0)
 	return append(all, filterDamage{"missing", file, missing, false, false})
 }
 
@@ -140,71 +92,76 @@ type filteredStore struct {
 	seed  uint64
 	opts  string // that it was written with
 	files map[string]string
-	state modelState
+	state harness.State
 }
 
 func newFilteredStore(t *testing.T, seed uint64) *filteredStore {
 	s := &filteredStore{mem: vfs.NewMem(), seed: seed}
-	opts := drawSeeded(s.mem, seed, 0)
-	s.opts = optionsText(&opts)
+	opts := harness.DrawSeeded(s.mem, seed, 0)
+	s.opts = harness.OptionsText(&opts)
 	opts.MemtableSize = 64 << 10 // only the script flushes
 	opts.FilterMemory = 0
 	opts.TableSize, opts.CompactionWorkers, opts.FilterBits = 64<<10, -1, 9 // one unit below, two in the flushed table
-	db, err := Open("db", &opts)
+	db, err := shale.Open(harness.Dir, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(n, step int, value string) {
-		for i := 0; i < n; i += step {
-			key := fmt.Sprintf("key%03d", 2*i)
-			mustPut(t, db, key, value)
-			s.state = s.state.with([]Op{{OpPut, []byte(key), []byte(value)}})
+	put := func(step int, value string) {
+		for i := 0; i < 90; i += step {
+			w := harness.Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: fmt.Appendf(nil, "key%03d", 2*i), Value: []byte(value)}}}
+			s.state = s.state.With(w.Ops...)
+			if err := db.Write(t.Context(), w.Batch()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Flush(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
-	put(90, 1, "first")
-	mustFlush(t, db)
-	put(90, 2, "second") // else the table would be moved down as it is
-	if err := db.Compact(context.Background(), Range{}); err != nil {
+	put(1, "first")
+	put(2, "second") // else the table would be moved down as it is
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
 		t.Fatal(err)
 	}
-	put(90, 4, "third")
-	mustFlush(t, db)
+	put(4, "third")
 	tables := db.Tables()
 	if len(tables) != 2 || tables[0].Level != 0 || tables[0].FilterBits < 14 || tables[1].FilterBits > 20 {
 		t.Fatalf("not the tables that were wanted: %+v", tables)
 	}
-	closeTest(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 	s.files = storeFiles(t, s.mem)
 	return s
 }
 
 // try opens a copy with the damage, read-only or not, and asks it for all keys.
 func (s *filteredStore) try(d filterDamage, nth int) (err error) {
-	opts, readOnly := drawSeeded(nil, s.seed, uint64(1+nth)), nth%5 > 0
+	opts, readOnly := harness.DrawSeeded(nil, s.seed, uint64(1+nth)), nth%5 > 0
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w; %s; written with %s", err, optionsText(&opts), s.opts)
+			err = fmt.Errorf("%w; %s; written with %s", err, harness.OptionsText(&opts), s.opts)
 		}
 	}()
-	mem := s.mem.Crash(keepEverything)
-	if err := writeFile(mem, "db/"+d.file, d.table); err != nil {
+	mem := s.mem.Crash(harness.KeepAll)
+	if err := writeFile(mem, harness.Dir+"/"+d.file, d.table); err != nil {
 		return err
 	}
 	var told atomic.Int64
 	var wrong atomic.Pointer[error]
 	opts.FS, opts.FilterMemory = mem, 0 // all filters are loaded
 	opts.CompactionWorkers, opts.ReadOnly, opts.FilterBits = -1, readOnly, 9
-	opts.OnEvent = func(e Event) {
-		var c *CorruptionError
-		named := errors.As(e.Err, &c) && c.File == d.file || errors.Is(e.Err, ErrFormatTooNew) && strings.Contains(e.Err.Error(), d.file)
+	opts.OnEvent = func(e shale.Event) {
+		var c *shale.CorruptionError
+		named := errors.As(e.Err, &c) && c.File == d.file || errors.Is(e.Err, shale.ErrFormatTooNew) && strings.Contains(e.Err.Error(), d.file)
 		switch {
 		case e.Err != nil && !named:
 			wrong.Store(&e.Err)
-		case e.Kind == EventFilterUnusable:
+		case e.Kind == shale.EventFilterUnusable:
 			told.Add(1)
 		}
 	}
-	db, err := Open("db", &opts)
+	db, err := shale.Open(harness.Dir, &opts)
 	if err != nil {
 		return err
 	}
@@ -231,7 +188,7 @@ func (s *filteredStore) try(d filterDamage, nth int) (err error) {
 	if readOnly {
 		return nil
 	}
-	if err := db.Compact(context.Background(), Range{}); err != nil { // which reads no filter and writes a new one
+	if err := db.Compact(context.Background(), shale.Range{}); err != nil { // which reads no filter and writes a new one
 		return err
 	}
 	if err := s.ask(db); err != nil {
@@ -241,16 +198,16 @@ func (s *filteredStore) try(d filterDamage, nth int) (err error) {
 }
 
 // ask asks for what is there and for what is not.
-func (s *filteredStore) ask(db *DB) error {
-	for _, e := range s.state {
-		k := []byte(e.key)
+func (s *filteredStore) ask(db *shale.DB) error {
+	for _, e := range s.state.Entries() {
+		k := []byte(e.Key)
 		if !db.MayContain(k) {
 			return fmt.Errorf("MayContain(%q) = false; it is there", k)
 		}
-		if got, err := db.Get(k); err != nil || string(got) != e.value {
-			return fmt.Errorf("Get(%q) = %q, %w; want %q", k, got, err, e.value)
+		if got, err := db.Get(k); err != nil || string(got) != e.Value {
+			return fmt.Errorf("Get(%q) = %q, %w; want %q", k, got, err, e.Value)
 		}
-		if got, err := db.Get(append(k, 'x')); !errors.Is(err, ErrNotFound) {
+		if got, err := db.Get(append(k, 'x')); !errors.Is(err, shale.ErrNotFound) {
 			return fmt.Errorf("Get(%qx) = %q, %w; want ErrNotFound", k, got, err)
 		}
 	}

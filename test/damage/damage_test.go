@@ -1,4 +1,4 @@
-package shale
+package damage
 
 import (
 	"fmt"
@@ -173,7 +173,7 @@ func (b *badStore) damages(r *rand.Rand, other, kin, twin *badStore) []damage {
 
 // Every file of a store is damaged in every way that comes to mind. Each
 // answer is right or an error that names file and offset; nothing panics,
-// hangs, or goes by unnoticed that matters; and a failed Open changes nothing.
+// hangs, or goes by unnoticed that matters; and a failed shale.Open changes nothing.
 func TestCorruption_Sweep(t *testing.T) {
 	testenv.SkipRace(t)
 	testenv.CheckLeaks(t)

@@ -1,4 +1,4 @@
-package shale
+package damage
 
 import (
 	"encoding/binary"
@@ -74,7 +74,7 @@ func FuzzOpenDir(f *testing.F) {
 		if strings.HasPrefix(string(data), b.files[file]) || strings.HasSuffix(file, ".wal") {
 			d.what = "longer" // what lies behind the end, or between header and records, need not be noticed
 		}
-		storeLimit.Once(t, 0, "Open, a read or Close", func() {
+		storeLimit.Once(t, 0, "shale.Open, a read or Close", func() {
 			if _, err := b.try(t, d, len(data)); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}

@@ -1,9 +1,13 @@
-package shale
+// Package damage changes the files of stores in every way that comes to mind. Each answer is right or an
+// error that names file and offset; nothing panics, hangs, or goes by unnoticed that matters; and a
+// failed Open changes nothing.
+package damage
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -12,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -32,9 +38,11 @@ type badStore struct {
 
 	// states[n] is what the store holds after n commits. After a crash the
 	// log's tail may be lost, but not the first safe commits.
-	states []modelState
+	states []harness.State
 	safe   int
-	keys   []string // all that were ever written
+	// markers[n] is the key that only commit n puts.
+	markers []string
+	keys    []string // all that were ever written
 	// ends[n] is where commit n ends in the last log, if it is there.
 	ends map[int]int
 }
@@ -53,8 +61,6 @@ func (e badEnd) String() string {
 	return [...]string{"closed", "crashed", "crashed with all synced"}[e]
 }
 
-var keepEverything = vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}
-
 // newBadStore makes the same store for the same seed, byte for byte: one thing
 // at a time, for inputs of a fuzzer must mean the same in each of its processes.
 func newBadStore(t testing.TB, seed uint64, end badEnd) *badStore {
@@ -66,70 +72,10 @@ func newBadStore(t testing.TB, seed uint64, end badEnd) *badStore {
 // else have files of the same sizes.
 func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 	t.Helper()
-	b := &badStore{mem: vfs.NewMem(), end: end, states: []modelState{nil}, ends: make(map[int]int)}
-	l := &life{t: t, name: "bad store", opts: drawSeeded(b.mem, seed, 0), h: newHistory("a", seed, 1000)}
-	b.seed = seed
-	l.opts.MemtableSize = 64 << 10 // only the script flushes
-	l.opts.SyncEvery = time.Hour   // only the script syncs
-	l.opts.CompactionWorkers = 1
-	l.opts.TableSize, l.opts.testing.baseSize = 4<<10, 8<<10 // two levels soon
-	l.opts.testing.runs = min(l.opts.testing.runs, 3)
-	l.opts.BlockSize = min(l.opts.BlockSize, 4<<10)
-	l.opts.FilterMemory = 0
-	if l.opts.FilterBits < 2 {
-		l.opts.FilterBits = 10 // the tables are to have filters, and some beside them
+	b := &badStore{end: end, seed: seed, ends: make(map[int]int)}
+	if err := b.make(id); err != nil {
+		t.Fatal(err)
 	}
-	l.opts.testing.seed = id
-	b.opts = optionsText(&l.opts)
-	l.open()
-	deep := func() (n int) {
-		for _, level := range l.db.Metrics().Levels[1:] {
-			n += min(level.Tables, 1)
-		}
-		return n
-	}
-	for n := 0; n < 10 || deep() < 2; n++ {
-		l.write(16, 0)
-		l.flush()
-		l.idle()
-	}
-	l.close()
-	l.opts.CompactionWorkers = -1
-	l.opts.FilterHash = (l.opts.FilterHash + 1) % (SipHash + 1)
-	l.open()
-	l.rebuildFilters()
-	for range 2 {
-		l.write(20, 0)
-		l.flush()
-	}
-	every := 0 // synced
-	if end == crashedSynced {
-		every = 1
-	}
-	for i := range 26 {
-		if i == 10 {
-			l.sync()
-			b.safe = l.claim().begun
-		}
-		l.write(1, every)
-		b.ends[l.claim().begun-1] = int(l.db.logs.Current().Len())
-	}
-	if l.db.Metrics().Levels[0].Runs < 2 || deep() < 2 {
-		t.Fatalf("the store has not the shape that it should have:\n%v", l.db.Metrics())
-	}
-	found := b.mem.Crash(keepEverything)
-	l.close()
-	if end != closed {
-		b.mem = found
-	}
-	for _, ops := range l.h[:l.claim().begun] {
-		b.states = append(b.states, b.states[len(b.states)-1].with(ops))
-		for _, op := range ops {
-			b.keys = append(b.keys, string(op.Key))
-		}
-	}
-	slices.Sort(b.keys)
-	b.keys = slices.Compact(b.keys)
 	b.files = storeFiles(t, b.mem)
 	for _, name := range slices.Sorted(maps.Keys(b.files)) {
 		switch {
@@ -140,6 +86,139 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 		}
 	}
 	return b
+}
+
+// make lives the life of the store.
+func (b *badStore) make(id uint64) error {
+	l := harness.NewLife(b.seed)
+	filterHash, workers := shale.FilterHash(0), 1
+	l.Options = func(int) shale.Options {
+		o := harness.DrawSeeded(nil, b.seed, 0)
+		k := harness.KnobsOf(&o)
+		o.MemtableSize = 64 << 10 // only the script flushes
+		o.SyncEvery = time.Hour   // only the script syncs
+		o.CompactionWorkers = workers
+		o.TableSize, *k.BaseSize = 4<<10, 8<<10 // two levels soon
+		*k.Runs = min(*k.Runs, 3)
+		o.BlockSize = min(o.BlockSize, 4<<10)
+		o.FilterMemory = 0
+		if o.FilterBits < 2 {
+			o.FilterBits = 10 // the tables are to have filters, and some beside them
+		}
+		o.FilterHash = (o.FilterHash + filterHash) % (shale.SipHash + 1)
+		*k.Seed = id
+		return o
+	}
+	s := harness.NewScript(b.seed)
+	s.Marked = true
+	done := 0
+	var failed error
+	run := func() { // what was added to the script
+		for ; done < len(s.Steps) && failed == nil; done++ {
+			failed = l.Do(s.Steps[done])
+		}
+	}
+	deep := func() (n int) {
+		for _, level := range l.DB.Metrics().Levels[1:] {
+			n += min(level.Tables, 1)
+		}
+		return n
+	}
+	if err := l.Open(); err != nil {
+		return err
+	}
+	b.opts = harness.OptionsText(&l.Opts)
+	for n := 0; (n < 10 || deep() < 2) && failed == nil; n++ {
+		s.Write(16, 0)
+		s.Flush()
+		s.Idle()
+		run()
+	}
+	if err := errors.Join(failed, l.Close()); err != nil {
+		return err
+	}
+	filterHash, workers = 1, -1
+	if err := l.Open(); err != nil {
+		return err
+	}
+	s.RebuildFilters()
+	for range 2 {
+		s.Write(20, 0)
+		s.Flush()
+	}
+	run()
+	every := 0 // synced
+	if b.end == crashedSynced {
+		every = 1
+	}
+	for i := range 26 {
+		if i == 10 {
+			s.Sync()
+			run()
+			b.safe = len(l.Model.Claim().Commits)
+		}
+		s.Write(1, every)
+		run()
+		b.ends[len(l.Model.Claim().Commits)-1] = int(harness.LogsOf(l.DB).Current().Len())
+	}
+	if failed != nil {
+		return failed
+	}
+	if l.DB.Metrics().Levels[0].Runs < 2 || deep() < 2 {
+		return fmt.Errorf("the store has not the shape that it should have:\n%v", l.DB.Metrics())
+	}
+	b.mem = l.Mem.Crash(harness.KeepAll)
+	claim := l.Model.Claim()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if b.end == closed {
+		b.mem = l.Mem
+	}
+	b.states = claim.States()
+	for _, c := range claim.Commits {
+		b.markers = append(b.markers, c.Marker)
+		for _, op := range c.Ops {
+			b.keys = append(b.keys, string(op.Key))
+		}
+	}
+	slices.Sort(b.keys)
+	b.keys = slices.Compact(b.keys)
+	return nil
+}
+
+// storeFiles returns all files of a store but the lock.
+func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
+	t.Helper()
+	names, err := mem.List(harness.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for _, name := range names {
+		if name == base.LockName {
+			continue
+		}
+		data, err := readFile(mem, filepath.Join(harness.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(data)
+	}
+	return files
+}
+
+func readFile(mem *vfs.Mem, name string) ([]byte, error) {
+	f, err := mem.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }
 
 // A damage is what is done to a copy of a badStore.
@@ -161,7 +240,7 @@ func (d damage) String() string { return d.file + ": " + d.what }
 
 // explains returns nil if err is what this damage should give.
 func (b *badStore) explains(d damage, err error) error {
-	var c *CorruptionError
+	var c *shale.CorruptionError
 	switch {
 	case errors.As(err, &c):
 		if d.flip && c.Offset < 0 {
@@ -177,7 +256,7 @@ func (b *badStore) explains(d damage, err error) error {
 			return nil // its last record is taken for torn: then what it told of is missing
 		}
 		return fmt.Errorf("the error names %s: %w", c.File, err)
-	case errors.Is(err, ErrFormatTooNew) && strings.Contains(err.Error(), d.file):
+	case errors.Is(err, shale.ErrFormatTooNew) && strings.Contains(err.Error(), d.file):
 		return nil
 	}
 	return fmt.Errorf("not a CorruptionError: %w", err)
@@ -186,7 +265,7 @@ func (b *badStore) explains(d damage, err error) error {
 // logPadding is what follows the header of a log up to its first record.
 const logPaddingFrom, logPaddingTo = 68, 4096
 
-// mustNotice tells whether the damage must be found by Open, or by Verify at
+// mustNotice tells whether the damage must be found by shale.Open, or by Verify at
 // the latest. What lies behind the end of a log or manifest is nobody's, as is
 // the room behind a log's header, and after a crash the ends may be torn.
 func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
@@ -217,7 +296,7 @@ func (b *badStore) saysLess(d damage, line string) bool {
 	}
 	_, num, _ := base.ParseFileName(name)
 	less := false
-	sum, err := manifest.ReadEdits(b.mem, "db", num, func(offset int64, _ *manifest.Edit) error {
+	sum, err := manifest.ReadEdits(b.mem, harness.Dir, num, func(offset int64, _ *manifest.Edit) error {
 		less = less || offset == length
 		return nil
 	})
@@ -230,13 +309,13 @@ const lostEnd = "taken for a torn end"
 // try opens a copy with the damage and returns what came of it: every answer
 // is right or is an error that names the place, and what must be noticed is.
 func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err error) {
-	opts := drawSeeded(nil, b.seed, 1+uint64(nth))
+	opts := harness.DrawSeeded(nil, b.seed, 1+uint64(nth))
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w; %s; written with %s", err, optionsText(&opts), b.opts)
+			err = fmt.Errorf("%w; %s; written with %s", err, harness.OptionsText(&opts), b.opts)
 		}
 	}()
-	mem := b.mem.Crash(keepEverything)
+	mem := b.mem.Crash(harness.KeepAll)
 	if err := d.apply(mem); err != nil {
 		return "", err
 	}
@@ -246,21 +325,21 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 	opts.MustExist = true // without CURRENT and tables a directory is a new store
 	opts.ReadOnly = nth%64 == 63
 	var told atomic.Bool // of a filter, say, before its table was compacted away
-	opts.OnEvent = func(e Event) {
-		if e.Kind == EventFilterUnusable || e.Kind == EventCorruption {
+	opts.OnEvent = func(e shale.Event) {
+		if e.Kind == shale.EventFilterUnusable || e.Kind == shale.EventCorruption {
 			if err := b.explains(d, e.Err); err != nil {
 				t.Errorf("event: %v", err)
 			}
 			told.Store(true)
 		}
 	}
-	db, err := Open("db", &opts)
+	db, err := shale.Open(harness.Dir, &opts)
 	if err != nil {
 		if n := mem.OpenFiles(); n != 0 {
 			return "", fmt.Errorf("%d files are left open by Open: %w", n, err)
 		}
 		if !maps.Equal(storeFiles(t, mem), before) {
-			return "", fmt.Errorf("a failed Open has changed files: %w", err)
+			return "", fmt.Errorf("a failed shale.Open has changed files: %w", err)
 		}
 		return "refused", b.explains(d, err)
 	}
@@ -291,7 +370,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 	if opts.ReadOnly || nth%4 > 0 {
 		return outcome, nil
 	}
-	if db, err = Open("db", &opts); err != nil {
+	if db, err = shale.Open(harness.Dir, &opts); err != nil {
 		return outcome, b.explains(d, err)
 	}
 	if _, _, err = b.use(db, d, least, false); err != nil {
@@ -326,7 +405,7 @@ func isTableOrFilter(name string) bool {
 // use reads all in several ways, verifies, and writes. It returns how many
 // errors were met by reads, or -1 if only Verify met one, and whether the end of
 // the log is lost, which must leave least commits.
-func (b *badStore) use(db *DB, d damage, least int, readOnly bool) (met int, lost bool, err error) {
+func (b *badStore) use(db *shale.DB, d damage, least int, readOnly bool) (met int, lost bool, err error) {
 	state := b.states[len(b.states)-1]
 	if d.file == b.log && b.end != closed {
 		n, err := b.commitsIn(db)
@@ -335,32 +414,34 @@ func (b *badStore) use(db *DB, d damage, least int, readOnly bool) (met int, los
 		}
 		state, lost = b.states[n], n < len(b.states)-1
 	}
-	for _, rng := range []Range{Prefix("a-"), Prefix("a-").Reversed()} {
-		got, err := readAll(db, rng)
-		if err == nil {
-			if err := state.scan(rng).same(got); err != nil {
-				return 0, false, fmt.Errorf("Scan: %w", err)
+	for _, reverse := range []bool{false, true} {
+		r := shale.Range{Reverse: reverse}
+		got, err := scan(db, r)
+		want := slices.Clone(state.Entries())
+		if reverse {
+			slices.Reverse(want)
+		}
+		if err != nil {
+			met++
+			if err := b.explains(d, err); err != nil {
+				return 0, false, err
 			}
-			continue
+			want = want[:min(len(got), len(want))]
 		}
-		met++
-		if err := b.explains(d, err); err != nil {
-			return 0, false, err
-		}
-		if want := state.scan(rng); len(got) > len(want) || want[:len(got)].same(got) != nil {
-			return 0, false, fmt.Errorf("before the error that it gave, Scan was wrong: %w", err)
+		if err := harness.StateOf(want).Diff(harness.StateOf(got)); err != nil {
+			return 0, false, fmt.Errorf("Scan, reverse %v: %w", reverse, err)
 		}
 	}
 	for _, key := range b.keys {
 		for _, key := range []string{key, key + "x"} {
-			i, there := state.find(key)
+			want, there := state.Get(key)
 			got, err := db.Get([]byte(key))
 			switch {
-			case err == nil && (!there || string(got) != state[i].value):
+			case err == nil && (!there || string(got) != want):
 				return 0, false, fmt.Errorf("Get(%q) = %.60q; there: %v", key, got, there)
-			case errors.Is(err, ErrNotFound) && there:
+			case errors.Is(err, shale.ErrNotFound) && there:
 				return 0, false, fmt.Errorf("Get(%q): %w; it is there", key, err)
-			case err != nil && !errors.Is(err, ErrNotFound):
+			case err != nil && !errors.Is(err, shale.ErrNotFound):
 				met++
 				if err := b.explains(d, err); err != nil {
 					return 0, false, err
@@ -379,18 +460,34 @@ func (b *badStore) use(db *DB, d damage, least int, readOnly bool) (met int, los
 		return 0, false, errors.New("reads met damage, Verify did not")
 	}
 	if !readOnly {
-		if err := db.Put([]byte("written"), nil); err != nil {
+		if err := db.Put([]byte(written), nil); err != nil {
 			return 0, false, err
 		}
 	}
 	return met, lost, nil
 }
 
+// written is the key that use puts. It is no part of the states.
+const written = "written to a damaged store"
+
+// scan returns what Scan yields up to its error.
+func scan(db *shale.DB, r shale.Range) (got []harness.Entry, err error) {
+	for e, err := range db.Scan(r) {
+		if err != nil {
+			return got, err
+		}
+		if string(e.Key) != written {
+			got = append(got, harness.Entry{Key: string(e.Key), Value: string(e.Value)})
+		}
+	}
+	return got, nil
+}
+
 // commitsIn returns how many commits a store holds that may have lost the tail
 // of its log.
-func (b *badStore) commitsIn(db *DB) (int, error) {
+func (b *badStore) commitsIn(db *shale.DB) (int, error) {
 	for n := len(b.states) - 1; n > 0; n-- {
-		if has, err := db.Has(marker("a", n-1)); has || err != nil {
+		if has, err := db.Has([]byte(b.markers[n-1])); has || err != nil {
 			return n, err
 		}
 	}
@@ -421,7 +518,7 @@ func (b *badStore) least(is string) int {
 	return least
 }
 
-func (b *badStore) path(name string) string { return filepath.Join("db", name) }
+func (b *badStore) path(name string) string { return filepath.Join(harness.Dir, name) }
 
 // Every bit of the last log's records is flipped, in stores that crashed. None of the commits in it is lost without an
 // error, synced or not: they were all written whole.
