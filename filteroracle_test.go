@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -60,8 +61,9 @@ func oracleValue(dst []byte, key []byte, r byte) []byte {
 // have, and without compactions that come by chance.
 func (o *filterOracle) options(fs vfs.FS) *Options {
 	bits := []float64{2, 3, 4, 5, 6, 7.5, 8, 10, 12, 13.9, 14, 16, 18, 20, 24, 64}
-	opts := drawOptions(o.rng, fs)
-	opts.Durability, opts.CompactionWorkers, opts.MaxOpenFiles = SyncManual, -1, 0
+	rules := []PrefixRule{{}, {}, FixedPrefix(3), FixedPrefix(10), DelimitedPrefix('-', 1), DelimitedPrefix('/', 1), DelimitedPrefix(0, 1)}
+	opts := Options{FS: fs, Durability: SyncManual, CompactionWorkers: -1, FilterPrefix: rules[o.rng.IntN(len(rules))],
+		Compression: []Compression{Snappy, NoCompression, Zstd}[o.rng.IntN(3)]}
 	opts.FilterBits = bits[o.rng.IntN(len(bits))]
 	opts.MemtableSize, opts.TableSize = 64<<10<<o.rng.IntN(5), 16<<10<<o.rng.IntN(6)
 	opts.BlockSize = 512 << o.rng.IntN(4)
@@ -229,7 +231,7 @@ func (o *filterOracle) open(dir string, opts *Options) {
 // life makes one store and asks it at each stage of its life.
 func (o *filterOracle) life(n int) {
 	opts := o.options(vfs.NewMem())
-	o.name = o.choose(n) + " with " + optionsText(opts)
+	o.name = o.choose(n) + " with " + fmt.Sprintf("%+v", *opts)
 	o.stores++
 	o.open("db", opts)
 	o.write(1, 1)
