@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// The code of the README: TestReadme_Code holds the two together.
+// The code of the README and of docs/FILTERS.md: TestReadme_Code holds the two together.
 func Example_readme() {
 	temp, err := os.MkdirTemp("", "shale")
 	if err != nil {
@@ -59,18 +59,23 @@ func TestReadme_Code(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	filters, err := os.ReadFile("docs/FILTERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme = append(readme, filters...)
 	source, err := os.ReadFile("readme_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
 	if len(blocks) == 0 {
-		t.Fatal("no Go code in README.md")
+		t.Fatal("no Go code in README.md and docs/FILTERS.md")
 	}
 	for _, block := range blocks {
 		for line := range strings.Lines(string(block[1])) {
 			if !strings.Contains(string(source), strings.TrimSpace(line)) {
-				t.Errorf("README.md has a line of code that no test runs:\n%s", line)
+				t.Errorf("README.md or docs/FILTERS.md has a line of code that no test runs:\n%s", line)
 			}
 		}
 	}
@@ -79,7 +84,7 @@ func TestReadme_Code(t *testing.T) {
 // Every file that the documents point to is there.
 func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/PERFORMANCE.md"} {
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/TESTING.md"} {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Error(err)
