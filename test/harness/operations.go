@@ -113,6 +113,7 @@ var Operations = []Operation{
 	{"rebuildFilters", 2, drawRebuildFilters},
 	{"exportFilters", 1, drawExportFilters},
 	{"verify", 1, drawVerify},
+	{"tables", 2, drawTables},
 }
 
 // ErrText says in a word what an error is. Texts of errors are no answers to compare: what they say

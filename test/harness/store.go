@@ -66,6 +66,7 @@ type Store interface {
 	Compact(r shale.Range) error
 	RebuildFilters() error
 	Verify() error
+	Tables() error // lists them and checks their order
 
 	// Checkpoint makes a checkpoint, and UseCopy opens one that was made before.
 	Checkpoint(dir string) error
@@ -287,6 +288,25 @@ func (r *Real) Compact(rng shale.Range) error {
 }
 func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background())) }
 
+// Tables lists the tables. Those of a run follow each other in key order and overlap nowhere; runs are
+// numbered from 0 in each level, and levels ascend.
+func (r *Real) Tables() error {
+	var last *shale.TableInfo
+	for _, t := range r.DB.Tables() {
+		sameLevel := last != nil && t.Level == last.Level
+		switch {
+		case bytes.Compare(t.Smallest, t.Largest) > 0 || t.Entries == 0:
+			return r.note(fmt.Errorf("table %d has %d entries, from %q to %q", t.Number, t.Entries, t.Smallest, t.Largest))
+		case last != nil && t.Level < last.Level, !sameLevel && t.Run != 0, sameLevel && t.Run != last.Run && t.Run != last.Run+1:
+			return r.note(fmt.Errorf("table %d, of level %d and run %d, follows one of %d and %d", t.Number, t.Level, t.Run, last.Level, last.Run))
+		case sameLevel && t.Run == last.Run && bytes.Compare(last.Largest, t.Smallest) >= 0:
+			return r.note(fmt.Errorf("table %d begins at %q; the one before it ends at %q", t.Number, t.Smallest, last.Largest))
+		}
+		last = &t
+	}
+	return nil
+}
+
 func (r *Real) Checkpoint(dir string) error { return r.note(r.DB.Checkpoint(dir)) }
 
 func (r *Real) UseCopy(dir string, use func(copy Store)) error {
@@ -446,6 +466,7 @@ func (m *Model) Flush() error              { m.promise(); return nil }
 func (m *Model) Compact(shale.Range) error { m.promise(); return nil }
 func (m *Model) RebuildFilters() error     { return nil }
 func (m *Model) Verify() error             { return nil }
+func (m *Model) Tables() error             { return nil }
 
 // Checkpoint keeps the state under the name dir.
 func (m *Model) Checkpoint(dir string) error {

@@ -30,6 +30,11 @@ func drawCompact(s *Source) Step {
 	return Step{Name: "compact", Args: showRange(r), Do: func(s *Side) string { return ErrText(s.Compact(r)) }}
 }
 
+// drawTables looks at the list of tables, which must be in order.
+func drawTables(*Source) Step {
+	return Step{Name: "tables", Do: func(s *Side) string { return ErrText(s.Tables()) }}
+}
+
 func copyDir(n int) string { return fmt.Sprint("copy", n) }
 
 // drawCheckpoint makes a checkpoint. Now and then there is one already.
