@@ -265,3 +265,20 @@ func TestAllocations_None(t *testing.T) {
 		}
 	}
 }
+
+// A write to a memtable that is frozen is a mistake of the caller's, and is caught.
+func TestMemtable_WriteAfterFreeze(t *testing.T) {
+	m := New(Options{Size: 64 << 10})
+	defer m.Release()
+	m.Freeze()
+	defer func() {
+		if recover() == nil {
+			t.Error("a write to a frozen memtable went well")
+		}
+		if _, _, found, _ := m.Get([]byte("k"), base.MaxSeq); found {
+			t.Error("the write is there")
+		}
+	}()
+	m.Add(1, base.KindPut, []byte("k"), nil)
+	m.EndWrite()
+}

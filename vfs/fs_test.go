@@ -271,6 +271,7 @@ func TestFS_NameErrors(t *testing.T) {
 		writeFile(t, f, at("a"), "A")
 		writeFile(t, f, at("b"), "B")
 		must(t, f.MkdirAll(at("d")))
+		must(t, f.MkdirAll(at("full/e")))
 		opened := func(f File, err error) error {
 			if err == nil {
 				f.Close()
@@ -301,6 +302,8 @@ func TestFS_NameErrors(t *testing.T) {
 			"MkdirAll over a file":      f.MkdirAll(at("a/b")),
 			"Create below a file":       opened(f.Create(at("a/b"))),
 			"Rename file to directory":  f.Rename(at("a"), at("d")),
+			"Rename directory to file":  f.Rename(at("d"), at("a")),
+			"Rename over a full one":    f.Rename(at("d"), at("full")),
 			"Rename of a dir below":     f.Rename(at("d"), at("d/e")),
 			"Link of a directory":       f.Link(at("d"), at("e")),
 			"Open for writing of a dir": opened(f.OpenReadWrite(at("d"))),

@@ -192,3 +192,99 @@ func TestCreate_Recycle(t *testing.T) {
 		}
 	}
 }
+
+// TestAppend_EveryFault fails each write of groups that are small, that fill the buffer, and whose
+// batches are written from where they lie. The first error is returned, and by each later call too.
+// What was appended before it is still there.
+func TestAppend_EveryFault(t *testing.T) {
+	for _, mode := range modes {
+		for k := int64(1); ; k++ {
+			mem := vfs.NewMem()
+			fsys := vfs.NewFault(mem, nil)
+			o := mode.o
+			o.FS = fsys
+			w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)
+			mustAppend(t, w, "before", 1)
+			mustSync(t, w)
+			fsys.Inject(vfs.FailAt(k, syscall.EIO, vfs.OpWrite, vfs.OpMapWrite))
+			var first error
+			for i, sizes := range [][]int{{100}, {1 << 20, 50}, {50, 1 << 20}, {300 << 10, 300 << 10, 300 << 10, 300 << 10, 300 << 10}} {
+				var group [][]byte
+				for _, n := range sizes {
+					group = append(group, make([]byte, n))
+				}
+				if _, first = w.AppendBatch(group, base.Seq(2+i), i%2 == 1); first != nil {
+					break
+				}
+			}
+			fsys.Inject(nil)
+			if first == nil {
+				mustClose(t, w)
+				if k < 4 {
+					t.Errorf("%s: the groups made %d writes, want more", mode.name, k-1)
+				}
+				break
+			}
+			if !errors.Is(first, syscall.EIO) {
+				t.Errorf("%s: write %d fails: %v, want EIO", mode.name, k, first)
+			}
+			if _, err := w.Append([]byte("after"), 9); err != first {
+				t.Errorf("%s: after write %d failed, Append = %v, want %v", mode.name, k, err, first)
+			}
+			_ = w.Close()
+			got, _, err := readLog(mem.Crash(vfs.CrashConfig{}), 7, ReadOptions{Known: -1})
+			if err != nil || len(got) == 0 || got[0] != "before" {
+				t.Errorf("%s: after write %d failed: %d records, %v", mode.name, k, len(got), err)
+			}
+		}
+	}
+}
+
+// TestRead_EveryFault fails each read of a log with whole records, a torn tail, and a flipped bit.
+// An error of the disk is returned as such. It is taken neither for the end of the log nor for damage.
+func TestRead_EveryFault(t *testing.T) {
+	mem := vfs.NewMem()
+	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: mem, NoMap: true})
+	for _, p := range testPayloads(30) {
+		mustAppend(t, w, p, 1)
+	}
+	mustSync(t, w)
+	mustAppend(t, w, strings.Repeat("torn", 5000), 40)
+	mustClose(t, w)
+	whole := readAll(t, mem, 7)
+	torn := slices.Clone(whole)
+	clear(torn[len(torn)-9000:])
+	flipped := slices.Clone(whole)
+	flipped[len(flipped)-10000] ^= 4
+	for name, data := range map[string][]byte{"whole": whole, "torn": torn, "flipped": flipped} {
+		want, _, wantErr := readBytes(data, ReadOptions{Known: -1})
+		for k := int64(1); ; k++ {
+			fsys := vfs.NewFault(fileSystem(data), vfs.FailAt(k, syscall.EIO, vfs.OpRead))
+			got, _, err := readLog(fsys, 7, ReadOptions{Known: -1})
+			if fsys.Count(vfs.OpRead) < k {
+				break
+			}
+			if !errors.Is(err, syscall.EIO) {
+				t.Errorf("%s: read %d fails: error = %v (without: %v), want EIO", name, k, err, wantErr)
+			}
+			if !isPrefix(got, want) {
+				t.Errorf("%s: read %d fails: other records are handed out", name, k)
+			}
+		}
+	}
+}
+
+// TestIdentify_Errors: a log that is not there, can't be read, or has no header.
+func TestIdentify_Errors(t *testing.T) {
+	mem := vfs.NewMem()
+	if _, err := Identify(mem, ".", 7); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Identify of no log = %v, want fs.ErrNotExist", err)
+	}
+	mustClose(t, mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: mem}))
+	if _, err := Identify(vfs.NewFault(mem, vfs.FailAt(1, syscall.EIO, vfs.OpRead)), ".", 7); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Identify = %v, want EIO", err)
+	}
+	if _, err := Identify(fileSystem(make([]byte, 8192)), ".", 7); err == nil || !strings.Contains(err.Error(), "magic") {
+		t.Errorf("Identify of zeros = %v, want an error about the magic number", err)
+	}
+}
