@@ -43,7 +43,7 @@ func NewFaults(seed uint64, noMap bool) *Faults {
 		o := options(n)
 		o.FilterHash = (first + shale.FilterHash(n)) % (shale.SipHash + 1)
 		*KnobsOf(&o).NoMap = noMap
-		o.OnEvent = func(e shale.Event) { f.note(e.Err) }
+		o.OnEvent = func(e shale.Event) { _ = f.note(e.Err) }
 		return o
 	}
 	f.Excuses = func(err error) bool { return f.note(err) != nil }

@@ -299,7 +299,7 @@ func lookUpBy(s Store, how string, key []byte) string {
 	if err != nil {
 		return ErrText(err)
 	}
-	return fmt.Sprintf("%s", Show(append([]byte{}, value...)))
+	return Show(append([]byte{}, value...))
 }
 
 // scan scans, and has the moment over with the first entry.
