@@ -65,3 +65,20 @@ func namesOfCode(t *testing.T) (words, files map[string]bool) {
 	}
 	return words, files
 }
+
+// Every file that the documents point to is there.
+func TestDocuments_Links(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/TESTING.md"} {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), string(m[1]))); err != nil {
+				t.Errorf("%s points to %s: %v", doc, m[1], err)
+			}
+		}
+	}
+}
