@@ -4,78 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"strconv"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-// readStore opens a store of several levels, level 0 and a memtable, in which
-// everything that reads ask for is cached.
-func readStore(tb testing.TB) *DB {
-	tb.Helper()
-	opts := small()
-	opts.CacheSize, opts.CompactionWorkers = 64<<20, -1
-	db := openTest(tb, opts)
-	fill(tb, db, 20000, 0)
-	settle(tb, db)
-	for len(levelsInUse(db)) < 2 { // all went down to the last one
-		fill(tb, db, 5000, 1)
-		settle(tb, db)
-	}
-	fill(tb, db, 500, 1)
-	mustFlush(tb, db)
-	mustPut(tb, db, "key000000", "in the memtable")
-	for range db.Scan(Range{}) {
-		continue // fills the cache
-	}
-	if levels := levelsInUse(db); len(levels) < 3 || levels[0] != 0 {
-		tb.Fatalf("the tree has levels %v; want level 0 and two more", levels)
-	}
-	return db
-}
-
-// allocationsOf returns how many allocations a call of f makes. The runtime counts
-// those of all goroutines, and now and then another one is at work, such as the
-// collector's for stores of tests before: so of some measurements the least.
-func allocationsOf(f func()) float64 {
-	least := math.Inf(1)
-	for range 5 {
-		if least = min(least, testing.AllocsPerRun(3, f)); least == 0 {
-			break
-		}
-	}
-	return least
-}
-
-// levelsInUse returns the levels that have tables.
-func levelsInUse(db *DB) (levels []int) {
-	for _, l := range db.Metrics().Levels {
-		if l.Tables > 0 {
-			levels = append(levels, l.Level)
-		}
-	}
-	return levels
-}
-
-// settle compacts as automatic compaction would, until there is nothing to do.
-func settle(tb testing.TB, db *DB) {
-	tb.Helper()
-	mustFlush(tb, db)
-	for {
-		plan := db.scheduler.PickFor(1) // a worker that never wakes by itself
-		if plan == nil {
-			return
-		}
-		err := db.runPlan(db.ctx, plan)
-		db.scheduler.Done(plan)
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-}
 
 // readPaths are the operations that allocate nothing, by name.
 func readPaths(tb testing.TB, db *DB) map[string]func(i int) {

@@ -4,101 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/vfs"
 )
-
-// openTest opens a store in memory (or in opts.FS) and, when the test ends,
-// verifies all of it, every key against its filter included, and closes it.
-func openTest(t testing.TB, opts *Options) *DB {
-	t.Helper()
-	if opts == nil {
-		opts = &Options{}
-	}
-	if opts.FS == nil {
-		opts.FS = vfs.NewMem()
-	}
-	db, err := Open("db", opts)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
-	t.Cleanup(func() { closeTest(t, db) })
-	return db
-}
-
-// closeTest verifies and closes db, unless the test has closed it.
-func closeTest(t testing.TB, db *DB) {
-	t.Helper()
-	if err := db.Verify(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
-		t.Errorf("Verify: %v", err)
-	}
-	if err := db.Close(); err != nil && !errors.Is(err, ErrClosed) {
-		t.Errorf("Close: %v", err)
-	}
-}
-
-// small are options under which a few thousand entries make several levels.
-func small() *Options {
-	return &Options{MemtableSize: 16 << 10, TableSize: 16 << 10, BlockSize: 512, CacheSize: 64 << 10,
-		Durability: SyncManual, testing: testOptions{baseSize: 32 << 10}}
-}
-
-func mustPut(t testing.TB, w Writer, key, value string) {
-	t.Helper()
-	if err := w.Put([]byte(key), []byte(value)); err != nil {
-		t.Fatalf("Put(%q): %v", key, err)
-	}
-}
-
-func mustDelete(t testing.TB, w Writer, key string) {
-	t.Helper()
-	if err := w.Delete([]byte(key)); err != nil {
-		t.Fatalf("Delete(%q): %v", key, err)
-	}
-}
-
-// wantGet checks one answer through every way to ask.
-func wantGet(t testing.TB, r Reader, key, want string, found bool) {
-	t.Helper()
-	got, err := r.Get([]byte(key))
-	if found && (err != nil || string(got) != want) {
-		t.Errorf("Get(%q) = %q, %v; want %q", key, got, err, want)
-	}
-	if !found && !errors.Is(err, ErrNotFound) {
-		t.Errorf("Get(%q) = %q, %v; want ErrNotFound", key, got, err)
-	}
-	if has, err := r.Has([]byte(key)); has != found || err != nil {
-		t.Errorf("Has(%q) = %v, %v; want %v", key, has, err, found)
-	}
-	if got, _ := r.AppendValue([]byte("x"), []byte(key)); string(got) != "x"+want {
-		t.Errorf("AppendValue(x, %q) = %q; want %q", key, got, "x"+want)
-	}
-	seen := ""
-	err = r.ViewValue([]byte(key), func(v []byte) error { seen = string(v); return nil })
-	if seen != want || found != (err == nil) {
-		t.Errorf("ViewValue(%q) = %q, %v; want %q", key, seen, err, want)
-	}
-	if db, ok := r.(*DB); ok && found && !db.MayContain([]byte(key)) {
-		t.Errorf("MayContain(%q) = false for a present key", key)
-	}
-}
-
-func scanAll(t testing.TB, r Reader, rng Range) string {
-	t.Helper()
-	var s strings.Builder
-	for e, err := range r.Scan(rng) {
-		if err != nil {
-			t.Fatalf("Scan: %v", err)
-		}
-		fmt.Fprintf(&s, "%s=%s ", e.Key, e.Value)
-	}
-	return strings.TrimSpace(s.String())
-}
 
 func TestPutGetDelete(t *testing.T) {
 	db := openTest(t, small())
@@ -139,22 +48,6 @@ func TestPutGetDelete(t *testing.T) {
 		if table.Tombstones != 0 {
 			t.Errorf("table %d still has %d tombstones after a full compaction", table.Number, table.Tombstones)
 		}
-	}
-}
-
-func mustFlush(t testing.TB, db *DB) {
-	t.Helper()
-	if err := db.Flush(context.Background()); err != nil {
-		t.Fatalf("Flush: %v", err)
-	}
-}
-
-// fill writes n entries in random order, key%06d = value of round.
-func fill(t testing.TB, db *DB, n, round int) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(uint64(n), uint64(round)))
-	for _, i := range r.Perm(n) {
-		mustPut(t, db, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round %d", i, round))
 	}
 }
 
@@ -204,23 +97,6 @@ func TestManyLevels(t *testing.T) {
 	}
 	db = openTest(t, opts)
 	check()
-}
-
-// waitIdle waits until no compaction runs or is due.
-func waitIdle(t testing.TB, db *DB) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	ctx, cancel := context.WithDeadline(t.Context(), deadline)
-	defer cancel()
-	ticker := time.AfterFunc(100*time.Millisecond, db.changes.broadcast)
-	defer ticker.Stop()
-	db.changes.await(ctx, func() bool {
-		ticker.Reset(100 * time.Millisecond)
-		return db.oldestImmutable() == nil && db.scheduler.Idle() || ctx.Err() != nil
-	})
-	if ctx.Err() != nil {
-		t.Fatal("compactions do not come to an end")
-	}
 }
 
 // Of many goroutines that claim the same keys each key has one winner.

@@ -46,15 +46,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func mustExplain(t testing.TB, db *DB, key string) Explanation {
-	t.Helper()
-	x, err := db.Explain([]byte(key))
-	if err != nil {
-		t.Fatalf("Explain(%q): %v", key, err)
-	}
-	return x
-}
-
 // places writes the steps as one line: "memtable no; L0 found".
 func places(x Explanation) string {
 	words := map[Verdict]string{OutOfRange: "out", FilterNegative: "no", FalsePositive: "false", NoFilter: "unfiltered",

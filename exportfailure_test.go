@@ -192,11 +192,6 @@ func TestExportFilters_ReadError(t *testing.T) {
 	exportTest(t, db)
 }
 
-// writerFunc is an io.Writer that looks at its calls.
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
 func TestExportFilters_Canceled(t *testing.T) {
 	testenv.CheckLeaks(t)
 	db := exportStore(t, vfs.NewMem())

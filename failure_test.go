@@ -15,31 +15,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// tablesOnDisk counts the table files in the store's directory, once those are gone
-// that nothing needs.
-func tablesOnDisk(t *testing.T, db *DB, fsys vfs.FS) (n int) {
-	t.Helper()
-	db.awaitDeletions(t.Context())
-	names, err := fsys.List("db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if kind, _, ok := base.ParseFileName(name); ok && kind == base.FileTable {
-			n++
-		}
-	}
-	return n
-}
-
-// fillRandom writes n entries with values that do not compress.
-func fillRandom(t *testing.T, db *DB, from, n int) {
-	t.Helper()
-	for i := range n {
-		mustPut(t, db, fmt.Sprintf("key%06d", (from+i)*7919%1000003), strings.Repeat(fmt.Sprint(from+i, "."), 12))
-	}
-}
-
 func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)

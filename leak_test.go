@@ -4,16 +4,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/vfs"
 )
-
-// wantNoOpenFiles checks that a store let go of all that it opened in mem.
-func wantNoOpenFiles(t testing.TB, mem *vfs.Mem) {
-	t.Helper()
-	if n := mem.OpenFiles(); n != 0 {
-		t.Errorf("%d files or locks are still open", n)
-	}
-}
 
 // Open, use and Close leave nothing behind, on a disk or in memory, whether
 // Open succeeds or not.
@@ -41,11 +32,4 @@ func TestLeaks_OpenAndClose(t *testing.T) {
 			}
 		}
 	}
-}
-
-// abandon ends the use of a store as the death of its process would, but for the files and
-// goroutines of this one.
-func (db *DB) abandon() {
-	db.letGo()
-	_ = db.unlock()
 }

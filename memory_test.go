@@ -7,39 +7,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
-	"time"
 
-	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
 // The figures of docs/PERFORMANCE.md, "Where memory goes", come from
 // go test -run Memory -v . and are held within bounds here.
-
-// heapInUse returns the bytes of live objects and of what lies beside the heap.
-func heapInUse() int64 {
-	beside := besideHeap()
-	if testenv.Race {
-		beside = 0 // it lies in the heap: see package offheap
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) + beside
-}
-
-// besideHeap returns the bytes beside the heap, once what waits for the collector
-// is freed.
-func besideHeap() int64 {
-	for last := int64(-1); ; {
-		runtime.GC()
-		time.Sleep(time.Millisecond) // cleanups have a goroutine of their own
-		n := offheap.InUse()
-		if n == last {
-			return n
-		}
-		last = n
-	}
-}
 
 // memoryKey makes the i-th key of 16 bytes, in no order. Even numbers are
 // stored.
@@ -87,16 +60,6 @@ func manyTables(t *testing.T, n int) (dir string) {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-func mustOpen(t *testing.T, dir string, o *Options) *DB {
-	t.Helper()
-	db, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() }) // a test that closes it itself gets ErrClosed here
-	return db
 }
 
 // What an open table costs beside its filter and index: this is what makes a

@@ -52,13 +52,6 @@ func TestMetrics_Lookups(t *testing.T) {
 	}
 }
 
-func wantHas(t *testing.T, db *DB, key string, want bool) {
-	t.Helper()
-	if got, err := db.Has([]byte(key)); got != want || err != nil {
-		t.Errorf("Has(%q) = %v, %v; want %v", key, got, err, want)
-	}
-}
-
 func levelSum(m Metrics, of func(LevelMetrics) uint64) (n uint64) {
 	for _, l := range m.Levels {
 		n += of(l)

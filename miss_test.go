@@ -1,74 +1,15 @@
 package shale
 
 import (
-	"bufio"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
-
-// dataLines returns every step-th line of a file of the data folder beside the
-// clone, or skips the test.
-func dataLines(t *testing.T, name string, step int) [][]byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "shared", "data", name))
-	if err != nil {
-		t.Skipf("no real data here: %v", err)
-	}
-	defer f.Close()
-	var lines [][]byte
-	in := bufio.NewScanner(f)
-	for i := 0; in.Scan(); i++ {
-		if i%step == 0 {
-			lines = append(lines, append([]byte(nil), in.Bytes()...))
-		}
-	}
-	if err := in.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return lines
-}
-
-// valueOf is what load writes for a key.
-func valueOf(key []byte) string { return fmt.Sprintf("%032x", bloom.Hash(key)) }
-
-// load writes the keys in random order, settles the tree so many times, the
-// last one so early that some runs are left in level 0.
-func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
-	t.Helper()
-	db := openTest(t, opts)
-	rng := rand.New(rand.NewPCG(1, uint64(len(keys))))
-	var b Batch
-	write := func() {
-		if err := db.Write(db.ctx, &b); err != nil {
-			t.Fatal(err)
-		}
-		b.Reset()
-	}
-	young, often := len(keys)-len(keys)/200, len(keys)/times
-	for i, k := range rng.Perm(len(keys)) {
-		if err := b.Put(keys[k], []byte(valueOf(keys[k]))); err != nil {
-			t.Fatal(err)
-		}
-		if b.Len() == 500 {
-			write()
-		}
-		if i == young || i%often == often-1 && i < young {
-			write()
-			settle(t, db)
-		}
-	}
-	write()
-	mustFlush(t, db)
-	return db
-}
 
 // The main promise on real input: hosts that are not on the blocklist, asked
 // of a store that holds the blocklist.

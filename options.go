@@ -122,7 +122,7 @@ type Options struct {
 	// Compression of data blocks. Default Snappy.
 	Compression Compression
 
-	// settings for tests, reached through export_test.go.
+	// Settings that only tests of this package make.
 	testing testOptions
 }
 

@@ -14,30 +14,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// slowTables makes a file system on which each write of a table takes d.
-func slowTables(d func() time.Duration) vfs.FS {
-	return vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
-		if strings.HasSuffix(name, ".sst") && (op == vfs.OpWrite || op == vfs.OpSync) {
-			time.Sleep(d())
-		}
-		return nil
-	})
-}
-
-// longestPut writes n entries as fast as it may, and returns the longest wait.
-func longestPut(t *testing.T, db *DB, n int) (longest time.Duration) {
-	t.Helper()
-	value := make([]byte, 200)
-	for i := range n {
-		begin := time.Now()
-		if err := db.Put(fmt.Appendf(nil, "key%08d", i*7919%n), value); err != nil {
-			t.Fatal(err)
-		}
-		longest = max(longest, time.Since(begin))
-	}
-	return longest
-}
-
 // TestPace_NoLongWaits writes without end to a store whose disk is slow, and in
 // the middle becomes much slower: writers go as fast as it does, and none waits
 // long. Time is the bubble's, so what counts is what the store waits for.

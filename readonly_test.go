@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,17 +52,4 @@ func TestReadOnly(t *testing.T) {
 	if err := ro.Verify(context.Background()); err != nil {
 		t.Errorf("Verify: %v", err)
 	}
-}
-
-func listDir(t testing.TB, dir string) string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return strings.Join(names, " ")
 }

@@ -44,13 +44,6 @@ var lacks = []lack{
 	}},
 }
 
-func errorIf(is bool, err error) error {
-	if is {
-		return err
-	}
-	return nil
-}
-
 // A store that lacks something refuses writes, each with the cause, which Err
 // returns too. It tries again by itself, rarely, however long it lasts, and takes
 // writes again within seconds once nothing is lacking. One event tells of the

@@ -11,15 +11,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-func mustSnapshot(t testing.TB, db *DB) *Snapshot {
-	t.Helper()
-	s, err := db.Snapshot()
-	if err != nil {
-		t.Fatalf("Snapshot: %v", err)
-	}
-	return s
-}
-
 func TestSnapshot(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "a", "old")
