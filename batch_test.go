@@ -7,14 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fuzzing"
-	"github.com/shaledb/shale/vfs"
 )
 
 func TestBatch(t *testing.T) {
@@ -120,34 +118,6 @@ func TestDecodeBatch_Damage(t *testing.T) {
 	} {
 		if _, _, err := decodeBatch(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want an error with %q", c.name, err, c.want)
-		}
-	}
-}
-
-// A log with a kind of operation that is not known yet is a newer program's: it
-// is refused, not taken for damage, and left as it is.
-func TestOpen_BatchOfANewerVersion(t *testing.T) {
-	mem := vfs.NewMem()
-	db := openTest(t, &Options{FS: mem})
-	mustPut(t, db, "a", "1")
-	var b Batch
-	mustPut(t, &b, "b", "2")
-	b.data[batchHeader] = 4 // a value that expires
-	if err := db.Write(context.Background(), &b); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before := storeFiles(t, mem)
-	for _, readOnly := range []bool{false, true} {
-		_, err := Open("db", &Options{FS: mem, ReadOnly: readOnly})
-		var damage *CorruptionError
-		if !errors.Is(err, ErrFormatTooNew) || errors.As(err, &damage) || !strings.Contains(err.Error(), ".wal") {
-			t.Errorf("Open, read-only %v: %v; want ErrFormatTooNew and the log's name", readOnly, err)
-		}
-		if !maps.Equal(storeFiles(t, mem), before) {
-			t.Errorf("Open, read-only %v, changed the directory", readOnly)
 		}
 	}
 }

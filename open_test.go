@@ -1,11 +1,16 @@
 package shale
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -40,5 +45,146 @@ func TestOpenErrors(t *testing.T) {
 	}
 	if n := fsys.OpenFiles(); n != 0 {
 		t.Errorf("%d files are open after failed Opens", n)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	testenv.SkipRace(t)
+	dir := filepath.Join(t.TempDir(), "db")
+	opts := small()
+	db, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	fill(t, db, 5000, 0)
+	before := listDir(t, dir)
+	ro, err := Open(dir, &Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ro.Close()
+	if after := listDir(t, dir); !strings.Contains(after, "LOCK") || len(after) < len(before)/2 {
+		t.Errorf("directory before %s, after %s", before, after)
+	}
+	fill(t, db, 5000, 1)
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < 5000; i += 7 {
+		wantGet(t, ro, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round 0", i), true)
+	}
+	for name, err := range map[string]error{
+		"Put":     ro.Put([]byte("k"), nil),
+		"Delete":  ro.Delete([]byte("k")),
+		"Flush":   ro.Flush(context.Background()),
+		"Compact": ro.Compact(context.Background(), Range{}),
+		"Sync":    ro.Sync(),
+		"Resume":  ro.Resume(),
+	} {
+		if !errors.Is(err, ErrReadOnly) {
+			t.Errorf("%s: %v, want ErrReadOnly", name, err)
+		}
+	}
+	if err := ro.Verify(context.Background()); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+// Files that the store did not make lie in its directory. Those with names that
+// shale does not choose stay as they are; the others are leftovers, or are
+// reported. None of them makes an answer wrong, or the next file overwrite
+// another.
+func TestOpen_Strangers(t *testing.T) {
+	testenv.SkipRace(t)
+	zeros, garbage := strings.Repeat("\x00", 8192), strings.Repeat("garbage ", 1024)
+	store := damagedStore(t)
+	for _, name := range []string{
+		"notes.txt", "12.sst", "000012.sst.bak", "MANIFEST-12", "MANIFEST-", "current", "0000012.wal", "-00012.wal", "000012.WAL",
+		"18446744073709551615.wal", "18446744073709551615.sst", "MANIFEST-18446744073709551615", "18446744073709551616.sst",
+		"1152921504606846977.wal", "9223372036854775807.wal", "9223372036854775808.wal",
+		"12.flt", "000012.flt.bak", "000012.FLT", "18446744073709551615.flt", "999999.flt", "000000.flt",
+		"999999.wal", "999999.sst", "MANIFEST-999999", "999999.tmp", "000000.wal", "000000.sst", "MANIFEST-000000",
+	} {
+		for what, data := range map[string]string{"nothing": "", "zeros": zeros, "garbage": garbage} {
+			mem := store.Crash(keepEverything)
+			if err := writeFile(mem, filepath.Join("db", name), []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				db, err := Open("db", &Options{FS: mem})
+				if err != nil {
+					var damage *CorruptionError
+					if !errors.As(err, &damage) || damage.File != name {
+						t.Errorf("%s with %s: Open: %v, want a CorruptionError of it", name, what, err)
+					}
+					break
+				}
+				if n := db.tree.PeekFileNum(); n < 5 || n > 1_000_100 {
+					t.Errorf("%s with %s: the next file has number %d", name, what, n)
+				}
+				for _, key := range []string{"k000", "k019", "k020", "k059", "k060", "k079"} {
+					if v, err := db.Get([]byte(key)); err != nil || len(v) != 200 {
+						t.Errorf("%s with %s: Get(%q): %d bytes, %v", name, what, key, len(v), err)
+					}
+				}
+				mustPut(t, db, "new", string(rune('0'+i)))
+				mustFlush(t, db)
+				wantGet(t, db, "new", string(rune('0'+i)), true)
+				closeTest(t, db)
+			}
+			if _, _, ours := base.ParseFileName(name); !ours {
+				if got := readFile(t, mem, filepath.Join("db", name)); got != data {
+					t.Errorf("%s with %s: has %d bytes now", name, what, len(got))
+				}
+			}
+		}
+	}
+}
+
+func readFile(t *testing.T, mem *vfs.Mem, name string) string {
+	t.Helper()
+	f, err := mem.Open(name)
+	if err != nil {
+		t.Errorf("open %s: %v", name, err)
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, size)
+	if n, err := f.ReadAt(data, 0); int64(n) < size {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Open, use and Close leave nothing behind, on a disk or in memory, whether
+// Open succeeds or not.
+func TestLeaks_OpenAndClose(t *testing.T) {
+	testenv.SkipRace(t)
+	testenv.CheckLeaks(t)
+	dir := t.TempDir()
+	for i := range 15 {
+		opts := small()
+		db, err := Open(dir, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, db, 100*i, i)
+		if _, err := Open(dir, opts); err == nil {
+			t.Fatal("a second Open succeeded")
+		}
+		ro, err := Open(dir, &Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, db := range []*DB{ro, db} {
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -1,0 +1,134 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A store that was opened by a relative path stays where it is when the program
+// changes its working directory, also when the same path leads to another store
+// then. Neither loses anything.
+func TestOpen_RelativePathAndChdir(t *testing.T) {
+	root := t.TempDir()
+	there := filepath.Join(root, "b", "db")
+	for _, dir := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fsys := range map[string]vfs.FS{"default": nil, "fault": vfs.NewFault(vfs.Default, nil)} {
+		opts := small()
+		opts.FS, opts.MaxOpenFiles = fsys, 16
+		other, err := Open(there, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, other, 300, 0)
+		t.Chdir(filepath.Join(root, "a"))
+		db, err := Open("db", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, db, 300, 1)
+		t.Chdir(filepath.Join(root, "b"))
+		fill(t, db, 300, 2)
+		mustFlush(t, db)
+		if err := db.Compact(t.Context(), Range{}); err != nil {
+			t.Error(err)
+		}
+		closeTest(t, db)
+		closeTest(t, other)
+		for dir, round := range map[string]int{filepath.Join(root, "a", "db"): 2, there: 0} {
+			db, err := Open(dir, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 300 {
+				wantGet(t, db, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round %d", i, round), true)
+			}
+			closeTest(t, db)
+		}
+	}
+}
+
+// A read-only store opens its tables when it needs them, and a second handle is
+// refused, whatever the working directory is then.
+func TestOpen_RelativePathReadOnlyAndChdir(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	opts := small()
+	db, err := Open("db", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	fill(t, db, 300, 0)
+	mustFlush(t, db)
+	opts.ReadOnly = true
+	ro, err := Open("db", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ro.Close()
+	t.Chdir(t.TempDir())
+	for i := range 300 {
+		wantGet(t, ro, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round 0", i), true)
+	}
+	if err := ro.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	opts.ReadOnly = false
+	if _, err := Open(filepath.Join(root, "db"), opts); !errors.Is(err, ErrLocked) {
+		t.Errorf("second Open: %v, want ErrLocked", err)
+	}
+}
+
+// While Open waits for the lock, the program changes its working directory.
+func TestOpen_ChdirWhileItWaits(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	first, err := Open("db", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{}, 1000)
+	fsys := vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpLock {
+			waits <- struct{}{}
+		}
+		return nil
+	})
+	opened := make(chan error)
+	var db *DB
+	go func() {
+		var err error
+		db, err = Open("db", &Options{FS: fsys, LockTimeout: time.Minute})
+		opened <- err
+	}()
+	<-waits
+	other := t.TempDir()
+	t.Chdir(other)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "k", "v")
+	closeTest(t, db)
+	if names, _ := os.ReadDir(other); len(names) > 0 {
+		t.Errorf("Open made %v in the later working directory", names)
+	}
+	again, err := Open(filepath.Join(root, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, again)
+	wantGet(t, again, "k", "v", true)
+}

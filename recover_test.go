@@ -1,0 +1,324 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A sync of the log fails and the system forgets the pages: readers see them,
+// the disk has nothing, and the next sync succeeds. Whoever opens the store
+// then must not take for durable what it reads.
+func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
+	for _, noMap := range []bool{false, true} {
+		mem := vfs.NewMem()
+		faults := vfs.NewFault(mem, nil)
+		opts := tinyStore(faults)
+		opts.testing.noMap = noMap
+		db, err := Open("db", &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, db, "k", "v")
+		faults.Inject(vfs.FailFrom(1, syscall.EIO, vfs.OpSync))
+		if err := db.Sync(); err == nil {
+			t.Fatal("Sync succeeded")
+		}
+		_ = db.Close() // says the same
+		faults.Inject(nil)
+
+		if db, err = Open("db", &opts); err != nil {
+			t.Fatal(err)
+		}
+		wantGet(t, db, "k", "v", true) // no machine has crashed
+		var b Batch
+		mustPut(t, &b, "synced", "v")
+		b.SetDurability(SyncEach)
+		if err := db.Write(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range vfs.CrashConfigs(1) {
+			opts := opts
+			opts.FS = mem.Crash(c)
+			db, err := Open("db", &opts)
+			if err != nil {
+				t.Errorf("without mapping %v, %v: %v", noMap, c, err)
+				continue
+			}
+			wantGet(t, db, "k", "v", true)
+			wantGet(t, db, "synced", "v", true)
+			closeTest(t, db)
+		}
+		closeTest(t, db)
+	}
+}
+
+// A log whose creation a crash met, and whose removal another one, stands
+// before logs that were used.
+func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
+	mem := vfs.NewMem()
+	opts := tinyStore(mem)
+	opts.Durability = SyncEach
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "k", "v")
+	created := false
+	var crashed *vfs.Mem
+	mem.OnOp(func(op vfs.Op, name string) {
+		if strings.HasSuffix(name, ".wal") && created && crashed == nil {
+			crashed = mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesKeep})
+		}
+		created = created || op == vfs.OpCreate && strings.HasSuffix(name, ".wal")
+	})
+	mustFlush(t, db)
+	mem.OnOp(nil)
+	closeTest(t, db)
+	if crashed == nil {
+		t.Fatal("no log was created")
+	}
+	// The names that SyncDir has not made durable come back.
+	opts.FS = crashed
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "k2", "v")
+	again := crashed.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop})
+	closeTest(t, db)
+	opts.FS = again
+	if db, err = Open("db", &opts); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, db, "k", "v", true)
+	wantGet(t, db, "k2", "v", true)
+	closeTest(t, db)
+}
+
+// Logs that the manifest could not be told of are known by their successors: a
+// missing one is an error, not a gap.
+func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := tinyStore(faults)
+	db := openTest(t, &opts)
+	first := db.logs.CurrentNum()
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if strings.Contains(name, "MANIFEST") || op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	logs := []base.FileNum{first}
+	for i := 0; len(logs) < 3; i++ {
+		mustPut(t, db, fmt.Sprintf("key%03d", i), strings.Repeat("v", 500))
+		if n := db.logs.CurrentNum(); n != logs[len(logs)-1] {
+			logs = append(logs, n)
+		}
+	}
+	crashed := mem.Crash(keepEverything)
+	faults.Inject(nil)
+	closeTest(t, db)
+
+	opts.FS = crashed.Crash(keepEverything)
+	db = openTest(t, &opts)
+	wantGet(t, db, "key000", strings.Repeat("v", 500), true)
+	closeTest(t, db)
+	opts.FS = crashed
+	name := base.LogName(logs[1])
+	if err := crashed.Remove("db/" + name); err != nil {
+		t.Fatal(err)
+	}
+	var damage *CorruptionError
+	if _, err := Open("db", &opts); !errors.As(err, &damage) || damage.File != name {
+		t.Errorf("Open without %s: %v, want a CorruptionError that names it", name, err)
+	}
+}
+
+// Of a log some batches are in tables and others are not. A compaction has
+// dropped the last operation of the last one that is: it must neither be
+// replayed nor taken for damage.
+func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
+	testenv.SkipRace(t)
+	met := 0
+	value := strings.Repeat("v", 400)
+	for n := 20; n < 60 && met < 2; n += 2 {
+		mem := vfs.NewMem()
+		opts := Options{FS: mem, Durability: SyncManual, MemtableSize: 4 << 10, TableSize: 4 << 10,
+			Compression: NoCompression, testing: testOptions{baseSize: 8 << 10}}
+		db := mustOpen(t, "db", &opts)
+		for i := range 400 { // levels below that one in which the tombstones go
+			mustPut(t, db, fmt.Sprintf("key%d", i%200), strings.Repeat(fmt.Sprint(i), 100))
+		}
+		waitIdle(t, db)
+		closeTest(t, db)
+		opts.MemtableSize = 64 << 10
+		db = mustOpen(t, "db", &opts)
+		for i := range n {
+			var b Batch
+			mustPut(t, &b, fmt.Sprintf("key%d", i), value)
+			mustDelete(t, &b, "deleted")
+			if err := db.Write(context.Background(), &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kill := func() {
+			db.cancel()
+			db.background.Wait()
+			db.abandon()
+		}
+		kill()
+		opts.MemtableSize, opts.CompactionWorkers = 4<<10, 1
+		for range 3 { // from the second on with tables
+			db = mustOpen(t, "db", &opts)
+			waitIdle(t, db)
+			for i := range n {
+				wantGet(t, db, fmt.Sprintf("key%d", i), value, true)
+			}
+			if l := db.Metrics().Levels; l[0].Tables == 0 && db.logs.Count() > 1 {
+				met++
+			}
+			kill()
+		}
+	}
+	if met == 0 {
+		t.Error("no store had all its tables compacted and a log beside them")
+	}
+}
+
+// diskUse returns the files of a store and their bytes.
+func diskUse(t *testing.T, fs vfs.FS, dir string) (names string, size int64) {
+	t.Helper()
+	list, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list {
+		info, err := fs.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size
+	}
+	return strings.Join(list, " "), size
+}
+
+// A store that is opened and closed again and again keeps no logs whose writes
+// are in tables, and a closed store no space that was reserved for writes.
+func TestReopen_LeavesNoLogs(t *testing.T) {
+	for _, flush := range []bool{true, false} {
+		fs := vfs.NewMem()
+		var logs []int
+		for i := range 24 {
+			db, err := Open("store", &Options{FS: fs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				if err := db.Put([]byte("k"), []byte("v")); err != nil {
+					t.Fatal(err)
+				}
+				if flush {
+					if err := db.Flush(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if v, err := db.Get([]byte("k")); err != nil || !bytes.Equal(v, []byte("v")) {
+				t.Fatalf("open %d: Get = %q, %v", i, v, err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			names, size := diskUse(t, fs, "store")
+			logs = append(logs, strings.Count(names, ".wal"))
+			if size > 256<<10 {
+				t.Errorf("flush %v, open %d: %d bytes for one entry: %s", flush, i, size, names)
+			}
+		}
+		most := maxKeptLogs + 1 // and the new one
+		if flush {
+			most = 1
+		}
+		for i, n := range logs {
+			if n > most {
+				t.Fatalf("flush %v: %d logs after open %d, want %d at most: %v", flush, n, i, most, logs)
+			}
+		}
+	}
+}
+
+// The numbers of forgotten logs do not come again: what follows is newer.
+func TestReopen_SequenceGoesOn(t *testing.T) {
+	fs := vfs.NewMem()
+	last := uint64(0)
+	for i := range 10 {
+		db, err := Open("store", &Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Seq() < last {
+			t.Errorf("open %d begins at sequence number %d, the last one ended at %d", i, s.Seq(), last)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			if err := db.Put(fmt.Appendf(nil, "k%d", i), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			last++
+		}
+		if err := db.Verify(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A log with a kind of operation that is not known yet is a newer program's: it
+// is refused, not taken for damage, and left as it is.
+func TestOpen_BatchOfANewerVersion(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, &Options{FS: mem})
+	mustPut(t, db, "a", "1")
+	var b Batch
+	mustPut(t, &b, "b", "2")
+	b.data[batchHeader] = 4 // a value that expires
+	if err := db.Write(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := storeFiles(t, mem)
+	for _, readOnly := range []bool{false, true} {
+		_, err := Open("db", &Options{FS: mem, ReadOnly: readOnly})
+		var damage *CorruptionError
+		if !errors.Is(err, ErrFormatTooNew) || errors.As(err, &damage) || !strings.Contains(err.Error(), ".wal") {
+			t.Errorf("Open, read-only %v: %v; want ErrFormatTooNew and the log's name", readOnly, err)
+		}
+		if !maps.Equal(storeFiles(t, mem), before) {
+			t.Errorf("Open, read-only %v, changed the directory", readOnly)
+		}
+	}
+}
