@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
 
 func TestPutGetDelete(t *testing.T) {
@@ -169,4 +173,40 @@ func TestClosed(t *testing.T) {
 	}
 	_, _ = db.Tables(), db.Metrics().String()
 	_ = s.Close()
+}
+
+// A store in memory lives in a bubble of testing/synctest, with its clock: so
+// can the tests of those who use it. What it keeps between stores must not
+// carry anything from one bubble to the next.
+func TestSynctest(t *testing.T) {
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			mem := vfs.NewMem()
+			db, err := Open("db", &Options{FS: mem, MemtableSize: 4 << 10, Durability: SyncPeriodic, SyncEvery: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for g := range 8 {
+				wg.Go(func() {
+					for i := range 50 {
+						mustPut(t, db, fmt.Sprintf("key%d-%d", g, i), "value")
+						_, _ = db.Has([]byte("absent"))
+					}
+				})
+			}
+			wg.Wait()
+			mustPut(t, db, "last", "value")
+			w := db.logs.Current()
+			if w.Synced() == w.Len() {
+				t.Error("the log was synced before its time")
+			}
+			time.Sleep(time.Hour + time.Minute) // of the bubble
+			synctest.Wait()
+			if w.Synced() != w.Len() {
+				t.Errorf("%d bytes of the log, %d synced an hour later", w.Len(), w.Synced())
+			}
+			closeTest(t, db)
+		})
+	}
 }

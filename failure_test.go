@@ -144,50 +144,6 @@ func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
 	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
 }
 
-func TestClose_TellsWhatIsNotDurable(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
-	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
-	mustPut(t, db, "k", "v")
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	if err := db.Sync(); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Sync = %v; want EIO", err)
-	}
-	if err := db.Close(); !errors.Is(err, syscall.EIO) {
-		t.Errorf("Close after a failed Sync = %v; want EIO", err)
-	}
-}
-
-// A Sync that began on a log which Resume has replaced must not make the store
-// read-only again.
-func TestSync_OfAReplacedLog(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
-	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
-	mustPut(t, db, "k", "v")
-	old := db.logs.Current()
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpSync {
-			return syscall.EIO
-		}
-		return nil
-	})
-	if err := db.Sync(); err == nil {
-		t.Fatal("Sync succeeded")
-	}
-	faults.Inject(nil)
-	if err := db.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.syncFailed(old, old.Sync()); err != nil {
-		t.Errorf("Sync of the replaced log = %v", err)
-	}
-	mustPut(t, db, "k2", "v")
-}
-
 func TestVerify_ReadsTheLogs(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, &Options{FS: mem})

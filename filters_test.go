@@ -2,7 +2,6 @@ package shale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -137,36 +136,6 @@ func tableNumbers(db *DB, level int) map[uint64]bool {
 		}
 	}
 	return numbers
-}
-
-// A waiting writer whose context ends leaves the queue, also as the first in it.
-func TestWrite_CancelledWhileWaiting(t *testing.T) {
-	db := openTest(t, small())
-	entered, leave := make(chan struct{}), make(chan struct{})
-	led := make(chan error, 1)
-	go func() {
-		led <- db.commits.Alone(context.Background(), func() error { close(entered); <-leave; return nil })
-	}()
-	<-entered
-	var b Batch
-	mustPut(t, &b, "k", "v")
-	ctx, cancel := context.WithCancel(context.Background())
-	waiting := make(chan error, 1)
-	go func() { waiting <- db.Write(ctx, &b) }()
-	testenv.WaitFor(t, "the writer to queue", func() bool {
-		return db.commits.Waiting() == 1
-	})
-	cancel()
-	if err := <-waiting; !errors.Is(err, context.Canceled) {
-		t.Errorf("Write = %v; want context.Canceled", err)
-	}
-	close(leave)
-	if err := <-led; err != nil {
-		t.Error(err)
-	}
-	wantGet(t, db, "k", "", false)
-	mustPut(t, db, "k", "later")
-	wantGet(t, db, "k", "later", true)
 }
 
 // Keys that come in order make tables that are moved down as they are, with the

@@ -389,3 +389,72 @@ func TestClose_OwnCancellation(t *testing.T) {
 		t.Errorf("%d methods take a context, want more", found)
 	}
 }
+
+// A compaction that fails while Close ends it is told of: not all errors of that
+// time are Close's doing.
+func TestClose_TellsOfAFailedCompaction(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	opts := tinyStore(faults)
+	opts.CompactionWorkers = -1
+	db := openTest(t, &opts)
+	for round := range 6 {
+		fill(t, db, 100, round)
+		mustFlush(t, db)
+	}
+	closeTest(t, db)
+
+	errDevice := errors.New("the device has failed")
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op != vfs.OpCreate || !strings.HasSuffix(name, ".sst") {
+			return nil
+		}
+		once.Do(func() { close(entered) })
+		<-leave
+		return errDevice
+	})
+	var mu sync.Mutex
+	var told []error
+	opts.CompactionWorkers = 1
+	opts.OnEvent = func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Kind == EventBackgroundError {
+			told = append(told, e.Err)
+		}
+	}
+	db, err := Open("db", &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	closed := make(chan error, 1)
+	go func() { closed <- db.Close() }()
+	<-db.ctx.Done()
+	close(leave)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], errDevice) {
+		t.Errorf("told of %v, want the failure of the compaction", told)
+	}
+}
+
+func TestClose_TellsWhatIsNotDurable(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
+	mustPut(t, db, "k", "v")
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Sync = %v; want EIO", err)
+	}
+	if err := db.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close after a failed Sync = %v; want EIO", err)
+	}
+}

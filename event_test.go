@@ -1,9 +1,14 @@
 package shale
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,5 +79,63 @@ func TestRecentEvents_AreBounded(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(events, func(a, b Event) int { return a.Time.Compare(b.Time) }) {
 		t.Error("the events are not in order")
+	}
+}
+
+// A panicHandler is a slog.Handler that fails, as a Logger of the caller's may.
+type panicHandler struct {
+	slog.Handler
+	fail func()
+}
+
+func (h panicHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h panicHandler) Handle(context.Context, slog.Record) error {
+	h.fail()
+	return nil
+}
+
+// TestEmit_ListenersThatFail: OnEvent and Logger may panic or exit in every
+// event, of the leader, the flusher and the compactor. The store works on, and
+// the failure is reported once, to the other listener.
+func TestEmit_ListenersThatFail(t *testing.T) {
+	fail := map[string]func(){"panicked: by intention": func() { panic("by intention") }, "called runtime.Goexit": runtime.Goexit}
+	for want, how := range fail {
+		for _, who := range []string{"OnEvent", "Logger"} {
+			var reports atomic.Int32
+			heard := func(message string) {
+				if strings.Contains(message, who+" "+want) {
+					reports.Add(1)
+				}
+			}
+			o := small()
+			o.MemtableSize = 4 << 10
+			if who == "OnEvent" {
+				o.OnEvent = func(Event) { how() }
+				o.Logger = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { heard(string(p)); return len(p), nil }), nil))
+			} else {
+				o.Logger = slog.New(panicHandler{fail: how})
+				o.OnEvent = func(e Event) {
+					if e.Err != nil {
+						heard(e.Err.Error())
+					}
+				}
+			}
+			db := openTest(t, o)
+			for i := range 300 {
+				mustPut(t, db, fmt.Sprint("key", i), strings.Repeat("v", 100))
+			}
+			if err := db.Flush(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := db.Compact(context.Background(), Range{}); err != nil {
+				t.Error(err)
+			}
+			wantGet(t, db, "key7", strings.Repeat("v", 100), true)
+			closeTest(t, db)
+			if n := reports.Load(); n != 1 {
+				t.Errorf("%s %s: reported %d times, want once", who, want, n)
+			}
+		}
 	}
 }

@@ -31,6 +31,7 @@ type closing struct {
 const closingKeys = 200
 
 func closingKey(i int) []byte { return fmt.Appendf(nil, "k%04d", i%closingKeys) }
+
 func closingValue(i int, round int) []byte {
 	return fmt.Appendf(nil, "k%04d of round %d", i%closingKeys, round)
 }

@@ -1,0 +1,427 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A syncGate is a file system in memory whose syncs of logs wait, while it is
+// shut, until it opens or fails them.
+type syncGate struct {
+	*vfs.FaultFS
+	mem  *vfs.Mem
+	shut atomic.Bool
+	open chan error
+}
+
+func newSyncGate() *syncGate {
+	g := &syncGate{mem: vfs.NewMem(), open: make(chan error)}
+	g.FaultFS = vfs.NewFault(g.mem, func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") && g.shut.Load() {
+			return <-g.open
+		}
+		return nil
+	})
+	return g
+}
+
+// batchOf returns a batch of one put with a durability of its own.
+func batchOf(t *testing.T, key string, d Durability) *Batch {
+	t.Helper()
+	b := new(Batch)
+	if err := b.Put([]byte(key), []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	b.SetDurability(d)
+	return b
+}
+
+// TestCommit_VisibleBeforeDurable is the rule of stores that are not SyncEach:
+// while the disk syncs for one writer, readers see its batch, others write, and
+// the writer waits. After its return the batch survives a power cut, and so does
+// all that was written before it.
+func TestCommit_VisibleBeforeDurable(t *testing.T) {
+	for _, d := range []Durability{SyncManual, SyncPeriodic} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newSyncGate()
+			db, err := Open("db", &Options{FS: g, Durability: d, SyncEvery: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustPut(t, db, "before", "value")
+			g.shut.Store(true)
+			done := make(chan error, 1)
+			go func() { done <- db.Write(context.Background(), batchOf(t, "synced", SyncEach)) }()
+			synctest.Wait() // the writer is as far as it gets
+			select {
+			case err := <-done:
+				t.Errorf("a synced write returned %v before the sync", err)
+				done <- err
+			default:
+			}
+			wantGet(t, db, "synced", "value", true)
+			for i := 0; i < 3 && !t.Failed(); i++ { // these wait for nobody
+				mustPut(t, db, fmt.Sprint("unsynced", i), "value")
+			}
+			if ok, err := db.PutIfAbsent([]byte("before"), nil); ok || err != nil {
+				t.Errorf("PutIfAbsent of a key that is visible = %v, %v", ok, err)
+			}
+			g.shut.Store(false)
+			select {
+			case g.open <- nil:
+			default: // it has failed already
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			after, err := Open("db", &Options{FS: g.mem.Crash(vfs.CrashConfig{})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantGet(t, after, "before", "value", true)
+			wantGet(t, after, "synced", "value", true)
+			closeTest(t, after)
+			closeTest(t, db)
+		})
+	}
+}
+
+// TestCommit_DurableBeforeVisible is the rule of stores with SyncEach: what one
+// writer waits to have synced nobody sees, and nothing overtakes it.
+func TestCommit_DurableBeforeVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newSyncGate()
+		db, err := Open("db", &Options{FS: g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.shut.Store(true)
+		done := make(chan error, 2)
+		go func() { done <- db.Put([]byte("synced"), []byte("value")) }()
+		synctest.Wait()
+		go func() { done <- db.Write(context.Background(), batchOf(t, "unsynced", SyncManual)) }()
+		synctest.Wait()
+		wantGet(t, db, "synced", "", false)
+		wantGet(t, db, "unsynced", "", false)
+		g.shut.Store(false)
+		g.open <- nil
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		wantGet(t, db, "synced", "value", true)
+		wantGet(t, db, "unsynced", "value", true)
+		closeTest(t, db)
+	})
+}
+
+// TestCommit_SyncFails: all writers that wait for a sync that fails get its error,
+// and the store is read-only. What they wrote was visible and stays so: Resume
+// makes it durable.
+func TestCommit_SyncFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newSyncGate()
+		db, err := Open("db", &Options{FS: g, Durability: SyncManual, OnEvent: func(Event) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.shut.Store(true)
+		errs := make(chan error, 3)
+		for i := range 3 {
+			go func() { errs <- db.Write(context.Background(), batchOf(t, fmt.Sprint(i), SyncEach)) }()
+			synctest.Wait()
+		}
+		g.shut.Store(false)
+		disk := errors.New("the disk is broken")
+		g.open <- disk
+		for range 3 {
+			if err := <-errs; !errors.Is(err, disk) || !errors.Is(err, ErrReadOnly) {
+				t.Errorf("Write = %v, want ErrReadOnly and the cause", err)
+			}
+		}
+		if err := db.Put([]byte("k"), nil); !errors.Is(err, disk) {
+			t.Errorf("Put = %v, want the cause", err)
+		}
+		if err := db.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			wantGet(t, db, fmt.Sprint(i), "value", true)
+		}
+		closeTest(t, db)
+	})
+}
+
+// TestCommit_CloseBesideSyncs: a writer that waits for a sync outside the queue
+// while the store is closed is done or gets ErrClosed.
+func TestCommit_CloseBesideSyncs(t *testing.T) {
+	for round := range 30 {
+		db := openTest(t, &Options{FS: vfs.NewMem(), Durability: SyncManual, MemtableSize: 4 << 10})
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					b := new(Batch)
+					_ = b.Put(fmt.Appendf(nil, "%d-%d", w, i), make([]byte, 100)) // far below every limit
+					b.SetDurability([]Durability{SyncEach, SyncManual}[w%2])
+					if err := db.Write(context.Background(), b); err != nil {
+						if err != ErrClosed {
+							t.Errorf("Write beside Close = %v", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		for range round {
+			runtime.Gosched()
+		}
+		closeTest(t, db)
+		wg.Wait()
+	}
+}
+
+// TestCommit_SyncedWritersShare counts syncs: sixteen writers, each of whom waits
+// for its own write, need about one sync for all of them, not one for the first
+// and one for the others. So it is inside the queue, with SyncEach, and outside
+// of it.
+func TestCommit_SyncedWritersShare(t *testing.T) {
+	const writers, each = 16, 100
+	for _, d := range []Durability{SyncEach, SyncManual} {
+		synctest.Test(t, func(t *testing.T) {
+			var syncs atomic.Int64
+			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+				if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+					syncs.Add(1)
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+			db, err := Open("db", &Options{FS: fsys, Durability: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			syncs.Store(0)
+			var wg sync.WaitGroup
+			for g := range writers {
+				wg.Go(func() {
+					for i := range each {
+						b := batchOf(t, fmt.Sprintf("key%d-%d", g, i), SyncEach)
+						if err := db.Write(context.Background(), b); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			n := syncs.Load()
+			t.Logf("durability %d: %d syncs of %d writes", d, n, writers*each)
+			// The race detector schedules at random, so that writers come back later
+			// than a leader waits for them: there the writes count, not the syncs.
+			if n > each*3/2 && !testenv.Race {
+				t.Errorf("durability %d: %d syncs of %d writes by %d writers, want little more than %d", d, n, writers*each, writers, each)
+			}
+			closeTest(t, db)
+		})
+	}
+}
+
+// TestCommit_SyncedBesideUnsynced counts what four unsynced writers get done alone
+// and beside one that syncs each batch, in turns on one store on the disk. It
+// prints the ratio; with SHALE_LONG, which is how long it measures, the median
+// of the rounds has to be at least a half.
+func TestCommit_SyncedBesideUnsynced(t *testing.T) {
+	const rounds = 5
+	round := max(testenv.Long(t)/(2*rounds), 20*time.Millisecond)
+	db, err := Open(t.TempDir(), &Options{Durability: SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	var number atomic.Uint64
+	// write runs writers for a round and returns how many writes each kind made.
+	write := func(synced int) (unsyncedWrites, syncedWrites int) {
+		var counts [5]int
+		var wg sync.WaitGroup
+		end := time.Now().Add(round)
+		for w := range 4 + synced {
+			wg.Go(func() {
+				b := new(Batch)
+				for time.Now().Before(end) {
+					b.Reset()
+					_ = b.Put(fmt.Appendf(nil, "key%012d", number.Add(1)), make([]byte, 100)) // far below every limit
+					if w == 4 {
+						b.SetDurability(SyncEach)
+					}
+					if err := db.Write(context.Background(), b); err != nil {
+						t.Error(err)
+						return
+					}
+					counts[w]++
+				}
+			})
+		}
+		wg.Wait()
+		return counts[0] + counts[1] + counts[2] + counts[3], counts[4]
+	}
+	var ratios []float64
+	var alone, beside, synced int
+	for range rounds {
+		a, _ := write(0)
+		b, s := write(1)
+		alone, beside, synced = alone+a, beside+b, synced+s
+		ratios = append(ratios, float64(b)/float64(a))
+	}
+	slices.Sort(ratios)
+	second := (rounds * round).Seconds()
+	t.Logf("4 unsynced writers: %.0f writes a second alone, %.0f beside a synced one, which makes %.0f; medians of %d rounds: %.2f of the rate",
+		float64(alone)/second, float64(beside)/second, float64(synced)/second, rounds, ratios[rounds/2])
+	if testenv.Long(t) > 0 && ratios[rounds/2] < 0.5 {
+		t.Errorf("beside a synced writer, unsynced ones make %.2f of their writes, want at least half", ratios[rounds/2])
+	}
+}
+
+// TestSyncPeriodic_WhileALogIsPrepared: under SyncPeriodic a write is on disk
+// SyncEvery later, also while the file of the next log takes long to make.
+func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := false
+		fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+			if slow && op == vfs.OpCreate && strings.HasSuffix(name, ".wal") {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		})
+		opts := tinyStore(fsys)
+		opts.MemtableSize, opts.Durability, opts.SyncEvery = 64<<10, SyncPeriodic, 100*time.Millisecond
+		db, err := Open("db", &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		slow = true
+		for db.view.Load().mem.Taken() <= opts.MemtableSize/2 {
+			mustPut(t, db, "key", "value")
+		}
+		mustPut(t, db, "key", "value") // asks for the next log
+		synctest.Wait()                // the file is being made
+		mustPut(t, db, "late", "value")
+		time.Sleep(opts.SyncEvery)
+		synctest.Wait()
+		if w := db.logs.Current(); w.Synced() < w.Len() {
+			t.Errorf("%d of %d bytes are synced after SyncEvery", w.Synced(), w.Len())
+		}
+		closeTest(t, db)
+	})
+}
+
+// A Sync that began on a log which Resume has replaced must not make the store
+// read-only again.
+func TestSync_OfAReplacedLog(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
+	mustPut(t, db, "k", "v")
+	old := db.logs.Current()
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Sync(); err == nil {
+		t.Fatal("Sync succeeded")
+	}
+	faults.Inject(nil)
+	if err := db.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.syncFailed(old, old.Sync()); err != nil {
+		t.Errorf("Sync of the replaced log = %v", err)
+	}
+	mustPut(t, db, "k2", "v")
+}
+
+// A Sync beside Close succeeds or gets ErrClosed, and no alarm is raised.
+func TestSync_BesideClose(t *testing.T) {
+	for range 200 {
+		var alarm atomic.Pointer[Event]
+		db, err := Open("store", &Options{FS: vfs.NewMem(), Durability: SyncManual, OnEvent: func(e Event) {
+			if e.Err != nil {
+				alarm.Store(&e)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for i := range 1000 {
+					_ = db.Put(fmt.Appendf(nil, "%d", i), nil) // until it is closed
+					if err := db.Sync(); err != nil {
+						if err != ErrClosed {
+							t.Errorf("Sync beside Close: %v, want ErrClosed", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		if err := db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
+		if e := alarm.Load(); e != nil {
+			t.Fatalf("event %v: %v", e.Kind, e.Err)
+		}
+	}
+}
+
+// BenchmarkWrite_Synced makes batches of one put, each synced, by one writer and
+// by sixteen, in a store with SyncEach and in one without.
+func BenchmarkWrite_Synced(b *testing.B) {
+	for _, d := range []Durability{SyncEach, SyncManual} {
+		for _, writers := range []int{1, 16} {
+			b.Run(fmt.Sprintf("durability=%d/writers=%d", d, writers), func(b *testing.B) {
+				db, err := Open(b.TempDir(), &Options{Durability: d})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				b.ResetTimer()
+				for range writers {
+					wg.Go(func() {
+						batch := new(Batch)
+						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							batch.Reset()
+							_ = batch.Put(fmt.Appendf(nil, "key%012d", i), make([]byte, 100)) // far below every limit
+							batch.SetDurability(SyncEach)
+							if err := db.Write(context.Background(), batch); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				closeTest(b, db)
+			})
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestPutIfAbsent(t *testing.T) {
+	db := openTest(t, small())
+	for i, want := range []bool{true, false, false} {
+		if got, err := db.PutIfAbsent([]byte("k"), fmt.Append(nil, i)); got != want || err != nil {
+			t.Errorf("PutIfAbsent %d = %v, %v; want %v", i, got, err, want)
+		}
+	}
+	wantGet(t, db, "k", "0", true)
+	mustDelete(t, db, "k")
+	if got, err := db.PutIfAbsent([]byte("k"), []byte("again")); !got || err != nil {
+		t.Errorf("PutIfAbsent of a deleted key = %v, %v; want true", got, err)
+	}
+}
+
+// TestPutIfAbsent_OneWinner: of many who claim a key one wins, with every hash
+// function, with and without syncs, and with keys whose claims meet in one group.
+func TestPutIfAbsent_OneWinner(t *testing.T) {
+	for _, hash := range []FilterHash{Murmur3, XXH3, SipHash} {
+		for _, d := range []Durability{SyncEach, SyncManual} {
+			t.Run(fmt.Sprintf("%v/%v", hash, d), func(t *testing.T) {
+				o := small()
+				o.FilterHash, o.Durability = hash, d
+				claimAll(t, openTest(t, o))
+			})
+		}
+	}
+}
+
+// claimAll has goroutines claim the same keys, and counts the winners.
+func claimAll(t *testing.T, db *DB) {
+	const goroutines, keys = 8, 2000
+	var won [goroutines]int
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range keys {
+				ok, err := db.PutIfAbsent(fmt.Appendf(nil, "key%05d", i), fmt.Append(nil, g))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if ok {
+					won[g]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0
+	for _, n := range won {
+		sum += n
+	}
+	if sum != keys {
+		t.Errorf("%d claims won for %d keys", sum, keys)
+	}
+	counts := make([]int, goroutines)
+	for e, err := range db.Scan(Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[e.Value[0]-'0']++
+	}
+	if !slices.Equal(counts, won[:]) {
+		t.Errorf("values in the store %v, claims won %v", counts, won)
+	}
+}
+
+// A waiting writer whose context ends leaves the queue, also as the first in it.
+func TestWrite_CancelledWhileWaiting(t *testing.T) {
+	db := openTest(t, small())
+	entered, leave := make(chan struct{}), make(chan struct{})
+	led := make(chan error, 1)
+	go func() {
+		led <- db.commits.Alone(context.Background(), func() error { close(entered); <-leave; return nil })
+	}()
+	<-entered
+	var b Batch
+	mustPut(t, &b, "k", "v")
+	ctx, cancel := context.WithCancel(context.Background())
+	waiting := make(chan error, 1)
+	go func() { waiting <- db.Write(ctx, &b) }()
+	testenv.WaitFor(t, "the writer to queue", func() bool {
+		return db.commits.Waiting() == 1
+	})
+	cancel()
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Errorf("Write = %v; want context.Canceled", err)
+	}
+	close(leave)
+	if err := <-led; err != nil {
+		t.Error(err)
+	}
+	wantGet(t, db, "k", "", false)
+	mustPut(t, db, "k", "later")
+	wantGet(t, db, "k", "later", true)
+}
+
+// TestWrite_RefusesForeignBatches: a batch that is nil or was decoded is refused
+// before it reaches the queue, and the store goes on.
+func TestWrite_RefusesForeignBatches(t *testing.T) {
+	db := openTest(t, small())
+	own := batchOf(t, "k", SyncEach)
+	_, decoded, err := DecodeBatch(own.setSeq(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*Batch{"nil": nil, "decoded": decoded} {
+		if err := db.Write(context.Background(), b); !errors.Is(err, ErrBatchNotWritable) {
+			t.Errorf("Write of a batch that is %s = %v, want ErrBatchNotWritable", name, err)
+		}
+	}
+	if err := decoded.Put([]byte("k"), nil); !errors.Is(err, ErrBatchNotWritable) {
+		t.Errorf("Put into a decoded batch = %v, want ErrBatchNotWritable", err)
+	}
+	decoded.Reset()
+	if err := decoded.Put([]byte("fresh"), []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Write(context.Background(), decoded); err != nil {
+		t.Errorf("Write of a batch that was Reset = %v", err)
+	}
+	wantGet(t, db, "fresh", "1", true)
+	mustPut(t, db, "after", "value")
+}
+
+// TestCommit_LeaderFails: a leader whose turn ends by a panic or by Goexit leaves
+// a store that is read-only, and not a queue that waits for ever. The batch here
+// has bytes that no method makes: it stands for a mistake of our own.
+func TestCommit_LeaderFails(t *testing.T) {
+	fail := map[string]func(){"panic": func() { panic("by intention") }, "Goexit": runtime.Goexit}
+	for name, how := range fail {
+		db := openTest(t, &Options{FS: vfs.NewMem(), Durability: SyncManual, OnEvent: func(Event) {}})
+		mustPut(t, db, "k", "v")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()                                               // as net/http does
+			_ = db.commits.Alone(context.Background(), func() error { how(); return nil }) // does not return
+		}()
+		<-done
+		if err := db.Put([]byte("k2"), nil); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("%s: Put afterwards = %v, want ErrReadOnly", name, err)
+		}
+		wantGet(t, db, "k", "v", true)
+		if err := db.Resume(); err != nil {
+			t.Errorf("%s: Resume = %v", name, err)
+		}
+		mustPut(t, db, "k3", "v")
+		closeTest(t, db)
+	}
+}
