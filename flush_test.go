@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A flushWorld is all that a flusher sees of a store. In a bubble of testing/synctest
@@ -217,4 +222,54 @@ func TestFlusher_Speed(t *testing.T) {
 		time.Sleep(time.Minute)
 		check("after it has failed", bytes*3/4)
 	})
+}
+
+// A table whose file can't be created leaves nothing behind, also not its number.
+func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	db := openTest(t, &Options{FS: faults, CompactionWorkers: -1})
+	mustPut(t, db, "k", "v")
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		return errorIf(op == vfs.OpCreate && strings.HasSuffix(name, ".sst"), syscall.EIO)
+	})
+	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Flush = %v; want EIO", err)
+	}
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := reflect.ValueOf(db.tree).Elem().FieldByName("pending").Len(); n != 0 {
+		t.Errorf("%d tables are pending, and nothing makes one", n)
+	}
+}
+
+func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, -1
+	db := openTest(t, opts)
+	fillRandom(t, db, 0, 50)
+	failing := true
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.Contains(name, "MANIFEST") && failing {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Flush = %v; want EIO", err)
+	}
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	testenv.WaitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
+	if n := tablesOnDisk(t, db, mem); n != 1 {
+		t.Errorf("%d tables on disk; want 1", n)
+	}
+	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {
+		t.Errorf("Get = %q, %v", got, err)
+	}
 }

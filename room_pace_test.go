@@ -1,17 +1,20 @@
 package shale
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"runtime"
-	"strings"
+	"math/bits"
+	"math/rand/v2"
+	"runtime/metrics"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/vfs"
 )
 
 // TestPace_NoLongWaits writes without end to a store whose disk is slow, and in
@@ -155,80 +158,83 @@ func TestPace_ManyRuns(t *testing.T) {
 	}
 }
 
-// TestPrepared_IsUsed counts what a rotation does when the next log is there
-// already: it makes no file.
-func TestPrepared_IsUsed(t *testing.T) {
-	fsys := vfs.NewFault(vfs.NewMem(), nil)
-	opts := tinyStore(fsys)
-	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
-	db := mustOpen(t, "db", &opts)
-	for round := range 3 {
-		for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
-			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
-		}
-		awaitPrepared(t, db)
-		db.flusher.mu.Lock() // no flush makes files meanwhile
-		made := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir)
-		num := db.logs.CurrentNum()
-		for i := 0; db.logs.CurrentNum() == num; i++ {
-			mustPut(t, db, fmt.Sprintf("more%d-%d", round, i), "value")
-		}
-		if n := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir); n != made {
-			t.Errorf("the rotation made %d files, names or directory syncs", n-made)
-		}
-		db.flusher.mu.Unlock()
-	}
-	closeTest(t, db)
-	db = mustOpen(t, "db", &opts)
-	if value, err := db.Get([]byte("key2-0")); err != nil || string(value) != "value" {
-		t.Errorf("Get after reopening: %q, %v", value, err)
-	}
-	closeTest(t, db)
+// fillLongKeys bounds the store's size: some 5 GB on the disk.
+const fillLongKeys = 64 << 20
+
+// processMemory returns the bytes that the process takes, but for its code and
+// what of files is mapped.
+func processMemory() int64 {
+	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(m)
+	return int64(m[0].Value.Uint64()-m[1].Value.Uint64()) + offheap.InUse()
 }
 
-// awaitPrepared waits until the next log is there.
-func awaitPrepared(t *testing.T, db *DB) {
-	t.Helper()
-	testenv.Within(t, time.Minute, "the next log is prepared", func() {
-		for have := false; !have; runtime.Gosched() {
-			have, _ = db.logs.Spare()
-		}
-	})
+// collectorShare returns how many seconds the collector has taken of all that
+// the process has worked.
+func collectorShare() (collector, all float64) {
+	m := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
+	metrics.Read(m)
+	return m[0].Value.Float64(), m[1].Value.Float64() - m[2].Value.Float64()
 }
 
-// TestPrepared_FailureIsNone: a log that can't be prepared is made by the
-// rotation.
-func TestPrepared_FailureIsNone(t *testing.T) {
-	var failed, told atomic.Int64
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
-		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") && failed.Load() == 1 {
-			failed.Add(1)
-			return errors.New("no room")
+// TestFill_LongestWaits writes keys in no order for SHALE_LONG, as fast as it
+// may, into a store on the disk and prints how long writes waited. Its memory
+// stays within what the options say, and the collector has little to do.
+func TestFill_LongestWaits(t *testing.T) {
+	long := testenv.Long(t)
+	if long == 0 {
+		t.Skip("SHALE_LONG is not set")
+	}
+	seed := testenv.Seed(t)
+	db := mustOpen(t, t.TempDir(), &Options{MemtableSize: 64 << 20, Durability: SyncManual})
+	rng := rand.New(rand.NewPCG(seed, 1))
+	key, value := make([]byte, 16), make([]byte, 100)
+	var worst []time.Duration // the longest waits, longest first
+	var over [40]int          // waits of 2^i µs or more, below the next
+	var most, allowed int64   // bytes of memory
+	n, begin := 0, time.Now()
+	for last := begin; last.Sub(begin) < long; n++ {
+		binary.BigEndian.PutUint64(key, rng.Uint64N(fillLongKeys)*0x9e3779b97f4a7c15)
+		for i := 0; i < len(value)/2; i += 8 {
+			binary.LittleEndian.PutUint64(value[i:], rng.Uint64())
 		}
-		return nil
-	})
-	opts := tinyStore(fsys)
-	opts.testing.minPrepared = 1
-	opts.OnEvent = func(e Event) {
-		if e.Kind == EventBackgroundError && e.Reason == "prepare log" {
-			told.Add(1)
+		if err := db.Put(key, value); err != nil {
+			t.Fatal(err)
+		}
+		if n%(1<<18) == 0 {
+			m := db.Metrics()
+			most = max(most, processMemory())
+			allowed = max(allowed, 3*db.opts.MemtableSize+db.opts.CacheSize+m.FilterMemory+m.IndexMemory)
+			last = time.Now()
+		}
+		now := time.Now()
+		wait := now.Sub(last)
+		last = now
+		over[min(bits.Len64(uint64(wait.Microseconds())), len(over)-1)]++
+		if len(worst) < 10 || wait > worst[9] {
+			worst = append(worst, wait)
+			slices.SortFunc(worst, func(a, b time.Duration) int { return int(b - a) })
+			worst = worst[:min(len(worst), 10)]
 		}
 	}
-	db := mustOpen(t, "db", &opts)
-	failed.Store(1)
-	for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
-		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
-	}
-	testenv.Within(t, time.Minute, "preparing fails", func() {
-		for failed.Load() != 2 || told.Load() == 0 {
-			runtime.Gosched()
+	m := db.Metrics()
+	t.Logf("%d writes in %v; longest waits %v; held back %v in %d waits", n, long, worst, m.StallTime, m.StalledWrites)
+	for i, c := range over {
+		if c > 0 && i >= 10 {
+			t.Logf("%d waits of %v or more", c, time.Duration(1<<(i-1))*time.Microsecond)
 		}
-	})
-	for i := range 1000 {
-		mustPut(t, db, fmt.Sprintf("more%d", i), "value")
 	}
-	if err := db.Err(); err != nil {
-		t.Error(err)
+	collector, all := collectorShare()
+	t.Logf("%d MB at most, the options say %d; collector %.1f %% of the processor time; %s",
+		most>>20, allowed>>20, 100*collector/all, base.FormatBytes(int64(m.FlushBytes+m.CompactBytes)))
+	if float64(most) > 1.1*float64(allowed) {
+		t.Errorf("%d MB of memory, 10 %% above the %d MB that the options say", most>>20, allowed>>20)
+	}
+	if collector > 0.05*all {
+		t.Errorf("the collector has taken %.1f of %.1f s", collector, all)
+	}
+	if worst[0] > 2*time.Second { // the machine has others to serve: what is aimed at is 100 ms
+		t.Errorf("a write waited for %v", worst[0])
 	}
 	closeTest(t, db)
 }

@@ -1,0 +1,162 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A rotation goes on when the manifest, having grown too long, can't be begun
+// anew: logs are found by their names.
+func TestRotate_ManifestCannotBeBegun(t *testing.T) {
+	mem := vfs.NewMem()
+	faults := vfs.NewFault(mem, nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, -1
+	db := openTest(t, opts)
+	db.tree.RenewManifest()
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpCreate && strings.Contains(name, "MANIFEST") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	first := db.logs.Current()
+	for i := 0; db.logs.Current() == first; i++ {
+		mustPut(t, db, fmt.Sprintf("key%06d", i), strings.Repeat("v", 100))
+	}
+	mustPut(t, db, "after", "the rotation")
+	faults.Inject(nil)
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTest(t, opts)
+	wantGet(t, db, "key000000", strings.Repeat("v", 100), true)
+	wantGet(t, db, "after", "the rotation", true)
+}
+
+// A compaction that can't succeed must not leave writers waiting for level 0
+// for ever.
+func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	opts := small()
+	opts.FS, opts.CompactionWorkers = faults, 1
+	opts.MemtableSize = 4 << 10
+	db := openTest(t, opts)
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpRead && strings.HasSuffix(name, ".sst") && db.compacting() {
+			return syscall.EIO
+		}
+		return nil
+	})
+	done := make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			key := fmt.Appendf(nil, "key%06d", i*7919%1000003)
+			if err := db.Put(key, []byte(strings.Repeat(fmt.Sprint(i), 30))); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("Put = %v; want ErrReadOnly that wraps EIO", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("a writer hangs")
+	}
+	faults.Inject(nil)
+	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
+}
+
+// TestPrepared_IsUsed counts what a rotation does when the next log is there
+// already: it makes no file.
+func TestPrepared_IsUsed(t *testing.T) {
+	fsys := vfs.NewFault(vfs.NewMem(), nil)
+	opts := tinyStore(fsys)
+	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
+	db := mustOpen(t, "db", &opts)
+	for round := range 3 {
+		for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
+			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
+		}
+		awaitPrepared(t, db)
+		db.flusher.mu.Lock() // no flush makes files meanwhile
+		made := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir)
+		num := db.logs.CurrentNum()
+		for i := 0; db.logs.CurrentNum() == num; i++ {
+			mustPut(t, db, fmt.Sprintf("more%d-%d", round, i), "value")
+		}
+		if n := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir); n != made {
+			t.Errorf("the rotation made %d files, names or directory syncs", n-made)
+		}
+		db.flusher.mu.Unlock()
+	}
+	closeTest(t, db)
+	db = mustOpen(t, "db", &opts)
+	if value, err := db.Get([]byte("key2-0")); err != nil || string(value) != "value" {
+		t.Errorf("Get after reopening: %q, %v", value, err)
+	}
+	closeTest(t, db)
+}
+
+// awaitPrepared waits until the next log is there.
+func awaitPrepared(t *testing.T, db *DB) {
+	t.Helper()
+	testenv.Within(t, time.Minute, "the next log is prepared", func() {
+		for have := false; !have; runtime.Gosched() {
+			have, _ = db.logs.Spare()
+		}
+	})
+}
+
+// TestPrepared_FailureIsNone: a log that can't be prepared is made by the
+// rotation.
+func TestPrepared_FailureIsNone(t *testing.T) {
+	var failed, told atomic.Int64
+	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
+		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") && failed.Load() == 1 {
+			failed.Add(1)
+			return errors.New("no room")
+		}
+		return nil
+	})
+	opts := tinyStore(fsys)
+	opts.testing.minPrepared = 1
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventBackgroundError && e.Reason == "prepare log" {
+			told.Add(1)
+		}
+	}
+	db := mustOpen(t, "db", &opts)
+	failed.Store(1)
+	for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
+		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
+	}
+	testenv.Within(t, time.Minute, "preparing fails", func() {
+		for failed.Load() != 2 || told.Load() == 0 {
+			runtime.Gosched()
+		}
+	})
+	for i := range 1000 {
+		mustPut(t, db, fmt.Sprintf("more%d", i), "value")
+	}
+	if err := db.Err(); err != nil {
+		t.Error(err)
+	}
+	closeTest(t, db)
+}

@@ -1,0 +1,90 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestVerify_ReadsTheLogs(t *testing.T) {
+	mem := vfs.NewMem()
+	db := openTest(t, &Options{FS: mem})
+	mustPut(t, db, "k", strings.Repeat("v", 1000))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept := db.logs.CurrentNum()
+	db = openTest(t, &Options{FS: mem}) // the log that holds k is kept
+	if err := db.Verify(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	log := base.LogName(kept)
+	name := db.path(log)
+	f, err := mem.OpenReadWrite(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	flip := func() {
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], 4096+300); err != nil {
+			t.Fatal(err)
+		}
+		b[0] ^= 1
+		if _, err := f.WriteAt(b[:], 4096+300); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flip()
+	var damage *CorruptionError
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) || damage.File != log {
+		t.Errorf("Verify = %v; want a CorruptionError that names the log", err)
+	}
+	flip()
+}
+
+// A Verify that meets damage in a log holds none of the others longer: a flush lets them go.
+func TestVerify_HoldsNoLogAfterDamage(t *testing.T) {
+	mem := vfs.NewMem()
+	opts := &Options{FS: mem, testing: testOptions{minPrepared: 1}}
+	for range 3 {
+		db := openTest(t, opts)
+		mustPut(t, db, "k", strings.Repeat("v", 1000))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openTest(t, opts)
+	held := db.holdLogs()
+	if len(held) < 2 {
+		t.Fatalf("%d sealed logs, want some", len(held))
+	}
+	db.releaseLogs(held)
+	editFile(t, mem, db.path(base.LogName(held[0].Num)), flipByte(4096+300))
+	var damage *CorruptionError
+	if err := db.Verify(context.Background()); !errors.As(err, &damage) {
+		t.Fatalf("Verify = %v; want a CorruptionError", err)
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	db.awaitDeletions(t.Context())
+	_, kept := db.logs.Spare()
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".wal") {
+			logs++
+		}
+	}
+	if logs > kept+2 {
+		t.Errorf("after the flush %d logs lie in the directory: one in use, one prepared, %d to be used again", logs, kept)
+	}
+}
