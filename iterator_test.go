@@ -217,78 +217,6 @@ func TestIterator_KeepsItsState(t *testing.T) {
 	}
 }
 
-func TestIterator_Closed(t *testing.T) {
-	db := layered(t)
-	it := db.NewIterator(Range{})
-	if !it.Next() {
-		t.Fatal(it.Err())
-	}
-	for range 2 {
-		if err := it.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if it.Valid() {
-			t.Error("a closed iterator is valid")
-		}
-		for _, m := range moves {
-			if m.on(it) || !errors.Is(it.Err(), ErrClosed) {
-				t.Errorf("%s of a closed iterator: %v, want ErrClosed", m.name, it.Err())
-			}
-		}
-	}
-	if n := db.Metrics().OpenIterators; n != 0 {
-		t.Errorf("%d iterators are open", n)
-	}
-}
-
-// What a closed iterator was made of may serve another one: neither knows of
-// the other.
-func TestIterator_ClosedBesideOthers(t *testing.T) {
-	db := layered(t)
-	want := entriesOf(t, db, Range{})
-	for range 20 {
-		old := db.NewIterator(Range{Upper: []byte("b")})
-		if !old.Next() {
-			t.Fatal(old.Err())
-		}
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
-		it := db.NewIterator(Range{})
-		var got []string
-		for it.Next() {
-			if old.Next() || old.SeekGE(nil) || old.Prev() || old.Last() || old.Valid() || !errors.Is(old.Err(), ErrClosed) {
-				t.Fatalf("a closed iterator moves; Err() = %v", old.Err())
-			}
-			if len(old.Key())+len(old.Value()) > 0 {
-				t.Fatalf("a closed iterator is at %q = %q", old.Key(), old.Value())
-			}
-			if err := old.Close(); err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(it.Key())+"="+string(it.Value()))
-		}
-		if err := errors.Join(it.Err(), it.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("beside a closed one: %q, want %q", got, want)
-		}
-	}
-}
-
-// entriesOf lists the entries of r as key=value.
-func entriesOf(t *testing.T, db *DB, r Range) (list []string) {
-	t.Helper()
-	for e, err := range db.Scan(r) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, string(e.Key)+"="+string(e.Value))
-	}
-	return list
-}
-
 func TestIterator_KeysOnlyAndEmpty(t *testing.T) {
 	db := openTest(t, small())
 	it := db.NewIterator(Range{})
@@ -376,104 +304,41 @@ func TestIterator_DamagedBlock(t *testing.T) {
 	}
 }
 
-// Once the store is closed, each movement of an iterator fails, wherever it
-// stands, and Err is ErrClosed.
-func TestIterator_EveryMoveAfterClose(t *testing.T) {
-	k := []byte("c")
-	places := map[string]func(it *Iterator){
-		"fresh":            func(*Iterator) {},
-		"on an entry":      func(it *Iterator) { it.SeekGE(k) },
-		"backward":         func(it *Iterator) { it.SeekLT(k) },
-		"after the last":   func(it *Iterator) { it.Last(); it.Next() },
-		"before the first": func(it *Iterator) { it.First(); it.Prev() },
-		"sought too far":   func(it *Iterator) { it.SeekGE([]byte("z")) },
+// A loop may be left early, panic, and run again; its range is its own.
+func TestScan_Loop(t *testing.T) {
+	db := layered(t)
+	lower := []byte("b")
+	scan := db.Scan(Range{Lower: lower, Limit: 3})
+	lower[0] = 'z'
+	for range 2 {
+		var got strings.Builder
+		for e := range scan {
+			got.Write(e.Key)
+		}
+		if got.String() != "bce" {
+			t.Errorf("Scan: %s, want bce", &got)
+		}
+		mustPut(t, db, "f", "not within the first three")
 	}
-	for place, goThere := range places {
-		for _, r := range []Range{{}, {Lower: []byte("b"), Upper: []byte("e")}, {Upper: []byte{}}} {
-			for _, m := range moves {
-				db := layered(t)
-				s := mustSnapshot(t, db)
-				iters := []*Iterator{db.NewIterator(r), s.NewIterator(r)}
-				for _, it := range iters {
-					goThere(it)
-					if it.Err() != nil {
-						t.Fatal(it.Err())
-					}
-				}
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
-				for _, it := range iters {
-					for range 2 {
-						if m.on(it) || it.Valid() || it.Err() != ErrClosed {
-							t.Errorf("%s, [%s, %s), %s: Err is %v, want ErrClosed", place, r.Lower, r.Upper, m.name, it.Err())
-						}
-					}
-					if err := it.Close(); err != nil {
-						t.Error(err)
-					}
-					if m.on(it) || it.Err() != ErrClosed {
-						t.Errorf("%s after the iterator's Close: Err is %v, want ErrClosed", m.name, it.Err())
-					}
-				}
-			}
-		}
+	for range scan {
+		break
 	}
-}
-
-// A movement that finds the store open, and its files closed when it comes to read
-// them, gives ErrClosed itself.
-func TestIterator_CloseBeforeARead(t *testing.T) {
-	for _, m := range moves {
-		opts := small()
-		opts.CompactionWorkers, opts.CacheSize = -1, -1
-		db := openTest(t, opts)
-		for i := range 500 {
-			mustPut(t, db, fmt.Sprintf("%c%d", 'a'+i%8, i), strings.Repeat("v", 50))
+	func() {
+		defer func() { _ = recover() }()
+		for range scan {
+			panic("in the loop")
 		}
-		mustFlush(t, db)
-		it := db.NewIterator(Range{})
-		it.SeekGE([]byte("c"))
-		db.files.Close() // as Close does after it has told that the store is closed
-		for range 500 {  // Next and Prev come to the end of a block
-			if !m.on(it) {
-				break
-			}
-		}
-		if it.Err() != ErrClosed || it.Valid() {
-			t.Errorf("%s: %v, want ErrClosed itself", m.name, it.Err())
-		}
-		if err := it.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+	}()
+	if n := db.Metrics().OpenIterators; n != 0 {
+		t.Errorf("%d iterators are open after loops that were left", n)
 	}
-}
-
-// A scan whose read ahead meets Close raises no alarm.
-func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
-	opts := small()
-	opts.CompactionWorkers, opts.CacheSize = -1, -1
-	opts.MemtableSize, opts.TableSize = 1<<20, 1<<20
-	opts.OnEvent = func(e Event) {
-		if e.Err != nil {
-			t.Errorf("event %v (%s): %v", e.Kind, e.Reason, e.Err)
-		}
+	var kept []Entry
+	for e := range db.Scan(Range{Limit: 4}) {
+		kept = append(kept, e.Clone())
 	}
-	db := openTest(t, opts)
-	fill(t, db, 5000, 0)
-	mustFlush(t, db)
-	for n := range 100 { // one of them comes to a read ahead
-		db.files.Reset()
-		it := db.NewIterator(Range{})
-		for ok, i := it.First(), 0; ok && i < 20*n; i++ {
-			ok = it.Next()
+	for i, e := range kept {
+		if string(e.Key) != layerKeys[i] || string(e.Value) != layerKeys[i] {
+			t.Errorf("clone %d is %s = %s", i, e.Key, e.Value)
 		}
-		db.files.Close()
-		for it.Next() {
-		}
-		if it.Err() != ErrClosed {
-			t.Errorf("%v, want ErrClosed", it.Err())
-		}
-		it.Close()
 	}
 }

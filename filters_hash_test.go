@@ -148,38 +148,3 @@ func TestFilterHash_KeysFromStrangers(t *testing.T) {
 		}
 	}
 }
-
-// TestFilterHash_ForeignHashedOnce: a lookup that asks several filters of an earlier
-// life hashes the key once for all of them. That it does not hash again shows by the
-// key, which is another meanwhile.
-func TestFilterHash_ForeignHashedOnce(t *testing.T) {
-	filter := func(id bloom.HashID, seed uint64) *bloom.Static {
-		h, err := bloom.NewHasher(id, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := bloom.AppendStatic(nil, []uint64{1}, bloom.StaticOptions{BitsPerKey: 10, Hasher: h})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := bloom.OpenStatic(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	murmur, first, second := filter(bloom.HashMurmur3, 0), filter(bloom.HashXXH3, 1), filter(bloom.HashXXH3, 2)
-	for _, own := range []*bloom.Static{murmur, first} {
-		l := lookup{key: []byte("key"), hasher: own.Hasher(), hash: own.Hasher().Hash([]byte("key"))}
-		for _, f := range []*bloom.Static{second, own, second, murmur, first, murmur} {
-			if got, want := l.hashFor(f), f.Hasher().Hash(l.key); got != want {
-				t.Errorf("hash %x, want %x", got, want)
-			}
-		}
-		hash := l.hashFor(second)
-		l.key = []byte("another key")
-		if l.hashFor(own) != l.hash || l.hashFor(second) != hash {
-			t.Error("the second filter of an earlier life was asked with a hash made for it")
-		}
-	}
-}

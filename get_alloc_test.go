@@ -178,3 +178,44 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// What a lookup of a present key costs when its block is not cached: one read of
+// that block, and no allocation.
+func TestReadCost_Uncached(t *testing.T) {
+	opts := small()
+	opts.CacheSize, opts.CompactionWorkers = -1, -1
+	db := openTest(t, opts)
+	const n = 5000
+	fill(t, db, n, 0)
+	settle(t, db)
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key%06d", i)
+	}
+	buf := make([]byte, 0, 512)
+	get := func(i int) {
+		var err error
+		if buf, err = db.AppendValue(buf[:0], keys[i*37%n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 500 {
+		get(i) // opens the files, fills the pools
+	}
+	const lookups = 1000
+	before, calls := db.Metrics(), db.counters.tables.ReadCalls.Load()
+	for i := range lookups {
+		get(i)
+	}
+	d := db.Metrics().Sub(before)
+	if calls = db.counters.tables.ReadCalls.Load() - calls; d.BlockReads != lookups || calls != lookups {
+		t.Errorf("%d lookups read %d blocks in %d calls", lookups, d.BlockReads, calls)
+	}
+	if testenv.Race {
+		return // it has pools forget at random
+	}
+	i := 0
+	if a := testing.AllocsPerRun(lookups, func() { get(i); i++ }); a != 0 {
+		t.Errorf("a lookup allocates %v times", a)
+	}
+}
