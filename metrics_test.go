@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,38 +141,6 @@ func TestMetrics_String(t *testing.T) {
 	}
 }
 
-func TestTables_AgreeWithMetrics(t *testing.T) {
-	opts := small()
-	opts.CompactionWorkers = -1
-	db := openTest(t, opts)
-	fill(t, db, 10000, 0)
-	settle(t, db)
-	fill(t, db, 400, 1)
-	mustFlush(t, db)
-	sums := make([]LevelMetrics, NumLevels)
-	last := TableInfo{Level: -1}
-	for _, info := range db.Tables() {
-		s := &sums[info.Level]
-		s.Tables++
-		s.Bytes += info.Size
-		s.Entries += info.Entries
-		s.FilterBytes += info.FilterBytes
-		if info.FilterKind != "blocked" || info.PredictedFPR <= 0 || info.PredictedFPR > 0.5 || string(info.Smallest) > string(info.Largest) {
-			t.Errorf("%+v", info)
-		}
-		if info.Level < last.Level || info.Level == last.Level && info.Run == last.Run && string(info.Smallest) <= string(last.Largest) {
-			t.Errorf("table %d of L%d after table %d of L%d", info.Number, info.Level, last.Number, last.Level)
-		}
-		last = info
-	}
-	for i, l := range db.Metrics().Levels {
-		s := sums[i]
-		if l.Tables != s.Tables || l.Bytes != s.Bytes || l.Entries != s.Entries || l.FilterBytes != s.FilterBytes {
-			t.Errorf("level %d: Metrics %+v, sums over Tables %+v", i, l, s)
-		}
-	}
-}
-
 // TestMetrics_SpaceAmp: tables that share no keys are no amplification, in whatever
 // levels they are; what is written again is.
 func TestMetrics_SpaceAmp(t *testing.T) {
@@ -244,5 +213,70 @@ func TestMetrics_KeyShare(t *testing.T) {
 	}
 	if want := l0.KeyShare*l0.PredictedFPR + l6.PredictedFPR; math.Abs(m.PredictedFPR()-want) > 1e-9 {
 		t.Errorf("PredictedFPR = %v, want %v", m.PredictedFPR(), want)
+	}
+}
+
+// What the logs have counted is neither lost nor counted twice while one takes
+// over from another: seen at every operation on a log, it only grows.
+func TestMetrics_LogsOnlyGrow(t *testing.T) {
+	mem := vfs.NewMem()
+	opts := tinyStore(mem)
+	opts.CompactionWorkers = -1
+	db := openTest(t, &opts)
+	var last Metrics
+	var mu sync.Mutex
+	mem.OnOp(func(op vfs.Op, name string) {
+		if !strings.HasSuffix(name, ".wal") {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		m := db.Metrics()
+		if m.WALBytes < last.WALBytes || m.WALSyncs < last.WALSyncs {
+			t.Errorf("%v of %s: %d bytes and %d syncs, before it %d and %d", op, name, m.WALBytes, m.WALSyncs, last.WALBytes, last.WALSyncs)
+		}
+		last = m
+	})
+	for i := range 40 {
+		mustPut(t, db, fmt.Sprint(i), "value")
+		if i%10 == 9 {
+			mustFlush(t, db)
+		}
+	}
+	mem.OnOp(nil)
+	mu.Lock()
+	defer mu.Unlock()
+	if want := db.Metrics().WrittenBytes; last.WALBytes < want || last.WALBytes > 100*want {
+		t.Errorf("%d bytes of keys and values, %d of the log", want, last.WALBytes)
+	}
+}
+
+// A lookup under way counts as a miss until it is a hit, and then no longer.
+func TestMetrics_SubOfLookupsUnderWay(t *testing.T) {
+	earlier, later := Metrics{Gets: 7, GetHits: 2, GetMisses: 5}, Metrics{Gets: 8, GetHits: 6, GetMisses: 2}
+	if d := later.Sub(earlier); d.Gets != 1 || d.GetHits != 4 || d.GetMisses != 0 {
+		t.Errorf("Sub: %d lookups, %d hits, %d misses; want 1, 4 and 0", d.Gets, d.GetHits, d.GetMisses)
+	}
+}
+
+// What a table holds of a key in later versions only is no false positive of its
+// filter.
+func TestMetrics_LaterVersionIsNoFalsePositive(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "other", "v")
+	s, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 100 {
+		mustPut(t, db, fmt.Sprint("key", i), "v")
+	}
+	mustFlush(t, db)
+	for i := range 100 {
+		wantGet(t, s, fmt.Sprint("key", i), "", false)
+	}
+	if m := db.Metrics(); m.FilterFalsePositive != 0 || m.FalsePositivesRemembered != 0 || m.FilterTruePositive < 100 {
+		t.Errorf("%d false positives, %d remembered, %d true ones; want none, none and 100", m.FilterFalsePositive, m.FalsePositivesRemembered, m.FilterTruePositive)
 	}
 }

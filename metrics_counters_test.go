@@ -30,30 +30,6 @@ func TestSampled_OfEachTurn(t *testing.T) {
 	}
 }
 
-// A program that asks in turns for keys of two places has the negatives of the
-// tables of both counted.
-func TestTables_AskedInTurns(t *testing.T) {
-	opts := small()
-	opts.CompactionWorkers = -1
-	db := openTest(t, opts)
-	for _, place := range []string{"a", "b"} {
-		for i := range 100 {
-			mustPut(t, db, fmt.Sprintf("%s%03d", place, i), "v")
-		}
-		mustFlush(t, db)
-	}
-	const n = 4000
-	for i := range n {
-		wantHas(t, db, fmt.Sprintf("a%03dx%d", i%99, i), false)
-		wantHas(t, db, fmt.Sprintf("b%03dx%d", i%99, i), false)
-	}
-	for _, table := range db.Tables() {
-		if table.Asked < n*3/4 || table.Asked > n*5/4 {
-			t.Errorf("table %d from %s: %d lookups are counted, %d were made", table.Number, table.Smallest, table.Asked, n)
-		}
-	}
-}
-
 // Compactions that ask at the same time, while lookups go on, never make the
 // counts run backwards.
 func TestProbeShares_AtOnce(t *testing.T) {
