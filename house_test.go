@@ -1,10 +1,13 @@
 package shale
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,4 +65,67 @@ func fieldsOfDB(t *testing.T, name string) (n int) {
 		return false
 	})
 	return n
+}
+
+// otherTestFiles are the test files of the root that test no single file of it, by what
+// comes before _test.go, each with its reason. The name may go on after an underscore.
+var otherTestFiles = map[string]string{
+	"example": "go doc and its readers look for examples there",
+	"helpers": "tests of many files share them",
+	"house":   "checks the project as a whole",
+}
+
+// goToTest are test files that go to test/, or find their place here: tests of the whole
+// store. The list is temporary, and a name leaves it with its file.
+var goToTest = []string{
+	"beside", "crowded_linux", "damage", "descriptors_linux", "drawoptions", "filteroracle", "fulldisk", "kill", "life", "model",
+	"mount_linux", "nospace_linux", "nospaceopen_linux", "owner", "places", "powercut_linux", "readonlyfs_linux", "smalldisk",
+}
+
+// mostTestLines is how long a test file of the root may be.
+const mostTestLines = 500
+
+// TestHouse_TestFilesBearNames holds the tests of a file of the root next to it: those of
+// get.go are in get_test.go, and in get_alloc_test.go or the like, so that whoever changes
+// a file finds its tests.
+func TestHouse_TestFilesBearNames(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := make(map[string]bool)
+	for _, file := range files {
+		if name, isTest := strings.CutSuffix(file, "_test.go"); isTest {
+			if subject := subjectOf(name); subject != "" {
+				tested[subject] = true
+			} else if !slices.Contains(goToTest, name) {
+				t.Errorf("%s bears the name of no file of the root: a test of FILE.go stands in FILE_test.go or FILE_TOPIC_test.go", file)
+			}
+			source, err := os.ReadFile(file)
+			if n := bytes.Count(source, []byte("\n")); err != nil || n > mostTestLines {
+				t.Errorf("%s has %d lines, want %d at most: %v", file, n, mostTestLines, err)
+			}
+		}
+	}
+	for name := range otherTestFiles {
+		if !tested[name] {
+			t.Errorf("there is no test file %s: take it from the list", name)
+		}
+	}
+}
+
+// subjectOf returns the file of the root, without .go, that a test file is named after, or
+// the entry of otherTestFiles; nothing if there is neither. Of open_chdir it is open.
+func subjectOf(name string) string {
+	for {
+		_, other := otherTestFiles[name]
+		if _, err := os.Stat(name + ".go"); err == nil || other {
+			return name
+		}
+		i := strings.LastIndexByte(name, '_')
+		if i < 0 {
+			return ""
+		}
+		name = name[:i]
+	}
 }
