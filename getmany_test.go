@@ -166,7 +166,7 @@ func TestGetMany_ReadError(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := small()
 	opts.FS, opts.CacheSize, opts.CompactionWorkers = mem, -1, -1
-	db := openTest(t, opts)
+	db := mustOpen(t, "db", opts) // openTest would verify the damaged tables
 	fill(t, db, 3000, 0)
 	mustFlush(t, db)
 	var keys [][]byte
