@@ -126,11 +126,11 @@ func TestDecodeBatch_Damage(t *testing.T) {
 	}
 }
 
-// batchLimit: a batch aliases its bytes.
+// batchLimit is small because a decoded batch refers to the bytes that it was decoded from.
 var batchLimit = fuzzing.Limit{Bytes: 1 << 10}
 
-// FuzzDecodeBatch: what is accepted can be walked, and encodes to the same
-// operations in as many bytes at most.
+// FuzzDecodeBatch checks that the operations of each batch that is accepted can be read, and
+// that they encode to a batch of the same size or smaller.
 func FuzzDecodeBatch(f *testing.F) {
 	good := exampleBytes(f, "batch")
 	f.Add(good)
@@ -171,7 +171,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// TestBatch_OneAllocation: a batch of one change takes its memory at once.
+// The first operation of a batch makes one allocation, for its key and value together.
 func TestBatch_OneAllocation(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -188,8 +188,8 @@ func TestBatch_OneAllocation(t *testing.T) {
 	}
 }
 
-// A batch with an unknown durability is refused, and writes nothing: it would be
-// acknowledged, and gone after a power cut. The store takes other writes.
+// A batch with an unknown durability is refused and writes nothing: otherwise it would be
+// acknowledged and lost in a power cut. The store goes on to take other writes.
 func TestBatch_UnknownDurability(t *testing.T) {
 	for _, d := range []Durability{77, -1, SyncManual + 1} {
 		mem := vfs.NewMem()
@@ -225,8 +225,8 @@ func TestBatch_UnknownDurability(t *testing.T) {
 	}
 }
 
-// In every store, a batch with a durability of its own is as durable as in a store
-// that was opened with that: at once, after SyncEvery, or when Sync says so.
+// A batch with a durability of its own is as durable as in a store that was opened with
+// that durability, whatever the store's own is: at once, after SyncEvery, or after Sync.
 func TestBatch_OwnDurability(t *testing.T) {
 	for _, store := range []Durability{SyncEach, SyncPeriodic, SyncManual} {
 		for _, own := range []Durability{SyncEach, SyncPeriodic, SyncManual} {

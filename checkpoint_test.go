@@ -47,8 +47,7 @@ func TestCheckpoint(t *testing.T) {
 	wantGet(t, db, "key000000", "value 0 of round 1", true)
 }
 
-// noLinks is a file system without hard links that a checkpoint could use: the
-// files are copied.
+// noLinks fails hard links, so that a checkpoint copies the files.
 func noLinks(op vfs.Op) error {
 	if op == vfs.OpLink {
 		return syscall.EXDEV
@@ -56,8 +55,8 @@ func noLinks(op vfs.Op) error {
 	return nil
 }
 
-// checkpointed is a store with tables, a log and a sidecar, over a file system
-// that the test makes fail.
+// checkpointed opens a store with a table and entries in a log only, on a file system whose
+// operations the test can make fail. wantWhole knows its entries.
 func checkpointed(t *testing.T) (*DB, *vfs.FaultFS, *vfs.Mem) {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -71,10 +70,9 @@ func checkpointed(t *testing.T) (*DB, *vfs.FaultFS, *vfs.Mem) {
 	return db, fault, mem
 }
 
-// A checkpoint that fails at any of its operations, with links or with copies,
-// for a moment or on a disk that stays full, leaves nothing, and the next one
-// works. If it can't remove its files either, what is left opens as the whole
-// store or not at all.
+// A checkpoint may fail at each of its operations, once or for good, with links or with
+// copies. It leaves nothing, and the next checkpoint works. If it can't remove its files
+// either, what is left opens as the whole store or not at all.
 func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 	testenv.SkipRace(t)
 	needRoom := []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpLock, vfs.OpWrite, vfs.OpPreallocate, vfs.OpSync, vfs.OpSyncDir, vfs.OpRename}
@@ -82,8 +80,8 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 		name    string
 		copies  bool
 		forGood bool // all later operations fail too
-		full    bool // only what may need room fails
-		after   bool // the operation has happened all the same
+		full    bool // only operations that may need room fail
+		after   bool // the operation takes place, and returns an error nevertheless
 	}{
 		{"once", false, false, false, false},
 		{"once, copies", true, false, false, false},
@@ -125,7 +123,7 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 			failures++
 			_, gone := mem.Stat("copy")
 			switch {
-			case err == nil: // as when a sidecar is not there
+			case err == nil: // some failures do not matter to a checkpoint
 			case !errors.Is(err, syscall.ENOSPC):
 				t.Errorf("%s, operation %d: %v, want ENOSPC", kind.name, k, err)
 			case kind.forGood && !kind.full: // nothing can be removed
@@ -149,7 +147,8 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// opensWholeOrNot opens what a failed checkpoint left.
+// opensWholeOrNot opens what a failed checkpoint has left. If that works, all entries must
+// be there.
 func opensWholeOrNot(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
@@ -162,7 +161,7 @@ func opensWholeOrNot(t *testing.T, mem *vfs.Mem) {
 	wantWhole(t, mem)
 }
 
-// wantWhole opens the checkpoint and looks for all entries.
+// wantWhole opens the checkpoint and checks that it has all entries of checkpointed.
 func wantWhole(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
@@ -180,6 +179,7 @@ func wantWhole(t *testing.T, mem *vfs.Mem) {
 	}
 }
 
+// removeAll removes a directory and its files, if it is there.
 func removeAll(t *testing.T, fsys vfs.FS, dir string, there bool) {
 	t.Helper()
 	if !there {
@@ -199,9 +199,9 @@ func removeAll(t *testing.T, fsys vfs.FS, dir string, there bool) {
 	}
 }
 
-// Of two checkpoints into one directory at a time one succeeds, and the other
-// leaves it alone: whether it comes to the directory while the first makes its
-// files, or when they are complete.
+// Two checkpoints are made into one directory at the same time. The first succeeds. The
+// second returns ErrExist and changes nothing, whether it comes to the directory while the
+// first makes its files, or later, when they are complete.
 func TestCheckpoint_TwoAtOnce(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		for _, late := range []bool{false, true} {
@@ -247,8 +247,8 @@ func TestCheckpoint_TwoAtOnce(t *testing.T) {
 	}
 }
 
-// Nobody opens a checkpoint that is not complete: not for writing while it is
-// made, and not at all after a crash in its midst.
+// A checkpoint that is not complete can't be opened: while it is made it is locked, and
+// after a crash in the middle of it Open fails.
 func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 	db, fault, mem := checkpointed(t)
 	complete, tried := false, 0
@@ -285,8 +285,8 @@ func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 	}
 }
 
-// A checkpoint inside the store's own directory is refused by whatever name it
-// comes, and the store opens again.
+// A checkpoint into the store's own directory is refused, whichever path leads there, and
+// the store opens again afterwards.
 func TestCheckpoint_InsideTheStore(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)
@@ -343,7 +343,8 @@ func TestCheckpoint_InsideTheStore(t *testing.T) {
 	}
 }
 
-// A checkpoint goes where its relative name led when the call began.
+// The relative path of a checkpoint means what it meant when the call began, even if the
+// program changes its working directory meanwhile.
 func TestCheckpoint_RelativePathAndChdir(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
 	t.Chdir(root)
@@ -379,8 +380,8 @@ func TestCheckpoint_RelativePathAndChdir(t *testing.T) {
 	}
 }
 
-// A log that a checkpoint shares is not written over, by neither of the two
-// stores, also after they were closed and opened again.
+// A checkpoint links the store's log, so that two stores share the file. Neither of them
+// uses it again for new writes, even after it was closed and opened again.
 func TestCheckpoint_SharedLogsAreNotUsedAgain(t *testing.T) {
 	for _, first := range []string{"db", "copy"} {
 		mem := vfs.NewMem()

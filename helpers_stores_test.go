@@ -20,8 +20,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// readStore opens a store of several levels, level 0 and a memtable, in which
-// everything that reads ask for is cached.
+// readStore opens a store with entries in two levels or more, in level 0 and in the
+// memtable. All its blocks are cached.
 func readStore(tb testing.TB) *DB {
 	tb.Helper()
 	opts := small()
@@ -45,8 +45,8 @@ func readStore(tb testing.TB) *DB {
 	return db
 }
 
-// missStore returns a store of n keys in settled levels, and young runs in level
-// 0 above them.
+// missStore returns a store of n keys in levels where no compaction is due, and as many
+// runs in level 0 as young says.
 func missStore(tb testing.TB, n, young int) *DB {
 	tb.Helper()
 	opts := &Options{MemtableSize: 4 << 20, TableSize: 4 << 20, CacheSize: 1 << 30, Durability: SyncManual, CompactionWorkers: -1}
@@ -78,16 +78,16 @@ func missStore(tb testing.TB, n, young int) *DB {
 	return db
 }
 
-// missKey writes the i-th of 2^32 scattered keys of 16 bytes. Those of even
-// numbers are stored, those of odd ones lie between them.
+// missKey writes key i of 2^32 scattered keys of 16 bytes. missStore stores keys with even
+// numbers; those with odd numbers are absent and lie between them.
 func missKey(dst []byte, i uint64) []byte {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], i*0x9e3779b97f4a7c15)
 	return hex.AppendEncode(dst[:0], b[:])
 }
 
-// dataLines returns every step-th line of a file of the data folder beside the
-// clone, or skips the test.
+// dataLines returns every step-th line of a file in ../shared/data, or skips the test if
+// this machine does not have it.
 func dataLines(t *testing.T, name string, step int) [][]byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "shared", "data", name))
@@ -108,8 +108,8 @@ func dataLines(t *testing.T, name string, step int) [][]byte {
 	return lines
 }
 
-// load writes the keys in random order, settles the tree so many times, the
-// last one so early that some runs are left in level 0.
+// load writes the keys in random order and calls settle several times on the way. The last
+// time is so early that level 0 has some runs at the end.
 func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 	t.Helper()
 	db := openTest(t, opts)
@@ -139,10 +139,11 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 	return db
 }
 
-// valueOf is what load writes for a key.
+// valueOf returns the value that load writes for a key.
 func valueOf(key []byte) string { return fmt.Sprintf("%032x", bloom.Hash(key)) }
 
-// slowTables makes a file system on which each write of a table takes d.
+// slowTables makes a file system in memory on which each write and sync of a table takes as
+// long as d says at that moment.
 func slowTables(d func() time.Duration) vfs.FS {
 	return vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 		if strings.HasSuffix(name, ".sst") && (op == vfs.OpWrite || op == vfs.OpSync) {
@@ -152,7 +153,8 @@ func slowTables(d func() time.Duration) vfs.FS {
 	})
 }
 
-// longestPut writes n entries as fast as it may, and returns the longest wait.
+// longestPut writes n entries, each as soon as the one before has returned, and returns how
+// long the slowest of them took.
 func longestPut(t *testing.T, db *DB, n int) (longest time.Duration) {
 	t.Helper()
 	value := make([]byte, 200)
@@ -166,9 +168,9 @@ func longestPut(t *testing.T, db *DB, n int) (longest time.Duration) {
 	return longest
 }
 
-// allocationsOf returns how many allocations a call of f makes. The runtime counts
-// those of all goroutines, and now and then another one is at work, such as the
-// collector's for stores of tests before: so of some measurements the least.
+// allocationsOf returns how many allocations a call of f makes. The runtime counts those of
+// all goroutines, and sometimes another one allocates too, such as a cleanup for a store of
+// an earlier test. So this is the smallest of several measurements.
 func allocationsOf(f func()) float64 {
 	least := math.Inf(1)
 	for range 5 {
@@ -179,19 +181,20 @@ func allocationsOf(f func()) float64 {
 	return least
 }
 
-// heapInUse returns the bytes of live objects and of what lies beside the heap.
+// heapInUse returns the bytes of live objects in the heap, and of memory that the store
+// allocates outside of it.
 func heapInUse() int64 {
 	beside := besideHeap()
 	if testenv.Race {
-		beside = 0 // it lies in the heap: see package offheap
+		beside = 0 // under the race detector package offheap allocates in the heap
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) + beside
 }
 
-// besideHeap returns the bytes beside the heap, once what waits for the collector
-// is freed.
+// besideHeap returns the bytes that package offheap has allocated, after collections have
+// freed what nothing uses.
 func besideHeap() int64 {
 	for last := int64(-1); ; {
 		runtime.GC()

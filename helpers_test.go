@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// openTest opens a store in memory (or in opts.FS) and, when the test ends,
-// verifies all of it, every key against its filter included, and closes it.
+// openTest opens a store in memory, or in opts.FS. When the test ends it verifies the
+// whole store, which asks every filter for every key of its table, and closes it.
 func openTest(t testing.TB, opts *Options) *DB {
 	t.Helper()
 	if opts == nil {
@@ -53,7 +53,7 @@ func closeTest(t testing.TB, db *DB) {
 	}
 }
 
-// small are options under which a few thousand entries make several levels.
+// small returns options under which a few thousand entries make several levels.
 func small() *Options {
 	return &Options{MemtableSize: 16 << 10, TableSize: 16 << 10, BlockSize: 512, CacheSize: 64 << 10,
 		Durability: SyncManual, testing: testOptions{baseSize: 32 << 10}}
@@ -98,7 +98,7 @@ func mustExplain(t testing.TB, db *DB, key string) Explanation {
 	return x
 }
 
-// wantGet checks one answer through every way to ask.
+// wantGet checks that all methods that look up a key agree on its value, or on its absence.
 func wantGet(t testing.TB, r Reader, key, want string, found bool) {
 	t.Helper()
 	got, err := r.Get([]byte(key))
@@ -131,6 +131,7 @@ func wantHas(t *testing.T, db *DB, key string, want bool) {
 	}
 }
 
+// scanAll returns the entries of a range as "key=value key=value".
 func scanAll(t testing.TB, r Reader, rng Range) string {
 	t.Helper()
 	var s strings.Builder
@@ -143,7 +144,8 @@ func scanAll(t testing.TB, r Reader, rng Range) string {
 	return strings.TrimSpace(s.String())
 }
 
-// fill writes n entries in random order, key%06d = value of round.
+// fill writes n entries in random order. Keys are key%06d, and each value names its key and
+// the round.
 func fill(t testing.TB, db *DB, n, round int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), uint64(round)))
@@ -160,7 +162,7 @@ func fillRandom(t *testing.T, db *DB, from, n int) {
 	}
 }
 
-// waitIdle waits until no compaction runs or is due.
+// waitIdle waits until no memtable waits to be flushed, and no compaction runs or is due.
 func waitIdle(t testing.TB, db *DB) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -177,12 +179,13 @@ func waitIdle(t testing.TB, db *DB) {
 	}
 }
 
-// settle compacts as automatic compaction would, until there is nothing to do.
+// settle flushes, and compacts as automatic compaction would until no compaction is due. It
+// is for stores without compaction workers.
 func settle(tb testing.TB, db *DB) {
 	tb.Helper()
 	mustFlush(tb, db)
 	for {
-		plan := db.scheduler.PickFor(1) // a worker that never wakes by itself
+		plan := db.scheduler.PickFor(1) // as if the store had one worker
 		if plan == nil {
 			return
 		}
@@ -204,18 +207,18 @@ func levelsInUse(db *DB) (levels []int) {
 	return levels
 }
 
-// compacting tells whether a compaction is under way.
+// compacting reports whether a compaction is under way.
 func (db *DB) compacting() bool { return db.counters.compacting.Load() > 0 }
 
-// abandon ends the use of a store as the death of its process would, but for the files and
-// goroutines of this one.
+// abandon leaves the store's files as the death of the process would, but closes them and
+// gives up the lock. The caller has ended the store's goroutines.
 func (db *DB) abandon() {
 	db.letGo()
 	_ = db.unlock()
 }
 
-// tablesOnDisk counts the table files in the store's directory, once those are gone
-// that nothing needs.
+// tablesOnDisk waits until the files that nothing needs are removed, and returns how many
+// tables the store's directory has.
 func tablesOnDisk(t *testing.T, db *DB, fsys vfs.FS) (n int) {
 	t.Helper()
 	db.awaitDeletions(t.Context())
@@ -231,7 +234,7 @@ func tablesOnDisk(t *testing.T, db *DB, fsys vfs.FS) (n int) {
 	return n
 }
 
-// wantNoOpenFiles checks that a store let go of all that it opened in mem.
+// wantNoOpenFiles checks that no file and no lock of mem is open: the store has closed all.
 func wantNoOpenFiles(t testing.TB, mem *vfs.Mem) {
 	t.Helper()
 	if n := mem.OpenFiles(); n != 0 {
@@ -239,6 +242,7 @@ func wantNoOpenFiles(t testing.TB, mem *vfs.Mem) {
 	}
 }
 
+// listDir returns the names in a directory of the disk, with spaces between them.
 func listDir(t testing.TB, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -252,6 +256,7 @@ func listDir(t testing.TB, dir string) string {
 	return strings.Join(names, " ")
 }
 
+// errorIf returns err if the condition holds.
 func errorIf(is bool, err error) error {
 	if is {
 		return err
@@ -259,7 +264,7 @@ func errorIf(is bool, err error) error {
 	return nil
 }
 
-// writerFunc is an io.Writer that looks at its calls.
+// writerFunc is a function that serves as an io.Writer.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A store that was opened by a relative path stays where it is when the program
-// changes its working directory, also when the same path leads to another store
-// then. Neither loses anything.
+// A store that was opened by a relative path stays where it is when the program changes its
+// working directory, even if the same path leads to another store afterwards. Neither of the
+// two loses anything.
 func TestOpen_RelativePathAndChdir(t *testing.T) {
 	root := t.TempDir()
 	there := filepath.Join(root, "b", "db")
@@ -57,8 +57,8 @@ func TestOpen_RelativePathAndChdir(t *testing.T) {
 	}
 }
 
-// A read-only store opens its tables when it needs them, and a second handle is
-// refused, whatever the working directory is then.
+// A read-only store opens its tables when it needs them, and finds them after the program
+// has changed its working directory. The lock still refuses a second handle that writes.
 func TestOpen_RelativePathReadOnlyAndChdir(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)
@@ -89,7 +89,8 @@ func TestOpen_RelativePathReadOnlyAndChdir(t *testing.T) {
 	}
 }
 
-// While Open waits for the lock, the program changes its working directory.
+// The program changes its working directory while Open waits for the lock. Open opens the
+// store that its path led to at first.
 func TestOpen_ChdirWhileItWaits(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)

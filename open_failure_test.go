@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// allFiles lists what is below dir, with its size.
+// allFiles lists the directories below dir, and the files with their sizes.
 func allFiles(t *testing.T, fsys vfs.FS, dir string) (all []string) {
 	t.Helper()
 	names, err := fsys.List(dir)
@@ -37,9 +37,9 @@ func allFiles(t *testing.T, fsys vfs.FS, dir string) (all []string) {
 	return all
 }
 
-// An Open that fails, at whatever operation, before there is a store leaves neither a
-// part of one nor a directory, and takes nothing away that was there. Whatever
-// moment a crash comes at, the place is one where a store can be made.
+// An Open that is to make a store may fail at each of its operations. Then it leaves no part
+// of a store and no directory, and removes nothing that was there before. After a crash at
+// any moment a store can be made in the same place.
 func TestOpen_FailureLeavesNothingBehind(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, stranger := range [][]string{
@@ -58,7 +58,7 @@ func TestOpen_FailureLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// failToOpen fails the k-th operation of Open and tells whether there is one.
+// failToOpen fails operation k of Open and reports whether Open has that many operations.
 func failToOpen(t *testing.T, strangers []string, k int64, after bool) (met bool) {
 	mem := vfs.NewMem()
 	for _, name := range strangers {
@@ -103,7 +103,7 @@ func failToOpen(t *testing.T, strangers []string, k int64, after bool) (met bool
 	}
 	opts.FS = mem
 	wantNoOpenFiles(t, mem)
-	// What an operation did although it failed is not known, and stays.
+	// If an operation takes place and returns an error, Open can't know what to remove.
 	if now := allFiles(t, mem, "."); !after && !slices.Equal(withoutOwn(now), withoutOwn(before)) {
 		t.Errorf("after Open = %v there is %q, was %q", err, now, before)
 	} else if missing := slices.DeleteFunc(withoutOwn(before), func(s string) bool { return slices.Contains(now, s) }); len(missing) > 0 {
@@ -126,15 +126,15 @@ func failToOpen(t *testing.T, strangers []string, k int64, after bool) (met bool
 	return true
 }
 
-// withoutOwn leaves out what a new store writes over: its lock file and the remains of an
-// attempt to make one.
+// withoutOwn returns the files but for those that the next Open overwrites: the lock, and
+// what an earlier attempt to make a store has left.
 func withoutOwn(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		return strings.Contains(name, "/LOCK ") && len(files) > 5 || strings.Contains(name, "/MANIFEST-000001 ")
 	})
 }
 
-// However often a store on a full disk is opened in vain, it has one manifest.
+// A store on a full disk fails to open many times. Its manifests do not become more.
 func TestOpen_FullDiskKeepsOneManifest(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
@@ -178,8 +178,9 @@ func TestOpen_FullDiskKeepsOneManifest(t *testing.T) {
 	closeTest(t, db)
 }
 
-// While a store is opened its manifest can't be appended to, and the attempt to
-// begin another fails when CURRENT names that one already. It is no leftover.
+// While a store is opened a write to its manifest fails, so that Open begins another one.
+// That fails as well, at a moment when CURRENT may already name the new manifest. So neither
+// of the two is a leftover that may be removed.
 func TestOpen_KeepsTheManifestThatCurrentMayName(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := tinyStore(mem)
@@ -198,10 +199,10 @@ func TestOpen_KeepsTheManifestThatCurrentMayName(t *testing.T) {
 		case op == vfs.OpRename && strings.HasSuffix(name, "CURRENT"):
 			renamed++
 		case op == vfs.OpWrite && isManifest && renamed == 1 && manifests == 1:
-			return syscall.EIO // of the edit that tells of the new log
+			return syscall.EIO // the edit that records the new log
 		case op == vfs.OpSyncDir && renamed == 2:
 			renamed++
-			return syscall.EIO // the second manifest is in force, but who knows
+			return syscall.EIO // the rename has happened, but Open can't rely on it
 		}
 		return nil
 	})

@@ -139,7 +139,8 @@ func TestGolden_Store(t *testing.T) {
 	}
 }
 
-// A file of the next version is refused by its name, and nothing is changed.
+// Open refuses a file of the next format version with an error that names the file and the
+// version, and changes nothing.
 func TestGolden_NextVersion(t *testing.T) {
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	sum := func(b []byte, parts ...[]byte) {
@@ -196,9 +197,8 @@ func TestGolden_NextVersion(t *testing.T) {
 	}
 }
 
-// A filter of a kind, version or hash that is not known yet may not say no: it
-// is left alone, which an event, the metrics and Tables tell, and blocks are
-// read instead.
+// A filter of an unknown kind, version or hash must not be asked. Lookups read blocks
+// instead, and an event, the metrics and Tables report it.
 func TestGolden_NextFilter(t *testing.T) {
 	for field, name := range []string{"kind", "version", "hash"} {
 		dir := copyGoldenStore(t)

@@ -14,7 +14,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-func TestOpenErrors(t *testing.T) {
+// Open refuses a store that is locked, missing or there, as its options say, and options
+// that it can't use. A failed Open leaves no file open.
+func TestOpen_Refuses(t *testing.T) {
 	fsys := vfs.NewMem()
 	db := openTest(t, &Options{FS: fsys})
 	if _, err := Open("db", &Options{FS: fsys}); !errors.Is(err, ErrLocked) {
@@ -48,7 +50,9 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
+// A read-only store shows the state that it was opened with while another handle writes. It
+// refuses all that changes the store.
+func TestOpen_ReadOnly(t *testing.T) {
 	testenv.SkipRace(t)
 	dir := filepath.Join(t.TempDir(), "db")
 	opts := small()
@@ -91,10 +95,9 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// Files that the store did not make lie in its directory. Those with names that
-// shale does not choose stay as they are; the others are leftovers, or are
-// reported. None of them makes an answer wrong, or the next file overwrite
-// another.
+// The store's directory has files that the store did not make. If shale would not choose
+// their names, they stay as they are. Otherwise Open removes them as leftovers, or reports
+// them as damage. None of them makes an answer wrong, or makes a new file overwrite another.
 func TestOpen_Strangers(t *testing.T) {
 	testenv.SkipRace(t)
 	zeros, garbage := strings.Repeat("\x00", 8192), strings.Repeat("garbage ", 1024)
@@ -142,6 +145,7 @@ func TestOpen_Strangers(t *testing.T) {
 	}
 }
 
+// readFile returns the bytes of a file.
 func readFile(t *testing.T, mem *vfs.Mem, name string) string {
 	t.Helper()
 	f, err := mem.Open(name)
@@ -161,8 +165,8 @@ func readFile(t *testing.T, mem *vfs.Mem, name string) string {
 	return string(data)
 }
 
-// Open, use and Close leave nothing behind, on a disk or in memory, whether
-// Open succeeds or not.
+// A store leaves no descriptor, no goroutine and no memory outside of the heap after Close,
+// and Open leaves none when it fails.
 func TestLeaks_OpenAndClose(t *testing.T) {
 	testenv.SkipRace(t)
 	testenv.CheckLeaks(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A sync of the log fails and the system forgets the pages: readers see them,
-// the disk has nothing, and the next sync succeeds. Whoever opens the store
-// then must not take for durable what it reads.
+// A sync of the log fails, and the system takes the unwritten pages for written: reads still
+// see them, the disk does not have them, and the next sync succeeds. A store that is opened
+// then must not take what it reads in the log for durable.
 func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		mem := vfs.NewMem()
@@ -34,13 +34,13 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 		if err := db.Sync(); err == nil {
 			t.Fatal("Sync succeeded")
 		}
-		_ = db.Close() // says the same
+		_ = db.Close() // it returns the failure of the sync
 		faults.Inject(nil)
 
 		if db, err = Open("db", &opts); err != nil {
 			t.Fatal(err)
 		}
-		wantGet(t, db, "k", "v", true) // no machine has crashed
+		wantGet(t, db, "k", "v", true) // the machine has not crashed
 		var b Batch
 		mustPut(t, &b, "synced", "v")
 		b.SetDurability(SyncEach)
@@ -63,8 +63,8 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 	}
 }
 
-// A log whose creation a crash met, and whose removal another one, stands
-// before logs that were used.
+// A crash leaves a log that was just created and never used, and a second crash undoes its
+// removal. So an empty log comes before logs that were used, and Open accepts that.
 func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := tinyStore(mem)
@@ -105,8 +105,8 @@ func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
 	closeTest(t, db)
 }
 
-// Logs that the manifest could not be told of are known by their successors: a
-// missing one is an error, not a gap.
+// While the manifest can't be written, each new log names the log before it. If one of them
+// is missing, Open returns an error instead of losing its writes.
 func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
@@ -145,9 +145,9 @@ func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	}
 }
 
-// Of a log some batches are in tables and others are not. A compaction has
-// dropped the last operation of the last one that is: it must neither be
-// replayed nor taken for damage.
+// Some batches of a log are in tables and others are not. A compaction has dropped a
+// tombstone, which was the last operation of the last batch in tables. Open must not replay
+// that batch, and must not take the missing operation for damage.
 func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 	testenv.SkipRace(t)
 	met := 0
@@ -157,7 +157,7 @@ func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 		opts := Options{FS: mem, Durability: SyncManual, MemtableSize: 4 << 10, TableSize: 4 << 10,
 			Compression: NoCompression, testing: testOptions{baseSize: 8 << 10}}
 		db := mustOpen(t, "db", &opts)
-		for i := range 400 { // levels below that one in which the tombstones go
+		for i := range 400 { // fills lower levels, so that a compaction can drop tombstones
 			mustPut(t, db, fmt.Sprintf("key%d", i%200), strings.Repeat(fmt.Sprint(i), 100))
 		}
 		waitIdle(t, db)
@@ -179,7 +179,7 @@ func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 		}
 		kill()
 		opts.MemtableSize, opts.CompactionWorkers = 4<<10, 1
-		for range 3 { // from the second on with tables
+		for range 3 { // the second and third time the store has tables
 			db = mustOpen(t, "db", &opts)
 			waitIdle(t, db)
 			for i := range n {
@@ -213,8 +213,8 @@ func diskUse(t *testing.T, fs vfs.FS, dir string) (names string, size int64) {
 	return strings.Join(list, " "), size
 }
 
-// A store that is opened and closed again and again keeps no logs whose writes
-// are in tables, and a closed store no space that was reserved for writes.
+// A store that is opened and closed many times keeps no log whose writes are in tables. A
+// closed store keeps no space that was reserved for later writes.
 func TestReopen_LeavesNoLogs(t *testing.T) {
 	for _, flush := range []bool{true, false} {
 		fs := vfs.NewMem()
@@ -258,7 +258,7 @@ func TestReopen_LeavesNoLogs(t *testing.T) {
 	}
 }
 
-// The numbers of forgotten logs do not come again: what follows is newer.
+// Sequence numbers of logs that were removed are not given to later writes.
 func TestReopen_SequenceGoesOn(t *testing.T) {
 	fs := vfs.NewMem()
 	last := uint64(0)
@@ -295,15 +295,15 @@ func TestReopen_SequenceGoesOn(t *testing.T) {
 	}
 }
 
-// A log with a kind of operation that is not known yet is a newer program's: it
-// is refused, not taken for damage, and left as it is.
+// A log with an unknown kind of operation was written by a newer version of shale. Open
+// returns ErrFormatTooNew and not a CorruptionError, and changes nothing in the directory.
 func TestOpen_BatchOfANewerVersion(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, &Options{FS: mem})
 	mustPut(t, db, "a", "1")
 	var b Batch
 	mustPut(t, &b, "b", "2")
-	b.data[batchHeader] = 4 // a value that expires
+	b.data[batchHeader] = 4 // a kind of operation that this version does not know
 	if err := db.Write(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}
