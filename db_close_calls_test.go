@@ -18,16 +18,17 @@ import (
 	"testing"
 )
 
-// A closing is a store that is about to be closed, as its calls see it.
+// A closing is a store that is about to be closed. Its methods make calls of the store and
+// check their answers.
 type closing struct {
 	db   *DB
-	snap *Snapshot // of the state before the writers began
+	snap *Snapshot // taken before the writers began
 	ctx  context.Context
 	n    atomic.Int64 // for names and keys that are used once
 }
 
-// closingKeys is how many keys the store has. Key i has the value closingValue(i,
-// 0) in the snapshot, and one of a later round since.
+// closingKeys is how many keys the store has. Key i has the value closingValue(i, 0) in the
+// snapshot, and may have that of a later round in the store.
 const closingKeys = 200
 
 func closingKey(i int) []byte { return fmt.Appendf(nil, "k%04d", i%closingKeys) }
@@ -36,14 +37,13 @@ func closingValue(i int, round int) []byte {
 	return fmt.Appendf(nil, "k%04d of round %d", i%closingKeys, round)
 }
 
-// key returns one key after the other, and its number.
+// key returns the next key in turn, and its number.
 func (c *closing) key() (int, []byte) {
 	i := int(c.n.Add(1)) % closingKeys
 	return i, closingKey(i)
 }
 
-// wantValue says what is wrong with the value of key i: nothing, if it is right for
-// the reader.
+// wantValue returns an error unless the value is one that key i may have for the reader.
 func (c *closing) wantValue(r Reader, i int, value []byte) error {
 	want := closingValue(i, 0)
 	if _, snapshot := r.(*Snapshot); !snapshot {
@@ -56,7 +56,7 @@ func (c *closing) wantValue(r Reader, i int, value []byte) error {
 	return nil
 }
 
-// These are the calls of a Reader. Each checks its answer.
+// The next methods make one call of a Reader each, and check its answer.
 
 func (c *closing) get(r Reader) error {
 	i, key := c.key()
@@ -192,9 +192,9 @@ func iteratorCalls(pick func(c *closing) Reader) map[string]func(c *closing) err
 	}
 }
 
-// closingCalls has a row for each exported method, beside Close, of each exported
-// type that belongs to a store. A row does its work and checks it, or it returns
-// ErrClosed itself.
+// closingCalls has a row for each exported method, except Close, of each exported type that
+// belongs to a store. A row makes the call and checks its answer. If the call returns
+// ErrClosed, so does the row.
 var closingCalls = func() map[string]func(c *closing) error {
 	db := func(c *closing) Reader { return c.db }
 	snap := func(c *closing) Reader { return c.snap }
@@ -332,7 +332,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 	return calls
 }()
 
-// orWrong returns err, or if there is none what was wrong.
+// orWrong returns err, or an error with the text if err is nil.
 func orWrong(err error, wrong string) error {
 	if err == nil {
 		err = errors.New(wrong)
@@ -340,8 +340,8 @@ func orWrong(err error, wrong string) error {
 	return err
 }
 
-// storeTypes are the exported types with methods. Which of them belong to a store,
-// and so to closingCalls, shows in what they hold.
+// storeTypes are the exported types that have methods. Those that hold a DB somewhere belong
+// to a store, and their methods need rows in closingCalls.
 var storeTypes = map[string]reflect.Type{
 	"Batch":       reflect.TypeFor[*Batch](),
 	"Compression": reflect.TypeFor[*Compression](),
@@ -378,8 +378,8 @@ func holdsStore(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// Each exported method of a type that belongs to a store has a row in closingCalls,
-// and no type is forgotten.
+// Each exported method of a type that belongs to a store has a row in closingCalls, and
+// storeTypes lists all types.
 func TestClose_EveryMethodHasARow(t *testing.T) {
 	for _, name := range typesWithMethods(t) {
 		if storeTypes[name] == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// closingStore opens a store of closingKeys keys with options that the seed draws,
-// and takes a snapshot. alarms returns the events with errors so far.
+// closingStore opens a store with options that r draws, writes closingKeys keys and takes a
+// snapshot. alarms returns the events so far that carry an error.
 func closingStore(t *testing.T, r *rand.Rand, fsys vfs.FS) (c *closing, alarms func() []Event) {
 	t.Helper()
 	var mu sync.Mutex
@@ -61,9 +61,9 @@ func closingStore(t *testing.T, r *rand.Rand, fsys vfs.FS) (c *closing, alarms f
 	}
 }
 
-// repeat runs a call in a goroutine again and again until it returns an error, or
-// stop is set: none but ErrClosed itself is right. begun waits until the call has
-// been made once.
+// repeat makes a call in a goroutine again and again, until it returns an error or stop is
+// set. The only right error is ErrClosed itself. begun waits until the call has been made
+// once.
 func (c *closing) repeat(t *testing.T, wg *sync.WaitGroup, stop *atomic.Bool, name string, call func(c *closing) error) (begun func()) {
 	made := make(chan struct{})
 	once := sync.OnceFunc(func() { close(made) })
@@ -83,7 +83,8 @@ func (c *closing) repeat(t *testing.T, wg *sync.WaitGroup, stop *atomic.Bool, na
 	return func() { <-made }
 }
 
-// overwrite gives all keys later values, so that memtables, tables and versions go.
+// overwrite gives all keys later values, so that the store drops memtables, tables and
+// versions.
 func overwrite(c *closing) error {
 	round := int(c.n.Add(1))
 	for i := range closingKeys {
@@ -94,8 +95,8 @@ func overwrite(c *closing) error {
 	return nil
 }
 
-// linger lets others run for a while that the seed draws. The limit is for calls that
-// never block: with eight of them on two processors, a turn comes every 40 ms.
+// linger lets other goroutines run for a time that r draws. The limit matters when they
+// never block: with eight of them on two processors, this one has a turn every 40 ms.
 func linger(r *rand.Rand) {
 	begin := time.Now()
 	for range r.IntN(2000) {
@@ -105,6 +106,7 @@ func linger(r *rand.Rand) {
 	}
 }
 
+// closingRounds returns how many stores a test opens and closes in each of its cases.
 func closingRounds(t testing.TB) int {
 	switch {
 	case testenv.Long(t) > 0:
@@ -116,9 +118,9 @@ func closingRounds(t testing.TB) int {
 	}
 }
 
-// Each call beside Close, alone with a busy writer and then together with some
-// others, does its work or returns ErrClosed itself, nothing else. No alarm is
-// raised, and no file stays open.
+// Each call runs during Close, next to a busy writer, alone and together with some others.
+// It does its work or returns ErrClosed itself. No event carries an error, and no file stays
+// open.
 func TestClose_BesideEveryCall(t *testing.T) {
 	seed := testenv.Seed(t)
 	all := slices.Sorted(maps.Keys(closingCalls))
@@ -176,8 +178,9 @@ func needsNoStore(name string) bool {
 	return false
 }
 
-// Each call of a snapshot beside the snapshot's own Close gives the snapshot's
-// state or ErrClosed, while a writer and compactions do away with what it needs.
+// Each call of a snapshot runs during the snapshot's own Close. It answers from the
+// snapshot's state or returns ErrClosed, although a writer and compactions drop what the
+// snapshot has protected.
 func TestClose_SnapshotBesideEveryCall(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 2))
 	for range 3 * closingRounds(t) {
@@ -216,9 +219,9 @@ func TestClose_SnapshotBesideEveryCall(t *testing.T) {
 	}
 }
 
-// After an iterator's own Close every movement fails with ErrClosed. Its methods are
-// for one goroutine, but others open, move and close theirs meanwhile, which use
-// the same memory again.
+// After an iterator's own Close every movement fails with ErrClosed. An iterator is for one
+// goroutine, but meanwhile other goroutines open, move and close iterators that use its
+// memory again.
 func TestClose_IteratorBesideOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 3))
 	c, _ := closingStore(t, r, vfs.NewMem())
@@ -247,7 +250,7 @@ func TestClose_IteratorBesideOthers(t *testing.T) {
 	closeTest(t, c.db)
 }
 
-// Resume of a store whose log has failed does its work beside Close, or says
+// Resume of a store whose log has failed runs during Close. It does its work or returns
 // ErrClosed, and leaves no file open.
 func TestClose_BesideResume(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 4))
@@ -284,8 +287,8 @@ func TestClose_BesideResume(t *testing.T) {
 	}
 }
 
-// A call that flushes by itself, and meets Close in the midst of that, returns
-// ErrClosed itself: its caller has cancelled nothing.
+// A call that flushes in its own goroutine returns ErrClosed itself when Close interrupts
+// that flush, and not context.Canceled: its caller has cancelled nothing.
 func TestClose_InTheMidstOfAFlush(t *testing.T) {
 	for name, call := range map[string]func(db *DB) error{
 		"Flush":   func(db *DB) error { return db.Flush(context.Background()) },
@@ -346,10 +349,9 @@ func TestClose_InTheMidstOfAFlush(t *testing.T) {
 	}
 }
 
-// Each call that takes a context tells a cancellation of the caller's from Close:
-// with its context cancelled it does its work, or it returns an error that wraps
-// context.Canceled and not ErrClosed; with the store closed as well, one of the
-// two, and not both.
+// Each call that takes a context keeps a cancellation by its caller and Close apart. If its
+// context is cancelled, it does its work or returns an error that wraps context.Canceled and
+// not ErrClosed. If the store is closed at the same time, the error is one of the two.
 func TestClose_OwnCancellation(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 5))
 	found := 0
@@ -390,8 +392,8 @@ func TestClose_OwnCancellation(t *testing.T) {
 	}
 }
 
-// A compaction that fails while Close ends it is told of: not all errors of that
-// time are Close's doing.
+// A compaction that fails on the disk while Close interrupts it is reported by an event. Only
+// errors that Close has caused are not.
 func TestClose_TellsOfAFailedCompaction(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	opts := tinyStore(faults)

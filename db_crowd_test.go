@@ -17,15 +17,14 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A crowd is a store that many goroutines use at once. Every batch writes one
-// round of a group: all keys of the group get the round's number, or, in every
-// fourth round, are deleted. So whoever sees one state of the store sees all
-// keys of a group alike.
+// A crowd is a store that many goroutines use at once. Every batch writes one round of a
+// group: all keys of the group get the round's number, or are deleted in every fourth round.
+// So a read that sees one state of the store finds the same round in all keys of a group.
 type crowd struct {
 	t      *testing.T
 	db     *DB
 	groups int
-	rounds []atomic.Uint64 // by group, the last one that was acknowledged
+	rounds []atomic.Uint64 // the last acknowledged round of each group
 	copies atomic.Int64
 }
 
@@ -57,7 +56,7 @@ func (c *crowd) write(group int, r *rand.Rand) error {
 	return nil
 }
 
-// roundIn returns the round that a value tells, 0 for an absent one.
+// roundIn returns the round in the value of a lookup, or 0 if the key is absent.
 func roundIn(value []byte, err error) (uint64, error) {
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
@@ -68,8 +67,8 @@ func roundIn(value []byte, err error) (uint64, error) {
 	return binary.LittleEndian.Uint64(value), nil
 }
 
-// checkGroup reads a group from a snapshot: all keys are alike, and not older
-// than what had been acknowledged.
+// checkGroup reads a group from a snapshot. All its keys must have the same round, which is
+// not older than the last one that was acknowledged before.
 func (c *crowd) checkGroup(group int) error {
 	least := c.rounds[group].Load()
 	s, err := c.db.Snapshot()
@@ -97,7 +96,7 @@ func (c *crowd) checkGroup(group int) error {
 	return nil
 }
 
-// checkGetMany does the same through GetMany.
+// checkGetMany reads a group by GetMany. All its keys must have the same round.
 func (c *crowd) checkGetMany(group int) error {
 	var keys [][]byte
 	for i := range crowdKeys {
@@ -119,8 +118,8 @@ func (c *crowd) checkGetMany(group int) error {
 	})
 }
 
-// checkScan walks all entries, in either direction: they are in order, and all
-// keys of a group alike, and not older than what had been acknowledged.
+// checkScan walks all entries forward or backward. They must be in order, and each group must
+// be as checkGroup wants it.
 func (c *crowd) checkScan(reverse bool) error {
 	least := c.acknowledged()
 	var most []uint64
@@ -172,8 +171,8 @@ func (c *crowd) acknowledged() []uint64 {
 	return last
 }
 
-// crowdRound tells whether a group may be found with a round, 0 if it is absent,
-// when the last that was written is between least and most.
+// crowdRound reports whether a group may be found with a round, where 0 means that it is
+// absent, if the last round written is between least and most.
 func crowdRound(round, least, most uint64) bool {
 	if round == 0 {
 		return most/4*4 >= least
@@ -181,7 +180,8 @@ func crowdRound(round, least, most uint64) bool {
 	return round >= least && round <= most
 }
 
-// checkIterator seeks about in one iterator, whose answers must not change.
+// checkIterator seeks random keys with one iterator. The same seek must always end on the
+// same entry.
 func (c *crowd) checkIterator(r *rand.Rand) error {
 	it := c.db.NewIterator(Range{KeysOnly: r.IntN(2) == 0})
 	defer it.Close()
@@ -209,7 +209,7 @@ func (c *crowd) checkIterator(r *rand.Rand) error {
 	return nil
 }
 
-// checkpoint makes a checkpoint and looks whether the groups in it are whole.
+// checkpoint makes a checkpoint and checks that all its groups are whole.
 func (c *crowd) checkpoint() error {
 	dir := filepath.Join("copies", fmt.Sprint(c.copies.Add(1)))
 	if err := c.db.Checkpoint(dir); err != nil {
@@ -223,7 +223,7 @@ func (c *crowd) checkpoint() error {
 	return (&crowd{t: c.t, db: db}).checkScan(false)
 }
 
-// members are the loops of the goroutines, by name.
+// members returns what each goroutine does again and again, by its name.
 func (c *crowd) members() map[string]func(r *rand.Rand) error {
 	any := func(r *rand.Rand) int { return r.IntN(c.groups) }
 	ctx := context.Background()
@@ -258,8 +258,8 @@ func (c *crowd) members() map[string]func(r *rand.Rand) error {
 	return m
 }
 
-// TestConcurrency_Crowd runs readers, writers, iterators, snapshots, flushes,
-// compactions and checkpoints at once, and closes the store among them.
+// TestConcurrency_Crowd runs readers, writers, iterators, snapshots, flushes, compactions and
+// checkpoints at once, and closes the store while they run.
 func TestConcurrency_Crowd(t *testing.T) {
 	seed := testenv.Seed(t)
 	mem := vfs.NewMem()
@@ -289,8 +289,8 @@ func TestConcurrency_Crowd(t *testing.T) {
 	}
 }
 
-// run runs all members until the first writer has written so many rounds,
-// closes the store while they go on, and waits for them to notice.
+// run runs all members until the first writer has written as many rounds as it says, closes
+// the store while they go on, and waits until each has got ErrClosed.
 func (c *crowd) run(seed, rounds uint64) {
 	var wg sync.WaitGroup
 	for name, step := range c.members() {

@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Puts and deletions show in lookups and scans from the memtable, from a table, and after a
+// full compaction, which leaves no tombstone.
 func TestPutGetDelete(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "a", "1")
@@ -55,6 +57,8 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
+// Lookups and scans find the last value of each key in a store of several levels, while
+// compactions run, after them, and after the store was opened again.
 func TestManyLevels(t *testing.T) {
 	testenv.SkipRace(t)
 	const n = 20000
@@ -103,9 +107,8 @@ func TestManyLevels(t *testing.T) {
 	check()
 }
 
-// Of many goroutines that claim the same keys each key has one winner.
-// After Close every call gives ErrClosed and nothing panics.
-func TestClosed(t *testing.T) {
+// After Close every call returns ErrClosed, and nothing panics.
+func TestClose_EveryCallAfterwards(t *testing.T) {
 	db := openTest(t, small())
 	fill(t, db, 3000, 0)
 	s, err := db.Snapshot()
@@ -175,10 +178,10 @@ func TestClosed(t *testing.T) {
 	_ = s.Close()
 }
 
-// A store in memory lives in a bubble of testing/synctest, with its clock: so
-// can the tests of those who use it. What it keeps between stores must not
-// carry anything from one bubble to the next.
-func TestSynctest(t *testing.T) {
+// A store in memory works in a bubble of testing/synctest and follows the bubble's clock, so
+// that users can test with it. Pools that all stores share must not carry anything of one
+// bubble into the next.
+func TestOpen_InSynctestBubbles(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {
 			mem := vfs.NewMem()

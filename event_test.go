@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What OnEvent was told is what RecentEvents remembers, in order.
+// RecentEvents returns the events that OnEvent was called with, in order of their time.
 func TestRecentEvents(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
@@ -47,7 +47,8 @@ func TestRecentEvents(t *testing.T) {
 	}
 }
 
-// However many there are, the last of each sort stay, and nothing grows.
+// The log of recent events keeps the last events of each kind, and a part of their tables. It
+// does not grow beyond that.
 func TestRecentEvents_AreBounded(t *testing.T) {
 	var l recentLog
 	many := make([]uint64, 10*recentTables)
@@ -82,7 +83,7 @@ func TestRecentEvents_AreBounded(t *testing.T) {
 	}
 }
 
-// A panicHandler is a slog.Handler that fails, as a Logger of the caller's may.
+// A panicHandler is a slog.Handler that panics or exits, as a user's may.
 type panicHandler struct {
 	slog.Handler
 	fail func()
@@ -95,9 +96,8 @@ func (h panicHandler) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestEmit_ListenersThatFail: OnEvent and Logger may panic or exit in every
-// event, of the leader, the flusher and the compactor. The store works on, and
-// the failure is reported once, to the other listener.
+// OnEvent or Logger panics, or calls runtime.Goexit, in every event: of commits, flushes and
+// compactions. The store goes on, and reports the failure once to the other of the two.
 func TestEmit_ListenersThatFail(t *testing.T) {
 	fail := map[string]func(){"panicked: by intention": func() { panic("by intention") }, "called runtime.Goexit": runtime.Goexit}
 	for want, how := range fail {

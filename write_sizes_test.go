@@ -16,23 +16,23 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Keys and values of the sizes at which something changes: the width of a
-// length, a fragment and a block of the log, a memtable, the log's reserved
-// space, a table. Everywhere a key may be.
-func TestSizes(t *testing.T) {
+// Keys and values have the sizes at which something changes: the width of a length, a
+// fragment and a block of the log, a memtable, the log's reserved space, a table. They are
+// found in memtables, in tables, and in the log after a crash.
+func TestPut_EverySize(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		for _, compression := range []Compression{Snappy, NoCompression, Zstd} {
 			if testing.Short() && noMap == (compression == Zstd) || testenv.Race && (noMap || compression != Snappy) {
 				continue // half of them, or one
 			}
 			t.Run(fmt.Sprintf("without mapping %v, compression %v", noMap, compression), func(t *testing.T) {
-				testSizes(t, noMap, compression)
+				putSizes(t, noMap, compression)
 			})
 		}
 	}
 }
 
-func testSizes(t *testing.T, noMap bool, compression Compression) {
+func putSizes(t *testing.T, noMap bool, compression Compression) {
 	mem := vfs.NewMem()
 	opts := &Options{FS: mem, MemtableSize: 64 << 10, TableSize: 64 << 10, BlockSize: 1 << 10, CacheSize: 1 << 20, Compression: compression,
 		Durability: SyncManual, testing: testOptions{noMap: noMap, baseSize: 128 << 10}}
@@ -103,9 +103,9 @@ func testSizes(t *testing.T, noMap bool, compression Compression) {
 	check("opened after a crash")
 }
 
-// What is too large is refused before anything is copied, and leaves a batch
-// as it was.
-func TestSizes_Refused(t *testing.T) {
+// A key or a value that is too large is refused before it is copied, and leaves a batch as it
+// was. Lookups of a key that is too large find nothing.
+func TestPut_RefusesSizes(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector touches all memory")
 	}
@@ -146,11 +146,10 @@ func TestSizes_Refused(t *testing.T) {
 	}
 }
 
-// TestWrite_LargeBatchBlocksNoReader reads beside the commit of large batches:
-// one of many puts, and one of few large values. It prints the longest Get; with
-// SHALE_LONG, on a machine that does nothing else, that is asserted. That
-// readers get in between is held by TestAdd_LeavesReadersRoom of memtable. The
-// bytes that a commit allocates are counted.
+// TestWrite_LargeBatchBlocksNoReader reads while large batches are committed: one of many puts,
+// and one of few large values. It prints the longest Get, and checks it with SHALE_LONG, which
+// is for machines that do nothing else. It also limits the bytes that a commit allocates. That
+// a commit lets readers in between is what TestAdd_LeavesReadersRoom of package memtable holds.
 func TestWrite_LargeBatchBlocksNoReader(t *testing.T) {
 	puts, values := 100_000, 4
 	if testenv.Long(t) > 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A syncGate is a file system in memory whose syncs of logs wait, while it is
-// shut, until it opens or fails them.
+// A syncGate is a file system in memory. While it is shut, each sync of a log waits for a
+// value from open, which is its result.
 type syncGate struct {
 	*vfs.FaultFS
 	mem  *vfs.Mem
@@ -49,10 +49,9 @@ func batchOf(t *testing.T, key string, d Durability) *Batch {
 	return b
 }
 
-// TestCommit_VisibleBeforeDurable is the rule of stores that are not SyncEach:
-// while the disk syncs for one writer, readers see its batch, others write, and
-// the writer waits. After its return the batch survives a power cut, and so does
-// all that was written before it.
+// TestCommit_VisibleBeforeDurable checks the rule of stores whose durability is not SyncEach.
+// While the disk syncs a batch, readers see the batch and others write, but its writer waits.
+// When Write has returned, the batch survives a power cut, with all that was written before.
 func TestCommit_VisibleBeforeDurable(t *testing.T) {
 	for _, d := range []Durability{SyncManual, SyncPeriodic} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestCommit_VisibleBeforeDurable(t *testing.T) {
 			g.shut.Store(true)
 			done := make(chan error, 1)
 			go func() { done <- db.Write(context.Background(), batchOf(t, "synced", SyncEach)) }()
-			synctest.Wait() // the writer is as far as it gets
+			synctest.Wait() // the writer waits for the sync
 			select {
 			case err := <-done:
 				t.Errorf("a synced write returned %v before the sync", err)
@@ -73,7 +72,7 @@ func TestCommit_VisibleBeforeDurable(t *testing.T) {
 			default:
 			}
 			wantGet(t, db, "synced", "value", true)
-			for i := 0; i < 3 && !t.Failed(); i++ { // these wait for nobody
+			for i := 0; i < 3 && !t.Failed(); i++ { // these writes do not wait
 				mustPut(t, db, fmt.Sprint("unsynced", i), "value")
 			}
 			if ok, err := db.PutIfAbsent([]byte("before"), nil); ok || err != nil {
@@ -82,7 +81,7 @@ func TestCommit_VisibleBeforeDurable(t *testing.T) {
 			g.shut.Store(false)
 			select {
 			case g.open <- nil:
-			default: // it has failed already
+			default: // no sync waits: the test has failed already
 			}
 			if err := <-done; err != nil {
 				t.Fatal(err)
@@ -99,8 +98,8 @@ func TestCommit_VisibleBeforeDurable(t *testing.T) {
 	}
 }
 
-// TestCommit_DurableBeforeVisible is the rule of stores with SyncEach: what one
-// writer waits to have synced nobody sees, and nothing overtakes it.
+// TestCommit_DurableBeforeVisible checks the rule of stores with SyncEach: while a batch waits
+// for its sync, no reader sees it, and no later batch becomes visible before it.
 func TestCommit_DurableBeforeVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newSyncGate()
@@ -129,9 +128,8 @@ func TestCommit_DurableBeforeVisible(t *testing.T) {
 	})
 }
 
-// TestCommit_SyncFails: all writers that wait for a sync that fails get its error,
-// and the store is read-only. What they wrote was visible and stays so: Resume
-// makes it durable.
+// All writers that wait for a sync get its error if it fails, and the store becomes read-only.
+// Their batches were visible before and stay visible; Resume makes them durable.
 func TestCommit_SyncFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newSyncGate()
@@ -166,8 +164,8 @@ func TestCommit_SyncFails(t *testing.T) {
 	})
 }
 
-// TestCommit_CloseBesideSyncs: a writer that waits for a sync outside the queue
-// while the store is closed is done or gets ErrClosed.
+// The store is closed while writers wait for syncs outside of the queue. Each of them succeeds
+// or gets ErrClosed.
 func TestCommit_CloseBesideSyncs(t *testing.T) {
 	for round := range 30 {
 		db := openTest(t, &Options{FS: vfs.NewMem(), Durability: SyncManual, MemtableSize: 4 << 10})
@@ -195,10 +193,9 @@ func TestCommit_CloseBesideSyncs(t *testing.T) {
 	}
 }
 
-// TestCommit_SyncedWritersShare counts syncs: sixteen writers, each of whom waits
-// for its own write, need about one sync for all of them, not one for the first
-// and one for the others. So it is inside the queue, with SyncEach, and outside
-// of it.
+// TestCommit_SyncedWritersShare counts syncs. Sixteen writers that wait for the sync of each
+// of their writes share one sync, instead of one for the first and another for the rest. That
+// holds inside the queue, with SyncEach, and outside of it.
 func TestCommit_SyncedWritersShare(t *testing.T) {
 	const writers, each = 16, 100
 	for _, d := range []Durability{SyncEach, SyncManual} {
@@ -240,10 +237,10 @@ func TestCommit_SyncedWritersShare(t *testing.T) {
 	}
 }
 
-// TestCommit_SyncedBesideUnsynced counts what four unsynced writers get done alone
-// and beside one that syncs each batch, in turns on one store on the disk. It
-// prints the ratio; with SHALE_LONG, which is how long it measures, the median
-// of the rounds has to be at least a half.
+// TestCommit_SyncedBesideUnsynced counts the writes of four writers that do not sync, alone
+// and next to one that syncs each batch, in turns on one store on the disk. It prints the
+// ratio. With SHALE_LONG, which is how long it measures, the median of the rounds has to be at
+// least a half.
 func TestCommit_SyncedBesideUnsynced(t *testing.T) {
 	const rounds = 5
 	round := max(testenv.Long(t)/(2*rounds), 20*time.Millisecond)
@@ -295,8 +292,8 @@ func TestCommit_SyncedBesideUnsynced(t *testing.T) {
 	}
 }
 
-// TestSyncPeriodic_WhileALogIsPrepared: under SyncPeriodic a write is on disk
-// SyncEvery later, also while the file of the next log takes long to make.
+// With SyncPeriodic a write is synced after SyncEvery, even while the file of the next log
+// takes long to make.
 func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := false
@@ -329,8 +326,8 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 	})
 }
 
-// A Sync that began on a log which Resume has replaced must not make the store
-// read-only again.
+// A Sync may have begun on a log that Resume has replaced since. When that sync fails, the
+// store does not become read-only again.
 func TestSync_OfAReplacedLog(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
@@ -355,7 +352,7 @@ func TestSync_OfAReplacedLog(t *testing.T) {
 	mustPut(t, db, "k2", "v")
 }
 
-// A Sync beside Close succeeds or gets ErrClosed, and no alarm is raised.
+// Sync during Close succeeds or returns ErrClosed, and no event carries an error.
 func TestSync_BesideClose(t *testing.T) {
 	for range 200 {
 		var alarm atomic.Pointer[Event]

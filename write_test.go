@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// PutIfAbsent inserts a key that is absent or deleted, and leaves the value of one that is
+// there.
 func TestPutIfAbsent(t *testing.T) {
 	db := openTest(t, small())
 	for i, want := range []bool{true, false, false} {
@@ -27,8 +29,8 @@ func TestPutIfAbsent(t *testing.T) {
 	}
 }
 
-// TestPutIfAbsent_OneWinner: of many who claim a key one wins, with every hash
-// function, with and without syncs, and with keys whose claims meet in one group.
+// Several goroutines claim the same keys by PutIfAbsent, and each key goes to one of them:
+// with every hash function of filters, and with and without syncs.
 func TestPutIfAbsent_OneWinner(t *testing.T) {
 	for _, hash := range []FilterHash{Murmur3, XXH3, SipHash} {
 		for _, d := range []Durability{SyncEach, SyncManual} {
@@ -41,7 +43,8 @@ func TestPutIfAbsent_OneWinner(t *testing.T) {
 	}
 }
 
-// claimAll has goroutines claim the same keys, and counts the winners.
+// claimAll has goroutines claim the same keys. Each key must be won once, and have the value
+// of its winner.
 func claimAll(t *testing.T, db *DB) {
 	const goroutines, keys = 8, 2000
 	var won [goroutines]int
@@ -80,7 +83,8 @@ func claimAll(t *testing.T, db *DB) {
 	}
 }
 
-// A waiting writer whose context ends leaves the queue, also as the first in it.
+// A writer whose context ends while it waits leaves the queue, even if it is the first there,
+// and its batch is not written.
 func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	db := openTest(t, small())
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -110,8 +114,8 @@ func TestWrite_CancelledWhileWaiting(t *testing.T) {
 	wantGet(t, db, "k", "later", true)
 }
 
-// TestWrite_RefusesForeignBatches: a batch that is nil or was decoded is refused
-// before it reaches the queue, and the store goes on.
+// A batch that is nil or was decoded is refused before it reaches the queue. The store takes
+// other writes afterwards.
 func TestWrite_RefusesForeignBatches(t *testing.T) {
 	db := openTest(t, small())
 	own := batchOf(t, "k", SyncEach)
@@ -138,9 +142,8 @@ func TestWrite_RefusesForeignBatches(t *testing.T) {
 	mustPut(t, db, "after", "value")
 }
 
-// TestCommit_LeaderFails: a leader whose turn ends by a panic or by Goexit leaves
-// a store that is read-only, and not a queue that waits for ever. The batch here
-// has bytes that no method makes: it stands for a mistake of our own.
+// If the leader of a commit panics or calls runtime.Goexit, the store becomes read-only, and
+// no writer waits for ever. Resume lets writes go on.
 func TestCommit_LeaderFails(t *testing.T) {
 	fail := map[string]func(){"panic": func() { panic("by intention") }, "Goexit": runtime.Goexit}
 	for name, how := range fail {
