@@ -18,8 +18,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// besideOptions are those of a store whose disk takes d for each write of a
-// table. deepest becomes the most runs that level 0 had after a flush.
+// besideOptions returns options for a store whose disk takes d for each write of a table. While
+// db holds the store, deepest records how many runs level 0 had at most after a flush.
 func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *atomic.Int64) *Options {
 	return &Options{
 		FS: slowTables(func() time.Duration { return d }), MemtableSize: 64 << 10, TableSize: 64 << 10, Durability: SyncManual,
@@ -32,8 +32,8 @@ func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *atomic.Int6
 	}
 }
 
-// putUntil writes keys of a store of n in no order until stop is closed, and
-// returns how many it wrote and the longest wait.
+// putUntil writes keys out of n in scattered order until stop is closed. It returns how many
+// writes it made, and how long the slowest of them took.
 func putUntil(t *testing.T, db *DB, n int, stop <-chan struct{}) (written int, longest time.Duration) {
 	value := make([]byte, 200)
 	for {
@@ -52,10 +52,9 @@ func putUntil(t *testing.T, db *DB, n int, stop <-chan struct{}) (written int, l
 	}
 }
 
-// TestCompact_BesideWriters compacts all of a store while somebody writes as fast
-// as he may. Level 0 stays below the depth at which writers stop, no write waits
-// long, and Compact ends. Time is the bubble's, so what counts is what the store
-// waits for.
+// TestCompact_BesideWriters compacts a whole store while a goroutine writes as fast as the store
+// lets it. Level 0 stays below the depth at which writers stop, no write waits long, and Compact
+// ends. Time is the bubble's, so that only waits take time.
 func TestCompact_BesideWriters(t *testing.T) {
 	const bound = 200 * time.Millisecond
 	keys := 40_000
@@ -64,7 +63,7 @@ func TestCompact_BesideWriters(t *testing.T) {
 	}
 	for _, jobs := range []int{1, 3} {
 		if testenv.Race && jobs == 1 {
-			continue // the other has its goroutines too
+			continue // the case of three has the same goroutines
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
@@ -106,9 +105,8 @@ func TestCompact_BesideWriters(t *testing.T) {
 	}
 }
 
-// TestCompact_GivesSpaceBackBesideWriters deletes some keys and compacts their range
-// while others are written: nothing of them is left, with and without automatic
-// compactions.
+// TestCompact_GivesSpaceBackBesideWriters deletes keys and compacts their range while other keys
+// are written. No tombstone of them is left, with and without automatic compactions.
 func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 	const keys = 4000
 	for _, workers := range []int{-1, 1, 3} {
@@ -157,8 +155,8 @@ func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 	}
 }
 
-// TestCompact_EndedFromOutside cancels one compaction of two, and closes the store
-// under the other while somebody writes.
+// TestCompact_EndedFromOutside runs two calls of Compact while a goroutine writes. The context of
+// one ends, and the store is closed during the other.
 func TestCompact_EndedFromOutside(t *testing.T) {
 	const keys = 20_000
 	for _, workers := range []int{-1, 1} {
@@ -204,7 +202,7 @@ func TestCompact_EndedFromOutside(t *testing.T) {
 	}
 }
 
-// megabytes returns the sizes of the levels.
+// megabytes returns the sizes of the levels in MiB.
 func megabytes(m Metrics) (mb []int64) {
 	for _, l := range m.Levels {
 		mb = append(mb, l.Bytes>>20)
@@ -212,10 +210,10 @@ func megabytes(m Metrics) (mb []int64) {
 	return mb
 }
 
-// TestCompact_LongestPutBeside measures, with SHALE_LONG, a store of 400 MB on the
-// disk with memtables of 256 KiB: two writers write as fast as they may while Compact
-// runs over all of it, and for some seconds before and after. It prints the longest
-// waits, which should stay below 200 ms on a machine that does nothing else.
+// TestCompact_LongestPutBeside needs SHALE_LONG. On a store of 400 MB on the disk with memtables
+// of 256 KiB, two writers write as fast as the store lets them while Compact compacts all of it,
+// and for some seconds before and after. It prints the longest waits, which should stay below
+// 200 ms on a machine that does nothing else.
 func TestCompact_LongestPutBeside(t *testing.T) {
 	if testenv.Long(t) == 0 {
 		t.Skip("SHALE_LONG is not set")
@@ -241,7 +239,7 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustFlush(t, db) // not for the next life: it would begin with a deep level 0
+	mustFlush(t, db) // with the small memtables below, a log to replay would make level 0 deep
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -307,15 +305,15 @@ func TestCompact_LongestPutBeside(t *testing.T) {
 	measure("after Compact", func() { time.Sleep(5 * time.Second) })
 }
 
-// TestCompact_CancelledWhileLevel0IsFull: a step of Compact holds what compactions of
-// level 0 need, until writers are stopped. When it is cancelled, those go on.
+// A step of Compact holds tables that compactions of level 0 need, until level 0 is full and
+// writers are stopped. When Compact is cancelled, compactions and writers go on.
 func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocking atomic.Pointer[DB]
 		ctx, cancel := context.WithCancel(t.Context())
 		faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 			merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
-			// An automatic compaction may come first, and takes a worker.
+			// An automatic compaction, which takes a worker, may come first and is let through.
 			if db := blocking.Load(); merging && db != nil && workersBusy(db) == 0 {
 				blocking.Store(nil)
 				<-ctx.Done()
@@ -339,7 +337,7 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := db.Compact(ctx, Range{})
-			for err == nil && blocking.Load() != nil { // others have left it nothing to do
+			for err == nil && blocking.Load() != nil { // automatic compactions have left nothing to do
 				mustPut(t, db, "key000000", "newer")
 				mustPut(t, db, "key003999", "newer")
 				err = db.Compact(ctx, Range{})
@@ -375,9 +373,8 @@ func workersBusy(db *DB) int {
 	return db.scheduler.Busy()
 }
 
-// TestCompact_WhileOthersFail: an automatic compaction fails again and again, and keeps
-// the inputs that Compact needs. Compact has it tried at once, and returns why it fails,
-// or goes on when it does not fail any more.
+// An automatic compaction fails again and again, and holds inputs that Compact needs. Compact
+// makes it try again at once. It returns the error if that fails again, and goes on if not.
 func TestCompact_WhileOthersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := mustOpen(t, "db", &Options{FS: vfs.NewMem(), MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: -1})

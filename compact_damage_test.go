@@ -14,10 +14,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestCompaction_DamagedTableIsSetAside: a compaction that meets damage does not meet
-// it again and again. One event reports it, other tables are compacted, and when level 0 is
-// full and can't get shallower, writes say why. Once the table is whole, Verify lets
-// everything go on.
+// A compaction that meets a damaged table sets it aside, so that later compactions leave it
+// alone. One event reports it, and other tables are compacted. When level 0 is full and can't get
+// shallower, writes fail with the damage as the cause. Once the table is whole, Verify lets
+// compactions and writes go on.
 func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 	testenv.SkipRace(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 		if err := put("key", "value"); err == nil || told[EventStallBegin] != stalls {
 			t.Errorf("another write: %v; told: %v", err, told)
 		}
-		for range 2 { // who asks for it gets the error
+		for range 2 { // Verify reads the table each time
 			if err := db.Verify(t.Context()); !errors.As(err, &damage) {
 				t.Errorf("Verify: %v", err)
 			}
@@ -112,8 +112,8 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 
 func tableName(num base.FileNum) string { return base.TableName(num) }
 
-// TestCompact_DamageOutsideTheRange: Compact compacts level 0 in between, and may meet
-// damage there of which its caller has not asked. Within the range it returns it.
+// Compact may have to compact level 0 first, and meet a damaged table outside of its range. It
+// sets that table aside and succeeds. If the damage is within its range, it returns it.
 func TestCompact_DamageOutsideTheRange(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := tinyStore(mem)

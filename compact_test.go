@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// groups writes a table of level 0 for each letter, twice.
+// groups opens a store and writes two tables of level 0 for each letter.
 func groups(t *testing.T, letters string) *DB {
 	t.Helper()
 	opts := small()
@@ -32,7 +32,8 @@ func groups(t *testing.T, letters string) *DB {
 	return db
 }
 
-// shape tells for each letter in which levels its tables are.
+// shape lists the letters, each with the levels of its tables: "a00 b6" for two tables of a in
+// level 0 and one of b in level 6.
 func shape(db *DB) string {
 	levels := make(map[byte]string)
 	for _, info := range db.Tables() {
@@ -49,7 +50,8 @@ func shape(db *DB) string {
 	return strings.Join(s, " ")
 }
 
-// What overlaps the range goes to the last level, what does not stays.
+// Compact moves the tables that overlap its range to the last level and leaves the others where
+// they are.
 func TestCompact_Range(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -82,7 +84,7 @@ func TestCompact_Range(t *testing.T) {
 	}
 }
 
-// The memtable takes part, and a deletion takes itself away.
+// Compact takes the memtable along. In the last level nothing is left of keys that were deleted.
 func TestCompact_Memtable(t *testing.T) {
 	db := groups(t, "ab")
 	for i := range 50 {
@@ -99,6 +101,7 @@ func TestCompact_Memtable(t *testing.T) {
 	}
 }
 
+// Compact, Flush and Verify return when their context is cancelled, and change no answer.
 func TestCompact_Cancelled(t *testing.T) {
 	db := groups(t, "ab")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,8 +125,8 @@ func TestCompact_Cancelled(t *testing.T) {
 	}
 }
 
-// A table whose only key is the empty one has bounds like any other: they are
-// not taken for missing ones.
+// A table may have the empty key as its only key. Its bounds are empty and not nil, so that they
+// are not taken for missing ones.
 func TestCompact_TableOfTheEmptyKey(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -154,8 +157,8 @@ func TestCompact_TableOfTheEmptyKey(t *testing.T) {
 	}
 }
 
-// TestLevelRuns: levels of several runs come about, answer, and are read and
-// emptied by a store that allows one.
+// A store that allows several runs in a level gets such levels and answers from them. Opened with
+// one run allowed, it still answers, and compactions leave one run in each level.
 func TestLevelRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	opts := tinyStore(vfs.NewMem())
@@ -167,7 +170,7 @@ func TestLevelRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first ends with several runs in a level, and the second often begins so.
+		// The first store ends with several runs in a level, and the second often begins with them.
 		most := levelRunsOf(db)
 		for i := 0; i < 2000 || i < 20_000 && runs > 1 && levelRunsOf(db) < 2; i++ {
 			key, value := fmt.Sprintf("%04d", r.IntN(1000)), fmt.Sprintf("%d of %d, %040d", i, runs, i)
@@ -196,7 +199,7 @@ func TestLevelRuns(t *testing.T) {
 	}
 }
 
-// levelRunsOf returns the most runs of a level below level 0.
+// levelRunsOf returns how many runs the levels below level 0 have at most.
 func levelRunsOf(db *DB) (most int) {
 	for level := 1; level < manifest.NumLevels; level++ {
 		most = max(most, len(db.view.Load().Meta.Levels[level].Runs))
@@ -204,6 +207,7 @@ func levelRunsOf(db *DB) (most int) {
 	return most
 }
 
+// A compaction that fails removes the tables that it has written.
 func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
@@ -219,7 +223,7 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 		tables := 0
 		faults.Inject(func(op vfs.Op, name string, _ int64) error {
 			if op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
-				tables++ // the first outputs succeed
+				tables++ // the first two tables can be written
 			}
 			if op == failing && tables > 2 {
 				return syscall.ENOSPC
@@ -247,17 +251,17 @@ func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	}
 }
 
-// TestCosts_OfAFill pins what a store writes for the same writes: a change that
-// makes it write more is seen here. Nothing is left to chance or time: one seed,
-// and each memtable is flushed and compacted before the next one fills.
+// TestCosts_OfAFill pins how many bytes a store writes to its files for the same entries, so
+// that a change which makes it write more fails. The figures depend neither on chance nor on
+// time: the seed is fixed, and each memtable is flushed and compacted before the next one fills.
 func TestCosts_OfAFill(t *testing.T) {
 	testenv.SkipRace(t)
 	const memtable, n = 64 << 10, 40_000
 	tests := []struct {
 		name         string
 		key          func(r *rand.Rand, i int) uint64
-		tables, logs float64 // bytes written for each of keys and values
-		runs         int     // that the store has then, at most
+		tables, logs float64 // bytes written for each byte of keys and values
+		runs         int     // how many runs the store may have at the end
 	}{
 		{"new keys in no order", func(_ *rand.Rand, i int) uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }, 5.10, 1.166, 3},
 		{"new keys in order", func(_ *rand.Rand, i int) uint64 { return uint64(i) }, 0.676, 1.166, 6},

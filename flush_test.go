@@ -20,8 +20,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A flushWorld is all that a flusher sees of a store. In a bubble of testing/synctest
-// a flush takes exactly as long as it sleeps.
+// A flushWorld stands for the store that a flusher belongs to, and records its calls. In a
+// bubble of testing/synctest a flush takes exactly as long as it sleeps.
 type flushWorld struct {
 	t    *testing.T
 	took time.Duration // by each flush
@@ -33,7 +33,7 @@ type flushWorld struct {
 	ended   []flushOutcome
 	retries []error
 	slept   []time.Duration
-	closed  bool // sleep says so
+	closed  bool // sleep returns at once and says that the store is closing
 	*flusher
 }
 
@@ -71,7 +71,7 @@ func newFlushWorld(t *testing.T, memtables int) *flushWorld {
 	return w
 }
 
-// add makes memtables wait to be flushed.
+// add appends memtables to those that wait to be flushed.
 func (w *flushWorld) add(memtables int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,10 +102,11 @@ func (w *flushWorld) flushOne(imm *immutable) ([]*tree.Table, error) {
 	return []*tree.Table{{}}, nil
 }
 
-// However many want memtables to be flushed, each is flushed once, and one at a time.
+// The loop and several callers flush at the same time. Each memtable is flushed once, oldest
+// first and one at a time.
 func TestFlusher_OneAtATime(t *testing.T) {
 	w := newFlushWorld(t, 6)
-	w.took = time.Millisecond // not in a bubble: its clock stands still while one waits for a lock
+	w.took = time.Millisecond // real time: the clock of a bubble stops while a goroutine waits for a lock
 	all := slices.Clone(w.waiting)
 	ctx, cancel := context.WithCancel(t.Context())
 	var loop, calls sync.WaitGroup
@@ -131,7 +132,7 @@ func TestFlusher_OneAtATime(t *testing.T) {
 	}
 }
 
-// flushAll stops at the first flush that fails. The next call goes on there.
+// flushAll stops at the first flush that fails. The next call begins with that memtable.
 func TestFlusher_AllStopsAtAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, broken := newFlushWorld(t, 3), errors.New("broken")
@@ -148,7 +149,7 @@ func TestFlusher_AllStopsAtAFailure(t *testing.T) {
 	})
 }
 
-// The loop tries a flush again that has failed, later each time, until it succeeds. It
+// The loop repeats a flush that has failed, with longer waits each time, until it succeeds. It
 // ends when the store is closing.
 func TestFlusher_Retries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestFlusher_Retries(t *testing.T) {
 	})
 }
 
-// What is known to be in tables never becomes less.
+// The sequence number up to which all is in tables never becomes smaller.
 func TestFlusher_Raise(t *testing.T) {
 	f := newFlusher(flusherEnv{})
 	for _, step := range []struct{ seq, want base.Seq }{{7, 7}, {3, 7}, {8, 8}} {
@@ -189,8 +190,8 @@ func TestFlusher_Raise(t *testing.T) {
 	}
 }
 
-// A flush that takes longer than those before it lowers the speed while it is under
-// way. One that fails says nothing about the speed.
+// A flush that takes longer than those before it lowers the measured speed while it runs. A
+// flush that fails does not count.
 func TestFlusher_Speed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFlushWorld(t, 1)
@@ -224,7 +225,7 @@ func TestFlusher_Speed(t *testing.T) {
 	})
 }
 
-// A table whose file can't be created leaves nothing behind, also not its number.
+// A flush whose table can't be created leaves no file, and its number is not kept as pending.
 func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, CompactionWorkers: -1})
@@ -244,6 +245,7 @@ func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
 	}
 }
 
+// A flush that can't be written to the manifest removes its table. The next flush succeeds.
 func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)

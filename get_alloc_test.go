@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// readPaths are the operations that allocate nothing, by name.
+// readPaths returns the read operations that allocate nothing, by name.
 func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 	const n = 1 << 10
 	present, absent := make([][]byte, n), make([][]byte, n)
@@ -72,6 +72,7 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 	}
 }
 
+// Reads of cached blocks allocate nothing.
 func TestAllocations(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -97,8 +98,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// A new iterator takes one allocation, the Iterator itself, whatever is in the
-// store and wherever it goes. A Scan takes a few more, and none an entry.
+// A new iterator makes one allocation, the Iterator itself, whatever the store holds and
+// wherever the iterator goes. A Scan makes a few more, and none for an entry.
 func TestAllocations_NewIterator(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -139,7 +140,7 @@ func TestAllocations_NewIterator(t *testing.T) {
 		allowed float64
 		read    func()
 	}{
-		{"of all", 1.5, func() { few(db, Range{}) }}, // half a one for a pool that the collector empties
+		{"of all", 1.5, func() { few(db, Range{}) }}, // 0.5 for a pool that the collector may empty
 		{"of a range", 1.5, func() { few(db, Range{Lower: upper[:4], Upper: upper}) }},
 		{"of a snapshot", 1.5, func() { few(s, Range{}) }},
 		{"scan forward", 4, func() { scan(Range{Limit: 1000}, 1000) }},
@@ -161,6 +162,7 @@ func TestAllocations_NewIterator(t *testing.T) {
 	}
 }
 
+// BenchmarkRead measures each operation of readPaths, and fails if it allocates.
 func BenchmarkRead(b *testing.B) {
 	db := readStore(b)
 	for name, read := range readPaths(b, db) {
@@ -179,8 +181,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// What a lookup of a present key costs when its block is not cached: one read of
-// that block, and no allocation.
+// A lookup of a present key whose block is not cached reads that block by one call, and
+// allocates nothing.
 func TestReadCost_Uncached(t *testing.T) {
 	opts := small()
 	opts.CacheSize, opts.CompactionWorkers = -1, -1
@@ -212,7 +214,7 @@ func TestReadCost_Uncached(t *testing.T) {
 		t.Errorf("%d lookups read %d blocks in %d calls", lookups, d.BlockReads, calls)
 	}
 	if testenv.Race {
-		return // it has pools forget at random
+		return // under the race detector, pools drop entries at random
 	}
 	i := 0
 	if a := testing.AllocsPerRun(lookups, func() { get(i); i++ }); a != 0 {

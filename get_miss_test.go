@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// The main promise on real input: hosts that are not on the blocklist, asked
-// of a store that holds the blocklist.
+// The main promise on real input: lookups of hosts that are not on a blocklist, in a store that
+// holds the blocklist, read at most 2 blocks for 100 lookups.
 func TestMiss_RealHosts(t *testing.T) {
 	testenv.SkipRace(t)
 	step := 4
@@ -41,8 +41,8 @@ func TestMiss_RealHosts(t *testing.T) {
 		name        string
 		filterBits  float64
 		cache       int64
-		least, most float64 // blocks looked into for each miss
-		reads       float64 // of which so many at least come from the file
+		least, most float64 // bounds of the blocks that a miss looks into, cached or not
+		reads       float64 // how many blocks a miss reads from the file at least
 	}{
 		{"filters, all cached", 10, 1 << 30, 0, 0.02, 0},
 		{"filters, cache of 1/16", 10, size / 16, 0, 0.02, 0},
@@ -54,7 +54,7 @@ func TestMiss_RealHosts(t *testing.T) {
 			db := openTest(t, opts)
 			before, filterReads := db.Metrics(), db.counters.tables.FilterReads.Load()
 			maybe := 0
-			for _, i := range rng.Perm(len(absent)) { // sorted ones would read one block many times in turn
+			for _, i := range rng.Perm(len(absent)) { // sorted keys would look into the same block many times in turn
 				k := absent[i]
 				if has, err := db.Has(k); has || err != nil {
 					t.Fatalf("Has(%q) = %v, %v; it is not in the store", k, has, err)
@@ -90,8 +90,8 @@ func TestMiss_RealHosts(t *testing.T) {
 	}
 }
 
-// Keys of every kind meet the false positives that the filters promise, in whole
-// stores: package bloom has the rates of single filters in detail.
+// In stores with keys of every kind, lookups of absent keys meet as many false positives as the
+// filters promise. Package bloom tests the rates of single filters in detail.
 func TestMiss_EveryKind(t *testing.T) {
 	testenv.SkipRace(t)
 	seed, n := uint64(1), 20_000 // the same each time: no failure by chance
@@ -129,26 +129,26 @@ func TestMiss_EveryKind(t *testing.T) {
 	}
 }
 
-// An fprSum is how many false positives some misses met, and how many the
-// filters that were asked promise.
+// An fprSum has the false positives that some misses met, and how many were to be expected,
+// computed in three ways.
 type fprSum struct {
-	met, promised float64
-	lines         float64 // of the filters
-	metrics       float64 // what the levels predict, for keys inside the range of every run
-	spread        float64 // what Metrics predicts, for keys that are spread like those present
+	met, promised float64 // promised is the sum over the filters that were asked
+	lines         float64 // how many cache lines the filters have
+	metrics       float64 // predicted by the levels, for keys inside the range of every run
+	spread        float64 // predicted by Metrics, for keys that are spread like those present
 }
 
-// sigmas is how far apart the two are. What a filter promises is up to 4 % too
-// little (bloom/fpr.go), and its lines are not all alike: the rates of single
-// ones differ by two thirds or so.
+// sigmas returns how far met and promised are apart, in standard deviations. A filter promises
+// up to 4 % too little (bloom/fpr.go), and the rates of its single cache lines differ by about
+// two thirds.
 func (f fprSum) sigmas() float64 {
 	most := 1.04 * f.promised
 	mean := min(max(f.met, f.promised), most)
 	return 2 * (math.Sqrt(f.met+3./8) - math.Sqrt(mean+3./8)) / math.Sqrt(1+mean*0.5/f.lines)
 }
 
-// measureFPR stores some keys and asks for others. Every false positive that is
-// counted is one that a filter gave, and the other way round.
+// measureFPR stores some keys and looks up others. It checks that the store counts exactly the
+// false positives that its filters gave.
 func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum) {
 	t.Helper()
 	db := load(t, &Options{MemtableSize: 64 << 10, TableSize: 128 << 10, Durability: SyncManual, CompactionWorkers: -1, FilterBits: bits}, present, 1)
@@ -184,8 +184,8 @@ func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum)
 	return f
 }
 
-// A filter is read when its table is opened, never by a lookup: with the data
-// blocks in the cache, a million misses cause no read at all.
+// A filter is read when its table is opened, never by a lookup. With the data blocks in the
+// cache, 20,000 misses read nothing.
 func TestMiss_NoReadForFilters(t *testing.T) {
 	testenv.SkipRace(t)
 	mem := vfs.NewMem()
@@ -213,8 +213,8 @@ func TestMiss_NoReadForFilters(t *testing.T) {
 	}
 }
 
-// missKeys is how many keys the benchmark's store has: SHALE_KEYS, or so few
-// that all filters are in the processor's cache.
+// missKeys returns how many keys the benchmark's store has: SHALE_KEYS, or 500,000, whose filters
+// fit into the processor's cache.
 func missKeys(b *testing.B) int {
 	text := os.Getenv("SHALE_KEYS")
 	if text == "" {
@@ -227,7 +227,7 @@ func missKeys(b *testing.B) int {
 	return n
 }
 
-// BenchmarkMiss looks up absent keys, in settled levels and under level 0.
+// BenchmarkMiss looks up absent keys, without runs in level 0 and with eight of them.
 func BenchmarkMiss(b *testing.B) {
 	for _, young := range []int{0, 8} {
 		b.Run(fmt.Sprintf("young=%d", young), func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A key may lie where its value is appended to.
+// The key that AppendValue looks up may lie in the memory that the value is appended to.
 func TestAppendValue_KeyInDst(t *testing.T) {
 	testenv.SkipRace(t)
 	db := readStore(t)
@@ -40,9 +40,8 @@ func TestAppendValue_KeyInDst(t *testing.T) {
 	}
 }
 
-// TestFilterHash_ForeignHashedOnce: a lookup that asks several filters of an earlier
-// life hashes the key once for all of them. That it does not hash again shows by the
-// key, which is another meanwhile.
+// Filters that were made under another hash function or seed share one hash of the key in each
+// lookup. To show that the second question does not hash again, the test changes the key.
 func TestFilterHash_ForeignHashedOnce(t *testing.T) {
 	filter := func(id bloom.HashID, seed uint64) *bloom.Static {
 		h, err := bloom.NewHasher(id, seed)
@@ -70,7 +69,7 @@ func TestFilterHash_ForeignHashedOnce(t *testing.T) {
 		hash := l.hashFor(second)
 		l.key = []byte("another key")
 		if l.hashFor(own) != l.hash || l.hashFor(second) != hash {
-			t.Error("the second filter of an earlier life was asked with a hash made for it")
+			t.Error("the second question to a filter with another hasher hashed the key again")
 		}
 	}
 }

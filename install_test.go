@@ -9,9 +9,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestDelete_NotByReaders: an iterator that is the last to need the tables of an old
-// version closes at once, though removing a file takes long. Close of the store waits
-// for that, and no directory is synced for it.
+// An iterator that is the last to need the tables of an old version closes at once, although it
+// takes long to remove their files. Close of the store waits until they are removed, and does not
+// sync the directory for that.
 func TestDelete_NotByReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = time.Second

@@ -17,9 +17,9 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// TestPace_NoLongWaits writes without end to a store whose disk is slow, and in
-// the middle becomes much slower: writers go as fast as it does, and none waits
-// long. Time is the bubble's, so what counts is what the store waits for.
+// TestPace_NoLongWaits writes as fast as the store lets it. The disk is slow, and becomes
+// slower in the middle. The writer is held back to the pace of the disk, by many short waits
+// and no long one. Time is the bubble's, so that only waits take time.
 func TestPace_NoLongWaits(t *testing.T) {
 	const bound = 100 * time.Millisecond
 	for _, c := range []struct {
@@ -68,9 +68,8 @@ func TestPace_NoLongWaits(t *testing.T) {
 	}
 }
 
-// TestPace_EveryWaitIsTold: what events say that writers waited is what the
-// metrics say, whether they were slowed or stopped, also if a batch fills a
-// memtable before their pace was ever looked at.
+// Events and metrics report the same time of waiting, for writers that are slowed and for
+// those that are stopped, even if one batch fills a memtable before any write was slowed.
 func TestPace_EveryWaitIsTold(t *testing.T) {
 	for _, each := range []int{1, 100, 1500} { // entries of a batch; a memtable takes about 900
 		synctest.Test(t, func(t *testing.T) {
@@ -110,8 +109,8 @@ func TestPace_EveryWaitIsTold(t *testing.T) {
 	}
 }
 
-// TestPace_NobodyWaits has a writer who is slower than the disk: memtables are
-// flushed while he writes, and no event tells of a stall.
+// A writer that is slower than the disk never waits, and no event reports a stall, although
+// memtables are flushed while it writes.
 func TestPace_NobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalls, flushes := 0, 0
@@ -142,8 +141,8 @@ func TestPace_NobodyWaits(t *testing.T) {
 	})
 }
 
-// TestPace_ManyRuns: with each run of level 0 beyond the bound writers get
-// slower, without a step of more than a quarter, and never stop.
+// From slowdownRuns up, each run of level 0 lowers the rate of writers, by less than a third.
+// At stopRuns the rate is still 1 MiB a second or more.
 func TestPace_ManyRuns(t *testing.T) {
 	if r := level0Rate(slowdownRuns - 1); r != 0 {
 		t.Errorf("%.0f bytes a second before it is deep", r)
@@ -161,25 +160,25 @@ func TestPace_ManyRuns(t *testing.T) {
 // fillLongKeys bounds the store's size: some 5 GB on the disk.
 const fillLongKeys = 64 << 20
 
-// processMemory returns the bytes that the process takes, but for its code and
-// what of files is mapped.
+// processMemory returns the bytes of memory that the process takes, without its code and
+// without mapped files.
 func processMemory() int64 {
 	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(m)
 	return int64(m[0].Value.Uint64()-m[1].Value.Uint64()) + offheap.InUse()
 }
 
-// collectorShare returns how many seconds the collector has taken of all that
-// the process has worked.
+// collectorShare returns the processor seconds of the garbage collector, and those of the
+// whole process.
 func collectorShare() (collector, all float64) {
 	m := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
 	metrics.Read(m)
 	return m[0].Value.Float64(), m[1].Value.Float64() - m[2].Value.Float64()
 }
 
-// TestFill_LongestWaits writes keys in no order for SHALE_LONG, as fast as it
-// may, into a store on the disk and prints how long writes waited. Its memory
-// stays within what the options say, and the collector has little to do.
+// TestFill_LongestWaits writes keys in random order for as long as SHALE_LONG says, as fast as
+// the store lets it, into a store on the disk. It prints how long writes waited. The memory
+// stays within 10 % of what the options say, and the collector takes at most 5 % of the time.
 func TestFill_LongestWaits(t *testing.T) {
 	long := testenv.Long(t)
 	if long == 0 {
@@ -233,7 +232,7 @@ func TestFill_LongestWaits(t *testing.T) {
 	if collector > 0.05*all {
 		t.Errorf("the collector has taken %.1f of %.1f s", collector, all)
 	}
-	if worst[0] > 2*time.Second { // the machine has others to serve: what is aimed at is 100 ms
+	if worst[0] > 2*time.Second { // the aim is 100 ms, but other work of the machine interferes
 		t.Errorf("a write waited for %v", worst[0])
 	}
 	closeTest(t, db)

@@ -15,8 +15,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A rotation goes on when the manifest, having grown too long, can't be begun
-// anew: logs are found by their names.
+// A rotation succeeds when the manifest has grown too long and the next one can't be begun:
+// Open finds logs by their names.
 func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.NewFault(mem, nil)
@@ -47,8 +47,8 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 	wantGet(t, db, "after", "the rotation", true)
 }
 
-// A compaction that can't succeed must not leave writers waiting for level 0
-// for ever.
+// If level 0 is full and compactions fail, writers get an error instead of waiting for ever.
+// Writes go on by themselves once compactions succeed.
 func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	opts := small()
@@ -83,9 +83,9 @@ func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
 	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return db.Put([]byte("k"), []byte("v")) == nil })
 }
 
-// TestPrepared_IsUsed counts what a rotation does when the next log is there
-// already: it makes no file.
-func TestPrepared_IsUsed(t *testing.T) {
+// A rotation uses the log that was prepared: it creates and renames no file, and syncs no
+// directory.
+func TestRotate_UsesThePreparedLog(t *testing.T) {
 	fsys := vfs.NewFault(vfs.NewMem(), nil)
 	opts := tinyStore(fsys)
 	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
@@ -114,7 +114,7 @@ func TestPrepared_IsUsed(t *testing.T) {
 	closeTest(t, db)
 }
 
-// awaitPrepared waits until the next log is there.
+// awaitPrepared waits until the next log is prepared.
 func awaitPrepared(t *testing.T, db *DB) {
 	t.Helper()
 	testenv.Within(t, time.Minute, "the next log is prepared", func() {
@@ -124,9 +124,8 @@ func awaitPrepared(t *testing.T, db *DB) {
 	})
 }
 
-// TestPrepared_FailureIsNone: a log that can't be prepared is made by the
-// rotation.
-func TestPrepared_FailureIsNone(t *testing.T) {
+// If a log can't be prepared, an event reports it, the rotation makes the log, and writes go on.
+func TestRotate_WhenPreparingFails(t *testing.T) {
 	var failed, told atomic.Int64
 	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
 		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") && failed.Load() == 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Verify reads the logs that the store keeps, and reports damage with the name of the log.
 func TestVerify_ReadsTheLogs(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, &Options{FS: mem})
@@ -47,7 +48,8 @@ func TestVerify_ReadsTheLogs(t *testing.T) {
 	flip()
 }
 
-// A Verify that meets damage in a log holds none of the others longer: a flush lets them go.
+// Verify returns at the first damaged log, and keeps none of the logs from being removed: after a
+// flush they go.
 func TestVerify_HoldsNoLogAfterDamage(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := &Options{FS: mem, testing: testOptions{minPrepared: 1}}
