@@ -12,14 +12,14 @@ import (
 
 const seekKeys = 3000
 
-// A seekStore has two runs in level 0 over a settled level, by the writes of
-// youngRun: level 0 is not due.
+// A seekStore has a full last level and two runs in level 0, which youngRun has written. They are
+// too few for a compaction.
 type seekStore struct {
 	*DB
 	t         *testing.T
 	young     int          // runs written
 	oftenRead atomic.Int64 // compactions for seeks
-	bytes     atomic.Int64 // that these have read and written
+	bytes     atomic.Int64 // read and written by these compactions
 }
 
 func newSeekStore(t *testing.T, cacheSize int64) *seekStore {
@@ -44,7 +44,7 @@ func newSeekStore(t *testing.T, cacheSize int64) *seekStore {
 	return s
 }
 
-// youngRun flushes one more run of level 0, over all keys.
+// youngRun adds a run to level 0, over the whole range of keys.
 func (s *seekStore) youngRun() {
 	s.t.Helper()
 	s.young++
@@ -78,7 +78,7 @@ func (s *seekStore) earned() int64 {
 	return s.scheduler.Seeks.Earned.Load()
 }
 
-// price waits for the price of a compaction for seeks.
+// price waits until a compaction for seeks has a price, and returns it.
 func (s *seekStore) price() int64 {
 	s.t.Helper()
 	price := &s.scheduler.Seeks.Price
@@ -86,7 +86,7 @@ func (s *seekStore) price() int64 {
 	return price.Load()
 }
 
-// seek seeks n keys by one iterator.
+// seek seeks n keys with one new iterator.
 func (s *seekStore) seek(n int) {
 	s.t.Helper()
 	it := s.NewIterator(Range{})
@@ -104,14 +104,14 @@ func seekWith(t *testing.T, it *Iterator, n int) {
 	}
 }
 
-// Seeks that look into level 0, which is not due, have it compacted when they
-// have earned the price, and not before. Each way to position counts, a step
-// does not.
+// Seeks that look into level 0 earn credit, and when that reaches the price, level 0 is compacted
+// although it has few runs. It is not compacted before. First, Last, SeekGE and SeekLT count as
+// seeks; Next and Prev do not.
 func TestSeeks_CompactLevel0(t *testing.T) {
 	s := newSeekStore(t, 8<<20)
 	n := 0
 	for range s.Scan(Range{}) {
-		n++ // all blocks are cached from now on
+		n++ // and caches all blocks
 	}
 	price, before := s.price(), s.earned()
 	const each = 2 * cachedSeekCost
@@ -162,7 +162,7 @@ func TestSeeks_CompactLevel0(t *testing.T) {
 	t.Logf("%d entries, price %d", n, price)
 }
 
-// A block that is not cached counts for many that are.
+// A seek that reads a block from the file earns as much as many that find it in the cache.
 func TestSeeks_Uncached(t *testing.T) {
 	s := newSeekStore(t, 1)
 	if price := s.price(); price > 2*seeksAtOnce*compaction.SeekCost || price < 2*seeksAtOnce*cachedSeekCost {
@@ -173,8 +173,8 @@ func TestSeeks_Uncached(t *testing.T) {
 	s.runs(0)
 }
 
-// An iterator that is older than the runs of level 0 gains nothing by a
-// compaction of them.
+// Seeks of an iterator that is older than the newest run of level 0 earn nothing: a compaction
+// would not help it.
 func TestSeeks_OldIterator(t *testing.T) {
 	s := newSeekStore(t, 1)
 	it := s.NewIterator(Range{})
@@ -200,7 +200,7 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 	}
 	s.scheduler.Seeks.Earned.Store(1 << 40)
 	plan := s.scheduler.PickFor(1)
-	s.scheduler.Seeks.Earned.Store(0) // or one begins after the flush
+	s.scheduler.Seeks.Earned.Store(0) // so that no compaction begins after the flush
 	s.flusher.mu.Unlock()
 	if plan != nil {
 		s.scheduler.Done(plan)
@@ -209,10 +209,9 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 	s.runs(3)
 }
 
-// A store that is written and read in turns writes no more for that the seeks
-// earn less than the price each time: what seeks have lost on runs that the
-// writes have compacted since is forgotten. Where they earn it, what is written
-// more is no more than that.
+// A store is written and read in turns. If the seeks of each turn earn less than the price,
+// compactions write as much as without seeks: the credit is forgotten when the runs are compacted
+// for another reason. If the seeks earn the price, compactions for them take at most what was earned.
 func TestSeeks_WritesBetween(t *testing.T) {
 	const rounds = 12
 	written := func(seeks int) (s *seekStore, bytes uint64) {
@@ -268,14 +267,14 @@ func TestSeeks_Allocations(t *testing.T) {
 	}
 }
 
-// BenchmarkSeek seeks stored keys where level 0 has so many runs: with one
-// iterator, and with a scan of one entry for each.
+// BenchmarkSeek seeks stored keys while level 0 has 0, 1 and 3 runs: with one iterator, and with a
+// scan of one entry for each key.
 func BenchmarkSeek(b *testing.B) {
 	for _, young := range []int{0, 1, 3} {
 		b.Run(fmt.Sprintf("young=%d", young), func(b *testing.B) {
 			const keys = 500_000
 			db := missStore(b, keys, young)
-			db.scheduler.Seeks.Price.Store(math.MaxInt64 - 1) // they are credited, and it is never enough
+			db.scheduler.Seeks.Price.Store(math.MaxInt64 - 1) // seeks earn credit, but never enough to compact
 			for range db.Scan(Range{}) {
 				continue // fills the cache
 			}

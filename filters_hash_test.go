@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A store outlives changes of its hash function and of its kind of filter: what
-// was written under one is found under all, and denied as rarely.
+// A store is opened with another hash function and another kind of filter each time. Keys written
+// under one choice are found under all others, and false positives stay rare.
 func TestFilterHash_Changes(t *testing.T) {
 	opts := tinyStore(vfs.NewMem())
 	opts.CompactionWorkers = -1
@@ -52,8 +52,8 @@ func TestFilterHash_Changes(t *testing.T) {
 	}
 }
 
-// The secret of SipHash is another in each store, and the same for as long as
-// the store has a filter that was made with it.
+// Each store has its own secret for SipHash, and keeps it as long as it has a filter that was made
+// with it.
 func TestFilterHash_Secret(t *testing.T) {
 	hashers := make(map[bloom.Hasher]bool)
 	for store := range 3 {
@@ -83,8 +83,8 @@ func TestFilterHash_Secret(t *testing.T) {
 	}
 }
 
-// collisions returns 256 keys that have one murmur3 hash under any seed: all
-// pairs of 16 that the study of such hashes has made.
+// collisions returns 256 keys that have the same murmur3 hash under any seed: all pairs of 16 known
+// blocks.
 func collisions(t *testing.T) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "shared", "vectors", "murmur3-128-universal-collisions.tsv"))
@@ -111,8 +111,8 @@ func collisions(t *testing.T) []string {
 	return keys
 }
 
-// Keys that were made to be false positives are just that with a hash that has
-// no secret, and the store says so. With SipHash they are like any others.
+// Keys that an attacker has made to collide are all false positives under a hash without a secret,
+// and an event reports the filter. With SipHash they are as rare as other false positives.
 func TestFilterHash_KeysFromStrangers(t *testing.T) {
 	keys := collisions(t)
 	for _, c := range []struct {

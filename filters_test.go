@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// FilterMemory holds from Open on, whatever the filters in the files, and no
-// answer changes.
+// From Open on, filters take no more memory than FilterMemory, however large those in the files
+// are. Answers stay the same.
 func TestFilterMemory_IsALimit(t *testing.T) {
 	testenv.SkipRace(t)
 	opts := small()
@@ -54,8 +54,8 @@ func TestFilterMemory_IsALimit(t *testing.T) {
 	}
 }
 
-// What was released for want of memory comes back when there is room, without a
-// table being rewritten: first units before second ones, young runs first.
+// Filters that FilterMemory has no room for come back into memory when others go, and tables are
+// not rewritten for that. Filters of level 0 have priority over those of the last level.
 func TestFilterMemory_ComesBack(t *testing.T) {
 	opts := small()
 	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 16, -1
@@ -98,8 +98,8 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 	}
 }
 
-// A fuse filter has no second unit, whatever its bits: the room for half of it is
-// not enough.
+// A fuse filter can't be kept in part, whatever its bits. The limit holds if it has room for half
+// of one.
 func TestFilterMemory_WholeFuseFilters(t *testing.T) {
 	testenv.SkipRace(t)
 	opts := small()
@@ -138,8 +138,8 @@ func tableNumbers(db *DB, level int) map[uint64]bool {
 	return numbers
 }
 
-// Keys that come in order make tables that are moved down as they are, with the
-// rich filters of flushes. Their second units are released.
+// Keys that are written in order make tables that are moved down without being rewritten. Flushes
+// gave them more filter bits than a lower level should have, and the surplus is released from memory.
 func TestFilterBits_SequentialLoad(t *testing.T) {
 	if testenv.Race {
 		t.Skip("too many keys for the race detector")
@@ -168,13 +168,12 @@ func TestFilterBits_SequentialLoad(t *testing.T) {
 		t.Errorf("%.1f bits a key are resident; want 10 or a little more:\n%v", bits, m)
 	}
 	if m.CompactBytes > m.FlushBytes/2 {
-		t.Errorf("%d bytes were compacted, the test means tables that are moved", m.CompactBytes)
+		t.Errorf("%d bytes were compacted, although the tables should have been moved", m.CompactBytes)
 	}
 }
 
-// TestFilterSum_IsThatOfTheTables checks that what is kept of a run's resident
-// filters, from one version to the next, is what its tables say, while filters
-// are released and come back.
+// A run carries a sum over its filters in memory from one version to the next. While filters are
+// released and come back, each known sum equals the sum over the run's tables.
 func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 	opts := small()
 	opts.FS, opts.FilterBits, opts.FilterMemory = vfs.NewMem(), 16, 8<<10
@@ -195,7 +194,7 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 				want.Add(table, 1)
 			}
 			if !ok || got.Epoch != db.filters.Epoch() {
-				continue // not known, or they have changed under us
+				continue // the sum is not known, or the filters have changed since
 			}
 			known++
 			if got != want {
@@ -210,7 +209,7 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 		for i := range 4 {
 			fill(t, db, 1500, round)
 			mustFlush(t, db)
-			check(i%2 == 1) // the flush after it takes the sums over
+			check(i%2 == 1) // the next flush takes the sums over
 		}
 		settle(t, db)
 		check(false)
@@ -221,8 +220,8 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 	t.Logf("%d sums, %d of runs that lack filters", known, short)
 }
 
-// With binary fuse filters in the last level, a store of the same filter memory
-// has half of the false positives or less, predicted and measured.
+// With binary fuse filters in the last level, a store has at most 60 % of the false positives that
+// it has with blocked filters, in the same filter memory. Metrics predicts both rates.
 func TestLastLevelFilter(t *testing.T) {
 	if testenv.Race {
 		t.Skip("too many keys for the race detector")
@@ -230,8 +229,8 @@ func TestLastLevelFilter(t *testing.T) {
 	const n = 200_000
 	var rates, memory [2]float64
 	for i, kind := range []FilterKind{BlockedFilter, FuseFilter} {
-		// Fuse filters come in steps of a bit and an eighth, more in tables as small as
-		// these: 10.5 bits are enough for the step that 10 are for usual tables.
+		// The bits of fuse filters grow in steps of 1 1/8, and small tables need a little more for the
+		// same step: 10.5 bits give these tables what 10 give tables of the usual size.
 		opts := &Options{FilterBits: 10.5, MemtableSize: 512 << 10, TableSize: 2 << 20, Durability: SyncManual, CompactionWorkers: -1, LastLevelFilter: kind,
 			testing: testOptions{baseSize: 256 << 10}}
 		db := openTest(t, opts)

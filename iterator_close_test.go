@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// Every movement of a closed iterator fails with ErrClosed, and it may be closed twice.
 func TestIterator_Closed(t *testing.T) {
 	db := layered(t)
 	it := db.NewIterator(Range{})
@@ -32,8 +33,8 @@ func TestIterator_Closed(t *testing.T) {
 	}
 }
 
-// What a closed iterator was made of may serve another one: neither knows of
-// the other.
+// The memory of a closed iterator may serve a later one. Calls of the closed one fail, and do not
+// disturb the later one.
 func TestIterator_ClosedBesideOthers(t *testing.T) {
 	db := layered(t)
 	want := entriesOf(t, db, Range{})
@@ -68,7 +69,7 @@ func TestIterator_ClosedBesideOthers(t *testing.T) {
 	}
 }
 
-// entriesOf lists the entries of r as key=value.
+// entriesOf returns the entries of a range, each as key=value.
 func entriesOf(t *testing.T, db *DB, r Range) (list []string) {
 	t.Helper()
 	for e, err := range db.Scan(r) {
@@ -80,8 +81,8 @@ func entriesOf(t *testing.T, db *DB, r Range) (list []string) {
 	return list
 }
 
-// Once the store is closed, each movement of an iterator fails, wherever it
-// stands, and Err is ErrClosed.
+// Once the store is closed, each movement of an iterator fails, wherever the iterator is, and Err
+// is ErrClosed.
 func TestIterator_EveryMoveAfterClose(t *testing.T) {
 	k := []byte("c")
 	places := map[string]func(it *Iterator){
@@ -125,8 +126,8 @@ func TestIterator_EveryMoveAfterClose(t *testing.T) {
 	}
 }
 
-// A movement that finds the store open, and its files closed when it comes to read
-// them, gives ErrClosed itself.
+// A movement may begin while the store is open, and find its files closed when it reads. Then the
+// error is ErrClosed itself.
 func TestIterator_CloseBeforeARead(t *testing.T) {
 	for _, m := range moves {
 		opts := small()
@@ -138,8 +139,8 @@ func TestIterator_CloseBeforeARead(t *testing.T) {
 		mustFlush(t, db)
 		it := db.NewIterator(Range{})
 		it.SeekGE([]byte("c"))
-		db.files.Close() // as Close does after it has told that the store is closed
-		for range 500 {  // Next and Prev come to the end of a block
+		db.files.Close() // as Close of the store does
+		for range 500 {  // until Next and Prev reach the end of a block
 			if !m.on(it) {
 				break
 			}
@@ -153,7 +154,8 @@ func TestIterator_CloseBeforeARead(t *testing.T) {
 	}
 }
 
-// A scan whose read ahead meets Close raises no alarm.
+// If the files are closed before an iterator reads ahead, it fails with ErrClosed, and no event
+// carries an error.
 func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers, opts.CacheSize = -1, -1
@@ -166,7 +168,7 @@ func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
 	db := openTest(t, opts)
 	fill(t, db, 5000, 0)
 	mustFlush(t, db)
-	for n := range 100 { // one of them comes to a read ahead
+	for n := range 100 { // each stops at another entry; one of them reads ahead next
 		db.files.Reset()
 		it := db.NewIterator(Range{})
 		for ok, i := it.First(), 0; ok && i < 20*n; i++ {

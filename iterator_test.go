@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// layered writes keys a to h so that each part of the store has some: h is in
-// the last level, the others above, up to the memtable; d and f are deleted.
+// layered opens a store in which the last level, two runs of level 0 and the memtable have some
+// of the keys a to h. Newer values cover older ones, and d and f are deleted.
 func layered(t *testing.T) *DB {
 	t.Helper()
 	opts := small()
@@ -37,11 +37,11 @@ func layered(t *testing.T) *DB {
 	return db
 }
 
-// layerKeys are what one sees who looks at layered; each is its own value.
+// layerKeys are the keys that a reader of layered finds. Each has itself as its value.
 var layerKeys = []string{"a", "b", "c", "e", "g", "h"}
 
-// A move is one call of an Iterator, and the same on a position among sorted
-// keys: -1 is before the first, len(keys) after the last.
+// A move is one movement of an Iterator, and the same movement on a position in a list of sorted
+// keys, where -1 is before the first and len(keys) after the last.
 type move struct {
 	name  string
 	on    func(it *Iterator) bool
@@ -70,8 +70,8 @@ func seekLT(key string) move {
 	}}
 }
 
-// Every sequence of four moves, in every range, ends each where it would among
-// sorted keys.
+// After every sequence of up to four moves, in every range, an iterator is where the same moves
+// lead in a list of sorted keys.
 func TestIterator_AllMoves(t *testing.T) {
 	testenv.SkipRace(t)
 	db := layered(t)
@@ -116,8 +116,8 @@ func TestIterator_AllMoves(t *testing.T) {
 	}
 }
 
-// A key with many versions, and many newer than what is seen, is passed by a
-// seek instead of by steps, in both directions.
+// Keys have so many versions that the iterator of a snapshot passes over them by a seek instead of
+// by steps. It finds the right ones in both directions.
 func TestIterator_ManyVersions(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -172,8 +172,8 @@ func TestIterator_ManyVersions(t *testing.T) {
 	}
 }
 
-// Neither writes nor compactions reach an iterator; the files that it needs
-// live as long as it does.
+// An iterator shows the state at which it was opened, whatever is written and compacted since. The
+// files that it needs are kept until it is closed, and removed then.
 func TestIterator_KeepsItsState(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := small()
@@ -217,6 +217,8 @@ func TestIterator_KeepsItsState(t *testing.T) {
 	}
 }
 
+// An empty store has no entry to move to. Empty keys and values are empty and not nil, but for the
+// values of a range with KeysOnly.
 func TestIterator_KeysOnlyAndEmpty(t *testing.T) {
 	db := openTest(t, small())
 	it := db.NewIterator(Range{})
@@ -248,8 +250,8 @@ func TestIterator_KeysOnlyAndEmpty(t *testing.T) {
 	}
 }
 
-// A read error is not an end: it stops the iterator, which tells it, and can
-// be moved elsewhere.
+// An iterator that meets a damaged block stops there and returns the damage from Err, so that it is
+// not taken for the end. It can be moved elsewhere afterwards.
 func TestIterator_DamagedBlock(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := small()
@@ -304,7 +306,8 @@ func TestIterator_DamagedBlock(t *testing.T) {
 	}
 }
 
-// A loop may be left early, panic, and run again; its range is its own.
+// A loop over Scan may end early, panic, and run again. Scan copies the bounds of its range, and no
+// iterator stays open.
 func TestScan_Loop(t *testing.T) {
 	db := layered(t)
 	lower := []byte("b")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// readers are a store and a snapshot of it, with a value in each kind of place.
+// readers returns a store and a snapshot of it, with values in a table and in the memtable, and
+// an empty value in both.
 func readers(t *testing.T) map[string]Reader {
 	t.Helper()
 	db := openTest(t, small())
@@ -19,11 +20,12 @@ func readers(t *testing.T) map[string]Reader {
 	mustPut(t, db, "in the memtable", "value")
 	mustPut(t, db, "empty in the memtable", "")
 	s := mustSnapshot(t, db)
-	t.Cleanup(func() { _ = s.Close() }) // after the store, which says nothing
+	t.Cleanup(func() { _ = s.Close() }) // it runs before the store is closed
 	return map[string]Reader{"DB": db, "Snapshot": s}
 }
 
-// What Get returns is the caller's: changing it changes nothing else.
+// The slice that Get returns belongs to the caller, who may change it: later answers stay as they
+// were.
 func TestReader_GetGivesACopy(t *testing.T) {
 	for name, r := range readers(t) {
 		for _, key := range []string{"in a table", "in the memtable"} {
@@ -50,6 +52,8 @@ func TestReader_GetGivesACopy(t *testing.T) {
 	}
 }
 
+// AppendValue appends to the slice that it is given, in the same memory if there is room, and
+// returns it unchanged if the key is absent.
 func TestReader_AppendValue(t *testing.T) {
 	for name, r := range readers(t) {
 		buf := make([]byte, 3, 64)
@@ -69,7 +73,7 @@ func TestReader_AppendValue(t *testing.T) {
 	}
 }
 
-// fn may fail, panic, and use the store; its block is let go of in any case.
+// The function of ViewValue may return an error, panic, and read and write the store.
 func TestReader_ViewValue(t *testing.T) {
 	boom := errors.New("boom")
 	for name, r := range readers(t) {
@@ -110,7 +114,8 @@ func TestReader_ViewValue(t *testing.T) {
 	}
 }
 
-// No way to read keeps a block: once the tables are gone, so are all blocks.
+// Every read releases the blocks that it has used, even if it fails: once the tables are removed,
+// the cache holds no block.
 func TestReader_LetsGoOfBlocks(t *testing.T) {
 	opts := small()
 	opts.CacheSize, opts.FilterBits, opts.CompactionWorkers = 1<<20, -1, -1 // without filters absent keys need blocks too
@@ -158,7 +163,7 @@ func TestReader_LetsGoOfBlocks(t *testing.T) {
 	}
 }
 
-// Arguments may be reused at once.
+// Put copies its arguments, so that the caller may use their memory again at once.
 func TestWriter_CopiesItsArguments(t *testing.T) {
 	db := openTest(t, small())
 	var b Batch
@@ -180,7 +185,8 @@ func TestWriter_CopiesItsArguments(t *testing.T) {
 	}
 }
 
-func TestRange(t *testing.T) {
+// A scan yields the keys within the bounds of its Range, in its direction and up to its limit.
+func TestScan_Ranges(t *testing.T) {
 	db := openTest(t, small())
 	for _, k := range []string{"a", "b", "b\xff", "b\xff\xff", "c", "\xff", "\xff\xff"} {
 		mustPut(t, db, k, "")

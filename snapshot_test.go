@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A snapshot shows its state through flushes and compactions. A compaction after its Close drops
+// what only the snapshot needed.
 func TestSnapshot(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "a", "old")
@@ -64,8 +66,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Snapshots are taken and closed in any order while flushes and compactions
-// run; each shows its state to the end.
+// Snapshots are taken and closed in random order while flushes and compactions run. Each shows its
+// state until it is closed.
 func TestSnapshot_Many(t *testing.T) {
 	opts := small()
 	opts.MemtableSize, opts.TableSize, opts.testing.baseSize = 4<<10, 4<<10, 8<<10
@@ -143,7 +145,8 @@ func TestSnapshot_Many(t *testing.T) {
 	}
 }
 
-// Of two snapshots of one state, closing one leaves the other what it needs.
+// Two snapshots are taken of the same state. When one of them is closed, the other keeps what it
+// needs.
 func TestSnapshot_SameState(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "k", "old")
@@ -169,7 +172,7 @@ func TestSnapshot_SameState(t *testing.T) {
 	}
 }
 
-// An iterator of a snapshot goes on when the snapshot is closed.
+// An iterator of a snapshot still shows the snapshot's state after the snapshot was closed.
 func TestSnapshot_IteratorOutlivesIt(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "a", "old")
@@ -202,8 +205,8 @@ func TestSnapshot_IteratorOutlivesIt(t *testing.T) {
 	}
 }
 
-// That a snapshot does not see a key which its table holds, in a later
-// version, is nothing to remember about the table.
+// A table holds a key only in a version that is newer than a snapshot. A lookup through the
+// snapshot does not find it, and the store must not remember the key as absent from that table.
 func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "a", "1")
@@ -223,6 +226,7 @@ func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
 	}
 }
 
+// A snapshot of a read-only store shows the state at which the store was opened.
 func TestSnapshot_OfAReadOnlyStore(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, &Options{FS: mem})
@@ -236,8 +240,8 @@ func TestSnapshot_OfAReadOnlyStore(t *testing.T) {
 	}
 }
 
-// A snapshot that is closed while one of its lookups is under way protects nothing
-// from then on. The lookup says ErrClosed, and not that the key is absent.
+// A snapshot is closed in the middle of one of its lookups, and a compaction may drop what the
+// lookup is about to find. The lookup returns ErrClosed, and not that the key is absent.
 func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 	key := []byte("k")
 	got := func(v []byte, err error) (string, error) { return string(v), err }
@@ -253,7 +257,7 @@ func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 			return fmt.Sprint(has), err
 		},
 	} {
-		for _, compact := range []bool{false, true} { // without, the value is still there
+		for _, compact := range []bool{false, true} { // without a compaction the value is still there
 			fault := vfs.NewFault(vfs.NewMem(), nil)
 			opts := small()
 			opts.FS, opts.CompactionWorkers, opts.CacheSize = fault, -1, -1
@@ -265,7 +269,7 @@ func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 			mustFlush(t, db)
 			var met atomic.Bool
 			fault.Inject(func(op vfs.Op, _ string, _ int64) error {
-				if op == vfs.OpRead && met.CompareAndSwap(false, true) { // in the newer table
+				if op == vfs.OpRead && met.CompareAndSwap(false, true) { // the first read is of the newer table
 					if err := s.Close(); err != nil {
 						t.Error(err)
 					}
@@ -289,8 +293,8 @@ func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 	}
 }
 
-// Reads of a snapshot that is closed meanwhile give what it shows, or ErrClosed:
-// never another value, nor that a key is not there.
+// Reads of a snapshot run while it is closed. They return its values or ErrClosed: never another
+// value, and never that a key is absent.
 func TestSnapshot_ClosedBesideReads(t *testing.T) {
 	const keys = 8
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%d", i%keys) }

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestMemory_IteratorKeepsItsMemtable walks a memtable that was flushed, and
-// whose memory others would have been given, long ago.
-func TestMemory_IteratorKeepsItsMemtable(t *testing.T) {
+// An iterator keeps the memory of its memtable from being used again, however many memtables were
+// flushed since. All memory is freed when the store is closed.
+func TestView_IteratorKeepsItsMemtable(t *testing.T) {
 	const size, n = 2 << 20, 1500
 	before := besideHeap()
 	db := mustOpen(t, t.TempDir(), &Options{MemtableSize: size, Durability: SyncManual, CacheSize: -1})
