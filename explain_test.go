@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Explain finds a key in the memtable or in a table, and its steps say where. For absent keys the
+// steps end at filters.
 func TestExplain(t *testing.T) {
 	db := openTest(t, small())
 	fill(t, db, 5000, 0)
@@ -57,7 +59,8 @@ func places(x Explanation) string {
 	return strings.Join(s, "; ")
 }
 
-// Every verdict, in the order of a Get: newest place first.
+// The steps have the order in which Get looks, from the newest place to the oldest, each with its
+// verdict.
 func TestExplain_Verdicts(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -94,7 +97,8 @@ func TestExplain_Verdicts(t *testing.T) {
 	}
 }
 
-// checkAgreement compares an explanation with Get and with itself.
+// checkAgreement checks that an explanation has the answer of Get, that its steps fit each other and
+// the tables, and that it prints all of them.
 func checkAgreement(t *testing.T, db *DB, x Explanation) {
 	t.Helper()
 	value, err := db.Get(x.Key)
@@ -141,8 +145,8 @@ func checkAgreement(t *testing.T, db *DB, x Explanation) {
 	}
 }
 
-// A false positive is told as one, until a lookup has met it: then the store
-// remembers. Explain itself counts no lookup and remembers nothing.
+// Explain reports a false positive, until a lookup has met it: then the store remembers that the table
+// lacks the key, and Explain says so. Explain itself counts no lookup and remembers nothing.
 func TestExplain_FalsePositive(t *testing.T) {
 	opts := small()
 	opts.FilterBits, opts.CacheSize = 5, 1<<20
@@ -185,6 +189,7 @@ func TestExplain_FalsePositive(t *testing.T) {
 	}
 }
 
+// In a store without filters, Explain says that no filter was asked and which blocks were read.
 func TestExplain_WithoutFilters(t *testing.T) {
 	opts := small()
 	opts.FilterBits = -1
@@ -205,7 +210,7 @@ func TestExplain_WithoutFilters(t *testing.T) {
 	}
 }
 
-// Many keys in a store of many runs: Explain answers as Get does.
+// In a store of several levels, Explain agrees with Get for many keys.
 func TestExplain_AgreesWithGet(t *testing.T) {
 	testenv.SkipRace(t)
 	db := readStore(t)
@@ -216,7 +221,7 @@ func TestExplain_AgreesWithGet(t *testing.T) {
 	}
 }
 
-// Explain of a damaged block fails as Get does, and tells what came before.
+// Explain of a key in a damaged block returns the damage, and the steps up to there.
 func TestExplain_DamagedBlock(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, &Options{FS: mem, CacheSize: -1, Compression: NoCompression, OnEvent: func(Event) {}})

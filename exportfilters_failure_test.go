@@ -17,12 +17,13 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// exportStore has some tables, and a key in the memtable.
+// exportStore opens a store with some tables and a key in the memtable.
 func exportStore(t testing.TB, fs vfs.FS) *DB {
 	t.Helper()
 	return exportStoreHeard(t, fs, func(Event) {})
 }
 
+// exportStoreHeard opens the same store with a function that gets its events.
 func exportStoreHeard(t testing.TB, fs vfs.FS, onEvent func(Event)) *DB {
 	t.Helper()
 	opts := small()
@@ -34,6 +35,7 @@ func exportStoreHeard(t testing.TB, fs vfs.FS, onEvent func(Event)) *DB {
 	return db
 }
 
+// wantMaybe checks that the bundle denies none of the keys.
 func wantMaybe(t *testing.T, b *bundle.Bundle, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
@@ -43,6 +45,7 @@ func wantMaybe(t *testing.T, b *bundle.Bundle, keys ...string) {
 	}
 }
 
+// The bundle of an empty store denies every key.
 func TestExportFilters_Empty(t *testing.T) {
 	b, info := exportTest(t, openTest(t, nil))
 	if info.Tables != 0 || b.MayContain([]byte("a")) || b.MayContain(nil) {
@@ -50,7 +53,7 @@ func TestExportFilters_Empty(t *testing.T) {
 	}
 }
 
-// Where memtables can't be flushed, their keys are in the bundle all the same.
+// If memtables can't be flushed, the bundle has their keys nevertheless.
 func TestExportFilters_Refused(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, tt := range []struct {
@@ -93,7 +96,8 @@ func TestExportFilters_Refused(t *testing.T) {
 	}
 }
 
-// Tables without a filter answer maybe between their bounds, and nowhere else.
+// For a table without a filter, the bundle answers maybe for all keys between the table's bounds, and
+// denies the others.
 func TestExportFilters_WithoutFilters(t *testing.T) {
 	opts := small()
 	opts.FilterBits, opts.CompactionWorkers = -1, -1
@@ -111,8 +115,8 @@ func TestExportFilters_WithoutFilters(t *testing.T) {
 	}
 }
 
-// A table whose filter is damaged is exported without it, whether that was known
-// before or not.
+// A table with a damaged filter is exported without a filter, whether the store has met the damage
+// before or meets it in the export.
 func TestExportFilters_DamagedFilter(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		mem := vfs.NewMem()
@@ -168,7 +172,8 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 	}
 }
 
-// A device that does not read is an error, not a table without a filter.
+// If a filter can't be read because of an error of the disk, the export fails, instead of exporting
+// the table without a filter.
 func TestExportFilters_ReadError(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := exportStore(t, faults)
@@ -192,6 +197,8 @@ func TestExportFilters_ReadError(t *testing.T) {
 	exportTest(t, db)
 }
 
+// An export ends with an error when its context is cancelled or its writer fails, and releases its
+// version.
 func TestExportFilters_Canceled(t *testing.T) {
 	testenv.CheckLeaks(t)
 	db := exportStore(t, vfs.NewMem())
@@ -212,10 +219,11 @@ func TestExportFilters_Canceled(t *testing.T) {
 	if _, err := db.ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
 		t.Errorf("a writer that fails: %v", err)
 	}
-	// The store's own is left, once its background work has let go of its.
+	// Only the store itself holds the version, once background work has released it.
 	testenv.WaitFor(t, "references on the version to go", func() bool { return !db.view.Load().Held() })
 }
 
+// An export during Close and after it returns ErrClosed, and leaves no file open.
 func TestExportFilters_Closed(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
@@ -242,8 +250,8 @@ func TestExportFilters_Closed(t *testing.T) {
 	wantNoOpenFiles(t, mem)
 }
 
-// The files of the tables stay until the bundle is written, although compactions
-// make them obsolete; then they go.
+// Compactions make tables obsolete during an export. Their files are kept until the bundle is written,
+// and removed then.
 func TestExportFilters_HoldsFiles(t *testing.T) {
 	mem := vfs.NewMem()
 	db := exportStore(t, mem)

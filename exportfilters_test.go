@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// exportTest exports the filters of db and opens them.
+// exportTest exports the filters of db, and opens the bundle.
 func exportTest(t testing.TB, db *DB) (*bundle.Bundle, ExportInfo) {
 	t.Helper()
 	var w bytes.Buffer
@@ -37,17 +37,17 @@ func exportTest(t testing.TB, db *DB) (*bundle.Bundle, ExportInfo) {
 	return b, info
 }
 
-// An exportOracle asks bundles of stores what it asks the stores.
+// An exportOracle asks the bundle of a store about the same keys as the store.
 type exportOracle struct {
 	filterOracle
-	equal     int // answers that were compared and had to be the same
+	equal     int // absent keys for which bundle and store had to give the same answer
 	bundles   int
-	memtables int // runs of keys that were only in memtables
-	noFilter  int
-	maybe     int // of the absent keys
+	memtables int // runs of bundles that were made from memtables
+	noFilter  int // tables of bundles without a filter
+	maybe     int // absent keys that the bundle answered maybe
 }
 
-// compare exports, and compares the answers of the bundle with those of the store.
+// compare exports the filters, and compares the answers of the bundle with those of the store.
 func (o *exportOracle) compare(when string) {
 	o.t.Helper()
 	b, info := exportTest(o.t, o.db)
@@ -76,7 +76,7 @@ func (o *exportOracle) compare(when string) {
 	}
 }
 
-// allResident tells whether every filter that a table has is whole in memory.
+// allResident reports whether the filters of all tables are in memory as a whole.
 func (o *exportOracle) allResident() bool {
 	v := o.db.acquireView()
 	defer o.db.tree.Release(v.Version)
@@ -119,9 +119,8 @@ func (o *exportOracle) life(n int) {
 	closeTest(o.t, o.db)
 }
 
-// A bundle of a store's filters never denies a key of the store, and says maybe
-// to no more absent keys than the store does: to the very same, if memtables are
-// empty and all filters in memory.
+// A bundle of a store's filters never denies a key of the store. Without memtables in it, it denies
+// every absent key that the store denies, and if all filters are in memory, their answers are equal.
 func TestExportFilters_Stores(t *testing.T) {
 	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
@@ -142,10 +141,9 @@ func TestExportFilters_Stores(t *testing.T) {
 		o.bundles, o.stores, o.memtables, o.noFilter, o.yes, o.no, o.equal, float64(o.maybe)/float64(max(o.no, 1)))
 }
 
-// What a bundle says it speaks up to, it does: while one writes and deletes, and
-// flushes and compactions go on, each key that was there at the bundle's sequence
-// number is answered maybe. One writer alone gives its operations the numbers
-// from 1 on.
+// Bundles are made while a goroutine writes and deletes, and flushes and compactions run. Each answers
+// maybe for every key that was there at the bundle's sequence number. As there is one writer, the
+// sequence numbers are those of its operations, from 1 up.
 func TestExportFilters_Meanwhile(t *testing.T) {
 	testenv.CheckLeaks(t)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 4))
@@ -212,8 +210,8 @@ func TestExportFilters_Meanwhile(t *testing.T) {
 	t.Logf("%d bundles while %d operations went on, %d keys asked, %d runs of memtables; %d flushes", bundles, ops, asked, memtables, db.Metrics().Flushes)
 }
 
-// On real input: of the hosts that are not on the blocklist, a bundle of it lets
-// as few pass as the store itself.
+// On real input: a bundle of a blocklist gives the same answers as the store for hosts that are not on
+// the blocklist, and answers maybe for 2 % of them at most.
 func TestExportFilters_RealHosts(t *testing.T) {
 	testenv.SkipRace(t)
 	step := 12
@@ -250,6 +248,7 @@ func TestExportFilters_RealHosts(t *testing.T) {
 	}
 }
 
+// Two exports of the same state have the same bytes.
 func TestExportFilters_Deterministic(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers, opts.testing.now = -1, func() time.Time { return time.Unix(1_700_000_000, 0) }

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// About one lookup in sampleEvery is sampled, also of those that come in turns
-// of any small length.
+// About one lookup in sampleEvery is sampled. If a program repeats a cycle of up to 40 lookups, that
+// holds for each place in the cycle.
 func TestSampled_OfEachTurn(t *testing.T) {
 	const n = 1 << 16
 	for turns := range 40 {
@@ -30,8 +30,8 @@ func TestSampled_OfEachTurn(t *testing.T) {
 	}
 }
 
-// Compactions that ask at the same time, while lookups go on, never make the
-// counts run backwards.
+// Several goroutines ask for the shares at once, as compactions do, while lookups are counted. No
+// lookup is lost or counted twice.
 func TestProbeShares_AtOnce(t *testing.T) {
 	var c counters
 	var wg sync.WaitGroup
@@ -54,8 +54,8 @@ func TestProbeShares_AtOnce(t *testing.T) {
 	}
 }
 
-// Lookups that find their keys in the last level take bits from it, for the
-// levels above, when bits are few.
+// If lookups find their keys in the last level, its filters are of little use, and a compaction gives
+// its bits to the levels above.
 func TestProbeShares_MoveBits(t *testing.T) {
 	testenv.SkipRace(t)
 	bits := func(hits bool) (last float64) {

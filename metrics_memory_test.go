@@ -12,11 +12,11 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// The figures of docs/PERFORMANCE.md, "Where memory goes", come from
-// go test -run Memory -v . and are held within bounds here.
+// The figures in docs/PERFORMANCE.md, "Where memory goes", come from go test -run Memory -v . and
+// the tests of this file keep them within bounds.
 
-// memoryKey makes the i-th key of 16 bytes, in no order. Even numbers are
-// stored.
+// memoryKey returns key i of 16 bytes; the order of keys is not that of their numbers. Keys with even
+// numbers are stored.
 func memoryKey(i int) []byte {
 	key := make([]byte, 16)
 	binary.BigEndian.PutUint64(key, uint64(i)*0x9e3779b97f4a7c15)
@@ -24,7 +24,7 @@ func memoryKey(i int) []byte {
 	return key
 }
 
-// fillMemory puts n entries of 16 + 100 bytes, the values half random.
+// fillMemory puts n entries of 16 + 100 bytes. Half of each value is random.
 func fillMemory(t *testing.T, db *DB, n int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -39,6 +39,7 @@ func fillMemory(t *testing.T, db *DB, n int) {
 	}
 }
 
+// inBounds prints a figure and checks that it is between least and most.
 func inBounds(t *testing.T, what string, got, least, most float64) {
 	t.Helper()
 	t.Logf("%-64s %10.2f", what, got)
@@ -63,8 +64,8 @@ func manyTables(t *testing.T, n int) (dir string) {
 	return dir
 }
 
-// What an open table costs beside its filter and index: this is what makes a
-// store of a million tables too large for a machine, or not.
+// An open table takes little memory in addition to its filter and index, so that a machine can open
+// a store of very many tables.
 func TestMemory_Table(t *testing.T) {
 	testenv.SkipRace(t)
 	const n = 200_000
@@ -118,7 +119,7 @@ func TestMemory_Table(t *testing.T) {
 	inBounds(t, fmt.Sprintf("filters asked a miss, in %d runs", runs), float64(asked)/lookups, 0, float64(runs))
 }
 
-// What an entry costs in the memtable, and that Metrics tells it.
+// An entry of the memtable takes at most 240 bytes, and Metrics reports the memory of the memtable.
 func TestMemory_Memtable(t *testing.T) {
 	testenv.SkipRace(t)
 	const n = 100_000
@@ -134,7 +135,7 @@ func TestMemory_Memtable(t *testing.T) {
 	inBounds(t, "heap over Metrics.MemtableMemory", float64(all)/float64(m.MemtableMemory), 0.8, 1.3)
 }
 
-// What a cached block costs, and that the cache keeps to its size.
+// The cache keeps to its size, and Metrics reports its memory.
 func TestMemory_Cache(t *testing.T) {
 	testenv.SkipRace(t)
 	dir := manyTables(t, 100_000)
@@ -152,9 +153,8 @@ func TestMemory_Cache(t *testing.T) {
 	inBounds(t, "memory taken over Metrics.CacheMemory", float64(all)/float64(m.CacheMemory), 0.8, 1.5)
 }
 
-// TestMemory_FillStaysWithin fills many memtables one after the other, and looks
-// at the memory beside the heap: that of three at most, and none once the store
-// is closed.
+// A store that fills many memtables has at most three and a half times the size of one allocated
+// outside of the heap, and nothing once it is closed.
 func TestMemory_FillStaysWithin(t *testing.T) {
 	const size = 4 << 20
 	before := besideHeap()

@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Each lookup is counted once, each answer of a filter by its kind, and each block as a hit or a miss
+// of the cache.
 func TestMetrics_Lookups(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -53,6 +55,7 @@ func TestMetrics_Lookups(t *testing.T) {
 	}
 }
 
+// levelSum returns the sum of a figure over all levels.
 func levelSum(m Metrics, of func(LevelMetrics) uint64) (n uint64) {
 	for _, l := range m.Levels {
 		n += of(l)
@@ -60,6 +63,7 @@ func levelSum(m Metrics, of func(LevelMetrics) uint64) (n uint64) {
 	return n
 }
 
+// A store without filters counts no answers of filters.
 func TestMetrics_WithoutFilters(t *testing.T) {
 	opts := small()
 	opts.FilterBits = -1
@@ -74,6 +78,7 @@ func TestMetrics_WithoutFilters(t *testing.T) {
 	}
 }
 
+// Writes, flushes, compactions and the bytes of the log are counted.
 func TestMetrics_Writes(t *testing.T) {
 	db := openTest(t, &Options{FS: vfs.NewMem()})
 	begin := db.Metrics()
@@ -100,7 +105,7 @@ func TestMetrics_Writes(t *testing.T) {
 	}
 }
 
-// Every counter is subtracted, and nothing else.
+// Sub subtracts each counter and each time, and leaves the other fields as they are.
 func TestMetrics_Sub(t *testing.T) {
 	counters := map[*uint64]bool{}
 	var m Metrics
@@ -129,6 +134,7 @@ func TestMetrics_Sub(t *testing.T) {
 	}
 }
 
+// String has lines for the levels, the lookups and the memory.
 func TestMetrics_String(t *testing.T) {
 	db := openTest(t, small())
 	fill(t, db, 3000, 0)
@@ -141,8 +147,8 @@ func TestMetrics_String(t *testing.T) {
 	}
 }
 
-// TestMetrics_SpaceAmp: tables that share no keys are no amplification, in whatever
-// levels they are; what is written again is.
+// Tables that share no keys do not count as space amplification, whatever their levels. Keys that
+// are written again do.
 func TestMetrics_SpaceAmp(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -188,8 +194,8 @@ func TestMetrics_SpaceAmp(t *testing.T) {
 	want("after Compact", 1, 1)
 }
 
-// A level that has a quarter of the keys in its midst is asked by a quarter of the
-// lookups, and counts for as much in the rate of the store.
+// A run that spans a quarter of the keys is asked by a quarter of the lookups. Its predicted rate of
+// false positives counts by a quarter in that of the store.
 func TestMetrics_KeyShare(t *testing.T) {
 	db := openTest(t, &Options{CompactionWorkers: -1, Durability: SyncManual})
 	const n = 20_000
@@ -216,8 +222,8 @@ func TestMetrics_KeyShare(t *testing.T) {
 	}
 }
 
-// What the logs have counted is neither lost nor counted twice while one takes
-// over from another: seen at every operation on a log, it only grows.
+// The bytes and syncs of logs are neither lost nor counted twice when one log follows another. At
+// every operation on a log they are at least what they were before.
 func TestMetrics_LogsOnlyGrow(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := tinyStore(mem)
@@ -251,7 +257,8 @@ func TestMetrics_LogsOnlyGrow(t *testing.T) {
 	}
 }
 
-// A lookup under way counts as a miss until it is a hit, and then no longer.
+// A lookup in progress counts as a miss until it finds its key. So the misses may go down between
+// two readings, and Sub gives no negative number.
 func TestMetrics_SubOfLookupsUnderWay(t *testing.T) {
 	earlier, later := Metrics{Gets: 7, GetHits: 2, GetMisses: 5}, Metrics{Gets: 8, GetHits: 6, GetMisses: 2}
 	if d := later.Sub(earlier); d.Gets != 1 || d.GetHits != 4 || d.GetMisses != 0 {
@@ -259,8 +266,8 @@ func TestMetrics_SubOfLookupsUnderWay(t *testing.T) {
 	}
 }
 
-// What a table holds of a key in later versions only is no false positive of its
-// filter.
+// A table holds a key only in versions that are newer than a snapshot. A lookup through the snapshot
+// does not find it there, but that is no false positive of the filter.
 func TestMetrics_LaterVersionIsNoFalsePositive(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "other", "v")

@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// The defaults are those that the comments of Options state.
 func TestOptions_Defaults(t *testing.T) {
 	for _, o := range []*Options{nil, {}} {
 		got, err := o.withDefaults()
@@ -48,7 +49,7 @@ func TestOptions_Defaults(t *testing.T) {
 	}
 }
 
-// The error of Open names the field that is at fault, and nothing is made.
+// The error of Open names the field that is wrong, and Open makes no directory.
 func TestOptions_Refused(t *testing.T) {
 	for _, c := range []struct {
 		field string
@@ -87,7 +88,7 @@ func TestOptions_Refused(t *testing.T) {
 	}
 }
 
-// The bounds themselves are allowed.
+// The smallest and the largest allowed values of options work.
 func TestOptions_Bounds(t *testing.T) {
 	for _, o := range []Options{
 		{MemtableSize: 4 << 10, MaxOpenFiles: 16, BlockSize: 256, TableSize: 4 << 10, FilterBits: 64, CompactionWorkers: 9},
@@ -106,6 +107,7 @@ func TestOptions_Bounds(t *testing.T) {
 	}
 }
 
+// Open copies the options: the caller may change them afterwards.
 func TestOptions_AreCopied(t *testing.T) {
 	opts := small()
 	opts.FS = vfs.NewMem()
@@ -116,8 +118,7 @@ func TestOptions_AreCopied(t *testing.T) {
 	wantGet(t, db, "a", "1", true)
 }
 
-// One store, opened again and again under options that have nothing in common
-// but the file system: whatever was written before is found.
+// One store is opened with entirely different options each time, and finds what was written before.
 func TestOptions_DifferFromOpenToOpen(t *testing.T) {
 	testenv.SkipRace(t)
 	fsys := vfs.NewMem()
@@ -155,8 +156,7 @@ func TestOptions_DifferFromOpenToOpen(t *testing.T) {
 	}
 }
 
-// What each durability leaves after a power cut that takes all that was not
-// synced.
+// A power cut drops all that was not synced. Each durability leaves the writes that it promises.
 func TestOptions_Durability(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -214,7 +214,7 @@ func writeWith(t *testing.T, db *DB, d Durability) {
 	}
 }
 
-// Open waits LockTimeout for the other handle to be closed, and no longer.
+// Open waits until another handle is closed, for LockTimeout at most.
 func TestOptions_LockTimeout(t *testing.T) {
 	fsys := vfs.NewMem()
 	first := openTest(t, &Options{FS: fsys})
@@ -234,7 +234,7 @@ func TestOptions_LockTimeout(t *testing.T) {
 	wg.Wait()
 }
 
-// The memory of caches and filters is what the options say.
+// The cache and the filters take the memory that CacheSize and FilterBits say.
 func TestOptions_Memory(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, c := range []struct {
@@ -267,7 +267,7 @@ func TestOptions_Memory(t *testing.T) {
 	}
 }
 
-// Blocks, tables and compression are as asked for.
+// Tables have the sizes of blocks and files, and the compression, that the options say.
 func TestOptions_Layout(t *testing.T) {
 	shape := func(change func(o *Options)) (bytes int64, tables int, blockBytes float64) {
 		o := &Options{CompactionWorkers: -1, Durability: SyncManual, CacheSize: -1}
@@ -307,7 +307,7 @@ func TestOptions_Layout(t *testing.T) {
 	}
 }
 
-// The logger hears of everything, each at its level; OnEvent gets the same.
+// Logger gets a line for each event, at the event's level, and OnEvent gets the same events.
 func TestOptions_LoggerAndEvents(t *testing.T) {
 	var out bytes.Buffer
 	var mu sync.Mutex
@@ -339,6 +339,7 @@ func TestOptions_LoggerAndEvents(t *testing.T) {
 	}
 }
 
+// A lockedWriter writes under a lock that readers of the buffer take too.
 type lockedWriter struct {
 	mu *sync.Mutex
 	w  *bytes.Buffer
@@ -350,9 +351,9 @@ func (l lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// A store on a real disk with many times as many tables as MaxOpenFiles: readers
-// find everything, and the process has no more descriptors than it was allowed.
-func TestMaxOpenFiles(t *testing.T) {
+// A store on the disk has seven times as many tables as MaxOpenFiles. Readers find every key, and the
+// process has few more descriptors than MaxOpenFiles.
+func TestOptions_MaxOpenFiles(t *testing.T) {
 	testenv.CheckLeaks(t)
 	opts := small()
 	opts.TableSize, opts.MaxOpenFiles, opts.CacheSize, opts.Compression = 4<<10, 16, 8<<10, NoCompression
@@ -391,8 +392,8 @@ func TestMaxOpenFiles(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	// The tables; one a reader on its way out; log, manifest and lock; the
-	// directory that openDescriptors reads, once a reader.
+	// Allowed are: the tables, one more for each reader whose file was evicted meanwhile, the
+	// directory that testenv.OpenDescriptors reads, once for each reader, and log, manifest and lock.
 	if allowed := int64(before + opts.MaxOpenFiles + 2*readers + 8); most.Load() > allowed {
 		t.Errorf("%d descriptors were open, %d before the store; want %d at most", most.Load(), before, allowed)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// Tables lists the tables by level, run and key. The sums over them are the figures of Metrics.
 func TestTables_AgreeWithMetrics(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
@@ -37,8 +38,8 @@ func TestTables_AgreeWithMetrics(t *testing.T) {
 	}
 }
 
-// A program that asks in turns for keys of two places has the negatives of the
-// tables of both counted.
+// A program looks up absent keys of two tables in turns. Lookups are sampled, and the count of each
+// table is about right nevertheless.
 func TestTables_AskedInTurns(t *testing.T) {
 	opts := small()
 	opts.CompactionWorkers = -1
