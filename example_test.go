@@ -81,8 +81,7 @@ func ExampleDB_AppendValue() {
 	// <nil>
 }
 
-// The question that filters answer: is a key certainly absent? Only if not, a
-// lookup may have to read.
+// MayContain asks the filters alone: if it returns false, the key is certainly absent, and nothing was read.
 func ExampleDB_MayContain() {
 	db := open()
 	defer db.Close()

@@ -16,6 +16,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// GetMany calls its function for each key in the order of the keys, with the answer of Get, and returns
+// the function's error.
 func TestGetMany(t *testing.T) {
 	db := openTest(t, small())
 	fill(t, db, 3000, 0)
@@ -42,8 +44,8 @@ func TestGetMany(t *testing.T) {
 	}
 }
 
-// An error of fn ends GetMany, also if it is ErrNotFound and fn got a value: here one of a key
-// that its batch had no room for.
+// An error of the function ends GetMany, even if it is ErrNotFound. GetMany must not take it for its own
+// answer, not even for a key whose value it reads later because it is large.
 func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
 	db := openTest(t, &Options{FS: vfs.NewMem()})
 	var keys [][]byte
@@ -74,12 +76,12 @@ func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
 	}
 }
 
-// A value of no bytes is not nil, whatever the buffers in the pool have seen.
+// An empty value is empty and not nil, even with a new buffer from the pool.
 func TestGetMany_EmptyValue(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "k", "")
 	for range 2 {
-		runtime.GC() // the second one empties the pool
+		runtime.GC() // the second collection empties the pool
 	}
 	err := db.GetMany([][]byte{[]byte("k")}, func(_ int, value []byte, found bool) error {
 		if value == nil || !found {
@@ -92,7 +94,7 @@ func TestGetMany_EmptyValue(t *testing.T) {
 	}
 }
 
-// A slowFS takes time for reads, and counts those under way.
+// A slowFS takes a millisecond for each read, and records how many reads run at the same time.
 type slowFS struct {
 	vfs.FS
 	under, most atomic.Int32
@@ -117,8 +119,8 @@ func (f slowFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
-// Keys whose blocks are not in the cache are read several at a time, those of
-// one block once, and each counts as one lookup.
+// Blocks that are not cached are read several at a time, and once for all their keys. Each key counts
+// as one lookup.
 func TestGetMany_Cold(t *testing.T) {
 	const n = 4000
 	fs := &slowFS{FS: vfs.NewMem()}
@@ -129,7 +131,7 @@ func TestGetMany_Cold(t *testing.T) {
 	settle(t, db)
 	blocks := uint64(0)
 	for _, info := range db.Tables() {
-		blocks += uint64(info.Size) / uint64(opts.BlockSize) // at least: they are compressed
+		blocks += uint64(info.Size) / uint64(opts.BlockSize) // a lower bound, as blocks are compressed
 	}
 	var keys [][]byte
 	for i := range n {
@@ -161,7 +163,7 @@ func TestGetMany_Cold(t *testing.T) {
 	t.Logf("%d reads, up to %d at a time", m.BlockReads, fs.most.Load())
 }
 
-// An error of one of the readers is GetMany's.
+// GetMany returns the error of a read in one of its goroutines.
 func TestGetMany_ReadError(t *testing.T) {
 	mem := vfs.NewMem()
 	opts := small()
@@ -186,8 +188,7 @@ func TestGetMany_ReadError(t *testing.T) {
 	}
 }
 
-// BenchmarkGetMany compares it with single lookups where each block is read from
-// the file system's cache.
+// BenchmarkGetMany compares GetMany with single lookups. Each reads its block from the file system.
 func BenchmarkGetMany(b *testing.B) {
 	opts := &Options{CacheSize: -1, Durability: SyncManual}
 	db := openTest(b, opts)
@@ -217,8 +218,8 @@ func BenchmarkGetMany(b *testing.B) {
 	})
 }
 
-// TestGetMany_CopiesFewAtATime: the memory that GetMany takes does not grow with the
-// number of values, and it hands all of them out, in order.
+// The memory that GetMany allocates does not grow with the number and the size of the values. It hands
+// out all of them, in order.
 func TestGetMany_CopiesFewAtATime(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// Names in prose rot: whatever these documents put between backquotes and looks like
-// a name of the code, or ends in .go, is in the code.
+// Documents name types, functions and files that may be renamed. Whatever these documents put between
+// backquotes and looks like a name of the code, or ends in .go, must be in the code.
 func TestArchitecture_NamesExist(t *testing.T) {
 	testenv.SkipRace(t)
 	var text []byte
@@ -66,7 +66,7 @@ func namesOfCode(t *testing.T) (words, files map[string]bool) {
 	return words, files
 }
 
-// Every file that the documents point to is there.
+// Every file that the documents link to exists.
 func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/TESTING.md"} {

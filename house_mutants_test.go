@@ -43,7 +43,7 @@ func TestMutants_Patches(t *testing.T) {
 	}
 }
 
-// hasTest tells whether the package in dir has the test.
+// hasTest reports whether the package in dir has the test.
 func hasTest(t *testing.T, dir, test string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -59,7 +59,7 @@ func hasTest(t *testing.T, dir, test string) bool {
 	})
 }
 
-// Bugs stand in patches only: no code that users build knows of them.
+// Bugs that tests must find are in patches only: no code that users build mentions them.
 func TestMutants_NotInTheCode(t *testing.T) {
 	mutant := regexp.MustCompile(`(?i)mutant`)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -54,6 +54,7 @@ func Example_filterAlone() {
 	// https://b.example/
 }
 
+// Every line of Go code in the README and in docs/FILTERS.md is in this file, where it is compiled and run.
 func TestReadme_Code(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

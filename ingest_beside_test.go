@@ -15,9 +15,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// An ingestBeside is a store into which is ingested while others use it. Ingestion
-// i gives keys k000000 to k000399 the value i; a key between them says which
-// ingestion had returned when it was written.
+// An ingestBeside is a store that ingests while goroutines use it. Ingestion i gives the keys k000000 to
+// k000399 the value i. The value of saysKey, which lies between them, is the last ingestion that had
+// returned when it was written.
 type ingestBeside struct {
 	t     *testing.T
 	db    *DB
@@ -33,7 +33,7 @@ const (
 	saysKey    = "k000200x"
 )
 
-// while does fn again and again, until it says that it failed, or the end.
+// while calls fn in a goroutine again and again, until it returns an error or stop is closed.
 func (b *ingestBeside) while(fn func(i int) error) {
 	b.group.Go(func() {
 		for i := 0; ; i++ {
@@ -50,7 +50,7 @@ func (b *ingestBeside) while(fn func(i int) error) {
 	})
 }
 
-// write writes a key of its own, and the one that says what has returned.
+// write writes saysKey, and a new key, which Get must find.
 func (b *ingestBeside) write(i int) error {
 	if err := b.db.Put([]byte(saysKey), fmt.Appendf(nil, "%06d", b.round.Load())); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (b *ingestBeside) write(i int) error {
 	return nil
 }
 
-// claim puts keys of the ingestion if they are not there: it comes before the first,
-// which hides it then, or not at all.
+// claim puts keys of the ingestions if they are absent. It succeeds before the first ingestion only,
+// which then hides the value.
 func (b *ingestBeside) claim(i int) error {
 	key := fmt.Appendf(nil, "k%06d", i%ingestKeys)
 	inserted, err := b.db.PutIfAbsent(key, []byte("claimed"))
@@ -77,7 +77,8 @@ func (b *ingestBeside) claim(i int) error {
 	return err
 }
 
-// look scans a snapshot twice.
+// look scans a snapshot twice. It must see one ingestion as a whole, no value of saysKey that is newer,
+// and the same both times.
 func (b *ingestBeside) look(int) error {
 	s, err := b.db.Snapshot()
 	if err != nil {
@@ -113,8 +114,8 @@ func (b *ingestBeside) look(int) error {
 	return nil
 }
 
-// Readers see all of an ingestion or nothing, no later write without it, and a
-// snapshot does not change; nobody's write is lost.
+// Readers see all of an ingestion or nothing of it, and no later write without it. Snapshots do not
+// change, and no write is lost.
 func TestIngest_BesideOthers(t *testing.T) {
 	testenv.CheckLeaks(t)
 	rounds, stores := 8, 3
@@ -159,9 +160,9 @@ func TestIngest_BesideOthers(t *testing.T) {
 	t.Logf("%d ingestions beside %d writes, %d scans and %d claims in %v", stores*rounds, writes, reads, claimed, time.Since(begin).Round(time.Millisecond))
 }
 
-// At the moment when an ingestion becomes durable it is not to be seen: not by who
-// takes a snapshot then, nor by who has the view of then and the number of a later
-// write. PutIfAbsent that has looked before finds out.
+// At the moment when an ingestion is written to the manifest, it is not visible yet: not in a snapshot
+// that is taken then, and not through a view of then with a later sequence number. A PutIfAbsent that
+// found its key absent then looks again when its turn comes, and does not insert it.
 func TestIngest_AtTheMoment(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
@@ -183,7 +184,7 @@ func TestIngest_AtTheMoment(t *testing.T) {
 				t.Errorf("PutIfAbsent = %v, %v; the key came while it waited", inserted, err)
 			}
 		})
-		for waits := 0; waits == 0; runtime.Gosched() { // until it has looked, and waits for its turn
+		for waits := 0; waits == 0; runtime.Gosched() { // until PutIfAbsent has looked and waits for its turn
 			waits = db.commits.Waiting()
 		}
 	})
@@ -200,14 +201,14 @@ func TestIngest_AtTheMoment(t *testing.T) {
 	}
 	mustPut(t, db, "after", "v")
 	if before.mem == db.view.Load().mem {
-		t.Error("who has the view before sees what is written after, and not what was ingested")
+		t.Error("a view from before the ingestion shows later writes, and not what was ingested")
 	}
 }
 
-// TestIngest_PublishedWithItsTables looks at the store under the lock of its snapshots,
-// as Snapshot and compactions do, while keys are ingested: no table is there whose entries
-// are not published. Else a snapshot with an older number would be opened while
-// a compaction has already merged the table, and would see it in part.
+// TestIngest_PublishedWithItsTables looks at the store under the lock of its snapshots, as Snapshot and
+// compactions do, while keys are ingested. No table may have entries whose sequence numbers are not
+// published: otherwise a snapshot with an older number could be opened after a compaction has merged
+// the table, and would see a part of it.
 func TestIngest_PublishedWithItsTables(t *testing.T) {
 	db := openTest(t, small())
 	var stop atomic.Bool
@@ -215,11 +216,10 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ; !stop.Load(); looks++ {
-			// An installation tells of its tables when they are in the view: so it stays
-			// there meanwhile.
+			// The lock of changes stops an installation after its tables are in the view.
 			db.changes.mu.Lock()
 			time.Sleep(100 * time.Microsecond)
-			db.snapshots.Publish(func() { // nobody else publishes meanwhile
+			db.snapshots.Publish(func() { // nothing else is published meanwhile
 				visible := db.commits.Visible()
 				for table := range db.view.Load().Tables() {
 					if table.Meta.MaxSeq > visible {
@@ -245,8 +245,8 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	t.Logf("%d looks", looks)
 }
 
-// Ingestions into level 0 beside compactions of a part of their keys: readers and
-// snapshots see all of an ingestion or nothing, and a snapshot does not change.
+// Keys are ingested into level 0 while compactions take a part of them. Readers and snapshots see all of
+// an ingestion or nothing of it, and a snapshot does not change.
 func TestIngest_IntoLevel0(t *testing.T) {
 	const keys = 60
 	rounds := 200

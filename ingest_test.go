@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// sortedKeys gives the keys of a range of numbers, each with the same value.
+// sortedKeys yields the keys with the numbers from one to below the other, all with the same value.
 func sortedKeys(from, to int, value string) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		for i := from; i < to; i++ {
@@ -25,7 +25,7 @@ func sortedKeys(from, to int, value string) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// sortedList gives keys as they are listed.
+// sortedList yields the keys in the order of its arguments, all with the value v.
 func sortedList(keys ...string) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		for _, key := range keys {
@@ -43,7 +43,7 @@ func mustIngest(t testing.TB, db *DB, sorted iter.Seq2[[]byte, []byte]) {
 	}
 }
 
-// levelsOf lists the levels with tables, level 0 once for each run.
+// levelsOf lists the level of each run: "0 0 6" for two runs in level 0 and one in level 6.
 func levelsOf(db *DB) string {
 	var levels []string
 	for _, l := range db.Metrics().Levels {
@@ -54,6 +54,7 @@ func levelsOf(db *DB) string {
 	return strings.Join(levels, " ")
 }
 
+// Ingested tables go to the lowest level where no run above or in it overlaps them.
 func TestIngest_Levels(t *testing.T) {
 	o := small()
 	o.CompactionWorkers = -1
@@ -95,8 +96,7 @@ func TestIngest_Levels(t *testing.T) {
 	check("compacted")
 }
 
-// TestIngest_Metrics: ingested entries are writes, and their tables count for the
-// write amplification.
+// Metrics counts ingested entries as writes, and their tables for the write amplification.
 func TestIngest_Metrics(t *testing.T) {
 	db := openTest(t, small())
 	mustIngest(t, db, sortedKeys(0, 1000, "1"))
@@ -116,13 +116,13 @@ func TestIngest_Metrics(t *testing.T) {
 	}
 }
 
-// TestIngest_GivenUpMemory: a table that is given up gives back what it had beside
-// the heap, the hashes for its filter.
+// An ingestion that is given up frees the memory outside of the heap, where it keeps the hashes of keys
+// for a filter.
 func TestIngest_GivenUpMemory(t *testing.T) {
 	o := small()
 	o.TableSize = 64 << 20
 	db := openTest(t, o)
-	const n = 200_000 // so much that what the collector frees of other stores meanwhile is little
+	const n = 200_000 // enough to outweigh what collections free of earlier stores meanwhile
 	taken := int64(0)
 	before := offheap.InUse()
 	err := db.Ingest(t.Context(), func(yield func([]byte, []byte) bool) {
@@ -137,8 +137,7 @@ func TestIngest_GivenUpMemory(t *testing.T) {
 	}
 }
 
-// What is refused leaves nothing: no key, no file, no number that a later write
-// could share.
+// An ingestion that fails leaves no key and no file, and later ingestions succeed.
 func TestIngest_Refused(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
@@ -206,8 +205,8 @@ func TestIngest_Refused(t *testing.T) {
 	}
 }
 
-// wantNothingLeft checks that a store of one key has that key, and no table more
-// than it knows of.
+// wantNothingLeft checks that the store has one key, and that its directory has no table but the
+// store's own.
 func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
 	t.Helper()
 	keys, tables := 0, 0
@@ -225,8 +224,8 @@ func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
 	}
 }
 
-// A snapshot keeps its view, through compactions too, and so does the snapshot of
-// a moment after; the store opened again has all.
+// Snapshots from before and after an ingestion keep their states through later ingestions and
+// compactions. Opened again, the store has all.
 func TestIngest_Snapshots(t *testing.T) {
 	for _, compression := range []Compression{Snappy, Zstd, NoCompression} {
 		o := small()
@@ -281,7 +280,7 @@ func TestIngest_Snapshots(t *testing.T) {
 	}
 }
 
-// PutIfAbsent finds a key that an ingestion has brought.
+// PutIfAbsent finds an ingested key, and inserts a key of an ingestion that has failed.
 func TestIngest_PutIfAbsent(t *testing.T) {
 	db := openTest(t, small())
 	mustIngest(t, db, sortedList("a"))
@@ -298,7 +297,7 @@ func TestIngest_PutIfAbsent(t *testing.T) {
 	}
 }
 
-// Compactions keep away from where tables are being placed.
+// While an ingestion installs its tables, their place is reserved, so that no compaction writes there.
 func TestIngest_ReservesItsPlace(t *testing.T) {
 	mem := vfs.NewMem()
 	o := small()

@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A filter whose second unit, or all of it, FilterMemory has no room for is not
-// rebuilt again and again; one that is too large for it is.
+// If FilterMemory has no room for all filters, RebuildFilters replaces those that are too large for it once,
+// and a second call replaces none.
 func TestRebuildFilters_FilterMemory(t *testing.T) {
 	opts := bare(t, 20000)
 	opts.FilterBits = 20
@@ -39,8 +39,8 @@ func TestRebuildFilters_FilterMemory(t *testing.T) {
 	}
 }
 
-// The kind, the hash function and the prefixes that a handle asks for come into
-// use, whatever was there before, and answers stay the same under any handle.
+// RebuildFilters makes filters of the kind, with the hash function and the prefix rule of the options,
+// whatever the tables had before. Answers are the same when the store is opened with other options.
 func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
 	testenv.SkipRace(t)
 	const n = 12000
@@ -85,7 +85,7 @@ func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
 	}
 }
 
-// checkPrefixes scans prefixes, of which some are there and some are not.
+// checkPrefixes scans prefixes that are there and prefixes that are absent, and looks up keys.
 func checkPrefixes(t *testing.T, db *DB, n int) {
 	t.Helper()
 	for i := 0; i < n+4000; i += 61 {

@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// poor makes a store whose tables have filters of their own and, with another
-// hash function, beside them; it is open.
+// poor opens a store whose tables have small filters in them, and rebuilt filters with another hash function
+// in files of their own.
 func poor(t *testing.T, set func(*Options)) (*DB, *Options) {
 	t.Helper()
 	opts := small()
@@ -35,6 +35,7 @@ func poor(t *testing.T, set func(*Options)) (*DB, *Options) {
 	return db, opts
 }
 
+// wantKeys checks that the store has the first n keys of fill.
 func wantKeys(t *testing.T, db *DB, n int) {
 	t.Helper()
 	for i := range n {
@@ -44,8 +45,8 @@ func wantKeys(t *testing.T, db *DB, n int) {
 	}
 }
 
-// A filter beside a table that is of no use means the one in the table; it is
-// counted, told of, and found by Verify with file and offset. Rebuilding heals.
+// If the file of a filter is damaged or missing, lookups use the filter in the table. Metrics counts it, an
+// event reports it, and Verify returns it with file and offset. RebuildFilters makes a new one.
 func TestSidecars_Unusable(t *testing.T) {
 	db, opts := poor(t, func(*Options) {})
 	file := db.Tables()[0].FilterFile
@@ -104,7 +105,7 @@ func TestSidecars_Unusable(t *testing.T) {
 	checkNoStrays(t, db)
 }
 
-// With both filters damaged there is none, and the table says why.
+// If both filters of a table are damaged, the table has none, and Tables says why.
 func TestSidecars_BothUnusable(t *testing.T) {
 	db, opts := poor(t, func(*Options) {})
 	info := db.Tables()[0]
@@ -131,7 +132,7 @@ func TestSidecars_BothUnusable(t *testing.T) {
 	wantKeys(t, db, 4000)
 }
 
-// A checkpoint has the filters too, and keeps them when the store has others.
+// A checkpoint has the files of filters too, and keeps them when the store replaces its own.
 func TestSidecars_Checkpoint(t *testing.T) {
 	db, opts := poor(t, func(*Options) {})
 	if err := db.Checkpoint("copy"); err != nil {
@@ -157,7 +158,7 @@ func TestSidecars_Checkpoint(t *testing.T) {
 	}
 }
 
-// A bundle has the filters that are in use.
+// An exported bundle has the rebuilt filters.
 func TestSidecars_Export(t *testing.T) {
 	db := openTest(t, bare(t, 4000))
 	mustRebuild(t, db)
@@ -184,8 +185,8 @@ func TestSidecars_Export(t *testing.T) {
 	}
 }
 
-// A handle that only reads goes on with what it has opened while a writer puts
-// other filters in their place, and one that opens beside it finds them.
+// A read-only handle goes on with its filters while another handle replaces them. A handle that is opened
+// afterwards finds the new ones.
 func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, bits := range []float64{0, -1} {
@@ -206,8 +207,7 @@ func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
 	}
 }
 
-// The filter memory is kept within bounds at Open too, by what is in the files
-// beside the tables.
+// Open keeps the filters within FilterMemory if they are in files of their own.
 func TestSidecars_FilterMemory(t *testing.T) {
 	db, opts := poor(t, func(o *Options) { o.FilterBits = 20 })
 	all := db.Metrics().FilterMemory

@@ -18,13 +18,14 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// bare makes a store of n keys in several levels whose tables have no filters,
-// and closes it.
+// bare makes a store of n keys in several levels whose tables have no filters, and closes it. It returns
+// options to open it with filters.
 func bare(t *testing.T, n int) *Options {
 	t.Helper()
 	return bareOf(t, n, func(*Options) {})
 }
 
+// bareOf does the same with options that set has changed.
 func bareOf(t *testing.T, n int, set func(*Options)) *Options {
 	t.Helper()
 	opts := small()
@@ -51,7 +52,8 @@ func mustRebuild(t testing.TB, db *DB) FilterRebuild {
 	return r
 }
 
-// filesOf returns the store's files of a kind, once those are gone that nothing needs.
+// filesOf waits until the files that nothing needs are removed, and returns the contents of those whose
+// names end with the suffix.
 func filesOf(t testing.TB, db *DB, suffix string) map[string]string {
 	t.Helper()
 	db.awaitDeletions(t.Context())
@@ -64,8 +66,8 @@ func filesOf(t testing.TB, db *DB, suffix string) map[string]string {
 	return files
 }
 
-// readsAMiss looks up n absent keys that lie among the present ones and returns
-// how many tables were looked into for each.
+// readsAMiss looks up n absent keys that lie among the present ones. It returns how many tables a lookup
+// had to read on average.
 func readsAMiss(t testing.TB, db *DB, from, n int) float64 {
 	t.Helper()
 	before := db.Metrics()
@@ -78,8 +80,8 @@ func readsAMiss(t testing.TB, db *DB, from, n int) float64 {
 	return float64(m.NoFilter+m.FilterFalsePositive) / float64(n)
 }
 
-// A store without filters gets them and not a block of data is written again:
-// lookups of absent keys then read as often as the filters promise.
+// A store without filters gets filters, and no table is written again for that. Afterwards lookups of
+// absent keys read as rarely as the filters promise.
 func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 	testenv.SkipRace(t)
 	testenv.CheckLeaks(t)
@@ -136,8 +138,7 @@ func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 	}
 }
 
-// checkBeside checks that all filters are beside their tables and in use, and
-// that Verify finds nothing.
+// checkBeside checks that all tables use a filter in a file of its own, and that Verify finds no damage.
 func checkBeside(t testing.TB, db *DB) {
 	t.Helper()
 	for _, info := range db.Tables() {
@@ -153,8 +154,8 @@ func checkBeside(t testing.TB, db *DB) {
 	}
 }
 
-// Poor filters become good ones, good ones stay, and what was beside a table
-// goes when it is replaced.
+// Filters with fewer bits than the options say are replaced, and their files removed. Filters with as many
+// bits or more stay.
 func TestRebuildFilters_Replaces(t *testing.T) {
 	opts := bare(t, 8000)
 	opts.FilterBits = 5
@@ -177,7 +178,7 @@ func TestRebuildFilters_Replaces(t *testing.T) {
 			kept++
 		}
 	}
-	// Those of level 0 had all that they can have.
+	// The filters of level 0 had as many bits as they can have.
 	if len(second) != len(db.Tables()) || kept != len(db.Tables())-rich.Rebuilt {
 		t.Errorf("%d filters in files, %d of them old, after %d of %d were replaced", len(second), kept, rich.Rebuilt, len(db.Tables()))
 	}
@@ -192,7 +193,7 @@ func TestRebuildFilters_Replaces(t *testing.T) {
 	}
 }
 
-// When its table goes, so does a filter.
+// When a table is removed, so is the file of its filter, but not while an iterator needs the table.
 func TestRebuildFilters_GoWithTheirTables(t *testing.T) {
 	opts := bare(t, 8000)
 	db := openTest(t, opts)
@@ -216,8 +217,8 @@ func TestRebuildFilters_GoWithTheirTables(t *testing.T) {
 	}
 }
 
-// What a checkpoint, an iterator or Verify may yet read stays there by its name
-// until they are done.
+// The file of a filter that was replaced is kept as long as a version needs it, for a checkpoint, an
+// iterator or Verify.
 func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	opts := bare(t, 4000)
 	opts.FilterBits = 5
@@ -245,8 +246,8 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// A table that moves takes the filter along that came beside it after the move
-// was planned; one that is merged meanwhile is not brought back.
+// A filter may be rebuilt after a compaction was planned that moves or merges its table. A table that is
+// moved keeps the new filter. A table that is merged does not come back.
 func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	opts := small()
 	opts.FS, opts.CompactionWorkers = vfs.NewMem(), -1
@@ -290,12 +291,13 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	db = openTest(t, opts)
 	for _, info := range db.Tables() {
 		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
-			t.Errorf("table %+v; before it was opened anew %q", info, beside[info.Number])
+			t.Errorf("table %+v; before it was opened again %q", info, beside[info.Number])
 		}
 	}
 }
 
-// It answers as its comment says.
+// RebuildFilters fails in a store that is read-only, has no filters or is closed, and if its context is
+// cancelled.
 func TestRebuildFilters_Refuses(t *testing.T) {
 	opts := bare(t, 500)
 	opts.ReadOnly = true
@@ -326,8 +328,8 @@ func TestRebuildFilters_Refuses(t *testing.T) {
 	}
 }
 
-// Lookups, writes, flushes and compactions go on beside it: no answer changes,
-// and no lookup finds a filter missing that was there.
+// Filters are rebuilt while lookups, writes, flushes and compactions run. No answer changes, and no lookup
+// finds a table without a filter.
 func TestRebuildFilters_BesideAll(t *testing.T) {
 	testenv.CheckLeaks(t)
 	opts := bare(t, 6000)
@@ -380,7 +382,7 @@ func TestRebuildFilters_BesideAll(t *testing.T) {
 	}
 }
 
-// forceRebuild gives every table another filter, called for or not.
+// forceRebuild gives every table a new filter, whether it needs one or not.
 func forceRebuild(t *testing.T, db *DB, bits float64) {
 	t.Helper()
 	r := rebuild{db: db, ctx: context.Background()}
@@ -400,8 +402,7 @@ func forceRebuild(t *testing.T, db *DB, bits float64) {
 	}
 }
 
-// checkNoStrays checks that the directory has the filters that the version names
-// and no others.
+// checkNoStrays checks that the directory has the files of filters that the version names, and no others.
 func checkNoStrays(t testing.TB, db *DB) {
 	t.Helper()
 	if err := strays(db); err != nil {
@@ -409,8 +410,8 @@ func checkNoStrays(t testing.TB, db *DB) {
 	}
 }
 
-// strays tells of a filter in the directory that the version does not name, and
-// of one that is not there. A compaction may be about to remove some.
+// strays returns an error if the directory has a filter that the version does not name, or lacks one. As a
+// compaction may be about to remove some, it tries for two seconds.
 func strays(db *DB) error {
 	var err error
 	for range 2000 {
@@ -422,6 +423,7 @@ func strays(db *DB) error {
 	return err
 }
 
+// straysNow does the same once.
 func straysNow(db *DB) error {
 	v := db.acquireView()
 	defer db.tree.Release(v.Version)

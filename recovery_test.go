@@ -16,7 +16,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A lack is what keeps a store from taking writes for a while.
+// A lack is a shortage that keeps a store from taking writes until it ends. Operations for which fails
+// returns an error fail with that error.
 type lack struct {
 	name  string
 	noMap bool
@@ -44,19 +45,20 @@ var lacks = []lack{
 	}},
 }
 
-// A store that lacks something refuses writes, each with the cause, which Err
-// returns too. It tries again by itself, rarely, however long it lasts, and takes
-// writes again within seconds once nothing is lacking. One event tells of the
-// beginning and one of the end.
+// During a shortage writes fail with its cause, which Err returns too. The store tries again by itself, at
+// long intervals, however long the shortage lasts, and takes writes again within seconds after it. One
+// event reports its beginning and one its end.
 func TestRecovery_ByItself(t *testing.T) {
 	for i, l := range lacks {
 		if testenv.Race && i%3 != 0 {
-			continue // the others have the same goroutines
+			continue // the other cases have the same goroutines
 		}
 		t.Run(l.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { recoverFrom(t, l) }) })
 	}
 }
 
+// recoverFrom lets a store go through a shortage of an hour twice. The first time it resumes by itself, the
+// second time by Resume.
 func recoverFrom(t *testing.T, l lack) {
 	mem := vfs.NewMem()
 	var lacking atomic.Bool
@@ -144,7 +146,7 @@ func recoverFrom(t *testing.T, l lack) {
 	closeTest(t, db)
 }
 
-// cause returns the error that the lack is met with.
+// cause returns the error that operations fail with.
 func (l lack) cause() error {
 	for _, op := range vfs.AllOps() {
 		for _, name := range []string{"1.sst", "1.wal", "MANIFEST-1"} {
@@ -156,8 +158,8 @@ func (l lack) cause() error {
 	return nil
 }
 
-// Close ends the attempts of a store that still lacks something, at once, and
-// makes durable what was acknowledged.
+// Close during a shortage returns at once, ends the attempts to resume, and makes all acknowledged writes
+// durable, unless the log itself has failed.
 func TestRecovery_EndsWithClose(t *testing.T) {
 	for _, l := range lacks {
 		t.Run(l.name, func(t *testing.T) {
@@ -215,8 +217,8 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 	}
 }
 
-// Calls that try by themselves whether a failure has passed do nothing in a store that Close has
-// begun to close: they would begin a log that nobody closes.
+// Some calls try at first whether a failure has passed. Once Close has begun they must return ErrClosed
+// instead: they would begin a log that nothing closes.
 func TestRecovery_NotBesideClose(t *testing.T) {
 	calls := map[string]func(db *DB) error{
 		"Flush":          func(db *DB) error { return db.Flush(context.Background()) },
@@ -261,8 +263,8 @@ func TestRecovery_NotBesideClose(t *testing.T) {
 	}
 }
 
-// A sync of the log that fails is final, also if it says that the disk is full, and
-// also for a store that lacks room already: nothing but Resume ends that.
+// A failed sync of the log is final, even if its error is that the disk is full, and even if the store lacks
+// room already. Only Resume ends it.
 func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -273,7 +275,7 @@ func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer db.Close() // a bubble ends only without the goroutines of a store
+			defer db.Close() // a bubble can't end while the store has goroutines
 			mustPut(t, db, "k", "v")
 			if full {
 				faults.Inject(func(op vfs.Op, _ string, _ int64) error { return errorIf(op == vfs.OpPreallocate, syscall.ENOSPC) })
@@ -303,8 +305,7 @@ func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// Calls that do not write entries try at once whether a store that lacked room has it
-// now.
+// Flush, Compact, Checkpoint and Ingest try at once whether a shortage has ended, and then succeed.
 func TestRecovery_ByOtherCalls(t *testing.T) {
 	calls := map[string]func(db *DB) error{
 		"Flush":      func(db *DB) error { return db.Flush(context.Background()) },
@@ -346,9 +347,8 @@ func TestRecovery_ByOtherCalls(t *testing.T) {
 	}
 }
 
-// TestResume_AfterAFailedCompaction: writes are refused because level 0 is full and
-// compactions fail. Once they can succeed, Resume tries one at once, and does not return
-// what an earlier one has failed with.
+// Writes are refused because level 0 is full and compactions fail. Once a compaction can succeed, Resume runs
+// one at once, and does not return the error of an earlier one.
 func TestResume_AfterAFailedCompaction(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
 		synctest.Test(t, func(t *testing.T) {
