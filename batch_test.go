@@ -19,6 +19,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A batch holds its operations in order, may be written twice and is empty after Reset. Write with a
+// cancelled context fails.
 func TestBatch(t *testing.T) {
 	db := openTest(t, small())
 	var b Batch
@@ -80,6 +82,7 @@ func exampleBytes(t testing.TB, name string) []byte {
 	return b
 }
 
+// A batch is encoded as the example in docs/FORMAT.md shows.
 func TestBatch_ExampleOfTheFormat(t *testing.T) {
 	want := exampleBytes(t, "batch")
 	var b Batch
@@ -94,6 +97,7 @@ func TestBatch_ExampleOfTheFormat(t *testing.T) {
 	}
 }
 
+// Decoding a damaged batch returns an error that says what is wrong.
 func TestDecodeBatch_Damage(t *testing.T) {
 	good := exampleBytes(t, "batch")
 	change := func(i int, v byte) []byte {

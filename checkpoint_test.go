@@ -17,6 +17,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A checkpoint opens as a store of its own with the state at which it was made. Neither of the two sees
+// later writes of the other.
 func TestCheckpoint(t *testing.T) {
 	fsys := vfs.NewMem()
 	opts := small()

@@ -155,9 +155,9 @@ func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 	}
 }
 
-// TestCompact_EndedFromOutside runs two calls of Compact while a goroutine writes. The context of
+// TestCompact_DeadlineAndClose runs two calls of Compact while a goroutine writes. The context of
 // one ends, and the store is closed during the other.
-func TestCompact_EndedFromOutside(t *testing.T) {
+func TestCompact_DeadlineAndClose(t *testing.T) {
 	const keys = 20_000
 	for _, workers := range []int{-1, 1} {
 		synctest.Test(t, func(t *testing.T) {

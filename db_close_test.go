@@ -394,7 +394,7 @@ func TestClose_OwnCancellation(t *testing.T) {
 
 // A compaction that fails on the disk while Close interrupts it is reported by an event. Only
 // errors that Close has caused are not.
-func TestClose_TellsOfAFailedCompaction(t *testing.T) {
+func TestClose_ReportsAFailedCompaction(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	opts := tinyStore(faults)
 	opts.CompactionWorkers = -1
@@ -443,7 +443,8 @@ func TestClose_TellsOfAFailedCompaction(t *testing.T) {
 	}
 }
 
-func TestClose_TellsWhatIsNotDurable(t *testing.T) {
+// Close returns the error of an earlier Sync that has failed, because writes may not be durable.
+func TestClose_ReturnsTheErrorOfAFailedSync(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
 	mustPut(t, db, "k", "v")

@@ -222,7 +222,7 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 
 // With binary fuse filters in the last level, a store has at most 60 % of the false positives that
 // it has with blocked filters, in the same filter memory. Metrics predicts both rates.
-func TestLastLevelFilter(t *testing.T) {
+func TestFilters_FuseInTheLastLevel(t *testing.T) {
 	if testenv.Race {
 		t.Skip("too many keys for the race detector")
 	}

@@ -181,7 +181,7 @@ func TestFlusher_Retries(t *testing.T) {
 }
 
 // The sequence number up to which all is in tables never becomes smaller.
-func TestFlusher_Raise(t *testing.T) {
+func TestFlusher_FlushedSeqOnlyGrows(t *testing.T) {
 	f := newFlusher(flusherEnv{})
 	for _, step := range []struct{ seq, want base.Seq }{{7, 7}, {3, 7}, {8, 8}} {
 		if f.raise(step.seq); f.flushedSeq.Load() != uint64(step.want) {

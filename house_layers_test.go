@@ -113,6 +113,7 @@ var heavy = []string{"net/http", "expvar", "encoding/json"}
 
 const module = "github.com/shaledb/shale"
 
+// Imports point down, as layers says, and packages import nothing that is too heavy for them.
 func TestLayers(t *testing.T) {
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -132,7 +133,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// isModule tells whether dir is a module of its own.
+// isModule reports whether dir is a module of its own.
 func isModule(dir string) bool {
 	m, err := filepath.Glob(filepath.Join(dir, "go.mod"))
 	return err == nil && len(m) > 0

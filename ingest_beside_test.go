@@ -163,7 +163,7 @@ func TestIngest_BesideOthers(t *testing.T) {
 // At the moment when an ingestion is written to the manifest, it is not visible yet: not in a snapshot
 // that is taken then, and not through a view of then with a later sequence number. A PutIfAbsent that
 // found its key absent then looks again when its turn comes, and does not insert it.
-func TestIngest_AtTheMoment(t *testing.T) {
+func TestIngest_InvisibleUntilInstalled(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	o := small()

@@ -308,7 +308,7 @@ func TestIterator_DamagedBlock(t *testing.T) {
 
 // A loop over Scan may end early, panic, and run again. Scan copies the bounds of its range, and no
 // iterator stays open.
-func TestScan_Loop(t *testing.T) {
+func TestScan_LoopLeftEarly(t *testing.T) {
 	db := layered(t)
 	lower := []byte("b")
 	scan := db.Scan(Range{Lower: lower, Limit: 3})

@@ -12,7 +12,7 @@ import (
 
 // About one lookup in sampleEvery is sampled. If a program repeats a cycle of up to 40 lookups, that
 // holds for each place in the cycle.
-func TestSampled_OfEachTurn(t *testing.T) {
+func TestSampled_EachPlaceOfACycle(t *testing.T) {
 	const n = 1 << 16
 	for turns := range 40 {
 		counts := make([]int, turns+1)

@@ -113,6 +113,7 @@ func checkGolden(t *testing.T, db *DB) {
 	}
 }
 
+// The golden store opens for reading and for writing, and has all its entries, also after a compaction.
 func TestGolden_Store(t *testing.T) {
 	if *update {
 		writeGoldenStore(t)
@@ -199,7 +200,7 @@ func TestGolden_NextVersion(t *testing.T) {
 
 // A filter of an unknown kind, version or hash must not be asked. Lookups read blocks
 // instead, and an event, the metrics and Tables report it.
-func TestGolden_NextFilter(t *testing.T) {
+func TestGolden_FilterOfTheNextVersion(t *testing.T) {
 	for field, name := range []string{"kind", "version", "hash"} {
 		dir := copyGoldenStore(t)
 		files, err := filepath.Glob(filepath.Join(dir, "*.sst"))

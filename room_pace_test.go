@@ -70,7 +70,7 @@ func TestPace_NoLongWaits(t *testing.T) {
 
 // Events and metrics report the same time of waiting, for writers that are slowed and for
 // those that are stopped, even if one batch fills a memtable before any write was slowed.
-func TestPace_EveryWaitIsTold(t *testing.T) {
+func TestPace_EventsAndMetricsAgree(t *testing.T) {
 	for _, each := range []int{1, 100, 1500} { // entries of a batch; a memtable takes about 900
 		synctest.Test(t, func(t *testing.T) {
 			begun, ended, told := 0, 0, time.Duration(0)
@@ -111,7 +111,7 @@ func TestPace_EveryWaitIsTold(t *testing.T) {
 
 // A writer that is slower than the disk never waits, and no event reports a stall, although
 // memtables are flushed while it writes.
-func TestPace_NobodyWaits(t *testing.T) {
+func TestPace_SlowWriterNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalls, flushes := 0, 0
 		db, err := Open("db", &Options{FS: slowTables(func() time.Duration { return 10 * time.Millisecond }),
@@ -143,7 +143,7 @@ func TestPace_NobodyWaits(t *testing.T) {
 
 // From slowdownRuns up, each run of level 0 lowers the rate of writers, by less than a third.
 // At stopRuns the rate is still 1 MiB a second or more.
-func TestPace_ManyRuns(t *testing.T) {
+func TestPace_RateFallsWithEachRun(t *testing.T) {
 	if r := level0Rate(slowdownRuns - 1); r != 0 {
 		t.Errorf("%.0f bytes a second before it is deep", r)
 	}
