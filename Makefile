@@ -12,7 +12,7 @@ fuzz:  ; .ci/fuzz $(FUZZTIME)
 proof: ; .ci/proof
 sweep: ; T=$(T) .ci/proof all
 soak:  T = 30m
-soak:  ; go run ./internal/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
+soak:  ; go run ./test/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 mutants: ; .ci/mutate $(MUTANTS)
 pauses: ; go run ./internal/pauses -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)') $(if $(SITES),-sites $(SITES)) $(if $(RACE),-race)
 bench: ; go run ./bench

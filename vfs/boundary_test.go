@@ -24,8 +24,8 @@ var (
 )
 
 // outside are the folders that belong to the module and not to the store.
-var outside = []string{"vfs", "cmd", "bench", "examples", "internal/benchmark", "internal/offheap", "internal/outfile", "internal/pauses", "internal/peertest", "internal/soak",
-	"internal/testkeys"}
+var outside = []string{"vfs", "cmd", "bench", "examples", "internal/benchmark", "internal/offheap", "internal/outfile", "internal/pauses", "internal/peertest",
+	"internal/testenv", "internal/testkeys", "test"}
 
 func TestBoundary_FilesOnlyThroughVFS(t *testing.T) {
 	root, err := filepath.Abs("..")

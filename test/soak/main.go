@@ -1,7 +1,7 @@
 // Command soak runs a store under a mixed load, kills and faults for as long as
 // it is told, and checks every answer.
 //
-//	go run ./internal/soak -t 30m
+//	go run ./test/soak -t 30m
 //
 // A parent keeps one child after the other at work on a store in a directory of
 // the real file system: lives. A child opens the store, compares all that is in
@@ -87,7 +87,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "soak of %v, seed %d, in %s\nrepeat: go run ./internal/soak -t %v -keys %d -seed %d\n",
+	fmt.Fprintf(out, "soak of %v, seed %d, in %s\nrepeat: go run ./test/soak -t %v -keys %d -seed %d\n",
 		c.time, c.seed, dir, c.time, c.keys, c.seed)
 	p := newParent(c, dir, out)
 	p.tick = time.NewTicker(c.every)
