@@ -67,7 +67,11 @@ func ourGoroutines() map[string]string {
 // OpenDescriptors returns how many descriptors the process has open, 0 where
 // that can't be told.
 func OpenDescriptors() int {
-	names, err := os.ReadDir("/proc/self/fd")
+	dir := "/proc/self/fd"
+	if runtime.GOOS == "darwin" {
+		dir = "/dev/fd"
+	}
+	names, err := os.ReadDir(dir)
 	if err != nil {
 		return 0
 	}

@@ -2,11 +2,12 @@ package main
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"strings"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Resources are what a process has at a moment. Zero is unknown.
@@ -21,23 +22,9 @@ func measure() resources {
 	return resources{
 		Heap:        sample[0].Value.Uint64(),
 		RSS:         residentBytes(),
-		Descriptors: openDescriptors(),
+		Descriptors: testenv.OpenDescriptors(),
 		Goroutines:  runtime.NumGoroutine(),
 	}
-}
-
-// openDescriptors returns how many descriptors the process has open, 0 where
-// that can't be told.
-func openDescriptors() int {
-	dir := "/proc/self/fd"
-	if runtime.GOOS == "darwin" {
-		dir = "/dev/fd"
-	}
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return 0
-	}
-	return len(names)
 }
 
 // usage returns the bytes of the files in dir whose names end so. Files that go
