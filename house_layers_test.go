@@ -104,7 +104,7 @@ var onlyImports = map[string][]string{
 
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
-	"test/harness",
+	"test/harness", "test/soak",
 	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 

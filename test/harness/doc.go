@@ -15,6 +15,7 @@
 //	Life       a store beside its model, and the steps so far
 //	Crashes    a Life whose disk is crashed at its operations
 //	Faults     a Life whose disk fails
+//	DrawStorm  how a disk fails for a while
 //
 // To have a new option tested everywhere, add a row to optionDraws (options.go); a test fails as
 // long as it is missing. To have a new operation tested everywhere, add a row to Operations

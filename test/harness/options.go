@@ -11,15 +11,24 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// An optionDraw says how one field of shale.Options, or one of the knobs of tests, is drawn.
+// An optionDraw says how one field of shale.Options, or one of the knobs of tests, is drawn: for
+// stores of some hundred commits, and for large ones.
 type optionDraw struct {
-	field string
-	draw  func(r *rand.Rand, o *shale.Options)
+	field       string
+	draw, large func(r *rand.Rand, o *shale.Options)
 }
 
-// drawn returns the draw of a field: one of values.
+// drawn returns the draw of a field, in stores of any size: one of values.
 func drawn[T any](field string, at func(o *shale.Options) *T, values ...T) optionDraw {
-	return optionDraw{field, func(r *rand.Rand, o *shale.Options) { *at(o) = values[r.IntN(len(values))] }}
+	return scaled(field, at, values, values)
+}
+
+// scaled returns the draw of a field that has other values in large stores.
+func scaled[T any](field string, at func(o *shale.Options) *T, small, large []T) optionDraw {
+	oneOf := func(values []T) func(r *rand.Rand, o *shale.Options) {
+		return func(r *rand.Rand, o *shale.Options) { *at(o) = values[r.IntN(len(values))] }
+	}
+	return optionDraw{field, oneOf(small), oneOf(large)}
 }
 
 // drawnPrefixes are rules by which the keys of tests share prefixes, are prefixes, or have none.
@@ -28,25 +37,43 @@ var drawnPrefixes = append([]shale.PrefixRule{{}, {}, shale.FixedPrefix(3), shal
 // optionDraws are the fields that Draw draws. A value that tests are to meet often stands several
 // times. A new field of shale.Options gets a row here, or one in optionsFixed with the reason.
 var optionDraws = []optionDraw{
-	drawn("Durability", func(o *shale.Options) *shale.Durability { return &o.Durability }, shale.SyncEach, shale.SyncPeriodic, shale.SyncManual),
-	drawn("SyncEvery", func(o *shale.Options) *time.Duration { return &o.SyncEvery }, 0, time.Millisecond, time.Hour),
-	drawn("MemtableSize", func(o *shale.Options) *int64 { return &o.MemtableSize }, 4<<10, 4<<10, 4<<10, 8<<10, 16<<10),
-	drawn("CacheSize", func(o *shale.Options) *int64 { return &o.CacheSize }, 32<<10, -1, 1, 4<<10, 1<<20),
+	scaled("Durability", func(o *shale.Options) *shale.Durability { return &o.Durability },
+		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual},
+		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual, shale.SyncManual}),
+	scaled("SyncEvery", func(o *shale.Options) *time.Duration { return &o.SyncEvery },
+		[]time.Duration{0, time.Millisecond, time.Hour}, []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second}),
+	scaled("MemtableSize", func(o *shale.Options) *int64 { return &o.MemtableSize },
+		[]int64{4 << 10, 4 << 10, 4 << 10, 8 << 10, 16 << 10}, doubled[int64](16<<10, 4<<20)),
+	scaled("CacheSize", func(o *shale.Options) *int64 { return &o.CacheSize },
+		[]int64{32 << 10, -1, 1, 4 << 10, 1 << 20}, []int64{-1, 1, 64 << 10, 1 << 20, 8 << 20}),
 	drawn("FilterBits", func(o *shale.Options) *float64 { return &o.FilterBits }, 0, -1, 1, 2, 4, 10, 20, 64),
-	drawn("FilterMemory", func(o *shale.Options) *int64 { return &o.FilterMemory }, 0, 0, 1, 512, 2<<10, 20<<10, 1<<40),
+	scaled("FilterMemory", func(o *shale.Options) *int64 { return &o.FilterMemory },
+		[]int64{0, 0, 1, 512, 2 << 10, 20 << 10, 1 << 40}, []int64{0, 0, 0, 0, 0, 0, 4 << 10, 32 << 10, 1 << 40}),
 	drawn("LastLevelFilter", func(o *shale.Options) *shale.FilterKind { return &o.LastLevelFilter }, shale.BlockedFilter, shale.FuseFilter),
 	drawn("FilterHash", func(o *shale.Options) *shale.FilterHash { return &o.FilterHash }, shale.Murmur3, shale.XXH3, shale.SipHash),
 	drawn("FilterPrefix", func(o *shale.Options) *shale.PrefixRule { return &o.FilterPrefix }, drawnPrefixes...),
-	drawn("MaxOpenFiles", func(o *shale.Options) *int { return &o.MaxOpenFiles }, 0, 16, 24),
-	drawn("CompactionWorkers", func(o *shale.Options) *int { return &o.CompactionWorkers }, 1, 1, 2, 4, -1),
-	drawn("BlockSize", func(o *shale.Options) *int { return &o.BlockSize }, 512, 512, 256, 4<<10, 64<<10),
-	drawn("TableSize", func(o *shale.Options) *int64 { return &o.TableSize }, 4<<10, 4<<10, 8<<10, 64<<10),
+	scaled("MaxOpenFiles", func(o *shale.Options) *int { return &o.MaxOpenFiles }, []int{0, 16, 24}, []int{0, 16, 100, 1000}),
+	scaled("CompactionWorkers", func(o *shale.Options) *int { return &o.CompactionWorkers },
+		[]int{1, 1, 2, 4, -1}, []int{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, -1}),
+	scaled("BlockSize", func(o *shale.Options) *int { return &o.BlockSize }, []int{512, 512, 256, 4 << 10, 64 << 10}, doubled(256, 64<<10)),
+	scaled("TableSize", func(o *shale.Options) *int64 { return &o.TableSize },
+		[]int64{4 << 10, 4 << 10, 8 << 10, 64 << 10}, doubled[int64](16<<10, 2<<20)),
 	drawn("Compression", func(o *shale.Options) *shale.Compression { return &o.Compression }, shale.Snappy, shale.NoCompression, shale.Zstd),
 	drawn("testing.minPrepared", func(o *shale.Options) *int64 { return KnobsOf(o).MinPrepared }, 1, 1, 0),
 	drawn("testing.noMap", func(o *shale.Options) *bool { return KnobsOf(o).NoMap }, false, true),
-	drawn("testing.seed", func(o *shale.Options) *uint64 { return KnobsOf(o).Seed }, 77, 78, 79),
-	drawn("testing.baseSize", func(o *shale.Options) *int64 { return KnobsOf(o).BaseSize }, 8<<10, 2<<10, 4<<10, 32<<10),
-	drawn("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs }, 0, 1, 2, 3, 4, 8),
+	scaled("testing.seed", func(o *shale.Options) *uint64 { return KnobsOf(o).Seed }, []uint64{77, 78, 79}, []uint64{0, 77}),
+	scaled("testing.baseSize", func(o *shale.Options) *int64 { return KnobsOf(o).BaseSize },
+		[]int64{8 << 10, 2 << 10, 4 << 10, 32 << 10}, []int64{0, 0, 64 << 10, 1 << 20}),
+	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
+		[]int{0, 1, 2, 3, 4, 8}, []int{0, 1}), // both one run: the soak checks that no level has more
+}
+
+// doubled returns the numbers from lo to hi, each twice the one before it.
+func doubled[T int | int64](lo, hi T) (values []T) {
+	for ; lo <= hi; lo *= 2 {
+		values = append(values, lo)
+	}
+	return values
 }
 
 // optionsFixed are the fields that Draw leaves alone, and why.
@@ -54,7 +81,7 @@ var optionsFixed = map[string]string{
 	"ReadOnly":      "the tests write; they open read-only at times of their own",
 	"ErrorIfExists": "it says what Open expects, which the test knows",
 	"MustExist":     "likewise",
-	"LockTimeout":   "the tests have a store open once; TestOwner_ waits for locks",
+	"LockTimeout":   "the tests have a store open once, but for the soak, which sets it; TestOwner_ waits for locks",
 	"FS":            "each test has its disk",
 	"Logger":        "it gets what OnEvent gets",
 	"OnEvent":       "the test listens by it",
@@ -69,6 +96,18 @@ func Draw(r *rand.Rand, fs vfs.FS) shale.Options {
 	o := shale.Options{FS: fs, OnEvent: func(shale.Event) {}}
 	for _, d := range optionDraws {
 		d.draw(r, &o)
+	}
+	return o
+}
+
+// DrawScaled draws the options of a store with hundreds of thousands of entries.
+func DrawScaled(r *rand.Rand, fs vfs.FS) shale.Options {
+	o := shale.Options{FS: fs, OnEvent: func(shale.Event) {}}
+	for _, d := range optionDraws {
+		d.large(r, &o)
+	}
+	if o.CompactionWorkers < 0 {
+		o.MemtableSize = 4 << 20 // nothing keeps the runs few
 	}
 	return o
 }

@@ -11,8 +11,14 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Every field of the options is drawn, or it is listed why not.
+// Every field of the options is drawn, for small stores and for large ones, or it is listed why not.
 func TestDraw_EveryField(t *testing.T) {
+	for name, draw := range map[string]func(r *rand.Rand, fs vfs.FS) shale.Options{"small": Draw, "large": DrawScaled} {
+		t.Run(name, func(t *testing.T) { testDraw(t, draw) })
+	}
+}
+
+func testDraw(t *testing.T, draw func(r *rand.Rand, fs vfs.FS) shale.Options) {
 	seen := make(map[string]map[string]bool) // field, values
 	r := rand.New(rand.NewPCG(1, 2))
 	var fields []string
@@ -33,7 +39,7 @@ func TestDraw_EveryField(t *testing.T) {
 		}
 	}
 	for range 400 {
-		o := Draw(r, vfs.NewMem())
+		o := draw(r, vfs.NewMem())
 		db, err := shale.Open(Dir, &o)
 		if err != nil {
 			t.Fatalf("%v; %s", err, OptionsText(&o))

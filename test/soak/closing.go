@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // After Close a process has what it had before Open, and this much more heap
@@ -38,10 +39,10 @@ func (s *session) close() error {
 		}
 	}
 	if !s.Last && r.IntN(6) == 0 {
-		s.disk.begin(newStorm(r))
+		s.disk.begin(harness.DrawStorm(r))
 	}
 	err := s.call("close", s.db.Close)
-	if err != nil && !(s.disk.hadStorm() && isInjected(err)) {
+	if err != nil && !(s.disk.hadStorm() && harness.IsInjected(err)) {
 		return fmt.Errorf("calling Close: %w", err)
 	}
 	if s.disk.stormy() {
@@ -134,7 +135,7 @@ func (s *session) calmDown() {
 	if err == nil {
 		return
 	}
-	if !isInjected(err) {
+	if !harness.IsInjected(err) {
 		s.fail(fmt.Errorf("calling Err: %w", err))
 	}
 	if err := s.call("resume", s.db.Resume); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -42,7 +43,7 @@ func (s *session) open() error {
 
 // openInStorm tries to open the store while its disk fails.
 func (s *session) openInStorm(r *rand.Rand) error {
-	s.disk.begin(newStorm(r))
+	s.disk.begin(harness.DrawStorm(r))
 	timer := time.AfterFunc(between(r, time.Millisecond, 300*time.Millisecond), s.disk.end)
 	begun := s.disk.weather.Load()
 	err := s.call("open in a storm", func() (err error) {
@@ -70,16 +71,14 @@ func (s *session) openInStorm(r *rand.Rand) error {
 // checkReadOnly opens the store read-only, on a disk that refuses all changes,
 // and checks all that is in it.
 func (s *session) checkReadOnly(r *rand.Rand) error {
-	o := optionsOf(r)
-	o.ReadOnly = true
-	o.OnEvent = s.event
-	o.FS = vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+	o := s.options(r, vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
 		switch op {
 		case vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpRead, vfs.OpClose:
 			return nil
 		}
 		return syscall.EROFS
-	})
+	}))
+	o.ReadOnly = true
 	var db *shale.DB
 	err := s.call("open read-only", func() (err error) {
 		db, err = shale.Open(s.store, &o)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/test/harness"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A session is the use of a store between Open and Close.
@@ -37,12 +39,18 @@ type role struct {
 func (c *child) newSession(n int) *session {
 	s := &session{child: c, n: n, store: filepath.Join(c.Dir, "store")}
 	r := s.rand("options")
-	s.opts = optionsOf(r)
 	s.disk = newDisk(r.IntN(2) == 0, &c.faults, &c.clock)
-	s.opts.FS = s.disk
-	s.opts.OnEvent = s.event
+	s.opts = s.options(r, s.disk)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
+}
+
+// options draws the options of an opening on fs.
+func (s *session) options(r *rand.Rand, fs vfs.FS) shale.Options {
+	o := harness.DrawScaled(r, fs)
+	o.LockTimeout = 10 * time.Second // a child that is killed lets go of its lock a moment later
+	o.OnEvent = s.event
+	return o
 }
 
 // rand returns the random numbers of one part of the session.
@@ -57,9 +65,9 @@ func (s *session) rand(name string) *rand.Rand {
 // event hears what the store does in the background.
 func (s *session) event(e shale.Event) {
 	switch {
-	case e.Kind == shale.EventCorruption, e.Kind == shale.EventFilterUnusable && !isInjected(e.Err):
+	case e.Kind == shale.EventCorruption, e.Kind == shale.EventFilterUnusable && !harness.IsInjected(e.Err):
 		s.fail(fmt.Errorf("event %v: %w", e.Kind, e.Err))
-	case e.Err != nil && !isInjected(e.Err) && !errors.Is(e.Err, context.Canceled) && !errors.Is(e.Err, shale.ErrClosed):
+	case e.Err != nil && !harness.IsInjected(e.Err) && !errors.Is(e.Err, context.Canceled) && !errors.Is(e.Err, shale.ErrClosed):
 		s.fail(fmt.Errorf("event %v: %w", e.Kind, e.Err))
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -207,45 +205,5 @@ func TestWatch(t *testing.T) {
 	}
 	if err := w.check(); err != nil {
 		t.Errorf("after the call: %v", err)
-	}
-}
-
-// optionsFixed are the options that optionsOf does not choose, and why.
-var optionsFixed = map[string]string{
-	"ReadOnly":      "openings beside the store's owner set it",
-	"ErrorIfExists": "a life goes on with the store of the one before",
-	"MustExist":     "checkpoints set it",
-	"LockTimeout":   "a child that is killed lets go of its lock a moment later",
-	"FS":            "a session has its disk, on which files can be mapped or not",
-	"Logger":        "it hears what OnEvent hears",
-	"OnEvent":       "the session's ear",
-	"testing":       "it belongs to the tests of package shale",
-}
-
-// Every option is chosen for each session, or it is listed why not.
-func TestOptionsOf_EveryField(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	seen := make(map[string]map[string]bool) // field, values
-	for range 300 {
-		o := reflect.ValueOf(optionsOf(r))
-		for i := range o.NumField() {
-			name := o.Type().Field(i).Name
-			if seen[name] == nil {
-				seen[name] = make(map[string]bool)
-			}
-			if _, fixed := optionsFixed[name]; !fixed {
-				seen[name][fmt.Sprint(o.Field(i))] = true
-			}
-		}
-	}
-	for name, values := range seen {
-		if _, fixed := optionsFixed[name]; !fixed && len(values) < 2 {
-			t.Errorf("Options.%s is always %v: choose it in optionsOf, or list it in optionsFixed with the reason", name, values)
-		}
-	}
-	for name := range optionsFixed {
-		if seen[name] == nil {
-			t.Errorf("%s is listed as fixed, but no field of Options", name)
-		}
 	}
 }

@@ -78,8 +78,8 @@ func (r *role) readOnly() error {
 // some moment in between, opens it and checks that it does. One writer stands
 // still meanwhile, so that there its answers must be the same in all.
 func (r *role) checkOther(dir string, readOnly bool, prepare func() error) error {
-	o := optionsOf(r.r)
-	o.ReadOnly, o.MustExist, o.OnEvent = readOnly, true, r.s.event
+	o := r.s.options(r.r, nil)
+	o.ReadOnly, o.MustExist = readOnly, true
 	still := r.s.keys.sections[r.r.IntN(writers)]
 	still.mu.Lock()
 	doubtful := r.s.keys.begun()

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/shaledb/shale/test/harness"
+)
 
 // storms makes the disk fail now and then, if that is the session's lot, and
 // the store writable again afterwards.
@@ -16,7 +20,7 @@ func (r *role) storms() {
 			}
 			s.calmDown()
 		}
-		s.disk.begin(newStorm(r.r))
+		s.disk.begin(harness.DrawStorm(r.r))
 		s.storms.Add(1)
 		s.pause(between(r.r, time.Millisecond, 300*time.Millisecond))
 		if s.db.Err() != nil && r.r.IntN(4) == 0 {
