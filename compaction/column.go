@@ -6,13 +6,16 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Runs of a level between level 0 and the last have the numbers 0 to
-// LevelRuns-1, oldest first. What comes down goes to the lowest that has nothing
-// in its way, there or above; so at each place of the key range the runs are
-// filled from 0 on, and at places that share no keys levels are compacted
-// independently. If all are full there, it is merged with the newest.
+// A level between level 0 and the last holds up to LevelRuns runs.
+// Their IDs are 0 to LevelRuns-1, and a run with a higher ID is newer.
+//
+// The output of a compaction into such a level joins the run with the lowest possible
+// ID: neither this run nor a newer one may have tables in the output's key range. So at
+// each place of the key range the runs fill up from ID 0 to the highest. If no run is
+// possible, the output is merged with tables of the newest run, and perhaps of older
+// ones: see target. Places that share no keys are compacted independently of each other.
 
-// levelRuns returns how many runs a level may hold.
+// levelRuns returns how many runs a level below level 0 may hold.
 func (o *Options) levelRuns(level int) int {
 	if level == lastLevel {
 		return 1
@@ -20,10 +23,11 @@ func (o *Options) levelRuns(level int) int {
 	return o.LevelRuns
 }
 
-// A span is a range of user keys, both ends inclusive. Nil hi: it is empty.
+// A span is a range of user keys. Both ends are inclusive. If hi is nil, the span is empty.
 type span struct{ lo, hi []byte }
 
-// widen makes s hold the tables, which are those of one run in their order.
+// widen extends s so that it covers tables. Requires:
+// they are tables of one run, in the order of their keys.
 func (s *span) widen(tables []*manifest.Table) {
 	if len(tables) == 0 {
 		return
@@ -36,11 +40,15 @@ func (s *span) widen(tables []*manifest.Table) {
 	}
 }
 
-// target returns what has to be merged with size bytes in the range s that come
-// into a level, newest run first, and which run the output joins. Where all runs
-// are filled that is the newest, and each next one as long as it is no larger
-// than all before: so each time a byte is merged the run that it is in doubles.
-// ok is false if one of the tables is in use.
+// target chooses the run of a level that the output of a compaction joins. size is the number
+// of bytes that come into the level, and s is their key range. below has the tables of the
+// level that must be merged with them, newest run first. run is the ID of the output's run.
+//
+// If the newest run has room in the range, below is empty. Otherwise its tables there are
+// merged, and those of each older run as long as they are no larger than all that is merged
+// before them. So an older run is rewritten only together with at least as much newer data.
+//
+// ok is false if a plan in flight uses one of these tables.
 func (p *picker) target(level int, s span, size int64) (below []Input, run uint64, ok bool) {
 	newest := uint64(p.opts.levelRuns(level) - 1)
 	runs := p.v.Levels[level].Runs
@@ -66,8 +74,9 @@ func (p *picker) target(level int, s span, size int64) (below []Input, run uint6
 	return below, 0, true
 }
 
-// candidate returns the column of a table, and how many bytes lie below it in the
-// next level; ok is false if it can't be compacted now.
+// candidate returns the column of a table (see column), and how many bytes of the next
+// level lie in the column's key range. ok is false if the column can't be compacted
+// now. run is an index into the level's runs, and at an index into the run's tables.
 func (p *picker) candidate(level, run, at int) (inputs []Input, below int64, ok bool) {
 	inputs, ok = p.column(level, run, at)
 	if !ok {
@@ -81,8 +90,8 @@ func (p *picker) candidate(level, run, at int) (inputs []Input, below int64, ok 
 	return inputs, below, ok
 }
 
-// below returns how many bytes the level below one holds in the range s; ok is
-// false if nothing can be compacted there now.
+// below returns how many bytes of the next level lie in the range s. ok is
+// false if nothing in that range can be compacted into the next level now.
 func (p *picker) below(level int, s span) (n int64, ok bool) {
 	if p.busy.writes(level+1, s.lo, s.hi) {
 		return 0, false
@@ -97,10 +106,13 @@ func (p *picker) below(level int, s span) (n int64, ok bool) {
 	return n, true
 }
 
-// withNext returns a table of a level of one run with those that follow it, as
-// long as all and what lies below them are no more than half of maxBytes: the
-// tables below that lie only partly under the inputs then count less. below is
-// that of the one table, and then of all. One over nothing stays alone: it moves.
+// withNext returns a table of a level with one run, together with tables that follow
+// it. Tables at the edge of the next level's range lie only partly under the inputs,
+// but are rewritten as a whole. More inputs share that cost. Tables are added as
+// long as the inputs and the tables below them take no more than half of maxBytes.
+//
+// below is the number of bytes below the one table, and the result is the number below all of
+// them. A table with nothing below it stays alone, because it can be moved instead of merged.
 func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64) {
 	all := p.v.Levels[level].Runs[0].Tables
 	end := at + 1
@@ -117,17 +129,19 @@ func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64)
 	return all[at:end], below
 }
 
-// A part is the tables of a run from one index to before another.
+// A part is a slice of a run's tables: those with indexes in [from, to).
 type part struct{ from, to int }
 
+// partOf returns the part of r that overlaps s.
 func partOf(r *manifest.Run, s span) part {
 	from := r.Find(s.lo)
 	return part{from, from + len(r.Overlaps(s.lo, s.hi))}
 }
 
-// column returns the tables of a level that go down with one of them, newest run
-// first: older ones that it overlaps have to; newer ones that lie over these
-// alone may. ok is false if one that has to is in use.
+// column returns the tables of a level that go down together with one of them,
+// newest run first. Older tables of the level that overlap it must go too:
+// otherwise it would sink below older data of its keys. Newer tables that overlap
+// no other older table may go too. ok is false if a table that must go is in use.
 func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
 	runs := p.v.Levels[level].Runs
 	parts := make([]part, len(runs))
@@ -150,14 +164,19 @@ func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
 	return inputs, true
 }
 
-// addNewer extends the parts of a column, of the range s, by tables that overlap
-// nothing older that is not in it.
+// addNewer extends the parts of a column, which covers the range s, by newer
+// tables of the level. It adds a table only if the table overlaps nothing older
+// that stays in the level, and while the column is no larger than maxBytes.
+//
+// It goes from the oldest run to the newest. after and before are the
+// nearest keys of tables left out so far, to the left and to the right
+// of the column: a newer table may join only if it lies between them.
 func (p *picker) addNewer(runs []manifest.Run, parts []part, s span) {
 	var size int64
 	for i := range runs {
 		size += manifest.TotalsOf(runs[i].Tables[parts[i].from:parts[i].to]).Bytes
 	}
-	var after, before []byte // what is added lies between; nil: no bound
+	var after, before []byte // what is added lies between these keys; nil: no bound
 	for i := len(runs) - 1; i >= 0; i-- {
 		all := runs[i].Tables
 		if i < len(runs)-1 {
@@ -186,8 +205,8 @@ func (p *picker) addNewer(runs []manifest.Run, parts []part, s span) {
 	}
 }
 
-// guards returns the tables that the plan's output lies over in the next older
-// run of its level.
+// guards returns the tables of the next older run of level To that lie in the
+// range of the plan's output. Runs without tables in that range are skipped.
 func (p *picker) guards(plan *Plan) []*manifest.Table {
 	runs := p.v.Levels[plan.To].Runs
 	for i := range runs {

@@ -6,27 +6,31 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// overlapTables is how many tables' worth of grandparents a table may overlap
-// before it is cut: more would make its own compaction dear.
+// overlapTables bounds how much of the next level one output table overlaps,
+// as a multiple of the table size. A table that overlapped more would be
+// expensive to compact later, so it ends at the next grandparent's bound.
 const overlapTables = 10
 
-// tinyShare is the part of a table's size below which a guard does not end it.
+// tinyShare: a guard ends a table only if the table has at least a 16th of the table size.
 const tinyShare = 16
 
-// A cutter decides where a merge ends one table and begins the next.
+// A cutter decides where a merge ends one table and begins the next. There are three
+// reasons to end a table: it has its full size, it overlaps too many grandparents, or
+// the merge passes the end of a guard. The grandparents are tables of the next deeper
+// level, and the guards those of the next older run of the same level: see Plan.
 type cutter struct {
 	tableSize    int64
-	grandparents []*manifest.Table // those not passed yet
-	guards       []*manifest.Table // those not passed yet
-	overlap      int64             // bytes of those passed since the table began
+	grandparents []*manifest.Table // those that end at or after the last key
+	guards       []*manifest.Table // likewise
+	overlap      int64             // bytes of the grandparents that ended since the table began
 }
 
 func newCutter(o MergeOptions) cutter {
 	return cutter{tableSize: o.TableSize, grandparents: o.Grandparents, guards: o.Guards}
 }
 
-// before says whether the open table (nil: there is none) has to end before
-// key, a new user key.
+// before reports whether the open table has to end before key. out is the open table, or nil
+// if there is none. Requires: key is a new user key, above the keys of all earlier calls.
 func (c *cutter) before(key []byte, out Output) bool {
 	crossed, guarded := false, false
 	for len(c.guards) > 0 && bytes.Compare(c.guards[0].Largest, key) < 0 {
@@ -49,6 +53,8 @@ func (c *cutter) before(key []byte, out Output) bool {
 	return true
 }
 
+// due reports whether the open table ends because of its size or of the
+// grandparents. crossed says that a grandparent has ended since the last key.
 func (c *cutter) due(crossed bool, out Output) bool {
 	if c.tableSize <= 0 {
 		return false
@@ -60,7 +66,8 @@ func (c *cutter) due(crossed bool, out Output) bool {
 	case !crossed:
 		return false
 	}
-	// At a bound that the next level has too, a table that is nearly full
-	// ends early: its compaction then rewrites one table less.
+	// A table that is at least three quarters full ends early at a bound of the next
+	// level: then no table there lies partly under this one and partly under its
+	// successor, and the later compaction of this table rewrites one table less.
 	return c.overlap > overlapTables*c.tableSize || size >= c.tableSize/4*3
 }

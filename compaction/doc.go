@@ -1,39 +1,40 @@
-// Package compaction decides what to compact, and does the merging. It is public
-// so that it can be read: its API is not covered by the compatibility promise of
-// package shale.
+// Package compaction decides what to compact, and does the merging. It is public so that
+// it can be read: its API is not covered by the compatibility promise of package shale.
 //
 // # Planning
 //
-// Pick, PickLevel0, PickOftenRead and Manual.Next are pure functions of a version, options
-// and the plans in flight; what they return is a value. So the planner is tested
-// with versions written down as text, and whole lives of a store of any size are
-// simulated without a disk.
+// Pick, PickLevel0 and PickOftenRead are pure functions of a version, the options
+// and the plans in flight, and return a value. Manual.Next is one too, except that
+// a Manual remembers how far it has come. So tests of the planner write versions
+// down as text, and simulate the life of a store of any size without a disk.
 //
-// The last level holds one run, those between it and level 0 up to
-// Options.LevelRuns: one ("leveled"), or several, so that data is merged less often
-// on its way down ("lazy leveling"; docs/decisions/0003). See column.go for how
-// runs are filled and emptied. The sizes of levels are counted from the last one:
-// see shape. A plan is a move where nothing overlaps, the
-// drop of tables that hold nothing but tombstones without use, or a merge. What
-// Plan numbers is guaranteed: data never passes older data of the same user
-// keys, all versions of a user key go together, and a plan knows what may be
-// older below it.
+// The last level holds one run. A level between level 0 and the last holds up
+// to Options.LevelRuns runs. With 1 the tree is "leveled". With more, data is
+// merged less often on its way down ("lazy leveling"; docs/decisions/0003).
+// column.go says how such runs are filled and emptied. The target sizes of
+// levels are computed from the size of the last level: see shape.
 //
-// FilterTree describes a version to package filterplan, which divides the memory for
-// filters among the runs.
+// A plan moves its input tables if they overlap nothing, drops them if they
+// hold only tombstones that hide nothing, and merges them otherwise. The
+// comment of Plan numbers the invariants that every plan keeps: data never
+// passes older data of the same user keys, all versions of a user key move
+// together, and a plan knows which tables below it may hold older versions.
+//
+// FilterTree describes a version to package filterplan,
+// which divides the memory for filters among the runs.
 //
 // # Merging
 //
 // Merge turns the entries of a plan's inputs into tables. It drops an entry
-// only if no reader can tell, never takes a failure of its source for the end,
-// and accounts for every entry that it read.
+// only if no reader could notice. It never mistakes a failure of its source for
+// the end of the entries, and it accounts for every entry that it has read.
 //
 // # Concurrency
 //
-// Plans are not changed once they are made, and may be shared. InFlight and
-// Manual are used under a lock of their owner. Merges run in parallel, also
-// those of sub-ranges of one plan (SplitRanges).
+// A plan does not change once it is made, and may be shared. InFlight and
+// Manual have no lock: their owner guards them with one. Merges run in
+// parallel, and so may merges of sub-ranges of one plan (SplitRanges).
 //
-// It leaves out when to run: the goroutines, the files and the versions belong
-// to the caller.
+// The package leaves out when to compact. The goroutines,
+// the files and the versions belong to the caller.
 package compaction

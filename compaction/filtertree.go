@@ -5,9 +5,9 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// FilterTree describes v to package filterplan: where keys lie once p is done, as if
-// it dropped none of them. If p is nil, it describes v as it is. Each level below
-// level 0 has a run; if the level is empty, so is the run.
+// FilterTree describes to package filterplan where the keys of v lie. If p is not nil,
+// it describes the tree as it will be when p is done, assuming that p drops no keys.
+// Each level below level 0 has at least one run, which is empty if the level is empty.
 func FilterTree(v *manifest.Version, p *Plan, o Options) filterplan.Tree {
 	o = o.withDefaults()
 	shape := shapeOf(v, o, &InFlight{})
@@ -47,7 +47,7 @@ func moveKeys(tree *filterplan.Tree, p *Plan) {
 			from.Keys -= moved
 		}
 		output := runOf(to, p.outputRun)
-		if output == nil { // p begins a run, which is the newest
+		if output == nil { // p begins a run, which is the newest of its level
 			to.Runs = append([]filterplan.Run{{ID: p.outputRun}}, to.Runs...)
 			output = &to.Runs[0]
 		}

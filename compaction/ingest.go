@@ -6,14 +6,17 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// PlaceIngest returns where tables that come from outside go, which hold the newest
-// entries of all and lie in the range of user keys [lo, hi]: to the lowest level
-// such that nothing in the range is there or above, nor will be by a plan in
-// flight; not above the base level, since the levels there stay empty. If there is
-// no such level the plan is for level 0, whose run is the caller's to number.
+// PlaceIngest chooses the level for tables that are ingested. They hold the
+// newest entries of the store, with user keys in [lo, hi]. The returned
+// plan has the level in To and the run in OutputRun, and no inputs.
 //
-// A plan for another level holds as long as it is in flight; one for level 0 needs
-// not be.
+// It is the deepest level for which this holds: neither the level nor one above it
+// has tables in the range, or gets some from a plan in flight. Nor is it above the
+// base level, because the levels between level 0 and the base stay empty. If there
+// is no such level, the tables go to level 0, and the caller numbers the run.
+//
+// A plan for another level than 0 is valid only while it is in
+// the caller's InFlight. A plan for level 0 needs no reservation.
 func PlaceIngest(v *manifest.Version, o Options, busy InFlight, lo, hi []byte) Plan {
 	o = o.withDefaults()
 	plan := Plan{smallest: lo, largest: hi, Reason: "ingest"}
@@ -33,7 +36,8 @@ func PlaceIngest(v *manifest.Version, o Options, busy InFlight, lo, hi []byte) P
 	return plan
 }
 
-// inTheWay says whether a level holds something in the range, or will.
+// inTheWay reports whether a level holds tables in the
+// range, or a plan in flight will write some there.
 func inTheWay(v *manifest.Version, busy *InFlight, level int, lo, hi []byte) bool {
 	if busy.writes(level, lo, hi) {
 		return true

@@ -6,26 +6,39 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A young table is one of level 0 while a compaction of it is picked.
+// The runs of level 0 may overlap each other, and their tables may not overtake each other.
+// So a compaction of level 0 is picked as a set of tables that is closed downwards: with
+// each table it has all older tables of level 0 that overlap the set's range. The steps are:
+//
+//  1. oldestFirst lists the tables and blocks those that can't be
+//     picked: tables in use, and newer tables that overlap these.
+//  2. fromLevel0 starts a set with the oldest table that is wanted and
+//     not blocked. add also picks the older tables that this table needs.
+//  3. fromLevel0 goes on to newer tables that overlap the set, and
+//     adds each with what it needs, up to maxBytes. If one can't
+//     be added, it and the newer tables above it are blocked.
+//
+// A young table is a table of level 0 while a compaction of level 0 is picked.
 type young struct {
 	*manifest.Table
-	run     int  // index in the level, the lower the newer
-	picked  bool // is an input
-	blocked bool // must not be one: busy itself, or above a table that is blocked
+	run     int  // index of its run in the level; a lower index is newer
+	picked  bool // it is an input
+	blocked bool // it must not be an input: it is in use, or overlaps an older table that is blocked
 }
 
+// overlaps reports whether y has keys in [lo, hi].
 func (y *young) overlaps(lo, hi []byte) bool {
 	return bytes.Compare(y.Smallest, hi) <= 0 && bytes.Compare(y.Largest, lo) >= 0
 }
 
-// pickLevel0 picks tables of level 0, from the oldest on.
+// pickLevel0 picks tables of level 0, beginning with the oldest.
 func (p *picker) pickLevel0() (Plan, bool) {
 	return p.fromLevel0(func(*manifest.Table) bool { return true }, "level 0")
 }
 
-// fromLevel0 picks the oldest possible table of level 0 that is wanted, with
-// all that has to go with it, and what newer tables overlap that, up to
-// maxBytes.
+// fromLevel0 picks the oldest possible table of level 0 that is wanted,
+// the older tables that must go with it, and newer tables that overlap
+// these, up to maxBytes. The plan compacts them into the base level.
 func (p *picker) fromLevel0(wanted func(*manifest.Table) bool, reason string) (Plan, bool) {
 	all := p.oldestFirst()
 	for i := range all {
@@ -48,8 +61,8 @@ func (p *picker) fromLevel0(wanted func(*manifest.Table) bool, reason string) (P
 	return Plan{}, false
 }
 
-// oldestFirst lists the tables of level 0. Those that are busy, and those
-// above them, are blocked.
+// oldestFirst lists the tables of level 0, oldest run first. Tables
+// in use are blocked, and so are newer tables that overlap them.
 func (p *picker) oldestFirst() []young {
 	runs := p.v.Levels[0].Runs
 	var all []young
@@ -67,16 +80,16 @@ func (p *picker) oldestFirst() []young {
 	return all
 }
 
-// A level0Set grows a set of tables so that it never holds one without all
-// older ones that overlap the set's range.
+// A level0Set is a growing set of tables of level 0. It never holds
+// a table without all older tables that overlap the set's range.
 type level0Set struct {
 	all    []young // oldest first
-	lo, hi []byte  // range of the picked; nil hi: none yet
-	size   int64
-	max    int64
+	lo, hi []byte  // key range of the picked tables; nil hi: none is picked yet
+	size   int64   // bytes of the picked tables
+	max    int64   // limit of size
 }
 
-// block marks table i and all newer ones that would need it.
+// block marks table i and all newer tables that could not be picked without it.
 func (s *level0Set) block(i int) {
 	s.all[i].blocked = true
 	for j := i + 1; j < len(s.all); j++ {
@@ -89,8 +102,9 @@ func (s *level0Set) block(i int) {
 	}
 }
 
-// add picks table i and what has to go with it, or changes nothing. A set that
-// was empty may exceed max.
+// add picks table i and the older tables that must go with it, and reports whether
+// it did. It changes nothing if one of them is blocked, or if the set would get
+// larger than max. The first table of a set, with what it needs, may exceed max.
 func (s *level0Set) add(i int) bool {
 	lo, hi, size := s.lo, s.hi, s.size
 	var fresh []int
@@ -133,7 +147,7 @@ func (s *level0Set) add(i int) bool {
 	return false
 }
 
-// inputs returns what was picked as the inputs of a plan, newest run first.
+// inputs returns the picked tables as the inputs of a plan, newest run first.
 func (s *level0Set) inputs(runs []manifest.Run) []Input {
 	inputs := make([]Input, len(runs))
 	for _, y := range s.all {

@@ -6,24 +6,27 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A shape is how large the levels of a version should be.
+// A shape says how large each level of a version should be.
 //
-// Sizes are counted from the last level, which holds most of the data: there are
-// as many levels as are needed for each to have at least a multiplier-th of the
-// one below, down to BaseBytes. The highest is the base: level 0 is compacted
-// right into it, and the levels between are empty. So a store of any size has no
-// more levels than it needs. The one above the last may have a multiplier-th of
-// it, and the others grow evenly from BaseBytes to that, since a merge costs the
-// more the larger the level below is: so little more than a tenth of the data lies
-// above the last, and what is written is less than with equal steps from the last.
+// Sizes are computed from the last level, which holds most of the data. There
+// are as many levels as are needed so that each has at least 1/multiplier of the
+// size of the next deeper one, down to BaseBytes. The highest of these levels is
+// the base: level 0 is compacted directly into it, and the levels between level
+// 0 and the base are empty. So a store has no more levels than its size needs.
+//
+// The level above the last may have 1/multiplier of the last level's size. The
+// targets above that one grow by equal factors, from BaseBytes to that size. These
+// factors are at most multiplier. A merge costs more, the larger the next level
+// is, so with smaller factors less is written than with a full multiplier at each
+// step. Still only little more than a tenth of the data lies above the last level.
 type shape struct {
-	base   int // where level 0 is compacted to
-	target [manifest.NumLevels]int64
+	base   int                       // the level that level 0 is compacted into
+	target [manifest.NumLevels]int64 // bytes; 0: the level should be empty
 }
 
-// shapeOf computes the shape. Levels between level 0 and the base are empty,
-// also in what plans in flight will install: else newer data could sink below
-// older.
+// shapeOf computes the shape of v. The base is never below a level
+// that holds data or that takes part in a plan in flight. Otherwise
+// a compaction of level 0 would carry newer data past older data.
 func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	largest := int64(0)
 	first := lastLevel
@@ -51,14 +54,15 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 		s.target[level] = int64(math.Round(size))
 		size /= step
 	}
-	// Levels above that hold data although the store has become too small for
-	// them keep target 0, and are emptied.
+	// The store may have become too small for its upper levels. A level that still holds
+	// data then keeps target 0 and is emptied by compactions. Until then it is the base.
 	s.base = min(s.base, max(first, 1))
 	return s
 }
 
-// scores returns how due the compaction of each level is: it is due from 1 up.
-// The last level has none. Tables that are on their way down do not count.
+// scores returns how urgent the compaction of each level is. A
+// level is due if its score is at least 1. The last level has no
+// score. Tables that a plan in flight takes down do not count.
 func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [manifest.NumLevels]float64) {
 	var leaving [manifest.NumLevels]int64
 	for _, p := range busy.plans {
@@ -87,15 +91,15 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 		default:
 			score[level] = float64(bytes) / float64(s.target[level])
 			if runs := v.Levels[level].Runs; runs[0].ID >= uint64(o.LevelRuns) && len(runs) > 1 {
-				score[level] = max(score[level], 1) // made when more were allowed
+				score[level] = max(score[level], 1) // the level has runs from a time when more were allowed
 			}
 		}
 	}
 	return score
 }
 
-// Debt estimates how many bytes compactions have to read before no level is
-// over its size.
+// Debt estimates how many bytes compactions still have
+// to read until no level is above its target size.
 func Debt(v *manifest.Version, o Options) int64 {
 	o = o.withDefaults()
 	s := shapeOf(v, o, &InFlight{})
@@ -110,7 +114,8 @@ func Debt(v *manifest.Version, o Options) int64 {
 		if incoming == 0 {
 			break
 		}
-		// The excess is merged with its share of the level below.
+		// The bytes above the target are merged with the part of the next level
+		// that lies below them, about in proportion to their share of this level.
 		share := float64(v.Bytes(level+1)) / float64(bytes)
 		debt += incoming + int64(float64(incoming)*share)
 	}

@@ -6,12 +6,13 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// LiveBytes estimates how many bytes of v's tables would be left if all of them were
-// merged into one run. A table of a run counts as overwriting what older runs hold
-// between its first and its last key, but no more than its own size: half of each older
-// table that it overlaps in part. What it overwrites is not live. So runs that share no
-// keys are live as a whole, and a run that was written twice counts once. Tombstones
-// count like puts.
+// LiveBytes estimates how many bytes would remain
+// if all tables of v were merged into one run.
+//
+// A table is assumed to overwrite all data that older runs hold in its key range, up
+// to its own size. Of an older table that overlaps the range only in part, half of the
+// bytes count. What is overwritten is not live. So runs that share no keys count as a
+// whole, and data that was written twice counts once. Tombstones count like puts.
 func LiveBytes(v *manifest.Version) int64 {
 	var runs []*manifest.Run // newest first
 	for level := range v.Levels {
@@ -35,8 +36,9 @@ func LiveBytes(v *manifest.Version) int64 {
 	return live
 }
 
-// bytesWithin estimates the bytes of tables, all of which overlap t, in t's range.
-// They are those of one run, so that only the first and the last can reach beyond it.
+// bytesWithin estimates how many bytes of tables lie in t's key
+// range. Requires: they are tables of one run that all overlap
+// t, so only the first and the last can reach beyond its range.
 func bytesWithin(tables []*manifest.Table, t *manifest.Table) int64 {
 	if len(tables) == 0 {
 		return 0

@@ -7,29 +7,29 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A Manual is a compaction of a range of keys down to the last level, on
-// request. It takes as many plans as it needs, one after the other.
+// A Manual is a compaction of a range of keys down to the last level, on request.
+// Its owner asks Next for one plan after the other until it is complete.
 //
-// Automatic compactions go on next to it. It ends all the same: it cares only about
-// tables that hold entries as old as its first step, every plan, its own or another,
-// brings entries down and none up, and each place of the last level is rewritten once
-// at most. Its steps are small (see limit), because compactions of the tables of a
-// step have to wait for it, those of level 0 above all.
+// Automatic compactions go on at the same time. A Manual ends all the same, for three
+// reasons. It is only about tables that hold entries as old as its first step. Each plan,
+// its own or an automatic one, takes entries down and none up. And each place of the last
+// level is rewritten at most once. Its steps are small (see limit), because other
+// compactions that need the tables of a step wait for it, above all those of level 0.
 type Manual struct {
-	lower, upper []byte // upper exclusive, nil: no bound
+	lower, upper []byte // user keys; upper is exclusive; nil: no bound
 
 	begun  bool
-	maxSeq base.Seq // the newest entry at the first step
+	maxSeq base.Seq // the newest entry of the version at the first step
 	below  []byte   // the last level is done below this key
 }
 
-// NewManual returns the compaction of the user keys from lower (inclusive) to
-// upper (exclusive). Nil has no bound.
+// NewManual returns a compaction of the user keys from lower (inclusive) to
+// upper (exclusive). A bound of nil means no bound. It keeps both slices.
 func NewManual(lower, upper []byte) *Manual { return &Manual{lower: lower, upper: upper, below: lower} }
 
-// Next returns the next step: a plan, or one of kind Nothing. Then blocked
-// says whether plans in flight are in the way (ask again when one of them has
-// ended), or the compaction is complete.
+// Next returns the next step: a plan, or a plan of kind Nothing. In the second
+// case, blocked reports whether plans in flight are in the way. If so, the caller
+// asks again when one of them has ended. If not, the compaction is complete.
 func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
 	plan, blocked = m.look(v, o, busy)
 	if plan.Kind != Nothing && plan.From == lastLevel {
@@ -38,13 +38,15 @@ func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 	return plan, blocked
 }
 
-// Ready says whether Next would return a plan. It changes nothing.
+// Ready reports whether Next would return a plan. It makes no step.
 func (m *Manual) Ready(v *manifest.Version, o Options, busy InFlight) bool {
 	plan, _ := m.look(v, o, busy)
 	return plan.Kind != Nothing
 }
 
-// look is Next without noting that the plan is made.
+// look is Next without a record that the plan was made. The highest
+// level with tables to bring down comes first: what it brings down
+// is then taken further by the steps for the deeper levels.
 func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
 	p := newPicker(v, o, &busy)
 	m.begin(v)
@@ -63,10 +65,10 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 	return m.rewrite(p)
 }
 
-// limit is how many bytes a step out of a level takes, if it takes more than the one
-// table that it needs: half of what a compaction may, and out of the base level no
-// more than what comes out of level 0 in a few compactions. Level 0 can't be
-// compacted into tables of the base level that are on their way down.
+// limit is how many bytes a step from a level may read, unless its first
+// table alone needs more. It is half of maxBytes. In the base level it is
+// also bounded by what a few compactions of level 0 write: while tables of
+// the base level are on their way down, level 0 can't be compacted into them.
 func (p *picker) limit(level int) int64 {
 	if level == p.shape.base {
 		return min(p.opts.maxBytes/2, 4*p.opts.BaseBytes)
@@ -74,6 +76,7 @@ func (p *picker) limit(level int) int64 {
 	return p.opts.maxBytes / 2
 }
 
+// begin notes at the first step which entries the compaction is about: those of v.
 func (m *Manual) begin(v *manifest.Version) {
 	if m.begun {
 		return
@@ -88,14 +91,16 @@ func (m *Manual) begin(v *manifest.Version) {
 	}
 }
 
-// inRange says whether t has keys in the range.
+// inRange reports whether t may hold keys of the range.
 func (m *Manual) inRange(t *manifest.Table) bool {
 	return bytes.Compare(t.Largest, m.lower) >= 0 && (m.upper == nil || bytes.Compare(t.Smallest, m.upper) < 0)
 }
 
+// wants reports whether the compaction has to bring t down: t
+// is in the range and holds entries as old as the first step.
 func (m *Manual) wants(t *manifest.Table) bool { return t.MinSeq <= m.maxSeq && m.inRange(t) }
 
-// any says whether level has a table to bring down.
+// any reports whether level has a table to bring down.
 func (m *Manual) any(v *manifest.Version, level int) bool {
 	for _, run := range v.Levels[level].Runs {
 		for _, t := range run.Overlaps(m.lower, nil) {
@@ -110,8 +115,8 @@ func (m *Manual) any(v *manifest.Version, level int) bool {
 	return false
 }
 
-// fromLevel takes neighbouring tables of the range, up to the limit with what
-// they overlap, one level down.
+// fromLevel plans to take neighbouring tables of a level one level down. Together
+// with the tables that they overlap there, they are at most as large as the limit.
 func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	runs := p.v.Levels[level].Runs
 	if len(runs) > 1 {
@@ -121,7 +126,7 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	var group []*manifest.Table
 	var size int64
 	limit := p.limit(level)
-	next, ended := 0, false // index of the table behind the group; no more may join
+	next, ended := 0, false // next: index of the table after the group; ended: no more tables may join
 	p.sweep(level, oldest.Overlaps(m.lower, nil), func(t *manifest.Table, below int64) {
 		i := oldest.Find(t.Smallest)
 		joins := len(group) == 0 || i == next && size+t.Size+below <= limit
@@ -137,7 +142,8 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	return p.plan(level, level+1, []Input{{level: level, run: oldest.ID, Tables: group}}, byRequest)
 }
 
-// fromRuns takes a column of a level of several runs one level down.
+// fromRuns plans to take a column of a level with several
+// runs one level down. The oldest runs come first.
 func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 	narrow := *p
 	narrow.opts.maxBytes = p.limit(level)
@@ -158,8 +164,8 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 	return Plan{}, false
 }
 
-// rewrite rewrites the next tables of the last level that hold tombstones or
-// old versions.
+// rewrite plans to rewrite the next neighbouring tables
+// of the last level that hold tombstones or old versions.
 func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	runs := p.v.Levels[lastLevel].Runs
 	if len(runs) == 0 {

@@ -11,70 +11,70 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// An Output is a table in the making.
+// An Output is a table that Merge is writing.
 type Output interface {
-	// Add appends an entry. The slices are valid during the call only.
+	// Add appends an entry. It must not keep the slices after it returns.
 	Add(key base.InternalKey, value []byte) error
-	// EstimatedSize returns about how large the table would be if it were
-	// finished now.
+	// EstimatedSize returns the size in bytes, about,
+	// that the table would have if it were finished now.
 	EstimatedSize() int64
-	// Finish completes the table. Nothing else is called afterwards, whatever
-	// it returns.
+	// Finish completes the table. It is the last call, whether or not it returns an error.
 	Finish() error
-	// Abandon gives the table up. Nothing else is called afterwards.
+	// Abandon gives the table up. It is the last call.
 	Abandon()
 }
 
-// MergeOptions say what Merge keeps and how it cuts its output.
+// MergeOptions say which entries Merge keeps, and where it cuts its output into tables.
 type MergeOptions struct {
-	// Snapshots are the sequence numbers that someone reads at, ascending,
-	// besides all those of the future, which are above every entry's.
+	// Snapshots are the sequence numbers of open snapshots, ascending. Readers without
+	// a snapshot, and snapshots taken later, see every entry of the inputs.
 	Snapshots []base.Seq
-	// Older tells where tombstones must stay: Plan.Older. The zero value
-	// keeps them all.
+	// Older tells for which keys tombstones must stay: see
+	// Plan.Older. The zero value keeps all tombstones.
 	Older Older
 
-	// TableSize is at which size a table ends. 0: there is one table.
+	// TableSize is the size in bytes at which a
+	// table ends. 0: all output goes into one table.
 	TableSize int64
-	// Grandparents are what the output will once be merged with, ascending.
-	// Tables end preferably at their bounds, and before one overlaps more
-	// than ten tables' worth of them.
+	// Grandparents are the tables that the output will be merged with later,
+	// ascending. Output tables preferably end at their bounds, and before
+	// they overlap more than overlapTables tables' worth of grandparents.
 	Grandparents []*manifest.Table
 
-	// Guards, ascending, are tables at whose bounds tables end always, unless
-	// they would be tiny: Plan.Guards.
+	// Guards are ascending tables. Output tables end at their
+	// bounds, unless they would be tiny: see Plan.Guards.
 	Guards []*manifest.Table
 
-	// Lower and Upper bound the user keys; Upper is exclusive. Nil: no bound.
+	// Lower (inclusive) and Upper (exclusive) bound the user keys. Nil means no bound.
 	Lower, Upper []byte
 
 	// NewOutput begins a table.
 	NewOutput func() (Output, error)
 }
 
-// A MergeResult counts what a merge did. in = out + shadowed + tombstones.
+// A MergeResult counts the entries of a merge. in = out + shadowed + tombstones.
 type MergeResult struct {
 	in         uint64 // entries read
 	out        uint64 // entries written
-	shadowed   uint64 // dropped: a newer version is seen by everyone who would see it
-	tombstones uint64 // dropped: nothing is left for them to hide
+	shadowed   uint64 // dropped: every reader that would see the entry sees a newer version
+	tombstones uint64 // dropped: there is no older entry left that the tombstone hides
 }
 
-// ctxEvery is how many entries are merged between two looks at the context.
+// ctxEvery is how many entries are merged between two checks of the context.
 const ctxEvery = 1024
 
-// Merge reads src, which must give each entry of the plan's inputs once and in
-// order, and writes what somebody can still see into outputs:
+// Merge reads src, which must give each entry of the plan's inputs once and
+// in order, and writes the entries that a reader can still see into outputs:
 //
-//   - For each user key, of the versions between two neighbouring snapshots
-//     only the newest stays.
-//   - A tombstone that all snapshots see goes if no older data lies below.
-//   - A value that all snapshots see gets sequence number 0 if no older data
-//     lies below: nobody can tell any more, and equal numbers compress.
+//   - For each user key, only the newest of the versions
+//     between two neighbouring snapshots stays.
+//   - A tombstone that all snapshots see is dropped if no older data of its key lies below.
+//   - A value that all snapshots see gets sequence number 0 if no older data of
+//     its key lies below. No reader can notice, and equal numbers compress well.
 //
-// All versions of a user key go into one output. A failure of src is never
-// taken for its end. On error the outputs finished so far are the caller's to
-// delete. Merge does not close src.
+// All versions of a user key go into one output. An error of src is returned,
+// and never taken for the end of the entries. If Merge fails, the caller
+// deletes the outputs that were finished before. Merge does not close src.
 func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult, error) {
 	m := merger{opts: o, older: o.Older.cursor(), cut: newCutter(o)}
 	err := m.run(ctx, src)
@@ -93,24 +93,29 @@ func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult,
 	return r, nil
 }
 
-// A merger is the state of one Merge.
+// A merger is the state of one call of Merge.
+//
+// Snapshots divide the sequence numbers into stripes. Stripe 0 holds the numbers that all
+// snapshots see, and stripe n those that n snapshots do not see. All readers that see one
+// entry of a stripe see every entry of that stripe. The versions of a user key come
+// newest first, so the first one in a stripe stays and the others are shadowed by it.
 type merger struct {
 	opts  MergeOptions
 	older olderCursor
 	cut   cutter
 
-	// Of the last entry read.
+	// About the last entry read.
 	begun   bool
 	key     []byte
 	trailer base.Trailer
 
-	// Of the user key at hand.
-	stripe   int  // of the last version that was not shadowed; -1: none yet
-	bottom   bool // no older data lies below
-	asked    bool // bottom is known
-	unplaced bool // no version has been written yet
+	// About the current user key.
+	stripe   int  // stripe of the last version that was not shadowed; -1: none yet
+	bottom   bool // no older data of the key lies below
+	asked    bool // bottom has been computed
+	unplaced bool // none of its versions has been written yet
 
-	out    Output // nil: none is open
+	out    Output // the open table; nil: none
 	result MergeResult
 }
 
@@ -144,8 +149,8 @@ func (m *merger) run(ctx context.Context, src base.Iterator) error {
 	return src.Err()
 }
 
-// begin checks that key follows the entry before it, and notices a new user
-// key. past says that key is beyond Upper.
+// begin checks that key comes after the previous entry, and resets the state
+// if it is a new user key. past reports whether key is at or above Upper.
 func (m *merger) begin(key base.InternalKey) (past bool, err error) {
 	order := -1
 	if m.begun {
@@ -167,8 +172,7 @@ func (m *merger) begin(key base.InternalKey) (past bool, err error) {
 	return false, nil
 }
 
-// stripeOf returns the number of snapshots that do not see seq: entries with
-// the same number are seen by the same snapshots.
+// stripeOf returns how many snapshots do not see seq: its stripe.
 func (m *merger) stripeOf(seq base.Seq) int {
 	snapshots := m.opts.Snapshots
 	if len(snapshots) == 0 || seq <= snapshots[0] {
@@ -177,7 +181,7 @@ func (m *merger) stripeOf(seq base.Seq) int {
 	return sort.Search(len(snapshots), func(i int) bool { return snapshots[i] >= seq })
 }
 
-// entry keeps or drops one entry.
+// entry writes one entry, or drops it.
 func (m *merger) entry(kv *base.KV) error {
 	trailer := kv.Trailer
 	kind := trailer.Kind()
@@ -200,7 +204,8 @@ func (m *merger) entry(kv *base.KV) error {
 	return m.write(base.InternalKey{UserKey: kv.UserKey, Trailer: trailer}, kv.Value)
 }
 
-// atBottom says that no older version of the key at hand lies below.
+// atBottom reports whether no older version of the
+// current user key lies below. It looks once per key.
 func (m *merger) atBottom() bool {
 	if !m.asked {
 		m.bottom, m.asked = !m.older.mayHold(m.key), true
@@ -208,6 +213,8 @@ func (m *merger) atBottom() bool {
 	return m.bottom
 }
 
+// write adds an entry to the open table. Before the first version of a user key it
+// may end that table and begin another, but never between two versions of a key.
 func (m *merger) write(key base.InternalKey, value []byte) error {
 	if m.unplaced {
 		m.unplaced = false
@@ -228,6 +235,7 @@ func (m *merger) write(key base.InternalKey, value []byte) error {
 	return m.out.Add(key, value)
 }
 
+// finish completes the open table, if there is one.
 func (m *merger) finish() error {
 	if m.out == nil {
 		return nil

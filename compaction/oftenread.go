@@ -7,17 +7,18 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// SeekCost is how many bytes a compaction may read and write to save a seek one
-// block of one run that is not in the cache.
+// SeekCost is the number of bytes that a compaction may read and write in order to
+// save one seek in one run. Such a seek reads one block that is not in the cache.
 const SeekCost = 16 << 10
 
-// PickOftenRead returns a compaction of level 0 although no level is due, if
-// credit is at least its price: the bytes that it reads and writes. Credit is
-// what seeks have wasted on the runs of level 0, which no filter spares them,
-// since level 0 is as it is. So such compactions never cost more than what
-// they came too late for. It is for when Pick has nothing to do; while
-// compactions are in flight or due there is no price, MaxInt64. It is a pure
-// function.
+// PickOftenRead returns a compaction of level 0 although no level is due, if credit
+// is at least its price. Both are in bytes. The price is what the compaction reads
+// and writes. The credit is what seeks have wasted on the runs of level 0 since the
+// level last changed: a seek looks into every run, because filters can't help it.
+// So these compactions never cost more than the seeks that were wasted before them.
+//
+// The caller calls it when Pick returns nothing. While compactions
+// are due or in flight, price is MaxInt64. It is a pure function.
 func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) (plan Plan, price int64) {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)
@@ -28,7 +29,7 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 	if !ok {
 		return Plan{}, math.MaxInt64
 	}
-	price = SeekCost // of the edit
+	price = SeekCost // the edit of the manifest
 	if plan.Kind == Merging {
 		price += 2 * plan.InputBytes()
 	}

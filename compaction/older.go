@@ -6,16 +6,16 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Older tells for which keys older data may exist below a compaction's output:
-// there its tombstones must stay. The zero Older knows nothing, so that every
-// key may have some. It is immutable; sub-ranges share it.
+// Older tells for which keys older data may lie below a compaction's output. For these
+// keys the compaction's tombstones must stay. The zero Older knows nothing, so every
+// key may have older data. It does not change, and the merges of sub-ranges share it.
 type Older struct {
 	known bool
-	runs  [][]*manifest.Table // each sorted and disjoint
+	runs  [][]*manifest.Table // the tables of each run in the plan's range, in the order of keys
 }
 
-// olderBelow returns the tables of v that overlap [lo, hi] in older runs of a
-// level than the one given, and in levels below.
+// olderBelow returns the tables of v that overlap [lo, hi] and lie below the
+// given run of level: in older runs of that level, and in deeper levels.
 func olderBelow(v *manifest.Version, level int, run uint64, lo, hi []byte) Older {
 	o := Older{known: true}
 	for below := level; below <= lastLevel; below++ {
@@ -32,22 +32,23 @@ func olderBelow(v *manifest.Version, level int, run uint64, lo, hi []byte) Older
 	return o
 }
 
-// none says that there is certainly no older data.
+// none reports whether there is certainly no older data.
 func (o Older) none() bool { return o.known && len(o.runs) == 0 }
 
-// An olderCursor answers for keys in ascending order. Over a whole merge it
-// passes each table once.
+// An olderCursor answers for keys in ascending order.
+// It steps over each table once in a whole merge.
 type olderCursor struct {
 	known bool
-	runs  [][]*manifest.Table // what is left of each
+	runs  [][]*manifest.Table // the tables of each run that do not end before the last key
 }
 
+// cursor returns a cursor at the beginning of the key range.
 func (o Older) cursor() olderCursor {
 	return olderCursor{known: o.known, runs: append([][]*manifest.Table(nil), o.runs...)}
 }
 
-// mayHold says whether an older table may hold key. Requires: key is not
-// below that of an earlier call.
+// mayHold reports whether an older table may hold key.
+// Requires: key is not below the key of an earlier call.
 func (c *olderCursor) mayHold(key []byte) bool {
 	if !c.known {
 		return true

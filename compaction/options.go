@@ -5,42 +5,41 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Options shape the tree. Zero fields have defaults.
+// Options set the sizes of the tree. A field that is 0 or less gets its default.
 type Options struct {
-	// MemtableSize is about the size of a flushed run. Default 32 MiB.
+	// MemtableSize is about the size of a flushed run in bytes. Default 32 MiB.
 	MemtableSize int64
-	// TableSize is the target size of a table. Default 16 MiB.
+	// TableSize is the target size of a table in bytes. Default 16 MiB.
 	TableSize int64
 
-	// l0Trigger is how many runs in level 0 start a compaction. More merge
-	// more runs at once (less write amplification), and leave more runs for
-	// lookups and scans to ask. Default 4.
+	// l0Trigger is the number of runs in level 0 at which a compaction starts. With
+	// a higher number each compaction merges more runs, so write amplification is
+	// lower. But lookups and scans have more runs to read. Default 4.
 	l0Trigger int
-	// BaseBytes is the least target size of a level. Default 4 memtables:
-	// what a compaction takes out of level 0 then matches what it finds.
+	// BaseBytes is the smallest target size of a level in bytes. Default 4 memtables:
+	// then a compaction of level 0 is about as large as the data that it is merged with.
 	BaseBytes int64
-	// multiplier is how many times larger a level is than the one above.
-	// Default 10.
+	// multiplier is how many times larger a level is than the level above it. Default 10.
 	multiplier int64
 	// LevelRuns is how many runs a level between level 0 and the last may hold,
 	// up to manifest.MaxRuns. More than 1 is lazy leveling: data is rewritten
-	// less often on its way down, and lookups ask more filters. Default 1.
+	// less often on its way down, but lookups ask more filters. Default 1.
 	LevelRuns int
-	// maxBytes bounds the inputs of one compaction, as far as its inputs can
-	// be chosen. Default 25 tables.
+	// maxBytes bounds the inputs of one compaction, except
+	// those that it can't do without. Default 25 tables.
 	maxBytes int64
 
-	// DropSeq is the sequence number up to which no snapshot needs an old
-	// version any more: the oldest snapshot, or base.MaxSeq if there is none.
-	// 0 is the careful choice: no table of the last level is rewritten just
-	// for its tombstones, since they might have to stay.
+	// DropSeq is the sequence number up to which no snapshot needs an old version any
+	// more. It is the oldest snapshot, or base.MaxSeq if there is none. With 0 no table of
+	// the last level is rewritten just for its tombstones, since they might have to stay.
 	DropSeq base.Seq
 
-	// order, of simulations, returns the cost of inputs in place of that by
-	// overlap. The least is picked.
+	// order is set by simulations only. It replaces the cost that pickLevel
+	// computes for the inputs. The inputs with the lowest cost are picked.
 	order func(level int, inputs []Input, cost float64) float64
 }
 
+// withDefaults returns o with the defaults for the fields that are not set.
 func (o Options) withDefaults() Options {
 	setDefault(&o.MemtableSize, 32<<20)
 	setDefault(&o.TableSize, 16<<20)

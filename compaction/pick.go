@@ -8,8 +8,10 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Pick returns the compaction that v needs most and that can run beside those
-// in flight, or a plan of kind Nothing. It is a pure function.
+// Pick returns the most urgent compaction of v that can run at the same
+// time as those in flight, or a plan of kind Nothing. It tries the levels
+// that are due in the order of their scores. If none gives a plan, it
+// looks for a table with many tombstones. It is a pure function.
 func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)
@@ -37,8 +39,8 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	return plan
 }
 
-// PickLevel0 returns the compaction of level 0, if it is due and can run beside those
-// in flight, or a plan of kind Nothing. It is a pure function.
+// PickLevel0 returns the compaction of level 0 if it is due and can run at the same time
+// as those in flight. Otherwise it returns a plan of kind Nothing. It is a pure function.
 func PickLevel0(v *manifest.Version, o Options, busy InFlight) Plan {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)[0]
@@ -49,7 +51,7 @@ func PickLevel0(v *manifest.Version, o Options, busy InFlight) Plan {
 	return plan
 }
 
-// A picker is what all ways to pick share.
+// A picker holds what all kinds of picks need.
 type picker struct {
 	v     *manifest.Version
 	opts  Options
@@ -62,15 +64,14 @@ func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
 	return &picker{v: v, opts: o, busy: busy, shape: shapeOf(v, o, busy)}
 }
 
-// candidates is how many places of a level are compared. The best of so many is
-// nearly as good as the best of all, and takes no time in a level of 100,000
-// tables.
+// candidates is how many tables of a level pickLevel compares. The best of 64 is nearly as
+// good as the best of all. To compare all would take long in a level of 100,000 tables.
 const candidates = 64
 
-// pickLevel picks the column of a level that is the cheapest to push down: the
-// one with the fewest bytes to rewrite in the next level for a byte of its
-// own. Tombstones count for more than their size, since pushing them down
-// frees what they hide.
+// pickLevel picks the column of a level that is cheapest to compact into
+// the next level: the one with the fewest bytes to rewrite there for each
+// of its own bytes. A tombstone counts for more than its size, because
+// when it goes down, the space of the entries that it hides can be freed.
 func (p *picker) pickLevel(level int) (Plan, bool) {
 	var best []Input
 	var bestCost float64
@@ -103,7 +104,7 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 			best, bestCost = inputs, cost
 		}
 	}
-	// From another place each time that the level has changed.
+	// The first candidate is in another place each time that the level has changed.
 	first, step := 0, 1
 	if sum.Tables > candidates {
 		first, step = int((sum.Entries*0x9e3779b97f4a7c15)>>33)%sum.Tables, sum.Tables/candidates
@@ -111,7 +112,7 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 	for i := 0; i < sum.Tables && i < candidates; i++ {
 		try((first + i*step) % sum.Tables)
 	}
-	for n := 0; n < sum.Tables && best == nil; n++ { // all but a few are in use
+	for n := 0; n < sum.Tables && best == nil; n++ { // the candidates are all in use: try every table
 		try(n)
 	}
 	if best == nil {
@@ -120,9 +121,9 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 	return p.plan(level, level+1, best, "size")
 }
 
-// sweep calls fn for each of the sorted tables of a level that could be
-// compacted to the next level now, with the bytes that it overlaps there. It
-// passes over both levels once.
+// sweep calls fn for each of the tables that could be compacted into the next level
+// now. below is how many bytes it overlaps there. tables are of one run of the level,
+// in the order of keys. So sweep goes through the tables of both levels only once.
 func (p *picker) sweep(level int, tables []*manifest.Table, fn func(t *manifest.Table, below int64)) {
 	next := p.v.Levels[level+1].Runs
 	starts := make([]int, len(next))
@@ -147,8 +148,8 @@ func (p *picker) sweep(level int, tables []*manifest.Table, fn func(t *manifest.
 	}
 }
 
-// plan completes a plan to compact inputs of level from into level to. It
-// fails if a compaction in flight is in the way.
+// plan completes a plan to compact inputs of level from into
+// level to. It returns false if a plan in flight is in the way.
 func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) {
 	plan := Plan{From: from, To: to, Inputs: inputs, Reason: reason, tableSize: p.opts.TableSize}
 	for _, in := range inputs {
@@ -179,9 +180,9 @@ func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) 
 	return plan, true
 }
 
-// addTarget adds the tables of level To that have to be merged with the inputs,
-// and then more tables of level From if they fit between those without
-// overlapping others.
+// addTarget adds the tables of level To that must be merged with the
+// inputs. Then it adds more tables of level From that lie within the range
+// of these. It returns false if one of the tables of level To is in use.
 func (p *picker) addTarget(plan *Plan) bool {
 	below, run, ok := p.target(plan.To, span{plan.smallest, plan.largest}, plan.InputBytes())
 	if !ok {
@@ -191,8 +192,8 @@ func (p *picker) addTarget(plan *Plan) bool {
 	for _, in := range below {
 		plan.widen(in.Tables...)
 	}
-	// The level may have more runs than it may hold now: then newer ones than the output's
-	// could overlap the neighbours that grow takes.
+	// The level may have more runs than are allowed now. Runs newer than the output's
+	// could then overlap the tables that grow adds, and would have to be inputs too.
 	single := p.opts.levelRuns(plan.To) == 1 && len(p.v.Levels[plan.To].Runs) == 1
 	if plan.From > 0 && len(p.v.Levels[plan.From].Runs) == 1 && len(below) == 1 && single {
 		p.grow(plan, below[0])
@@ -201,9 +202,9 @@ func (p *picker) addTarget(plan *Plan) bool {
 	return true
 }
 
-// grow takes the neighbours of the one table of level From whose ranges lie
-// within that of the inputs below: their merge costs nothing but their own
-// bytes. Requires: plan's range is that of all inputs.
+// grow adds the neighbours of the tables of level From that lie within the
+// range of the inputs so far. To merge them costs only their own bytes.
+// Requires: level From has one run, and plan's range is that of all inputs.
 func (p *picker) grow(plan *Plan, below Input) {
 	in := &plan.Inputs[0]
 	runs := p.v.Levels[plan.From].Runs
@@ -226,7 +227,8 @@ func (p *picker) grow(plan *Plan, below Input) {
 	in.Tables = all[first:last]
 }
 
-// kind decides what has to be done with a plan's inputs.
+// kind decides what to do with a plan's inputs. It
+// requires that Older, Grandparents and Guards are set.
 func (p *picker) kind(plan *Plan) Kind {
 	if len(plan.Inputs) > 1 || plan.inputTables() > 1 && plan.From == 0 {
 		return Merging
@@ -240,14 +242,14 @@ func (p *picker) kind(plan *Plan) Kind {
 	}
 	over := manifest.TotalsOf(plan.Grandparents).Bytes + manifest.TotalsOf(plan.Guards).Bytes
 	if plan.From == plan.To || total.Bytes+over > p.opts.maxBytes {
-		// A table moved over many others would be dear to merge with them; cut
-		// at their bounds it is cheaper.
+		// A table that overlaps many tables below it would be expensive to compact later.
+		// Merge cuts it at their bounds instead, into tables that are cheaper to compact.
 		return Merging
 	}
 	return Move
 }
 
-// settled says that no snapshot lies between entries of the tables.
+// settled reports whether every snapshot sees all entries of the tables.
 func (p *picker) settled(tables []*manifest.Table) bool {
 	for _, t := range tables {
 		if t.MaxSeq > p.opts.DropSeq {

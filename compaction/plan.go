@@ -11,7 +11,7 @@ import (
 
 const lastLevel = manifest.NumLevels - 1
 
-// A Kind is what a plan does with its inputs.
+// A Kind says what a plan does with its inputs.
 type Kind int
 
 // The kinds of plans.
@@ -19,68 +19,67 @@ const (
 	Nothing Kind = iota
 	Move         // the inputs go to level To as they are
 	Merging      // the inputs are merged into new tables of level To
-	Drop         // the inputs hold nothing that anyone could see: they go
+	Drop         // the inputs hold nothing that a reader could see: they are removed
 )
 
 // String returns the kind's name.
 func (k Kind) String() string { return [...]string{"nothing", "move", "merge", "drop"}[k] }
 
-// An Input is tables of one run, in the order of their keys.
+// An Input is a list of tables of one run, in the order of their keys.
 type Input struct {
 	level  int
 	run    uint64
 	Tables []*manifest.Table
 }
 
-// A Plan is a compaction to be done. It holds for the version it was made from
-// and for every later one, as long as it is in the InFlight of every other
-// Pick. These hold:
+// A Plan is a compaction that can be carried out. It is valid for
+// the version that it was made from, and for every later version
+// as long as every later Pick gets it in its InFlight. These hold:
 //
-//  1. All tables of level To in the output's run and newer ones that share a
-//     user key with the range of the inputs above are inputs; and so are all
-//     tables of the output's run in the range [smallest, largest].
-//  2. Every table of level From that is older than one of the inputs there and
-//     overlaps it is an input; in level 0 also every one that is older and
-//     overlaps their range. The same holds for inputs of level To, down to
-//     the output's run.
+//  1. All tables of level To that are in the output's run or a newer one, and that
+//     share a user key with the range of the inputs from level From, are inputs.
+//     So are all tables of the output's run in the range [smallest, largest].
+//  2. Every table of level From that is older than one of the inputs there and overlaps
+//     it is an input. In level 0, every older table that overlaps the range of all
+//     inputs is one. The same holds for inputs of level To, down to the output's run.
 //  3. The levels between From and To are empty.
 //
-// So nothing that is newer than an input lies below the output, and what is
-// older than an input and shares its keys is an input or in Older.
+// So no data that is newer than an input lies below the output. And all data that
+// is older than an input and shares its keys is in another input or in Older.
 type Plan struct {
 	Kind     Kind
 	From, To int
-	Inputs   []Input // newest first
+	Inputs   []Input // newest run first
 
-	// The range of user keys of all inputs, both inclusive.
+	// The range of user keys of all inputs. Both ends are inclusive.
 	smallest, largest []byte
 
-	// Older is the tables in older runs of level To and in levels below that
-	// may hold older versions of the inputs' keys.
+	// Older has the tables in older runs of level To, and in deeper
+	// levels, that may hold older versions of the inputs' keys.
 	Older Older
-	// Grandparents are the tables of level To+1 in the range, by their ends:
-	// what a table of the output will once be merged with.
+	// Grandparents are the tables of level To+1 in the range, in the order of
+	// their largest keys. A table of the output will be merged with them later.
 	Grandparents []*manifest.Table
-	// Guards are the tables of the next older run of level To in the range.
-	// Tables of the output end where these do, and so lie over one of them.
+	// Guards are the tables of the next older run of level To in the range. A table of
+	// the output ends where a guard ends, and so overlaps only one of them if possible.
 	Guards []*manifest.Table
 
 	Reason string // why: "level 0", "size", "tombstones", "often read", or byRequest
 
-	outputRun uint64
-	tableSize int64
+	outputRun uint64 // see OutputRun
+	tableSize int64  // Options.TableSize, in bytes
 }
 
-// OutputRun returns the run of level To that the output joins.
+// OutputRun returns the ID of the run of level To that the output joins.
 func (p *Plan) OutputRun() uint64 { return p.outputRun }
 
-// byRequest is the reason of the plans of a Manual.
+// byRequest is the reason of all plans of a Manual.
 const byRequest = "range"
 
-// ByRequest says that the plan is a step of a Manual.
+// ByRequest reports whether the plan is a step of a Manual.
 func (p *Plan) ByRequest() bool { return p.Reason == byRequest }
 
-// bottom says that no older version of any of the inputs' keys lies below.
+// bottom reports whether no older version of any of the inputs' keys lies below.
 func (p *Plan) bottom() bool { return p.Older.none() }
 
 // inputTables returns the number of input tables.
@@ -92,7 +91,7 @@ func (p *Plan) inputTables() int {
 	return n
 }
 
-// Reads says whether the table is an input.
+// Reads reports whether the table is an input.
 func (p *Plan) Reads(num base.FileNum) bool {
 	for _, in := range p.Inputs {
 		for _, t := range in.Tables {
@@ -113,11 +112,11 @@ func (p *Plan) inputTotals() manifest.Totals {
 	return sum
 }
 
-// InputBytes returns the size of the input tables.
+// InputBytes returns the total size of the input tables in bytes.
 func (p *Plan) InputBytes() int64 { return p.inputTotals().Bytes }
 
-// Edit returns the change to the version that the plan leads to. added are the
-// tables written by a merge; for other kinds there are none.
+// Edit returns the edit that carries out the plan: it removes the inputs and adds
+// the output. added are the tables written by a merge, and is empty for other kinds.
 func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
 	e := &manifest.Edit{Added: added}
 	for _, in := range p.Inputs {
@@ -144,7 +143,7 @@ func (p *Plan) CheckMerged(results ...MergeResult) error {
 	return nil
 }
 
-// String returns a line for tests and events.
+// String describes the plan for tests and events: one line, then one for each input.
 func (p *Plan) String() string {
 	if p.Kind == Nothing {
 		return "nothing"
@@ -179,19 +178,19 @@ func (p *Plan) widen(tables ...*manifest.Table) {
 	}
 }
 
-// An InFlight is the plans that are being carried out, and the tables that are set
-// aside. The owner is the caller that picks plans; a lock of its own guards it.
+// An InFlight is the set of plans that are being carried out, and of tables that are
+// set aside. Its owner is the caller that picks plans, and guards it with a lock.
 type InFlight struct {
 	plans []*Plan
-	busy  map[base.FileNum]bool
-	aside map[base.FileNum]bool
+	busy  map[base.FileNum]bool // the inputs of plans
+	aside map[base.FileNum]bool // see SetAside
 }
 
-// Empty says that no plan is in flight.
+// Empty reports whether no plan is in flight.
 func (f *InFlight) Empty() bool { return len(f.plans) == 0 }
 
-// SetAside makes plans leave a table alone, as if it were the input of another plan,
-// until TakeBack.
+// SetAside keeps later plans away from a table, as if it
+// were the input of a plan in flight, until TakeBack.
 func (f *InFlight) SetAside(num base.FileNum) {
 	if f.aside == nil {
 		f.aside = make(map[base.FileNum]bool)
@@ -199,26 +198,28 @@ func (f *InFlight) SetAside(num base.FileNum) {
 	f.aside[num] = true
 }
 
-// AnyAside says whether any table is set aside.
+// AnyAside reports whether any table is set aside.
 func (f *InFlight) AnyAside() bool { return len(f.aside) > 0 }
 
-// IsAside says whether the table is set aside.
+// IsAside reports whether the table is set aside.
 func (f *InFlight) IsAside(num base.FileNum) bool { return f.aside[num] }
 
 // TakeBack undoes SetAside.
 func (f *InFlight) TakeBack(num base.FileNum) { delete(f.aside, num) }
 
-// WithAside returns the same plans in flight, for a picker that may choose the
-// tables that are set aside too.
+// WithAside returns the same plans in flight without the tables set
+// aside. A picker that gets the result may choose these tables too. The
+// maps of plans are shared with f, so both are used under the same lock.
 func (f InFlight) WithAside() InFlight {
 	f.aside = nil
 	return f
 }
 
-// isBusy says whether the table is an input of a plan in flight, or set aside.
+// isBusy reports whether the table is an input of a plan in flight, or set aside.
 func (f *InFlight) isBusy(num base.FileNum) bool { return f.busy[num] || f.aside[num] }
 
-// Add notes that p is being carried out.
+// Add notes that p is being carried out. Until Remove, no
+// pick takes its inputs, or writes to level To in its range.
 func (f *InFlight) Add(p *Plan) {
 	if f.busy == nil {
 		f.busy = make(map[base.FileNum]bool)
@@ -231,7 +232,7 @@ func (f *InFlight) Add(p *Plan) {
 	}
 }
 
-// Remove notes that p, which was added, has ended one way or the other.
+// Remove notes that p, which was added, has ended, successfully or not.
 func (f *InFlight) Remove(p *Plan) {
 	for i := range f.plans {
 		if f.plans[i] == p {
@@ -246,8 +247,7 @@ func (f *InFlight) Remove(p *Plan) {
 	}
 }
 
-// anyBusy says whether one of the tables is an input of a plan in flight, or set
-// aside.
+// anyBusy reports whether one of the tables is an input of a plan in flight, or set aside.
 func (f *InFlight) anyBusy(tables []*manifest.Table) bool {
 	if len(f.busy)+len(f.aside) == 0 {
 		return false
@@ -260,7 +260,7 @@ func (f *InFlight) anyBusy(tables []*manifest.Table) bool {
 	return false
 }
 
-// writes says whether a plan in flight writes to level in [lo, hi].
+// writes reports whether a plan in flight writes to level in [lo, hi].
 func (f *InFlight) writes(level int, lo, hi []byte) bool {
 	for _, p := range f.plans {
 		if p.To == level && bytes.Compare(p.smallest, hi) <= 0 && bytes.Compare(p.largest, lo) >= 0 {

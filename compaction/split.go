@@ -7,15 +7,16 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// minSubRange is the least size of a sub-range in tables: smaller ones would
-// make more and smaller tables without saving time.
+// minSubRange is the smallest size of a sub-range, as a multiple of the table
+// size. Smaller sub-ranges would make more and smaller tables without saving time.
 const minSubRange = 2
 
-// SplitRanges cuts the plan's range into up to n parts of about equal work, for
-// merging in parallel. It returns the user keys, ascending, at which all parts
-// but the first begin: a part has the keys from one (inclusive) to the next
-// (exclusive), so no user key is in two. Cuts lie at the bounds of tables,
-// where the sizes of what is left and right are known.
+// SplitRanges cuts the plan's range into at most n parts of about equal work, which
+// can be merged in parallel. It returns the user keys at which all parts but the
+// first begin, ascending. A part has the keys from its own first key (inclusive) to
+// that of the next part (exclusive), so no user key is in two parts. The cuts lie
+// at the bounds of input tables, because the sizes of the data on both sides are
+// known there. The result is nil if the plan is too small to be cut.
 func SplitRanges(p *Plan, n int) [][]byte {
 	var tables []*manifest.Table
 	for _, in := range p.Inputs {
@@ -46,8 +47,8 @@ func SplitRanges(p *Plan, n int) [][]byte {
 	return cuts
 }
 
-// bytesBelow estimates the bytes of keys below b: half of each table that
-// reaches over b.
+// bytesBelow estimates how many bytes of tables belong to keys below b.
+// Of a table that has keys on both sides of b, half of the bytes count.
 func bytesBelow(tables []*manifest.Table, b []byte) int64 {
 	var sum int64
 	for _, t := range tables {

@@ -2,7 +2,7 @@ package compaction
 
 import "github.com/shaledb/shale/manifest"
 
-// tombstoneShare returns the part of the entries that are tombstones.
+// tombstoneShare returns the share of t's entries that are tombstones, from 0 to 1.
 func tombstoneShare(t *manifest.Table) float64 {
 	if t.Entries == 0 {
 		return 0
@@ -10,12 +10,13 @@ func tombstoneShare(t *manifest.Table) float64 {
 	return float64(t.Tombstones) / float64(t.Entries)
 }
 
-// pickTombstones picks the table with the largest share of tombstones, if it
-// is dense, although no level is over its size: tombstones take space and time
-// in every scan, and what they hide takes more. Above the last level such a
-// table goes one level down. In the last level it is rewritten without them as
-// soon as no snapshot needs them. Both end: a table can go down only so often,
-// and a rewritten one has none left.
+// pickTombstones picks the table with the largest share of tombstones if it is dense
+// (manifest.Table.Dense), although no level is above its target size. Tombstones
+// cost space and time in every scan, and the data that they hide takes more space.
+//
+// Above the last level such a table goes one level down. In the last level it is
+// rewritten without the tombstones as soon as no snapshot needs them. This ends, because
+// a table can go down only a few times, and a rewritten table has no tombstones left.
 func (p *picker) pickTombstones() (Plan, bool) {
 	var best *manifest.Table
 	var inputs []Input
@@ -46,8 +47,8 @@ func (p *picker) pickTombstones() (Plan, bool) {
 	return p.plan(from, min(from+1, lastLevel), inputs, "tombstones")
 }
 
-// idleInLast says that no plan in flight reads t, of the last level, or writes
-// where it is.
+// idleInLast reports whether no plan in flight reads t, a table
+// of the last level, or writes to the last level in its range.
 func (p *picker) idleInLast(t *manifest.Table) bool {
 	return !p.busy.isBusy(t.Num) && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
 }
