@@ -128,7 +128,7 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 			case err == nil: // some failures do not matter to a checkpoint
 			case !errors.Is(err, syscall.ENOSPC):
 				t.Errorf("%s, operation %d: %v, want ENOSPC", kind.name, k, err)
-			case kind.forGood && !kind.full: // nothing can be removed
+			case kind.forGood && !kind.full: // Remove fails too
 				opensWholeOrNot(t, mem)
 			case !errors.Is(gone, fs.ErrNotExist):
 				names, _ := mem.List("copy")
@@ -221,10 +221,10 @@ func TestCheckpoint_TwoAtOnce(t *testing.T) {
 			}
 			fault.Inject(func(op vfs.Op, name string, _ int64) error {
 				switch {
-				case op == vfs.OpMkdirAll && count(&made) == 1: // the first has seen that there is nothing
+				case op == vfs.OpMkdirAll && count(&made) == 1: // the first checkpoint has found no directory
 					done.Go(func() { second = db.Checkpoint("copy") })
 					<-looked
-				case op == vfs.OpMkdirAll: // so has the second
+				case op == vfs.OpMkdirAll: // the second has found none either
 					close(looked)
 					<-goOn
 				case op == vfs.OpLink && count(&linked) == 1 && !late:
@@ -258,7 +258,7 @@ func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 		if !strings.HasPrefix(name, "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {
 			return nil
 		}
-		complete = complete || op == vfs.OpRename // CURRENT; what follows makes it durable
+		complete = complete || op == vfs.OpRename // of CURRENT: later operations make that durable
 		if complete {
 			return nil
 		}
@@ -271,7 +271,7 @@ func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 		}
 		crashed := mem.Crash(vfs.CrashConfig{Names: vfs.NamesKeep})
 		if names, _ := crashed.List("copy"); len(names) < 2 {
-			return nil // only the lock
+			return nil // the directory has only the lock
 		}
 		if cp, err := Open("copy", &Options{FS: crashed}); err == nil {
 			t.Errorf("Open after a crash before %v %s: no error", op, name)
@@ -393,7 +393,7 @@ func TestCheckpoint_SharedLogsAreNotUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustPut(t, db, "k", "v") // in a log only: the checkpoint links it
+		mustPut(t, db, "k", "v") // it is in the log only, so that the checkpoint links the log
 		if err := db.Checkpoint("copy"); err != nil {
 			t.Fatal(err)
 		}

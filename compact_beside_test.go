@@ -111,7 +111,7 @@ func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
 	const keys = 4000
 	for _, workers := range []int{-1, 1, 3} {
 		if testenv.Race && workers < 3 {
-			continue // three workers do what one does
+			continue // the case of three workers has the same goroutines
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var handle atomic.Pointer[DB]
@@ -403,7 +403,7 @@ func TestCompact_WhileOthersFail(t *testing.T) {
 				t.Errorf("round %d: Compact = %v after %v, want %v at once", round, err, time.Since(begin), outcome)
 			}
 			cancel()
-			s.RetryNow() // for the goroutine, if Compact did not
+			s.RetryNow() // lets the goroutine end if Compact has not done so
 			synctest.Wait()
 		}
 		closeTest(t, db)

@@ -160,7 +160,7 @@ func TestCompact_DamageOutsideTheRange(t *testing.T) {
 	for range 5 {
 		round(db)
 	}
-	db.opts.CompactionWorkers = 1 // one that never wakes: Compact does all
+	db.opts.CompactionWorkers = 1 // no worker was started, so that Compact does all compactions
 	if err := db.Compact(t.Context(), Prefix("a")); err != nil || aside != 1 {
 		t.Errorf("Compact of other keys: %v; %d tables were set aside", err, aside)
 	}

@@ -47,7 +47,7 @@ func (c *closing) key() (int, []byte) {
 func (c *closing) wantValue(r Reader, i int, value []byte) error {
 	want := closingValue(i, 0)
 	if _, snapshot := r.(*Snapshot); !snapshot {
-		want = want[:len(want)-1] // of any round
+		want = want[:len(want)-1] // without the digit of the round
 		value = value[:min(len(value), len(want))]
 	}
 	if !bytes.Equal(value, want) {

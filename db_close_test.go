@@ -200,7 +200,7 @@ func TestClose_SnapshotBesideEveryCall(t *testing.T) {
 		if err := c.snap.Close(); err != ErrClosed {
 			t.Errorf("second Close: %v, want ErrClosed", err)
 		}
-		for range 3 { // iterators that are open go on
+		for range 3 { // open iterators still work
 			linger(r)
 		}
 		stop.Store(true)
@@ -262,7 +262,7 @@ func TestClose_BesideResume(t *testing.T) {
 			if try == 100 {
 				t.Fatal("no write fails")
 			}
-			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync)) // a flush may meet it instead
+			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync)) // the failure may hit a flush instead
 			b := new(Batch)
 			b.SetDurability(SyncEach)
 			_ = errors.Join(b.Put([]byte("lost"), nil), c.db.Write(c.ctx, b))
@@ -308,14 +308,14 @@ func TestClose_InTheMidstOfAFlush(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fill(t, db, 5000, 0) // a flush looks at the context more than once
+		fill(t, db, 5000, 0) // enough for a flush to check its context more than once
 		creates := func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }
 		if name == "Resume" {
 			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync))
 			if err := db.Sync(); err == nil {
 				t.Fatal("the sync does not fail")
 			}
-		} else { // a flush that has failed is tried again by the call
+		} else { // a flush fails, and the call tries it again
 			fault.Inject(func(op vfs.Op, name string, _ int64) error {
 				if creates(op, name) {
 					return syscall.ENOSPC

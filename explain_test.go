@@ -235,5 +235,5 @@ func TestExplain_DamagedBlock(t *testing.T) {
 	if !errors.As(err, &damage) || len(x.Steps) != 2 {
 		t.Errorf("Explain: %v, %s", err, places(x))
 	}
-	editFile(t, mem, name, flipByte(20)) // back, for the end of the test
+	editFile(t, mem, name, flipByte(20)) // mended, because openTest verifies the store at the end
 }

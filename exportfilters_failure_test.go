@@ -59,7 +59,7 @@ func TestExportFilters_Refused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fails func(op vfs.Op, name string) bool
-		put   bool // a write must fail before
+		put   bool // a sync has to fail first
 	}{
 		{"the disk is full", func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }, false},
 		{"the log is broken", func(op vfs.Op, name string) bool { return op == vfs.OpSync && strings.HasSuffix(name, ".wal") }, true},
@@ -166,7 +166,7 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 		}
 		between := append(bytes.Clone(victim.Meta.Smallest), '?')
 		wantMaybe(t, b, "key000000", "key002999", string(between))
-		if err := db.Close(); err != nil { // it does not verify
+		if err := db.Close(); err != nil { // unlike closeTest it does not verify the damaged table
 			t.Fatal(err)
 		}
 	}

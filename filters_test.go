@@ -80,7 +80,7 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 		t.Errorf("level 0 has %.1f bits a key, level 6 %.1f", m.Levels[0].FilterBits, m.Levels[6].FilterBits)
 	}
 	before := tableNumbers(db, 6)
-	if err := db.Compact(context.Background(), Range{Upper: []byte("key001200")}); err != nil { // level 0 goes
+	if err := db.Compact(context.Background(), Range{Upper: []byte("key001200")}); err != nil { // empties level 0
 		t.Fatal(err)
 	}
 	testenv.WaitFor(t, "filters to come back", func() bool { return db.Metrics().Levels[6].FilterBits > 12.5 })

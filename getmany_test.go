@@ -227,10 +227,10 @@ func TestGetMany_CopiesFewAtATime(t *testing.T) {
 		most              uint64
 	}{
 		{5000, 4 << 10, 4 << 10, 32 << 20},
-		{12, 3 << 20, 3 << 20, 32 << 20}, // the first batch has too many keys for its bytes
+		{12, 3 << 20, 3 << 20, 32 << 20}, // the values of the first batch exceed its limit of bytes
 		{4000, 100, 4 << 20, 48 << 20},   // one of 500 is large
 	} {
-		for _, tables := range []bool{false, true} { // half of it in tables, where blocks are read besides
+		for _, tables := range []bool{false, true} { // with tables, half of the entries are in one
 			opts := &Options{FS: vfs.NewMem(), CacheSize: 1 << 20, MemtableSize: 256 << 20, Compression: NoCompression,
 				CompactionWorkers: -1, Durability: SyncManual}
 			db := openTest(t, opts)

@@ -29,7 +29,7 @@ func readStore(tb testing.TB) *DB {
 	db := openTest(tb, opts)
 	fill(tb, db, 20000, 0)
 	settle(tb, db)
-	for len(levelsInUse(db)) < 2 { // all went down to the last one
+	for len(levelsInUse(db)) < 2 { // all entries went down to the last level
 		fill(tb, db, 5000, 1)
 		settle(tb, db)
 	}

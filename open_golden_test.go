@@ -120,7 +120,7 @@ func TestGolden_Store(t *testing.T) {
 	}
 	for _, readOnly := range []bool{true, false} {
 		dir := copyGoldenStore(t)
-		db, err := Open(dir, &Options{ReadOnly: readOnly, CompactionWorkers: -1}) // for the levels to stay
+		db, err := Open(dir, &Options{ReadOnly: readOnly, CompactionWorkers: -1}) // so that the levels stay as they are
 		if err != nil {
 			t.Fatal(err)
 		}

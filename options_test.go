@@ -138,7 +138,7 @@ func TestOptions_DifferFromOpenToOpen(t *testing.T) {
 		o.FS = fsys
 		db := openTest(t, &o)
 		for i := range n {
-			written := round - 1 // of key i, the last round that wrote it
+			written := round - 1 // the last round that wrote key i
 			for written >= 0 && (i%7 == written || written == 5) {
 				written--
 			}
@@ -240,7 +240,7 @@ func TestOptions_Memory(t *testing.T) {
 	for _, c := range []struct {
 		cache      int64
 		bits       float64
-		least      int64 // of the cache
+		least      int64 // bytes that the cache has at least
 		filterBits float64
 	}{
 		{-1, 10, 0, 10},

@@ -186,7 +186,7 @@ func TestRebuildFilters_Replaces(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	opts.FilterBits = 9 // less than there is
+	opts.FilterBits = 9 // fewer than the filters have
 	db = openTest(t, opts)
 	if r := mustRebuild(t, db); r.Rebuilt != 0 {
 		t.Errorf("richer filters were replaced: %+v", r)

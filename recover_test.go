@@ -246,7 +246,7 @@ func TestReopen_LeavesNoLogs(t *testing.T) {
 				t.Errorf("flush %v, open %d: %d bytes for one entry: %s", flush, i, size, names)
 			}
 		}
-		most := maxKeptLogs + 1 // and the new one
+		most := maxKeptLogs + 1 // the new log is one more
 		if flush {
 			most = 1
 		}

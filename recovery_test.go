@@ -87,7 +87,7 @@ func recoverFrom(t *testing.T, l lack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() // should the test fail
+	defer db.Close() // for a test that fails
 	w := &countingWriter{acked: make(map[string]string)}
 	for round := range 2 {
 		lacking.Store(true)

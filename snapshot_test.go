@@ -364,7 +364,7 @@ func TestSnapshot_ClosedBesideReads(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			mustFlush(t, db) // drops what no snapshot needs
+			mustFlush(t, db) // drops the versions that no snapshot needs
 			readers.Wait()
 			if t.Failed() {
 				return

@@ -23,7 +23,7 @@ func TestPut_EverySize(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		for _, compression := range []Compression{Snappy, NoCompression, Zstd} {
 			if testing.Short() && noMap == (compression == Zstd) || testenv.Race && (noMap || compression != Snappy) {
-				continue // half of them, or one
+				continue // half of the cases, or one of them
 			}
 			t.Run(fmt.Sprintf("without mapping %v, compression %v", noMap, compression), func(t *testing.T) {
 				putSizes(t, noMap, compression)
@@ -110,7 +110,7 @@ func TestPut_RefusesSizes(t *testing.T) {
 		t.Skip("the race detector touches all memory")
 	}
 	db := openTest(t, small())
-	huge := make([]byte, MaxValueSize+1) // never touched
+	huge := make([]byte, MaxValueSize+1) // its memory is never touched, so that it takes none
 	var b Batch
 	mustPut(t, &b, "a", "1")
 	size := b.Size()

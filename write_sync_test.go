@@ -227,8 +227,8 @@ func TestCommit_SyncedWritersShare(t *testing.T) {
 			wg.Wait()
 			n := syncs.Load()
 			t.Logf("durability %d: %d syncs of %d writes", d, n, writers*each)
-			// The race detector schedules at random, so that writers come back later
-			// than a leader waits for them: there the writes count, not the syncs.
+			// Under the race detector goroutines run in random order, and writers may come back later
+			// than a leader waits for them. So the number of syncs is not checked there.
 			if n > each*3/2 && !testenv.Race {
 				t.Errorf("durability %d: %d syncs of %d writes by %d writers, want little more than %d", d, n, writers*each, writers, each)
 			}
@@ -314,7 +314,7 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 		for db.view.Load().mem.Taken() <= opts.MemtableSize/2 {
 			mustPut(t, db, "key", "value")
 		}
-		mustPut(t, db, "key", "value") // asks for the next log
+		mustPut(t, db, "key", "value") // has the next log prepared
 		synctest.Wait()                // the file is being made
 		mustPut(t, db, "late", "value")
 		time.Sleep(opts.SyncEvery)

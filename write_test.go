@@ -152,7 +152,7 @@ func TestCommit_LeaderFails(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			defer func() { _ = recover() }()                                               // as net/http does
+			defer func() { _ = recover() }()                                               // as the server of net/http does
 			_ = db.commits.Alone(context.Background(), func() error { how(); return nil }) // does not return
 		}()
 		<-done
