@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A BlockKind says what a block of a table is. The numbers are part of the
-// file format, in every block's checksum, and never change.
+// A BlockKind says what a block of a table holds. The numbers are part of the file format and
+// of every block's checksum. They never change.
 type BlockKind uint8
 
 // Kinds 6 to 8 are reserved: range tombstones, blob values, range filter.
@@ -39,23 +39,28 @@ func (k BlockKind) String() string {
 	return fmt.Sprintf("block of kind %d", uint8(k))
 }
 
-// A block in a file is
+// Every block of a file, whatever its kind, ends with the same tail of 5 bytes:
 //
 //	0  payload, n bytes
 //	n  compression, 1 byte
 //	n+1  checksum, 4 bytes
+//
+// The checksum covers the payload and the compression byte. It also covers the store, the
+// table, the kind and the offset of the block, so that a block which was written to a wrong
+// place, or is a leftover of another file, does not check.
 const blockTail = 5
 
-// maxStored bounds the stored payload of a block: the largest value, its key
-// and the columns, with room.
+// maxStored limits the stored payload of a block, in bytes. It has room for the largest
+// value, its key and the columns of the block.
 const maxStored = maxValueSize + 1<<20
 
-// maxRatio is the most that decompression may multiply a block. It bounds
-// what a damaged handle can make a reader allocate. Part of the file format.
+// maxRatio is the largest factor by which a block may grow when it is decompressed. Readers
+// refuse more, so that a damaged handle can't make them allocate much more than the file's
+// size. Part of the file format.
 const maxRatio = 32
 
-// A handle tells where a block is, how long its payload is in the file, and
-// how long once decompressed.
+// A handle says where a block is and how large it is. Indexes and the footer consist of
+// handles.
 type handle struct {
 	offset int64
 	stored int
@@ -71,14 +76,14 @@ var (
 	errOutOfOrder = errors.New("keys out of order")
 )
 
-// checksumSeed is the state of a block checksum after the store and the
-// table: the part that all blocks of a table share.
+// checksumSeed returns the state of a block's checksum after the store and the table were
+// added. All blocks of a table begin with it.
 func checksumSeed(storeID uint64, num base.FileNum) uint32 {
 	return extendChecksum(extendChecksum(0, storeID, 8), uint64(num), 8)
 }
 
-// extendChecksum adds the n low bytes of v to a crc. crc32.Update would do, if
-// it did not move its argument to the heap.
+// extendChecksum adds the n low bytes of v to a crc. It does not call crc32.Update, which
+// would move its argument to the heap.
 func extendChecksum(crc uint32, v uint64, n int) uint32 {
 	crc = ^crc
 	for range n {
@@ -88,23 +93,24 @@ func extendChecksum(crc uint32, v uint64, n int) uint32 {
 	return ^crc
 }
 
-// blockChecksum covers the payload with its compression byte, and the block's
-// kind and place.
+// blockChecksum returns the checksum of a block. body is the payload with its compression
+// byte. The kind and the offset of the block are part of the checksum.
 func blockChecksum(seed uint32, kind BlockKind, offset int64, body []byte) uint32 {
 	crc := extendChecksum(seed, uint64(kind), 1)
 	crc = extendChecksum(crc, uint64(offset), 8)
 	return crc32.Update(crc, castagnoli, body)
 }
 
-// appendBlockTail completes a block whose payload begins at dst[start:] and
-// will stand at the given offset of the file.
+// appendBlockTail appends the compression byte and the checksum to a block. Its payload is
+// dst[start:], and offset is where the block will begin in the file.
 func appendBlockTail(dst []byte, start int, c Compression, seed uint32, kind BlockKind, offset int64) []byte {
 	dst = append(dst, byte(c))
 	crc := blockChecksum(seed, kind, offset, dst[start:])
 	return binary.LittleEndian.AppendUint32(dst, crc)
 }
 
-// openBlock checks a block with its tail and returns the stored payload.
+// openBlock checks the checksum of a block, b, which includes its tail. It returns the stored
+// payload, which may be compressed and is a part of b.
 func openBlock(b []byte, seed uint32, kind BlockKind, offset int64) ([]byte, Compression, error) {
 	n := len(b) - blockTail
 	if n < 0 {

@@ -9,13 +9,17 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// buildEvery is after how many entries BuildFilter asks whether it is still
-// wanted.
+// buildEvery is the number of entries after which BuildFilter looks again whether its context
+// is done.
 const buildEvery = 4096
 
-// BuildFilter makes a filter of the table's user keys, and of their prefixes by
-// rule, by reading it through as read says. It holds 8 bytes for each of them, and
-// has asked the finished filter for each.
+// BuildFilter makes a new filter for a table that exists already. It reads all entries, in
+// the way that read says, and puts their user keys, and the prefixes that rule finds in them,
+// into the filter.
+//
+// It needs 8 bytes of memory for each key and each prefix. Before it returns, it has asked
+// the finished filter for each of them. It fails with damage if it meets another number of
+// keys or entries than the properties state: then the filter might lack a key.
 func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.StaticOptions, rule base.PrefixRule) (BuiltFilter, error) {
 	hashes := newHashCollector(o.Hasher, rule)
 	defer hashes.release()
@@ -31,8 +35,9 @@ func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.Stat
 	return BuiltFilter{Bytes: b, Rule: rule, prefixes: hashes.prefixes}, err
 }
 
-// collectHashes collects the hashes of the distinct user keys and their prefixes,
-// and counts.
+// collectHashes adds the distinct user keys that it yields, and their prefixes, to hashes. It
+// returns the number of entries and of keys. It ends early when ctx is done. The error of Err
+// is checked at the end, because a failed read must not look like the end of the table.
 func collectHashes(ctx context.Context, it *Iterator, hashes *hashCollector) (got Properties, err error) {
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {

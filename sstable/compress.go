@@ -11,11 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// Compression is how the blocks of a table are compressed. The numbers are
-// part of the file format and never change.
+// Compression says how a block of a table is compressed. The numbers are part of the file
+// format and never change.
 type Compression uint8
 
-// The compressions. Snappy is the default of stores, not of this package.
+// The compressions. Snappy is the default of a store. This package has no default.
 const (
 	noCompression     Compression = 0
 	snappyCompression Compression = 1
@@ -35,13 +35,13 @@ func (c Compression) String() string {
 	return fmt.Sprintf("compression %d", uint8(c))
 }
 
-// A Codec compresses the blocks that a Writer writes. Each is a variable of its
-// own, so that a program links the encoder of zstd, which is a quarter of a
-// megabyte, only if it names ZstdCodec. A Reader reads all of them.
+// A Codec compresses the blocks that a Writer writes. Each codec is a variable of its own, so
+// that a program links the encoder of zstd, a quarter of a megabyte, only if it names
+// ZstdCodec. A Reader decompresses all of them.
 type Codec struct {
 	id Compression
-	// encode appends raw, compressed, to dst. ok is false if readers would not
-	// expect it to shrink so much.
+	// encode appends raw, compressed, to dst. ok is false if the result is so small that
+	// readers would refuse it (maxRatio).
 	encode func(dst, raw []byte) (compressed []byte, ok bool)
 }
 
@@ -51,7 +51,7 @@ var (
 	ZstdCodec   = Codec{id: zstdCompression, encode: encodeZstd}
 )
 
-// String returns the codec's name; that of a nil one is "none".
+// String returns the codec's name, and "none" for nil.
 func (c *Codec) String() string {
 	if c == nil {
 		return noCompression.String()
@@ -59,8 +59,8 @@ func (c *Codec) String() string {
 	return c.id.String()
 }
 
-// Coders of zstd are large. They are made when the first block needs one, one
-// goroutine each, and kept for the next.
+// The encoders and decoders of zstd are large. One is made when a block needs it and none is
+// free. It works for one goroutine at a time, and is kept for the next block.
 var (
 	zstdEncoders = sync.Pool{New: func() any {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
@@ -80,15 +80,15 @@ var (
 	}}
 )
 
-// compressor appends compressed payloads. It belongs to one goroutine.
+// A compressor compresses the blocks of one writer. It belongs to one goroutine.
 type compressor struct {
 	codec *Codec // nil: none
 	buf   []byte
 }
 
-// compress returns the payload as it is to be stored: compressed if that
-// saves an eighth and does not shrink it below what maxRatio lets a reader
-// expect, else as it is. The result is valid until the next call.
+// compress returns the payload to store. That is the compressed payload if it is at least an
+// eighth smaller, else raw itself. If zstd shrinks a block more than maxRatio allows, it is
+// compressed with snappy instead, which can't. The result is valid until the next call.
 func (c *compressor) compress(raw []byte) ([]byte, Compression) {
 	if c.codec == nil {
 		return raw, noCompression
@@ -104,6 +104,7 @@ func (c *compressor) compress(raw []byte) ([]byte, Compression) {
 	return c.buf, id
 }
 
+// encodeZstd compresses with zstd. ok is false if the result is smaller than maxRatio allows.
 func encodeZstd(dst, raw []byte) ([]byte, bool) {
 	e := zstdEncoders.Get().(*zstd.Encoder)
 	defer zstdEncoders.Put(e)
@@ -111,16 +112,19 @@ func encodeZstd(dst, raw []byte) ([]byte, bool) {
 	return dst, len(dst) >= (len(raw)+maxRatio-1)/maxRatio
 }
 
-// encodeSnappy never makes a block smaller than a 22nd, so that maxRatio holds.
+// encodeSnappy compresses with snappy. The result is never smaller than a 22nd of raw, so it
+// is always within maxRatio.
 func encodeSnappy(dst, raw []byte) ([]byte, bool) { return snappy.Encode(dst[:cap(dst)], raw), true }
 
-// worthStoring is the largest compressed size that is stored for n bytes.
+// worthStoring returns the largest compressed size for which a block of n bytes is stored
+// compressed.
 func worthStoring(n int) int { return n - n/8 }
 
 var errDecompressed = errors.New("block does not decompress")
 
-// decompress fills dst, whose length is the one that the index states, from a
-// stored payload. It never writes or allocates more than that.
+// decompress fills dst from a stored payload. The length of dst is the one that the index
+// states. It never writes or allocates more than that, and fails if the payload has another
+// length.
 func decompress(dst, stored []byte, c Compression) error {
 	switch c {
 	case snappyCompression:
@@ -138,6 +142,8 @@ func decompress(dst, stored []byte, c Compression) error {
 		if err != nil {
 			return errDecompressed
 		}
+		// Another array than dst means that the decoder had to allocate: the payload is
+		// longer than the index states.
 		if len(out) != len(dst) || len(out) > 0 && &out[0] != &dst[0] {
 			return errRawLength
 		}

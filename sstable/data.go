@@ -11,27 +11,30 @@ import (
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// The header of a data block's payload. Part of the file format.
+// The payload of a data block begins with this header. Part of the file format.
 //
 //	0  n, u32             4  offset width, u8    5  trailer width, u8
 //	6  prefix length, u16 8  smallest sequence number, u64
 //
-// Behind it: tags (n bytes), offsets (n+1), trailers (n), prefix, entries.
+// After it come the tags (n bytes), offsets (n+1), trailers (n), the prefix and the entries.
+// The last offset is the end of the payload. An entry is the length of its key's suffix, as a
+// varint, the suffix, and the value up to the next entry.
 const (
 	dataHeader = 16
 	dataSeq    = 8 // where the smallest sequence number stands
 )
 
-// A trailer in the column is (seq - smallest)<<4 | kind^putBit: a put, the
-// commonest kind, of the smallest sequence number is 0.
+// A trailer in the column is (seq - smallest)<<4 | kind^putBit. So a put, which is the
+// commonest kind, with the smallest sequence number is 0. If all trailers of a block are 0,
+// the column has a width of 0 and takes no space.
 const (
 	kindBits = 4
 	putBit   = uint64(base.KindPut)
 )
 
-// A dataBlock is a view on the payload of a data block that checkData has
-// accepted. Methods trust the structure; Go's own bounds checks stay behind
-// them.
+// A dataBlock is a view of the payload of a data block. checkData has accepted the payload,
+// so the methods trust its structure. The bounds checks of Go remain as a second line of
+// defence.
 type dataBlock struct {
 	b        []byte // the payload, perhaps with bytes behind it
 	n        int
@@ -43,7 +46,7 @@ type dataBlock struct {
 	minSeq   uint64
 }
 
-// viewData reads the header.
+// viewData returns a view of b. It reads the header and computes where the columns begin.
 // Requires: checkData(payload) == nil.
 func viewData(b []byte) dataBlock {
 	_ = b[dataHeader-1]
@@ -70,7 +73,7 @@ func (d *dataBlock) offset(i int) int {
 	return int(binary.LittleEndian.Uint16(d.b[d.offsets+2*i:]))
 }
 
-// entry returns the suffix and the value of entry i.
+// entry returns the suffix and the value of entry i. Both are parts of the block.
 func (d *dataBlock) entry(i int) (suffix, value []byte) {
 	e := d.b[d.offset(i):d.offset(i+1)]
 	if n := int(e[0]); n < 0x80 {
@@ -80,8 +83,8 @@ func (d *dataBlock) entry(i int) (suffix, value []byte) {
 	return e[w : w+n], e[w+n:]
 }
 
-// suffix returns the user key of entry i without the prefix, and what follows
-// it up to the end of the block.
+// suffix returns the user key of entry i without the prefix. It reads one offset less than
+// entry does, which matters to searches.
 func (d *dataBlock) suffix(i int) []byte {
 	e := d.b[d.offset(i):]
 	if n := int(e[0]); n < 0x80 {
@@ -91,14 +94,14 @@ func (d *dataBlock) suffix(i int) []byte {
 	return e[w : w+n]
 }
 
-// uvarint16 reads a varint of two or three bytes: the length of a long
-// suffix.
+// uvarint16 reads a varint of two or three bytes. Suffixes of 128 bytes and more have such a
+// length.
 func uvarint16(e []byte) (n, width int) {
 	v, w := binary.Uvarint(e)
 	return int(v), w
 }
 
-// trailer returns the trailer of entry i.
+// trailer returns the sequence number and the kind of entry i.
 func (d *dataBlock) trailer(i int) base.Trailer {
 	if d.tw == 0 {
 		return base.Trailer(d.minSeq<<8 | putBit)
@@ -106,7 +109,8 @@ func (d *dataBlock) trailer(i int) base.Trailer {
 	return trailerOf(d.b, d.trailers, i, d.tw)
 }
 
-// uintN reads the little-endian number of n <= 8 bytes at b[at:].
+// uintN reads the little-endian number of n <= 8 bytes at b[at:]. If b is long enough it
+// loads 8 bytes at once, and shifts those out that are too many.
 func uintN(b []byte, at, n int) uint64 {
 	if len(b)-at >= 8 {
 		return binary.LittleEndian.Uint64(b[at:]) << (64 - 8*uint(n)) >> (64 - 8*uint(n))
@@ -118,12 +122,16 @@ func uintN(b []byte, at, n int) uint64 {
 	return v
 }
 
-// lookIn finds the newest version of key whose trailer is at most limit in a
-// block's payload. It goes by the tags: versions of one key have the same tag
-// and stand newest first.
+// lookIn finds the newest version of key in a block's payload whose trailer is at most limit.
+// The value that it returns is a part of b.
 //
-// Of a payload that checkData did not accept, or that changes meanwhile, the
-// answer is nonsense; but nothing outside of b is read, and it ends.
+// It searches the tags for the key's tag, and compares keys only where a tag matches. The
+// versions of one key have the same tag and are stored newest first, so the first that is
+// within limit is the one.
+//
+// It may run on a payload that checkData did not accept, or that another goroutine changes
+// meanwhile (see Reader.peek). Then its answer is meaningless, but it reads nothing outside
+// of b, and it ends. For this reason it reads the header itself, and checks each offset.
 func lookIn(b, key []byte, tag byte, limit base.Trailer) (value []byte, trailer base.Trailer, found bool) {
 	if len(b) < dataHeader {
 		return nil, 0, false
@@ -177,7 +185,8 @@ func lookIn(b, key []byte, tag byte, limit base.Trailer) (value []byte, trailer 
 	}
 }
 
-// trailerOf returns trailer i of the column of a payload that begins at column.
+// trailerOf returns trailer i of a payload. The column of trailers begins at b[column:], and
+// each is tw bytes wide.
 func trailerOf(b []byte, column, i, tw int) base.Trailer {
 	minSeq := binary.LittleEndian.Uint64(b[8:])
 	if tw == 0 {
@@ -187,9 +196,8 @@ func trailerOf(b []byte, column, i, tw int) base.Trailer {
 	return base.Trailer((minSeq+v>>kindBits)<<8 | (v&(1<<kindBits-1) ^ putBit))
 }
 
-// seek returns the index of the first entry at or after (key, limit) among
-// those from lo on, n if there is none.
-// Requires: entries before lo are before (key, limit).
+// seek returns the index of the first entry at or after (key, limit), beginning at entry lo.
+// It returns d.n if there is none. Requires: all entries before lo are before (key, limit).
 func (d *dataBlock) seek(key []byte, limit base.Trailer, lo int) int {
 	p := len(d.prefix)
 	if len(key) < p || string(key[:p]) != string(d.prefix) {
@@ -201,8 +209,11 @@ func (d *dataBlock) seek(key []byte, limit base.Trailer, lo int) int {
 	return d.seekWithin(key[p:], keys.Head(key[p:]), limit, lo, d.n)
 }
 
-// seekWithin is seek for the suffix of a key that has the prefix, where lo and
-// hi are known to enclose the entry.
+// seekWithin is seek for a key that has the prefix. key is what follows the prefix, and head
+// is its first eight bytes. Requires: the result is in [lo, hi]; hi may be n.
+//
+// It narrows the range by heads as long as that helps. Then it is a binary search over whole
+// suffixes.
 func (d *dataBlock) seekWithin(key []byte, head uint64, limit base.Trailer, lo, hi int) int {
 	for n := hi - lo + 1; hi-lo < n; {
 		n = hi - lo
@@ -219,13 +230,14 @@ func (d *dataBlock) seekWithin(key []byte, head uint64, limit base.Trailer, lo, 
 	return lo
 }
 
-// probes is how many entries narrow looks at. Their cache misses overlap, where
-// those of a binary search wait for each other: eight parts in the time of two.
+// probes is the number of entries that narrow looks at. The processor loads them at the same
+// time, while each probe of a binary search waits for the one before. So narrow cuts the
+// range into eight parts in the time of two probes.
 const probes = 7
 
-// narrow makes the range smaller in which the first entry at or after a key
-// lies, hi included, by the first eight bytes of the key's suffix. If many
-// entries have those it may stay as it is.
+// narrow makes the range [lo, hi] smaller that contains the first entry at or after a key.
+// head is the first eight bytes of the key's suffix, and narrow compares nothing else. So the
+// range may stay as it is if many entries have the same head.
 func (d *dataBlock) narrow(head uint64, lo, hi int) (int, int) {
 	if lo >= hi {
 		return lo, hi
@@ -244,7 +256,8 @@ func (d *dataBlock) narrow(head uint64, lo, hi int) (int, int) {
 	return lo + below*step, min(lo+(upTo+1)*step-1, hi)
 }
 
-// head returns the first eight bytes of entry i's suffix, like keys.Head.
+// head returns the first eight bytes of entry i's suffix as a number that sorts like them. A
+// shorter suffix is filled up with zeros, like in keys.Head.
 func (d *dataBlock) head(i int) uint64 {
 	at := d.offset(i)
 	n := uint(d.b[at])
@@ -252,14 +265,15 @@ func (d *dataBlock) head(i int) uint64 {
 		return keys.Head(d.suffix(i))
 	}
 	head := binary.BigEndian.Uint64(d.b[at+1:])
+	// The load took bytes of the value too. They become the zeros.
 	if n < 8 {
 		head = head >> (64 - 8*n) << (64 - 8*n)
 	}
 	return head
 }
 
-// before tells whether entry i is before the internal key of the suffix key
-// and limit.
+// before reports whether entry i is before the internal key that consists of the suffix key
+// and of limit.
 func (d *dataBlock) before(i int, key []byte, limit base.Trailer) bool {
 	c := bytes.Compare(d.suffix(i), key)
 	return c < 0 || c == 0 && d.trailer(i) > limit
@@ -271,9 +285,10 @@ var (
 	errDataSeq    = errors.New("sequence number out of range")
 )
 
-// checkData checks the structure of a data block's payload: columns and
-// entries lie within it, all kinds are known. It runs once, when the block is
-// read, so that the hot paths do not have to.
+// checkData checks the structure of a data block's payload: the columns and entries lie
+// within it, and all kinds are known. It runs once, when the block is read, so that lookups
+// and iterators need not check again. It does not check the order of the entries or the tags.
+// Verify does.
 func checkData(b []byte) error {
 	if len(b) < dataHeader {
 		return errDataHeader
@@ -299,6 +314,8 @@ func checkData(b []byte) error {
 	return d.checkTrailers()
 }
 
+// checkEntries checks that the entries follow each other, that none is empty, and that no key
+// is too long. from is where the first begins.
 func (d *dataBlock) checkEntries(from int) error {
 	for i := range d.n {
 		to := d.offset(i + 1)
@@ -318,6 +335,8 @@ func (d *dataBlock) checkEntries(from int) error {
 	return nil
 }
 
+// checkTrailers checks that all sequence numbers and kinds are in range. An unknown kind is
+// base.ErrFormatTooNew, since a newer program may write it.
 func (d *dataBlock) checkTrailers() error {
 	if d.minSeq > uint64(base.MaxSeq) {
 		return errDataSeq
@@ -337,9 +356,10 @@ func (d *dataBlock) checkTrailers() error {
 	return nil
 }
 
+// errUnknownKind returns the error for a kind that only a newer program knows.
 func errUnknownKind(kind base.Kind) error {
 	return fmt.Errorf("%w (entry of kind %d)", base.ErrFormatTooNew, uint8(kind))
 }
 
-// byteWidth returns how many bytes v takes.
+// byteWidth returns the number of bytes that v needs; 0 for 0.
 func byteWidth(v uint64) int { return (bits.Len64(v) + 7) / 8 }

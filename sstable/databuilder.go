@@ -10,22 +10,25 @@ import (
 // keepBuffer is the largest buffer that a builder keeps for the next block.
 const keepBuffer = 1 << 20
 
-// A dataBuilder collects the entries of one data block. Keys and values are
-// kept apart until the block is complete, because only then is it known what
-// prefix the keys share.
+// A dataBuilder collects the entries of one data block and encodes them. It keeps keys and
+// values apart until the block is complete, because only then the prefix that all keys share
+// is known.
+//
+// The writer calls add for each entry and size to see whether the block is full. Then it
+// calls finish, and reset before the next block. The memory is used again.
 type dataBuilder struct {
 	tags    []byte
 	entries []builtEntry
 	keys    []byte // user keys, one after the other
 	values  []byte
 
-	prefix         int // length of what all keys share
+	prefix         int // length of the prefix that all keys so far share
 	minSeq, maxSeq base.Seq
 	out            []byte
 }
 
-// A builtEntry is an entry of a dataBuilder: its key and its value begin where
-// those of the entry before end.
+// A builtEntry is an entry of a dataBuilder. Its key and its value begin where those of the
+// entry before it end.
 type builtEntry struct {
 	trailer base.Trailer
 	keyEnd  int
@@ -34,11 +37,14 @@ type builtEntry struct {
 
 func (d *dataBuilder) empty() bool { return len(d.entries) == 0 }
 
+// reset prepares the builder for the next block. It gives up buffers that one large value has
+// made large.
 func (d *dataBuilder) reset() {
 	d.tags, d.entries = d.tags[:0], d.entries[:0]
 	d.keys, d.values, d.out = emptied(d.keys), emptied(d.values), emptied(d.out)
 }
 
+// emptied returns b with length 0, or nil if b is too large to be kept.
 func emptied(b []byte) []byte {
 	if cap(b) > keepBuffer {
 		return nil
@@ -46,8 +52,10 @@ func emptied(b []byte) []byte {
 	return b[:0]
 }
 
-// add appends an entry. Entries come in order. The copy of the key that it
-// returns stays until the first add after the next reset.
+// add appends an entry; tag is the low byte of the key's hash. It returns its own copy of the
+// key, which is valid until the first add after the next reset. So the writer can still
+// compare it with the first key of the next block. Requires: the entry is after the one
+// before.
 func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
 	seq := k.Seq()
 	if d.empty() {
@@ -66,8 +74,8 @@ func (d *dataBuilder) add(k base.InternalKey, value []byte, tag byte) []byte {
 	return d.keys[at:]
 }
 
-// size estimates the payload; keys of more than 127 bytes take one or two
-// bytes more than it says.
+// size estimates the length of the payload in bytes. It is one or two bytes too low for each
+// key of more than 127 bytes.
 func (d *dataBuilder) size() int {
 	n := len(d.entries)
 	if n == 0 {
@@ -77,17 +85,22 @@ func (d *dataBuilder) size() int {
 	return dataHeader + n*perEntry + len(d.keys) - (n-1)*d.prefix + len(d.values)
 }
 
-// sizeAtMost is no less than size, and cheaper.
+// sizeAtMost returns an upper limit of size, and is cheaper: it assumes trailers of 8 bytes
+// and no common prefix.
 func (d *dataBuilder) sizeAtMost() int {
 	return dataHeader + len(d.entries)*(1+2+8+1) + len(d.keys) + len(d.values)
 }
 
-// trailerWidth assumes that not all entries are alike.
+// trailerWidth estimates the width of the trailers. It assumes that not all entries are puts,
+// so it is never 0.
 func (d *dataBuilder) trailerWidth() int {
 	return byteWidth(uint64(d.maxSeq-d.minSeq)<<kindBits | 1)
 }
 
-// finish returns the payload, valid until the next reset.
+// finish encodes the block and returns its payload, which is valid until the next reset.
+//
+// It first computes the widths of the columns from all entries. Offsets take 2 bytes if the
+// whole payload is shorter than 64 KiB, else 4. Then it fills the columns in their order.
 // Requires: !d.empty().
 func (d *dataBuilder) finish() []byte {
 	n := len(d.entries)
@@ -108,8 +121,9 @@ func (d *dataBuilder) finish() []byte {
 	}
 	first := dataHeader + n*(1+width+tw) + width + d.prefix
 
-	// Trailers are written 8 bytes at a time, and what is too much of that is
-	// overwritten by what comes behind them.
+	// Each trailer is written with a store of 8 bytes. The bytes behind its width are
+	// overwritten by the next trailer, or by the prefix and the entries, which are written
+	// later. The 8 bytes behind size are room for the last of these stores.
 	size := first + entries
 	if cap(d.out) < size+8 {
 		d.out = make([]byte, max(size+8, 2*cap(d.out)))
@@ -131,11 +145,13 @@ func (d *dataBuilder) finish() []byte {
 	return d.out
 }
 
+// delta returns t as it is stored in the column of trailers: see kindBits.
 func (d *dataBuilder) delta(t base.Trailer) uint64 {
 	return uint64(t.Seq()-d.minSeq)<<kindBits | uint64(t.Kind()) ^ putBit
 }
 
-// putEntries writes the entries from out[at] on, and their offsets.
+// putEntries writes the entries to out[at:], and where each begins to the column of offsets
+// at out[offsets:].
 func (d *dataBuilder) putEntries(out []byte, offsets, width, at int) {
 	keyStart, valStart := 0, 0
 	for i := range d.entries {
@@ -155,7 +171,7 @@ func (d *dataBuilder) putEntries(out []byte, offsets, width, at int) {
 	putOffset(out, offsets, width, at)
 }
 
-// putOffset writes v at out[at:] and returns what is behind it.
+// putOffset writes v, in width bytes, to out[at:]. It returns where the next offset goes.
 func putOffset(out []byte, at, width, v int) int {
 	if width == 2 {
 		binary.LittleEndian.PutUint16(out[at:], uint16(v))
@@ -165,6 +181,7 @@ func putOffset(out []byte, at, width, v int) int {
 	return at + width
 }
 
+// uvarintLen returns the number of bytes of n as a varint.
 func uvarintLen(n int) int {
 	w := 1
 	for ; n >= 0x80; n >>= 7 {

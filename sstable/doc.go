@@ -1,23 +1,22 @@
-// Package sstable writes and reads tables: immutable files of sorted entries
-// with an index, a filter and properties. It is public so that it can be read: its
-// API is not covered by the compatibility promise of package shale.
+// Package sstable writes and reads tables. A table is an immutable file of sorted entries
+// with an index, a filter and properties. The package is public so that others can read it.
+// The compatibility promise of package shale does not cover its API.
 //
-// Guarantees. A reader answers from bytes whose checksum fits, or with an
-// error: a *base.CorruptionError that names the file and the offset for
-// damage, base.ErrFormatTooNew for what a newer program wrote, and the error
-// of the read for a failing device. No file makes it panic, or allocate more
-// than a small multiple of the file's size. A damaged or unknown filter means
-// that there is none (Filter returns nil, FilterErr says why), never that a
-// key is absent. A filter may also lie in a file of its own beside the table
-// (Sidecar): if that is of no use, the one in the table is used.
+// Guarantees. A reader answers only from bytes whose checksum is right. Otherwise it returns
+// an error: a *base.CorruptionError, with file and offset, for damage; base.ErrFormatTooNew
+// for what a newer program wrote; and the error of the read if the device fails. No file
+// makes a reader panic, or allocate more than a small multiple of the file's size. A damaged
+// or unknown filter counts as no filter (Filter returns nil, FilterErr says why). It never
+// means that a key is absent. A table may also have a filter in a second file (Sidecar). If
+// that one can't be used, the filter in the table is.
 //
-// Concurrency. A Reader may be used by many goroutines at once, without
-// locks of its own. A Writer and an iterator belong to one goroutine each.
+// Concurrency. Many goroutines may use a Reader at once, without locks of their own. A Writer
+// belongs to one goroutine, and so does an iterator.
 //
-// The format stands in docs/FORMAT.md, section 4. A data block keeps the
-// prefix that its keys share once, and has a column of one-byte tags of the
-// keys' hashes in front, so that a lookup goes straight to its entry. With
-// the keys ab#7,PUT = "x" and ac#7,PUT = "y":
+// docs/FORMAT.md, section 4, describes the format. A data block stores the prefix that its
+// keys share only once. In front of the entries it has a column of one-byte tags, one for
+// each entry, which are bytes of the keys' hashes. A lookup searches the tags and so goes
+// straight to its entry. With the keys ab#7,PUT = "x" and ac#7,PUT = "y":
 //
 //	02 00 00 00                  two entries
 //	02 00 01 00                  offsets of 2 bytes, no trailers, prefix of 1 byte
@@ -28,9 +27,9 @@
 //	01 62 78                     suffix "b", value "x"
 //	01 63 79                     suffix "c", value "y"
 //
-// Left out on purpose: comparators (keys are ordered by their bytes), and anything
-// that would change a table after it was written. The sequence number that an
-// ingested table gives all its entries is in the manifest (Options.Seq).
+// Left out on purpose: comparators (keys are ordered by their bytes), and anything that would
+// change a table after it was written. All entries of an ingested table have one sequence
+// number, which is in the manifest and not in the table (ReaderOptions.Seq).
 package sstable
 
 // Limits of what a table can hold.

@@ -11,15 +11,16 @@ var (
 	errPrefixNotInFilter = errors.New("a prefix of the table is missing")
 )
 
-// A filterCheck shows, asked for the keys of a table in their order, that a filter
-// knows them and their prefixes.
+// A filterCheck checks that a filter knows the keys of a table and their prefixes. Its caller
+// passes the keys in their order.
 type filterCheck struct {
-	loaded   *LoadedFilter // nil: nothing is asked
+	loaded   *LoadedFilter // nil: there is no filter to check
 	walk     prefixWalk
-	prefixes uint64 // of the keys so far
+	prefixes uint64 // distinct prefixes of the keys so far
 }
 
-// key asks for a key, of which own is bloom.Hash, and for its prefix.
+// key asks the filter for a key and, if no key before had it, for the key's prefix. own is
+// bloom.Hash(key). The error says which of them the filter denies.
 func (c *filterCheck) key(key []byte, own uint64) error {
 	if c.loaded == nil {
 		return nil
@@ -39,7 +40,8 @@ func (c *filterCheck) key(key []byte, own uint64) error {
 	return nil
 }
 
-// readFilters reads the filters to check from their files, whatever is resident.
+// readFilters reads the filters to check from their files. It does not use those in memory:
+// the check is about the files.
 func (v *verifier) readFilters() (err error) {
 	if v.r.foot.filter.stored > 0 {
 		if v.own.loaded, err = v.r.readFilter(tail{}); err != nil {

@@ -10,27 +10,31 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A hashCollector keeps the hashes of a table's user keys until the filter
-// can be sized by their real number, and a sum of them, taken when they came
-// in: if memory changes under the builder, the sum shows it.
+// A hashCollector collects the hashes of a table's user keys while the table is written. The
+// filter is built at the end, because its size depends on the number of keys.
+//
+// sum adds up all hashes as they come in. buildFilter computes it again from the list. If
+// memory has changed in between, the sums differ, and no filter is written that might deny a
+// key.
 type hashCollector struct {
-	wanted bool // there is to be a filter
+	wanted bool // a filter will be built; false: addKey does nothing
 	list   hashList
 	sum    uint64
 
 	hasher   bloom.Hasher
 	rule     base.PrefixRule
 	walk     prefixWalk
-	prefixes uint64 // by rule, of the keys so far
+	prefixes uint64 // distinct prefixes of the keys so far, by rule
 }
 
-// newHashCollector returns one that ends with release.
+// newHashCollector returns a collector. Its user must call release, because a long list is
+// not on the heap.
 func newHashCollector(h bloom.Hasher, rule base.PrefixRule) hashCollector {
 	return hashCollector{wanted: true, hasher: h, rule: rule}
 }
 
-// addKey adds what the filter is to know of a key that is not the last one's. own
-// is bloom.Hash(key).
+// addKey adds the hash of a key and, if no key before had it, that of the key's prefix. own
+// is bloom.Hash(key). Requires: key is greater than the one before.
 func (c *hashCollector) addKey(key []byte, own uint64) {
 	if !c.wanted {
 		return
@@ -50,15 +54,16 @@ func (c *hashCollector) add(h uint64) {
 	c.sum += mixHash(h)
 }
 
-// A prefixWalk finds the distinct prefixes of keys in ascending order. Keys
-// of one prefix lie side by side, so it compares with the last prefix alone:
-// never with a key, which may consist of the same bytes.
+// A prefixWalk finds the distinct prefixes of keys that come in ascending order. Keys with
+// the same prefix are neighbours, so it compares each prefix with the last one. It never
+// compares a prefix with a key, which may consist of the same bytes.
 type prefixWalk struct {
 	last  []byte
 	begun bool
 }
 
-// next returns the prefix of key if no key before had it.
+// next returns the prefix of key. isNew is false if the key has no prefix, or if a key before
+// had the same one. The result is valid until the next call.
 func (w *prefixWalk) next(rule base.PrefixRule, key []byte) (prefix []byte, isNew bool) {
 	p, ok := rule.Of(key)
 	if !ok || w.begun && bytes.Equal(p, w.last) {
@@ -68,9 +73,11 @@ func (w *prefixWalk) next(rule base.PrefixRule, key []byte) (prefix []byte, isNe
 	return p, true
 }
 
-// mixHash makes the sum depend on every bit in more than one place.
+// mixHash returns a number for hashCollector.sum. Each bit of h changes it in more than one
+// place, so that changes in two hashes hardly cancel each other.
 func mixHash(h uint64) uint64 { return (h ^ h>>29) * 0x9fb21c651e98df25 }
 
+// release frees the list. It may be called more than once.
 func (c *hashCollector) release() {
 	c.list.free()
 	*c = hashCollector{}
@@ -78,12 +85,12 @@ func (c *hashCollector) release() {
 
 var errHashSum = errors.New("sstable: build filter: hashes changed in memory")
 
-// filterAlign is what the file offset of a filter block is a multiple of, so
-// that its lines are cache lines when the file is mapped. Part of the file
-// format.
+// The file offset of a filter block is a multiple of filterAlign. So the lines of the filter
+// are cache lines when the file is mapped. Part of the file format.
 const filterAlign = 64
 
-// writeFilter builds the filter, checks it and writes it. A zero handle: none.
+// writeFilter builds the filter of the keys that were added and writes it, after zeros that
+// align it. It returns a zero handle, and writes nothing, if there is to be no filter.
 func (w *Writer) writeFilter() (handle, error) {
 	if len(w.hashes.list.all) == 0 {
 		return handle{}, nil
@@ -102,9 +109,9 @@ func (w *Writer) writeFilter() (handle, error) {
 	return w.writeBlock(BlockFilter, filter, false)
 }
 
-// buildFilter returns the filter of the hashes. Every one of them has been
-// asked of the finished filter, and they are the ones that were collected:
-// a filter never says no to a key of its table.
+// buildFilter returns the bytes of a filter that has all hashes. A filter must never deny a
+// key of its table, so buildFilter asks the finished filter for every hash. It also checks
+// with sum that the hashes are still those that were collected.
 func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
 	o.Kind, _ = filterplan.ChooseKind(len(hashes), o)
 	b, err := bloom.AppendStatic(nil, hashes, o)
@@ -131,8 +138,8 @@ func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, er
 	return b, nil
 }
 
-// hashWith returns key's hash by h. own is bloom.Hash(key), which data blocks
-// need in any case.
+// hashWith returns the hash of key by h. own is bloom.Hash(key), the store's default, which
+// the tags of data blocks need in any case.
 func hashWith(h bloom.Hasher, key []byte, own uint64) uint64 {
 	if h == (bloom.Hasher{}) {
 		return own

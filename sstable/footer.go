@@ -10,7 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// The footer. Part of the file format; the last 20 bytes never change.
+// A table ends with its footer. A reader finds all blocks through it. Part of the file
+// format; the last 20 bytes never change, in no version.
 //
 //	0   filter offset, length      16  index offset, length, raw length
 //	40  properties offset, length  56  table number   64  store id
@@ -23,9 +24,10 @@ const (
 	footerChecksum = 92
 	formatVersion  = 1
 	footerMagic    = "shaleSST"
-	maxFooter      = 4096 // of any version
+	maxFooter      = 4096 // the longest footer of any version, in bytes
 )
 
+// A footer is the decoded footer of a table.
 type footer struct {
 	filter   handle // stored 0: no filter
 	index    handle
@@ -36,6 +38,8 @@ type footer struct {
 	levels   int    // of the index, 1 or 2
 }
 
+// appendTo appends the encoded footer to dst. The checksum is computed last, over all the
+// other fields.
 func (f *footer) appendTo(dst []byte) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
@@ -57,16 +61,16 @@ func (f *footer) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// footerCRC covers all of a footer but the checksum itself, which stands 16
-// bytes before its end in all versions.
+// footerCRC returns the checksum of a footer. It covers all but the checksum itself, which
+// begins 16 bytes before the end in every version.
 func footerCRC(b []byte) uint32 {
 	n := len(b) - 16
 	crc := crc32.Update(0, castagnoli, b[:n])
 	return crc32.Update(crc, castagnoli, b[n+4:])
 }
 
-// Identify returns the number and the store that a table's footer states. It
-// is for tools: nothing else of the file is read.
+// Identify returns the table number and the store id that a table's footer states. It reads
+// nothing else of the file, and is meant for tools that were given a file of unknown origin.
 func Identify(src io.ReaderAt, size int64) (num base.FileNum, storeID uint64, err error) {
 	b := make([]byte, min(size, maxFooter))
 	if n, err := src.ReadAt(b, size-int64(len(b))); n < len(b) {
@@ -87,7 +91,9 @@ var (
 	errFooterLevels = errors.New("index levels out of range")
 )
 
-// decodeFooter reads the footer from the tail of a file of size bytes.
+// decodeFooter finds and checks the footer at the end of tail, which is the end of a file of
+// size bytes. The checksum is checked before the version. So ErrFormatTooNew means that a
+// newer program wrote the footer, not that the version is damaged.
 func decodeFooter(tail []byte, size int64) (*footer, error) {
 	if len(tail) < footerFixed {
 		return nil, errTruncated
@@ -114,8 +120,8 @@ func decodeFooter(tail []byte, size int64) (*footer, error) {
 	return parseFooter(b, size)
 }
 
-// parseFooter reads the fields of version 1 and checks that the blocks that
-// they name lie in the file.
+// parseFooter decodes a footer of version 1. It checks that the blocks that it names lie in
+// front of it.
 func parseFooter(b []byte, size int64) (*footer, error) {
 	le := binary.LittleEndian
 	u64 := func(at int) uint64 { return le.Uint64(b[at:]) }
@@ -145,8 +151,9 @@ func parseFooter(b []byte, size int64) (*footer, error) {
 	return f, nil
 }
 
-// placeBlock fills h if the block lies before end and does not claim to grow
-// more than a block can.
+// placeBlock sets h. It reports whether the block lies before end, and raw is at most
+// maxRatio times as long as stored. The comparisons are made in an order in which nothing
+// overflows.
 func placeBlock(h *handle, offset, stored, raw, end uint64) bool {
 	const most = 1<<31 - 1 - blockTail // an int on all platforms
 	if end < blockTail || offset > end-blockTail || stored > end-blockTail-offset ||

@@ -7,26 +7,27 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// Want is what a lookup is to do with the value that it finds.
+// Want says what a lookup does with the value that it finds.
 type Want uint8
 
-// The wants. Copies are cheaper than pins, where a value is copied anyway.
+// The wants. If the caller copies the value in any case, WantCopy is cheaper than WantPinned:
+// a copy from a cached block needs no pin.
 const (
-	WantPinned Want = iota // Bytes is the value, in its block, until Release
+	WantPinned Want = iota // Bytes is the value in its block, valid until Release
 	WantCopy               // append the value to Bytes
 	WantNone               // leave Bytes alone
 )
 
-// A Value is what Get found. The zero value is ready for Get.
+// A Value is the result of Get. The zero value is ready for Get.
 type Value struct {
 	Bytes   []byte
-	Trailer base.Trailer // of the version found
+	Trailer base.Trailer // sequence number and kind of the version found
 	Want    Want
-	block   *cache.Block // pinned, nil if nothing is
+	block   *cache.Block // the block that Bytes is in, pinned; nil: none
 }
 
-// Release lets go of the block that holds Bytes. It may be called on a zero
-// Value and more than once.
+// Release unpins the block that Bytes is in, and clears v. It may be called on a zero Value
+// and more than once.
 func (v *Value) Release() {
 	if v.block != nil {
 		v.block.Release()
@@ -34,19 +35,24 @@ func (v *Value) Release() {
 	*v = Value{}
 }
 
-// Get finds the newest version of key with a sequence number of at most seq,
-// a tombstone being one. hash is bloom.Hash(key). It does not ask the filter.
-// If it returns true the caller has to Release v; what v held before is
-// not released. It reads one block at most, two if the index is large.
+// Get finds the newest version of key with a sequence number of at most seq. A tombstone is a
+// version too. hash is bloom.Hash(key).
+//
+// Get does not ask the filter; that is for the caller. It reads at most one block, or two if
+// the index has two levels. If it returns true, the caller has to call v.Release. It does not
+// release what v held before. t, if not nil, records the blocks.
 func (r *Reader) Get(key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
 	return r.get(nil, key, hash, seq, v, t)
 }
 
-// GetNear is Get for one of several lookups that share their blocks.
+// GetNear is Get for one of several lookups that share their blocks through n.
 func (r *Reader) GetNear(n *Near, key []byte, hash uint64, seq base.Seq, v *Value) (bool, error) {
 	return r.get(n, key, hash, seq, v, nil)
 }
 
+// get finds the one data block that can hold the answer, and looks into it. If the value need
+// not be pinned, it first tries to do so without a pin, since the pins of a block that many
+// goroutines read are slow.
 func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
 	limit := base.NewTrailer(seq, base.KindMax)
 	h, ok, err := r.locate(n, key, limit, t)
@@ -77,16 +83,20 @@ func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t
 	return true, nil
 }
 
-// take keeps a value that is not pinned.
+// take stores a value that is not to be pinned.
 func (v *Value) take(value []byte) {
 	if v.Want == WantCopy {
 		v.Bytes = append(v.Bytes, value...)
 	}
 }
 
-// peek is the end of get for a block in the cache, without a pin: what it reads
-// may become nonsense while it reads it, so nothing counts before Valid. Not ok:
-// to be done with a pin.
+// peek looks into a block of the cache without pinning it. ok is false if the block is not
+// cached, or was evicted meanwhile; then the caller looks again with a pin.
+//
+// Without a pin, the memory of the block may be given to another block, and overwritten,
+// while peek reads it. So what it has read counts only if Valid returns true afterwards.
+// lookIn is safe on changing bytes. Until then v.Bytes keeps its length: what append writes
+// behind it is not seen.
 func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Value) (found, ok bool) {
 	p := r.cache.Peek(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)})
 	if p.Bytes == nil {
@@ -110,14 +120,16 @@ func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Val
 	return found, true
 }
 
-// locate returns the one data block that can hold the newest entry at or
-// after (key, limit), false if none can.
+// locate returns the handle of the one data block that can hold the newest entry at or after
+// (key, limit). It returns false if there is none. n may be nil.
 func (r *Reader) locate(n *Near, key []byte, limit base.Trailer, t *Trace) (handle, bool, error) {
 	i := r.index.search(key, limit)
 	if i == r.index.n {
 		return handle{}, false, nil
 	}
 	h := r.index.handle(i)
+	// The index may be memory that is freed when r can't be reached. This keeps r reachable
+	// until the index was read.
 	runtime.KeepAlive(r)
 	if r.foot.levels == 1 {
 		return h, true, nil

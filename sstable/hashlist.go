@@ -6,15 +6,15 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// A hashList is a list of hashes that grows. A long one lies beside the heap: it
-// lives for a table's making, has 8 bytes a key, and would let the heap grow by
-// twice that.
+// A hashList is a list of hashes that grows. A long list is not on the Go heap. It lives only
+// while a table is made and has 8 bytes for each key. On the heap it would make the collector
+// let the heap grow by twice that.
 type hashList struct {
 	all  []uint64
-	room []byte // that all lies in, from package offheap; nil: the heap
+	room []byte // the memory of all, from package offheap; nil: all is on the heap
 }
 
-// nearHashes are as many as lie on the heap.
+// nearHashes is the number of hashes up to which a list is on the heap.
 const nearHashes = 1024
 
 func (l *hashList) add(h uint64) {
@@ -24,6 +24,8 @@ func (l *hashList) add(h uint64) {
 	l.all = append(l.all, h)
 }
 
+// grow makes room for more hashes. It doubles the list, and moves it off the heap when it
+// leaves the first size.
 func (l *hashList) grow() {
 	if l.all == nil {
 		l.all = make([]uint64, 0, nearHashes)
@@ -37,7 +39,7 @@ func (l *hashList) grow() {
 	l.all, l.room = all, room
 }
 
-// free empties the list.
+// free empties the list and frees its memory. Nobody may use all afterwards.
 func (l *hashList) free() {
 	if l.room != nil {
 		offheap.Free(l.room)

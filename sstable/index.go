@@ -10,28 +10,36 @@ import (
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// The header of an index payload. Part of the file format.
+// The payload of an index begins with this header. Part of the file format.
 //
 //	0  n, u32       4  flags, u8     5  zero, u8    6  prefix length, u16
 //	8  start, u64   16 blob length, u32             20 zero, u32
 //
-// Behind it: heads (n u64), ends (n u64), lengths (n u32), keys (n+1 u32),
-// trailers (n u64 if flagged), prefix, blob.
+// After it come heads (n u64), ends (n u64), lengths (n u32), keys (n+1 u32), trailers (n
+// u64, if the flag is set), the prefix and the blob. The blob consists of the separators
+// without their prefix. keys says where each begins in it.
+//
+// A small index has one level: it names the data blocks. A large one has two: the top level
+// names partitions, each of which is an index of data blocks. Both levels have this form.
 const (
 	indexHeader   = 24
 	indexTrailers = 1 // the flag: there is a trailers column
 )
 
-// An index is a view on an index payload that checkIndex has accepted: the
-// form in the file is the form that is searched. A resident index is a view on
-// memory that its Reader owns, a partition one on a cached block.
+// An index is a view of an index payload that checkIndex has accepted. The form in the file
+// is the form that is searched, so nothing is decoded. The index of a Reader is a view of
+// memory that the Reader owns. A partition is a view of a cached block.
 //
-// Invariants, checked by checkIndex and checkIndexOrder:
+// Entry i of an index describes block i. Its separator is an internal key: no entry of block
+// i is after it, and all entries of the next block are.
+//
+// Invariants, checked by checkIndex and its helper checkOrder, but for the entries of the
+// blocks, which Verify checks:
 //  1. separators ascend strictly, as internal keys;
-//  2. heads are the separators' first bytes, so that integers decide nearly
-//     every comparison;
-//  3. blocks follow each other from start, each at least blockTail long, and
-//     end at or before the end that the reader gives.
+//  2. heads are the first bytes of the separators without the prefix, so that integers
+//     decide nearly every comparison;
+//  3. blocks follow each other without a gap from start; each is longer than its tail, and
+//     the last ends at or before the end that the reader gives.
 type index struct {
 	n        int
 	start    int64
@@ -44,8 +52,8 @@ type index struct {
 	blob     []byte
 }
 
-// viewIndex reads the header and finds the columns.
-// Requires: checkIndex(b, ...) == nil.
+// viewIndex returns a view of b. It reads the header and finds the columns. Requires:
+// checkIndex(b, ...) == nil.
 func viewIndex(b []byte) index {
 	x := index{
 		n:     int(binary.LittleEndian.Uint32(b)),
@@ -67,15 +75,20 @@ func viewIndex(b []byte) index {
 	return x
 }
 
+// head returns the first eight bytes of separator i behind the prefix, like keys.Head.
 func (x *index) head(i int) uint64 { return binary.LittleEndian.Uint64(x.heads[8*i:]) }
 
+// end returns where block i ends, counted in bytes from start.
 func (x *index) end(i int) int64 { return int64(binary.LittleEndian.Uint64(x.ends[8*i:])) }
 
-// suffix returns separator i without the prefix.
+// suffix returns separator i without the prefix. It is a part of the payload.
 func (x *index) suffix(i int) []byte {
 	return x.blob[binary.LittleEndian.Uint32(x.keys[4*i:]):binary.LittleEndian.Uint32(x.keys[4*i+4:])]
 }
 
+// trailer returns the trailer of separator i. Trailer 0 sorts behind all versions of a user
+// key, so such a separator ends with all of them. Another trailer is only needed where the
+// versions of one key are in two blocks.
 func (x *index) trailer(i int) base.Trailer {
 	if x.trailers == nil {
 		return 0
@@ -83,7 +96,7 @@ func (x *index) trailer(i int) base.Trailer {
 	return base.Trailer(binary.LittleEndian.Uint64(x.trailers[8*i:]))
 }
 
-// handle returns where block i is.
+// handle returns where block i is in the file.
 func (x *index) handle(i int) handle {
 	from := int64(0)
 	if i > 0 {
@@ -96,8 +109,8 @@ func (x *index) handle(i int) handle {
 	}
 }
 
-// search returns the first block that can hold an entry at or after
-// (key, limit): the first whose separator is not before it. n: none can.
+// search returns the first block that can hold an entry at or after (key, limit): the first
+// whose separator is not before it. It returns x.n if there is none.
 func (x *index) search(key []byte, limit base.Trailer) int {
 	p := len(x.prefix)
 	if len(key) < p || string(key[:p]) != string(x.prefix) {
@@ -115,8 +128,8 @@ func (x *index) search(key []byte, limit base.Trailer) int {
 	return x.searchEqual(i, key, head, limit)
 }
 
-// lowerHead returns the first i whose head is not below head. The loop has no
-// branch that depends on the keys.
+// lowerHead returns the first i whose head is at least head, or x.n. No branch of the loop
+// depends on the keys, so the processor need not guess where the search goes.
 func (x *index) lowerHead(head uint64) int {
 	if x.n == 0 {
 		return 0
@@ -135,10 +148,11 @@ func (x *index) lowerHead(head uint64) int {
 	return lo
 }
 
-// searchEqual goes on among the separators from lo on whose head is the
-// key's.
+// searchEqual is the rest of search where heads do not decide. It is a binary search among
+// the separators from lo up that have the same head as the key.
 func (x *index) searchEqual(lo int, key []byte, head uint64, limit base.Trailer) int {
 	hi := x.n
+	// Mostly only one separator has the head. Then one comparison is enough.
 	if head < math.MaxUint64 && x.head(min(lo+1, x.n-1)) != head {
 		hi = lo + 1
 	}
@@ -153,8 +167,8 @@ func (x *index) searchEqual(lo int, key []byte, head uint64, limit base.Trailer)
 	return lo
 }
 
-// before tells whether separator i is before the internal key of the suffix
-// key and limit.
+// before reports whether separator i is before the internal key that consists of the suffix
+// key and of limit.
 func (x *index) before(i int, key []byte, limit base.Trailer) bool {
 	c := bytes.Compare(x.suffix(i), key)
 	return c < 0 || c == 0 && x.trailer(i) > limit
@@ -166,8 +180,8 @@ var (
 	errIndexKeys   = errors.New("separator out of bounds")
 )
 
-// checkIndex checks an index payload: its columns fill it, its handles lie
-// before end, its separators ascend.
+// checkIndex checks an index payload: its columns fill it, its blocks lie before end, and its
+// separators ascend. It runs once, when the index is read.
 func checkIndex(b []byte, end int64) error {
 	if len(b) < indexHeader {
 		return errIndexHeader
@@ -191,7 +205,8 @@ func checkIndex(b []byte, end int64) error {
 	return x.checkOrder()
 }
 
-// checkPartition checks an index partition, which has at least one entry.
+// checkPartition checks the payload of an index partition. In contrast to an index it must
+// not be empty: iterators rely on that.
 func checkPartition(b []byte, end int64) error {
 	if err := checkIndex(b, end); err != nil {
 		return err
@@ -202,7 +217,7 @@ func checkPartition(b []byte, end int64) error {
 	return nil
 }
 
-// checkHandles also bounds what reading a block can allocate.
+// checkHandles checks where the blocks lie. It also limits what reading one can allocate.
 func (x *index) checkHandles(end int64) error {
 	from := int64(0)
 	for i := range x.n {
@@ -219,6 +234,8 @@ func (x *index) checkHandles(end int64) error {
 	return nil
 }
 
+// checkOrder checks the separators: they lie in the blob and fill it, they ascend, none is
+// too long, and the heads are theirs.
 func (x *index) checkOrder() error {
 	from := uint32(0)
 	var last []byte

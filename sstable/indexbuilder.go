@@ -7,22 +7,25 @@ import (
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// defaultPartition is the size of an index above which it has two levels.
+// defaultPartition is the size of an index, in bytes, above which it gets a second level.
 const defaultPartition = 1 << 20
 
-// An indexBuilder collects an entry for each block of a level below.
+// An indexBuilder collects an entry for each block of the level below: data blocks, or
+// partitions. payload encodes all entries, or a part of them as a partition.
 type indexBuilder struct {
 	start    int64
-	keys     []byte // separators, one after the other
+	keys     []byte // separators, one after the other, without trailers
 	keyEnds  []int
 	ends     []int64 // file offset behind each block
 	lengths  []uint32
 	trailers []base.Trailer
 }
 
+// n returns the number of entries.
 func (x *indexBuilder) n() int { return len(x.ends) }
 
-// add appends a block that ends at the file offset end.
+// add appends a block that ends at the file offset end and has raw bytes when decompressed.
+// sep and t are its separator. It begins where the block before ends.
 func (x *indexBuilder) add(sep []byte, t base.Trailer, end int64, raw int) {
 	x.keys = append(x.keys, sep...)
 	x.keyEnds = append(x.keyEnds, len(x.keys))
@@ -31,6 +34,7 @@ func (x *indexBuilder) add(sep []byte, t base.Trailer, end int64, raw int) {
 	x.trailers = append(x.trailers, t)
 }
 
+// key returns the user key of separator i.
 func (x *indexBuilder) key(i int) []byte {
 	from := 0
 	if i > 0 {
@@ -39,13 +43,14 @@ func (x *indexBuilder) key(i int) []byte {
 	return x.keys[from:x.keyEnds[i]]
 }
 
-// entrySize estimates what entry i takes.
+// entrySize estimates the bytes that entry i takes. It ignores a common prefix.
 func (x *indexBuilder) entrySize(i int) int { return 8 + 8 + 4 + 4 + len(x.key(i)) }
 
-// size estimates the payload of a single index.
+// size estimates the payload of an index with all entries.
 func (x *indexBuilder) size() int { return indexHeader + x.n()*(8+8+4+4) + len(x.keys) }
 
-// cut returns the end of the partition that begins with entry from.
+// cut returns the end of the partition that begins with entry from: the largest that is
+// within limit bytes, and at least one entry.
 func (x *indexBuilder) cut(from, limit int) int {
 	size := indexHeader
 	for i := from; i < x.n(); i++ {
@@ -57,7 +62,8 @@ func (x *indexBuilder) cut(from, limit int) int {
 	return x.n()
 }
 
-// payload encodes the entries [from, to).
+// payload encodes the entries [from, to). The first and the last separator share the prefix
+// that all of them share, because they are sorted.
 func (x *indexBuilder) payload(from, to int) []byte {
 	n := to - from
 	prefix, blob, flags := 0, 0, byte(0)
@@ -111,18 +117,20 @@ func (x *indexBuilder) payload(from, to int) []byte {
 	return out
 }
 
-// separator appends the shortest user key s with last <= s < next.
-// Requires: last < next.
+// separator appends to dst the shortest user key that can separate two blocks. The result is
+// at or after last, and before next. Requires: last < next.
 func separator(dst, last, next []byte) []byte {
 	p := keys.CommonPrefix(last, next)
 	if p == len(last) {
-		return append(dst, last...) // next goes on where last ends
+		return append(dst, last...) // last is a prefix of next, so nothing shorter is at or after it
 	}
-	// last[p] < next[p], so last up to there with the byte raised is after
-	// last. It is before next unless it is next.
+	// last[p] < next[p]. The common prefix with last[p]+1 behind it is after last. It is
+	// before next, unless the two are the same.
 	if last[p]+1 < next[p] || p+1 < len(next) {
 		return append(append(dst, last[:p]...), last[p]+1)
 	}
+	// last[:p]+(last[p]+1) is next itself, so the result must begin with last[:p+1]. The
+	// first byte behind it that can be raised is raised.
 	for i := p + 1; i < len(last); i++ {
 		if last[i] < 0xff {
 			return append(append(dst, last[:i]...), last[i]+1)

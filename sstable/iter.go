@@ -9,19 +9,20 @@ import (
 	"github.com/shaledb/shale/internal/prefetch"
 )
 
-// IterOptions say how an iterator reads. The zero value fills the cache and
-// reads block by block.
+// IterOptions say how an iterator reads. The zero value puts blocks into the cache and reads
+// them one by one.
 type IterOptions struct {
-	NoFill    bool // leave blocks that were not cached out of the cache
-	Readahead int  // bytes to read at once, past the cache, for one pass over the table; 0: none
+	NoFill    bool // do not put blocks into the cache that were not there
+	Readahead int  // bytes to read at once, past the cache, for one pass over the table; 0: use the cache
 }
 
-// An Iterator walks the entries of a table. It implements base.Iterator and
-// allocates nothing after its first few steps.
+// An Iterator walks the entries of a table. It implements base.Iterator and allocates nothing
+// after its first few steps. It belongs to one goroutine.
 //
-// While it stands on an entry (on is set), data is the block of entry pos, the
-// block number ix of leaf, which is the table's index or its partition number
-// top. A block stays pinned until the iterator leaves it.
+// The iterator has up to three things loaded: partition top of the index, if the index has
+// two levels; data block ix of leaf, which is that partition or the whole index; and entry
+// pos of that block, while on is set. It keeps the partition and the block pinned until it
+// moves to others.
 type Iterator struct {
 	r     *Reader
 	opts  IterOptions
@@ -29,31 +30,31 @@ type Iterator struct {
 
 	on   bool
 	pos  int
-	end  int // where entry pos ends in data
+	end  int // where entry pos ends in data.b
 	kv   base.KV
-	key  []byte // the block's prefix, and behind it the last suffix shown
+	key  []byte // the block's prefix, followed by the suffix of the last entry shown
 	data dataBlock
 	err  error
 
-	loaded bool // data is a block; block pins it unless it lies in ahead
+	loaded bool // data is a view of block ix; block pins it, unless it is in ahead
 	block  *cache.Block
 	ix     int
-	top    int // -1: no partition is loaded
+	top    int // number of the partition in part; -1: none is loaded
 	leaf   *index
 	part   index // what leaf points to if there are two levels
 	pinned *cache.Block
 
 	ahead  window
-	stride int // direction of the last blocks read in a row
-	streak int // how many those are
-	want   int // how much to read ahead
+	stride int // direction of the last reads: 1, -1, or 0 for a seek
+	streak int // number of reads in that direction since the last one that was cached
+	want   int // bytes that the next read ahead takes
 
 	sought sought
-	misses uint32 // of the cache, by movements other than steps
+	misses uint32 // blocks not found in the cache by First, Last and seeks
 }
 
-// TakeMisses returns how many data blocks the iterator has read from the file, but
-// for those of Next and Prev, since it was last asked.
+// TakeMisses returns how many data blocks the iterator did not find in the cache since the
+// last call. It does not count those that Next and Prev moved to.
 func (i *Iterator) TakeMisses() uint32 {
 	n := i.misses
 	if n > 0 {
@@ -62,8 +63,8 @@ func (i *Iterator) TakeMisses() uint32 {
 	return n
 }
 
-// NewIterator returns an iterator over the table that reads through the cache.
-// What it reads is added to t, if t is not nil.
+// NewIterator returns an iterator over the table that reads through the cache. If t is not
+// nil, the blocks that it uses are added to t.
 func (r *Reader) NewIterator(t *Trace) *Iterator { return r.NewIteratorWith(t, IterOptions{}) }
 
 // NewIteratorWith is NewIterator with options.
@@ -73,8 +74,8 @@ func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
 	return i
 }
 
-// Reset makes i what NewIteratorWith returns, in memory that it has.
-// Requires: i is closed, or the zero value.
+// Reset makes i what NewIteratorWith returns, without allocating. Requires: i is closed, or
+// the zero value.
 func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
 	*i = Iterator{r: r, opts: o, trace: t, top: -1, key: i.key[:0]}
 	if r.foot.levels == 1 {
@@ -103,8 +104,8 @@ func (i *Iterator) Last() *base.KV {
 	return i.show(i.data.n - 1)
 }
 
-// SeekGE implements base.Iterator. A target that lies ahead in the same block
-// is found without the index.
+// SeekGE implements base.Iterator. If the target is further ahead in the current block, it is
+// found without the index.
 func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	i.err = nil
 	limit := base.NewTrailer(seq, base.KindMax)
@@ -132,7 +133,8 @@ func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	return i.show(0)
 }
 
-// SeekLT implements base.Iterator.
+// SeekLT implements base.Iterator. It finds the first entry at or after key, and goes to the
+// one before it.
 func (i *Iterator) SeekLT(key []byte) *base.KV {
 	i.err = nil
 	const first = base.Trailer(math.MaxUint64) // before all versions of key
@@ -156,7 +158,8 @@ func (i *Iterator) SeekLT(key []byte) *base.KV {
 	return i.show(i.data.n - 1)
 }
 
-// Next implements base.Iterator.
+// Next implements base.Iterator. Within a block, the entry begins where the current one ends,
+// so one offset is read.
 func (i *Iterator) Next() *base.KV {
 	if !i.on {
 		return nil
@@ -189,7 +192,8 @@ func (i *Iterator) Prev() *base.KV {
 // Err implements base.Iterator.
 func (i *Iterator) Err() error { return i.err }
 
-// Close implements base.Iterator. It keeps the memory for Reset and nothing else.
+// Close implements base.Iterator. It unpins all blocks. The iterator keeps only the memory
+// for Reset, and its error.
 func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
@@ -198,14 +202,15 @@ func (i *Iterator) Close() error {
 	return nil
 }
 
-// show moves to entry pos of the loaded block.
+// show moves to entry pos of the loaded block and returns it.
 func (i *Iterator) show(pos int) *base.KV {
 	i.on, i.pos, i.end = true, pos, i.data.offset(pos+1)
 	return i.decode(i.data.offset(pos))
 }
 
-// decode fills kv with entry pos, which lies at data[from:end]. With an empty
-// prefix the key is a part of the block, else it is put together in a buffer.
+// decode sets kv to entry pos, which is data.b[from:i.end]. If the block has no prefix, the
+// user key is a part of the block. Otherwise it is put together in i.key, which already
+// begins with the prefix.
 func (i *Iterator) decode(from int) *base.KV {
 	e := i.data.b[from:i.end]
 	n, w := int(e[0]), 1
@@ -224,16 +229,16 @@ func (i *Iterator) decode(from int) *base.KV {
 	return &i.kv
 }
 
-// leave makes the iterator stand nowhere.
+// leave marks that the iterator is not on an entry, and returns nil.
 func (i *Iterator) leave() *base.KV {
 	i.on = false
 	return nil
 }
 
-// find loads the first block whose separator is not before (key, limit).
-// found is false if there is none or it can't be read. past says that all
-// entries of the loaded block are before the target, which only happens if the
-// two levels of an index contradict each other.
+// find loads the first block whose separator is not before (key, limit). found is false if
+// there is none, or if it can't be read: then err is set. past says that all entries of the
+// loaded block are before the target. That happens only if the two levels of an index
+// contradict each other.
 func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
 	top := i.r.index.search(key, limit)
 	if top == i.r.index.n {
@@ -250,8 +255,8 @@ func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
 	return i.load(min(ix, i.leaf.n-1)), past
 }
 
-// loadNext loads the block after the current one; false at the end and on an
-// error.
+// loadNext loads the block after the current one, if necessary from the next partition. It
+// returns false at the end of the table, and after an error, which is in err.
 func (i *Iterator) loadNext() bool {
 	if i.ix+1 < i.leaf.n {
 		return i.loadOn(i.ix+1, 1)
@@ -262,7 +267,7 @@ func (i *Iterator) loadNext() bool {
 	return i.loadTop(i.top+1) && i.loadOn(0, 1)
 }
 
-// loadPrev loads the block before the current one.
+// loadPrev loads the block before the current one. It returns false like loadNext.
 func (i *Iterator) loadPrev() bool {
 	if i.ix > 0 {
 		return i.loadOn(i.ix-1, -1)
@@ -273,7 +278,8 @@ func (i *Iterator) loadPrev() bool {
 	return i.loadTop(i.top-1) && i.loadOn(i.leaf.n-1, -1)
 }
 
-// loadTop loads partition top of an index of two levels.
+// loadTop loads partition top, if the index has two levels and that is not the partition that
+// is loaded. The data block is given up first, since ix would refer to another partition.
 func (i *Iterator) loadTop(top int) bool {
 	if i.r.foot.levels == 1 || i.top == top {
 		return true
@@ -290,10 +296,12 @@ func (i *Iterator) loadTop(top int) bool {
 	return true
 }
 
-// load loads data block ix of the leaf.
+// load loads data block ix of the leaf, as part of a seek.
 func (i *Iterator) load(ix int) bool { return i.loadOn(ix, 0) }
 
-// loadOn is load for the next block in a direction: 1, -1, or 0 for any block.
+// loadOn loads data block ix of the leaf. stride is 1 or -1 if a step has come to it from its
+// neighbour, and 0 after a seek. Only steps read ahead. It returns false after an error,
+// which is in err.
 func (i *Iterator) loadOn(ix, stride int) bool {
 	if i.loaded && i.ix == ix {
 		return true
@@ -312,18 +320,19 @@ func (i *Iterator) loadOn(ix, stride int) bool {
 		return false
 	}
 	if stride != 0 {
-		prefetch.Bytes(payload[:min(len(payload), 16<<10)]) // steps would wait for one line after the other
+		prefetch.Bytes(payload[:min(len(payload), 16<<10)]) // otherwise each step would wait for a cache line
 	}
 	i.view(payload)
 	i.loaded, i.ix = true, ix
+	// The block was in the cache, so the next ones probably are too.
 	if stride != 0 && i.streak == 0 {
 		i.expect(ix, stride)
 	}
 	return true
 }
 
-// expect begins to look up the next block of a walk in the cache, and the one
-// behind it, a part each.
+// expect prefetches for a scan of cached blocks. It begins the second half of the cache
+// lookup for the next block, and the first half for the block after that one.
 func (i *Iterator) expect(ix, stride int) {
 	if next := ix + stride; uint(next) < uint(i.leaf.n) {
 		i.r.cache.PrefetchBlock(i.cacheKey(next))
@@ -333,11 +342,13 @@ func (i *Iterator) expect(ix, stride int) {
 	}
 }
 
+// view makes data a view of a block, and key begin with the block's prefix.
 func (i *Iterator) view(payload []byte) {
 	i.data = viewData(payload)
 	i.key = append(i.key[:0], i.data.prefix...)
 }
 
+// dropData unpins the data block, if one is loaded.
 func (i *Iterator) dropData() {
 	if i.block != nil {
 		i.block.Release()
@@ -346,6 +357,7 @@ func (i *Iterator) dropData() {
 	i.loaded = false
 }
 
+// dropPartition unpins the partition, if one is loaded.
 func (i *Iterator) dropPartition() {
 	if i.pinned != nil {
 		i.pinned.Release()

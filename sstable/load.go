@@ -10,14 +10,16 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
+// isEOF reports whether err means that a file ended before or within a read.
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// damage makes the error for bytes that are not what they should be. What a
-// newer version wrote is not damaged.
+// damage returns the error for a part of the file that is not what it should be. If err says
+// that a newer program wrote it, the result does not count as damage.
 func (r *Reader) damage(offset int64, part string, err error) error {
 	return damageOf(r.name, offset, part, err)
 }
 
+// damageOf is damage for a file of any name.
 func damageOf(name string, offset int64, part string, err error) error {
 	if errors.Is(err, base.ErrFormatTooNew) {
 		return fmt.Errorf("sstable: %s at offset %d: %s: %w", name, offset, part, err)
@@ -25,8 +27,8 @@ func damageOf(name string, offset int64, part string, err error) error {
 	return base.Corruption(name, offset, part, err)
 }
 
-// readError makes the error for a read that came back short: damage if the
-// file ends there, else what the device said.
+// readError returns the error for a read that returned too few bytes. It is damage if the
+// file ends there, else it is the error of the device.
 func (r *Reader) readError(err error, kind BlockKind, offset int64) error {
 	if err == nil || isEOF(err) {
 		part := "end of file"
@@ -38,7 +40,7 @@ func (r *Reader) readError(err error, kind BlockKind, offset int64) error {
 	return fmt.Errorf("sstable: read %s at offset %d: %w", r.name, offset, err)
 }
 
-// readAt fills b from the file.
+// readAt fills b from the file. Its error is that of readError.
 func (r *Reader) readAt(b []byte, offset int64, kind BlockKind) error {
 	n, err := r.src.ReadAt(b, offset)
 	if n < len(b) {
@@ -48,9 +50,9 @@ func (r *Reader) readAt(b []byte, offset int64, kind BlockKind) error {
 	return nil
 }
 
-// block returns a data block or index partition, pinned: from the cache, or
-// from the file and then into the cache if fill is set. Its structure has
-// been checked.
+// block returns a data block or an index partition, pinned, whose structure was checked. It
+// takes the block from the cache. If it is not there, it reads the block from the file and,
+// if fill is set, puts it into the cache.
 func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
 	k := cache.Key{File: uint64(r.num), Offset: uint64(h.offset)}
 	if b := r.cache.Get(k); b != nil {
@@ -71,8 +73,13 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 	return b, nil
 }
 
-// readBlock reads a block into a buffer of the cache's: one for it to be kept in
-// if fill is set. A raw block stays where it was read, with its tail behind it.
+// readBlock reads a block from the file and returns it, pinned. It takes these steps: read,
+// check the checksum, decompress, check the structure, and number the entries of an ingested
+// table. After that nothing checks the block again.
+//
+// fill says that the caller will insert the block into the cache, so that its memory is taken
+// where it can stay. An uncompressed block remains in the buffer that it was read into, which
+// is longer by the tail.
 func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
 	stored := r.alloc(h, h.stored+blockTail, fill && h.stored == h.raw)
 	if err := r.readAt(stored.Bytes(), h.offset, kind); err != nil {
@@ -104,16 +111,18 @@ func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cach
 	return b, nil
 }
 
-// numberBlock gives the entries of a data block of an ingested table their number:
-// in the block's header, from which all of it count. The payload is our own.
+// numberBlock writes the sequence number of an ingested table into a data block's header,
+// from which the numbers of all entries count. In the file it is 0. The checksum was checked
+// before, and no other goroutine sees the payload yet. Requires: the payload is a copy of the
+// caller's own.
 func (r *Reader) numberBlock(payload []byte, kind BlockKind) {
 	if r.seq > 0 && kind == BlockData {
 		binary.LittleEndian.PutUint64(payload[dataSeq:], uint64(r.seq))
 	}
 }
 
-// alloc returns a buffer for the block at h: one to be kept in the cache, or one
-// for a while.
+// alloc returns a buffer of n bytes for the block at h. keep says that the block will be
+// inserted into the cache.
 func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
 	if keep {
 		return r.cache.AllocAt(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)}, n)
@@ -121,13 +130,14 @@ func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
 	return r.cache.Alloc(n)
 }
 
+// countRead counts a block that was read from the file.
 func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
 	r.stats.BlockReads.Add(1)
 	r.stats.BlockReadBytes.Add(uint64(h.stored) + blockTail)
 	t.add(kind, h, false)
 }
 
-// expand decompresses a payload into dst and checks it.
+// expand decompresses a payload into dst and checks its structure.
 func (r *Reader) expand(dst, payload []byte, c Compression, h handle, kind BlockKind) error {
 	if err := decompress(dst, payload, c); err != nil {
 		return r.damage(h.offset, kind.String(), err)
@@ -135,8 +145,8 @@ func (r *Reader) expand(dst, payload []byte, c Compression, h handle, kind Block
 	return r.checkPayload(dst, h, kind)
 }
 
-// checkPayload checks the structure of a decompressed payload once, so that
-// views on it need not.
+// checkPayload checks the length and the structure of a decompressed payload. It runs once
+// for each block that is read. The views of the block rely on it.
 func (r *Reader) checkPayload(payload []byte, h handle, kind BlockKind) error {
 	err := errRawLength
 	if len(payload) == h.raw {

@@ -6,21 +6,22 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// ErrNotCached is what a lookup with Near.CachedOnly gets instead of reading.
+// ErrNotCached is the error of a lookup with Near.CachedOnly that would have to read a block.
 var ErrNotCached = errors.New("sstable: block is not in the cache")
 
-// A Near makes lookups of neighbouring keys, one after the other, share their
-// blocks, also without a cache: it pins the last data block. The zero value is
-// ready; Release ends it.
+// A Near lets several lookups of neighbouring keys, one after the other, share their blocks.
+// It keeps the data block of the last lookup pinned, so this works without a cache too. The
+// zero value is ready. Its user calls Release at the end. A Near belongs to one goroutine.
 type Near struct {
-	CachedOnly bool // give up with ErrNotCached where a block would have to be read
+	CachedOnly bool // fail with ErrNotCached instead of reading a block
 
+	// The block that is pinned, and where it is from.
 	reader *Reader
 	at     handle
 	block  *cache.Block
 }
 
-// Release lets go of the block.
+// Release unpins the block. The Near can be used again.
 func (n *Near) Release() {
 	if n.block != nil {
 		n.block.Release()
@@ -28,8 +29,9 @@ func (n *Near) Release() {
 	n.reader, n.block = nil, nil
 }
 
-// blockNear is block for a data block or partition of a lookup with n, which may
-// be nil.
+// blockNear is block for a lookup with n, which may be nil. It returns the block that n has
+// pinned, if that is the one. Otherwise it gets the block, and a data block takes the place
+// of the one in n. A block that CachedOnly finds in the cache is not kept in n.
 func (r *Reader) blockNear(n *Near, h handle, kind BlockKind, t *Trace) (*cache.Block, error) {
 	switch {
 	case n == nil:
@@ -40,7 +42,7 @@ func (r *Reader) blockNear(n *Near, h handle, kind BlockKind, t *Trace) (*cache.
 	case n.CachedOnly:
 		b := r.cache.Get(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)})
 		if b == nil {
-			return nil, ErrNotCached // and a miss when it is read
+			return nil, ErrNotCached // the lookup that reads it later counts the miss
 		}
 		r.stats.CacheHits.Add(1)
 		return b, nil

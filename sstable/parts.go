@@ -8,34 +8,38 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A Part is one of the parts that a table's file is made of.
+// A Part is one of the parts of a table's file: a block, the footer, padding, or bytes that
+// belong to none of these.
 type Part struct {
-	Kind          BlockKind // 0: it is no block
+	Kind          BlockKind // 0: this part is not a block
 	Name          string
-	Offset, Bytes int64 // as stored, checksum included
+	Offset, Bytes int64 // in the file; Bytes includes the block's tail
 
-	// Of blocks; 0 where they are not known.
+	// Known only of blocks, and 0 where they could not be read.
 	Raw         int64 // bytes once decompressed
 	Compression Compression
-	Entries     int // of a data block; of an index, the blocks that it names
+	Entries     int // entries of a data block; blocks that an index or partition names
 
-	// Separator, of data blocks and partitions that an index names: no entry
-	// of the block is behind it. First is a data block's first entry.
+	// Separator is set for data blocks and partitions that a readable index names: no entry
+	// of the block is after it. First is the first entry of a data block.
 	Separator, First *base.InternalKey
 
 	Err error // what is wrong with it: a *base.CorruptionError, or base.ErrFormatTooNew
 }
 
-// Parts calls fn for the parts of a table's file, of size bytes, in the order in
-// which they stand there, and ends at fn's first error. Each is read and
-// checked for itself. What an index does not tell of, because it is damaged, is
-// searched for. o's Filter and Lost are not used. It is for tools.
+// Parts calls fn for each part of a table's file, of size bytes, in the order of their
+// offsets. It ends at fn's first error, and returns it. It is for tools.
 //
-// An error that is not fn's is that of the context or the device.
+// Each part is read and checked by itself, so damage in one does not hide the others. If an
+// index is damaged, Parts searches for the blocks that it would have named. Bytes that it
+// can't explain are parts too, so the parts cover the whole file. o.Filter and o.Lost are
+// ignored.
+//
+// Any other error is that of the context or of the device.
 func Parts(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions, fn func(Part) error) error {
 	p := parts{fn: fn}
 	o.Filter = false
-	o.Lost = func(l Lost) { p.err = l.Err } // of footer and length, for when that is all
+	o.Lost = func(l Lost) { p.err = l.Err } // without a footer, this explains the rest
 	s, err := Salvage(ctx, src, size, o)
 	if err != nil {
 		return err
@@ -55,23 +59,25 @@ func Parts(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions, f
 	return p.behind(size)
 }
 
-// parts walks the parts of one file.
+// A parts shows the parts of one file, from its beginning to its end.
 type parts struct {
 	s          *Salvager
 	r          *Reader
 	fn         func(Part) error
-	err        error  // met when the table was opened
-	offset     int64  // up to which data blocks were shown
-	end        int64  // of the part that was shown last
-	partitions []Part // read with the data blocks, and shown behind them
+	err        error  // the last damage that was found when the table was opened
+	offset     int64  // where the last data block ends that was shown
+	end        int64  // where the last part ends that was shown
+	partitions []Part // read before their data blocks, and shown after all of them
 }
 
+// emit shows a part. If bytes between it and the last one were not shown, it first shows them
+// as "unknown".
 func (p *parts) emit(part Part) error {
 	if err := p.s.ctx.Err(); err != nil {
 		return err
 	}
 	if hole := part.Offset - p.end; hole > 0 {
-		// Without an index nobody knows its partitions, for instance.
+		// For example, the partitions of an index that can't be read.
 		if err := p.fn(Part{Name: "unknown", Offset: p.end, Bytes: hole}); err != nil {
 			return err
 		}
@@ -80,8 +86,8 @@ func (p *parts) emit(part Part) error {
 	return p.fn(part)
 }
 
-// read reads a block and returns its payload, nil if it can't be read, and what
-// is known of it. Its error is that of the device.
+// read reads and checks a block. It returns what is known about it, and its payload, or nil
+// if the block can't be read: then part.Err says why. Its own error is that of the device.
 func (p *parts) read(h handle, kind BlockKind) (part Part, payload []byte, err error) {
 	part = Part{Kind: kind, Name: kind.String(), Offset: h.offset, Bytes: int64(h.stored) + blockTail, Raw: int64(h.raw)}
 	b := make([]byte, h.stored+blockTail)
@@ -114,7 +120,8 @@ func (p *parts) read(h handle, kind BlockKind) (part Part, payload []byte, err e
 	return part, payload, nil
 }
 
-// note keeps err as the part's, unless it is none of the file's.
+// note makes err the part's error if the file is to blame: it is damaged, or from a newer
+// program. Otherwise it returns err.
 func (p *parts) note(part *Part, err error) error {
 	var c *base.CorruptionError
 	if errors.As(err, &c) || errors.Is(err, base.ErrFormatTooNew) {
@@ -124,7 +131,9 @@ func (p *parts) note(part *Part, err error) error {
 	return err
 }
 
-// blocks shows the data blocks.
+// blocks shows the data blocks, and reads the partitions of the index. Where a partition is
+// damaged, it searches for data blocks up to the first one of the next partition that is
+// readable.
 func (p *parts) blocks() error {
 	s := p.s
 	if !s.hasIndex {
@@ -166,6 +175,7 @@ func (p *parts) blocks() error {
 	return nil
 }
 
+// leaf shows the data blocks of an index or of a partition.
 func (p *parts) leaf(x *index) error {
 	for i := range x.n {
 		sep := x.separator(i)
@@ -176,7 +186,7 @@ func (p *parts) leaf(x *index) error {
 	return nil
 }
 
-// data shows a data block. sep is nil if it is not known.
+// data shows the data block at h. sep is nil if it is not known.
 func (p *parts) data(h handle, sep *base.InternalKey) error {
 	part, payload, err := p.read(h, BlockData)
 	if err != nil {
@@ -193,8 +203,8 @@ func (p *parts) data(h handle, sep *base.InternalKey) error {
 	return p.emit(part)
 }
 
-// search shows the data blocks that are found up to end, and as one part what
-// is behind the first place where none is.
+// search shows the data blocks that it finds from p.offset up to end. At the first place
+// where no block begins it gives up, and shows the rest up to end as one unreadable part.
 func (p *parts) search(end int64) error {
 	for p.offset < end {
 		h, err := p.s.findBlock(p.offset, end)
@@ -213,7 +223,8 @@ func (p *parts) search(end int64) error {
 	return nil
 }
 
-// behind shows what follows the data blocks. Requires: the footer is readable.
+// behind shows what follows the data blocks, in the order of the file. Requires: the footer
+// is readable.
 func (p *parts) behind(size int64) error {
 	f := &p.r.foot
 	if gap := f.filter.offset - p.offset; f.filter.stored > 0 && gap > 0 && gap < filterAlign {
@@ -260,6 +271,7 @@ func (p *parts) behind(size int64) error {
 		Err: p.r.damage(p.r.size, "end of file", errors.New("file is longer than it should be"))})
 }
 
+// padding shows the n zeros that align the filter, and checks that they are zeros.
 func (p *parts) padding(n int64) error {
 	part := Part{Name: "padding", Offset: p.offset, Bytes: n}
 	b := make([]byte, n)
@@ -277,12 +289,14 @@ func (p *parts) padding(n int64) error {
 	return p.emit(part)
 }
 
+// filter shows the filter block. If the properties are readable, it checks the filter too:
+// they say how many keys it must have.
 func (p *parts) filter() error {
 	part, payload, err := p.read(p.r.foot.filter, BlockFilter)
 	if err != nil {
 		return err
 	}
-	if payload != nil && p.s.hasProps { // they have the number of keys
+	if payload != nil && p.s.hasProps {
 		if _, err := p.r.readFilter(tail{}); err != nil {
 			if err := p.note(&part, err); err != nil {
 				return err

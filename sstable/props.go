@@ -9,34 +9,34 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// Properties describe what a table holds. They stand in a block of their own.
+// Properties describe what a table holds. They are stored in a block of their own.
 type Properties struct {
-	kinds             uint64 // bit k: there is an entry of kind k
+	kinds             uint64 // bit k is set if an entry has kind k
 	Entries           uint64
 	Tombstones        uint64
 	Keys              uint64 // distinct user keys
 	Smallest, Largest []byte // user keys
 	MinSeq, MaxSeq    base.Seq
-	RawKeyBytes       uint64 // of all user keys, versions counted each
+	RawKeyBytes       uint64 // sum of the lengths of all user keys, each version counted
 	RawValueBytes     uint64
 	DataBlocks        uint64
 	DataBytes         int64   // file offset where data blocks end
 	Partitions        uint64  // of the index; 0: it has one level
-	FilterBits        float64 // a key, as asked for; 0: no filter
+	FilterBits        float64 // bits for each key, as WriterOptions said; 0: no filter
 
-	// The filter knows the keys' prefixes by prefixRule too. prefixes is their
-	// number; 0 without a filter.
+	// If prefixRule is set, the filter knows the prefixes of the keys too. prefixes is the
+	// number of distinct ones; 0 without a filter.
 	prefixRule base.PrefixRule
 	prefixes   uint64
 
-	// ingested is 1 in a table whose entries have no sequence numbers of their own:
-	// in the file they are 0, and the manifest has the one of all. MinSeq and
-	// MaxSeq are that one in what a Reader returns, if it was told.
+	// ingested is 1 in a table whose entries have no sequence numbers of their own. In the
+	// file their number is 0, and the manifest has the one number of all of them. In what a
+	// Reader returns, MinSeq and MaxSeq are that number (ReaderOptions.Seq).
 	ingested uint64
 }
 
-// Tags of properties. Part of the file format. A reader may skip unknown odd
-// ones, and has to refuse unknown even ones.
+// The tags of properties. Part of the file format. A reader skips odd tags that it does not
+// know, and refuses the table if it does not know an even one.
 const (
 	propKinds         = 2
 	propEntries       = 4
@@ -57,9 +57,11 @@ const (
 	propIngested      = 28
 )
 
-// knownKinds are the kinds of entries that this program can read.
+// knownKinds has a bit for each kind of entry that this program can read.
 const knownKinds = 1<<base.KindDelete | 1<<base.KindPut
 
+// appendTo appends the properties, encoded in the order of their tags. Fields that are 0 are
+// left out.
 func (p *Properties) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, propKinds, p.kinds)
 	dst = appendNumber(dst, propEntries, p.Entries)
@@ -80,14 +82,14 @@ func (p *Properties) appendTo(dst []byte) []byte {
 	return appendNumber(dst, propIngested, p.ingested)
 }
 
-// unnumbered tells whether all entries could get one sequence number: each is the
-// put of a key of its own, with number 0.
+// unnumbered reports whether all entries can be given one sequence number: each is a put with
+// number 0, and no two have the same key.
 func (p *Properties) unnumbered() bool {
 	return p.MaxSeq == 0 && p.Entries == p.Keys && p.Tombstones == 0
 }
 
-// encodeRule returns the rule as a number: Length · 2, or (Count · 256 +
-// Delimiter) · 2 + 1.
+// encodeRule returns the rule as a number: Length · 2, or (Count · 256 + Delimiter) · 2 + 1.
+// Part of the file format. No rule is 0.
 func encodeRule(r base.PrefixRule) uint64 {
 	if r.Count > 0 {
 		return (uint64(r.Count)<<8|uint64(r.Delimiter))<<1 | 1
@@ -95,6 +97,7 @@ func encodeRule(r base.PrefixRule) uint64 {
 	return uint64(r.Length) << 1
 }
 
+// decodeRule is the inverse of encodeRule. It refuses 0, which is not stored.
 func decodeRule(v uint64) (base.PrefixRule, error) {
 	if v>>1 > math.MaxUint16 {
 		return base.PrefixRule{}, errPropsValue
@@ -109,7 +112,7 @@ func decodeRule(v uint64) (base.PrefixRule, error) {
 	return r, nil
 }
 
-// appendNumber appends a field that holds v; nothing for 0.
+// appendNumber appends a field with the number v. It appends nothing for 0.
 func appendNumber(dst []byte, tag, v uint64) []byte {
 	if v == 0 {
 		return dst
@@ -118,6 +121,7 @@ func appendNumber(dst []byte, tag, v uint64) []byte {
 	return appendBytes(dst, tag, content[:binary.PutUvarint(content[:], v)])
 }
 
+// appendBytes appends a field: tag and length as varints, then the content.
 func appendBytes(dst []byte, tag uint64, content []byte) []byte {
 	dst = binary.AppendUvarint(dst, tag)
 	dst = binary.AppendUvarint(dst, uint64(len(content)))
@@ -130,7 +134,9 @@ var (
 	errPropsValue = errors.New("field is no number in range")
 )
 
-// decodeProperties reads the payload of a properties block. Keys alias it.
+// decodeProperties decodes the payload of a properties block. Smallest and Largest are parts
+// of b. A field may come only once. An unknown even tag, or an unknown kind of entry, is
+// base.ErrFormatTooNew.
 func decodeProperties(b []byte) (*Properties, error) {
 	p := new(Properties)
 	var seen uint64
@@ -165,7 +171,7 @@ func decodeProperties(b []byte) (*Properties, error) {
 	return p, nil
 }
 
-// set takes one field.
+// set sets the field that a tag stands for.
 func (p *Properties) set(tag uint64, content []byte) error {
 	switch tag {
 	case propSmallest:
@@ -187,7 +193,7 @@ func (p *Properties) set(tag uint64, content []byte) error {
 	return nil
 }
 
-// number returns where the number of a tag goes, nil if it is none of those.
+// number returns the field of a tag if it is a uint64, else nil.
 func (p *Properties) number(tag uint64) *uint64 {
 	switch tag {
 	case propKinds:
@@ -218,7 +224,8 @@ func (p *Properties) number(tag uint64) *uint64 {
 	return nil
 }
 
-// setOther takes the numbers of other types, and judges unknown tags.
+// setOther sets the fields of other number types. It ignores unknown odd tags, and refuses
+// unknown even ones.
 func (p *Properties) setOther(tag uint64, content []byte) error {
 	if tag != propDataBytes && tag != propFilterBits && tag != propPrefixRule {
 		if tag&1 == 0 {

@@ -15,66 +15,79 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// ReaderOptions say what table to expect, and how to read it.
+// ReaderOptions say which table to expect, and how to read it.
 type ReaderOptions struct {
-	// What the manifest knows. Size 0: unknown, as for tools that were given
-	// nothing but a file; then the source must have a method
-	// Size() (int64, error), and number and store id are taken from the footer
-	// where they are 0 here. Checksum 0 is not compared.
+	// What the manifest says about the table. Open fails if the file differs.
+	//
+	// A Size of 0 means that nothing is known: a tool was given a file without a store. Then
+	// the source must have a method Size() (int64, error), and a Num or StoreID of 0 is taken
+	// from the footer. A Checksum of 0 is not compared.
 	Num      base.FileNum
 	StoreID  uint64
 	Size     int64
 	Checksum uint32
 
-	// Seq is the sequence number of all entries, if the table was ingested.
+	// Seq is the sequence number of all entries, if the table was ingested. Other tables
+	// ignore it.
 	Seq base.Seq
 
-	Cache    *cache.Cache // nil: keeps nothing
-	Stats    *Stats       // nil: nobody asks
-	Sidecar  *Sidecar     // has the filter to use; nil: the one in the table is
-	NoFilter bool         // leave the filter on disk
+	Cache    *cache.Cache // for blocks; nil: a cache that keeps nothing
+	Stats    *Stats       // counts reads; nil: nothing is counted
+	Sidecar  *Sidecar     // the file with the filter to use; nil: use the one in the table
+	NoFilter bool         // do not load a filter
 
-	// Retried is told of the error of a read ahead, in whose place blocks are
-	// then read one by one: what is wrong with them, each tells by itself.
-	// nil: nobody asks.
+	// Retried is called with the error of a failed read ahead. The iterator then reads the
+	// blocks one by one, and returns an error only if it comes to a block that can't be read.
+	// nil: the error is dropped.
 	Retried func(error)
 }
 
-// A Reader is an open table. Its index and its filter are resident.
+// A Reader is an open table. Open reads its properties, its index and its filter, which stay
+// in memory. A lookup needs only data blocks from the file, and partitions if the index is
+// large.
+//
+// What the Reader has in memory may be off the Go heap, where it is freed when nothing leads
+// to the Reader any more. So a method that reads index must keep r reachable until it has
+// done so: by using r afterwards, or with runtime.KeepAlive(r).
 type Reader struct {
 	// Constant after Open.
 	src     io.ReaderAt
 	cache   *cache.Cache
 	stats   *Stats
-	retried func(error) // nil: nobody asks
+	retried func(error) // ReaderOptions.Retried
 	num     base.FileNum
 	name    string
 	size    int64
 	seed    uint32
-	seq     base.Seq // of all entries, which are ingested; 0: they have their own
+	seq     base.Seq // number of all entries of an ingested table; 0: entries have their own
 	foot    footer
 	props   Properties
 	index   index // top level
-	indexed int64 // bytes of memory behind index
-	beside  int   // of these beside the heap; who reads index ends with KeepAlive(r)
+	indexed int64 // bytes of memory of index
+	beside  int   // of these, bytes off the Go heap: all or 0
 
-	// filter is replaced as a whole, by Open, DropSecondUnit, LoadFilter and
-	// SetSidecar. sidecar is where it comes from, nil: from the table itself. The
-	// errors say why what is in either file is not used.
+	// filter is the filter in memory; nil: there is none. Open, DropSecondUnit, DropFilter,
+	// LoadFilter and SetSidecar replace it as a whole, while lookups go on with what they
+	// have loaded. sidecar is the file that the filter in use comes from; nil: the table
+	// itself. The two errors say why the filter in the table, or that in the sidecar, is not
+	// used.
 	filter     atomic.Pointer[LoadedFilter]
 	sidecar    atomic.Pointer[Sidecar]
 	filterErr  atomic.Pointer[error]
 	sidecarErr atomic.Pointer[error]
 }
 
-// tailRead is how much Open reads at once from the end of the file: the
-// footer, the properties, and in most tables the index.
+// tailRead is the number of bytes that Open reads at once from the end of the file. They
+// contain the footer, the properties, and in most tables the index.
 const tailRead = 64 << 10
 
 var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 
-// Open reads footer, properties, index and filter of a table. It takes two or
-// three reads. src stays the caller's to close.
+// Open opens a table. It reads the end of the file, then the parts that were not in it: in
+// all, two or three reads. It checks the footer against the options, then the properties and
+// the index. A filter that can't be read is no error: see FilterErr and SidecarErr.
+//
+// src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
 	if r.cache == nil {
@@ -106,6 +119,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	return r, nil
 }
 
+// findSize asks the source for the size of the file, if the options do not state it.
 func (r *Reader) findSize() error {
 	if r.size > 0 {
 		return nil
@@ -122,13 +136,13 @@ func (r *Reader) findSize() error {
 	return nil
 }
 
-// A tail is what was read of the end of the file.
+// A tail is the end of the file, as far as Open has read it.
 type tail struct {
 	b  []byte
 	at int64 // its file offset
 }
 
-// slice returns the n bytes at a file offset if they were read.
+// slice returns the n bytes at a file offset, and true, if the tail contains all of them.
 func (t tail) slice(offset int64, n int) ([]byte, bool) {
 	if offset < t.at || offset-t.at > int64(len(t.b)-n) {
 		return nil, false
@@ -137,8 +151,8 @@ func (t tail) slice(offset int64, n int) ([]byte, bool) {
 	return t.b[from : from+n], true
 }
 
-// readTail reads the end of the file, and asks for a byte more: there must not
-// be one.
+// readTail reads the end of the file into buf. It asks for one byte more than there should
+// be, and fails if it gets it: a file that is too long is damaged.
 func (r *Reader) readTail(buf []byte) (tail, error) {
 	n := int(min(r.size, tailRead))
 	at := r.size - int64(n)
@@ -152,7 +166,8 @@ func (r *Reader) readTail(buf []byte) (tail, error) {
 	return tail{}, r.readError(err, BlockKind(0), at+int64(got))
 }
 
-// openFooter checks that this is the table that the caller wants.
+// openFooter reads the footer, and checks that the file is the table that the caller wants.
+// All later checks of blocks use the number and the store id from the footer.
 func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 	fail := func(err error) error { return r.damage(max(r.size-footerSize, 0), "footer", err) }
 	if r.size < footerSize {
@@ -177,6 +192,8 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 	return nil
 }
 
+// openProperties reads the properties. They stay in memory of their own: Smallest and Largest
+// are parts of it.
 func (r *Reader) openProperties(t tail) error {
 	h := r.foot.props
 	payload, err := r.readMeta(t, h, BlockProperties, alignedBytes)
@@ -194,13 +211,15 @@ func (r *Reader) openProperties(t tail) error {
 	return nil
 }
 
-// number gives the entries of an ingested table their number.
+// number gives the entries of an ingested table their sequence number. Other tables keep
+// theirs.
 func (r *Reader) number(seq base.Seq) {
 	if r.props.ingested == 1 {
 		r.seq, r.props.MinSeq, r.props.MaxSeq = seq, seq, seq
 	}
 }
 
+// openIndex reads the index, or its top level, into memory that stays.
 func (r *Reader) openIndex(t tail) error {
 	payload, err := r.readMeta(t, r.foot.index, BlockIndex, func(n int) []byte {
 		b, beside := residentBytes(r, n)
@@ -220,8 +239,8 @@ func (r *Reader) openIndex(t tail) error {
 	return nil
 }
 
-// readMeta returns the payload of a block that stays in memory, decompressed
-// into memory of alloc's.
+// readMeta reads a block that stays in memory, from t if it is there, else from the file. It
+// checks the block and returns its payload, decompressed, in memory from alloc.
 func (r *Reader) readMeta(t tail, h handle, kind BlockKind, alloc func(n int) []byte) ([]byte, error) {
 	b, ok := t.slice(h.offset, h.stored+blockTail)
 	if !ok {
@@ -248,8 +267,8 @@ func (r *Reader) readMeta(t tail, h handle, kind BlockKind, alloc func(n int) []
 
 var errFilterKeys = errors.New("filter of other keys than the table's")
 
-// readFilter reads the filter in the table into memory whose lines are cache
-// lines.
+// readFilter reads the filter in the table, from t if it is there, else from the file. Its
+// memory is aligned to cache lines.
 func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	h := r.foot.filter
 	l := &LoadedFilter{rule: r.props.prefixRule}
@@ -267,7 +286,8 @@ func (r *Reader) readFilter(t tail) (*LoadedFilter, error) {
 	return l, nil
 }
 
-// openFilter returns the filter that b, its block, begins with.
+// openFilter checks the filter block b, and returns the filter in it. The number of keys must
+// be that of the properties. A filter of fewer keys would deny some of the table's.
 func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
@@ -281,8 +301,8 @@ func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 	return f, nil
 }
 
-// openFilterBlock checks a filter block, of a table or a sidecar, and returns the
-// filter that it begins with.
+// openFilterBlock checks the filter block b, of a table or of a sidecar, and returns the
+// filter in it. The filter is a view of b.
 func openFilterBlock(b []byte, seed uint32, offset int64) (*bloom.Static, error) {
 	payload, c, err := openBlock(b, seed, BlockFilter, offset)
 	if err != nil {
@@ -298,13 +318,14 @@ func openFilterBlock(b []byte, seed uint32, offset int64) (*bloom.Static, error)
 	return f, err
 }
 
-// alignedBytes allocates n bytes whose address is a multiple of filterAlign.
+// alignedBytes allocates n bytes at an address that is a multiple of filterAlign.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+filterAlign-1)
 	skip := int(-uintptr(unsafe.Pointer(&b[0])) & (filterAlign - 1))
 	return b[skip : skip+n : skip+n]
 }
 
+// loadError returns the error in p, or nil.
 func loadError(p *atomic.Pointer[error]) error {
 	if err := p.Load(); err != nil {
 		return *err
@@ -312,24 +333,25 @@ func loadError(p *atomic.Pointer[error]) error {
 	return nil
 }
 
-// Props returns the table's properties. Slices in it must not be changed.
+// Props returns the table's properties. The caller must not change the slices in it.
 func (r *Reader) Props() Properties { return r.props }
 
-// Checksum returns the file's checksum as the footer has it.
+// Checksum returns the checksum of the file that its footer states.
 func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 
-// FilterBytes returns the length of the filter in the table, in use or not.
+// FilterBytes returns the length of the filter in the table, whether it is in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
-// Rank returns about which part of the table comes before key, by counting blocks,
-// or partitions of the index. Nothing is read.
+// Rank estimates which part of the table's entries comes before key, from 0 to 1. It counts
+// blocks, or partitions of an index with two levels, and reads nothing from the file.
 func (r *Reader) Rank(key []byte) float64 {
 	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
+	// The index must not be freed while it is searched.
 	runtime.KeepAlive(r)
 	return min(1, (float64(i)+0.5)/float64(r.index.n))
 }
 
-// MemoryBytes returns what the resident index and filter take.
+// MemoryBytes returns how many bytes of memory the index and the filter take.
 func (r *Reader) MemoryBytes() (index, filter int64) {
 	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())

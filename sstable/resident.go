@@ -9,15 +9,16 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// A LoadedFilter is a filter in memory, with what it knows besides keys. The two
-// change together: a filter denies prefixes of which it was never told.
+// A LoadedFilter is a filter in memory, together with the rule by which it knows prefixes.
+// The two are replaced together, because a filter denies the prefixes that it was not given:
+// to ask it by another filter's rule would give wrong answers.
 type LoadedFilter struct {
 	filter bloom.Static
 	rule   base.PrefixRule
-	beside int // bytes of the filter beside the heap; 0: they are the collector's
+	beside int // bytes of the filter if it is off the Go heap, else 0
 }
 
-// Filter returns the filter itself; nil of nil.
+// Filter returns the filter itself, and nil if l is nil.
 func (l *LoadedFilter) Filter() *bloom.Static {
 	if l == nil {
 		return nil
@@ -25,18 +26,20 @@ func (l *LoadedFilter) Filter() *bloom.Static {
 	return &l.filter
 }
 
-// PrefixRule returns by which rule the filter knows prefixes.
+// PrefixRule returns the rule by which the filter knows prefixes. The zero rule: it knows
+// none.
 func (l *LoadedFilter) PrefixRule() base.PrefixRule { return l.rule }
 
-// firstUnit returns l without its second unit.
+// firstUnit returns a copy of l that has only the first unit of the filter. It takes less
+// memory, and gives more false positives.
 func (l *LoadedFilter) firstUnit() *LoadedFilter {
 	first := &LoadedFilter{rule: l.rule}
 	first.filter = *l.filter.FirstUnitIn(first.alloc(l.filter.FirstUnitBytes()))
 	return first
 }
 
-// alloc returns the memory for l's filter, aligned to cache lines: l's until it
-// can't be reached any more.
+// alloc returns n bytes for l's filter, aligned to cache lines. They stay until l can't be
+// reached any more.
 func (l *LoadedFilter) alloc(n int) []byte {
 	b, beside := residentBytes(l, n)
 	if beside {
@@ -45,20 +48,22 @@ func (l *LoadedFilter) alloc(n int) []byte {
 	return b
 }
 
-// abandon tells that l is not resident any more. Lookups may be under way.
+// abandon notes that l was replaced, so that its memory may be freed soon. Lookups that have
+// loaded l before may still be using it; they keep it reachable. l may be nil.
 func (l *LoadedFilter) abandon() {
 	if l != nil {
 		offheap.Abandon(l.beside)
 	}
 }
 
-// residentLarge is from where on what is resident lies beside the heap, in pages of
-// its own. On the heap, which grows to twice what lives there before it is
-// collected, the filters and indexes of 5 GB took 230 MB more.
+// residentLarge is the size in bytes from which an index or a filter is kept off the Go heap.
+// On the heap, which grows to twice what lives there before it is collected, the filters and
+// indexes of 5 GB took 230 MB more.
 const residentLarge = 64 << 10
 
-// residentBytes returns n bytes, aligned to cache lines, for owner to keep as long
-// as it can be reached, and whether they lie beside the heap. See offheap.FreeAfter.
+// residentBytes returns n bytes, aligned to cache lines, that stay until owner can't be
+// reached any more. beside reports whether they are off the Go heap: then a slice of them
+// does not keep them alive, only owner does. See offheap.FreeAfter.
 func residentBytes[T any](owner *T, n int) (b []byte, beside bool) {
 	if n < residentLarge {
 		return alignedBytes(n), false
@@ -68,12 +73,12 @@ func residentBytes[T any](owner *T, n int) (b []byte, beside bool) {
 	return b, true
 }
 
-// Filter returns the resident filter. Nil: there is none, every key may be in
+// Filter returns the filter in memory. If it is nil there is none, and every key may be in
 // the table.
 func (r *Reader) Filter() *bloom.Static { return r.filter.Load().Filter() }
 
-// PrefixFilter returns the resident filter and by which rule it knows prefixes;
-// the zero rule: it knows none.
+// PrefixFilter returns the filter in memory and the rule by which it knows prefixes. The zero
+// rule: it knows none. Both are of the same moment.
 func (r *Reader) PrefixFilter() (*bloom.Static, base.PrefixRule) {
 	l := r.filter.Load()
 	if l == nil {
@@ -82,19 +87,19 @@ func (r *Reader) PrefixFilter() (*bloom.Static, base.PrefixRule) {
 	return &l.filter, l.rule
 }
 
-// FilterErr says why the filter in the table is of no use, nil if it is in use,
-// was not wanted or was never written.
+// FilterErr says why the filter in the table can't be used. It is nil if that filter is in
+// use, was not wanted or was never written.
 func (r *Reader) FilterErr() error { return loadError(&r.filterErr) }
 
-// SidecarErr says why the sidecar that Open was given is of no use, nil if it
-// is in use, was not wanted or there was none.
+// SidecarErr says why the sidecar that Open was given can't be used. It is nil if the sidecar
+// is in use or was not wanted, or if there was none.
 func (r *Reader) SidecarErr() error { return loadError(&r.sidecarErr) }
 
-// Sidecar returns where the filter in use comes from, nil: from the table.
+// Sidecar returns the file that the filter in use comes from; nil: the table.
 func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
 
-// loadForOpen loads the filter for Open: from the sidecar, or if that is of no
-// use from the table.
+// loadForOpen loads the filter for Open: the one in the sidecar, or the one in the table if
+// there is no sidecar or it can't be used. Errors go to FilterErr and SidecarErr.
 func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.sidecar.Store(o.Sidecar)
 	if o.NoFilter {
@@ -117,8 +122,9 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.filter.Store(l)
 }
 
-// readStored reads a filter from the sidecar, or the table if s is nil. Nil:
-// there is none.
+// readStored reads the filter of sidecar s, or the one in the table if s is nil. With
+// firstUnit it keeps only the first unit. It returns nil without an error if there is no
+// filter.
 func (r *Reader) readStored(s *Sidecar, t tail, firstUnit bool) (*LoadedFilter, error) {
 	var l *LoadedFilter
 	var err error
@@ -134,20 +140,21 @@ func (r *Reader) readStored(s *Sidecar, t tail, firstUnit bool) (*LoadedFilter, 
 	return l, err
 }
 
-// ReadSidecar reads the filter of a sidecar of the table.
+// ReadSidecar reads the filter of a sidecar of this table. The filter in use stays the same:
+// see SetSidecar.
 func (r *Reader) ReadSidecar(s *Sidecar) (*LoadedFilter, error) {
 	return r.readStored(s, tail{}, false)
 }
 
-// SetSidecar makes l, which ReadSidecar has read from s, the resident filter.
-// Lookups may be under way: each asks the one or the other.
+// SetSidecar makes l, which ReadSidecar has read from s, the filter in use. Lookups may be
+// under way: each uses the old filter or the new one. Both are right.
 func (r *Reader) SetSidecar(s *Sidecar, l *LoadedFilter) {
-	r.sidecar.Store(s) // first: see LoadFilter
+	r.sidecar.Store(s) // before filter: see LoadFilter
 	r.filter.Swap(l).abandon()
 }
 
-// StoredFilter returns the filter in use as a whole, from its file unless all of
-// it is resident. Nil: there is none.
+// StoredFilter returns the whole filter in use. It takes the one in memory if that is
+// complete, else it reads the file. It returns nil if there is none.
 func (r *Reader) StoredFilter() (*LoadedFilter, error) {
 	if l := r.filter.Load(); l != nil && int64(l.filter.SizeBytes()) == r.StoredFilterBytes() {
 		return l, nil
@@ -155,7 +162,7 @@ func (r *Reader) StoredFilter() (*LoadedFilter, error) {
 	return r.readStored(r.sidecar.Load(), tail{}, false)
 }
 
-// StoredFilterBytes returns the length of the filter in use in its file.
+// StoredFilterBytes returns the length of the filter in use as it is in its file.
 func (r *Reader) StoredFilterBytes() int64 {
 	if s := r.sidecar.Load(); s != nil {
 		return s.info.Size - sidecarFooter - blockTail
@@ -163,10 +170,11 @@ func (r *Reader) StoredFilterBytes() int64 {
 	return r.FilterBytes()
 }
 
-// LoadFilter reads the filter in use, or its first unit, from its file again, for
-// a Reader that was opened without it or has dropped it or its second unit. If
-// that fails, what was resident stays; if nothing was, and the filter was to come
-// from a sidecar, the one in the table is used.
+// LoadFilter reads the filter in use, or only its first unit, from its file. It is for a
+// Reader that was opened without a filter, or has dropped it or its second unit.
+//
+// If it fails, the filter in memory stays. If there was none, and the filter should come from
+// a sidecar, LoadFilter uses the one in the table instead and still returns the error.
 func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	s, was := r.sidecar.Load(), r.filter.Load()
 	l, err := r.readStored(s, tail{}, firstUnitOnly)
@@ -177,8 +185,10 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 		l, ownErr = r.readStored(nil, tail{}, firstUnitOnly)
 		err = errors.Join(err, ownErr)
 	}
-	// A sidecar that was set meanwhile has the last word: it is announced before
-	// its filter, so if the announcement is missed here, the filter is not.
+	// SetSidecar may have run meanwhile. Its filter must stay, not the one that was read
+	// here. SetSidecar stores sidecar before filter, and this line looks at them in the same
+	// order. So if it does not see the new sidecar, then SetSidecar stores its filter later,
+	// or has done so already and the comparison with was fails.
 	if l != nil && r.sidecar.Load() == s && r.filter.CompareAndSwap(was, l) {
 		was.abandon()
 		if s == nil {
@@ -188,15 +198,17 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	return err
 }
 
-// AppendFilter appends to dst the filter as it stands in its file, all of it,
-// whatever is resident, and returns the longer slice: that of the sidecar if s is
-// not nil and of use, else that of the table. It appends nothing if there is none.
-// The filter has been checked.
+// AppendFilter appends to dst a whole filter of the table, as it is in its file, and returns
+// the longer slice. If s is not nil and can be used, this is the filter of s, else the one in
+// the table. If there is none, it appends nothing. It reads the file, whatever is in memory,
+// and checks what it has read.
 func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
 	if s != nil {
 		r.stats.FilterReads.Add(1)
 		longer, err := s.appendFilter(dst, r.props.Keys)
 		var damage *base.CorruptionError
+		// Damage and unknown formats are the errors after which the table's own filter will
+		// do. Another error is the device's.
 		if err == nil || !errors.As(err, &damage) && !errors.Is(err, base.ErrFormatTooNew) {
 			return longer, err
 		}
@@ -218,8 +230,8 @@ func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
 	return dst[:n+f.SizeBytes()], nil
 }
 
-// DropSecondUnit frees the memory of the filter's second unit, if it has one,
-// and reports whether it did. Lookups may be under way.
+// DropSecondUnit gives up the second unit of the filter, if it is in memory, and reports
+// whether it did. Lookups may be under way.
 func (r *Reader) DropSecondUnit() bool {
 	l := r.filter.Load()
 	if l == nil || l.filter.Units() < 2 || !r.filter.CompareAndSwap(l, l.firstUnit()) {
@@ -229,17 +241,17 @@ func (r *Reader) DropSecondUnit() bool {
 	return true
 }
 
-// DropFilter frees the memory of the filter, if it is resident, and reports
-// whether it was. From then on every key may be in the table.
+// DropFilter gives up the filter in memory and reports whether there was one. Afterwards
+// every key may be in the table, as far as Filter knows.
 func (r *Reader) DropFilter() bool {
 	l := r.filter.Swap(nil)
 	l.abandon()
 	return l != nil
 }
 
-// Retire tells that no more lookups will come, so that what r has in memory can be
-// freed when those under way have ended and nothing leads to r any more. They still
-// get answers, from what is in memory.
+// Retire says that no new lookups will come, so that the memory of the index and the filter
+// may be freed. Lookups that are under way still get right answers. The memory is freed when
+// they have ended and nothing leads to r any more.
 func (r *Reader) Retire() {
 	r.filter.Load().abandon()
 	offheap.Abandon(r.beside)

@@ -13,56 +13,62 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// SalvageOptions say which table to salvage.
+// SalvageOptions say which table to salvage, and how.
 type SalvageOptions struct {
-	// As the file's name and the store's other files have it: every block's
-	// checksum covers them.
+	// The table's number and its store, as the name of the file and the other files of the
+	// store have them. Every block's checksum covers both.
 	Num     base.FileNum
 	StoreID uint64
 
-	// What the manifest knows; 0: nothing is known. Seq is the number of all
-	// entries, if the table was ingested.
+	// What the manifest says; 0 where it is not known. Seq is the number of all entries, if
+	// the table was ingested. Entries is how many entries the table has.
 	Seq      base.Seq
 	Size     int64
 	Checksum uint32
 	Entries  uint64
 
-	// Filter asks the filter for every key.
+	// Filter says that each key is looked up in the table's filter, which must know it.
 	Filter bool
 
-	// Lost is called with each damage, by Salvage and by the Salvager's First
-	// and Next: before they return the entry behind it.
+	// Lost is called for each damage, by Salvage and by the First and Next of the Salvager.
+	// It is called before these return the entry that follows the damage. nil: nobody is
+	// called.
 	Lost func(Lost)
 }
 
-// A Lost is a damage to a table, and which entries it may have cost.
+// A Lost describes a damage to a table, and the entries that it may have cost.
 type Lost struct {
 	Err error // a *base.CorruptionError
-	// Entries says that entries are lost. They come behind all of After's that
-	// were shown, and their keys are Upto at most. nil: there is no such key,
-	// from the beginning of the table, up to its end.
+	// Entries says that entries are lost. They come after all those that were shown of the
+	// key After, and their keys are at most Upto. After is nil if they may be the first
+	// entries of the table, and Upto is nil if they may be the last ones.
 	Entries     bool
 	After, Upto []byte
 }
 
-// A Salvager walks the entries of a damaged table whose blocks check. It is a
-// base.Iterator that only goes forward, for one pass and one goroutine. Without
-// an index it searches for the blocks, of which the checksums tell the ends.
+// A Salvager walks those entries of a damaged table that are in undamaged blocks. It is a
+// base.Iterator that only goes forward, once. It belongs to one goroutine.
 //
-// It fails at nothing that is damaged: Err is that of the context, of the
+//  1. Salvage reads footer, properties, index and filter. It notes which of them can be read.
+//  2. First starts walk, which goes through the index. Where a part of the index is damaged,
+//     it searches the file for blocks: a block ends where its checksum fits.
+//  3. Each block is checked by itself, and against the entries before it, and then Next shows
+//     its entries. Lost is called for a block that fails.
+//
+// Damage is never an error of the Salvager. Err returns only errors of the context, of the
 // device, or base.ErrFormatTooNew.
 type Salvager struct {
 	ctx context.Context
-	r   *Reader // its parts as far as they are readable
+	r   *Reader // with the parts that could be read
 	o   SalvageOptions
 
-	foreign   error // not nil: this is another table
+	foreign   error // why the footer shows that this is another table; nil: it does not
 	hasFooter bool
 	hasProps  bool
 	hasIndex  bool
 	filter    *bloom.Static
 
-	next func() (struct{}, bool) // moves to the next block that checks
+	next func() (struct{}, bool) // moves to the next block without damage
 	stop func()
 	data dataBlock
 	pos  int
@@ -71,18 +77,18 @@ type Salvager struct {
 	err  error
 
 	last    base.InternalKey // the last entry of the blocks so far, in memory of its own
-	begun   bool             // there was one
-	keys    [2][]byte        // of check
-	after   []byte           // what is lost comes behind this key's entries that were shown
-	lost    bool             // entries
-	offset  int64            // where the next block has to begin
-	blocks  uint64           // that check
-	entries uint64           // in them
-	unknown uint64           // those that the filter does not know
+	begun   bool             // last is set
+	keys    [2][]byte        // buffers of check
+	after   []byte           // lost entries come after those of this key that were shown
+	lost    bool             // some entries are lost
+	offset  int64            // where the next block should begin
+	blocks  uint64           // blocks without damage so far
+	entries uint64           // entries in these blocks
+	unknown uint64           // entries that the filter does not know
 }
 
-// Salvage opens what there is of a table, whose file has so many bytes. src
-// stays the caller's to close, after the Salvager.
+// Salvage opens what can be read of a table whose file has size bytes. It fails only if the
+// device does. src must stay open until the Salvager is closed, and the caller closes it.
 func Salvage(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions) (*Salvager, error) {
 	r := &Reader{src: src, cache: cache.New(0), stats: new(Stats), num: o.Num, name: base.TableName(o.Num),
 		size: size, seed: checksumSeed(o.StoreID, o.Num)}
@@ -95,7 +101,7 @@ func Salvage(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions)
 	return s, nil
 }
 
-// damaged reports err and returns true if it is damage.
+// damaged reports whether err is damage. If so, it calls Lost.
 func (s *Salvager) damaged(err error) bool {
 	var c *base.CorruptionError
 	if !errors.As(err, &c) {
@@ -107,7 +113,9 @@ func (s *Salvager) damaged(err error) bool {
 	return true
 }
 
-// openFooter reads the footer from where it should be.
+// openFooter reads the footer from the place where it should be. A file that is too short has
+// none. A footer of another table is not used: none of the blocks can be those of the wanted
+// table then, so foreign is set.
 func (s *Salvager) openFooter() error {
 	r, want := s.r, s.o.Size
 	if want == 0 {
@@ -143,7 +151,8 @@ func (s *Salvager) openFooter() error {
 	return nil
 }
 
-// openMeta reads properties, index and filter, each for itself.
+// openMeta reads properties, index and filter. Each is read by itself, whether the others can
+// be read or not.
 func (s *Salvager) openMeta() error {
 	r := s.r
 	if !s.hasFooter {
@@ -163,20 +172,21 @@ func (s *Salvager) openMeta() error {
 	}
 	filter, err := r.readFilter(tail{})
 	if errors.Is(err, base.ErrFormatTooNew) {
-		return nil // a filter that is not known is none
+		return nil // a filter of an unknown format is like no filter
 	}
 	s.filter = filter.Filter()
 	return err
 }
 
-// Props returns the table's properties if they are readable.
+// Props returns the table's properties, and whether they could be read.
 func (s *Salvager) Props() (p Properties, ok bool) { return s.r.props, s.hasProps }
 
-// Counts returns how many data blocks were read so far that check, and how many
-// entries are in them.
+// Counts returns the number of data blocks without damage that were read so far, and the
+// number of entries in them.
 func (s *Salvager) Counts() (blocks, entries uint64) { return s.blocks, s.entries }
 
-// First implements base.Iterator.
+// First implements base.Iterator. It may be called once. walk calls a function for each
+// block, and Pull makes it wait there until Next has shown all entries of the block.
 func (s *Salvager) First() *base.KV {
 	if s.stop != nil {
 		s.err = errForward
@@ -188,7 +198,7 @@ func (s *Salvager) First() *base.KV {
 	return s.Next()
 }
 
-// Next implements base.Iterator.
+// Next implements base.Iterator. The entry is valid until the next call.
 func (s *Salvager) Next() *base.KV {
 	if s.next == nil || s.err != nil {
 		return nil
@@ -219,6 +229,7 @@ func (s *Salvager) Close() error {
 
 var errForward = errors.New("sstable: a Salvager goes forward once")
 
+// cannot sets the error of the movements that a Salvager does not have.
 func (s *Salvager) cannot() *base.KV {
 	s.err = errForward
 	return nil
@@ -230,7 +241,8 @@ func (s *Salvager) Prev() *base.KV                   { return s.cannot() }
 func (s *Salvager) SeekGE([]byte, base.Seq) *base.KV { return s.cannot() }
 func (s *Salvager) SeekLT([]byte) *base.KV           { return s.cannot() }
 
-// gap reports that entries up to upto are lost; nil: all that follow.
+// gap calls Lost for entries that are lost: from after up to upto, or to the end of the table
+// if upto is nil.
 func (s *Salvager) gap(err error, upto []byte) {
 	s.lost = true
 	if s.o.Lost != nil {
@@ -238,8 +250,9 @@ func (s *Salvager) gap(err error, upto []byte) {
 	}
 }
 
-// show checks a block's entries and shows them; it fails if they are not what
-// should be at this place. sep is their separator, nil if it is not known.
+// show reads the block at h, checks it, and shows its entries with yield. It fails if the
+// block can't be read, or if its entries do not belong in this place. sep is the block's
+// separator; nil: not known. goOn is false if the walk has to end.
 func (s *Salvager) show(h handle, sep *base.InternalKey, yield func() bool) (goOn bool, err error) {
 	if err := s.ctx.Err(); err != nil {
 		s.err = err
@@ -265,7 +278,9 @@ func (s *Salvager) show(h handle, sep *base.InternalKey, yield func() bool) (goO
 	return goOn, nil
 }
 
-// check returns the last key of the block, in memory of its own.
+// check checks the entries of a block: their order, also against the block before, their tags
+// and the separator. It returns the last key, in memory of its own. The unknown entries of a
+// block count only if the block is good.
 func (s *Salvager) check(d *dataBlock, sep *base.InternalKey) (last base.InternalKey, err error) {
 	last = s.last
 	unknown := uint64(0)

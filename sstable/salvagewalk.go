@@ -13,7 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// walk shows all blocks that check, in order, and reports what is between them.
+// walk shows all blocks without damage, in order, and reports what is lost between them. It
+// ends when yield returns false, or after an error, which is in s.err.
 func (s *Salvager) walk(yield func() bool) {
 	goOn := true
 	switch {
@@ -32,7 +33,8 @@ func (s *Salvager) walk(yield func() bool) {
 	}
 }
 
-// finish reports what only shows at the end.
+// finish reports the damage that only shows at the end: keys that the filter does not know,
+// and a number of entries that differs from the one expected although no block was lost.
 func (s *Salvager) finish() {
 	r := s.r
 	if s.unknown > 0 {
@@ -43,7 +45,7 @@ func (s *Salvager) finish() {
 	}
 }
 
-// expected returns how many entries the table should have, or 0.
+// expected returns how many entries the table should have; 0: not known.
 func (s *Salvager) expected() uint64 {
 	if s.o.Entries == 0 && s.hasProps {
 		return s.r.props.Entries
@@ -51,7 +53,8 @@ func (s *Salvager) expected() uint64 {
 	return s.o.Entries
 }
 
-// dataEnd returns where the data blocks end, or something behind it.
+// dataEnd returns where the data blocks end, or, if that is not known, an offset behind that
+// place.
 func (s *Salvager) dataEnd() int64 {
 	switch {
 	case s.hasProps:
@@ -64,7 +67,8 @@ func (s *Salvager) dataEnd() int64 {
 	return s.r.size
 }
 
-// leaf shows the blocks of an index or partition.
+// leaf shows the blocks of an index or of a partition. It returns false if the walk has to
+// end.
 func (s *Salvager) leaf(x *index, yield func() bool) (goOn bool) {
 	for i := range x.n {
 		sep := x.separator(i)
@@ -74,7 +78,7 @@ func (s *Salvager) leaf(x *index, yield func() bool) (goOn bool) {
 				return false
 			}
 			s.gap(err, sep.UserKey)
-			if sep.Trailer == 0 { // the next block has none of this key's versions
+			if sep.Trailer == 0 { // all versions of this key are in the block that is lost or before
 				s.after = sep.UserKey
 			}
 		}
@@ -85,7 +89,8 @@ func (s *Salvager) leaf(x *index, yield func() bool) (goOn bool) {
 	return true
 }
 
-// survives tells damage from errors that end the walk.
+// survives reports whether err is damage. After any other error the walk has to end, so it
+// sets s.err.
 func (s *Salvager) survives(err error) bool {
 	var c *base.CorruptionError
 	if !errors.As(err, &c) {
@@ -95,11 +100,12 @@ func (s *Salvager) survives(err error) bool {
 	return true
 }
 
-// partitions shows the blocks of an index of two levels. Where a partition
-// can't be read, blocks are searched for up to the first one of the next.
+// partitions shows the blocks of an index with two levels. Where partitions can't be read, it
+// searches for blocks up to the first one of the next partition that can. It returns false if
+// the walk has to end.
 func (s *Salvager) partitions(yield func() bool) (goOn bool) {
 	top := &s.r.index
-	var upto []byte // not nil: the partitions before are damaged up to this key
+	var upto []byte // the last key of the damaged partitions just before; nil: there are none
 	for i := range top.n {
 		sep := top.separator(i)
 		h := top.handle(i)
@@ -126,8 +132,10 @@ func (s *Salvager) partitions(yield func() bool) (goOn bool) {
 
 var errNoBlock = errors.New("no block checks here, and the index does not tell where the next one is")
 
-// search shows the blocks from s.offset up to end, where no index tells where
-// they are. Behind a damaged one there is no telling where the next begins.
+// search shows the blocks from s.offset up to end, where no index says where they are. It
+// knows where a block begins only if the one before it is good. So at the first damage it
+// gives up the rest up to end, and reports that entries up to upto are lost. It returns false
+// if the walk has to end.
 func (s *Salvager) search(end int64, upto []byte, yield func() bool) (goOn bool) {
 	for s.offset < end && !s.complete() {
 		h, err := s.findBlock(s.offset, end)
@@ -151,8 +159,9 @@ func (s *Salvager) search(end int64, upto []byte, yield func() bool) (goOn bool)
 	return true
 }
 
-// searchRest is search up to the end of the data blocks. Where that is not
-// known, only the number of entries tells that none is missing.
+// searchRest is search up to the end of the data blocks. If that end is not known, only the
+// expected number of entries shows that none is missing. Otherwise it reports that entries
+// may be.
 func (s *Salvager) searchRest(yield func() bool) (goOn bool) {
 	before := s.lost
 	if !s.search(s.dataEnd(), nil, yield) {
@@ -164,25 +173,28 @@ func (s *Salvager) searchRest(yield func() bool) (goOn bool) {
 	return true
 }
 
-// complete tells whether all entries have been shown.
+// complete reports whether all entries have been shown. It returns false if their number is
+// not known.
 func (s *Salvager) complete() bool {
 	want := s.expected()
 	return !s.lost && want > 0 && s.entries == want
 }
 
-// maxChances is after how many lengths whose checksum fits, but nothing else, a
-// search ends: who makes a file in which they all do could have it read as often.
+// maxChances limits how often a search may find a length whose checksum fits while nothing
+// else does. Each costs a read of the block. Without a limit, a file that was made for this
+// purpose could have its bytes read once for each of its lengths.
 const maxChances = 4
 
-// findBlock looks for a data block that begins at offset and ends at end at
-// most, by trying its checksum at each length. A wrong one passes with
-// probability 2^-32 for each, and then its structure does not.
+// findBlock looks for a data block that begins at offset and ends at or before end. It tries
+// one length after the other, extends the checksum by one byte each time, and compares it
+// with the four bytes that follow. By chance, a wrong length passes with a probability of
+// 2^-32, and then the structure of the block does not fit.
 func (s *Salvager) findBlock(offset, end int64) (handle, error) {
 	end = min(end, s.r.size)
 	in := bufio.NewReaderSize(io.NewSectionReader(s.r.src, offset, end-offset), int(min(end-offset, 64<<10)))
 	crc := extendChecksum(extendChecksum(s.r.seed, uint64(BlockData), 1), uint64(offset), 8)
 	for n, chances := 0, 0; n <= maxStored && chances < maxChances; n++ {
-		b, err := in.Peek(blockTail) // the compression, if the payload has n bytes, and the checksum
+		b, err := in.Peek(blockTail) // for a payload of n bytes: the compression and the checksum
 		if err != nil {
 			if !isEOF(err) {
 				return handle{}, s.r.readError(err, BlockData, offset+int64(n))
@@ -203,8 +215,8 @@ func (s *Salvager) findBlock(offset, end int64) (handle, error) {
 	return handle{}, s.r.damage(offset, BlockData.String(), errNoBlock)
 }
 
-// plausible completes the handle of a block whose checksum fits, by the length
-// that its compression states, and reads it.
+// plausible checks a block of n bytes whose checksum fits, by reading it. It returns the
+// complete handle. Its decompressed length is the one that the compressed bytes state.
 func (s *Salvager) plausible(offset int64, n int, c Compression) (h handle, err error) {
 	payload := make([]byte, n)
 	if err := s.r.readAt(payload, offset, BlockData); err != nil {
@@ -227,8 +239,8 @@ func (s *Salvager) plausible(offset int64, n int, c Compression) (h handle, err 
 	return h, err
 }
 
-// zstdLen returns the decompressed length of a frame. Those of less than 256
-// bytes do not state it.
+// zstdLen returns the decompressed length of a zstd frame. Frames of less than 256 bytes do
+// not state it, so they are decompressed.
 func zstdLen(payload []byte) (int, error) {
 	var frame zstd.Header
 	if err := frame.Decode(payload); err != nil || frame.HasFCS {

@@ -2,9 +2,11 @@ package sstable
 
 import "github.com/shaledb/shale/internal/base"
 
-// Sample calls fn for each entry of at most n data blocks, spread evenly over the
-// table, in order. The entry is valid during the call; first tells that a block
-// begins with it. It reads past the cache, and is for estimates.
+// Sample calls fn for the entries of at most n data blocks that are spread evenly over the
+// table, in the order of the table. first says that kv is the first entry of its block. kv is
+// valid during the call. An error of fn ends Sample, which returns it.
+//
+// Sample is for estimates. It reads past the cache, so that it pushes no blocks out of it.
 func (r *Reader) Sample(n int, fn func(kv *base.KV, first bool) error) error {
 	top := r.index.n
 	if r.foot.levels == 1 {
@@ -26,6 +28,8 @@ func (r *Reader) Sample(n int, fn func(kv *base.KV, first bool) error) error {
 	return nil
 }
 
+// sampleLeaf samples at most n of the blocks that x names. It divides them into n stretches
+// and takes the middle of each.
 func (r *Reader) sampleLeaf(x *index, n int, fn func(kv *base.KV, first bool) error) error {
 	n = min(n, x.n)
 	for i := range n {
@@ -42,6 +46,7 @@ func (r *Reader) sampleLeaf(x *index, n int, fn func(kv *base.KV, first bool) er
 	return nil
 }
 
+// eachEntry calls fn for all entries of a block's payload.
 func eachEntry(payload []byte, fn func(kv *base.KV, first bool) error) error {
 	d := viewData(payload)
 	var key []byte

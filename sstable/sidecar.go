@@ -14,9 +14,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A sidecar file is a filter block, which begins the file so that its lines are
-// aligned, and a footer. Part of the file format; the last 20 bytes are as in
-// the footer of a table.
+// A sidecar file consists of a filter block and a footer. The block begins the file, so that
+// the lines of the filter are aligned when the file is mapped. Part of the file format; the
+// last 20 bytes are like those of a table's footer.
 //
 //	0   filter length            8   file number
 //	16  table number             24  store id
@@ -36,46 +36,48 @@ var (
 	errSidecarSize  = errors.New("filter length differs from the file's")
 )
 
-// SidecarInfo says which sidecar to expect, or to write.
+// SidecarInfo says which sidecar to expect or to write, and which table it belongs to.
 type SidecarInfo struct {
 	Num           base.FileNum
 	StoreID       uint64
 	Table         base.FileNum
-	TableChecksum uint32 // the one in the footer of the table
+	TableChecksum uint32 // the file checksum that the table's footer states
 
-	// What the manifest knows, and WriteSidecar returns.
+	// The manifest has these, and WriteSidecar returns them.
 	Size     int64
-	Checksum uint32 // of the filter
+	Checksum uint32 // of the filter: see ownChecksum
 }
 
-// A Sidecar is a file with the filter of a table, to be read when it is needed.
-// It is immutable.
+// A Sidecar is a second file with a filter of a table. RebuildFilters writes it when the
+// filter in the table is not the one that is wanted any more. It is read when the filter is
+// needed. A Sidecar is immutable, and many goroutines may use it.
 type Sidecar struct {
 	src  io.ReaderAt
 	info SidecarInfo
 	name string
 }
 
-// NewSidecar describes a sidecar. Nothing is read. src stays the caller's to
-// close.
+// NewSidecar returns the sidecar in src, and reads nothing. src must stay open as long as the
+// sidecar is used, and the caller closes it.
 func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
 	return &Sidecar{src: src, info: info, name: base.FilterName(info.Num)}
 }
 
-// Num returns the number of the file.
+// Num returns the number of the sidecar's file.
 func (s *Sidecar) Num() base.FileNum { return s.info.Num }
 
-// A BuiltFilter is what BuildFilter has made.
+// A BuiltFilter is the result of BuildFilter.
 type BuiltFilter struct {
 	Bytes []byte
 
-	// It knows the keys' prefixes by Rule too; prefixes is their number.
+	// If Rule is set, the filter knows the prefixes of the keys too. prefixes is the number
+	// of distinct ones.
 	Rule     base.PrefixRule
 	prefixes uint64
 }
 
-// WriteSidecar writes a sidecar into the empty file f, which stays the caller's
-// to close, and makes it durable. It returns info with size and checksum.
+// WriteSidecar writes a sidecar into the empty file f and makes its content durable. It
+// returns info with Size and Checksum set. The caller closes f, and makes its name durable.
 func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo, error) {
 	b := appendSidecar(nil, &info, filter)
 	n, err := f.Write(b)
@@ -91,7 +93,8 @@ func WriteSidecar(f vfs.File, info SidecarInfo, filter BuiltFilter) (SidecarInfo
 	return info, nil
 }
 
-// appendSidecar appends the whole file and sets size and checksum.
+// appendSidecar appends the whole file to dst, and sets Size and Checksum of info. Requires:
+// dst is empty, because the block's checksum covers its offset, 0.
 func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	dst = append(dst, filter.Bytes...)
 	dst = appendBlockTail(dst, 0, noCompression, checksumSeed(info.StoreID, info.Num), BlockFilter, 0)
@@ -113,9 +116,10 @@ func appendSidecar(dst []byte, info *SidecarInfo, filter BuiltFilter) []byte {
 	return dst
 }
 
-// ownChecksum returns the checksum that a filter ends with. That of its block
-// does not tell filters of one length apart: a crc goes on from bytes that end in
-// their own in the same way, whatever they are.
+// ownChecksum returns the last four bytes of a filter, which are its own checksum. The
+// manifest uses it to tell filters of the same length apart. The checksum of the filter's
+// block can't do that: a crc over bytes that end with their own crc depends only on their
+// length.
 func ownChecksum(filter []byte) uint32 {
 	if len(filter) < 4 {
 		return 0
@@ -123,13 +127,13 @@ func ownChecksum(filter []byte) uint32 {
 	return binary.LittleEndian.Uint32(filter[len(filter)-4:])
 }
 
-// damage makes the error for bytes that are not what they should be.
+// damage returns the error for a part of the file that is not what it should be.
 func (s *Sidecar) damage(offset int64, part string, err error) error {
 	return damageOf(s.name, offset, part, err)
 }
 
-// read reads the filter of a table with so many keys into memory whose lines are
-// cache lines. The error says why it is of no use.
+// read reads the filter of a table with keys distinct keys. Its memory is aligned to cache
+// lines. The error says why the sidecar can't be used.
 func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
 	l := new(LoadedFilter)
 	f, foot, err := s.readFile(l.alloc)
@@ -143,7 +147,7 @@ func (s *Sidecar) read(keys uint64) (*LoadedFilter, error) {
 	return l, nil
 }
 
-// appendFilter appends the filter to dst, as read reads it.
+// appendFilter appends the filter to dst, after the same checks as in read.
 func (s *Sidecar) appendFilter(dst []byte, keys uint64) ([]byte, error) {
 	n := len(dst)
 	f, foot, err := s.readFile(func(size int) []byte {
@@ -159,6 +163,8 @@ func (s *Sidecar) appendFilter(dst []byte, keys uint64) ([]byte, error) {
 	return dst[: n+f.SizeBytes() : cap(dst)], nil
 }
 
+// checkKeys checks that the filter was built from as many keys and prefixes as it should be.
+// keys is the table's number of keys.
 func (s *Sidecar) checkKeys(f *bloom.Static, foot sidecarFoot, keys uint64) error {
 	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
 		return s.damage(0, BlockFilter.String(), errFilterKeys)
@@ -166,8 +172,8 @@ func (s *Sidecar) checkKeys(f *bloom.Static, foot sidecarFoot, keys uint64) erro
 	return nil
 }
 
-// readFile reads the file into memory of alloc's, the filter first, and checks all
-// but the number of keys.
+// readFile reads the file into memory from alloc, and returns the filter, which is a view of
+// it. It checks all but the number of keys.
 func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot sidecarFoot, err error) {
 	if foot, err = s.readFooter(); err != nil {
 		return nil, foot, err
@@ -186,22 +192,22 @@ func (s *Sidecar) readFile(alloc func(n int) []byte) (f *bloom.Static, foot side
 	return f, foot, nil
 }
 
-// Check reads the whole file and tells what is wrong with it, but for what only
-// the table's keys can tell.
+// Check reads the whole file and returns what is wrong with it. It can't check that the
+// filter knows the table's keys: see VerifyWith.
 func (s *Sidecar) Check() error {
 	_, _, err := s.readFile(alignedBytes)
 	return err
 }
 
-// A sidecarFoot is what a reader needs of a footer.
+// A sidecarFoot is the part of a footer that a reader needs.
 type sidecarFoot struct {
 	seed     uint32 // of the block's checksum
 	rule     base.PrefixRule
 	prefixes uint64
 }
 
-// readFooter checks that this is the sidecar that is wanted. It asks for a byte
-// more than there is to be.
+// readFooter reads the footer, and checks that this is the sidecar that is wanted. Like
+// readTail, it asks for one byte more than there should be.
 func (s *Sidecar) readFooter() (foot sidecarFoot, err error) {
 	const most = 1<<31 - 1 // an int on all platforms
 	if s.info.Size < sidecarFooter+blockTail || s.info.Size > most {
@@ -229,7 +235,8 @@ func (s *Sidecar) readFooter() (foot sidecarFoot, err error) {
 	return foot, nil
 }
 
-// checkFooter compares a footer with what is wanted.
+// checkFooter compares a footer with the one that is wanted. The checksum comes before the
+// version, so that a damaged version is not taken for a newer one.
 func (s *Sidecar) checkFooter(b []byte) error {
 	le := binary.LittleEndian
 	switch {
@@ -255,7 +262,8 @@ func (s *Sidecar) checkFooter(b []byte) error {
 	return nil
 }
 
-// readError makes the error for a read that came back short.
+// readError returns the error for a read that returned too few bytes. It is damage if the
+// file ends too early or does not exist, else it is the error of the device.
 func (s *Sidecar) readError(err error, offset int64) error {
 	switch {
 	case err == nil || isEOF(err):

@@ -7,18 +7,32 @@ import (
 	"github.com/shaledb/shale/internal/prefetch"
 )
 
-// A sought is how far the steps of a seek have come.
+// A sought is the state of a seek that is done in steps.
+//
+// Seeks in several tables at once would wait for main memory one after the other. So the
+// caller does each step for all of its iterators before the next step. Each step uses what
+// the one before has prefetched, and prefetches for the next one.
+//
+//  0. Find the block in the index, and prefetch its place in the cache.
+//  1. Prefetch the block's entry in the cache.
+//  2. Pin the block, and prefetch its header.
+//  3. Read the header, and prefetch the first probes of the search.
+//  4. Narrow the range of the search, and prefetch the next probes.
+//
+// SeekEnd finishes the seek. If a block is not cached, the seek leaves the steps, and SeekEnd
+// does all of it.
 type sought struct {
-	found  bool // ix is the block to look in
+	found  bool // the steps go on: block ix has the entry
 	ix     int
-	pinned bool // block is it, and data is not yet a view of it
-	inside bool // key has the block's prefix, and head is what follows it
+	pinned bool // Iterator.block is block ix, but data is not yet a view of it
+	inside bool // key has the block's prefix; head is the first bytes behind it
 	head   uint64
-	lo, hi int // the entries to look at then
+	lo, hi int // if inside: the entry is in [lo, hi]
 }
 
-// SeekStep implements base.StepSeeker. What is past the end of the table, and
-// what would take a read from the file, is left to SeekEnd.
+// SeekStep implements base.StepSeeker. It does nothing if the target is past the end of the
+// table, or if a block is not cached: SeekEnd does these. It also leaves those iterators to
+// SeekEnd that have an index with two levels, a window or a trace.
 func (i *Iterator) SeekStep(step int, key []byte, seq base.Seq) {
 	s := &i.sought
 	if step == 0 {
@@ -47,12 +61,14 @@ func (i *Iterator) SeekStep(step int, key []byte, seq base.Seq) {
 	}
 }
 
+// cacheKey returns where the cache has data block ix.
 func (i *Iterator) cacheKey(ix int) cache.Key {
 	return cache.Key{File: uint64(i.r.num), Offset: uint64(i.leaf.handle(ix).offset)}
 }
 
-// pinCached is the first half of load, if that takes no read. The other half is
-// beginSearch, when the block's head has come.
+// pinCached pins block ix if it is in the cache, and reports whether it is. Until
+// beginSearch, data is not a view of the block, because its header is still on the way from
+// memory.
 func (i *Iterator) pinCached(ix int) bool {
 	b := i.r.cache.Get(i.cacheKey(ix))
 	if b == nil {
@@ -67,10 +83,11 @@ func (i *Iterator) pinCached(ix int) bool {
 	return true
 }
 
-// blockHead is where the header, tags and offsets of most blocks end.
+// blockHead is the number of bytes that contain the header, the tags and the offsets of most
+// blocks.
 const blockHead = 192
 
-// beginSearch begins to look at the block.
+// beginSearch reads the header of the block, and compares its prefix with the key.
 func (i *Iterator) beginSearch(key []byte) {
 	s := &i.sought
 	if s.pinned {
@@ -85,7 +102,7 @@ func (i *Iterator) beginSearch(key []byte) {
 	i.prefetchProbes()
 }
 
-// prefetchProbes begins to load what narrow is going to look at.
+// prefetchProbes prefetches the entries that narrow will look at.
 func (i *Iterator) prefetchProbes() {
 	lo, hi := i.sought.lo, i.sought.hi
 	step := (hi-lo)/(probes+1) + 1
@@ -94,11 +111,12 @@ func (i *Iterator) prefetchProbes() {
 	}
 }
 
-// aheadOfSeek is how many bytes behind the entry found are loaded: for a few
-// steps, until the processor sees where they go.
+// aheadOfSeek is the number of bytes behind the found entry that SeekEnd prefetches. They
+// serve the first few calls of Next, until the processor itself prefetches.
 const aheadOfSeek = 512
 
-// SeekEnd implements base.StepSeeker.
+// SeekEnd implements base.StepSeeker. It is SeekGE for a key that went through SeekStep.
+// Requires: the steps were those for the same key and number.
 func (i *Iterator) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	s := &i.sought
 	if !s.found {

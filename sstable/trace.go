@@ -2,18 +2,18 @@ package sstable
 
 import "github.com/shaledb/shale/internal/base"
 
-// Stats counts what the tables of a store read. One Stats serves them all.
+// Stats counts what is read from tables. All tables of a store share one Stats.
 type Stats struct {
 	BlockReads     base.Counter // blocks read from files, of any kind
 	BlockReadBytes base.Counter // their stored bytes
 	FilterReads    base.Counter // filters read, at Open or later
-	ReadCalls      base.Counter // calls of ReadAt for blocks: fewer than blocks with readahead
+	ReadCalls      base.Counter // calls of ReadAt: with reading ahead fewer than blocks
 	CacheHits      base.Counter // blocks found in the cache
 	CacheMisses    base.Counter // blocks looked for in the cache and not found
 }
 
-// A Trace records the blocks that lookups and iterators used, in order. A nil
-// Trace records nothing.
+// A Trace records the blocks that lookups and iterators use, in order. A nil Trace records
+// nothing. It belongs to one goroutine.
 type Trace struct {
 	Reads []BlockRead
 }
@@ -26,6 +26,7 @@ type BlockRead struct {
 	Cached bool  // found in the cache: nothing was read
 }
 
+// add records the use of a block.
 func (t *Trace) add(kind BlockKind, h handle, cached bool) {
 	if t == nil {
 		return

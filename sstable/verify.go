@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// verifyRead is how much Verify reads at once.
+// verifyRead is the number of bytes that Verify reads at once for the checksum of the file.
 const verifyRead = 256 << 10
 
 var (
@@ -22,26 +22,27 @@ var (
 	errPadding      = errors.New("padding is not zero")
 )
 
-// Verify reads the whole table and checks all that it promises: the checksum
-// of the file and of every block, the order of entries and separators, tags,
-// counts and bounds, and that the filter knows every key. It reads past the
-// cache, and what is resident once more.
+// Verify reads the whole table and checks all that a table promises: the checksums of the
+// file and of every block, the order of entries and separators, tags, counts and bounds, and
+// that the filter knows every key and prefix. It reads from the file, not from the cache or
+// from the index in memory.
 func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, nil) }
 
-// VerifyWith is Verify, and checks a sidecar of the table too: that its filter
-// knows every key.
+// VerifyWith is Verify for a table with a sidecar, whose filter it checks too. s may be nil.
 func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 	file := r.verifyFile(ctx)
 	if file != nil && !errors.Is(file, errFileChecksum) {
 		return file
 	}
-	// The blocks tell where the damage is; what they don't, the file does.
+	// The error of a block has an offset, so it is preferred. file covers what is in no block.
 	if err := r.verifyBlocks(ctx, s); err != nil {
 		return err
 	}
 	return file
 }
 
+// verifyBlocks checks everything but the checksum of the file. It opens the table a second
+// time, so that footer, properties and index are read from the file.
 func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Seq: r.seq, Cache: r.cache, Stats: r.stats, NoFilter: true})
@@ -61,7 +62,7 @@ func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	return v.padding()
 }
 
-// verifyFile compares the checksum of the file with the footer's.
+// verifyFile computes the checksum of the file and compares it with the footer's.
 func (r *Reader) verifyFile(ctx context.Context) error {
 	var crc uint32
 	buf := make([]byte, min(verifyRead, r.size))
@@ -84,7 +85,8 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 	return nil
 }
 
-// eachLeaf calls fn for the index, or for each of its partitions.
+// eachLeaf calls fn for the index, or for each of its partitions. The separator of a
+// partition must be that of its last block.
 func (r *Reader) eachLeaf(fn func(x *index) error) error {
 	if r.foot.levels == 1 {
 		return fn(&r.index)
@@ -110,13 +112,14 @@ func (r *Reader) eachLeaf(fn func(x *index) error) error {
 	return nil
 }
 
-// separator returns separator i in memory of its own.
+// separator returns a copy of separator i, with the prefix.
 func (x *index) separator(i int) base.InternalKey {
 	key := append(append([]byte(nil), x.prefix...), x.suffix(i)...)
 	return base.InternalKey{UserKey: key, Trailer: x.trailer(i)}
 }
 
-// A verifier walks the blocks of a table and counts.
+// A verifier walks the blocks of a table in order. It checks each entry against the one
+// before, and computes the properties again.
 type verifier struct {
 	r       *Reader
 	own     filterCheck // of the filter in the table
@@ -126,12 +129,14 @@ type verifier struct {
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
 	lastSep  base.InternalKey
-	offset   int64 // where the next data block has to begin
+	offset   int64 // where the next data block must begin
 	position int64 // where the current one begins
 }
 
+// damage returns the error for damage in the current block.
 func (v *verifier) damage(err error) error { return v.r.damage(v.position, BlockData.String(), err) }
 
+// leaf checks the blocks of an index or of a partition.
 func (v *verifier) leaf(ctx context.Context, x *index) error {
 	for i := range x.n {
 		if err := ctx.Err(); err != nil {
@@ -144,6 +149,8 @@ func (v *verifier) leaf(ctx context.Context, x *index) error {
 	return nil
 }
 
+// block checks a data block: it follows the one before without a gap, and no entry is after
+// its separator.
 func (v *verifier) block(h handle, sep base.InternalKey) error {
 	v.position = h.offset
 	if h.offset != v.offset {
@@ -169,7 +176,8 @@ func (v *verifier) block(h handle, sep base.InternalKey) error {
 	return nil
 }
 
-// entry checks one entry against the one before it and against the filter.
+// entry checks entry i of a block: its order, its tag, and that the filters know its key. It
+// counts the entry.
 func (v *verifier) entry(d *dataBlock, i int) error {
 	suffix, value := d.entry(i)
 	t := d.trailer(i)
@@ -211,7 +219,8 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	return nil
 }
 
-// finish compares what was counted with the properties.
+// finish compares the properties that were computed with those in the table. It takes the
+// ones that entries do not show from the table itself.
 func (v *verifier) finish() error {
 	v.got.Largest = v.last.UserKey
 	v.got.DataBytes = v.offset
@@ -232,7 +241,8 @@ func (v *verifier) finish() error {
 	return nil
 }
 
-// padding checks the zeros between data blocks and filter.
+// padding checks the zeros between the data blocks and the filter. No block's checksum covers
+// them.
 func (v *verifier) padding() error {
 	if v.r.foot.filter.stored == 0 {
 		return nil

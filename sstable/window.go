@@ -6,26 +6,28 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// A window is a stretch of the file in memory.
+// A window is a part of the file in memory, which contains several blocks.
 type window struct {
 	b      []byte
 	at     int64
-	pooled *[maxAhead]byte // where b lies if it is of windows
+	pooled *[maxAhead]byte // the array of b if it is from the pool windows, else nil
 }
 
+// An iterator that steps through blocks that are not cached reads several of them with one
+// call. The first reads are small, since many scans end soon.
 const (
-	// minStreak is how many neighbouring blocks an iterator reads one by one
-	// before it reads ahead.
+	// minStreak is the number of neighbouring blocks that an iterator reads one by one before
+	// it reads ahead.
 	minStreak = 2
-	minAhead  = 16 << 10 // how much it reads first; twice as much each time
+	minAhead  = 16 << 10 // bytes of the first read ahead; each further one doubles them
 	maxAhead  = 128 << 10
 )
 
 var windows = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 
-// fetch returns a data block, pinned: from the cache, or from the file and
-// then into the cache. A scan that finds its blocks not cached reads many of
-// them at once. stride is the direction of the scan, 0 if there is none.
+// fetch returns a data block, pinned, from the cache. If it is not there, fetch reads it from
+// the file and, unless NoFill is set, puts it into the cache. stride is as in loadOn. A scan
+// reads several blocks ahead.
 func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 	r, k := i.r, cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}
 	if b := r.cache.Get(k); b != nil {
@@ -47,7 +49,8 @@ func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 	return b, err
 }
 
-// read is fetch from the file.
+// read reads a data block from the file. After minStreak neighbours in one direction it takes
+// the block from the window. The steps for it are those of readBlock.
 func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 	if i.streak++; stride == 0 || stride != i.stride {
 		i.stride, i.streak, i.want = stride, 1, minAhead
@@ -75,9 +78,10 @@ func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 	return b, nil
 }
 
-// scroll moves the window to block h and what follows in the direction of the
-// scan, unless the block is in it. It returns false if that can't be read: then
-// the block is read alone, so that an error comes where it belongs.
+// scroll makes the window contain block h, and reports whether it does. If the block is not
+// in it, it reads h and what follows in the direction of the scan. If that fails it returns
+// false, and the caller reads the block alone. So an error in one of the other blocks does
+// not become an error of this one.
 func (i *Iterator) scroll(h handle) bool {
 	if i.ahead.holds(h) {
 		return true
@@ -103,19 +107,19 @@ func (i *Iterator) scroll(h handle) bool {
 	return true
 }
 
-// holds tells whether the window has all of block h.
+// holds reports whether the window contains all of block h.
 func (w *window) holds(h handle) bool {
 	from := h.offset - w.at
 	return from >= 0 && from <= int64(len(w.b)-h.stored-blockTail)
 }
 
-// cut returns block h as it is in the file. Requires: w.holds(h).
+// cut returns the stored bytes of block h, a part of the window. Requires: w.holds(h).
 func (w *window) cut(h handle) []byte {
 	from := h.offset - w.at
 	return w.b[from : from+int64(h.stored+blockTail)]
 }
 
-// dropWindow gives the window back.
+// dropWindow gives the window up, and its array back to the pool.
 func (i *Iterator) dropWindow() {
 	if i.ahead.pooled != nil {
 		windows.Put(i.ahead.pooled)
@@ -123,8 +127,12 @@ func (i *Iterator) dropWindow() {
 	i.ahead = window{}
 }
 
-// readAhead returns the payload of a block out of a window of
-// IterOptions.Readahead bytes, which it moves when the block is not in it.
+// readAhead returns the payload of a data block for an iterator with IterOptions.Readahead.
+// It takes the block from a window of that many bytes, and moves the window if the block is
+// not in it.
+//
+// The payload is a part of the window if the file has it in that form. Otherwise it is in
+// i.block.
 func (i *Iterator) readAhead(h handle) ([]byte, error) {
 	r, size := i.r, h.stored+blockTail
 	if !i.ahead.holds(h) {
@@ -150,7 +158,7 @@ func (i *Iterator) readAhead(h handle) ([]byte, error) {
 	if c != noCompression {
 		err = r.expand(b.Bytes(), payload, c, h, BlockData)
 	} else if err = r.checkPayload(payload, h, BlockData); err == nil {
-		copy(b.Bytes(), payload) // the window stays as the file has it
+		copy(b.Bytes(), payload) // a copy: the window must not change, or its checksums would be wrong
 	}
 	if err != nil {
 		b.Release()

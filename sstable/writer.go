@@ -12,55 +12,64 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// WriterOptions describe a table to be written.
+// WriterOptions describe a table that will be written.
 type WriterOptions struct {
-	Num            base.FileNum    // stands in every checksum
-	StoreID        uint64          // likewise
+	Num            base.FileNum    // the table's number; part of every checksum
+	StoreID        uint64          // part of every checksum too
 	BlockSize      int             // bytes of a data block before compression; default 4 KiB
 	Codec          *Codec          // of blocks; nil: none
-	FilterBits     float64         // filter bits a key; 0 or less: no filter
+	FilterBits     float64         // bits of the filter for each key; 0 or less: no filter
 	FilterKind     bloom.Kind      // default: blocked
 	Hasher         bloom.Hasher    // of the filter
-	PrefixRule     base.PrefixRule // prefixes that the filter knows
-	Ingested       bool            // entries, puts with number 0, get the one that the manifest will state
+	PrefixRule     base.PrefixRule // which prefixes the filter knows; the zero rule: none
+	Ingested       bool            // entries are puts with number 0; the manifest will state their number
 	indexPartition int             // bytes of index above which it has two levels; default 1 MiB
 }
 
-// Info describes a finished table: what the manifest needs to know.
+// Info describes a finished table. It is what the manifest needs to know.
 type Info struct {
 	Properties
 	Size        int64
-	Checksum    uint32 // crc32c of all bytes in front of the footer
+	Checksum    uint32 // crc32c of all bytes before the footer
 	FilterBytes int64  // 0 if there is no filter
 }
 
-// Blocks are collected in a buffer of writeBuffer bytes, which goes to the file
-// when it is nearly full.
+// The writer collects blocks in a buffer of writeBuffer bytes. It writes the buffer to the
+// file when it has at least writeAt bytes.
 const (
 	writeBuffer = 256 << 10
 	writeAt     = writeBuffer - 16<<10
 )
 
-// A Writer writes one table. Its first error is final.
+// A Writer writes one table.
+//
+//  1. Add collects entries in a data block. When the block is full, finishData encodes it,
+//     compresses it and adds it to the index. The hash of each key goes to hashes.
+//  2. Finish writes the last data block, then the filter, the index and the properties.
+//  3. It computes the checksum of all of that and writes the footer, which contains it.
+//  4. It syncs the file. The caller makes the file's name durable before the manifest names
+//     the table.
+//
+// The first error is final: every later call returns it.
 type Writer struct {
 	// Constant.
 	file vfs.File
 	opts WriterOptions
 	seed uint32
 
-	// The block in the making and those before it.
+	// The data block that is being built, and the blocks before it.
 	data  dataBuilder
 	index indexBuilder
 	comp  compressor
 	begun bool
-	last  []byte // user key of the last entry, within data
+	last  []byte // user key of the last entry; data owns the memory
 	lastT base.Trailer
 	hash  uint64 // of last
-	sep   []byte // the last separator
+	sep   []byte // buffer for a separator
 
 	hashes   hashCollector
 	props    Properties
-	estimate int64 // of the file's size, without the block in the making
+	estimate int64 // of the file's size in bytes, without the block that is being built
 
 	// Output.
 	buf    []byte
@@ -70,8 +79,8 @@ type Writer struct {
 	done   bool
 }
 
-// NewWriter starts a table in the empty file f, which stays the caller's to
-// close. The writer ends with Finish or Abandon, or keeps memory.
+// NewWriter starts a table in the empty file f. The caller closes f. It must also call Finish
+// or Abandon, or the memory of the hashes is never freed.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	if o.BlockSize <= 0 {
 		o.BlockSize = 4 << 10
@@ -96,8 +105,8 @@ var errNumbered = errors.New("sstable: entries to be ingested have sequence numb
 
 var errFinished = errors.New("sstable: writer is finished")
 
-// Add appends an entry. Entries come in strictly ascending order; key and
-// value are copied.
+// Add appends an entry. It copies key and value. Requires: the entry is after the one before
+// it, as internal keys; otherwise Add fails.
 func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	if w.err != nil {
 		return w.err
@@ -116,7 +125,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	}
 	if !w.begun {
 		w.begun = true
-		w.props.Smallest = append([]byte{}, k.UserKey...) // not nil, which stands for no bound
+		w.props.Smallest = append([]byte{}, k.UserKey...) // not nil: a nil bound means that there is none
 		w.props.MinSeq = base.MaxSeq
 	}
 	if newKey {
@@ -138,7 +147,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	return nil
 }
 
-// refusal says why a table can't hold the entry.
+// refusal returns the error for an entry that a table can't hold.
 func refusal(k base.InternalKey, value []byte) error {
 	switch {
 	case len(k.UserKey) > maxKeySize:
@@ -149,7 +158,7 @@ func refusal(k base.InternalKey, value []byte) error {
 	return fmt.Errorf("sstable: add: kind %v", k.Kind())
 }
 
-// count counts the entries of the data block.
+// count adds the entries of the finished data block to the properties.
 func (w *Writer) count() {
 	p, d := &w.props, &w.data
 	p.MinSeq, p.MaxSeq = min(p.MinSeq, d.minSeq), max(p.MaxSeq, d.maxSeq)
@@ -159,8 +168,9 @@ func (w *Writer) count() {
 	p.DataBlocks++
 }
 
-// full tells whether the block should be closed before the entry: it would
-// grow too large, and is nearly full or would be dwarfed.
+// full reports whether the block should be finished before the entry is added. The entry
+// would make it larger than BlockSize. And the block is nearly full already, or the entry is
+// at least as large as a block, which would make lookups of the others read it.
 func (w *Writer) full(k base.InternalKey, value []byte) bool {
 	entry, limit := len(k.UserKey)+len(value), w.opts.BlockSize
 	if w.data.sizeAtMost()+entry <= limit {
@@ -170,8 +180,11 @@ func (w *Writer) full(k base.InternalKey, value []byte) bool {
 	return size > 0 && size+entry > limit && (size >= limit-limit/10 || entry >= limit)
 }
 
-// finishData writes the data block. next is the user key that follows, unless
-// this is the last block.
+// finishData writes the data block, and adds it to the index. next is the user key that
+// follows; last says that there is none.
+//
+// The separator is as short as possible. Only if versions of one key are in this block and
+// the next, it has to be the last entry itself, with its trailer.
 func (w *Writer) finishData(next []byte, last bool) error {
 	raw := w.data.finish()
 	if _, err := w.writeBlock(BlockData, raw, true); err != nil {
@@ -193,7 +206,8 @@ func (w *Writer) finishData(next []byte, last bool) error {
 	return nil
 }
 
-// writeBlock writes a payload, compressed if that is wanted and worth it.
+// writeBlock appends a block to the buffer, and writes the buffer if it is nearly full.
+// compress says that the payload may be compressed.
 func (w *Writer) writeBlock(kind BlockKind, raw []byte, compress bool) (handle, error) {
 	stored, c := raw, noCompression
 	if compress {
@@ -210,7 +224,7 @@ func (w *Writer) writeBlock(kind BlockKind, raw []byte, compress bool) (handle, 
 	return h, nil
 }
 
-// flush hands the buffer to the file.
+// flush writes the buffer to the file and adds it to the file's checksum.
 func (w *Writer) flush() error {
 	if w.err != nil {
 		return w.err
@@ -229,25 +243,25 @@ func (w *Writer) flush() error {
 	return nil
 }
 
+// fail makes err the error of all later calls, and returns it.
 func (w *Writer) fail(err error) error {
 	w.err = err
 	return err
 }
 
-// EstimatedSize returns about how large the file would be if it were finished
-// now.
+// EstimatedSize returns about how many bytes the file would have if it were finished now.
 func (w *Writer) EstimatedSize() int64 {
 	return w.estimate + int64(len(w.data.keys)+len(w.data.values))
 }
 
-// Abandon ends the writer of a table that is not to be.
+// Abandon ends a writer whose table is not wanted. The caller removes the file.
 func (w *Writer) Abandon() {
 	w.hashes.release()
 	w.done, w.err = true, cmp.Or(w.err, errFinished)
 }
 
-// Finish writes what follows the data blocks and makes the file durable. The
-// writer is of no use afterwards.
+// Finish writes what follows the data blocks and makes the content of the file durable. It
+// ends the writer, whether it succeeds or not.
 func (w *Writer) Finish() (Info, error) {
 	defer w.hashes.release()
 	if w.err == nil && w.done {
@@ -265,13 +279,16 @@ func (w *Writer) Finish() (Info, error) {
 	return info, nil
 }
 
+// finish writes everything that follows the entries. The footer is last, because it has the
+// offsets of the other parts and the checksum over all of them. Until it is written, the file
+// is not a table.
 func (w *Writer) finish() (Info, error) {
 	if !w.data.empty() {
 		if err := w.finishData(nil, true); err != nil {
 			return Info{}, err
 		}
 	}
-	w.props.Largest = append([]byte{}, w.last...) // likewise
+	w.props.Largest = append([]byte{}, w.last...) // not nil, like Smallest
 	w.props.DataBytes = w.offset
 	if w.opts.Ingested {
 		if w.props.ingested = 1; !w.props.unnumbered() {
@@ -309,7 +326,8 @@ func (w *Writer) finish() (Info, error) {
 	}, nil
 }
 
-// writeIndex writes the index, cut into partitions if it is large.
+// writeIndex writes the index. A large index is cut into partitions, and foot.levels becomes
+// 2. The separator of a partition in the top level is that of its last block.
 func (w *Writer) writeIndex(foot *footer) (handle, error) {
 	x := &w.index
 	if x.size() > w.opts.indexPartition && x.n() > 1 {
