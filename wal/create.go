@@ -9,36 +9,34 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Options say how a log is written.
+// Options say where a log is and how it is written.
 type Options struct {
 	FS  vfs.FS
 	Dir string
-	// Prealloc is the length in bytes that the log is going to have. Blocks are
-	// reserved in advance up to there, so that a sync has nothing to write but
-	// the records: all of them by Prepare; by Create a few, and more as the log
-	// grows. Where the disk has less room, less is reserved. 0: nothing is, the
-	// file grows with the records.
+	// Prealloc is the length in bytes that the log is expected to get. The file system
+	// reserves blocks for it in advance, so that a sync need only write the records: Prepare
+	// reserves them all, and Create a few, with more to come as the log grows. If the disk
+	// has less room, less is reserved. 0: nothing is reserved, and the file grows with the
+	// records.
 	Prealloc int64
-	// NoMap writes by system calls even where the file can be mapped.
+	// NoMap says that the log is written with system calls even if the file can be mapped.
 	NoMap bool
-	// Recycle is a log that nothing needs any more: its file is renamed and
-	// written over, which makes syncs cheaper still (the blocks are written
-	// already). 0: none.
+	// Recycle is a log that nothing needs any more. Its file is renamed and overwritten. This
+	// makes syncs cheaper still, because its blocks have been written before. 0: none.
 	Recycle base.FileNum
 }
 
 const (
-	// firstReserve is how much of a new log is reserved by Create: a store that
-	// is hardly written to takes hardly any room.
+	// firstReserve is the number of bytes that Create reserves. It is small, so that a store
+	// with few writes takes little room.
 	firstReserve = 64 << 10
-	// leastReserve is what a log needs to be of use: its header, and room for a
-	// small record and a seal.
+	// leastReserve is the number of bytes without which a log is of no use: its header, and
+	// room for a small record and a seal.
 	leastReserve = headerSize + pageSize
 )
 
-// Create makes the file of log h.Num, recycled or new, and returns it with its
-// header and its name durable. If it fails, it leaves no file of that name
-// behind as far as it is able to.
+// Create makes the file of log h.Num, new or recycled. When it returns, the header and the
+// name of the file are durable. If it fails it removes the file, as far as it can.
 func Create(h Header, o Options) (*Writer, error) {
 	p, err := open(h.Num, o, firstReserve)
 	if err != nil {
@@ -47,8 +45,8 @@ func Create(h Header, o Options) (*Writer, error) {
 	return p.begin(h, true)
 }
 
-// A Prepared is the file of a log that is yet to begin. It has no header of its
-// own, so until then a reader takes it for a log that was never used.
+// A Prepared is a file that will become a log. It has no header of its own yet, so until
+// Begin a reader takes it for a log that was never used.
 type Prepared struct {
 	num      base.FileNum
 	opts     Options
@@ -56,8 +54,8 @@ type Prepared struct {
 	reserved int64
 }
 
-// Prepare does beforehand what takes the longest of Create: it makes the file,
-// reserves its blocks, and makes both durable. Begin does the rest.
+// Prepare does the slow part of Create beforehand: it makes the file, reserves its blocks,
+// and makes both durable. Begin does the rest.
 func Prepare(num base.FileNum, o Options) (*Prepared, error) {
 	p, err := open(num, o, o.Prealloc)
 	if err != nil {
@@ -73,23 +71,23 @@ func Prepare(num base.FileNum, o Options) (*Prepared, error) {
 	return p, nil
 }
 
-// Num returns the number that the log is going to have.
+// Num returns the number that the log will have.
 func (p *Prepared) Num() base.FileNum { return p.num }
 
-// Begin makes the log of it, whose header and name are durable then. h.Num must
-// be Num. If it fails, the file is gone as after a failed Create.
+// Begin turns the file into a log. When it returns, the header is durable too. If it fails it
+// removes the file, as far as it can. Requires: h.Num is Num.
 func (p *Prepared) Begin(h Header) (*Writer, error) { return p.begin(h, false) }
 
-// Discard removes the file.
+// Discard closes the file and removes it.
 func (p *Prepared) Discard() error {
 	return errors.Join(p.file.Close(), p.opts.FS.Remove(filepath.Join(p.opts.Dir, base.LogName(p.num))))
 }
 
-// Close leaves the file to the next who cleans up.
+// Close closes the file and leaves it in the directory. Whoever cleans up next removes it.
 func (p *Prepared) Close() error { return p.file.Close() }
 
-// open makes the file and reserves its blocks up to first, or up to Prealloc if
-// that is less.
+// open makes the file and reserves its blocks up to first, or up to Prealloc if that is less.
+// It reserves no less than a recycled file has already.
 func open(num base.FileNum, o Options, first int64) (*Prepared, error) {
 	p := &Prepared{num: num, opts: o}
 	var err error
@@ -97,13 +95,14 @@ func open(num base.FileNum, o Options, first int64) (*Prepared, error) {
 		return nil, fmt.Errorf("wal: create log: %w", err)
 	}
 	if err := p.allocate(min(first, o.Prealloc)); err != nil {
-		_ = p.Discard() // the error at hand is the one to report; a file that stays is known as never used
+		_ = p.Discard() // err is the one to report; a file that stays counts as never used
 		return nil, fmt.Errorf("wal: create %s: %w", base.LogName(num), err)
 	}
 	return p, nil
 }
 
-// begin writes the header and makes it durable, and the name too if need be.
+// begin writes the header and makes it durable. With syncDir it makes the name durable too,
+// which Prepare does earlier.
 func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
 	w := &Writer{
 		header: h, codec: newCodec(h.StoreID, h.Num), lastSeq: h.PrevSeq, off: headerSize,
@@ -120,9 +119,9 @@ func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
 	return w, nil
 }
 
-// openFile renames the file to recycle, or makes a new one. A file that can't
-// be renamed is no loss: it stays where it is, obsolete. One that was renamed
-// and can't be opened is emptied.
+// openFile renames the file to recycle, or makes a new one. If the rename fails, the old file
+// stays where it is, and is removed later like any obsolete file. If the file was renamed and
+// can't be opened, Create empties it.
 func openFile(name string, o Options) (vfs.File, error) {
 	if o.Recycle != 0 && o.FS.Rename(filepath.Join(o.Dir, base.LogName(o.Recycle)), name) == nil {
 		if f, err := o.FS.OpenReadWrite(name); err == nil {
@@ -132,13 +131,13 @@ func openFile(name string, o Options) (vfs.File, error) {
 	return o.FS.Create(name)
 }
 
-// allocate reserves the blocks up to first, and all that a recycled file has.
+// allocate reserves blocks up to first. A recycled file keeps all that it has.
 func (p *Prepared) allocate(first int64) error {
 	size, err := p.file.Size()
 	if err != nil || p.opts.Prealloc <= 0 {
 		return err
 	}
-	// A recycled file that one huge record has blown up is cut again.
+	// One huge record may have made the recycled file long. It is cut.
 	if size > 2*p.opts.Prealloc {
 		size = p.opts.Prealloc
 		if err := p.file.Truncate(size); err != nil {
@@ -149,13 +148,14 @@ func (p *Prepared) allocate(first int64) error {
 	return err
 }
 
-// promised is the least length of the file, which the header states. The header
-// can promise what is there already, and no more: growth is not durable before
-// the records that it is for. It promises little, because Shrink may not take
-// away what is promised.
+// promised returns the length that the header states: the file will never be shorter, until
+// it is trimmed. Read takes a shorter file for damage. So promised may only count blocks that
+// are durable together with the header, and not the later growth of the file. It is small,
+// because Shrink must keep what it promises.
 func (p *Prepared) promised() int64 { return min(p.reserved, firstReserve) }
 
-// writeHeader writes the header, durably.
+// writeHeader writes the header and syncs the file. The reserved length is durable together
+// with it.
 func (p *Prepared) writeHeader(h Header, syncDir bool) error {
 	if err := writeAt(p.file, appendHeader(nil, h, p.promised()), 0); err != nil {
 		return err
@@ -169,9 +169,9 @@ func (p *Prepared) writeHeader(h Header, syncDir bool) error {
 	return nil
 }
 
-// reserve makes sure of the blocks up to size want, where the file system can, or
-// up to less if the disk has no room for that, but up to least at any rate. It
-// returns up to where they are, or 0 where the file system can't.
+// reserve has the file system reserve blocks up to size want. If the disk has too little room
+// it tries less, but never less than least. It returns the size that is reserved, or 0 if the
+// file system can't reserve blocks.
 func reserve(f vfs.File, least, want int64) (int64, error) {
 	ahead := max(want-least, 0)
 	for {
@@ -191,7 +191,8 @@ func reserve(f vfs.File, least, want int64) (int64, error) {
 	}
 }
 
-// remap maps what is reserved. A file that can't be mapped is written by calls.
+// remap maps the reserved part of the file. A file that can't be mapped is written with
+// system calls.
 func (w *Writer) remap() {
 	w.unmap()
 	m, ok := w.file.(vfs.Mapper)
@@ -206,7 +207,7 @@ func (w *Writer) remap() {
 // unmap ends the mapping, if there is one.
 func (w *Writer) unmap() {
 	if w.mapping != nil {
-		_ = w.mapping.Unmap() // all it can lose is address space: the pages are the file's
+		_ = w.mapping.Unmap() // a failure costs only address space: the file has the pages
 		w.mapping = nil
 	}
 }

@@ -1,34 +1,31 @@
-// Package wal is the write-ahead log: files of records, each written once by
-// one Writer and read once by recovery. It is public so that it can be read: its
-// API is not covered by the compatibility promise of package shale.
+// Package wal is the write-ahead log. A log is a file of records. One Writer writes it, and
+// recovery reads it once. The package is public so that others can read it. The compatibility
+// promise of package shale does not cover its API.
 //
 // What it guarantees:
 //
-//  1. A record is in the operating system's hands when Append returns: it
-//     survives the process. Once SyncTo or Sync has returned nil for its end,
-//     it survives the machine.
-//  2. Read hands out a prefix of the records that were appended, each whole
-//     and unchanged, in order, and never one of another log, whatever the
-//     bytes of the file are.
-//  3. A torn tail, which a crash leaves, is told from damage: where records
-//     that were synced are known to be missing, Read returns a
-//     *base.CorruptionError with file and offset, and never a shorter log. The
-//     evidence is in each record (how far the log was known to be durable when
-//     it was written), in the seal, and in what manifest and successor say.
-//     Of the last record, which no other says anything of, small errors are
-//     told from what a torn write leaves: see rot.go.
-//  4. The first failed write or sync is final for the Writer: nothing is
-//     retried, and nothing is appended behind a torn record.
-//  5. Reading takes memory for one block and the longest record, which can be
-//     no longer than the file.
+//  1. When Append returns, the operating system has the record: it survives a crash of the
+//     process. When SyncTo or Sync has returned nil for the record's end, it survives a crash
+//     of the machine.
+//  2. Read returns a prefix of the records that were appended, each whole and unchanged, in
+//     order, and never a record of another log. This holds for any bytes in the file.
+//  3. Read distinguishes a torn tail, which a crash leaves, from damage. Where records that
+//     were synced are known to be missing, it returns a *base.CorruptionError with file and
+//     offset, and never just a shorter log. The evidence is in each record (how far the log
+//     was known to be durable when the record was written), in the seal, and in what the
+//     manifest and the next log say. No other record says anything about the last one. There
+//     Read distinguishes small errors from what a torn write leaves: see rot.go.
+//  4. The first failed write or sync is final for the Writer. Nothing is tried again, and
+//     nothing is appended after a torn record.
+//  5. Reading takes memory for one block and the longest record, which can be no longer than
+//     the file.
 //
-// A Writer has one appender at a time; SyncTo, Sync, Len, Synced and Stats may
-// be called beside it by any number of goroutines, which share their syncs.
+// One goroutine at a time may append to a Writer. Meanwhile any number of goroutines may call
+// SyncTo, Sync, Len, Synced and Stats. They share their syncs.
 //
-// The format is section 3 of docs/FORMAT.md: a header page, then blocks of 32
-// KiB with fragments, after the log format of LevelDB. As an example, the
-// record "hello" with sequence number 42 at the beginning of log 7 of store
-// 0x0102030405060708:
+// The format is section 3 of docs/FORMAT.md: a header page, then blocks of 32 KiB with
+// fragments, similar to the log format of LevelDB. As an example, this is the record "hello"
+// with sequence number 42 at the beginning of log 7 of store 0x0102030405060708:
 //
 //	fb 11 ac ac     checksum of store, log, offset and all that follows
 //	08 00           length of the content, 8
@@ -37,6 +34,6 @@
 //	2a              last sequence number
 //	68 65 6c 6c 6f  hello
 //
-// It leaves out compression, encryption and any knowledge of what a payload
-// is. The package is public to be read; its API may change.
+// It leaves out compression and encryption, and it knows nothing about the content of a
+// payload.
 package wal

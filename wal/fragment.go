@@ -8,23 +8,27 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// Part of the file format, never changes: docs/FORMAT.md section 3.
+// A record is stored as one fragment, or as several if it does not fit into the rest of its
+// block. Part of the file format, never changes: docs/FORMAT.md section 3.
 //
 //	0          4        6     8
 //	| checksum | length | tag | synced uvarint | last seq uvarint | payload ...    full, first, seal
 //	| checksum | length | tag | payload ...                                        middle, last
+//
+// length is the number of bytes behind the tag. The tag is the kind of the fragment and the
+// mark of the log.
 const (
 	blockSize    = 32 << 10
-	fragmentSize = 8     // a fragment without its content
-	recordSize   = 9 + 8 // the most that a record takes without its payload
+	fragmentSize = 8     // header of a fragment: checksum, length and tag
+	recordSize   = 9 + 8 // the most bytes that synced and last seq take
 	sealPayload  = 8
 
-	// minRoom is what a block must have left for a record to begin in it: a
-	// seal fits.
+	// minRoom is the number of bytes that must be left in a block for a record to begin
+	// there. A seal always fits into it.
 	minRoom = fragmentSize + recordSize + sealPayload
 )
 
-// Kinds of fragments. Part of the file format, never changes.
+// The kinds of fragments. Part of the file format, never changes.
 const (
 	kindFull   = 1
 	kindFirst  = 2
@@ -35,20 +39,22 @@ const (
 	kindMask = 7
 )
 
-// blockRoom returns how many bytes are left in the block of off.
+// blockRoom returns how many bytes are left in the block of file offset off.
 func blockRoom(off int64) int {
 	return blockSize - int((off-headerSize)&(blockSize-1))
 }
 
-// A codec makes and checks the fragments of one log.
+// A codec encodes and checks the fragments of one log. All of its checksums begin with the
+// store and the log, so fragments of other logs do not check.
 type codec struct {
 	storeID uint64
 	num     base.FileNum
-	seed    uint32   // crc32c of both
-	mark    uint16   // what tags have beside the kind
-	scratch [16]byte // what goes into a checksum by call would escape otherwise
+	seed    uint32   // crc32c of storeID and num
+	mark    uint16   // the bits of a tag that are not the kind: the same for all fragments of the log
+	scratch [16]byte // for numbers that go into a checksum; a local array would escape to the heap
 }
 
+// newCodec returns the codec of log num.
 func newCodec(storeID uint64, num base.FileNum) codec {
 	c := codec{storeID: storeID, num: num}
 	binary.LittleEndian.PutUint64(c.scratch[:], storeID)
@@ -58,8 +64,8 @@ func newCodec(storeID uint64, num base.FileNum) codec {
 	return c
 }
 
-// checksum returns that of a fragment at file offset off, given its bytes
-// behind the checksum.
+// checksum returns the checksum of a fragment at file offset off. rest is the fragment
+// without its checksum.
 func (c *codec) checksum(off int64, rest []byte) uint32 {
 	binary.LittleEndian.PutUint64(c.scratch[:], uint64(off))
 	return crc32.Update(crc32.Update(c.seed, castagnoli, c.scratch[:8]), castagnoli, rest)
@@ -70,15 +76,15 @@ func (c *codec) checksumOf(off int64, head, content []byte) uint32 {
 	return crc32.Update(c.checksum(off, head), castagnoli, content)
 }
 
-// A record is a payload and what the log needs to know about it.
+// A record is a payload and the numbers that the log stores with it.
 type record struct {
 	synced  int64    // the log was known to be durable up to here
-	lastSeq base.Seq // of the group that the record is in
+	lastSeq base.Seq // the last sequence number of the group that the record is in
 	payload []byte
 }
 
-// appendPadding fills the block that dst, which begins at file offset off, ends
-// in, if no record can begin there.
+// appendPadding appends zeros up to the end of the block if no record can begin in what is
+// left of it. dst begins at file offset off.
 func appendPadding(dst []byte, off int64) []byte {
 	if room := blockRoom(off + int64(len(dst))); room < minRoom {
 		dst = append(dst, zeros[:room]...)
@@ -88,7 +94,8 @@ func appendPadding(dst []byte, off int64) []byte {
 
 var zeros [minRoom]byte
 
-// appendRecord encodes r behind dst, which begins at file offset off.
+// appendRecord appends r, encoded, to dst, which begins at file offset off. The offset
+// matters because it is part of the checksums and decides where blocks end.
 func (c *codec) appendRecord(dst []byte, off int64, r record) []byte {
 	dst = appendPadding(dst, off)
 	start := len(dst)
@@ -105,7 +112,7 @@ func (c *codec) appendRecord(dst []byte, off int64, r record) []byte {
 	return c.appendRest(dst, off, r.payload[room:])
 }
 
-// appendRest encodes what did not fit into the first block of a record.
+// appendRest appends the fragments of a record after its first one.
 func (c *codec) appendRest(dst []byte, off int64, rest []byte) []byte {
 	kind := uint16(kindMiddle)
 	for kind != kindLast {
@@ -122,9 +129,9 @@ func (c *codec) appendRest(dst []byte, off int64, rest []byte) []byte {
 	return dst
 }
 
-// fragments gives the fragments of a record that begins at file offset off, where
-// it needs no padding: the head of each, valid until the next one, and its part
-// of the payload. They are the bytes that appendRecord encodes.
+// fragments yields the fragments of a record one by one, as a head and a part of the payload.
+// Together they are the bytes of appendRecord. The head is valid until the next one.
+// Requires: the record needs no padding at file offset off.
 func (c *codec) fragments(off int64, r record) iter.Seq2[[]byte, []byte] {
 	return func(yield func(head, content []byte) bool) {
 		head := appendRecordHeader(make([]byte, 0, recordSize+fragmentSize), r)
@@ -145,8 +152,8 @@ func (c *codec) fragments(off int64, r record) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// appendSeal encodes the seal of a log of so many records behind dst, which
-// begins at file offset off. Requires: all before off is durable.
+// appendSeal appends the seal of a log with the given number of records to dst, which begins
+// at file offset off. Requires: all bytes before off are durable, because the seal says so.
 func (c *codec) appendSeal(dst []byte, off int64, records uint64, last base.Seq) []byte {
 	end := off + int64(len(dst))
 	dst = appendPadding(dst, off)
@@ -157,15 +164,17 @@ func (c *codec) appendSeal(dst []byte, off int64, records uint64, last base.Seq)
 	return dst
 }
 
-// appendRecordHeader leaves room for the fragment's.
+// appendRecordHeader appends room for the fragment's header, which finish fills in, and then
+// the numbers of r.
 func appendRecordHeader(dst []byte, r record) []byte {
 	dst = append(dst, zeros[:fragmentSize]...)
 	dst = binary.AppendUvarint(dst, uint64(r.synced))
 	return binary.AppendUvarint(dst, uint64(r.lastSeq))
 }
 
-// decodeRecordHeader returns the record that content begins, and the length of its
-// header; 0: it does not begin with one, or not with the shortest one.
+// decodeRecordHeader decodes the numbers that a record begins with. It returns a record with
+// the rest of content as its payload, and the length of the numbers. The length is 0 if there
+// are no such numbers, or if they are not in their shortest form.
 func decodeRecordHeader(content []byte) (r record, n int) {
 	synced, n1 := binary.Uvarint(content)
 	if n1 <= 0 || n1 > 1 && content[n1-1] == 0 {
@@ -178,42 +187,44 @@ func decodeRecordHeader(content []byte) (r record, n int) {
 	return record{synced: int64(synced), lastSeq: base.Seq(last), payload: content[n:]}, n
 }
 
-// finish fills in the first 8 bytes of fragment b.
+// finish fills in the header of fragment b, which is at file offset at.
 func (c *codec) finish(b []byte, at int64, kind uint16) {
 	binary.LittleEndian.PutUint16(b[4:], uint16(len(b)-fragmentSize))
 	binary.LittleEndian.PutUint16(b[6:], c.mark|kind)
 	binary.LittleEndian.PutUint32(b, c.checksum(at, b[4:]))
 }
 
-// finishParts is finish for a fragment that is head and, behind it, content.
+// finishParts is finish for a fragment in two pieces. The header is in head.
 func (c *codec) finishParts(head, content []byte, at int64, kind uint16) {
 	binary.LittleEndian.PutUint16(head[4:], uint16(len(head)+len(content)-fragmentSize))
 	binary.LittleEndian.PutUint16(head[6:], c.mark|kind)
 	binary.LittleEndian.PutUint32(head, c.checksumOf(at, head[4:], content))
 }
 
-// A fragment is one that was checked.
+// A fragment is a decoded fragment whose checksum was right.
 type fragment struct {
 	kind    uint16
 	off     int64  // in the file
-	content []byte // aliases the block
+	content []byte // a part of the block; without the header of the fragment
 }
 
 // end returns the file offset behind f.
 func (f fragment) end() int64 { return f.off + fragmentSize + int64(len(f.content)) }
 
-// starts tells whether f begins with the header of a record.
+// starts reports whether f begins a record. Then its content begins with the record's
+// numbers.
 func (f fragment) starts() bool { return f.kind != kindMiddle && f.kind != kindLast }
 
-// record returns f's content as the record or the beginning of one. Requires:
-// starts.
+// record returns the record that f begins. Its payload is the part that is in f. Requires:
+// f.starts().
 func (f fragment) record() record {
 	r, _ := decodeRecordHeader(f.content)
 	return r
 }
 
-// decodeFragment checks the bytes from position pos of block, which begins at
-// file offset off. ok is false if they are no fragment of this log.
+// decodeFragment decodes the fragment at position pos of block, which begins at file offset
+// off. ok is false if the bytes there are no fragment of this log. The checksum comes last,
+// because it is the most expensive check.
 func (c *codec) decodeFragment(block []byte, off int64, pos int) (f fragment, ok bool) {
 	if len(block)-pos < fragmentSize {
 		return f, false
@@ -225,7 +236,7 @@ func (c *codec) decodeFragment(block []byte, off int64, pos int) (f fragment, ok
 		return f, false
 	}
 	kind := tag & kindMask
-	full := pos+fragmentSize+n == blockSize // reaches the end of its block
+	full := pos+fragmentSize+n == blockSize // whether it reaches the end of its block
 	switch kind {
 	case kindMiddle:
 		ok = pos == 0 && full

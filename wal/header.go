@@ -18,18 +18,18 @@ type Header struct {
 	Num     base.FileNum
 	StoreID uint64
 
-	Prev    base.FileNum // the log before this one; 0: none
-	PrevLen int64        // Prev was durable up to here, and ended here, when this log was made
+	Prev    base.FileNum // number of the log before this one; 0: none
+	PrevLen int64        // length of Prev in bytes; all of it was durable when this log was made
 	PrevSeq base.Seq     // the last sequence number in Prev
 }
 
-// ErrNeverUsed is wrapped, beside the *base.CorruptionError, by the error for
-// a log without a valid header in whose file no trace of a record is found. A
-// crash during Create leaves such a log, so it counts as empty, unless it is
-// known that Create had returned.
+// ErrNeverUsed is wrapped, together with a *base.CorruptionError, by the error for a log that
+// has no valid header and no trace of a record. A crash during Create leaves such a file. So
+// it counts as an empty log, unless it is known that Create had returned.
 var ErrNeverUsed = errors.New("log was never used")
 
-// Part of the file format, never changes: docs/FORMAT.md section 3.
+// The header of a log takes a page. Part of the file format, never changes: docs/FORMAT.md
+// section 3.
 //
 //	0       8       12        16     24    32         40     48        56       64        68    4096
 //	| magic | version | check | store | num | prealloc | prev | prevlen | prevseq | check | zeros |
@@ -42,7 +42,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendHeader encodes h. prealloc is the least length of the file.
+// appendHeader appends the header h, encoded. prealloc is the length in bytes below which the
+// file will not fall.
 func appendHeader(dst []byte, h Header, prealloc int64) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
@@ -56,8 +57,9 @@ func appendHeader(dst []byte, h Header, prealloc int64) []byte {
 	return append(dst, make([]byte, headerSize-headerUsed)...)
 }
 
-// decodeHeader is the reverse of appendHeader. Its errors name no file;
-// ErrFormatTooNew is told from damage by the checksum of the version.
+// decodeHeader is the inverse of appendHeader. Its errors do not name the file. The version
+// has a checksum of its own, so that a newer version is not taken for damage, whatever else
+// has changed in it.
 func decodeHeader(src []byte) (h Header, prealloc int64, err error) {
 	le := binary.LittleEndian
 	switch {
@@ -86,9 +88,9 @@ func decodeHeader(src []byte) (h Header, prealloc int64, err error) {
 	return h, prealloc, nil
 }
 
-// ReadHeader returns the header of log num. An error that wraps ErrNeverUsed
-// is also a *base.CorruptionError: the caller decides which of the two it is.
-// A log of a newer version gives base.ErrFormatTooNew.
+// ReadHeader returns the header of log num. For a log of a newer version it returns
+// base.ErrFormatTooNew. An error that wraps ErrNeverUsed is also a *base.CorruptionError: the
+// caller knows whether the log must have been used, and decides which of the two it is.
 func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (Header, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
 	if err != nil {
@@ -102,8 +104,8 @@ func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (Header
 	return r.header, nil
 }
 
-// Identify returns what the header of log num states, also that of another log
-// or store. It is for tools.
+// Identify returns the header of the file of log num, even if it is that of another log or
+// store. It is for tools.
 func Identify(fs vfs.FS, dir string, num base.FileNum) (Header, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
 	if err != nil {
@@ -121,7 +123,8 @@ func Identify(fs vfs.FS, dir string, num base.FileNum) (Header, error) {
 	return h, nil
 }
 
-// readHeader reads and checks the header of r's file.
+// readHeader reads and checks the header of the log. The errors of a header that does not
+// check may wrap ErrNeverUsed: see badHeader.
 func (r *reader) readHeader() error {
 	buf := make([]byte, min(headerUsed, r.size))
 	if err := readFull(r.file, buf, 0); err != nil {
@@ -136,7 +139,8 @@ func (r *reader) readHeader() error {
 	case h.StoreID != r.codec.storeID:
 		return r.corrupt(16, "log header", fmt.Errorf("store is %#x, want %#x", h.StoreID, r.codec.storeID))
 	case h.Num < r.codec.num:
-		// Recycling renames first and writes the header then.
+		// A file is recycled in two steps: it is renamed, and then its header is written. A
+		// crash in between leaves the header of the older log.
 		return r.badHeader(fmt.Errorf("number is %d, want %d", h.Num, r.codec.num))
 	case h.Num > r.codec.num:
 		return r.corrupt(24, "log header", fmt.Errorf("number is %d, want %d", h.Num, r.codec.num))
@@ -148,9 +152,10 @@ func (r *reader) readHeader() error {
 	return nil
 }
 
-// shortFile decides what a file is that is shorter than its header promises. A
-// crash can do that only to a log that was being created: the length is durable
-// with the header. A sealed log may have been trimmed: read finds out.
+// shortFile decides what a file is that is shorter than its header promises. A crash can
+// leave that only of a log that was being created, because the length is durable together
+// with the header. Then there is no fragment in it. If there is one, the file may be a sealed
+// log that was trimmed, and shortFile returns nil: read finds out whether it is sealed.
 func (r *reader) shortFile() error {
 	_, found, err := r.scan.search(headerSize)
 	if err != nil || found {
@@ -159,9 +164,9 @@ func (r *reader) shortFile() error {
 	return r.corrupt(r.size, "log", fmt.Errorf("%w: %d bytes, want at least %d", ErrNeverUsed, r.size, max(r.prealloc, headerSize)))
 }
 
-// badHeader decides what a file is whose header does not check. The header of a
-// log is durable before its first record is written, so one fragment of this
-// log proves that the header was good once.
+// badHeader decides what a file is whose header does not check. The header of a log is
+// durable before its first record is written. So one fragment of this log proves that the
+// header was good, and is damaged. Without one, the log was never used.
 func (r *reader) badHeader(cause error) error {
 	_, found, err := r.scan.search(headerSize)
 	switch {
@@ -173,14 +178,14 @@ func (r *reader) badHeader(cause error) error {
 	return r.corrupt(0, "log header", cause)
 }
 
-// readFull is ReadAt where the bytes must exist: the size was asked before.
+// readFull fills p. The caller has asked for the size of the file, so its end is an error.
 func readFull(f io.ReaderAt, p []byte, off int64) error {
 	n, err := f.ReadAt(p, off)
 	if n == len(p) {
 		return nil
 	}
 	if err == nil || err == io.EOF {
-		err = io.ErrUnexpectedEOF // somebody cuts the file while it is read
+		err = io.ErrUnexpectedEOF // the file became shorter while it was read
 	}
 	return err
 }

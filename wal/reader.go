@@ -11,39 +11,38 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// ReadOptions say what is known about a log beforehand.
+// ReadOptions say what is known about a log before it is read, and what to do about damage.
 type ReadOptions struct {
-	// Known is where the log ends, as its successor's header (PrevLen) or the
-	// manifest states it: up to there it was durable, what follows does not
-	// count. -1: not known.
+	// Known is the length of the log, as the next log's header (PrevLen) or the manifest
+	// states it. Up to there the log was durable, and what follows is not part of it. -1: not
+	// known.
 	Known int64
-	// Salvage makes Read go on behind damage with the records that are whole,
-	// that of the header included, and report the damage in the Result. There
-	// are gaps between the records: Damaged, if it is not nil, is called for
-	// each of them, with a *base.CorruptionError, before the record that
-	// follows is handed out.
+	// Salvage makes Read go on after damage with the next whole record. It reports the damage
+	// in the Result. Damage to the header is included. There may be gaps between the records.
+	// Damaged, if it is not nil, is called for each damage with a *base.CorruptionError,
+	// before Read passes on the record that follows.
 	Salvage bool
 	Damaged func(err error)
 }
 
-// A Result is what Read found.
+// A Result describes what Read has found.
 type Result struct {
-	Records uint64   // handed out
-	LastSeq base.Seq // of the last record and those of its group; without any record that of the log before
-	Length  int64    // where the last record ends, the seal included
+	Records uint64   // records that were passed to fn
+	LastSeq base.Seq // of the last record and its group; without any record, that of the log before
+	Length  int64    // file offset where the last record, or the seal, ends
 	Sealed  bool
-	Torn    bool  // there are remains behind Length of records that were never promised
-	Damage  error // with Salvage: the first *base.CorruptionError
+	Torn    bool  // behind Length are remains of records that were never durable
+	Damage  error // with Salvage: the first damage, a *base.CorruptionError; nil: none
 }
 
-// Read calls fn with the payload of each record of log num of the store, in the
-// order in which they were appended. The payload is valid during the call. An
-// error of fn ends Read and is returned as it is.
+// Read calls fn with the payload of each record of log num of the store, in the order in
+// which they were appended. The payload is valid during the call. If fn returns an error,
+// Read ends and returns it unchanged.
 //
-// A *base.CorruptionError tells that records are missing which were durable, or
-// that the header does not check: see ReadHeader. Records before the damage have
-// been handed out by then. Errors of the file system are returned wrapped, and
-// never taken for the end of the log.
+// A *base.CorruptionError says that records are missing which were durable, or that the
+// header does not check: see ReadHeader. fn has then been called with the records before the
+// damage. Errors of the file system are returned, wrapped. Read never takes one for the end
+// of the log.
 func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions, fn func(payload []byte) error) (Result, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
 	if err != nil {
@@ -59,6 +58,12 @@ func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions
 }
 
 // A reader reads one log once.
+//
+// It passes records on until one is missing or does not check. Then broken decides whether
+// that is the end of the log or damage. The log may just end there, or a torn write may have
+// left its remains, and both are no errors. It is damage if anything shows that the log was
+// durable further than that: a later record, the seal, ReadOptions.Known, the length of the
+// file, or the way in which the record is wrong.
 type reader struct {
 	file     io.ReaderAt
 	name     string
@@ -68,21 +73,22 @@ type reader struct {
 	header   Header
 	prealloc int64
 
-	head   [recordSize]byte // of a record of several fragments
-	buf    []byte           // its payload
+	head   [recordSize]byte // numbers of a record of several fragments
+	buf    []byte           // payload of a record of several fragments
 	result Result
-	synced int64    // the furthest offset that one of the records says was durable
-	judged int      // how often rot has judged
-	rest   *remains // behind the first bytes that are no record
+	synced int64    // the largest offset up to which a record says that the log was durable
+	judged int      // number of calls of rot
+	rest   *remains // what is behind the last record; nil: not searched yet
 }
 
-// remains are the fragments that were found where no record was expected.
+// A remains describes the fragments that were found behind the last record.
 type remains struct {
-	synced int64 // the furthest offset that one of them says was durable
-	last   int64 // where the last of them begins; -1: there is none
+	synced int64 // the largest offset up to which one of them says that the log was durable
+	last   int64 // offset of the last of them; -1: there is none
 }
 
-// newReader reads and checks the header. The reader is not nil with an error.
+// newReader reads and checks the header. The reader is not nil even with an error, so that
+// Read can salvage records behind a damaged header.
 func newReader(f vfs.File, num base.FileNum, storeID uint64) (*reader, error) {
 	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num)}
 	var err error
@@ -93,11 +99,12 @@ func newReader(f vfs.File, num base.FileNum, storeID uint64) (*reader, error) {
 	return r, r.readHeader()
 }
 
+// corrupt returns the error for damage to the log.
 func (r *reader) corrupt(off int64, part string, cause error) error {
 	return base.Corruption(r.name, off, part, cause)
 }
 
-// read hands out the records up to the end of the log.
+// read passes the records on, up to the end of the log.
 func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
 	res := &r.result
 	res.Length, res.LastSeq = headerSize, r.header.PrevSeq
@@ -131,9 +138,9 @@ func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
 	return nil
 }
 
-// nextRecord returns the first fragment and the payload of the next record,
-// valid until the next call. The payload is nil if there is none: at is the
-// offset of what is no part of a record.
+// nextRecord returns the first fragment and the payload of the next record. Both are valid
+// until the next call. If there is no record the payload is nil, and at is the offset of the
+// bytes that are not part of one.
 func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err error) {
 	first, ok, at, err := r.nextFragment()
 	switch {
@@ -146,7 +153,7 @@ func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err err
 	}
 	_, n := decodeRecordHeader(first.content)
 	r.buf = append(r.buf[:0], first.content[n:]...)
-	first.content = r.head[:copy(r.head[:], first.content[:n])] // the block goes away
+	first.content = r.head[:copy(r.head[:], first.content[:n])] // a copy, because the next fragment is in another block
 	for {
 		f, ok, at, err := r.nextFragment()
 		if err != nil || !ok || f.kind != kindMiddle && f.kind != kindLast {
@@ -159,7 +166,8 @@ func (r *reader) nextRecord() (first fragment, payload []byte, at int64, err err
 	}
 }
 
-// nextFragment is the scanner's next where the end of the file is no error.
+// nextFragment is the scanner's next, but the end of the file is not an error. at is the
+// offset of the fragment, or of the bytes that are none.
 func (r *reader) nextFragment() (f fragment, ok bool, at int64, err error) {
 	f, ok, err = r.scan.next()
 	if err == io.EOF {
@@ -171,7 +179,9 @@ func (r *reader) nextFragment() (f fragment, ok bool, at int64, err error) {
 	return f, true, f.off, nil
 }
 
-// check tells what is wrong with a whole record.
+// check checks the numbers of a whole record. The sequence numbers must not fall, and no
+// record can say that the log was durable beyond it. A seal must agree with the records
+// before it. After damage it can't, so then it is not compared.
 func (r *reader) check(first fragment, payload []byte) error {
 	res, rec := &r.result, first.record()
 	if rec.synced < 0 || rec.synced > first.off || rec.lastSeq < res.LastSeq || rec.lastSeq > base.MaxSeq {
@@ -187,7 +197,7 @@ func (r *reader) check(first fragment, payload []byte) error {
 	return nil
 }
 
-// accept hands out a record that was checked.
+// accept passes on a record that was checked, and counts it.
 func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) error) error {
 	res := &r.result
 	if first.kind == kindSeal {
@@ -205,9 +215,9 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 	return nil
 }
 
-// broken decides what the bytes at offset at are, which are no part of a
-// record: the end of the log, which needs no error, or damage. resumed tells
-// that records behind damage are to be salvaged.
+// broken decides what the bytes at offset at are, which are not part of a record. They are
+// either the end of the log, which is no error, or damage. resumed reports that the damage is
+// to be passed over, and that the scanner is at the next record.
 func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	res := &r.result
 	if r.rest == nil {
@@ -218,7 +228,7 @@ func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	var cause error
 	switch {
 	case o.Salvage && res.Damage != nil && o.Damaged == nil:
-		return r.resume(at) // more of it, and nobody wants to hear it
+		return r.resume(at) // there was damage before, and nobody asks for more of it
 	case r.rest.synced > res.Length:
 		cause = fmt.Errorf("not a record, in a log that was synced up to %d", r.rest.synced)
 	case o.Known > res.Length:
@@ -241,7 +251,8 @@ func (r *reader) broken(at int64, o ReadOptions) (resumed bool, err error) {
 	return r.resume(at)
 }
 
-// findRemains searches what is behind the last record.
+// findRemains searches the rest of the file, behind the last record, for fragments of this
+// log.
 func (r *reader) findRemains() (*remains, error) {
 	found := &remains{last: -1}
 	off := r.result.Length
@@ -258,7 +269,8 @@ func (r *reader) findRemains() (*remains, error) {
 	}
 }
 
-// note returns err, unless it is damage and the caller asked to salvage.
+// note returns err, unless it is damage and the caller salvages. Then it reports the damage
+// and returns nil.
 func (r *reader) note(err error, o ReadOptions) error {
 	var damage *base.CorruptionError
 	if !o.Salvage || !errors.As(err, &damage) {
@@ -273,7 +285,7 @@ func (r *reader) note(err error, o ReadOptions) error {
 	return nil
 }
 
-// resume moves to the next record behind off.
+// resume moves the scanner to the next record behind off, and reports whether there is one.
 func (r *reader) resume(off int64) (found bool, err error) {
 	for {
 		f, found, err := r.scan.search(off)

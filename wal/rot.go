@@ -13,29 +13,43 @@ import (
 	"github.com/shaledb/shale/internal/syndrome"
 )
 
-// This file tells rot from a torn end where no record says that the log was synced so far. A write that a crash cut
-// short leaves older bytes in whole sectors, or from some byte on to the end of a sector if the sector was on its way
-// to the disk while the write went on. It does not change a few bits. So if a few bits explain why the record at the
-// end of the log does not check, and no older bytes can explain the same bits, the record was written whole and is
-// damaged. docs/FORMAT.md, "Rot at the end of a log", has the rule and what it can't decide.
+// This file distinguishes rot from a torn end, in the place where no record says that the log
+// was synced: the last record.
+//
+// A crash that cuts a write short leaves older bytes: in whole sectors, or from some byte to
+// the end of a sector, if the sector was on its way to the disk while the write went on. It
+// does not change a few bits. So a record is damaged, and not torn, if two things hold: a few
+// changed bits explain why it does not check, and older bytes can't be the reason for these
+// bits.
+//
+//  1. damagedRecord looks for the error: the few bits that, changed back, make the record
+//     check. explain tries this for each fragment of the record.
+//  2. If there is none, inOneSector accepts a record that is within one sector.
+//  3. before looks at what follows the record, to learn what was in its place: zeros, or an
+//     older log.
+//  4. couldBeTorn decides whether a torn write explains the record as well.
+//
+// docs/FORMAT.md, "Rot at the end of a log", has the rule and what it can't decide.
 
 const (
 	sectorSize = syndrome.SectorSize
-	// maxJudged is how often Read may judge, which takes some milliseconds for a large fragment.
+	// maxJudged limits how often one Read calls rot, which takes some milliseconds for a
+	// large fragment.
 	maxJudged = 16
 )
 
-// A damaged is a fragment with an error that explains why it does not check.
+// A damaged is a fragment that does not check, with the smallest error that explains why.
 type damaged struct {
-	fragment       // as it was written, but for its content
-	syndrome.Piece // as it is: the fragment with its first bytes
+	fragment       // kind and offset as they were written; the content as it is in the file
+	syndrome.Piece // the bytes as they are in the file, with the fragment's header
 	flips          []syndrome.Flip
-	class          uint64 // how many errors are as likely
-	seqFrom, seqTo int    // where in it the last sequence number is; 0: there is none
+	class          uint64 // how many errors are as small as this one: the more, the less it proves
+	seqFrom, seqTo int    // where the last sequence number is in it; 0: it has none
 }
 
-// rot returns what is wrong with the record behind the last one that checks, if it was written whole and then damaged;
-// nil if it may be what a torn write has left.
+// rot returns what is wrong with the record behind the last one that checks, if that record
+// was written whole and then damaged. It returns nil if a torn write may have left these
+// bytes.
 func (r *reader) rot() (cause, err error) {
 	if r.judged++; r.judged > maxJudged {
 		return nil, nil
@@ -59,8 +73,9 @@ func (r *reader) rot() (cause, err error) {
 		d.off+int64(f.Pos), d.Bytes[f.Pos], d.Bytes[f.Pos]^f.Mask), nil
 }
 
-// damagedRecord returns the only damaged fragment of the record behind the last one. The scanner stands
-// behind the record then. It returns nil if that is no record with a small error in one fragment.
+// damagedRecord returns the damaged fragment of the record behind the last one that checks,
+// with the error that explains it. It moves the scanner behind the record. It returns nil if
+// there is no such record, or if more than one of its fragments is damaged.
 func (r *reader) damagedRecord() (d *damaged, err error) {
 	s := &r.scan
 	if err := seekRecord(s, r.result.Length); err != nil {
@@ -79,7 +94,7 @@ func (r *reader) damagedRecord() (d *damaged, err error) {
 			if d = r.explain(first); d == nil {
 				return nil, nil
 			}
-			d.Bytes = bytes.Clone(d.Bytes) // the block goes away
+			d.Bytes = bytes.Clone(d.Bytes) // a copy, because the next fragment is in another block
 			f = d.fragment
 			s.pos += fragmentSize + len(f.content)
 		}
@@ -92,8 +107,9 @@ func (r *reader) damagedRecord() (d *damaged, err error) {
 	}
 }
 
-// inOneSector returns the record behind the last one if it seems to be in one fragment and one sector, of which no small
-// error is known. The scanner stands behind it then.
+// inOneSector returns the record behind the last one that checks if it seems to be one
+// fragment within one sector. It moves the scanner behind the record. It is for records that
+// no small error explains.
 func (r *reader) inOneSector() (*damaged, error) {
 	s := &r.scan
 	if err := seekRecord(s, r.result.Length); err != nil {
@@ -106,7 +122,7 @@ func (r *reader) inOneSector() (*damaged, error) {
 	b = b[:s.offset()-off]
 	d := &damaged{fragment: fragment{kind: kindFull, off: off, content: b[fragmentSize:]}, Piece: syndrome.Piece{Off: off, Bytes: bytes.Clone(b)}}
 	if binary.LittleEndian.Uint32(b) == r.codec.checksum(off, b[4:]) {
-		return nil, nil // it is whole by now: somebody is writing it
+		return nil, nil // it checks now: another process is writing the log
 	}
 	if _, to := d.Sector(0); to < len(b) || binary.LittleEndian.Uint16(b[6:])&kindMask != kindFull || !r.plausibleStart(d) {
 		return nil, nil
@@ -114,7 +130,7 @@ func (r *reader) inOneSector() (*damaged, error) {
 	return d, nil
 }
 
-// seekRecord moves to where a record that follows offset off would begin.
+// seekRecord moves to the place where a record that follows offset off would begin.
 func seekRecord(s *scanner, off int64) error {
 	if room := blockRoom(off); room < minRoom {
 		off += int64(room)
@@ -122,13 +138,19 @@ func seekRecord(s *scanner, off int64) error {
 	return s.seek(off)
 }
 
-// plausible tells whether a record at offset off may have this header.
+// plausible reports whether a record at offset off may have these numbers, given the records
+// before it.
 func (r *reader) plausible(rec record, off int64) bool {
 	return rec.synced >= max(r.synced, headerSize) && rec.synced <= off && rec.lastSeq >= r.result.LastSeq && rec.lastSeq <= base.MaxSeq
 }
 
-// explain returns the bytes at the current position as a fragment with the smallest error that makes one of them: the
-// first one of a record or a later one. It returns nil if there is none, or if there are several.
+// explain returns the bytes at the scanner's position as a damaged fragment, with the
+// smallest error that explains them. first says whether a record must begin there. It returns
+// nil if no small error explains them, or if several do that are equally small.
+//
+// The length and the kind of a fragment may be damaged too. So it tries all lengths that
+// differ from the stated one in one or two bits or within one byte, with each kind. The
+// length of fragments that fill their block is known.
 func (r *reader) explain(first bool) (best *damaged) {
 	b := r.scan.block[r.scan.pos:]
 	if len(b) < fragmentSize || binary.LittleEndian.Uint64(b) == 0 {
@@ -157,7 +179,7 @@ func (r *reader) explain(first bool) (best *damaged) {
 		}
 		try(kind, n)
 		if best != nil && best.class <= syndrome.Bits(fragmentSize+n) {
-			continue // nothing is smaller than a bit
+			continue // no error is smaller than one bit
 		}
 		for i := range 16 {
 			try(kind, n^1<<i)
@@ -178,7 +200,9 @@ func (r *reader) explain(first bool) (best *damaged) {
 	return best
 }
 
-// explainAs is explain for one kind and length.
+// explainAs is explain for a fragment of this kind and length. The error consists of the bits
+// in which length and tag differ from head, and of those in checksum and content that
+// syndrome.Find computes.
 func (r *reader) explainAs(b []byte, kind uint16, n int) *damaged {
 	if n > len(b)-fragmentSize || kind == kindLast && n == 0 {
 		return nil
@@ -208,13 +232,13 @@ func (r *reader) explainAs(b []byte, kind uint16, n int) *damaged {
 	sum := r.codec.checksumOf(d.off, head, d.content) ^ binary.LittleEndian.Uint32(b)
 	switch {
 	case sum == 0 && wrong == 0:
-		return nil // something else is wrong
+		return nil // the checksum is right, so something else is wrong
 	case sum != 0 && wrong > 1:
 		return nil
 	case sum != 0:
 		most := max(syndrome.Likely, syndrome.Bits(n))
 		if wrong == 1 {
-			most = syndrome.Bits(n) // and with the one in front two
+			most = syndrome.Bits(n) // together with the bit in the header, two bits
 		}
 		found := syndrome.Find(n, sum, most)
 		if len(found) != 1 {
@@ -223,7 +247,7 @@ func (r *reader) explainAs(b []byte, kind uint16, n int) *damaged {
 		e := found[0]
 		for _, f := range e.Flips[:e.N] {
 			if f.Pos += fragmentSize; f.Pos >= len(d.Bytes) {
-				f.Pos -= len(d.Bytes) // the checksum stands in front
+				f.Pos -= len(d.Bytes) // Find puts the checksum behind the content; it is in front
 			}
 			d.flips = append(d.flips, f)
 		}
@@ -238,7 +262,8 @@ func (r *reader) explainAs(b []byte, kind uint16, n int) *damaged {
 	return d
 }
 
-// plausibleStart tells whether d may begin a record, once it is mended.
+// plausibleStart reports whether d, with its error corrected, may begin a record. It sets
+// seqFrom and seqTo.
 func (r *reader) plausibleStart(d *damaged) bool {
 	head := make([]byte, recordSize)
 	head = head[:copy(head, d.content)]
@@ -253,7 +278,8 @@ func (r *reader) plausibleStart(d *damaged) bool {
 	return n > 0 && (d.kind != kindSeal || len(d.content) == n+sealPayload) && r.plausible(rec, d.off)
 }
 
-// couldBeTorn tells whether a torn write could have left d, as it is. The scanner stands behind the record.
+// couldBeTorn reports whether a torn write could have left d as it is. Requires: the scanner
+// is behind the record.
 func (r *reader) couldBeTorn(d *damaged) (bool, error) {
 	was, err := r.before()
 	if err != nil {
@@ -282,15 +308,18 @@ func (r *reader) couldBeTorn(d *damaged) (bool, error) {
 	return true, nil
 }
 
-// An older is what the file held before the last records of the log were written, as far as what stands behind them
-// shows it.
+// An older describes the bytes that were in the file before the last records of the log were
+// written. The bytes behind these records show it.
 type older struct {
-	zeros   bool // nothing
-	end     bool // the file ends with the log: it has grown, and new sectors may hold anything
-	aligned bool // records of an older log, of which one may begin where the next record would: so one may have stood in the place of the last
+	zeros bool // the file had only zeros there
+	end   bool // the file ends with the log: it grew with it, and new sectors may hold anything
+	// If aligned is set, a record of an older log may have been in exactly the place of the
+	// last record too.
+	aligned bool // an older log's record may begin where the next record would
 }
 
-// before returns what the file held. The scanner stands behind the record in question.
+// before finds out what the file held before. Requires: the scanner is behind the record in
+// question.
 func (r *reader) before() (older, error) {
 	s := &r.scan
 	for {
@@ -314,9 +343,9 @@ func (r *reader) before() (older, error) {
 	}
 	off := s.offset()
 	if off%sectorSize > sectorSize-fragmentSize || len(s.block)-s.pos < fragmentSize {
-		return older{aligned: true}, nil // a part of what stands here may be ours
+		return older{aligned: true}, nil // a part of these bytes may be of this log
 	}
-	if ours, _ := s.tagged(off); ours || r.codec.isOlder(s) { // the block is there: no error
+	if ours, _ := s.tagged(off); ours || r.codec.isOlder(s) { // no error is possible: the block is loaded
 		return older{aligned: true}, nil
 	}
 	next := off + fragmentSize + int64(binary.LittleEndian.Uint16(s.block[s.pos+4:]))
@@ -326,8 +355,9 @@ func (r *reader) before() (older, error) {
 	return older{aligned: r.codec.isOlder(s)}, nil
 }
 
-// isOlder tells whether a fragment of an older log of the store begins at the scanner's position. The number of that
-// log is computed from the checksum.
+// isOlder reports whether a fragment of an older log of the same store begins at the
+// scanner's position. It computes the number of that log from the checksum, and then checks
+// the fragment as one of that log.
 func (c *codec) isOlder(s *scanner) bool {
 	b := s.block[s.pos:]
 	if len(b) < fragmentSize {
@@ -349,9 +379,10 @@ func (c *codec) isOlder(s *scanner) bool {
 	return ok
 }
 
-// couldBeOlder tells whether the bytes from pos to the end of the sector, or all in the sector, may be those of an older log. They are not if
-// they hold the whole of d's tag or of its record's number, which no older log has. Else they may if there was a record
-// like it in the same place, or by chance.
+// couldBeOlder reports whether the bytes from pos to the end of the sector, or all bytes of
+// the sector, may be those of an older log. They are not if they contain the whole tag of d,
+// or the whole last sequence number of its record: no older log has these. Otherwise they may
+// be if aligned is set, or by chance.
 func (d *damaged) couldBeOlder(pos int, aligned bool) bool {
 	_, to := d.Sector(pos)
 	const tag = fragmentSize - 2
@@ -364,7 +395,7 @@ func (d *damaged) couldBeOlder(pos int, aligned bool) bool {
 	return aligned || d.MayBeAlike(pos)
 }
 
-// noEOF returns err, but nil for the end of the file.
+// noEOF returns nil if err is the end of the file, else err.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"io"
 )
 
-// A scanner walks the fragments of a file, block by block.
+// A scanner walks the fragments of a file. It has one block of the file in memory.
 type scanner struct {
 	file  io.ReaderAt
 	name  string
 	size  int64
 	codec *codec
 
-	buf   []byte // blockSize bytes
-	block []byte // of buf: the block in memory, shorter at the end of the file
-	off   int64  // its file offset
-	pos   int    // the next fragment in it
+	buf   []byte // memory for a block; nil: not allocated yet
+	block []byte // the block that is loaded, a part of buf; shorter at the end of the file
+	off   int64  // file offset of block
+	pos   int    // where in block the next fragment begins
 }
 
 func newScanner(file io.ReaderAt, name string, size int64, c *codec) scanner {
@@ -25,13 +25,15 @@ func newScanner(file io.ReaderAt, name string, size int64, c *codec) scanner {
 	return s
 }
 
-// rewind moves to the beginning of the first block.
+// rewind moves to the beginning of the first block. It loads nothing: the next call of next
+// does.
 func (s *scanner) rewind() { s.block, s.off, s.pos = nil, headerSize-blockSize, blockSize }
 
 // offset returns the file offset of the next fragment.
 func (s *scanner) offset() int64 { return s.off + int64(s.pos) }
 
-// seek moves to file offset off, which is behind the header. io.EOF: the file ends there or before.
+// seek moves to file offset off, which must be behind the header. It loads the block of that
+// offset. io.EOF means that the file ends there or before.
 func (s *scanner) seek(off int64) error {
 	if off >= s.size {
 		return io.EOF
@@ -42,7 +44,7 @@ func (s *scanner) seek(off int64) error {
 			s.buf = make([]byte, min(blockSize, s.size-headerSize))
 		}
 		s.block = s.buf[:min(int64(len(s.buf)), s.size-start)]
-		s.off = -1 // until the block is there
+		s.off = -1 // if the read fails, no block is loaded
 		if err := readFull(s.file, s.block, start); err != nil {
 			return fmt.Errorf("wal: read %s at offset %d: %w", s.name, start, err)
 		}
@@ -52,9 +54,9 @@ func (s *scanner) seek(off int64) error {
 	return nil
 }
 
-// next returns the fragment at the current position, or behind the padding
-// that is there, and moves behind it. ok is false if the bytes are no
-// fragment: offset tells where. io.EOF is the end of the file.
+// next returns the fragment at the current position, or behind the padding that is there, and
+// moves behind it. If the bytes are no fragment, ok is false, and offset returns where they
+// are. io.EOF is the end of the file.
 func (s *scanner) next() (f fragment, ok bool, err error) {
 	if blockSize-s.pos < minRoom {
 		if err := s.seek(s.off + blockSize); err != nil {
@@ -68,11 +70,11 @@ func (s *scanner) next() (f fragment, ok bool, err error) {
 	return f, ok, nil
 }
 
-// search returns the first fragment at off or behind, wherever it begins, and
+// search returns the first fragment that begins at or behind off, in whatever place, and
 // moves behind it.
 //
-// Few places are worth a checksum: the tag leaves one in 8,192 of those with a
-// valid kind, even in the remains of the log that the file was before.
+// It computes the checksum only where the tag is right. That is one in 8,192 of the places
+// with a valid kind, even in the remains of the log that the file was before.
 func (s *scanner) search(off int64) (f fragment, found bool, err error) {
 	for {
 		if err := s.seek(off); err == io.EOF {
@@ -83,7 +85,7 @@ func (s *scanner) search(off int64) (f fragment, found bool, err error) {
 		for pos := s.pos; pos+fragmentSize <= len(s.block); pos++ {
 			b := s.block[pos:]
 			if binary.LittleEndian.Uint64(b) == 0 && len(b) >= 16 && binary.LittleEndian.Uint64(b[8:]) == 0 {
-				pos += 8 // no tag, of which the first byte is never 0, begins in these
+				pos += 8 // no fragment begins in these 8 bytes: a tag's first byte is never 0
 				continue
 			}
 			if binary.LittleEndian.Uint16(b[6:])&^kindMask != s.codec.mark {
@@ -98,8 +100,9 @@ func (s *scanner) search(off int64) (f fragment, found bool, err error) {
 	}
 }
 
-// skipTagged moves behind bytes at the current position that have the tag of a fragment of this log but are none, by the
-// length that they state. It returns false if there are none.
+// skipTagged moves behind bytes that have the tag of a fragment of this log, by the length
+// that they state, although their checksum may be wrong. It returns false, and does not move,
+// if there are no such bytes at the current position.
 func (s *scanner) skipTagged() bool {
 	b := s.block[s.pos:]
 	if len(b) < fragmentSize {
@@ -113,7 +116,8 @@ func (s *scanner) skipTagged() bool {
 	return true
 }
 
-// onlyZeros tells whether there is nothing but zeros from the current position to the end of the file.
+// onlyZeros reports whether all bytes from the current position to the end of the file are
+// zeros.
 func (s *scanner) onlyZeros() (bool, error) {
 	for {
 		for _, b := range s.block[s.pos:] {
@@ -129,8 +133,8 @@ func (s *scanner) onlyZeros() (bool, error) {
 	}
 }
 
-// tagged tells whether the bytes at off look like the beginning of a fragment
-// of this log that was not written to its end.
+// tagged reports whether the bytes at off have the tag of a fragment of this log. If they are
+// none, they are the beginning of a fragment that was not completely written.
 func (s *scanner) tagged(off int64) (bool, error) {
 	if err := s.seek(off); err == io.EOF {
 		return false, nil

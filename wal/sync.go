@@ -4,24 +4,23 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// writeBackUnit is in what units the log is written back. The largest pages of
-// the page cache divide it, so none that will be written on is among them: it
-// would be written twice, as a whole.
+// writeBackUnit is the size of the pieces in bytes in which the log is written back. It is a
+// multiple of the largest pages of the page cache. So a page that is still being written to
+// is never among them: it would be written to the disk twice, as a whole.
 const writeBackUnit = 2 << 20
 
-// writeBackLag is how much is written back at a time: each time costs the
-// writers of the log some page faults.
+// writeBackLag is the number of bytes that are written back at a time. It is large because
+// each time costs the writers of the log some page faults.
 const writeBackLag = 8 << 20
 
-// WriteBackDue tells whether WriteBack has something to do.
+// WriteBackDue reports whether enough was appended for a call of WriteBack.
 func (w *Writer) WriteBackDue() bool {
 	return w.length.Load()-w.writtenBack.Load() >= writeBackLag+writeBackUnit/2
 }
 
-// WriteBack has the system begin to write what was appended, but for the last
-// pages, to the disk, so that the next sync is short. It makes nothing durable.
-// It returns false where that can't be done. One goroutine at a time may call it,
-// beside all others.
+// WriteBack has the system begin to write the log to the disk, except for the last pages, so
+// that the next sync is short. It makes nothing durable. It returns false where that is not
+// possible. One goroutine at a time may call it, at the same time as all other methods.
 func (w *Writer) WriteBack() bool {
 	from, to := w.writtenBack.Load(), w.length.Load()&^(writeBackUnit-1)
 	if from >= to {
@@ -31,10 +30,10 @@ func (w *Writer) WriteBack() bool {
 	file := w.file
 	w.mu.Unlock()
 	w.writtenBack.Store(to)
-	return file != nil && vfs.StartWriteBack(file, from, to-from) == nil // a file closed meanwhile says so
+	return file != nil && vfs.StartWriteBack(file, from, to-from) == nil // a file that was closed meanwhile returns an error
 }
 
-// Sync makes durable all that was appended before the call.
+// Sync makes everything durable that was appended before the call.
 func (w *Writer) Sync() error {
 	if f := w.failed.Load(); f != nil {
 		return f.err
@@ -42,24 +41,24 @@ func (w *Writer) Sync() error {
 	return w.SyncTo(w.length.Load(), nil)
 }
 
-// A SyncObserver hears of syncs: BeforeSync and AfterSync are called around each
-// one, by the goroutine that syncs. What is appended until BeforeSync returns is
-// part of the sync.
+// A SyncObserver is told about syncs. The goroutine that syncs calls BeforeSync before each
+// sync, and AfterSync after it. Records that are appended before BeforeSync returns are part
+// of the sync. So BeforeSync may wait for more of them.
 type SyncObserver interface {
 	BeforeSync()
 	AfterSync()
 }
 
-// SyncTo makes the log durable up to end, which Append returned. Callers
-// share syncs: while one is under way, all others wait for it, and one of those
-// whom it did not serve syncs next for all of them. So n callers at once wait for
-// two syncs at most. An error is final.
+// SyncTo makes the log durable up to end, which Append has returned. An error is final.
 //
-// A caller whose records are durable gets nil, even if the log failed later. o hears
-// of the syncs that this call makes, and knows when it pays to wait for others; nil:
-// nobody does.
+// Callers share their syncs. While a sync is under way, all others wait for it. Then one of
+// those that it did not serve syncs for all of them. So any number of callers that come at
+// the same time wait for at most two syncs.
+//
+// A caller whose records are durable gets nil, even if the log failed later. o is called for
+// the syncs that this call makes itself; it may be nil.
 func (w *Writer) SyncTo(end int64, o SyncObserver) error {
-	end = min(end, w.length.Load()) // there is no more to wait for
+	end = min(end, w.length.Load()) // nothing more was appended
 	if end <= w.synced.Load() {
 		return nil
 	}
@@ -80,18 +79,18 @@ func (w *Writer) SyncTo(end int64, o SyncObserver) error {
 	}
 }
 
-// lead syncs what was appended so far, for all who wait. Requires: mu, which it
-// lets go of meanwhile, and nobody syncs.
+// lead syncs everything that was appended so far, for all callers that wait. It releases mu
+// during the sync. Requires: mu is held, and syncing is false.
 //
-// A failed sync is not tried again: the kernel drops the pages that it could
-// not write and reports that once; the next sync would return nil for nothing.
+// A failed sync is not tried again. The kernel drops the pages that it could not write, and
+// reports that only once. So the next sync would return nil although they were lost.
 func (w *Writer) lead(o SyncObserver) {
 	w.syncing = true
 	w.mu.Unlock()
 	if o != nil {
 		o.BeforeSync()
 	}
-	end := w.length.Load() // what is appended during the sync is not known to be in it
+	end := w.length.Load() // before the sync: later records may not be part of it
 	err := w.file.Sync()
 	if o != nil {
 		o.AfterSync()
