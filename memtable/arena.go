@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Keys and values lie in chunks that are filled from front to back and never
-// move, so a slice of one stays good as long as somebody holds it:
+// An arena stores keys and values in chunks, which are filled from front to back and never
+// move. So a slice of one stays valid as long as the memtable is pinned. An item looks like
+// this:
 //
 //	+-----------+---------------------+-------------+
 //	| key       | value length        | value       |
@@ -15,35 +16,34 @@ import (
 //	+-----------+---------------------+-------------+
 //	^ address                          k is in the entry
 //
-// An address is chunk<<chunkShift | offset in the chunk. An item larger than
-// ownChunk gets a chunk of exactly its size, at offset 0, while the chunk
-// being filled goes on being filled; so no chunk loses more than a quarter.
+// An address is chunk<<chunkShift | offset in the chunk. An item larger than ownChunk gets a
+// chunk of exactly its size, at offset 0. The chunk that is being filled stays the current
+// one. So no chunk has more than a quarter that is never filled.
 const (
 	chunkShift = 20
 	chunkSize  = 1 << chunkShift
 	ownChunk   = chunkSize / 4
-	firstChunk = 32 << 10 // chunks double from here on: a store of a few keys stays small
+	firstChunk = 32 << 10 // each chunk is twice as large as the one before, so a store of a few keys stays small
 	valueLen   = 4
 )
 
-// chunks resolves addresses. The slice only ever grows at its end, so a copy
-// of it may be read without a lock while the writer appends: the copy's part
-// is never written to again.
+// A chunks resolves addresses. The slice only grows at its end. So a reader may use a copy of
+// it without a lock while the writer appends: the elements of the copy are never written
+// again.
 type chunks [][]byte
 
-// key returns the k bytes at addr.
+// key returns the key of k bytes at addr.
 func (c chunks) key(addr uint64, k int) []byte {
 	i := int(addr & (chunkSize - 1))
 	return c[addr>>chunkShift][i : i+k : i+k]
 }
 
-// valueSize returns the length of the value of the item at addr, whose key
-// has k bytes.
+// valueSize returns the length of the value of the item at addr. k is the length of its key.
 func (c chunks) valueSize(addr uint64, k int) uint32 {
 	return binary.LittleEndian.Uint32(c[addr>>chunkShift][int(addr&(chunkSize-1))+k:])
 }
 
-// item returns key and value at addr, their lengths being known.
+// item returns the key and the value of the item at addr. k and size are their lengths.
 func (c chunks) item(addr uint64, k int, size uint32) (key, value []byte) {
 	chunk := c[addr>>chunkShift]
 	i := int(addr & (chunkSize - 1))
@@ -52,18 +52,19 @@ func (c chunks) item(addr uint64, k int, size uint32) (key, value []byte) {
 	return chunk[i : i+k : i+k], chunk[j:end:end]
 }
 
-// An arena is the memory of a memtable. One goroutine adds to it. It copies an
-// item before any entry refers to it, so that takes no lock; only the list of
-// chunks, which readers look addresses up in, changes under mu.
+// An arena is the memory of a memtable for keys and values. Only the writer adds to it. It
+// copies an item before any entry refers to it, so the copy needs no lock. Only the list of
+// chunks changes under mu, because readers resolve addresses in it.
 type arena struct {
 	mu      sync.Locker // of the memtable
 	chunks  chunks      // written under mu
-	current uint64      // index of the chunk being filled
-	free    []byte      // its unused end
-	used    int64       // bytes of all items, without what is unused
-	lost    int64       // unused ends of chunks that will not be filled any more
-	first   int         // size of the first chunk; 0: firstChunk
-	// piece gives the memory of a full chunk or of a large item; nil: the heap.
+	current uint64      // index of the chunk that is being filled
+	free    []byte      // the unused end of that chunk
+	used    int64       // bytes of all items
+	lost    int64       // bytes at the ends of earlier chunks that stay unused
+	first   int         // bytes of the first chunk; 0: firstChunk
+	// piece allocates the memory of a full chunk or of a large item, off the Go heap. nil:
+	// all memory is on the heap.
 	piece func(n int) []byte
 }
 
@@ -90,8 +91,8 @@ func (a *arena) add(key, value []byte) uint64 {
 	return addr
 }
 
-// grow starts a new chunk with room for n bytes, twice as large as the last
-// one. Requires: n <= ownChunk.
+// grow starts a new chunk with room for n bytes, which is twice as large as the last one.
+// Requires: n <= ownChunk.
 func (a *arena) grow(n int) {
 	size := cmp.Or(a.first, firstChunk)
 	if a.chunks != nil {
@@ -113,7 +114,7 @@ func (a *arena) append(chunk []byte) {
 	a.mu.Unlock()
 }
 
-// alloc returns n bytes of any contents. A small memtable is in the heap wholly.
+// alloc returns n bytes with any content. The chunks of a small memtable are all on the heap.
 func (a *arena) alloc(n int) []byte {
 	if a.piece == nil || n <= chunkSize/2 {
 		return make([]byte, n)

@@ -7,53 +7,53 @@ import (
 )
 
 const (
-	firstRun = 16  // entries copied by a seek
-	maxRun   = 128 // and by each refill in the end
+	firstRun = 16  // entries that a seek copies
+	maxRun   = 128 // the most that a later refill copies
 )
 
-// An Iterator walks the entries of a memtable that may go on growing. It sees
-// at least what was there when it was positioned; of what comes later it may
-// see some, and its user skips that by sequence number.
+// An Iterator walks the entries of a memtable that may grow at the same time. It sees at
+// least the entries that were there when it was positioned. It may see some of the later
+// ones, and its user skips them by their sequence numbers.
 //
-// It copies a run of neighbouring entries out of the tree and walks those
-// without a lock. At the end of the run it looks up the entries next to the
-// run's last one. Invariants:
+// It copies a run of neighbouring entries out of the tree, and walks the run without a lock.
+// At the end of the run it looks up the entry next to the last one, and copies from there.
+// Invariants:
 //
-//  1. run is ascending, and the tree held no entry between two of its
-//     neighbours when it was copied.
-//  2. at is in run unless run is empty, which means no position.
-//  3. sizes[at] is the length of that entry's value; if measured is set, all
-//     sizes are filled in.
+//  1. run is ascending. When it was copied, the tree had no entry between two neighbours of
+//     run.
+//  2. at is an index of run, unless run is empty: then the iterator is not on an entry.
+//  3. sizes[at] is the length of that entry's value. If measured is set, this holds for all
+//     entries of run.
 type Iterator struct {
 	m    *Memtable
-	take func(entry) bool // collects into run; made once, as a closure costs an allocation
+	take func(entry) bool // appends to run; made once, because a closure is allocated
 
 	run      []entry
 	sizes    []uint32
 	measured bool
 	at       int
-	want     int    // length of the next run
-	chunks   chunks // resolves the addresses of run without a lock
+	want     int    // how many entries the next run gets
+	chunks   chunks // a copy of the arena's list, to resolve the addresses of run without a lock
 	kv       base.KV
-	touched  byte // keeps touch from being optimized away
+	touched  byte // a result of touch, so that the compiler keeps its loads
 
-	// Where run and sizes lie until a walk goes beyond the first run.
+	// The memory of run and sizes until a walk goes beyond the first run.
 	firstEntries [firstRun]entry
 	firstSizes   [firstRun]uint32
 }
 
 var _ base.Iterator = (*Iterator)(nil)
 
-// NewIterator returns an iterator that stands nowhere. It holds no lock and
-// may be forgotten without Close.
+// NewIterator returns an iterator that is not on an entry. It holds no lock, and need not be
+// closed. Requires: m stays pinned while the iterator is used.
 func (m *Memtable) NewIterator() base.Iterator {
 	it := new(Iterator)
 	it.Reset(m)
 	return it
 }
 
-// Reset makes it an iterator over m that stands nowhere, in memory that it has.
-// Requires: it is closed, or the zero value.
+// Reset makes it an iterator over m that is not on an entry, without allocating if it was
+// used before. Requires: it is closed, or the zero value.
 func (it *Iterator) Reset(m *Memtable) {
 	it.m = m
 	if it.take == nil {
@@ -91,8 +91,8 @@ func (it *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	return it.ascended(locked)
 }
 
-// SeekLT moves to the last entry whose user key is less than key. No entry
-// has the trailer of its pivot, which sorts before all versions of key.
+// SeekLT moves to the last entry whose user key is less than key. Its pivot sorts before all
+// versions of key, and no entry is equal to it.
 func (it *Iterator) SeekLT(key []byte) *base.KV {
 	it.want = firstRun
 	locked := it.begin()
@@ -124,33 +124,33 @@ func (it *Iterator) Prev() *base.KV {
 	return it.before()
 }
 
-// after fetches the run behind the present one.
+// after copies the run behind the current one.
 func (it *Iterator) after() *base.KV {
 	if len(it.run) == 0 {
-		return nil // at an end already, or nowhere
+		return nil // not on an entry
 	}
 	from := it.run[len(it.run)-1]
-	from.trailer-- // the least that sorts behind it; 0 is never reached, as sequence numbers begin at 1
+	from.trailer-- // the next possible entry; no underflow, because sequence numbers begin at 1
 	it.growRun()
 	locked := it.begin()
 	it.m.ascend(from, it.take)
 	return it.ascended(locked)
 }
 
-// before fetches the run in front of the present one.
+// before copies the run in front of the current one.
 func (it *Iterator) before() *base.KV {
 	if len(it.run) == 0 {
 		return nil
 	}
 	from := it.run[0]
-	from.trailer++ // the greatest that sorts before it
+	from.trailer++ // the possible entry just before it
 	it.growRun()
 	locked := it.begin()
 	it.m.descend(from, it.take)
 	return it.descended(locked)
 }
 
-// growRun makes runs longer, once a walk has shown that it goes on.
+// growRun makes the next run longer. A walk that has used up a run probably goes on.
 func (it *Iterator) growRun() {
 	if cap(it.run) < maxRun {
 		it.run, it.sizes = make([]entry, 0, maxRun), make([]uint32, maxRun)
@@ -158,8 +158,9 @@ func (it *Iterator) growRun() {
 	it.want = min(it.want*4, maxRun)
 }
 
-// begin empties the run and takes the lock for filling it. The result is for
-// runlock.
+// begin empties the run, and takes the lock for filling it. Its result is the argument of
+// runlock. The list of chunks is copied under the lock: it has all chunks of the entries that
+// the run will get.
 func (it *Iterator) begin() bool {
 	locked := it.m.rlock()
 	it.run = it.run[:0]
@@ -167,19 +168,20 @@ func (it *Iterator) begin() bool {
 	return locked
 }
 
-// ascended and descended finish the filling of a run and move to its near end.
+// ascended releases the lock after a run was filled, and moves to its first entry.
 func (it *Iterator) ascended(locked bool) *base.KV {
 	it.m.runlock(locked)
 	return it.land(0)
 }
 
+// descended releases the lock after a run was filled backwards, and moves to its last entry.
 func (it *Iterator) descended(locked bool) *base.KV {
 	it.m.runlock(locked)
 	slices.Reverse(it.run)
 	return it.land(len(it.run) - 1)
 }
 
-// land moves to place at of a fresh run, or nowhere if the run is empty.
+// land moves to entry at of a new run. It returns nil if the run is empty.
 func (it *Iterator) land(at int) *base.KV {
 	if len(it.run) == 0 {
 		return nil
@@ -189,12 +191,11 @@ func (it *Iterator) land(at int) *base.KV {
 	return it.stand(at)
 }
 
-// measure reads the lengths of the run's values, which lie beside the keys
-// and values all over the arena. These loads do not wait for each other, so
-// their cache misses overlap, and the steps that follow find the bytes near:
-// 38 ns a step instead of 58 through 500,000 entries in random order. It
-// waits for the first step, since a seek that is not followed by one would
-// pay for the whole run (1,150 ns instead of 600).
+// measure reads the lengths of all values of the run. They are next to the keys, all over the
+// arena. These loads do not wait for each other, so their cache misses overlap, and the steps
+// that follow find the bytes in the cache: 38 ns a step instead of 58, through 500,000
+// entries in random order. A seek does not measure: without a step after it, it would pay for
+// the whole run (1,150 ns instead of 600).
 func (it *Iterator) measure() {
 	it.measured = true
 	sizes := it.sizes[:len(it.run)]
@@ -206,10 +207,10 @@ func (it *Iterator) measure() {
 	}
 }
 
-// touch loads a byte of each cache line of the run's items, the first few of
-// long ones, as measure does of the lengths, and for the same reason: a flush
-// takes 202 ns an entry instead of 252. Not before a walk has gone on for a
-// while: short ones would fetch much that they never look at.
+// touch loads a byte of each cache line of the run's items, and of long items only the first
+// lines. It does so for the same reason as measure: a flush takes 202 ns for each entry
+// instead of 252. Only long walks do this, because short ones would load much that they do
+// not look at.
 func (it *Iterator) touch() {
 	const line, most = 64, 512
 	var x byte
@@ -224,7 +225,7 @@ func (it *Iterator) touch() {
 	it.touched = x
 }
 
-// stand moves to place at of the run.
+// stand moves to entry at of the run and returns it.
 func (it *Iterator) stand(at int) *base.KV {
 	it.at = at
 	e := &it.run[at]
@@ -233,10 +234,10 @@ func (it *Iterator) stand(at int) *base.KV {
 	return &it.kv
 }
 
-// Err returns nil: memory does not fail.
+// Err returns nil, because nothing can fail in memory.
 func (it *Iterator) Err() error { return nil }
 
-// Close lets go of the memtable, but not of the memory for Reset.
+// Close drops the reference to the memtable. The iterator keeps its buffers for Reset.
 func (it *Iterator) Close() error {
 	it.m, it.chunks, it.kv = nil, nil, base.KV{}
 	it.run = it.run[:0]

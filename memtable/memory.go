@@ -11,26 +11,26 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// A Pool keeps the memory of memtables that are done with for the next ones of
-// the same store: chunks of arenas, which lie beside the Go heap, and nodes of
-// trees. It keeps no more than one memtable needs. A nil Pool keeps nothing.
+// A Pool keeps the memory of released memtables for the next ones of the same store: the
+// chunks of their arenas, which are off the Go heap, and the nodes of their trees. It keeps
+// at most as much as one memtable needs. A nil Pool keeps nothing.
 type Pool struct{ *pooled }
 
-// pooled is what a Pool has, apart from it for the cleanup of a Pool that is
-// dropped without Close.
+// A pooled is the content of a Pool. It is a type of its own because the cleanup of a Pool
+// that is dropped without Close must not refer to the Pool. mu guards all fields that change.
 type pooled struct {
 	mu     sync.Mutex
-	chunks [][]byte // of chunkSize, off the heap
-	limit  int      // of chunks
-	large  bool     // there was a memtable that needed chunks
+	chunks [][]byte // free chunks of chunkSize bytes, off the heap
+	limit  int      // the largest number of chunks that are kept
+	large  bool     // some memtable has needed chunks
 	closed bool
 
-	nodes *btree.FreeListG[entry] // made for the second memtable: many stores never have one
-	lists int                     // memtables that asked for nodes
+	nodes *btree.FreeListG[entry] // made for the second memtable, because many stores never have one
+	lists int                     // number of memtables that have got a tree
 	size  int64
 }
 
-// NewPool returns a pool for memtables of the given Options.Size.
+// NewPool returns a pool for memtables of size bytes: their Options.Size.
 func NewPool(size int64) *Pool {
 	if size <= 0 {
 		size = defaultSize
@@ -38,8 +38,8 @@ func NewPool(size int64) *Pool {
 	return &Pool{&pooled{limit: int(size >> chunkShift), size: size}}
 }
 
-// firstChunk returns the size of a memtable's first chunk. Where one has needed
-// large ones the next will, and need not begin on the heap.
+// firstChunk returns the size of a memtable's first chunk in bytes. If one memtable has
+// needed large chunks, the next one probably will. So it need not begin on the heap.
 func (p *Pool) firstChunk() int {
 	if p != nil {
 		p.mu.Lock()
@@ -51,7 +51,7 @@ func (p *Pool) firstChunk() int {
 	return firstChunk
 }
 
-// chunk returns chunkSize bytes, of any contents.
+// chunk returns chunkSize bytes with any content.
 func (p *Pool) chunk() []byte {
 	if p != nil {
 		p.mu.Lock()
@@ -66,7 +66,8 @@ func (p *Pool) chunk() []byte {
 	return offheap.Alloc(chunkSize)
 }
 
-// put takes back the pieces of a memtable, and keeps of the chunks what it may.
+// put takes back the memory of a memtable. It keeps as many of the chunks as it may, and
+// frees the rest. Requires: nothing refers to the memory any more.
 func (p *Pool) put(pieces [][]byte) {
 	if p == nil {
 		freeAll(pieces)
@@ -92,9 +93,10 @@ func (p *Pool) put(pieces [][]byte) {
 	}
 }
 
-// Close frees what the pool holds. What comes back later is freed at once.
+// Close frees the memory in the pool. Memory that is put back later is freed at once.
 func (p *Pool) Close() { p.free() }
 
+// free frees all chunks and closes the pool.
 func (p *pooled) free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,14 +104,15 @@ func (p *pooled) free() {
 	p.chunks, p.closed = nil, true
 }
 
+// freeAll frees the given pieces.
 func freeAll(pieces [][]byte) {
 	for _, c := range pieces {
 		offheap.Free(c)
 	}
 }
 
-// tree returns an empty tree, whose nodes go back to the pool if it is not the
-// first one.
+// tree returns an empty tree. The nodes of every tree but the first are taken from the pool,
+// and go back to it.
 func (p *Pool) tree(less btree.LessFunc[entry]) *btree.BTreeG[entry] {
 	if p == nil {
 		return btree.NewG(degree, less)
@@ -126,20 +129,22 @@ func (p *Pool) tree(less btree.LessFunc[entry]) *btree.BTreeG[entry] {
 	return btree.NewWithFreeListG(degree, less, p.nodes)
 }
 
-// memory is what a memtable has beside the heap, and who uses it.
+// A memory is what a memtable has off the Go heap, and the count of those that use it.
 type memory struct {
-	// pins counts the owner, until Release, and those who read. It is far below
-	// zero once the memory is gone.
+	// pins counts the owner, until Release, and the readers. When the memory is freed it
+	// becomes gone, far below zero, so that every later Pin fails.
 	pins atomic.Int64
-	// pieces are from package offheap. Added to by the writer.
+	// pieces are from package offheap. The writer adds to them, and Pack does after Freeze.
 	pieces [][]byte
 }
 
+// gone is the value of pins after the memory was freed. It stays negative, however many calls
+// of Pin add 1 to it.
 const gone = -1 << 40
 
-// drop frees the memory of a memtable that nobody can reach any more, of a store
-// that was dropped without Close. If a reader was dropped too, without having
-// let go, slices may still be in use somewhere: then it stays.
+// drop frees the memory of a memtable that can't be reached any more, because its store was
+// dropped without Close. A reader may have been dropped too, without Unpin. Then slices may
+// still be in use, and the memory is never freed.
 func (o *memory) drop() {
 	if o.pins.Load() <= 1 {
 		freeAll(o.pieces)
@@ -147,12 +152,13 @@ func (o *memory) drop() {
 	}
 }
 
-// Pin keeps the memory of m until Unpin. False: it is gone, and what it held is
-// in tables. Get and iterators need it held, and so do the slices that they give.
+// Pin keeps the memory of m until Unpin. It returns false if the memory was freed; then the
+// entries are in tables. Get and iterators may only be used while m is pinned, and so may the
+// slices that they return.
 func (m *Memtable) Pin() bool { return m.memory.pins.Add(1) > 0 }
 
-// Unpin lets go of what Pin held. m must not be used any more but for its filter
-// and its counts.
+// Unpin ends a Pin. The last one frees the memory. The caller may then use only the filter
+// and the counts of m.
 func (m *Memtable) Unpin() {
 	pins := &m.memory.pins
 	if pins.Add(-1) == 0 && pins.CompareAndSwap(0, gone) {
@@ -160,11 +166,11 @@ func (m *Memtable) Unpin() {
 	}
 }
 
-// Release is the owner's Unpin, once: nothing but readers needs m any more, and
+// Release ends the owner's pin. It is called once, when only readers need m any more and
 // nobody writes to it.
 func (m *Memtable) Release() { m.Unpin() }
 
-// free gives the memory back. Requires: nobody reads or writes m.
+// free gives the memory of m back. Requires: nobody reads or writes m.
 func (m *Memtable) free() {
 	m.mu.Lock()
 	m.frozen.Store(true)
@@ -179,7 +185,7 @@ func (m *Memtable) free() {
 	m.pool.put(pieces)
 }
 
-// piece returns n bytes beside the heap for the arena.
+// piece returns n bytes off the Go heap that belong to m.
 func (m *Memtable) piece(n int) []byte {
 	if m.memory.pieces == nil {
 		runtime.AddCleanup(m, (*memory).drop, m.memory)

@@ -2,42 +2,43 @@ package memtable
 
 import "unsafe"
 
-// Pack moves the entries of a frozen memtable from the tree into one sorted
-// array, which lies beside the heap if it is large. The nodes of the tree are
-// the next memtable's then, so that a store which is being filled has one tree
-// on the heap, and not one for each memtable. Reads take no lock from now on.
-// One goroutine calls it; again is no harm.
+// Pack moves the entries of a frozen memtable from the tree to one sorted array. The array is
+// off the Go heap if it is large. Then the next memtable can use the nodes of the tree. So a
+// store that is being filled has one tree on the heap, and not one for each memtable. After
+// Pack, reads take no lock.
 //
-// Requires: m is frozen, and pinned.
+// Only one goroutine at a time may call Pack. A second call does nothing. Requires: m is
+// frozen, and pinned.
 func (m *Memtable) Pack() {
 	if m.packed.Load() {
 		return
 	}
-	all := m.array(m.tree.Len()) // nobody writes: reading the tree needs no lock
+	all := m.array(m.tree.Len()) // nobody writes, so reading the tree needs no lock
 	m.tree.Ascend(func(e entry) bool {
 		all = append(all, e)
 		return true
 	})
-	m.mu.Lock() // who reads the tree has left it
+	m.mu.Lock() // waits for the readers of the tree
 	tree := m.tree
 	m.tree, m.sorted = nil, all
 	m.packed.Store(true)
 	m.mu.Unlock()
+	// No reader can be in the tree: those that come after the unlock find sorted.
 	tree.Clear(true)
 }
 
-// array returns room for n entries.
+// array returns an empty slice with room for n entries.
 func (m *Memtable) array(n int) []entry {
 	size := n * int(unsafe.Sizeof(entry{}))
 	if size <= chunkSize/2 {
 		return make([]entry, 0, n)
 	}
-	// Entries have no pointers, so the collector need not know of them.
+	// Entries have no pointers, so they may be where the collector does not look.
 	return unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(m.piece(size)))), n)[:0]
 }
 
-// ascend calls fn for the entries at or after from in their order, as long as
-// it returns true. Requires, for this and the following: rlock.
+// ascend calls fn for the entries at or after from, in their order, until it returns false.
+// Requires: the caller has called rlock. This also holds for the next three methods.
 func (m *Memtable) ascend(from entry, fn func(entry) bool) {
 	if m.tree != nil {
 		m.tree.AscendGreaterOrEqual(from, fn)
@@ -50,7 +51,8 @@ func (m *Memtable) ascend(from entry, fn func(entry) bool) {
 	}
 }
 
-// descend calls fn for the entries at or before from, the last first.
+// descend calls fn for the entries at or before from, the last one first, until it returns
+// false.
 func (m *Memtable) descend(from entry, fn func(entry) bool) {
 	if m.tree != nil {
 		m.tree.DescendLessOrEqual(from, fn)
@@ -64,7 +66,7 @@ func (m *Memtable) descend(from entry, fn func(entry) bool) {
 	}
 }
 
-// ascendAll and descendAll do that from the ends.
+// ascendAll calls fn for all entries in their order, until it returns false.
 func (m *Memtable) ascendAll(fn func(entry) bool) {
 	if m.tree != nil {
 		m.tree.Ascend(fn)
@@ -77,6 +79,7 @@ func (m *Memtable) ascendAll(fn func(entry) bool) {
 	}
 }
 
+// descendAll calls fn for all entries, the last one first, until it returns false.
 func (m *Memtable) descendAll(fn func(entry) bool) {
 	if m.tree != nil {
 		m.tree.Descend(fn)
@@ -86,7 +89,7 @@ func (m *Memtable) descendAll(fn func(entry) bool) {
 	}
 }
 
-// place returns the index of the first of the sorted entries that is not before e.
+// place returns the index in sorted of the first entry that is not before e.
 func (m *Memtable) place(e entry) int {
 	lo, hi := 0, len(m.sorted)
 	for lo < hi {

@@ -8,42 +8,42 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A search key is not in the arena, yet an entry can only name it by a number.
-// So the goroutine that searches owns, for the time of one descent, a slot
-// into which it copies the key, and its pivot entry names the slot. Copying
-// keeps the caller's key from escaping to the heap, which a stored pointer
-// would make it do.
+// A search needs an entry for the key that it looks for: its pivot. But that key is not in
+// the arena, and an entry can refer to a key only by a number. So a goroutine that searches
+// owns a slot during one descent of the tree. It copies the key into the slot, and the pivot
+// has the number of the slot. An entry with a pointer would make the caller's key escape to
+// the heap.
 //
-// Keys of up to 16 bytes are in the entry itself and take no slot.
+// Keys of up to 16 bytes are in the pivot itself, and take no slot.
 const (
 	slotsPerShard = 8
 	slotsTotal    = base.Shards * slotsPerShard
 )
 
-// pivotSlots hands out slots. A goroutine begins at the shard of its own, so
-// that two of them rarely write to the same cache line.
+// A pivotSlots hands out slots. A goroutine begins to look at a shard of its own, so that two
+// goroutines rarely write to the same cache line.
 type pivotSlots struct {
 	shards [base.Shards]struct {
-		taken atomic.Uint32 // bit i: slot i of the shard is owned by someone
+		taken atomic.Uint32 // bit i is set while slot i of the shard is owned
 		_     [60]byte
 	}
 	slots [slotsTotal]struct {
-		key []byte // owned by the slot's owner; the buffer is kept for the next
+		key []byte // written only by the slot's owner; the next owner uses the buffer again
 		_   [40]byte
 	}
 }
 
-// pivot returns an entry that stands for (key, trailer) in searches, and must
-// be given to release after them. Owners wait for nobody while they own a
-// slot, so when all 64 are taken one will be free soon.
+// pivot returns an entry that stands for (key, trailer) in a search. The caller must call
+// release after the search. A goroutine waits for nothing while it owns a slot, because it
+// takes the memtable's lock before. So when all 64 slots are owned, one becomes free soon.
 func (p *pivotSlots) pivot(key []byte, trailer base.Trailer) entry {
 	if len(key) <= base.PrefixLen {
 		return makeEntry(key, trailer, 0)
 	}
 	if len(key) > maxKeyLen {
-		// Longer than any key that is there, and bytes behind maxKeyLen cannot
-		// decide: the cut key with a trailer that sorts behind all versions of
-		// an equal key is at the same place.
+		// The key is longer than any in the memtable, so the bytes behind maxKeyLen can't
+		// decide. A pivot of the first maxKeyLen bytes with trailer 0 sorts behind all
+		// versions of an equal key: that is the same place.
 		key, trailer = key[:maxKeyLen], 0
 	}
 	i := p.acquire()
@@ -54,7 +54,7 @@ func (p *pivotSlots) pivot(key []byte, trailer base.Trailer) entry {
 	return e
 }
 
-// release gives back the slot of a pivot, if it has one.
+// release gives the slot of a pivot back, if the pivot has one.
 func (p *pivotSlots) release(e entry) {
 	if e.ref&pivotBit == 0 {
 		return
@@ -64,7 +64,8 @@ func (p *pivotSlots) release(e entry) {
 	taken.And(^(uint32(1) << (i % slotsPerShard)))
 }
 
-// acquire returns the number of a slot that nobody else owns.
+// acquire returns the number of a free slot, which the caller then owns. If there is none it
+// tries again.
 func (p *pivotSlots) acquire() uint {
 	const full = 1<<slotsPerShard - 1
 	for first := base.Shard(); ; runtime.Gosched() {

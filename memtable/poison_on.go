@@ -2,6 +2,6 @@
 
 package memtable
 
-// poison overwrites memory that is given back, so that a reader that does not
-// hold it finds out.
+// poison says that memory is overwritten when it is given back. So a reader that uses it
+// without a pin finds wrong bytes, and tests notice that.
 const poison = true

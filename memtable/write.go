@@ -6,32 +6,33 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// degree is the B-tree's: a node holds up to 2*degree-1 entries. From 16 to 128
-// the figures are nearly flat: with 500,000 entries of random keys 340 to 480 ns
-// an Add, least at 48, and 520 to 720 a Get. Larger nodes make iterators
-// cheaper (a seek takes 790 ns at 16, 720 at 64, 660 at 128).
+// degree is the degree of the B-tree: a node has up to 2*degree-1 entries. From 16 to 128 the
+// times differ little. With 500,000 entries of random keys an Add takes 340 to 480 ns, least
+// at 48, and a Get 520 to 720. Larger nodes make iterators cheaper: a seek takes 790 ns at
+// 16, 720 at 64 and 660 at 128.
 const degree = 64
 
-// entryBytes is what the tree takes for an entry of 32 bytes. Measured on the
-// heap: 48 bytes when keys come in random order, 68 when they ascend, as every
-// split then leaves a node half full for good. Size is within an eighth of the
-// heap for small entries, and closer for larger ones.
+// entryBytes is the number of bytes of the tree for each entry, which itself has 32. Measured
+// on the heap, it is 48 bytes if keys come in random order. It is 68 if they come in
+// ascending order, because then every split leaves a node half full. With 56, Size is within
+// an eighth of the heap for small entries, and closer for larger ones.
 const entryBytes = 56
 
-// pileBytes is by how much the collector lets the heap grow beyond that, most of
-// it. What decides when a memtable is full is the sum of both, 88. With a sum of
-// 80, 5 million entries of 116 bytes in no order took 178 MB at most and were
-// written 3.07 times; with 88 it is 172 MB and 3.19, and with 96, 165 and 3.18,
-// but then what comes in order is written more often.
+// pileBytes is the number of bytes for each entry by which the collector lets the heap grow
+// beyond the tree: most of it, not all. The sum of entryBytes and pileBytes, 88, decides when
+// a memtable is full. It was measured with 5 million entries of 116 bytes in random order.
+// With a sum of 80 they took at most 178 MB, and were written 3.07 times. With 88 it was 172
+// MB and 3.19 times, and with 96 it was 165 MB and 3.18 times. But with 96, entries that come
+// in order are written more often.
 const pileBytes = 32
 
-// stageSize is how many entries go into the tree under one lock. An insertion
-// takes about 400 ns, so a reader waits some 50 microseconds for them.
+// stageSize is the number of entries that are inserted into the tree under one lock. An
+// insertion takes about 400 ns, so a reader waits some 50 microseconds for them.
 const stageSize = 128
 
-// BeginWrite begins a group of Adds, which EndWrite ends. One goroutine at a
-// time writes. BeginWrite panics after Freeze: the owner has lost track of
-// which memtable takes writes, and going on would lose some.
+// BeginWrite begins a group of Adds, which EndWrite ends. Only one goroutine at a time may
+// write. BeginWrite panics after Freeze: then the owner has confused which memtable takes
+// writes, and to go on would lose some of them.
 func (m *Memtable) BeginWrite() {
 	m.staged = m.staged[:0]
 	if m.frozen.Load() {
@@ -39,17 +40,17 @@ func (m *Memtable) BeginWrite() {
 	}
 }
 
-// Add adds an entry, copying key and value. An equal internal key that is there
-// already is replaced. Readers may meet the entry before EndWrite.
+// Add adds an entry. It copies key and value. If the same internal key is there already, its
+// entry is replaced. Readers may see the entry before EndWrite.
 //
-// Requires: between BeginWrite and EndWrite; seq > 0; len(key) <= maxKeyLen;
-// len(value) < 4 GiB.
+// Requires: between BeginWrite and EndWrite; seq > 0; len(key) <= maxKeyLen; len(value) < 4
+// GiB.
 func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	if seq == 0 || len(key) > maxKeyLen || uint64(len(value)) > 1<<32-1 {
 		panic(fmt.Sprintf("memtable: sequence number %d, key of %d bytes, value of %d", seq, len(key), len(value)))
 	}
-	// The filter comes before the tree: nobody finds a key that the filter
-	// would have denied.
+	// The key goes to the filter before it goes to the tree. Otherwise a reader could be told
+	// no by the filter for a key that another one finds in the tree.
 	if m.filter != nil {
 		hash := m.hasher.Hash(key)
 		m.filter.Add(hash)
@@ -61,11 +62,11 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	}
 }
 
-// EndWrite ends the group: all its entries are in the tree when it returns.
+// EndWrite ends the group. When it returns, all entries of the group are in the tree.
 func (m *Memtable) EndWrite() { m.insertStaged() }
 
-// insertStaged moves the staged entries into the tree, which keeps readers out
-// meanwhile, and updates the sizes.
+// insertStaged inserts the staged entries into the tree and updates the sizes. It holds the
+// lock meanwhile, so readers wait.
 func (m *Memtable) insertStaged() {
 	if len(m.staged) == 0 {
 		return
