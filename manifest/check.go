@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// compareTables orders the tables of a run. Bounds decide; the number only
-// makes the order total for tables that must not be in one run.
+// compareTables orders the tables of a run by their smallest keys. The number decides only
+// between tables with the same smallest key, which can't be in one run: so the order is
+// total, and the error is always the same.
 func compareTables(a, b *Table) int {
 	if c := bytes.Compare(a.Smallest, b.Smallest); c != 0 {
 		return c
@@ -17,15 +18,16 @@ func compareTables(a, b *Table) int {
 	return cmp.Compare(a.Num, b.Num)
 }
 
-// inOrder says whether b may follow a in a run.
+// inOrder reports whether b may follow a in a run: all keys of a are less than those of b.
 func inOrder(a, b *Table) bool { return bytes.Compare(a.Largest, b.Smallest) < 0 }
 
+// overlapError returns the error for two tables of one run that overlap.
 func overlapError(a, b *Table) error {
 	return fmt.Errorf("tables %s [%q, %q] and %s [%q, %q] of one run overlap",
 		a.Num, a.Smallest, a.Largest, b.Num, b.Smallest, b.Largest)
 }
 
-// checkOrder verifies invariant 2 for one run.
+// checkOrder checks invariant 2 of Version for one run.
 func checkOrder(tables []*Table) error {
 	for i := 1; i < len(tables); i++ {
 		if !inOrder(tables[i-1], tables[i]) {
@@ -35,8 +37,8 @@ func checkOrder(tables []*Table) error {
 	return nil
 }
 
-// Check verifies the invariants that Version lists, and names the one that
-// does not hold. It reads nothing but v.
+// Check checks the invariants that Version lists. Its error names the first one that does not
+// hold. It looks only at v, and reads no files.
 func (v *Version) Check() error {
 	seen := make(map[base.FileNum]int, v.NumTables())
 	for level := range v.Levels {
@@ -69,6 +71,7 @@ func (v *Version) Check() error {
 	return v.checkAges()
 }
 
+// checkRuns checks invariants 1 and 4 for one level.
 func checkRuns(level int, runs []Run) error {
 	if level > 0 && len(runs) > MaxRuns || level == NumLevels-1 && len(runs) > 1 {
 		return fmt.Errorf("invariant 4: %d runs", len(runs))
@@ -84,10 +87,10 @@ func checkRuns(level int, runs []Run) error {
 	return nil
 }
 
-// checkAges verifies invariant 6.
+// checkAges checks invariant 6.
 func (v *Version) checkAges() error {
 	runs := v.Levels[0].Runs
-	var oldest base.Seq // of the next newer run
+	var oldest base.Seq // smallest sequence number of the run before, which is newer
 	for i := range runs {
 		lo, hi := base.MaxSeq, base.Seq(0)
 		for _, t := range runs[i].Tables {

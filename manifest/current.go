@@ -13,23 +13,25 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// These are part of the file format and never change.
+// CURRENT is a file of one line that names the manifest in force. These constants are part of
+// the file format and never change.
 const (
 	currentMagic   = "shale"
 	currentVersion = 1
 
-	// maxCurrent is longer than any line can be.
+	// maxCurrent is the largest size of CURRENT, in bytes, that is read. Every valid line is
+	// shorter.
 	maxCurrent = 256
 )
 
-// A current is the content of CURRENT.
+// A current is the decoded content of CURRENT.
 type current struct {
 	manifest base.FileNum
-	durable  int64 // bytes of the manifest that were on disk when the line was written: up to a record's end
+	durable  int64 // bytes of the manifest that were durable when the line was written; a record ends there
 }
 
-// checkRecord returns an error if the length lies within the record that goes
-// from offset to end: line and manifest do not belong together.
+// checkRecord returns an error if c.durable is within the record from offset to end. It must
+// be the end of a record. If it is not, CURRENT and the manifest do not belong together.
 func (c current) checkRecord(offset, end int64) error {
 	if c.durable <= offset || c.durable >= end {
 		return nil
@@ -38,14 +40,16 @@ func (c current) checkRecord(offset, end int64) error {
 		fmt.Errorf("it goes up to %d, but CURRENT states a length of %d", end, c.durable))
 }
 
-// appendTo appends the line: magic version name length crc.
+// appendTo appends the line. Its fields are the magic, the version, the name of the manifest,
+// its durable length and a checksum of all that.
 func (c current) appendTo(dst []byte) []byte {
 	start := len(dst)
 	dst = fmt.Appendf(dst, "%s %d %s %d", currentMagic, currentVersion, base.ManifestName(c.manifest), c.durable)
 	return fmt.Appendf(dst, " %08x\n", crc32.Checksum(dst[start:], castagnoli))
 }
 
-// decodeCurrent reads the line. Only the very bytes of appendTo are accepted.
+// decodeCurrent decodes the line. It accepts only what appendTo writes, byte for byte. The
+// checksum comes before the version, so that a damaged version is not taken for a newer one.
 func decodeCurrent(b []byte) (current, error) {
 	line, ok := strings.CutSuffix(string(b), "\n")
 	space := strings.LastIndexByte(line, ' ')
@@ -84,7 +88,7 @@ func decodeCurrent(b []byte) (current, error) {
 	return c, nil
 }
 
-// readCurrent reads CURRENT. Its error wraps fs.ErrNotExist if there is none.
+// readCurrent reads CURRENT. Its error wraps fs.ErrNotExist if there is no such file.
 func readCurrent(fs vfs.FS, dir string) (current, error) {
 	f, err := fs.Open(filepath.Join(dir, base.CurrentName))
 	if err != nil {
@@ -112,15 +116,18 @@ func readCurrent(fs vfs.FS, dir string) (current, error) {
 	return c, nil
 }
 
-// writeCurrent replaces CURRENT in one step. Requires: the manifest's content
-// and name are durable. tried says whether the rename was tried: then the
-// outcome of an error is unknown.
+// writeCurrent replaces CURRENT in one step: a crash leaves the old line or the new one. It
+// writes and syncs a temporary file, renames it to CURRENT, and syncs the directory.
+//
+// tried reports whether it came to the rename. After that, an error leaves unknown which line
+// is in force. Requires: the manifest's content and name are durable, because a crash after
+// the rename may leave the new line in force.
 func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
 	temp := filepath.Join(dir, base.TempName(c.manifest))
 	err = writeFile(fs, temp, c.appendTo(nil))
 	if err != nil {
-		// The first error tells what happened; a temporary file that stays
-		// is removed when the store is opened.
+		// err says what happened. If the temporary file stays, the next Open of the store
+		// removes it.
 		_ = fs.Remove(temp)
 		return false, err
 	}
@@ -130,7 +137,7 @@ func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
 	return true, fs.SyncDir(dir)
 }
 
-// writeFile makes a file with content b and syncs it, but not its name.
+// writeFile makes a file with the content b and syncs it. Its name is not durable.
 func writeFile(fs vfs.FS, name string, b []byte) error {
 	f, err := fs.Create(name)
 	if err != nil {
@@ -143,6 +150,7 @@ func writeFile(fs vfs.FS, name string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// writeAll writes b to f. A short write is an error.
 func writeAll(f vfs.File, b []byte) error {
 	n, err := f.Write(b)
 	if err == nil && n < len(b) {

@@ -6,59 +6,60 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// An Edit is one step from a version to the next, together with what the
-// store must remember about its logs and counters. It takes effect as a whole
-// or not at all. Zero fields change nothing.
+// An Edit is one step from a version to the next. It also has what the store must remember
+// about its logs and counters. It takes effect as a whole or not at all. Fields that are zero
+// change nothing.
 //
-// Within an edit removals come before additions (so a table may move from one
-// level to another under its number), additions before Sidecars, and NewLog before SealedLog before
-// MinLog.
+// Within an edit, removals come before additions, so a table can move to another level and
+// keep its number. Additions come before Sidecars. NewLog comes before SealedLog, and that
+// before MinLog.
 type Edit struct {
-	// NextFileNum: file numbers below it are used up. Each edit that is
-	// appended to a snapshot has it, so that Salvage can tell that the
-	// snapshot before it is whole.
+	// NextFileNum says that all lower file numbers are used up. Every edit that is appended
+	// after a snapshot has it. So Salvage can see by the first such edit that the snapshot
+	// before it is whole.
 	NextFileNum base.FileNum
-	// LastSeq: sequence numbers up to it are used up.
+	// LastSeq says that the sequence numbers up to it are used up.
 	LastSeq base.Seq
-	// MinLog: logs below it are obsolete, their entries are in tables.
+	// MinLog says that logs with lower numbers are obsolete: their entries are in tables.
 	MinLog base.FileNum
-	// NewLog announces a log. Write it when the log's directory entry is
-	// durable: from then on a missing file is damage.
+	// NewLog announces a log. The edit is written after the log's directory entry is durable,
+	// because from then on a missing file counts as damage.
 	NewLog base.FileNum
-	// SealedLog states the final extent of a log announced before.
+	// SealedLog states the final length of a log that was announced before.
 	SealedLog *SealedLog
 
 	Removed []Removed
 	Added   []Added
-	// Sidecars are for tables that are there already: one that is added has its
-	// own in Added.
+	// Sidecars gives new sidecars to tables that the store has already. A table in Added has
+	// its sidecar in its own description.
 	Sidecars []Beside
 }
 
-// A SealedLog is the final extent of a log.
+// A SealedLog describes a log that nothing more is written to.
 type SealedLog struct {
 	Num     base.FileNum
 	Length  int64 // in bytes, all of them durable
 	LastSeq base.Seq
 }
 
-// Removed names a table that leaves a level.
+// A Removed is a table that leaves a level.
 type Removed struct {
 	Level int
 	Num   base.FileNum
-	// Table, which need not be given, is the table or one of its bounds: it is
-	// then found without a look at all others. It is not written down.
+	// Table may be nil. If it is the table, or another description with the same bounds,
+	// Apply finds the table by its keys and need not look at all others. It is not written to
+	// the manifest.
 	Table *Table
 }
 
-// Added places a table in a run of a level.
+// An Added is a table that comes into a run of a level.
 type Added struct {
 	Level int
 	Run   uint64
 	Table *Table
 }
 
-// byLevel sorts the edit's tables by level and run, as Apply needs them.
+// byLevel returns the edit's removals and additions, sorted by level and run for Apply.
 func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]*Table, added [NumLevels]map[uint64][]*Table, err error) {
 	for _, r := range e.Removed {
 		if err := checkLevel(r.Level); err != nil {
@@ -84,7 +85,7 @@ func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]*Table, added [Num
 	return removed, added, nil
 }
 
-// sidecarsByLevel sorts the edit's sidecars by level.
+// sidecarsByLevel returns the edit's sidecars by level and table.
 func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]*Sidecar, err error) {
 	for _, b := range e.Sidecars {
 		if err := checkLevel(b.Level); err != nil {
@@ -98,6 +99,7 @@ func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]*Sidecar,
 	return sidecars, nil
 }
 
+// checkLevel returns an error if there is no such level.
 func checkLevel(level int) error {
 	if level < 0 || level >= NumLevels {
 		return fmt.Errorf("level %d is not in [0, %d]", level, NumLevels-1)
@@ -105,7 +107,7 @@ func checkLevel(level int) error {
 	return nil
 }
 
-// empty says whether e changes nothing.
+// empty reports whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
 		len(e.Removed) == 0 && len(e.Added) == 0 && len(e.Sidecars) == 0

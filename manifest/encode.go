@@ -9,9 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// The tags of an edit's fields are part of the file format and never change.
-// A reader that does not know an even one must refuse the file; odd ones may
-// be skipped.
+// The tags of an edit's fields. Part of the file format; they never change. A reader refuses
+// a manifest with an even tag that it does not know, and skips odd ones.
 const (
 	tagNextFileNum = 2
 	tagLastSeq     = 4
@@ -20,7 +19,7 @@ const (
 	tagSealedLog   = 10
 	tagRemoved     = 12
 	tagAdded       = 14
-	tagSidecar     = 15 // who does not know it uses the filter in the table
+	tagSidecar     = 15 // odd: a reader that skips it uses the filter in the table
 )
 
 var (
@@ -29,7 +28,8 @@ var (
 	errRepeated = errors.New("field stands twice")
 )
 
-// appendTo appends the encoding of e to dst: fields of tag, length, content.
+// appendTo appends the edit, encoded: for each field its tag, the length of its content, and
+// the content. Sidecars of added tables are fields of their own, after all added tables.
 func (e *Edit) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, tagNextFileNum, uint64(e.NextFileNum))
 	dst = appendNumber(dst, tagLastSeq, uint64(e.LastSeq))
@@ -61,6 +61,7 @@ func (e *Edit) appendTo(dst []byte) []byte {
 	return dst
 }
 
+// appendNumber appends a field with the number v. It appends nothing for 0.
 func appendNumber(dst []byte, tag, v uint64) []byte {
 	if v == 0 {
 		return dst
@@ -69,6 +70,7 @@ func appendNumber(dst []byte, tag, v uint64) []byte {
 	return appendField(dst, tag, buf[:binary.PutUvarint(buf[:], v)])
 }
 
+// appendField appends a field: tag and length as varints, then the content.
 func appendField(dst []byte, tag uint64, content []byte) []byte {
 	return append(appendUvarints(dst, tag, uint64(len(content))), content...)
 }
@@ -80,6 +82,7 @@ func appendUvarints(dst []byte, values ...uint64) []byte {
 	return dst
 }
 
+// appendBytes appends the length of b as a varint, and b.
 func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
@@ -90,9 +93,12 @@ func appendFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
-// level · run · number · size · checksum u32 · smallest · largest · min seq ·
-// max seq · entries · tombstones · keys · raw keys · raw values · filter bytes
-// · filter bits f64
+// appendTo appends the content of a field for an added table:
+//
+// level · run · number · size · checksum u32 · smallest · largest · min seq · max seq ·
+// entries · tombstones · keys · raw keys · raw values · filter bytes · filter bits f64
+//
+// Numbers are varints unless their width is given. Part of the file format.
 func (a *Added) appendTo(dst []byte) []byte {
 	t := a.Table
 	dst = appendUvarints(dst, uint64(a.Level), a.Run, uint64(t.Num), uint64(t.Size))
@@ -104,6 +110,7 @@ func (a *Added) appendTo(dst []byte) []byte {
 	return appendFloat(dst, t.FilterBits)
 }
 
+// added decodes what Added.appendTo has encoded, and checks the table.
 func (d *decoder) added() Added {
 	a := Added{Level: d.level(), Run: d.uvarint()}
 	t := &Table{Num: base.FileNum(d.uvarint()), Size: d.int64(), Checksum: d.uint32()}
@@ -119,12 +126,12 @@ func (d *decoder) added() Added {
 	return a
 }
 
-// decodeEdit reads the encoding of appendTo. It allocates a small multiple of
-// len(src) at most, and nothing that it returns aliases src. An unknown
-// required field is an error that wraps base.ErrFormatTooNew.
+// decodeEdit is the inverse of Edit.appendTo. It allocates at most a small multiple of
+// len(src). Nothing in its result is a part of src. A field with an unknown even tag is an
+// error that wraps base.ErrFormatTooNew.
 func decodeEdit(src []byte) (*Edit, error) {
 	e := new(Edit)
-	seen := uint64(0) // bit t: the field of tag t, which may not be repeated, was there
+	seen := uint64(0) // bit t is set if there was a field of tag t; it must not come again
 	for len(src) > 0 {
 		d := decoder{src: src}
 		tag := d.uvarint()
@@ -157,8 +164,8 @@ func decodeEdit(src []byte) (*Edit, error) {
 	return e, nil
 }
 
-// decodeField reads the content of one field into e. known is false for a tag
-// that this program has not heard of.
+// decodeField decodes the content of one field into e. known is false if this program does
+// not know the tag.
 func (e *Edit) decodeField(tag uint64, d *decoder) (known bool) {
 	switch tag {
 	case tagNextFileNum:
@@ -183,13 +190,14 @@ func (e *Edit) decodeField(tag uint64, d *decoder) (known bool) {
 	return true
 }
 
-// A decoder takes values off the front of src. Its first error stays, and
-// every value after it is zero.
+// A decoder decodes values from the front of src and cuts them off. Its first error stays,
+// and every later value is zero. So callers check err once, at the end.
 type decoder struct {
 	src []byte
 	err error
 }
 
+// fail sets the first error, and empties src.
 func (d *decoder) fail(err error) {
 	if d.err == nil {
 		d.err = err
@@ -197,7 +205,7 @@ func (d *decoder) fail(err error) {
 	d.src = nil
 }
 
-// next returns the next n bytes, within src.
+// next returns the next n bytes, which are a part of src.
 func (d *decoder) next(n uint64) []byte {
 	if n > uint64(len(d.src)) {
 		d.fail(errShort)
@@ -208,7 +216,8 @@ func (d *decoder) next(n uint64) []byte {
 	return b
 }
 
-// bytes returns a copy: tables live much longer than the record they came in.
+// bytes returns a copy of a byte string. Tables live much longer than the buffer of the
+// record that they are decoded from.
 func (d *decoder) bytes() []byte { return append([]byte{}, d.next(d.uvarint())...) }
 
 func (d *decoder) uvarint() uint64 {

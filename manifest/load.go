@@ -11,15 +11,15 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// loadTries is how often Load follows CURRENT when the manifest it named has
-// gone: beside a running writer that means it has begun a new one.
+// loadTries is how often Load reads CURRENT again because the manifest that it named does not
+// exist. That happens if a running writer has begun a new manifest in between.
 const loadTries = 5
 
-// Load reads the state of the store in dir. It changes nothing, and may run
-// beside a writer.
+// Load returns the state of the store in dir. It changes nothing, and may run at the same
+// time as a writer.
 //
-// If there is no store, the error wraps fs.ErrNotExist. A directory that has
-// tables or logs but no CURRENT is a damaged store, not an absent one.
+// If there is no store, the error wraps fs.ErrNotExist. A directory with tables or logs but
+// without CURRENT is a damaged store, not an absent one.
 func Load(fsys vfs.FS, dir string) (*State, error) {
 	var last current
 	for try := 0; ; try++ {
@@ -34,6 +34,8 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return s, err
 		}
+		// CURRENT has not changed since the last try, so no writer has moved on: the manifest
+		// is lost.
 		if try == loadTries || try > 0 && c == last {
 			return nil, base.Corruption(base.ManifestName(c.manifest), -1, "manifest",
 				errors.New("CURRENT names it but it is not there"))
@@ -42,8 +44,8 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 	}
 }
 
-// Exists returns nil if dir has a store. Otherwise its error is that of Load: it
-// wraps fs.ErrNotExist if there is no store, and not if there is a damaged one.
+// Exists returns nil if dir has a CURRENT. Otherwise its error is like that of Load: it wraps
+// fs.ErrNotExist if there is no store, and does not if there is a damaged one.
 func Exists(fsys vfs.FS, dir string) error {
 	_, err := fsys.Stat(filepath.Join(dir, base.CurrentName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,9 +54,10 @@ func Exists(fsys vfs.FS, dir string) error {
 	return err
 }
 
-// explainAbsence returns absent if the directory has no store, and damage if it
-// has a store that lost its CURRENT: a new store there would take tables and
-// logs for leftovers and delete them. A new store gets its first log and table
+// explainAbsence is called when there is no CURRENT. It returns absent if the directory has
+// no store. If it has tables or logs, the store has lost its CURRENT, and the result is
+// damage: a new store in this directory would take these files for leftovers and delete them.
+// A crash can't leave such a directory, because a new store makes its first log and table
 // after its CURRENT is durable.
 func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 	names, err := fsys.List(dir)
@@ -73,7 +76,7 @@ func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 	return absent
 }
 
-// load replays the manifest that c names.
+// load returns the state that the manifest of c leads to.
 func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	s := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
 	var tables builder
@@ -98,30 +101,31 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	return s, nil
 }
 
-// A Summary is what a manifest turned out to be when it was read to its end.
+// A Summary describes a manifest that was read to its end, or to the first damage.
 type Summary struct {
 	storeID uint64
 	records int
-	Length  int64 // bytes up to the end of the last good record
-	Torn    bool  // something follows that is no record
+	Length  int64 // offset where the last good record ends
+	Torn    bool  // the last append was cut short: bytes follow that are no record
 }
 
-// ReadEdits calls fn for each edit of manifest num, in order, with its record's
-// offset, and stops at fn's first error; the Summary is of the records before
-// an error. It is for tools: CURRENT is not asked,
-// and whether the edits fit together is not checked.
+// ReadEdits calls fn for each edit of manifest num, in order, with the offset of its record.
+// It ends at fn's first error. With an error, the Summary is about the records before it.
+// ReadEdits is for tools: it does not read CURRENT, and does not check whether the edits fit
+// together.
 func ReadEdits(fsys vfs.FS, dir string, num base.FileNum, fn func(offset int64, e *Edit) error) (Summary, error) {
 	return replay(fsys, dir, current{manifest: num}, fn)
 }
 
-// replay reads the manifest that c names.
+// replay calls fn for each edit of the manifest that c names. It fails if a record is
+// damaged, or if CURRENT and the manifest do not belong together.
 func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) error) (Summary, error) {
 	name := base.ManifestName(c.manifest)
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if err != nil {
 		return Summary{}, fmt.Errorf("manifest: %w", err)
 	}
-	defer f.Close() // only read: nothing to lose
+	defer f.Close() // it was only read, so its error does not matter
 	r, err := newRecordReader(f, c.manifest, c.durable)
 	if err != nil {
 		return Summary{}, err

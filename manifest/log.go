@@ -9,12 +9,17 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A Log is the manifest in force, open for appending. One goroutine uses it at
-// a time.
+// A Log is the manifest in force, open for appending. One goroutine at a time uses it.
 //
-// Its first error is final, since what reached the disk is then unknown: every
-// later call returns it, and the owner goes on with a new manifest made by
-// Create.
+//  1. Create writes a new manifest, which begins with a snapshot of the state, makes it
+//     durable, and then names it in CURRENT.
+//  2. Append adds an edit. A synced edit is durable when Append returns.
+//  3. When the manifest has become long, or after an error, the owner calls Create with
+//     another number, and the new manifest takes the place of this one.
+//  4. Finish notes in CURRENT, when the store is closed, how long the manifest is.
+//
+// The first error is final, because it is then unknown what has reached the disk. Every later
+// call returns it.
 type Log struct {
 	// Constant.
 	fs   vfs.FS
@@ -24,22 +29,22 @@ type Log struct {
 
 	chain   chain
 	size    int64
-	counted State  // what the records say, but for the tables
-	dirty   bool   // something was appended and not synced
+	counted State  // the state after all records, without the tables
+	dirty   bool   // something was appended since the last sync
 	buf     []byte // payload and record of the last append
 	err     error  // the first error
 }
 
-// bufferSize is how much of a snapshot is gathered for one write call.
+// bufferSize is the number of bytes of a snapshot that are collected for one write call.
 const bufferSize = 64 << 10
 
 var errFinished = errors.New("manifest: log is finished")
 
-// Create begins manifest num with a snapshot of s, makes it durable, and then
-// the one in force. When it fails, CURRENT names either the old manifest or
-// the new one: they say the same as long as nothing is appended to the old
-// one, so the owner must not do that, but call Create again with another
-// number.
+// Create writes manifest num, with a snapshot of s, and makes it the one in force.
+//
+// If it fails, CURRENT may name the old manifest or the new one. Both say the same as long as
+// nothing is appended to the old one. So the owner must not do that, but call Create again
+// with another number.
 func Create(fs vfs.FS, dir string, num base.FileNum, s *State) (*Log, error) {
 	snap := *s
 	snap.NextFileNum = max(snap.NextFileNum, num+1)
@@ -59,7 +64,7 @@ func Create(fs vfs.FS, dir string, num base.FileNum, s *State) (*Log, error) {
 	if err != nil {
 		err = errors.Join(err, file.Close())
 		if !tried {
-			// Nothing names the file; if it stays, Open removes it.
+			// CURRENT can't name the file yet. If it stays, Open removes it.
 			_ = fs.Remove(name)
 		}
 		return nil, fmt.Errorf("manifest: create %s: %w", base.ManifestName(num), err)
@@ -67,8 +72,8 @@ func Create(fs vfs.FS, dir string, num base.FileNum, s *State) (*Log, error) {
 	return l, nil
 }
 
-// begin writes header and snapshot and switches CURRENT. tried is as in
-// writeCurrent.
+// begin writes the header and the snapshot, makes them durable, and changes CURRENT. tried is
+// that of writeCurrent.
 func (l *Log) begin(s *State) (tried bool, err error) {
 	out := appendHeader(nil, s.StoreID, l.num)
 	l.chain = newChain(out)
@@ -98,8 +103,8 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		err = l.file.Sync()
 	}
 	if err == nil {
-		// The name must be durable before CURRENT holds it: a crash may
-		// keep the later of two renames and creations and drop the earlier.
+		// The manifest's name must be durable before CURRENT contains it. A crash may keep
+		// the later rename of CURRENT and drop the earlier creation of the manifest.
 		err = l.fs.SyncDir(l.dir)
 	}
 	if err != nil {
@@ -108,14 +113,12 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 	return writeCurrent(l.fs, l.dir, current{manifest: l.num, durable: l.size})
 }
 
-// Append writes e, and with sync waits until it is durable. Without, e
-// survives the process and becomes durable with the next Append at the
-// latest: that syncs it first, so that never more than the last append can be
-// torn.
+// Append writes e. With sync it returns when e is durable. Without sync, e survives a crash
+// of the process, and becomes durable with the next Append at the latest. That one syncs e
+// before it writes its own edit, so that a crash can tear only the last append.
 //
-// Requires: e has been applied to the version that the manifest describes. An
-// edit that would make the manifest unreadable is refused; that error, and
-// only that, is not final.
+// Requires: e has been applied to the version that the manifest describes. If e would make
+// the manifest unreadable, Append refuses it. Only that error is not final.
 func (l *Log) Append(e *Edit, sync bool) error {
 	if l.err != nil {
 		return l.err
@@ -135,7 +138,8 @@ func (l *Log) Append(e *Edit, sync bool) error {
 	return l.err
 }
 
-// validate refuses an edit that Load would refuse.
+// validate returns an error for an edit that Load would refuse. Otherwise it applies e to the
+// counters.
 func (l *Log) validate(e *Edit) error {
 	if _, _, err := e.byLevel(); err != nil {
 		return err
@@ -154,6 +158,7 @@ func (l *Log) validate(e *Edit) error {
 	return l.counted.applyCounters(e)
 }
 
+// write appends the record of e to the file. Errors go to l.err.
 func (l *Log) write(e *Edit) {
 	if l.err != nil {
 		return
@@ -173,6 +178,7 @@ func (l *Log) write(e *Edit) {
 	l.dirty = true
 }
 
+// sync makes all records durable. Errors go to l.err.
 func (l *Log) sync() {
 	if l.err != nil {
 		return
@@ -184,17 +190,17 @@ func (l *Log) sync() {
 	l.dirty = false
 }
 
+// fail sets the error that ends the log.
 func (l *Log) fail(err error) {
 	l.err = fmt.Errorf("manifest: append to %s: %w", base.ManifestName(l.num), err)
 }
 
-// Size returns the manifest's length in bytes.
+// Size returns the length of the manifest in bytes.
 func (l *Log) Size() int64 { return l.size }
 
-// Finish makes everything appended durable and notes in CURRENT that this is
-// the whole manifest, so that from then on no damage to its end can pass for a
-// torn append. It ends the log's use, but for Close. Requires: l is the
-// manifest in force.
+// Finish makes everything durable that was appended, and notes the manifest's length in
+// CURRENT. From then on, damage to the end of the manifest can't be taken for a torn append.
+// Afterwards l can only be closed. Requires: l is the manifest in force.
 func (l *Log) Finish() error {
 	if l.dirty {
 		l.sync()
@@ -209,7 +215,7 @@ func (l *Log) Finish() error {
 	return nil
 }
 
-// Close closes the file. It syncs nothing.
+// Close closes the file. It does not sync.
 func (l *Log) Close() error {
 	if l.err == nil {
 		l.err = errFinished

@@ -28,6 +28,7 @@ func (v *Version) String() string { return v.format((*Table).String) }
 // Describe returns the notation with properties.
 func (v *Version) Describe() string { return v.format((*Table).describe) }
 
+// format returns the notation. table returns the part of one table.
 func (v *Version) format(table func(*Table) string) string {
 	var b strings.Builder
 	for level := range v.Levels {
@@ -44,6 +45,7 @@ func (v *Version) format(table func(*Table) string) string {
 	return b.String()
 }
 
+// runName returns the name of a run, such as L0.12.
 func runName(level int, run uint64) string {
 	if run == 0 {
 		return fmt.Sprintf("L%d", level)
@@ -51,12 +53,12 @@ func runName(level int, run uint64) string {
 	return fmt.Sprintf("L%d.%d", level, run)
 }
 
-// String returns number and bounds.
+// String returns the table's number and bounds.
 func (t *Table) String() string {
 	return fmt.Sprintf("%s:[%s-%s]", t.Num, quoteKey(t.Smallest), quoteKey(t.Largest))
 }
 
-// describe returns number, bounds and properties.
+// describe returns the table's number, bounds and properties.
 func (t *Table) describe() string {
 	sidecar := ""
 	if t.Sidecar != nil {
@@ -66,7 +68,7 @@ func (t *Table) describe() string {
 		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar)
 }
 
-// String returns a line for each change.
+// String returns a line for each change, in the order in which they take effect.
 func (e *Edit) String() string {
 	var b strings.Builder
 	number := func(name string, n uint64) {
@@ -93,11 +95,12 @@ func (e *Edit) String() string {
 	return b.String()
 }
 
-// plain says whether c can stand in an unquoted key.
+// plain reports whether a key with the byte c need not be quoted for it.
 func plain(c byte) bool {
 	return c > ' ' && c < 0x7f && !strings.ContainsRune(`-[]{},:"`, rune(c))
 }
 
+// quoteKey returns a key for the notation, quoted if necessary.
 func quoteKey(key []byte) string {
 	for _, c := range key {
 		if !plain(c) {
@@ -110,8 +113,8 @@ func quoteKey(key []byte) string {
 	return string(key)
 }
 
-// ParseVersion reads the notation. It is for tests and tools, so it is
-// lenient about what a store would not hold; Check is not.
+// ParseVersion reads the notation. It is for tests and tools, so it accepts versions that a
+// store would never have. Check does not.
 func ParseVersion(text string) (*Version, error) {
 	var e Edit
 	for line := range strings.Lines(text) {
@@ -142,6 +145,7 @@ func ParseVersion(text string) (*Version, error) {
 	return v, nil
 }
 
+// parseRunName is the inverse of runName.
 func parseRunName(s string) (level int, run uint64, err error) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(s), "L")
 	if !ok {
@@ -157,6 +161,7 @@ func parseRunName(s string) (level int, run uint64, err error) {
 	return level, run, err
 }
 
+// parseTable reads a table from the front of s. It returns the rest of s.
 func parseTable(s string, level int, run uint64) (t *Table, rest string, err error) {
 	num, rest, ok := strings.Cut(s, ":[")
 	n, err := strconv.ParseUint(num, 10, 64)
@@ -188,7 +193,8 @@ func parseTable(s string, level int, run uint64) (t *Table, rest string, err err
 	return t, rest, nil
 }
 
-// parseKey reads a key and the delimiter behind it.
+// parseKey reads a key, and the delimiter behind it, from the front of s. It returns the rest
+// of s.
 func parseKey(s, delim string) (key []byte, rest string, err error) {
 	n := 0
 	if strings.HasPrefix(s, `"`) {
@@ -214,6 +220,7 @@ func parseKey(s, delim string) (key []byte, rest string, err error) {
 	return key, rest, nil
 }
 
+// parseProperty sets the property of t that s names, such as size=64M.
 func (t *Table) parseProperty(s string) error {
 	name, value, _ := strings.Cut(s, "=")
 	if name == "filter" {
@@ -255,7 +262,7 @@ func (t *Table) parseProperty(s string) error {
 	return err
 }
 
-// parseSize reads a number with an optional binary unit: 64M.
+// parseSize reads a number that may have a binary unit, such as 64M.
 func parseSize(s string) (uint64, error) {
 	shift := 0
 	if n := len(s) - 1; n > 0 {

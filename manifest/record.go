@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// These are part of the file format and never change.
+// A manifest is a header and records. These are part of the file format and never change.
 const (
 	magic         = "shaleMAN"
 	formatVersion = 1
@@ -24,10 +24,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// appendHeader appends the header of the file:
+//
 // magic 8 · version u32 · zero u32 · store id u64 · file number u64 · crc u32
 //
-// The layout is the same in all versions, so the checksum is verified before
-// the version is believed.
+// All versions have this layout. So the checksum is checked before the version is used.
 func appendHeader(dst []byte, storeID uint64, num base.FileNum) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
@@ -38,8 +39,8 @@ func appendHeader(dst []byte, storeID uint64, num base.FileNum) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// decodeHeader returns the store id in the header b, which must be that of
-// manifest num.
+// decodeHeader checks the header b, which must be that of manifest num, and returns the store
+// id in it.
 func decodeHeader(b []byte, num base.FileNum) (storeID uint64, err error) {
 	if len(b) != headerSize {
 		return 0, fmt.Errorf("%d bytes, the header has %d", len(b), headerSize)
@@ -62,18 +63,22 @@ func decodeHeader(b []byte, num base.FileNum) (storeID uint64, err error) {
 	return binary.LittleEndian.Uint64(b[16:]), nil
 }
 
-// A chain is what the checksums of the next record start from.
+// A chain has the checksums that those of the next record begin with. They bind each record
+// to the one before it and to its file: a record that is missing, or of another file, is
+// noticed.
 type chain struct {
 	file uint32 // checksum of the file header
-	last uint32 // payload checksum of the record before, or file
+	last uint32 // payload checksum of the record before; the same as file for the first one
 }
 
-// newChain returns the start of the chain of a file with this header.
+// newChain returns the chain for the first record of a file with this header.
 func newChain(header []byte) chain {
 	sum := binary.LittleEndian.Uint32(header[headerSize-4:])
 	return chain{file: sum, last: sum}
 }
 
+// appendRecord appends a record and moves the chain on:
+//
 // length u32 · payload crc u32 · header crc u32 · payload
 func (c *chain) appendRecord(dst, payload []byte) []byte {
 	start := len(dst)
@@ -85,24 +90,24 @@ func (c *chain) appendRecord(dst, payload []byte) []byte {
 	return append(dst, payload...)
 }
 
-// headerSum returns the checksum of a record header, of which b has the first
-// 8 bytes. It depends on nothing but the file, so that a header is known for
-// one wherever it is found.
+// headerSum returns the checksum of a record's header. b begins with the first 8 bytes of the
+// header. The checksum depends only on the file and not on other records. So a header can be
+// recognised wherever it is found.
 func (c *chain) headerSum(b []byte) uint32 { return crc32.Update(c.file, castagnoli, b[:8]) }
 
-// validHeader says whether b begins with a header of this file.
+// validHeader reports whether b begins with the header of a record of this file.
 func (c *chain) validHeader(b []byte) bool {
 	length := binary.LittleEndian.Uint32(b)
 	return length > 0 && length <= maxRecord && c.headerSum(b) == binary.LittleEndian.Uint32(b[8:])
 }
 
-// payloadSum returns the checksum of a payload that follows the record before.
+// payloadSum returns the checksum that the payload has if it follows the record before.
 func (c *chain) payloadSum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(c.last, castagnoli, header[:4]), castagnoli, payload)
 }
 
-// validPayload says whether payload is that of header and follows the record
-// before, and moves the chain on if so.
+// validPayload reports whether payload belongs to header and follows the record before. If
+// so, it moves the chain on.
 func (c *chain) validPayload(header, payload []byte) bool {
 	sum := c.payloadSum(header, payload)
 	if sum != binary.LittleEndian.Uint32(header[4:]) {
@@ -112,23 +117,26 @@ func (c *chain) validPayload(header, payload []byte) bool {
 	return true
 }
 
-// A recordReader reads the records of a manifest in order. Its memory is
-// bounded by the longest record, whose length is checked against the file's.
+// A recordReader reads the records of a manifest in order. It needs memory for the longest
+// record, whose length it checks against the size of the file.
+//
+// When a record does not check, bad decides between the torn tail of an append, which is the
+// end of the manifest, and damage.
 type recordReader struct {
 	name    string
 	file    vfs.File
 	size    int64
-	durable int64 // up to here no record may be torn
+	durable int64 // length that CURRENT states: no record before it may be torn
 	storeID uint64
 	chain   chain
 
 	in      *bufio.Reader
-	offset  int64 // of the next record
+	offset  int64 // where the next record begins
 	torn    bool
 	payload []byte
 }
 
-// newRecordReader reads the file header.
+// newRecordReader checks the length of the file and reads its header.
 func newRecordReader(f vfs.File, num base.FileNum, durable int64) (*recordReader, error) {
 	r := &recordReader{name: base.ManifestName(num), file: f, durable: durable}
 	var err error
@@ -155,8 +163,8 @@ func newRecordReader(f vfs.File, num base.FileNum, durable int64) (*recordReader
 	return r, nil
 }
 
-// read fills b. The file's size is known, so that an end is as bad as any
-// other failure to read.
+// read fills b with the next bytes. The size of the file is known, so to meet its end is an
+// error.
 func (r *recordReader) read(b []byte) error {
 	_, err := io.ReadFull(r.in, b)
 	if err == io.EOF {
@@ -168,8 +176,8 @@ func (r *recordReader) read(b []byte) error {
 	return nil
 }
 
-// next returns the payload of the next record, valid until the next call, and
-// its offset. io.EOF is the end, whether the tail was torn or not.
+// next returns the payload of the next record, which is valid until the next call, and its
+// offset. At the end it returns io.EOF. A torn tail is an end too: then torn is set.
 func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	offset = r.offset
 	left := r.size - offset
@@ -204,8 +212,10 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	return payload, offset, nil
 }
 
-// bad decides what a record at r.offset that does not check is: the torn tail that an interrupted append leaves (io.EOF),
-// or damage.
+// bad decides what a record at r.offset is that does not check. Either an append was cut
+// short, and bad returns io.EOF. Or the record is damaged, for one of three reasons: CURRENT
+// says that it was durable; a later record follows, which is written only after this one was
+// synced; or its bytes are not those that a cut leaves (rot).
 func (r *recordReader) bad(cause error) error {
 	if r.offset < r.durable {
 		return base.Corruption(r.name, r.offset, "manifest record", cause)
@@ -226,8 +236,8 @@ func (r *recordReader) bad(cause error) error {
 	return io.EOF
 }
 
-// laterRecord looks for a record header at any offset above r.offset. A chance
-// match has probability 2^-32 a byte of the torn record.
+// laterRecord looks for the header of a record at any offset above r.offset. For each byte of
+// the torn record, the probability that it finds one by chance is 2^-32.
 func (r *recordReader) laterRecord() (bool, error) {
 	from := r.offset + 1
 	in := bufio.NewReaderSize(io.NewSectionReader(r.file, from, r.size-from), 16<<10)

@@ -9,9 +9,13 @@ import (
 	"github.com/shaledb/shale/internal/syndrome"
 )
 
-// rot returns what is wrong with the record at r.offset if it was written whole and then damaged; nil if it may be what a
-// torn append has left: zeros or garbage in whole sectors, or zeros from some byte on. A few bits that explain why it does
-// not check, and that are not among such bytes, are no torn append. docs/FORMAT.md has the rule.
+// rot returns what is wrong with the record at r.offset if it was written whole and then
+// damaged. It returns nil if a torn append may have left these bytes.
+//
+// A torn append leaves zeros or garbage in whole sectors, or zeros from some byte to the end
+// of a sector. It does not change a few bits. So if a few changed bits explain why the record
+// does not check, and they are not among such bytes, the record is damaged. docs/FORMAT.md
+// has the rule.
 func (r *recordReader) rot() (cause, err error) {
 	header := make([]byte, min(recordHeaderSize, r.size-r.offset))
 	if err := r.readAt(header, r.offset); err != nil || len(header) < recordHeaderSize {
@@ -36,7 +40,7 @@ func (r *recordReader) rot() (cause, err error) {
 	chain := r.chain
 	switch valid := chain.validPayload(good, payload); {
 	case valid == (flips == nil):
-		return nil, nil // nothing is wrong, or too much
+		return nil, nil // both are right, or both are wrong
 	case flips == nil:
 		flips = r.damagedBytes(good, p)
 	}
@@ -48,8 +52,9 @@ func (r *recordReader) rot() (cause, err error) {
 		r.offset+int64(f.Pos), p.Bytes[f.Pos], p.Bytes[f.Pos]^f.Mask), nil
 }
 
-// mend returns a header without its error, and the error; nil: it has no small one. That the payload has the checksum
-// that it names is left to the caller.
+// mend looks for a small error in a record's header. It returns the header without the error,
+// and the error; nil if there is none, or more than one is possible. The caller has to check
+// the payload against the corrected header.
 func (r *recordReader) mend(header []byte) (good []byte, flips []syndrome.Flip) {
 	found := syndrome.Find(8, r.chain.headerSum(header)^binary.LittleEndian.Uint32(header[8:]), syndrome.Likely)
 	if len(found) != 1 {
@@ -63,7 +68,9 @@ func (r *recordReader) mend(header []byte) (good []byte, flips []syndrome.Flip) 
 	return good, e.Flips[:e.N]
 }
 
-// damagedBytes returns the error in the payload of p, whose header is right; nil: it has no small one.
+// damagedBytes looks for a small error in the payload of p, whose header is right. It returns
+// nil if there is none, or more than one is possible, or if the corrected payload is not an
+// edit.
 func (r *recordReader) damagedBytes(header []byte, p syndrome.Piece) []syndrome.Flip {
 	payload := slices.Clone(p.Bytes[recordHeaderSize:])
 	n := len(payload)
@@ -78,7 +85,7 @@ func (r *recordReader) damagedBytes(header []byte, p syndrome.Piece) []syndrome.
 	flips := found[0].Flips[:found[0].N]
 	for i := range flips {
 		if flips[i].Pos >= n {
-			return nil // in the checksum, which is right
+			return nil // in the checksum, which the header's own checksum covers
 		}
 		payload[flips[i].Pos] ^= flips[i].Mask
 		flips[i].Pos += recordHeaderSize
@@ -89,7 +96,7 @@ func (r *recordReader) damagedBytes(header []byte, p syndrome.Piece) []syndrome.
 	return flips
 }
 
-// readAt is read at another place.
+// readAt fills b with the bytes at off.
 func (r *recordReader) readAt(b []byte, off int64) error {
 	if n, err := r.file.ReadAt(b, off); n < len(b) {
 		if err == nil || err == io.EOF {

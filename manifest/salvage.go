@@ -11,40 +11,46 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A Salvaged is what can be read of a store's manifests.
+// A Salvaged is the result of Salvage.
 type Salvaged struct {
-	// State is one that the store once was in, nil if none can be read to its
-	// end. With its tables and the logs that follow it, the store holds all up
-	// to the end of those logs, whatever compactions came later.
+	// State is a state that the store once had; nil if no manifest has a readable one.
+	// Together with its tables and the logs that come after it, it has everything up to the
+	// end of these logs. That holds whatever compactions came later.
 	State *State
-	// Whole: CURRENT and the manifest are undamaged, and State is what Load
+	// Whole says that CURRENT and the manifest are undamaged, and that State is what Load
 	// returns.
 	Whole bool
 
-	StoreID uint64  // as a manifest has it, 0 if none has a readable header
-	Edits   int     // that were read for State
-	Damage  []error // *base.CorruptionError each
+	StoreID uint64  // as a manifest states it; 0 if none has a readable header
+	Edits   int     // number of edits that led to State
+	Damage  []error // the damage that was found; each is a *base.CorruptionError
 }
 
-// Salvage reads CURRENT and the manifest that it names, as Load does, and goes
-// on behind damage: of a damaged manifest it takes the edits in front, and if
-// they are not even a whole snapshot, or CURRENT can't be read, it takes the
-// newest manifest that has one. It changes nothing. Its errors are those of the
-// file system, base.ErrFormatTooNew, and one that wraps fs.ErrNotExist if there
-// is no store.
+// Salvage returns the best state that it can read from the manifests in dir. It changes
+// nothing.
+//
+//  1. It reads CURRENT, and the manifest that CURRENT names.
+//  2. If that manifest is damaged, it takes the edits before the damage, provided that they
+//     contain a whole snapshot.
+//  3. If they do not, or if CURRENT can't be read, it takes the newest manifest with a whole
+//     snapshot.
+//
+// Its errors are those of the file system, base.ErrFormatTooNew, and one that wraps
+// fs.ErrNotExist if there is no store.
 func Salvage(fsys vfs.FS, dir string) (*Salvaged, error) {
 	for try := 0; ; try++ {
 		s, c, err := salvage(fsys, dir)
 		if err != nil || s.Whole || try == loadTries {
 			return s, err
 		}
-		// A running writer may have begun a new manifest meanwhile.
+		// A running writer may have begun a new manifest and removed this one.
 		if again, err := readCurrent(fsys, dir); err != nil || again == c {
 			return s, nil
 		}
 	}
 }
 
+// salvage is one attempt of Salvage. It also returns what CURRENT said.
 func salvage(fsys vfs.FS, dir string) (*Salvaged, current, error) {
 	s := new(Salvaged)
 	c, err := readCurrent(fsys, dir)
@@ -57,7 +63,7 @@ func salvage(fsys vfs.FS, dir string) (*Salvaged, current, error) {
 	return s, c, s.read(fsys, dir, c)
 }
 
-// read tries the manifest of c, if CURRENT was readable, then the others.
+// read tries the manifests, that of c first, until one has a state.
 func (s *Salvaged) read(fsys vfs.FS, dir string, c current) error {
 	nums, err := candidates(fsys, dir, c.manifest)
 	if err != nil {
@@ -79,7 +85,7 @@ func (s *Salvaged) read(fsys vfs.FS, dir string, c current) error {
 	return nil
 }
 
-// damaged notes err and returns true if it is damage, not a failure to look.
+// damaged reports whether err is damage. If so, it adds err to Damage.
 func (s *Salvaged) damaged(err error) bool {
 	var c *base.CorruptionError
 	if !errors.As(err, &c) {
@@ -89,8 +95,8 @@ func (s *Salvaged) damaged(err error) bool {
 	return true
 }
 
-// candidates lists the manifests of dir, the first one in front, and behind it
-// the newest first. A first one that is missing is listed.
+// candidates lists the manifests of dir in the order in which they are tried: the one that
+// CURRENT names, even if it does not exist, and then the others, newest first.
 func candidates(fsys vfs.FS, dir string, first base.FileNum) ([]base.FileNum, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -110,9 +116,9 @@ func candidates(fsys vfs.FS, dir string, first base.FileNum) ([]base.FileNum, er
 	return nums, nil
 }
 
-// try reads the manifest of c up to the first damage, which it returns. State
-// is set if the edits before make a state: they are a whole snapshot at least.
-// c.durable is 0 if it is not known.
+// try reads the manifest of c up to the first damage, which it returns. If the edits before
+// it contain a whole snapshot, it sets State to what they lead to. c.durable is 0 if it is
+// not known.
 func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	state := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
 	var tables builder
@@ -121,8 +127,8 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	sum, err := replay(fsys, dir, current{manifest: c.manifest}, func(offset int64, e *Edit) error {
 		misled = cmp.Or(misled, c.checkRecord(last, offset))
 		last = offset
-		// Of a snapshot only the first record has counters, and every record
-		// that is appended to one has this counter.
+		// Of the records of a snapshot, only the first has NextFileNum. So another one with
+		// it was appended, and the snapshot before it is whole.
 		whole = whole || offset > headerSize && e.NextFileNum != 0
 		err := state.applyCounters(e)
 		if err == nil {

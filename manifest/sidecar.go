@@ -10,25 +10,24 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A Sidecar describes a file that holds the filter of a table, in place of the
-// one in the table itself. It is never changed; another one takes its place.
+// A Sidecar describes a file with a filter that is used instead of the one in the table. It
+// is immutable: a new filter has a new Sidecar.
 type Sidecar struct {
 	Num         base.FileNum
-	Size        int64   // of the file
+	Size        int64   // of the file, in bytes
 	Checksum    uint32  // of the filter
-	FilterBytes int64   // of it, more than 0
-	FilterBits  float64 // a key
+	FilterBytes int64   // length of the filter; more than 0
+	FilterBits  float64 // bits of the filter for each key
 }
 
-// A Beside puts a sidecar beside a table that stands in a level, in place of
-// one that may be there.
+// A Beside gives a table a sidecar. If it has one already, the new one takes its place.
 type Beside struct {
 	Level   int
 	Num     base.FileNum // of the table
 	Sidecar *Sidecar
 }
 
-// check tells what is impossible about s.
+// check returns what is impossible about s, or nil.
 func (s *Sidecar) check() error {
 	switch {
 	case s.Num == 0:
@@ -43,6 +42,8 @@ func (s *Sidecar) check() error {
 	return nil
 }
 
+// appendBeside appends the content of a field for a sidecar:
+//
 // level · table · number · size · checksum u32 · filter bytes · filter bits f64
 func appendBeside(dst []byte, level int, table base.FileNum, s *Sidecar) []byte {
 	dst = appendUvarints(dst, uint64(level), uint64(table), uint64(s.Num), uint64(s.Size))
@@ -51,6 +52,7 @@ func appendBeside(dst []byte, level int, table base.FileNum, s *Sidecar) []byte 
 	return appendFloat(dst, s.FilterBits)
 }
 
+// beside decodes what appendBeside has encoded, and checks the sidecar.
 func (d *decoder) beside() Beside {
 	b := Beside{Level: d.level(), Num: base.FileNum(d.uvarint())}
 	s := &Sidecar{Num: base.FileNum(d.uvarint()), Size: d.int64(), Checksum: d.uint32()}
@@ -62,8 +64,8 @@ func (d *decoder) beside() Beside {
 	return b
 }
 
-// Filter returns the bytes of the filter to use, 0: there is none, and its bits a
-// key.
+// Filter returns the length in bytes of the filter in use, and its bits for each key. The
+// length is 0 if there is no filter.
 func (t *Table) Filter() (bytes int64, bits float64) {
 	if t.Sidecar != nil {
 		return t.Sidecar.FilterBytes, t.Sidecar.FilterBits
@@ -71,15 +73,16 @@ func (t *Table) Filter() (bytes int64, bits float64) {
 	return t.FilterBytes, t.FilterBits
 }
 
-// with returns t with the sidecar. t stays as it is.
+// with returns a copy of t with the sidecar s.
 func (t *Table) with(s *Sidecar) *Table {
 	next := *t
 	next.Sidecar = s
 	return &next
 }
 
-// foldSidecars gives the tables that e adds the sidecars that it puts beside
-// them: an addition has its sidecar in a field of its own.
+// foldSidecars moves sidecars from e.Sidecars to the tables that e adds. In the file, the
+// sidecar of an added table is a field of its own. Requires: e was just decoded, since it
+// changes the tables in e.
 func (e *Edit) foldSidecars() error {
 	if len(e.Sidecars) == 0 {
 		return nil
@@ -106,7 +109,7 @@ func (e *Edit) foldSidecars() error {
 	e.Sidecars = slices.DeleteFunc(e.Sidecars, func(b Beside) bool {
 		t := added[place{b.Level, b.Num}]
 		if t != nil {
-			t.Sidecar = b.Sidecar // just decoded: nobody else has it yet
+			t.Sidecar = b.Sidecar // no other goroutine has the table yet
 		}
 		return t != nil
 	})
@@ -116,9 +119,9 @@ func (e *Edit) foldSidecars() error {
 	return nil
 }
 
-// Current returns what v says of the table that t describes, and where it stands
-// now; false: it is gone. A description is replaced when a filter comes beside
-// its table, and stays so when the table moves.
+// Current returns how v describes the table that t describes, and where it is in v. It
+// returns false if the table is not in v. A table's description is replaced when the table
+// gets a sidecar, and its place changes when the table moves.
 func (v *Version) Current(t *Table) (now Added, there bool) {
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
@@ -132,8 +135,8 @@ func (v *Version) Current(t *Table) (now Added, there bool) {
 	return Added{}, false
 }
 
-// Rebase makes e, which was planned on an older version, move tables with the
-// sidecars that they have in v.
+// Rebase prepares an edit that was planned on an older version for v: tables that it moves
+// keep the sidecars that they have got meanwhile.
 func (e *Edit) Rebase(v *Version) {
 	for i, a := range e.Added {
 		moves := slices.ContainsFunc(e.Removed, func(r Removed) bool { return r.Num == a.Table.Num })
@@ -146,8 +149,8 @@ func (e *Edit) Rebase(v *Version) {
 	}
 }
 
-// applySidecars replaces the descriptions of tables in runs by ones with the
-// sidecars. The runs stay as they are.
+// applySidecars returns runs in which the tables have the given sidecars. It copies what it
+// changes. It fails if one of the tables is not there.
 func applySidecars(runs []Run, sidecars map[base.FileNum]*Sidecar) ([]Run, error) {
 	if len(sidecars) == 0 {
 		return runs, nil
@@ -174,12 +177,13 @@ func applySidecars(runs []Run, sidecars map[base.FileNum]*Sidecar) ([]Run, error
 	return next, nil
 }
 
-// String returns the notation: number, size, bytes and bits of the filter.
+// String returns the notation of a sidecar: its number, its size, and the bytes and bits of
+// its filter.
 func (s *Sidecar) String() string {
 	return fmt.Sprintf("%s/%d/%d/%v", s.Num, s.Size, s.FilterBytes, s.FilterBits)
 }
 
-// parseSidecar reads the notation.
+// parseSidecar is the inverse of Sidecar.String.
 func parseSidecar(text string) (*Sidecar, error) {
 	fields := strings.Split(text, "/")
 	if len(fields) != 4 {

@@ -8,23 +8,23 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A State is all that a manifest says.
+// A State is everything that a manifest says.
 type State struct {
 	Version     *Version
 	StoreID     uint64       // the same in all files of a store
-	NextFileNum base.FileNum // above every number that the manifest mentions
-	LastSeq     base.Seq     // no entry of a table has a higher one; logs may
+	NextFileNum base.FileNum // higher than all file numbers in the manifest
+	LastSeq     base.Seq     // no entry in a table has a higher number; entries in logs may
 	MinLog      base.FileNum // logs below it are obsolete
-	Logs        []LogInfo    // announced and not obsolete, in the order of their numbers
+	Logs        []LogInfo    // logs that were announced and are not obsolete, in the order of their numbers
 
 	// Set by Load.
 	ManifestNum base.FileNum
-	Length      int64 // bytes of the manifest that were understood
-	torn        bool  // something incomplete stands after them: an edit that was never acknowledged
+	Length      int64 // bytes of the manifest up to the end of the last good record
+	torn        bool  // an incomplete record follows: an edit that was never acknowledged
 }
 
-// A LogInfo is what the manifest knows of a log. Before it is sealed, only its
-// number is known.
+// A LogInfo is what the manifest says about a log. Length and LastSeq are known when the log
+// is sealed.
 type LogInfo struct {
 	Num     base.FileNum
 	Sealed  bool
@@ -32,7 +32,8 @@ type LogInfo struct {
 	LastSeq base.Seq
 }
 
-// Apply returns the state after e, whose version is v. s stays as it is.
+// Apply returns the state after e. v is the version after e, which the caller has computed. s
+// does not change.
 func (s *State) Apply(e *Edit, v *Version) (*State, error) {
 	next := *s
 	next.Logs = slices.Clone(s.Logs)
@@ -43,9 +44,9 @@ func (s *State) Apply(e *Edit, v *Version) (*State, error) {
 	return &next, nil
 }
 
-// applyCounters makes the changes of e other than those to tables. An edit
-// that contradicts s is an error and changes nothing. Logs are changed in place:
-// a manifest may tell of many.
+// applyCounters applies the parts of e that are not about tables. If e contradicts s, it
+// returns an error and s does not change. It changes s.Logs in place, because a manifest may
+// have edits about many logs, and a copy for each would be slow.
 func (s *State) applyCounters(e *Edit) error {
 	logs := s.Logs
 	minLog := max(s.MinLog, e.MinLog)
@@ -82,16 +83,18 @@ func (s *State) applyCounters(e *Edit) error {
 	return nil
 }
 
-// findLog returns the place of the first log from num on, and whether it is num.
+// findLog returns the index of the first log with a number of at least num, and whether its
+// number is num.
 func findLog(logs []LogInfo, num base.FileNum) (i int, there bool) {
 	return slices.BinarySearchFunc(logs, num, func(l LogInfo, n base.FileNum) int { return cmp.Compare(l.Num, n) })
 }
 
-// tablesAnEdit is how many tables a record of a snapshot holds at most, so that
-// a large store needs no large records.
+// tablesAnEdit is the largest number of tables in one record of a snapshot. So a large store
+// needs no large records.
 const tablesAnEdit = 256
 
-// snapshot calls fn for the edits that lead from nothing to s.
+// snapshot calls fn for the edits that lead from the empty state to s. Only the first has
+// NextFileNum: see Salvaged.try. fn must not keep an edit.
 func (s *State) snapshot(fn func(*Edit) error) error {
 	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog}
 	if err := fn(first); err != nil {
@@ -127,12 +130,14 @@ func (s *State) snapshot(fn func(*Edit) error) error {
 	return fn(batch)
 }
 
-// A builder applies edits one after the other at a cost proportional to the
-// edit, where Version.Apply costs as much as the levels it touches.
+// A builder applies the edits of a manifest one after the other. Each costs time in
+// proportion to its own size. Version.Apply would take time in proportion to the levels that
+// it changes. Only version, at the end, builds a Version.
 type builder struct {
 	levels [NumLevels]map[base.FileNum]Added
 }
 
+// apply applies the changes of e to the tables.
 func (b *builder) apply(e *Edit) error {
 	for _, r := range e.Removed {
 		if _, ok := b.levels[r.Level][r.Num]; !ok {
@@ -160,7 +165,7 @@ func (b *builder) apply(e *Edit) error {
 	return nil
 }
 
-// version returns what the edits have led to.
+// version returns the version after all edits, and checks it.
 func (b *builder) version() (*Version, error) {
 	var all Edit
 	for level := range b.levels {

@@ -9,43 +9,44 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// NumLevels is the number of levels. Level 0 holds flushed runs, level
-// NumLevels-1 the oldest data.
+// NumLevels is the number of levels. Level 0 has the flushed runs, and level NumLevels-1 the
+// oldest data.
 const NumLevels = base.NumLevels
 
-// maxTableSize bounds the size of a table that an edit may state, so that the
-// bytes of a level can be summed without overflow.
+// maxTableSize is the largest size of a table, in bytes, that an edit may state. With this
+// limit the sum of a level can't overflow.
 const maxTableSize = 1 << 46
 
-// maxFilterBits is more bits a key than any filter has.
+// maxFilterBits is the largest number of filter bits for each key that an edit may state. No
+// filter has as many.
 const maxFilterBits = 1024
 
-// A Table describes a table file: what a store must know of it without opening
-// it. It is never changed once it stands in a Version.
+// A Table describes a table: what a store must know about it without opening its file. It is
+// immutable once it is in a Version.
 type Table struct {
 	Num      base.FileNum
-	Size     int64  // of the file
-	Checksum uint32 // of the file, as its writer stated it
+	Size     int64  // of the file, in bytes
+	Checksum uint32 // of the file, as sstable.Info states it
 
 	// User keys, both inclusive.
 	Smallest, Largest []byte
 	MinSeq, MaxSeq    base.Seq
 
-	Entries    uint64 // versions of keys, tombstones among them
+	Entries    uint64 // versions of keys, including tombstones
 	Tombstones uint64
 	Keys       uint64 // distinct user keys
 
 	RawKeyBytes, RawValueBytes uint64
 
-	// Of the filter in the file.
-	FilterBytes int64   // 0: no filter
-	FilterBits  float64 // a key
+	// The filter in the table's file.
+	FilterBytes int64   // its length; 0: there is none
+	FilterBits  float64 // its bits for each key
 
-	// Sidecar holds the filter to use. Nil: the one in the file is.
+	// Sidecar is the file with the filter to use. nil: the one in the table is used.
 	Sidecar *Sidecar
 }
 
-// check tells what is impossible about t.
+// check returns what is impossible about t, or nil.
 func (t *Table) check() error {
 	switch {
 	case t.Num == 0:
@@ -70,15 +71,15 @@ func (t *Table) check() error {
 	return nil
 }
 
-// Dense says that a quarter of the entries or more are tombstones.
+// Dense reports whether at least a quarter of the entries are tombstones.
 func (t *Table) Dense() bool {
 	return t.Tombstones > 0 && t.Tombstones >= t.Entries/4+min(1, t.Entries%4)
 }
 
-// Totals are sums over tables.
+// Totals are the sums over some tables.
 type Totals struct {
 	Tables      int
-	Dense       int // tables rich in tombstones
+	Dense       int // number of tables for which Table.Dense is true
 	Bytes       int64
 	Entries     uint64
 	Tombstones  uint64
@@ -97,7 +98,7 @@ func (t *Totals) Add(o Totals) {
 	t.FilterBytes += o.FilterBytes
 }
 
-// subtract takes o, which was added before, out of t.
+// subtract takes the sums o, which were added before, from t.
 func (t *Totals) subtract(o Totals) {
 	t.Tables -= o.Tables
 	t.Dense -= o.Dense
@@ -108,7 +109,7 @@ func (t *Totals) subtract(o Totals) {
 	t.FilterBytes -= o.FilterBytes
 }
 
-// TotalsOf sums over tables.
+// TotalsOf returns the sums over tables.
 func TotalsOf(tables []*Table) Totals {
 	sum := Totals{Tables: len(tables)}
 	for _, t := range tables {
@@ -124,16 +125,17 @@ func TotalsOf(tables []*Table) Totals {
 	return sum
 }
 
-// A Run is a sequence of tables with disjoint ranges of user keys, in their
-// order. All versions of a user key that the run holds are in one of them.
+// A Run is a sequence of tables in the order of their keys. Their ranges of user keys do not
+// overlap. So all versions of a user key that the run has are in one table.
 type Run struct {
-	ID     uint64 // among the runs of a level, the higher the newer
+	ID     uint64 // of two runs of a level, the one with the higher ID is newer
 	Tables []*Table
 
-	totals Totals // of Tables; zero in a run that was not made by this package
+	totals Totals // the sums over Tables; zero in a run that another package has made
 }
 
-// Totals returns the sums over the run's tables.
+// Totals returns the sums over the run's tables. They were computed when the run was made, if
+// this package has made it.
 func (r *Run) Totals() Totals {
 	if r.totals.Tables == len(r.Tables) {
 		return r.totals
@@ -141,23 +143,23 @@ func (r *Run) Totals() Totals {
 	return TotalsOf(r.Tables)
 }
 
-// Find returns the index of the first table whose largest key is at or above
-// key; len(r.Tables) if there is none.
+// Find returns the index of the first table whose largest key is at or after key, or
+// len(r.Tables) if there is none.
 func (r *Run) Find(key []byte) int {
 	return sort.Search(len(r.Tables), func(i int) bool {
 		return bytes.Compare(r.Tables[i].Largest, key) >= 0
 	})
 }
 
-// Overlaps returns the tables that may hold a user key in [lo, hi], as a part
-// of r.Tables. A nil hi has no bound.
+// Overlaps returns the tables that may have a user key in [lo, hi]. The result is a part of
+// r.Tables. If hi is nil, there is no upper bound.
 func (r *Run) Overlaps(lo, hi []byte) []*Table {
 	first := r.Find(lo)
 	rest := r.Tables[first:]
 	if hi == nil {
 		return rest
 	}
-	most := 1 // most ranges are over few tables
+	most := 1 // most ranges overlap few tables, so the end is searched near the beginning
 	for most < len(rest) && bytes.Compare(rest[most].Smallest, hi) <= 0 {
 		most *= 2
 	}

@@ -9,28 +9,27 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// MaxRuns is how many runs a level between level 0 and the last may hold. The
-// last holds one.
+// MaxRuns is the largest number of runs of a level between level 0 and the last one. The last
+// level has at most one run.
 const MaxRuns = 16
 
-// A Level is the runs of one depth, newest first.
+// A Level is a list of runs, newest first.
 type Level struct {
 	Runs []Run
 }
 
-// A Version is the set of tables that make up a store at one moment. It is
-// immutable and may be used by many goroutines. These hold, and Check verifies
-// them:
+// A Version is the set of tables that a store consists of at one moment. It is immutable, and
+// many goroutines may use it. The zero Version is the empty store.
 //
-//  1. The runs of a level stand in descending order of ID, and none is empty.
-//  2. The tables of a run are in the order of their keys, and no user key lies
-//     in the ranges of two of them.
-//  3. A file number, of a table or a sidecar, stands in a version once.
-//  4. A level between level 0 and the last has MaxRuns runs at most, the last one.
-//  5. What a table says of itself is possible: sizes, counts, order of bounds.
-//  6. Of two runs of level 0, the newer holds the higher sequence numbers.
-//
-// The zero Version is the empty store.
+// Invariants, which Check checks:
+//  1. The runs of a level are in descending order of ID, and none is empty.
+//  2. The tables of a run are in the order of their keys, and no user key is in the ranges
+//     of two of them.
+//  3. A file number, of a table or of a sidecar, occurs once in a version.
+//  4. A level between level 0 and the last has at most MaxRuns runs, and the last has at most
+//     one.
+//  5. What a table says about itself is possible: sizes, counts, order of bounds.
+//  6. Of two runs of level 0, the newer one has the higher sequence numbers.
 type Version struct {
 	Levels [NumLevels]Level
 }
@@ -44,10 +43,10 @@ func (v *Version) Totals(level int) Totals {
 	return sum
 }
 
-// Bytes returns the size of the tables of a level.
+// Bytes returns the sum of the sizes of a level's tables, in bytes.
 func (v *Version) Bytes(level int) int64 { return v.Totals(level).Bytes }
 
-// Tables gives all tables, level by level.
+// Tables yields all tables, level by level, and in each level the newest run first.
 func (v *Version) Tables() iter.Seq[*Table] {
 	return func(yield func(*Table) bool) {
 		for _, level := range v.Levels {
@@ -62,7 +61,7 @@ func (v *Version) Tables() iter.Seq[*Table] {
 	}
 }
 
-// NumTables returns how many tables the version has.
+// NumTables returns the number of tables in the version.
 func (v *Version) NumTables() int {
 	n := 0
 	for level := range v.Levels {
@@ -71,8 +70,8 @@ func (v *Version) NumTables() int {
 	return n
 }
 
-// Overlaps returns the tables of a level that may hold a user key in [lo, hi],
-// newest run first. A nil hi has no bound.
+// Overlaps returns the tables of a level that may have a user key in [lo, hi], newest run
+// first. If hi is nil, there is no upper bound. The caller must not change the result.
 func (v *Version) Overlaps(level int, lo, hi []byte) []*Table {
 	runs := v.Levels[level].Runs
 	if len(runs) == 1 {
@@ -85,10 +84,10 @@ func (v *Version) Overlaps(level int, lo, hi []byte) []*Table {
 	return all
 }
 
-// Apply returns v with the edit's removals and additions made. Its cost is
-// proportional to the tables of the levels that change; the other levels are
-// shared with v. The error says which table is missing or in the way; v stays
-// as it is in any case.
+// Apply returns the version after e. v does not change. It takes time in proportion to the
+// tables of the levels that e changes; the result shares the other levels with v. It fails if
+// a table that e removes is not there, or if one that e adds overlaps another of its run. It
+// does not check invariants 3 to 6.
 func (v *Version) Apply(e *Edit) (*Version, error) {
 	removed, added, err := e.byLevel()
 	if err != nil {
@@ -113,7 +112,9 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 	return next, nil
 }
 
-// applyLevel merges the changes of one level into its runs.
+// applyLevel returns the runs of a level after its changes: it removes tables from the runs,
+// adds tables to them, and makes new runs. Runs that do not change are shared. Runs that
+// become empty are dropped.
 func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]*Table) ([]Run, error) {
 	next := make([]Run, 0, len(runs)+len(added))
 	found := 0
@@ -143,7 +144,7 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 	return next, nil
 }
 
-// without returns r less the tables in removed. r stays as it is.
+// without returns r without the tables in removed. r does not change.
 func (r Run) without(removed map[base.FileNum]*Table) Run {
 	gone := r.indexes(removed)
 	if len(gone) == 0 {
@@ -160,7 +161,9 @@ func (r Run) without(removed map[base.FileNum]*Table) Run {
 	return Run{ID: r.ID, Tables: append(kept, r.Tables[next:]...), totals: totals}
 }
 
-// indexes returns where those of the tables are that r has, ascending.
+// indexes returns the places, in ascending order, of those tables in removed that are in r. A
+// table whose description is given is found by its keys. If there are others, it looks at the
+// tables of r one by one.
 func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
 	unknown := 0
 	for num, t := range removed {
@@ -180,8 +183,8 @@ func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
 	return at
 }
 
-// with returns r with the fresh tables in their places. r stays as it is;
-// fresh is sorted. Tables in the way of each other are an error.
+// with returns r with the tables fresh in their places. r does not change, but fresh becomes
+// sorted. Tables that overlap are an error.
 func (r Run) with(fresh []*Table) (Run, error) {
 	if len(fresh) == 0 {
 		return r, nil
