@@ -22,6 +22,7 @@ type dataBuilder struct {
 	keys    []byte // user keys, one after the other
 	values  []byte
 
+	// The prefix is computed as entries come in. Each of them can only make it shorter.
 	prefix         int // length of the prefix that all keys so far share
 	minSeq, maxSeq base.Seq
 	out            []byte

@@ -13,6 +13,15 @@
 // Concurrency. Many goroutines may use a Reader at once, without locks of their own. A Writer
 // belongs to one goroutine, and so does an iterator.
 //
+// A file consists of these parts, in this order:
+//
+//   - data blocks, each with some of the entries;
+//   - the filter, a block without which the table works too, after zeros that align it;
+//   - the partitions of the index, if the index is so large that it has two levels;
+//   - the index, which has a separator and the place of each data block or partition;
+//   - the properties: counts, bounds and sequence numbers;
+//   - the footer, through which a reader finds the other parts.
+//
 // docs/FORMAT.md, section 4, describes the format. A data block stores the prefix that its
 // keys share only once. In front of the entries it has a column of one-byte tags, one for
 // each entry, which are bytes of the keys' hashes. A lookup searches the tags and so goes

@@ -30,6 +30,7 @@ func (c *filterCheck) key(key []byte, own uint64) error {
 		return errNotInFilter
 	}
 	p, isNew := c.walk.next(c.loaded.rule, key)
+	// Keys with the same prefix are neighbours, so each prefix is asked for once.
 	if !isNew {
 		return nil
 	}

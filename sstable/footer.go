@@ -92,13 +92,16 @@ var (
 )
 
 // decodeFooter finds and checks the footer at the end of tail, which is the end of a file of
-// size bytes. The checksum is checked before the version. So ErrFormatTooNew means that a
-// newer program wrote the footer, not that the version is damaged.
+// size bytes. The last 20 bytes, which are the same in all versions, say how long it is. The
+// checksum is checked before the version. So ErrFormatTooNew means that a newer program wrote
+// the footer, not that the version is damaged.
 func decodeFooter(tail []byte, size int64) (*footer, error) {
 	if len(tail) < footerFixed {
 		return nil, errTruncated
 	}
 	le := binary.LittleEndian
+	// The fixed end is the same in all versions, so it can be read before the version is
+	// known.
 	fixed := tail[len(tail)-footerFixed:]
 	if string(fixed[12:]) != footerMagic {
 		return nil, errMagic
@@ -114,6 +117,7 @@ func decodeFooter(tail []byte, size int64) (*footer, error) {
 	if v := le.Uint32(fixed[8:]); v != formatVersion {
 		return nil, fmt.Errorf("%w (table format %d)", base.ErrFormatTooNew, v)
 	}
+	// In version 1 the length is known.
 	if length != footerSize {
 		return nil, errFooterLength
 	}

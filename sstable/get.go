@@ -50,9 +50,15 @@ func (r *Reader) GetNear(n *Near, key []byte, hash uint64, seq base.Seq, v *Valu
 	return r.get(n, key, hash, seq, v, nil)
 }
 
-// get finds the one data block that can hold the answer, and looks into it. If the value need
-// not be pinned, it first tries to do so without a pin, since the pins of a block that many
-// goroutines read are slow.
+// get looks for the newest version of key within seq, in these steps:
+//
+//  1. locate searches the index, and in a large table one partition, for the one data block
+//     that can hold the answer.
+//  2. If the value need not be pinned, peek tries to look into the block in the cache without
+//     a pin: to pin a block writes to memory that all its readers share.
+//  3. Otherwise, or if that failed, the block is pinned, and read from the file if it is not
+//     in the cache. lookIn searches it.
+//  4. The block stays pinned if the caller wants the value in it. Else it is released.
 func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
 	limit := base.NewTrailer(seq, base.KindMax)
 	h, ok, err := r.locate(n, key, limit, t)

@@ -118,7 +118,8 @@ func (x *indexBuilder) payload(from, to int) []byte {
 }
 
 // separator appends to dst the shortest user key that can separate two blocks. The result is
-// at or after last, and before next. Requires: last < next.
+// at or after last, and before next. For example, "abc" and "adx" are separated by "ac".
+// Short separators make the index small. Requires: last < next.
 func separator(dst, last, next []byte) []byte {
 	p := keys.CommonPrefix(last, next)
 	if p == len(last) {

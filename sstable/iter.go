@@ -9,8 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/prefetch"
 )
 
-// IterOptions say how an iterator reads. The zero value puts blocks into the cache and reads
-// them one by one.
+// IterOptions say how an iterator reads data blocks. There are three ways:
+//
+//   - The zero value takes blocks from the cache, and puts those into it that it had to read.
+//     A scan that finds its blocks not cached reads several at once (see Iterator.fetch).
+//   - NoFill leaves the blocks that it had to read out of the cache, so that a scan which is
+//     done once does not push others out of it.
+//   - Readahead does not use the cache for data blocks. It is for a compaction or for building
+//     a filter, which read each block once, in order (see Iterator.readAhead).
 type IterOptions struct {
 	NoFill    bool // do not put blocks into the cache that were not there
 	Readahead int  // bytes to read at once, past the cache, for one pass over the table; 0: use the cache
@@ -28,6 +34,7 @@ type Iterator struct {
 	opts  IterOptions
 	trace *Trace
 
+	// The entry.
 	on   bool
 	pos  int
 	end  int // where entry pos ends in data.b
@@ -36,6 +43,7 @@ type Iterator struct {
 	data dataBlock
 	err  error
 
+	// The data block, and the partition of the index that it is in.
 	loaded bool // data is a view of block ix; block pins it, unless it is in ahead
 	block  *cache.Block
 	ix     int
@@ -44,6 +52,7 @@ type Iterator struct {
 	part   index // what leaf points to if there are two levels
 	pinned *cache.Block
 
+	// Reading ahead: see fetch.
 	ahead  window
 	stride int // direction of the last reads: 1, -1, or 0 for a seek
 	streak int // number of reads in that direction since the last one that was cached
@@ -77,6 +86,7 @@ func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
 // Reset makes i what NewIteratorWith returns, without allocating. Requires: i is closed, or
 // the zero value.
 func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
+	// Everything else becomes zero. The buffer of key is kept.
 	*i = Iterator{r: r, opts: o, trace: t, top: -1, key: i.key[:0]}
 	if r.foot.levels == 1 {
 		i.leaf = &r.index
@@ -111,6 +121,8 @@ func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	limit := base.NewTrailer(seq, base.KindMax)
 	if i.on {
 		if c := bytes.Compare(i.kv.UserKey, key); c < 0 || c == 0 && i.kv.Trailer > limit {
+			// Behind the current entry. If the target is not in this block, the index finds
+			// it.
 			if pos := i.data.seek(key, limit, i.pos+1); pos < i.data.n {
 				return i.show(pos)
 			}
@@ -127,6 +139,8 @@ func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	if pos < i.data.n {
 		return i.show(pos)
 	}
+	// All entries of the block are before the target, although the separator is not: a
+	// separator may be greater than the last entry of its block.
 	if !i.loadNext() {
 		return i.leave()
 	}

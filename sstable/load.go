@@ -67,6 +67,7 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 	if err != nil {
 		return nil, err
 	}
+	// Another goroutine may have inserted the block meanwhile. Then b becomes that one.
 	if fill {
 		b = r.cache.Insert(k, b)
 	}
@@ -81,6 +82,7 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 // where it can stay. An uncompressed block remains in the buffer that it was read into, which
 // is longer by the tail.
 func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
+	// Only a block that is stored uncompressed stays in this buffer.
 	stored := r.alloc(h, h.stored+blockTail, fill && h.stored == h.raw)
 	if err := r.readAt(stored.Bytes(), h.offset, kind); err != nil {
 		stored.Release()

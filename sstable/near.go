@@ -10,8 +10,9 @@ import (
 var ErrNotCached = errors.New("sstable: block is not in the cache")
 
 // A Near lets several lookups of neighbouring keys, one after the other, share their blocks.
-// It keeps the data block of the last lookup pinned, so this works without a cache too. The
-// zero value is ready. Its user calls Release at the end. A Near belongs to one goroutine.
+// It keeps the data block of the last lookup pinned. So the next lookup finds it without a
+// search in the cache, and without a read if there is no cache. The zero value is ready. Its
+// user calls Release at the end. A Near belongs to one goroutine.
 type Near struct {
 	CachedOnly bool // fail with ErrNotCached instead of reading a block
 

@@ -49,6 +49,7 @@ func Parts(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions, f
 	if err := p.blocks(); err != nil {
 		return err
 	}
+	// Without a footer it is not known what the bytes behind the data blocks are.
 	if !s.hasFooter {
 		err := p.err
 		if s.foreign != nil {
@@ -60,6 +61,13 @@ func Parts(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions, f
 }
 
 // A parts shows the parts of one file, from its beginning to its end.
+//
+//  1. Salvage reads what is behind the data blocks, as far as that is readable.
+//  2. blocks shows the data blocks, by the index, or by searching for them where the index is
+//     damaged. It reads the partitions of the index on the way.
+//  3. behind shows the rest: padding, filter, partitions, index, properties and footer.
+//
+// emit shows each part, and what is unknown between two of them.
 type parts struct {
 	s          *Salvager
 	r          *Reader
@@ -99,6 +107,7 @@ func (p *parts) read(h handle, kind BlockKind) (part Part, payload []byte, err e
 		return part, nil, p.note(&part, p.r.damage(h.offset, kind.String(), err))
 	}
 	part.Compression = c
+	// The writer never compresses these two. Their content is checked by the caller.
 	if kind == BlockProperties || kind == BlockFilter {
 		return part, payload, nil
 	}
@@ -109,6 +118,7 @@ func (p *parts) read(h handle, kind BlockKind) (part Part, payload []byte, err e
 		}
 		payload = raw
 	}
+	// A data block or a partition must have the length that the index states.
 	if kind != BlockIndex {
 		err = p.r.checkPayload(payload, h, kind)
 	} else if err = checkIndex(payload, h.offset); err != nil {
@@ -142,6 +152,8 @@ func (p *parts) blocks() error {
 	if s.r.foot.levels == 1 {
 		return p.leaf(&s.r.index)
 	}
+	// damaged says that the partition before could not be read, so its data blocks have to be
+	// found.
 	damaged := false
 	for i := range s.r.index.n {
 		h := s.r.index.handle(i)

@@ -35,8 +35,12 @@ type Properties struct {
 	ingested uint64
 }
 
-// The tags of properties. Part of the file format. A reader skips odd tags that it does not
-// know, and refuses the table if it does not know an even one.
+// The properties are stored as fields: a tag, the length of the content, and the content. Tag
+// and length are varints. The content is a varint, or the bytes of a key.
+//
+// These are the tags. Part of the file format. A reader skips odd tags that it does not know,
+// and refuses the table if it does not know an even one. So a property that a reader may
+// ignore has an odd tag.
 const (
 	propKinds         = 2
 	propEntries       = 4
@@ -152,6 +156,7 @@ func decodeProperties(b []byte) (*Properties, error) {
 		b = b[n+m:]
 		content := b[:length:length]
 		b = b[length:]
+		// All known tags are below 64, so one word can note which of them have come.
 		if tag < 64 {
 			if seen>>tag&1 != 0 {
 				return nil, errPropsTwice
@@ -162,6 +167,8 @@ func decodeProperties(b []byte) (*Properties, error) {
 			return nil, err
 		}
 	}
+	// The kinds say what is in the data blocks, so a table with a new kind is refused at
+	// once, before a lookup meets it.
 	if unknown := p.kinds &^ knownKinds; unknown != 0 {
 		return nil, fmt.Errorf("%w (kinds of entries %#x)", base.ErrFormatTooNew, unknown)
 	}

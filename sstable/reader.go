@@ -188,6 +188,7 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 	}
 	r.foot = *f
 	r.num, r.name = f.num, base.TableName(f.num)
+	// From here on, blocks of other tables do not check.
 	r.seed = checksumSeed(f.storeID, f.num)
 	return nil
 }
@@ -204,6 +205,7 @@ func (r *Reader) openProperties(t tail) error {
 	if err != nil {
 		return r.damage(h.offset, BlockProperties.String(), err)
 	}
+	// Readers limit reads ahead by DataBytes, so it must be within the file.
 	if p.DataBytes > r.foot.index.offset {
 		return r.damage(h.offset, BlockProperties.String(), errPropsValue)
 	}
@@ -219,7 +221,8 @@ func (r *Reader) number(seq base.Seq) {
 	}
 }
 
-// openIndex reads the index, or its top level, into memory that stays.
+// openIndex reads the index, or its top level, into memory that stays. A large one is off the
+// Go heap: see residentBytes.
 func (r *Reader) openIndex(t tail) error {
 	payload, err := r.readMeta(t, r.foot.index, BlockIndex, func(n int) []byte {
 		b, beside := residentBytes(r, n)

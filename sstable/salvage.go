@@ -62,12 +62,14 @@ type Salvager struct {
 	r   *Reader // with the parts that could be read
 	o   SalvageOptions
 
+	// Constant after Salvage: what the parts behind the data blocks say.
 	foreign   error // why the footer shows that this is another table; nil: it does not
 	hasFooter bool
 	hasProps  bool
 	hasIndex  bool
 	filter    *bloom.Static
 
+	// The position of the iterator: an entry of the block that walk has found last.
 	next func() (struct{}, bool) // moves to the next block without damage
 	stop func()
 	data dataBlock
@@ -76,6 +78,7 @@ type Salvager struct {
 	key  []byte
 	err  error
 
+	// What walk has found so far.
 	last    base.InternalKey // the last entry of the blocks so far, in memory of its own
 	begun   bool             // last is set
 	keys    [2][]byte        // buffers of check
@@ -203,6 +206,7 @@ func (s *Salvager) Next() *base.KV {
 	if s.next == nil || s.err != nil {
 		return nil
 	}
+	// All entries of the block were shown. next resumes walk, which sets data and pos.
 	if s.pos == s.data.n {
 		if _, ok := s.next(); !ok {
 			return nil
@@ -252,12 +256,14 @@ func (s *Salvager) gap(err error, upto []byte) {
 
 // show reads the block at h, checks it, and shows its entries with yield. It fails if the
 // block can't be read, or if its entries do not belong in this place. sep is the block's
-// separator; nil: not known. goOn is false if the walk has to end.
+// separator; nil: not known. goOn is false if the walk has to end. While yield runs, data is
+// the block: Next, which has made the walk go on, takes the entries from it.
 func (s *Salvager) show(h handle, sep *base.InternalKey, yield func() bool) (goOn bool, err error) {
 	if err := s.ctx.Err(); err != nil {
 		s.err = err
 		return false, nil
 	}
+	// Even if the block is damaged, the next one begins behind it.
 	s.offset = h.offset + int64(h.stored) + blockTail
 	b, err := s.r.readBlock(h, BlockData, false, nil)
 	if err != nil {
@@ -286,6 +292,7 @@ func (s *Salvager) check(d *dataBlock, sep *base.InternalKey) (last base.Interna
 	unknown := uint64(0)
 	for i := range d.n {
 		suffix, _ := d.entry(i)
+		// Two buffers in turn, because the last key is compared with this one.
 		key := append(append(s.keys[i&1][:0], d.prefix...), suffix...)
 		s.keys[i&1] = key
 		k := base.InternalKey{UserKey: key, Trailer: d.trailer(i)}

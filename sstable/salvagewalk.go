@@ -19,6 +19,7 @@ func (s *Salvager) walk(yield func() bool) {
 	goOn := true
 	switch {
 	case s.foreign != nil:
+		// The blocks are those of another table, so none of their checksums would fit.
 		s.gap(s.foreign, nil)
 		return
 	case !s.hasIndex:
@@ -28,6 +29,7 @@ func (s *Salvager) walk(yield func() bool) {
 	default:
 		goOn = s.partitions(yield)
 	}
+	// Only a walk that has reached the end can say what is missing.
 	if goOn && s.err == nil {
 		s.finish()
 	}
@@ -193,6 +195,8 @@ func (s *Salvager) findBlock(offset, end int64) (handle, error) {
 	end = min(end, s.r.size)
 	in := bufio.NewReaderSize(io.NewSectionReader(s.r.src, offset, end-offset), int(min(end-offset, 64<<10)))
 	crc := extendChecksum(extendChecksum(s.r.seed, uint64(BlockData), 1), uint64(offset), 8)
+	// crc is that of n bytes of payload. Each step adds one byte: for this length it is the
+	// compression byte, and for the next one the last byte of the payload.
 	for n, chances := 0, 0; n <= maxStored && chances < maxChances; n++ {
 		b, err := in.Peek(blockTail) // for a payload of n bytes: the compression and the checksum
 		if err != nil {

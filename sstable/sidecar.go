@@ -49,8 +49,12 @@ type SidecarInfo struct {
 }
 
 // A Sidecar is a second file with a filter of a table. RebuildFilters writes it when the
-// filter in the table is not the one that is wanted any more. It is read when the filter is
-// needed. A Sidecar is immutable, and many goroutines may use it.
+// filter in the table is not the one that is wanted any more: the table itself is immutable.
+// BuildFilter makes the filter, WriteSidecar the file, and SetSidecar makes readers use it. A
+// Sidecar is immutable, and many goroutines may use it.
+//
+// The footer names the table, its store and its checksum. So a sidecar is never used for
+// another table, whose keys its filter would deny.
 type Sidecar struct {
 	src  io.ReaderAt
 	info SidecarInfo

@@ -18,7 +18,8 @@ type Trace struct {
 	Reads []BlockRead
 }
 
-// A BlockRead is one use of a block.
+// A BlockRead is one use of a block. A block that is used several times is in the Trace as
+// often.
 type BlockRead struct {
 	Kind   BlockKind
 	Offset int64

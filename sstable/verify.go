@@ -42,7 +42,9 @@ func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 }
 
 // verifyBlocks checks everything but the checksum of the file. It opens the table a second
-// time, so that footer, properties and index are read from the file.
+// time, so that footer, properties and index are read from the file. Then it walks all data
+// blocks in the order of the index. At the end it compares what it has counted with the
+// properties, and checks the bytes between the blocks.
 func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Seq: r.seq, Cache: r.cache, Stats: r.stats, NoFilter: true})
@@ -119,7 +121,8 @@ func (x *index) separator(i int) base.InternalKey {
 }
 
 // A verifier walks the blocks of a table in order. It checks each entry against the one
-// before, and computes the properties again.
+// before, and asks the filters for each key. It computes the properties again, to compare
+// them with those in the table at the end.
 type verifier struct {
 	r       *Reader
 	own     filterCheck // of the filter in the table
@@ -184,6 +187,7 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	p := &v.got
 	key := append(append([]byte(nil), d.prefix...), suffix...)
 	k := base.InternalKey{UserKey: key, Trailer: t}
+	// Versions of one key follow each other, so a key is new if it differs from the last one.
 	newKey := p.Entries == 0 || !bytes.Equal(key, v.last.UserKey)
 	switch {
 	case p.Entries > 0 && base.Compare(v.last, k) >= 0:
@@ -226,8 +230,10 @@ func (v *verifier) finish() error {
 	v.got.DataBytes = v.offset
 	v.got.prefixes = v.own.prefixes
 	want := v.r.props
+	// These can't be computed from the entries. Partitions is compared with the index below.
 	v.got.Partitions, v.got.FilterBits, v.got.prefixRule = want.Partitions, want.FilterBits, want.prefixRule
 	v.got.ingested = want.ingested
+	// The encodings are compared, so that no property is forgotten.
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)
 	}
@@ -248,6 +254,7 @@ func (v *verifier) padding() error {
 		return nil
 	}
 	var buf [filterAlign]byte
+	// -offset modulo filterAlign is the number of bytes up to the next multiple of it.
 	b := buf[:-v.offset&(filterAlign-1)]
 	if v.offset+int64(len(b)) != v.r.foot.filter.offset {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), errCounts)

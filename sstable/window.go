@@ -6,7 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 )
 
-// A window is a part of the file in memory, which contains several blocks.
+// A window is a part of the file in memory, which contains several blocks. Its bytes are as
+// they are in the file: compressed, and not checked. A block is checked when it is taken out.
 type window struct {
 	b      []byte
 	at     int64
@@ -26,8 +27,12 @@ const (
 var windows = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 
 // fetch returns a data block, pinned, from the cache. If it is not there, fetch reads it from
-// the file and, unless NoFill is set, puts it into the cache. stride is as in loadOn. A scan
-// reads several blocks ahead.
+// the file and, unless NoFill is set, puts it into the cache. stride is as in loadOn.
+//
+// A scan, which comes to its blocks with a stride, reads ahead if several neighbours in a row
+// were not cached. Such a read takes minAhead bytes at first, twice as much each time, and at
+// most maxAhead. The other blocks of the window stay out of the cache until the scan comes to
+// them.
 func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 	r, k := i.r, cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}
 	if b := r.cache.Get(k); b != nil {
@@ -55,6 +60,7 @@ func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
 	if i.streak++; stride == 0 || stride != i.stride {
 		i.stride, i.streak, i.want = stride, 1, minAhead
 	}
+	// Too early to read ahead, or the block is too large for a window, or it can't be read.
 	if i.streak <= minStreak || h.stored+blockTail > maxAhead || !i.scroll(h) {
 		return i.r.readBlock(h, BlockData, !i.opts.NoFill, i.trace)
 	}
@@ -90,6 +96,7 @@ func (i *Iterator) scroll(h handle) bool {
 		i.ahead.pooled = windows.Get().(*[maxAhead]byte)
 	}
 	from, to := h.offset, h.offset+int64(h.stored+blockTail)
+	// A scan towards smaller keys reads what is in front of the block.
 	if want := int64(i.want); i.stride > 0 {
 		to = max(to, min(from+want, int64(i.r.props.DataBytes)))
 	} else {

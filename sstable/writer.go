@@ -71,7 +71,7 @@ type Writer struct {
 	props    Properties
 	estimate int64 // of the file's size in bytes, without the block that is being built
 
-	// Output.
+	// The output. What is in buf is not yet in the file, and not in crc.
 	buf    []byte
 	offset int64 // file offset behind buf
 	crc    uint32
@@ -128,11 +128,14 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		w.props.Smallest = append([]byte{}, k.UserKey...) // not nil: a nil bound means that there is none
 		w.props.MinSeq = base.MaxSeq
 	}
+	// All versions of a key share one hash, and the filter gets it once.
 	if newKey {
 		w.hash = bloom.Hash(k.UserKey)
 		w.hashes.addKey(k.UserKey, w.hash)
 		w.props.Keys++
 	}
+	// The block is finished before the entry is added, because its separator depends on this
+	// key.
 	if w.full(k, value) {
 		if err := w.finishData(k.UserKey, false); err != nil {
 			return err
@@ -192,8 +195,10 @@ func (w *Writer) finishData(next []byte, last bool) error {
 	}
 	switch {
 	case last:
+		// No key follows that the separator would have to be before.
 		w.index.add(w.last, 0, w.offset, len(raw))
 	case bytes.Equal(w.last, next):
+		// Versions of one key are in both blocks, so only a trailer can separate them.
 		w.index.add(w.last, w.lastT, w.offset, len(raw))
 	default:
 		w.sep = separator(w.sep[:0], w.last, next)
@@ -201,6 +206,8 @@ func (w *Writer) finishData(next []byte, last bool) error {
 	}
 	w.count()
 	w.data.reset()
+	// The filter and the index are written at the end. The index is assumed to shrink to
+	// half.
 	filter := int64(float64(len(w.hashes.list.all)) * max(w.opts.FilterBits, 0) / 8)
 	w.estimate = w.offset + filter + int64(w.index.size()/2) + footerSize
 	return nil
@@ -236,6 +243,7 @@ func (w *Writer) flush() error {
 		}
 		return w.fail(fmt.Errorf("sstable: write table %d: %w", uint64(w.opts.Num), err))
 	}
+	// One large block has made the buffer grow. Its memory is not kept.
 	if cap(w.buf) > 2*writeBuffer {
 		w.buf = make([]byte, 0, writeBuffer)
 	}
@@ -289,6 +297,7 @@ func (w *Writer) finish() (Info, error) {
 		}
 	}
 	w.props.Largest = append([]byte{}, w.last...) // not nil, like Smallest
+	// The data blocks end here: the filter's padding begins.
 	w.props.DataBytes = w.offset
 	if w.opts.Ingested {
 		if w.props.ingested = 1; !w.props.unnumbered() {
@@ -303,12 +312,14 @@ func (w *Writer) finish() (Info, error) {
 	if foot.index, err = w.writeIndex(&foot); err != nil {
 		return Info{}, err
 	}
+	// After the filter and the index, because writing these sets properties.
 	if foot.props, err = w.writeBlock(BlockProperties, w.props.appendTo(nil), false); err != nil {
 		return Info{}, err
 	}
 	if err := w.flush(); err != nil {
 		return Info{}, err
 	}
+	// flush has added everything before the footer to w.crc.
 	foot.checksum = w.crc
 	w.buf = foot.appendTo(w.buf)
 	w.offset += footerSize
@@ -330,6 +341,8 @@ func (w *Writer) finish() (Info, error) {
 // 2. The separator of a partition in the top level is that of its last block.
 func (w *Writer) writeIndex(foot *footer) (handle, error) {
 	x := &w.index
+	// An index with one level stays in memory as a whole. Of a large index only the top level
+	// does, and its partitions are in the cache like data blocks.
 	if x.size() > w.opts.indexPartition && x.n() > 1 {
 		top := indexBuilder{start: w.offset}
 		for from := 0; from < x.n(); {
