@@ -40,6 +40,7 @@ func checkOrder(tables []*Table) error {
 // Check checks the invariants that Version lists. Its error names the first one that does not
 // hold. It looks only at v, and reads no files.
 func (v *Version) Check() error {
+	// Tables and sidecars share one sequence of file numbers.
 	seen := make(map[base.FileNum]int, v.NumTables())
 	for level := range v.Levels {
 		runs := v.Levels[level].Runs
@@ -92,6 +93,7 @@ func (v *Version) checkAges() error {
 	runs := v.Levels[0].Runs
 	var oldest base.Seq // smallest sequence number of the run before, which is newer
 	for i := range runs {
+		// lo and hi are the smallest and the largest sequence number of run i.
 		lo, hi := base.MaxSeq, base.Seq(0)
 		for _, t := range runs[i].Tables {
 			lo, hi = min(lo, t.MinSeq), max(hi, t.MaxSeq)

@@ -70,6 +70,8 @@ func decodeCurrent(b []byte) (current, error) {
 	if version > currentVersion {
 		return current{}, fmt.Errorf("version %d: %w", version, base.ErrFormatTooNew)
 	}
+	// The checks up to here hold for newer versions too. The number of fields is that of
+	// version 1.
 	if len(fields) != 5 {
 		return current{}, fmt.Errorf("%d fields, want 5", len(fields))
 	}
@@ -82,6 +84,7 @@ func decodeCurrent(b []byte) (current, error) {
 		return current{}, fmt.Errorf("length %q", fields[3])
 	}
 	c := current{manifest: num, durable: durable}
+	// Numbers with leading zeros, for instance, have passed until here.
 	if string(c.appendTo(nil)) != string(b) {
 		return current{}, errors.New("numbers are not in their shortest form")
 	}

@@ -35,7 +35,8 @@ type Edit struct {
 	Sidecars []Beside
 }
 
-// A SealedLog describes a log that nothing more is written to.
+// A SealedLog describes a log that nothing more is written to. If the file turns out to be
+// shorter, it is damaged.
 type SealedLog struct {
 	Num     base.FileNum
 	Length  int64 // in bytes, all of them durable

@@ -9,8 +9,16 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// The tags of an edit's fields. Part of the file format; they never change. A reader refuses
-// a manifest with an even tag that it does not know, and skips odd ones.
+// An edit is stored as fields, one after the other. A field is a tag, the length of its
+// content, and the content; tag and length are varints. Removed, Added and Sidecars have a
+// field for each table, and the others have one field if they are not zero. So an edit that
+// only says that the next file number is 2 is
+//
+//	02 01 02    tag 2, 1 byte, number 2
+//
+// These are the tags. Part of the file format; they never change. A reader refuses a manifest
+// with an even tag that it does not know, and skips odd ones. So a field that a reader may
+// ignore has an odd tag.
 const (
 	tagNextFileNum = 2
 	tagLastSeq     = 4
@@ -75,6 +83,7 @@ func appendField(dst []byte, tag uint64, content []byte) []byte {
 	return append(appendUvarints(dst, tag, uint64(len(content))), content...)
 }
 
+// appendUvarints appends varints.
 func appendUvarints(dst []byte, values ...uint64) []byte {
 	for _, v := range values {
 		dst = binary.AppendUvarint(dst, v)
@@ -87,8 +96,10 @@ func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
+// appendUint32 appends v as 4 bytes, little-endian.
 func appendUint32(dst []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(dst, v) }
 
+// appendFloat appends the bits of v as 8 bytes, little-endian.
 func appendFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
@@ -139,7 +150,9 @@ func decodeEdit(src []byte) (*Edit, error) {
 		if d.err != nil {
 			return nil, d.err
 		}
+		// d has cut the field off, and content is limited to it.
 		src = d.src
+		// The tags from tagRemoved up are lists and may come again.
 		if tag < tagRemoved {
 			if seen&(1<<tag) != 0 {
 				return nil, fmt.Errorf("field %d: %w", tag, errRepeated)
@@ -158,6 +171,7 @@ func decodeEdit(src []byte) (*Edit, error) {
 			return nil, fmt.Errorf("field %d: %w", tag, errTrailing)
 		}
 	}
+	// A sidecar may have come before the table that it is for, so this is done at the end.
 	if err := e.foldSidecars(); err != nil {
 		return nil, fmt.Errorf("field %d: %w", tagSidecar, err)
 	}
@@ -220,6 +234,7 @@ func (d *decoder) next(n uint64) []byte {
 // record that they are decoded from.
 func (d *decoder) bytes() []byte { return append([]byte{}, d.next(d.uvarint())...) }
 
+// uvarint decodes a varint.
 func (d *decoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.src)
 	if n <= 0 {
@@ -230,6 +245,7 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
+// uint32 decodes 4 bytes, little-endian.
 func (d *decoder) uint32() uint32 {
 	if b := d.next(4); len(b) == 4 {
 		return binary.LittleEndian.Uint32(b)
@@ -237,6 +253,7 @@ func (d *decoder) uint32() uint32 {
 	return 0
 }
 
+// uint64 decodes 8 bytes, little-endian.
 func (d *decoder) uint64() uint64 {
 	if b := d.next(8); len(b) == 8 {
 		return binary.LittleEndian.Uint64(b)
@@ -244,6 +261,7 @@ func (d *decoder) uint64() uint64 {
 	return 0
 }
 
+// int64 decodes a varint that must fit into an int64: a length or a size.
 func (d *decoder) int64() int64 {
 	v := d.uvarint()
 	if v > math.MaxInt64 {
@@ -253,6 +271,7 @@ func (d *decoder) int64() int64 {
 	return int64(v)
 }
 
+// seq decodes a sequence number, which must be in range.
 func (d *decoder) seq() base.Seq {
 	v := base.Seq(d.uvarint())
 	if v > base.MaxSeq {
@@ -262,6 +281,7 @@ func (d *decoder) seq() base.Seq {
 	return v
 }
 
+// level decodes a level, which must exist. So the result may be an index of Version.Levels.
 func (d *decoder) level() int {
 	v := d.uvarint()
 	if v >= NumLevels {

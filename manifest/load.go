@@ -18,6 +18,11 @@ const loadTries = 5
 // Load returns the state of the store in dir. It changes nothing, and may run at the same
 // time as a writer.
 //
+//  1. It reads the name of the manifest from CURRENT.
+//  2. It applies the edits of that manifest, in order, to an empty state. The first ones are
+//     the snapshot with which the manifest begins.
+//  3. It checks the invariants of the version to which they lead.
+//
 // If there is no store, the error wraps fs.ErrNotExist. A directory with tables or logs but
 // without CURRENT is a damaged store, not an absent one.
 func Load(fsys vfs.FS, dir string) (*State, error) {
@@ -31,6 +36,8 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 			return nil, err
 		}
 		s, err := load(fsys, dir, c)
+		// If the manifest does not exist, CURRENT is read again: a writer may have changed it
+		// and then removed the manifest that it named before.
 		if !errors.Is(err, fs.ErrNotExist) {
 			return s, err
 		}
@@ -78,6 +85,7 @@ func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 
 // load returns the state that the manifest of c leads to.
 func load(fsys vfs.FS, dir string, c current) (*State, error) {
+	// The manifest's own number is used up too.
 	s := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
 	var tables builder
 	end, err := replay(fsys, dir, c, func(offset int64, e *Edit) error {
@@ -117,8 +125,10 @@ func ReadEdits(fsys vfs.FS, dir string, num base.FileNum, fn func(offset int64, 
 	return replay(fsys, dir, current{manifest: num}, fn)
 }
 
-// replay calls fn for each edit of the manifest that c names. It fails if a record is
-// damaged, or if CURRENT and the manifest do not belong together.
+// replay calls fn for each edit of the manifest that c names, with the offset of its record.
+// It fails if a record is damaged, or if CURRENT and the manifest do not belong together. A
+// torn tail is no error, since only an edit that was never acknowledged can leave one.
+// c.durable is 0 if it is not known how much of the manifest must be there.
 func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) error) (Summary, error) {
 	name := base.ManifestName(c.manifest)
 	f, err := fsys.Open(filepath.Join(dir, name))

@@ -18,6 +18,9 @@ import (
 //     another number, and the new manifest takes the place of this one.
 //  4. Finish notes in CURRENT, when the store is closed, how long the manifest is.
 //
+// A crash leaves the old CURRENT or the new one, each with a complete manifest. The manifest
+// may end with a part of the last edit, which Load leaves out.
+//
 // The first error is final, because it is then unknown what has reached the disk. Every later
 // call returns it.
 type Log struct {
@@ -27,6 +30,7 @@ type Log struct {
 	num  base.FileNum
 	file vfs.File
 
+	// Owned by the goroutine that uses the Log.
 	chain   chain
 	size    int64
 	counted State  // the state after all records, without the tables
@@ -47,6 +51,7 @@ var errFinished = errors.New("manifest: log is finished")
 // with another number.
 func Create(fs vfs.FS, dir string, num base.FileNum, s *State) (*Log, error) {
 	snap := *s
+	// A copy of s, so that s does not change. The manifest's own number is used up.
 	snap.NextFileNum = max(snap.NextFileNum, num+1)
 	if snap.Version == nil {
 		snap.Version = new(Version)
@@ -63,6 +68,7 @@ func Create(fs vfs.FS, dir string, num base.FileNum, s *State) (*Log, error) {
 	tried, err := l.begin(&snap)
 	if err != nil {
 		err = errors.Join(err, file.Close())
+		// If it came to the rename, CURRENT may name this file, which then has to stay.
 		if !tried {
 			// CURRENT can't name the file yet. If it stays, Open removes it.
 			_ = fs.Remove(name)
@@ -84,6 +90,8 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		return err
 	}
 	err = s.snapshot(func(e *Edit) error {
+		// The snapshot is applied like every later edit, so counted is what a reader will
+		// see.
 		if err := l.counted.applyCounters(e); err != nil {
 			return err
 		}
@@ -123,6 +131,7 @@ func (l *Log) Append(e *Edit, sync bool) error {
 	if l.err != nil {
 		return l.err
 	}
+	// Nothing was written, so this error is not final.
 	if err := l.validate(e); err != nil {
 		return fmt.Errorf("manifest: append to %s: %w", base.ManifestName(l.num), err)
 	}
@@ -168,6 +177,7 @@ func (l *Log) write(e *Edit) {
 		l.fail(fmt.Errorf("edit of %d bytes", len(payload)))
 		return
 	}
+	// The record goes behind its payload in the same buffer.
 	l.buf = l.chain.appendRecord(payload, payload)
 	record := l.buf[len(payload):]
 	if err := writeAll(l.file, record); err != nil {
@@ -208,6 +218,7 @@ func (l *Log) Finish() error {
 	if l.err != nil {
 		return l.err
 	}
+	// No edit may follow: CURRENT would state less than there is.
 	l.err = errFinished
 	if _, err := writeCurrent(l.fs, l.dir, current{manifest: l.num, durable: l.size}); err != nil {
 		return fmt.Errorf("manifest: finish %s: %w", base.ManifestName(l.num), err)

@@ -168,6 +168,8 @@ func parseTable(s string, level int, run uint64) (t *Table, rest string, err err
 	if !ok || err != nil {
 		return nil, "", fmt.Errorf("number %q", num)
 	}
+	// Defaults that Check accepts. Invariant 6 wants higher sequence numbers in newer runs of
+	// level 0, and the numbers of the runs are such.
 	t = &Table{Num: base.FileNum(n), Size: 100, Entries: 10, Keys: 10}
 	if level == 0 {
 		t.MinSeq, t.MaxSeq = base.Seq(run), base.Seq(run)

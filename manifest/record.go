@@ -120,8 +120,12 @@ func (c *chain) validPayload(header, payload []byte) bool {
 // A recordReader reads the records of a manifest in order. It needs memory for the longest
 // record, whose length it checks against the size of the file.
 //
-// When a record does not check, bad decides between the torn tail of an append, which is the
-// end of the manifest, and damage.
+// A record that does not check is either the torn tail of an append, which is the end of the
+// manifest, or damage. bad decides which. Three facts help it:
+//
+//   - CURRENT states a length up to which the manifest was durable.
+//   - Append syncs a record before it writes the next one. So only the last record can be torn.
+//   - A cut append leaves whole sectors of older bytes or zeros, and never changes a few bits.
 type recordReader struct {
 	name    string
 	file    vfs.File
@@ -143,6 +147,7 @@ func newRecordReader(f vfs.File, num base.FileNum, durable int64) (*recordReader
 	if r.size, err = f.Size(); err != nil {
 		return nil, fmt.Errorf("manifest: size of %s: %w", r.name, err)
 	}
+	// CURRENT is written after the manifest is durable, so a crash can't leave a shorter one.
 	if r.size < durable {
 		return nil, base.Corruption(r.name, r.size, "manifest", fmt.Errorf("%d bytes are left of %d", r.size, durable))
 	}
@@ -198,6 +203,8 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	case length > left-recordHeaderSize:
 		return nil, offset, r.bad(fmt.Errorf("record of %d bytes, %d are left", length, left-recordHeaderSize))
 	}
+	// The length was checked against the file, so this allocates no more than the file's
+	// size.
 	if int64(cap(r.payload)) < length {
 		r.payload = make([]byte, length)
 	}
@@ -212,10 +219,9 @@ func (r *recordReader) next() (payload []byte, offset int64, err error) {
 	return payload, offset, nil
 }
 
-// bad decides what a record at r.offset is that does not check. Either an append was cut
-// short, and bad returns io.EOF. Or the record is damaged, for one of three reasons: CURRENT
-// says that it was durable; a later record follows, which is written only after this one was
-// synced; or its bytes are not those that a cut leaves (rot).
+// bad decides what a record at r.offset is that does not check. If an append was cut short,
+// it returns io.EOF. The record is damaged if CURRENT says that it was durable, if another
+// record follows, or if its bytes are not those that a cut leaves (rot).
 func (r *recordReader) bad(cause error) error {
 	if r.offset < r.durable {
 		return base.Corruption(r.name, r.offset, "manifest record", cause)

@@ -21,6 +21,7 @@ func (r *recordReader) rot() (cause, err error) {
 	if err := r.readAt(header, r.offset); err != nil || len(header) < recordHeaderSize {
 		return nil, err
 	}
+	// good is the header as it was written: with its error corrected, if it has a small one.
 	good := header
 	var flips []syndrome.Flip
 	if !r.chain.validHeader(header) {
@@ -29,6 +30,7 @@ func (r *recordReader) rot() (cause, err error) {
 		}
 	}
 	length := int64(binary.LittleEndian.Uint32(good))
+	// The file must have the whole record. A torn append may leave a shorter one.
 	if length == 0 || length > min(maxRecord, r.size-r.offset-recordHeaderSize) {
 		return nil, nil
 	}
@@ -37,6 +39,7 @@ func (r *recordReader) rot() (cause, err error) {
 		return nil, err
 	}
 	payload := p.Bytes[recordHeaderSize:]
+	// A copy, because validPayload would move the chain on.
 	chain := r.chain
 	switch valid := chain.validPayload(good, payload); {
 	case valid == (flips == nil):
@@ -44,6 +47,7 @@ func (r *recordReader) rot() (cause, err error) {
 	case flips == nil:
 		flips = r.damagedBytes(good, p)
 	}
+	// At least one of the changed bits must be where a torn append can't have left it.
 	if len(flips) == 0 || !slices.ContainsFunc(flips, func(f syndrome.Flip) bool { return !p.MayBeOldZero(f.Pos) && !p.Few(f.Pos) }) {
 		return nil, nil
 	}

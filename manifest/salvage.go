@@ -125,6 +125,7 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	whole, sound, last := false, true, int64(headerSize)
 	var misled error
 	sum, err := replay(fsys, dir, current{manifest: c.manifest}, func(offset int64, e *Edit) error {
+		// The record before this one goes from last to offset.
 		misled = cmp.Or(misled, c.checkRecord(last, offset))
 		last = offset
 		// Of the records of a snapshot, only the first has NextFileNum. So another one with
@@ -143,10 +144,14 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = base.Corruption(base.ManifestName(c.manifest), -1, "manifest", errors.New("CURRENT names it but it is not there"))
 	}
+	// If the length in CURRENT is within a record, CURRENT belongs to another manifest. Its
+	// length says nothing about this one.
 	if misled = cmp.Or(misled, c.checkRecord(last, sum.Length)); misled != nil {
 		s.Damage = append(s.Damage, misled)
 		c.durable = 0
 	}
+	// replay was not told the length in CURRENT, and has taken a missing end for a torn
+	// append.
 	if err == nil && sum.Length < c.durable {
 		err = base.Corruption(base.ManifestName(c.manifest), sum.Length, "manifest record",
 			fmt.Errorf("not a record, in a manifest of %d bytes", c.durable))
@@ -154,6 +159,8 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	if s.StoreID == 0 {
 		s.StoreID = sum.storeID
 	}
+	// The edits are of use if all of them fit together, and if the snapshot is whole: an edit
+	// follows it, or all that CURRENT states is there.
 	if !sound || !whole && !(c.durable > 0 && sum.Length >= c.durable) {
 		return err
 	}

@@ -20,7 +20,8 @@ type Sidecar struct {
 	FilterBits  float64 // bits of the filter for each key
 }
 
-// A Beside gives a table a sidecar. If it has one already, the new one takes its place.
+// A Beside gives a table in a level a sidecar. If the table has one already, the new one
+// takes its place, and the old file becomes obsolete.
 type Beside struct {
 	Level   int
 	Num     base.FileNum // of the table
@@ -135,11 +136,14 @@ func (v *Version) Current(t *Table) (now Added, there bool) {
 	return Added{}, false
 }
 
-// Rebase prepares an edit that was planned on an older version for v: tables that it moves
-// keep the sidecars that they have got meanwhile.
+// Rebase prepares an edit for v that was planned on an older version. Between the two, a
+// table that the edit moves may have got a sidecar. Then the edit would take it away, because
+// it adds the table with its old description. Rebase replaces the description by the one in
+// v.
 func (e *Edit) Rebase(v *Version) {
 	for i, a := range e.Added {
 		moves := slices.ContainsFunc(e.Removed, func(r Removed) bool { return r.Num == a.Table.Num })
+		// A table that a compaction or flush has made is new: v does not have it.
 		if !moves {
 			continue
 		}
@@ -164,6 +168,8 @@ func applySidecars(runs []Run, sidecars map[base.FileNum]*Sidecar) ([]Run, error
 			if s == nil {
 				continue
 			}
+			// The runs are shared with other versions, so the list of tables is copied before
+			// its first change.
 			if !cloned {
 				next[i].Tables, cloned = slices.Clone(next[i].Tables), true
 			}

@@ -47,15 +47,21 @@ func (s *State) Apply(e *Edit, v *Version) (*State, error) {
 // applyCounters applies the parts of e that are not about tables. If e contradicts s, it
 // returns an error and s does not change. It changes s.Logs in place, because a manifest may
 // have edits about many logs, and a copy for each would be slow.
+//
+// The order is that of Edit: NewLog, SealedLog, MinLog. So one edit can announce a log and
+// seal it, and a log that becomes obsolete is sealed before it leaves the list.
 func (s *State) applyCounters(e *Edit) error {
 	logs := s.Logs
 	minLog := max(s.MinLog, e.MinLog)
 	if n := e.NewLog; n != 0 {
+		// Log numbers ascend, and none comes back after it was obsolete.
 		if n < s.MinLog || len(logs) > 0 && logs[len(logs)-1].Num >= n {
 			return fmt.Errorf("log %s is announced after later ones", n)
 		}
 		logs = append(logs, LogInfo{Num: n})
 	}
+	// A log that is obsolete already is not in the list any more, and its length is of no
+	// use.
 	if sealed := e.SealedLog; sealed != nil && sealed.Num >= s.MinLog {
 		i, there := findLog(logs, sealed.Num)
 		if !there || logs[i].Sealed {
@@ -64,10 +70,12 @@ func (s *State) applyCounters(e *Edit) error {
 		logs[i] = LogInfo{Num: sealed.Num, Sealed: true, Length: sealed.Length, LastSeq: sealed.LastSeq}
 	}
 	first, _ := findLog(logs, minLog)
+	// nil, like in a State that never had a log, so that equal states compare equal.
 	if logs = logs[first:]; len(logs) == 0 {
 		logs = nil
 	}
 	s.Logs, s.MinLog = logs, minLog
+	// Numbers that e uses are used up, even if its NextFileNum does not say so.
 	s.NextFileNum = max(s.NextFileNum, e.NextFileNum, e.NewLog+1, e.MinLog)
 	s.LastSeq = max(s.LastSeq, e.LastSeq)
 	for _, a := range e.Added {
@@ -109,6 +117,8 @@ func (s *State) snapshot(fn func(*Edit) error) error {
 			return err
 		}
 	}
+	// The tables, in records of at most tablesAnEdit. fn encodes a batch before it is filled
+	// again.
 	batch := new(Edit)
 	for level := range s.Version.Levels {
 		for _, run := range s.Version.Levels[level].Runs {
@@ -137,7 +147,8 @@ type builder struct {
 	levels [NumLevels]map[base.FileNum]Added
 }
 
-// apply applies the changes of e to the tables.
+// apply applies the changes of e to the tables: removals first, then additions, then
+// sidecars, as Edit says. A table may be removed from one level and added to another.
 func (b *builder) apply(e *Edit) error {
 	for _, r := range e.Removed {
 		if _, ok := b.levels[r.Level][r.Num]; !ok {

@@ -73,6 +73,7 @@ func (t *Table) check() error {
 
 // Dense reports whether at least a quarter of the entries are tombstones.
 func (t *Table) Dense() bool {
+	// A quarter of the entries, rounded up.
 	return t.Tombstones > 0 && t.Tombstones >= t.Entries/4+min(1, t.Entries%4)
 }
 

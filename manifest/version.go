@@ -84,10 +84,14 @@ func (v *Version) Overlaps(level int, lo, hi []byte) []*Table {
 	return all
 }
 
-// Apply returns the version after e. v does not change. It takes time in proportion to the
-// tables of the levels that e changes; the result shares the other levels with v. It fails if
-// a table that e removes is not there, or if one that e adds overlaps another of its run. It
-// does not check invariants 3 to 6.
+// Apply returns the version after e. v does not change.
+//
+// It takes time in proportion to the tables of the levels that e changes. The result shares
+// the other levels with v, and in changed levels the runs that stay the same. The sums over a
+// run are computed from those of the run before, and not from all of its tables.
+//
+// Apply fails if a table that e removes is not there, or if one that e adds overlaps another
+// of its run. It does not check invariants 3 to 6: see Check.
 func (v *Version) Apply(e *Edit) (*Version, error) {
 	removed, added, err := e.byLevel()
 	if err != nil {
@@ -97,6 +101,7 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The runs are slices, so levels that do not change share them with v.
 	next := &Version{Levels: v.Levels}
 	for level := range next.Levels {
 		if len(removed[level]) > 0 || len(added[level]) > 0 {
@@ -128,8 +133,10 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 		if len(run.Tables) > 0 {
 			next = append(next, run)
 		}
+		// What is left in added at the end belongs to new runs.
 		delete(added, run.ID)
 	}
+	// Each table was looked for in all runs of the level.
 	if found != len(removed) {
 		return nil, fmt.Errorf("%d of %d tables to remove are not there", len(removed)-found, len(removed))
 	}
@@ -165,6 +172,7 @@ func (r Run) without(removed map[base.FileNum]*Table) Run {
 // table whose description is given is found by its keys. If there are others, it looks at the
 // tables of r one by one.
 func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
+	// Tables without a description, which can be found only by their numbers.
 	unknown := 0
 	for num, t := range removed {
 		if t == nil {
@@ -194,6 +202,7 @@ func (r Run) with(fresh []*Table) (Run, error) {
 	all := make([]*Table, 0, len(rest)+len(fresh))
 	for _, t := range fresh {
 		n, _ := slices.BinarySearchFunc(rest, t, compareTables)
+		// Everything in front of t is in all, and everything behind it in rest.
 		all, rest = append(all, rest[:n]...), rest[n:]
 		if len(all) > 0 && !inOrder(all[len(all)-1], t) {
 			return Run{}, overlapError(all[len(all)-1], t)
