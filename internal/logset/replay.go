@@ -11,24 +11,32 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// ReplayOptions are what Open gives to Replay.
+// ReplayOptions are the arguments of Replay.
 type ReplayOptions struct {
 	StoreID  uint64
-	ReadOnly bool // the logs belong to another process, which may write them at the same time
-	// Apply is called for each record, in the order of writing. It keeps no payload.
+	ReadOnly bool // the logs belong to another process, which may write to them during Replay
+	// Apply is called for each record, in the order in
+	// which they were written. It must not keep payload.
 	Apply func(log base.FileNum, payload []byte) error
 }
 
-// Replayed is what Replay found.
+// Replayed is the result of Replay.
 type Replayed struct {
-	Header     wal.Header   // of the log that follows, but for its number: it names the newest log found
-	LastSeq    base.Seq     // the last sequence number that a log tells of
-	HighestNum base.FileNum // of a log in the directory, used or not
+	Header     wal.Header   // for the next log, without its number: Prev names the newest log found
+	LastSeq    base.Seq     // the highest sequence number in any log
+	HighestNum base.FileNum // the highest number of a log in the directory, whether it was used or not
 }
 
-// Replay reads the live logs in order, and makes them the logs of the set. It checks that
-// none is missing, and that each is whole as far as it is known to have been synced. It
-// notes in the state where each ends.
+// Replay reads the live logs in order and makes them the logs of the set. The steps are:
+//
+//  1. liveLogs lists the logs that hold writes which are in no table.
+//  2. usedLogs reads their headers and leaves out
+//     logs that a crash met while they were created.
+//  3. read checks each log and applies its records. If it is
+//     known how far the log was synced, a shorter log is damage.
+//  4. settle makes durable what was read from logs whose end was not known.
+//
+// At the end, state has the length of each log.
 func (l *Set) Replay(state *manifest.State, opts ReplayOptions) (Replayed, error) {
 	p := replay{Set: l, state: state, opts: opts}
 	p.found.Header.StoreID = opts.StoreID
@@ -41,7 +49,7 @@ func (l *Set) Replay(state *manifest.State, opts ReplayOptions) (Replayed, error
 	return p.found, nil
 }
 
-// A replay is a call of Replay.
+// A replay is the state of one call of Replay.
 type replay struct {
 	*Set
 	state *manifest.State
@@ -50,6 +58,7 @@ type replay struct {
 	live  []logFile
 }
 
+// run takes the steps of Replay.
 func (p *replay) run() error {
 	nums, err := p.liveLogs()
 	if err != nil {
@@ -60,7 +69,7 @@ func (p *replay) run() error {
 		return err
 	}
 	ends := make([]manifest.LogInfo, len(nums))
-	known := make([]int64, len(nums)) // lengths as known beforehand, or -1
+	known := make([]int64, len(nums)) // the lengths that the manifest or the next log states, or -1
 	for i, num := range nums {
 		known[i] = sealedLength(p.state, num)
 		if i+1 < len(nums) && headers[i+1].Prev == num {
@@ -74,13 +83,13 @@ func (p *replay) run() error {
 		p.found.LastSeq = max(p.found.LastSeq, result.LastSeq)
 		h := &p.found.Header
 		h.Prev, h.PrevLen, h.PrevSeq = num, result.Length, result.LastSeq
-		// Whether a checkpoint shares the file, or this is the checkpoint, was
-		// known only to the handle that made it.
+		// A checkpoint may share the file, or this store may be the checkpoint.
+		// Only the handle that made it knew. So the file counts as linked.
 		p.live = append(p.live, logFile{num: num, sealed: result.Sealed, linked: true})
 	}
 	for i, end := range ends {
-		// From here on these logs end where they were found to end. What
-		// stands there was perhaps only in the page cache until now.
+		// From now on these logs end where they were found to end. Until
+		// now their last bytes may have been in the page cache only.
 		if known[i] < 0 {
 			if err := p.settle(end.Num, end.Length); err != nil {
 				return err
@@ -91,8 +100,8 @@ func (p *replay) run() error {
 	return nil
 }
 
-// liveLogs lists the logs that hold writes which no table has: those that the
-// manifest knows of, and newer ones that it did not hear of any more.
+// liveLogs lists the logs that hold writes which are in no table, in ascending order:
+// those that the manifest names, and newer ones that were created after its last edit.
 func (p *replay) liveLogs() (nums []base.FileNum, err error) {
 	names, err := p.env.FS.List(p.env.Dir)
 	if err != nil {
@@ -113,9 +122,9 @@ func (p *replay) liveLogs() (nums []base.FileNum, err error) {
 	return nums, nil
 }
 
-// usedLogs reads the headers of the logs, and leaves out those whose creation a
-// crash met: nothing was written to them. They may stand before used ones, if
-// another crash met their removal.
+// usedLogs reads the headers of the logs. It leaves out logs that a crash met
+// while they were created, because nothing was written to them. If a crash met
+// the removal of such a log, it may even stand before logs that were used.
 func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []wal.Header, err error) {
 	unused := make(map[base.FileNum]error)
 	for _, num := range nums {
@@ -127,7 +136,7 @@ func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []w
 		case err != nil:
 			return nil, nil, base.MissingIsDamage(err, base.LogName(num))
 		case unused[h.Prev] != nil:
-			return nil, nil, unused[h.Prev] // it was complete when this log was made
+			return nil, nil, unused[h.Prev] // that log was complete when this one was created
 		case h.Prev >= p.state.MinLog && h.Prev > 0 && !slices.Contains(used, h.Prev):
 			return nil, nil, base.Corruption(base.LogName(h.Prev), -1, "log before "+base.LogName(num), errors.New("missing"))
 		}
@@ -136,12 +145,13 @@ func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []w
 	return used, headers, nil
 }
 
-// announced says whether the manifest knows of the log.
+// announced reports whether the manifest names the log.
 func announced(state *manifest.State, num base.FileNum) bool {
 	return slices.ContainsFunc(state.Logs, func(l manifest.LogInfo) bool { return l.Num == num })
 }
 
-// sealedLength returns the length that the manifest states for the log, or -1.
+// sealedLength returns the length in bytes that the
+// manifest states for the log, or -1 if it states none.
 func sealedLength(state *manifest.State, num base.FileNum) int64 {
 	for _, l := range state.Logs {
 		if l.Num == num && l.Sealed {
@@ -160,8 +170,9 @@ func (p *replay) read(num base.FileNum, length int64) (wal.Result, error) {
 		return result, err
 	}
 	if p.opts.ReadOnly && length < 0 {
-		// Its owner may have written the file over, as another log, while it
-		// was read: then it ended early, as if torn. It is renamed before.
+		// The log's owner may have begun to use the file as another log while it was
+		// read. The records then seemed to end early, as if the end was torn. The
+		// owner renames the file before it writes to it, so the old name is gone.
 		if _, err := p.env.FS.Stat(p.path(num)); err != nil {
 			return result, err
 		}
@@ -169,9 +180,10 @@ func (p *replay) read(num base.FileNum, length int64) (wal.Result, error) {
 	return result, nil
 }
 
-// settle makes durable the first length bytes of a log that an earlier process wrote. A
-// sync alone would not do. If one has failed before, the system has marked the pages
-// clean: it shows them to us, and would not write them. So they are written again.
+// settle makes the first length bytes of a log durable that an earlier process
+// has written. A sync alone is not enough: if an earlier sync has failed, the
+// system has marked the pages clean. It then shows their contents to readers
+// but would not write them. So settle writes the bytes again before it syncs.
 func (p *replay) settle(num base.FileNum, length int64) error {
 	if p.opts.ReadOnly {
 		return nil
@@ -186,7 +198,7 @@ func (p *replay) settle(num base.FileNum, length int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// rewrite writes the first length bytes of a file as they are.
+// rewrite writes the first length bytes of a file over themselves.
 func rewrite(f vfs.File, length int64) error {
 	buf := make([]byte, min(length, 256<<10))
 	for off := int64(0); off < length; off += int64(len(buf)) {

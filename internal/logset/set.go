@@ -1,9 +1,10 @@
-// Package logset owns the log files of a store: which there are, which of them are still
-// needed, and when they are synced behind the writers.
+// Package logset owns the log files of a store: it knows which logs
+// exist and which are still needed, and it syncs them in the background.
 //
-// A log begins when the memtable is full, and takes the writes of the next one. When the
-// memtable is in tables, nobody needs its log any more; then the file is removed, or kept
-// to become another log. Package wal has what is in the files.
+// A rotation seals the current log when the memtable is full and begins the
+// next log for the next memtable. When all writes of a memtable are in tables,
+// its log is no longer needed. The file is then removed, or kept to be used
+// again for another log. Package wal describes the contents of the files.
 package logset
 
 import (
@@ -21,66 +22,69 @@ import (
 )
 
 // maxRecyclable is how many obsolete logs are kept to be used again. Their
-// blocks are written already, which makes a sync of new contents cheap.
+// blocks are allocated and written already, so a sync of new contents is cheap.
 const maxRecyclable = 2
 
-// minPrepared is the least size of a memtable for which the next log is prepared
-// while it fills: with smaller ones it would not be ready in time.
+// minPrepared is the size in bytes of the smallest memtable for which the next log is
+// prepared while the memtable fills. Smaller memtables fill before the log would be ready.
 const minPrepared = 1 << 20
 
-// A Set owns the log files of a store: the current one, the sealed ones whose writes
-// no table has yet, the one prepared to be next, and those kept to be used again. A log
-// that a checkpoint links or that Verify reads is held: it keeps its name meanwhile.
+// A Set owns the log files of a store: the current log, sealed logs with
+// writes that are in no table yet, the prepared next log, and obsolete
+// logs that are kept to be used again. A log that a checkpoint links or
+// that Verify reads is held: meanwhile it is neither removed nor renamed.
 //
-// Methods that require it are called only by the leader of the store's commit queue, and
-// there is one leader at a time. All others may be called concurrently.
+// Methods that require the leader are called only by the leader of the store's commit
+// queue. There is only one leader at a time. All other methods may be called concurrently.
 type Set struct {
 	env  Env
-	wake chan struct{} // to Loop: the next log should be made
+	wake chan struct{} // to Loop: prepare the next log
 
-	// current is the log that writes go to; nil if the store is read-only. The leader
-	// of the commit queue replaces it.
+	// current is the log that writes go to. It is nil if
+	// the store is read-only. Only the leader replaces it.
 	current atomic.Pointer[wal.Writer]
 
-	// These belong to the leader of the commit queue.
-	sealed *manifest.SealedLog // not nil: the current log takes no more writes, and its successor is still to be made
-	asked  bool                // the next log was asked for
+	// The leader owns the following fields.
+	sealed *manifest.SealedLog // not nil: the current log is sealed, and the next one does not exist yet
+	asked  bool                // Ask has woken Loop for the next log
 
 	mu         sync.Mutex
 	live       []logFile            // oldest first, the current one last
-	prepared   *wal.Prepared        // the next log's file, or nil
-	recyclable []base.FileNum       // obsolete logs to be used again
-	held       map[base.FileNum]int // by how many
-	orphans    []base.FileNum       // obsolete logs that are held
-	pastSyncs  uint64               // of all logs but the current one
-	pastBytes  uint64
+	prepared   *wal.Prepared        // the file of the next log; nil: there is none
+	recyclable []base.FileNum       // obsolete logs that are kept to be used again
+	held       map[base.FileNum]int // number of holders of each held log
+	orphans    []base.FileNum       // obsolete logs that are held; the last Release removes them
+	pastSyncs  uint64               // syncs of all logs before the current one
+	pastBytes  uint64               // bytes written to them
 }
 
 // An Env is what a Set needs from the store.
 type Env struct {
 	FS           vfs.FS
 	Dir          string
-	MemtableSize int64 // bytes, which is what a log holds
-	MinPrepared  int64 // bytes of the smallest memtable for which logs are prepared; 0: the default
-	NoMap        bool  // logs are not mapped into memory
+	MemtableSize int64 // bytes; a log holds about as much
+	MinPrepared  int64 // bytes; size of the smallest memtable for which logs are prepared; 0: the default
+	NoMap        bool  // do not map logs into memory
 	NewFileNum   func() base.FileNum
-	// Note tells the manifest of a new log, and of its predecessor that was sealed; nil: there is none.
+	// Note records a new log in the manifest, and its
+	// sealed predecessor, which is nil if there is none.
 	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
-	Remove func(names ...string) // has files removed
-	// NoRoom gives up room if err is for lack of it, and says whether to try again.
+	Remove func(names ...string) // removes files
+	// NoRoom is called with an error. If the cause is a full disk, it frees
+	// what the store can do without, and reports whether to try again.
 	NoRoom      func(what string, err error) bool
-	Failed      func(what string, err error) // reports what the store can do without
-	TakesWrites func() bool                  // whether the next log may be needed
+	Failed      func(what string, err error) // reports an error that the store can continue after
+	TakesWrites func() bool                  // reports whether the store takes writes, so that a next log may be needed
 }
 
 // A logFile is a live log.
 type logFile struct {
 	num    base.FileNum
 	sealed bool
-	linked bool // a checkpoint shares the file, or may: it must not be overwritten
+	linked bool // a checkpoint shares the file, or may share it: it must not be overwritten
 }
 
-// New returns a Set without logs. Replay or Begin gives it some.
+// New returns a Set without logs. Replay or Begin adds the first one.
 func New(env Env) *Set {
 	if env.MinPrepared == 0 {
 		env.MinPrepared = minPrepared
@@ -88,10 +92,10 @@ func New(env Env) *Set {
 	return &Set{env: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int)}
 }
 
-// Current returns the current log; nil if the store is read-only.
+// Current returns the current log, or nil if the store is read-only.
 func (l *Set) Current() *wal.Writer { return l.current.Load() }
 
-// CurrentNum returns the number of the newest live log.
+// CurrentNum returns the number of the newest live log. Requires: there is one.
 func (l *Set) CurrentNum() base.FileNum {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,15 +109,16 @@ func (l *Set) Count() int {
 	return len(l.live)
 }
 
-// path returns the name of a log's file.
+// path returns the path of a log's file.
 func (l *Set) path(num base.FileNum) string { return filepath.Join(l.env.Dir, base.LogName(num)) }
 
-// IsFull says whether the current log is sealed and the next one is still to be made.
-// Requires: the caller leads the queue.
+// IsFull reports whether the current log is sealed and the next
+// one does not exist yet. Requires: the caller is the leader.
 func (l *Set) IsFull() bool { return l.sealed != nil }
 
-// Seal seals the current log, whose last write is lastSeq, unless a rotation has done
-// so that could not begin the next one. Requires: the caller leads the queue.
+// Seal seals the current log, whose last write is lastSeq. If an
+// earlier rotation has sealed it but could not begin the next log, Seal
+// returns the same result again. Requires: the caller is the leader.
 func (l *Set) Seal(lastSeq base.Seq) (*manifest.SealedLog, error) {
 	if l.sealed == nil {
 		length, err := l.current.Load().Seal()
@@ -125,9 +130,9 @@ func (l *Set) Seal(lastSeq base.Seq) (*manifest.SealedLog, error) {
 	return l.sealed, nil
 }
 
-// Begin creates the log that follows h.Prev, and tells the manifest of it and of the one
-// that was sealed. The edit need not be durable yet: if it is lost, the log is found by
-// its name. Requires: the caller leads the queue.
+// Begin creates the log that follows h.Prev, records it and its sealed predecessor
+// in the manifest, and makes it the current log. The edit need not be durable: if it
+// is lost, recovery finds the log by its name. Requires: the caller is the leader.
 func (l *Set) Begin(h wal.Header) error {
 	w, err := l.create(h)
 	if err != nil {
@@ -140,8 +145,8 @@ func (l *Set) Begin(h wal.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live = append(l.live, logFile{num: w.Num()})
-	// In one step with the counts of its predecessor, so that Stats counts those
-	// bytes once.
+	// The current log is replaced and its counts are added under
+	// one lock, so that Stats counts its bytes exactly once.
 	if old := l.current.Swap(w); old != nil {
 		syncs, bytes := old.Stats()
 		l.pastSyncs += syncs
@@ -151,11 +156,12 @@ func (l *Set) Begin(h wal.Header) error {
 	return nil
 }
 
-// create creates the log that follows h.Prev, of what is prepared if it can.
+// create creates the log that follows h.Prev. It uses the
+// prepared log if it can. Requires: the caller is the leader.
 func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 	l.asked = false
 	if p := l.takePrepared(); p != nil {
-		if p.Num() > h.Prev && h.Prev > 0 { // else the manifest may say that logs begin behind it
+		if p.Num() > h.Prev && h.Prev > 0 { // otherwise the manifest's MinLog may be above p's number
 			h.Num = p.Num()
 			return p.Begin(h)
 		}
@@ -170,16 +176,17 @@ func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 	return w, err
 }
 
-// options takes a log to be used again, if there is one.
+// options returns the options for a new log. It takes
+// an obsolete log to be used again, if there is one.
 func (l *Set) options() wal.Options {
-	// With room for the group of writes that goes beyond the memtable.
+	// An eighth more than a memtable, because the
+	// last group of writes may go beyond its size.
 	prealloc := min(l.env.MemtableSize+l.env.MemtableSize/8, 64<<20) &^ 4095
 	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: prealloc, NoMap: l.env.NoMap, Recycle: l.takeRecyclable()}
 }
 
-// Ask has the next log prepared when half of the memtable is full, of which taken bytes
-// are. Small memtables fill sooner than it would be ready. Requires: the caller leads the
-// queue.
+// Ask has the next log prepared when more than half of the memtable is full. taken
+// is the number of bytes in the memtable. Requires: the caller is the leader.
 func (l *Set) Ask(taken int64) {
 	if !l.asked && l.env.MemtableSize >= l.env.MinPrepared && taken > l.env.MemtableSize/2 {
 		l.asked = true
@@ -187,8 +194,9 @@ func (l *Set) Ask(taken int64) {
 	}
 }
 
-// Loop makes the files of the next logs. It is not the goroutine that syncs: making a
-// file may take longer than SyncEvery.
+// Loop prepares the next log whenever Ask has woken it, until ctx
+// is done. It runs on another goroutine than Syncer.Loop, because
+// preparing a file may take longer than the time between two syncs.
 func (l *Set) Loop(ctx context.Context) {
 	for {
 		select {
@@ -202,8 +210,8 @@ func (l *Set) Loop(ctx context.Context) {
 	}
 }
 
-// prepare makes the file of the next log. If that fails, the rotation tries it itself,
-// and reports why.
+// prepare makes the file of the next log. It reports
+// an error; the rotation then creates the log itself.
 func (l *Set) prepare() {
 	l.mu.Lock()
 	have := l.prepared != nil
@@ -221,7 +229,7 @@ func (l *Set) prepare() {
 	l.mu.Unlock()
 }
 
-// takePrepared returns the log that is prepared, or nil.
+// takePrepared returns the prepared log and forgets it, or returns nil if there is none.
 func (l *Set) takePrepared() *wal.Prepared {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,15 +238,15 @@ func (l *Set) takePrepared() *wal.Prepared {
 	return p
 }
 
-// DiscardPrepared removes the log that is prepared, and says whether there was one. If
-// the file stays, the next Open removes it.
+// DiscardPrepared removes the prepared log and reports whether there
+// was one. If the file can't be removed, the next Open removes it.
 func (l *Set) DiscardPrepared() (any bool) {
 	p := l.takePrepared()
 	l.discard(p)
 	return p != nil
 }
 
-// discard removes a log that was prepared for nothing; nil: there is none.
+// discard removes a prepared log that was not used. It does nothing if p is nil.
 func (l *Set) discard(p *wal.Prepared) {
 	if p == nil {
 		return
@@ -248,7 +256,8 @@ func (l *Set) discard(p *wal.Prepared) {
 	}
 }
 
-// Abandon closes the files of a store whose Open has failed. They stay where they are.
+// Abandon closes the log files of a store whose
+// Open has failed. The files stay in the directory.
 func (l *Set) Abandon() {
 	if w := l.Current(); w != nil {
 		_ = w.Close() // the error of Open is the one to report
@@ -258,7 +267,8 @@ func (l *Set) Abandon() {
 	}
 }
 
-// takeRecyclable returns an obsolete log to be used again, or 0.
+// takeRecyclable returns the number of an obsolete
+// log that is used again now, or 0 if there is none.
 func (l *Set) takeRecyclable() base.FileNum {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,8 +281,8 @@ func (l *Set) takeRecyclable() base.FileNum {
 	return num
 }
 
-// Rotated notes that the current log's predecessor is sealed, and returns the number
-// of the current one.
+// Rotated marks the predecessor of the current log as
+// sealed, and returns the number of the current one.
 func (l *Set) Rotated() base.FileNum {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,9 +293,10 @@ func (l *Set) Rotated() base.FileNum {
 	return l.live[last].num
 }
 
-// DropBelow lets the logs below min go. Some are kept to be used again; it returns the
-// names of those that the caller is to remove. Requires: the manifest's MinLog is min,
-// durably.
+// DropBelow forgets the logs with numbers below min. It keeps some files
+// to be used again and returns the names of the others, which the caller
+// removes. Requires: the manifest's MinLog is min, and this is durable.
+// Otherwise a crash could leave a manifest that needs a removed log.
 func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,8 +316,8 @@ func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 	return l.orphanLocked(nums)
 }
 
-// DropRecyclable removes the logs that were kept to be used again, and says whether
-// there were any.
+// DropRecyclable removes the logs that are kept to
+// be used again, and reports whether there were any.
 func (l *Set) DropRecyclable() (any bool) {
 	l.mu.Lock()
 	any = len(l.recyclable) > 0
@@ -317,15 +328,15 @@ func (l *Set) DropRecyclable() (any bool) {
 	return any
 }
 
-// GiveUp gives back the room that logs take without need: of the one that was
-// prepared, and of those kept to be used again. It says whether there was any.
+// GiveUp frees the disk space of logs that are not needed: the prepared one,
+// and those that are kept to be used again. It reports whether there were any.
 func (l *Set) GiveUp() (any bool) {
 	any = l.DiscardPrepared()
 	return l.DropRecyclable() || any
 }
 
-// orphanLocked returns the names of obsolete logs that can be removed now. Those that
-// are held are removed by Release. Requires: mu is held.
+// orphanLocked returns the names of obsolete logs that can be removed
+// now. Logs that are held are left to Release. Requires: mu is held.
 func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
 	for _, num := range nums {
 		if l.held[num] > 0 {
@@ -337,8 +348,8 @@ func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
 	return names
 }
 
-// Hold returns those of the logs that are live and sealed. They are neither removed nor
-// used again before Release.
+// Hold holds those of the logs that are live and sealed, and returns
+// them. They are neither removed nor used again before Release.
 func (l *Set) Hold(logs []manifest.LogInfo) (held []manifest.LogInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -352,8 +363,8 @@ func (l *Set) Hold(logs []manifest.LogInfo) (held []manifest.LogInfo) {
 	return held
 }
 
-// Share holds all live logs but the current one, and returns their numbers. A
-// checkpoint is going to share the files: they are never overwritten.
+// Share holds all live logs but the current one, and returns their numbers. The caller
+// makes a checkpoint that shares their files, so these files are never overwritten.
 func (l *Set) Share() (nums []base.FileNum) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -366,7 +377,8 @@ func (l *Set) Share() (nums []base.FileNum) {
 	return nums
 }
 
-// Release undoes Hold and Share: the logs are not needed by their names any more.
+// Release undoes Hold or Share for each of the logs.
+// It removes obsolete logs that nobody holds any more.
 func (l *Set) Release(nums []base.FileNum) {
 	l.mu.Lock()
 	for _, num := range nums {
@@ -381,29 +393,31 @@ func (l *Set) Release(nums []base.FileNum) {
 	l.env.Remove(names...)
 }
 
-// ForgetRecovered lets all logs go but the current one; the caller removes their files.
-// Requires: the manifest's MinLog is the current one, durably.
+// ForgetRecovered forgets all logs but the current one. The caller removes their files.
+// Requires: the manifest's MinLog is the number of the current log, and this is durable.
 func (l *Set) ForgetRecovered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live = l.live[len(l.live)-1:]
 }
 
-// Spare says whether the next log is prepared, and how many logs are kept to be used again.
+// Spare reports whether the next log is prepared,
+// and how many logs are kept to be used again.
 func (l *Set) Spare() (prepared bool, kept int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.prepared != nil, len(l.recyclable)
 }
 
-// IsLive says whether log num is one that the store needs.
+// IsLive reports whether the store needs log num.
 func (l *Set) IsLive(num base.FileNum) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.live, func(f logFile) bool { return f.num == num })
 }
 
-// Stats returns how often logs were synced since Open, and the bytes written to them.
+// Stats returns the number of syncs of logs since
+// Open, and the number of bytes written to logs.
 func (l *Set) Stats() (syncs, bytes uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -416,9 +430,10 @@ func (l *Set) Stats() (syncs, bytes uint64) {
 	return syncs, bytes
 }
 
-// Append appends payloads, the last of which has the sequence number last. If the disk
-// is full it tries once more with the room that the store can give up. syncNext says
-// that a sync follows. Requires: the caller leads the queue.
+// Append appends payloads to the current log and returns where the log then
+// ends, in bytes. last is the sequence number of the last payload. syncNext says
+// that a sync follows. If the disk is full, Append tries once more after the
+// store has freed what it can do without. Requires: the caller is the leader.
 func (l *Set) Append(payloads [][]byte, last base.Seq, syncNext bool) (end int64, err error) {
 	w := l.current.Load()
 	end, err = w.AppendBatch(payloads, last, syncNext)

@@ -9,46 +9,52 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A Syncer syncs the log while writers go on.
+// A Syncer syncs the current log in the background, while writers continue.
 type Syncer struct {
 	env  SyncerEnv
-	wake chan struct{} // to Loop: much is unsynced
+	wake chan struct{} // to Loop: many bytes are unsynced
 	soon chan struct{} // to Loop: see Soon
 }
 
 // A SyncerEnv is what a Syncer needs from the store.
 type SyncerEnv struct {
-	Periodic bool               // whether the log is synced at regular times
-	Every    time.Duration      // between these, and how long a batch waits that chose SyncPeriodic for itself
-	Log      func() *wal.Writer // the current one; nil: there is none
-	Failed   func(w *wal.Writer, err error) error
+	Periodic bool                                 // sync the log at regular times
+	Every    time.Duration                        // the time between these syncs, and the delay of Soon
+	Log      func() *wal.Writer                   // the current log; nil: there is none
+	Failed   func(w *wal.Writer, err error) error // takes note that a sync of w has failed
 }
 
-// NewSyncer returns a Syncer that does nothing before Loop.
+// NewSyncer returns a Syncer. It does nothing until Loop runs.
 func NewSyncer(env SyncerEnv) *Syncer {
 	return &Syncer{env: env, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
 
-// Soon asks for a sync within Every: a batch chose SyncPeriodic for itself.
+// Soon asks for a sync within Every. It is called for
+// a batch that has chosen SyncPeriodic for itself.
 func (s *Syncer) Soon() { base.Wake(s.soon) }
 
-// syncEveryBytes is how many bytes of writes stay unsynced at most before they are synced in
-// the background. So a power cut does not meet too many, and damage to the log can be
-// distinguished from a torn end. More often would cost writes: what is in the same large
-// page of the page cache as the end of the log is written again.
+// syncEveryBytes is how many bytes may be unsynced before the log is synced
+// in the background. The limit bounds what a power cut can lose, and it
+// allows recovery to distinguish damage from a torn end. More frequent syncs
+// would slow down writes: the page cache holds the log in large pages, and
+// the page with the end of the log is written again at each sync.
 const syncEveryBytes = 32 << 20
 
-// Nudge asks for a sync of the current log, which ends at end, when much of it is
-// unsynced, and for write-back before. Requires: the caller leads the commit queue.
+// Nudge wakes Loop if much of the current log is unsynced, or if
+// it is time for write-back. end is the length of the log in
+// bytes. Requires: the caller is the leader of the commit queue.
 func (s *Syncer) Nudge(w *wal.Writer, end int64) {
 	if end-w.Synced() > syncEveryBytes || w.WriteBackDue() {
 		base.Wake(s.wake)
 	}
 }
 
-// Loop syncs the log at regular times if it is periodic, some time after a batch that
-// chose SyncPeriodic for itself, and whenever many bytes are unsynced. Before they are
-// many, it has them written back, or syncs them where the system can't do that.
+// Loop syncs the log in the background until ctx is done. There are three occasions:
+//
+//   - at regular times, if Periodic is set;
+//   - within Every of a call of Soon;
+//   - when many bytes are unsynced. Before that, it starts the write-back of these bytes,
+//     so that the sync has less to do. Where the system has no such call, it syncs.
 func (s *Syncer) Loop(ctx context.Context) {
 	var tick <-chan time.Time
 	if s.env.Periodic {
@@ -56,7 +62,7 @@ func (s *Syncer) Loop(ctx context.Context) {
 		defer t.Stop()
 		tick = t.C
 	}
-	var soon <-chan time.Time // nil: no batch waits for it
+	var soon <-chan time.Time // nil: no call of Soon waits for a sync
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,13 +85,13 @@ func (s *Syncer) Loop(ctx context.Context) {
 	}
 }
 
-// sync syncs the log if anything in it is unsynced.
+// sync syncs the log if a part of it is unsynced.
 func (s *Syncer) sync() {
 	w := s.env.Log()
 	if w == nil || w.Synced() >= w.Len() {
 		return
 	}
 	if err := w.Sync(); err != nil {
-		_ = s.env.Failed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get it from Err
+		_ = s.env.Failed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get the error from Health.Err
 	}
 }

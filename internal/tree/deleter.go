@@ -10,39 +10,42 @@ import (
 // An Obsolete is a file that nothing needs any more.
 type Obsolete struct {
 	Name    string
-	Table   *Table   // nil for other files
-	Sidecar *Sidecar // nil for other files
+	Table   *Table   // the table of that file; nil for other files
+	Sidecar *Sidecar // the sidecar of that file; nil for other files
 }
 
 // A Deleter removes files that nothing needs any more. While the store is open, a
-// goroutine does that, so that no reader has to who was the last to need one. A file
-// that can't be removed is left to the next Open, and so is one that is back after a
-// crash: therefore the directory is not synced.
+// goroutine in Loop does it, so that a reader that is the last to need a file does
+// not wait for its removal. Before and after that, the caller of Run does it.
+//
+// If a file can't be removed, the next Open removes it. It does the same with a
+// file that a crash has brought back, so a Deleter does not sync the directory.
 type Deleter struct {
 	remove  func(Obsolete)
 	changed func()
 	wake    chan struct{} // to Loop
 
-	mu       sync.Mutex
-	files    []Obsolete
-	loops    bool // Loop removes them; else whoever calls Run does
-	removing int  // calls of removeAll under way
+	mu       sync.Mutex // protects the following fields
+	files    []Obsolete // to be removed
+	loops    bool       // Loop removes the files; otherwise the caller of Run does
+	removing int        // calls of removeAll in progress
 }
 
-// NewDeleter returns a Deleter that calls remove for each file, and changed after some are
-// removed: there may be more room.
+// NewDeleter returns a Deleter that calls remove for each file. After some
+// files it calls changed, because there may be more room on the disk.
 func NewDeleter(remove func(Obsolete), changed func()) *Deleter {
 	return &Deleter{remove: remove, changed: changed, wake: make(chan struct{}, 1)}
 }
 
-// Add notes files for removal. The caller calls Run afterwards, without a lock.
+// Add adds files to those that will be removed. The
+// caller calls Run afterwards, when it holds no lock.
 func (d *Deleter) Add(files ...Obsolete) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.files = append(d.files, files...)
 }
 
-// Start says that a goroutine is going to call Loop.
+// Start leaves the removals to Loop, which a goroutine is about to call.
 func (d *Deleter) Start() {
 	d.mu.Lock()
 	d.loops = true
@@ -50,7 +53,7 @@ func (d *Deleter) Start() {
 	base.Wake(d.wake)
 }
 
-// Loop removes files until ctx is done.
+// Loop removes files until ctx is done. Requires: Start was called.
 func (d *Deleter) Loop(ctx context.Context) {
 	for {
 		select {
@@ -62,7 +65,8 @@ func (d *Deleter) Loop(ctx context.Context) {
 	}
 }
 
-// Stop takes over from Loop, which has returned, and does what it has left.
+// Stop takes the removals back from Loop and removes
+// the files that are left. Requires: Loop has returned.
 func (d *Deleter) Stop() {
 	d.mu.Lock()
 	d.loops = false
@@ -70,8 +74,8 @@ func (d *Deleter) Stop() {
 	d.removeAll()
 }
 
-// Run has the files removed: by Loop, or at once if that does not run. Requires: the
-// caller holds no lock that remove and changed take.
+// Run has the files removed: by Loop if it runs, otherwise before Run
+// returns. Requires: the caller holds no lock that remove and changed take.
 func (d *Deleter) Run() {
 	d.mu.Lock()
 	loops := d.loops
@@ -83,13 +87,16 @@ func (d *Deleter) Run() {
 	}
 }
 
-// Idle says whether nothing is left to remove, or nobody does it now.
+// Idle reports whether there is nothing left for Loop
+// to remove. It is also true when Loop does not run.
 func (d *Deleter) Idle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.loops || d.removing == 0 && len(d.files) == 0
 }
 
+// removeAll removes the files that are noted. It
+// holds no lock while it calls remove and changed.
 func (d *Deleter) removeAll() {
 	d.mu.Lock()
 	files := d.files

@@ -2,8 +2,9 @@ package tree
 
 import "github.com/shaledb/shale/bloom"
 
-// MissingFilter returns about how many bytes it takes to bring back t's filter,
-// or its first unit; 0 if it is there, can't be used, or was never written.
+// MissingFilter returns about how many bytes of memory it takes to
+// bring back t's filter, or only its first unit. It returns 0 if
+// that is in memory already, can't be used, or was never written.
 func (t *Table) MissingFilter(firstUnit bool) int64 {
 	if t.FilterLost.Load() || t.Reader.Sidecar() == nil && t.Reader.FilterErr() != nil {
 		return 0
@@ -20,13 +21,15 @@ func (t *Table) MissingFilter(firstUnit bool) int64 {
 	return whole - int64(f.SizeBytes())
 }
 
-// FilterMemory returns the bytes of the table's resident filter.
+// FilterMemory returns the size in bytes of the table's resident filter.
 func (t *Table) FilterMemory() int64 {
 	_, filter := t.Reader.MemoryBytes()
 	return filter
 }
 
-// FilterMemory returns the bytes of the resident filters at an epoch.
+// FilterMemory returns the size in bytes of all resident filters of v.
+// epoch is the current epoch of the resident filters. Sums that were taken
+// in this epoch are used again, and the others are computed and kept.
 func (v *Version) FilterMemory(epoch uint64) int64 {
 	total := int64(0)
 	for _, r := range v.Runs {
@@ -42,16 +45,20 @@ func (v *Version) FilterMemory(epoch uint64) int64 {
 	return total
 }
 
-// A FilterSum is what the resident filters of a run take, and how many are not whole. It
-// holds while the epoch of the resident filters is the same. Whoever changes them counts the
-// epoch up before and after, so a sum that was taken during a change never holds.
+// A FilterSum says how much memory the resident
+// filters of a run take, and how many are incomplete.
+//
+// It is valid as long as the epoch of the resident filters stays the
+// same. A change of the filters increments the epoch before and after.
+// So a sum that was taken during a change is not valid after it.
 type FilterSum struct {
-	Epoch uint64
+	Epoch uint64 // when the sum was taken
 	bytes int64
-	Short int // tables whose filter is not all there
+	Short int // number of tables whose filter is not completely in memory
 }
 
-// FilterSum returns the sum at an epoch; if it is not known, that of no tables.
+// FilterSum returns the sum of the run's filters at an epoch. If the sum is not known,
+// the result is that of no tables. known is true for a run without tables, too.
 func (r *Run) FilterSum(epoch uint64) (sum FilterSum, known bool) {
 	if f := r.filters.Load(); f != nil && f.Epoch == epoch {
 		return *f, true
@@ -59,7 +66,7 @@ func (r *Run) FilterSum(epoch uint64) (sum FilterSum, known bool) {
 	return FilterSum{Epoch: epoch}, len(r.Tables) == 0
 }
 
-// Add adds t's filter; by is 1, or -1 to take it out.
+// Add adds t's filter if by is 1, and takes it out if by is -1.
 func (s *FilterSum) Add(t *Table, by int) {
 	s.bytes += int64(by) * t.FilterMemory()
 	if t.MissingFilter(false) > 0 {

@@ -8,19 +8,20 @@ import (
 )
 
 // A journal is the manifest that edits are appended to.
+// All fields are guarded by the tree's editing lock.
 type journal struct {
 	log    *manifest.Log // nil if the store is read-only
 	num    base.FileNum
-	state  *manifest.State // what the manifest says
-	broken bool            // an append failed, or beginning a new one: the next edit tries to begin one
-	limit  int64           // past this size a manifest is replaced by a snapshot of the state
-	// doubtful are tables and sidecars that a torn manifest may name. They are obsolete
-	// with the next manifest.
+	state  *manifest.State // the state after all edits in the manifest
+	broken bool            // an append failed, or the creation of a new manifest did: the next edit begins a new one
+	limit  int64           // bytes; an edit after this size begins a new manifest, with a snapshot of the state
+	// doubtful are files of tables and sidecars that a torn manifest
+	// may name. Once the next manifest is in use, nothing needs them.
 	doubtful []Obsolete
 }
 
-// maxManifestSize is the size past which a manifest is replaced by a snapshot of the
-// state, if that is much smaller.
+// maxManifestSize is the size in bytes at which a manifest is replaced by a snapshot
+// of the state. If the snapshot is large, the limit is four times its size instead.
 const maxManifestSize = 1 << 20
 
 // AppendEdit makes an edit durable that does not change the tables.
@@ -30,9 +31,12 @@ func (t *Tree) AppendEdit(edit *manifest.Edit) error {
 	return t.append(edit, t.version.Meta, true)
 }
 
-// NoteLog tells the manifest of a log, without waiting for the disk. Logs are
-// found by their names and tell the lengths of their predecessors, so if the
-// manifest can't be written now, it is enough that the next one will know.
+// NoteLog records a new log in the manifest, and its sealed
+// predecessor if there is one. It does not wait for the disk.
+//
+// If the manifest can't be written now, that is no error: recovery finds logs
+// by their names, and each log states the length of its predecessor. NoteLog
+// then changes the state in memory, so that the next manifest has the log.
 func (t *Tree) NoteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
@@ -48,9 +52,11 @@ func (t *Tree) NoteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
 	return err
 }
 
-// append writes an edit to the manifest. If that fails, a new manifest with the state
-// after the edit takes its place: nothing is ever appended after what may be torn.
-// Requires: editing is held.
+// append writes an edit to the manifest. after is the version after the edit.
+//
+// If the write fails, a new manifest with the state after the edit replaces the
+// old one. The failed write may have left half an edit at the end of the file,
+// and nothing may ever be appended after that. Requires: editing is held.
 func (t *Tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) error {
 	j := &t.journal
 	if j.log == nil {
@@ -69,13 +75,15 @@ func (t *Tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) e
 		}
 		t.env.Failed("manifest", err)
 	}
-	// Should the new one fail, CURRENT may name it all the same: nothing may
-	// be appended to the old one then.
+	// This is set before the new manifest begins. If that fails
+	// half-way, CURRENT may name the new manifest all the same,
+	// and an edit that is appended to the old one would be lost.
 	j.broken = true
 	return t.newManifest(state)
 }
 
-// newManifest begins a manifest with a snapshot of state. Requires: editing is held.
+// newManifest begins a manifest with a snapshot of state, and makes the
+// old manifest and its doubtful files obsolete. Requires: editing is held.
 func (t *Tree) newManifest(state *manifest.State) error {
 	num := t.NewFileNum()
 	state.NextFileNum = t.PeekFileNum()
@@ -89,15 +97,16 @@ func (t *Tree) newManifest(state *manifest.State) error {
 	if old.log == nil {
 		return nil
 	}
-	_ = old.log.Close() // superseded: whatever it holds is in the new one
+	_ = old.log.Close() // superseded: the new manifest has everything in it
 	t.env.Obsolete(Obsolete{Name: base.ManifestName(old.num)})
 	t.env.Obsolete(old.doubtful...)
 	t.env.Remove()
 	return nil
 }
 
-// keepDoubtful keeps the files of tables and sidecars that a torn manifest may name or
-// not, until a new manifest says that they are not needed. Requires: editing is held.
+// keepDoubtful keeps the files of tables and sidecars whose edit has
+// failed. The torn manifest may name them, so they must exist until
+// a new manifest is in use that does not. Requires: editing is held.
 func (t *Tree) keepDoubtful(tables []*Table, sidecars []*Sidecar) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,22 +121,22 @@ func (t *Tree) keepDoubtful(tables []*Table, sidecars []*Sidecar) {
 	}
 }
 
-// BeginManifest begins the manifest of a store that has been loaded.
+// BeginManifest begins a new manifest after Load. state is what recovery has found.
 func (t *Tree) BeginManifest(state *manifest.State) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
 	return t.newManifest(state)
 }
 
-// RenewManifest makes the next edit begin a new manifest, as if this one were too long.
+// RenewManifest makes the next edit begin a new manifest, as if this one were too large.
 func (t *Tree) RenewManifest() {
 	t.editing.Lock()
 	defer t.editing.Unlock()
 	t.journal.limit = 0
 }
 
-// WithState calls fn with what the manifest says. Meanwhile no version, and no log of the
-// manifest's, comes or goes. fn keeps nothing of the state.
+// WithState calls fn with the state in the manifest. During the call no version
+// is installed and no log is recorded. fn must not keep any part of the state.
 func (t *Tree) WithState(fn func(state *manifest.State)) {
 	t.editing.Lock()
 	defer t.editing.Unlock()
@@ -141,7 +150,8 @@ func (t *Tree) Abandon() {
 	}
 }
 
-// CloseManifest marks the manifest as whole, unless the store has failed, and closes it.
+// CloseManifest closes the manifest. Unless the store has
+// failed, it first writes a mark that the manifest is complete.
 func (t *Tree) CloseManifest(failed bool) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()

@@ -8,11 +8,13 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// nextVersion describes meta by the runs and sidecars of the old version and what
-// has come: tables that are new, or new in their run, and sidecars. Runs that
-// stay are shared, and a run that changes takes over what stays in it without
-// a look at the tables. With 50,000 tables in the last level a flush takes 4 µs
-// so, where a visit of all took 8 ms.
+// nextVersion returns the version that meta describes. old is the version
+// before it. come has the tables that are new, or new in their run, and
+// beside has the new sidecars. epoch is the epoch of the resident filters.
+//
+// It visits only what has changed. Runs that stay the same are shared with old. A run that
+// changes copies its unchanged tables from the old run and does not look at them. With 50,000
+// tables in the last level a flush takes 4 µs this way. A visit of all tables took 8 ms.
 func nextVersion(old *Version, meta *manifest.Version, come map[base.FileNum]*Table, beside []*Sidecar, epoch uint64) *Version {
 	b := versionBuilder{old: old, come: come, epoch: epoch, used: make(map[*Run]bool, len(old.Runs))}
 	v := &Version{Meta: meta}
@@ -33,24 +35,26 @@ func nextVersion(old *Version, meta *manifest.Version, come map[base.FileNum]*Ta
 	return v
 }
 
-// A versionBuilder makes the runs of the version after old.
+// A versionBuilder makes the runs and sidecars of the version after old.
 type versionBuilder struct {
 	old   *Version
 	come  map[base.FileNum]*Table
-	epoch uint64 // of filters
+	epoch uint64 // of the resident filters
 
 	used map[*Run]bool // runs of old that are shared or have a successor
-	left []*Table      // were in old's runs; they may be in others now, or in theirs with a sidecar
-	anew []placed      // the opposite
+	left []*Table      // tables that left their run of old, or have another sidecar in it
+	anew []placed      // tables that are new in their run, or have another sidecar in it
 }
 
-// A placed is a table as the manifest describes it in its new place.
+// A placed is a table, and the manifest's description of it in its new place.
 type placed struct {
 	meta  *manifest.Table
 	table *Table
 }
 
-// run returns the run that mr describes.
+// run returns the run that mr describes, which is the nth of its level. It shares
+// the old run if nothing has changed. Otherwise it derives the number of keys and
+// the sum of the filters from those of the old run and the tables that left or came.
 func (b *versionBuilder) run(level, nth int, mr manifest.Run) *Run {
 	old := new(Run)
 	for _, r := range b.old.Runs {
@@ -84,8 +88,9 @@ func (b *versionBuilder) run(level, nth int, mr manifest.Run) *Run {
 	return r
 }
 
-// fill takes over what stays in the run from old, which may be empty. Both are
-// in the order of keys.
+// fill places the tables of r. It takes those that stay from old, which may be
+// empty, and the others from come. It walks through both lists of tables at the
+// same time, because both are in the order of keys. It adds to left and anew.
 func (b *versionBuilder) fill(r, old *Run) {
 	j, sameHeads := 0, bytes.Equal(r.bounds.Prefix, old.bounds.Prefix)
 	for i, m := range r.metas {
@@ -104,7 +109,7 @@ func (b *versionBuilder) fill(r, old *Run) {
 				r.put(i, old.Tables[j])
 			}
 			j++
-		case j < len(old.metas) && old.metas[j].Num == m.Num: // it has another sidecar
+		case j < len(old.metas) && old.metas[j].Num == m.Num: // the same table with another sidecar
 			r.put(i, old.Tables[j])
 			b.left, b.anew = append(b.left, old.Tables[j]), append(b.anew, placed{m, old.Tables[j]})
 			j++
@@ -116,8 +121,9 @@ func (b *versionBuilder) fill(r, old *Run) {
 	b.left = append(b.left, old.Tables[j:]...)
 }
 
-// sidecars returns those of the new version. The map is the old one's if they are
-// the same.
+// sidecars returns the sidecars of the new version, by the numbers of
+// their tables. The result is the old version's map if neither version
+// has sidecars. Otherwise it is a new map, because old does not change.
 func (b *versionBuilder) sidecars(beside []*Sidecar) map[base.FileNum]*Sidecar {
 	fresh := make(map[*manifest.Sidecar]*Sidecar, len(beside))
 	for _, s := range beside {

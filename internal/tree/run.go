@@ -9,32 +9,33 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A Run is a sorted list of tables with disjoint key ranges, laid out for
-// point lookups. It is immutable.
+// A Run is a sorted list of tables with disjoint key ranges, in a form that
+// makes point lookups fast. It does not change, except for refs and filters.
 type Run struct {
 	Level  int
-	Nth    int      // 0 is the newest run of its level
+	Nth    int      // index of the run in its level; 0 is the newest
 	Tables []*Table // in the order of keys
-	Keys   uint64   // in all tables
+	Keys   uint64   // number of keys in all tables
 
 	id    uint64            // in the manifest
-	metas []*manifest.Table // what the manifest says of the tables, sidecars included
+	metas []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
 
-	// refs counts the versions that have the run. Guarded by the mu of the tree.
+	// refs counts the versions that contain the run. Guarded by the tree's mu.
 	refs int
-	// filters is what is known of the resident filters, nil or out of date
-	// unless its epoch is the current one.
+	// filters is the last sum of the resident filters. It is nil if none
+	// was taken, and out of date if its epoch is not the current one.
 	filters atomic.Pointer[FilterSum]
 
 	bounds keys.Ranges
 }
 
-// layout makes a run without its n tables, which put places.
+// layout returns a run with room for n tables, whose
+// keys lie between first and last. put fills it.
 func layout(level, nth int, first, last []byte, n int) *Run {
 	return &Run{Level: level, Nth: nth, Tables: make([]*Table, n), bounds: keys.NewRanges(n, first, last)}
 }
 
-// put makes t table i.
+// put makes t the table with index i.
 func (r *Run) put(i int, t *Table) {
 	r.Tables[i] = t
 	r.bounds.Set(i, t.Meta.Smallest, t.Meta.Largest)
@@ -55,8 +56,8 @@ func (r *Run) Bounds(i int) (smallest, largest []byte) {
 	return meta.Smallest, meta.Largest
 }
 
-// Overlapping returns the run's tables that may hold keys from lower on and below upper;
-// an upper of nil is no limit.
+// Overlapping returns the tables of the run that may hold keys from lower (inclusive)
+// to upper (exclusive). A nil upper means no bound. The result is a part of r.Tables.
 func (r *Run) Overlapping(lower, upper []byte) []*Table {
 	tables := r.Tables
 	if len(lower) > 0 {
@@ -71,11 +72,11 @@ func (r *Run) Overlapping(lower, upper []byte) []*Table {
 // NumTables, KeyRange and Rank implement filterplan.KeyRun.
 func (r *Run) NumTables() int { return len(r.Tables) }
 
-// KeyRange returns the bounds of table i, both inclusive, and how many keys it has.
+// KeyRange returns the smallest and the largest key of table i, and how many keys it has.
 func (r *Run) KeyRange(i int) (smallest, largest []byte, keys uint64) {
 	m := r.Tables[i].Meta
 	return m.Smallest, m.Largest, m.Keys
 }
 
-// Rank returns which share of the keys of table i is below key, from 0 to 1.
+// Rank returns about which share of the keys of table i is below key, from 0 to 1.
 func (r *Run) Rank(i int, key []byte) float64 { return r.Tables[i].Reader.Rank(key) }

@@ -10,23 +10,25 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A Sidecar is the file beside a table that holds its filter. The table's reader
-// has the filter itself; the file is needed by its name for checkpoints and the
-// next Open, and is read by Verify.
+// A Sidecar is a file next to a table that holds the table's filter. The
+// table's reader has the filter itself. The file is needed for checkpoints
+// and the next Open, which know it by its name, and Verify reads it.
 type Sidecar struct {
 	// Constant.
 	Meta *manifest.Sidecar
 	File *sstable.Sidecar
 	src  *filecache.File
 
-	// pinned is why src could not be opened by a read-only handle, nil if it could.
+	// pinned is the error with which a read-only handle could not open src,
+	// or nil. A read-only handle opens the file early: see NewSidecar.
 	pinned error
 
-	// refs counts the versions that have the sidecar. Guarded by the mu of the tree.
+	// refs counts the versions that contain the sidecar. Guarded by the tree's mu.
 	refs int
 }
 
-// NewSidecar describes what stands beside a table; nil: nothing does.
+// NewSidecar returns the sidecar of a table that meta describes,
+// or nil if meta is nil. It does not read the filter.
 func (t *Tree) NewSidecar(table *manifest.Table, meta *manifest.Sidecar) *Sidecar {
 	if meta == nil {
 		return nil
@@ -34,7 +36,7 @@ func (t *Tree) NewSidecar(table *manifest.Table, meta *manifest.Sidecar) *Sideca
 	src := t.env.Files.Add(t.path(base.FilterName(meta.Num)))
 	var pinned error
 	if t.env.ReadOnly {
-		_, pinned = src.ReadAt(make([]byte, 1), 0) // it stays readable only while it is open
+		_, pinned = src.ReadAt(make([]byte, 1), 0) // opens it: an open file stays readable
 	}
 	return &Sidecar{Meta: meta, src: src, pinned: pinned, File: sstable.NewSidecar(src, sstable.SidecarInfo{
 		Num:           meta.Num,
@@ -46,6 +48,7 @@ func (t *Tree) NewSidecar(table *manifest.Table, meta *manifest.Sidecar) *Sideca
 	})}
 }
 
+// forReader returns s in the form that sstable takes, or nil if s is nil.
 func (s *Sidecar) forReader() *sstable.Sidecar {
 	if s == nil {
 		return nil
@@ -53,18 +56,18 @@ func (s *Sidecar) forReader() *sstable.Sidecar {
 	return s.File
 }
 
-// missing tells whether a read-only handle did not find the file.
+// missing reports whether a read-only handle did not find the file.
 func (s *Sidecar) missing() bool { return s != nil && errors.Is(s.pinned, fs.ErrNotExist) }
 
-// Close ends the use of the file for good. A nil sidecar has none.
+// Close ends the use of the file for good. It does nothing if s is nil.
 func (s *Sidecar) Close() {
 	if s != nil {
 		s.src.Close()
 	}
 }
 
-// UseSidecar makes l, the filter in s, the one that lookups ask. Lookups under
-// way ask the one before.
+// UseSidecar makes l, the filter in s, the one that lookups ask. Lookups in progress
+// may still ask the one before. Counts that belong to the old filter begin at 0 again.
 func (t *Table) UseSidecar(s *Sidecar, l *sstable.LoadedFilter) {
 	bits := s.Meta.FilterBits
 	t.besideBits.Store(&bits)
@@ -76,7 +79,7 @@ func (t *Table) UseSidecar(s *Sidecar, l *sstable.LoadedFilter) {
 	t.FalsePositives.Store(0)
 }
 
-// storedBits returns the bits a key that were asked for of the filter in use.
+// storedBits returns how many bits a key the filter in use was made with.
 func (t *Table) storedBits() float64 {
 	if bits := t.besideBits.Load(); bits != nil && t.Reader.Sidecar() != nil {
 		return *bits

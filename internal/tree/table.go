@@ -16,32 +16,33 @@ import (
 
 // A Table is an open table of the store.
 type Table struct {
-	// Constant. What stands beside the table changes: the version has that.
+	// Constant. The current sidecar is not here, because it changes: see Version.
 	Meta   *manifest.Table
 	Reader *sstable.Reader
 	file   *filecache.File
-	opened *Sidecar // what stood beside it when it was opened, usable or not; nil: nothing
+	opened *Sidecar // the sidecar that the table had when it was opened, usable or not; nil: none
 
-	// refs counts the runs that have the table and are in a version. Guarded by the mu of the tree.
+	// refs counts the runs that contain the table and
+	// are in a version. Guarded by the tree's mu.
 	refs int
 
-	// What lookups found here. They count negatives on few of them, weighted, so that a
-	// miss does not have to write a cache line for every table.
+	// Negatives and FalsePositives count lookups that did not find their key in the
+	// table. Only some lookups count a negative, and each of these counts for
+	// several. So a miss does not write to a cache line of every table that it asks.
 	Negatives      atomic.Uint64
 	FalsePositives atomic.Uint64
 
-	FilterLost atomic.Bool                // the filter can't be read again
-	Worse      atomic.Bool                // it was reported that the filter is worse than predicted
-	besideBits atomic.Pointer[float64]    // bits a key of the sidecar; nil: there is none
-	prediction atomic.Pointer[prediction] // for the filter that was resident when it was asked for
+	FilterLost atomic.Bool                // the filter could not be read again, and is not tried again
+	Worse      atomic.Bool                // an event has reported that the filter is worse than predicted
+	besideBits atomic.Pointer[float64]    // bits a key of the sidecar's filter; nil: no sidecar
+	prediction atomic.Pointer[prediction] // see PredictedFPR
 }
 
-// Filter returns the resident filter, nil if there is none.
+// Filter returns the resident filter, or nil if there is none.
 func (t *Table) Filter() *bloom.Static { return t.Reader.Filter() }
 
-// OpenTable opens the table that meta describes and loads its index, and its
-// filter if asked to. The caller closes it with Close, or makes it part of a
-// version.
+// OpenTable opens the table that meta describes and loads its index. With withFilter it also
+// loads the filter. The caller calls Close on the table, or makes it part of a version.
 func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) {
 	file := t.env.Files.Add(t.path(base.TableName(meta.Num)))
 	beside := t.NewSidecar(meta, meta.Sidecar)
@@ -62,8 +63,9 @@ func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) 
 	return opened, nil
 }
 
-// openTables opens the tables of v in parallel: what takes the time is reading filters
-// and indexes.
+// openTables opens the tables of v. It uses several goroutines, because
+// reading indexes and filters takes most of the time. If a table fails
+// to open, the others stay open: Open then fails and closes all files.
 func (t *Tree) openTables(v *manifest.Version, withFilters bool) ([]*Table, error) {
 	const workers = 8
 	metas := slices.Collect(v.Tables())
@@ -82,18 +84,19 @@ func (t *Tree) openTables(v *manifest.Version, withFilters bool) ([]*Table, erro
 	return tables, errors.Join(errs...)
 }
 
-// Close closes the file of a table that did not become part of a version.
+// Close closes the file of a table that has not become part of a version.
 func (t *Table) Close() { t.file.Close() }
 
-// Retire ends the use of a table that no version has any more.
+// Retire closes the file of a table that is in no version any more.
+// Its memory can be freed when the lookups in progress have ended.
 func (t *Table) Retire() {
 	t.file.Close()
 	t.Reader.Retire()
 }
 
-// PredictedFPR is the chance that a lookup of an absent key in the table's
-// range reads a block. It is worked out once for a filter: a sum of
-// microseconds, which Metrics would pay for each of thousands of tables.
+// PredictedFPR returns the chance that a lookup of an absent key in the table's
+// range reads a block. It computes the rate once for each filter, because that
+// takes microseconds and Metrics asks for it in thousands of tables.
 func (t *Table) PredictedFPR() float64 {
 	f := t.Filter()
 	if f == nil {
@@ -107,9 +110,9 @@ func (t *Table) PredictedFPR() float64 {
 	return p.fpr
 }
 
-// A prediction is the false positive rate that a filter promises. It recognises
-// the filter by its kind and its size, which differs with and without the second
-// unit. A pointer would keep a dropped filter alive.
+// A prediction is the predicted false positive rate of a filter. It identifies
+// the filter by its kind and size. The size differs with and without the
+// second unit. A pointer to the filter would keep a dropped filter in memory.
 type prediction struct {
 	size int
 	kind bloom.Kind

@@ -1,9 +1,9 @@
-// Package tree owns the tables of a store: which there are, where in the levels they
-// stand, and how long their files are needed.
+// Package tree owns the tables of a store: which tables there are,
+// where they stand in the levels, and how long their files are needed.
 //
-// A Version is one state of all tables. It is immutable, and readers use it without a
-// lock. An edit leads from one version to the next; package manifest has what an edit and
-// a version are on disk.
+// A Version is one state of all tables. It does not change, and readers
+// use it without a lock. An edit leads from one version to the next.
+// Package manifest describes edits and versions as they are on disk.
 package tree
 
 import (
@@ -18,13 +18,15 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A Tree owns the tables of a store: which there are, in which version, and what the
-// manifest says of them. It gives out the numbers of files.
+// A Tree owns the tables of a store, its versions and
+// its manifest. It also gives out the numbers of files.
 //
-// Edits are made one at a time, by whoever holds editing. An edit becomes durable first,
-// and then the version after it becomes the current one: that is invariant 6. mu guards
-// pointers and counts; it is taken after editing and never held during I/O. All methods may
-// be called concurrently.
+// Edits are made one at a time, under the lock editing. An edit is made durable
+// first, and then the version after it becomes the current one: that is invariant
+// 6. In the other order, a reader could see a version that is gone after a crash.
+//
+// mu guards pointers and counts. It is taken after editing and is
+// never held during I/O. All methods may be called concurrently.
 type Tree struct {
 	env Env
 
@@ -32,9 +34,9 @@ type Tree struct {
 	journal journal // the manifest; guarded by editing
 
 	mu          sync.Mutex
-	version     *Version                  // the current one; written under editing too. nil: the store is closed
-	tables      map[base.FileNum]*Table   // those of all versions that somebody needs
-	pending     map[base.FileNum]struct{} // tables and sidecars being written, not yet in a version
+	version     *Version                  // the current one; written under editing and mu; nil: the store is closed
+	tables      map[base.FileNum]*Table   // tables of all versions that are in use
+	pending     map[base.FileNum]struct{} // tables and sidecars being written, not in a version yet
 	nextFileNum base.FileNum
 }
 
@@ -44,21 +46,22 @@ type Env struct {
 	Dir      string
 	ReadOnly bool
 	Files    *filecache.Cache
-	Reading  func() sstable.ReaderOptions // what the readers of all tables have in common
+	Reading  func() sstable.ReaderOptions // options for the readers of all tables
 	Visible  func() base.Seq              // the last sequence number that readers may see
-	Obsolete func(files ...Obsolete)      // notes files for removal
-	Remove   func()                       // has them removed
-	Failed   func(what string, err error) // reports what the store can do without
+	Obsolete func(files ...Obsolete)      // notes files that nothing needs any more; called under mu, too
+	Remove   func()                       // has the files removed that Obsolete has noted
+	Failed   func(what string, err error) // reports an error that the store can continue after
 }
 
-// New returns a Tree without a version. Load gives it one.
+// New returns a Tree without a version. Load gives it the first one.
 func New(env Env) *Tree {
 	return &Tree{env: env, pending: make(map[base.FileNum]struct{})}
 }
 
+// path returns the path of a file of the store.
 func (t *Tree) path(name string) string { return filepath.Join(t.env.Dir, name) }
 
-// NewFileNum gives out a file number.
+// NewFileNum returns the next file number. No number is given out twice.
 func (t *Tree) NewFileNum() base.FileNum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,22 +70,24 @@ func (t *Tree) NewFileNum() base.FileNum {
 	return n
 }
 
-// PeekFileNum returns a number that no file has yet and all later ones reach.
+// PeekFileNum returns the next file number and does not give it out. It is
+// above the number of every file, and no number given out later is below it.
 func (t *Tree) PeekFileNum() base.FileNum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.nextFileNum
 }
 
-// SkipFileNums makes all later numbers higher than n, which a file has.
+// SkipFileNums makes all later numbers higher than n, because a file with number n exists.
 func (t *Tree) SkipFileNums(n base.FileNum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.nextFileNum = max(t.nextFileNum, n+1)
 }
 
-// NewPending gives out the number of a table or sidecar in the making. It is pending until it
-// is installed, or until RemovePending gives it up.
+// NewPending returns a file number for a table or sidecar that
+// is about to be written. The number is pending until the file
+// is installed in a version, or until RemovePending gives it up.
 func (t *Tree) NewPending() base.FileNum {
 	num := t.NewFileNum()
 	t.mu.Lock()
@@ -91,28 +96,30 @@ func (t *Tree) NewPending() base.FileNum {
 	return num
 }
 
-// RemovePending deletes the file of a table or sidecar that was given up. It leaves
-// those alone that are in a version, or that the manifest may name.
+// RemovePending deletes the file of a table or sidecar that was given up. It
+// does nothing if the file is in a version, or if the manifest may name it.
 func (t *Tree) RemovePending(num base.FileNum, name string) {
 	t.mu.Lock()
 	_, ours := t.pending[num]
 	delete(t.pending, num)
 	t.mu.Unlock()
 	if ours {
-		_ = t.env.FS.Remove(t.path(name)) // if it fails, the next Open sweeps it
+		_ = t.env.FS.Remove(t.path(name)) // if this fails, the next Open removes the file
 	}
 }
 
-// A Loading says what Open wants of the tables.
+// A Loading holds the parameters of Load.
 type Loading struct {
 	NextFileNum base.FileNum
-	ReadFilters bool // read the filters with the tables
-	// Moving makes a sidecar that is not there an error: a writer beside a read-only
-	// handle may have put another in its place.
+	ReadFilters bool // read the filters when the tables are opened
+	// Moving makes a missing sidecar an error. A read-only handle
+	// sets it: a writer may have replaced the sidecar meanwhile,
+	// and Open then starts again from what the manifest says now.
 	Moving bool
 }
 
 // Load opens the tables of meta and makes it the current version.
+// It is called once, before all other methods that need a version.
 func (t *Tree) Load(meta *manifest.Version, how Loading) (*Version, error) {
 	opened, err := t.openTables(meta, how.ReadFilters)
 	if err != nil {
@@ -137,33 +144,41 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (*Version, error) {
 	return v, nil
 }
 
-// Close forgets the current version: a closed DB that is still referenced must not
-// keep its tables alive. The caller releases the version.
+// Close forgets the current version: a closed DB that is still referenced must not keep its
+// tables in memory. The caller releases the reference that the version had for being current.
 func (t *Tree) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version = nil
 }
 
-// A Change is one of the tables.
+// A Change is an edit of the tables, with the open tables and sidecars that it adds.
 type Change struct {
 	Edit     *manifest.Edit
 	Opened   []*Table   // the tables that the edit adds
-	Sidecars []*Sidecar // and the filters beside tables
-	Epoch    uint64     // of the filters, for what is known of their sums
-	// Publish makes the version after the edit visible. It is called under mu, once the
-	// edit is durable.
+	Sidecars []*Sidecar // sidecars that the edit adds
+	Epoch    uint64     // of the resident filters: see FilterSum
+	// Publish makes the version after the edit visible to
+	// readers. It is called under mu, after the edit is durable.
 	Publish func(next *Version)
-	// Installed is called after that, before the next change.
+	// Installed is called after Publish and before the next change, without mu.
 	Installed func(old, next *Version)
 }
 
-// Install makes a change durable and then visible. prepare returns it, given the current
-// version: nil means that there is nothing to change. One change is made at a time.
+// Install makes a change durable and then visible.
+// One change is made at a time, in these steps:
+//
+//  1. prepare gets the current version and returns the
+//     change. If it returns nil, there is nothing to do.
+//  2. The edit is appended to the manifest and synced. If that fails, the current version
+//     stays, and the files of the new tables are kept: the manifest may name them.
+//  3. The next version is built, without mu, and becomes the current one.
+//  4. The old version loses the reference that it had for being
+//     current. Tables that no version needs any more are removed.
 func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
 	t.editing.Lock()
 	defer t.editing.Unlock()
-	old := t.version // written under editing too
+	old := t.version // mu is not needed: it is written under editing too
 	c := prepare(old.Meta)
 	if c == nil {
 		return nil
@@ -183,7 +198,9 @@ func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
 	return nil
 }
 
-// publish makes next, which c leads to, the current version.
+// publish makes next the current version and takes the new files
+// out of pending. The references of next are counted first, so
+// that files which both versions have are never without one.
 func (t *Tree) publish(c *Change, next *Version) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,8 +216,8 @@ func (t *Tree) publish(c *Change, next *Version) {
 	c.Publish(next)
 }
 
-// added returns the tables that are new in their runs: those opened, and those that the
-// edit moves.
+// added returns the tables that are new in their runs: those
+// in opened, and those that the edit moves from another run.
 func (t *Tree) added(edit *manifest.Edit, opened []*Table) map[base.FileNum]*Table {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,8 +233,8 @@ func (t *Tree) added(edit *manifest.Edit, opened []*Table) map[base.FileNum]*Tab
 	return added
 }
 
-// TablesOf returns the open tables that metas describe. Requires: they are in a version
-// that the caller holds, or reserved by its plan.
+// TablesOf returns the open tables that metas describe. Requires: a version
+// that the caller holds contains them, or the caller's plan has reserved them.
 func (t *Tree) TablesOf(metas []*manifest.Table) []*Table {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,8 +245,9 @@ func (t *Tree) TablesOf(metas []*manifest.Table) []*Table {
 	return tables
 }
 
-// Release gives back a reference on v. The last one lets tables go that no other version
-// has.
+// Release gives back a reference on v. With the last reference,
+// the tables and sidecars that are in no other version become
+// obsolete and are removed. Requires: the caller does not hold mu.
 func (t *Tree) Release(v *Version) {
 	if v.refs.Add(-1) != 0 {
 		return
@@ -243,7 +261,8 @@ func (t *Tree) Release(v *Version) {
 	t.env.Remove()
 }
 
-// releaseTablesLocked undoes what refLocked did for tables. Requires: mu is held.
+// releaseTablesLocked undoes what refLocked did for
+// the runs and tables of v. Requires: mu is held.
 func (t *Tree) releaseTablesLocked(v *Version) {
 	for _, r := range v.Runs {
 		if r.refs--; r.refs > 0 {
@@ -255,7 +274,7 @@ func (t *Tree) releaseTablesLocked(v *Version) {
 	}
 }
 
-// unrefTableLocked lets a run go of a table. Requires: mu is held.
+// unrefTableLocked takes back a run's reference on table. Requires: mu is held.
 func (t *Tree) unrefTableLocked(table *Table) {
 	table.refs--
 	if table.refs == 0 {
@@ -264,7 +283,7 @@ func (t *Tree) unrefTableLocked(table *Table) {
 	}
 }
 
-// unrefSidecarLocked lets a version go of s. Requires: mu is held.
+// unrefSidecarLocked takes back a version's reference on s. Requires: mu is held.
 func (t *Tree) unrefSidecarLocked(s *Sidecar) {
 	s.refs--
 	if s.refs == 0 {
@@ -272,7 +291,8 @@ func (t *Tree) unrefSidecarLocked(s *Sidecar) {
 	}
 }
 
-// Needs says whether the tree needs file num, which is a table, a sidecar or a manifest.
+// Needs reports whether the tree needs the file with this number. kind is a table,
+// a sidecar or a manifest. Requires: Load has returned, and Close was not called.
 func (t *Tree) Needs(kind base.FileType, num base.FileNum) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +306,8 @@ func (t *Tree) Needs(kind base.FileType, num base.FileNum) bool {
 			}
 		}
 	case base.FileManifest:
-		// A later one is there if beginning it failed, and then CURRENT may
-		// name it all the same.
+		// A manifest with a higher number exists if the creation of
+		// a new one has failed. CURRENT may name it all the same.
 		return num >= t.journal.num
 	}
 	return false

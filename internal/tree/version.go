@@ -9,20 +9,20 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A Version is one state of the tables, counted by those who need its files. What is
-// exported is constant.
+// A Version is one state of the tables. It counts the users
+// that need its files. The exported fields do not change.
 type Version struct {
 	Meta *manifest.Version
-	Runs []*Run // from newest to oldest: level 0, newest run first, then the deeper levels
-	// Sidecars are the filters beside tables, by the numbers of the tables.
+	Runs []*Run // newest data first: level 0, newest run first, then the deeper levels
+	// Sidecars are the sidecars of tables, by the numbers of the tables.
 	Sidecars map[base.FileNum]*Sidecar
-	// refs starts at 1 for being the current version. At 0 the tables that no
-	// other version has are deleted.
+	// refs counts the references. It starts at 1, for being the current version.
+	// When it falls to 0, the tables that no other version has become obsolete.
 	refs atomic.Int64
 }
 
-// newVersion describes meta with the open tables given, which must be all. Later
-// versions are nextVersion's.
+// newVersion returns the first version: meta with the open tables and sidecars
+// given. tables must have all tables of meta. nextVersion makes all later versions.
 func newVersion(meta *manifest.Version, tables map[base.FileNum]*Table, sidecars map[base.FileNum]*Sidecar) *Version {
 	v := &Version{Meta: meta, Sidecars: sidecars}
 	b := versionBuilder{old: &Version{}, come: tables, used: make(map[*Run]bool)}
@@ -35,7 +35,7 @@ func newVersion(meta *manifest.Version, tables map[base.FileNum]*Table, sidecars
 	return v
 }
 
-// Tables gives the tables of all runs.
+// Tables returns an iterator over the tables of all runs, newest run first.
 func (v *Version) Tables() iter.Seq[*Table] {
 	return func(yield func(*Table) bool) {
 		for _, r := range v.Runs {
@@ -48,7 +48,8 @@ func (v *Version) Tables() iter.Seq[*Table] {
 	}
 }
 
-// SidecarOf returns what stands beside t in v, for sstable: nil if nothing does.
+// SidecarOf returns the sidecar of t in v in the
+// form that sstable takes, or nil if t has none.
 func (v *Version) SidecarOf(t *Table) *sstable.Sidecar {
 	if s := v.Sidecars[t.Meta.Num]; s != nil {
 		return s.File
@@ -56,11 +57,11 @@ func (v *Version) SidecarOf(t *Table) *sstable.Sidecar {
 	return nil
 }
 
-// Held says whether anybody needs the files of v but as those of the current version.
+// Held reports whether v has references besides the one for being the current version.
 func (v *Version) Held() bool { return v.refs.Load() > 1 }
 
-// refLocked counts v among those that need its tables and sidecars. Requires: the mu of
-// the tree is held.
+// refLocked adds v's references to its runs and sidecars, and the references of runs
+// that are in their first version to their tables. Requires: the tree's mu is held.
 func (v *Version) refLocked() {
 	for _, r := range v.Runs {
 		if r.refs == 0 {
@@ -75,7 +76,8 @@ func (v *Version) refLocked() {
 	}
 }
 
-// Acquire takes a reference unless the version is gone already.
+// Acquire takes a reference and reports whether it did. It does not if
+// the count is 0 already, because the files are then being removed.
 func (v *Version) Acquire() bool {
 	for {
 		n := v.refs.Load()
