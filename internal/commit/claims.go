@@ -2,19 +2,21 @@ package commit
 
 import "hash/maphash"
 
-// claims are the keys that a group writes, as far as a conditional request comes
-// after them: they are not in the memtable yet. It keeps hashes, by a function
-// that nobody else uses; two keys with one hash only make a claim lose that is
-// then made again. A group of one request needs no claims.
+// claims holds the keys that a group writes before its last conditional request. These
+// keys are not in the memtable yet, so Env.WrittenSince does not know them. A conditional
+// request asks claims whether an earlier request of its group writes its key.
+//
+// It stores hashes, with a seed of its own. If two keys have the same hash, a condition is
+// lost without need, and the caller tries it again. A group of one request needs no claims.
 type claims struct {
 	seed   maphash.Seed
 	hashes map[uint64]struct{}
-	left   int // conditional requests of the group that are still to come
+	left   int // conditional requests of the group that have not asked yet
 }
 
-// begin forgets the last group, and counts the conditional requests of this one.
+// begin forgets the previous group, and counts the conditional requests of group.
 func (c *claims) begin(group []*Request) {
-	if len(c.hashes) > 0 { // a large map that is empty takes long to clear
+	if len(c.hashes) > 0 { // to clear a large map takes long even if it is empty
 		clear(c.hashes)
 	}
 	c.left = 0
@@ -29,13 +31,14 @@ func (c *claims) begin(group []*Request) {
 }
 
 // written reports whether a batch that was added may write key.
+// Each conditional request of the group calls it at most once.
 func (c *claims) written(key []byte) bool {
 	c.left--
 	_, ok := c.hashes[maphash.Bytes(c.seed, key)]
 	return ok
 }
 
-// add adds what b writes, if somebody is still going to ask.
+// add adds the keys that b writes, unless no conditional request is left that could ask.
 func (c *claims) add(b Batch) {
 	if c.left == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package commit orders the writes of a store: it gives them their sequence numbers, puts
-// them into the log and the memtable in groups, and makes them visible.
+// Package commit orders the writes of a store: it gives them sequence numbers, writes
+// them to the log and to the memtable in groups, and makes them visible to readers.
 package commit
 
 import (
@@ -14,88 +14,98 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A Pipeline orders the writes of a store. Writers put their requests into
-// it. The first becomes the leader, takes all that wait as one group, writes
-// the group to the log, applies it to the memtable and publishes the last
-// sequence number. Then it hands the lead to the first writer that came
-// meanwhile. So one goroutine at a time writes log and memtable, the store
-// needs no goroutine for it, and a lone writer needs no hand-over.
+// A Pipeline orders the writes of a store. It is a queue of requests,
+// one for each writer that waits. A write takes these steps:
 //
-// When the group is synced depends on Options.Durability. With SyncEach the
-// leader syncs the log before it applies the group, so that nobody sees what
-// is not durable. Else readers see writes before they are durable anyway; then
-// the leader hands the lead over first, and each writer that asked for a sync
-// waits for one outside the queue, where it holds nobody up.
+//  1. The writer puts its request into the queue. If nobody leads
+//     the queue, the writer becomes the leader. Otherwise it
+//     waits until its request is done or it is made the leader.
+//  2. The leader waits for room in the memtable (MakeRoom),
+//     and takes the waiting requests as one group (takeGroup).
+//  3. It gives the operations of the group sequence numbers, and appends them to the log.
+//  4. It applies the group to the memtable, and then publishes the
+//     last sequence number. Readers see the group from now on.
+//  5. It wakes the writers of the group, and makes the first
+//     writer that waits now the next leader (handOver).
+//
+// So only one goroutine at a time writes the log and the memtable. The store
+// needs no goroutine of its own for it, and a writer that is alone wakes nobody.
+//
+// When a group is synced depends on Options.Durability. With SyncEach the leader syncs the
+// log between steps 3 and 4, so that no reader sees a write that is not durable. With the
+// other settings readers see writes before they are durable anyway. Then a writer that
+// asked for a sync waits for it after step 5, where it does not delay the next groups.
 type Pipeline struct {
 	env Env
 	_   [64]byte
 
-	// visible is the last sequence number that readers may see. They load it without a
-	// lock, so it has a cache line of its own. It is written by the leader.
+	// visible is the last sequence number that readers may see. They load it
+	// without a lock, so it has a cache line of its own. Only the leader writes it.
 	visible atomic.Uint64
 	_       [64]byte
 
 	mu      sync.Mutex
-	pending []*Request
-	led     bool // somebody leads
+	pending []*Request // the requests that wait, oldest first
+	led     bool       // somebody is the leader
 	closed  bool
 
-	// requests are kept for use again, each queue's by itself: their channels
-	// may not leave the bubble of testing/synctest that a store lives in.
+	// requests holds requests that can be used again. Each Pipeline has its own pool, because
+	// a channel must not leave the bubble of testing/synctest that its store lives in.
 	requests sync.Pool
 
-	// syncs makes those writers share syncs that wait outside the queue.
+	// syncs lets writers that wait for a sync after step 5 share it.
 	syncs syncSharing
 
-	// The rest is owned by the leader.
-	lastSeq  base.Seq // the last number given out, visible or burnt
-	group    []*Request
-	payloads [][]byte
+	// The leader owns the following fields.
+	lastSeq  base.Seq   // the last number given out, whether it was published or not
+	group    []*Request // the requests that the leader commits
+	payloads [][]byte   // memory for writeGroup
 	claims   claims
-	together int // writers that were under way at the end of the last group that was synced here
-	gather   gathering
+	together int       // number of writers in the group and the queue when the last synced group ended
+	gather   gathering // how long to wait for these: see gatherSynced
 }
 
-// An Env is what a Pipeline needs from the store. The leader calls its functions.
+// An Env is what a Pipeline needs from the store. Only
+// the leader calls its functions, except SyncFailed.
 type Env struct {
-	SyncFirst bool // writes are durable before anybody sees them
+	SyncFirst bool // with SyncEach: writes are durable before any reader sees them
 
-	// MakeRoom returns when the memtable takes another group.
+	// MakeRoom returns when the memtable can take another group.
 	MakeRoom func(ctx context.Context) error
-	// Append appends payloads to the log, the last of which has the number last;
-	// syncNext says that a sync follows.
+	// Append appends payloads to the log. last is the last
+	// sequence number in them. syncNext says that a sync follows.
 	Append   func(payloads [][]byte, last base.Seq, syncNext bool) error
-	Log      func() *wal.Writer // the current one
+	Log      func() *wal.Writer // the current log
 	Memtable func() *memtable.Memtable
-	// WrittenSince says whether key may have been written after seq.
+	// WrittenSince reports whether key may have been written after seq.
 	WrittenSince func(key []byte, seq base.Seq) bool
-	// Failed refuses writes because of err, an error of the log, and returns what the
-	// writer at hand gets.
+	// Failed makes the store refuse writes because of err, an error
+	// of the log. It returns the error for the writers of the group.
 	Failed     func(err error) error
-	SyncFailed func(w *wal.Writer, err error) error // the same of a sync outside the queue
-	Wrote      func(ops, bytes uint64)
+	SyncFailed func(w *wal.Writer, err error) error // the same for a sync after step 5
+	Wrote      func(ops, bytes uint64)              // counts operations, and bytes of keys and values
 }
 
-// Init makes the zero Pipeline ready for use.
+// Init prepares the zero Pipeline for use. It is called once.
 func (q *Pipeline) Init(env Env) { q.env = env }
 
 // Visible returns the last sequence number that readers may see.
 func (q *Pipeline) Visible() base.Seq { return base.Seq(q.visible.Load()) }
 
-// Publish lets readers see what is numbered up to seq. Requires: the caller leads the
-// queue, or nobody writes yet.
+// Publish lets readers see all writes with numbers up to seq.
+// Requires: the caller is the leader, or nobody writes yet.
 func (q *Pipeline) Publish(seq base.Seq) { q.visible.Store(uint64(seq)) }
 
-// Last returns the last number given out, visible or not. Requires: the caller leads the
-// queue, or nobody writes yet.
+// Last returns the last number given out, whether it was published
+// or not. Requires: the caller is the leader, or nobody writes yet.
 func (q *Pipeline) Last() base.Seq { return q.lastSeq }
 
-// Skip makes all later numbers higher than seq, which an earlier handle has given out.
-// Requires: nobody writes yet.
+// Skip makes all later numbers higher than seq, because an earlier
+// handle has given out numbers up to seq. Requires: nobody writes yet.
 func (q *Pipeline) Skip(seq base.Seq) { q.lastSeq = max(q.lastSeq, seq) }
 
-// Take gives out the next number, to somebody who publishes it, or burns it. Requires: the
-// caller leads the queue.
+// Take gives out the next number. The caller publishes it, or
+// leaves it unused for ever. Requires: the caller is the leader.
 func (q *Pipeline) Take() (base.Seq, error) {
 	if q.lastSeq+1 > base.MaxSeq {
 		return 0, q.env.Failed(errUsedUp)
@@ -104,7 +114,7 @@ func (q *Pipeline) Take() (base.Seq, error) {
 	return q.lastSeq, nil
 }
 
-// Waiting returns how many requests wait for their turn.
+// Waiting returns how many requests wait in the queue.
 func (q *Pipeline) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,18 +123,18 @@ func (q *Pipeline) Waiting() int {
 
 var errUsedUp = errors.New("shale: sequence numbers are used up")
 
-// A Batch is what a writer commits: operations in the form that the log stores. Several
-// batches are committed together.
+// A Batch is the list of operations that a writer commits, in the form that the log stores.
 type Batch interface {
-	Size() int                        // bytes in the log, at least
-	Count() int                       // operations
-	Payload() int                     // bytes of keys and values
-	SetSeq(first base.Seq) []byte     // numbers the operations, and returns what the log stores
-	Apply(mem *memtable.Memtable)     // adds the operations, which are numbered, to mem
-	Keys(yield func(key []byte) bool) // of the operations
+	Size() int                        // number of bytes in the log, at least
+	Count() int                       // number of operations
+	Payload() int                     // bytes of all keys and values
+	SetSeq(first base.Seq) []byte     // numbers the operations from first up, and returns the bytes for the log
+	Apply(mem *memtable.Memtable)     // adds the operations to mem; requires SetSeq
+	Keys(yield func(key []byte) bool) // iterates over the keys of the operations
 }
 
-// Alone runs fn between two groups, as the leader. ctx ends the waiting for a turn.
+// Alone calls fn as the leader, between two groups. So no group is being written
+// during fn. If ctx ends while Alone waits for its turn, it returns the error of ctx.
 func (q *Pipeline) Alone(ctx context.Context, fn func() error) error {
 	r := q.NewRequest()
 	defer r.Free()
@@ -132,45 +142,46 @@ func (q *Pipeline) Alone(ctx context.Context, fn func() error) error {
 	return q.Commit(ctx, r)
 }
 
-// Close lets no more writers in, and is for the leader.
+// Close refuses requests from now on. Requests that wait already
+// are still committed. Requires: the caller is the leader.
 func (q *Pipeline) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
 }
 
-// maxGroupBytes bounds the log bytes of one group, and with them how long the
-// first of a group waits for the others.
+// maxGroupBytes bounds the bytes that one group writes to the log. So it
+// also bounds how long the first writer of a group waits for the others.
 const maxGroupBytes = 1 << 20
 
-// A Request is one writer's batch on its way through the queue.
+// A Request is the write of one writer, on its way through the queue.
 type Request struct {
 	Batch Batch
-	Sync  bool // the write is durable when Commit returns
+	Sync  bool // the write must be durable when Commit returns
 
-	// IfAbsent makes the batch, of one Put, conditional: it is dropped if its
-	// key was written after sequence number ReadSeq.
+	// IfAbsent makes the batch conditional. The batch is one Put of Key.
+	// It is dropped if Key was written after sequence number ReadSeq.
 	IfAbsent bool
 	ReadSeq  base.Seq
 	Key      []byte
-	Lost     bool // the result: the condition did not hold, or may not
+	Lost     bool // result: the batch was dropped, because the condition was false or may have been false
 
-	// exclusive asks to be called between two groups, with no batch.
+	// exclusive is a function to call between two groups. Such a request has no batch.
 	exclusive func() error
 
 	queue *Pipeline
 	err   error
-	// log, if not nil, has to be synced up to end before the write is
-	// acknowledged.
+	// log is not nil if a sync is still due after step 5: the log
+	// must be synced up to byte end before the write is acknowledged.
 	log *wal.Writer
 	end int64
 
-	leads bool      // was told to lead; guarded by the queue's lock
-	wake  chan bool // true: lead; false: done
+	leads bool      // the request was made the leader; guarded by the queue's mu
+	wake  chan bool // true: lead the queue; false: the request is done
 }
 
-// NewRequest returns a request for this queue, which is empty. The caller frees it when it
-// is done.
+// NewRequest returns an empty request for this
+// queue. The caller calls Free after the last use.
 func (q *Pipeline) NewRequest() *Request {
 	if r, ok := q.requests.Get().(*Request); ok {
 		return r
@@ -178,14 +189,15 @@ func (q *Pipeline) NewRequest() *Request {
 	return &Request{queue: q, wake: make(chan bool, 1)}
 }
 
-// Free gives r back. Requires: no Commit of r is under way.
+// Free gives r back to be used again. Requires: no Commit of r is in progress.
 func (r *Request) Free() {
 	*r = Request{queue: r.queue, wake: r.wake}
 	r.queue.requests.Put(r)
 }
 
-// Commit runs r through the queue, and waits until its writes are as durable as
-// it asks. ctx ends the waiting for a turn, not the writing.
+// Commit takes r through the queue, and returns when its writes are as durable as r
+// asks. If ctx ends while r waits for its turn, or waits for room as the leader, Commit
+// returns the error of ctx and nothing is written. After that, ctx has no effect.
 func (q *Pipeline) Commit(ctx context.Context, r *Request) error {
 	if r.Sync && !q.env.SyncFirst {
 		q.syncs.writers.Add(1)
@@ -200,14 +212,15 @@ func (q *Pipeline) Commit(ctx context.Context, r *Request) error {
 	return nil
 }
 
-// takeTurn waits until r is committed, or leads the queue to commit it.
+// takeTurn returns when r is committed. If r does not have to wait,
+// or is made the leader, takeTurn leads the queue to commit it.
 func (q *Pipeline) takeTurn(ctx context.Context, r *Request) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return base.ErrClosed
 	}
-	if !q.led { // then nobody waits
+	if !q.led { // in that case the queue is empty
 		q.led = true
 		q.mu.Unlock()
 		q.group = append(q.group[:0], r)
@@ -221,8 +234,8 @@ func (q *Pipeline) takeTurn(ctx context.Context, r *Request) error {
 	return q.lead(ctx, r, true)
 }
 
-// awaitTurn waits until r is done (lead is false and err its outcome), or is
-// to lead, or ctx ends.
+// awaitTurn waits until one of three things happens: r is done, r is made the
+// leader, or ctx ends. If r is done, lead is false and err is the outcome.
 func (q *Pipeline) awaitTurn(ctx context.Context, r *Request) (lead bool, err error) {
 	select {
 	case lead = <-r.wake:
@@ -230,12 +243,13 @@ func (q *Pipeline) awaitTurn(ctx context.Context, r *Request) (lead bool, err er
 		if q.withdraw(r) {
 			return false, ctx.Err()
 		}
-		lead = <-r.wake // somebody has taken it already: it will be written
+		lead = <-r.wake // it is in a group or leads: it will be written
 	}
 	return lead, r.err
 }
 
-// withdraw takes r out of the queue, unless it is in a group or leads.
+// withdraw takes r out of the queue and reports whether it
+// did. It does not if r is in a group or was made the leader.
 func (q *Pipeline) withdraw(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,12 +262,13 @@ func (q *Pipeline) withdraw(r *Request) bool {
 	return false
 }
 
-// lead is the leader's turn. r is the first request in the queue; or it is not queued,
-// because it did not have to wait, and is the group.
+// lead is the turn of a leader. If queued is true, r is the first request
+// in the queue. If not, r did not have to wait and is the group already.
 func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 	finished := false
-	// However the turn ends, somebody leads afterwards or may: else all writes
-	// to come, and Close, would wait for ever.
+	// handOver must run however the turn ends, even by a panic. Otherwise all
+	// later writes, and Close, would wait for ever. leaderFailed runs before
+	// it, because it sets the results that handOver gives to the group.
 	defer q.handOver(r)
 	defer func() {
 		if !finished {
@@ -279,8 +294,9 @@ func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 	return r.err
 }
 
-// leaderFailed gives the group of a leader that panics or exits its outcome.
-// What of it is in the log is unknown. Requires: the caller leads.
+// leaderFailed sets the result of a group whose leader panics or calls
+// runtime.Goexit. Nobody knows how much of the group is in the log, so the
+// store refuses writes from now on. Requires: the caller is the leader.
 func (q *Pipeline) leaderFailed() {
 	q.takeFirst()
 	err := q.env.Failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
@@ -291,8 +307,8 @@ func (q *Pipeline) leaderFailed() {
 	}
 }
 
-// handOver ends the turn of r's goroutine: it wakes the members of the group, and
-// lets the next writer lead, if there is one.
+// handOver ends the turn of r, the leader. It wakes the other writers of the group, and
+// makes the first writer in the queue the next leader. If nobody waits, nobody leads.
 func (q *Pipeline) handOver(r *Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -311,12 +327,13 @@ func (q *Pipeline) handOver(r *Request) {
 		}
 	}
 	clear(q.group)
-	q.group = q.group[:0] // the next leader's, once the lock is free
+	q.group = q.group[:0] // belongs to the next leader once the lock is free
 }
 
-// gatherSynced lets the writers of the last group, which were woken just now,
-// come back before the next group is taken: else two groups of half the writers
-// would take turns, each with a sync of its own. Requires: the caller leads.
+// gatherSynced waits briefly for the writers of the last synced group, before the
+// next group is taken. They were woken just now and are likely to write again.
+// Without the wait, two groups with half of the writers each would take turns,
+// and each would need a sync of its own. Requires: the caller is the leader.
 func (q *Pipeline) gatherSynced() {
 	q.gather.await(q.together, func() int {
 		q.mu.Lock()
@@ -325,7 +342,7 @@ func (q *Pipeline) gatherSynced() {
 	})
 }
 
-// takeFirst makes the leader's request the group, if the group is empty.
+// takeFirst takes the leader's own request as the group, if the group is empty.
 func (q *Pipeline) takeFirst() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -334,7 +351,7 @@ func (q *Pipeline) takeFirst() {
 	}
 }
 
-// takeLocked moves the first n requests that wait into the group. Requires: mu is held.
+// takeLocked moves the first n requests of the queue into the group. Requires: mu is held.
 func (q *Pipeline) takeLocked(n int) {
 	q.group = append(q.group, q.pending[:n]...)
 	rest := copy(q.pending, q.pending[n:])
@@ -342,8 +359,9 @@ func (q *Pipeline) takeLocked(n int) {
 	q.pending = q.pending[:rest]
 }
 
-// takeGroup moves the requests into the group that can be committed together: the
-// first, and more up to maxGroupBytes. An exclusive request is a group of its own.
+// takeGroup moves requests that can be committed together from the
+// queue into the group, up to maxGroupBytes. The group gets one
+// request at least. An exclusive request is a group of its own.
 func (q *Pipeline) takeGroup() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -367,8 +385,8 @@ func (q *Pipeline) takeGroup() {
 	q.takeLocked(n)
 }
 
-// commitGroup writes, applies and publishes the group, and sets the outcome of
-// each of its members. Requires: the caller leads.
+// commitGroup writes, applies and publishes the group, and sets
+// the results of its members. Requires: the caller is the leader.
 func (q *Pipeline) commitGroup(group []*Request) {
 	if group[0].exclusive != nil {
 		group[0].err = group[0].exclusive()
@@ -381,6 +399,9 @@ func (q *Pipeline) commitGroup(group []*Request) {
 	}
 }
 
+// writeGroup takes steps 3 and 4 of the Pipeline: it numbers the operations,
+// writes them to the log and to the memtable, and publishes them. Requests
+// that lose their condition are left out. Requires: the caller is the leader.
 func (q *Pipeline) writeGroup(group []*Request) error {
 	q.payloads = q.payloads[:0]
 	wantSync := false
@@ -412,8 +433,9 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	if seq > base.MaxSeq {
 		return q.env.Failed(errUsedUp)
 	}
-	// From here on the numbers are burnt: should the write fail, its bytes may
-	// be in the log all the same, and nothing else may bear their numbers.
+	// From now on the numbers are used up. If the write to the log
+	// fails, its bytes may be in the log all the same. If other
+	// operations got the same numbers, a recovery could apply both.
 	q.lastSeq = seq - 1
 	if err := q.logGroup(q.payloads, wantSync); err != nil {
 		return q.env.Failed(err)
@@ -436,8 +458,8 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	return nil
 }
 
-// logGroup appends the payloads to the log. If a sync is wanted, and writes are
-// durable before they are seen, it syncs them too.
+// logGroup appends the payloads to the log. With
+// SyncFirst, it also syncs the log if wantSync is set.
 func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
 		if err := q.env.Append(payloads, q.lastSeq, wantSync); err != nil {
@@ -452,7 +474,7 @@ func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	return nil
 }
 
-// applyGroup puts the operations into the memtable.
+// applyGroup adds the operations of the group to the memtable.
 func (q *Pipeline) applyGroup(group []*Request) {
 	mem := q.env.Memtable()
 	mem.BeginWrite()

@@ -10,12 +10,12 @@ import (
 // Snapshots holds the sequence numbers of open snapshots.
 type Snapshots struct {
 	mu   sync.Mutex
-	seqs []base.Seq // ascending, with repeats
+	seqs []base.Seq // ascending; a number is in it once for each snapshot
 }
 
-// Take adds the number that is visible now, and returns it. It reads the number
-// under the lock: a flush or a compaction that has called List before writes only
-// what was visible by then, so it keeps the newest version that the snapshot sees.
+// Take adds the number that is visible now, and returns it. It calls visible under
+// the lock. A flush or compaction that has called List before writes only entries
+// that were visible by then, so it keeps the newest version that the snapshot sees.
 func (l *Snapshots) Take(visible func() base.Seq) base.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,17 +25,18 @@ func (l *Snapshots) Take(visible func() base.Seq) base.Seq {
 	return seq
 }
 
-// Publish runs fn while nobody takes a snapshot or lists them. With it Ingest makes its
-// tables and their sequence number visible: a snapshot with an older number is in the
-// list before a compaction that reads the tables asks for it, and one with this
-// number sees all of them.
+// Publish runs fn while nobody takes a snapshot or lists them. Ingest makes
+// its tables and their sequence number visible this way. A snapshot with an
+// older number is then in the list before a compaction that reads the tables
+// asks for it, and a snapshot with this number sees all of the tables.
 func (l *Snapshots) Publish(fn func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fn()
 }
 
-// Remove takes back a number that Take has returned.
+// Remove removes a number that Take has returned.
+// If several snapshots have it, the others stay.
 func (l *Snapshots) Remove(seq base.Seq) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,15 +45,15 @@ func (l *Snapshots) Remove(seq base.Seq) {
 	}
 }
 
-// List returns the numbers that flushes and compactions have to keep readable,
-// ascending and without repeats. The caller owns the slice.
+// List returns the numbers at which flushes and compactions must keep the
+// store readable, ascending and without repeats. The caller owns the slice.
 func (l *Snapshots) List() []base.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Compact(slices.Clone(l.seqs))
 }
 
-// Oldest returns the lowest of the numbers, or base.MaxSeq if there is none.
+// Oldest returns the lowest number, or base.MaxSeq if no snapshot is open.
 func (l *Snapshots) Oldest() base.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,24 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// A gathering decides how long a goroutine that is about to sync waits for
-// writers who are likely to come within microseconds, where a sync takes a
-// hundred. It tries less when they have other things to do, but every few times
-// as long as it may: writers who take turns in two halves show in no other way
-// that they could share. One goroutine at a time uses it.
+// A gathering decides how long a goroutine that is about to sync waits for other writers.
+// These are likely to come within microseconds, while a sync takes about a hundred.
+//
+// The wait is a number of yields, which adapts: it doubles when waiting paid and halves
+// when it did not. Every few times the goroutine waits as long as it may, whatever
+// happened before. Two halves of the writers that take turns could otherwise never find
+// out that they can share a sync. Only one goroutine at a time uses a gathering.
 type gathering struct {
-	patience int // how often it yields
-	tries    int
+	patience int // number of yields that the next wait may take
+	tries    int // number of waits so far
 }
 
 const (
-	// maxPatience is how often a gathering lets others run: for some microseconds.
+	// maxPatience is the largest number of yields in one wait. They take some microseconds.
 	maxPatience = 64
-	// probeEvery is how often it yields that often, whatever came of it lately.
+	// probeEvery: one in this many waits may take maxPatience.
 	probeEvery = 8
 )
 
-// await yields until have returns at least want, or patience ends.
+// await yields the processor until have returns at least want, or until its patience ends.
 func (g *gathering) await(want int, have func() int) {
 	if want <= 1 {
 		return
@@ -44,18 +46,18 @@ func (g *gathering) await(want int, have func() int) {
 }
 
 // A syncSharing lets writers that wait for a sync of the log outside the queue
-// share one. Before a sync begins, it waits for the writers that the last one
-// served: they were woken just now, and are likely to write again. Else half of
-// them would wait for each other's syncs by turns.
+// share one. Before a sync begins, it waits briefly for the writers that the last
+// sync served. They were woken just now and are likely to write again. Without
+// the wait, two halves of them would wait for each other's syncs in turn.
 //
-// It implements wal.SyncObserver. Only one sync runs at a time, so what is not
-// atomic belongs to the goroutine that syncs.
+// It implements wal.SyncObserver. Only one sync runs at a time.
+// The goroutine that syncs owns the fields that are not atomic.
 type syncSharing struct {
-	writers atomic.Int64 // whose synced writes are under way
-	logged  atomic.Int64 // synced writes that are in the log
+	writers atomic.Int64 // writers whose synced write is in progress
+	logged  atomic.Int64 // number of synced writes that were ever logged
 
-	covered  int64 // of these, how many the last sync covered
-	together int   // writers that were under way at the end of the last sync
+	covered  int64 // how many of these the last sync included
+	together int   // value of writers at the end of the last sync
 	gather   gathering
 }
 
