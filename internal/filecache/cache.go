@@ -1,5 +1,5 @@
-// Package filecache keeps a limited number of files open for reading, those that were
-// read of late.
+// Package filecache keeps a limited number of files
+// open for reading: those that were read recently.
 package filecache
 
 import (
@@ -11,50 +11,54 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// ErrGone is what a read gets from a file that was closed for good.
+// ErrGone is the error of a read from a file that was closed for good.
 var ErrGone = errors.New("shale: table is gone")
 
-// A Cache keeps at most limit table files open. A table reads through its
-// File, which opens the file when it is not open and closes another one
-// in exchange. What is resident of a table, its filter and index, does not
-// depend on the file being open.
+// A Cache keeps at most limit table files open. A table reads through its File,
+// which opens the file when needed and closes another one instead. The index
+// and the filter of a table are in memory, whether its file is open or not.
+//
+// Which file is closed is decided by CLOCK: a hand goes round the ring of open
+// files, and closes the first one that was not read since the hand last passed it.
 type Cache struct {
 	fs    vfs.FS
 	limit int
 
-	mu     sync.Mutex
-	idle   sync.Cond // signalled when an open file is closed
-	ring   []*File   // those with an open file, for CLOCK
-	hand   int
-	open   int // descriptors in use, also of files that are on their way out
+	mu     sync.Mutex // protects the following fields
+	idle   sync.Cond  // signalled when an open file is closed
+	ring   []*File    // the open files
+	hand   int        // index in ring of the file to look at next
+	open   int        // open descriptors, also of files that left the ring and are still being read
 	closed bool
 }
 
-// New returns a cache that keeps up to limit files open. More are open while more are being
-// read.
+// New returns a cache that keeps up to limit files open. There may
+// be more at a time, while more files than that are being read.
 func New(fs vfs.FS, limit int) *Cache {
 	c := &Cache{fs: fs, limit: limit}
 	c.idle.L = &c.mu
 	return c
 }
 
-// A File is an io.ReaderAt for a file that may or may not be open.
+// A File is an io.ReaderAt for a file that is opened when needed.
 type File struct {
 	cache *Cache
 	path  string
 
-	handle atomic.Pointer[handle] // nil: not open
-	used   atomic.Bool            // read again since the hand passed
-	gone   atomic.Bool            // closed for good
+	handle atomic.Pointer[handle] // nil: the file is not open
+	used   atomic.Bool            // it was read a second time since it was opened, or since the hand passed
+	gone   atomic.Bool            // it was closed for good
 }
 
-// A handle is an open descriptor, counted by the reads under way; the
-// cache itself counts as one.
+// A handle is an open descriptor with a count of references. The cache holds one, and
+// each read in progress holds one. The last one to be given back closes the file.
 type handle struct {
 	file vfs.File
 	refs atomic.Int64
 }
 
+// acquire takes a reference and reports whether it did. It does
+// not if the count is 0, because the file is then being closed.
 func (h *handle) acquire() bool {
 	for {
 		n := h.refs.Load()
@@ -67,11 +71,11 @@ func (h *handle) acquire() bool {
 	}
 }
 
-// Add returns the file of that name. It is opened when it is read for the first time.
+// Add returns the File with that path. It is opened by the first read.
 func (c *Cache) Add(path string) *File { return &File{cache: c, path: path} }
 
-// ReadAt reads from the file, opening it if need be. It returns ErrClosed
-// after the cache was closed and ErrGone after the table was.
+// ReadAt reads from the file and opens it if needed. It returns
+// base.ErrClosed if the cache is closed, and ErrGone if the File is.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	h, err := f.acquire()
 	if err != nil {
@@ -84,6 +88,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// acquire returns the file's handle with a reference. It takes no lock if the file is open.
 func (f *File) acquire() (*handle, error) {
 	if h := f.handle.Load(); h != nil && h.acquire() {
 		if !f.used.Load() {
@@ -94,7 +99,8 @@ func (f *File) acquire() (*handle, error) {
 	return f.cache.openFile(f)
 }
 
-// openFile opens f, or finds that another reader just did.
+// openFile opens f and returns its handle with a reference. If
+// another reader has just opened f, it returns that handle.
 func (c *Cache) openFile(f *File) (*handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,9 +126,9 @@ func (c *Cache) openFile(f *File) (*handle, error) {
 	return h, nil
 }
 
-// insertLocked puts a file, just opened and read once, where the hand comes
-// last. Only from its second read on it counts as used: what is read once, as by
-// a scan, does not push out what is read often.
+// insertLocked puts a file that was just opened into the ring, at the place that the hand
+// reaches last. Its first read does not mark it as used. So files that are read once, by
+// a scan for example, do not replace files that are read often. Requires: mu is held.
 func (c *Cache) insertLocked(f *File) {
 	c.ring = append(c.ring, f)
 	if last := len(c.ring) - 1; c.hand < last {
@@ -131,8 +137,8 @@ func (c *Cache) insertLocked(f *File) {
 	c.hand++
 }
 
-// makeRoomLocked lets go of files that were not read since the last round
-// until one more fits. A file that is being read is closed by its last reader.
+// makeRoomLocked takes files out of the ring, by CLOCK, until there is room for one
+// more. If a file is being read, its last reader closes it. Requires: mu is held.
 func (c *Cache) makeRoomLocked() {
 	for len(c.ring) >= c.limit {
 		if c.hand >= len(c.ring) {
@@ -147,18 +153,19 @@ func (c *Cache) makeRoomLocked() {
 	}
 }
 
-// dropLocked takes the file at position i out of the ring and gives up the
-// cache's reference.
+// dropLocked takes the file with index i out of the ring and
+// gives back the cache's reference. Requires: mu is held.
 func (c *Cache) dropLocked(i int) {
 	f := c.ring[i]
 	last := len(c.ring) - 1
 	c.ring[i] = c.ring[last]
 	c.ring = c.ring[:last]
 	if h := f.handle.Swap(nil); h != nil && h.refs.Add(-1) == 0 {
-		_ = c.closeLocked(h) // opened for reading: nothing is lost by a failing close
+		_ = c.closeLocked(h) // it was opened for reading, so nothing is lost if closing fails
 	}
 }
 
+// release gives back a reader's reference, and closes the file if it was the last one.
 func (c *Cache) release(h *handle) error {
 	if h.refs.Add(-1) > 0 {
 		return nil
@@ -168,6 +175,7 @@ func (c *Cache) release(h *handle) error {
 	return c.closeLocked(h)
 }
 
+// closeLocked closes the file of h. Requires: mu is held, and h has no references.
 func (c *Cache) closeLocked(h *handle) error {
 	err := h.file.Close()
 	c.open--
@@ -175,7 +183,7 @@ func (c *Cache) closeLocked(h *handle) error {
 	return err
 }
 
-// Close ends the use of f for good. Reads under way finish.
+// Close ends the use of f for good. Reads in progress finish.
 func (f *File) Close() {
 	c := f.cache
 	c.mu.Lock()
@@ -189,7 +197,8 @@ func (f *File) Close() {
 	}
 }
 
-// Reset closes all files, waits for the reads under way, and leaves an empty cache.
+// Reset closes all files and waits for the reads in
+// progress. The cache can be used again afterwards.
 func (c *Cache) Reset() {
 	c.Close()
 	c.mu.Lock()
@@ -197,8 +206,8 @@ func (c *Cache) Reset() {
 	c.closed = false
 }
 
-// Close closes all files and waits for the reads under way. Reads to come fail with
-// ErrClosed.
+// Close closes all files and waits for the reads in
+// progress. Later reads fail with base.ErrClosed.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package health knows whether a store takes writes, and why not.
+// Package health knows whether a store takes writes, and if not, why.
 package health
 
 import (
@@ -8,30 +8,30 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A Health knows whether the store takes writes, and why not. Every write reads it, without
-// a lock. All methods may be called concurrently.
+// A Health knows whether the store takes writes, and if not, why. Every
+// write reads it without a lock. All methods may be called concurrently.
 type Health struct {
 	env     Env
 	wake    chan struct{}           // see Woken
-	failure atomic.Pointer[Failure] // why writes are refused; nil: they are not
+	failure atomic.Pointer[Failure] // why writes are refused; nil: they are taken
 }
 
 // An Env is what a Health needs from the store.
 type Env struct {
 	Now           func() time.Time
-	LogSyncFailed func() bool                 // whether a sync of the current log has failed, or there is no log
-	Refused       func(err error)             // writes are now refused because of err
-	Resumed       func(refused time.Duration) // they are taken again, after that time
+	LogSyncFailed func() bool                 // reports whether a sync of the current log has failed, or there is no log
+	Refused       func(err error)             // reports that writes are refused from now on because of err
+	Resumed       func(refused time.Duration) // reports that writes are taken again after that time
 }
 
-// A Failure is why writes are refused.
+// A Failure is the reason why writes are refused.
 type Failure struct {
 	Err   error
 	since time.Time
-	// Passes says that the store tries by itself to take writes again: the
-	// failure is a lack of room, or of something else that may be there later.
-	// Other failures end with Resume or with another Open. A sync of the log that
-	// has failed is one of those: nobody knows what the disk has.
+	// Passes says that the store tries by itself to take writes again, because
+	// the cause may go away: the disk is full, for example. Any other failure
+	// ends only with Resume or with another Open. A failed sync of the log is
+	// of that kind, because nobody knows which bytes are on the disk.
 	Passes bool
 }
 
@@ -40,16 +40,18 @@ func New(env Env) *Health {
 	return &Health{env: env, wake: make(chan struct{}, 1)}
 }
 
-// Current returns why writes are refused; nil: they are not.
+// Current returns why writes are refused, or nil if they are taken.
 func (h *Health) Current() *Failure { return h.failure.Load() }
 
-// Nudge says that what is in the way of writes may have passed.
+// Nudge wakes the goroutine that listens to Woken,
+// because the cause of a failure may have gone away.
 func (h *Health) Nudge() { base.Wake(h.wake) }
 
-// Woken returns what tells of calls of Nudge, and of failures, several at once maybe.
+// Woken returns the channel that Nudge and new failures
+// send to. One value may stand for several of them.
 func (h *Health) Woken() <-chan struct{} { return h.wake }
 
-// Err returns why writes are refused, wrapped in ErrReadOnly, or nil.
+// Err returns why writes are refused, wrapped in ErrReadOnly, or nil if they are taken.
 func (h *Health) Err() error {
 	if f := h.failure.Load(); f != nil {
 		return base.ReadOnly(f.Err)
@@ -57,8 +59,9 @@ func (h *Health) Err() error {
 	return nil
 }
 
-// Lasting returns why writes are refused, wrapped in ErrReadOnly, if that does not
-// pass by itself. A failure that may pass is returned as such; nil, nil: there is none.
+// Lasting returns an error that wraps ErrReadOnly if writes are refused
+// because of a failure that does not pass. If the failure may pass, it
+// returns the failure and no error. If there is none, it returns nil, nil.
 func (h *Health) Lasting() (*Failure, error) {
 	f := h.failure.Load()
 	if f != nil && !f.Passes {
@@ -67,25 +70,30 @@ func (h *Health) Lasting() (*Failure, error) {
 	return f, nil
 }
 
-// Recovers says whether there is a failure that may pass.
+// Recovers reports whether there is a failure that may pass.
 func (h *Health) Recovers() bool {
 	f := h.failure.Load()
 	return f != nil && f.Passes
 }
 
-// LogFailed makes writes fail because of err, an error of the log, and returns what
-// the present writer gets. A full disk passes, unless a sync has met it.
+// LogFailed refuses writes because of err, an error of the log. It returns the error for the
+// current writer. A full disk is a failure that passes, unless a sync of the log has failed.
 func (h *Health) LogFailed(err error) error {
 	return h.Refuse(err, h.logPasses(err))
 }
 
+// logPasses reports whether err, an error of the log, may go away.
 func (h *Health) logPasses(err error) bool { return base.IsNoSpace(err) && !h.env.LogSyncFailed() }
 
-// SyncFailed is LogFailed for a sync outside the queue of writers. Another log may take the
-// place of the one that failed at any time, and then the failure is of no account: current
-// says whether that has not happened. It is asked after a look at the failure of now, which
-// ends with the change of logs. So a failure of the old log refuses no writes to the new one,
-// unless the store fails and is resumed once more between the two looks.
+// SyncFailed is LogFailed for a sync outside the queue of writers. current
+// reports whether the log that failed is still the current one. If another
+// log has replaced it, SyncFailed does nothing and returns nil.
+//
+// The log may be replaced at any time, also during this call. A recovery replaces
+// the log first and then ends the failure. So SyncFailed loads the failure before
+// it calls current. If the log is replaced after that, the failure has changed,
+// too, and refuse asks again. An error of the old log refuses writes to the new
+// log only if the store fails and is resumed once more between the two.
 func (h *Health) SyncFailed(err error, current func() bool) error {
 	old := h.failure.Load()
 	if !current() {
@@ -94,15 +102,15 @@ func (h *Health) SyncFailed(err error, current func() bool) error {
 	return h.refuse(old, err, h.logPasses(err), current)
 }
 
-// Refuse makes writes fail because of err, unless an earlier failure does already, and
-// returns what the present writer gets. A failure that does not pass
-// takes the place of one that would.
+// Refuse makes writes fail because of err, unless an earlier
+// failure does so already. It returns the error for the current
+// writer. A failure that does not pass replaces one that passes.
 func (h *Health) Refuse(err error, passes bool) error {
 	return h.refuse(h.failure.Load(), err, passes, func() bool { return true })
 }
 
-// refuse is Refuse after a look at the failure of then, old, as long as holds says that
-// err is of account.
+// refuse is Refuse for a caller that has loaded the failure old. Whenever the failure
+// has changed since, it calls holds, and gives up if err does not matter any more.
 func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool) error {
 	f := &Failure{Err: err, since: h.env.Now(), Passes: passes}
 	for old == nil || old.Passes && !passes {
@@ -118,8 +126,8 @@ func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool)
 	return base.ReadOnly(err)
 }
 
-// Resolve lets writes go on after the failure f. If the store has failed in a worse way
-// meanwhile, they stay refused, and resolve returns why.
+// Resolve ends the failure f, so that writes are taken again. If another
+// failure has replaced f, writes are still refused, and Resolve returns why.
 func (h *Health) Resolve(f *Failure) error {
 	if h.failure.CompareAndSwap(f, nil) {
 		h.env.Resumed(h.env.Now().Sub(f.since))

@@ -12,36 +12,42 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// Filters keeps the filters of a store in memory as far as its budget goes. What does not
-// fit is released, and read again when there is room. The bytes stay in the files.
-// All methods may be called concurrently.
+// Filters keeps the filters of a store's tables in memory, within a budget.
+// Filters that exceed the budget are released. They are read again from
+// their files when there is room. All methods may be called concurrently.
+//
+// A large filter has two units. The first unit alone is a smaller
+// filter with more false positives, so it is useful to release
+// only the second. After each change of the tables this happens:
+//
+//  1. FitSoon releases filters if the new tables' filters exceed the budget.
+//  2. Loop calls Adjust, which checks that again and reads back what fits.
 type Filters struct {
 	env   Env
 	wake  chan struct{} // to Loop: the tables have changed
-	mu    sync.Mutex    // one change of what is resident at a time
-	epoch atomic.Uint64 // counts up before and after each change: see tree.FilterSum
+	mu    sync.Mutex    // held during each change of what is resident
+	epoch atomic.Uint64 // incremented before and after each change: see tree.FilterSum
 
-	rebuilding chan struct{} // holds a token while filters are rebuilt
+	rebuilding chan struct{} // holds a token while a caller of BeginRebuild rebuilds filters
 }
 
 // An Env is what Filters need from the store.
 type Env struct {
-	Wanted     bool                    // else filters are not read
-	Limited    bool                    // whole filters are released, too, if their second units are not enough
-	Budget     func(keys uint64) int64 // bytes that the filters of all keys may take, given how many there are
-	Closing    func() bool
-	Acquire    func() *tree.Version // the current version, with a reference; nil: the store is closed
-	Release    func(v *tree.Version)
-	Unreadable func(t *tree.Table, err error) // t's filter can't be read again
+	Wanted     bool                           // otherwise no filter is read
+	Limited    bool                           // the budget is strict: whole filters may be released, and not only second units
+	Budget     func(keys uint64) int64        // bytes for all filters of a store with this number of keys
+	Closing    func() bool                    // reports whether Close has begun
+	Acquire    func() *tree.Version           // the current version with a reference; nil: the store is closed
+	Release    func(v *tree.Version)          // gives the reference back
+	Unreadable func(t *tree.Table, err error) // reports that t's filter can't be read again
 }
 
-// New returns the Filters of no version yet.
+// New returns a Filters that has not seen a version yet.
 func New(env Env) *Filters {
 	return &Filters{env: env, wake: make(chan struct{}, 1), rebuilding: make(chan struct{}, 1)}
 }
 
-// Loop keeps the resident filters within their budget and brings back what has room
-// again, whenever the tables have changed.
+// Loop calls Adjust whenever the tables have changed, until ctx is done.
 func (f *Filters) Loop(ctx context.Context) {
 	for {
 		select {
@@ -56,8 +62,8 @@ func (f *Filters) Loop(ctx context.Context) {
 	}
 }
 
-// BeginRebuild waits until nobody else rebuilds filters, or ctx is done. The caller calls end
-// when it has rebuilt its own.
+// BeginRebuild waits until no one else rebuilds filters, or until ctx
+// is done. The caller calls end when its own rebuild is complete.
 func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
 	select {
 	case f.rebuilding <- struct{}{}:
@@ -67,12 +73,12 @@ func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// Epoch returns the present epoch. What was computed from the resident filters holds as long
-// as it stays the same.
+// Epoch returns the current epoch. A value that was computed from
+// the resident filters is valid as long as the epoch stays the same.
 func (f *Filters) Epoch() uint64 { return f.epoch.Load() }
 
-// Adjust makes the resident filters of v fit the budget, and reads what has room.
-// Requires: v's files are held.
+// Adjust makes the resident filters of v fit the budget, and then reads released
+// filters for which there is room. Requires: the caller holds v's files.
 func (f *Filters) Adjust(v *tree.Version) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +86,9 @@ func (f *Filters) Adjust(v *tree.Version) {
 	f.restoreLocked(v)
 }
 
-// FitSoon makes room at once, unless filters are being read, and leaves the rest to
-// Loop.
+// FitSoon releases what exceeds the budget, and leaves the rest
+// of Adjust to Loop. If filters are being read or released at the
+// moment, it leaves all of it to Loop, so that it does not wait.
 func (f *Filters) FitSoon(v *tree.Version) {
 	if f.mu.TryLock() {
 		f.fitLocked(v)
@@ -90,7 +97,7 @@ func (f *Filters) FitSoon(v *tree.Version) {
 	base.Wake(f.wake)
 }
 
-// budgetOf returns the bytes that the resident filters of v may take.
+// budgetOf returns how many bytes the resident filters of v may take.
 func (f *Filters) budgetOf(v *tree.Version) int64 {
 	var keys uint64
 	for _, r := range v.Runs {
@@ -99,10 +106,10 @@ func (f *Filters) budgetOf(v *tree.Version) int64 {
 	return f.env.Budget(keys)
 }
 
-// fitLocked makes the resident filters of v fit the budget. Second units go
-// first, whole filters only if that is not enough, and only if their memory is limited;
-// in both rounds those of the deepest level first: most of the memory is there, and
-// in the levels above a byte of filter saves the most. Requires: mu is held.
+// fitLocked releases filters of v until they fit the budget. The second units of
+// filters go first. Whole filters go only if that is not enough and the budget is
+// strict. Both times it begins with the deepest level: most of the memory is there,
+// and a byte of filter saves more reads in the levels above. Requires: mu is held.
 func (f *Filters) fitLocked(v *tree.Version) {
 	excess := v.FilterMemory(f.epoch.Load()) - f.budgetOf(v)
 	if excess <= 0 {
@@ -127,10 +134,10 @@ func (f *Filters) fitLocked(v *tree.Version) {
 	}
 }
 
-// restoreLocked reads from the files what was released and has room again:
-// filters that are gone, then second units, from the newest run on. A sixteenth
-// of the budget stays free, so that the next flush does not undo it. Requires:
-// mu is held; v's files are held.
+// restoreLocked reads released filters for which there is room: first those
+// that are gone as a whole, then second units, each beginning with the newest
+// run. It leaves a sixteenth of the budget free, so that the next flush does
+// not exceed it again. Requires: mu is held, and the caller holds v's files.
 func (f *Filters) restoreLocked(v *tree.Version) {
 	if !f.env.Wanted {
 		return
@@ -148,12 +155,12 @@ func (f *Filters) restoreLocked(v *tree.Version) {
 					continue
 				}
 				if need > room || f.env.Closing() {
-					return // what lies deeper must not come before it
+					return // a filter of a deeper run must not take the room of this one
 				}
 				before := t.FilterMemory()
 				f.restoreTable(t, firstUnit)
 				room -= t.FilterMemory() - before
-				if room < -budget/16 { // it has only one unit: what it takes was a guess
+				if room < -budget/16 { // the filter has only one unit, and its size was a wrong guess
 					f.fitLocked(v)
 					return
 				}
@@ -162,8 +169,8 @@ func (f *Filters) restoreLocked(v *tree.Version) {
 	}
 }
 
-// restoreTable reads t's filter again. What can't be read once is not tried
-// again.
+// restoreTable reads t's filter again. If that fails, it
+// marks the filter as lost, so that it is not tried again.
 func (f *Filters) restoreTable(t *tree.Table, firstUnit bool) {
 	defer f.Changing()()
 	if err := t.Reader.LoadFilter(firstUnit); err != nil {
@@ -174,7 +181,7 @@ func (f *Filters) restoreTable(t *tree.Table, firstUnit bool) {
 	}
 }
 
-// Changing is called before the resident filters change, and what it returns afterwards.
+// Changing is called before the resident filters change. The caller calls done afterwards.
 func (f *Filters) Changing() (done func()) {
 	f.epoch.Add(1)
 	return func() { f.epoch.Add(1) }

@@ -1,5 +1,5 @@
-// Package scheduler decides when a store compacts, and what: it knows which compactions are
-// under way and which have failed. Package compaction has the rules.
+// Package scheduler decides when a store compacts, and what. It knows which compactions are
+// in progress and which have failed. Package compaction has the rules for choosing one.
 package scheduler
 
 import (
@@ -14,69 +14,71 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A Scheduler decides what is compacted next, and by how many workers. It knows
-// which tables and key ranges compactions use, and why the last background job of
-// each sort failed. It starts nothing itself. All methods may be called concurrently.
+// A Scheduler decides which compaction comes next, and how many run at
+// the same time. It knows which tables and key ranges compactions use,
+// and why the last flush and the last automatic compaction failed. It
+// starts no goroutine. All methods may be called concurrently.
 //
-// A plan's tables are in every version from its reservation to Done, because no
-// other plan may take them. So a pick must see the version that the last plan has
-// installed: it asks for the version after it has taken the lock under which that
-// plan's tables were given back.
+// A plan's tables are in every version from its reservation to Done, because no other
+// plan may take them. So a pick must see the version that the previous plan has
+// installed. For this reason it asks for the version after it has taken mu: the previous
+// plan's tables were given back under the same lock, after the version was installed.
 type Scheduler struct {
 	env   Env
 	wake  chan struct{} // see Nudge
 	Seeks SeekCredit
-	_     [64]byte // seeks are counted by readers: mu is in another cache line
+	_     [64]byte // readers count seeks: this keeps mu in another cache line
 
-	mu         sync.Mutex
+	mu         sync.Mutex // protects the following fields
 	inFlight   compaction.InFlight
-	running    int                  // automatic compactions, and the sub-ranges of all
-	requests   []*compaction.Manual // calls of Compact that wait for their next step
-	level0Next bool                 // a compaction of level 0 comes before the next of these steps
-	failures   int                  // automatic compactions that failed in a row
-	now        Attempt              // that of compactions which begin now
-	ended      int                  // the highest round of an automatic compaction that has ended
-	flushErr   error                // why the last flush failed; nil if it did not
-	compactErr error                // the same of automatic compactions
+	running    int                  // busy workers: automatic compactions, and sub-ranges of all compactions
+	requests   []*compaction.Manual // calls of Compact in progress
+	level0Next bool                 // a compaction of level 0 comes before the next step of a call of Compact
+	failures   int                  // automatic compactions that have failed in a row
+	now        Attempt              // for compactions that begin now
+	ended      int                  // the highest round of any automatic compaction that has ended
+	flushErr   error                // why the last flush failed; nil if it succeeded
+	compactErr error                // the same for automatic compactions
 	asideErr   error                // why the last table was set aside
 }
 
-// An Env is what a Scheduler needs from the store. Its functions take no lock
-// under which the Scheduler is called.
+// An Env is what a Scheduler needs from the store. Some of its functions are called
+// under mu. They must not take a lock under which a method of the Scheduler is called.
 type Env struct {
-	Workers  func() int // that compact at a time; below 1: only Compact does
-	Closing  func() bool
+	Workers  func() int               // limit of running; below 1 there are no automatic compactions
+	Closing  func() bool              // reports whether Close has begun
 	Version  func() *manifest.Version // the current one; nil: the store is closed
 	Options  func() compaction.Options
-	Flushing func() bool   // whether a memtable waits to be flushed
-	Started  func(n int64) // n compactions more are under way
-	Changed  func()        // what goroutines wait for may have come true
+	Flushing func() bool   // reports whether a memtable waits to be flushed
+	Started  func(n int64) // counts compactions in progress: n more
+	Changed  func()        // wakes goroutines that wait for a flush or compaction
 }
 
-// An Attempt is one of an automatic compaction.
+// An Attempt belongs to one automatic compaction. It says in
+// which round the compaction began. RetryNow begins a round.
 type Attempt struct {
-	round int           // how many calls of RetryNow came before it
-	Retry chan struct{} // closed by the next one: if the attempt fails, it is not to wait
+	round int           // number of calls of RetryNow before it
+	Retry chan struct{} // closed by the next call of RetryNow: a failed attempt then waits no longer
 }
 
-// New returns a Scheduler that nobody has asked for anything.
+// New returns a Scheduler without plans in flight.
 func New(env Env) *Scheduler {
 	s := &Scheduler{env: env, wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
 	s.Seeks.Price.Store(math.MaxInt64)
 	return s
 }
 
-// Nudge says that there may be something to compact.
+// Nudge wakes the goroutine that listens to Woken, because there may be something to compact.
 func (s *Scheduler) Nudge() { base.Wake(s.wake) }
 
-// Woken returns what tells of calls of Nudge, several at once maybe.
+// Woken returns the channel that Nudge sends to. One value may stand for several calls.
 func (s *Scheduler) Woken() <-chan struct{} { return s.wake }
 
-// Pick reserves the next automatic compaction if a worker is free. It returns nil if
-// there is none.
+// Pick reserves the next automatic compaction if a worker is free,
+// and returns it. It returns nil if there is nothing to compact now.
 func (s *Scheduler) Pick() *compaction.Plan { return s.PickFor(s.env.Workers()) }
 
-// PickFor is pick with another number of workers.
+// PickFor is Pick with another limit of workers.
 func (s *Scheduler) PickFor(workers int) *compaction.Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +97,8 @@ func (s *Scheduler) PickFor(workers int) *compaction.Plan {
 	return &plan
 }
 
-// nextLocked returns the next automatic compaction without a reservation, and sets
-// the price of one for seeks. Requires: mu is held.
+// nextLocked returns the next automatic compaction without a reservation. forSeeks reports
+// whether it is one that seeks have paid for. It also sets Seeks.Price. Requires: mu is held.
 func (s *Scheduler) nextLocked() (plan compaction.Plan, forSeeks bool) {
 	s.Seeks.Price.Store(math.MaxInt64)
 	meta := s.env.Version()
@@ -113,9 +115,9 @@ func (s *Scheduler) nextLocked() (plan compaction.Plan, forSeeks bool) {
 	return plan, plan.Kind != compaction.Nothing
 }
 
-// reserveLocked keeps other compactions away from the plan's tables and range until
-// done. A step of Compact has its caller's goroutine and takes no worker. Requires:
-// mu is held.
+// reserveLocked keeps other compactions away from the plan's tables
+// and key range until Done or FreeInputs. A step of Compact runs on
+// its caller's goroutine and takes no worker. Requires: mu is held.
 func (s *Scheduler) reserveLocked(plan *compaction.Plan) {
 	s.inFlight.Add(plan)
 	s.env.Started(1)
@@ -129,13 +131,13 @@ func (s *Scheduler) reserveLocked(plan *compaction.Plan) {
 	}
 }
 
-// Steps of Compact and compactions of level 0 take turns, because both may need the
-// same tables: so level 0 waits for one step at most, and Compact comes to an end
-// while writers keep level 0 due.
+// Steps of Compact and compactions of level 0 take turns, because both
+// may need the same tables. So level 0 waits for one step at most, and
+// Compact finishes even if writers keep level 0 due all the time.
 
-// level0TurnLocked returns the compaction of level 0 that comes before the next step
-// of Compact, if there is one. The caller of Compact carries it out itself: all
-// workers may be busy below. Requires: mu is held.
+// level0TurnLocked returns the compaction of level 0 that comes before the next
+// step of Compact, if there is one. The caller of Compact carries it out itself,
+// because all workers may be busy with deeper levels. Requires: mu is held.
 func (s *Scheduler) level0TurnLocked(meta *manifest.Version) (plan compaction.Plan, ok bool) {
 	if !s.level0Next || s.env.Workers() < 1 {
 		return compaction.Plan{}, false
@@ -144,10 +146,11 @@ func (s *Scheduler) level0TurnLocked(meta *manifest.Version) (plan compaction.Pl
 	return plan, plan.Kind != compaction.Nothing
 }
 
-// requestsFirstLocked says whether a compaction of level 0 has to let a step of
-// Compact go first. After a failure every automatic compaction has to: while it waits to
-// be tried again its inputs are reserved, and Compact would wait for it each time
-// instead of returning the error. Requires: mu is held.
+// requestsFirstLocked reports whether a step of Compact must come before an
+// automatic compaction that Pick has found: one of level 0, or any
+// compaction after a failure. A compaction that has failed keeps its inputs
+// reserved until it is tried again. Compact would wait for these inputs
+// again and again, instead of returning the error. Requires: mu is held.
 func (s *Scheduler) requestsFirstLocked() bool {
 	if s.level0Next && s.compactErr == nil {
 		return false
@@ -164,24 +167,24 @@ func (s *Scheduler) requestsFirstLocked() bool {
 	return false
 }
 
-// Request announces a call of Compact, so that compactions of level 0 let its steps
-// go first. The caller calls withdraw afterwards.
+// Request announces a call of Compact, so that compactions of level
+// 0 take turns with its steps. The caller calls Withdraw at the end.
 func (s *Scheduler) Request(job *compaction.Manual) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, job)
 }
 
-// Withdraw takes back a request.
+// Withdraw undoes Request.
 func (s *Scheduler) Withdraw(job *compaction.Manual) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = slices.DeleteFunc(s.requests, func(j *compaction.Manual) bool { return j == job })
 }
 
-// PickStep reserves the next step of a call of Compact, or a compaction of level 0
-// that comes before it. Without a plan, blocked says whether others are in its way; if
-// not, there is nothing left to do.
+// PickStep reserves and returns the next step of a call of Compact, or a compaction
+// of level 0 that comes before it. If it returns no plan, blocked reports whether
+// plans in flight are in the way. If they are not, the call of Compact is complete.
 func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +203,8 @@ func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocke
 	return &plan, true
 }
 
-// PlaceIngest chooses the level for tables with keys from smallest to largest. Unless
-// that is level 0 it keeps compactions from writing there, until FreeInputs.
+// PlaceIngest chooses the level for tables with keys from smallest to largest.
+// If that is not level 0, compactions do not write there until FreeInputs.
 func (s *Scheduler) PlaceIngest(smallest, largest []byte) *compaction.Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,9 +215,9 @@ func (s *Scheduler) PlaceIngest(smallest, largest []byte) *compaction.Plan {
 	return &plan
 }
 
-// Split cuts the plan's key range where it can be merged in parallel, by as many
-// workers as are free, and takes these. A step of Compact leaves one to level 0. The
-// caller gives len(cuts) workers back with merged.
+// Split cuts the plan's key range into parts that can be merged in parallel, and
+// takes a free worker for each part after the first. A step of Compact leaves
+// one worker to level 0. The caller gives len(cuts) workers back with Merged.
 func (s *Scheduler) Split(plan *compaction.Plan) (cuts [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +232,7 @@ func (s *Scheduler) Split(plan *compaction.Plan) (cuts [][]byte) {
 	return cuts
 }
 
-// Idle says whether no compaction is under way or due.
+// Idle reports whether no compaction is running or due.
 func (s *Scheduler) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +240,8 @@ func (s *Scheduler) Idle() bool {
 	return s.running == 0 && plan.Kind == compaction.Nothing
 }
 
-// Unused says whether no worker is busy, no table is reserved and nobody waits for a step.
+// Unused reports whether no worker is busy, no table
+// is reserved and no call of Compact is in progress.
 func (s *Scheduler) Unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,15 +255,15 @@ func (s *Scheduler) Busy() int {
 	return s.running
 }
 
-// Merged gives the workers back that split has taken.
+// Merged gives back workers that Split has taken.
 func (s *Scheduler) Merged(workers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running -= workers
 }
 
-// Done undoes the reservation of a plan, all at once: a pick between the worker's
-// return and the inputs' would choose around inputs that nobody uses.
+// Done gives back the worker and the inputs of a plan, in one step. A pick
+// between the two would avoid inputs that no compaction uses any more.
 func (s *Scheduler) Done(plan *compaction.Plan) {
 	defer s.given()
 	s.mu.Lock()
@@ -268,14 +272,14 @@ func (s *Scheduler) Done(plan *compaction.Plan) {
 	s.inFlight.Remove(plan)
 }
 
-// given says that a worker or inputs were given back: others may go on with them,
-// whatever became of the plan.
+// given wakes those who wait for a worker or for inputs. It
+// is called without mu, whether or not the plan succeeded.
 func (s *Scheduler) given() {
 	s.Nudge()
 	s.env.Changed()
 }
 
-// FreeWorker gives the plan's worker back, and keeps its inputs.
+// FreeWorker gives the plan's worker back. The inputs stay reserved until FreeInputs.
 func (s *Scheduler) FreeWorker(plan *compaction.Plan) {
 	defer s.given()
 	s.mu.Lock()
@@ -283,6 +287,7 @@ func (s *Scheduler) FreeWorker(plan *compaction.Plan) {
 	s.freeWorkerLocked(plan)
 }
 
+// freeWorkerLocked counts the plan as ended. Requires: mu is held.
 func (s *Scheduler) freeWorkerLocked(plan *compaction.Plan) {
 	if !plan.ByRequest() {
 		s.running--
@@ -290,7 +295,7 @@ func (s *Scheduler) freeWorkerLocked(plan *compaction.Plan) {
 	s.env.Started(-1)
 }
 
-// FreeInputs gives the plan's tables and range back.
+// FreeInputs gives the plan's tables and key range back.
 func (s *Scheduler) FreeInputs(plan *compaction.Plan) {
 	defer s.given()
 	s.mu.Lock()
@@ -298,10 +303,10 @@ func (s *Scheduler) FreeInputs(plan *compaction.Plan) {
 	s.inFlight.Remove(plan)
 }
 
-// SetAside keeps automatic compactions away from an input of the plan in which err
-// met damage, and returns its number. A merge would meet the damage again each time;
-// reads of the table get the error, and so does Compact. If err is something else, ok
-// is false.
+// SetAside keeps automatic compactions away from a damaged table, and returns
+// its number. err is the error of the plan. Each further merge would meet the
+// damage again. Reads of the table and Compact still get the error. If err is
+// not damage in an input of the plan, SetAside does nothing, and ok is false.
 func (s *Scheduler) SetAside(plan *compaction.Plan, err error) (num base.FileNum, ok bool) {
 	var damage *base.CorruptionError
 	if !errors.As(err, &damage) {
@@ -318,8 +323,8 @@ func (s *Scheduler) SetAside(plan *compaction.Plan, err error) (num base.FileNum
 	return num, true
 }
 
-// TakeBack lets automatic compactions have a table again, because it has turned out
-// to be whole, or is gone. It reports whether the table had been set aside.
+// TakeBack undoes SetAside, because the table has turned out to be
+// whole, or is gone. It reports whether the table was set aside.
 func (s *Scheduler) TakeBack(num base.FileNum) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,8 +333,8 @@ func (s *Scheduler) TakeBack(num base.FileNum) bool {
 	return aside
 }
 
-// Flushed notes the outcome of a flush. One that Close has ended has not failed: the log
-// has it all.
+// Flushed records the result of a flush. A flush that Close has
+// ended counts as no failure, because the log has all its writes.
 func (s *Scheduler) Flushed(err error) {
 	if errors.Is(err, base.ErrClosed) {
 		return
@@ -340,25 +345,25 @@ func (s *Scheduler) Flushed(err error) {
 	s.flushErr = err
 }
 
-// FlushFailure returns why the last flush failed, or nil.
+// FlushFailure returns why the last flush failed, or nil if it succeeded.
 func (s *Scheduler) FlushFailure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flushErr
 }
 
-// Begin is for an automatic compaction that is about to begin.
+// Begin returns the Attempt for an automatic compaction that is about to begin.
 func (s *Scheduler) Begin() Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// Compacted notes the outcome of an automatic compaction, and returns how many
-// have failed in a row. A failure is of no account if a compaction has ended that began
-// in a later round: this one is tried again at once.
+// Compacted records the result of an automatic compaction, and returns how many have
+// failed in a row. An error is not kept for CompactionFailure if a compaction of a
+// later round has ended already: after RetryNow, this one is tried again at once.
 func (s *Scheduler) Compacted(a Attempt, err error) (failures int) {
-	defer s.env.Changed() // writers wait for level 0
+	defer s.env.Changed() // writers may wait for level 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -373,16 +378,16 @@ func (s *Scheduler) Compacted(a Attempt, err error) (failures int) {
 	return s.failures
 }
 
-// CompactionFailure returns why the last automatic compaction failed, or nil.
+// CompactionFailure returns why the last automatic compaction failed, or nil if it succeeded.
 func (s *Scheduler) CompactionFailure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.compactErr
 }
 
-// RetryNow begins another round: the compactions that have failed, or are about to,
-// are tried again at once. It returns a function that says whether one has ended that
-// began after the call.
+// RetryNow begins another round: compactions that have failed, or fail from
+// now on in an earlier round, are tried again at once. The returned function
+// reports whether a compaction has ended that began after the call.
 func (s *Scheduler) RetryNow() (ended func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,9 +401,10 @@ func (s *Scheduler) RetryNow() (ended func() bool) {
 	}
 }
 
-// Stuck returns why the room that writers wait for does not come about, or nil: flushes
-// or compactions fail, or every compaction that could make level 0 shallower would read a
-// damaged table. onLevel0 says that they wait for level 0, else for memtables.
+// Stuck returns why the room that writers wait for will not come, or nil if
+// it may. The reason is that flushes fail, that compactions fail, or that
+// every compaction of level 0 would read a damaged table. onLevel0 says
+// that the writers wait for level 0. Otherwise they wait for memtables.
 func (s *Scheduler) Stuck(onLevel0 bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,8 +419,8 @@ func (s *Scheduler) Stuck(onLevel0 bool) error {
 	return s.damageInTheWayLocked()
 }
 
-// damageInTheWayLocked returns the damage because of which level 0 can't be compacted
-// any more, or nil. Requires: mu is held.
+// damageInTheWayLocked returns the error of a damaged table if it is the
+// reason why there is nothing left to compact, or nil. Requires: mu is held.
 func (s *Scheduler) damageInTheWayLocked() error {
 	if !s.inFlight.AnyAside() || !s.inFlight.Empty() {
 		return nil
@@ -426,28 +432,30 @@ func (s *Scheduler) damageInTheWayLocked() error {
 	return s.asideErr
 }
 
-// A seek looks into every run of level 0, since no filter tells it where the next
-// key is. Flushes alone leave some runs there for ever, so what seeks waste on
-// them is credited to the compaction that would spare them that. Only seeks
-// count, not the steps after them.
+// A seek reads every run of level 0, because filters do not help to find
+// the next key. Flushes alone may leave a few runs there for ever. So the
+// bytes that seeks read in vain there are credited to a compaction that
+// would save them. Only seeks count, and not the steps that follow them.
 
-// A SeekCredit counts the bytes that seeks would have saved in a better shaped tree.
+// A SeekCredit counts the bytes that seeks would not have read if level 0 were compacted.
 type SeekCredit struct {
-	// Earned is bytes, since level 0 changed or a compaction was started for them.
+	// Earned is the credit in bytes, since level 0
+	// has changed or a compaction was started for it.
 	Earned atomic.Int64
-	// Price is the credit at which a compaction pays for itself, or MaxInt64 if
-	// there is nothing to compact. Each pick sets it.
+	// Price is the credit in bytes at which a compaction pays for itself,
+	// or MaxInt64 if there is nothing to compact. Each pick sets it.
 	Price atomic.Int64
 }
 
-// spend says that a compaction for the seeks begins.
+// spend uses up the credit, because the compaction that it pays for begins.
 func (s *SeekCredit) spend() {
 	s.Price.Store(math.MaxInt64)
 	s.Earned.Store(0)
 }
 
-// SameLevel0 tells whether two versions have the same runs in level 0: these come
-// as the newest and go as the oldest.
+// SameLevel0 reports whether two versions have the same runs in level
+// 0. It compares the number of runs and the newest one. That is enough,
+// because runs are added as the newest and removed as the oldest.
 func SameLevel0(a, b *manifest.Version) bool {
 	x, y := a.Levels[0].Runs, b.Levels[0].Runs
 	return a == b || len(x) == len(y) && (len(x) == 0 || x[0].ID == y[0].ID)
