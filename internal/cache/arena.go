@@ -7,41 +7,43 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// An arena is a shard's memory beside the Go heap: chunks, each cut into pieces
-// that fill it. A piece is a Block's buffer, or a hole, which has a Block too.
-// Holes next to each other become one, so that the sizes of blocks may change
-// as they like; what remains of waste the shard bounds (see room.go).
+// An arena is the part of a shard's memory outside the Go heap. It consists of chunks, and
+// each chunk is divided completely into pieces. A piece is the buffer of a Block, or a
+// hole, which has a Block as its header too. Holes next to each other are joined to one.
+// So the sizes of blocks may change over time. room.go bounds the waste that remains.
 //
-// A chunk without blocks is given back, but its addresses are kept until nobody
-// can reach the cache any more: Peek reads what may be given back meanwhile.
+// A chunk without blocks is given back to the system. But its
+// addresses stay reserved until nobody can reach the cache any more,
+// because Peek may read memory that is given back at the same time.
 //
-// Guarded by the shard's mu, but for bases.
+// The shard's mu guards all fields but bases.
 type arena struct {
 	chunkBytes int // a power of two
 	chunks     []*chunk
-	bases      atomic.Pointer[[][]byte] // the chunks' memory, for Peek; never changed in place
-	bins       [numClasses]*Block       // holes of at least the class's length, the next class's not
-	filled     [(numClasses + 63) / 64]uint64
-	spare      *Block // headers for pieces, by older
-	taken      int64  // bytes of the chunks in use
+	bases      atomic.Pointer[[][]byte]       // the chunks' memory, for Peek; replaced, never changed
+	bins       [numClasses]*Block             // holes with room for the class, but not for the next one
+	filled     [(numClasses + 63) / 64]uint64 // bit i is set if bins[i] is not empty
+	spare      *Block                         // unused Blocks for pieces, linked by older
+	taken      int64                          // bytes of the chunks in use
 }
 
-// A chunk is in use if first is not nil.
+// A chunk is a large part of an arena. It is in use if first is not nil.
 type chunk struct {
 	id    int
-	mem   []byte // nil: given back with its addresses
-	first *Block // the piece at the beginning
-	live  int    // bytes of pieces that are not holes
+	mem   []byte // nil: given back to the system, with its addresses
+	first *Block // the piece at offset 0
+	live  int    // bytes of the pieces that are not holes
 }
 
 const (
 	minChunkBytes = 64 << 10
 	maxChunkBytes = 2 << 20
-	// headerSlab is how many headers are allocated at once.
+	// headerSlab is how many Blocks for pieces are allocated together.
 	headerSlab = 32
 )
 
-// chunkBytesFor makes chunks of a 64th to a 32nd of a shard.
+// chunkBytesFor returns the chunk size for a shard of this capacity:
+// between a 64th and a 32nd of it, within minChunkBytes and maxChunkBytes.
 func chunkBytesFor(capacity int64) int {
 	n := minChunkBytes
 	for n < maxChunkBytes && int64(64*n) <= capacity {
@@ -50,7 +52,8 @@ func chunkBytesFor(capacity int64) int {
 	return n
 }
 
-// header returns a Block for a piece. Late readers may have it pinned.
+// header returns an unused Block for a piece. Readers that found it in its
+// last life may still add and remove pins: see Block. Requires: s.mu is held.
 func (s *shard) header() *Block {
 	a := &s.arena
 	if a.spare == nil {
@@ -67,13 +70,13 @@ func (s *shard) header() *Block {
 	return b
 }
 
-// spareHeader takes back the header of a piece that is no more.
+// spareHeader takes back the Block of a piece that no longer exists.
 func (a *arena) spareHeader(b *Block) {
 	b.chunk, b.left, b.right, b.buf, b.hole = nil, nil, nil, nil, false
 	b.older, b.newer, a.spare = a.spare, nil, b
 }
 
-// binOf returns the bin of a hole of n bytes.
+// binOf returns the bin for a hole of n bytes.
 func binOf(n int) int {
 	if n >= 1<<maxClassBits {
 		return numClasses - 1
@@ -85,6 +88,7 @@ func binOf(n int) int {
 	return class
 }
 
+// addHole puts the hole b into its bin.
 func (a *arena) addHole(b *Block) {
 	bin := binOf(cap(b.buf))
 	b.hole = true
@@ -96,6 +100,7 @@ func (a *arena) addHole(b *Block) {
 	a.filled[bin/64] |= 1 << (bin % 64)
 }
 
+// removeHole takes b out of its bin.
 func (a *arena) removeHole(b *Block) {
 	bin := binOf(cap(b.buf))
 	if b.older != nil {
@@ -109,7 +114,8 @@ func (a *arena) removeHole(b *Block) {
 	b.hole, b.newer, b.older = false, nil, nil
 }
 
-// holeFor returns a hole of at least a class's length, out of its bin, or nil.
+// holeFor takes a hole with room for a class out of its bin, and returns it,
+// or nil if there is none. It takes one of the smallest bin that has some.
 func (a *arena) holeFor(class int) *Block {
 	word := class / 64
 	set := a.filled[word] &^ (1<<(class%64) - 1)
@@ -124,8 +130,9 @@ func (a *arena) holeFor(class int) *Block {
 	return b
 }
 
-// carve makes a piece of a class's length out of a hole, if there is one that
-// has room for it.
+// carve makes a piece for a class from a hole, and returns it pinned once. It
+// returns nil if no hole is large enough. What remains of the hole becomes
+// another hole, unless it is too small for any class. Requires: s.mu is held.
 func (s *shard) carve(class int) *Block {
 	a := &s.arena
 	b := a.holeFor(class)
@@ -150,8 +157,8 @@ func (s *shard) carve(class int) *Block {
 	return b
 }
 
-// freePiece makes b a hole, with the holes beside it. Requires: s.mu is held;
-// refs is freed, but for late readers.
+// freePiece makes b a hole, joins it with the holes next to it, and returns the
+// result. Requires: s.mu is held, and refs is freed, except for pins of late readers.
 func (s *shard) freePiece(b *Block) *Block {
 	a, c := &s.arena, b.chunk
 	if b.published.Load() {
@@ -173,7 +180,7 @@ func (s *shard) freePiece(b *Block) *Block {
 	return b
 }
 
-// join makes neighbours one piece, the left one.
+// join joins two neighbouring pieces of a chunk into the left one, and returns it.
 func (a *arena) join(l, r *Block) *Block {
 	end := int(l.off) + cap(l.buf) + cap(r.buf)
 	l.buf = l.chunk.mem[l.off:end:end]
@@ -184,7 +191,8 @@ func (a *arena) join(l, r *Block) *Block {
 	return l
 }
 
-// grow adds a chunk. Requires: s.mu is held.
+// grow adds a chunk, which is one hole at first. If there is a chunk
+// that is not in use, it uses that one again. Requires: s.mu is held.
 func (s *shard) grow() {
 	a := &s.arena
 	var c *chunk
@@ -217,6 +225,7 @@ func (s *shard) grow() {
 	s.heldChunks.Store(a.taken)
 }
 
+// setBases replaces bases after a chunk's memory has changed.
 func (a *arena) setBases() {
 	bases := make([][]byte, len(a.chunks))
 	for i, c := range a.chunks {
@@ -225,7 +234,7 @@ func (a *arena) setBases() {
 	a.bases.Store(&bases)
 }
 
-// trim gives chunks without blocks back. Requires: s.mu is held.
+// trim gives chunks without blocks back to the system. Requires: s.mu is held.
 func (s *shard) trim() {
 	for _, c := range s.arena.chunks {
 		if c.first != nil && c.live == 0 {
@@ -234,7 +243,8 @@ func (s *shard) trim() {
 	}
 }
 
-// discard gives the memory of a chunk back, which is one hole.
+// discard gives the memory of c back to the system. Where the system can
+// do so, c keeps its addresses. Requires: s.mu is held, and c is one hole.
 func (s *shard) discard(c *chunk) {
 	a := &s.arena
 	a.removeHole(c.first)

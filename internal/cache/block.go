@@ -7,73 +7,74 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// A Block is a buffer with a count of its pins.
+// A Block is a buffer with a count of pins. As long as a
+// block has a pin, its memory is not used for anything else.
 //
-// Blocks are used again, and lookups take no lock, so a reader may hold a
-// pointer to a block that has been evicted, released and handed out again for
-// other bytes. These rules make that harmless:
+// Blocks are used again, and lookups take no lock. So a reader may
+// hold a pointer to a block that was meanwhile evicted, released
+// and given out for other bytes. Three rules make that harmless:
 //
-//  1. refs counts the pins, of which the cache has one. A block with none is
-//     free: freed is added to its count, which then is negative, whatever
-//     readers that came too late add and take off again.
-//  2. published is set once a life, by Insert, after key and shard; it is
-//     cleared when the block becomes free. So who has a pin and sees published
-//     may read key and shard, and no one changes them as long as the pin is held.
+//  1. refs counts the pins. The cache has one pin on each block that is in it. When the
+//     count falls to 0, the block becomes free: the constant freed is added, which makes
+//     the count negative. It stays negative whatever pins late readers add and remove.
+//  2. published is set once in each life of a block: by Insert, after key and shard.
+//     It is cleared when the block becomes free. So a reader that has a pin and sees
+//     published may read key and shard, and nobody changes them while the pin is held.
 //  3. buf is written by its owner before Insert, and by nobody after it.
 //
-// A reader pins first, then looks at published, key and shard, and lets go if
-// that is not the block it wanted. The key alone would not do: pools serve all
-// caches of the process, and two stores have tables of the same number.
+// A reader first pins the block. Then it checks published, key and shard, and releases
+// the block if it is not the one it wanted. The key alone is not enough: the pools
+// serve all caches of the process, and two stores may have tables with the same number.
 //
-// The buffer is a piece of a chunk (see arena.go), or a loose one: of the Go
-// heap, or a mapping of its own.
+// The memory of the buffer is a piece of a chunk (see arena.go), or
+// it is loose: from the Go heap, or mapped for this block alone.
 type Block struct {
 	refs      atomic.Int32
 	published atomic.Bool
-	kept      bool  // in the cache; guarded by shard.mu
+	kept      bool  // it is in the cache; guarded by shard.mu
 	hole      bool  // a free piece, in the arena's bins; guarded by shard.mu
-	class     int16 // of the pool, for loose blocks; noClass, mappedClass
+	class     int16 // for loose blocks: a class of the pools, or noClass or mappedClass
 
-	off   uint32 // of a piece in its chunk
+	off   uint32 // for pieces: offset in the chunk
 	key   Key
 	buf   []byte
-	shard *shard // that it was inserted into, or that its memory is of; keeps that reachable
+	shard *shard // the shard that it is in, or that owns its memory; keeps that reachable
 
-	// Guarded by shard.mu, used while the block is in the cache; newer and older
-	// also for a hole's bin.
+	// Guarded by shard.mu. They are used while the block is in
+	// the cache. newer and older also link the holes of a bin.
 	newer, older       *Block // in the order of insertion
-	filePrev, fileNext *Block // blocks of one file in one shard
+	filePrev, fileNext *Block // blocks of the same file in the same shard
 
 	// Guarded by shard.mu.
-	slot        *slot  // of the table, while the block is in the cache
+	slot        *slot  // its slot in the table, while the block is in the cache
 	chunk       *chunk // nil: a loose block
 	left, right *Block // the neighbours in the chunk
 }
 
-// freed is added to the pins of a free block. No more than 1<<30 readers can be
-// late at the same time.
+// freed is added to the pins of a block that becomes free.
+// It leaves room for 1<<30 late readers at the same time.
 const freed = -1 << 30
 
-// blockBytes is what a block takes beside its buffer.
+// blockBytes is the size of a Block without its buffer.
 const blockBytes = int64(unsafe.Sizeof(Block{}))
 
-// Bytes returns the block's buffer, as long as was asked for. It is valid until
-// Release, and may be written to before Insert only.
+// Bytes returns the block's buffer, with the length that was asked for. The
+// slice is valid until Release. The caller may write to it only before Insert.
 func (b *Block) Bytes() []byte { return b.buf }
 
-// Retain adds a pin. Requires: the caller has one.
+// Retain adds a pin. Requires: the caller has a pin.
 func (b *Block) Retain() { b.refs.Add(1) }
 
-// Release takes off one pin. The block must not be used after it.
+// Release removes a pin of the caller, which must not use the block after that.
 func (b *Block) Release() {
 	if n := b.refs.Add(-1); n <= 0 && b.unpinned(n) {
 		b.free()
 	}
 }
 
-// unpinned takes the block for its next life if its count is still 0, and tells
-// whether it did: a reader that found the block in the table may have pinned it
-// since, and is then the last.
+// unpinned marks the block as free if its count is still 0, and reports whether it did.
+// n is the count after a pin was removed. If the count is not 0 any more, a reader that
+// found the block in the table has pinned it since, and that reader's Release frees it.
 func (b *Block) unpinned(n int32) bool {
 	if n == 0 && b.refs.CompareAndSwap(0, freed) {
 		return true
@@ -84,8 +85,8 @@ func (b *Block) unpinned(n int32) bool {
 	return false
 }
 
-// free gives the buffer back. Requires: refs is freed, but for late readers;
-// the shard's lock is not held.
+// free gives the buffer back. Requires: refs is freed, except
+// for pins of late readers, and the shard's mu is not held.
 func (b *Block) free() {
 	if b.chunk == nil {
 		b.freeLoose()
@@ -98,7 +99,7 @@ func (b *Block) free() {
 	s.trim()
 }
 
-// freeLoose frees a block that is not of a chunk.
+// freeLoose gives the buffer of a loose block back.
 func (b *Block) freeLoose() {
 	s := b.shard
 	if b.published.Load() {
@@ -118,7 +119,7 @@ func (b *Block) freeLoose() {
 	}
 }
 
-// pin adds a pin if b holds the bytes at k of s's cache, and tells whether it does.
+// pin adds a pin if b holds the bytes at k of s's cache, and reports whether it does.
 func (b *Block) pin(s *shard, k Key) bool {
 	if b.refs.Add(1) > 0 && b.published.Load() && b.key == k && b.shard == s {
 		return true
@@ -127,8 +128,8 @@ func (b *Block) pin(s *shard, k Key) bool {
 	return false
 }
 
-// charge is what b takes of the capacity by itself: a piece's chunk is charged
-// as a whole.
+// charge returns how many bytes of the capacity the block takes. A piece
+// takes only the overhead, because its chunk is charged as a whole.
 func (b *Block) charge() int64 {
 	if b.chunk != nil {
 		return blockOverhead

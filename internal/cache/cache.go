@@ -1,11 +1,10 @@
-// Package cache keeps in memory what a store would otherwise read again: the
-// blocks of its tables (Cache), and which keys a table was proven not to hold
-// although its filter said maybe (FalsePositives).
+// Package cache keeps data in memory that a store would otherwise read again. A
+// Cache holds blocks of tables. FalsePositives holds keys of which it is known
+// that a table does not have them, although the table's filter says maybe.
 //
 // # The block cache
 //
-// A Cache maps (file, offset) to a Block, a buffer that callers pin while they
-// look at it:
+// A Cache maps (file, offset) to a Block, a buffer that callers pin while they use it:
 //
 //	b := c.Get(k)              // or c.Peek(k), without a pin
 //	if b == nil {
@@ -16,31 +15,33 @@
 //	use(b.Bytes())
 //	b.Release()
 //
-// It guarantees that
+// It guarantees:
 //
-//   - a pinned block's bytes are not touched by anybody but its owner, and are
-//     used for something else only after the last Release;
-//   - Get returns the bytes that were inserted under exactly that key, and finds
-//     a block that is in the cache during the whole call;
-//   - what it takes is at most the capacity, overhead and unused parts of its
-//     memory included. Blocks that are pinned stay in memory when they are
-//     evicted: Stats counts them too, the capacity does not;
-//   - a hit takes no lock, allocates nothing and writes to no shared memory but
-//     the block's own count of pins, and a Peek not even there.
+//   - The bytes of a pinned block are written by its owner only. Their
+//     memory is used for something else only after the last Release.
+//   - Get returns the bytes that were inserted under exactly that key.
+//     It finds every block that is in the cache during the whole call.
+//   - The cache takes at most its capacity, with overhead and unused
+//     parts of its memory included. A pinned block that is evicted stays
+//     in memory. Stats still counts it, but the capacity does not.
+//   - A hit takes no lock and allocates nothing. It writes to no
+//     shared memory but the block's own count of pins, and a mark
+//     of the hit if that is not set. A Peek does not even pin.
 //
-// Buffers lie beside the Go heap (arena.go), which would otherwise grow by as
-// much again between collections, but for the first MiB of a cache: small stores
-// take none of it. Close gives it back, and so does the collector for caches that
-// were abandoned. A pinned block keeps its cache reachable; who Peeks has to.
+// Buffers lie outside the Go heap (arena.go), because the heap would otherwise grow
+// by as much again between two collections. Only the first MiB of a cache is on the
+// heap, so a small store takes no memory outside it. Close gives the memory back,
+// and the collector does so for caches that are no longer reachable. A pinned block
+// keeps its cache reachable. A caller of Peek must keep the cache reachable itself.
 //
-// What is cached must be immutable, and file numbers must not be used twice:
-// there is no way to replace a block. With the build tag invariants, free
-// buffers are poisoned, and a write to one panics when it is used again.
+// Cached bytes must not change, and file numbers must not be used twice, because
+// a block can't be replaced. With the build tag invariants, free buffers are
+// filled with a pattern, and a write to one panics when the buffer is used again.
 //
-// Eviction is SIEVE (see sieve.go). It leaves out: admission control, hit
-// counters (the tables count), time, and a guard against two readers who read
-// the same missing block at once: the second Insert gets the first one's block.
-// Why it is not a general cache: docs/decisions/0001-block-cache.md.
+// Eviction is SIEVE (see sieve.go). The cache has no admission control, no hit
+// counters (the tables count hits), no expiry, and no guard against two readers that
+// read the same missing block at the same time: the second Insert returns the block of
+// the first. docs/decisions/0001-block-cache.md says why it is not a general cache.
 //
 // # The memory of false positives
 //
@@ -52,17 +53,17 @@
 //		}
 //	}
 //
-// It guarantees that
+// It guarantees:
 //
-//   - Has says yes only of a table and a key, all bytes compared, of which
-//     Remember was told: a yes ends a lookup, so a wrong one would lose data;
-//   - it takes at most the bytes that it was given, its sets included, as the
-//     allocator counts them;
+//   - Has returns true only if Remember was called with this table
+//     and this key. It compares all bytes of the key. A lookup ends
+//     when Has returns true, so a wrong answer would hide data.
+//   - It takes at most the bytes that it was given, as the allocator counts them.
 //   - Has takes no lock and allocates nothing.
 //
-// It may forget at any time. Tables are immutable, so nothing expires.
+// It may forget an entry at any time. Tables never change, so entries do not expire.
 //
-// Everything here is safe for concurrent use.
+// All functions and methods may be called concurrently.
 package cache
 
 import (
@@ -70,34 +71,35 @@ import (
 	"unsafe"
 )
 
-// A Key is the place of a block: a file's number and an offset in it.
+// A Key says where a block comes from: the number
+// of a file, and the block's offset in it in bytes.
 type Key struct {
 	File   uint64
 	Offset uint64
 }
 
 const (
-	// maxShards bounds the number of locks that inserts are spread over. Hits
-	// take none, and an insert comes after a read from a file, so few will do.
+	// maxShards bounds the number of shards, each with a lock for its inserts. Hits take
+	// no lock, and an insert comes after a read from a file, so few locks are enough.
 	maxShards = 16
 
-	// minShardBytes is the capacity that a shard should have at least, because a
-	// shard with few blocks evicts by chance rather than by merit.
+	// minShardBytes is the smallest capacity of a shard in a cache of
+	// several. A shard with only a few blocks would evict by chance.
 	minShardBytes = 1 << 20
 )
 
-// blockOverhead is charged for a block beside its buffer: the Block itself and
-// its share of a shard's table, which is between 3/8 and 3/4 full.
+// blockOverhead is the number of bytes charged for a block besides its buffer:
+// the Block, and its share of a shard's table, which is between 3/8 and 3/4 full.
 const blockOverhead = blockBytes + 2*int64(unsafe.Sizeof(slot{}))
 
-// A Cache is a set of blocks, bounded in bytes.
+// A Cache is a set of blocks with a limit in bytes.
 type Cache struct {
-	shards []shard // a power of two; constant
+	shards []shard // the number is a power of two; constant
 	mask   uint64  // len(shards) - 1
 }
 
-// New returns a cache of capacity bytes. With 0 or less it keeps nothing:
-// Insert returns its argument, Get nil, and Alloc works as always.
+// New returns a cache of capacity bytes. If capacity is 0 or less, it keeps
+// nothing: Insert returns its argument, Get returns nil, and Alloc works as usual.
 func New(capacity int64) *Cache {
 	n := 1
 	for n < maxShards && int64(2*n)*minShardBytes <= capacity {
@@ -118,8 +120,8 @@ func New(capacity int64) *Cache {
 	return c
 }
 
-// Close empties the cache, for good. Lookups may be under way: what is pinned
-// stays until it is released.
+// Close empties the cache for good. Lookups may be in
+// progress: a pinned block stays valid until it is released.
 func (c *Cache) Close() {
 	for i := range c.shards {
 		c.shards[i].close()
@@ -132,35 +134,35 @@ func (c *Cache) Get(k Key) *Block {
 	return c.shard(h).get(h, k)
 }
 
-// Insert puts b into the cache at k and returns it, pinned as it was. If there
-// is a block at k already, because another reader was faster, then Insert
-// releases b and returns that one, pinned. A block that is too large for the
-// cache is returned without being kept.
+// Insert puts b into the cache at k and returns it, pinned as it was. If the cache has a
+// block at k already, because another reader was faster, Insert releases b and returns that
+// block, pinned. A block that is too large for the cache is returned without being kept.
 //
-// Requires: b is from AllocAt of the same key, or from Alloc; it was not inserted before, and is not written to
-// any more.
+// Requires: b is from AllocAt with the same key, or from Alloc,
+// and was not inserted before. Nobody writes to it any more.
 func (c *Cache) Insert(k Key, b *Block) *Block {
 	h := k.hash()
 	return c.shard(h).insert(h, k, b)
 }
 
-// EvictFile forgets the blocks of a file that is being deleted. It costs one
-// lock a shard and then only the blocks of that file. A reader that is about to
-// insert a block of the file may still do so; that block leaves like any other
-// that nobody asks for.
+// EvictFile evicts the blocks of a file that is about to be deleted.
+// It takes the lock of each shard, and visits only the blocks of that
+// file. A reader that is about to insert a block of the file may still
+// do so. That block is evicted later, like any other that nobody uses.
 func (c *Cache) EvictFile(file uint64) {
 	for i := range c.shards {
 		c.shards[i].evictFile(file)
 	}
 }
 
-// Stats tells what a cache takes.
+// Stats says how much memory a cache takes.
 type Stats struct {
-	Bytes  int64 // of memory taken, unused parts and overhead included, also for blocks that were evicted but are pinned
-	Blocks int64 // that are in it
+	Bytes  int64 // memory taken, with overhead and unused parts, also for evicted blocks that are pinned
+	Blocks int64 // number of these blocks
 }
 
-// Stats adds up the shards, one after the other.
+// Stats adds up the numbers of the shards. They
+// are read one after the other, not at one moment.
 func (c *Cache) Stats() Stats {
 	var s Stats
 	for i := range c.shards {
@@ -171,5 +173,6 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// shard chooses by other bits than a table does for the place within it.
+// shard returns the shard for hash h. It uses other
+// bits than the shard's table does for the place in it.
 func (c *Cache) shard(h uint64) *shard { return &c.shards[(h>>1)&c.mask] }

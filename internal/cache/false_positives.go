@@ -8,15 +8,15 @@ import (
 	"unsafe"
 )
 
-// FalsePositives remembers which keys a table was proven not to hold although
-// its filter said maybe, so that a key that is asked for again and again in
-// vain costs a read once. A no from here ends a lookup, so it is exact: an entry
-// is found by the number of its table and all bytes of its key, never by a hash
-// alone. Forgetting is always allowed, and bounds it.
+// FalsePositives remembers keys of which it was proven that a table does not hold them,
+// although its filter says maybe. So if such a key is looked up again and again, it costs
+// only one read. When Has returns true, a lookup ends. So the answer must be exact: an
+// entry is found by the number of its table and all bytes of its key, and never by a hash
+// alone. To forget an entry is always correct, which makes it possible to bound the memory.
 //
 // It is an array of sets, allocated once and without pointers. When a set is
-// full, CLOCK chooses who leaves: an entry that answered since the hand came by
-// is spared once.
+// full, CLOCK chooses the entry to replace: a hand goes round the set, and
+// spares an entry once if Has has found it since the hand last passed it.
 //
 // A nil *FalsePositives remembers nothing.
 type FalsePositives struct {
@@ -25,30 +25,30 @@ type FalsePositives struct {
 
 const (
 	fpWays  = 16
-	fpWords = 3 // of a way: the head and 16 bytes of key
+	fpWords = 3 // words of a way
 
-	// fpLongest is the length of the longest key that fits into a set.
+	// fpLongest is the length in bytes of the longest key that fits into a set.
 	fpLongest = (fpWays*fpWords - 1) * 8
 )
 
-// An fpSet holds entries, each in as many ways side by side as it needs: a head,
-// which is table<<16 | length of key, and the key, padded with zeros. All words
-// are atomic, so that Has needs no lock, and version tells it whether they are
-// of one entry.
+// An fpSet holds entries in its ways. An entry takes as many neighbouring ways
+// as it needs. Its words are a head, which is table<<16 | length of key, and
+// then the key, padded with zeros. All words are atomic, so that Has needs no
+// lock. With version, Has detects whether it has read the words of one entry.
 type fpSet struct {
-	tags    [fpWays]atomic.Uint64 // of an entry's first way; else 0. A tag that fits says where to look, no more
+	tags    [fpWays]atomic.Uint64 // hash of the entry that begins in the way, else 0: a hint for Has
 	words   [fpWays * fpWords]atomic.Uint64
 	version atomic.Uint32 // odd while Remember or Forget changes tags and words
-	visited atomic.Uint32 // bit i: the entry of way i has answered since the hand came by
+	visited atomic.Uint32 // bit i: Has found the entry of way i since the hand passed it
 
-	// For Remember and Forget.
+	// Used by Remember and Forget.
 	mu   sync.Mutex
-	span [fpWays]uint8 // the ways of the entry that begins here; 0: none does
-	hand int           // where the next victim is looked for; no entry lies across
+	span [fpWays]uint8 // number of ways of the entry that begins here; 0: none begins here
+	hand int           // way at which the next search for a victim begins; never inside an entry
 }
 
-// NewFalsePositives returns a memory of at most so many bytes. If they do not
-// suffice for one set, it remembers nothing.
+// NewFalsePositives returns a FalsePositives that takes at most this
+// number of bytes. If they are not enough for one set, it returns nil.
 func NewFalsePositives(bytes int) *FalsePositives {
 	n := bytes / int(unsafe.Sizeof(fpSet{}))
 	if n <= 0 {
@@ -57,25 +57,26 @@ func NewFalsePositives(bytes int) *FalsePositives {
 	return &FalsePositives{sets: make([]fpSet, n)}
 }
 
-// place returns the set of an entry and its tag in it, which is not 0. The top
-// bits of the mixed hash choose the set, so that any number of sets will do: a
-// power of two left up to half of the bytes unused.
+// place returns the set of an entry, and the entry's tag in it, which is not 0. The top
+// bits of the mixed hash choose the set by multiplication, so the number of sets need
+// not be a power of two. With powers of two, up to half of the bytes were left unused.
 func (f *FalsePositives) place(table, hash uint64) (*fpSet, uint64) {
 	h := mix(table, hash)
 	i, _ := bits.Mul64(h, uint64(len(f.sets)))
 	return &f.sets[i], h | 1
 }
 
-// fpFits tells whether there is a head for the table and the key.
+// fpFits reports whether an entry with this table and key can be remembered.
 func fpFits(table uint64, key []byte) bool { return len(key) <= fpLongest && table < 1<<48 }
 
+// fpHead returns the head of an entry.
 func fpHead(table uint64, key []byte) uint64 { return table<<16 | uint64(len(key)) }
 
 // fpSpan returns how many ways an entry takes.
 func fpSpan(key []byte) int { return (1 + (len(key)+7)/8 + fpWords - 1) / fpWords }
 
-// Has tells whether Remember was called with this table and this key. hash is
-// the key's, the same for both calls.
+// Has reports whether Remember was called with this table and this key, and
+// the entry is still there. hash is the hash of key, the same for both calls.
 func (f *FalsePositives) Has(table uint64, key []byte, hash uint64) bool {
 	if f == nil || !fpFits(table, key) {
 		return false
@@ -89,8 +90,8 @@ func (f *FalsePositives) Has(table uint64, key []byte, hash uint64) bool {
 	return false
 }
 
-// answers tells whether way i holds the entry, without a lock. In doubt, while the
-// set changes, it does not.
+// answers reports whether way i holds the entry. It takes no lock. If
+// the set changes meanwhile, it returns false, which is always allowed.
 func (s *fpSet) answers(i int, tag, head uint64, key []byte) bool {
 	version := s.version.Load()
 	if version&1 != 0 || s.tags[i].Load() != tag || !s.holds(i, head, key) || s.version.Load() != version {
@@ -102,7 +103,7 @@ func (s *fpSet) answers(i int, tag, head uint64, key []byte) bool {
 	return true
 }
 
-// holds compares all of an entry.
+// holds compares the head and all bytes of the key with the entry that begins at way i.
 func (s *fpSet) holds(i int, head uint64, key []byte) bool {
 	if i+fpSpan(key) > fpWays || s.words[i*fpWords].Load() != head {
 		return false
@@ -117,7 +118,7 @@ func (s *fpSet) holds(i int, head uint64, key []byte) bool {
 	return len(key) == 0 || s.words[at].Load() == lastWord(key)
 }
 
-// lastWord pads less than eight bytes with zeros.
+// lastWord returns a word with less than eight bytes of key, padded with zeros.
 func lastWord(b []byte) (w uint64) {
 	for i, c := range b {
 		w |= uint64(c) << (8 * i)
@@ -125,8 +126,8 @@ func lastWord(b []byte) (w uint64) {
 	return w
 }
 
-// Remember notes that table holds no version of key, now and for ever. key is
-// copied. Keys of more than fpLongest bytes are not remembered.
+// Remember notes that table holds no version of key, and never will.
+// It copies key. A key longer than fpLongest is not remembered.
 func (f *FalsePositives) Remember(table uint64, key []byte, hash uint64) {
 	if f == nil || !fpFits(table, key) {
 		return
@@ -145,7 +146,8 @@ func (f *FalsePositives) Remember(table uint64, key []byte, hash uint64) {
 	s.version.Add(1)
 }
 
-// put writes an entry into free ways.
+// put writes an entry into free ways, beginning with
+// way i. Requires: mu is held, and version is odd.
 func (s *fpSet) put(i int, tag, head uint64, key []byte) {
 	s.span[i] = uint8(fpSpan(key))
 	s.visited.And(^(uint32(1) << i))
@@ -161,8 +163,8 @@ func (s *fpSet) put(i int, tag, head uint64, key []byte) {
 	s.tags[i].Store(tag)
 }
 
-// room returns the first of n free ways side by side: free ones, or else those that
-// the hand finds.
+// room returns the first of n neighbouring free ways. If there are none, it
+// frees those that the hand comes to. Requires: mu is held, and version is odd.
 func (s *fpSet) room(n int) int {
 	for i, free := 0, 0; i < fpWays; {
 		if span := int(s.span[i]); span > 0 {
@@ -190,8 +192,8 @@ func (s *fpSet) room(n int) int {
 	}
 }
 
-// spare moves the hand past the first of the entries in the next n ways that has
-// answered since it last came by, and reports whether there is one.
+// spare looks at the entries in the next n ways. If Has has found one of them since the
+// hand last passed it, spare moves the hand past the first such entry and returns true.
 func (s *fpSet) spare(n int) bool {
 	for i := s.hand; i < s.hand+n; i += max(1, int(s.span[i])) {
 		bit := uint32(1) << i
@@ -203,7 +205,7 @@ func (s *fpSet) spare(n int) bool {
 	return false
 }
 
-// clear drops the entries that begin in n ways.
+// clear drops the entries that begin in the n ways from i up.
 func (s *fpSet) clear(i, n int) {
 	for end := i + n; i < end; i++ {
 		s.tags[i].Store(0)
@@ -211,8 +213,8 @@ func (s *fpSet) clear(i, n int) {
 	}
 }
 
-// Forget drops what is known of a table that is gone. Its number must not be
-// given to another.
+// Forget drops the entries of a table that no longer exists.
+// Requires: its number is not given to another table.
 func (f *FalsePositives) Forget(table uint64) {
 	if f == nil {
 		return
@@ -231,7 +233,7 @@ func (f *FalsePositives) Forget(table uint64) {
 	}
 }
 
-// Bytes returns how many bytes it takes.
+// Bytes returns how much memory the sets take, in bytes.
 func (f *FalsePositives) Bytes() int {
 	if f == nil {
 		return 0

@@ -4,10 +4,11 @@ package cache
 
 import "fmt"
 
-// poisonByte fills free buffers, so that a reader that held on to one without
-// a pin sees nonsense, and Alloc sees that someone wrote to one.
+// poisonByte fills free buffers. A reader that uses one without
+// a pin then sees wrong bytes, and Alloc detects a write to one.
 const poisonByte = 0xdb
 
+// poison fills a free buffer.
 func poison(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {
@@ -15,6 +16,7 @@ func poison(b []byte) {
 	}
 }
 
+// checkPoison panics if a free buffer was written to.
 func checkPoison(b []byte) {
 	for i, x := range b[:cap(b)] {
 		if x != poisonByte {

@@ -7,18 +7,21 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 )
 
-// mappings is what a cache has beside the Go heap. It is freed when nobody can
-// reach the cache any more, whether that was closed or not: every block keeps
-// its shard reachable, pinned ones too, and with it the array of all shards, to
-// which the cleanup is attached. It must not point to them.
+// mappings is the list of a cache's memory outside the Go heap. A cleanup frees it
+// when nobody can reach the cache any more, whether or not the cache was closed.
+//
+// The cleanup is attached to the array of shards. Every block keeps its shard
+// reachable, and with it the whole array, so a pinned block keeps the memory. mappings
+// must not point to the shards, because they would then never become unreachable.
 type mappings struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards set
 	set map[*byte]mapping
 }
 
+// A mapping is one piece of memory from package offheap.
 type mapping struct {
 	mem       []byte
-	discarded bool
+	discarded bool // its memory was given back, but not its addresses
 }
 
 func (m *mappings) add(b []byte)     { m.put(mapping{b, false}) }
@@ -39,7 +42,7 @@ func (m *mappings) remove(b []byte) {
 	delete(m.set, unsafe.SliceData(b))
 }
 
-// free frees all of it.
+// free frees all mappings.
 func (m *mappings) free() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,7 +2,8 @@
 
 package cache
 
-// ordered: the processor makes loads in their order, as Peek needs, and memory
-// that was given back can be read. A build with the race detector has no Peek,
-// because that reads bytes while others write them, and throws them away then.
+// ordered says that Peek works in this build. Peek needs a processor that does
+// loads in their order, and memory that can still be read after it was given
+// back. Builds with the race detector have no Peek: it reads bytes while others
+// write them, and then throws these bytes away, which the detector would report.
 const ordered = true

@@ -1,19 +1,19 @@
 package cache
 
-// A Peek is a look at a block without a pin. Bytes may be anything from the
-// moment on that the block is evicted, so who reads them must expect nonsense,
-// copies what he wants, and asks Valid then: only if that is true, what he read
-// was the block. The memory itself stays readable.
+// A Peek is a look at a block without a pin. The block may be evicted at any
+// time, and from then on Bytes may hold anything. So a caller expects wrong
+// bytes, copies what it needs, and then calls Valid. Only if Valid returns
+// true, what was read was the block. The memory itself can always be read.
 //
-// It costs no write to memory that others use, and neither waits for the block's
-// count of pins to come from memory, so it suits short lookups.
+// A Peek writes to no shared memory except the mark of a hit, and does not wait
+// until the block's count of pins is loaded from memory. So it suits short lookups.
 type Peek struct {
-	Bytes []byte // nil: not there, or not to be had without a pin
+	Bytes []byte // nil: the block is not there, or can be had only with a pin
 	shard *shard
-	moves uint64
+	moves uint64 // shard.moves at the beginning
 }
 
-// Peek looks at the block at k. It may fail although the block is there.
+// Peek looks at the block at k. It may return nothing although the block is in the cache.
 func (c *Cache) Peek(k Key) Peek {
 	h := k.hash()
 	s := c.shard(h)
@@ -40,29 +40,30 @@ func (c *Cache) Peek(k Key) Peek {
 	return Peek{}
 }
 
-// Valid reports whether Bytes were the block's up to now, because no block of the
-// shard was evicted since Peek read moves.
+// Valid reports whether Bytes held the block during all reads up to now.
+// It does if no block of the shard was evicted since Peek loaded moves.
 //
-// That Peek reads moves before it reads the table is what makes this true. A
-// table that it reads later holds, or held when a larger one took its place, only
-// blocks that were in the cache at a time after moves was read. If moves is the
-// same here, none of them was evicted since, and their pieces are still theirs.
-// The other way round, the table can grow between the two loads. An eviction
-// then takes its block out of the new table only, counts its moves before Peek
-// reads them, and Peek finds the block in the old table, with memory that is
-// another block's.
+// This is true only because Peek loads moves before it loads the table. Every table that
+// it loads after moves holds only blocks that were in the cache at some time after moves
+// was loaded. (This includes a table that a larger one has replaced.) If moves is the same
+// in Valid, none of these blocks was evicted since, and their memory is still theirs.
+//
+// In the other order, the table could grow between the two loads. An
+// eviction then takes its block out of the new table only, and counts it in
+// moves before Peek loads moves. Peek would find the block in the old table,
+// although its memory belongs to another block, and Valid would not notice.
 func (p *Peek) Valid() bool { return p.shard.moves.Load() == p.moves }
 
-// A place is a chunk's number, an offset in it and a length, in one word: never
-// half of one and half of another, it is always within a chunk. A length of 0
-// says that there is none.
+// A place is the number of a chunk, an offset in it and a length, in one word. It is loaded
+// and stored as a whole, so it always lies within one chunk. A length of 0 means that there
+// is no place. The offset is in units of placeUnit, because pieces begin at multiples of it.
 const (
-	placeUnit    = 16 // pieces begin at multiples of it
+	placeUnit    = 16 // bytes
 	placeLenBits = 20
 	placeOffBits = 18
 )
 
-// place returns where b's bytes are, 0 if they are not to be peeked at.
+// place returns the place of b's bytes, or 0 if Peek can't read them.
 func (b *Block) place() uint64 {
 	if b.chunk == nil || len(b.buf) >= 1<<placeLenBits {
 		return 0
@@ -71,8 +72,8 @@ func (b *Block) place() uint64 {
 		uint64(b.chunk.id)<<(placeLenBits+placeOffBits)
 }
 
-// at returns the bytes at a place, nil if there is none or the chunk's memory is
-// gone.
+// at returns the bytes at a place. It returns nil if there is none,
+// or if the chunk's memory was given back with its addresses.
 func (s *shard) at(place uint64) []byte {
 	n := place & (1<<placeLenBits - 1)
 	if n == 0 {

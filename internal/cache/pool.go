@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// Buffers come in classes of sixteen steps a doubling, so that at most a
-// sixteenth is wasted: 256, 272, 288, ... 4096, 4352, ... 1 MiB. What is larger
-// is rare and has no class.
+// Buffers come in classes of sizes, with sixteen steps for each doubling: 256,
+// 272, 288, ... 4096, 4352, ... 1 MiB. So at most a sixteenth of a buffer is
+// unused, except in the first class. Larger buffers are rare and have no class.
 const (
 	minClassBits = 8
 	maxClassBits = 20
 	stepBits     = 4
 	numClasses   = (maxClassBits-minClassBits)<<stepBits + 1
 	noClass      = -1
-	mappedClass  = -2 // a mapping of its own
+	mappedClass  = -2 // memory mapped for one block
 )
 
-// pools hold free loose blocks of each class, for all caches of the process. They are
-// emptied by the garbage collector, so what they hold needs no bound.
+// pools hold free loose blocks of each class, for all caches of the
+// process. The garbage collector empties them, so they need no limit.
 var pools [numClasses]sync.Pool
 
-// classOf returns the smallest class of at least n bytes, or noClass.
+// classOf returns the smallest class with room for n bytes, or noClass.
 func classOf(n int) int {
 	if n <= 1<<minClassBits {
 		return 0
@@ -36,16 +36,17 @@ func classOf(n int) int {
 	return (octave-minClassBits)<<stepBits + int(step) + 1
 }
 
-// classBytes returns the least length of a class's buffers.
+// classBytes returns the length in bytes of a class's buffers.
 func classBytes(class int) int {
 	step := class & (1<<stepBits - 1)
 	return (1<<stepBits + step) << (class>>stepBits + minClassBits - stepBits)
 }
 
-// Alloc returns a block of n bytes, pinned once, that need not be inserted
-// anywhere. What its bytes are is not defined.
+// Alloc returns a block of n bytes, pinned once, which need
+// not be inserted anywhere. Its contents are undefined.
 func (c *Cache) Alloc(n int) *Block { return allocLoose(n) }
 
+// allocLoose returns a loose block of n bytes from the Go heap, pinned once.
 func allocLoose(n int) *Block {
 	class := classOf(n)
 	if class == noClass {
@@ -62,8 +63,8 @@ func allocLoose(n int) *Block {
 	return b
 }
 
-// newBlock allocates. Its buffer is as long as the allocator makes it anyway,
-// so that the charge is what it really takes.
+// newBlock allocates a block with a buffer of n bytes. The capacity of the buffer is what
+// the allocator uses for n bytes anyway, so the charge is what the buffer really takes.
 func newBlock(class, n int) *Block {
 	b := &Block{class: int16(class), buf: slices.Grow([]byte(nil), n)[:n]}
 	b.refs.Store(1)

@@ -6,12 +6,12 @@ import (
 	"github.com/shaledb/shale/internal/prefetch"
 )
 
-// Lookups of several blocks wait for main memory several times each, one after
-// the other: for the slot, the block and the buffer. Prefetch and PrefetchBlock
-// begin a part of a Get, so that the caller can do the same for other keys
-// before it goes on. They change nothing.
+// A lookup waits for main memory several times, one after the other: for
+// the slot, the block and the buffer. Prefetch and PrefetchBlock begin
+// one of these loads. A caller that looks up several keys begins the load
+// for all keys before it goes on with the first. They change nothing.
 
-// Prefetch begins to load where Get(k) looks first.
+// Prefetch begins to load the slot where Get(k) looks first.
 func (c *Cache) Prefetch(k Key) {
 	h := k.hash()
 	if t := c.shard(h).table.Load(); t != nil {
@@ -19,8 +19,8 @@ func (c *Cache) Prefetch(k Key) {
 	}
 }
 
-// PrefetchBlock begins to load what Get(k) looks at next, some time after
-// Prefetch(k).
+// PrefetchBlock begins to load the Block that Get(k) looks
+// at next. It is called some time after Prefetch(k).
 func (c *Cache) PrefetchBlock(k Key) {
 	h := k.hash()
 	t := c.shard(h).table.Load()
@@ -29,7 +29,7 @@ func (c *Cache) PrefetchBlock(k Key) {
 	}
 	mask := uint(len(t.slots) - 1)
 	i := uint(h>>t.shift) & mask
-	for range 8 { // more is rare
+	for range 8 { // a longer search is rare
 		slot := &t.slots[i]
 		file := slot.file.Load()
 		if file == 0 {

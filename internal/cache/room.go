@@ -2,33 +2,38 @@ package cache
 
 import "github.com/shaledb/shale/internal/offheap"
 
-// How a shard keeps to its capacity. It begins with loose blocks, charged one by
-// one, and goes over to chunks, charged as a whole, holes included, when there
-// is enough to cache: so a small store takes nothing beside the Go heap, and a
-// large one next to nothing on it.
+// How a shard keeps within its capacity:
 //
-// Who wants a piece takes a hole, adds a chunk, or evicts: SIEVE's victims until
-// one leaves a hole that is large enough. When sizes change, what the victims
-// leave may be too small for long, and the arena full of holes. Then the chunk
-// that is emptiest is evicted as a whole, once that is at most half of it.
+// It begins with loose blocks, which are charged one by one. When it has looseMax bytes
+// of them, it goes over to chunks, which are charged as a whole, holes included. So a
+// small store takes no memory outside the Go heap, and a large one almost none on it.
+//
+// To get a piece, the shard takes a hole. If no hole is large enough,
+// it adds a chunk. If the capacity does not allow that, it evicts
+// SIEVE's victims until one leaves a hole that is large enough.
+//
+// When the sizes of blocks change, the victims may leave only holes that are
+// too small, for a long time, and the arena is full of such holes. So if the
+// emptiest chunk is at most half full, all its blocks are evicted instead.
 
-// looseBytes is what a cache has in loose blocks, in all its shards.
+// looseBytes is the limit of a cache's loose blocks, in bytes for all shards together.
 const looseBytes = 1 << 20
 
-// taken is what s takes of its capacity. Requires: s.mu is held.
+// taken returns how many bytes of its capacity s uses. Requires: s.mu is held.
 func (s *shard) taken() int64 { return s.arena.taken + s.loose + s.blocks*blockOverhead }
 
-// AllocAt returns a block of n bytes, pinned once, to be inserted at k; it is
-// best placed for that. What its bytes are is not defined.
+// AllocAt returns a block of n bytes, pinned once, which is to be inserted at k. Its memory
+// comes from the shard of k, so that Insert can keep it. Its contents are undefined.
 func (c *Cache) AllocAt(k Key, n int) *Block { return c.shard(k.hash()).alloc(n) }
 
+// alloc is AllocAt for the shard of the key.
 func (s *shard) alloc(n int) *Block {
 	class := classOf(n)
 	size := int64(n)
 	if class != noClass {
 		size = int64(classBytes(class))
 	}
-	if size+blockOverhead > s.capacity/2 { // will not be kept
+	if size+blockOverhead > s.capacity/2 { // Insert will not keep it
 		return allocLoose(n)
 	}
 	s.mu.Lock()
@@ -46,7 +51,8 @@ func (s *shard) alloc(n int) *Block {
 	return allocLoose(n)
 }
 
-// allocMapped maps memory for a block that is too large for a piece.
+// allocMapped returns a block with memory of its own, for n
+// bytes that are too large for a piece. Requires: s.mu is held.
 func (s *shard) allocMapped(n int) *Block {
 	b := newBlock(mappedClass, 0)
 	mem := offheap.Alloc((n + pageBytes - 1) &^ (pageBytes - 1))
@@ -57,8 +63,8 @@ func (s *shard) allocMapped(n int) *Block {
 
 const pageBytes = 4096
 
-// piece returns a piece of a class, pinned once, or nil if all that is left is
-// pinned. Requires: s.mu is held.
+// piece returns a piece for a class, pinned once. It returns nil
+// if all that could be evicted is pinned. Requires: s.mu is held.
 func (s *shard) piece(class int) *Block {
 	for {
 		if b := s.carve(class); b != nil {
@@ -74,8 +80,8 @@ func (s *shard) piece(class int) *Block {
 	}
 }
 
-// mayGrow tells whether one more chunk will fit, also when it is full of blocks
-// of the usual size.
+// mayGrow reports whether another chunk fits into the capacity. It counts the overhead of
+// the blocks that the chunk will have when it is full, assuming blocks of the usual size.
 func (s *shard) mayGrow() bool {
 	a, more := &s.arena, int64(s.arena.chunkBytes)
 	expected := int64(0)
@@ -85,7 +91,8 @@ func (s *shard) mayGrow() bool {
 	return s.taken()+more+expected <= s.capacity
 }
 
-// evictSome evicts the emptiest chunk or SIEVE's victim. False: there is none.
+// evictSome evicts the blocks of the emptiest chunk, or SIEVE's victim.
+// It returns false if there is nothing to evict. Requires: s.mu is held.
 func (s *shard) evictSome() bool {
 	if c := s.emptiest(); c != nil && c.live <= s.arena.chunkBytes/2 && s.evictChunk(c) {
 		return true
@@ -97,8 +104,8 @@ func (s *shard) evictSome() bool {
 	return true
 }
 
-// makeRoom makes room for a charge. False: not enough can be evicted.
-// Requires: s.mu is held.
+// makeRoom evicts blocks until charge bytes fit into the capacity.
+// It returns false if it can't evict enough. Requires: s.mu is held.
 func (s *shard) makeRoom(charge int64) bool {
 	for s.taken()+charge > s.capacity {
 		if !s.evictSome() {
@@ -109,8 +116,8 @@ func (s *shard) makeRoom(charge int64) bool {
 	return true
 }
 
-// emptiest returns the chunk with the fewest bytes of blocks, nil if there is
-// none.
+// emptiest returns the chunk in use with the fewest
+// bytes of blocks, or nil if there is no chunk.
 func (s *shard) emptiest() (least *chunk) {
 	for _, c := range s.arena.chunks {
 		if c.first != nil && (least == nil || c.live < least.live) {
@@ -120,8 +127,8 @@ func (s *shard) emptiest() (least *chunk) {
 	return least
 }
 
-// evictChunk evicts the blocks of a chunk and tells whether there were any. Those
-// that are pinned keep their pieces.
+// evictChunk evicts the blocks of a chunk, and reports whether there were any. A
+// pinned block keeps its piece until its last Release. Requires: s.mu is held.
 func (s *shard) evictChunk(c *chunk) bool {
 	some := false
 	for b := c.first; b != nil; b = b.right {

@@ -5,33 +5,35 @@ import (
 	"sync/atomic"
 )
 
-// A shard is a cache of its own for the keys that fall to it.
+// A shard is a cache for the keys whose hash chooses
+// it. Shards share nothing but the list of mappings.
 type shard struct {
 	// Read by lookups, written under mu.
 	table atomic.Pointer[table] // nil until the first insert
-	moves atomic.Uint64         // odd while a block is taken out of the table, never the same again
+	moves atomic.Uint64         // odd while a block is taken out of the table; it only grows
 
-	// Changed by whoever frees a block.
+	// Changed by any goroutine that frees a block.
 	heldLoose  atomic.Int64 // bytes of loose blocks in the cache, or evicted and still pinned
-	heldBlocks atomic.Int64
+	heldBlocks atomic.Int64 // blocks in the cache, or evicted and still pinned
 	heldChunks atomic.Int64 // arena.taken
 
 	capacity int64     // constant
-	looseMax int64     // constant
+	looseMax int64     // limit of loose in bytes; constant
 	mapped   *mappings // constant
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects the following fields
 	closed bool
 	loose  int64 // bytes of the loose blocks in the cache
-	blocks int64 // in the cache
+	blocks int64 // number of blocks in the cache
 	order  sieve
-	files  map[uint64]*Block // the first of each file's blocks
+	files  map[uint64]*Block // by file number: the first of the file's blocks
 	arena  arena
 
-	_ [64]byte // keeps the next shard's lock off this one's lines
+	_ [64]byte // keeps the next shard's fields out of the last cache line of this one
 }
 
-// get returns the block at k, pinned, or nil.
+// get returns the block at k, pinned, or nil. It takes no lock if it
+// finds the block, or if no block was moved in the table while it looked.
 func (s *shard) get(h uint64, k Key) *Block {
 	t := s.table.Load()
 	if t == nil {
@@ -42,12 +44,12 @@ func (s *shard) get(h uint64, k Key) *Block {
 	if b != nil || (moves&1 == 0 && s.moves.Load() == moves) {
 		return b
 	}
-	s.mu.Lock() // blocks may have moved under our eyes
+	s.mu.Lock() // a removal has moved slots meanwhile: the block may have been one of them
 	defer s.mu.Unlock()
 	return s.table.Load().get(h, k)
 }
 
-// insert is Cache.Insert.
+// insert is Insert for the shard of the key.
 func (s *shard) insert(h uint64, k Key, b *Block) *Block {
 	if other := s.tryInsert(h, k, b); other != nil {
 		b.Release()
@@ -56,10 +58,10 @@ func (s *shard) insert(h uint64, k Key, b *Block) *Block {
 	return b
 }
 
-// tryInsert puts b into the cache if it may be kept, and returns the block that
-// is there already.
+// tryInsert puts b into the cache if it can be kept. If the
+// cache has a block at k already, it returns that one, pinned.
 func (s *shard) tryInsert(h uint64, k Key, b *Block) (other *Block) {
-	if b.charge() > s.capacity/2 { // would sweep out too much
+	if b.charge() > s.capacity/2 { // would evict too much
 		return nil
 	}
 	s.mu.Lock()
@@ -90,10 +92,10 @@ func (s *shard) tryInsert(h uint64, k Key, b *Block) (other *Block) {
 	return nil
 }
 
-// roomyTable returns the table, with place for one more block. Lookups under
-// way go on in the old one, which nobody changes any more: what it lacks was
-// not there when they began.
-// Requires: s.mu is held.
+// roomyTable returns the table, with room for one more block. If it
+// replaces the table by a larger one, lookups in progress continue in the
+// old table, which nobody changes any more. Blocks that it lacks were not
+// in the cache when these lookups began. Requires: s.mu is held.
 func (s *shard) roomyTable() *table {
 	t := s.table.Load()
 	if t == nil {
@@ -107,9 +109,9 @@ func (s *shard) roomyTable() *table {
 	return t
 }
 
-// evict takes b out of the cache. It returns the piece that has b's bytes then:
-// b itself, if that is pinned or loose, or the hole that b became part of.
-// Requires: s.mu is held; b is in the cache.
+// evict takes b out of the cache. It returns the piece that holds b's memory
+// afterwards: b itself if b is pinned or loose, otherwise the hole that b
+// has become a part of. Requires: s.mu is held, and b is in the cache.
 func (s *shard) evict(b *Block) *Block {
 	s.moves.Add(1)
 	s.table.Load().remove(b.key.hash(), b)
@@ -131,7 +133,7 @@ func (s *shard) evict(b *Block) *Block {
 	return b
 }
 
-// evictFile is Cache.EvictFile.
+// evictFile is EvictFile for one shard.
 func (s *shard) evictFile(file uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +143,7 @@ func (s *shard) evictFile(file uint64) {
 	s.trim()
 }
 
-// close evicts everything, for good.
+// close evicts all blocks. The shard keeps no block after that.
 func (s *shard) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +154,7 @@ func (s *shard) close() {
 	s.trim()
 }
 
-// link puts b in front of its file's blocks. Requires: s.mu is held.
+// link makes b the first block of its file's list. Requires: s.mu is held.
 func (s *shard) link(b *Block) {
 	first := s.files[b.key.File]
 	b.filePrev, b.fileNext = nil, first
@@ -162,7 +164,7 @@ func (s *shard) link(b *Block) {
 	s.files[b.key.File] = b
 }
 
-// unlink undoes link. Requires: s.mu is held.
+// unlink takes b out of its file's list. Requires: s.mu is held.
 func (s *shard) unlink(b *Block) {
 	if b.fileNext != nil {
 		b.fileNext.filePrev = b.filePrev

@@ -1,19 +1,19 @@
 package cache
 
-// sieve is the order in which the blocks of a shard leave: SIEVE (Zhang, Yang,
-// Yue, Vigfusson, Rashmi: "SIEVE is simpler than LRU", NSDI 2024). Blocks stay in the order in
-// which they came. A hand walks from the oldest to the newest; it spares a block
-// that was hit since it last came by, and takes the next that was not. At the
-// newest it starts over.
+// A sieve is the order in which the blocks of a shard are evicted: SIEVE (Zhang,
+// Yang, Yue, Vigfusson, Rashmi: "SIEVE is simpler than LRU", NSDI 2024). Blocks
+// stay in the order of their insertion. A hand walks from the oldest to the
+// newest. It spares each block that was hit since the hand last passed it, and
+// takes the first one that was not. At the newest it starts again with the oldest.
 //
-// A hit only sets a bit, in the table's slot, so it needs no lock. And it resists scans: as long as
-// blocks come in that nobody asks for twice, the hand takes them one for one,
-// right behind the newest, and does not get round to what it has spared.
+// A hit only sets a bit in the table's slot, so it needs no lock. SIEVE also resists
+// scans. While new blocks come in that are used only once, the hand takes them one by
+// one, right after they were inserted, and does not reach the blocks that it has spared.
 //
 // Guarded by the shard's mu.
 type sieve struct {
 	newest, oldest *Block
-	hand           *Block // the next to look at; nil: the oldest
+	hand           *Block // the block to look at next; nil: the oldest
 }
 
 // add makes b the newest.
@@ -45,8 +45,8 @@ func (q *sieve) remove(b *Block) {
 	b.newer, b.older = nil, nil
 }
 
-// victim returns the block that should leave, which is left for the caller to
-// remove. Requires: there is a block.
+// victim returns the block that should be evicted next.
+// The caller removes it. Requires: there is a block.
 func (q *sieve) victim() *Block {
 	b := q.hand
 	if b == nil {

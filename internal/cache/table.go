@@ -5,44 +5,45 @@ import (
 	"sync/atomic"
 )
 
-// A table finds blocks by key: open addressing, linear probing, never more
-// than three quarters full. Readers use it without a lock, beside one writer
-// that holds the shard's lock.
+// A table finds blocks by their keys: a hash table with open addressing and
+// linear probing, which is never more than three quarters full. Readers use it
+// without a lock, at the same time as one writer that holds the shard's mu.
 //
-// A slot's words are written one after the other, and deletion moves later slots
-// back (so that there are no tombstones, and no cleaning of them). A reader that
-// meets a slot half written, or one that moves past it, therefore finds another
-// block or none. The first is seen by the block's key; for the second the writer
-// counts its moves, when it begins and when it is done, and the reader looks
-// again (see shard.get).
+// The words of a slot are written one after the other. A removal moves later slots
+// back, so there are no tombstones that would have to be cleaned up. So a reader
+// may meet a slot that is half written, or may miss a slot that moves past it. In
+// the first case it finds another block, and notices it by the block's key. In the
+// second case it finds none. For that, the writer counts in shard.moves when a
+// removal begins and when it is done, and the reader looks again (see shard.get).
 type table struct {
-	shard *shard // whose blocks it finds; constant
-	slots []slot // a power of two
-	shift uint8  // takes the top bits of a hash to an index
-	used  int    // by the writer
+	shard *shard // whose blocks it holds; constant
+	slots []slot // the number is a power of two
+	shift uint8  // hash>>shift is an index into slots
+	used  int    // number of slots in use; for the writer
 }
 
-// A slot has half a line of the processor's cache.
+// A slot takes half a cache line of the processor.
 type slot struct {
-	file   atomic.Uint64 // of the block's key, and 1: 0 is an empty slot
-	offset atomic.Uint64
+	file   atomic.Uint64 // file number of the key plus 1; 0: the slot is empty
+	offset atomic.Uint64 // offset of the key
 	block  atomic.Pointer[Block]
-	place  atomic.Uint64 // of a piece, for Peek, which does not look at the block; and the bit visited
+	place  atomic.Uint64 // place of the block, for Peek, which does not load the block; and the bit visited
 }
 
-// visited is set in place by a hit since the sieve's hand came by. A hit that
-// meets a slot which changes may set it for another block, or in vain.
+// visited is set in place by a hit, until the hand of the sieve
+// passes. If the slot changes during a hit, the bit may be set for
+// another block, or lost. That only makes an eviction a little worse.
 const visited = 1 << 63
 
-// visit notes a hit, only if it was not noted: hot slots stay shared between
-// cores.
+// visit marks a hit. It writes only if the mark is not set, so that
+// the cores can share the cache line of a slot that is hit often.
 func (s *slot) visit(place uint64) {
 	if place&visited == 0 {
 		s.place.Or(visited)
 	}
 }
 
-// unvisit forgets a hit and tells whether there was one.
+// unvisit removes the mark of a hit and reports whether there was one.
 func (s *slot) unvisit() bool {
 	return s.place.Load()&visited != 0 && s.place.And(^uint64(visited))&visited != 0
 }
@@ -50,7 +51,7 @@ func (s *slot) unvisit() bool {
 // hash returns the hash of the slot's key.
 func (s *slot) hash() uint64 { return Key{s.file.Load() - 1, s.offset.Load()}.hash() }
 
-// set writes the slot, what makes it valid last.
+// set writes the slot. It writes file last, because that makes the slot valid.
 func (s *slot) set(file, offset uint64, b *Block, place uint64) {
 	s.block.Store(b)
 	s.place.Store(place)
@@ -59,7 +60,7 @@ func (s *slot) set(file, offset uint64, b *Block, place uint64) {
 	b.slot = s
 }
 
-// minSlots is the size of a shard's first table.
+// minSlots is the number of slots of a shard's first table.
 const minSlots = 64
 
 func newTable(s *shard, n int) *table {
@@ -70,7 +71,7 @@ func newTable(s *shard, n int) *table {
 func (t *table) get(h uint64, k Key) *Block {
 	mask := uint(len(t.slots) - 1)
 	i := uint(h >> t.shift)
-	for range t.slots { // slots move: don't run in circles after them
+	for range t.slots { // slots may move during the search: it must end all the same
 		s := &t.slots[i&mask]
 		file := s.file.Load()
 		if file == 0 {
@@ -87,10 +88,11 @@ func (t *table) get(h uint64, k Key) *Block {
 	return nil
 }
 
-// put adds b. Requires: the shard's lock; no block with its key is there; the
-// table is not full.
+// put adds b. Requires: the shard's mu is held, the
+// table has no block with b's key, and it is not full.
 func (t *table) put(h uint64, b *Block) { t.add(h, b, b.place()) }
 
+// add is put for a place that is known already.
 func (t *table) add(h uint64, b *Block, place uint64) {
 	mask := uint(len(t.slots) - 1)
 	i := uint(h>>t.shift) & mask
@@ -101,9 +103,9 @@ func (t *table) add(h uint64, b *Block, place uint64) {
 	t.used++
 }
 
-// remove takes b out and closes the gap: each later slot up to the next empty
-// one moves into it unless that lies before the slot's own first place.
-// Requires: the shard's lock; b is in the table.
+// remove takes b out and closes the gap. It goes through the slots after the gap, up to the
+// next empty one. A slot moves into the gap unless its home, the slot where a search for its
+// key begins, lies after the gap. Requires: the shard's mu is held, and b is in the table.
 func (t *table) remove(h uint64, b *Block) {
 	mask := uint(len(t.slots) - 1)
 	gap := uint(h>>t.shift) & mask
@@ -126,7 +128,7 @@ func (t *table) remove(h uint64, b *Block) {
 	t.used--
 }
 
-// grown returns a table twice as large with the same blocks.
+// grown returns a table of twice the size with the same blocks.
 func (t *table) grown() *table {
 	g := newTable(t.shard, 2*len(t.slots))
 	for i := range t.slots {
@@ -137,5 +139,5 @@ func (t *table) grown() *table {
 	return g
 }
 
-// crowded says that one more block would be too many.
+// crowded reports whether the table is too full for one more block.
 func (t *table) crowded() bool { return 4*(t.used+1) > 3*len(t.slots) }

@@ -5,38 +5,39 @@ import (
 	"sync/atomic"
 )
 
-// FreeAfter gives b back once the collector finds that owner can't be reached any
-// more: for what is read without a lock or a count of its readers. Nothing but
-// owner may lead to b, and who reads b ends with runtime.KeepAlive(owner): b
-// itself means nothing to the collector.
+// FreeAfter frees b when the garbage collector finds that owner can't be reached any more.
+// It is meant for memory that is read without a lock and without a count of readers. b
+// must be reachable only through owner. A reader of b calls runtime.KeepAlive(owner) at
+// the end, because the collector does not know that b belongs to owner.
 func FreeAfter[T any](owner *T, b []byte) { runtime.AddCleanup(owner, Free, b) }
 
-// abandoned are the bytes of Abandon since the last collection that it asked for.
+// abandoned is the number of bytes given to Abandon since it last started a collection.
 var (
 	abandoned  atomic.Int64
-	collecting atomic.Bool
+	collecting atomic.Bool // a collection that Abandon has started is running
 )
 
-// collectAfter is how much is abandoned before a collection is worth it, with a
-// small heap. With a large one, which takes longer, it is an eighth of that.
+// collectAfter is how many bytes are abandoned before Abandon starts a collection.
+// With a large heap a collection takes longer, and the limit is an eighth of the heap.
 const collectAfter = 16 << 20
 
-// Abandon tells that an owner which FreeAfter knows, of n bytes, has been let go.
-// The collector does not see those bytes, and might take minutes to come by
-// itself; so when many have gathered, Abandon starts it, in the background.
+// Abandon says that an owner of n bytes, which was given to FreeAfter, is not referenced
+// any more. The collector does not count these bytes and might not run for minutes. So
+// when many bytes have been abandoned, Abandon starts a collection in the background.
 func Abandon(n int) {
 	if !maps || abandoned.Add(int64(n)) < collectAfter || !worthCollecting() || !collecting.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
 		defer collecting.Store(false)
-		for worthCollecting() { // again, if as much has come meanwhile
+		for worthCollecting() { // again, if as many bytes were abandoned meanwhile
 			abandoned.Store(0)
 			runtime.GC()
 		}
 	}()
 }
 
+// worthCollecting reports whether enough bytes are abandoned for a collection.
 func worthCollecting() bool {
 	n := abandoned.Load()
 	if n < collectAfter {

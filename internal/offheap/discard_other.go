@@ -7,5 +7,5 @@ func discard(b []byte) []byte {
 	return nil
 }
 
-// Huge asks for huge pages for b, where the platform knows them.
+// Huge asks for huge pages for b. On this platform it does nothing.
 func Huge([]byte) {}

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// mapped knows which pieces were mapped: the others are the collector's.
+// mapped has the pieces of memory that were mapped. Other pieces belong to the collector.
 var mapped pieces
 
 type pieces struct {

@@ -1,53 +1,54 @@
-// Package offheap gives memory that the garbage collector does not count: the
-// arenas of memtables, the buffers of the block cache, the filters and indexes of
-// tables, and the hashes from which filters are made. They are large and have no
-// pointers. On the Go heap they would let it grow to twice their size before a
-// collection (GOGC).
+// Package offheap allocates memory that the garbage collector does not count: the arenas
+// of memtables, the buffers of the block cache, the filters and indexes of tables, and
+// the hashes from which filters are made. These are large and contain no pointers. On the
+// Go heap, they would let the heap grow to twice their size before a collection (GOGC).
 //
-// Who takes memory gives it back by Free, once nobody can read it any more, or
-// leaves that to FreeAfter. What is lost without either stays taken until the
-// process ends.
+// A caller of Alloc frees the memory with Free when nobody can
+// read it any more, or leaves that to FreeAfter. Memory that is
+// forgotten without either stays taken until the process ends.
 //
-// Alloc is make, and Free leaves the rest to the collector, on systems other than
-// unix and in builds with the race detector. The detector sees the Go heap only;
-// there Free also overwrites the memory, so that it reports a read which does not
-// happen before.
+// On systems other than unix, and in builds with the race detector, Alloc
+// is make, and the collector frees the memory. The race detector knows
+// only the Go heap. There Free also overwrites the memory, so that the
+// detector reports a read that is not ordered before the call of Free.
 package offheap
 
 import "sync/atomic"
 
-var inUse atomic.Int64
+var inUse atomic.Int64 // bytes
 
-// InUse returns the bytes that are taken now, in the whole process.
+// InUse returns how many bytes are allocated now in the whole process.
 func InUse() int64 { return inUse.Load() }
 
-// Alloc returns n zeroed bytes, n > 0. It is meant for large pieces: each is
-// rounded up to whole pages and costs a system call.
+// Alloc returns n zeroed bytes. It is meant for large pieces,
+// because each takes whole pages and a system call. Requires: n > 0.
 func Alloc(n int) []byte {
 	b := alloc(n)
 	inUse.Add(int64(len(b)))
 	return b
 }
 
-// Free gives b back, which must be what Alloc returned, whole. Any later access
-// to it is a fault that ends the process.
+// Free frees b, which must be a whole slice that Alloc has returned.
+// Any later access to it is a fault that ends the process.
 func Free(b []byte) {
 	inUse.Add(-int64(len(b)))
 	free(b)
 }
 
-// Discard gives the memory of b back, but keeps its addresses where the platform
-// can: then it returns b, zeroed, which may be read at any time, and written to
-// after Retake. On Linux it always does; where the program has locked its memory
+// Discard gives the memory of b back to the system, but keeps its addresses if the platform
+// can do so. In that case it returns b, which is zeroed. b may be read at any time, and
+// written to after Retake. Otherwise Discard does what Free does, and returns nil.
+//
+// On Linux it always keeps the addresses. If the program has locked its memory
 // and the kernel is older than 5.18, the memory stays taken until Free.
-// Where it returns nil it has done what Free does.
 func Discard(b []byte) []byte {
 	inUse.Add(-int64(len(b)))
 	return discard(b)
 }
 
-// Retake counts b, which Discard returned, as taken again.
+// Retake counts b, which Discard has returned, as
+// taken again. The caller may then write to it.
 func Retake(b []byte) { inUse.Add(int64(len(b))) }
 
-// FreeDiscarded is Free for what Discard returned.
+// FreeDiscarded frees memory that Discard has returned.
 func FreeDiscarded(b []byte) { free(b) }

@@ -6,7 +6,7 @@ const maps = false
 
 func alloc(n int) []byte { return make([]byte, n) }
 
-// freed is what free overwrites memory with.
+// freed is the pattern that free overwrites memory with.
 var freed = func() (page [4096]byte) {
 	for i := range page {
 		page[i] = 0xdb

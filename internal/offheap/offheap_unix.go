@@ -4,13 +4,13 @@ package offheap
 
 import "syscall"
 
-// maps tells whether Alloc maps memory on this platform.
+// maps says that Alloc maps memory on this platform.
 const maps = true
 
 func alloc(n int) []byte {
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
-		return make([]byte, n) // a short address space or a limit: the collector's memory may do, or it says so itself
+		return make([]byte, n) // a short address space or a limit: the heap may still have room
 	}
 	mapped.add(b)
 	return b
@@ -21,6 +21,6 @@ func free(b []byte) {
 		return
 	}
 	if err := syscall.Munmap(b); err != nil {
-		discard(b) // the process has too many pieces for another hole: the addresses stay, the memory goes
+		discard(b) // the process has too many mappings to split one: the memory goes, the addresses stay
 	}
 }
