@@ -5,23 +5,23 @@ import (
 	"unsafe"
 )
 
-// Shards is the number of parts of a striped counter. A power of two.
+// Shards is the number of parts of a Counter. It is a power of two.
 const Shards = 8
 
-// Shard returns a number in [0, Shards) that differs between goroutines and
-// mostly stays the same for one of them, so that goroutines on different cores
-// add to different cache lines. It is a hint: any value is correct.
+// Shard returns a number in [0, Shards). It differs between goroutines
+// and mostly stays the same for one goroutine, so goroutines on
+// different cores add to different cache lines. Any value is correct.
 //
-// Goroutines have stacks of their own, 2 KiB at least, so the address of a
-// local variable tells them apart for the price of a shift.
+// It derives the number from the address of a local variable, which takes only
+// a few shifts: each goroutine has a stack of its own, of at least 2 KiB.
 func Shard() uint {
 	var local byte
 	p := uintptr(unsafe.Pointer(&local))
 	return uint(p>>11^p>>15) & (Shards - 1)
 }
 
-// A Counter is a sum that many goroutines may add to without sharing a cache
-// line. The zero value is ready.
+// A Counter is a sum that many goroutines may add to without
+// sharing a cache line. The zero value is ready for use.
 type Counter struct {
 	parts [Shards]struct {
 		n atomic.Uint64
@@ -32,7 +32,7 @@ type Counter struct {
 // Add adds n.
 func (c *Counter) Add(n uint64) { c.parts[Shard()].n.Add(n) }
 
-// Load returns the sum. Additions under way may be in it or not.
+// Load returns the sum. It may include additions in progress or not.
 func (c *Counter) Load() uint64 {
 	var sum uint64
 	for i := range c.parts {

@@ -12,12 +12,12 @@ var ErrClosed = errors.New("shale: closed")
 // ErrReadOnly says that the store takes no writes. See shale.ErrReadOnly.
 var ErrReadOnly = errors.New("shale: store is read-only")
 
-// ErrFormatTooNew says that a file was written by a version of shale that this
-// program does not know. The file was left as it is.
+// ErrFormatTooNew says that a file was written by a newer version of shale,
+// in a format that this program does not know. The file was not changed.
 var ErrFormatTooNew = errors.New("written by a newer version of shale")
 
-// A CorruptionError reports bytes on disk that are not what shale wrote. It
-// concerns one place of one file: others can still be read.
+// A CorruptionError says that bytes on disk are not what shale wrote. It is about one
+// place of one file. Other files, and often other places of the file, can still be read.
 type CorruptionError struct {
 	File   string // name within the store's directory
 	Offset int64  // in bytes from the start of the file; -1 if no single place is at fault
@@ -25,12 +25,13 @@ type CorruptionError struct {
 	Err    error  // what was wrong with it
 }
 
-// Corruption makes a *CorruptionError. Offset -1 stands for the whole file.
+// Corruption returns a *CorruptionError. Offset -1
+// means that no single place of the file is at fault.
 func Corruption(file string, offset int64, part string, err error) error {
 	return &CorruptionError{File: file, Offset: offset, Part: part, Err: err}
 }
 
-// Error names file, offset and part.
+// Error returns a text with the file, the offset and the part.
 func (e *CorruptionError) Error() string {
 	if e.Offset < 0 {
 		return fmt.Sprintf("corrupt %s: %s: %v", e.File, e.Part, e.Err)
@@ -41,8 +42,9 @@ func (e *CorruptionError) Error() string {
 // Unwrap returns the cause.
 func (e *CorruptionError) Unwrap() error { return e.Err }
 
-// MissingIsDamage turns 'no such file' into the error for a file of the store that must
-// be there, because the manifest or another file names it.
+// MissingIsDamage turns an error that wraps fs.ErrNotExist into a *CorruptionError
+// for the file name. It is used for files that must exist, because the manifest or
+// another file names them. Other errors are returned unchanged.
 func MissingIsDamage(err error, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Corruption(name, -1, "file named by the manifest", err)
@@ -50,8 +52,8 @@ func MissingIsDamage(err error, name string) error {
 	return err
 }
 
-// ReadOnly returns the error which says that the store is read-only because of cause. Both stay
-// askable.
+// ReadOnly returns an error which says that the store is read-only
+// because of cause. errors.Is finds both ErrReadOnly and cause in it.
 func ReadOnly(cause error) error {
 	if cause == nil {
 		return ErrReadOnly

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A FileNum numbers a file of a store. Numbers are given out once and never
-// again, whatever the file's type.
+// A FileNum is the number of a file of a store. No number
+// is given out twice, even for files of different types.
 type FileNum uint64
 
-// maxFileNum is the greatest number that a name is believed to have: far more
-// than a store gives out, and far from where counting on would overflow.
+// maxFileNum is the largest number that ParseFileName accepts. A store never
+// gives out that many, and the numbers after it are still far from an overflow.
 const maxFileNum FileNum = 1 << 60
 
-// String pads to six digits, as in file names.
+// String returns the number with at least six digits, as in file names.
 func (n FileNum) String() string { return fmt.Sprintf("%06d", uint64(n)) }
 
-// A FileType is what a file of a store is for.
+// A FileType says what a file of a store is for.
 type FileType int
 
 // The files of a store.
@@ -27,11 +27,11 @@ const (
 	FileManifest                 // MANIFEST-000012
 	FileCurrent                  // CURRENT
 	FileLock                     // LOCK
-	FileTemp                     // 000012.tmp, never named by the manifest
-	FileFilter                   // 000012.flt, the filter of a table beside it
+	FileTemp                     // 000012.tmp; the manifest never names it
+	FileFilter                   // 000012.flt: a sidecar, with the filter of a table
 )
 
-// CurrentName and LockName are the files without a number.
+// CurrentName and LockName are the names of the files without a number.
 const (
 	CurrentName = "CURRENT"
 	LockName    = "LOCK"
@@ -52,9 +52,9 @@ func ManifestName(n FileNum) string { return "MANIFEST-" + n.String() }
 // TempName returns the name of temporary file n.
 func TempName(n FileNum) string { return n.String() + ".tmp" }
 
-// ParseFileName tells the type and the number of a file of a store. ok is
-// false for every name that shale would not have chosen itself, so that
-// other people's files are never touched.
+// ParseFileName returns the type and the number of a file of a
+// store. ok is false for every name that shale would not have
+// chosen itself, so that the store never touches files of others.
 func ParseFileName(name string) (t FileType, n FileNum, ok bool) {
 	switch name {
 	case CurrentName:

@@ -2,8 +2,7 @@ package base
 
 import "fmt"
 
-// FormatBytes prints n with the largest binary unit that leaves a number of
-// one digit or more before the point.
+// FormatBytes formats n in the largest binary unit in which it is at least 1.
 func FormatBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, i := float64(n), 0
@@ -16,5 +15,5 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
-// FormatPercent prints a share of one as a percentage.
+// FormatPercent formats a share, from 0 to 1, as a percentage.
 func FormatPercent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }

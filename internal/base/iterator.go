@@ -6,52 +6,51 @@ type KV struct {
 	Value []byte
 }
 
-// An Iterator walks internal entries in the order of Compare. Every source of
-// entries (memtable, table, run, merge) is one.
+// An Iterator goes through internal entries in the order of Compare.
+// Every source of entries is one: a memtable, a table, a run or a merge.
 //
-// The positioning methods return the entry that the iterator now stands on, or
-// nil when there is none: then Err tells an end from a failure. A returned KV
-// and its slices belong to the iterator and stay valid until its next
-// positioning call; they must not be changed. After nil, Next and Prev keep
-// returning nil until First, Last or a seek positions the iterator again.
+// First, Last, Next, Prev and the seeks return the entry at the new position,
+// or nil if there is none. In the second case Err distinguishes the end from
+// a failure. A returned KV and its slices belong to the iterator. They are
+// valid until its next movement and must not be changed. After nil, Next and
+// Prev return nil until First, Last or a seek finds a position again.
 //
-// An Iterator is used by one goroutine at a time. A fresh one stands nowhere:
-// Next and Prev require a position.
+// An Iterator is used by one goroutine at a time. A
+// new one has no position. Next and Prev require one.
 type Iterator interface {
 	// First moves to the first entry.
 	First() *KV
 	// Last moves to the last entry.
 	Last() *KV
-	// SeekGE moves to the first entry at or after (key, seq): the newest
-	// version of key that a reader at seq sees, or else the newest version of
-	// the next key.
+	// SeekGE moves to the first entry at or after (key, seq): the newest version of key that
+	// a reader at seq sees. If there is none, it is the newest version of the next key.
 	SeekGE(key []byte, seq Seq) *KV
-	// SeekLT moves to the last entry whose user key is less than key: the
-	// oldest version of the key before.
+	// SeekLT moves to the last entry whose user key is less
+	// than key: the oldest version of the previous key.
 	SeekLT(key []byte) *KV
 	// Next moves one entry forward.
 	Next() *KV
 	// Prev moves one entry back.
 	Prev() *KV
-	// Err returns the error that ended the last movement, or nil. An error
-	// stays until the next First, Last or seek.
+	// Err returns the error that ended the last movement, or
+	// nil. The error stays until the next First, Last or seek.
 	Err() error
-	// Close releases what the iterator holds. The iterator is not used again.
+	// Close releases the iterator's memory and files. The iterator must not be used after it.
 	Close() error
 }
 
-// SeekSteps is how many steps a seek of a StepSeeker takes.
+// SeekSteps is the number of calls of SeekStep in one seek.
 const SeekSteps = 5
 
-// A StepSeeker is an iterator whose SeekGE can be taken in steps. Each step
-// begins to load what the next one needs and does not wait for it, so that a
-// merge which takes step after step, each with all its children, waits for main
-// memory once a step instead of once a step and child.
+// A StepSeeker is an iterator that can do SeekGE in steps. Each step begins
+// to load what the next step needs, and does not wait for it. A merge takes
+// each step with all its children before the next step. So it waits for
+// main memory once for each step, and not once for each step and child.
 //
-// The steps, from 0 to SeekSteps-1, and SeekEnd all get the same arguments, and
-// nothing else is called in between.
+// A caller calls SeekStep with 0 to SeekSteps-1 and then SeekEnd,
+// all with the same key and seq, and no other method in between.
 type StepSeeker interface {
 	SeekStep(step int, key []byte, seq Seq)
-	// SeekEnd is what SeekGE would be.
+	// SeekEnd finishes the seek and returns what SeekGE would return.
 	SeekEnd(key []byte, seq Seq) *KV
 }

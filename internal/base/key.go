@@ -1,6 +1,6 @@
-// Package base holds the words that every layer of shale shares: internal
-// keys and their order, the iterator interface, file names, the error for
-// damaged files, and counters that many cores may add to at once.
+// Package base holds what all layers of shale share: internal keys and
+// their order, the iterator interface, the names of files, the error for
+// damaged files, and counters that many cores may add to at the same time.
 package base
 
 import (
@@ -10,33 +10,32 @@ import (
 	"strings"
 )
 
-// A Seq is a sequence number: the position of a write in the commit order of
-// its store. The first write has 1; 0 is given to entries of the last level
-// whose number no reader can tell apart any more.
+// A Seq is a sequence number: the position of a write in the order in which
+// its store commits writes. The first write has number 1. Entries get
+// number 0 in a compaction when no reader can notice their number any more.
 type Seq uint64
 
-// MaxSeq is the largest sequence number that an internal key can hold. As the
-// bound of a read it sees everything.
+// MaxSeq is the largest sequence number that fits into
+// an internal key. A read at MaxSeq sees every entry.
 const MaxSeq Seq = 1<<56 - 1
 
-// A Kind says what an entry does to its user key. The numbers are part of the
-// file format and never change.
+// A Kind says what an entry does to its user key. The
+// numbers are part of the file format and never change.
 type Kind uint8
 
-// Kinds 0 and 1 are written today. The others are reserved, so that a file
-// that holds one is refused with a clear error by a program that does not know
-// it: 2 range tombstone, 3 merge operand, 4 value that expires, 5 value in a
-// blob file.
+// Kinds 0 and 1 are in use. The numbers 2 to 5 are reserved: 2 for range tombstones,
+// 3 for merge operands, 4 for values that expire, 5 for values in a blob file. A
+// program that does not know a kind refuses a file that has it, with a clear error.
 const (
 	KindDelete Kind = 0
 	KindPut    Kind = 1
 
-	// KindMax sorts before every other kind of the same sequence number. It
-	// stands in search keys only.
+	// KindMax comes before all other kinds of the same
+	// sequence number. It is used only in keys for searches.
 	KindMax Kind = 0xff
 )
 
-// String returns the short name used in text notation.
+// String returns the short name that the text notation uses.
 func (k Kind) String() string {
 	switch k {
 	case KindDelete:
@@ -50,10 +49,10 @@ func (k Kind) String() string {
 }
 
 // A Trailer is a sequence number and a kind in one word: seq<<8 | kind.
-// Of two entries of one user key the newer has the larger trailer.
+// Of two entries of one user key, the newer one has the larger trailer.
 type Trailer uint64
 
-// NewTrailer packs seq and kind. Requires: seq <= MaxSeq.
+// NewTrailer returns the trailer for seq and kind. Requires: seq <= MaxSeq.
 func NewTrailer(seq Seq, kind Kind) Trailer { return Trailer(seq)<<8 | Trailer(kind) }
 
 // Seq returns the sequence number.
@@ -62,13 +61,13 @@ func (t Trailer) Seq() Seq { return Seq(t >> 8) }
 // Kind returns the kind.
 func (t Trailer) Kind() Kind { return Kind(t) }
 
-// An InternalKey names one version of a user key.
+// An InternalKey identifies one version of a user key.
 type InternalKey struct {
 	UserKey []byte
 	Trailer Trailer
 }
 
-// NewKey is shorthand for an InternalKey.
+// NewKey returns an InternalKey. Requires: seq <= MaxSeq.
 func NewKey(key []byte, seq Seq, kind Kind) InternalKey {
 	return InternalKey{UserKey: key, Trailer: NewTrailer(seq, kind)}
 }

@@ -1,5 +1,6 @@
 package base
 
-// NumLevels is how many levels the tree of a store has. Level 0 holds flushed runs,
-// level NumLevels-1 the oldest data. Files state levels, so it is part of the format.
+// NumLevels is the number of levels of a store's tree. Level 0 holds
+// flushed runs, and level NumLevels-1 holds the oldest data. Files
+// contain level numbers, so NumLevels is part of the file format.
 const NumLevels = 7

@@ -2,5 +2,6 @@
 
 package base
 
-// isSystemNoSpace knows nothing: the system's errors have their common names.
+// isSystemNoSpace returns false, because this system
+// has no error numbers of its own for a full disk.
 func isSystemNoSpace(error) bool { return false }

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// A PrefixRule says which keys have a prefix that filters know, and what it is.
-// The zero rule: none has. At most one of Length and Count is set. Rules are
-// compared with ==.
+// A PrefixRule says which keys have a prefix that filters know, and
+// which bytes it is. With the zero rule no key has one. At most one
+// of Length and Count is not 0. Rules can be compared with ==.
 type PrefixRule struct {
-	Length int // the first Length bytes, of keys that are as long
+	Length int // the prefix is the first Length bytes; shorter keys have none
 
-	// The bytes up to the Count-th Delimiter, with it, of keys that have as many.
+	// The prefix ends with the Count-th Delimiter. Keys with fewer have none.
 	Count     int
 	Delimiter byte
 }
@@ -22,7 +22,7 @@ const (
 	MaxPrefixCount  = 255
 )
 
-// Valid tells whether r is a rule within the limits.
+// Valid reports whether r is a rule within the limits.
 func (r PrefixRule) Valid() bool {
 	if r.Count == 0 {
 		return r.Length >= 0 && r.Length <= MaxPrefixLength && r.Delimiter == 0
@@ -30,7 +30,7 @@ func (r PrefixRule) Valid() bool {
 	return r.Length == 0 && r.Count > 0 && r.Count <= MaxPrefixCount
 }
 
-// Of returns the prefix of key, and whether it has one.
+// Of returns the prefix of key, as a part of key, and whether it has one.
 func (r PrefixRule) Of(key []byte) ([]byte, bool) {
 	switch {
 	case r.Count > 0:
@@ -49,12 +49,12 @@ func (r PrefixRule) Of(key []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// OfRange returns the prefix that every key from lower (inclusive) to upper
-// (exclusive; nil: no bound) has, and whether there is one.
+// OfRange returns the prefix that all keys from lower (inclusive) to upper
+// (exclusive) have, and whether there is one. A nil upper means no bound.
 //
-// It is lower's, if the range ends before the first key that does not begin with
-// it. What begins with the prefix of a key has the same prefix, by either kind
-// of rule.
+// It is the prefix of lower, if the range ends before the first key
+// that does not begin with it. With both kinds of rule, every key
+// that begins with the prefix of another key has the same prefix.
 func (r PrefixRule) OfRange(lower, upper []byte) ([]byte, bool) {
 	p, ok := r.Of(lower)
 	if !ok || !within(upper, p) {
@@ -63,15 +63,16 @@ func (r PrefixRule) OfRange(lower, upper []byte) ([]byte, bool) {
 	return p, true
 }
 
-// within tells whether all keys from p up to upper begin with p: upper is not
-// above p with its last byte that is not 0xff raised by one.
+// within reports whether all keys from p up to upper begin with p. To see that,
+// take p up to its last byte that is not 0xff, and add one to this byte. The
+// result is the first key after all that begin with p. upper must not be above it.
 func within(upper, p []byte) bool {
 	i := len(p) - 1
 	for i >= 0 && p[i] == 0xff {
 		i--
 	}
 	if i < 0 {
-		return true // nothing lies above all that begin with p
+		return true // no key lies above all those that begin with p
 	}
 	if upper == nil {
 		return false
@@ -82,8 +83,9 @@ func within(upper, p []byte) bool {
 	return upper[i] <= p[i] || upper[i] == p[i]+1 && len(upper) == i+1
 }
 
-// PrefixHash returns what a filter knows a prefix by, whose hash is h: not what
-// it would know a key of the same bytes by. Part of the file format.
+// PrefixHash returns the hash under which a filter stores a prefix. h is the
+// hash of the prefix's bytes. The result differs from h, so that a prefix is
+// not taken for a key of the same bytes. It is part of the file format.
 func PrefixHash(h uint64) uint64 {
 	return bits.RotateLeft64(h*0xa0761d6478bd642f, 23)
 }

@@ -1,7 +1,7 @@
 package base
 
-// Wake leaves a note for the goroutine that listens to c. If there is a note already,
-// one is enough.
+// Wake wakes the goroutine that receives from c, now or when it receives
+// next. If a value is in c already, Wake adds none, because one is enough.
 //
 // Requires: c has a buffer of one.
 func Wake(c chan<- struct{}) {

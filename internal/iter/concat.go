@@ -4,29 +4,29 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A ConcatSource gives the tables of a run: sorted, with disjoint ranges of
-// user keys.
+// A ConcatSource gives the tables of a run. They are
+// sorted, and their ranges of user keys are disjoint.
 type ConcatSource interface {
-	// Bounds returns the least and the greatest user key of table i.
+	// Bounds returns the smallest and the largest user key of table i.
 	Bounds(i int) (smallest, largest []byte)
-	// Open returns an iterator over table i, which its caller closes.
+	// Open returns an iterator over table i. The caller closes it.
 	Open(i int) (base.Iterator, error)
 }
 
-// NewConcat returns an iterator over the n tables of src, one behind the
-// other. A table is opened when the iterator first needs it and closed when
-// it leaves it, so at most one is open at a time.
+// NewConcat returns an iterator over the n tables of src, one after
+// the other. It opens a table when it first needs it, and closes it
+// when it moves to another. So at most one table is open at a time.
 func NewConcat(n int, src ConcatSource) base.Iterator {
 	c := new(Concat)
 	c.Reset(n, src)
 	return c
 }
 
-// A Concat walks one table after the other: see NewConcat. The zero value has
-// none.
+// A Concat iterates over the tables of a run, one after
+// the other: see NewConcat. The zero value has no tables.
 //
-// Invariant: it is nil or an open iterator over table at. The position is
-// valid if it is not nil and ok is true.
+// Invariant: it is nil, or an open iterator over the table with index
+// at. The iterator has a position if it is not nil and ok is true.
 type Concat struct {
 	src ConcatSource
 	n   int
@@ -36,10 +36,11 @@ type Concat struct {
 	ok  bool
 	err error
 
-	stepper base.StepSeeker // during a seek in steps: it, if it takes steps
+	stepper base.StepSeeker // during a seek in steps: it as a StepSeeker, or nil if it is none
 }
 
-// Reset makes c what NewConcat returns. Requires: c is closed, or was never used.
+// Reset gives c the n tables of src, as NewConcat
+// does. Requires: c is closed, or was never used.
 func (c *Concat) Reset(n int, src ConcatSource) { *c = Concat{src: src, n: n, at: -1} }
 
 // First moves to the first entry of the first table that has one.
@@ -58,9 +59,9 @@ func (c *Concat) Last() *base.KV {
 	return c.back(c.it.Last())
 }
 
-// SeekGE moves to the first entry at or after (key, seq). The table that may
-// hold it is the first one that ends at key or later; if all of key's
-// versions there are newer than seq, the entry is in the next table.
+// SeekGE moves to the first entry at or after (key, seq). It looks in the
+// first table that ends at key or later. If all versions of key there are
+// newer than seq, and no larger key follows, the entry is in the next table.
 func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
 	if !c.enter(c.tableGE(key)) {
 		return nil
@@ -68,7 +69,8 @@ func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
 	return c.onward(c.it.SeekGE(key, seq))
 }
 
-// tableGE returns the first table that ends at key or later.
+// tableGE returns the index of the first table that
+// ends at key or later, or n if there is none.
 func (c *Concat) tableGE(key []byte) int {
 	lo, hi := 0, c.n
 	for lo < hi {
@@ -98,7 +100,7 @@ func (c *Concat) SeekStep(step int, key []byte, seq base.Seq) {
 // SeekEnd implements base.StepSeeker.
 func (c *Concat) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	switch {
-	case c.it == nil: // there is no table, or it can't be entered
+	case c.it == nil: // no table ends at key or later, or it could not be opened
 		return nil
 	case c.stepper == nil:
 		return c.onward(c.it.SeekGE(key, seq))
@@ -106,8 +108,8 @@ func (c *Concat) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	return c.onward(c.stepper.SeekEnd(key, seq))
 }
 
-// SeekLT moves to the last entry whose user key is less than key. It is in
-// the last table that begins before key.
+// SeekLT moves to the last entry whose user key is less
+// than key. It is in the last table that begins before key.
 func (c *Concat) SeekLT(key []byte) *base.KV {
 	lo, hi := 0, c.n
 	for lo < hi {
@@ -146,8 +148,9 @@ func (c *Concat) Prev() *base.KV {
 	return c.back(nil)
 }
 
-// onward takes what a movement within the open table returned, and goes on
-// to the tables behind it as long as there was nothing.
+// onward gets the result of a movement within the open table. If there is
+// no entry, it goes on to the next tables until there is one. If the table
+// has failed, it stops: an error must not look like the end of the table.
 func (c *Concat) onward(kv *base.KV) *base.KV {
 	for kv == nil {
 		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at+1) {
@@ -160,7 +163,7 @@ func (c *Concat) onward(kv *base.KV) *base.KV {
 	return kv
 }
 
-// back is onward to the tables in front.
+// back is onward in the other direction.
 func (c *Concat) back(kv *base.KV) *base.KV {
 	for kv == nil {
 		if c.err = c.it.Err(); c.err != nil || !c.enter(c.at-1) {
@@ -173,9 +176,9 @@ func (c *Concat) back(kv *base.KV) *base.KV {
 	return kv
 }
 
-// enter makes i the open table and tells whether there is one. It closes the
-// table open before unless that is i. There is no position afterwards until
-// onward or back finds one. An error of Open or Close is kept for Err.
+// enter makes table i the open table, and reports whether it did. It closes the
+// table that was open before, unless that is table i. Afterwards the iterator has no
+// position until onward or back finds one. Err returns an error of Open or Close.
 func (c *Concat) enter(i int) bool {
 	c.ok, c.err = false, nil
 	if c.it != nil && c.at == i {

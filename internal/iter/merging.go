@@ -9,16 +9,15 @@ import (
 )
 
 // NewMerging returns an iterator over the entries of all iters, in order.
-// Internal keys are expected to be unique; should two children hold the same
-// one, the child that comes first in iters, which has to be the newest
-// source, is first going forward and last going back.
+// Internal keys should be unique. If two children have the same one, that of the
+// child which comes first in iters is returned first in the forward direction,
+// and last in the backward direction. That child should be the newest source.
 //
-// It does not turn: Prev after a movement forward, and Next after one back, give
-// an error. The way to turn is a seek, which the callers need anyway to pass all
-// versions of a key.
+// The iterator can't change its direction in a step: Prev after a forward
+// movement, and Next after a backward one, give an error. To change the direction,
+// callers seek. They need a seek anyway to get past all versions of a key.
 //
-// The result owns the children: its Close closes them. A single child is
-// returned as it is.
+// Close of the result closes the children. If there is only one child, NewMerging returns it.
 func NewMerging(iters ...base.Iterator) base.Iterator {
 	if len(iters) == 1 {
 		return iters[0]
@@ -28,9 +27,8 @@ func NewMerging(iters ...base.Iterator) base.Iterator {
 	return m
 }
 
-// Reset makes m an iterator over all of iters, in memory that it has. It owns
-// them from now on, but not the slice.
-// Requires: m is closed, or was never used.
+// Reset makes m an iterator over all of iters, and uses the memory that it has. m owns
+// the iterators from now on, but not the slice. Requires: m is closed, or was never used.
 func (m *Merging) Reset(iters []base.Iterator) {
 	m.children = slices.Grow(m.children[:0], len(iters))
 	for _, it := range iters {
@@ -41,44 +39,42 @@ func (m *Merging) Reset(iters []base.Iterator) {
 	m.begin()
 }
 
-// errTurn is a bug of the caller.
+// errTurn is the error of a step in the wrong direction, which is a bug of the caller.
 var errTurn = errors.New("iter: a merge cannot turn: seek first")
 
-// A direction says which way the children stand around the position.
+// A direction says where the children stand relative to the position.
 type direction int8
 
 const (
-	nowhere  direction = iota // no position: fresh, ended, or failed
-	forward                   // every child but the winner's stands on its first entry behind the position
-	backward                  // ... on its last entry before the position
+	nowhere  direction = iota // there is no position: no movement yet, the end, or a failure
+	forward                   // every other child stands on its first entry after the position
+	backward                  // every other child stands on its last entry before the position
 )
 
 // A child is a source of entries and the entry that it stands on.
 type child struct {
 	it      base.Iterator
-	kv      *base.KV        // nil: at its end in the present direction
-	stepper base.StepSeeker // it, if it is one
+	kv      *base.KV        // the entry; nil: the child is at its end in the current direction
+	stepper base.StepSeeker // it as a StepSeeker, or nil if it is none
 }
 
-// A player is a child's entry in the tournament. hi and lo are the first 16
-// bytes of its user key as big-endian integers, turned around by ^ when
-// walking back, so that the smaller one wins either way and most matches are
-// won without a look at the keys. A child at its end has the greatest of
-// both, so that it loses.
+// A player is a child's entry in the tournament. hi and lo are the first 16 bytes of its
+// user key, as big-endian integers. In the backward direction they are complemented, so
+// that the smaller player wins in both directions. Most matches are decided by them
+// without a look at the keys. A child at its end has the largest values, so that it loses.
 type player struct {
 	hi, lo uint64
 	child  int32
 }
 
-// A Merging is a tournament tree of losers (Knuth, The Art of Computer
-// Programming, volume 3, 5.4.1): losers[1:] are the inner nodes, each holding
-// who lost the match there; the leaf of child i would be node i+len(children),
-// and the parent of node p is p/2. When the winner moves on, only the matches
-// on its way up are played again, one comparison a level, where a heap needs
-// two.
+// A Merging is a tournament tree of losers (Knuth, The Art of Computer Programming,
+// volume 3, 5.4.1). losers[1:] are the inner nodes, and each holds the player that lost
+// the match there. The leaf of child i would be node i+len(children), and the parent of
+// node p is p/2. When the winner moves, only the matches between its leaf and the root
+// are played again. That is one comparison for each level, where a heap needs two.
 //
-// Invariant: in direction forward or backward, winner has beaten all, its kv
-// is not nil, and every child's kv is what its last movement returned.
+// Invariant: in direction forward or backward, the winner has beaten all others,
+// its kv is not nil, and every child's kv is what its last movement returned.
 type Merging struct {
 	children []child
 	losers   []player
@@ -109,7 +105,8 @@ func (m *Merging) Last() *base.KV {
 	return m.contest(backward)
 }
 
-// SeekGE moves to the first entry at or after (key, seq).
+// SeekGE moves to the first entry at or after (key, seq). Children that can seek in steps
+// take each step together, so that their waits for memory overlap: see base.StepSeeker.
 func (m *Merging) SeekGE(key []byte, seq base.Seq) *base.KV {
 	m.begin()
 	for step := range base.SeekSteps {
@@ -176,15 +173,15 @@ func (m *Merging) Prev() *base.KV {
 	return m.replay()
 }
 
-// begin forgets the position before a movement that does not need it. Unless
-// that movement ends in contest, there is none afterwards either.
+// begin forgets the position before a movement that does not depend on it. If
+// that movement fails before contest, there is no position afterwards either.
 func (m *Merging) begin() {
 	m.dir, m.err = nowhere, nil
 }
 
-// moved notes where a movement took c, and tells whether it succeeded. An
-// error ends the movement of the whole: what other children hold cannot be
-// told to be next.
+// moved records the result of c's movement, and reports whether it
+// succeeded. If a child fails, the whole movement fails: without
+// that child's entry it is not known which entry comes next.
 func (m *Merging) moved(c *child, kv *base.KV) bool {
 	c.kv = kv
 	if kv == nil {
@@ -196,7 +193,7 @@ func (m *Merging) moved(c *child, kv *base.KV) bool {
 	return true
 }
 
-// ended carries on when the winner's child gave no entry.
+// ended finishes a step in which the winner's child c returned no entry.
 func (m *Merging) ended(c *child) *base.KV {
 	if !m.moved(c, nil) {
 		return nil
@@ -205,7 +202,8 @@ func (m *Merging) ended(c *child) *base.KV {
 	return m.replay()
 }
 
-// contest plays all matches anew.
+// contest plays all matches and returns the winner's
+// entry. Requires: every child has made its movement.
 func (m *Merging) contest(dir direction) *base.KV {
 	m.dir = dir
 	n := len(m.children)
@@ -229,7 +227,7 @@ func (m *Merging) play(p int) player {
 	return a
 }
 
-// enter returns the player for child i.
+// enter returns the player for the entry of child i.
 func (m *Merging) enter(i int32) player {
 	p := player{hi: math.MaxUint64, lo: math.MaxUint64, child: i}
 	if kv := m.children[i].kv; kv != nil {
@@ -241,7 +239,8 @@ func (m *Merging) enter(i int32) player {
 	return p
 }
 
-// replay plays the matches on the winner's way up after it has moved.
+// replay plays the matches between the winner's
+// leaf and the root, after the winner has moved.
 func (m *Merging) replay() *base.KV {
 	w := m.winner
 	for p := (uint(len(m.children)) + uint(w.child)) / 2; p >= 1; p /= 2 {
@@ -257,7 +256,7 @@ func (m *Merging) replay() *base.KV {
 	return m.stand()
 }
 
-// beats tells whether a comes before b in the present direction.
+// beats reports whether a comes before b in the current direction.
 func (m *Merging) beats(a, b *player) bool {
 	if a.hi != b.hi {
 		return a.hi < b.hi
@@ -268,7 +267,7 @@ func (m *Merging) beats(a, b *player) bool {
 	return m.beatsTail(a, b)
 }
 
-// beatsTail decides between players whose prefixes are equal.
+// beatsTail decides between players with equal prefixes. A player without an entry loses.
 func (m *Merging) beatsTail(a, b *player) bool {
 	x, y := m.children[a.child].kv, m.children[b.child].kv
 	if x == nil || y == nil {
@@ -284,8 +283,8 @@ func (m *Merging) beatsTail(a, b *player) bool {
 	return c < 0
 }
 
-// stand returns the winner's entry. If even the winner has none, all children
-// are at their ends.
+// stand returns the winner's entry. If even the winner has none,
+// all children are at their ends, and there is no position.
 func (m *Merging) stand() *base.KV {
 	if len(m.children) == 0 {
 		m.dir = nowhere
@@ -298,7 +297,7 @@ func (m *Merging) stand() *base.KV {
 	return kv
 }
 
-// refuse answers a step that does not go the way of the movement before.
+// refuse is the result of a step without a position, or in the wrong direction.
 func (m *Merging) refuse() *base.KV {
 	if m.dir != nowhere {
 		m.dir, m.err = nowhere, errTurn
@@ -306,7 +305,7 @@ func (m *Merging) refuse() *base.KV {
 	return nil
 }
 
-// Err returns the error of the child that ended the last movement, or errTurn.
+// Err returns the error of the child that ended the last movement, or errTurn, or nil.
 func (m *Merging) Err() error { return m.err }
 
 // Close closes all children and returns all their errors.

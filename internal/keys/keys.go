@@ -1,11 +1,11 @@
-// Package keys compares keys by their first bytes. It imports nothing of ours,
-// so that package bundle, which is usable without the store, can use it too.
+// Package keys compares keys by their first bytes. It imports no other package
+// of shale, because package bundle uses it and can be used without the store.
 package keys
 
 import "encoding/binary"
 
-// Head returns the first eight bytes of key as a big-endian integer, with zeros
-// behind a shorter key. If a < b then Head(a) <= Head(b).
+// Head returns the first eight bytes of key as a big-endian integer. A
+// shorter key is padded with zeros. If a < b then Head(a) <= Head(b).
 func Head(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)

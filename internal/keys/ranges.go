@@ -5,42 +5,43 @@ import (
 	"sort"
 )
 
-// Ranges finds the range that covers a key, among ranges of keys that are sorted
-// and do not overlap: the tables of a run. The bounds are integers in flat arrays,
-// so that a search touches few cache lines and compares whole keys only where
-// eight bytes do not decide. A search of whole keys takes as long among one range
-// or two, and twice as long (130 ns, not 60) among 64 and more.
+// Ranges finds the range that contains a key. The ranges are sorted
+// and do not overlap: they are those of the tables of a run.
+//
+// Each bound is stored as an integer, its first eight bytes after the common prefix of all
+// bounds. The integers are in flat arrays, so a search touches few cache lines. It compares
+// whole keys only where the integers are equal. Among 64 ranges or more it takes 60 ns, where
+// a search with whole keys takes 130 ns. Among one or two ranges both take the same time.
 type Ranges struct {
-	Prefix []byte // what all bounds begin with
-	// Largest[i] and Smallest[i] are the Heads of what follows Prefix in the
-	// bounds of range i.
+	Prefix []byte // common prefix of all bounds
+	// Largest[i] and Smallest[i] are the Heads of the bounds of range i, without Prefix.
 	Largest, Smallest []uint64
 }
 
-// A Bounded knows the whole bounds of each range.
+// A Bounded gives the whole bounds of each range.
 type Bounded interface {
 	Bounds(i int) (smallest, largest []byte)
 }
 
-// NewRanges makes room for n ranges between the keys first and last, which Set
-// fills. It keeps a part of first.
+// NewRanges returns a Ranges for n ranges, whose bounds lie
+// between first and last. Set fills it. It keeps a part of first.
 func NewRanges(n int, first, last []byte) Ranges {
 	heads := make([]uint64, 2*n)
 	return Ranges{Prefix: first[:CommonPrefix(first, last)], Largest: heads[:n:n], Smallest: heads[n:]}
 }
 
-// Set gives range i its bounds.
+// Set stores the bounds of range i.
 func (r *Ranges) Set(i int, smallest, largest []byte) {
 	r.Largest[i] = Head(largest[len(r.Prefix):])
 	r.Smallest[i] = Head(smallest[len(r.Prefix):])
 }
 
-// Find returns the index of the range that covers key, or -1. It asks whole for
-// bounds that begin like key.
+// Find returns the index of the range that contains key, or -1. If a
+// head is equal to that of key, it gets the whole bounds from whole.
 func (r *Ranges) Find(key []byte, whole Bounded) int {
 	p := len(r.Prefix)
 	if len(key) < p || (p > 0 && !bytes.Equal(key[:p], r.Prefix)) {
-		return -1 // all bounds begin with Prefix, so key lies outside them
+		return -1 // all bounds begin with Prefix, so key is outside of all ranges
 	}
 	head := Head(key[p:])
 	lo, hi := 0, len(r.Largest)
@@ -52,7 +53,8 @@ func (r *Ranges) Find(key []byte, whole Bounded) int {
 			hi = mid
 		}
 	}
-	// Ranges before lo end before key. Where heads are equal, keys decide.
+	// The ranges before lo end before key. If range lo
+	// ends with the same head, the whole keys decide.
 	if lo < len(r.Largest) && r.Largest[lo] == head {
 		lo = r.findEqual(lo, head, key, whole)
 	}
@@ -67,9 +69,9 @@ func (r *Ranges) Find(key []byte, whole Bounded) int {
 	return lo
 }
 
-// findEqual goes on from range lo, the first with this head, to the first that
-// does not end before key. It halves too: with a long common beginning that not
-// all keys share, all ranges may have one head.
+// findEqual returns the first range that does not end before key. lo is the first range
+// whose Largest is head. It is a binary search, because all ranges may have the same
+// head, if their keys have a long common beginning that a few others do not share.
 func (r *Ranges) findEqual(lo int, head uint64, key []byte, whole Bounded) int {
 	return lo + sort.Search(len(r.Largest)-lo, func(i int) bool {
 		if r.Largest[lo+i] != head {

@@ -1,39 +1,44 @@
 package syndrome
 
-// SectorSize is what a disk writes whole or not at all.
+// SectorSize is the number of bytes that a disk writes completely or not at all.
 const SectorSize = 512
 
 const (
-	// wordSize is the least that is copied at once, but for the bytes in front of the first whole word and behind the last.
+	// wordSize is the smallest number of bytes that is copied at once. Only the bytes
+	// before the first whole word, and after the last one, are copied in smaller parts.
 	wordSize = 8
-	// few is how few bytes of a write a sector may hold for garbage in it to look like a small error.
+	// few: if a sector holds fewer bytes of a write than
+	// this, wrong bytes there may look like a small error.
 	few = 4
 )
 
-// How many errors a caller may look for. Bytes that a torn write has left have a syndrome like a random number, so they
-// pass for a small error with a probability of at most Doubtful/2^32, or Likely/2^32 where nothing in them looks torn. A
-// single bit may always be looked for: in 32 KiB there are 2^18.
+// These are the numbers of errors that a caller may look for. The bytes left by a torn
+// write have a syndrome like a random number. So they look like a small error with a
+// probability of at most Doubtful/2^32. Where nothing in them looks torn, a caller may risk
+// Likely/2^32. An error of one bit may always be looked for: 32 KiB have 2^18 of them.
 const (
 	Doubtful = 1 << 16
 	Likely   = 1 << 22
 )
 
-// A Piece is a part of a file that was written at once and has an error.
+// A Piece is a part of a file that was written with one call and has an error.
 //
-// Its methods tell what a crash may have made of it. A write that a crash cut short leaves older bytes in whole sectors;
-// a sector that was on its way to the disk while it was written may have older bytes from some byte on, or in some words.
+// Its methods say what a crash may have done to it. A write that a crash cuts short
+// leaves older bytes in whole sectors. A sector that was on its way to the disk
+// while it was written may have older bytes from some byte up, or in some words.
 type Piece struct {
-	Off   int64  // in the file
-	Bytes []byte // as they are
+	Off   int64  // offset in the file
+	Bytes []byte // as they were read
 }
 
-// Sector returns the stretch of p that is in the sector of byte pos.
+// Sector returns the range of p's bytes that are in the sector of byte pos.
 func (p Piece) Sector(pos int) (from, to int) {
 	in := int((p.Off + int64(pos)) % SectorSize)
 	return max(0, pos-in), min(len(p.Bytes), pos-in+SectorSize)
 }
 
-// EndsInZeros tells whether p has a zero at the end of any of its sectors, as if the rest had not been written.
+// EndsInZeros reports whether p has a zero at the end of any of
+// its sectors, as if the rest of the sector had not been written.
 func (p Piece) EndsInZeros() bool {
 	for from, to := 0, 0; to < len(p.Bytes); from = to {
 		if _, to = p.Sector(from); p.Bytes[to-1] == 0 {
@@ -43,9 +48,13 @@ func (p Piece) EndsInZeros() bool {
 	return false
 }
 
-// MayBeOldZero tells whether byte pos may be one of the zeros that were there before p was written. It is zero, and with
-// the zeros next to it, it reaches to the end of the sector or of p, or is as long as a word, or it lies with nothing but
-// zeros between the beginning of p and its first whole word.
+// MayBeOldZero reports whether byte pos may be one of the zeros that were there before p
+// was written. It must be zero, and one of these must hold for it and the zeros next to it:
+//
+//   - they reach to the end of the sector or of p;
+//   - they are as long as a word;
+//   - they reach from the beginning of p to this byte,
+//     and the byte lies before the first whole word.
 func (p Piece) MayBeOldZero(pos int) bool {
 	if p.Bytes[pos] != 0 {
 		return false
@@ -61,7 +70,7 @@ func (p Piece) MayBeOldZero(pos int) bool {
 	return j == to || j-i >= wordSize || i == 0 && pos < p.head()
 }
 
-// MayBeOld tells whether any byte of p may be one of the zeros that were there before.
+// MayBeOld reports whether any byte of p may be one of the zeros that were there before.
 func (p Piece) MayBeOld() bool {
 	for pos := range p.Bytes {
 		if p.MayBeOldZero(pos) {
@@ -71,29 +80,31 @@ func (p Piece) MayBeOld() bool {
 	return false
 }
 
-// Few tells whether the sector of byte pos has so few bytes of p that anything there may look like a small error.
+// Few reports whether the sector of byte pos has so few bytes
+// of p that wrong bytes there may look like a small error.
 func (p Piece) Few(pos int) bool {
 	from, to := p.Sector(pos)
 	return to-from < few
 }
 
-// InCutWord tells whether p begins within a word that holds byte pos and so few others that anything there may look like
-// a small error.
+// InCutWord reports whether p begins inside the word of byte pos, and has so
+// few bytes of that word that wrong bytes there may look like a small error.
 func (p Piece) InCutWord(pos int) bool {
 	return pos < p.head() && p.head() < few
 }
 
-// head returns how many bytes p has in front of its first whole word.
+// head returns the number of bytes of p before its first whole word.
 func (p Piece) head() int { return int(-p.Off & (wordSize - 1)) }
 
-// MayBeAlike tells whether the bytes of p from pos to the end of the sector, or all in the sector, are so few or so uniform that older bytes
-// that have nothing to do with them may be the same by chance.
+// MayBeAlike reports whether older, unrelated bytes may be equal to those of
+// p by chance: to those from pos to the end of the sector, or to all in the
+// sector. It returns true if these bytes are few or almost all the same.
 func (p Piece) MayBeAlike(pos int) bool {
 	from, to := p.Sector(pos)
 	return changes(p.Bytes[pos:to]) < few || changes(p.Bytes[from:to]) < few
 }
 
-// changes returns how many bytes differ from the one before.
+// changes returns how many bytes of b differ from the byte before them.
 func changes(b []byte) (n int) {
 	for i := 1; i < len(b); i++ {
 		if b[i] != b[i-1] {

@@ -1,13 +1,16 @@
-// Package syndrome finds small errors in bytes that carry a crc32c.
+// Package syndrome finds small errors in bytes that have a crc32c checksum.
 //
-// A checksum is linear: the difference between the checksum that a message carries and the one that it should carry,
-// the syndrome, depends on which bits are wrong, and not on the message. So a small error can be computed from the
-// syndrome, without trying all messages. As an example, take 100 bytes with the checksum that package hash/crc32 gives
-// them, and flip bit 3 of byte 17: the syndrome is that of Flip{Pos: 17, Mask: 8}, and of no other single flip.
+// A checksum is linear. The syndrome is the difference between the checksum that
+// a message has and the one that it should have. It depends only on which bits
+// are wrong, and not on the message. So a small error can be computed from the
+// syndrome, and no message has to be tried. As an example, take 100 bytes with
+// the checksum that package hash/crc32 gives them, and flip bit 3 of byte 17:
+// the syndrome is that of Flip{Pos: 17, Mask: 8}, and of no other single flip.
 //
-// A syndrome that does not come from a small error (of a message whose second half is missing, say) is like a random
-// number. It is taken for a small error by chance, with a probability of Class/2^32, where Class is the number of
-// errors that would have been accepted. Callers choose how much of that they want to risk.
+// If the error is not small, the syndrome is like a random number: the second half
+// of the message may be missing, for example. By chance it is then taken for a
+// small error, with a probability of Class/2^32. Class is the number of errors that
+// would have been accepted. Callers choose how much of that they want to risk.
 package syndrome
 
 import (
@@ -19,7 +22,8 @@ import (
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// inverse[b] is the index of the entry of table whose highest byte is b: the entries differ in it.
+// inverse[b] is the index of the entry of table whose
+// highest byte is b. All entries differ in that byte.
 var inverse = func() (inv [256]byte) {
 	for i, v := range table {
 		inv[v>>24] = byte(i)
@@ -27,17 +31,17 @@ var inverse = func() (inv [256]byte) {
 	return inv
 }()
 
-// step returns the register of the checksum after one more byte, 0.
+// step returns the register of the checksum after one more byte of 0.
 func step(r uint32) uint32 { return table[byte(r)] ^ r>>8 }
 
-// back is the reverse of step.
+// back reverses step.
 func back(r uint32) uint32 {
 	i := inverse[r>>24]
 	return (r^table[i])<<8 | uint32(i)
 }
 
-// Back returns the difference that, in the checksum of a message's beginning, gives the difference d in the checksum
-// of the whole message, which is n bytes longer.
+// Back goes back n bytes. If the checksum of a whole message is wrong by d,
+// Back returns by how much the checksum was wrong n bytes before the end.
 func Back(d uint32, n int) uint32 {
 	for range n {
 		d = back(d)
@@ -47,23 +51,30 @@ func Back(d uint32, n int) uint32 {
 
 // A Flip is a byte with wrong bits.
 type Flip struct {
-	Pos  int  // in the message; from its length up, in the 4 bytes of the checksum, little-endian
+	Pos  int  // index in the message; from its length up: in the 4 bytes of the checksum, little-endian
 	Mask byte // the wrong bits
 }
 
-// An Error is a small error: one byte, or two of them.
+// An Error is a small error: one or two wrong bytes.
 type Error struct {
 	Flips [2]Flip
-	N     int
-	Class uint64 // how many errors are of this size or of a more likely one
+	N     int    // number of Flips in use
+	Class uint64 // number of possible errors of this kind and of more likely ones
 }
 
-// Bits returns how many errors of one bit there are in n bytes and their checksum.
+// Bits returns the number of errors of one bit in n bytes and their checksum.
 func Bits(n int) uint64 { return 8 * uint64(n+crc32.Size) }
 
-// Find returns the errors of a message of n bytes that have the syndrome: the one of a single bit, else those within
-// one byte, else those of two bits, else those within two neighbouring bytes. It skips the kinds of which there are
-// more than most. Time and memory grow with n, and with the square root of most.
+// Find returns the errors of a message of n bytes that have the given syndrome. It looks
+// for these kinds in this order, and returns all errors of the first kind that has any:
+//
+//  1. a single bit;
+//  2. several bits within one byte;
+//  3. two bits;
+//  4. bits within two neighbouring bytes.
+//
+// It skips the kinds that have more than most errors. Time
+// and memory grow with n, and with the square root of most.
 //
 // Requires: syndrome is not 0.
 func Find(n int, syndrome uint32, most uint64) []Error {
@@ -71,7 +82,8 @@ func Find(n int, syndrome uint32, most uint64) []Error {
 	oneBit, oneByte, twoBytes := Bits(n), 255*uint64(size), 65535*uint64(size)
 	twoBits := oneBit * oneBit / 2
 	var inBytes, inPairs []Error
-	// r is what the bytes from pos up must be wrong by, if all others are right.
+	// r is the error of the four bytes from pos up,
+	// as a number, if all other bytes are right.
 	r := step(step(step(syndrome)))
 	for pos := size - 1; pos >= 0 && oneBit <= most; pos, r = pos-1, back(r) {
 		switch {
@@ -97,15 +109,17 @@ func Find(n int, syndrome uint32, most uint64) []Error {
 	return inPairs
 }
 
-// pairs returns the errors of two bits in size bytes, the checksum included.
+// pairs returns the errors of two bits in size bytes, which include
+// the checksum. It computes the syndrome of every single bit, sorts
+// them, and looks for pairs whose combination is the syndrome.
 func pairs(size int, syndrome uint32, class uint64) (found []Error) {
 	type single struct {
 		syndrome uint32
-		at       uint32 // the bit
+		at       uint32 // index of the bit
 	}
 	all := make([]single, 0, 8*size)
 	for bit := range 8 {
-		v := uint32(1) << (24 + bit) // of the last byte
+		v := uint32(1) << (24 + bit) // syndrome of the bit in the last byte
 		for pos := size - 1; pos >= 0; pos, v = pos-1, step(v) {
 			all = append(all, single{v, uint32(8*pos + bit)})
 		}
