@@ -8,31 +8,33 @@ import (
 	"sync/atomic"
 )
 
-// An InjectFunc says whether an operation fails: nil is no. n numbers all
-// operations of the FaultFS from 1 on. It is called by many goroutines at once.
+// An InjectFunc decides whether an operation fails: it does if the returned
+// error is not nil. n is the number of the operation, counted from 1 over all
+// operations of the FaultFS. Many goroutines may call it at the same time.
 type InjectFunc func(op Op, name string, n int64) error
 
-// A Fault is what an InjectFunc returns to say more than that the operation
-// fails at once.
+// A Fault is an error that an InjectFunc returns to choose how the operation
+// fails. With another error, the operation fails before it does anything.
 type Fault struct {
 	Err error
-	// Short lets the first half of a write through.
+	// Short lets the first half of a write happen.
 	Short bool
-	// After lets the operation happen and fails then: its outcome is unknown
-	// to the caller, as when an answer is lost.
+	// After lets the operation happen and then fail. The caller does
+	// not know whether it happened, as when an answer gets lost.
 	After bool
 }
 
-// Error is the text of Err.
+// Error returns the text of Err.
 func (f *Fault) Error() string { return f.Err.Error() }
 
-// Unwrap lets errors.Is and errors.As see Err.
+// Unwrap returns Err, for errors.Is and errors.As.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// FaultFS passes operations on to another file system and fails those that its
-// InjectFunc chooses, with an error that wraps the injected one. A Sync that
-// fails loses the unsynced data for good if the file is one of a Mem. A Close,
-// Unmap or unlock that fails has happened nevertheless, as with a system's.
+// A FaultFS passes operations to another file system, and makes those
+// fail that its InjectFunc chooses. The error wraps the injected one.
+//
+// If a Sync fails and the file is one of a Mem, its unsynced data is lost for good. A Close,
+// Unmap or unlock that fails has happened all the same, as with the operating system's.
 type FaultFS struct {
 	base   FS
 	inject atomic.Pointer[InjectFunc]
@@ -40,14 +42,14 @@ type FaultFS struct {
 	counts [numOps]atomic.Int64
 }
 
-// NewFault returns a file system over base. A nil inject fails nothing.
+// NewFault returns a FaultFS over base. With a nil inject no operation fails.
 func NewFault(base FS, inject func(op Op, name string, n int64) error) *FaultFS {
 	f := &FaultFS{base: base}
 	f.Inject(inject)
 	return f
 }
 
-// Inject changes the function: nil ends all faults.
+// Inject replaces the function. With nil no operation fails from now on.
 func (f *FaultFS) Inject(inject func(op Op, name string, n int64) error) {
 	fn := InjectFunc(inject)
 	if inject == nil {
@@ -59,23 +61,24 @@ func (f *FaultFS) Inject(inject func(op Op, name string, n int64) error) {
 // Ops returns the number of operations so far.
 func (f *FaultFS) Ops() int64 { return f.n.Load() }
 
-// Count returns the number of operations of a kind so far.
+// Count returns the number of operations of one kind so far.
 func (f *FaultFS) Count(op Op) int64 { return f.counts[op].Load() }
 
-// FailAt fails the k-th of the operations of the kinds given (of all if none
-// are), counted from 1 from the first call on.
+// FailAt returns a function with which one operation fails: the k-th of the given kinds,
+// or of all kinds if none is given. It counts from 1, beginning with its first call.
 func FailAt(k int64, err error, kinds ...Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i == k }, kinds)
 }
 
-// FailFrom fails the k-th such operation and all after it.
+// FailFrom is like FailAt, but all operations after the k-th fail too.
 func FailFrom(k int64, err error, kinds ...Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i >= k }, kinds)
 }
 
-// FullFrom is a disk that is full from the k-th operation on that needs room:
-// a write gets half of its bytes through, the next ones nothing. Writes to
-// mappings need none, being preallocated. err is syscall.ENOSPC or EDQUOT.
+// FullFrom behaves like a disk that becomes full. It counts the operations that
+// need room. The k-th one fails, and if it is a write, half of its bytes are
+// written. All later ones fail without effect. Writes through a mapping need no
+// room, because the file is preallocated. err is syscall.ENOSPC or EDQUOT.
 func FullFrom(k int64, err error) InjectFunc {
 	var seen atomic.Int64
 	return func(op Op, _ string, _ int64) error {
@@ -92,8 +95,11 @@ func FullFrom(k int64, err error) InjectFunc {
 	}
 }
 
+// needRoom are the operations that fail on a full disk.
 var needRoom = []Op{OpCreate, OpLink, OpMkdirAll, OpWrite, OpPreallocate}
 
+// failWhen returns a function with which operations of
+// the given kinds fail if when is true for their number.
 func failWhen(err error, when func(i int64) bool, kinds []Op) InjectFunc {
 	var seen atomic.Int64
 	return func(op Op, _ string, _ int64) error {
@@ -107,7 +113,7 @@ func failWhen(err error, when func(i int64) bool, kinds []Op) InjectFunc {
 	}
 }
 
-// next numbers an operation and returns its fault: nil for none.
+// next counts an operation and returns its fault, or nil if it does not fail.
 func (f *FaultFS) next(op Op, name string) *Fault {
 	f.counts[op].Add(1)
 	err := (*f.inject.Load())(op, name, f.n.Add(1))
@@ -125,7 +131,7 @@ func (f *FaultFS) next(op Op, name string) *Fault {
 	}
 }
 
-// do runs an operation unless it fails before.
+// do runs an operation, unless its fault comes before it, and returns the error.
 func (f *FaultFS) do(op Op, name string, run func() error) error {
 	fault := f.next(op, name)
 	if fault != nil && !fault.After {
@@ -146,14 +152,14 @@ func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (Fil
 	})
 	if err != nil {
 		if file != nil {
-			_ = file.Close() // happened, but the caller got an error instead
+			_ = file.Close() // it was opened, but the caller got an error instead
 		}
 		return nil, err
 	}
 	return &faultFile{fs: f, file: file, name: name}, nil
 }
 
-// Create is counted as OpCreate; the methods below likewise.
+// Create counts as OpCreate, and each of the methods below counts as its own kind.
 func (f *FaultFS) Create(name string) (File, error) {
 	return f.file(OpCreate, name, f.base.Create)
 }
@@ -217,7 +223,7 @@ func (f *FaultFS) Lock(name string) (io.Closer, error) {
 	return &faultLock{f, lock, name}, nil
 }
 
-// LockShared shares the lock if the file system below can.
+// LockShared shares the lock, if the file system below supports that.
 func (f *FaultFS) LockShared(name string) (io.Closer, error) {
 	base, ok := f.base.(SharedLocker)
 	if !ok {
@@ -237,12 +243,13 @@ func (f *FaultFS) LockShared(name string) (io.Closer, error) {
 	return &faultLock{f, lock, name}, nil
 }
 
-// Abs returns what the file system below says. It is no operation.
+// Abs returns what the file system below returns. It does not count as an operation.
 func (f *FaultFS) Abs(name string) (string, error) { return Abs(f.base, name) }
 
-// Within returns what the file system below says. It is no operation.
+// Within returns what the file system below returns. It does not count as an operation.
 func (f *FaultFS) Within(name, dir string) (bool, error) { return Within(f.base, name, dir) }
 
+// A faultLock is a lock that a FaultFS has taken.
 type faultLock struct {
 	fs   *FaultFS
 	lock io.Closer
@@ -253,7 +260,8 @@ func (l *faultLock) Close() error {
 	return l.fs.always(OpUnlock, l.name, l.lock.Close)
 }
 
-// always runs an operation and fails it afterwards, if at all.
+// always runs an operation in any case. If it has
+// a fault, always returns the error afterwards.
 func (f *FaultFS) always(op Op, name string, run func() error) error {
 	fault := f.next(op, name)
 	if err := run(); err != nil || fault == nil {

@@ -23,7 +23,7 @@ func (f *faultFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.fs.write(OpWrite, f.name, p, func(p []byte) (int, error) { return f.file.WriteAt(p, off) })
 }
 
-// write runs a write, half of it, or none.
+// write runs a write, or the first half of it, or none, as its fault says.
 func (f *FaultFS) write(op Op, name string, p []byte, write func([]byte) (int, error)) (int, error) {
 	fault := f.next(op, name)
 	switch {
@@ -42,8 +42,8 @@ func (f *FaultFS) write(op Op, name string, p []byte, write func([]byte) (int, e
 	return n, err
 }
 
-// Sync that fails loses data for good where the file knows how to: the next
-// Sync then succeeds without it, which is what real systems do.
+// Sync that fails loses the unsynced data for good, if the file below
+// supports that. The next Sync succeeds without the data, as on real systems.
 func (f *faultFile) Sync() error {
 	fault := f.fs.next(OpSync, f.name)
 	if fault == nil {
@@ -75,19 +75,19 @@ func (f *faultFile) Size() (size int64, err error) {
 	return size, err
 }
 
-// Close always closes: a failing one must not look like a leak.
+// Close always closes the file: a failure must not look like a leak.
 func (f *faultFile) Close() error {
 	return f.fs.always(OpClose, f.name, f.file.Close)
 }
 
-// loseUnsynced passes the loss on from one FaultFS over another.
+// loseUnsynced passes the loss on, if one FaultFS lies over another.
 func (f *faultFile) loseUnsynced() {
 	if l, ok := f.file.(interface{ loseUnsynced() }); ok {
 		l.loseUnsynced()
 	}
 }
 
-// Map maps the file if the file below can be mapped.
+// Map maps the file, if the file below can be mapped.
 func (f *faultFile) Map(size int64) (Mapping, error) {
 	mapper, ok := f.file.(Mapper)
 	if !ok {
@@ -100,21 +100,21 @@ func (f *faultFile) Map(size int64) (Mapping, error) {
 	})
 	if err != nil {
 		if m != nil {
-			_ = m.Unmap() // happened, but the caller got an error instead
+			_ = m.Unmap() // it was mapped, but the caller got an error instead
 		}
 		return nil, err
 	}
 	return &faultMapping{f: f, base: m}, nil
 }
 
-// faultMapping is a mapping of a FaultFS. A fault is final.
+// A faultMapping is a mapping of a FaultFS. After its first error, all writes fail.
 type faultMapping struct {
 	f    *faultFile
 	base Mapping
-	err  error
+	err  error // the first error of a write
 }
 
-// WriteAt fails for good after the first error, like the mapping below.
+// WriteAt fails for good after the first error, as the mapping of the operating system does.
 func (m *faultMapping) WriteAt(p []byte, off int64) (int, error) {
 	if m.err != nil {
 		return 0, m.err
@@ -126,7 +126,7 @@ func (m *faultMapping) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Unmap always unmaps.
+// Unmap always ends the mapping, even if it returns an error.
 func (m *faultMapping) Unmap() error {
 	return m.f.fs.always(OpUnmap, m.f.name, m.base.Unmap)
 }

@@ -11,41 +11,41 @@ import (
 	"sync"
 )
 
-// osLock is a held lock. The system's lock (lock_unix.go, lock_windows.go)
-// keeps other processes out; the table held keeps out the rest of this one,
-// also where the system's locks belong to the process (flock over NFS) and
-// where the lock file was deleted or is reached by another path.
+// An osLock is a lock that this process holds. The lock of the operating system
+// (lock_unix.go, lock_windows.go) keeps other processes out. The table held keeps out
+// others in this process. It is also needed where the system's locks belong to the process
+// (flock over NFS), and where the lock file was deleted or is reached by another path.
 type osLock struct {
 	path   string      // absolute
 	info   os.FileInfo // of the lock file: the device and inode
-	parent os.FileInfo // of its directory
+	parent os.FileInfo // of the lock file's directory
 	file   *os.File    // open as long as the lock is held
-	dir    *os.File    // the locked directory; nil if it is not locked
-	// shared: with others, by LockShared.
+	dir    *os.File    // the directory, if it is locked too; nil if it is not
+	// shared says that it was taken by LockShared.
 	shared bool
 }
 
-// held are the locks of this process. Its mutex is held while files are
-// opened and locked, so that raced calls come one after the other.
+// held has the locks of this process. Its mutex is held while files are
+// opened and locked, so that concurrent calls come one after the other.
 var held struct {
 	sync.Mutex
 	locks map[*osLock]bool
 }
 
-// Lock takes the lock on a file that is never deleted: whoever deletes it
-// lets a second owner in, where directories can't be locked, and whoever puts a
-// copy in its place does so everywhere. The file has the owner's process id in
-// decimal.
+// Lock takes the lock on a file that nobody may delete. If it is deleted, a second owner
+// can get the lock where directories can't be locked. If it is replaced by a copy, that
+// is possible everywhere. The file contains the owner's process id in decimal.
 func (osFS) Lock(name string) (io.Closer, error) {
 	return lock(name, &osLock{}, (*osLock).acquire)
 }
 
-// LockShared locks the file as it is.
+// LockShared takes the shared lock and does not change the file.
 func (osFS) LockShared(name string) (io.Closer, error) {
 	return lock(name, &osLock{shared: true}, (*osLock).acquireShared)
 }
 
-// lock runs acquire, unless the lock is held here, and enters l into the table.
+// lock takes a lock with acquire and adds l to the
+// table, unless this process holds the lock already.
 func lock(name string, l *osLock, acquire func(l *osLock, name string) error) (io.Closer, error) {
 	var err error
 	if l.path, err = filepath.Abs(name); err != nil {
@@ -53,10 +53,10 @@ func lock(name string, l *osLock, acquire func(l *osLock, name string) error) (i
 	}
 	held.Lock()
 	defer held.Unlock()
-	// Before the file is opened: closing it again would drop the lock where
-	// it belongs to the process.
-	l.info, _ = os.Stat(l.path)                 // nil if it is not there
-	l.parent, _ = os.Stat(filepath.Dir(l.path)) // likewise: acquire will say so
+	// This check comes before the file is opened. Where locks belong to the process,
+	// to close the file again would release the lock that this process holds.
+	l.info, _ = os.Stat(l.path)                 // nil if the file does not exist
+	l.parent, _ = os.Stat(filepath.Dir(l.path)) // likewise: acquire then returns the error
 	if l.heldHere() {
 		return nil, lockedError(name, os.Getpid())
 	}
@@ -71,10 +71,10 @@ func lock(name string, l *osLock, acquire func(l *osLock, name string) error) (i
 	return l, nil
 }
 
-// heldHere reports whether this process holds the lock: by the same path, by the
-// same device and inode, or, if the lock file was deleted under its owner and l
-// comes by another path, by the same name in the same directory. Shared locks
-// do not keep each other out.
+// heldHere reports whether this process holds the lock already. It
+// compares the path, and the device and inode. It also compares the name
+// and the directory, for the case that the owner's lock file was deleted
+// and l comes by another path. Shared locks do not keep each other out.
 func (l *osLock) heldHere() bool {
 	for o := range held.locks {
 		if o.shared && l.shared {
@@ -88,10 +88,11 @@ func (l *osLock) heldHere() bool {
 	return false
 }
 
-// acquire opens and locks the file, then claims it.
+// acquire opens and locks the file, and then writes
+// the process id into it. Requires: held is locked.
 func (l *osLock) acquire(name string) (err error) {
 	created := l.info == nil
-	// Not by openFile: on windows that would let others delete the file.
+	// openFile is not used, because on windows it would let others delete the file.
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, filePerm); err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func (l *osLock) acquire(name string) (err error) {
 	} else if busy {
 		return lockedError(name, readPid(l.file))
 	}
-	// Between open and lock the file may have been deleted and made anew.
+	// The file may have been deleted and created again between open
+	// and lock. Then another process may have locked the new file.
 	if now, err := os.Stat(l.path); err != nil || !os.SameFile(l.info, now) {
 		return lockedError(name, 0)
 	}
@@ -115,14 +117,15 @@ func (l *osLock) acquire(name string) (err error) {
 	}
 	if err := l.writePid(); err != nil {
 		if created {
-			_ = os.Remove(l.path) // as it was; still locked, so nobody else has it
+			_ = os.Remove(l.path) // as before; nobody else has the file, because it is still locked
 		}
 		return err
 	}
 	return nil
 }
 
-// acquireShared opens the file for reading and locks it. The number in it stays.
+// acquireShared opens the file for reading and locks it.
+// The process id in it stays. Requires: held is locked.
 func (l *osLock) acquireShared(name string) (err error) {
 	if l.file, err = os.Open(l.path); err != nil {
 		return err
@@ -138,8 +141,8 @@ func (l *osLock) acquireShared(name string) (err error) {
 	return l.guardDir(name, lockFileShared)
 }
 
-// writePid writes the new number before it cuts the rest of an older one:
-// others read the file at any time.
+// writePid writes the process id first and then cuts off the rest of an older
+// one. So others, who may read the file at any time, always find a number.
 func (l *osLock) writePid() error {
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	if _, err := l.file.WriteAt([]byte(pid), 0); err != nil {
@@ -148,10 +151,10 @@ func (l *osLock) writePid() error {
 	return l.file.Truncate(int64(len(pid)))
 }
 
-// readPid returns the process id in a lock file, or 0.
+// readPid returns the process id in a lock file, or 0 if there is none.
 func readPid(f *os.File) int {
 	var buf [20]byte
-	n, _ := f.ReadAt(buf[:], 0) // an unreadable file is one without a number
+	n, _ := f.ReadAt(buf[:], 0) // an unreadable file counts as one without a number
 	line, _, _ := strings.Cut(string(buf[:n]), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || pid < 0 {
@@ -160,7 +163,8 @@ func readPid(f *os.File) int {
 	return pid
 }
 
-// lockedError names the owner; pid 0 is an unknown one.
+// lockedError returns an error that names the owner.
+// A pid of 0 means that the owner is unknown.
 func lockedError(name string, pid int) error {
 	if pid == 0 {
 		return fmt.Errorf("vfs: lock %s: owned by another process: %w", name, ErrLocked)
@@ -168,8 +172,8 @@ func lockedError(name string, pid int) error {
 	return fmt.Errorf("vfs: lock %s: owned by process %d: %w", name, pid, ErrLocked)
 }
 
-// Close releases the lock. The process id stays in the file: guardDir takes
-// a file without one for a new file.
+// Close releases the lock. The process id stays in the file,
+// because guardDir takes a file without one for a new file.
 func (l *osLock) Close() error {
 	held.Lock()
 	defer held.Unlock()
@@ -180,7 +184,7 @@ func (l *osLock) Close() error {
 	return l.closeFiles()
 }
 
-// closeFiles closes what is open, which releases the system's locks.
+// closeFiles closes the files that are open, and so releases the system's locks.
 func (l *osLock) closeFiles() error {
 	var first error
 	for _, f := range []*os.File{l.dir, l.file} {

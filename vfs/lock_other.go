@@ -4,8 +4,8 @@ package vfs
 
 import "os"
 
-// lockFile knows no lock here: only the process itself is kept out, by the
-// table of lock.go.
+// lockFile does nothing, because there are no locks on this system.
+// Only others in the same process are kept out, by the table held.
 func lockFile(*os.File) (busy bool, err error) { return false, nil }
 
 func lockFileShared(*os.File) (busy bool, err error) { return false, nil }

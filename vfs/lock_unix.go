@@ -8,14 +8,15 @@ import (
 	"syscall"
 )
 
-// lockFile takes flock's lock, which belongs to the open file and goes with
-// the process, however that ends. busy: somebody else has it.
+// lockFile takes a lock with flock. The lock belongs to the
+// open file, and the system releases it when the process ends
+// in any way. busy reports whether another process holds it.
 func lockFile(f *os.File) (busy bool, err error) { return flock(f, syscall.LOCK_EX) }
 
-// lockFileShared takes it together with others who share it. f may be open for
-// reading only.
+// lockFileShared takes the same lock, shared with others. f may be open for reading only.
 func lockFileShared(f *os.File) (busy bool, err error) { return flock(f, syscall.LOCK_SH) }
 
+// flock takes a lock without waiting, and repeats the call after an interruption.
 func flock(f *os.File, how int) (busy bool, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -38,11 +39,12 @@ func flock(f *os.File, how int) (busy bool, err error) {
 	return false, err
 }
 
-// guardDir locks the directory as well, by lock, to notice that someone deleted the
-// lock file under its owner: then the file is new (has no process id), the
-// directory has other files, and the directory is locked. A locked directory
-// alone says nothing: the program may run under flock(1), and some file
-// systems do not lock directories.
+// guardDir locks the directory too, in order to notice that somebody has deleted the
+// lock file of an owner. In that case, three things are true: the lock file is new
+// and has no process id, the directory has other files, and the directory is locked.
+//
+// That the directory is locked is not enough, because the program may run under
+// flock(1). Some file systems do not lock directories. There guardDir notices nothing.
 func (l *osLock) guardDir(name string, lock func(*os.File) (busy bool, err error)) error {
 	dir := filepath.Dir(l.path)
 	d, err := os.Open(dir)
@@ -65,8 +67,8 @@ func (l *osLock) guardDir(name string, lock func(*os.File) (busy bool, err error
 	return err
 }
 
-// dirGuardedHere reports whether it is this process that has d locked, for a
-// lock file of another name.
+// dirGuardedHere reports whether this process has locked
+// the directory d, for a lock file with another name.
 func dirGuardedHere(d *os.File) bool {
 	info, err := d.Stat()
 	if err != nil {

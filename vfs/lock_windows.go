@@ -14,17 +14,19 @@ const (
 	errorLockViolation      = syscall.Errno(33)
 )
 
-// lockFile locks one byte far behind the process id: locks of Windows are
-// mandatory, and others have to read the number. busy: somebody else has it.
+// lockFile locks one byte far behind the process id, because locks
+// of Windows are mandatory, and others have to read the process
+// id. busy reports whether another process holds the lock.
 func lockFile(f *os.File) (busy bool, err error) {
 	return lockByte(f, lockfileExclusiveLock|lockfileFailImmediately)
 }
 
-// lockFileShared takes the same lock together with others who share it.
+// lockFileShared takes the same lock, shared with others.
 func lockFileShared(f *os.File) (busy bool, err error) {
 	return lockByte(f, lockfileFailImmediately)
 }
 
+// lockByte takes a lock on the byte, without waiting.
 func lockByte(f *os.File, flags uintptr) (busy bool, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -46,6 +48,5 @@ func lockByte(f *os.File, flags uintptr) (busy bool, err error) {
 	return false, err
 }
 
-// guardDir has nothing to do: nobody can delete and replace a locked file
-// while its handle is open.
+// guardDir does nothing: nobody can delete or replace a locked file while its handle is open.
 func (l *osLock) guardDir(string, func(*os.File) (bool, error)) error { return nil }

@@ -9,20 +9,20 @@ import (
 	"syscall"
 )
 
-// mapping is a shared mapping of a file from its beginning.
+// A mapping is a shared mapping of a file from its beginning.
 type mapping struct {
 	f      *osFile
 	mem    []byte // nil after Unmap
-	err    error  // of the write that a fault met, after which there is none
-	byCall bool   // a fault was met: mem is not touched any more
-	behind int    // mem[:behind] was let go of
+	err    error  // the first error of a write: all later writes fail with it
+	byCall bool   // a write met a fault: mem is not touched any more
+	behind int    // mem[:behind] was given back: see letGo
 }
 
-// mappingWindow is how much of what was written counts as the process's memory.
+// mappingWindow is how many of the bytes written last stay in the process's memory.
 const mappingWindow = 2 << 20
 
-// Map makes a mapping on linux only: elsewhere blocks can't be reserved, and
-// a write into a hole on a full disk would end in a signal.
+// Map works on linux only. Elsewhere blocks can't be reserved,
+// and a write into a hole on a full disk would end in a signal.
 func (f *osFile) Map(size int64) (Mapping, error) {
 	have, err := f.Size()
 	if err != nil {
@@ -36,8 +36,8 @@ func (f *osFile) Map(size int64) (Mapping, error) {
 		m.mem, err = syscall.Mmap(int(fd), 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 		return err
 	})
-	// ENODEV and EINVAL are the answers of file systems without mappings.
-	// ENOMEM is a short address space: 32-bit processes, ulimit -v.
+	// File systems without mappings return ENODEV or EINVAL. ENOMEM means that
+	// the address space is too small, in a 32-bit process or with ulimit -v.
 	for _, e := range []error{syscall.ENODEV, syscall.EINVAL, syscall.EOPNOTSUPP, syscall.ENOMEM} {
 		if errors.Is(err, e) {
 			return nil, ErrUnsupported
@@ -49,9 +49,9 @@ func (f *osFile) Map(size int64) (Mapping, error) {
 	return m, nil
 }
 
-// WriteAt touches the mapping with faults turned into panics of this goroutine,
-// where they would end the process otherwise. What a fault has met is written by
-// a call, and so is everything after it.
+// WriteAt copies p into the mapping. A fault of the memory would end the
+// process, so it is turned into a panic of this goroutine and recovered.
+// After a fault, the bytes and all later ones are written with calls.
 func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 	if m.err != nil {
 		return 0, m.err
@@ -76,26 +76,27 @@ func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// letGo takes what was written up to end out of the process's memory. It stays
-// in the system's, and comes back if it is touched again.
+// letGo removes the bytes before end, which were written already, from the process's
+// memory. They stay in the page cache, and come back if they are touched again.
 func (m *mapping) letGo(end int) {
 	end &^= mappingWindow - 1
-	_ = syscall.Madvise(m.mem[m.behind:end], syscall.MADV_DONTNEED) // of a shared mapping: nothing is lost
+	_ = syscall.Madvise(m.mem[m.behind:end], syscall.MADV_DONTNEED) // the mapping is shared: nothing is lost
 	m.behind = end
 }
 
-// fault finds out why a copy of p to off has met the fault r; other panics go on.
-// A bad block, a full disk under a hole or under a block that the file system
-// must copy before it is written, and a file that somebody cut all look the same
-// as a fault. A call that writes the same bytes says which of them it is, and if
-// it works, the bytes are written.
+// fault finds out why a copy of p to off met the fault r. If r is another panic, it goes on.
+//
+// The cause may be a bad block, a full disk under a hole or under a block that
+// the file system copies on write, or a file that somebody has cut. As faults
+// they all look the same. So fault writes the same bytes with a call. If the
+// call fails, its error is the cause. If it succeeds, the bytes are written.
 func (m *mapping) fault(r any, p []byte, off int64) (int, error) {
 	at, ok := r.(interface{ Addr() uintptr })
 	if !ok {
 		panic(r)
 	}
 	m.byCall = true
-	// A call would make a file longer that was cut, and hide that.
+	// If the file was cut, a call would make it longer and hide the cut.
 	if size, err := m.f.Size(); err != nil || size < int64(len(m.mem)) {
 		m.err = m.f.pathError("write to mapping", fmt.Errorf("fault at address %#x, in a file of %d bytes: %w", at.Addr(), size, syscall.EIO))
 		return 0, m.err
@@ -103,7 +104,7 @@ func (m *mapping) fault(r any, p []byte, off int64) (int, error) {
 	return m.writeByCall(p, off)
 }
 
-// writeByCall writes p without the mapping. Its first error is final.
+// writeByCall writes p with a call, not through the mapping. Its first error is final.
 func (m *mapping) writeByCall(p []byte, off int64) (n int, err error) {
 	n, err = m.f.WriteAt(p, off)
 	if err != nil {
@@ -112,7 +113,7 @@ func (m *mapping) writeByCall(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Unmap may be called after a fault, and after the file was closed.
+// Unmap ends the mapping. It may be called after a fault, and after the file was closed.
 func (m *mapping) Unmap() error {
 	if m.mem == nil {
 		return m.f.pathError("munmap", fs.ErrClosed)

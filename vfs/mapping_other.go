@@ -2,7 +2,7 @@
 
 package vfs
 
-// Map is for linux only, see mapping_linux.go.
+// Map is supported on linux only: see mapping_linux.go.
 func (f *osFile) Map(int64) (Mapping, error) {
 	return nil, ErrUnsupported
 }

@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Mem is a file system in memory. It serves as the place of a store that
-// needs no disk, and as a disk that can be crashed: it knows of each byte and
-// each name whether a power cut would lose it (see Crash). By default a
-// name is durable only after SyncDir, as POSIX has it. Removed files live on
-// for those who have them open. All names are below one root; relative ones too.
+// A Mem is a file system in memory. It serves stores that need no disk. It also serves as a
+// disk that can crash: of each byte and each name it knows whether a power cut would lose it
+// (see Crash). By default a name is durable only after SyncDir, as POSIX says. A removed file
+// exists as long as somebody has it open. All names lie below one root, relative ones too.
 //
-// Reads take no lock but their file's, shared.
+// A read takes only the lock of its file, shared with other reads.
 type Mem struct {
-	// cut is held shared by each change and alone by Crash, which so sees all
-	// files at one moment. Lock order: cut, mu, an inode's mu.
+	// cut is held shared by each change, and exclusively by Crash, which
+	// therefore sees all files at one moment. Lock order: cut, mu, an inode's mu.
 	cut sync.RWMutex
 
-	mu      sync.RWMutex // guards what follows and the names in directories
+	mu      sync.RWMutex // protects the following fields up to nextID, and the names in directories
 	root    *memDir
-	pending []nameOp // in order, not yet durable
+	pending []nameOp // changes of names that are not durable yet, oldest first
 	locks   map[*memLock]bool
 	nextID  uint64
 
-	nameSeq   atomic.Int64 // of the last change of names
-	journaled atomic.Int64 // nameSeq when a file was last synced
-	ops       atomic.Int64
-	open      atomic.Int64
+	nameSeq   atomic.Int64 // number of the last change of names
+	journaled atomic.Int64 // value of nameSeq when a file was last synced
+	ops       atomic.Int64 // see Ops
+	open      atomic.Int64 // see OpenFiles
 	onOp      atomic.Pointer[func(Op, string)]
 }
 
@@ -37,12 +36,14 @@ func NewMem() *Mem {
 	return &Mem{root: newMemDir(), locks: make(map[*memLock]bool)}
 }
 
-// Ops returns the number of operations so far that changed something or could
-// have: all but opens for reading, reads, List, Stat, Size, and closes.
+// Ops returns the number of operations so far that changed something or could have done
+// so. These are all operations except opens for reading, reads, shared locks, Map,
+// List, Stat, Size, and all that end something: Close, Unmap and the release of a lock.
 func (m *Mem) Ops() int64 { return m.ops.Load() }
 
-// OnOp has fn called before each operation that Ops counts, which includes it
-// already. fn may use the file system, and Crash. A nil fn ends this.
+// OnOp makes the Mem call fn before each operation that Ops counts.
+// The count already includes the operation. fn may use the file
+// system and call Crash. With nil, no function is called any more.
 func (m *Mem) OnOp(fn func(op Op, name string)) {
 	if fn == nil {
 		m.onOp.Store(nil)
@@ -54,7 +55,7 @@ func (m *Mem) OnOp(fn func(op Op, name string)) {
 // OpenFiles returns the number of open files and held locks.
 func (m *Mem) OpenFiles() int { return int(m.open.Load()) }
 
-// begin starts a change; m.cut.RUnlock ends it.
+// begin begins a change. The caller ends it with m.cut.RUnlock.
 func (m *Mem) begin(op Op, name string) {
 	m.ops.Add(1)
 	if fn := m.onOp.Load(); fn != nil {
@@ -63,17 +64,16 @@ func (m *Mem) begin(op Op, name string) {
 	m.cut.RLock()
 }
 
-// Crash returns the file system as a machine finds it after a power cut now.
-// All that is in it is durable, nothing is open or locked. m goes on unharmed;
-// the two share memory until one of them writes. While Crash runs, changes to
-// m wait.
+// Crash returns the file system as a machine finds it after a power cut at this moment.
+// All that is in it is durable, and nothing is open or locked. m is not changed. The
+// two share memory until one of them writes. While Crash runs, changes of m wait.
 func (m *Mem) Crash(c CrashConfig) *Mem {
 	m.cut.Lock()
 	defer m.cut.Unlock()
 	after := NewMem()
 	after.nextID = m.nextID
 	names := m.crashNames(c)
-	copies := make(map[memNode]memNode) // a file may have two names
+	copies := make(map[memNode]memNode) // by original: a file may have two names
 	var rebuild func(memNode) memNode
 	rebuild = func(n memNode) memNode {
 		if have := copies[n]; have != nil {
@@ -100,13 +100,13 @@ func (m *Mem) Crash(c CrashConfig) *Mem {
 	return after
 }
 
-// newInode makes a file. The caller holds m.mu.
+// newInode creates a file without a name. Requires: mu is held.
 func (m *Mem) newInode() *inode {
 	m.nextID++
 	return &inode{id: m.nextID, data: content{owner: owners.Add(1)}, modTime: time.Now()}
 }
 
-// memError is err as package os would return it; nil stands for ErrNotExist.
+// memError wraps err as package os would do. If err is nil, it stands for fs.ErrNotExist.
 func memError(op Op, name string, err error) error {
 	if err == nil {
 		err = fs.ErrNotExist

@@ -2,19 +2,19 @@ package vfs
 
 import "sync/atomic"
 
-// pageSize is the unit in which copies of a file share memory.
+// pageSize is the unit in bytes in which copies of a file share memory.
 const pageSize = 4096
 
-// A content is the bytes of a file in memory: pages in a table, which copies
-// share until one of them is written (copy-on-write). A copy costs the same
-// for a file of any size.
+// A content holds the bytes of a file in memory, as pages in a table. A
+// copy shares the table and the pages until one of the two is written
+// (copy-on-write). So a copy takes the same time for a file of any size.
 //
 // Invariants:
-//  1. A page is written in place only by the content whose owner its slot
-//     names; share gives both sides a new owner, so that neither has any page.
+//
+//  1. A content changes a page in place only if the page's slot has the content's owner.
+//     share gives both sides a new owner, so that neither may change the existing pages.
 //  2. The table is changed in place only while shared is false.
-//  3. A nil page and a slot behind the table's end are zeros; bytes behind
-//     size are zeros.
+//  3. A nil page, a slot behind the table's end, and bytes behind size read as zeros.
 type content struct {
 	size   int64
 	slots  []slot
@@ -22,24 +22,25 @@ type content struct {
 	shared bool
 }
 
+// A slot is an entry of a content's table.
 type slot struct {
 	page  *[pageSize]byte
 	owner uint64
 }
 
-// owners makes owners, never the same twice.
+// owners is the last owner given out. No owner is given out twice.
 var owners atomic.Uint64
 
-// share returns a copy of c. Both may be read and written from then on, by
-// different goroutines too.
+// share returns a copy of c. Both may be read and
+// written afterwards, also by different goroutines.
 func (c *content) share() content {
 	c.shared = true
 	c.owner = owners.Add(1)
 	return content{size: c.size, slots: c.slots, owner: owners.Add(1), shared: true}
 }
 
-// readAt fills p from off, which must lie within the size, and returns the
-// number of bytes that there are.
+// readAt reads bytes from off up into p, and returns how
+// many there are. Requires: off is not above the size.
 func (c *content) readAt(p []byte, off int64) int {
 	if left := c.size - off; int64(len(p)) > left {
 		p = p[:left]
@@ -57,7 +58,7 @@ func (c *content) readAt(p []byte, off int64) int {
 	return len(p)
 }
 
-// writeAt puts p at off and grows the size as needed.
+// writeAt writes p at off. It extends the file if needed.
 func (c *content) writeAt(p []byte, off int64) {
 	for done := 0; done < len(p); {
 		i, at := int((off+int64(done))/pageSize), int((off+int64(done))%pageSize)
@@ -66,7 +67,7 @@ func (c *content) writeAt(p []byte, off int64) {
 	c.size = max(c.size, off+int64(len(p)))
 }
 
-// zero makes the bytes from off to end zeros without growing anything.
+// zero sets the bytes from off to end to zero. It does not extend the file or its table.
 func (c *content) zero(off, end int64) {
 	end = min(end, int64(len(c.slots))*pageSize)
 	for off < end {
@@ -86,7 +87,7 @@ func (c *content) resize(size int64) {
 		c.zero(size, int64(pages)*pageSize)
 		if pages < len(c.slots) {
 			if !c.shared {
-				clear(c.slots[pages:]) // lets the pages go
+				clear(c.slots[pages:]) // so that the pages can be freed
 			}
 			c.slots = c.slots[:pages]
 		}
@@ -94,7 +95,8 @@ func (c *content) resize(size int64) {
 	c.size = size
 }
 
-// page returns page i for writing.
+// page returns page i for writing. It copies the
+// table and the page first, if they are shared.
 func (c *content) page(i int) *[pageSize]byte {
 	if c.shared {
 		c.slots = append(make([]slot, 0, len(c.slots)+1), c.slots...)
@@ -113,7 +115,7 @@ func (c *content) page(i int) *[pageSize]byte {
 	return s.page
 }
 
-// hasPage reports whether any of the bytes from off to end are in a page.
+// hasPage reports whether any byte from off to end is in a page. If not, they are zeros.
 func (c *content) hasPage(off, end int64) bool {
 	for i := off / pageSize; i <= (end-1)/pageSize && i < int64(len(c.slots)); i++ {
 		if c.slots[i].page != nil {
@@ -123,8 +125,7 @@ func (c *content) hasPage(off, end int64) bool {
 	return false
 }
 
-// copyFrom makes the bytes from off to end those of src, which counts as
-// zeros behind its size.
+// copyFrom copies the bytes from off to end from src. Bytes behind the size of src are zeros.
 func (c *content) copyFrom(src *content, off, end int64) {
 	var buf [sectorSize]byte
 	for off < end {

@@ -6,43 +6,45 @@ import (
 	"slices"
 )
 
-// sectorSize is what a disk writes whole or not at all.
+// sectorSize is the number of bytes that a disk writes completely or not at all.
 const sectorSize = 512
 
-// CrashPolicy says what a crash does to written data that was not synced.
-// Synced data is never touched.
+// A CrashPolicy says what a crash does to data that was
+// written and not synced. Synced data is never changed.
 type CrashPolicy int
 
 const (
-	// DropAll loses it all, and the growth of files too.
+	// DropAll loses all of it, also the growth of files.
 	DropAll CrashPolicy = iota
-	// KeepAll keeps it all.
+	// KeepAll keeps all of it.
 	KeepAll
-	// Sectors keeps each 512-byte sector or not, and one of the sizes that
-	// the file had: the system writes pages back in any order.
+	// Sectors keeps or loses each sector of 512 bytes by chance, and takes one of
+	// the sizes that the file had, because the system writes pages in any order.
 	Sectors
-	// OrderedPrefix keeps the first so many writes, and a part of the next.
+	// OrderedPrefix keeps a number of writes, the oldest, and a part of the next one.
 	OrderedPrefix
-	// GrownZeros keeps the size only: new bytes are zeros.
+	// GrownZeros keeps only the size. New bytes are zeros.
 	GrownZeros
-	// GrownGarbage keeps the size only: new bytes are what the disk had there.
+	// GrownGarbage keeps only the size. New bytes have
+	// arbitrary values, as if the disk had them there before.
 	GrownGarbage
 	numCrashPolicies
 )
 
-// NamePolicy says what a crash does to creations, renames, links and removals
-// that SyncDir has not made durable. A rename happens wholly or not at all.
+// A NamePolicy says what a crash does to creations, renames, links and removals
+// that SyncDir has not made durable. A rename happens completely or not at all.
 type NamePolicy int
 
 const (
-	// NamesDrop loses them all: a synced file vanishes, or is found under the
-	// name that it had before.
+	// NamesDrop loses all of them. So a synced file
+	// is gone, or has the name that it had before.
 	NamesDrop NamePolicy = iota
-	// NamesKeep keeps them all.
+	// NamesKeep keeps all of them.
 	NamesKeep
-	// NamesPrefix keeps the first so many.
+	// NamesPrefix keeps a number of them, the oldest.
 	NamesPrefix
-	// NamesSubset keeps each or not; with one, all earlier ones of its names.
+	// NamesSubset keeps or loses each of them by chance. If one
+	// is kept, all earlier changes of its names are kept, too.
 	NamesSubset
 	numNamePolicies
 )
@@ -68,18 +70,18 @@ func (p NamePolicy) String() string {
 	return namePolicyNames[p]
 }
 
-// CrashConfig chooses one of the states in which a machine may find its disk.
-// The same Mem, config and seed give the same state.
+// A CrashConfig chooses one of the states in which a machine may find its
+// disk after a crash. The same Mem and the same config give the same state.
 type CrashConfig struct {
 	Policy CrashPolicy
 	Names  NamePolicy
-	// Journal makes a file's sync keep all earlier changes of names, as ext4
-	// and xfs do. Without it only SyncDir does: the rule of POSIX.
+	// Journal makes each Sync of a file keep all earlier changes of names, as ext4
+	// and xfs do. Without it only SyncDir does so, which is the rule of POSIX.
 	Journal bool
 	Seed    uint64
 }
 
-// String returns the config as tests print it.
+// String returns the config in the form that tests print.
 func (c CrashConfig) String() string {
 	rule := ""
 	if c.Journal {
@@ -88,7 +90,7 @@ func (c CrashConfig) String() string {
 	return fmt.Sprintf("%v+%v%s seed=%d", c.Policy, c.Names, rule, c.Seed)
 }
 
-// CrashConfigs returns each pair of policies once, with the seed.
+// CrashConfigs returns a config with this seed for each pair of policies, without Journal.
 func CrashConfigs(seed uint64) []CrashConfig {
 	var all []CrashConfig
 	for p := range numCrashPolicies {
@@ -99,13 +101,13 @@ func CrashConfigs(seed uint64) []CrashConfig {
 	return all
 }
 
-// rand returns the chances for one part of the file system, so that they do
-// not depend on the order in which parts are looked at.
+// rand returns a generator for one part of the file system. Each part has its
+// own, so the result does not depend on the order in which the parts are visited.
 func (c CrashConfig) rand(part uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, part))
 }
 
-// crash returns the file as it is found after a crash.
+// crash returns the contents of the file after a crash.
 func (n *inode) crash(c CrashConfig) content {
 	if n.lost != nil {
 		return n.lost.crash(&n.data, c.Policy, c.rand(n.id))
@@ -126,8 +128,8 @@ func (n *inode) crash(c CrashConfig) content {
 	return n.durable()
 }
 
-// crashSectors takes any of the sizes for it: a size is metadata, which is
-// written apart from the bytes.
+// crashSectors keeps some sectors, and takes the current size or one of the earlier
+// sizes: the size is metadata, which the system writes separately from the bytes.
 func (n *inode) crashSectors(r *rand.Rand) content {
 	size := n.data.size
 	if r.IntN(2) == 0 {
@@ -139,7 +141,7 @@ func (n *inode) crashSectors(r *rand.Rand) content {
 	return c
 }
 
-// dirtySectors returns the sectors with unsynced changes, in order.
+// dirtySectors returns the numbers of the sectors with unsynced changes, ascending.
 func (n *inode) dirtySectors() []int64 {
 	var all []int64
 	for i := range n.undo {
@@ -152,7 +154,7 @@ func (n *inode) dirtySectors() []int64 {
 	return slices.Compact(all)
 }
 
-// keepSectors copies those sectors from data that keep says yes to.
+// keepSectors copies the sectors for which keep returns true from data.
 func (c *content) keepSectors(data *content, sectors []int64, keep func() bool) {
 	for _, s := range sectors {
 		if keep() {
@@ -161,8 +163,9 @@ func (c *content) keepSectors(data *content, sectors []int64, keep func() bool) 
 	}
 }
 
-// crashPrefix tears between sectors half of the time and between any two bytes
-// else: a page may be on its way to the disk while it is written to.
+// crashPrefix keeps a number of changes and a part of the next one. Half
+// of the time that part ends at the bound of a sector, otherwise
+// anywhere: a page may be on its way to the disk while it is written to.
 func (n *inode) crashPrefix(r *rand.Rand) content {
 	k := r.IntN(len(n.undo) + 1)
 	if k == len(n.undo) {
@@ -180,7 +183,8 @@ func (n *inode) crashPrefix(r *rand.Rand) content {
 	return c
 }
 
-// crashGrown fills what the file has grown by with bytes of r.
+// crashGrown keeps the size, and fills the new bytes
+// with values of r, or with zeros if r is nil.
 func (n *inode) crashGrown(r *rand.Rand) content {
 	c := n.durable()
 	old := c.size
@@ -201,7 +205,8 @@ func (n *inode) crashGrown(r *rand.Rand) content {
 	return c
 }
 
-// crash knows no order of writes: OrderedPrefix is the first so many sectors.
+// crash returns the contents of the file after a crash. A lostSync does not know the
+// order of writes, so OrderedPrefix keeps a number of sectors from the beginning.
 func (l *lostSync) crash(data *content, p CrashPolicy, r *rand.Rand) content {
 	c, sectors := l.disk.share(), l.sectors()
 	switch p {

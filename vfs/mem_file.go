@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// maxMemFile bounds the page table of a file: 256 MB of it for a write of one
-// byte at the end.
+// maxMemFile is the largest size of a file in bytes. It bounds the table of
+// pages, which takes 256 MiB for a file of this size with one byte at the end.
 const maxMemFile = 1 << 36
 
 var (
@@ -25,11 +25,11 @@ type memFile struct {
 	name     string
 	readOnly bool
 	closed   atomic.Bool
-	pos      int64 // of Write; owned by the one writer
+	pos      int64 // write position of Write; owned by the one writer
 }
 
-// Create empties a file that is there already; until it is synced, a crash may
-// bring its bytes back.
+// Create removes the contents of a file that exists already.
+// Until the file is synced, a crash may bring them back.
 func (m *Mem) Create(name string) (File, error) {
 	m.begin(OpCreate, name)
 	defer m.cut.RUnlock()
@@ -43,7 +43,8 @@ func (m *Mem) Create(name string) (File, error) {
 	return m.newFile(n, name, false), nil
 }
 
-// createLocked returns the file with the name, making it if needed.
+// createLocked returns the file with the name,
+// and creates it if needed. Requires: mu is held.
 func (m *Mem) createLocked(name string) (*inode, error) {
 	at, node, err := m.place(name)
 	if err != nil {
@@ -60,19 +61,20 @@ func (m *Mem) createLocked(name string) (*inode, error) {
 	return n, nil
 }
 
-// Open is not counted by Ops.
+// Open opens a file for reading. Ops does not count it.
 func (m *Mem) Open(name string) (File, error) {
 	return m.openFile(OpOpen, name)
 }
 
-// OpenReadWrite is counted: it stands before the changes to come.
+// OpenReadWrite opens a file for reading and writing.
+// Ops counts it, because changes will follow.
 func (m *Mem) OpenReadWrite(name string) (File, error) {
 	m.begin(OpOpenReadWrite, name)
 	defer m.cut.RUnlock()
 	return m.openFile(OpOpenReadWrite, name)
 }
 
-// openFile looks up name without a lock on anything but the names.
+// openFile opens an existing file. It holds mu only while it looks up the name.
 func (m *Mem) openFile(op Op, name string) (File, error) {
 	m.mu.RLock()
 	_, node, err := m.place(name)
@@ -88,13 +90,14 @@ func (m *Mem) openFile(op Op, name string) (File, error) {
 	return nil, memError(op, name, err)
 }
 
+// newFile returns an open file for n.
 func (m *Mem) newFile(n *inode, name string, readOnly bool) *memFile {
 	m.open.Add(1)
 	return &memFile{m: m, n: n, name: name, readOnly: readOnly}
 }
 
-// check returns the error of an operation on a closed file, a change to one
-// that was opened for reading, and a size or end that is out of bounds.
+// check returns the error of an operation that is not allowed: the file is
+// closed, a file that was opened for reading is changed, or end is out of bounds.
 func (f *memFile) check(op Op, change bool, end int64) error {
 	switch {
 	case f.closed.Load():
@@ -109,7 +112,7 @@ func (f *memFile) check(op Op, change bool, end int64) error {
 	return nil
 }
 
-// ReadAt takes the lock of its file, shared with other readers.
+// ReadAt takes the lock of its file, shared with other reads.
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.check(OpRead, false, min(off, 0)); err != nil {
 		return 0, err
@@ -121,14 +124,14 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Write is WriteAt at a position that nothing else moves.
+// Write is WriteAt at the write position, which it moves.
 func (f *memFile) Write(p []byte) (int, error) {
 	n, err := f.WriteAt(p, f.pos)
 	f.pos += int64(n)
 	return n, err
 }
 
-// WriteAt checks the bounds in two steps, since off plus length may wrap.
+// WriteAt checks the bounds in two steps, because the sum of offset and length may overflow.
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.check(OpWrite, true, min(off, maxMemFile+1)); err != nil {
 		return 0, err
@@ -142,7 +145,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// Sync forgets how to take the changes back, and so makes them durable.
+// Sync makes all changes durable: it drops what is needed to undo them.
 func (f *memFile) Sync() error {
 	if err := f.check(OpSync, false, 0); err != nil {
 		return err
@@ -155,7 +158,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
-// noteSync remembers that a journal would have all changes of names by now.
+// noteSync records that a journal has all changes of names up to now on the disk.
 func (m *Mem) noteSync() {
 	seq := m.nameSeq.Load()
 	for {
@@ -166,19 +169,21 @@ func (m *Mem) noteSync() {
 	}
 }
 
-// loseUnsynced is called for a Sync that is made to fail from above.
+// loseUnsynced is called by a FaultFS for a Sync that it makes fail.
 func (f *memFile) loseUnsynced() {
 	f.m.cut.RLock()
 	defer f.m.cut.RUnlock()
 	f.n.loseUnsynced()
 }
 
-// Truncate may be undone by a crash, in both directions, until a Sync.
+// Truncate changes the size. Until a Sync, a crash may
+// undo it, whether the file became longer or shorter.
 func (f *memFile) Truncate(size int64) error {
 	return f.resize(OpTruncate, size, false)
 }
 
-// Preallocate reserves nothing: there is no disk to be full (see FullFrom).
+// Preallocate makes the file longer. It reserves nothing,
+// because there is no disk that could be full (see FullFrom).
 func (f *memFile) Preallocate(size int64) error {
 	if size == 0 {
 		return memError(OpPreallocate, f.name, fs.ErrInvalid)
@@ -186,6 +191,7 @@ func (f *memFile) Preallocate(size int64) error {
 	return f.resize(OpPreallocate, size, true)
 }
 
+// resize changes the size. With keep, it does not make the file shorter.
 func (f *memFile) resize(op Op, size int64, keep bool) error {
 	if err := f.check(op, true, size); err != nil {
 		return err
@@ -203,7 +209,7 @@ func (f *memFile) Size() (int64, error) {
 	return f.n.stat().Size, nil
 }
 
-// Close makes nothing durable.
+// Close closes the file. It makes nothing durable.
 func (f *memFile) Close() error {
 	if f.closed.Swap(true) {
 		return memError(OpClose, f.name, fs.ErrClosed)
@@ -212,14 +218,14 @@ func (f *memFile) Close() error {
 	return nil
 }
 
-// memMapping writes to the file as a shared mapping does: nothing grows.
+// A memMapping writes to a file as a shared mapping does. It does not make the file longer.
 type memMapping struct {
 	f    *memFile
 	size int64
-	err  error // after a fault or Unmap
+	err  error // set after a fault or Unmap: all later writes fail with it
 }
 
-// Map needs no memory of its own.
+// Map returns a mapping that uses the file's own memory.
 func (f *memFile) Map(size int64) (Mapping, error) {
 	if err := f.check(OpMap, true, size); err != nil {
 		return nil, err
@@ -230,7 +236,7 @@ func (f *memFile) Map(size int64) (Mapping, error) {
 	return &memMapping{f: f, size: size}, nil
 }
 
-// WriteAt works after the file was closed, as a system's mapping does.
+// WriteAt also works after the file was closed, as with a mapping of the operating system.
 func (w *memMapping) WriteAt(p []byte, off int64) (int, error) {
 	if w.err != nil {
 		return 0, w.err

@@ -5,34 +5,37 @@ import (
 	"time"
 )
 
-// An inode is a file of a Mem, whatever its names. data is what readers see;
-// what the disk has for certain is data with undo taken back, newest first.
-// So a file costs no more than its bytes once it is synced, and a sync costs
-// nothing.
+// An inode is a file of a Mem, which may have any number of names.
+//
+// data is what readers see. What the disk has for certain is data
+// without the changes in undo, taken back newest first. So a synced
+// file takes no more memory than its bytes, and a sync copies nothing.
 type inode struct {
-	id uint64 // by order of creation; seeds what a crash does to the file
+	id uint64 // in the order of creation; part of the seed for a crash
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // protects the following fields
 	data    content
-	undo    []undo
-	lost    *lostSync // not nil once a sync failed; undo is empty from then on
-	modTime time.Time // of creation and of the last sync
+	undo    []undo    // unsynced changes, oldest first
+	lost    *lostSync // not nil after a sync has failed; undo is then empty
+	modTime time.Time // time of creation or of the last sync
 }
 
-// An undo takes back one unsynced change. A write has n > 0 and no prev; a cut
-// has prev, and off and n are the bytes that went; growth has n = 0.
+// An undo can take back one unsynced change. There are three kinds: a write has n > 0 and no
+// prev. A cut has prev, and off and n describe the bytes that were cut off. Growth has n = 0.
 type undo struct {
 	off, n int64
-	size   int64    // the file's, before
-	old    []byte   // the first of the n bytes, before; the rest were zeros
-	prev   *content // all of the file, before
+	size   int64    // the file's size before the change
+	old    []byte   // the first of the n bytes before the change; the others were zeros
+	prev   *content // the whole file before the change
 }
 
-// mergeAfter is how many changes are kept apart, so that a crash can come
-// between any two. Behind them, writes that follow each other become one, or
-// the log of a store that never syncs would take more memory than its bytes.
+// mergeAfter is how many changes of a file are stored separately, so that a crash can
+// come between any two. After that, writes that follow each other are merged.
+// Otherwise the log of a store that never syncs would take more memory than its bytes.
 const mergeAfter = 4096
 
+// readAt reads bytes from off up into p. It returns
+// how many there are, and the size of the file.
 func (n *inode) readAt(p []byte, off int64) (read int, size int64) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -49,8 +52,8 @@ func (n *inode) stat() FileInfo {
 	return FileInfo{Size: n.data.size, ModTime: n.modTime}
 }
 
-// writeAt writes p at off. With a limit of 0 or more, bytes behind the limit
-// or the file's size are refused: ok is false then.
+// writeAt writes p at off. If limit is 0 or more, it writes nothing
+// behind limit or behind the file's size, and returns false instead.
 func (n *inode) writeAt(p []byte, off, limit int64) (ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,8 +73,8 @@ func (n *inode) writeAt(p []byte, off, limit int64) (ok bool) {
 	return true
 }
 
-// before returns a copy of the bytes from off to end as far as there are any,
-// or nil if they are zeros, as they are where a log is written.
+// before returns a copy of the bytes from off to end, as far as there are any.
+// It returns nil if they are zeros, which is usual where a log is written.
 func (c *content) before(off, end int64) []byte {
 	end = min(end, c.size)
 	if off >= end || !c.hasPage(off, end) {
@@ -87,7 +90,8 @@ func (c *content) before(off, end int64) []byte {
 	return nil
 }
 
-// push remembers u, as a part of the last change where that is allowed.
+// push adds u to undo. If there are many changes and u is a
+// write that continues the last one, push merges the two.
 func (n *inode) push(u undo) {
 	if len(n.undo) >= mergeAfter {
 		last := &n.undo[len(n.undo)-1]
@@ -101,7 +105,7 @@ func (n *inode) push(u undo) {
 	n.undo = append(n.undo, u)
 }
 
-// resize changes the size; keep leaves a longer file alone.
+// resize changes the size. With keep, it does not make the file shorter.
 func (n *inode) resize(size int64, keep bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +125,7 @@ func (n *inode) resize(size int64, keep bool) {
 	n.data.resize(size)
 }
 
-// sync makes the file durable and reports whether there was anything to do.
+// sync makes the file durable, and reports whether there was anything to do.
 func (n *inode) sync() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +134,7 @@ func (n *inode) sync() bool {
 		return n.lost.sync(&n.data)
 	}
 	dirty := len(n.undo) > 0
-	clear(n.undo) // lets go of what they hold
+	clear(n.undo) // so that its memory can be freed
 	n.undo = n.undo[:0]
 	if cap(n.undo) > mergeAfter {
 		n.undo = nil
@@ -138,7 +142,7 @@ func (n *inode) sync() bool {
 	return dirty
 }
 
-// durable returns the file as the disk has it for certain.
+// durable returns the contents that the disk has for certain.
 func (n *inode) durable() content {
 	if n.lost != nil {
 		return n.lost.disk.share()
@@ -146,7 +150,7 @@ func (n *inode) durable() content {
 	return n.at(0)
 }
 
-// at returns the file as it was after the first k of the unsynced changes.
+// at returns the contents after the first k of the unsynced changes.
 func (n *inode) at(k int) content {
 	c := n.data.share()
 	for i := len(n.undo) - 1; i >= k; i-- {
@@ -155,7 +159,7 @@ func (n *inode) at(k int) content {
 	return c
 }
 
-// takeBack undoes the change in c but for the first keep bytes of a write.
+// takeBack undoes the change in c. Of a write it leaves the first keep bytes.
 func (u *undo) takeBack(c *content, keep int64) {
 	if u.prev != nil {
 		*c = u.prev.share()

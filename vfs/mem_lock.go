@@ -8,24 +8,24 @@ import (
 	"strconv"
 )
 
-// memLock is a held lock of a Mem: by path and by file, so that it holds
-// though the lock file was removed or linked.
+// A memLock is a lock of a Mem. It has the path and the file, so that it
+// keeps others out even if the lock file was removed or has another name.
 type memLock struct {
 	m    *Mem
 	path []string
 	n    *inode
-	// shared: with others, by LockShared.
+	// shared says that it was taken by LockShared.
 	shared bool
 }
 
-// Lock keeps out everyone who uses the same Mem.
+// Lock takes the exclusive lock. It keeps out all others that use the same Mem.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.begin(OpLock, name)
 	defer m.cut.RUnlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path := split(name)
-	_, node, _ := m.place(name) // createLocked finds the error, if any
+	_, node, _ := m.place(name) // createLocked returns the error, if there is one
 	for l := range m.locks {
 		if slices.Equal(l.path, path) || node == memNode(l.n) {
 			return nil, lockedError(name, os.Getpid())
@@ -43,7 +43,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	return l, nil
 }
 
-// LockShared keeps out Lock, and is no change.
+// LockShared takes the shared lock, which keeps out Lock. Ops does not count it.
 func (m *Mem) LockShared(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *Mem) LockShared(name string) (io.Closer, error) {
 	return l, nil
 }
 
-// Close releases the lock and leaves the file.
+// Close releases the lock. The file stays.
 func (l *memLock) Close() error {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()

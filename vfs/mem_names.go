@@ -2,11 +2,11 @@ package vfs
 
 import "maps"
 
-// A memNode is what a name leads to: *inode or *memDir.
+// A memNode is what a name stands for: *inode or *memDir.
 type memNode any
 
-// A memDir is a directory: its names as everyone sees them, and as the disk
-// has them for certain. Mem.pending leads from the one to the other.
+// A memDir is a directory. names has its names as everybody sees them, and durable
+// those that the disk has for certain. Mem.pending has the changes between the two.
 type memDir struct {
 	names   map[string]memNode
 	durable map[string]memNode
@@ -16,25 +16,26 @@ func newMemDir() *memDir {
 	return &memDir{names: make(map[string]memNode), durable: make(map[string]memNode)}
 }
 
-// A place is a name in a directory.
+// A place is a name in a directory, whether or not it exists.
 type place struct {
 	dir  *memDir
 	name string
 }
 
-// A nameOp is a change of names that is not yet durable: node gets the name
-// set, and the name del goes. A rename has both; they are never parted.
+// A nameOp is a change of names that is not durable yet. The place set gets node, and
+// the place del becomes empty. A rename has both, and a crash never separates them.
 type nameOp struct {
 	set, del place
 	node     memNode
-	seq      int64 // by order
+	seq      int64 // number of the change: see Mem.nameSeq
 }
 
+// in reports whether the change is about names in d.
 func (op *nameOp) in(d *memDir) bool {
 	return op.set.dir == d || op.del.dir == d
 }
 
-// apply makes the change in the maps that names returns.
+// apply makes the change in the maps that names returns for the directories.
 func (op *nameOp) apply(names func(*memDir) map[string]memNode) {
 	if op.del.dir != nil {
 		delete(names(op.del.dir), op.del.name)
@@ -44,9 +45,9 @@ func (op *nameOp) apply(names func(*memDir) map[string]memNode) {
 	}
 }
 
-// kept returns which of the changes happen if those happen that want says yes
-// to: with each, the earlier ones of the same names. So a name goes through
-// its states in order.
+// kept returns which of the changes survive. want says which of them
+// should. With each of these, all earlier changes of the same names
+// survive too, so that a name goes through its states in order.
 func kept(ops []nameOp, want func(i int) bool) []bool {
 	keep := make([]bool, len(ops))
 	needed := make(map[place]bool)
@@ -65,14 +66,14 @@ func kept(ops []nameOp, want func(i int) bool) []bool {
 	return keep
 }
 
-// change makes a change of names. The caller holds m.mu.
+// change makes a change of names, which is not durable yet. Requires: mu is held.
 func (m *Mem) change(op nameOp) {
 	op.apply(func(d *memDir) map[string]memNode { return d.names })
 	op.seq = m.nameSeq.Add(1)
 	m.pending = append(m.pending, op)
 }
 
-// syncNames makes the changes in d durable. The caller holds m.mu.
+// syncNames makes the changes in d durable. Requires: mu is held.
 func (m *Mem) syncNames(d *memDir) {
 	keep := kept(m.pending, func(i int) bool { return m.pending[i].in(d) })
 	rest := m.pending[:0]
@@ -83,12 +84,12 @@ func (m *Mem) syncNames(d *memDir) {
 			rest = append(rest, op)
 		}
 	}
-	clear(m.pending[len(rest):]) // lets removed files go
+	clear(m.pending[len(rest):]) // so that removed files can be freed
 	m.pending = rest
 }
 
-// crashNames returns the names of directories after a crash, for those that
-// differ from the durable ones. The caller holds m.cut.
+// crashNames returns the names that directories have after a crash. It leaves
+// out directories whose durable names are unchanged. Requires: cut is held.
 func (m *Mem) crashNames(c CrashConfig) map[*memDir]map[string]memNode {
 	after := make(map[*memDir]map[string]memNode)
 	names := func(d *memDir) map[string]memNode {
@@ -106,7 +107,7 @@ func (m *Mem) crashNames(c CrashConfig) map[*memDir]map[string]memNode {
 	return after
 }
 
-// survives returns the wishes of the policy, for kept.
+// survives returns the argument want for kept: which changes should survive by the config.
 func (m *Mem) survives(c CrashConfig) func(i int) bool {
 	var journaled int64
 	if c.Journal {

@@ -23,7 +23,7 @@ func split(name string) []string {
 	return strings.Split(name, "/")
 }
 
-// dir returns the directory with the parts. The caller holds m.mu.
+// dir returns the directory with the given path. Requires: mu is held.
 func (m *Mem) dir(parts []string) (*memDir, error) {
 	d := m.root
 	for _, part := range parts {
@@ -38,8 +38,8 @@ func (m *Mem) dir(parts []string) (*memDir, error) {
 	return d, nil
 }
 
-// place returns the place of a path whose parent exists, and what is there,
-// or nil. The caller holds m.mu.
+// place returns the place of a path, and what is there, or
+// nil. The parent directory must exist. Requires: mu is held.
 func (m *Mem) place(name string) (place, memNode, error) {
 	parts := split(name)
 	if len(parts) == 0 {
@@ -53,9 +53,9 @@ func (m *Mem) place(name string) (place, memNode, error) {
 	return place{d, parts[last]}, d.names[parts[last]], nil
 }
 
-// Rename replaces newname in one step: no crash parts the two names. The rename
-// is durable once either directory is synced, as in a journal. A directory can
-// replace an empty one.
+// Rename moves a file or directory and replaces newname in one step: after a
+// crash the file has one of the two names. The rename is durable when either
+// directory is synced, as with a journal. A directory may replace an empty one.
 func (m *Mem) Rename(oldname, newname string) error {
 	m.begin(OpRename, newname)
 	defer m.cut.RUnlock()
@@ -79,11 +79,11 @@ func (m *Mem) Rename(oldname, newname string) error {
 	return nil
 }
 
-// replaceable says why node can't take the place of there.
+// replaceable returns the error with which node can't replace there, or nil if it can.
 func replaceable(node, there memNode, oldPath, newPath []string) error {
 	_, moveDir := node.(*memDir)
 	if moveDir && len(newPath) > len(oldPath) && slices.Equal(newPath[:len(oldPath)], oldPath) {
-		return fs.ErrInvalid // below itself
+		return fs.ErrInvalid // the directory would be below itself
 	}
 	switch there := there.(type) {
 	case *memDir:
@@ -101,8 +101,8 @@ func replaceable(node, there memNode, oldPath, newPath []string) error {
 	return nil
 }
 
-// Remove takes the name only: the bytes live while the file is open, has another
-// name, or a crash could bring the name back.
+// Remove removes a name. The bytes of the file stay as long as the file
+// is open, has another name, or could get the name back in a crash.
 func (m *Mem) Remove(name string) error {
 	m.begin(OpRemove, name)
 	defer m.cut.RUnlock()
@@ -119,7 +119,7 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
-// Link makes a second name for a file, durable after SyncDir of its directory.
+// Link gives a file a second name, which is durable after SyncDir of its directory.
 func (m *Mem) Link(oldname, newname string) error {
 	m.begin(OpLink, newname)
 	defer m.cut.RUnlock()
@@ -143,8 +143,8 @@ func (m *Mem) Link(oldname, newname string) error {
 	return nil
 }
 
-// MkdirAll makes what is missing, and each new name durable with all others in
-// its directory.
+// MkdirAll creates the missing directories. Each new name
+// becomes durable, and with it all others in its directory.
 func (m *Mem) MkdirAll(dir string) error {
 	m.begin(OpMkdirAll, dir)
 	defer m.cut.RUnlock()
@@ -167,7 +167,7 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
-// List sees directories as they are, durable or not.
+// List returns the names as they are now, durable or not.
 func (m *Mem) List(dir string) ([]string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -183,8 +183,8 @@ func (m *Mem) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Stat gives the time of the last sync for that of the last change: a write
-// would have to look at the clock.
+// Stat describes a file. ModTime is the time of the last sync, and
+// not of the last change, so that a write need not read the clock.
 func (m *Mem) Stat(name string) (FileInfo, error) {
 	m.mu.RLock()
 	_, node, err := m.place(name)
@@ -198,8 +198,8 @@ func (m *Mem) Stat(name string) (FileInfo, error) {
 	return FileInfo{}, memError(OpStat, name, err)
 }
 
-// SyncDir makes the changes of names in dir durable, and those elsewhere that
-// they build on: a file renamed into dir had to be created first.
+// SyncDir makes the changes of names in dir durable, and earlier changes elsewhere
+// that they depend on: a file that was renamed into dir had to be created first.
 func (m *Mem) SyncDir(dir string) error {
 	m.begin(OpSyncDir, dir)
 	defer m.cut.RUnlock()

@@ -2,10 +2,11 @@ package vfs
 
 import "fmt"
 
-// Op is a kind of operation on a file system or one of its files.
+// An Op is a kind of operation on a file system or on one of its files.
 type Op int
 
-// OpMapWrite is a write through a Mapping. Size and ModTime of a file are OpStat.
+// The kinds of operations. OpMapWrite is a write
+// through a Mapping. OpStat is also the size of a file.
 const (
 	OpCreate Op = iota
 	OpOpen
@@ -38,7 +39,7 @@ var opNames = [numOps]string{
 	"map", "write to mapping", "unmap", "close", "lock shared",
 }
 
-// String returns the operation in words, as errors name it.
+// String returns the operation in words, as error messages name it.
 func (op Op) String() string {
 	if op < 0 || op >= numOps {
 		return fmt.Sprintf("Op(%d)", int(op))

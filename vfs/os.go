@@ -13,8 +13,8 @@ import (
 // os, so errors.Is(err, fs.ErrNotExist) and errors.Is(err, syscall.ENOSPC) work.
 var Default FS = osFS{}
 
-// osFS has no state: locks, which are the process's, live in the table of
-// lock.go.
+// osFS is the file system of the operating system. It has
+// no state: the locks of the process are in the table held.
 type osFS struct{}
 
 const (
@@ -22,7 +22,8 @@ const (
 	dirPerm  = 0o755
 )
 
-// Create keeps the inode of a file that is there: its links are emptied too.
+// Create empties a file that exists already, and
+// keeps its inode, so its other names are empty too.
 func (osFS) Create(name string) (File, error) {
 	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, io.SeekStart)
 }
@@ -35,7 +36,7 @@ func (osFS) OpenReadWrite(name string) (File, error) {
 	return openOS(name, os.O_RDWR, io.SeekEnd)
 }
 
-// Rename is atomic where the system's is: on unix, and on NTFS.
+// Rename is atomic where the system's rename is: on unix, and on NTFS.
 func (osFS) Rename(oldname, newname string) error {
 	return rename(oldname, newname)
 }
@@ -48,8 +49,8 @@ func (osFS) Link(oldname, newname string) error {
 	return os.Link(oldname, newname)
 }
 
-// MkdirAll syncs the parent of each directory that it makes, from the top
-// down: callers would have to know which of them are new.
+// MkdirAll creates the missing directories, and then syncs the parent of each, from
+// the top down. Callers could not do that without knowing which of them are new.
 func (osFS) MkdirAll(dir string) error {
 	missing := missingDirs(dir)
 	if err := os.MkdirAll(dir, dirPerm); err != nil {
@@ -63,8 +64,7 @@ func (osFS) MkdirAll(dir string) error {
 	return nil
 }
 
-// missingDirs returns dir and those of its parents that do not exist, the
-// deepest first.
+// missingDirs returns dir and its parents, as far as they do not exist, the deepest first.
 func missingDirs(dir string) []string {
 	var missing []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
@@ -78,7 +78,7 @@ func missingDirs(dir string) []string {
 	}
 }
 
-// List does not look at the files: a directory of 100,000 costs one pass.
+// List reads only the names. So even a directory of 100,000 files takes one pass.
 func (osFS) List(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func (osFS) Stat(name string) (FileInfo, error) {
 	return FileInfo{Size: info.Size(), IsDir: info.IsDir(), ModTime: info.ModTime()}, nil
 }
 
-// SyncDir is fsync on the directory (os_posix.go, os_windows.go).
+// SyncDir calls fsync on the directory (os_posix.go, os_windows.go).
 func (osFS) SyncDir(dir string) error {
 	return syncDir(dir)
 }

@@ -10,12 +10,12 @@ import (
 // osFile is an open file of the operating system.
 type osFile struct {
 	f *os.File
-	// conn runs system calls on the descriptor while it is certain to be
-	// open: with f.Fd a concurrent Close could hand its number to another file.
+	// conn runs system calls on the descriptor while it is certainly open. With
+	// f.Fd, a concurrent Close could free the number, and another file could get it.
 	conn syscall.RawConn
 }
 
-// openOS opens a file with its write position at the start or the end.
+// openOS opens a file. whence puts its write position at the start or at the end.
 func openOS(name string, flag, whence int) (File, error) {
 	f, err := openFile(name, flag)
 	if err != nil {
@@ -38,13 +38,13 @@ func (f *osFile) Write(p []byte) (int, error)              { return f.f.Write(p)
 func (f *osFile) Truncate(size int64) error                { return f.f.Truncate(size) }
 func (f *osFile) Close() error                             { return f.f.Close() }
 
-// Sync returns the first error as it is. It is never tried again: the kernel
-// reports a failed write-back once and drops the pages.
+// Sync returns the first error unchanged and never tries again:
+// the kernel reports a failed write-back once and drops the pages.
 func (f *osFile) Sync() error {
 	return f.syncData()
 }
 
-// Size asks the system: another descriptor may have changed it.
+// Size asks the system, because another descriptor may have changed the size.
 func (f *osFile) Size() (int64, error) {
 	info, err := f.f.Stat()
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Preallocate gives back what it got if the disk has too little room.
+// Preallocate reserves blocks. If there is not enough room, it gives back those that it got.
 func (f *osFile) Preallocate(size int64) error {
 	if size <= 0 {
 		return f.pathError("preallocate", fs.ErrInvalid)
@@ -64,12 +64,12 @@ func (f *osFile) Preallocate(size int64) error {
 	}
 	err = f.allocate(size)
 	if err != nil && !errors.Is(err, ErrUnsupported) && old < size {
-		_ = f.f.Truncate(old) // best effort: err is what the caller has to hear
+		_ = f.f.Truncate(old) // if this fails too, err is still the error to report
 	}
 	return err
 }
 
-// control runs fn with the descriptor, again after each interruption.
+// control runs fn with the descriptor, and repeats it after an interruption.
 func (f *osFile) control(op string, fn func(fd uintptr) error) error {
 	var err error
 	cerr := f.conn.Control(func(fd uintptr) {
@@ -79,7 +79,7 @@ func (f *osFile) control(op string, fn func(fd uintptr) error) error {
 			}
 		}
 	})
-	if cerr != nil { // package poll's own error, which errors.Is does not know
+	if cerr != nil { // an error of package poll, which errors.Is does not know
 		return f.pathError(op, fs.ErrClosed)
 	}
 	if err != nil {
@@ -88,6 +88,7 @@ func (f *osFile) control(op string, fn func(fd uintptr) error) error {
 	return nil
 }
 
+// pathError adds the operation and the file's name to err.
 func (f *osFile) pathError(op string, err error) error {
 	return &fs.PathError{Op: op, Path: f.f.Name(), Err: err}
 }

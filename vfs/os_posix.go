@@ -16,8 +16,8 @@ func rename(oldname, newname string) error {
 	return os.Rename(oldname, newname)
 }
 
-// syncDir passes over EINVAL, with which file systems answer that do not know
-// the operation at all: they order their metadata in ways of their own.
+// syncDir syncs a directory. It ignores EINVAL: file systems return it that
+// do not know the operation and order their metadata in their own way.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// openFile opens with FILE_SHARE_DELETE, which package os does not: without
-// it no table could be removed or renamed while a reader has it open.
+// openFile opens a file with FILE_SHARE_DELETE, which package os does not set.
+// Without it, no table could be removed or renamed while a reader has it open.
 func openFile(name string, flag int) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
@@ -28,6 +28,7 @@ func openFile(name string, flag int) (*os.File, error) {
 	return os.NewFile(uintptr(h), name), nil
 }
 
+// disposition returns the argument of CreateFile for a flag of package os.
 func disposition(flag int) uint32 {
 	switch {
 	case flag&os.O_CREATE == 0:
@@ -43,8 +44,8 @@ const (
 	renameTries           = 10
 )
 
-// rename tries again for up to half a second: virus scanners and indexers
-// open fresh files for a moment (one rename in 1,500 failed for dolt, #1811).
+// rename tries again for up to half a second, because virus scanners and indexers
+// open new files for a moment (one rename in 1,500 failed for dolt, #1811).
 func rename(oldname, newname string) error {
 	for try := 1; ; try++ {
 		err := os.Rename(oldname, newname)
@@ -56,8 +57,8 @@ func rename(oldname, newname string) error {
 	}
 }
 
-// syncDir does nothing: NTFS logs changes of names in order, and Windows has
-// no call to wait for them.
+// syncDir only checks that the directory exists. NTFS logs changes
+// of names in order, and Windows has no call that waits for them.
 func syncDir(dir string) error {
 	_, err := os.Stat(dir)
 	return err

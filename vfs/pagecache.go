@@ -1,9 +1,9 @@
 package vfs
 
-// DropCache asks the system to forget the file's pages and not to read ahead
-// through f any more, so that the next reads come from the disk. Pages that
-// were not synced stay. For benchmarks and tests. ErrUnsupported: the file is
-// not the operating system's, or the system can't.
+// DropCache asks the system to drop the file's pages from the page cache, and not
+// to read ahead through f any more. The next reads then come from the disk. Pages
+// that were not synced stay. It is for benchmarks and tests. With ErrUnsupported,
+// the file is not one of the operating system, or the system has no such call.
 func DropCache(f File) error {
 	file, ok := osFileOf(f)
 	if !ok {
@@ -12,8 +12,8 @@ func DropCache(f File) error {
 	return file.dropCache()
 }
 
-// ResidentPages returns how many of the file's pages are in memory. For
-// benchmarks and tests. ErrUnsupported: as for DropCache.
+// ResidentPages returns how many of the file's pages are in memory, and how many there
+// are. It is for benchmarks and tests. ErrUnsupported means the same as for DropCache.
 func ResidentPages(f File) (resident, total int, err error) {
 	file, ok := osFileOf(f)
 	if !ok {
@@ -22,7 +22,7 @@ func ResidentPages(f File) (resident, total int, err error) {
 	return file.residentPages()
 }
 
-// osFileOf finds the operating system's file under faults.
+// osFileOf returns the operating system's file that lies under any number of FaultFS.
 func osFileOf(f File) (*osFile, bool) {
 	for {
 		switch file := f.(type) {

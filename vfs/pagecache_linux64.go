@@ -10,14 +10,15 @@ import (
 	"unsafe"
 )
 
-// From linux/fadvise.h; DONTNEED differs on s390x.
+// These are from linux/fadvise.h. DONTNEED has another number on s390x.
 const (
 	fadvRandom        = 1
 	fadvDontNeed      = 4
 	fadvDontNeedS390x = 6
 )
 
-// fadvise has other arguments on 32-bit systems, hence the build tags.
+// fadvise gives the system advice about the whole file. The call has other
+// arguments on 32-bit systems, so they are excluded by the build tags.
 func (f *osFile) fadvise(advice uintptr) error {
 	return f.control("fadvise", func(fd uintptr) error {
 		_, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, fd, 0, 0, advice, 0, 0)
@@ -38,7 +39,8 @@ func (f *osFile) dropCache() error {
 	return f.fadvise(fadvDontNeed)
 }
 
-// residentPages asks mincore about a mapping that touches nothing.
+// residentPages asks mincore about a mapping of the file.
+// It does not touch the mapping, so it loads no pages.
 func (f *osFile) residentPages() (resident, total int, err error) {
 	size, err := f.Size()
 	if err != nil || size == 0 || size > math.MaxInt {

@@ -8,22 +8,21 @@ import (
 	"slices"
 )
 
-// A PathFS is an FS whose names depend on more than their letters: on the working
-// directory, or on links. Default is one, and FaultFS is one over Default. A type
-// of your own that wraps Default should pass these methods on.
+// A PathFS is an FS in which a name alone does not say which file it stands for:
+// the working directory and links matter too. Default is one, and so is a FaultFS
+// over Default. A type of your own that wraps Default should pass these methods on.
 type PathFS interface {
-	// Abs returns a name for the same place that does not depend on the
-	// working directory of the process. The place need not exist.
+	// Abs returns a name for the same place that does not depend on
+	// the working directory of the process. The place need not exist.
 	Abs(name string) (string, error)
-	// Within reports whether name, which need not exist, is the directory dir
-	// or lies below it, whatever symbolic links, mounts and letter case lead
-	// there. If dir does not exist, nothing is in it.
+	// Within reports whether name is the directory dir or lies below it. It
+	// follows symbolic links and mounts, and it knows whether letter case
+	// matters. name need not exist. If dir does not exist, nothing is in it.
 	Within(name, dir string) (bool, error)
 }
 
-// Abs returns a name for the same place that does not depend on the working
-// directory. The names of an FS that is no PathFS, such as Mem, do not depend on
-// it: they stay as they are.
+// Abs returns a name for the same place that does not depend on the working directory. If
+// fsys is no PathFS, names do not depend on it, and Abs returns name. Mem is an example.
 func Abs(fsys FS, name string) (string, error) {
 	if p, ok := fsys.(PathFS); ok {
 		return p.Abs(name)
@@ -31,8 +30,8 @@ func Abs(fsys FS, name string) (string, error) {
 	return name, nil
 }
 
-// Within reports whether name is the directory dir or lies below it. For an FS
-// that is no PathFS, the letters of the names decide.
+// Within reports whether name is the directory dir or lies
+// below it. If fsys is no PathFS, it compares the names.
 func Within(fsys FS, name, dir string) (bool, error) {
 	if p, ok := fsys.(PathFS); ok {
 		return p.Within(name, dir)
@@ -41,8 +40,8 @@ func Within(fsys FS, name, dir string) (bool, error) {
 	return len(parts) >= len(in) && slices.Equal(parts[:len(in)], in), nil
 }
 
-// Abs depends on the working directory now, and its result not at all. The empty
-// name leads nowhere, as in all calls of the system.
+// Abs joins name with the working directory. The empty
+// name is an error, as in all calls of the system.
 func (osFS) Abs(name string) (string, error) {
 	if name == "" {
 		return "", &fs.PathError{Op: "abs", Path: name, Err: fs.ErrNotExist}
@@ -50,8 +49,8 @@ func (osFS) Abs(name string) (string, error) {
 	return filepath.Abs(name)
 }
 
-// Within compares what exists of the path to name with dir, as files: so it
-// sees through links, mounts, short names and letter case.
+// Within compares dir with the existing parents of name, and with name itself,
+// as files. So links, mounts, short names and letter case make no difference.
 func (f osFS) Within(name, dir string) (bool, error) {
 	want, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,8 +82,8 @@ func (f osFS) Within(name, dir string) (bool, error) {
 	}
 }
 
-// realParent returns the path without links of as much of an absolute path as
-// exists.
+// realParent returns the longest part of an absolute
+// path that exists, with all links resolved.
 func realParent(path string) (string, error) {
 	for {
 		real, err := filepath.EvalSymlinks(path)

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// allocate reserves blocks as unwritten extents: they read as zeros without
-// having been written.
+// allocate reserves blocks as unwritten extents.
+// They read as zeros although nothing was written.
 func (f *osFile) allocate(size int64) error {
 	err := f.control("fallocate", func(fd uintptr) error {
 		return syscall.Fallocate(int(fd), 0, 0, size)

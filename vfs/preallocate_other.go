@@ -2,7 +2,7 @@
 
 package vfs
 
-// allocate is not emulated by writing zeros: that would write the log twice.
+// allocate is not supported. To write zeros instead would write every byte of the log twice.
 func (f *osFile) allocate(int64) error {
 	return ErrUnsupported
 }

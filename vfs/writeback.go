@@ -1,10 +1,10 @@
 package vfs
 
-// StartWriteBack asks the system to begin writing the range of the file to the
-// disk, and does not wait for it: a later Sync, of this file or of others, then
-// has less to wait for. It makes nothing durable, and takes from no Sync the
-// error that it has to return. ErrUnsupported: the file is not the operating
-// system's, or the system can't.
+// StartWriteBack asks the system to begin writing n bytes of the file from
+// off up to the disk, and does not wait. A later Sync, of this file or of
+// another, then has less to do. It makes nothing durable, and a Sync still
+// returns every error that it has to return. With ErrUnsupported, the file
+// is not one of the operating system, or the system has no such call.
 func StartWriteBack(f File, off, n int64) error {
 	file, ok := osFileOf(f)
 	if !ok {

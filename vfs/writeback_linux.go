@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// syncFileRangeWrite is from linux/fs.h. The flags that wait are left out: they
-// would take the error of a failed write from the next Sync.
+// syncFileRangeWrite is from linux/fs.h. The flags that wait are not
+// used: they would take the error of a failed write from the next Sync.
 const syncFileRangeWrite = 2
 
 func (f *osFile) startWriteBack(off, n int64) error {
@@ -16,7 +16,7 @@ func (f *osFile) startWriteBack(off, n int64) error {
 		return syscall.SyncFileRange(int(fd), off, n, syncFileRangeWrite)
 	})
 	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) {
-		return ErrUnsupported // sandboxes
+		return ErrUnsupported // a sandbox may forbid the call
 	}
 	return err
 }
