@@ -7,27 +7,26 @@ import (
 	"sync/atomic"
 )
 
-// An AtomicBlocked is a blocked Bloom filter in memory that keys may be added
-// to while others are asked for, from any number of goroutines and without
-// locks. It has no serialized form.
+// An AtomicBlocked is a blocked Bloom filter in memory. Any number of goroutines may add
+// keys to it and ask it, at once and without locks. It has no serialized form.
 //
-// Like Blocked it has lines of 512 bits and looks at one of them a key. A key
-// sets two bits in each of three 64-bit words of its line: three atomic
-// operations instead of six. That costs a little: 1.00 % false positives at 10
-// bits a key, where six bits anywhere in the line have 0.97 %. (Three bits in each
-// of two words would be two atomic operations, and 1.07 %.)
+// Like a Blocked it has lines of 512 bits, and a question looks at one of them. A key sets
+// two bits in each of three 64-bit words of its line. So an addition takes three atomic
+// operations and not six. The price is small: 1.00 % false positives at 10 bits a key,
+// where six bits anywhere in the line have 0.97 %. (Three bits in each of two words would
+// take two atomic operations, and have 1.07 %.)
 //
-// The zero AtomicBlocked says maybe to every key, and adding to it changes nothing.
+// The zero AtomicBlocked answers maybe to every key, and adding to it changes nothing.
 type AtomicBlocked struct {
-	lines []atomicLine // constant slice of atomic words
+	lines []atomicLine // the slice is constant, its words are atomic
 }
 
 type atomicLine [lineBits / 64]atomicWord
 
 type atomicWord struct{ atomic.Uint64 }
 
-// set sets the bits of mask. It looks first: an atomic operation costs 5 ns even
-// if it changes nothing, and takes the cache line away from other processors.
+// set sets the bits of mask. It loads the word first, because an atomic write costs 5 ns
+// even if it changes nothing, and takes the cache line away from other processors.
 func (w *atomicWord) set(mask uint64) {
 	if w.Load()&mask != mask {
 		w.Or(mask)
@@ -36,19 +35,19 @@ func (w *atomicWord) set(mask uint64) {
 
 // AtomicBlockedOptions say how large an AtomicBlocked is.
 type AtomicBlockedOptions struct {
-	// Keys is how many keys are expected. More may be added; false positives then
-	// become more.
+	// Keys is how many keys are expected. More may be added; then there are more
+	// false positives.
 	Keys uint64
 
-	// BitsPerKey is how many bits each of them has, more than 0. Ten fit it best, as a
-	// key always sets six.
+	// BitsPerKey is how many bits there are for each key, more than 0. Ten is the best
+	// number, because a key always sets six.
 	BitsPerKey float64
 }
 
 // NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of keys keys,
-// rounded up to whole lines of 64 bytes, of which there is at least one. It panics with
-// NewAtomicBlockedFor's error if there is no such filter: for fewer than 0 keys too.
-// NewAtomicBlockedFor is for numbers that come from outside of the program.
+// rounded up to whole lines of 64 bytes. It has at least one line. It panics if keys is
+// below 0, and with NewAtomicBlockedFor's error if there is no such filter. Use
+// NewAtomicBlockedFor for numbers that come from outside of the program.
 func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
 	if keys < 0 {
 		panic(fmt.Errorf("bloom: new atomic filter: %d keys", keys))
@@ -56,9 +55,9 @@ func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
 	return made(NewAtomicBlockedFor(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
 }
 
-// NewAtomicBlockedFor returns an empty filter as o says, or an error if there is none:
-// BitsPerKey is not a number above 0, or the filter would have more than 128 GiB, or 1
-// GiB where an int has 32 bits.
+// NewAtomicBlockedFor returns an empty filter with the size that o describes. It returns an
+// error if BitsPerKey is not a number above 0, and if the filter would have more than 128
+// GiB, or 1 GiB where an int has 32 bits.
 func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 	if !(o.BitsPerKey > 0 && o.BitsPerKey <= math.MaxFloat64) {
 		return nil, fmt.Errorf("bloom: new atomic filter: BitsPerKey is %v, not a number above 0", o.BitsPerKey)
@@ -70,18 +69,18 @@ func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 	return &AtomicBlocked{lines: make([]atomicLine, max(1, int(lines)))}, nil
 }
 
-// A key's place, from the top of hash · probeMul:
+// The top bits of hash · probeMul choose the bits that a key sets in its line:
 //
 //	63   60  58     52     46     40     34     28     22
 //	|word|step|bit 0|bit 1 |bit 2 |bit 3 |bit 4 |bit 5 |-
 //
-// The words are word, word + 2·step + 1 and as much again, modulo 8: an odd
-// distance, so they differ. (Three free choices, which may coincide: 1.01 %
-// instead of 0.99 at 10 bits a key.)
-const atomicBits = 6 // of a bit's number in its word
+// The three words are word, word + d and word + 2·d, modulo 8, where the distance d is
+// 2·step + 1. An odd distance makes them different. (With three free choices, which may
+// coincide, 1.01 % would pass at 10 bits a key and not 0.99 %.)
+const atomicBits = 6 // bits of a bit's number in its word
 
-// Add adds the key with this hash (see Hash). A MayContain that begins after
-// Add has returned says true.
+// Add adds the key with this hash (see Hash). A MayContain that begins after Add
+// has returned answers true.
 func (f *AtomicBlocked) Add(h uint64) {
 	i, word, step, p := f.place(h)
 	if i >= uint64(len(f.lines)) {
@@ -93,8 +92,8 @@ func (f *AtomicBlocked) Add(h uint64) {
 	line[(word+2*step)&7].set(twoBits(p << (4 * atomicBits)))
 }
 
-// MayContain tells whether a key with this hash may have been added. False is
-// certain for every key whose Add has returned.
+// MayContain reports whether a key with this hash may have been added. False is certain for
+// every key whose Add has returned.
 func (f *AtomicBlocked) MayContain(h uint64) bool {
 	i, word, step, p := f.place(h)
 	if i >= uint64(len(f.lines)) {
@@ -107,9 +106,9 @@ func (f *AtomicBlocked) MayContain(h uint64) bool {
 	return missing == 0
 }
 
-// place returns the index of h's line, which only the zero AtomicBlocked does not have,
-// the first of its three words and the distance to the next, and the bits to set, two
-// in each word, from the top of p.
+// place returns the index of the line of h, the first of its three words, and the distance
+// to the next word. The top bits of p say which two bits to set in the first word, then in
+// the second and in the third. Only the zero AtomicBlocked does not have line i.
 func (f *AtomicBlocked) place(h uint64) (i, word, step, p uint64) {
 	i, _ = bits.Mul64(h, uint64(len(f.lines)))
 	p = h * probeMul

@@ -7,21 +7,21 @@ import (
 	"math/bits"
 )
 
-// What stands in the trailer of a bitset. Part of the file format.
+// Constants of the serialized form. Part of the file format, never change.
 const (
 	kindBitset    = 7
 	bitsetVersion = 1
 )
 
-// AppendBinary appends the serialized set to dst: its words up to the largest
-// member's, little-endian, and the trailer:
+// AppendBinary appends the serialized set to dst: its words up to the one of the largest
+// member, little-endian, and the trailer:
 //
 //	 0    1       2    3 8       12    20 28
 //	|kind|version|hash|0|members|words|0 |crc32c|
 //
-// Nothing is hashed: hash and seed are those of Hash. Words of zeros are written
-// like others, so that what is read takes no more memory than its bytes. The limit
-// is not written. The error is always nil.
+// A Bitset hashes nothing; the fields for hash and seed say Hash and 0. Words of zeros are
+// written like all others, so that reading takes no more memory than there are bytes. The
+// limit is not written. The error is always nil.
 func (s *Bitset) AppendBinary(dst []byte) ([]byte, error) {
 	begin, words := len(dst), s.words[:s.used()]
 	for _, w := range words {
@@ -40,10 +40,9 @@ func (s *Bitset) MarshalBinary() ([]byte, error) {
 	return s.AppendBinary(make([]byte, 0, s.used()*8+trailerLen))
 }
 
-// UnmarshalBinary makes s the set that MarshalBinary made b of. b is copied; the
-// limit stays that of s. With an error, s is as it was: it is ErrUnknown or
-// ErrDamaged, or ErrRange if a member is not below the limit. It allocates as much
-// as b has.
+// UnmarshalBinary makes s the set that MarshalBinary wrote as b. It copies b, and takes as
+// much memory. The limit stays that of s. The error is ErrUnknown or ErrDamaged, or
+// ErrRange if a member is not below the limit; s then is as it was.
 func (s *Bitset) UnmarshalBinary(b []byte) error {
 	t, err := trailerOf(b, kindBitset, bitsetVersion, onlyMurmur3)
 	if err != nil {

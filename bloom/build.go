@@ -2,35 +2,34 @@ package bloom
 
 import "math"
 
-// The bits a key that AppendBlocked goes by: what lies outside is taken for
-// the nearer bound. With fewer, most answers would be maybe; with more, the
-// 64-bit hashes and the second unit's probes give little.
+// MinBits and MaxBits are the bounds of bits a key for AppendBlocked. A number outside of
+// them counts as the nearer bound. With fewer bits most answers would be maybe. More bits
+// gain little from hashes of 64 bits and from the probes of the second unit.
 const (
 	MinBits = 4.0
 	MaxBits = 26.0
 )
 
-// Two units begin at twoUnitBits. Below 16 bits the first one has 8 of them,
-// so that it is of use alone.
+// A filter has two units from twoUnitBits up. Below 16 bits the first unit has
+// firstUnitBits of them, so that it is useful without the second.
 const (
 	twoUnitBits   = 14.0
 	firstUnitBits = 8.0
 )
 
-// AppendBlocked appends to dst a filter of the keys with these hashes (see
-// Hash), and returns the longer slice. The filter has bitsPerKey bits for each
-// hash, plus at most one line of 64 bytes a unit and 32 bytes of trailer;
-// BlockedSize tells how many. It is opened by OpenBlocked from the appended
-// bytes alone.
+// AppendBlocked appends to dst a filter of the keys with these hashes (see Hash), and
+// returns the longer slice. The filter has bitsPerKey bits for each hash, plus at most one
+// line of 64 bytes for each unit, plus 32 bytes of trailer; BlockedSize returns the sum.
+// OpenBlocked opens it from the appended bytes alone.
 //
-// Equal hashes do no harm but take their share of bits. Their order does not
-// matter: equal hashes in any order give equal bytes, on every machine. hashes
-// is only read. Nothing is allocated if dst has room.
+// Equal hashes do no harm, but each takes its share of bits. The order of the hashes does
+// not matter: the same hashes in any order make the same bytes, on every machine. hashes is
+// only read. Nothing is allocated if dst has room.
 func AppendBlocked(dst []byte, hashes []uint64, bitsPerKey float64) []byte {
 	return appendBlocked(dst, hashes, bitsPerKey, Hasher{})
 }
 
-// appendBlocked is AppendBlocked of hashes that hasher made.
+// appendBlocked is AppendBlocked for hashes that were made by hasher.
 func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hasher) []byte {
 	t := layout(len(hashes), bitsPerKey)
 	t.hasher = hasher
@@ -54,7 +53,7 @@ func BlockedSize(n int, bitsPerKey float64) int {
 	return int(min(t.size(), math.MaxInt))
 }
 
-// layout chooses units, lines and probes for n keys.
+// layout chooses the units, lines and probes of a filter for n keys.
 func layout(n int, bitsPerKey float64) trailer {
 	first, second := splitBits(bitsPerKey)
 	t := trailer{head: head{keys: countOf(n)}, units: 1}
@@ -66,10 +65,10 @@ func layout(n int, bitsPerKey float64) trailer {
 	return t
 }
 
-// countOf is a number of keys as a trailer has it.
+// countOf returns a number of keys as a trailer holds it: at most 2^32 - 1.
 func countOf(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }
 
-// splitBits divides the bits of a key between the units. second is 0 for one
+// splitBits divides the bits of a key between the units. second is 0 if there is one
 // unit. NaN counts as MinBits.
 func splitBits(bitsPerKey float64) (first, second float64) {
 	b := MinBits
@@ -83,25 +82,25 @@ func splitBits(bitsPerKey float64) (first, second float64) {
 	return first, b - first
 }
 
-// FirstUnitShare returns which part of a filter with so many bits a key is its
-// first unit.
+// FirstUnitShare returns which share of a filter with bitsPerKey bits a key is its first
+// unit: 1 if there is no second.
 func FirstUnitShare(bitsPerKey float64) float64 {
 	first, second := splitBits(bitsPerKey)
 	return first / (first + second)
 }
 
-// linesFor rounds up, so that a filter never has fewer bits than asked for.
+// linesFor returns how many lines a unit of n keys has. It rounds up, so that a filter has
+// at least the bits that were asked for.
 func linesFor(n int, bits float64) uint32 {
 	lines := math.Ceil(float64(n) * (bits / lineBits))
 	return uint32(max(1, min(lines, math.MaxUint32)))
 }
 
-// probeSteps holds below how many bits a key in a unit a number of probes is
-// the best, by the theory in fpr.go. Two steps are put off a little: 10 bits have
-// 6 probes, where a seventh would gain a thousandth, and 12 bits (and so 24 in
-// two units) have 7, where an eighth would gain six thousandths and cost a second
-// multiplication. Constants rather than a computation, so that the same filter
-// comes out everywhere.
+// probeSteps holds which number of probes is best below which number of bits a key in a
+// unit, by the theory in fpr.go. Two steps lie a little higher than in theory. 10 bits have
+// 6 probes; a seventh would gain a thousandth. 12 bits (and so 24 in two units) have 7; an
+// eighth would gain six thousandths and cost a second multiplication. The steps are
+// constants and not computed, so that every machine makes the same filter.
 var probeSteps = [...]struct {
 	bits float64
 	k    uint32
@@ -116,9 +115,9 @@ func probesFor(bits float64) uint32 {
 	return 9
 }
 
-// grow returns dst with n zero bytes behind it. New memory has a whole number
-// of lines, which the allocator aligns to 64: then a filter that starts it can
-// be probed where it was built with one cache line a key.
+// grow returns dst with n zero bytes appended. If it allocates, the memory has a whole
+// number of lines, which the allocator aligns to 64. A filter at the start of that memory
+// can be probed where it was built, at one cache line a question.
 func grow(dst []byte, n int) []byte {
 	if start := len(dst); cap(dst)-start >= n {
 		dst = dst[:start+n]

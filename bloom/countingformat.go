@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// What stands in the trailer of a counting filter. Part of the file format.
+// Constants of the serialized form. Part of the file format, never change.
 const (
 	kindCounting    = 4
 	countingVersion = 1
-	countingTail    = 8 + trailerLen // behind the lines
+	countingTail    = 8 + trailerLen // bytes that follow the lines
 )
 
 // AppendBinary appends the serialized filter to dst: its lines, the number of keys
@@ -19,7 +19,7 @@ const (
 //	 0    1       2    3 4    8    12    16   20   28
 //	|kind|version|hash|k|0   |keys|lines|0   |seed|crc32c|
 //
-// The zero Counting is an error, with dst as it was.
+// For the zero Counting it returns an error and dst as it was.
 func (f *Counting) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.lines) == 0 {
 		return dst, errors.New("bloom: write filter: it was not made by NewCounting")
@@ -45,9 +45,9 @@ func (f *Counting) MarshalBinary() ([]byte, error) {
 	return f.AppendBinary(make([]byte, 0, f.SizeBytes()+countingTail))
 }
 
-// UnmarshalBinary makes f the filter that MarshalBinary made b of, with its hash
-// function. b is copied. With an error, which is ErrUnknown or ErrDamaged, f is as
-// it was. It allocates as much as b has.
+// UnmarshalBinary makes f the filter that MarshalBinary wrote as b, with its hash
+// function. It copies b, and takes as much memory. The error is ErrUnknown or
+// ErrDamaged; f then is as it was.
 func (f *Counting) UnmarshalBinary(b []byte) error {
 	t, err := trailerOf(b, kindCounting, countingVersion, everyHash)
 	if err != nil {

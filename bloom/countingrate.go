@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// CountingFPR returns the share of absent keys that a Counting with so many bits a
-// key lets pass when all its keys are there. A filter of few keys has a lower one,
-// because it has whole lines; Counting.FPR knows those.
+// CountingFPR returns the share of absent keys that pass a Counting with bitsPerKey bits a
+// key when it has all its keys. A filter of few keys lets fewer pass, because it has whole
+// lines; Counting.FPR takes that into account.
 func CountingFPR(bitsPerKey float64) float64 {
 	const lines = 1 << 40
 	width := min(max(bitsPerKey, minCountingBits), maxCountingBits)
 	return countingFPR(lines*lineBits/width, lines, probesOfCounting(width))
 }
 
-// countingBits returns the fewest bits a key with which CountingFPR is p or less,
-// between the bounds.
+// countingBits returns the fewest bits a key, within the bounds, with which
+// CountingFPR is p or less.
 func countingBits(p float64) float64 {
 	low, high := float64(minCountingBits), float64(maxCountingBits)
 	if CountingFPR(low) <= p {
@@ -34,19 +34,22 @@ func countingBits(p float64) float64 {
 	return high
 }
 
-// countingFPR returns the share of absent keys that pass with so many keys in so
-// many lines. It is exact but for keys whose hashes are equal.
+// countingFPR returns the share of absent keys that pass a filter with this number of keys
+// and lines. It is exact, except that keys with equal hashes are left out.
 //
-// By inclusion and exclusion: an absent key passes with the chance that the counter
-// in none of its words is 0, which is the sum over all sets of its words, of the
-// chance that the counters of the set are all 0, with the sign of the set's size.
-// One key leaves the counters of a set alone with the chance q^(words of the set
-// that it has a counter in), q = 15/16; n keys in L lines with the n-th power of
-// 1 - (1 - that)/L.
+// It uses inclusion and exclusion. An absent key passes if none of its counters is 0.
+// The probability of that is a sum over all subsets s of the key's counters: the
+// probability that all counters of s are 0, with a plus if s has an even number of
+// counters and a minus if odd.
 //
-// A key with seven counters leaves out one of eight words, any. One with six
-// leaves out two that are an odd distance apart: any one of the four even words
-// and any one of the four odd ones, independent of each other.
+// A key in the line leaves all counters of s alone with the probability q^w, where
+// q = 15/16 and w is the number of words of s in which that key has a counter.
+// With n keys in L lines, the n-th power of 1 - (1 - q^w)/L is the probability
+// that all of them leave s alone.
+//
+// A key with seven counters leaves out one of the eight words, any of them. A key with six
+// leaves out two words at an odd distance: one of the four even words and one of the four
+// odd ones, independently of each other.
 func countingFPR(keys, lines float64, k int) float64 {
 	const q = 15. / 16
 	if k == countingMaxK {
@@ -67,15 +70,16 @@ func countingFPR(keys, lines float64, k int) float64 {
 	return min(max(rate, 0), 1)
 }
 
-// leftOut is by how much the chance that a key leaves a set alone is larger,
-// because the one word of so many that it leaves out may be one of the set's s.
+// leftOut returns the factor by which the probability that a key leaves a set alone grows
+// because the key leaves out one of words words. The set has s of these words, and the one
+// that is left out may be among them.
 func leftOut(s, words int, q float64) float64 {
 	share := float64(s) / float64(words)
 	return 1 - share + share/q
 }
 
-// untouched is the chance that no key has touched some counters of a line, of
-// which each key in the line leaves them alone with the chance one.
+// untouched returns the probability that no key has touched a set of counters in a line. A
+// key in that line leaves them alone with the probability one.
 func untouched(one, keys, lines float64) float64 {
 	if keys == 0 {
 		return 1
@@ -83,9 +87,10 @@ func untouched(one, keys, lines float64) float64 {
 	return math.Exp(keys * math.Log1p((one-1)/lines))
 }
 
+// signOf is 1 for an even n and -1 for an odd one.
 func signOf(n int) float64 { return float64(1 - 2*(n&1)) }
 
-// subsets is how many sets of s there are among n.
+// subsets returns how many sets of s elements there are among n: a binomial coefficient.
 func subsets(n, s int) float64 {
 	c := 1.0
 	for i := range s {
@@ -94,8 +99,8 @@ func subsets(n, s int) float64 {
 	return c
 }
 
-// FPR returns the share of absent keys that MayContain is expected to let pass,
-// with the keys that are there now.
+// FPR returns the share of absent keys that are expected to pass MayContain with the keys
+// that are in the filter at the moment.
 func (f *Counting) FPR() float64 {
 	if len(f.lines) == 0 {
 		return 1
@@ -103,13 +108,13 @@ func (f *Counting) FPR() float64 {
 	return countingFPR(float64(f.count), float64(len(f.lines)), f.k)
 }
 
-// Count returns how many keys are there: additions less removals.
+// Count returns how many keys are in the filter: additions less removals.
 func (f *Counting) Count() uint64 { return f.count }
 
 // K returns how many counters a key has.
 func (f *Counting) K() int { return f.k }
 
-// Cap returns how many counters there are.
+// Cap returns how many counters the filter has.
 func (f *Counting) Cap() uint64 { return uint64(len(f.lines)) * lineCounters }
 
 // SizeBytes returns the memory that the counters take.
@@ -118,7 +123,7 @@ func (f *Counting) SizeBytes() int { return len(f.lines) * lineBytes }
 // Hasher returns the function that keys are hashed with.
 func (f *Counting) Hasher() Hasher { return f.hasher }
 
-// Lowest bits of all counters of a word.
+// counterOnes has the lowest bit of each counter of a word.
 const counterOnes = 0x1111111111111111
 
 // FillRatio returns the share of counters that are not 0. It looks at all of them.
@@ -136,7 +141,7 @@ func (f *Counting) FillRatio() float64 {
 	return float64(set) / float64(f.Cap())
 }
 
-// Reset takes out all keys. The memory is kept.
+// Reset removes all keys. It keeps the memory.
 func (f *Counting) Reset() {
 	clear(f.lines)
 	f.count = 0
@@ -149,9 +154,9 @@ func (f *Counting) Clone() *Counting {
 	return &g
 }
 
-// Merge adds all keys of other, which must have been made with the same options,
-// else there is an error and nothing changes. Counters that would pass 15 stay at
-// 15.
+// Merge adds all keys of other. If the filters differ in size, counters a key or
+// hash function, the error is ErrMismatch, and nothing changes. A counter whose
+// sum is above 15 stays at 15.
 func (f *Counting) Merge(other *Counting) error {
 	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
 		return fmt.Errorf("bloom: merge counting filters: %w", ErrMismatch)
@@ -166,16 +171,16 @@ func (f *Counting) Merge(other *Counting) error {
 	return nil
 }
 
-// addCounters adds 16 counters to 16 others.
+// addCounters adds the 16 counters of b to those of a. A sum above 15 becomes 15.
 func addCounters(a, b uint64) uint64 {
 	const half = 0x0f0f0f0f0f0f0f0f
 	return addHalf(a&half, b&half) | addHalf(a>>4&half, b>>4&half)<<4
 }
 
-// addHalf adds counters that have eight bits of room.
+// addHalf adds eight counters, each of which has eight bits of room.
 func addHalf(a, b uint64) uint64 {
 	const half = 0x0f0f0f0f0f0f0f0f
 	sum := a + b
-	over := sum >> 4 & 0x0101010101010101 // at most 30: one bit tells
+	over := sum >> 4 & 0x0101010101010101 // a sum is at most 30, so bit 4 is set if it is above 15
 	return (sum | over*counterMax) & half
 }

@@ -9,53 +9,54 @@ import (
 	"slices"
 )
 
-// ErrFull says that a Cuckoo has no room for a key. What was added before is all
-// there.
+// ErrFull says that a Cuckoo has no room for a key. All keys that were added
+// before are still in it.
 var ErrFull = errors.New("bloom: filter is full")
 
 // A Cuckoo is a cuckoo filter (Fan, Andersen, Kaminsky and Mitzenmacher 2014): a
-// table of short fingerprints, from which keys can be taken out again. It has a
+// table of short fingerprints, from which keys can be removed again. It has a
 // fixed number of places.
 //
-// A key's fingerprint of 12 bits is in one of two buckets of four places. To make
-// room for one, others are moved to their other bucket, until 95 % of all places
-// or more are taken: that is 12.6 bits a key, and 0.19 % of what is absent passes.
-// There may be any number of buckets, not only powers of two. Fingerprints of 8
-// bits let pass 2.9 %, of 16 bits 0.012 %.
+// A key has a fingerprint of 12 bits, and two buckets of four places each. The fingerprint
+// is in a place of one of the two. If both are full, an addition moves other fingerprints
+// to their other bucket. That works until 95 % of all places or more are taken: that is
+// 12.6 bits a key, and 0.19 % of absent keys pass. Fingerprints of 8 bits let pass 2.9 %,
+// of 16 bits 0.012 %. The number of buckets need not be a power of two.
 //
-// Remove takes out what was added, and no stays certain then. It cannot tell a
-// false positive from a key: whoever removes what was never added, and passes by
-// chance, takes out a key that looks alike, and that one is denied from then on.
+// Remove takes out a key that was added; no stays certain then. It cannot see the
+// difference between a false positive and a key. A caller that removes a key which was
+// never added, and which passes by chance, takes out the fingerprint of another key, and
+// that key is denied from then on.
 //
-// A key may be added several times, and is there until it has been removed as
-// often: up to 8 times, or 4 if its two buckets happen to be one; then Add returns
-// ErrFull at any load. It does so too when many keys are made to meet in the same
-// buckets, which strangers can unless HashSipHash keeps them from it. An Add that
-// fails loses nothing.
+// A key may be added several times, and is in the filter until it has been removed as
+// often. It can be there up to 8 times, or 4 if its two buckets happen to be the same; then
+// Add returns ErrFull, however few places are taken. Add does so too if many keys are made
+// to meet in the same buckets. Strangers can make such keys, unless HashSipHash prevents
+// it. An Add that fails loses nothing.
 //
-// Measured with 50,000 keys in 95 % of the places, and their hashes given: 18 ns to
-// add, on the average of all, 9 for a key that is there, 6 for one that is not, and
-// 12 to remove; with 10 million, out of cache, 26 and 20 to ask. While so many places
-// are taken, to remove one key and add another takes 230, and out of cache 1000. With
-// a million keys of 16 bytes, hash included: 16 to 21 to ask, 62 to add and remove.
-// The cuckoo filter of seiflotfy takes 34 to 36 and 89 for that, with 16.8 bits a
-// key, and lets pass 2.95 %.
+// Measured with 50,000 keys in 95 % of the places, and their hashes given: 18 ns to add, on
+// the average of all, 9 to ask for a present key, 6 for an absent one, and 12 to remove.
+// With 10 million keys, which do not fit into the cache, it takes 26 and 20 to ask. While
+// that many places are taken, it takes 230 to remove one key and add another, and out of
+// cache 1000. With a million keys of 16 bytes, hashing included: 16 to 21 to ask, 62 to add
+// and remove. The cuckoo filter of seiflotfy takes 34 to 36 and 89 for that, with 16.8 bits
+// a key, and lets pass 2.95 %.
 //
-// NewCuckoo makes filters. The zero Cuckoo says maybe to every key, has no room for
-// any (ErrFull), and is an error to write. It is for UnmarshalBinary and
-// UnmarshalText. Any number of goroutines may ask one at once, as long as none changes it.
+// NewCuckoo makes filters. The zero Cuckoo answers maybe to every key, has no room for any
+// (ErrFull), and cannot be written. It is for UnmarshalBinary and UnmarshalText. Any number
+// of goroutines may ask a Cuckoo at once, as long as none changes it.
 type Cuckoo struct {
-	table   []byte // buckets, and zeros so that 8 bytes can be loaded from each; constant slice
+	table   []byte // buckets, then zeros: each bucket can be loaded as 8 bytes; constant slice
 	buckets uint64 // at least 1; constant
 	lanes   lanes  // constant
 	hasher  Hasher // constant
 
 	count uint64 // fingerprints in the table and in the stash
 
-	// Fingerprints that found no place: both of their buckets are full. A removal
-	// from one of those fetches them.
+	// The stash has fingerprints that found no place, because both of their buckets are
+	// full. A removal from one of these buckets moves such a fingerprint into it.
 	stash   [cuckooStash]stashed
-	waiting int // how many are in the stash
+	waiting int // number of fingerprints in the stash
 }
 
 // Geometry of the cuckoo filter. Part of the file format, never changes.
@@ -64,39 +65,40 @@ const (
 	cuckooStash = 8
 )
 
+// Limits of additions and of the size.
 const (
-	cuckooKicks      = 1000 // moves before an addition gives up
-	cuckooLoad       = 0.95 // of places, that NewCuckoo expects to be taken
+	cuckooKicks      = 1000 // fingerprints that one addition moves before it gives up
+	cuckooLoad       = 0.95 // share of the places that Keys keys take
 	maxCuckooBuckets = min(1<<32-1, math.MaxInt/16)
 )
 
-// A stashed fingerprint is outside of the table, for either of its buckets.
+// A stashed is a fingerprint in the stash. It belongs into either of its buckets.
 type stashed struct {
-	bucket      uint64 // either
+	bucket      uint64 // either of the two
 	fingerprint uint64
 }
 
 // CuckooOptions say how large a Cuckoo is, and how it hashes.
 type CuckooOptions struct {
-	// Keys is how many keys there is room for: they are 95 % of the places.
+	// Keys is how many keys there is room for. They take 95 % of the places.
 	Keys uint64
 
-	// FingerprintBits is 8, 12 or 16; 12 by default. Each place has so many bits.
+	// FingerprintBits is the number of bits of a place: 8, 12 or 16. The default is 12.
 	FingerprintBits int
 
-	// Hasher is the function of keys; Hash by default. Keys of strangers want
-	// HashSipHash.
+	// Hasher is the hash function of keys. The default is the function Hash. If strangers
+	// choose the keys, use HashSipHash.
 	Hasher Hasher
 }
 
 // NewCuckoo returns an empty filter for n keys, with fingerprints of 12 bits. It
-// panics with NewCuckooFor's error if n is more than 2^32 - 1 buckets hold, 16e9, or
-// 510e6 where an int has 32 bits. NewCuckooFor is for numbers that come from outside
-// of the program.
+// panics with NewCuckooFor's error if n keys do not fit into 2^32 - 1 buckets: about
+// 16e9 do, or 510e6 where an int has 32 bits. Use NewCuckooFor for numbers that come
+// from outside of the program.
 func NewCuckoo(n uint64) *Cuckoo { return made(NewCuckooFor(CuckooOptions{Keys: n})) }
 
-// NewCuckooFor returns an empty filter as o says, or an error if there are no such
-// fingerprints or too many keys.
+// NewCuckooFor returns an empty filter with the size and the hash function of o. It returns
+// an error if FingerprintBits is none of the three, or if there are too many keys.
 func NewCuckooFor(o CuckooOptions) (*Cuckoo, error) {
 	width := o.FingerprintBits
 	if width == 0 {
@@ -114,7 +116,7 @@ func NewCuckooFor(o CuckooOptions) (*Cuckoo, error) {
 
 func validFingerprint(width int) bool { return width == 8 || width == 12 || width == 16 }
 
-// cuckooBuckets returns how many buckets n keys take.
+// cuckooBuckets returns the number of buckets for n keys.
 func cuckooBuckets(n uint64) uint64 {
 	return uint64(max(math.Ceil(float64(n)/(cuckooLoad*bucketSlots)), 1))
 }
@@ -126,21 +128,21 @@ func newCuckoo(buckets uint64, l lanes, hasher Hasher) *Cuckoo {
 	}
 }
 
-// A cuckooPlace is a key's fingerprint and its two buckets.
+// A cuckooPlace is the fingerprint of a key and its two buckets.
 type cuckooPlace struct{ fingerprint, first, second uint64 }
 
-// place returns where the key with this hash is. The first bucket is the high
-// word of hash · buckets, the fingerprint comes from hash · probeMul, and is not
-// 0, which is a free place.
+// place returns the fingerprint and the buckets of the key with this hash. The first bucket
+// is the high word of hash · buckets. The fingerprint comes from hash · probeMul. It is not
+// 0, because 0 marks a free place.
 func (f *Cuckoo) place(h uint64) cuckooPlace {
 	first, _ := bits.Mul64(h, f.buckets)
 	fp := 1 + h*probeMul>>32*f.lanes.most>>32
 	return cuckooPlace{fp, first, f.other(first, fp)}
 }
 
-// other returns the other bucket of a fingerprint that is in bucket: the sum of
-// both is a number that comes from the fingerprint, modulo the buckets. So the
-// other one's other one is this one, whatever the number of buckets.
+// other returns the second bucket of a fingerprint, given the first. The sum of the two,
+// modulo the number of buckets, is a number that depends on the fingerprint only. So other
+// of the second bucket is the first one again, for any number of buckets.
 func (f *Cuckoo) other(bucket, fingerprint uint64) uint64 {
 	sum, _ := bits.Mul64(finish(fingerprint), f.buckets)
 	if sum < bucket {
@@ -149,17 +151,18 @@ func (f *Cuckoo) other(bucket, fingerprint uint64) uint64 {
 	return sum - bucket
 }
 
-// load returns a bucket's four places; what is above them is not its.
+// load returns the four places of a bucket. The bits above them belong to the next bucket.
 func (f *Cuckoo) load(bucket uint64) uint64 {
 	return binary.LittleEndian.Uint64(f.table[bucket*f.lanes.bytes():])
 }
 
+// store writes back what load has returned, changed in its four places.
 func (f *Cuckoo) store(bucket, places uint64) {
 	binary.LittleEndian.PutUint64(f.table[bucket*f.lanes.bytes():], places)
 }
 
-// replace puts a fingerprint in place of another one in a bucket, if that is
-// there, and reports that.
+// replace replaces one fingerprint old in the bucket by with. It reports whether the bucket
+// had old; if not, nothing changes. 0 stands for a free place.
 func (f *Cuckoo) replace(bucket, old, with uint64) bool {
 	places := f.load(bucket)
 	at, found := f.lanes.find(places, old)
@@ -169,8 +172,8 @@ func (f *Cuckoo) replace(bucket, old, with uint64) bool {
 	return found
 }
 
-// AddHash adds the key with this hash, which must be of the filter's Hasher: see
-// Add.
+// AddHash adds the key with this hash: see Add. Requires: the filter's Hasher has
+// made the hash.
 func (f *Cuckoo) AddHash(h uint64) error {
 	if f.buckets == 0 {
 		return fmt.Errorf("%w: it was not made by NewCuckoo", ErrFull)
@@ -189,8 +192,9 @@ func (f *Cuckoo) RemoveHash(h uint64) bool {
 		return false
 	}
 	p := f.place(h)
-	// The stash first: what is there has copies in full buckets, and taking one of
-	// those would have to fetch it.
+	// The stash is searched first. If it has this fingerprint, both buckets are full and
+	// may hold copies of it. Removing one of those would free a place, which would have
+	// to be filled from the stash.
 	if f.waiting > 0 && f.unstash(p) {
 		f.count--
 		return true
@@ -207,7 +211,7 @@ func (f *Cuckoo) RemoveHash(h uint64) bool {
 	return false
 }
 
-// MayContainHash tells whether the key with this hash may be there.
+// MayContainHash reports whether the key with this hash may be in the filter.
 func (f *Cuckoo) MayContainHash(h uint64) bool {
 	if f.buckets == 0 {
 		return true
@@ -219,26 +223,26 @@ func (f *Cuckoo) MayContainHash(h uint64) bool {
 	return f.waiting > 0 && f.stashIndex(p) >= 0
 }
 
-// Add adds key once. The error is ErrFull if there is no room, or if the key is
-// there eight times; then nothing has changed. It allocates nothing.
+// Add adds key once. The error is ErrFull if there is no room, or if the key has been added
+// eight times; nothing has changed then. It allocates nothing.
 func (f *Cuckoo) Add(key []byte) error { return f.AddHash(f.hasher.Hash(key)) }
 
-// Remove removes key once, and reports whether it did: no is that it was certainly
-// absent. What was never added must not be removed: if it passes by chance, a key
-// that is there is denied from then on. It allocates nothing.
+// Remove removes key once, and reports whether it did. False means that the key was
+// certainly absent. A key that was never added must not be removed: if it passes by chance,
+// another key is denied from then on. It allocates nothing.
 func (f *Cuckoo) Remove(key []byte) bool { return f.RemoveHash(f.hasher.Hash(key)) }
 
-// MayContain tells whether key may be there. False is certain. It allocates
-// nothing.
+// MayContain reports whether key may be in the filter. False is certain. It
+// allocates nothing.
 func (f *Cuckoo) MayContain(key []byte) bool { return f.MayContainHash(f.hasher.Hash(key)) }
 
-// Count returns how many keys are there: additions less removals.
+// Count returns how many keys are in the filter: additions less removals.
 func (f *Cuckoo) Count() uint64 { return f.count }
 
-// Cap returns how many places there are.
+// Cap returns how many places the filter has.
 func (f *Cuckoo) Cap() uint64 { return f.buckets * bucketSlots }
 
-// Load returns the share of places that are taken. Up to 0.95 there is room.
+// Load returns the share of places that are taken. Up to 0.95 there is room for more.
 func (f *Cuckoo) Load() float64 {
 	if f.buckets == 0 {
 		return 1
@@ -252,12 +256,13 @@ func (f *Cuckoo) SizeBytes() int { return len(f.table) }
 // Hasher returns the function that keys are hashed with.
 func (f *Cuckoo) Hasher() Hasher { return f.hasher }
 
-// FPR returns the share of absent keys that MayContain is expected to let pass,
-// with the keys that are there now.
+// FPR returns the share of absent keys that are expected to pass MayContain with the keys
+// that are in the filter at the moment.
 //
-// To the filter a key is a fingerprint and a pair of buckets. Of the pairs with one
-// sum there are half as many as buckets, and a bit more because of those that are
-// one bucket twice; each is met by each key of that fingerprint.
+// The filter knows a key by its fingerprint and its pair of buckets. All pairs of one
+// fingerprint have the same sum, so there are about half as many pairs as buckets; a few
+// more, because some buckets are paired with themselves. An absent key passes if a key in
+// the filter has the same fingerprint and the same pair.
 func (f *Cuckoo) FPR() float64 {
 	if f.buckets == 0 {
 		return 1
@@ -266,7 +271,7 @@ func (f *Cuckoo) FPR() float64 {
 	return -math.Expm1(-n * (2 - 1/m) / (m * float64(f.lanes.most)))
 }
 
-// Reset takes out all keys. The memory is kept.
+// Reset removes all keys. It keeps the memory.
 func (f *Cuckoo) Reset() {
 	clear(f.table)
 	clear(f.stash[:])

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// What stands in the trailer of a cuckoo filter. Part of the file format.
+// Constants of the serialized form. Part of the file format, never change.
 const (
 	kindCuckoo    = 5
 	cuckooVersion = 1
-	stashedBytes  = 8 // of a stash entry: the bucket, the fingerprint above it
+	stashedBytes  = 8 // of a stash entry: bucket in the low 4 bytes, fingerprint in the high 4
 )
 
 // AppendBinary appends the serialized filter to dst: its buckets, the stash, and
@@ -19,7 +19,7 @@ const (
 //	 0    1       2    3     4     5    8    12      16   20   28
 //	|kind|version|hash|width|stash|0   |keys|buckets|0   |seed|crc32c|
 //
-// The zero Cuckoo is an error, with dst as it was.
+// For the zero Cuckoo it returns an error and dst as it was.
 func (f *Cuckoo) AppendBinary(dst []byte) ([]byte, error) {
 	if f.buckets == 0 {
 		return dst, errors.New("bloom: write filter: it was not made by NewCuckoo")
@@ -43,9 +43,9 @@ func (f *Cuckoo) MarshalBinary() ([]byte, error) {
 	return f.AppendBinary(make([]byte, 0, len(f.table)+cuckooStash*stashedBytes+trailerLen))
 }
 
-// UnmarshalBinary makes f the filter that MarshalBinary made b of, with its hash
-// function. b is copied. With an error, which is ErrUnknown or ErrDamaged, f is as
-// it was. It allocates as much as b has.
+// UnmarshalBinary makes f the filter that MarshalBinary wrote as b, with its hash
+// function. It copies b, and takes as much memory. The error is ErrUnknown or
+// ErrDamaged; f then is as it was.
 func (f *Cuckoo) UnmarshalBinary(b []byte) error {
 	t, err := trailerOf(b, kindCuckoo, cuckooVersion, everyHash)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *Cuckoo) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// taken counts the places of the table that are taken.
+// taken counts the places of the table that are not free.
 func (f *Cuckoo) taken() (n uint64) {
 	for bucket := range f.buckets {
 		for places := f.load(bucket) << (64 - bucketSlots*f.lanes.width); places != 0; places <<= f.lanes.width {

@@ -2,13 +2,13 @@ package bloom
 
 import "math/bits"
 
-// lanes are four fingerprints side by side in a word, the first lowest, and what
-// may be above them.
+// lanes describes how four fingerprints lie in a word, the first in the lowest bits.
+// Functions on lanes work on all four at once. They ignore the bits above the fourth.
 type lanes struct {
 	width uint64 // bits of a fingerprint
-	most  uint64 // the largest fingerprint
-	ones  uint64 // the lowest bit of each
-	highs uint64 // the highest bit of each
+	most  uint64 // largest fingerprint
+	ones  uint64 // lowest bit of each fingerprint
+	highs uint64 // highest bit of each fingerprint
 }
 
 func lanesOf(width int) lanes {
@@ -17,39 +17,42 @@ func lanesOf(width int) lanes {
 	return lanes{width: w, most: 1<<w - 1, ones: ones, highs: ones << (w - 1)}
 }
 
-// bytes is the size of a bucket.
+// bytes returns the size of a bucket.
 func (l *lanes) bytes() uint64 { return l.width / 2 }
 
-// zeros has a bit for the lowest fingerprint of places that is equal to this one,
-// its highest, and none if there is none. Bits above that one mean nothing.
+// zeros finds fingerprint among places. The lowest bit of the result is the highest bit
+// of the first place that has it; the result is 0 if no place has it. The bits above
+// the lowest one mean nothing.
 func (l *lanes) zeros(places, fingerprint uint64) uint64 {
 	x := places ^ fingerprint*l.ones
 	return (x - l.ones) &^ x & l.highs
 }
 
-// has tells whether one of places is this fingerprint.
+// has reports whether one of the four places has this fingerprint.
 func (l *lanes) has(places, fingerprint uint64) bool { return l.zeros(places, fingerprint) != 0 }
 
-// find returns where in places the first of such a fingerprint begins.
+// find returns the lowest bit of the first place that has this fingerprint.
 func (l *lanes) find(places, fingerprint uint64) (at uint64, found bool) {
 	z := l.zeros(places, fingerprint)
 	return uint64(bits.TrailingZeros64(z)) + 1 - l.width, z != 0
 }
 
-// full tells whether all four places are this fingerprint.
+// full reports whether all four places have this fingerprint.
 func (l *lanes) full(places, fingerprint uint64) bool {
 	return (places^fingerprint*l.ones)<<(64-bucketSlots*l.width) == 0
 }
 
-// makeRoom adds a fingerprint whose buckets are full, and reports whether it
-// could. It puts it in place of one of the others, that one in place of one in its
-// other bucket, and so on, until one finds a free place. Which one goes is drawn
-// from the key's hash, so that the same additions make the same table everywhere.
+// makeRoom adds the fingerprint of p, whose buckets are both full, and reports whether it
+// could. It puts the fingerprint in the place of another one. That one goes to its other
+// bucket, in the place of a third one, and so on, until a bucket has a free place. The
+// key's hash h chooses which fingerprint has to move, so that the same additions make the
+// same table on every machine.
 //
-// If none does, the last one goes to the stash; if that is full, all go back.
+// If no free place is found after cuckooKicks moves, the last fingerprint goes to the
+// stash. If the stash is full, makeRoom undoes all moves and reports false.
 func (f *Cuckoo) makeRoom(p cuckooPlace, h uint64) bool {
 	if f.lanes.full(f.load(p.first), p.fingerprint) && f.lanes.full(f.load(p.second), p.fingerprint) {
-		return false // copies of one key are not to fill the stash
+		return false // copies of one key would fill the stash
 	}
 	moving, bucket := p.fingerprint, p.second
 	for i := range uint64(cuckooKicks) {
@@ -71,8 +74,8 @@ func (f *Cuckoo) makeRoom(p cuckooPlace, h uint64) bool {
 	return false
 }
 
-// swap puts a fingerprint in a place of the bucket that chance draws, and returns
-// the one that was there.
+// swap puts a fingerprint into one of the four places of the bucket, and returns the one
+// that was there. chance chooses the place: the same chance always chooses the same.
 func (f *Cuckoo) swap(bucket, chance, fingerprint uint64) uint64 {
 	at := finish(chance) >> 62 * f.lanes.width
 	places := f.load(bucket)
@@ -81,9 +84,9 @@ func (f *Cuckoo) swap(bucket, chance, fingerprint uint64) uint64 {
 	return old
 }
 
-// stashIndex returns where in the stash a fingerprint for these buckets is, or -1.
-// An entry's second bucket follows from its first: if it is either of p's, both
-// are.
+// stashIndex returns the index in the stash of a fingerprint of p, or -1. An
+// entry stores only one of its buckets. The other one follows from it, so one
+// bucket in common means both.
 func (f *Cuckoo) stashIndex(p cuckooPlace) int {
 	for i, s := range f.stash[:f.waiting] {
 		if s.fingerprint == p.fingerprint && (s.bucket == p.first || s.bucket == p.second) {
@@ -93,8 +96,7 @@ func (f *Cuckoo) stashIndex(p cuckooPlace) int {
 	return -1
 }
 
-// unstash takes a fingerprint for these buckets out of the stash, and reports
-// whether there was one.
+// unstash removes a fingerprint of p from the stash, and reports whether there was one.
 func (f *Cuckoo) unstash(p cuckooPlace) bool {
 	i := f.stashIndex(p)
 	if i >= 0 {
@@ -103,7 +105,8 @@ func (f *Cuckoo) unstash(p cuckooPlace) bool {
 	return i >= 0
 }
 
-// fetch moves a fingerprint from the stash to a bucket that has a free place.
+// fetch moves a fingerprint from the stash to bucket, if the stash has one that belongs
+// there. Requires: bucket has a free place.
 func (f *Cuckoo) fetch(bucket uint64) {
 	for i, s := range f.stash[:f.waiting] {
 		if s.bucket == bucket || f.other(s.bucket, s.fingerprint) == bucket {
@@ -114,7 +117,7 @@ func (f *Cuckoo) fetch(bucket uint64) {
 	}
 }
 
-// drop takes out entry i of the stash.
+// drop removes entry i of the stash. The last entry takes its place.
 func (f *Cuckoo) drop(i int) {
 	f.waiting--
 	f.stash[i] = f.stash[f.waiting]

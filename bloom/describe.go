@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// What a filter prints as is one line: its type, how many keys it has, its bits, and
-// the share of absent keys that are expected to pass. Methods have value receivers,
-// so that a filter inside of a struct prints so too. Only AtomicBlocked's reads the bits.
+// A filter prints as one line: its type, its number of keys, its size in bits, and
+// the share of absent keys that are expected to pass. The methods have value
+// receivers, so that a filter inside of a struct prints in the same way. Only
+// AtomicBlocked's method reads the bits.
 
-// printedZero is what follows the type of a zero filter.
+// printedZero follows the type in the line of a zero filter.
 const printedZero = "the zero value, which says maybe to every key"
 
-// printed returns the line of a filter, which begins with its type and a colon.
+// printed returns the line of a filter. kind is the type of the filter and a colon.
 func printed(kind string, keys uint64, bytes int, rate float64) string {
 	return fmt.Sprintf("%s %d keys in %d bits, %.3g %% of absent keys pass", kind, keys, 8*uint64(bytes), 100*rate)
 }
 
-// String describes the filter in one line, with the rate that is expected after Count
-// keys.
+// String describes the filter in one line, with the rate that is expected after Count keys.
 func (f Filter) String() string {
 	if f.m == 0 {
 		return "bloom.Filter: " + printedZero
@@ -28,8 +28,8 @@ func (f Filter) String() string {
 	return printed("bloom.Filter:", f.count, f.SizeBytes(), SizeFPR(f.m, f.k, f.count))
 }
 
-// String describes the filter in one line, with the rate that is expected of its
-// layers with their keys.
+// String describes the filter in one line. The rate is the one that is expected of all
+// layers with the keys that they have.
 func (s Scalable) String() string {
 	if len(s.layers) == 0 {
 		return "bloom.Scalable: " + printedZero
@@ -83,15 +83,15 @@ func (s Static) String() string {
 	return printed("bloom.Static: "+s.Kind().String()+",", s.Keys(), s.SizeBytes(), s.PredictedFPR())
 }
 
-// String describes the filter in one line. It counts bits, from which the number of
-// keys and the rate follow roughly.
+// String describes the filter in one line. It counts bits, and estimates the number of
+// keys and the rate from them.
 func (f AtomicBlocked) String() string {
 	if len(f.lines) == 0 {
 		return "bloom.AtomicBlocked: " + printedZero
 	}
 	ones, rate := uint64(0), 0.0
 	for i := range f.lines {
-		squares := 0.0 // of the words' shares: a key has two bits in each of three words
+		squares := 0.0 // sum of the squared shares of a word's bits: a key sets two bits a word
 		for j := range f.lines[i] {
 			n := bits.OnesCount64(f.lines[i][j].Load())
 			ones += uint64(n)
@@ -108,7 +108,7 @@ func (s Bitset) String() string {
 	return fmt.Sprintf("bloom.Bitset: %d numbers below %d in %d bits, exactly", s.count, s.Limit(), 8*uint64(s.SizeBytes()))
 }
 
-// String describes the filter in one line, and the one below it.
+// String describes the filter, and the filter below it, in one line.
 func (e Exact) String() string {
 	if e.filter == nil {
 		return "bloom.Exact: " + printedZero
@@ -124,8 +124,7 @@ func (o Of[T]) String() string {
 	return "bloom.Of: values in a " + nameOf(o.asker)
 }
 
-// nameOf is what a filter prints as, or its type if it is nobody's who has thought of
-// that.
+// nameOf returns what a filter prints as, or its type if it has no method String.
 func nameOf(f Asker) string {
 	if s, ok := f.(fmt.Stringer); ok {
 		return s.String()
@@ -133,7 +132,7 @@ func nameOf(f Asker) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", f), "*")
 }
 
-// String returns the function's name and, unless it is a secret, the seed.
+// String returns the function's name, and the seed if the seed is not a secret.
 func (h Hasher) String() string {
 	if h.id != HashXXH3 {
 		return h.ID().String()

@@ -1,12 +1,16 @@
-// Package bloom has Bloom filters: sets that answer "certainly not" or "maybe",
-// in ten bits a key. They save whoever asks for keys that mostly are not there the
-// dear lookup. It imports nothing of shale; beside the standard library it imports
-// xorfilter, which solves fuse filters.
+// Package bloom has Bloom filters and their relatives: sets that answer "certainly not" or
+// "maybe" when they are asked whether they hold a key. They need about ten bits a key,
+// whatever the length of the keys. A program asks the filter before an expensive lookup,
+// such as a read from disk, and saves the lookup if the answer is no.
+//
+// The package imports nothing of shale. Next to the standard library it imports xorfilter,
+// which solves the equations of fuse filters.
 //
 // # Which type
 //
-// Filter, if nothing speaks for another one: New(n, p) with the number of keys and the
-// rate of false positives, Add, MayContain. The others have something that it has not:
+// Take Filter, unless one of the others has something that you need: make it with New(n, p)
+// from the number of keys and the rate of false positives, then call Add and MayContain.
+// This is how the types differ:
 //
 //	              bits a key   passes    add   ask  delete  grows  written  concurrent
 //	Filter               9.6   1 %        17    15  no      no     yes      asking
@@ -19,79 +23,99 @@
 //	Bitset       1 a number    none        6     4  yes     yes    yes      asking
 //	Exact                as the filter below it, and some 80 bytes for each mistake it knows
 //
-// Times are in nanoseconds, for a filter that fits the processor's cache and a key of
-// 16 bytes that is not there. Those of Filter and Scalable include hashing it (4 to 6 ns),
-// the others have the hash given. Scalable is at its fourth layer. Blocked and Fuse are
-// built at once from all hashes, and are probed in the bytes that they are written as.
-// "Asking": any number of goroutines may ask at once, as long as nobody changes the
-// filter.
+// The columns mean:
 //
-//   - All keys are known beforehand: Blocked, or Fuse if building may take ten times as
-//     long. Out of cache a Blocked costs one cache line, a Fuse or Filter three.
-//   - Keys come one by one, and their number is known: Filter; while others
-//     ask: AtomicBlocked.
-//   - Their number is not known: Scalable.
-//   - Keys leave again: Cuckoo, or Counting if one key may be added more than eight times.
-//   - Keys are dense numbers: Bitset, which is exact.
-//   - The same absent keys are asked for again and again: Exact around any of them.
-//   - Keys are values of a type, not bytes: Of around any of them.
-//   - Strangers choose the keys: any, with HashSipHash and a secret seed.
+//   - "Passes" is the share of absent keys for which the filter answers maybe.
+//   - "Add" and "ask" are times in nanoseconds. They hold for a filter that fits into the
+//     processor's cache and for an absent key of 16 bytes. The times of Filter and Scalable
+//     include hashing the key (4 to 6 ns); the other types are given the hash. Scalable is
+//     measured with four layers.
+//   - "Grows": the filter takes any number of keys and makes itself larger.
+//   - "Written": the filter has a serialized form. Blocked and Fuse are built at once from
+//     all hashes, and are probed in their serialized bytes.
+//   - "Concurrent" says what several goroutines may do at once. "Asking": any number of
+//     them may ask, as long as none changes the filter.
 //
-// Filters that other programs wrote are read by packages of their own below this one.
-// Package hashes has more hash functions.
+// How to choose:
+//
+//   - All keys are known before the filter is built: Blocked, or Fuse if building may take
+//     ten times as long. If the filter does not fit into the cache, a question to a Blocked
+//     costs one cache line, a question to a Fuse or Filter three.
+//   - Keys come one by one, and their number is known: Filter, or AtomicBlocked if other
+//     goroutines ask meanwhile.
+//   - The number of keys is not known: Scalable.
+//   - Keys are removed again: Cuckoo, or Counting if a key may be added more than
+//     eight times.
+//   - Keys are dense numbers: Bitset, which makes no mistakes.
+//   - The same absent keys are asked for again and again: Exact around a filter
+//     of any type.
+//   - Keys are values of a Go type and not bytes: Of around a filter of any type.
+//   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
+//
+// Filters that other programs wrote are read by the packages below this one, one for each
+// format. Package hashes has more hash functions.
 //
 // # Two ways to ask
 //
-// A key is asked of a Filter, Scalable, Exact, Counting or Cuckoo as it is. Blocked,
-// Fuse, Static (either, as its bytes tell) and AtomicBlocked take 64 bits of hash: that
-// of Hash, or for a Static that of its Hasher, so that a key asked of many filters
-// is hashed once. Filter and Scalable take 128 bits of it too, with AddHash and
-// MayContainHash or HasHash.
+// A Filter, Scalable, Exact, Counting or Cuckoo is asked for the key itself.
+//
+// A Blocked, Fuse, Static or AtomicBlocked is asked for the 64-bit hash of the key. So a
+// key that is asked of many filters is hashed once. The hash is that of the function Hash;
+// for a Static, which is a Blocked or a Fuse, it is that of its Hasher.
+//
+// A Filter or Scalable can be asked for 128 bits of hash too, with AddHash and
+// with MayContainHash or HasHash.
 //
 // # Zero values and constructors
 //
-// The zero value of every filter says maybe to every key, because it does not know of
-// any that is absent, and its rates are 1. A filter whose bytes could not be read into
-// it thus never says no. It is for UnmarshalBinary and UnmarshalText: what can report an
-// error refuses to add to it, what cannot keeps nothing, and none can be written. (The
-// zero Bitset is the empty set, to which numbers are added.)
+// The zero value of every filter answers maybe to every key, because it does not know of
+// any key that is absent. Its rates of false positives are 1. So a filter that could not be
+// read from its bytes never says no.
 //
-// A constructor makes the filter that it is asked for, or refuses. The long forms, with
-// options (NewFilter, NewScalable, NewCountingFor, NewCuckooFor, NewAtomicBlockedFor),
-// return an error. The short ones (New, NewCounting, NewCuckoo, NewAtomicBlocked,
-// NewBitset, NewExact, NewOf) are for numbers that stand in the program: they panic with
-// that error.
+// Zero values are there to be filled by UnmarshalBinary and UnmarshalText. Nothing can be
+// added to one: a method that can return an error returns one, and another method does
+// nothing. A zero value cannot be written either. (The zero Bitset is different: it is the
+// empty set, and takes numbers.)
+//
+// A constructor makes exactly the filter that it is asked for, or fails. The long forms
+// take options (NewFilter, NewScalable, NewCountingFor, NewCuckooFor,
+// NewAtomicBlockedFor) and return an error. The short forms (New, NewCounting, NewCuckoo,
+// NewAtomicBlocked, NewBitset, NewExact, NewOf) panic instead. They are for arguments
+// that are written in the program itself.
 //
 // # As text, and printed
 //
-// Every filter with a serialized form is written by encoding/json, encoding/xml and
-// encoding/gob, by value or by pointer, alone or inside a struct: as text it is the
-// serialized form in base64, a third longer. (gob takes values only where it can address
-// them, and says so.) AtomicBlocked, Exact and Of have none, and are an error. Two things
-// to know: a struct that embeds a filter takes its methods over and is written as the
-// filter alone, so give the field a name; and a logger of package log/slog writes the
-// whole text, so log what String returns, which is one line.
+// encoding/json, encoding/xml and encoding/gob write every filter that has a serialized
+// form, by value or by pointer, alone or inside a struct. The text of a filter is its
+// serialized form in base64, a third longer. (gob takes a value only if it can address it,
+// and otherwise returns an error that says so.) AtomicBlocked, Exact and Of have no
+// serialized form: writing one is an error.
+//
+// Two things to know:
+//
+//   - A struct that embeds a filter takes over its methods, and is then written as the
+//     filter alone. Give the field a name instead.
+//   - A logger of package log/slog writes the whole text of a filter. Log the result of
+//     String instead, which is one line.
 //
 // # More about Blocked and Fuse
 //
-// Guarantees. No is certain: a filter never denies a hash that it was built
-// from. Bytes that are damaged, cut, or of a kind, version or hash that this
-// package does not know are an error of OpenBlocked, OpenFuse and OpenStatic,
-// never a filter, and no bytes make them panic; the caller must take the error
-// for maybe. The same hashes give the same Blocked on every machine. Questions
-// and additions allocate nothing. How many absent keys pass is known beforehand
-// (PredictFPR: 0.96 % at 10 bits a key, 0.0092 % at 20; FuseFPR), and is the same
-// for counters as for random keys.
+// Guarantees. No is certain: a filter never denies a hash that it was built from.
+// OpenBlocked, OpenFuse and OpenStatic return an error for bytes that are damaged or cut,
+// and for a kind, a version or a hash function that they do not know. The caller must take
+// such an error for maybe. No bytes make them panic. The same hashes give the same Blocked
+// on every machine. Questions and additions allocate nothing. The share of absent keys that
+// pass is known before the filter is built (PredictFPR: 0.96 % at 10 bits a key, 0.0092 %
+// at 20; FuseFPR). It is the same for keys that count up as for random keys.
 //
-// Concurrency. A Blocked, Fuse or Static may be asked by any number of
-// goroutines, as long as nobody changes the bytes that it was opened from. An
-// AtomicBlocked may be asked and added to by any number of goroutines. There are
-// no locks.
+// Concurrency. Any number of goroutines may ask a Blocked, Fuse or Static, as long as
+// nobody changes the bytes that it was opened from. Any number of goroutines may ask an
+// AtomicBlocked and add to it. There are no locks.
 //
-// The formats stand in docs/FORMAT.md, section 4, under "Filter block". A Blocked
-// is lines of 64 bytes and a trailer of 32. A key sets a few bits of one line, so
-// that a question costs one cache miss. The filter of "key-0" and "key-1" with 10
-// bits a key is one line and the trailer:
+// Formats. docs/FORMAT.md describes them in section 4, under "Filter block". A Blocked is a
+// row of lines of 64 bytes, and a trailer of 32 bytes. A key sets a few bits of one line,
+// so that a question costs one cache miss. The filter of "key-0" and "key-1" with 10 bits a
+// key is one line and the trailer:
 //
 //	00 00 00 00 00 00 00 00  00 02 00 00 00 80 00 00   Hash("key-0") = caa56e2e1cfe5b91
 //	00 00 00 00 20 00 08 00  00 00 00 00 20 00 00 80     sets bits 419 406 300 255 388 111,
@@ -104,14 +128,14 @@
 //	00 00 00 00 00 00 00 00  seed
 //	1b 11 9c 7b              crc32c of all that is above
 //
-// A Blocked is built in 5 to 10 ns a key and asked at the cost of one
-// cache line. A Fuse takes 40 to 60 ns a key to build, and lets pass 0.39 % where a
-// Blocked of 10 bits lets pass 0.96, and 0.006 % where one of 16 bits lets pass
-// 0.054; out of cache it costs three lines, loaded side by side. Keys can not be
-// taken out or listed, and none can be added to either.
+// Costs. A Blocked takes 5 to 10 ns a key to build, a Fuse 40 to 60 ns. A Fuse lets pass
+// 0.39 % where a Blocked of 10 bits lets pass 0.96 %, and 0.006 % where a Blocked of 16
+// bits lets pass 0.054 %. Outside of the cache a question to a Blocked costs one cache
+// line, and a question to a Fuse three, which are loaded in parallel. Once a filter is
+// built, no key can be added, removed or listed.
 //
-// Strangers. None of Hash, Murmur3 and HashXXH3 is a secret function: whoever may choose
-// keys can choose ones that all pass together, and whoever knows all keys of a
-// filter ones with which no fuse filter can be built. That costs time but never
-// makes a wrong no. HashSipHash with a seed that they do not know prevents both.
+// Strangers. Hash, Murmur3 and HashXXH3 are not secret functions. Someone who may choose
+// keys can choose keys that all pass together. Someone who knows all keys of a filter can
+// choose keys with which no fuse filter can be built. Both cost time, but neither makes a
+// wrong no. HashSipHash prevents both, with a seed that they do not know.
 package bloom

@@ -10,20 +10,27 @@ import (
 	"unsafe"
 )
 
-// Exact is a filter that does not make the same mistake twice: beside a filter of
-// any kind it has a bounded list of keys that this lets pass although they are
-// absent, found out by looking them up. They are compared byte by byte, so that no
-// is as certain as before, whoever chooses the keys.
+// Exact is a filter that does not make the same mistake twice. It stands in front of a
+// filter of any type, and has a bounded list of keys that this filter lets pass although
+// they are absent. A key enters the list when a lookup has not found it. The list compares
+// whole keys, byte by byte. So no stays certain, even if strangers choose the keys.
 //
-// It is worth its memory where the lookup that follows a maybe is dear and absent
-// keys come again and again. Of ten million questions to a million absent keys, Zipf
-// by rank, to a filter of 1 %, 65,400 were looked up in vain without it, 23,400 with a
-// list of 64 KiB, 11,800 with one of 256 KiB and 7,600 with one of 1 MiB. If every absent key comes once it is
-// worth nothing. A key that the filter denies costs nothing more, one that it lets
-// pass 25 ns.
+// It is worth its memory if the lookup that follows a maybe is expensive, and if the
+// same absent keys are asked for again and again. In a test, ten million questions
+// asked for a million absent keys, Zipf by rank, through a filter of 1 %. This many of
+// them led to a lookup in vain:
 //
-// Safe for use by any number of goroutines, as far as the filter below is. Asking takes no
-// lock. What is absent must be so until Present is called:
+//	no list     65,400
+//	64 KiB      23,400
+//	256 KiB     11,800
+//	1 MiB        7,600
+//
+// If every absent key is asked for only once, Exact gains nothing. It adds no cost to a key
+// that the filter denies, and 25 ns to a key that it lets pass.
+//
+// Any number of goroutines may use it at once, as far as the filter below allows
+// it. Asking takes no lock. A key may be noted as absent only if it stays absent
+// until Present is called for it:
 //
 //	found := exact.MayContain(key)
 //	if found {
@@ -33,29 +40,35 @@ import (
 //		}
 //	}
 //
-// and whoever adds a key adds it to the filter, puts it where lookUp finds it,
-// calls Present, and only then says that it is there. Lookup does the first part.
+// Lookup does this. A caller that adds a key takes four steps, in this order: it adds the
+// key to the filter, puts it where lookUp finds it, calls Present, and only then tells
+// others that the key is there.
 //
-// The zero Exact has no filter and no room for absent keys: it says maybe to every
-// key. It has no serialized form, as the list of absent keys is only true until the
-// next key is added: write the filter below.
+// The zero Exact has no filter and no room for absent keys: it answers maybe to every key.
+// Exact has no serialized form, because the list of absent keys is only true until the next
+// key is added. Write the filter below instead.
 type Exact struct {
 	filter Asker      // nil in the zero Exact
-	hasher Hasher     // whose seed nobody knows
+	hasher Hasher     // its seed is secret
 	sets   []exactSet // none in the zero Exact
 }
 
-// A set holds entries in any order. Those that do not fit into it any more leave by
-// CLOCK: an entry that answered since the hand came by is spared once.
+// An exactSet is one part of the list. The hash of a key chooses the set. A set holds its
+// entries in any order. If a new entry does not fit, the algorithm CLOCK removes another: a
+// hand moves over the entries, spares each that has answered since the hand last passed it,
+// and removes the first that has not.
+//
+// Readers load ways without a lock. All changes are made under mu.
 type exactSet struct {
 	ways    [exactWays]atomic.Pointer[exactEntry]
-	version atomic.Uint64 // calls of Present for keys of this set; changes under mu
+	version atomic.Uint64 // counts calls of Present for keys of this set, and of Reset; changes under mu
 
 	mu   sync.Mutex
-	used int // bytes of the entries
+	used int // bytes of all entries
 	hand int
 }
 
+// An exactEntry is an absent key. visited is set when it answers, and cleared by the hand.
 type exactEntry struct {
 	hash    uint64
 	key     string // constant
@@ -64,14 +77,14 @@ type exactEntry struct {
 
 const (
 	exactWays     = 16
-	exactSetBytes = 1 << 10 // of the entries of a set
+	exactSetBytes = 1 << 10 // most bytes that the entries of a set take
 	exactOverhead = int(unsafe.Sizeof(exactEntry{}))
 )
 
-// NewExact returns a filter that answers as f, but for the keys that it knows to
-// be absent. Their list takes at most so many bytes, and at least 1.2 KB: some 80 a
-// key of 16 bytes. Keys of more than some 900 bytes are not remembered. It panics if f
-// is nil, and if bytes is below 0 or above 128 GiB.
+// NewExact returns a filter that answers like f, except for keys that it knows to be
+// absent. The list of these takes at most bytes bytes, but at least 1.2 KB. A key of 16
+// bytes takes about 80. Keys of more than about 900 bytes are not remembered. NewExact
+// panics if f is nil, and if bytes is below 0 or above 128 GiB.
 func NewExact(f Asker, bytes int) *Exact {
 	switch {
 	case f == nil:
@@ -82,13 +95,13 @@ func NewExact(f Asker, bytes int) *Exact {
 	perSet := exactSetBytes + int(unsafe.Sizeof(exactSet{}))
 	h, err := NewHasher(HashSipHash, rand.Uint64())
 	if err != nil {
-		panic(err) // there is one
+		panic(err) // cannot happen: the function exists
 	}
 	return &Exact{filter: f, hasher: h, sets: make([]exactSet, max(1, bytes/perSet))}
 }
 
-// MayContain tells whether key may be there: the filter lets it pass, and it is
-// not known to be absent. False is certain.
+// MayContain reports whether key may be present: the filter lets it pass, and it is not
+// known to be absent. False is certain.
 func (e *Exact) MayContain(key []byte) bool {
 	if e.filter == nil {
 		return true
@@ -100,7 +113,7 @@ func (e *Exact) MayContain(key []byte) bool {
 	return s.find(h, key) == nil
 }
 
-// Since returns a mark of the time, to be taken before key is looked up, for Absent.
+// Since returns a mark of the present time for Absent. Call it before key is looked up.
 func (e *Exact) Since(key []byte) uint64 {
 	if len(e.sets) == 0 {
 		return 0
@@ -109,8 +122,8 @@ func (e *Exact) Since(key []byte) uint64 {
 	return s.version.Load()
 }
 
-// Absent notes that key was looked up after Since, and was not there. If since
-// then Present may have been called for it, that is ignored. The key is copied.
+// Absent notes that key was looked up after Since returned since, and was not found. The
+// call is ignored if Present may have been called for key since then. The key is copied.
 func (e *Exact) Absent(key []byte, since uint64) {
 	if len(e.sets) == 0 {
 		return
@@ -119,8 +132,8 @@ func (e *Exact) Absent(key []byte, since uint64) {
 	s.put(h, key, since)
 }
 
-// Present notes that key is there from now on: it was added to the filter, and
-// whoever looks it up finds it.
+// Present notes that key is present from now on. Requires: the key has been added to the
+// filter, and a lookup finds it.
 func (e *Exact) Present(key []byte) {
 	if len(e.sets) == 0 {
 		return
@@ -136,9 +149,9 @@ func (e *Exact) Present(key []byte) {
 	}
 }
 
-// Lookup answers whether key is there, exactly: MayContain, and if that is true
-// then find, whose no is noted. find must say whether key is there, or an error,
-// which is passed on.
+// Lookup reports whether key is present, exactly. If MayContain says maybe, it calls find,
+// and notes the key as absent if find returns false. find must report whether key is
+// present, or return an error, which Lookup returns.
 func (e *Exact) Lookup(key []byte, find func(key []byte) (bool, error)) (bool, error) {
 	if !e.MayContain(key) {
 		return false, nil
@@ -152,7 +165,7 @@ func (e *Exact) Lookup(key []byte, find func(key []byte) (bool, error)) (bool, e
 	return false, nil
 }
 
-// Reset forgets all absent keys, as when the filter was filled anew.
+// Reset forgets all absent keys. Call it after the filter has been filled with other keys.
 func (e *Exact) Reset() {
 	for i := range e.sets {
 		s := &e.sets[i]
@@ -177,8 +190,8 @@ func (e *Exact) Len() (n int) {
 	return n
 }
 
-// SizeBytes returns the memory that the list takes when it is full. That of the
-// filter is beside it.
+// SizeBytes returns the memory that the list takes when it is full. The memory of the
+// filter below is not included.
 func (e *Exact) SizeBytes() int {
 	return len(e.sets) * (exactSetBytes + int(unsafe.Sizeof(exactSet{})))
 }
@@ -186,21 +199,23 @@ func (e *Exact) SizeBytes() int {
 // Filter returns the filter below.
 func (e *Exact) Filter() Asker { return e.filter }
 
-// place returns the set of key, and its hash. Requires: there are sets.
+// place returns the set of key, and the hash of key. Requires: e has sets.
 func (e *Exact) place(key []byte) (*exactSet, uint64) {
 	h := e.hasher.Hash(key)
 	i, _ := bits.Mul64(h, uint64(len(e.sets)))
 	return &e.sets[i], h
 }
 
-// is tells whether x, which may be nil, is the entry of key.
+// is reports whether x is the entry of key. x may be nil.
 func (x *exactEntry) is(h uint64, key []byte) bool {
 	return x != nil && x.hash == h && x.key == string(key)
 }
 
+// size returns how many bytes the entry counts in the set.
 func (x *exactEntry) size() int { return exactOverhead + len(x.key) }
 
-// find returns the entry of key or nil, and has it spared.
+// find returns the entry of key, or nil. It marks the entry, so that the hand spares it.
+// The mark is loaded first: a store would take the cache line away from other readers.
 func (s *exactSet) find(h uint64, key []byte) *exactEntry {
 	for i := range s.ways {
 		if x := s.ways[i].Load(); x.is(h, key) {
@@ -212,6 +227,10 @@ func (s *exactSet) find(h uint64, key []byte) *exactEntry {
 	}
 	return nil
 }
+
+// put adds an entry for key, unless it is too large or known already, or Present
+// has been called for a key of this set after since was taken. It removes other
+// entries until there is room.
 
 func (s *exactSet) put(h uint64, key []byte, since uint64) {
 	size := exactOverhead + len(key)
@@ -239,8 +258,8 @@ func (s *exactSet) put(h uint64, key []byte, since uint64) {
 	s.used += size
 }
 
-// victim moves the hand by one and returns the way that it came by, if there is
-// an entry that is not spared, or else -1.
+// victim moves the hand to the next way. It returns the way that the hand has passed, if
+// this has an entry that is not spared, or else -1.
 func (s *exactSet) victim() int {
 	i := s.hand
 	s.hand = (s.hand + 1) % exactWays
@@ -250,7 +269,7 @@ func (s *exactSet) victim() int {
 	return -1
 }
 
-// drop empties a way.
+// drop empties way i. Requires: the caller holds s.mu.
 func (s *exactSet) drop(i int) {
 	if x := s.ways[i].Load(); x != nil {
 		s.used -= x.size()

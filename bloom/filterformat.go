@@ -9,25 +9,28 @@ import (
 	"math"
 )
 
+// Constants of the serialized form. Part of the file format, never change.
 const (
 	kindFilter    = 3
 	filterVersion = 1
 	filterTailLen = 8 + trailerLen // the count and the trailer
 )
 
-// ErrNoHashID says that a filter cannot be serialized, because its hash function is
-// the caller's own and has no id: whoever read it could not ask it.
+// ErrNoHashID says that a filter cannot be serialized, because its hash function
+// is the caller's own and has no id. A program that read it would not know how to
+// hash its questions.
 var ErrNoHashID = errors.New("the hash function has no id")
 
-// beginOwn is begin for a filter whose hash function may be the caller's.
+// beginOwn is head.begin for a filter whose hash function may be the caller's own.
 func (h *hash128) beginOwn(filter []byte, kind, version byte, count uint64) []byte {
 	b := (&head{keys: uint32(min(count, math.MaxUint32)), hasher: h.hasher}).begin(filter, kind, version)
 	b[2] = byte(h.id())
 	return b
 }
 
-// openOwn checks what the end of filter says of kind, version and hash. The hash
-// function is one of this package, or else own, which may be nil.
+// openOwn checks kind, version and hash in the trailer of filter, and returns the
+// trailer and the hash function. The function is one of this package, or own if the ids
+// are the same. own may be nil.
 func openOwn(filter []byte, kind, version byte, own *ownHash) (trailer []byte, hash hash128, err error) {
 	if len(filter) < trailerLen {
 		return nil, hash, damage("%d bytes are less than a trailer", len(filter))
@@ -49,7 +52,7 @@ func openOwn(filter []byte, kind, version byte, own *ownHash) (trailer []byte, h
 	return b, hash128{hasher: hasher}, nil
 }
 
-// checkSum compares the checksum at the end of filter, which has a trailer.
+// checkSum compares the checksum at the end of filter. Requires: filter has a trailer.
 func checkSum(filter []byte) error {
 	if want, got := binary.LittleEndian.Uint32(filter[len(filter)-4:]), checksum(filter); got != want {
 		return damage("checksum %08x, stored %08x", got, want)
@@ -57,13 +60,13 @@ func checkSum(filter []byte) error {
 	return nil
 }
 
-// tail returns what follows the words:
+// tail returns the bytes that follow the words:
 //
 //	count
 //	 0    1       2    3 4 8    12 20   28
 //	|kind|version|hash|k|0|keys|m |seed|crc32c|
 //
-// keys is the count as far as it fits. The checksum is still missing.
+// keys is the count, or 2^32 - 1 if the count is larger. The caller fills in the checksum.
 func (f *Filter) tail() []byte {
 	b := make([]byte, filterTailLen)
 	binary.LittleEndian.PutUint64(b, f.count)
@@ -73,7 +76,7 @@ func (f *Filter) tail() []byte {
 	return b
 }
 
-// canWrite tells why f has no serialized form.
+// canWrite returns an error that says why f has no serialized form, or nil if it has one.
 func (f *Filter) canWrite() error {
 	switch {
 	case f.k == 0:
@@ -84,9 +87,9 @@ func (f *Filter) canWrite() error {
 	return nil
 }
 
-// AppendBinary appends the serialized form to dst and returns the longer slice:
-// the words, 8 bytes of Count and a trailer of 32. It is the same on every machine.
-// The error is ErrNoHashID, with dst as it was.
+// AppendBinary appends the serialized form to dst and returns the longer slice: the words,
+// 8 bytes of Count and a trailer of 32 bytes. It is the same on every machine. An error
+// leaves dst as it was. It is ErrNoHashID, or says that f is a zero Filter.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if err := f.canWrite(); err != nil {
 		return dst, err
@@ -105,12 +108,12 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 	return f.AppendBinary(make([]byte, 0, len(f.words)*8+filterTailLen))
 }
 
-// UnmarshalBinary makes f the filter whose serialized form is b, exactly. The bytes
-// are copied. An error is ErrDamaged or ErrUnknown, and leaves f as it was; the
-// caller must then take every key for one that may be there.
+// UnmarshalBinary makes f the filter whose serialized form is b, all of b. It copies the
+// bytes. An error is ErrDamaged or ErrUnknown, and leaves f as it was. The caller must then
+// take every key for one that may be there.
 //
-// A filter over Hash of the caller's own opens only into one that was made with
-// the same HashID: f keeps that function, and its m and k become those of b.
+// A filter with a Hash of the caller's own can only be read into a Filter that was made
+// with the same HashID. f keeps that function, and its m and k become those of b.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	t, hash, err := openOwn(b, kindFilter, filterVersion, f.hash.own)
 	if err != nil {
@@ -145,8 +148,8 @@ func decodeWords(b []byte) []uint64 {
 	return words
 }
 
-// WriteTo writes the serialized form, the bytes of MarshalBinary, by 32 KiB at a
-// time and without a copy of the whole.
+// WriteTo writes the serialized form, the bytes of MarshalBinary. It writes 32 KiB at a
+// time and does not hold a copy of the whole.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if err := f.canWrite(); err != nil {
 		return 0, err
@@ -175,8 +178,9 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom reads to the end of r, as io.ReaderFrom has it, and makes f the filter that was
-// read: see UnmarshalBinary. It takes memory as the bytes come, up to thrice of them.
+// ReadFrom reads to the end of r, as an io.ReaderFrom does, and makes f the filter that it
+// has read: see UnmarshalBinary. The memory that it takes grows with the bytes that
+// arrive, up to three times as many.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	b, err := io.ReadAll(r)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// Of is a filter of values of type T instead of bytes. A funnel says which fields
-// of a value are its key:
+// Of is a filter of values of type T in place of bytes. A function, the funnel, says which
+// fields of a value are its key:
 //
 //	visits := bloom.NewOf(bloom.New(1e6, 0.01), func(v Visit, s *bloom.Sink) {
 //		s.String(v.Host)
 //		s.Uint64(v.User)
 //	})
 //
-// It is as safe for concurrent use as the filter below, and allocates nothing
-// of its own. It has no serialized form: write the filter below. The zero Of has
-// none, says maybe to every value, and refuses to add any.
+// It may be used by several goroutines at once if the filter below may, and allocates
+// nothing of its own. It has no serialized form: write the filter below. The zero Of has no
+// filter below. It answers maybe to every value, and returns an error from Add.
 type Of[T any] struct {
 	asker  Asker // nil in the zero Of
 	add    func(key []byte) error
@@ -27,30 +27,33 @@ type Of[T any] struct {
 	funnel func(t T, s *Sink)
 }
 
-// An Asker is a filter that is asked for keys: a Filter, Scalable, Counting, Cuckoo
-// or Exact, or a function.
+// An Asker is a filter that can be asked for keys: a Filter, Scalable, Counting,
+// Cuckoo or Exact, or a function.
 type Asker interface {
-	// MayContain tells whether key may be there. False is certain. The key is
-	// only lent.
+	// MayContain reports whether key may be in the filter. False is certain. The key is
+	// only lent: the filter must not keep it.
 	MayContain(key []byte) bool
 }
 
-// AskerFunc is a function as an Asker. A Static, which is asked for hashes, is
+// AskerFunc is a function as an Asker. With it a Static, which is asked for
+// hashes, is an Asker too:
 //
 //	bloom.AskerFunc(func(key []byte) bool { return s.MayContain(s.Hasher().Hash(key)) })
 type AskerFunc func(key []byte) bool
 
-// MayContain is f(key).
+// MayContain returns f(key).
 func (f AskerFunc) MayContain(key []byte) bool { return f(key) }
 
-// NewOf returns f as a filter of values. The funnel writes to the Sink what tells
-// values apart, always the same for equal ones, and keeps no reference to it.
+// NewOf returns f as a filter of values. The funnel writes to the Sink the fields
+// that make two values different, and always the same fields for equal values. It
+// must not keep the Sink.
 //
-// f is added to by its method Add, which takes the key and returns nothing, a bool, an
-// error, or a bool and an error, as those of this package and of the packages below it
-// do; it is removed from by Remove, which returns a bool. It may have neither: then it
-// can only be asked. NewOf panics if f has an Add or a Remove of another form, which
-// needs a type around it, and if f or funnel is nil.
+// NewOf adds keys with the method Add of f, and removes them with its method Remove. Add
+// takes the key, and returns nothing, a bool, an error, or a bool and an error. Remove
+// takes the key and returns a bool. The filters of this package and of the packages
+// below it have such methods. If f has neither, the result can only be asked. NewOf
+// panics if Add or Remove has another form; then f needs a type around it. It also
+// panics if f or funnel is nil.
 func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
 	if f == nil || funnel == nil {
 		panic(errors.New("bloom: new Of: no filter, or no funnel"))
@@ -80,16 +83,16 @@ func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
 	return o
 }
 
-// refuse panics if f has the method: NewOf does not know its form, and each call of the
-// Of would fail.
+// refuse panics if f has the method m. NewOf does not know the form of the method, so each
+// such call of the Of would fail.
 func refuse(f Asker, m reflect.Method, found bool) {
 	if found {
 		panic(fmt.Errorf("bloom: new Of: %T has a method %s that is %v, not one that NewOf knows", f, m.Name, m.Type))
 	}
 }
 
-// Add adds t. The error is that of the filter below, or says that nothing can be
-// added to it.
+// Add adds t. It returns the error of the filter below, or an error that says that nothing
+// can be added to that filter.
 func (o *Of[T]) Add(t T) error {
 	if o.asker == nil {
 		return errors.New("bloom: add: this Of was not made by NewOf")
@@ -104,7 +107,7 @@ func (o *Of[T]) Add(t T) error {
 	return err
 }
 
-// MayContain tells whether t may have been added. False is certain.
+// MayContain reports whether t may have been added. False is certain.
 func (o *Of[T]) MayContain(t T) bool {
 	if o.asker == nil {
 		return true
@@ -116,8 +119,8 @@ func (o *Of[T]) MayContain(t T) bool {
 	return may
 }
 
-// Remove removes t, which must have been added, and reports whether the filter below
-// did. It is false if that cannot remove.
+// Remove removes t, which must have been added. It returns what the filter below returns,
+// or false if that filter has no Remove.
 func (o *Of[T]) Remove(t T) bool {
 	if o.remove == nil {
 		return false
@@ -132,13 +135,14 @@ func (o *Of[T]) Remove(t T) bool {
 // Filter returns the filter below.
 func (o *Of[T]) Filter() Asker { return o.asker }
 
-// A Sink takes the fields of a value. Each is kept apart from its neighbours and
-// from those of other kinds: ("ab", "c") and ("a", "bc") are different values, and so
-// are Uint64(1) and Int64(1). The zero Sink is empty and ready.
+// A Sink collects the fields of a value as bytes. It keeps a field apart from its
+// neighbours, and fields of different kinds apart: ("ab", "c") and ("a", "bc")
+// are different values, and so are Uint64(1) and Int64(1). The zero Sink is empty
+// and ready to use.
 //
-// The bytes that it makes of fields never change, as serialized filters rest on
-// them: a byte for the kind, and then 8 bytes, little-endian, for a number, one for
-// a bool, or the length as a varint and the bytes.
+// The bytes of a field never change, because serialized filters rely on them. The first
+// byte is the kind. A number follows as 8 bytes, little-endian, a bool as one byte, and a
+// string as its length in a varint and its bytes.
 type Sink struct{ key []byte }
 
 // The kinds of fields. Part of the format, never changes.
@@ -150,10 +154,11 @@ const (
 	sinkBool    = 5
 )
 
-// sinks has *Sink, whose buffers are kept: what a funnel is given goes to the heap.
+// sinks holds *Sink with their buffers for the next call. What the funnel receives is moved
+// to the heap, so each call would allocate one.
 var sinks = sync.Pool{New: func() any { return new(Sink) }}
 
-// done gives s back.
+// done gives s back to sinks.
 func (s *Sink) done() {
 	if cap(s.key) <= maxScratch {
 		s.key = s.key[:0]
@@ -161,24 +166,24 @@ func (s *Sink) done() {
 	}
 }
 
-// Bytes takes a field of bytes, which are copied. An empty one is a field too; nil is
-// an empty one.
+// Bytes adds a field of bytes, which are copied. An empty slice is a field too, and so
+// is nil, which is equal to it.
 func (s *Sink) Bytes(b []byte) {
 	s.key = append(binary.AppendUvarint(append(s.key, sinkBytes), uint64(len(b))), b...)
 }
 
-// String takes a string: the same as its bytes.
+// String adds a string. It is the same as adding its bytes.
 func (s *Sink) String(v string) {
 	s.key = append(binary.AppendUvarint(append(s.key, sinkBytes), uint64(len(v))), v...)
 }
 
-// Uint64 takes a number.
+// Uint64 adds a number.
 func (s *Sink) Uint64(v uint64) { s.word(sinkUint64, v) }
 
-// Int64 takes a number.
+// Int64 adds a number.
 func (s *Sink) Int64(v int64) { s.word(sinkInt64, uint64(v)) }
 
-// Float64 takes a number. Equal ones are the same: 0 and -0, and all NaN.
+// Float64 adds a number. 0 and -0 are the same field, and all NaN are the same.
 func (s *Sink) Float64(v float64) {
 	switch {
 	case v == 0:
@@ -189,7 +194,7 @@ func (s *Sink) Float64(v float64) {
 	s.word(sinkFloat64, math.Float64bits(v))
 }
 
-// Bool takes a truth value.
+// Bool adds a truth value.
 func (s *Sink) Bool(v bool) {
 	b := byte(0)
 	if v {
@@ -202,7 +207,7 @@ func (s *Sink) word(kind byte, v uint64) {
 	s.key = binary.LittleEndian.AppendUint64(append(s.key, kind), v)
 }
 
-// Key returns the bytes of the fields that s has taken, for who asks a filter
+// Key returns the bytes of the fields that s has taken, for a caller that asks a filter
 // without an Of. They are valid until the next call of a method of s.
 func (s *Sink) Key() []byte { return s.key }
 

@@ -6,38 +6,41 @@ import (
 	"math/bits"
 )
 
-// A Fuse is a read-only binary fuse filter (Graf and Lemire 2022): a row of
-// fingerprints of 4 to 16 bits, of which each key has three places whose
-// fingerprints, xored, are its own. An absent key passes with the chance 2^-r for
-// some 1.13 · r bits a key: at 10 bits 0.39 %, where a Blocked has 0.96, and at
-// 16 bits 0.006 %, where it has 0.054. The price is building, ten times as long
-// (40 to 60 ns a key) and with 36 bytes a key of memory for the while. A question
-// takes as long as one to a Blocked in cache, and costs three cache lines, loaded
-// side by side, out of it.
+// A Fuse is a read-only binary fuse filter (Graf and Lemire 2022): a row of fingerprints
+// of 4 to 16 bits. Each key has three places in the row, and the xor of the fingerprints
+// there is the key's own fingerprint. An absent key passes with the probability 2^-r,
+// where r is the number of bits of a fingerprint. A filter has about 1.13 · r bits a
+// key. At 10 bits a key, 0.39 % pass where a Blocked lets pass 0.96 %, and at 16 bits
+// 0.006 % where it lets pass 0.054 %.
 //
-// Like Blocked it probes the serialized bytes where they lie, and any number of
+// The price is building. It takes ten times as long as building a Blocked (40 to 60 ns a
+// key), and 36 bytes of memory a key while it runs. A question takes as long as one to a
+// Blocked in cache. Out of cache it costs three cache lines, which are loaded in parallel.
+//
+// Like a Blocked it probes its serialized bytes where they lie, and any number of
 // goroutines may ask it at once.
 //
-// AppendStatic makes the bytes of one, and OpenFuse opens them. The zero Fuse says
+// AppendStatic makes the bytes of a Fuse, and OpenFuse opens them. The zero Fuse answers
 // maybe to every key. It is for UnmarshalBinary and UnmarshalText.
 type Fuse struct {
-	// Constant after construction. bytes ends with the fuse seed and so is 8
-	// bytes longer than the fingerprints: no load of 4 runs over its end.
+	// Constant after construction. bytes ends with the fuse seed, and so is 8 bytes longer
+	// than the fingerprints: no load of 4 bytes passes its end.
 	bytes  []byte
 	seed   uint64
-	span   uint64 // first places: segments · length
-	length uint64 // of a segment, a power of two
-	r      uint64
-	mask   uint32 // of a fingerprint
+	span   uint64 // number of places where the first of a key's three may be: segments · length
+	length uint64 // places of a segment, a power of two
+	r      uint64 // bits of a fingerprint
+	mask   uint32 // the low r bits
 	head   head
 }
 
-// OpenFuse returns the filter whose serialized form is b, exactly. The bytes are
-// kept, not copied. Errors and hash function are those of OpenBlocked: a filter
-// that cannot be read means maybe, never no, and OpenStatic takes other functions
-// than Hash.
+// OpenFuse returns the filter whose serialized form is b, all of b. It keeps b and
+// does not copy it. As with OpenBlocked, the hash function is Hash, and the errors are
+// the same: a filter that cannot be read means maybe, never no. OpenStatic opens
+// filters with other functions.
 func OpenFuse(b []byte) (*Fuse, error) { return openFuse(b, onlyMurmur3) }
 
+// openFuse is OpenFuse for the hash functions that the caller accepts.
 func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 	t, err := parseFuse(b, accepted)
 	if err != nil {
@@ -55,16 +58,16 @@ func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 	}, nil
 }
 
-// MayContain tells whether a key with this hash (see Hash) may be in the
-// filter. False is certain. It allocates nothing.
+// MayContain reports whether a key with this hash (see Hash) may be in the filter. False is
+// certain. It allocates nothing.
 func (f *Fuse) MayContain(h uint64) bool {
 	h = finish(h + f.seed)
 	first, _ := bits.Mul64(h, f.span)
 	second := (first + f.length) ^ (h >> 18 & (f.length - 1))
 	third := (first + 2*f.length) ^ (h & (f.length - 1))
-	// In bits from here on.
+	// Places become offsets in bits.
 	first, second, third = first*f.r, second*f.r, third*f.r
-	if first>>3+4 > uint64(len(f.bytes)) { // the zero Fuse; this test saves that of the slice
+	if first>>3+4 > uint64(len(f.bytes)) { // the zero Fuse; saves the slice's check
 		return true
 	}
 	x := binary.LittleEndian.Uint32(f.bytes[first>>3:first>>3+4]) >> (first & 7)
@@ -73,8 +76,8 @@ func (f *Fuse) MayContain(h uint64) bool {
 	return (x^uint32(h)^uint32(h>>32))&f.mask == 0
 }
 
-// Keys returns how many hashes the filter was built from, equal ones counted too;
-// 2^32 - 1 means that many or more.
+// Keys returns the number of hashes that the filter was built from. Equal hashes count more
+// than once. 2^32 - 1 means that number or more.
 func (f *Fuse) Keys() uint64 { return uint64(f.head.keys) }
 
 // SizeBytes returns the memory that the filter keeps: the serialized bytes.
@@ -83,14 +86,13 @@ func (f *Fuse) SizeBytes() int { return len(f.bytes) + trailerLen }
 // Bits returns how many bits a fingerprint has.
 func (f *Fuse) Bits() int { return int(f.r) }
 
-// BitsPerKey returns the bits of memory for each key, without the trailer: what
-// FuseBits says.
+// BitsPerKey returns the bits of memory for each key, without the trailer. It is the
+// number that FuseBits predicts.
 func (f *Fuse) BitsPerKey() float64 {
 	return float64(len(f.bytes)) * 8 / math.Max(float64(f.head.keys), 1)
 }
 
-// PredictedFPR returns the share of absent keys that MayContain is expected to
-// let pass.
+// PredictedFPR returns the share of absent keys that are expected to pass MayContain.
 func (f *Fuse) PredictedFPR() float64 { return FuseFPR(int(f.r)) }
 
 // Geometry of the fuse filter. Part of the file format, never changes.
@@ -99,31 +101,32 @@ const (
 	fuseVersion   = 1
 	fuseSeedLen   = 8
 	minFuse       = 4       // bits of a fingerprint
-	maxFuse       = 16      // with 7 bits before it, it still is in a load of 32
+	maxFuse       = 16      // starts at bit 7 of a byte at most, so it fits into a load of 32 bits
 	maxFuseLength = 1 << 18 // places of a segment
 )
 
-// A fuseTrailer is that of a fuse filter:
+// A fuseTrailer is the trailer of a fuse filter:
 //
 //	 0    1       2    3 4 8    12       16     20   28
 //	|kind|version|hash|r|0|keys|segments|length|seed|crc32c|
 //
-// The seed there is of the hash function; that of the filter stands in front of
-// the trailer.
+// Its seed is the seed of the hash function. The filter's own seed lies in front
+// of the trailer.
 type fuseTrailer struct {
 	head
 	r        uint64 // bits of a fingerprint
-	segments uint64 // where first places may lie; two more follow
+	segments uint64 // in which first places lie; two more segments follow
 	length   uint64 // places of a segment
 }
 
-// bodySize is the length of the packed fingerprints and the seed behind them. It
-// fits if length was checked.
+// bodySize returns the length in bytes of the packed fingerprints and of the seed behind
+// them. It does not overflow if length is at most maxFuseLength.
 func (t *fuseTrailer) bodySize() uint64 {
 	return ((t.segments+2)*t.length*t.r+63)/64*8 + fuseSeedLen
 }
 
-// put writes t over the last bytes of filter, the rest of which is final.
+// put writes t over the last bytes of filter. Requires: all other bytes have
+// their final values.
 func (t *fuseTrailer) put(filter []byte) {
 	b := t.begin(filter, kindFuse, fuseVersion)
 	b[3] = byte(t.r)
@@ -132,9 +135,9 @@ func (t *fuseTrailer) put(filter []byte) {
 	seal(filter)
 }
 
-// parseFuse reads and checks the trailer at the end of filter, in parseTrailer's
-// order. MayContain relies on it: a power of two, at least one segment, and as
-// many fingerprints as the places reach.
+// parseFuse reads and checks the trailer at the end of filter, in the order of
+// parseTrailer. MayContain relies on three of the checks: length is a power of two, there
+// is at least one segment, and there are fingerprints for all places that a key can have.
 func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
 	b, err := trailerOf(filter, kindFuse, fuseVersion, accepted)
 	if err != nil {

@@ -8,31 +8,30 @@ import (
 	"github.com/FastFilter/xorfilter"
 )
 
-// maxFuseKeys bounds what the builder counts in 32 bits.
+// maxFuseKeys is a limit because the builder counts in 32 bits.
 const maxFuseKeys = 1 << 30
 
-// FuseFPR returns the share of absent keys that a Fuse with fingerprints of r
-// bits lets pass.
+// FuseFPR returns the share of absent keys that pass a Fuse with fingerprints of r bits.
 func FuseFPR(r int) float64 { return math.Ldexp(1, -r) }
 
-// FuseBits returns how many bits a key a Fuse of n keys with fingerprints of r
-// bits has: 1.13 · r from a million keys up, 1.21 · r at 60,000, 1.4 · r at 1000,
-// and ever more for fewer. r is from 4 to 16.
+// FuseBits returns how many bits a key a Fuse has, with n keys and fingerprints of r bits.
+// It is 1.13 · r from a million keys up, 1.21 · r at 60,000, 1.4 · r at 1000, and more and
+// more for fewer keys. r is from 4 to 16.
 func FuseBits(n, r int) float64 {
 	t := fuseLayout(n, r)
 	return float64(t.bodySize()) * 8 / float64(max(n, 1))
 }
 
-// FuseFor returns the widest fingerprints, of 4 to 16 bits, with which a Fuse of
-// n keys has at most bitsPerKey bits a key; 4 if there are none.
+// FuseFor returns the widest fingerprints, of 4 to 16 bits, with which a Fuse of n keys has
+// at most bitsPerKey bits a key. It returns 4 if there are none.
 func FuseFor(n int, bitsPerKey float64) (r int) {
 	for r = maxFuse; r > minFuse && !(FuseBits(n, r) <= bitsPerKey); r-- {
 	}
 	return r
 }
 
-// fuseLayout returns the builder's choice of segments. It may halve length and
-// double the rest instead, which is the same number of places.
+// fuseLayout returns the segments that the builder chooses. The builder may also halve
+// length and double the rest; the number of places is then the same.
 func fuseLayout(n, r int) fuseTrailer {
 	t := fuseTrailer{head: head{keys: countOf(n)}, r: uint64(r), length: 4, segments: 1}
 	if n <= 1 {
@@ -45,12 +44,12 @@ func fuseLayout(n, r int) fuseTrailer {
 	return t
 }
 
-// appendFuse is AppendStatic for KindFuse and fingerprints of r bits.
+// appendFuse is AppendStatic for KindFuse with fingerprints of r bits.
 func appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, error) {
 	if len(hashes) > maxFuseKeys {
 		return dst, fmt.Errorf("bloom: build fuse filter: %d keys are too many", len(hashes))
 	}
-	// The builder sorts what it is given, if hashes are equal.
+	// The builder gets a copy, because it sorts its input if some hashes are equal.
 	own := make([]uint64, len(hashes))
 	salt := fuseSalt(hashes)
 	for i, h := range hashes {
@@ -63,10 +62,10 @@ func appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, erro
 	return buildFuse[uint16](dst, own, salt, t)
 }
 
-// fuseSalt moves the hashes of a filter away from those of all others, whatever
-// their order. The builder adds the same seeds each time, so that whoever chose a
-// few keys whose hashes meet under each of them would keep every filter with
-// those keys from being built.
+// fuseSalt returns a number that is added to all hashes of a filter. It depends on all
+// hashes, but not on their order. The builder tries the same seeds each time. Without the
+// salt, someone could choose a few keys whose hashes collide under each of these seeds, and
+// no filter that has those keys could be built.
 func fuseSalt(hashes []uint64) uint64 {
 	sum := uint64(0)
 	for _, h := range hashes {
@@ -75,8 +74,9 @@ func fuseSalt(hashes []uint64) uint64 {
 	return finish(sum)
 }
 
-// buildFuse solves the filter for fingerprints of a whole T and keeps the low r
-// bits of each: what holds for the xor of all bits holds for those.
+// buildFuse solves the filter for fingerprints that fill a whole T, and keeps the low r
+// bits of each: an xor that holds for all bits holds for these. salted is the hashes plus
+// salt; the builder changes their order.
 func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fuseTrailer) ([]byte, error) {
 	f, err := xorfilter.NewBinaryFuse[T](salted)
 	if err != nil {
@@ -92,8 +92,8 @@ func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fus
 	return dst, nil
 }
 
-// pack writes the low r bits of each fingerprint, one behind the other from the
-// lowest bit of the first byte on. b has room for whole words.
+// pack writes the low r bits of each fingerprint, one after the other, from the lowest bit
+// of the first byte up. Requires: b has room for whole words.
 func pack[T uint8 | uint16](b []byte, fingerprints []T, r uint) {
 	var word uint64
 	used := uint(0) // bits of word

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// A Hash128 gives 128 bits of a key as two words, from which a Filter takes any
-// number of probes. Both words have to be mixed to their highest bits, as each of
-// Murmur3's is: those choose the bits of a filter. It must give the same for the
-// same bytes, may be called by several goroutines, and must not keep the key,
-// which is only lent. Package hashes has more of them.
+// A Hash128 is a function that returns 128 bits of hash as two words. A Filter computes any
+// number of probes from them. The function must mix every bit of the key into the highest
+// bits of both words, as Murmur3 does, because these choose the bits of the filter. It must
+// return the same words for the same bytes. Several goroutines may call it at once. The key
+// is only lent: the function must not keep it. Package hashes has more such functions.
 type Hash128 func(key []byte) (h1, h2 uint64)
 
-// Murmur3 is MurmurHash3 x64 128 with seed 0. h1 is Hash(key). Nothing is kept or
-// allocated.
+// Murmur3 is MurmurHash3 x64 128 with seed 0. h1 is Hash(key). It keeps nothing
+// of key, and allocates nothing.
 //
-// Equal to spaolacci/murmur3.Sum128, which is compared in the tests. What Hash
-// says of strangers, who may choose keys with one hash, holds for all 128 bits.
+// The tests compare it with spaolacci/murmur3.Sum128. It has no secret either: see Hash.
+// Someone who chooses keys can make any number of keys with the same 128 bits.
 func Murmur3(key []byte) (h1, h2 uint64) {
 	p := key
 	for len(p) >= 16 {
@@ -29,7 +29,7 @@ func Murmur3(key []byte) (h1, h2 uint64) {
 	}
 	switch {
 	case len(p) > 8:
-		// The last 8 bytes of p overlap the first 8: shift those out.
+		// The last 8 bytes of p overlap the first 8. The shift removes the overlap.
 		last := binary.LittleEndian.Uint64(p[len(p)-8:])
 		h2 ^= mixK2(last >> (8 * (16 - uint(len(p)))))
 		h1 ^= mixK1(binary.LittleEndian.Uint64(p))
@@ -46,10 +46,10 @@ func Murmur3(key []byte) (h1, h2 uint64) {
 	return h1, h1 + h2
 }
 
-// Hash128 returns 128 bits of key, of which the first word is Hash(key). Those of
-// HashMurmur3 are Murmur3's. Of HashXXH3 and HashSipHash, which have 64, the second
-// word is made from the first: keys that agree in it agree in all. That adds the
-// chance n / 2^64 to the false positives of n keys, which is nothing.
+// Hash128 returns 128 bits of hash of key. The first word is Hash(key). For HashMurmur3
+// both are those of Murmur3. HashXXH3 and HashSipHash have 64 bits only, and the second
+// word is computed from the first. So two keys with the same first word agree in both. That
+// adds a probability of n / 2^64 to the false positives of n keys, which is negligible.
 func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 	if h.id == 0 {
 		return Murmur3(key)
@@ -58,22 +58,23 @@ func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 	return h1, finish(h1 + probeMul)
 }
 
-// FirstOwnHashID is the first of the HashIDs that this package will never give to
-// a function of its own. Those from 64 to 127 are of package hashes, those from 128
-// to 255 free for callers.
+// FirstOwnHashID is the first HashID that this package will never give to a
+// function of its own. Ids from 64 to 127 belong to package hashes. Ids from 128
+// to 255 are free for callers.
 const FirstOwnHashID HashID = 64
 
-// A hash128 is the hash function of a filter: one of this package, or own.
+// A hash128 is the hash function of a filter: one of this package, or the caller's own.
 type hash128 struct {
 	hasher Hasher
-	own    *ownHash // nil: hasher
+	own    *ownHash // nil: the function is hasher
 }
 
-// An ownHash is a function that the caller brought. Func values can not be
-// compared, so that filters share one by its address, or have it by the same id.
+// An ownHash is a function that the caller brought. Go cannot compare functions.
+// So two filters are known to have the same one only if they share the ownHash, or
+// if both give it the same id.
 type ownHash struct {
 	hash Hash128
-	id   HashID // 0: none, such a filter can not be serialized
+	id   HashID // 0 for none; such a filter cannot be serialized
 }
 
 func (h *hash128) of(key []byte) (h1, h2 uint64) {
@@ -83,11 +84,12 @@ func (h *hash128) of(key []byte) (h1, h2 uint64) {
 	return h.hasher.Hash128(key)
 }
 
-// scratch has *[]byte, copies of keys while they are hashed.
+// scratch holds buffers, as *[]byte, for the copies of keys that own functions hash.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// of hashes a copy. What an unknown function is given goes to the heap, and with
-// it would each key of a caller who made it on the stack, whatever the function.
+// of hashes a copy of key. The compiler does not know what the function does with its
+// argument, and would move it to the heap. Without the copy, every caller's key would go
+// there, even if the filter hashes with a function of this package.
 func (o *ownHash) of(key []byte) (h1, h2 uint64) {
 	b := scratch.Get().(*[]byte)
 	*b = append((*b)[:0], key...)
@@ -98,10 +100,10 @@ func (o *ownHash) of(key []byte) (h1, h2 uint64) {
 	return h1, h2
 }
 
-// maxScratch is the largest buffer that is kept for the next key.
+// maxScratch is the capacity, in bytes, of the largest buffer that is kept for another key.
 const maxScratch = 1 << 16
 
-// same tells whether two filters are known to hash alike.
+// same reports whether two filters are known to have the same hash function.
 func (h *hash128) same(other *hash128) bool {
 	switch {
 	case h.own == other.own:
@@ -112,7 +114,7 @@ func (h *hash128) same(other *hash128) bool {
 	return h.own.id != 0 && h.own.id == other.own.id
 }
 
-// id is what stands in the serialized form; 0: there is none.
+// id returns the id for the serialized form; 0: the function has none.
 func (h *hash128) id() HashID {
 	if h.own != nil {
 		return h.own.id
@@ -121,11 +123,12 @@ func (h *hash128) id() HashID {
 }
 
 // HashIDOf returns the id of the hash function of a serialized filter, of any type of
-// this package. A Filter or Scalable whose id is FirstOwnHashID or above opens into one
-// that was made with this HashID and its function; all others open into the zero value.
+// this package. If the id is FirstOwnHashID or above, a Filter or Scalable can only be
+// read into one that was made with this HashID and its function. All other filters can
+// be read into the zero value.
 //
-// Only the end of filter is looked at: an error is ErrDamaged or ErrUnknown, but no error
-// does not mean that the filter opens.
+// It looks only at the trailer, the last 32 bytes. An error is ErrDamaged or ErrUnknown. No
+// error does not mean that the filter can be read.
 func HashIDOf(filter []byte) (HashID, error) {
 	if len(filter) < trailerLen {
 		return 0, damage("%d bytes are less than a trailer", len(filter))

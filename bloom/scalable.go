@@ -6,67 +6,67 @@ import (
 	"math"
 )
 
-// Scalable is a Bloom filter for a number of keys that nobody knows: when it is
-// full it gets another layer, a Filter twice as large at half the rate, so that the
-// rates of all together stay below the one that was asked for. It is what RedisBloom does,
-// by the same rules: NewScalable is BF.RESERVE, Add and AddMany are BF.ADD and
-// BF.MADD, Has and HasMany BF.EXISTS and BF.MEXISTS, Info is BF.INFO.
+// Scalable is a Bloom filter for an unknown number of keys. When it is full it gets another
+// layer: a Filter that is twice as large and has half the rate. So the rates of all layers
+// together stay below the rate that was asked for. It works by the same rules as
+// RedisBloom: NewScalable is BF.RESERVE, Add and AddMany are BF.ADD and BF.MADD, Has and
+// HasMany are BF.EXISTS and BF.MEXISTS, Info is BF.INFO.
 //
-// The price is memory and time: the first layer has half the asked rate and each next one
-// half of that, so that at 1 % a key has 11 bits in the first layer, 12.5 in the
-// second, and 15.4 in the fourth, and a key that is not there is asked of every
-// layer: 16 ns with one, 36 with four. Add asks first, and takes 92 ns on the way to a
-// million keys, growth included. At 1 % asked, 0.50 % pass before the first growth,
-// 0.93 % after three, and 0.98 % after five, with 16.9 bits a key. Who knows the number of keys within a factor of two takes a Filter.
+// The price is memory and time. The first layer has half the rate that was asked for, and
+// each further layer half the rate of the one before. At 1 % a key has 11 bits in the first
+// layer, 12.5 in the second, and 15.4 in the fourth. A question for an absent key asks
+// every layer: 16 ns with one layer, 36 with four. Add asks first, and takes 92 ns on the
+// way to a million keys, growth included. If 1 % is asked for, 0.50 % pass before the first
+// growth, 0.93 % after three, and 0.98 % after five, with 16.9 bits a key. If the number of
+// keys is known within a factor of two, a Filter is the better choice.
 //
-// Not safe for use by several goroutines at once if one of them changes it. Any
-// number of them may ask. The zero Scalable says maybe to every key, takes none
-// (ErrAtCapacity), and is an error to write. It is for UnmarshalBinary and
-// UnmarshalText.
+// Any number of goroutines may ask a Scalable at once, as long as none changes it. The zero
+// Scalable answers maybe to every key, takes none (ErrAtCapacity), and cannot be written.
+// It is for UnmarshalBinary and UnmarshalText.
 type Scalable struct {
-	layers     []layer // at least one, the newest last
+	layers     []layer // at least one; the newest is the last
 	hash       hash128
-	rate       float64 // asked for
+	rate       float64 // the rate that was asked for
 	expansion  uint32  // at least 1
 	nonScaling bool
 }
 
-// A layer of a Scalable is for so many keys and takes no more.
+// A layer is one Filter of a Scalable. It takes at most capacity keys.
 type layer struct {
 	Filter
 	capacity uint64
 }
 
-// ScalableOptions are all that NewScalable can do without.
+// ScalableOptions are the options of NewScalable. All of them have defaults.
 type ScalableOptions struct {
-	// Expansion is by how much a layer is larger than the one before: RedisBloom's
-	// EXPANSION. 1: layers of equal size, of which there soon are many. Default 2,
-	// at most MaxExpansion.
+	// Expansion is the factor by which a layer is larger than the one before, RedisBloom's
+	// EXPANSION. With 1 all layers have the same size, and there soon are many. The default
+	// is 2, the largest value is MaxExpansion.
 	Expansion int
 
-	// NonScaling: there is one layer, at the rate that is asked for, and Add gives
-	// ErrAtCapacity when it is full.
+	// NonScaling allows one layer only, which has the rate that is asked for. When it is
+	// full, Add returns ErrAtCapacity.
 	NonScaling bool
 
-	// The hash function: see FilterOptions.
+	// Hasher, Hash and HashID choose the hash function: see FilterOptions.
 	Hasher Hasher
 	Hash   Hash128
 	HashID HashID
 }
 
-// MaxExpansion is the largest ScalableOptions.Expansion, RedisBloom's.
+// MaxExpansion is the largest ScalableOptions.Expansion, as in RedisBloom.
 const MaxExpansion = 32768
 
-// maxLayers is more than there are: the rate of the last would be 2^-64 of the
-// asked one.
+// maxLayers is the largest number of layers. The rate of the last would be 2^-64 of
+// the rate that was asked for.
 const maxLayers = 64
 
-// ErrAtCapacity says that a Scalable holds as many keys as it was made for, and may
-// not grow, or cannot any more.
+// ErrAtCapacity says that a Scalable holds as many keys as it was made for and may not
+// grow, or that it cannot grow any more.
 var ErrAtCapacity = errors.New("filter is at its capacity")
 
-// NewScalable returns an empty filter for capacity keys before it grows, which lets pass
-// less than fpr of absent keys however far it does.
+// NewScalable returns an empty filter that takes capacity keys before it grows. It lets
+// pass less than a share fpr of absent keys, however far it grows.
 func NewScalable(capacity uint64, fpr float64, o ScalableOptions) (*Scalable, error) {
 	if o.Expansion == 0 {
 		o.Expansion = 2
@@ -90,7 +90,8 @@ func NewScalable(capacity uint64, fpr float64, o ScalableOptions) (*Scalable, er
 	return s, nil
 }
 
-// grow adds a layer.
+// grow adds a layer for capacity keys. The error is ErrAtCapacity if there is no
+// such layer.
 func (s *Scalable) grow(capacity uint64) error {
 	if len(s.layers) == maxLayers {
 		return fmt.Errorf("bloom: scalable filter: %w: %d layers", ErrAtCapacity, maxLayers)
@@ -104,7 +105,7 @@ func (s *Scalable) grow(capacity uint64) error {
 	return nil
 }
 
-// layerRate is that of layer i: r/2, r/4, ..., which sum up to less than r.
+// layerRate returns the rate of layer i: r/2, r/4 and so on, which sum up to less than r.
 func (s *Scalable) layerRate(i int) float64 {
 	if s.nonScaling {
 		return s.rate
@@ -112,26 +113,26 @@ func (s *Scalable) layerRate(i int) float64 {
 	return math.Max(math.Ldexp(s.rate, -1-i), leastRate)
 }
 
-// Add adds key and reports whether it is new: certainly was not there. One that may
-// have been there already is not added again and takes no room. When the filter is
-// full it grows, which allocates; if it is NonScaling, or has grown as far as it can,
+// Add adds key and reports whether it is new, that is, was certainly absent. A key that may
+// have been added before is not added again and takes no room.
+//
+// A full filter grows, which allocates. If it is NonScaling, or has grown as far as it can,
 // the error is ErrAtCapacity and a new key is not added.
 func (s *Scalable) Add(key []byte) (added bool, err error) {
 	h1, h2 := s.hash.of(key)
 	return s.AddHash(h1, h2)
 }
 
-// AddString adds s: see Add.
+// AddString adds the bytes of key: see Add.
 func (s *Scalable) AddString(key string) (added bool, err error) {
 	h1, h2 := s.hash.of([]byte(key))
 	return s.AddHash(h1, h2)
 }
 
-// Hash returns what the filter's hash function gives for key, for AddHash and
-// HasHash.
+// Hash returns the hash of key by the filter's function, for AddHash and HasHash.
 func (s *Scalable) Hash(key []byte) (h1, h2 uint64) { return s.hash.of(key) }
 
-// AddHash is Add of the key with this hash (see Hash).
+// AddHash is Add for the key with this hash (see Hash).
 func (s *Scalable) AddHash(h1, h2 uint64) (added bool, err error) {
 	if len(s.layers) == 0 {
 		return false, fmt.Errorf("bloom: scalable filter: %w: it was not made by NewScalable", ErrAtCapacity)
@@ -153,8 +154,8 @@ func (s *Scalable) AddHash(h1, h2 uint64) (added bool, err error) {
 	return true, nil
 }
 
-// AddMany adds keys and reports of each what Add does. It ends with the first
-// error: added is as long as the keys that were added or there.
+// AddMany adds keys, and reports for each what Add reports. It stops at the first error.
+// added has an entry for each key before that one.
 func (s *Scalable) AddMany(keys ...[]byte) (added []bool, err error) {
 	added = make([]bool, 0, len(keys))
 	for _, key := range keys {
@@ -167,17 +168,17 @@ func (s *Scalable) AddMany(keys ...[]byte) (added []bool, err error) {
 	return added, nil
 }
 
-// Has tells whether key may have been added. False is certain. It hashes once
-// for all layers, asks the newest and largest first, and allocates nothing.
+// Has reports whether key may have been added. False is certain. It hashes the key once for
+// all layers, asks the newest layer first, which is the largest, and allocates nothing.
 func (s *Scalable) Has(key []byte) bool { return s.HasHash(s.hash.of(key)) }
 
-// HasString is Has of the bytes of key.
+// HasString is Has for the bytes of key.
 func (s *Scalable) HasString(key string) bool { return s.HasHash(s.hash.of([]byte(key))) }
 
-// MayContain is Has.
+// MayContain is another name of Has.
 func (s *Scalable) MayContain(key []byte) bool { return s.HasHash(s.hash.of(key)) }
 
-// HasHash is Has of the key with this hash (see Hash).
+// HasHash is Has for the key with this hash (see Hash).
 func (s *Scalable) HasHash(h1, h2 uint64) bool {
 	for i := len(s.layers) - 1; i >= 0; i-- {
 		if s.layers[i].MayContainHash(h1, h2) {
@@ -187,7 +188,7 @@ func (s *Scalable) HasHash(h1, h2 uint64) bool {
 	return len(s.layers) == 0
 }
 
-// HasMany answers Has of each key.
+// HasMany returns Has of each key, in their order.
 func (s *Scalable) HasMany(keys ...[]byte) []bool {
 	has := make([]bool, len(keys))
 	for i, key := range keys {
@@ -196,16 +197,16 @@ func (s *Scalable) HasMany(keys ...[]byte) []bool {
 	return has
 }
 
-// ScalableInfo is what BF.INFO tells.
+// ScalableInfo is what Info returns, and what BF.INFO of RedisBloom reports.
 type ScalableInfo struct {
-	Capacity  uint64 // keys that the layers are for
-	SizeBytes int    // of their bits
-	Filters   int    // layers
-	Items     uint64 // keys that were added and were new
-	Expansion int    // 0: NonScaling
+	Capacity  uint64 // number of keys that the layers are for
+	SizeBytes int    // of the layers' bits
+	Filters   int    // number of layers
+	Items     uint64 // number of keys that were added and were new
+	Expansion int    // 0 if NonScaling
 }
 
-// Info tells how large the filter is.
+// Info returns the size of the filter and the number of its keys.
 func (s *Scalable) Info() ScalableInfo {
 	info := ScalableInfo{Filters: len(s.layers), Expansion: int(s.expansion)}
 	if s.nonScaling {
@@ -220,12 +221,12 @@ func (s *Scalable) Info() ScalableInfo {
 	return info
 }
 
-// Count returns how many keys were added and were new. Keys that passed
-// falsely when they came are missing in it.
+// Count returns how many keys were added and were new. It does not include new keys for
+// which the filter gave a false positive when they were added.
 func (s *Scalable) Count() uint64 { return s.Info().Items }
 
-// FPR returns the share of absent keys that pass with the bits that are set now. It
-// counts bits: see Filter.FillRatio.
+// FPR returns the share of absent keys that pass with the bits that are set at the moment.
+// It counts bits: see Filter.FillRatio.
 func (s *Scalable) FPR() float64 {
 	if len(s.layers) == 0 {
 		return 1
@@ -237,7 +238,7 @@ func (s *Scalable) FPR() float64 {
 	return 1 - denied
 }
 
-// Reset takes out all keys and all layers but the first.
+// Reset removes all keys, and all layers but the first.
 func (s *Scalable) Reset() {
 	if len(s.layers) > 0 {
 		clear(s.layers[1:])
@@ -246,7 +247,7 @@ func (s *Scalable) Reset() {
 	}
 }
 
-// Clone returns a copy that shares nothing with s that changes.
+// Clone returns a copy. Changes of one do not change the other.
 func (s *Scalable) Clone() *Scalable {
 	c := *s
 	c.layers = make([]layer, len(s.layers))

@@ -10,23 +10,25 @@ import (
 const (
 	kindScalable    = 6
 	scalableVersion = 1
-	layerLen        = 32 // of what is kept of a layer beside its words
+	layerLen        = 32 // bytes that describe a layer, next to its words
 )
 
-// The body is the words of all layers, the oldest first; then of each layer
+// The serialized form begins with the words of all layers, the oldest first. For
+// each layer follow
 //
 //	 0        8     16   24     28
 //	|capacity|count|bits|probes|0  |
 //
-// and the rate that was asked for, as the bits of a float64. The trailer:
+// and then the rate that was asked for, as the bits of a float64. The trailer is
 //
 //	 0    1       2    3     4        8    12     16 20   28
 //	|kind|version|hash|flags|expansion|keys|layers|0 |seed|crc32c|
 //
-// Flag 1 is nonScaling. keys is the sum of the counts as far as it fits.
+// Flag 1 is nonScaling. keys is the sum of the counts, or 2^32 - 1 if the sum is larger.
 
-// AppendBinary appends the serialized form to dst and returns the longer slice. It
-// is the same on every machine. The error is ErrNoHashID, with dst as it was.
+// AppendBinary appends the serialized form to dst and returns the longer slice. The form
+// is the same on every machine. An error leaves dst as it was. It is ErrNoHashID, or
+// says that s is a zero Scalable.
 func (s *Scalable) AppendBinary(dst []byte) ([]byte, error) {
 	switch {
 	case len(s.layers) == 0:
@@ -59,14 +61,14 @@ func (s *Scalable) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the serialized form.
+// MarshalBinary returns the serialized form: see AppendBinary.
 func (s *Scalable) MarshalBinary() ([]byte, error) {
 	info := s.Info()
 	return s.AppendBinary(make([]byte, 0, info.SizeBytes+info.Filters*layerLen+8+trailerLen))
 }
 
-// UnmarshalBinary makes s the filter whose serialized form is b, exactly: see
-// Filter.UnmarshalBinary.
+// UnmarshalBinary makes s the filter whose serialized form is b, all of b. Copying, errors
+// and hash functions of the caller's own are as for Filter.UnmarshalBinary.
 func (s *Scalable) UnmarshalBinary(b []byte) error {
 	t, hash, err := openOwn(b, kindScalable, scalableVersion, s.hash.own)
 	if err != nil {
@@ -106,7 +108,8 @@ func (s *Scalable) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// decodeLayers takes the layers' words off body and wants it used up.
+// decodeLayers appends the layers that the bytes layers describe to s. Their words are
+// in body, and have to fill it.
 func (s *Scalable) decodeLayers(body, layers []byte) error {
 	total := uint64(0)
 	for ; len(layers) > 0; layers = layers[layerLen:] {

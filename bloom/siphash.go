@@ -5,16 +5,15 @@ import (
 	"math/bits"
 )
 
-// sipKey returns the second half of SipHash's key, of which the seed is the
-// first: murmur3's finish of the seed and an odd constant. Part of the file
-// format, never changes. The key as a whole has the seed's 64 bits.
+// sipKey returns the second half of SipHash's key; the seed is the first half. It is
+// murmur3's finish of the seed plus an odd constant. Part of the file format, never
+// changes. The whole key is as hard to guess as the 64 bits of the seed.
 func sipKey(seed uint64) uint64 { return finish(seed + probeMul) }
 
-// sipHash is SipHash-1-3 (Aumasson and Bernstein 2012; Rust's and Ruby's tables
-// use it with these rounds) with the key k0, k1.
+// sipHash is SipHash-1-3 with the key k0, k1 (Aumasson and Bernstein 2012). The hash tables
+// of Rust and Ruby use it with the same number of rounds.
 //
-// The rounds are written out as calls that the compiler inlines, so that the
-// state stays in registers.
+// The rounds are calls that the compiler inlines, so that the state stays in registers.
 func sipHash(p []byte, k0, k1 uint64) uint64 {
 	v0, v1 := k0^0x736f6d6570736575, k1^0x646f72616e646f6d
 	v2, v3 := k0^0x6c7967656e657261, k1^0x7465646279746573

@@ -2,33 +2,34 @@ package bloom
 
 import "math"
 
-// The five sizes of a classic Bloom filter: m bits, k probes a key, n keys, the
-// rate p of false positives, and bits a key, m/n. Each function has two or three
-// of them and gives another, by the formulas of Bloom (1970) and of Broder and
-// Mitzenmacher (2004), which hold for many keys. Filters of some tens of keys have
-// a few per cent more false positives than that: see Filter.
+// A classic Bloom filter has five sizes: m bits, k probes a key, n keys, the rate p of
+// false positives, and m/n bits a key. Each Size function takes two or three of them and
+// returns another, by the formulas of Bloom (1970) and of Broder and Mitzenmacher (2004).
+// The formulas hold for many keys. Filters of some tens of keys have a few per cent more
+// false positives: see Filter.
 //
-// None of them panics or gives NaN, whatever it is given: no keys count as one, no
-// bits and no probes as one too, a rate of 0 or less as 2^-1022,
-// one of 1 or more as the greatest below it, NaN as DefaultFPR. Results that are too large
-// are the largest there are.
+// None of these functions panics or returns NaN, whatever its arguments are. No bits count
+// as one bit, and no probes as one probe. Where bits or probes are asked for, no keys count
+// as one key. A rate of 0 or less counts as 2^-1022, a rate of 1 or more as the largest
+// number below 1, and NaN as DefaultFPR. A result that is too large is the largest that
+// there is: 2^64 - 1 for bits and keys, 2^31 - 1 for probes.
 
-// DefaultFPR is the false positive rate of a filter that is asked for none.
+// DefaultFPR is the false positive rate of a filter for which none is set.
 const DefaultFPR = 0.01
 
-// SizeBits returns the bits of a filter of n keys at the rate p with the best
-// number of probes:
+// SizeBits returns the number of bits of a filter of n keys at the rate p, with
+// the best number of probes:
 //
 //	m = ⌈-n · ln p / (ln 2)²⌉     9.585 a key for 1 %, 14.378 for 0.1 %
 //
-// That number is a fraction; the nearest whole one needs up to 0.1 % more bits at
-// 1 %, 0.6 % at 10 %: see SizeBitsProbes.
+// The best number of probes is a fraction. With the nearest whole number the filter needs
+// up to 0.1 % more bits at 1 %, and up to 0.6 % more at 10 %: see SizeBitsProbes.
 func SizeBits(n uint64, p float64) (m uint64) {
 	return wholeUp(-float64(max(n, 1)) * math.Log(rateOf(p)) / (math.Ln2 * math.Ln2))
 }
 
-// SizeBitsProbes returns the bits of a filter of n keys at the rate p with k
-// probes:
+// SizeBitsProbes returns the number of bits of a filter of n keys at the rate p
+// with k probes:
 //
 //	m = ⌈-k · n / ln(1 - p^(1/k))⌉
 func SizeBitsProbes(n uint64, p float64, k int) (m uint64) {
@@ -43,8 +44,8 @@ func SizeProbes(m, n uint64) (k int) {
 	return probesOf(float64(max(m, 1)) / float64(max(n, 1)) * math.Ln2)
 }
 
-// SizeProbesFPR returns the best number of probes for the rate p, in the bits that
-// SizeBits gives:
+// SizeProbesFPR returns the best number of probes for the rate p in a filter with
+// SizeBits bits:
 //
 //	k = round(-log2 p), at least 1
 func SizeProbesFPR(p float64) (k int) { return probesOf(-math.Log2(rateOf(p))) }
@@ -59,7 +60,8 @@ func SizeFPR(m uint64, k int, n uint64) (p float64) {
 	return math.Pow(fillOf(probes, float64(n), float64(max(m, 1))), probes)
 }
 
-// SizeKeys returns how many keys m bits with k probes take until the rate is p:
+// SizeKeys returns the largest number of keys with which m bits and k probes have
+// a rate of at most p:
 //
 //	n = ⌊-m/k · ln(1 - p^(1/k))⌋
 func SizeKeys(m uint64, k int, p float64) (n uint64) {
@@ -67,17 +69,16 @@ func SizeKeys(m uint64, k int, p float64) (n uint64) {
 	return whole(math.Floor(-float64(max(m, 1)) / probes * logNone(p, probes)))
 }
 
-// SizeFill returns the share of bits that n keys with k probes are expected to
-// set, of m:
+// SizeFill returns the share of m bits that n keys with k probes are expected to set:
 //
 //	fill = 1 - e^(-k·n/m)     a half when k is best
 func SizeFill(m uint64, k int, n uint64) (fill float64) {
 	return fillOf(float64(max(k, 1)), float64(n), float64(max(m, 1)))
 }
 
-// SizeCount returns how many different keys have set ones of m bits with k probes
-// each, by Swamidass and Baldi (2007). It is +Inf if all are set: then there is no
-// knowing.
+// SizeCount estimates how many different keys have set ones of m bits, with k probes
+// each, by Swamidass and Baldi (2007). If all bits are set, the number cannot be
+// known, and the result is +Inf.
 //
 //	n = -m/k · ln(1 - ones/m)
 func SizeCount(m uint64, k int, ones uint64) (n float64) {
@@ -89,15 +90,16 @@ func SizeCount(m uint64, k int, ones uint64) (n float64) {
 
 func fillOf(k, n, m float64) float64 { return -math.Expm1(-k * n / m) }
 
-// logNone is ln(1 - p^(1/k)), which is negative.
+// logNone returns ln(1 - p^(1/k)), which is negative.
 func logNone(p, k float64) float64 { return math.Log1p(-min(math.Pow(rateOf(p), 1/k), almostOne)) }
 
 const (
 	almostOne = 1 - 1./(1<<53)
-	leastRate = 0x1p-1022 // Log is not exact below
+	leastRate = 0x1p-1022 // math.Log is not exact below
 )
 
-// rateOf brings p between 0 and 1, exclusively.
+// rateOf returns the number above 0 and below 1 that is nearest to p, and
+// DefaultFPR for NaN.
 func rateOf(p float64) float64 {
 	if math.IsNaN(p) {
 		return DefaultFPR
@@ -107,7 +109,8 @@ func rateOf(p float64) float64 {
 
 func wholeUp(x float64) uint64 { return max(1, whole(math.Ceil(x))) }
 
-// whole saturates. Requires: no NaN.
+// whole returns x as an integer, or the nearest one that a uint64 can hold.
+// Requires: x is not NaN.
 func whole(x float64) uint64 {
 	switch {
 	case x >= math.MaxUint64:

@@ -5,11 +5,11 @@ import (
 	"runtime"
 )
 
-// A Kind says how a serialized filter works. It is part of the file format:
-// numbers are never changed and never used again.
+// A Kind is how a serialized filter works. It is part of the file format: a number is never
+// changed, and never used again for another kind.
 type Kind uint8
 
-// The kinds.
+// The kinds of filter that a Static may be.
 const (
 	KindBlocked Kind = kindBlocked // Blocked
 	KindFuse    Kind = kindFuse    // Fuse
@@ -26,21 +26,23 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// A Static is a read-only filter of any kind and any hash function, opened from
-// its bytes. Any number of goroutines may ask it at once. The zero Static says maybe
-// to every key.
+// A Static is a read-only filter, a Blocked or a Fuse, over hashes of any function. It is
+// opened from its bytes, which say what it is. Any number of goroutines may ask it at once.
+// The zero Static answers maybe to every key.
 type Static struct {
 	// Constant after construction.
-	fuse    *Fuse   // nil: blocked
-	blocked Blocked // if fuse is nil
+	fuse    *Fuse   // nil: the filter is blocked
+	blocked Blocked // only if fuse is nil
 	hasher  Hasher
 }
 
-// OpenStatic returns the filter whose serialized form is b, exactly. The bytes
-// are kept, not copied; they may lie in memory that the collector does not count,
-// and be freed when the filter, or what it is a part of, can't be reached any more.
-// Errors are those of OpenBlocked, but that all hash functions are known: a filter
-// that cannot be read means maybe, never no.
+// OpenStatic returns the filter whose serialized form is b, all of b. It keeps b
+// and does not copy it. b may lie in memory that the garbage collector does not
+// count. The caller may free that memory when the filter, or the value that
+// contains it, can no longer be reached.
+//
+// The errors are those of OpenBlocked, except that every hash function of this package is
+// known. A filter that cannot be read means maybe, never no.
 func OpenStatic(b []byte) (*Static, error) {
 	if len(b) >= trailerLen && b[len(b)-trailerLen] == kindFuse {
 		f, err := openFuse(b, everyHash)
@@ -56,8 +58,8 @@ func OpenStatic(b []byte) (*Static, error) {
 	return &Static{blocked: *newBlocked(b, t), hasher: t.hasher}, nil
 }
 
-// MayContain tells whether a key with this hash may be in the filter. The hash
-// has to be of the filter's Hasher. False is certain. It allocates nothing.
+// MayContain reports whether a key with this hash may be in the filter. The hash has to be
+// made by the filter's Hasher. False is certain. It allocates nothing.
 func (s *Static) MayContain(h uint64) (maybe bool) {
 	if s.fuse != nil {
 		maybe = s.fuse.MayContain(h)
@@ -68,7 +70,7 @@ func (s *Static) MayContain(h uint64) (maybe bool) {
 	return maybe
 }
 
-// Hasher returns the function to hash keys with.
+// Hasher returns the function that keys have to be hashed with.
 func (s *Static) Hasher() Hasher { return s.hasher }
 
 // Kind returns how the filter works.
@@ -79,8 +81,8 @@ func (s *Static) Kind() Kind {
 	return KindBlocked
 }
 
-// Keys returns how many hashes the filter was built from; 2^32 - 1 means that
-// many or more.
+// Keys returns the number of hashes that the filter was built from. 2^32 - 1
+// means that number or more.
 func (s *Static) Keys() uint64 {
 	if s.fuse != nil {
 		return s.fuse.Keys()
@@ -96,8 +98,8 @@ func (s *Static) SizeBytes() int {
 	return s.blocked.SizeBytes()
 }
 
-// Units returns how many parts of the filter can be dropped one after the
-// other: 2 for a Blocked of two units, else 1.
+// Units returns how many parts the filter has that can be dropped one after the other: 2
+// for a Blocked of two units, else 1.
 func (s *Static) Units() int {
 	if s.fuse != nil {
 		return 1
@@ -113,8 +115,7 @@ func (s *Static) BitsPerKey() float64 {
 	return s.blocked.BitsPerKey()
 }
 
-// PredictedFPR returns the share of absent keys that MayContain is expected to
-// let pass.
+// PredictedFPR returns the share of absent keys that are expected to pass MayContain.
 func (s *Static) PredictedFPR() float64 {
 	if s.fuse != nil {
 		return s.fuse.PredictedFPR()
@@ -122,7 +123,7 @@ func (s *Static) PredictedFPR() float64 {
 	return s.blocked.PredictedFPR()
 }
 
-// FirstUnitBytes returns what SizeBytes of FirstUnit is.
+// FirstUnitBytes returns the SizeBytes that the result of FirstUnit has.
 func (s *Static) FirstUnitBytes() int {
 	if s.fuse != nil {
 		return s.fuse.SizeBytes()
@@ -130,8 +131,8 @@ func (s *Static) FirstUnitBytes() int {
 	return s.blocked.FirstUnitBytes()
 }
 
-// FirstUnit returns the filter without its second unit, in memory of its own:
-// see Blocked.FirstUnit. A filter of one unit is its own first unit.
+// FirstUnit returns the filter without its second unit, in memory of its own: see
+// Blocked.FirstUnit. For a filter of one unit it returns the filter itself.
 func (s *Static) FirstUnit() *Static {
 	if s.Units() == 1 {
 		return s
@@ -141,30 +142,31 @@ func (s *Static) FirstUnit() *Static {
 	return first
 }
 
-// FirstUnitIn is FirstUnit of a filter of two units, in memory that is the
-// filter's from then on: FirstUnitBytes long, aligned to 64.
+// FirstUnitIn is FirstUnit with memory of the caller. mem is FirstUnitBytes long
+// and begins at an address that 64 divides. It belongs to the new filter from
+// then on. Requires: two units.
 func (s *Static) FirstUnitIn(mem []byte) *Static {
 	first := &Static{blocked: *s.blocked.firstUnitIn(mem), hasher: s.hasher}
 	runtime.KeepAlive(s)
 	return first
 }
 
-// StaticOptions say how to build a filter. The zero value is a Blocked of
-// MinBits over hashes of Hash.
+// StaticOptions say how to build a filter. The zero value makes a Blocked with MinBits a
+// key, over hashes of the function Hash.
 type StaticOptions struct {
 	Kind       Kind // default KindBlocked
 	BitsPerKey float64
-	Hasher     Hasher // of the hashes
+	Hasher     Hasher // that made the hashes
 }
 
-// AppendStatic appends to dst a filter of the keys with these hashes and
-// returns the longer slice. It is opened by OpenStatic from the appended bytes
-// alone. What AppendBlocked says of dst and hashes holds here too, but that a
-// KindFuse allocates, and that with equal hashes their order may change its bytes.
+// AppendStatic appends to dst a filter of the keys with these hashes, and returns the
+// longer slice. OpenStatic opens it from the appended bytes alone. What AppendBlocked says
+// of dst and hashes holds here too, with two exceptions: a KindFuse allocates, and if some
+// hashes are equal, the order of the hashes may change its bytes.
 //
-// A KindFuse has the widest fingerprints that fit into BitsPerKey (see FuseFor),
-// and by a chance that is hardly ever met cannot be built at all. With an error
-// dst is returned as it was: a KindBlocked can always be built.
+// A KindFuse has the widest fingerprints that fit into BitsPerKey (see FuseFor). A
+// KindBlocked can always be built; with a very small probability a KindFuse cannot.
+// An error leaves dst as it was.
 func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
 	switch o.Kind {
 	case 0, KindBlocked:

@@ -5,15 +5,15 @@ import (
 	"runtime"
 )
 
-// Filters that are probed in their serialized bytes are written again from those and
-// a new trailer, which is the same one; for the result of FirstUnit it is that of a
-// filter of one unit.
+// Blocked, Fuse and Static are probed in their serialized bytes. So writing one copies
+// these bytes and makes the trailer again. The trailer has the same bytes as before, except
+// for the result of FirstUnit, which gets the trailer of a filter of one unit.
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenBlocked takes,
-// and returns the longer slice. The zero Blocked is an error, with dst as it was.
+// AppendBinary appends the serialized form to dst, the bytes that OpenBlocked takes, and
+// returns the longer slice. For the zero Blocked it returns an error and dst as it was.
 func (f *Blocked) AppendBinary(dst []byte) ([]byte, error) { return f.appendWith(dst, Hasher{}) }
 
-// appendWith is AppendBinary of a filter of hashes that hasher made.
+// appendWith is AppendBinary for a filter whose hashes were made by hasher.
 func (f *Blocked) appendWith(dst []byte, hasher Hasher) ([]byte, error) {
 	if f.first.lines == 0 {
 		return dst, errors.New("bloom: write filter: it was not made by OpenBlocked or OpenStatic")
@@ -33,8 +33,8 @@ func (f *Blocked) appendWith(dst []byte, hasher Hasher) ([]byte, error) {
 // MarshalBinary returns the serialized form: see AppendBinary.
 func (f *Blocked) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// UnmarshalBinary makes f the filter whose serialized form is b, exactly. Unlike
-// OpenBlocked it copies b. Errors are those of OpenBlocked, and leave f as it was.
+// UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike
+// OpenBlocked it copies b. The errors are those of OpenBlocked, and leave f as it was.
 func (f *Blocked) UnmarshalBinary(b []byte) error {
 	made, err := OpenBlocked(ownCopy(b))
 	if err == nil {
@@ -44,7 +44,7 @@ func (f *Blocked) UnmarshalBinary(b []byte) error {
 }
 
 // AppendBinary appends the serialized form to dst, the bytes that OpenFuse takes, and
-// returns the longer slice. The zero Fuse is an error, with dst as it was.
+// returns the longer slice. For the zero Fuse it returns an error and dst as it was.
 func (f *Fuse) AppendBinary(dst []byte) ([]byte, error) {
 	if f.r == 0 {
 		return dst, errors.New("bloom: write filter: it was not made by OpenFuse or OpenStatic")
@@ -60,8 +60,8 @@ func (f *Fuse) AppendBinary(dst []byte) ([]byte, error) {
 // MarshalBinary returns the serialized form: see AppendBinary.
 func (f *Fuse) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// UnmarshalBinary makes f the filter whose serialized form is b, exactly. Unlike
-// OpenFuse it copies b. Errors are those of OpenFuse, and leave f as it was.
+// UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike OpenFuse
+// it copies b. The errors are those of OpenFuse, and leave f as it was.
 func (f *Fuse) UnmarshalBinary(b []byte) error {
 	made, err := OpenFuse(ownCopy(b))
 	if err == nil {
@@ -70,8 +70,8 @@ func (f *Fuse) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenStatic takes,
-// and returns the longer slice. The zero Static is an error, with dst as it was.
+// AppendBinary appends the serialized form to dst, the bytes that OpenStatic takes, and
+// returns the longer slice. For the zero Static it returns an error and dst as it was.
 func (s *Static) AppendBinary(dst []byte) (longer []byte, err error) {
 	if s.fuse != nil {
 		longer, err = s.fuse.AppendBinary(dst)
@@ -85,8 +85,8 @@ func (s *Static) AppendBinary(dst []byte) (longer []byte, err error) {
 // MarshalBinary returns the serialized form: see AppendBinary.
 func (s *Static) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary makes s the filter whose serialized form is b, exactly. Unlike
-// OpenStatic it copies b. Errors are those of OpenStatic, and leave s as it was.
+// UnmarshalBinary makes s the filter whose serialized form is b, all of b. Unlike
+// OpenStatic it copies b. The errors are those of OpenStatic, and leave s as it was.
 func (s *Static) UnmarshalBinary(b []byte) error {
 	made, err := OpenStatic(ownCopy(b))
 	if err == nil {
@@ -95,7 +95,7 @@ func (s *Static) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// ownCopy returns a copy of b that can be probed with one cache line a key: see grow.
+// ownCopy returns a copy of b that is aligned to cache lines: see grow.
 func ownCopy(b []byte) []byte {
 	c := grow(nil, len(b))
 	copy(c, b)

@@ -7,16 +7,16 @@ import (
 	"hash/crc32"
 )
 
-// ErrUnknown says that a filter is of a kind, version or hash that this
-// program does not know. Any key may be there.
+// ErrUnknown says that a filter is of a kind, a version or a hash function that this
+// program does not know. The caller must assume that any key may be there.
 var ErrUnknown = errors.New("unknown filter")
 
-// ErrDamaged says that bytes are not a filter as this package wrote it. Any
-// key may be there.
+// ErrDamaged says that bytes are not a filter as this package writes it. The caller must
+// assume that any key may be there.
 var ErrDamaged = errors.New("damaged filter")
 
-// What stands in a trailer. Part of the file format, never changes. Kind 0 is
-// never given out: bytes of zeros are no filter.
+// Constants of the trailer. Part of the file format, never change. There is no kind 0, so
+// that bytes of zeros are not a filter.
 const (
 	trailerLen     = 32
 	kindBlocked    = 1
@@ -25,20 +25,20 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A head is what the trailers of all kinds, the last 32 bytes of a serialized
-// filter, have in common:
+// A head is the part that the trailers of all kinds have in common. A trailer is the last
+// 32 bytes of a serialized filter:
 //
 //	 0    1       2        8    12       20   28
 //	|kind|version|hash|...|keys|........|seed|crc32c|
 //
 // Numbers are little-endian. The checksum covers everything in front of it.
 type head struct {
-	keys   uint32 // hashes it was built from; 2^32 - 1 for that many or more
-	hasher Hasher // of the hashes
+	keys   uint32 // hashes that the filter was built from; 2^32 - 1 for that number or more
+	hasher Hasher // that made the hashes
 }
 
-// begin clears the trailer of filter, writes the head and returns the trailer for
-// the rest. The caller ends with seal.
+// begin clears the trailer of filter, writes the head into it, and returns the trailer. The
+// caller fills in the rest and ends with seal.
 func (h *head) begin(filter []byte, kind, version byte) []byte {
 	b := filter[len(filter)-trailerLen:]
 	clear(b)
@@ -48,18 +48,18 @@ func (h *head) begin(filter []byte, kind, version byte) []byte {
 	return b
 }
 
-// seal writes the checksum of filter, which is final.
+// seal writes the checksum of filter. Requires: all other bytes have their final values.
 func seal(filter []byte) {
 	binary.LittleEndian.PutUint32(filter[len(filter)-4:], checksum(filter))
 }
 
-// checksum is that of a whole filter but for its last four bytes.
+// checksum returns the checksum of a whole filter, of all bytes but the last four.
 func checksum(filter []byte) uint32 {
 	return crc32.Checksum(filter[:len(filter)-4], castagnoli)
 }
 
-// accepts is which hash functions the caller of an opener can ask with. Of a
-// filter of another one it would be told no of keys that are there.
+// accepts says which hash functions the caller of an open function can ask with. Asked with
+// the hashes of another function, a filter would deny keys that it holds.
 type accepts bool
 
 const (
@@ -67,7 +67,7 @@ const (
 	everyHash   accepts = true
 )
 
-// trailerOf returns the trailer of filter, after it has checked what it is.
+// trailerOf returns the trailer of filter, and checks kind, version and hash in it.
 func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, error) {
 	if len(filter) < trailerLen {
 		return nil, damage("%d bytes are less than a trailer", len(filter))
@@ -84,14 +84,15 @@ func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, err
 	return b, nil
 }
 
-// open checks the seal of filter, whose length the caller has checked, and reads
-// the head.
+// open checks the checksum of filter and reads the head. Requires: the length of
+// filter has been checked.
 func (h *head) open(filter []byte) error {
 	b := filter[len(filter)-trailerLen:]
 	if want, got := binary.LittleEndian.Uint32(b[28:]), checksum(filter); got != want {
 		return damage("checksum %08x, stored %08x", got, want)
 	}
-	// A murmur3 with a seed is not ours: our hashes would be others.
+	// This package never writes murmur3 with a seed other than 0. The hashes in such a
+	// filter differ from those of Hash.
 	hasher, err := NewHasher(HashID(b[2]), binary.LittleEndian.Uint64(b[20:]))
 	if err != nil {
 		return fmt.Errorf("bloom: open filter: %w", err)
@@ -100,7 +101,7 @@ func (h *head) open(filter []byte) error {
 	return nil
 }
 
-// A trailer is that of a blocked filter:
+// A trailer is the trailer of a blocked filter:
 //
 //	 0    1       2    3     4  5  6      8    12     16     20   28
 //	|kind|version|hash|units|k0|k1|0     |keys|lines0|lines1|seed|crc32c|
@@ -116,7 +117,7 @@ func (t *trailer) size() uint64 {
 	return (uint64(t.lines[0])+uint64(t.lines[1]))*lineBytes + trailerLen
 }
 
-// put writes t over the last bytes of filter, whose lines are final.
+// put writes t over the last bytes of filter. Requires: the lines have their final values.
 func (t *trailer) put(filter []byte) {
 	b := t.begin(filter, kindBlocked, blockedVersion)
 	b[3], b[4], b[5] = byte(t.units), byte(t.k[0]), byte(t.k[1])
@@ -125,8 +126,8 @@ func (t *trailer) put(filter []byte) {
 	seal(filter)
 }
 
-// parseTrailer reads and checks the trailer at the end of filter: what it is
-// first, then its lengths, then the checksum, then the values.
+// parseTrailer reads the trailer at the end of filter. It checks kind, version and hash
+// first, then the length, then the checksum, then the values.
 func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
 	b, err := trailerOf(filter, kindBlocked, blockedVersion, accepted)
 	if err != nil {
@@ -146,8 +147,8 @@ func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
 	return t, t.check(binary.LittleEndian.Uint16(b[6:]))
 }
 
-// check finds values that no writer of this version makes. The probes rely on
-// it: at least one line, k within what the products yield.
+// check returns an error for values that no writer of this version makes. The probes rely
+// on it: with at least one line and at most maxK probes, they stay within the lines.
 func (t *trailer) check(reserved uint16) error {
 	switch {
 	case reserved != 0:

@@ -19,8 +19,8 @@ const (
 	xxMixB      = 0x9fb21c651e98df25
 )
 
-// The default secret of XXH3 as little-endian words. The first ones stand alone
-// too, because short keys take them as constants.
+// The default secret of XXH3 as little-endian words. The first ones also have names,
+// because short keys use them as constants.
 const (
 	xxS0  = 0xbe4ba423396cfeb8
 	xxS1  = 0x1cad21f72c81017c
@@ -46,9 +46,8 @@ var xxSecret = [24]uint64{
 	0xfca1477d58be162b, 0xce31d07ad1b8f88f, 0x280416958f3acb45, 0x7e404bbbcafbd7af,
 }
 
-// xxHash is XXH3_64bits_withSeed. Equal to zeebo/xxh3.HashSeed, which is compared
-// in the tests; that module takes its speed on long keys from assembly, which
-// keys seldom are.
+// xxHash is XXH3_64bits_withSeed. The tests compare it with zeebo/xxh3.HashSeed. That
+// module is faster on long keys, because it uses assembly; keys of a store are seldom long.
 func xxHash(p []byte, seed uint64) uint64 {
 	n := len(p)
 	switch {
@@ -68,14 +67,15 @@ func xxHash(p []byte, seed uint64) uint64 {
 		h *= xxMixB
 		return h ^ h>>28
 	case n > 0:
-		// One to three bytes: first, middle and last, which may be the same.
+		// p has one to three bytes. These are its first, middle and last byte,
+		// which may coincide.
 		three := uint64(p[0])<<16 | uint64(p[n>>1])<<24 | uint64(p[n-1]) | uint64(n)<<8
 		return xxAvalanche64(three ^ (xxS0&0xffffffff ^ xxS0>>32 + seed))
 	}
 	return xxAvalanche64(seed ^ xxS7 ^ xxS8)
 }
 
-// xxLong is xxHash of more than 16 bytes. Those up to 128 are taken from both
+// xxLong is xxHash for more than 16 bytes. It takes up to 128 bytes from both
 // ends towards the middle.
 func xxLong(p []byte, seed uint64) uint64 {
 	n := len(p)
@@ -98,9 +98,9 @@ func xxLong(p []byte, seed uint64) uint64 {
 	return xxAvalanche(h)
 }
 
-// xxMiddle is xxHash of 129 to 240 bytes.
+// xxMiddle is xxHash for 129 to 240 bytes.
 func xxMiddle(p []byte, seed uint64) uint64 {
-	const startOffset, lastOffset = 3, 136 - 17 // into the secret
+	const startOffset, lastOffset = 3, 136 - 17 // offsets in the secret
 	h := uint64(len(p)) * xxPrime64x1
 	rounds := len(p) / 16
 	for i := range 8 {
@@ -115,14 +115,14 @@ func xxMiddle(p []byte, seed uint64) uint64 {
 	return xxAvalanche(h)
 }
 
-// A key of more than 240 bytes is cut into stripes, and stripes into blocks
-// after each of which the sums are scrambled.
+// A key of more than 240 bytes is cut into stripes, and the stripes into blocks. After each
+// block the sums are scrambled.
 const (
 	xxStripe       = 64
 	xxBlockStripes = (192 - xxStripe) / 8
 )
 
-// xxStripes is xxHash of more than 240 bytes.
+// xxStripes is xxHash for more than 240 bytes.
 func xxStripes(p []byte, seed uint64) uint64 {
 	secret := xxSecret
 	if seed != 0 {
@@ -154,8 +154,9 @@ func xxStripes(p []byte, seed uint64) uint64 {
 	return xxAvalanche(h)
 }
 
-// xxAccumulate adds a stripe to the sums: a word to its neighbour's, the product
-// of its keyed halves to its own.
+// xxAccumulate adds a stripe to the sums, in pairs of words. A word is added to the
+// sum of its neighbour. The product of its two halves, after the xor with the
+// secret, is added to its own sum.
 func xxAccumulate(sums *[8]uint64, stripe *[xxStripe]byte, secret *[8]uint64) {
 	for i := 0; i < 8; i += 2 {
 		v0 := binary.LittleEndian.Uint64(stripe[8*i:])
@@ -166,19 +167,20 @@ func xxAccumulate(sums *[8]uint64, stripe *[xxStripe]byte, secret *[8]uint64) {
 	}
 }
 
-// xxAt returns the word at a byte offset of the secret that 8 does not divide.
+// xxAt returns the word of the secret at a byte offset. Requires: 8 does not divide offset.
 func xxAt(secret *[24]uint64, offset int) uint64 {
 	i, shift := offset>>3, uint(offset&7)*8
 	return secret[i]>>shift | secret[i+1]<<(64-shift)
 }
 
-// xxMix16 mixes the first 16 bytes of p.
+// xxMix16 returns the folded product of the first two words of p, after the xor with the
+// keys. Requires: p has at least 16 bytes.
 func xxMix16(p []byte, k0, k1 uint64) uint64 {
 	_ = p[15]
 	return mulFold(binary.LittleEndian.Uint64(p)^k0, binary.LittleEndian.Uint64(p[8:])^k1)
 }
 
-// mulFold folds the 128-bit product.
+// mulFold returns the xor of the two halves of the 128-bit product.
 func mulFold(x, y uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	return hi ^ lo
