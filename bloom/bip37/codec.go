@@ -12,16 +12,17 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// Behind the bytes stand hash functions, tweak and flags:
+// trailerLen is the length of the fields that follow the bytes:
 //
 //	 0         4     8     9
 //	|hash funcs|tweak|flags|
 const trailerLen = 9
 
-// A CompactSize of 16 bits begins with this. MaxBytes needs no longer one.
+// compact16 is the first byte of a CompactSize of 16 bits. MaxBytes does not need
+// a longer one.
 const compact16 = 0xfd
 
-// AppendBinary appends the payload of a filterload.
+// AppendBinary appends the payload of a filterload. The error is always nil.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	dst = slices.Grow(dst, 3+len(f.data)+trailerLen)
 	if len(f.data) < compact16 {
@@ -35,7 +36,7 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	return append(dst, byte(f.flags)), nil
 }
 
-// MarshalBinary returns the payload of a filterload.
+// MarshalBinary returns the payload of a filterload. The error is always nil.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // WriteTo writes the payload of a filterload.
@@ -51,8 +52,8 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return int64(m), err
 }
 
-// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
-// writes of a filter.
+// MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
+// write a filter in this form.
 func (f Filter) MarshalText() ([]byte, error) {
 	b, err := f.MarshalBinary()
 	if err != nil {
@@ -61,8 +62,8 @@ func (f Filter) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
-// error the filter stays as it was.
+// UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
+// error the filter is as it was.
 func (f *Filter) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -71,8 +72,8 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(b)
 }
 
-// UnmarshalBinary replaces the filter by the payload of a filterload, and nothing
-// but that. It copies what it keeps. On an error the filter stays as it was.
+// UnmarshalBinary replaces the filter by the payload b of a filterload, all of b. It keeps
+// nothing of b. After an error the filter is as it was.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	var made Filter
 	n, err := made.ReadFrom(bytes.NewReader(b))
@@ -85,12 +86,13 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// ReadFrom replaces the filter by the payload of a filterload that r goes on with,
-// and reads no further than its end. On an error the filter stays as it was.
+// ReadFrom replaces the filter by the next payload of a filterload in r, and reads no
+// further than its end. After an error the filter is as it was.
 //
-// A filter above the limits of BIP 37 is bloom.ErrDamaged, before it is read.
-// Bytes that end too early wrap bloom.ErrDamaged and io.ErrUnexpectedEOF, or io.EOF if
-// there were none; other errors of r are passed on.
+// For a filter with more than MaxBytes the error is bloom.ErrDamaged, before its bytes
+// are read. It is the same for more than MaxHashFuncs. If r ends too early, the error
+// wraps bloom.ErrDamaged, and io.ErrUnexpectedEOF, or io.EOF if r was empty. Other
+// errors of r are wrapped too.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	read := func(b []byte) error {
 		m, err := io.ReadFull(r, b)
@@ -137,7 +139,8 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// readError is for an error of the reader after n bytes.
+// readError makes the error of ReadFrom from the error err of the reader, which
+// came after n bytes.
 func readError(err error, n int64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if n > 0 {

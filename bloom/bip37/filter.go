@@ -8,26 +8,26 @@ import (
 	"math/bits"
 )
 
-// ErrParameters says that a filter cannot be as it is asked for.
+// ErrParameters says that there is no filter as it was asked for.
 var ErrParameters = errors.New("parameters of a filter")
 
-// The limits of BIP 37. Nodes refuse what is above them.
+// The limits of BIP 37. Nodes refuse filters and elements above them.
 const (
 	MaxBytes     = 36_000
 	MaxHashFuncs = 50
-	// MaxElement is the largest element that the message filteradd takes, as
-	// scripts push no more.
+	// MaxElement is the size in bytes of the largest element that the message filteradd
+	// takes. Scripts cannot push more.
 	MaxElement = 520
 )
 
-// Flags tell a node which outputs it adds to the filter when they match.
+// Flags say which outputs a node adds to the filter by itself when they match.
 type Flags byte
 
-// The flags of BIP 37. Other bits are kept as they are.
+// The flags of BIP 37. Other bits are read and written unchanged.
 const (
 	UpdateNone         Flags = 0 // add nothing
 	UpdateAll          Flags = 1 // add the outpoint of every output that matches
-	UpdateP2PubKeyOnly Flags = 2 // only of those that pay to a key or several
+	UpdateP2PubKeyOnly Flags = 2 // only outpoints of outputs that pay to a key or to several
 	UpdateMask         Flags = 3
 )
 
@@ -38,20 +38,20 @@ const (
 )
 
 // A Filter is the filter of a filterload. The zero value has no bits: it matches
-// everything, and is for ReadFrom and UnmarshalBinary.
+// everything. It is for ReadFrom, UnmarshalBinary and UnmarshalText.
 type Filter struct {
-	data      []byte // at most MaxBytes
+	data      []byte // the bits; at most MaxBytes
 	hashFuncs uint32 // at most MaxHashFuncs
 	tweak     uint32
 	flags     Flags
 }
 
-// New returns an empty filter for n elements at false positive rate p, sized as
-// Bitcoin Core does within the limits of BIP 37. The tweak is added to the seeds of the hash
-// functions: a random one makes it harder to tell whose filter it is.
+// New returns an empty filter for n elements at the false positive rate p. It has the size
+// that Bitcoin Core gives it within the limits of BIP 37. The tweak is added to the seeds
+// of the hash functions. A random one makes it harder to find out whose filter it is.
 //
-// It fails where Core makes one without bits or hash functions, which matches
-// everything: for no elements, or hardly a bit for each.
+// New returns ErrParameters where Core makes a filter without bits or hash functions, which
+// matches everything: for no elements, or for hardly a bit for each.
 func New(n uint32, p float64, tweak uint32, flags Flags) (*Filter, error) {
 	if n == 0 || !(p > 0 && p < 1) {
 		return nil, fmt.Errorf("bip37: new filter: %w: %d elements at rate %v", ErrParameters, n, p)
@@ -63,15 +63,15 @@ func New(n uint32, p float64, tweak uint32, flags Flags) (*Filter, error) {
 	return &Filter{data: make([]byte, size), hashFuncs: k, tweak: tweak, flags: flags}, nil
 }
 
-// sizes returns the bytes and hash functions that Core takes.
+// sizes returns the number of bytes and of hash functions that Core chooses.
 func sizes(n uint32, p float64) (size, k uint32) {
 	wanted := math.Min(-1/ln2Squared*float64(n)*math.Log(p), MaxBytes*8)
 	size = uint32(wanted) / 8
-	// The division is that of integers in Core.
+	// Core divides integers here.
 	return size, uint32(math.Min(float64(size*8/n)*ln2, MaxHashFuncs))
 }
 
-// Add adds an element, in its serialized form.
+// Add adds an element in its serialized form.
 func (f *Filter) Add(element []byte) {
 	if len(f.data) == 0 {
 		return
@@ -82,7 +82,7 @@ func (f *Filter) Add(element []byte) {
 	}
 }
 
-// MayContain reports whether an element may be there; no is certain.
+// MayContain reports whether an element may be in the filter. False is certain.
 func (f *Filter) MayContain(element []byte) bool {
 	if len(f.data) == 0 {
 		return true
@@ -95,19 +95,19 @@ func (f *Filter) MayContain(element []byte) bool {
 	return true
 }
 
-// position returns the bit of hash function n. Requires: there are bits.
+// position returns the bit of hash function n. Requires: the filter has bits.
 func (f *Filter) position(n uint32, element []byte) uint32 {
 	return murmur32(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
 }
 
-// An OutPoint is an output of a transaction, whose id is in the order of the
-// wire, not as it is shown.
+// An OutPoint is an output of a transaction. TxID has the byte order of the wire, the
+// reverse of the one in which it is shown.
 type OutPoint struct {
 	TxID  [32]byte
 	Index uint32
 }
 
-// serialized returns the form that is added.
+// serialized returns the form that Add takes.
 func (o *OutPoint) serialized() (b [36]byte) {
 	copy(b[:], o.TxID[:])
 	binary.LittleEndian.PutUint32(b[32:], o.Index)
@@ -120,7 +120,7 @@ func (f *Filter) AddOutPoint(o OutPoint) {
 	f.Add(b[:])
 }
 
-// MayContainOutPoint reports whether an outpoint may be there; no is certain.
+// MayContainOutPoint reports whether an outpoint may be in the filter. False is certain.
 func (f *Filter) MayContainOutPoint(o OutPoint) bool {
 	b := o.serialized()
 	return f.MayContain(b[:])
@@ -132,13 +132,14 @@ func (f *Filter) SizeBytes() int { return len(f.data) }
 // HashFuncs returns the number of hash functions.
 func (f *Filter) HashFuncs() int { return int(f.hashFuncs) }
 
-// Tweak returns what is added to the seeds of the hash functions.
+// Tweak returns the number that is added to the seeds of the hash functions.
 func (f *Filter) Tweak() uint32 { return f.tweak }
 
 // Flags returns the flags.
 func (f *Filter) Flags() Flags { return f.flags }
 
-// FPR returns the share of absent elements that pass, by the bits that are set.
+// FPR returns the share of absent elements that pass with the bits that are set
+// at the moment.
 func (f *Filter) FPR() float64 {
 	if len(f.data) == 0 {
 		return 1
@@ -158,10 +159,10 @@ func (f Filter) String() string {
 	return fmt.Sprintf("bip37.Filter: %d bits, %d hash functions, %.3g %% of absent elements pass", 8*len(f.data), f.hashFuncs, 100*f.FPR())
 }
 
-// Reset takes all elements out.
+// Reset removes all elements.
 func (f *Filter) Reset() { clear(f.data) }
 
-// Clone returns a copy.
+// Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter {
 	c := *f
 	c.data = append([]byte(nil), f.data...)

@@ -11,9 +11,10 @@ const (
 	murmurC2 = 0x1b873593
 )
 
-// murmur32 is MurmurHash3 x86 32. spaolacci/murmur3, with which it is compared in
-// the tests, loads words in the machine's order, and points behind its input,
-// which ends a program that runs with the race detector.
+// murmur32 is MurmurHash3 x86 32. The tests compare it with spaolacci/murmur3. That
+// package is not used here for two reasons: it loads words in the machine's byte
+// order, and it makes pointers past the end of its input, with which a program
+// under the race detector crashes.
 func murmur32(b []byte, seed uint32) uint32 {
 	h, n := seed, uint32(len(b))
 	for ; len(b) >= 4; b = b[4:] {
@@ -21,7 +22,7 @@ func murmur32(b []byte, seed uint32) uint32 {
 		h = bits.RotateLeft32(h, 13)*5 + 0xe6546b64
 	}
 	if len(b) > 0 {
-		// What is not there counts as zeros.
+		// Missing bytes count as zeros.
 		var tail [4]byte
 		copy(tail[:], b)
 		h ^= mix(binary.LittleEndian.Uint32(tail[:]))

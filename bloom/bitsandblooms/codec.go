@@ -20,11 +20,12 @@ import (
 //	|m|k|length = m|ceil(length/64) words
 const headerLen = 24
 
-// pieceWords is how many words are read or written at a time. A length that the
-// bytes do not bear out costs no more than that.
+// pieceWords is how many words are read or written at a time. A header that promises more
+// words than there are costs at most that much memory.
 const pieceWords = 512
 
-// AppendBinary appends the filter as the peer's WriteTo writes it.
+// AppendBinary appends the bytes that the peer's WriteTo writes. For the zero value it
+// returns ErrParameters and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if f.m == 0 {
 		return dst, errNoBits("write filter")
@@ -45,10 +46,12 @@ func (f *Filter) appendBits(dst []byte) []byte {
 	return dst
 }
 
-// MarshalBinary returns the filter as the peer's does, and its GobEncode.
+// MarshalBinary returns the bytes of the peer's MarshalBinary and GobEncode: see
+// AppendBinary.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// WriteTo writes the filter as the peer's WriteTo does.
+// WriteTo writes the filter as the peer's WriteTo does. The error is that of w, or
+// ErrParameters for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if f.m == 0 {
 		return 0, errNoBits("write filter")
@@ -71,8 +74,8 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// UnmarshalBinary replaces the filter by the one that b is, and nothing but that. It
-// copies what it keeps. On an error the filter stays as it was.
+// UnmarshalBinary replaces the filter by the one that b is, all of b. It keeps nothing of
+// b. After an error the filter is as it was.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	made, err := decode(b)
 	if err == nil {
@@ -81,10 +84,10 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// decode returns the filter that b is.
+// decode returns the filter that b is, all of b.
 func decode(b []byte) (*Filter, error) {
 	if len(b) >= headerLen {
-		// Before anything is allocated.
+		// The length is checked before anything is allocated.
 		length := binary.BigEndian.Uint64(b[16:])
 		if rest := uint64(len(b) - headerLen); rest%8 != 0 || wordsOf(length) != rest/8 {
 			return nil, damage("a bitset of %d bits in %d bytes", length, rest)
@@ -95,12 +98,12 @@ func decode(b []byte) (*Filter, error) {
 	return &made, err
 }
 
-// ReadFrom replaces the filter by the one that r goes on with, and reads no further
-// than its end. On an error the filter stays as it was.
+// ReadFrom replaces the filter by the next one in r, and reads no further than its end.
+// After an error the filter is as it was.
 //
-// What it keeps in memory is never more than twice what it has read. Bytes that
-// end too early wrap bloom.ErrDamaged and io.ErrUnexpectedEOF, or io.EOF if there were
-// none; other errors of r are passed on.
+// It never holds more than twice the memory of what it has read. If r ends too early, the
+// error wraps bloom.ErrDamaged, and io.ErrUnexpectedEOF, or io.EOF if r was empty. Other
+// errors of r are wrapped too.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	var head [headerLen]byte
 	m, err := io.ReadFull(r, head[:])
@@ -135,7 +138,7 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// check finds headers that no filter has.
+// check returns an error for headers that no filter has.
 func (f *Filter) check() error {
 	switch {
 	case f.m == 0 || f.k == 0 || f.k > maxProbes:
@@ -148,7 +151,7 @@ func (f *Filter) check() error {
 	return nil
 }
 
-// wordsOf returns how many words so many bits take.
+// wordsOf returns how many words a bitset of length bits has.
 func wordsOf(length uint64) uint64 {
 	n := length / 64
 	if length%64 != 0 {
@@ -157,8 +160,8 @@ func wordsOf(length uint64) uint64 {
 	return n
 }
 
-// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/xml writes of
-// a filter; encoding/json has MarshalJSON.
+// MarshalText returns the bytes of MarshalBinary in base64. encoding/xml writes a filter in
+// this form; encoding/json uses MarshalJSON.
 func (f Filter) MarshalText() ([]byte, error) {
 	b, err := f.MarshalBinary()
 	if err != nil {
@@ -167,8 +170,8 @@ func (f Filter) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
-// error the filter stays as it was.
+// UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
+// error the filter is as it was.
 func (f *Filter) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -177,14 +180,14 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(b)
 }
 
-// inJSON is the filter in JSON.
+// inJSON is the JSON form of a filter, with the field names of the peer.
 type inJSON struct {
 	M uint64 `json:"m"`
 	K uint64 `json:"k"`
 	B string `json:"b"`
 }
 
-// MarshalJSON returns the filter as the peer's MarshalJSON does.
+// MarshalJSON returns the filter in the form of the peer's MarshalJSON.
 func (f Filter) MarshalJSON() ([]byte, error) {
 	if f.m == 0 {
 		return nil, errNoBits("marshal filter")
@@ -193,8 +196,8 @@ func (f Filter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(inJSON{f.m, f.k, base64.URLEncoding.EncodeToString(bits)})
 }
 
-// UnmarshalJSON replaces the filter by the one that b is. On an error the filter
-// stays as it was.
+// UnmarshalJSON replaces the filter by the one that b is. After an error the
+// filter is as it was.
 func (f *Filter) UnmarshalJSON(b []byte) error {
 	var j inJSON
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -209,7 +212,8 @@ func (f *Filter) UnmarshalJSON(b []byte) error {
 	return f.UnmarshalBinary(whole)
 }
 
-// readError is for an error of the reader after n bytes.
+// readError makes the error of ReadFrom from the error err of the reader, which
+// came after n bytes.
 func readError(err error, n int64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if n > 0 {

@@ -8,24 +8,24 @@ import (
 	"unsafe"
 )
 
-// ErrParameters says that a filter cannot be as it is asked for, or that two
-// filters do not go together.
+// ErrParameters says that there is no filter as it was asked for, or that two filters
+// differ and cannot be merged.
 var ErrParameters = errors.New("parameters of a filter")
 
-// A Filter is a filter of bits-and-blooms. The zero value says of every key that it may
-// be there, and is for ReadFrom, UnmarshalBinary and UnmarshalJSON.
+// A Filter is a filter of bits-and-blooms. The zero value answers maybe to every key. It is
+// for ReadFrom, UnmarshalBinary, UnmarshalText and UnmarshalJSON.
 type Filter struct {
-	m, k   uint64 // m at least 1, k at least 1 and at most maxProbes
+	m, k   uint64 // bits, at least 1; probes, 1 to maxProbes
 	length uint64 // of the bitset in bits; at least m
 	words  []uint64
 }
 
-// maxProbes is more than any rate calls for. Filters of more are refused: asking
-// them would take for ever.
+// maxProbes is more than any rate needs. Filters with more are refused, because a question
+// to them would take extremely long.
 const maxProbes = 1 << 16
 
-// New returns an empty filter of m bits and k probes. Zeros count as 1, as with
-// the peer. It fails for more than 2^47 bits, or 65,536 probes.
+// New returns an empty filter of m bits and k probes. As with the peer, zeros count as 1.
+// The error is ErrParameters for more than 2^47 bits or more than 65,536 probes.
 func New(m, k uint64) (*Filter, error) {
 	m, k = max(m, 1), max(k, 1)
 	if m > min(1<<47, 4*math.MaxInt) || k > maxProbes {
@@ -42,8 +42,8 @@ func NewWithEstimates(n uint64, p float64) (*Filter, error) {
 	return New(EstimateParameters(n, p))
 }
 
-// EstimateParameters returns the bits and probes that the peer takes for n keys at false
-// positive rate p. Requires: n > 0, 0 < p < 1.
+// EstimateParameters returns the number of bits and probes that the peer chooses for n keys
+// at the false positive rate p. Requires: n > 0, 0 < p < 1.
 func EstimateParameters(n uint64, p float64) (m, k uint64) {
 	bits := math.Ceil(-1 * float64(n) * math.Log(p) / math.Pow(math.Log(2), 2))
 	m = math.MaxUint64
@@ -65,7 +65,8 @@ func (f *Filter) Add(key []byte) {
 	}
 }
 
-// MayContain reports whether a key may be there, as Test does; no is certain.
+// MayContain reports whether a key may be in the filter, as the peer's Test does.
+// False is certain.
 func (f *Filter) MayContain(key []byte) bool {
 	if f.m == 0 {
 		return true
@@ -118,11 +119,11 @@ func (f *Filter) FillRatio() float64 {
 	return min(1, float64(f.ones())/float64(f.m))
 }
 
-// FPR returns the share of absent keys that pass, by the bits that are set.
+// FPR returns the share of absent keys that pass with the bits that are set at the moment.
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
-// ApproximatedSize returns how many keys were added, by the bits that are set, as
-// the peer's method of that name does. It is 2^32-1 if all are set.
+// ApproximatedSize estimates from the bits that are set how many keys were added, as the
+// peer's method of that name does. It is 2^32-1 if all bits are set.
 func (f *Filter) ApproximatedSize() uint32 {
 	if f.m == 0 {
 		return math.MaxUint32
@@ -143,22 +144,23 @@ func (f Filter) String() string {
 	return fmt.Sprintf("bitsandblooms.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximatedSize(), f.m, 100*f.FPR())
 }
 
-// Reset takes all keys out, as ClearAll does.
+// Reset removes all keys, as the peer's ClearAll does.
 func (f *Filter) Reset() { clear(f.words) }
 
-// Clone returns a copy.
+// Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter {
 	c := *f
 	c.words = append([]uint64(nil), f.words...)
 	return &c
 }
 
-// Merge adds the keys of another filter. Both must have the same bits and probes.
+// Merge adds the keys of another filter. The error is ErrParameters if they
+// differ in bits or probes.
 func (f *Filter) Merge(other *Filter) error {
 	if f.m != other.m || f.k != other.k {
 		return fmt.Errorf("bitsandblooms: merge: %w: %d bits, %d probes and %d bits, %d probes", ErrParameters, f.m, f.k, other.m, other.k)
 	}
-	// Bits past m, which only one of them may have, belong to no key.
+	// Only one of the filters may have words past m. Bits there belong to no key.
 	for i := range min(len(f.words), len(other.words)) {
 		f.words[i] |= other.words[i]
 	}
@@ -166,7 +168,7 @@ func (f *Filter) Merge(other *Filter) error {
 	return nil
 }
 
-// clearTail clears the bits of the last word that are past the length.
+// clearTail clears the bits of the last word that are past the length of the bitset.
 func (f *Filter) clearTail() {
 	if n := f.length & 63; n != 0 {
 		f.words[len(f.words)-1] &= 1<<n - 1
@@ -180,5 +182,5 @@ func (f *Filter) ones() (n uint64) {
 	return n
 }
 
-// stringBytes returns the bytes of s, which nobody may write to.
+// stringBytes returns the bytes of s without a copy. They must not be changed.
 func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

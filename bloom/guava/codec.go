@@ -19,11 +19,12 @@ import (
 //	|strategy|k|L (BE)|L longs (BE)
 const headerLen = 6
 
-// pieceWords is how many words are read or written at a time. A length that the
-// bytes do not bear out costs no more than that.
+// pieceWords is how many words are read or written at a time. A header that promises more
+// words than there are costs at most that much memory.
 const pieceWords = 512
 
-// AppendBinary appends the filter as Guava writes it.
+// AppendBinary appends the filter in Guava's format. The error is ErrParameters, with dst
+// as it was, for the zero value.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.words) == 0 {
 		return dst, fmt.Errorf("guava: write filter: %w: no bits", ErrParameters)
@@ -36,10 +37,11 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the filter as Guava writes it.
+// MarshalBinary returns the filter in Guava's format: see AppendBinary.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// WriteTo writes the filter as Guava's writeTo does.
+// WriteTo writes the filter in Guava's format, as writeTo does there. The error is that of
+// w, or ErrParameters for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if len(f.words) == 0 {
 		return 0, fmt.Errorf("guava: write filter: %w: no bits", ErrParameters)
@@ -60,8 +62,8 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
-// writes of a filter.
+// MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
+// write a filter in this form.
 func (f Filter) MarshalText() ([]byte, error) {
 	b, err := f.MarshalBinary()
 	if err != nil {
@@ -70,8 +72,8 @@ func (f Filter) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
-// error the filter stays as it was.
+// UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
+// error the filter is as it was.
 func (f *Filter) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -80,11 +82,11 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(b)
 }
 
-// UnmarshalBinary replaces the filter by the one that b is, and nothing but that. It
-// copies what it keeps. On an error the filter stays as it was.
+// UnmarshalBinary replaces the filter by the one that b is, all of b. It keeps nothing of
+// b. After an error the filter is as it was.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	if len(b) >= headerLen {
-		// Before anything is allocated.
+		// The length is checked before anything is allocated.
 		if want := headerLen + 8*uint64(binary.BigEndian.Uint32(b[2:])); uint64(len(b)) != want {
 			return damage("%d bytes, the header tells of %d", len(b), want)
 		}
@@ -93,12 +95,12 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// ReadFrom replaces the filter by the one that r goes on with, and reads no further
-// than its end. On an error the filter stays as it was.
+// ReadFrom replaces the filter by the next one in r, and reads no further than its end.
+// After an error the filter is as it was.
 //
-// What it keeps in memory is never more than twice what it has read. Bytes that
-// end too early wrap bloom.ErrDamaged and io.ErrUnexpectedEOF, or io.EOF if there were
-// none; other errors of r are passed on.
+// It never holds more than twice the memory of what it has read. If r ends too early, the
+// error wraps bloom.ErrDamaged, and io.ErrUnexpectedEOF, or io.EOF if r was empty. Other
+// errors of r are wrapped too.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	var head [headerLen]byte
 	m, err := io.ReadFull(r, head[:])
@@ -135,7 +137,8 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// readError is for an error of the reader after n bytes.
+// readError makes the error of ReadFrom from the error err of the reader, which
+// came after n bytes.
 func readError(err error, n int64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if n > 0 {

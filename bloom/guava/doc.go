@@ -1,38 +1,39 @@
 // Package guava reads, writes and asks Bloom filters of Google's Guava
-// (com.google.common.hash.BloomFilter), byte for byte as its writeTo and readFrom
-// do, so that Java programs and Go programs can share filters.
+// (com.google.common.hash.BloomFilter), so that Java programs and Go programs can share
+// filters. It writes and reads the same bytes as Guava's writeTo and readFrom.
 //
-// The format, in the words of Java: a byte with the number of the strategy, an
-// unsigned byte with the number of hash functions k, a big-endian int with the
-// number L of longs, and L big-endian longs. Bit i is bit i&63 of long i>>6. The
-// filter of one key "a" by New(1, 0.5), 14 bytes:
+// The format, in the words of Java: a byte with the number of the strategy, an unsigned
+// byte with the number of hash functions k, a big-endian int with the number L of
+// longs, and L big-endian longs. Bit i is bit i&63 of long i>>6. New(1, 0.5) with the
+// one key "a" is written as 14 bytes:
 //
 //	01                       strategy MURMUR128_MITZ_64
 //	01                       k = 1
 //	00 00 00 01              L = 1
 //	00 00 00 00 00 00 02 00  bit 9
 //
-// The bytes are the same in all releases; they were checked with filters that
-// Guava 31.1 wrote, of both strategies and five funnels. Java's own serialization
-// (ObjectOutputStream) is another format, and is not read.
+// The format is the same in all releases. It was checked with filters that Guava 31.1
+// wrote, of both strategies and five funnels. Java's own serialization (ObjectOutputStream)
+// is another format, which this package does not read.
 //
 // What to mind:
 //
-//   - The bytes do not say which funnel made them. A filter that is asked by
-//     another method than its keys were added by answers at random, and denies
-//     keys that are there. See the table below.
+//   - The bytes do not say which funnel made them. Ask a filter with the method that
+//     belongs to the funnel by which its keys were added; see the table below. Otherwise it
+//     answers at random, and denies keys that it holds.
 //   - Guava rounds the bits up to whole longs, and takes positions modulo the
 //     rounded number.
-//   - MITZ_32, the strategy of Guava 11 to 16, has 31-bit positions: bits past
-//     2^31 are never set, and the rate of larger filters is worse.
-//   - Both strategies hash doubly, which lets small filters pass more than theory
-//     says of their bits: measured at 1 %, 4.4 times as much with 10 keys (1.05 %, as
-//     bits are rounded up), 1.09 times with 100. From 1000 keys on it is as in theory.
-//   - How k follows from the rate differs between releases for few keys: see
-//     Options.K31. For reading it does not matter, k is in the bytes.
-//   - Keys that strangers choose can be made to collide: see package bloom.
+//   - MITZ_32, the strategy of Guava 11 to 16, has 31-bit positions: bits past 2^31 are
+//     never set, and larger filters have a higher rate.
+//   - Both strategies use double hashing, with which small filters let more keys pass
+//     than theory says of their bits: measured at 1 %, 4.4 times as many with 10 keys
+//     (1.05 %, as bits are rounded up), and 1.09 times with 100. From 1000 keys up
+//     the rate is that of theory.
+//   - For few keys, releases differ in how k follows from the rate: see Options.K31. This
+//     does not matter for reading, because k is in the bytes.
+//   - Strangers who choose the keys can make them collide: see package bloom.
 //
-// Which method is which funnel:
+// The methods and their funnels:
 //
 //	Funnels.byteArrayFunnel()        Add, MayContain
 //	Funnels.stringFunnel(UTF_8)      AddString, MayContainString
@@ -40,13 +41,13 @@
 //	Funnels.longFunnel()             AddInt64, MayContainInt64
 //	Funnels.integerFunnel()          AddInt32, MayContainInt32
 //
-// A funnel of one's own is Add of the bytes that it puts into the sink, where
-// putInt, putLong, putChar and the like are little-endian and strings have no
-// length. Funnels.sequentialFunnel is the bytes of its elements, one after the other.
+// For a funnel that somebody wrote, call Add with the bytes that the funnel puts into its
+// sink. putInt, putLong, putChar and the like write little-endian, and strings are written
+// without their length. Funnels.sequentialFunnel writes its elements one after the other.
 //
-// A filter can not be turned into one of package bloom, nor the other way
-// round: the positions of keys differ, and the keys are not in it.
+// A filter cannot be converted to one of package bloom or back: the positions of keys
+// differ, and the filter does not have the keys.
 //
-// Concurrency. A filter that nobody changes can be asked by any number of
-// goroutines. Nothing may run beside a change.
+// Concurrency. Any number of goroutines may ask a filter, as long as none changes
+// it. A change must run alone.
 package guava

@@ -12,16 +12,16 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// ErrParameters says that a filter cannot be as it is asked for, or that two
-// filters do not go together.
+// ErrParameters says that there is no filter as it was asked for, or that two filters
+// differ and cannot be merged.
 var ErrParameters = errors.New("parameters of a filter")
 
-// A Strategy is how the positions of a key follow from its MurmurHash3 x64 128.
-// The numbers are part of the format.
+// A Strategy says how the positions of a key are computed from its MurmurHash3 x64 128. The
+// numbers are part of the format.
 type Strategy byte
 
-// MITZ32 is MURMUR128_MITZ_32, of filters that Guava 11 to 16 made, and MITZ64 is
-// MURMUR128_MITZ_64, of all that are made since.
+// MITZ32 is MURMUR128_MITZ_32, the strategy of filters that Guava 11 to 16 made. MITZ64 is
+// MURMUR128_MITZ_64, the strategy of all filters since then.
 const (
 	MITZ32 Strategy = 0
 	MITZ64 Strategy = 1
@@ -38,34 +38,35 @@ func (s Strategy) String() string {
 	return fmt.Sprintf("strategy %d", byte(s))
 }
 
-// A Filter is a filter of Guava. The zero value says of every key that it may be
-// there, and is for ReadFrom and UnmarshalBinary.
+// A Filter is a filter of Guava. The zero value answers maybe to every key. It is for
+// ReadFrom, UnmarshalBinary and UnmarshalText.
 type Filter struct {
-	words    []uint64 // the bits; 1 to 2^31-1 of them
-	k        int      // 1 to 255
+	words    []uint64 // the bits, in 1 to 2^31-1 words
+	k        int      // hash functions, 1 to 255
 	strategy Strategy
 }
 
-// Options say how to make a filter.
+// Options say how large a filter is, and how it hashes.
 type Options struct {
 	// Keys is the number of expected insertions. 0 counts as 1, as in Guava.
 	Keys uint64
 	// FPR is the false positive rate with that many keys, between 0 and 1.
 	FPR float64
-	// MITZ32 chooses the strategy of old filters.
+	// MITZ32 chooses the strategy of old filters, and not MITZ64.
 	MITZ32 bool
-	// K31 computes k as Guava 31.1 does, from the truncated number of bits, and
-	// not from the rate alone as main of 2026 does. It makes a difference only
-	// for few keys: of 1 key at 1 %, 6 instead of 7.
+	// K31 computes k from the truncated number of bits, as Guava 31.1 does, and not from
+	// the rate alone, as main of 2026 does. It makes a difference only for few keys: for 1
+	// key at 1 %, k is 6 instead of 7.
 	K31 bool
 }
 
-// New returns an empty filter as BloomFilter.create of a recent Guava makes it: for n
-// keys at false positive rate p.
+// New returns an empty filter for n keys at the false positive rate p, like
+// BloomFilter.create of a recent Guava.
 func New(n uint64, p float64) (*Filter, error) { return NewFilter(Options{Keys: n, FPR: p}) }
 
-// NewFilter returns an empty filter. It fails where Guava does: for a rate that
-// is not between 0 and 1, for no bits or more than 64·(2^31-1), for k above 255.
+// NewFilter returns an empty filter. It returns ErrParameters where Guava
+// refuses: for a rate that is not between 0 and 1, for no bits or more than
+// 64·(2^31-1), and for k above 255.
 func NewFilter(o Options) (*Filter, error) {
 	if !(o.FPR > 0 && o.FPR < 1) {
 		return nil, fmt.Errorf("guava: new filter: %w: rate %v is not between 0 and 1", ErrParameters, o.FPR)
@@ -84,7 +85,7 @@ func NewFilter(o Options) (*Filter, error) {
 	return f, nil
 }
 
-// sizes returns the bits that are asked for, and k.
+// sizes returns the number of bits that the options ask for, and k.
 func (o Options) sizes() (m float64, k int) {
 	n := float64(max(o.Keys, 1))
 	m = math.Trunc(-n * math.Log(o.FPR) / (math.Ln2 * math.Ln2))
@@ -95,28 +96,28 @@ func (o Options) sizes() (m float64, k int) {
 	return m, max(1, int(math.Floor(raw+0.5)))
 }
 
-// Add adds a key as byteArrayFunnel does. It reports whether a bit has changed: if so,
-// the key was certainly not there.
+// Add adds a key as byteArrayFunnel does. It reports whether a bit has changed. If so, the
+// key was certainly absent before.
 func (f *Filter) Add(key []byte) bool { return f.set(bloom.Murmur3(key)) }
 
-// MayContain reports whether a key may be there; no is certain.
+// MayContain reports whether a key may be in the filter. False is certain.
 func (f *Filter) MayContain(key []byte) bool { return f.has(bloom.Murmur3(key)) }
 
-// AddString adds a string as stringFunnel(UTF_8) does. It is the same as Add of its
-// bytes.
+// AddString adds a string as stringFunnel(UTF_8) does. It is the same as Add of
+// the bytes of s.
 func (f *Filter) AddString(s string) bool { return f.Add(stringBytes(s)) }
 
-// MayContainString is MayContain for AddString.
+// MayContainString is MayContain for keys of AddString.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
 
-// AddUTF16 adds a string as unencodedCharsFunnel does, by its UTF-16 code units.
-// Bytes that are not UTF-8 count as U+FFFD.
+// AddUTF16 adds a string as unencodedCharsFunnel does, as its UTF-16 code units. Bytes that
+// are not UTF-8 count as U+FFFD.
 func (f *Filter) AddUTF16(s string) bool {
 	var buf [256]byte
 	return f.Add(appendUTF16(buf[:0], s))
 }
 
-// MayContainUTF16 is MayContain for AddUTF16.
+// MayContainUTF16 is MayContain for keys of AddUTF16.
 func (f *Filter) MayContainUTF16(s string) bool {
 	var buf [256]byte
 	return f.MayContain(appendUTF16(buf[:0], s))
@@ -129,7 +130,7 @@ func (f *Filter) AddInt64(v int64) bool {
 	return f.Add(buf[:])
 }
 
-// MayContainInt64 is MayContain for AddInt64.
+// MayContainInt64 is MayContain for keys of AddInt64.
 func (f *Filter) MayContainInt64(v int64) bool {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(v))
@@ -143,7 +144,7 @@ func (f *Filter) AddInt32(v int32) bool {
 	return f.Add(buf[:])
 }
 
-// MayContainInt32 is MayContain for AddInt32.
+// MayContainInt32 is MayContain for keys of AddInt32.
 func (f *Filter) MayContainInt32(v int32) bool {
 	var buf [4]byte
 	binary.LittleEndian.PutUint32(buf[:], uint32(v))
@@ -167,12 +168,12 @@ func (f *Filter) FillRatio() float64 {
 	return float64(f.ones()) / float64(f.Cap())
 }
 
-// FPR returns the share of absent keys that pass, by the bits that are set:
-// Guava's expectedFpp.
+// FPR returns the share of absent keys that pass with the bits that are set at the
+// moment: Guava's expectedFpp.
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
-// ApproximateCount returns how many keys were added, by the bits that are set:
-// Guava's approximateElementCount. It is 2^63-1 if all are set.
+// ApproximateCount estimates from the bits that are set how many keys were added: Guava's
+// approximateElementCount. It is 2^63-1 if all bits are set.
 func (f *Filter) ApproximateCount() uint64 {
 	n := -math.Log1p(-f.FillRatio()) * float64(f.Cap()) / float64(max(f.k, 1))
 	if !(n < math.MaxInt64) {
@@ -189,16 +190,17 @@ func (f Filter) String() string {
 	return fmt.Sprintf("guava.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximateCount(), f.Cap(), 100*f.FPR())
 }
 
-// Reset takes all keys out.
+// Reset removes all keys.
 func (f *Filter) Reset() { clear(f.words) }
 
-// Clone returns a copy.
+// Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter {
 	return &Filter{words: append([]uint64(nil), f.words...), k: f.k, strategy: f.strategy}
 }
 
-// Merge adds the keys of another filter, as putAll does. Both must have the same bits,
-// k and strategy, and must have been filled by the same funnel.
+// Merge adds the keys of another filter, as putAll does. The error is ErrParameters if
+// the filters differ in bits, k or strategy. Both must have been filled by the same
+// funnel; Merge cannot check that.
 func (f *Filter) Merge(other *Filter) error {
 	if len(f.words) != len(other.words) || f.k != other.k || f.strategy != other.strategy {
 		return fmt.Errorf("guava: merge: %w: %d bits, k %d, %v and %d bits, k %d, %v", ErrParameters,
@@ -232,7 +234,7 @@ func (f *Filter) set(h1, h2 uint64) (changed bool) {
 	return changed
 }
 
-// has tells whether the bits of a key with this hash are set.
+// has reports whether all bits of a key with this hash are set.
 func (f *Filter) has(h1, h2 uint64) bool {
 	if len(f.words) == 0 {
 		return true
@@ -247,20 +249,23 @@ func (f *Filter) has(h1, h2 uint64) bool {
 	return true
 }
 
-// A sequence gives the numbers whose remainders are the positions of a key.
+// A sequence generates numbers. Modulo the number of bits they are the positions of a key.
 type sequence struct {
 	at, step uint64
-	narrow   bool // int32 arithmetic
+	narrow   bool // MITZ_32: the arithmetic of a Java int
 }
 
+// sequence returns the sequence of a key with this hash, by the strategy of f.
 func (f *Filter) sequence(h1, h2 uint64) sequence {
 	if f.strategy == MITZ32 {
-		// The first position is that of i = 1.
+		// This strategy begins with i = 1.
 		return sequence{at: h1 + h1>>32, step: h1 >> 32, narrow: true}
 	}
 	return sequence{at: h1, step: h2}
 }
 
+// next returns the next number, which is not negative in Java. MITZ_64 clears the sign bit,
+// MITZ_32 inverts all bits of a negative number.
 func (s *sequence) next() uint64 {
 	v := s.at
 	s.at += s.step
@@ -274,7 +279,7 @@ func (s *sequence) next() uint64 {
 	return uint64(c)
 }
 
-// stringBytes returns the bytes of s, which nobody may write to.
+// stringBytes returns the bytes of s without a copy. They must not be changed.
 func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // appendUTF16 appends the UTF-16 code units of s, little-endian.

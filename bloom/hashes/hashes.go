@@ -1,16 +1,16 @@
-// Package hashes has hash functions for bloom.FilterOptions beside those of package
-// bloom, and their ids. They stand apart so that importing bloom links none of
-// them.
+// Package hashes has more hash functions for bloom.FilterOptions, and their ids. They are
+// not in package bloom itself, so that a program that imports bloom does not link them.
 //
 //	f, err := bloom.NewFilter(bloom.FilterOptions{
 //		Keys: 1e6, Hash: hashes.XXH3, HashID: hashes.IDXXH3,
 //	})
 //
-// Most programs need none: bloom.Murmur3 is the default, and bloom.HashXXH3 with 64 bits
-// as fast as any for short keys. These are for who has such digests anyway, needs a filter that another
-// program can ask by the same function, or has to use what a rule prescribes.
+// Most programs need none of them. bloom.Murmur3 is the default, and bloom.HashXXH3,
+// with 64 bits, is as fast as any for short keys. Use this package if you have such
+// digests already, if another program has to ask the filter with the same function,
+// or if a rule prescribes one.
 //
-// In nanoseconds, for keys of
+// Times in nanoseconds, for keys of
 //
 //	            8     16    100   1000 bytes
 //	XXH3      3.6    3.8    7.2     29
@@ -21,11 +21,12 @@
 //	SHA1       65     63     96    506
 //	MD5        83     80    142   1115
 //
-// A Filter copies the key for a function that is not of package bloom, which takes 7 more.
+// A Filter copies the key for a function that is not of package bloom, which
+// takes another 7.
 //
-// None allocates, keeps the key, or has a seed: who chooses the keys can choose ones that
-// pass. Against that, bloom.HashSipHash with a secret seed is the one to use, not
-// MD5 or SHA1, which are not keyed.
+// None of the functions allocates or keeps the key. None has a seed, so someone who chooses
+// the keys can choose keys that pass. Use bloom.HashSipHash with a secret seed against
+// that. MD5 and SHA1 do not help, because they have no secret either.
 package hashes
 
 import (
@@ -39,8 +40,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The ids of the functions, for FilterOptions.HashID. They stand in serialized filters
-// and never change.
+// The ids of the functions, for FilterOptions.HashID. They are written into
+// serialized filters and never change.
 const (
 	IDFNV  bloom.HashID = bloom.FirstOwnHashID + iota // FNV
 	IDFNVa                                            // FNVa
@@ -50,7 +51,7 @@ const (
 	IDSHA1                                            // SHA1
 )
 
-// ByID returns the function of an id, or nil if it is not one of this package.
+// ByID returns the function with this id, or nil if it is not one of this package.
 // bloom.HashIDOf reads the id of a serialized filter.
 func ByID(id bloom.HashID) bloom.Hash128 {
 	switch id {
@@ -70,7 +71,7 @@ func ByID(id bloom.HashID) bloom.Hash128 {
 	return nil
 }
 
-// FNV's constants.
+// The constants of FNV.
 const (
 	offset64  = 0xcbf29ce484222325
 	prime64   = 0x100000001b3
@@ -80,8 +81,8 @@ const (
 	prime128  = 0x13b
 )
 
-// FNV is the pair of FNV-1 and FNV-1a, of 64 bits each, of the key, mixed. It needs no
-// tables, goes byte by byte, and is quick for keys of up to 8 bytes only.
+// FNV returns FNV-1 and FNV-1a of the key, of 64 bits each, both mixed. It needs no tables.
+// It goes byte by byte, so it is fast only for keys of up to 8 bytes.
 func FNV(key []byte) (h1, h2 uint64) {
 	h1, h2 = offset64, offset64
 	for _, b := range key {
@@ -91,13 +92,14 @@ func FNV(key []byte) (h1, h2 uint64) {
 	return mix(h1), mix(h2)
 }
 
-// FNVa is FNV-1a of 128 bits, mixed: upper half, lower half. It is for who must
-// have one digest of 128 bits by hand; it is slower than FNV.
+// FNVa returns the two halves of FNV-1a of 128 bits, both mixed, the upper half
+// first. It is slower than FNV. Use it if you need one digest of 128 bits that is
+// easy to write in another program.
 func FNVa(key []byte) (h1, h2 uint64) {
 	h1, h2 = offset128, low128
 	for _, b := range key {
 		h2 ^= uint64(b)
-		// Times 2^88 + prime128.
+		// h1 and h2 times the prime, 2^88 + prime128.
 		over, low := bits.Mul64(h2, prime128)
 		h1 = h1*prime128 + over + h2<<shift128
 		h2 = low
@@ -107,37 +109,37 @@ func FNVa(key []byte) (h1, h2 uint64) {
 
 var iso, ecma = crc64.MakeTable(crc64.ISO), crc64.MakeTable(crc64.ECMA)
 
-// CRC is the pair of CRC-64 ISO and ECMA of the key, mixed. Checksums find damage,
-// but they are linear: whoever knows the form of the keys writes down as many with
-// one checksum as they like. For who has them anyway.
+// CRC returns CRC-64 ISO and CRC-64 ECMA of the key, both mixed. Checksums are made to find
+// damage, and they are linear: someone who knows the form of the keys can write down any
+// number of keys with the same checksum. Use it only if you have the checksums already.
 func CRC(key []byte) (h1, h2 uint64) {
 	return mix(crc64.Checksum(key, iso)), mix(crc64.Checksum(key, ecma))
 }
 
-// XXH3 is XXH3 of 128 bits: lower half, upper half. For keys of more than some 100 bytes,
-// where it is the fastest by far.
+// XXH3 returns the two halves of XXH3 of 128 bits, the lower half first. It is the fastest
+// by far for keys of more than about 100 bytes.
 func XXH3(key []byte) (h1, h2 uint64) {
 	h := xxh3.Hash128(key)
 	return h.Lo, h.Hi
 }
 
-// MD5 is the digest as two little-endian words. It is broken as a secure hash and slow
-// as another one. For keys whose MD5 is there already, or other programs' filters.
+// MD5 returns the digest as two little-endian words. It is not secure any more, and slow.
+// Use it if you have the MD5 of the keys already, or for filters of other programs.
 func MD5(key []byte) (h1, h2 uint64) {
 	d := md5.Sum(key)
 	return binary.LittleEndian.Uint64(d[:]), binary.LittleEndian.Uint64(d[8:])
 }
 
-// SHA1 is the first 16 bytes of the digest as two little-endian words. What is said of
-// MD5 holds.
+// SHA1 returns the first 16 bytes of the digest as two little-endian words. What MD5
+// says of its use holds here too.
 func SHA1(key []byte) (h1, h2 uint64) {
 	d := sha1.Sum(key)
 	return binary.LittleEndian.Uint64(d[:]), binary.LittleEndian.Uint64(d[8:])
 }
 
-// mix spreads every bit of h over the whole word, one to one: a filter takes its
-// places from the highest bits, which FNV and CRC hardly change for the last bytes of
-// a key. It is murmur3's last step.
+// mix spreads every bit of h over the whole word, and maps different words to different
+// words. A filter takes positions from the highest bits, which the last bytes of a key
+// hardly change in FNV and CRC. It is the finalizer of murmur3.
 func mix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

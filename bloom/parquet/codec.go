@@ -12,11 +12,11 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// pieceBlocks is how many blocks are read or written at a time. A length that
-// the bytes do not bear out costs no more than that.
+// pieceBlocks is how many blocks are read or written at a time. A header that promises more
+// blocks than there are costs at most that much memory.
 const pieceBlocks = 128
 
-// AppendBits appends the blocks alone.
+// AppendBits appends the blocks without a header.
 func (f *Filter) AppendBits(dst []byte) []byte {
 	dst = slices.Grow(dst, f.SizeBytes())
 	for i := range f.blocks {
@@ -25,7 +25,8 @@ func (f *Filter) AppendBits(dst []byte) []byte {
 	return dst
 }
 
-// OpenBits returns the filter whose blocks b is. It keeps nothing of b.
+// OpenBits returns the filter with the blocks b, which have no header. It keeps
+// nothing of b.
 func OpenBits(b []byte) (*Filter, error) {
 	f, err := NewBytes(len(b))
 	if err != nil {
@@ -37,6 +38,7 @@ func OpenBits(b []byte) (*Filter, error) {
 	return f, nil
 }
 
+// append appends the words of the block, little-endian.
 func (b *block) append(dst []byte) []byte {
 	for _, w := range b {
 		dst = binary.LittleEndian.AppendUint32(dst, w)
@@ -44,13 +46,15 @@ func (b *block) append(dst []byte) []byte {
 	return dst
 }
 
+// read sets the block to the first BlockBytes of from.
 func (b *block) read(from []byte) {
 	for j := range b {
 		b[j] = binary.LittleEndian.Uint32(from[4*j:])
 	}
 }
 
-// AppendBinary appends the filter as it is in a file: header and blocks.
+// AppendBinary appends the filter as it stands in a file: header and blocks. For the zero
+// value it returns ErrParameters and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.blocks) == 0 {
 		return dst, errNoBlocks()
@@ -58,10 +62,11 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	return f.AppendBits(appendHeader(dst, f.SizeBytes())), nil
 }
 
-// MarshalBinary returns the filter as it is in a file.
+// MarshalBinary returns the filter as it stands in a file: see AppendBinary.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// WriteTo writes the filter as it is in a file.
+// WriteTo writes the filter as it stands in a file. The error is that of w, or
+// ErrParameters for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if len(f.blocks) == 0 {
 		return 0, errNoBlocks()
@@ -81,8 +86,8 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
-// writes of a filter.
+// MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
+// write a filter in this form.
 func (f Filter) MarshalText() ([]byte, error) {
 	b, err := f.MarshalBinary()
 	if err != nil {
@@ -91,8 +96,8 @@ func (f Filter) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
-// error the filter stays as it was.
+// UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
+// error the filter is as it was.
 func (f *Filter) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -101,8 +106,8 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(b)
 }
 
-// UnmarshalBinary replaces the filter by the one that b is, header and blocks, and
-// nothing but that. It copies what it keeps. On an error the filter stays as it was.
+// UnmarshalBinary replaces the filter by the one whose header and blocks are b, all of b.
+// It keeps nothing of b. After an error the filter is as it was.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	d := decoder{r: bytes.NewReader(b)}
 	numBytes, err := d.header()
@@ -119,12 +124,12 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// ReadFrom replaces the filter by the one that r goes on with, header and
-// blocks, and reads no further than its end. On an error the filter stays as it was.
+// ReadFrom replaces the filter by the next header and blocks in r, and reads no further
+// than their end. After an error the filter is as it was.
 //
-// The header is read byte by byte. What is kept in memory is never more than twice
-// what has been read. Bytes that end too early wrap bloom.ErrDamaged and
-// io.ErrUnexpectedEOF, or io.EOF if there were none; other errors of r are passed on.
+// It reads the header byte by byte. It never holds more than twice the memory of what it
+// has read. If r ends too early, the error wraps bloom.ErrDamaged, and io.ErrUnexpectedEOF,
+// or io.EOF if r was empty. Other errors of r are wrapped too.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	d := decoder{r: r}
 	numBytes, err := d.header()
@@ -153,7 +158,8 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, nil
 }
 
-// readError is for an error of the reader after n bytes.
+// readError makes the error of ReadFrom from the error err of the reader, which
+// came after n bytes.
 func readError(err error, n int64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if n > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// ErrParameters says that a filter cannot be as it is asked for, or that two
-// filters do not go together.
+// ErrParameters says that there is no filter as it was asked for, or that two filters
+// differ and cannot be merged.
 var ErrParameters = errors.New("parameters of a filter")
 
 const (
@@ -23,30 +23,30 @@ const (
 	blockWords = BlockBytes / 4
 )
 
-// salt makes the bits of a block's words from the low half of a hash. Part of
+// salt turns the low half of a hash into the bit of each word of a block. Part of
 // the format.
 var salt = [blockWords]uint32{
 	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 }
 
-// A block is where a value has all its bits, one in each word.
+// A block holds all bits of a value, one in each word.
 type block [blockWords]uint32
 
-// A Filter is a split block Bloom filter. The zero value says of every value
-// that it may be there, and is for ReadFrom and UnmarshalBinary.
+// A Filter is a split block Bloom filter. The zero value answers maybe to every value. It
+// is for ReadFrom, UnmarshalBinary and UnmarshalText.
 type Filter struct {
-	blocks []block // less than 2^26 of them
+	blocks []block // less than 2^26
 }
 
-// New returns an empty filter for n distinct values at false positive rate p, of the
-// size that Arrow makes it: a power of two, from 32 bytes to 128 MiB. Values
-// beyond n, or a size cut at 128 MiB, raise the rate.
+// New returns an empty filter for n distinct values at the false positive rate p. It has
+// the size that Arrow chooses: a power of two, from 32 bytes to 128 MiB. The rate is higher
+// if there are more than n values, or if the size had to be cut at 128 MiB.
 func New(n uint64, p float64) (*Filter, error) {
 	if !(p > 0 && p < 1) {
 		return nil, fmt.Errorf("parquet: new filter: %w: rate %v is not between 0 and 1", ErrParameters, p)
 	}
 	m := -8 * float64(n) / math.Log(1-math.Pow(p, 1.0/8))
-	// A rate that is no different from 0 or 1 gives no number, or an infinite one.
+	// m is not a number, or infinite, if the rate cannot be distinguished from 0 or 1.
 	need := uint64(8 * MaxBytes)
 	if m >= 0 && m < 8*MaxBytes {
 		need = uint64(max(m, 8*BlockBytes))
@@ -57,7 +57,7 @@ func New(n uint64, p float64) (*Filter, error) {
 	return NewBytes(int(need / 8))
 }
 
-// NewBits returns an empty filter of so many bits for each of n distinct values,
+// NewBits returns an empty filter with bitsPerValue bits for each of n distinct values,
 // rounded up to whole blocks, as parquet-go makes it.
 func NewBits(n uint64, bitsPerValue uint) (*Filter, error) {
 	hi, need := bits.Mul64(n, uint64(bitsPerValue))
@@ -68,7 +68,8 @@ func NewBits(n uint64, bitsPerValue uint) (*Filter, error) {
 	return NewBytes(int(min(max(blocks, 1)*BlockBytes, math.MaxInt32)))
 }
 
-// NewBytes returns an empty filter of so many bytes: a multiple of 32 below 2^31.
+// NewBytes returns an empty filter of size bytes. The size is a multiple of 32,
+// above 0 and below 2^31.
 func NewBytes(size int) (*Filter, error) {
 	if size <= 0 || size > math.MaxInt32 || size%BlockBytes != 0 {
 		return nil, fmt.Errorf("parquet: new filter: %w: %d bytes are not a number of blocks", ErrParameters, size)
@@ -76,14 +77,15 @@ func NewBytes(size int) (*Filter, error) {
 	return &Filter{blocks: make([]block, size/BlockBytes)}, nil
 }
 
-// Hash returns the hash of a value by its plain encoding.
+// Hash returns the hash of a value, given its plain encoding.
 func Hash(plain []byte) uint64 { return xxhash.Sum64(plain) }
 
-// Add adds a BYTE_ARRAY, a FIXED_LEN_BYTE_ARRAY or an INT96, or any other value by
-// its plain encoding.
+// Add adds a BYTE_ARRAY, a FIXED_LEN_BYTE_ARRAY or an INT96, or any other value
+// in its plain encoding.
 func (f *Filter) Add(plain []byte) { f.AddHash(xxhash.Sum64(plain)) }
 
-// MayContain reports whether such a value may be there; no is certain.
+// MayContain reports whether a value with this plain encoding may be in the
+// filter. False is certain.
 func (f *Filter) MayContain(plain []byte) bool { return f.MayContainHash(xxhash.Sum64(plain)) }
 
 // AddString is Add of the bytes of s.
@@ -95,19 +97,19 @@ func (f *Filter) MayContainString(s string) bool { return f.MayContainHash(xxhas
 // AddInt32 adds an INT32.
 func (f *Filter) AddInt32(v int32) { f.AddHash(hash32(uint32(v))) }
 
-// MayContainInt32 reports whether an INT32 may be there.
+// MayContainInt32 reports whether an INT32 may be in the filter. False is certain.
 func (f *Filter) MayContainInt32(v int32) bool { return f.MayContainHash(hash32(uint32(v))) }
 
 // AddInt64 adds an INT64.
 func (f *Filter) AddInt64(v int64) { f.AddHash(hash64(uint64(v))) }
 
-// MayContainInt64 reports whether an INT64 may be there.
+// MayContainInt64 reports whether an INT64 may be in the filter. False is certain.
 func (f *Filter) MayContainInt64(v int64) bool { return f.MayContainHash(hash64(uint64(v))) }
 
 // AddFloat adds a FLOAT.
 func (f *Filter) AddFloat(v float32) { f.AddHash(hash32(math.Float32bits(v))) }
 
-// MayContainFloat reports whether a FLOAT may be there.
+// MayContainFloat reports whether a FLOAT may be in the filter. False is certain.
 func (f *Filter) MayContainFloat(v float32) bool {
 	return f.MayContainHash(hash32(math.Float32bits(v)))
 }
@@ -115,12 +117,12 @@ func (f *Filter) MayContainFloat(v float32) bool {
 // AddDouble adds a DOUBLE.
 func (f *Filter) AddDouble(v float64) { f.AddHash(hash64(math.Float64bits(v))) }
 
-// MayContainDouble reports whether a DOUBLE may be there.
+// MayContainDouble reports whether a DOUBLE may be in the filter. False is certain.
 func (f *Filter) MayContainDouble(v float64) bool {
 	return f.MayContainHash(hash64(math.Float64bits(v)))
 }
 
-// AddHash adds a value by its hash.
+// AddHash adds the value with this hash (see Hash).
 func (f *Filter) AddHash(x uint64) {
 	if len(f.blocks) == 0 {
 		return
@@ -131,8 +133,8 @@ func (f *Filter) AddHash(x uint64) {
 	}
 }
 
-// MayContainHash reports whether a value with this hash may be there; no is
-// certain.
+// MayContainHash reports whether a value with this hash may be in the filter.
+// False is certain.
 func (f *Filter) MayContainHash(x uint64) bool {
 	if len(f.blocks) == 0 {
 		return true
@@ -146,16 +148,16 @@ func (f *Filter) MayContainHash(x uint64) bool {
 	return true
 }
 
-// block returns the block of a hash. Requires: there is one.
+// block returns the block of a hash. Requires: the filter has blocks.
 func (f *Filter) block(x uint64) *block {
 	return &f.blocks[x>>32*uint64(len(f.blocks))>>32]
 }
 
-// SizeBytes returns the number of bytes of the blocks, which is what the header
-// tells.
+// SizeBytes returns the number of bytes of the blocks. The header stores this number.
 func (f *Filter) SizeBytes() int { return BlockBytes * len(f.blocks) }
 
-// FPR returns the share of absent values that pass, by the bits that are set.
+// FPR returns the share of absent values that pass with the bits that are set at
+// the moment.
 func (f *Filter) FPR() float64 {
 	if len(f.blocks) == 0 {
 		return 1
@@ -179,14 +181,14 @@ func (f Filter) String() string {
 	return fmt.Sprintf("parquet.Filter: %d bits, %.3g %% of absent values pass", 8*uint64(f.SizeBytes()), 100*f.FPR())
 }
 
-// Reset takes all values out.
+// Reset removes all values.
 func (f *Filter) Reset() { clear(f.blocks) }
 
-// Clone returns a copy.
+// Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter { return &Filter{blocks: append([]block(nil), f.blocks...)} }
 
-// Merge adds the values of another filter, of the same size and, which the
-// filters do not tell, of the same type.
+// Merge adds the values of another filter. The error is ErrParameters if the sizes differ.
+// The values of both must have the same type; Merge cannot check that.
 func (f *Filter) Merge(other *Filter) error {
 	if len(f.blocks) != len(other.blocks) {
 		return fmt.Errorf("parquet: merge: %w: %d and %d bytes", ErrParameters, f.SizeBytes(), other.SizeBytes())
@@ -199,6 +201,7 @@ func (f *Filter) Merge(other *Filter) error {
 	return nil
 }
 
+// hash32 and hash64 hash the plain encoding of a number: its bytes, little-endian.
 func hash32(v uint32) uint64 {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], v)

@@ -9,11 +9,11 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// Limits of a header. The one that is written has 15 to 19 bytes; others are
-// allowed for, as fields may be added.
+// Limits of a header that is read. The headers that are written have 15 to 19 bytes. Longer
+// ones are accepted, because Parquet may add fields.
 const (
-	maxHeader = 1 << 10
-	maxDepth  = 8
+	maxHeader = 1 << 10 // bytes
+	maxDepth  = 8       // structures inside each other
 )
 
 // Types of Thrift's compact protocol.
@@ -34,11 +34,12 @@ const (
 	typeUUID   = 13
 )
 
-// union is field number 2, 3 or 4: a struct whose field 1 is an empty struct,
-// which is BLOCK, XXHASH or UNCOMPRESSED.
+// union is the encoding of field 2, 3 or 4, each of which follows the field with the number
+// before it. It is a struct whose field 1 is an empty struct, which stands for BLOCK, XXHASH
+// or UNCOMPRESSED.
 var union = []byte{1<<4 | typeStruct, 1<<4 | typeStruct, typeStop, typeStop}
 
-// appendHeader appends a BloomFilterHeader.
+// appendHeader appends a BloomFilterHeader for numBytes bytes of blocks.
 func appendHeader(dst []byte, numBytes int) []byte {
 	dst = append(dst, 1<<4|typeInt32)
 	dst = binary.AppendVarint(dst, int64(numBytes))
@@ -48,13 +49,15 @@ func appendHeader(dst []byte, numBytes int) []byte {
 	return append(dst, typeStop)
 }
 
-// A decoder reads a header byte by byte, and so never reads too far.
+// A decoder reads a header byte by byte, so that it never reads past its end.
 type decoder struct {
 	r io.Reader
 	n int64 // bytes read
 	b [1]byte
 }
 
+// readByte reads the next byte. It returns an error after maxHeader bytes, which
+// ends every loop of the decoder.
 func (d *decoder) readByte() (byte, error) {
 	if d.n == maxHeader {
 		return 0, damage("a header of more than %d bytes", maxHeader)
@@ -66,6 +69,7 @@ func (d *decoder) readByte() (byte, error) {
 	return d.b[0], nil
 }
 
+// uvarint reads an unsigned number: groups of 7 bits, the lowest first.
 func (d *decoder) uvarint() (v uint64, err error) {
 	for shift := 0; shift < 64; shift += 7 {
 		b, err := d.readByte()
@@ -79,13 +83,14 @@ func (d *decoder) uvarint() (v uint64, err error) {
 	return 0, damage("a number of more than 10 bytes")
 }
 
-// varint reads a number in zigzag notation.
+// varint reads a signed number, in zigzag encoding.
 func (d *decoder) varint() (int64, error) {
 	v, err := d.uvarint()
 	return int64(v>>1) ^ -int64(v&1), err
 }
 
-// fields calls each for every field of a struct. It has to read the value.
+// fields calls each for every field of a struct, with the id and the type of the
+// field. each has to read the value.
 func (d *decoder) fields(each func(id int64, typ byte) error) error {
 	for id := int64(0); ; {
 		b, err := d.readByte()
@@ -103,8 +108,8 @@ func (d *decoder) fields(each func(id int64, typ byte) error) error {
 	}
 }
 
-// skip reads a value of no interest. It ends as each element of a list takes a
-// byte, of which there are maxHeader.
+// skip reads a value that is not needed. A list cannot make it run for long: each element
+// takes at least a byte, and readByte stops after maxHeader.
 func (d *decoder) skip(typ byte, depth int) error {
 	if depth == maxDepth {
 		return damage("structures in structures in the header")
@@ -155,12 +160,12 @@ func (d *decoder) skip(typ byte, depth int) error {
 	return damage("a value of type %d", typ)
 }
 
-// elements skips n times values of these types.
+// elements skips n times one value of each of the types.
 func (d *decoder) elements(n uint64, depth int, types ...byte) error {
 	for range n {
 		for _, typ := range types {
 			if typ == typeTrue || typ == typeFalse {
-				typ = typeByte // within lists
+				typ = typeByte // within lists a bool takes a byte
 			}
 			if err := d.skip(typ, depth+1); err != nil {
 				return err
@@ -170,6 +175,7 @@ func (d *decoder) elements(n uint64, depth int, types ...byte) error {
 	return nil
 }
 
+// discard reads n bytes.
 func (d *decoder) discard(n uint64) error {
 	for range n {
 		if _, err := d.readByte(); err != nil {
@@ -179,7 +185,8 @@ func (d *decoder) discard(n uint64) error {
 	return nil
 }
 
-// header reads a BloomFilterHeader and returns numBytes.
+// header reads a BloomFilterHeader and returns its numBytes, a positive multiple of
+// BlockBytes. All four fields must be there, each once. Other fields are skipped.
 func (d *decoder) header() (numBytes int, err error) {
 	names := [...]string{1: "numBytes", "algorithm", "hash", "compression"}
 	var seen [len(names)]bool
@@ -216,7 +223,8 @@ func (d *decoder) header() (numBytes int, err error) {
 	return numBytes, nil
 }
 
-// union reads a union of which only the first member is known.
+// union reads a union whose only known member is the first. The error for another
+// member is bloom.ErrUnknown.
 func (d *decoder) union(name string) error {
 	seen := false
 	err := d.fields(func(id int64, typ byte) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// Sizes of the format.
+// Sizes of the format, in bytes.
 const (
 	headerLen = 20
 	linkLen   = 53
@@ -20,17 +20,18 @@ const (
 	headerIter = 1
 )
 
-// ScanDump returns a part of the filter, as BF.SCANDUMP does. It is called with 0
-// first and then with the iterator that it returned, until that is 0 and the
-// chunk nil. Each chunk but that goes to BF.LOADCHUNK, or to a Loader, together with the
+// ScanDump returns a part of the filter, as BF.SCANDUMP does. Call it with 0 first,
+// and then with the iterator that it has returned, until that is 0 and the chunk
+// nil. Give every other chunk to BF.LOADCHUNK, or to a Loader, together with the
 // iterator that was returned with it.
 //
-// The chunk is a part of the filter: it is not to be changed, and valid until
-// the filter is.
+// The chunk is a part of the filter. The caller must not change it, and it is
+// valid until the filter changes.
 func (f *Filter) ScanDump(iterator int64) (next int64, chunk []byte) {
 	return f.scanDump(iterator, maxChunk)
 }
 
+// scanDump is ScanDump with chunks of at most most bytes.
 func (f *Filter) scanDump(iterator int64, most uint64) (next int64, chunk []byte) {
 	if iterator < 0 || len(f.links) == 0 {
 		return 0, nil
@@ -50,7 +51,8 @@ func (f *Filter) scanDump(iterator int64, most uint64) (next int64, chunk []byte
 	return 0, nil
 }
 
-// Chunks yields all that BF.SCANDUMP returns, but for the end.
+// Chunks yields all pairs that ScanDump returns, except for the last, which only
+// marks the end.
 func (f *Filter) Chunks() iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for it, chunk := f.ScanDump(0); it != 0; it, chunk = f.ScanDump(it) {
@@ -61,9 +63,9 @@ func (f *Filter) Chunks() iter.Seq2[int64, []byte] {
 	}
 }
 
-// AppendBinary appends the chunks of BF.SCANDUMP, one behind the other and without
-// their iterators: the header, and the bits of all links. Redis has no such form; it
-// is for files and for encoders. The zero filter is an error, with dst as it was.
+// AppendBinary appends the chunks of BF.SCANDUMP, one after the other and without their
+// iterators: the header, and the bits of all links. Redis has no such form; it is for files
+// and encoders. For the zero value it returns ErrParameters and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.links) == 0 {
 		return dst, fmt.Errorf("redisbloom: write filter: %w: no links", ErrParameters)
@@ -75,11 +77,11 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// MarshalBinary returns the filter as AppendBinary appends it.
+// MarshalBinary returns the bytes that AppendBinary appends.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the filter by the one that MarshalBinary made b of. It
-// copies what it keeps. On an error, which Load would give, the filter stays as it was.
+// UnmarshalBinary replaces the filter by the one that MarshalBinary wrote as b. It keeps
+// nothing of b. The errors are those of Load. After an error the filter is as it was.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	if len(b) < headerLen {
 		return damage("a header of %d bytes", len(b))
@@ -111,8 +113,8 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// MarshalText returns the bytes of MarshalBinary in base64. It is what encoding/json or encoding/xml
-// writes of a filter.
+// MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
+// write a filter in this form.
 func (f Filter) MarshalText() ([]byte, error) {
 	b, err := f.MarshalBinary()
 	if err != nil {
@@ -121,8 +123,8 @@ func (f Filter) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-// UnmarshalText replaces the filter by the one that MarshalText made text of. On an
-// error the filter stays as it was.
+// UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
+// error the filter is as it was.
 func (f *Filter) UnmarshalText(text []byte) error {
 	b, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -131,7 +133,7 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(b)
 }
 
-// header encodes all but the bits.
+// header returns the encoded header: everything but the bits.
 func (f *Filter) header() []byte {
 	b := make([]byte, 0, headerLen+linkLen*len(f.links))
 	b = binary.LittleEndian.AppendUint64(b, f.items)
@@ -150,7 +152,7 @@ func (f *Filter) header() []byte {
 	return b
 }
 
-// parseHeader decodes a header. The links have no bits yet.
+// parseHeader decodes a header. The links of its result have no bits yet.
 func parseHeader(b []byte) (*Filter, error) {
 	if len(b) < headerLen {
 		return nil, damage("a header of %d bytes", len(b))
@@ -201,7 +203,8 @@ func (l *link) parse(b []byte) {
 	}
 }
 
-// check finds what no link has, as Redis does, and what no server could hold.
+// check returns an error for values that no link has, as Redis does, and for a link that
+// is too large for any server.
 func (l *link) check() error {
 	switch {
 	case !(l.errorRate > 0 && l.errorRate < 1):
@@ -216,18 +219,18 @@ func (l *link) check() error {
 	return nil
 }
 
-// A Loader puts a filter together from the chunks of BF.SCANDUMP, as BF.LOADCHUNK
-// does. The zero value awaits the header. Chunks may have any size within their
-// link, but must come in order and without a gap: so the memory that is allocated follows the
-// bytes that come, not what the header promises.
+// A Loader makes a filter from the chunks of BF.SCANDUMP, as BF.LOADCHUNK does. The zero
+// value is ready for the header. Chunks may have any size within their link, but must come
+// in order and without a gap. The Loader allocates memory for the bytes that have come, not
+// for those that the header promises.
 type Loader struct {
 	f    *Filter
-	link int   // that the next chunk belongs to
+	link int   // index of the link that the next chunk belongs to
 	at   int64 // iterator of the last chunk
 }
 
-// LoadChunk takes the next chunk, with the iterator that came with it. It copies
-// what it keeps. After an error the chunk may be tried again.
+// LoadChunk takes the next chunk, and the iterator that came with it. It keeps nothing of
+// chunk. After an error nothing has changed, and the chunk may be sent again.
 func (l *Loader) LoadChunk(iterator int64, chunk []byte) error {
 	if l.f == nil {
 		if iterator != headerIter {
@@ -252,7 +255,7 @@ func (l *Loader) LoadChunk(iterator int64, chunk []byte) error {
 		return damage("%d bytes for link %d, which lacks %d", len(chunk), l.link, left)
 	}
 	if cap(to.bf)-len(to.bf) < len(chunk) {
-		// At least double it, but not above what the link has.
+		// Grow doubles the slice at least, but not above the size of the link.
 		to.bf = slices.Grow(to.bf, int(min(left, uint64(max(len(chunk), len(to.bf))))))
 	}
 	to.bf = append(to.bf, chunk...)
@@ -263,8 +266,8 @@ func (l *Loader) LoadChunk(iterator int64, chunk []byte) error {
 	return nil
 }
 
-// Filter returns the filter, and begins anew. Before all chunks have come it is
-// an error, and nothing changes.
+// Filter returns the filter. The Loader is then empty and ready for another one. If chunks
+// are missing, Filter returns an error and nothing changes.
 func (l *Loader) Filter() (*Filter, error) {
 	switch {
 	case l.f == nil:
@@ -277,7 +280,7 @@ func (l *Loader) Filter() (*Filter, error) {
 	return f, nil
 }
 
-// Load puts a filter together from chunks, such as those of Filter.Chunks.
+// Load makes a filter from chunks, such as those of Filter.Chunks.
 func Load(chunks iter.Seq2[int64, []byte]) (*Filter, error) {
 	var l Loader
 	for it, chunk := range chunks {

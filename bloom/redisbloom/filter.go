@@ -7,15 +7,14 @@ import (
 	"unsafe"
 )
 
-// ErrFull is returned by Add of a NONSCALING filter that has as many items as it
-// was made for. Redis says: non scaling filter is full.
+// ErrFull is the error of Add for a NONSCALING filter that has as many items as it was made
+// for. The text is that of Redis.
 var ErrFull = errors.New("non scaling filter is full")
 
-// ErrParameters says that a filter, or the next link of one, cannot be as it is
-// asked for.
+// ErrParameters says that there is no filter as it was asked for, or no next link.
 var ErrParameters = errors.New("parameters of a filter")
 
-// What Redis takes where nothing is said.
+// The values that Redis uses if a command does not set them.
 const (
 	DefaultCapacity  = 100
 	DefaultErrorRate = 0.01
@@ -23,78 +22,78 @@ const (
 )
 
 const (
-	// maxErrorRate is what Redis takes for rates above it.
+	// maxErrorRate replaces all higher rates, as in Redis.
 	maxErrorRate = 0.25
-	// maxCapacity and maxExpansion are the largest that Redis 8 takes.
+	// maxCapacity and maxExpansion are the largest values that Redis 8 accepts.
 	maxCapacity  = 1 << 30
 	maxExpansion = 32768
-	// tightening is the error of a link by that of the one before.
+	// tightening is the error of a link divided by the error of the link before.
 	tightening = 0.5
-	// maxLinkBytes is more than any server holds.
+	// maxLinkBytes is more than any server can hold.
 	maxLinkBytes = 1 << 40
-	// maxHashes is how many the smallest positive error rate calls for.
+	// maxHashes is the number of hash functions for the smallest positive error rate.
 	maxHashes = 1075
 )
 
-// The options of a chain. Part of the format.
+// The options of a chain, as bits. Part of the format.
 const (
-	noRounding  = 1 // bits as computed, not a power of two
-	entsAreBits = 2 // the capacity is given as the power of two of bits
+	noRounding  = 1 // the number of bits is used as computed, and not rounded up to a power of two
+	entsAreBits = 2 // the capacity is given as an exponent: 2^capacity bits
 	force64     = 4 // 64-bit hashes
-	noScaling   = 8
+	noScaling   = 8 // a NONSCALING filter
 	knownFlags  = noRounding | entsAreBits | force64 | noScaling
 )
 
-// Constants as RedisBloom has them, cut after 15 digits: bpe is stored.
+// RedisBloom cuts these constants after 15 digits. They must be the same here,
+// because the header stores bpe.
 const (
 	ln2        = 0.693147180559945
 	ln2Squared = 0.480453013918201
 )
 
-// Options say how to make a filter, as the arguments of BF.RESERVE do.
+// Options say how to make a filter. They are the arguments of BF.RESERVE.
 type Options struct {
-	// Capacity is for how many items the first link is, up to 2^30; 0:
-	// DefaultCapacity.
+	// Capacity is the number of items that the first link is for, at most 2^30. 0
+	// means DefaultCapacity.
 	Capacity uint64
-	// ErrorRate is the false positive rate of the whole, between 0 and 1; 0:
-	// DefaultErrorRate. What is above 0.25 counts as 0.25, as in Redis 8.
+	// ErrorRate is the false positive rate of the whole filter, between 0 and 1. 0 means
+	// DefaultErrorRate. A rate above 0.25 counts as 0.25, as in Redis 8.
 	ErrorRate float64
-	// Expansion is how many times the capacity of a link the next one has, up to
-	// 32768; 0: DefaultExpansion.
+	// Expansion is the capacity of a link divided by that of the link before, at most
+	// 32768. 0 means DefaultExpansion.
 	Expansion uint32
-	// NonScaling has one link only. The rate is reached at the capacity, with one
-	// hash function less, and Add then fails with ErrFull.
+	// NonScaling allows one link only. The rate is reached at the capacity, with one hash
+	// function less than in a scaling filter. Add then returns ErrFull.
 	NonScaling bool
 }
 
-// A Filter is a filter of RedisBloom. The zero value has no links: it says of every
-// key that it may be there, and refuses to add any. It is for UnmarshalBinary and
-// UnmarshalText.
+// A Filter is a filter of RedisBloom. The zero value has no links: it answers maybe to
+// every key, and returns an error from Add. It is for UnmarshalBinary and UnmarshalText.
 type Filter struct {
 	links   []link
-	items   uint64 // of all links
+	items   uint64 // sum of the items of all links
 	options uint32
-	growth  uint32
+	growth  uint32 // the expansion
 }
 
-// A link is a Bloom filter of the chain.
+// A link is one Bloom filter of the chain. link.check and Loader see to it that these hold:
 //
-//  1. bits is 8 times bytes, at least 64, and len(bf) is bytes.
-//  2. 2^n2 <= bits where n2 is not 0.
+//  1. bits is 8 times bytes, above 0, and len(bf) is bytes.
+//  2. 2^n2 <= bits if n2 is not 0.
 //  3. 1 <= hashes <= maxHashes.
 type link struct {
 	bytes, bits uint64
 	items       uint64
 	errorRate   float64
-	bpe         float64 // bits an entry
+	bpe         float64 // bits an entry, as RedisBloom computes them
 	hashes      uint32
-	entries     uint64 // how many items it is for
-	n2          uint8  // if not 0, positions are modulo 2^n2
+	entries     uint64 // number of items that the link is for
+	n2          uint8  // 0, or positions are modulo 2^n2
 	bf          []byte
 }
 
-// New returns an empty filter, as BF.RESERVE key errorRate capacity makes it. Like
-// Redis it refuses zeros.
+// New returns an empty filter, like BF.RESERVE key errorRate capacity. As Redis
+// does, it refuses zeros.
 func New(capacity uint64, errorRate float64) (*Filter, error) {
 	if capacity == 0 || errorRate == 0 {
 		return nil, fmt.Errorf("redisbloom: new filter: %w: %d items at error rate %v", ErrParameters, capacity, errorRate)
@@ -102,8 +101,8 @@ func New(capacity uint64, errorRate float64) (*Filter, error) {
 	return NewFilter(Options{Capacity: capacity, ErrorRate: errorRate})
 }
 
-// NewFilter returns an empty filter, as BF.RESERVE makes it. With no options it is the
-// filter that BF.ADD makes of a key that is not there.
+// NewFilter returns an empty filter, like BF.RESERVE. The zero Options make the filter that
+// BF.ADD makes if there is no filter yet.
 func NewFilter(o Options) (*Filter, error) {
 	if o.Capacity == 0 {
 		o.Capacity = DefaultCapacity
@@ -135,7 +134,7 @@ func NewFilter(o Options) (*Filter, error) {
 	return f, nil
 }
 
-// addLink adds an empty link for so many items.
+// addLink adds an empty link for entries items at the given rate.
 func (f *Filter) addLink(entries uint64, rate float64) error {
 	l := link{errorRate: rate, bpe: -math.Log(rate) / ln2Squared, entries: entries}
 	need := float64(entries) * l.bpe
@@ -144,7 +143,8 @@ func (f *Filter) addLink(entries uint64, rate float64) error {
 	}
 	bits := max(uint64(need), 1)
 	if f.options&noRounding == 0 {
-		// Old filters: a power of two, and as many items as fill it.
+		// Filters of old releases have a power of two of bits, and a link is for
+		// as many items as fill them.
 		l.n2 = uint8(math.Logb(max(need, 1)) + 1)
 		bits = 1 << l.n2
 		l.entries += uint64(math.Trunc(float64(bits)-need) / l.bpe)
@@ -157,15 +157,15 @@ func (f *Filter) addLink(entries uint64, rate float64) error {
 	return nil
 }
 
-// hashesOf returns the number of hash functions for so many bits an entry.
+// hashesOf returns the number of hash functions for bpe bits an entry.
 func hashesOf(bpe float64) uint32 { return uint32(math.Ceil(ln2 * bpe)) }
 
-// Add adds a key if it is not there yet, as BF.ADD does, and reports whether it
-// was added. No means that it may have been there before. The filter grows by a link when the
-// last one is full: only then Add allocates.
+// Add adds a key if it is absent, as BF.ADD does, and reports whether it was added. False
+// means that the key may have been added before. If the last link is full, the filter grows
+// by a link; only then Add allocates.
 //
-// The error is ErrFull if the filter does not scale, or ErrParameters if the
-// next link would be too large; the key is then not added.
+// The error is ErrFull if the filter does not scale, and ErrParameters if there can be no
+// next link. The key is not added then.
 func (f *Filter) Add(key []byte) (added bool, err error) {
 	if len(f.links) == 0 {
 		return false, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
@@ -193,7 +193,8 @@ func (f *Filter) Add(key []byte) (added bool, err error) {
 	return true, nil
 }
 
-// MayContain reports whether a key may be there, as BF.EXISTS does; no is certain.
+// MayContain reports whether a key may be in the filter, as BF.EXISTS does. False
+// is certain.
 func (f *Filter) MayContain(key []byte) bool { return f.has(hash(key)) }
 
 // AddString is Add of the bytes of s.
@@ -202,21 +203,22 @@ func (f *Filter) AddString(s string) (added bool, err error) { return f.Add(stri
 // MayContainString is MayContain of the bytes of s.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
 
-// Count returns the number of keys that were added and not found there, as BF.CARD does.
+// Count returns how many keys were added, as BF.CARD does. Keys for which Add
+// returned false are not counted.
 func (f *Filter) Count() uint64 { return f.items }
 
-// Info is what BF.INFO tells.
+// Info is the result of BF.INFO.
 type Info struct {
-	Capacity  uint64 // items of all links
-	Size      uint64 // bytes that Redis counts for it on a 64-bit machine
-	Filters   int    // links
+	Capacity  uint64 // number of items that all links are for
+	Size      uint64 // bytes that Redis reports on a 64-bit machine
+	Filters   int    // number of links
 	Items     uint64
-	Expansion uint32 // 0 where Redis says nil: NONSCALING
+	Expansion uint32 // 0 for NONSCALING, where Redis returns nil
 }
 
-// Info returns what BF.INFO tells.
+// Info returns what BF.INFO returns for the filter.
 func (f *Filter) Info() Info {
-	// The sizes of SBChain and SBLink there.
+	// 32 and 64 are the sizes of the structs SBChain and SBLink in Redis.
 	i := Info{Size: 32 + 64*uint64(len(f.links)), Filters: len(f.links), Items: f.items, Expansion: f.growth}
 	if f.options&noScaling != 0 {
 		i.Expansion = 0
@@ -228,8 +230,8 @@ func (f *Filter) Info() Info {
 	return i
 }
 
-// FPR returns the share of absent keys that pass when all links are as full as
-// they were made for: the errors of the links together.
+// FPR returns the share of absent keys that pass when all links are full. It
+// combines the errors of the links.
 func (f *Filter) FPR() float64 {
 	if len(f.links) == 0 {
 		return 1
@@ -253,7 +255,8 @@ func (f Filter) String() string {
 	return fmt.Sprintf("redisbloom.Filter: %d keys in %d bits, %.3g %% of absent keys pass when it is full", f.items, bits, 100*f.FPR())
 }
 
-// has looks into the newest links first, as Redis does.
+// has reports whether one of the links may have the key with these hashes. It asks the
+// newest link first, as Redis does.
 func (f *Filter) has(a, b uint64) bool {
 	for i := len(f.links) - 1; i >= 0; i-- {
 		if f.links[i].has(a, b) {
@@ -263,7 +266,7 @@ func (f *Filter) has(a, b uint64) bool {
 	return len(f.links) == 0
 }
 
-// modulus is what positions are taken modulo of.
+// modulus returns the number modulo which positions are taken.
 func (l *link) modulus() uint64 {
 	if l.n2 > 0 {
 		return 1 << l.n2
@@ -292,5 +295,5 @@ func (l *link) set(a, b uint64) {
 	}
 }
 
-// stringBytes returns the bytes of s, which nobody may write to.
+// stringBytes returns the bytes of s without a copy. They must not be changed.
 func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

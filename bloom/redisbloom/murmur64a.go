@@ -2,7 +2,8 @@ package redisbloom
 
 import "encoding/binary"
 
-// murmurM is the multiplier of MurmurHash64A, and the seed of the first hash.
+// murmurM is the multiplier of MurmurHash64A. RedisBloom also uses it as the seed
+// of the first hash.
 const murmurM = 0xc6a4a7935bd1e995
 
 // murmur64A is MurmurHash64A (Appleby 2008, public domain).
@@ -22,7 +23,7 @@ func murmur64A(key []byte, seed uint64) uint64 {
 	return h ^ h>>47
 }
 
-// hash returns the two hashes of a key.
+// hash returns the two hashes of a key. The first one is the seed of the second.
 func hash(key []byte) (a, b uint64) {
 	a = murmur64A(key, murmurM)
 	return a, murmur64A(key, a)
