@@ -9,29 +9,29 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A Bundle is the filters of a store, as it was at one moment. The zero Bundle says
-// maybe to every key.
+// A Bundle is the filters of a store, as it was at one moment. The zero Bundle
+// answers maybe to every key.
 type Bundle struct {
 	// Constant after Open.
 	head    header
 	runs    []run
-	hashers []bloom.Hasher // those of the filters, maxHashers at most
+	hashers []bloom.Hasher // the different ones of the filters, at most maxHashers
 	tables  int
 	keys    uint64
 	damaged []Damage
 }
 
-// maxHashers is of how many hash functions a lookup keeps the hash of its key.
-// All filters of a store have one, or a few if its options were changed.
+// maxHashers is the number of hash functions for which a lookup remembers the hash of its
+// key. All filters of a store have the same function, or a few if its options were changed.
 const maxHashers = 4
 
-// Open returns the bundle whose bytes are data, exactly. They are kept, not
-// copied: filters are probed where they lie, so data must not change as long as
-// the bundle is in use. A probe is one cache line if data begins at an address
-// that 64 divides, as mapped files do, and large slices of Go.
+// Open returns the bundle whose bytes are data, all of data. It keeps data and does not
+// copy it: filters are probed where they lie, so data must not change while the bundle is
+// in use. A probe costs one cache line if data begins at an address that 64 divides. Mapped
+// files and large slices of Go do.
 //
-// The error is ErrDamaged or ErrFormatTooNew, with errors.Is. Filters that are
-// damaged are no error: see Damaged.
+// The error is ErrDamaged or ErrFormatTooNew; test for them with errors.Is. A damaged
+// filter is no error: see Damaged.
 func Open(data []byte) (*Bundle, error) {
 	h, err := decodeHeader(data)
 	if err != nil {
@@ -61,14 +61,15 @@ func Open(data []byte) (*Bundle, error) {
 	return b, nil
 }
 
-// An opening is the state of Open.
+// An opening is the state of Open. Open decodes the directory from front to back: run
+// decodes a run, and table opens the filter of each of its tables.
 type opening struct {
 	b    *Bundle
 	data []byte
-	end  uint64 // of what was met: filters follow each other
+	end  uint64 // end of the directory, or of the last filter so far
 }
 
-// run reads the next run of the directory, and returns what follows it.
+// run decodes the run at the beginning of dir into r, and returns the bytes that follow it.
 func (o *opening) run(r *run, dir []byte) (rest []byte, err error) {
 	level, n, dir, err := decodeRun(dir)
 	if err != nil {
@@ -95,7 +96,8 @@ func (o *opening) run(r *run, dir []byte) (rest []byte, err error) {
 	return dir, nil
 }
 
-// table makes a table of its entry. A filter that can't be used means maybe.
+// table makes t from the entry e. If its filter cannot be used, t has none and
+// answers maybe.
 func (o *opening) table(t *table, e *tableEntry, level int) error {
 	b := o.b
 	*t = table{smallest: e.smallest, largest: e.largest, keys: e.keys}
@@ -107,7 +109,8 @@ func (o *opening) table(t *table, e *tableEntry, level int) error {
 		}
 		return nil
 	}
-	// Each at its only place: a filter is looked at once, whatever the directory says.
+	// Each filter must begin right behind the one before. So no bytes are in two filters,
+	// and Open takes no longer than one pass over the file, whatever the directory says.
 	if e.offset != aligned(o.end) || e.offset > b.head.length || e.length > b.head.length-e.offset {
 		return damage("a filter of %d bytes at %d, behind %d, in %d", e.length, e.offset, o.end, b.head.length)
 	}
@@ -121,8 +124,8 @@ func (o *opening) table(t *table, e *tableEntry, level int) error {
 	return nil
 }
 
-// hasherIndex returns where a hash function stands in b.hashers, or -1 if
-// there is no room.
+// hasherIndex returns the index of h in b.hashers, and adds it if it is new. It
+// returns -1 if b.hashers is full.
 func (b *Bundle) hasherIndex(h bloom.Hasher) int {
 	for i := range b.hashers {
 		if b.hashers[i] == h {
@@ -136,8 +139,8 @@ func (b *Bundle) hasherIndex(h bloom.Hasher) int {
 	return len(b.hashers) - 1
 }
 
-// MayContain tells whether key may have been in the store. False is certain for
-// the state that the bundle is of. It allocates nothing.
+// MayContain reports whether key may have been in the store. False is certain for the state
+// that the bundle describes. It allocates nothing.
 func (b *Bundle) MayContain(key []byte) bool {
 	var h hashes
 	for i := range b.runs {
@@ -149,13 +152,14 @@ func (b *Bundle) MayContain(key []byte) bool {
 	return b.head.length == 0
 }
 
-// hashes are those of one key by the hash functions of a bundle.
+// hashes are the hashes of one key, by the functions in Bundle.hashers. Each is
+// computed when a filter needs it.
 type hashes struct {
 	known [maxHashers]bool
 	hash  [maxHashers]uint64
 }
 
-// of returns the hash to ask the filter of t with.
+// of returns the hash of key for the filter of t.
 func (h *hashes) of(b *Bundle, t *table, key []byte) uint64 {
 	i := t.hasher
 	if uint(i) >= maxHashers {
@@ -167,19 +171,19 @@ func (h *hashes) of(b *Bundle, t *table, key []byte) uint64 {
 	return h.hash[i]
 }
 
-// A Damage is a filter that can't be used. Every key between the bounds, both of
-// which belong to the table, is answered maybe. They must not be changed.
+// A Damage describes a filter that cannot be used. Every key between the bounds, including
+// the bounds, is answered with maybe. The caller must not change the bounds.
 type Damage struct {
 	Level             int
 	Smallest, Largest []byte
-	Offset            int64 // of the filter in the file
-	Err               error // bloom.ErrUnknown if it is of another kind than this program knows
+	Offset            int64 // of the filter in the file, in bytes
+	Err               error // bloom.ErrUnknown if this program does not know its kind
 }
 
-// Damaged returns the filters that can't be used, in the order of the file.
+// Damaged returns the filters that cannot be used, in the order of the file.
 func (b *Bundle) Damaged() []Damage { return b.damaged }
 
-// Err returns what Damaged tells as an error, nil if every filter can be used.
+// Err returns an error that sums up Damaged, or nil if every filter can be used.
 func (b *Bundle) Err() error {
 	if len(b.damaged) == 0 {
 		return nil
@@ -189,31 +193,31 @@ func (b *Bundle) Err() error {
 		len(b.damaged), b.tables, d.Offset, d.Level, d.Err)
 }
 
-// Seq returns the sequence number up to which the bundle speaks: of every key
-// that was in the store then it says maybe.
+// Seq returns the sequence number of the state that the bundle describes. It answers maybe
+// to every key that was in the store then.
 func (b *Bundle) Seq() uint64 { return b.head.seq }
 
-// StoreID returns the identity of the store.
+// StoreID returns the id of the store.
 func (b *Bundle) StoreID() uint64 { return b.head.storeID }
 
-// Created returns when the bundle was made, as its writer says.
+// Created returns when the bundle was made, according to its writer.
 func (b *Bundle) Created() time.Time { return time.Unix(b.head.created, 0) }
 
-// Runs returns the number of runs: how many filters a key is asked of at most.
+// Runs returns the number of runs. A lookup asks at most one filter of each.
 func (b *Bundle) Runs() int { return len(b.runs) }
 
 // Tables returns the number of tables.
 func (b *Bundle) Tables() int { return b.tables }
 
-// Keys returns the number of keys of all tables. One that is in several runs
-// counts in each of them.
+// Keys returns the sum of the numbers of keys of all tables. A key that is in several
+// runs counts in each of them.
 func (b *Bundle) Keys() uint64 { return b.keys }
 
 // SizeBytes returns the length of the file.
 func (b *Bundle) SizeBytes() int64 { return int64(b.head.length) }
 
-// PredictedFPR returns the share of absent keys that MayContain is expected to
-// answer maybe to, if they lie among the stored ones.
+// PredictedFPR returns the share of absent keys for which MayContain is expected to answer
+// maybe, if they lie between the stored keys.
 func (b *Bundle) PredictedFPR() float64 {
 	if b.head.length == 0 {
 		return 1
@@ -234,18 +238,19 @@ func (b Bundle) String() string {
 		b.keys, b.tables, len(b.runs), b.head.length, 100*b.PredictedFPR())
 }
 
-// errText keeps encoders from writing an empty object for a bundle.
+// errText is the error of MarshalText and UnmarshalText. Without it, encoders would write
+// an empty object for a bundle.
 var errText = fmt.Errorf("bundle: a Bundle has no text: %w: keep the bytes that it was opened from", errors.ErrUnsupported)
 
-// MarshalText is an error, errors.ErrUnsupported: a bundle is kept as the bytes that
-// it was opened from.
+// MarshalText always returns an error, which is errors.ErrUnsupported. Store the bytes that
+// the bundle was opened from instead.
 func (b Bundle) MarshalText() ([]byte, error) { return nil, errText }
 
-// UnmarshalText is an error: see MarshalText. Open and Read make bundles.
+// UnmarshalText always returns an error: see MarshalText. Open and Read make bundles.
 func (b *Bundle) UnmarshalText([]byte) error { return errText }
 
-// predictedFPR is that of the tables, weighted by their keys: a key is asked of
-// one of them.
+// predictedFPR returns the mean rate of the tables, weighted by their keys, because a
+// key is asked of one of them.
 func (r *run) predictedFPR() float64 {
 	var keys, expected float64
 	for i := range r.tables {

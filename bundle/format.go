@@ -14,31 +14,31 @@ var ErrDamaged = errors.New("damaged bundle")
 // ErrFormatTooNew says that a later version of this package wrote the bundle.
 var ErrFormatTooNew = errors.New("bundle has a newer format")
 
-// Part of the file format, never changes.
+// Part of the file format, never changes. Sizes are in bytes.
 const (
 	magic     = "shaleBUN"
 	version   = 1
 	headerLen = 64
-	runLen    = 8
-	tableLen  = 32 // without the keys
-	alignment = 64
+	runLen    = 8  // of a run, without its tables
+	tableLen  = 32 // of a table, without its bounds
+	alignment = 64 // offsets of filters are multiples of it
 	maxLevel  = 255
 )
 
-// MaxKeySize is the length of the longest bound of a table, that of a store's
-// longest key.
+// MaxKeySize is the length in bytes of the longest bound of a table, which is that
+// of the longest key of a store.
 const MaxKeySize = math.MaxUint16
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// filterSum is what the directory knows a filter by: the checksum of all but its
-// last four bytes. Those are its own checksum, and with them that of every
-// filter would be the same number.
+// filterSum returns the checksum of a filter for the directory. It covers all bytes but the
+// last four. Those are the filter's own checksum, and with them the result would be the
+// same number for every filter.
 func filterSum(b []byte) uint32 { return checksum(b[:max(len(b)-4, 0)]) }
 
-// aligned returns n rounded up to where a filter may begin.
+// aligned returns the lowest multiple of alignment that is at least n.
 func aligned(n uint64) uint64 { return (n + alignment - 1) &^ (alignment - 1) }
 
 func damage(format string, args ...any) error {
@@ -58,8 +58,8 @@ type header struct {
 	seq     uint64
 	created int64 // seconds since 1970
 	runs    uint32
-	dirLen  uint32 // the directory follows the header
-	dirSum  uint32
+	dirLen  uint32 // length of the directory, which follows the header
+	dirSum  uint32 // checksum of the directory
 }
 
 func (h *header) appendTo(dst []byte) []byte {
@@ -77,8 +77,8 @@ func (h *header) appendTo(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
 
-// decodeHeader reads and checks the header at the beginning of b: what it is
-// first, then the version, then the rest.
+// decodeHeader decodes the header at the beginning of b. It checks the magic first, then
+// the version, then the rest. The length in the header is not compared with b.
 func decodeHeader(b []byte) (header, error) {
 	le := binary.LittleEndian
 	switch {
@@ -105,14 +105,14 @@ func decodeHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// A tableEntry is a table in the directory:
+// A tableEntry is the entry of a table in the directory:
 //
 //	0    8      16     24     28          30         32
 //	|keys|offset|length|crc32c|smallestLen|largestLen|smallest|largest|
 type tableEntry struct {
 	keys              uint64
-	offset, length    uint64 // of the filter in the file; both 0: none
-	sum               uint32 // filterSum
+	offset, length    uint64 // of the filter in the file; both 0 if there is none
+	sum               uint32 // filterSum of the filter
 	smallest, largest []byte
 }
 
@@ -126,8 +126,8 @@ func (e *tableEntry) appendTo(dst []byte) []byte {
 	return append(append(dst, e.smallest...), e.largest...)
 }
 
-// decodeTable reads the entry at the beginning of b and returns what follows.
-// The bounds lie in b.
+// decodeTable decodes the entry at the beginning of b and returns the bytes that follow it.
+// The bounds of e share memory with b.
 func decodeTable(b []byte) (e tableEntry, rest []byte, err error) {
 	if len(b) < tableLen {
 		return e, nil, errShort

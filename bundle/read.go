@@ -6,13 +6,15 @@ import (
 	"io"
 )
 
-// firstRead is how much Read takes the header's word for before there is more.
+// firstRead is the most bytes that Read allocates because of the header's length alone.
 const firstRead = 1 << 20
 
-// Read reads a bundle from r, which has nothing else, into memory whose lines
-// are cache lines, and opens it. One of more than limit bytes is refused before
-// it is read. What r does not have is not allocated: a length that lies costs
-// one or two megabytes.
+// Read reads a bundle from r and opens it. r must have nothing else. The memory is
+// aligned, so that a line of a filter is a cache line. A bundle of more than limit bytes
+// is refused before it is read.
+//
+// Memory is allocated as bytes arrive, at most twice as much. So a wrong length in the
+// header costs one or two megabytes.
 func Read(r io.Reader, limit int64) (*Bundle, error) {
 	buf := make([]byte, headerLen)
 	if err := fill(r, buf, 0); err != nil {
@@ -27,7 +29,7 @@ func Read(r io.Reader, limit int64) (*Bundle, error) {
 	}
 	for have := headerLen; have < int(h.length); have = len(buf) {
 		n := min(h.length, max(firstRead, 2*uint64(have)))
-		// A whole number of lines: the allocator aligns such sizes to 64.
+		// The size is a whole number of lines. The allocator aligns such sizes to 64.
 		longer := make([]byte, aligned(n))[:n]
 		copy(longer, buf)
 		buf = longer
@@ -45,7 +47,7 @@ func Read(r io.Reader, limit int64) (*Bundle, error) {
 	return Open(buf)
 }
 
-// fill reads buf from offset from on.
+// fill reads buf[from:], all of it. from is only the offset for the error.
 func fill(r io.Reader, buf []byte, from int) error {
 	n, err := io.ReadFull(r, buf[from:])
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

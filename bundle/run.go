@@ -14,20 +14,22 @@ type run struct {
 	bounds keys.Ranges
 }
 
-// A table is a filter with the range of keys that it speaks for.
+// A table is a filter, and the range of the keys that it was made of.
 type table struct {
-	filter            *bloom.Static // nil: maybe
-	hasher            int           // of filter, in Bundle.hashers; -1: none of these
+	filter            *bloom.Static // nil: every key in the range is answered with maybe
+	hasher            int           // index of filter's function in Bundle.hashers; -1: not there
 	smallest, largest []byte
 	keys              uint64
 }
 
-// decodeRun reads the head of a run in the directory, and returns what follows:
+// decodeRun decodes the beginning of a run in the directory, and returns the
+// bytes that follow:
 //
 //	0     4
 //	|level|tables|
 //
-// There is room for so many tables in it.
+// It has checked that these bytes are enough for the tables, so that the caller
+// may allocate them.
 func decodeRun(dir []byte) (level, tables int, rest []byte, err error) {
 	if len(dir) < runLen {
 		return 0, 0, nil, errShort
@@ -44,7 +46,8 @@ func (r *run) init(level, tables int) {
 	r.level, r.tables = level, make([]table, tables)
 }
 
-// layOut fills what find looks at. Requires: the tables are in order.
+// layOut fills bounds, in which find searches. Requires: the tables are complete
+// and in order.
 func (r *run) layOut() {
 	r.bounds = keys.NewRanges(len(r.tables), r.tables[0].smallest, r.tables[len(r.tables)-1].largest)
 	for i := range r.tables {

@@ -12,22 +12,22 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A Spec says what a bundle is to hold, but for the filters.
+// A Spec describes a bundle to be written, without the filters.
 type Spec struct {
 	StoreID uint64
-	Seq     uint64    // every key that was there at this sequence number is in a table
-	Created time.Time // kept in seconds
+	Seq     uint64    // every key that was in the store at this sequence number is in a table
+	Created time.Time // written in seconds
 	Runs    []Run
 }
 
-// A Run is a list of tables in order of their keys, whose bounds do not overlap.
-// The order of runs means nothing.
+// A Run is a list of tables, in the order of their keys, whose bounds do not overlap. The
+// order of runs in a Spec does not matter.
 type Run struct {
 	Level  int
 	Tables []Table
 }
 
-// A Table is a set of keys with its bounds, which belong to it.
+// A Table is a set of keys. The bounds are keys of the set.
 type Table struct {
 	Smallest, Largest []byte
 	Keys              uint64
@@ -35,12 +35,12 @@ type Table struct {
 
 // Write writes a bundle to w and returns its length.
 //
-// filter returns the serialized filter of a table (see bloom.AppendStatic), or
-// nothing if there is none: then every key between the bounds is answered maybe.
-// It is called twice for each table, for the directory and for the filter itself,
-// and must return the same both times. What it returned is not looked at after
-// the next call. An error of filter ends Write and is returned. What w has got
-// before an error is not a bundle.
+// filter returns the serialized filter of a table (see bloom.AppendStatic), or nothing if
+// the table has none; then every key between the bounds is answered with maybe. Write
+// calls it twice for each table, once for the directory and once to write the filter, and
+// it must return the same both times. Write does not use the returned bytes after the next
+// call. If filter returns an error, Write returns it. After any error, the bytes that w
+// has received are not a bundle.
 func Write(w io.Writer, s *Spec, filter func(run, table int) ([]byte, error)) (int64, error) {
 	p := plan{spec: s, filter: filter}
 	if err := p.measure(); err != nil {
@@ -76,21 +76,24 @@ func Write(w io.Writer, s *Spec, filter func(run, table int) ([]byte, error)) (i
 	return int64(at), nil
 }
 
-// A plan is a bundle to be written.
+// A plan is the layout of a bundle to be written. measure fills it, head encodes
+// the header and the directory. Write then writes the filters one after the other,
+// so that only one is in memory.
 type plan struct {
 	spec    *Spec
 	filter  func(run, table int) ([]byte, error)
-	entries []plannedEntry // of all tables
+	entries []plannedEntry // of all tables, in the order of the spec
 	dirLen  uint64
-	length  uint64
+	length  uint64 // of the whole file
 }
 
+// A plannedEntry is the entry of a table, and the indexes of the table in the spec.
 type plannedEntry struct {
 	tableEntry
 	run, table int
 }
 
-// measure checks the spec, and finds the place of every filter.
+// measure checks the spec, asks for every filter, and finds its offset in the file.
 func (p *plan) measure() error {
 	for i, r := range p.spec.Runs {
 		p.dirLen += runLen
@@ -124,7 +127,8 @@ func (p *plan) measure() error {
 	return nil
 }
 
-// ask fills in what the directory has of the filter, which must be one.
+// ask sets length and sum of e from the table's filter, and checks that it is one. A table
+// without a filter keeps zeros.
 func (p *plan) ask(e *plannedEntry) error {
 	b, err := p.filter(e.run, e.table)
 	if err != nil || len(b) == 0 {
@@ -137,7 +141,7 @@ func (p *plan) ask(e *plannedEntry) error {
 	return nil
 }
 
-// head returns header and directory.
+// head returns the encoded header and directory.
 func (p *plan) head() ([]byte, error) {
 	if p.dirLen > math.MaxInt32 || p.length > math.MaxInt64 {
 		return nil, fmt.Errorf("bundle: write: a directory of %d bytes is too long", p.dirLen)
@@ -167,7 +171,8 @@ var (
 	errSum    = fmt.Errorf("%w: not the bytes that were written here", bloom.ErrDamaged)
 )
 
-// checkBounds tells whether a table may follow one that ends with before.
+// checkBounds returns an error if a table may not follow one whose largest key is before.
+// first says that there is no table before.
 func checkBounds(before, smallest, largest []byte, first bool) error {
 	switch {
 	case bytes.Compare(smallest, largest) > 0:
@@ -178,13 +183,15 @@ func checkBounds(before, smallest, largest []byte, first bool) error {
 	return nil
 }
 
-// openFilter opens the filter of a table, whose bytes are b.
+// openFilter opens the filter b of the table e. It is an error if b is not the filter that
+// the directory describes, or has fewer keys than the table. It may have more, because a
+// filter can hold prefixes too.
 func openFilter(b []byte, e *tableEntry) (*bloom.Static, error) {
 	if filterSum(b) != e.sum {
 		return nil, errSum
 	}
 	f, err := bloom.OpenStatic(b)
-	if err == nil && f.Keys() < min(e.keys, math.MaxUint32) { // more: it knows prefixes too
+	if err == nil && f.Keys() < min(e.keys, math.MaxUint32) { // more: prefixes are in it too
 		return nil, errKeys
 	}
 	return f, err

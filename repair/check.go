@@ -15,13 +15,14 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A CheckReport says what Check has read, and what it found.
+// A CheckReport says what Check has read, and what it has found.
 type CheckReport struct {
-	Manifest string // that was read; empty: none is readable
-	Runs     int    // that it names
+	Manifest string // name of the manifest that was read; empty: none can be read
+	Runs     int    // number of runs that the manifest names
 
-	// Writer: a program has the store open for writing, or had meanwhile. Then
-	// the newest log is not checked, nor what that program has replaced.
+	// Writer: a program had the store open for writing when Check began or ended.
+	// Then the newest log was not checked, and findings in files that the program
+	// has replaced are left out.
 	Writer bool
 
 	Read     Read
@@ -33,26 +34,26 @@ type Read struct {
 	Files, Tables, Logs int
 	Bytes               int64
 	Blocks, Entries     uint64 // of data, in tables
-	Filters, Keys       uint64 // the filters that were asked for every key of their tables, and these
+	Filters, Keys       uint64 // filters that knew every key of their tables; the number of those keys
 	Records             uint64 // of logs
 	Edits               int    // of the manifest
 }
 
-// Damaged tells whether anything was found that is damaged.
+// Damaged reports whether anything was found that is damaged.
 func (r *CheckReport) Damaged() bool { return damaged(r.Findings) }
 
-// Check reads everything of the store in dir and reports all that is wrong with
-// it: checksums, the order of keys, counts and levels, that every filter knows
-// every key of its table, that no commit of the logs is missing, and the files
-// against the manifest. It goes on behind damage, and works on stores that Open
-// refuses. The Report is the caller's.
+// Check reads all files of the store in dir, and reports everything that is wrong. It
+// checks the checksums, the order of keys, counts and levels. It checks that every filter
+// knows every key of its table, that no commit of the logs is missing, and that the
+// manifest names the files that are there. It goes on behind damage, and works on stores
+// that Open refuses. The caller owns the report.
 //
-// Damage is in the report. The error tells what kept Check from looking: it wraps
-// fs.ErrNotExist if dir holds no store, shale.ErrFormatTooNew if a newer version
-// wrote it.
+// Damage is in the report. An error says why Check could not examine the store:
+// it wraps fs.ErrNotExist if dir holds no store, and shale.ErrFormatTooNew if a
+// newer version wrote it.
 func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error) {
 	o := opts.withDefaults()
-	dir, err := absolute(o.FS, dir) // the program may change its working directory meanwhile
+	dir, err := absolute(o.FS, dir) // the working directory may change meanwhile
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,8 @@ func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error)
 		if err := c.run(ctx, o, dir); err != nil {
 			return nil, err
 		}
-		// What came and went since may be what looks damaged.
+		// A writer that came meanwhile, even if it has left again, may have replaced files,
+		// which then look damaged. Check begins again, and then expects a writer.
 		now, err := writing(o, dir)
 		if err != nil {
 			return nil, err
@@ -81,7 +83,7 @@ func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error)
 	}
 }
 
-// writing tells whether a program has the store open for writing.
+// writing reports whether a program has the store open for writing.
 func writing(o Options, dir string) (bool, error) {
 	lock, err := keepOut(o.FS, dir)
 	if errors.Is(err, shale.ErrLocked) {
@@ -93,13 +95,15 @@ func writing(o Options, dir string) (bool, error) {
 	return false, lock.Close()
 }
 
-// A checker is one Check.
+// A checker is one attempt of Check. It reads the manifest first, then the tables that it
+// names with their filters, then the logs.
 type checker struct {
 	s      *survey
-	writer bool
+	writer bool // a program writes to the store meanwhile
 	read   Read
 }
 
+// run examines the store once. Damage becomes findings of c.s.
 func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
 	if c.s, err = look(ctx, newSource(o.FS), dir); err != nil {
 		return err
@@ -130,7 +134,7 @@ func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
 	return ctx.Err()
 }
 
-// flushed returns the highest number in the tables.
+// flushed returns the highest sequence number of the tables, as the manifest states it.
 func (s *survey) flushed() (last base.Seq) {
 	for _, r := range s.runs() {
 		for _, t := range r.tables {
@@ -140,10 +144,11 @@ func (s *survey) flushed() (last base.Seq) {
 	return last
 }
 
-// table checks one table: as a whole, and if it is not right, part by part.
+// table checks one table. If the table as a whole is not right, parts finds out
+// what is damaged.
 func (c *checker) table(t *manifest.Table) error {
 	name := base.TableName(t.Num)
-	m := &merge{s: c.s} // takes what is lost
+	m := &merge{s: c.s} // its method lost makes the findings
 	beside := c.beside(t)
 	if beside != nil {
 		defer beside.Close() // only read
@@ -191,14 +196,14 @@ func (c *checker) table(t *manifest.Table) error {
 	return nil
 }
 
-// A besideFile is the open filter beside a table.
+// A besideFile is an open filter file of a table, and its reader.
 type besideFile struct {
 	vfs.File
 	sidecar *sstable.Sidecar
 }
 
-// beside opens and checks the filter beside a table. Nil: there is none, or it is
-// damaged, which is a finding.
+// beside opens and checks the filter file of a table. It returns nil if there is none, or
+// if it is damaged, which becomes a finding. The caller closes it.
 func (c *checker) beside(t *manifest.Table) *besideFile {
 	if t.Sidecar == nil {
 		return nil
@@ -225,8 +230,9 @@ func (c *checker) beside(t *manifest.Table) *besideFile {
 	return b
 }
 
-// verify checks the table and the filter beside it, if there is one. An error is
-// about the table; a filter of other keys is a finding.
+// verify checks the table, and with it the filter file if there is one. An error is
+// about the table. A filter that lacks keys of the table is a finding, and the
+// table is then checked alone.
 func (c *checker) verify(t *manifest.Table, r *sstable.Reader, beside *besideFile) error {
 	if beside == nil {
 		return r.Verify(c.s.ctx)
@@ -243,13 +249,13 @@ func (c *checker) verify(t *manifest.Table, r *sstable.Reader, beside *besideFil
 	return err
 }
 
-// isOf tells whether err is damage to the file.
+// isOf reports whether err is damage to the file of this name.
 func isOf(err error, name string) bool {
 	var damage *base.CorruptionError
 	return errors.As(err, &damage) && damage.File == name
 }
 
-// agree tells where the manifest and the table differ.
+// agree returns an error if the manifest and the properties of the table differ.
 func agree(t *manifest.Table, p *sstable.Properties) error {
 	if t.Entries != p.Entries || t.Tombstones != p.Tombstones || t.Keys != p.Keys || t.MinSeq != p.MinSeq || t.MaxSeq != p.MaxSeq ||
 		!bytes.Equal(t.Smallest, p.Smallest) || !bytes.Equal(t.Largest, p.Largest) {
@@ -258,8 +264,9 @@ func agree(t *manifest.Table, p *sstable.Properties) error {
 	return nil
 }
 
-// parts reads a table that is not right, cause says why, and finds all that is
-// damaged.
+// parts reads a table that is not right, block by block, and makes findings of
+// everything that is damaged. cause is why the table as a whole is not right. It becomes
+// the finding if all parts are right.
 func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error {
 	before := len(c.s.findings)
 	m := &merge{s: c.s}
@@ -284,7 +291,9 @@ func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error 
 	return nil
 }
 
-// moved tells whether a writer has changed the store since it was looked at.
+// moved reports whether a writer has changed the store since look, so that Check has to
+// begin again. If a writer was expected, it removes the findings in files that the
+// writer has replaced instead.
 func (c *checker) moved(o Options, dir string) (bool, error) {
 	now, err := manifest.Salvage(newSource(o.FS), dir)
 	if err != nil {
@@ -297,7 +306,7 @@ func (c *checker) moved(o Options, dir string) (bool, error) {
 	case !c.writer:
 		return now.State.ManifestNum != was.ManifestNum || now.State.Length != was.Length, nil
 	}
-	// Files that are gone, or are used again, were obsolete.
+	// Files that the manifest no longer names were obsolete.
 	live := make(map[string]bool)
 	for _, level := range now.State.Version.Levels {
 		for _, r := range level.Runs {
@@ -316,6 +325,7 @@ func (c *checker) moved(o Options, dir string) (bool, error) {
 	return false, nil
 }
 
+// report makes the report of the attempt.
 func (c *checker) report() *CheckReport {
 	r := &CheckReport{Runs: len(c.s.runs()), Writer: c.writer, Read: c.read, Findings: c.s.findings}
 	if c.s.state != nil {

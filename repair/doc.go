@@ -1,47 +1,44 @@
-// Package repair looks after stores that are damaged: Check finds all that is
-// wrong with one, and Run saves what can be proven right into a new one. Programs
-// may call them, but the API is not covered by the compatibility promise of
-// package shale.
+// Package repair examines and saves damaged stores. Check finds everything that is wrong
+// with a store. Run saves what is provably correct into a new one. Programs may call them,
+// but the compatibility promise of package shale does not cover this API.
 //
-// Guarantees. Both only read the store: its files are opened for reading, and no
-// byte or name in its folder changes. Neither needs a store that Open accepts.
-// Damage is what they report; their errors are what kept them from looking.
-// Read errors of the device are damage too, of the sectors that can't be read.
+// Guarantees. Both only read the store: they open its files for reading, and change no
+// byte and no name in its folder. Neither needs a store that Open accepts. Damage is in
+// their reports; an error means that they could not examine the store. Sectors that the
+// device cannot read are damage too.
 //
 // # What is provable
 //
-// Every block and record carries a checksum that covers its store, its file and
-// its place: what checks is authentic, and what does not is not used. But an
-// authentic value may be an old one, if what was lost held a newer one, or a
-// deletion. So each key stands or falls with its newest version (the highest
-// sequence number):
+// Every block and record carries a checksum that covers its store, its file and its
+// place. What passes the check is authentic, and what does not pass is not used. But an
+// authentic value may be an old one: a newer value of the key, or its deletion, may be
+// among what is lost. So the newest version of each key decides, which is the one with
+// the highest sequence number:
 //
-//   - A version is proven if nothing that is lost can hold a newer one of its
-//     key. A lost block may hold any key between those before and behind it; a
-//     lost table any in the range that the manifest states; neither anything
-//     newer than the table's highest number, or than what stands in a newer run.
-//   - A gap in the log may hold any key. What the store held when the gap began is
-//     a state that it was once in, whole; it is taken, and the commits behind the
-//     gap are left.
-//   - The same is true of a manifest that is damaged in the middle: the tables of
-//     the last version before, with the logs that follow without a gap, are a
-//     state that the store was once in. Tables that this version does not name are
-//     left.
-//   - Without any manifest nobody knows which of the tables were live. Merging drops
-//     deletions once nothing is left for them to hide, so that an obsolete table
-//     brings deleted keys back. Only the writes in the logs are proven then.
+//   - A version is proven if no lost block or table can hold a newer one of its key. A lost
+//     block may hold any key between its neighbours. A lost table may hold any key in the
+//     range that the manifest states. Neither can hold a version that is newer than the
+//     table's highest sequence number, or newer than what is in a newer run.
+//   - A gap in the log may hold any key. The state of the store just before the
+//     gap is a state that the store really was in. Run takes that state, and
+//     leaves the commits behind the gap.
+//   - The same holds for a manifest that is damaged in the middle. The tables of the last
+//     version before the damage, together with the logs that follow without a gap, are a
+//     state that the store was in. Run leaves tables that this version does not name.
+//   - Without any manifest it is unknown which of the tables were live. Compactions drop a
+//     deletion when nothing is left that it hides. So an obsolete table would bring deleted
+//     keys back. Only the writes in the logs are proven then.
 //
-// Filters prove nothing. Check reads those beside tables too; Run needs none, and
+// Filters prove nothing. Check reads the filter files of tables too. Run needs no filters;
 // the tables of the new store get filters of their own.
 //
-// What is authentic and not proven is doubtful: Run leaves it out unless
-// Options.Doubtful is set, and lists it either way.
+// What is authentic and not proven is doubtful. Run leaves it out unless Options.Doubtful
+// is set, and lists it either way.
 //
 // # Concurrency and memory
 //
-// Calls may run at the same time, on the same store too. Check runs beside a
-// program that has the store open for writing, though it can't check what is
-// being written; Run does not, and keeps such programs out while it runs. Run
-// merges the tables as a compaction does, with one block of each run in memory;
-// the live logs are held in memory, as Open does.
+// Calls may run at the same time, also on the same store. Check may run while a program has
+// the store open for writing, but cannot check what is being written. Run may not: it keeps
+// writers out while it runs. Run merges the tables as a compaction does, with one block of
+// each run in memory. The live logs are held in memory, as Open does.
 package repair

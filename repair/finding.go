@@ -8,43 +8,45 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A Harm says what a Finding has cost.
+// A Harm says what the damage of a Finding has cost. The values are ordered: a
+// higher one is worse.
 type Harm int
 
-// The harms.
+// The harms, from none to the worst.
 const (
-	// Stray is no damage: nothing names the file. A crash left it, and the next
-	// Open removes it; unless the manifest that named it is damaged.
+	// Stray is no damage: nothing names the file. Usually a crash has left it, and the next
+	// Open removes it. It may be needed if the manifest that named it is damaged.
 	Stray Harm = iota
-	// Redundant: what is damaged can be made anew from what is there. No entry
-	// is lost, though the store may not open or may be slow.
+	// Redundant: the damaged part can be made again from other parts. No entry is lost, but
+	// the store may not open, or may be slow.
 	Redundant
-	// LostEntries: entries of a table are lost, those with the keys Keys and
-	// sequence numbers up to LastSeq at most.
+	// LostEntries: entries of a table are lost. Their keys are in the range Keys, and their
+	// sequence numbers are at most LastSeq.
 	LostEntries
-	// LostCommits: writes are lost, with the sequence numbers from FirstSeq to
-	// LastSeq at most; LastSeq 0: nobody knows to where.
+	// LostCommits: writes are lost. Their sequence numbers are from FirstSeq to LastSeq at
+	// most. LastSeq 0 means that the end is unknown.
 	LostCommits
-	// LostState: which tables and logs make up the store is not known, or only
-	// as it was some time ago.
+	// LostState: it is unknown which tables and logs make up the store, or known
+	// only for an earlier time.
 	LostState
 )
 
-// A Finding is a file, or a place in one, that is not as it should be.
+// A Finding is a file, or a place in a file, that is not as it should be.
 type Finding struct {
 	File   string // name within the store's folder
-	Offset int64  // in bytes; -1: no single place is at fault
+	Offset int64  // in bytes; -1: no single place is wrong
 	Err    error  // what is wrong; mostly a *shale.CorruptionError
 	Harm   Harm
 
+	// What is lost at most: see Harm.
 	Keys              Keys
 	FirstSeq, LastSeq uint64
 }
 
-// Damage tells whether something is damaged.
+// Damage reports whether the finding is damage.
 func (f *Finding) Damage() bool { return f.Harm != Stray }
 
-// What says in words what is wrong.
+// What returns in words what is wrong.
 func (f *Finding) What() string {
 	if c, ok := f.Err.(*base.CorruptionError); ok {
 		return fmt.Sprintf("%s: %v", c.Part, c.Err)
@@ -52,7 +54,7 @@ func (f *Finding) What() string {
 	return f.Err.Error()
 }
 
-// Meaning says in words what that means. quote prints a key.
+// Meaning returns in words what the finding has cost. quote prints a key.
 func (f *Finding) Meaning(quote func(key []byte) string) string {
 	switch f.Harm {
 	case Stray:
@@ -73,7 +75,8 @@ func (f *Finding) Meaning(quote func(key []byte) string) string {
 	return "tables and logs are known only as far as a manifest can be read"
 }
 
-// found makes the finding for an error.
+// found makes a finding from an error. If err says which file and offset it is
+// about, these replace file.
 func found(file string, err error, harm Harm) Finding {
 	f := Finding{File: file, Offset: -1, Err: err, Harm: harm}
 	var c *base.CorruptionError
@@ -83,20 +86,21 @@ func found(file string, err error, harm Harm) Finding {
 	return f
 }
 
-// isDamage tells damage from what keeps from looking.
+// isDamage reports whether err is damage to the store. Other errors kept repair
+// from looking.
 func isDamage(err error) bool {
 	var c *base.CorruptionError
 	return errors.As(err, &c)
 }
 
-// Keys is a range of user keys.
+// Keys is a range of user keys. The zero value is all keys.
 type Keys struct {
-	Lower    []byte // nil: from the first key
-	LowerOut bool   // Lower itself is not in the range
-	Upper    []byte // the last one; nil: to the last key
+	Lower    []byte // the first key; nil: there is no lower bound
+	LowerOut bool   // the range begins after Lower
+	Upper    []byte // the last key; nil: there is no upper bound
 }
 
-// Contains tells whether key is in the range.
+// Contains reports whether key is in the range.
 func (k *Keys) Contains(key []byte) bool {
 	if k.Lower != nil {
 		if c := bytes.Compare(key, k.Lower); c < 0 || c == 0 && k.LowerOut {
@@ -120,6 +124,7 @@ func (k *Keys) Format(quote func(key []byte) string) string {
 	return from + " to " + quote(k.Upper)
 }
 
+// String returns the range in words, with keys in Go syntax.
 func (k Keys) String() string {
 	return k.Format(func(key []byte) string { return fmt.Sprintf("%q", key) })
 }

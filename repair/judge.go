@@ -8,23 +8,32 @@ import (
 
 // A verdict says which commits of the logs are proven.
 type verdict struct {
-	proven, left []item // stretches
-	// asOf is the last commit of the state that is proven. If exact is not set,
-	// that state may be of some later commit.
+	proven, left []item // stretches, in order; no gaps
+	// asOf is the sequence number of the state that is proven. If exact is false, that
+	// state may have some later commits, whose numbers are lost.
 	asOf  base.Seq
 	exact bool
 }
 
-// judge decides which commits are proven. flushed is a number that the tables
-// reach at least: what is not newer is in them.
+// judge decides which commits are proven. flushed is the highest sequence number of the
+// tables: all commits up to it are in tables, or in damaged parts of tables.
 //
-// Commits are proven if the state that they lead to is one that the store was
-// in. The tables are such a state, so the logs count up to the first gap. The
-// live logs begin where the tables end, or before: there may be commits in them
-// that are in tables too. To apply these again does no harm, as long as all that
-// the tables have are applied again, for a merge to the last level wipes out
-// numbers and deletions. So a gap before the end of what is in tables leaves
-// the tables alone.
+// Commits are proven if the store was once in the state to which they lead. The tables
+// alone are such a state, and so are the tables and all commits of the logs up to the first
+// gap. judge takes these steps:
+//
+//  1. closeGaps looks at the sequence numbers on both sides of each gap, and marks the
+//     gaps that have cost nothing.
+//  2. Without a manifest there are no tables, and judgeAlone decides.
+//  3. The commits from the first live log to the first open gap are taken.
+//  4. The commits behind that gap are left.
+//  5. If the tables may hold some commits of the gap, or commits behind it, the commits of
+//     step 3 are left too, and the tables alone are the state.
+//
+// Step 5 is needed because the live logs may begin before the end of the tables: some of
+// their commits may be in tables too. It does no harm to apply these again, but only if all
+// of them are applied. A merge to the last level sets sequence numbers to 0 and drops
+// deletions. So an older value from a log would win over a newer one that only a table has.
 func (l *logs) judge(flushed base.Seq) verdict {
 	l.closeGaps(flushed)
 	if l.s.state == nil {
@@ -32,7 +41,7 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	}
 	start := slices.IndexFunc(l.items, func(it item) bool { return it.log.num >= l.minLog() && !it.removed() })
 	begin := l.begin()
-	known := begin > 0 || l.s.state.Version.NumTables() == 0 // up to where the tables reach
+	known := begin > 0 || l.s.state.Version.NumTables() == 0 // how far the tables reach
 	if start < 0 {
 		return verdict{asOf: max(begin, flushed), exact: known}
 	}
@@ -43,7 +52,7 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	v := verdict{asOf: max(begin, flushed)}
 	for i := start; i < stop; i++ {
 		if l.items[i].flushed {
-			start = i + 1 // what is in front is in tables, and is no unbroken row any more
+			start = i + 1 // what is before it is in tables, and not contiguous
 		}
 	}
 	taken := stretches(l.items[start:stop])
@@ -60,8 +69,8 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	return v
 }
 
-// judgeAlone is judge without tables: the newest version in the last commits that
-// follow each other without a gap is the newest one of its key.
+// judgeAlone is judge without tables. The commits at the end that follow each other without
+// a gap are proven: the newest version of a key among them is the newest of all.
 func (l *logs) judgeAlone() verdict {
 	v := verdict{exact: true}
 	end := len(l.items)
@@ -77,11 +86,14 @@ func (l *logs) judgeAlone() verdict {
 	return v
 }
 
+// open reports whether the item is a gap that may have cost commits.
 func (it *item) open() bool { return it.stretch == nil && !it.closed && !it.flushed }
 
-// removed tells of a gap where obsolete logs may have been removed.
+// removed reports whether the item is a gap in which obsolete logs may have been
+// removed. Such a gap is no damage.
 func (it *item) removed() bool { return it.stretch == nil && it.finding < 0 }
 
+// stretches returns the items that are stretches.
 func stretches(items []item) (list []item) {
 	for _, it := range items {
 		if it.stretch != nil {
@@ -91,6 +103,7 @@ func stretches(items []item) (list []item) {
 	return list
 }
 
+// lastOf returns the last sequence number of a list of stretches, or 0.
 func lastOf(list []item) base.Seq {
 	if len(list) == 0 {
 		return 0
@@ -98,7 +111,7 @@ func lastOf(list []item) base.Seq {
 	return list[len(list)-1].stretch.last
 }
 
-// begin returns the last number before the first live log, or 0.
+// begin returns the last sequence number before the first live log, or 0 if it is unknown.
 func (l *logs) begin() base.Seq {
 	for _, f := range l.files {
 		if f.num < l.minLog() {
@@ -112,8 +125,9 @@ func (l *logs) begin() base.Seq {
 	return 0
 }
 
-// contiguousBefore returns the stretches of obsolete logs that lead up to the live
-// ones without a gap. What they hold is in tables too, unless those are damaged.
+// contiguousBefore returns the stretches of obsolete logs that lead up to the live ones
+// without a gap. Their commits are in tables too, unless those are damaged. start is
+// the first item of a live log.
 func (l *logs) contiguousBefore(start int) []item {
 	first := start
 	for first > 0 && !l.items[first-1].open() && !l.items[first-1].flushed {
@@ -122,10 +136,13 @@ func (l *logs) contiguousBefore(start int) []item {
 	return stretches(l.items[first:start])
 }
 
-// unflushedSince tells whether no commit of log num or a later one can be in a
-// table. A log stays live beyond the flush of its first commits only if it was
-// replayed into several memtables. Whoever replays it begins a manifest and a log
-// first: so it is not the newest, and the flush takes a number behind these.
+// unflushedSince reports whether no commit of log num, or of a later log, can be
+// in a table.
+//
+// A log stays live after its first commits were flushed only if it was replayed into
+// several memtables. A program that replays it first begins a manifest and a log, and the
+// flush takes a file number after these. So the log is not the newest one then, and the
+// numbers of files show what has happened.
 func (l *logs) unflushedSince(num base.FileNum) bool {
 	next, later := l.s.state.NextFileNum, false
 	for _, f := range l.files {
@@ -140,8 +157,10 @@ func (l *logs) unflushedSince(num base.FileNum) bool {
 	return !later || next <= num+1
 }
 
-// closeGaps finds the gaps that have cost nothing, because of the numbers on
-// either side, and completes the findings of the others.
+// closeGaps marks the gaps that have cost nothing, and makes their findings
+// Redundant. A gap is closed if the sequence numbers on both sides follow each other.
+// It is flushed if all numbers in it are in tables. The other gaps get the numbers
+// that are lost, for their findings.
 func (l *logs) closeGaps(flushed base.Seq) {
 	for i := range l.items {
 		it := &l.items[i]
@@ -164,7 +183,8 @@ func (l *logs) closeGaps(flushed base.Seq) {
 	}
 }
 
-// seqBefore returns the last number in front of gap i, if it is known.
+// seqBefore returns the last sequence number before gap i. known is false if there may
+// be later ones before the gap.
 func (l *logs) seqBefore(i int) (last base.Seq, known bool) {
 	if it := l.items[i]; !it.front && it.log.there && it.log.err == nil {
 		last, known = it.log.header.PrevSeq, true
@@ -177,7 +197,9 @@ func (l *logs) seqBefore(i int) (last base.Seq, known bool) {
 	return last, known
 }
 
-// seqAfter returns the first number that is not in gap i any more, or 0.
+// seqAfter returns the first sequence number behind gap i, or 0 if it is unknown. It comes
+// from the header of the gap's log, from the next commit of the same log, from the header
+// of the next log, from the manifest, or from the next commit of any log, in this order.
 func (l *logs) seqAfter(i int) base.Seq {
 	f := l.items[i].log
 	if l.items[i].front && f.there && f.err == nil {

@@ -14,56 +14,66 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A logs is what the logs of a store hold: stretches of commits of which none is
-// missing, and gaps between them.
+// A logs is the content of the logs of a store: stretches, in which no commit is missing,
+// and gaps between them. readLogs makes it in these steps:
+//
+//  1. open lists the logs in the folder and those that the manifest names. It reads
+//     their headers. A header says which log came before, where that one ends, and
+//     with which sequence number.
+//  2. read reads the records of one log after the other. link first compares it
+//     with the log before.
+//  3. record adds each commit to a stretch. Damage ends the stretch and becomes a gap.
+//
+// judge then decides which of the gaps have cost commits.
 type logs struct {
 	s     *survey
-	files []*logFile // in the folder or named by the manifest, ascending; none that was never used
-	items []item     // of all files, in order
+	files []*logFile // in the folder or named by the manifest, ascending; without unused ones
+	items []item     // of all files, in the order of the commits
 
-	records uint64 // read
+	records uint64 // records that were read, and their bytes
 	bytes   int64
 }
 
-// A logFile is a log.
+// A logFile is a log, and what is known of it.
 type logFile struct {
 	num    base.FileNum
-	there  bool
+	there  bool // the file is in the folder
 	header wal.Header
-	err    error // of the header
-	// headerFinding tells of err if the header is all that is damaged in front.
+	err    error // of reading the header
+	// headerFinding is the finding of err, if isFirst: then only the header is damaged,
+	// and no gap was added for it.
 	headerFinding int
-	known         int64 // where it ends, or -1
+	known         int64 // length in bytes that the next log or the manifest states, or -1
 	result        wal.Result
-	first         int // of its items
+	first         int // index in logs.items of its first item
 }
 
 // An item is a stretch or a gap.
 type item struct {
 	log     *logFile
-	stretch *stretch // nil: a gap
+	stretch *stretch // nil if the item is a gap
 
-	// Of a gap.
-	front   bool         // it is in front of what log holds
-	since   base.FileNum // the oldest log that it may have cost commits of
-	finding int          // that tells of it; -1: obsolete logs may have been removed there
+	// For gaps only.
+	front   bool         // it is before the commits of log
+	since   base.FileNum // oldest log of which it may have cost commits
+	finding int          // index in survey.findings; -1: obsolete logs may have been removed here
 	closed  bool         // it has cost nothing
-	flushed bool         // because all in front of it and in it is in tables
+	flushed bool         // all commits before it and in it are in tables
 }
 
-// A stretch is commits of one log that follow each other.
+// A stretch is a row of commits of one log, none of which is missing.
 type stretch struct {
 	first, last base.Seq
 	commits     uint64
 	entries     uint64
-	samples     [][]byte // some of the keys
+	samples     [][]byte // some of the keys; copies
 }
 
-// maxSamples is how many keys stand for many.
+// maxSamples is how many keys a report shows as examples.
 const maxSamples = 3
 
-// readLogs reads all logs that may be live, and those before them that are
-// still there. With skipNewest the newest is left alone: it is being written.
+// readLogs reads all logs that may be live, and older ones that are still in the folder.
+// With skipNewest it leaves out the newest, because a program is writing to it.
 func readLogs(s *survey, skipNewest bool) (*logs, error) {
 	l := &logs{s: s}
 	if err := l.open(); err != nil {
@@ -82,6 +92,7 @@ func readLogs(s *survey, skipNewest bool) (*logs, error) {
 	return l, nil
 }
 
+// minLog returns the number of the first log that may be live.
 func (l *logs) minLog() base.FileNum {
 	if l.s.state == nil {
 		return 0
@@ -89,7 +100,8 @@ func (l *logs) minLog() base.FileNum {
 	return l.s.state.MinLog
 }
 
-// announced returns what the manifest knows of a live log, or nil.
+// announced returns what the manifest states of log num, or nil if it does not
+// name it as live.
 func (l *logs) announced(num base.FileNum) *manifest.LogInfo {
 	if l.s.state == nil {
 		return nil
@@ -102,7 +114,8 @@ func (l *logs) announced(num base.FileNum) *manifest.LogInfo {
 	return nil
 }
 
-// open reads the headers, and learns from each where the log before it ends.
+// open fills files: it reads the headers, and learns from each where the log
+// before it ends.
 func (l *logs) open() error {
 	nums := slices.Clone(l.s.logs)
 	if l.s.state != nil {
@@ -138,12 +151,13 @@ func (l *logs) open() error {
 	return nil
 }
 
-// gone tells that a writer has removed a log, or cut it to use it again, since
-// it was listed or while it was read.
+// gone reports whether err shows that a writer has removed the log, or cut it to use it
+// again, since the folder was listed.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// file returns the log num, or nil.
 func (l *logs) file(num base.FileNum) *logFile {
 	for _, f := range l.files {
 		if f.num == num && num != 0 {
@@ -153,7 +167,8 @@ func (l *logs) file(num base.FileNum) *logFile {
 	return nil
 }
 
-// unused tells whether a crash met the log's creation: nothing was written.
+// unused reports whether the log was being created when a crash came, so that nothing was
+// written to it. It makes a finding of such a log.
 func (l *logs) unused(f *logFile) bool {
 	if !errors.Is(f.err, wal.ErrNeverUsed) || l.announced(f.num) != nil || f.known >= 0 {
 		return false
@@ -162,7 +177,7 @@ func (l *logs) unused(f *logFile) bool {
 	return true
 }
 
-// read adds the items of one log. before is the one in front of it, or nil.
+// read adds the items of one log. before is the log before it in files, or nil.
 func (l *logs) read(f, before *logFile) error {
 	f.first = len(l.items)
 	if !f.there {
@@ -171,7 +186,7 @@ func (l *logs) read(f, before *logFile) error {
 		return nil
 	}
 	l.link(f, before)
-	header := f.err // is reported to Damaged first
+	header := f.err // wal.Read reports it to Damaged first
 	var err error
 	f.result, err = wal.Read(l.s.fs, l.s.dir, f.num, l.s.storeID, wal.ReadOptions{
 		Known:   f.known,
@@ -192,11 +207,13 @@ func (l *logs) read(f, before *logFile) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	if f.err != nil && f.result.Records == 0 && l.items[f.first].removed() {
-		// Not only the header: nothing shows that this was the log.
+		// Not only the header is damaged. There may have been commits, and nothing
+		// shows that the log was empty.
 		l.s.findings[f.headerFinding].Harm = LostCommits
 		l.items[f.first].finding = f.headerFinding
 	}
-	// What can't be read is zeros, and zeros at the end look like an end.
+	// The source returns zeros for what the device cannot read. Zeros at the end of a log
+	// look like its end, but commits may be lost there.
 	if u, unread := l.s.fs.unreadIn(base.LogName(f.num)); unread && u.offset >= f.result.Length && !f.result.Sealed {
 		l.gap(f, base.Corruption(base.LogName(f.num), u.offset, "log record", u.err))
 	}
@@ -205,7 +222,7 @@ func (l *logs) read(f, before *logFile) error {
 	return nil
 }
 
-// link adds a gap in front of f's commits if it is not known that they follow
+// link adds a gap before the commits of f, unless it is known that they follow
 // those of the log before.
 func (l *logs) link(f, before *logFile) {
 	name, prev := base.LogName(f.num), f.header.Prev
@@ -217,7 +234,7 @@ func (l *logs) link(f, before *logFile) {
 		l.gap(f, f.err)
 		l.front(f.num, before)
 	case before != nil && before.num == prev || before == nil && prev == 0:
-		// If before ends too early, it has a gap at its end.
+		// Nothing is missing. If before ends too early, read has added a gap at its end.
 	case prev < l.minLog() || l.s.state == nil:
 		l.items = append(l.items, item{log: f, front: true, since: f.num, finding: -1})
 	default:
@@ -226,8 +243,8 @@ func (l *logs) link(f, before *logFile) {
 	}
 }
 
-// front says that the last gap is in front of its log, and begins in log since;
-// or in the one before, if it is not known where that ends.
+// front marks the last item as a gap before its log. The gap begins in log since, or in the
+// log before, if it is unknown where that one ends.
 func (l *logs) front(since base.FileNum, before *logFile) {
 	it := &l.items[len(l.items)-1]
 	it.front, it.since = true, since
@@ -236,7 +253,7 @@ func (l *logs) front(since base.FileNum, before *logFile) {
 	}
 }
 
-// isFirst tells whether the manifest knows that f is the oldest live log.
+// isFirst reports whether the manifest says that f is the oldest live log.
 func (l *logs) isFirst(f *logFile) bool {
 	if l.s.state == nil {
 		return false
@@ -245,13 +262,14 @@ func (l *logs) isFirst(f *logFile) bool {
 	return f.num == l.minLog() || len(named) > 0 && named[0].Num == f.num
 }
 
-// gap adds a gap; the finding is completed by judge.
+// gap adds a gap with a finding. judge completes the finding.
 func (l *logs) gap(f *logFile, err error) {
 	i := l.s.add(found(base.LogName(f.num), err, LostCommits))
 	l.items = append(l.items, item{log: f, since: f.num, finding: i})
 }
 
-// record adds a commit to the stretch at hand.
+// record adds a commit to the current stretch, or begins one. A batch that cannot be
+// decoded is a gap, and so is a sequence number that has come before.
 func (l *logs) record(f *logFile, payload []byte) error {
 	first, b, err := shale.DecodeBatch(payload)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// load returns the entries of commits, sorted. They are in memory, as those of
-// the live logs are while a store is open.
+// load reads the commits of the given stretches again, and returns their entries, sorted.
+// They are all in memory, as those of the live logs are while a store is open.
 func (l *logs) load(from []item) (*entries, error) {
 	e := new(entries)
 	for _, f := range l.files {
@@ -42,7 +42,8 @@ func (l *logs) load(from []item) (*entries, error) {
 	return e, nil
 }
 
-// same makes sure that the stretches were read as they were when they were judged.
+// same returns an error unless the stretches of f have as many changes as when they were
+// judged. A device may fail between the two reads.
 func (l *logs) same(f *logFile, wanted []*stretch, e *entries) error {
 	want := uint64(0)
 	for _, s := range wanted {
@@ -59,20 +60,20 @@ func (l *logs) same(f *logFile, wanted []*stretch, e *entries) error {
 	return err
 }
 
-// entries are those of logs. It is a base.Iterator that only goes forward.
+// entries are the entries of logs. It is a base.Iterator that only goes forward.
 type entries struct {
 	list   []base.KV
-	before uint64 // entries of the logs before
-	next   int
-	at     base.KV // what was shown: its address tells whose it is
+	before uint64  // number of entries of the logs that were loaded before
+	next   int     // index of the entry that Next returns
+	at     base.KV // the current entry; merge.origins finds this iterator by its address
 	err    error
 }
 
-// add takes the changes of a commit if it is in one of the stretches.
+// add adds the changes of a commit, if it is in one of the stretches.
 func (e *entries) add(payload []byte, wanted []*stretch) error {
 	first, _, err := shale.DecodeBatch(payload)
 	if err != nil {
-		return nil // a gap: see record
+		return nil // logs.record has made it a gap
 	}
 	seq := base.Seq(first)
 	if !slices.ContainsFunc(wanted, func(s *stretch) bool { return s.first <= seq && seq <= s.last }) {
@@ -114,12 +115,13 @@ func (e *entries) Close() error {
 	return nil
 }
 
+// cannot sets the error for a call that entries does not support.
 func (e *entries) cannot() *base.KV {
 	e.err = errForward
 	return nil
 }
 
-// Last, Prev, SeekGE and SeekLT complete base.Iterator and fail.
+// Last, Prev, SeekGE and SeekLT are needed for base.Iterator. They fail.
 func (e *entries) Last() *base.KV                   { return e.cannot() }
 func (e *entries) Prev() *base.KV                   { return e.cannot() }
 func (e *entries) SeekGE([]byte, base.Seq) *base.KV { return e.cannot() }

@@ -7,49 +7,61 @@ import (
 	"github.com/shaledb/shale/internal/iter"
 )
 
-// A merge walks all that there is of the store in the order of keys, finds the
-// newest version of each, and whether it is proven to be the newest.
+// A merge goes through everything that is left of the store, in the order of keys. It
+// finds the newest version of each key, and whether that is proven to be the newest.
+// This is the way of an entry:
+//
+//  1. A child iterates over one run, over a chain of strays, or over commits of logs.
+//     iter.Merging merges the children, so that the versions of a key come one after the
+//     other, the newest first.
+//  2. run keeps the first version of each key.
+//  3. decide asks doubts whether a newer version may be lost. It drops deletions, and
+//     leaves doubtful values unless they are wanted.
+//  4. The remaining values go to put.
+//
+// A child that finds damage calls lost, which adds a gap before the first key in the gap
+// can come. One goroutine uses a merge.
 type merge struct {
 	s        *survey
-	doubtful bool // take what is not proven
+	doubtful bool // take values that are not proven
 
 	children []base.Iterator
-	origins  map[*base.KV]origin // by the address of what an iterator shows
-	gaps     []*gap              // that were met and are not behind
-	left     []*Left             // made by gaps
+	origins  map[*base.KV]origin // by the address at which an iterator shows its entries
+	gaps     []*gap              // gaps that have been found and may contain the key or later ones
+	left     []*Left             // what was left, or taken although doubtful
 
-	// The newest version so far of the key at hand.
+	// The newest version so far of the current key.
 	key     []byte
 	value   []byte
 	trailer base.Trailer
 	origin  origin
 }
 
-// A gap is a stretch of a table that is lost. It is known before any key in it
-// comes up, for its table's iterator stands behind it then.
+// A gap is a part of a table that is lost. The merge knows it before it reaches a key in
+// it, because the table's iterator has then already moved past the damage.
 type gap struct {
 	keys    Keys
-	maxSeq  base.Seq
-	age     int
-	finding int
-	left    *Left // nil: nothing was left because of it
+	maxSeq  base.Seq // highest sequence number that the lost part can have
+	age     int      // age of the table's run: see origin
+	finding int      // index in survey.findings
+	left    *Left    // nil: nothing was left because of it
 }
 
-// may tells whether something newer than the version at hand may be lost in g.
-// For a key of its own table that was shown before the gap, only older versions
-// may: the range does not begin with it.
+// may reports whether g may contain a newer version of the current key than the current
+// one. The lost part of the same table can only have older versions of a key that came
+// before it; so the range of g does not begin with that key.
 func (m *merge) may(g *gap) bool {
 	return g.keys.Contains(m.key) && m.origin.age >= g.age && m.trailer.Seq() <= g.maxSeq
 }
 
-// addLogs adds the commits of logs. why says why nothing of them is proven; nil:
-// they are. Their newest versions are newer than all of the tables: see judge.
+// addLogs adds commits of logs. why says why none of them is proven; nil means that they
+// are. Proven commits are newer than all tables: see judge.
 func (m *merge) addLogs(e *entries, why *Left) {
 	m.origins[&e.at] = origin{doubts: why}
 	m.children = append(m.children, e)
 }
 
-// run calls put with each key that is to be kept.
+// run calls put with each key that the new store gets, in ascending order.
 func (m *merge) run(put func(key, value []byte) error) (err error) {
 	it := iter.NewMerging(m.children...)
 	defer func() {
@@ -73,14 +85,17 @@ func (m *merge) run(put func(key, value []byte) error) (err error) {
 	return it.Err()
 }
 
+// take makes kv the newest version of the current key. The key and the value are copied,
+// because kv is only valid until the next call of Next.
 func (m *merge) take(kv *base.KV) {
 	m.value = append(m.value[:0], kv.Value...)
 	m.trailer, m.origin = kv.Trailer, m.origins[kv]
 }
 
-// before decides between entries of the same number: those of logs are the
-// same wherever they are, and of two that a merge to the last level has
-// stripped of their numbers that of the newer table is the newer one.
+// before decides between two entries of a key with the same sequence number and kind, and
+// reports whether o has the newer one. Entries of logs with the same number are the same
+// entry. A merge to the last level sets sequence numbers to 0; of two such entries, the one
+// in the newer table is newer.
 func (o origin) before(other origin) bool {
 	if o.age == 0 || other.age == 0 {
 		return o.age == 0 && (other.age > 0 || o.doubts == nil)
@@ -88,7 +103,7 @@ func (o origin) before(other origin) bool {
 	return o.num > other.num
 }
 
-// decide keeps, leaves or drops the key at hand.
+// decide calls put with the current key, or drops or leaves it.
 func (m *merge) decide(put func(key, value []byte) error) error {
 	doubts := m.doubts()
 	if m.trailer.Kind() != base.KindPut {
@@ -103,7 +118,8 @@ func (m *merge) decide(put func(key, value []byte) error) error {
 	return put(m.key, m.value)
 }
 
-// doubts returns why the version at hand may not be the newest, or nil.
+// doubts returns why the current version may not be the newest, or nil. It removes the gaps
+// that end before the current key.
 func (m *merge) doubts() *Left {
 	if m.origin.doubts != nil {
 		return m.origin.doubts

@@ -11,17 +11,18 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Options say how to look. nil means the zero value.
+// Options say how Check and Run work. nil means the zero value.
 type Options struct {
-	// FS is the file system of both folders. Default: the operating system's.
+	// FS is the file system of both folders. The default is that of the operating system.
 	FS vfs.FS
 
-	// Doubtful makes Run take what is authentic but not proven to be the newest
-	// version of its key. Keys may be back that were deleted, and values that
-	// were overwritten. Check takes no notice of it.
+	// Doubtful makes Run also take entries that are authentic but not proven to be
+	// the newest version of their key. Deleted keys and overwritten values may
+	// come back. Check ignores it.
 	Doubtful bool
 }
 
+// withDefaults returns a copy in which every field is set.
 func (o *Options) withDefaults() Options {
 	var c Options
 	if o != nil {
@@ -33,9 +34,9 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// keepOut keeps writers out of the store until the closer is closed. The error
-// wraps vfs.ErrLocked if one is in. Where locks can't be shared, or the store
-// has lost its lock file, there is nothing to hold.
+// keepOut keeps writers out of the store until the returned Closer is closed. If a writer
+// is in, the error wraps vfs.ErrLocked. If the file system has no shared locks, or the
+// store has lost its lock file, keepOut locks nothing and returns no error.
 func keepOut(fsys vfs.FS, dir string) (io.Closer, error) {
 	locker, ok := fsys.(vfs.SharedLocker)
 	if !ok {
@@ -51,6 +52,7 @@ func keepOut(fsys vfs.FS, dir string) (io.Closer, error) {
 	return lock, nil
 }
 
+// nothing is the Closer of a lock that is not held.
 type nothing struct{}
 
 func (nothing) Close() error { return nil }

@@ -4,43 +4,43 @@ import (
 	"bytes"
 )
 
-// A Report says what Run has saved, what it found, and what it left.
+// A Report says what Run has saved, what it has found, and what it has left.
 type Report struct {
-	Manifest string // that was read; empty: none is readable
+	Manifest string // name of the manifest that was read; empty: none can be read
 
-	// AsOf is the sequence number of the last commit that the new store holds,
-	// but for keys that are lost, left, or taken though doubtful. If AtLeast is
-	// set, it holds some later ones too, of which the numbers are lost.
+	// AsOf is the sequence number of the last commit that the new store holds. Keys that
+	// are lost or left are missing, and keys that were taken although doubtful may differ.
+	// If AtLeast is set, the store also holds some later commits, whose numbers are lost.
 	AsOf    uint64
 	AtLeast bool
 
-	// What was written to the new store.
+	// The number of keys of the new store, and the bytes of its keys and values.
 	Keys                 uint64
 	KeyBytes, ValueBytes int64
 
-	Doubtful bool // what is in Left was taken: Options.Doubtful was set
+	Doubtful bool // the entries in Left were taken: Options.Doubtful was set
 	Findings []Finding
 	Left     []Left
 }
 
-// A Left is a source of entries that are authentic, and of which it is doubtful
-// whether they are the newest of their keys.
+// A Left is a source of entries that are authentic, but perhaps not the newest
+// versions of their keys.
 type Left struct {
-	File string // where they are, or what makes them doubtful
-	Why  string
+	File string // file that has the entries, or that makes them doubtful
+	Why  string // why they are doubtful, in words
 
-	// Entries is how many values were left, or taken. Of logs and tables that
-	// were left whole it is how many entries they have, deletions and older
-	// versions too.
+	// Entries is how many values were left, or taken. For logs and tables that
+	// were left as a whole it is the number of all their entries, including
+	// deletions and older versions.
 	Entries uint64
-	Samples [][]byte // some of the keys
+	Samples [][]byte // some of the keys; copies
 
-	Keys              Keys   // where the entries are
-	Commits           uint64 // of a log
-	FirstSeq, LastSeq uint64 // their sequence numbers; of a gap, those of what is lost
+	Keys              Keys   // the range of the entries' keys
+	Commits           uint64 // number of commits, if File is a log
+	FirstSeq, LastSeq uint64 // the commits' sequence numbers; for a gap those of what is lost
 }
 
-// note counts a key.
+// note counts a key, and keeps some as samples.
 func (l *Left) note(key []byte) {
 	l.Entries++
 	if len(l.Samples) < maxSamples {
@@ -48,7 +48,7 @@ func (l *Left) note(key []byte) {
 	}
 }
 
-// Whole tells whether the new store holds all that the old one held.
+// Whole reports whether the new store holds everything that the old one held.
 func (r *Report) Whole() bool {
 	for i := range r.Findings {
 		if r.Findings[i].Harm > Redundant {
@@ -58,6 +58,7 @@ func (r *Report) Whole() bool {
 	return len(r.Left) == 0
 }
 
+// damaged reports whether one of the findings is damage.
 func damaged(findings []Finding) bool {
 	for i := range findings {
 		if findings[i].Damage() {

@@ -12,15 +12,19 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Run saves what is provable of the store in dir into a new store in the folder
-// into, which must be empty or not be there, and not be inside dir. With
-// Options.Doubtful it takes what is doubtful too. The Report is the caller's.
+// Run saves what is provably correct in the store in dir. It writes that into a new store
+// in the folder into. That folder must be empty or missing, and must not be inside dir.
+// With Options.Doubtful it takes doubtful entries too. The caller owns the report.
 //
-// Damage is in the report. The error tells what kept Run from saving: it wraps
-// fs.ErrNotExist if dir holds no store, shale.ErrLocked if a program has it open
-// for writing, shale.ErrFormatTooNew if a newer version wrote it, fs.ErrExist if
-// into is not empty. With an error, nothing is left in into. A crash may leave
-// a part there.
+// Damage is in the report. An error says why Run could not save: it wraps
+// fs.ErrNotExist if dir holds no store, shale.ErrLocked if a program has it open for
+// writing, shale.ErrFormatTooNew if a newer version wrote it, and fs.ErrExist if
+// into is not empty. After an error, Run leaves nothing in into. After a crash there
+// may be a part of the new store.
+//
+// Run takes these steps: it locks writers out, reads the manifest and the folder (look),
+// reads the logs and judges them (plan), and then merges all tables and commits into the
+// new store, which it reads back (save).
 func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	made, err := checkInto(o.FS, dir, into)
@@ -38,7 +42,7 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() // nothing is lost with it
+	defer lock.Close() // the store was only read
 	s, err := look(ctx, newSource(o.FS), dir)
 	if err != nil {
 		return nil, err
@@ -62,7 +66,8 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	return r, nil
 }
 
-// checkInto tells whether into can take a store; made: it is not there yet.
+// checkInto returns an error if into cannot take a store. made reports that into
+// does not exist yet.
 func checkInto(fsys vfs.FS, dir, into string) (made bool, err error) {
 	switch inside, err := vfs.Within(fsys, into, dir); {
 	case err != nil:
@@ -98,8 +103,8 @@ func absolute(fsys vfs.FS, dir string) (string, error) {
 	return dir, nil
 }
 
-// discard removes what a failed repair has made. It does what it can: there is
-// an error to report already.
+// discard removes what a failed Run has written, and the folder if Run has made it. It
+// ignores errors, because Run has one to return already.
 func discard(fsys vfs.FS, into string, made bool) {
 	names, err := fsys.List(into)
 	if err != nil {
@@ -113,7 +118,8 @@ func discard(fsys vfs.FS, into string, made bool) {
 	}
 }
 
-// plan gathers what is to be merged.
+// plan reads and judges the logs, and returns a merge of everything that the new store may
+// take. It fills the part of the report that is known before the merge.
 func (r *Report) plan(s *survey) (*merge, error) {
 	m := &merge{s: s, doubtful: r.Doubtful, origins: make(map[*base.KV]origin)}
 	l, err := readLogs(s, false)
@@ -137,7 +143,7 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	for _, stray := range strays {
 		m.left = append(m.left, stray.left)
 		if r.Doubtful {
-			stray.left.Entries = 0 // those that are taken will be counted
+			stray.left.Entries = 0 // the merge will count those that it takes
 		}
 	}
 	if r.Doubtful {
@@ -147,7 +153,8 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	return m, nil
 }
 
-// addLeft adds the commits that are not proven, if they are wanted.
+// addLeft reports the commits that are not proven, and adds them to the merge if
+// they are wanted.
 func (m *merge) addLeft(l *logs, v verdict) error {
 	for _, it := range v.left {
 		st := it.stretch
@@ -169,12 +176,12 @@ func (m *merge) addLeft(l *logs, v verdict) error {
 	return nil
 }
 
-// batchBytes is how much is written to the new store at once.
+// batchBytes is about how many bytes are written to the new store at once.
 const batchBytes = 1 << 20
 
-// save writes the new store, and reads it back.
+// save writes the new store, and then opens and verifies it.
 func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) error {
-	quiet := func(shale.Event) {} // what fails in the background comes back from Flush and Close
+	quiet := func(shale.Event) {} // Flush and Close return what fails in the background
 	db, err := shale.Open(into, &shale.Options{FS: fsys, ErrorIfExists: true, Durability: shale.SyncManual, OnEvent: quiet})
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
@@ -196,6 +203,7 @@ func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) e
 	return nil
 }
 
+// write runs the merge, and puts its keys into db in batches.
 func (r *Report) write(ctx context.Context, db *shale.DB, m *merge) error {
 	b := new(shale.Batch)
 	flush := func() error {

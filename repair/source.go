@@ -9,16 +9,17 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A source is the file system as a damaged store is read: no file can be
-// changed, and what the device can't read is zeros, which pass no checksum.
+// A source is the file system through which a damaged store is read. It does not
+// change any file. Where the device cannot read, it returns zeros, which pass no
+// checksum, and notes the place.
 type source struct {
-	vfs.FS // only Open, List and Stat are reached
+	vfs.FS // only Open, List and Stat are called
 
 	mu     sync.Mutex
-	unread map[string]unreadable // by name within the folder
+	unread map[string]unreadable // by name in the folder; guarded by mu
 }
 
-// unreadable is the first place of a file that could not be read.
+// An unreadable is the first place in a file that could not be read.
 type unreadable struct {
 	offset int64
 	err    error
@@ -28,6 +29,7 @@ var errSource = errors.New("repair: the damaged store is only read")
 
 func newSource(fsys vfs.FS) *source { return &source{FS: fsys, unread: make(map[string]unreadable)} }
 
+// Open returns a file that reads around damaged sectors and cannot be changed.
 func (s *source) Open(name string) (vfs.File, error) {
 	f, err := s.FS.Open(name)
 	if err != nil {
@@ -36,7 +38,7 @@ func (s *source) Open(name string) (vfs.File, error) {
 	return &sourceFile{File: f, source: s, name: filepath.Base(name)}, nil
 }
 
-// unreadIn returns where the file first could not be read.
+// unreadIn returns the first place of the file that could not be read, if there is one.
 func (s *source) unreadIn(name string) (u unreadable, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,6 +46,7 @@ func (s *source) unreadIn(name string) (u unreadable, found bool) {
 	return u, found
 }
 
+// note remembers an unreadable place. Of several in a file it keeps the first.
 func (s *source) note(name string, offset int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,6 +55,7 @@ func (s *source) note(name string, offset int64, err error) {
 	}
 }
 
+// The other methods of vfs.FS would change the store. They fail.
 func (s *source) Create(string) (vfs.File, error)        { return nil, errSource }
 func (s *source) OpenReadWrite(string) (vfs.File, error) { return nil, errSource }
 func (s *source) Rename(string, string) error            { return errSource }
@@ -65,13 +69,14 @@ func (s *source) SyncDir(string) error                   { return errSource }
 type sourceFile struct {
 	vfs.File
 	source *source
-	name   string
+	name   string // without the folder
 }
 
-// sector is the unit in which a device fails.
+// sector is the number of bytes that a device reads or fails to read as one.
 const sector = 4096
 
-// ReadAt reads around what can't be read.
+// ReadAt reads p in one piece. If that fails, it reads sector by sector, and returns zeros
+// for those that cannot be read.
 func (f *sourceFile) ReadAt(p []byte, off int64) (n int, err error) {
 	n, err = f.File.ReadAt(p, off)
 	if err == nil || errors.Is(err, io.EOF) {
@@ -93,6 +98,7 @@ func (f *sourceFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
+// The other methods of vfs.File would change the file. They fail.
 func (f *sourceFile) WriteAt([]byte, int64) (int, error) { return 0, errSource }
 func (f *sourceFile) Write([]byte) (int, error)          { return 0, errSource }
 func (f *sourceFile) Sync() error                        { return errSource }

@@ -15,34 +15,35 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A survey is what CURRENT, the manifests and the names in the folder say.
+// A survey is what CURRENT, the manifests and the names of files say about a store, and all
+// findings so far. Check and Run begin with it.
 type survey struct {
 	ctx context.Context
 	fs  *source
 	dir string
 
 	salvaged *manifest.Salvaged
-	state    *manifest.State // nil: which tables and logs are live is not known
-	whole    bool            // state is the present one
+	state    *manifest.State // nil: it is unknown which tables and logs are live
+	whole    bool            // state is the latest one, and not an earlier one
 	storeID  uint64
 
-	tables  []base.FileNum // in the folder, ascending
+	tables  []base.FileNum // numbers of tables in the folder, ascending
 	logs    []base.FileNum
-	filters []base.FileNum // beside tables
-	other   []string       // leftovers of other types
+	filters []base.FileNum // numbers of filter files
+	other   []string       // names of temporary files and old manifests
 
 	findings []Finding
 }
 
-// look makes a survey. Its error wraps fs.ErrNotExist if there is no store.
+// look makes a survey. Its error wraps fs.ErrNotExist if dir holds no store.
 func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 	s := &survey{ctx: ctx, fs: fsys, dir: dir}
 	var err error
 	if s.salvaged, err = manifest.Salvage(fsys, dir); err != nil {
 		return nil, fmt.Errorf("repair: %s: %w", dir, err)
 	}
-	// Beside a writer, files that the manifest names may be gone by now, but
-	// none is still to be made.
+	// The folder is listed after the manifest was read. If a writer is at work, some files
+	// that the manifest names may be gone by now, but none is still to be created.
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("repair: %w", err)
@@ -74,6 +75,8 @@ func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 
 func (s *survey) path(name string) string { return filepath.Join(s.dir, name) }
 
+// add appends a finding and returns its index. If reading has failed in the file,
+// the finding says so.
 func (s *survey) add(f Finding) int {
 	if u, unread := s.fs.unreadIn(f.File); unread && f.Damage() {
 		f.Err = fmt.Errorf("%w (from offset %d on, reading fails: %w)", f.Err, u.offset, u.err)
@@ -82,8 +85,9 @@ func (s *survey) add(f Finding) int {
 	return len(s.findings) - 1
 }
 
-// identify finds out which store this is: the one that the manifest names, if
-// any other file does too, else the one that most files name.
+// identify finds out which store this is. It is the store that the manifest names, if
+// another file names it too. Otherwise it is the store that most files name; then the
+// manifest is of another store, and is not used.
 func (s *survey) identify() error {
 	votes := make(map[uint64]int)
 	for _, num := range s.tables {
@@ -114,6 +118,8 @@ func (s *survey) identify() error {
 	return nil
 }
 
+// identifyTable returns the file number and the store id that the table num
+// states of itself.
 func (s *survey) identifyTable(num base.FileNum) (base.FileNum, uint64, error) {
 	f, err := s.fs.Open(s.path(base.TableName(num)))
 	if err != nil {
@@ -127,7 +133,8 @@ func (s *survey) identifyTable(num base.FileNum) (base.FileNum, uint64, error) {
 	return sstable.Identify(f, size)
 }
 
-// manifestName returns the manifest that was read, as far as that is known.
+// manifestName returns the name of the manifest that was read, or CURRENT if
+// there was none.
 func (s *survey) manifestName() string {
 	if s.salvaged.State != nil {
 		return base.ManifestName(s.salvaged.State.ManifestNum)
@@ -135,7 +142,7 @@ func (s *survey) manifestName() string {
 	return base.CurrentName
 }
 
-// noteManifest makes findings of what Salvage has met.
+// noteManifest makes findings of the damage that manifest.Salvage has met.
 func (s *survey) noteManifest() {
 	for _, err := range s.salvaged.Damage {
 		s.add(found("", err, LostState))
@@ -143,7 +150,8 @@ func (s *survey) noteManifest() {
 	if !s.whole || s.state == nil {
 		return
 	}
-	// What can't be read is zeros, and zeros at the end look like an end.
+	// The source returns zeros for what the device cannot read. Zeros at the end of the
+	// manifest look like its end, but records may be lost there.
 	name := s.manifestName()
 	if u, unread := s.fs.unreadIn(name); unread {
 		s.whole = false
@@ -151,7 +159,7 @@ func (s *survey) noteManifest() {
 	}
 }
 
-// live tells whether the manifest names the table.
+// live returns the numbers of the tables that the manifest names.
 func (s *survey) live() map[base.FileNum]bool {
 	live := make(map[base.FileNum]bool)
 	for _, r := range s.runs() {
@@ -162,7 +170,7 @@ func (s *survey) live() map[base.FileNum]bool {
 	return live
 }
 
-// besides tells which files the manifest names as filters beside tables.
+// besides returns the numbers of the filter files that the manifest names.
 func (s *survey) besides() map[base.FileNum]bool {
 	named := make(map[base.FileNum]bool)
 	for _, r := range s.runs() {
@@ -175,12 +183,13 @@ func (s *survey) besides() map[base.FileNum]bool {
 	return named
 }
 
-// A run is one of the version's, the newest first.
+// A run is a run of the version.
 type run struct {
-	age    int // 1 for the newest: 0 are the logs
+	age    int // 1 for the newest run, and higher for older ones; 0 stands for the logs
 	tables []*manifest.Table
 }
 
+// runs returns the runs of the version, the newest first.
 func (s *survey) runs() (runs []run) {
 	if s.state == nil {
 		return nil
@@ -193,8 +202,7 @@ func (s *survey) runs() (runs []run) {
 	return runs
 }
 
-// noteStrays makes findings of the files that nothing names. The logs are
-// known to readLogs.
+// noteStrays makes findings of the files that nothing names, and of obsolete logs.
 func (s *survey) noteStrays() {
 	live := s.live()
 	for _, num := range s.tables {
@@ -220,7 +228,7 @@ func (s *survey) noteStrays() {
 	}
 }
 
-// missing makes the error for a file that something names.
+// missing makes the error for a file that is named but not there. why says what names it.
 func missing(name, why string) error {
 	return base.Corruption(name, -1, why, fs.ErrNotExist)
 }

@@ -13,25 +13,26 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// errForward is the error of an iterator that is asked to go back or to seek.
 var errForward = errors.New("repair: entries are read forward only")
 
-// An origin is where an entry of the merge is from.
+// An origin says where an entry of the merge comes from.
 type origin struct {
-	age    int // that of its run: of two versions of a key the younger is newer. 0: the logs
-	num    base.FileNum
-	doubts *Left // why nothing of it is proven; nil: it may be
+	age    int          // of its run: a version in a run of lower age is newer; 0: the logs
+	num    base.FileNum // of its table
+	doubts *Left        // why none of its entries is proven; nil: they may be
 }
 
-// A tableIter walks what there is of a table, and closes its file.
+// A tableIter iterates over the readable entries of a table. Close also closes the file.
 type tableIter struct {
 	*sstable.Salvager
 	file vfs.File
 	m    *merge
-	at   base.KV // what was shown: its address tells whose it is
+	at   base.KV // the current entry; merge.origins finds this iterator by its address
 }
 
-// openTable opens a table for the merge. What is lost of it becomes gaps. A file
-// that can't be opened is lost as a whole.
+// openTable opens a table for the merge. Its damaged parts become gaps when the iterator
+// meets them. A file that cannot be opened is one gap over all keys of the table.
 func (m *merge) openTable(t *manifest.Table, o origin) (base.Iterator, error) {
 	name := base.TableName(t.Num)
 	f, err := m.s.fs.Open(m.s.path(name))
@@ -62,6 +63,7 @@ func (i *tableIter) First() *base.KV { return i.show(i.Salvager.First()) }
 // Next implements base.Iterator.
 func (i *tableIter) Next() *base.KV { return i.show(i.Salvager.Next()) }
 
+// show copies kv to the address under which merge.origins knows the iterator.
 func (i *tableIter) show(kv *base.KV) *base.KV {
 	if kv == nil {
 		return nil
@@ -76,7 +78,8 @@ func (i *tableIter) Close() error {
 	return errors.Join(i.Salvager.Close(), i.file.Close())
 }
 
-// lost notes damage to a table that the merge has met.
+// lost makes a finding of damage in a table, and a gap if entries are lost. Without known
+// neighbours, the gap reaches to the bounds of the table.
 func (m *merge) lost(t *manifest.Table, o origin, l sstable.Lost) {
 	f := found(base.TableName(t.Num), l.Err, Redundant)
 	if !l.Entries {
@@ -94,7 +97,7 @@ func (m *merge) lost(t *manifest.Table, o origin, l sstable.Lost) {
 	m.gaps = append(m.gaps, &gap{keys: f.Keys, maxSeq: t.MaxSeq, age: o.age, finding: m.s.add(f)})
 }
 
-// A runSource is the tables of a run. It is an iter.ConcatSource.
+// A runSource is the tables of a run, as an iter.ConcatSource.
 type runSource struct {
 	m      *merge
 	tables []*manifest.Table
@@ -111,8 +114,8 @@ func (r *runSource) Open(i int) (base.Iterator, error) {
 	return r.m.openTable(r.tables[i], o)
 }
 
-// addRun adds a run to the merge. Tables that are missing are gaps from the
-// beginning; the others are opened one at a time.
+// addRun adds a run to the merge. Missing tables are gaps from the beginning. The
+// others are opened one at a time.
 func (m *merge) addRun(tables []*manifest.Table, o origin) {
 	src := &runSource{m: m, origin: o}
 	for _, t := range tables {
@@ -127,12 +130,13 @@ func (m *merge) addRun(tables []*manifest.Table, o origin) {
 
 // A stray is a table that no manifest names.
 type stray struct {
-	table *manifest.Table // what its properties say
+	table *manifest.Table // made from the properties in the table itself
 	left  *Left
 }
 
-// strays lists the tables whose manifest is lost. Of those whose properties are
-// lost too nothing is known.
+// strays returns the tables that a lost part of the manifest may have named. It
+// returns none if the manifest is whole. If the properties of a table are lost too,
+// nothing is known of its range.
 func (s *survey) strays() (list []stray) {
 	if s.whole {
 		return nil
@@ -153,7 +157,8 @@ func (s *survey) strays() (list []stray) {
 	return list
 }
 
-// describe returns what a table says of itself.
+// describe returns what the table num states of itself: bounds, sequence numbers and
+// entries. They are zero if that cannot be read.
 func (s *survey) describe(num base.FileNum) *manifest.Table {
 	t := &manifest.Table{Num: num}
 	f, err := s.fs.Open(s.path(base.TableName(num)))
@@ -177,8 +182,8 @@ func (s *survey) describe(num base.FileNum) *manifest.Table {
 	return t
 }
 
-// addStrays adds tables that no manifest names: as many chains of them as
-// overlap at a key.
+// addStrays adds strays to the merge. An iterator needs tables that do not overlap, so it
+// makes chains of such tables, as many as overlap at one key.
 func (m *merge) addStrays(list []stray) {
 	slices.SortFunc(list, func(a, b stray) int { return bytes.Compare(a.table.Smallest, b.table.Smallest) })
 	var chains [][]stray
@@ -198,10 +203,11 @@ next:
 	}
 }
 
-// strayAge is behind all runs: nothing is made doubtful by a gap in a stray, as
-// nothing is proven by one.
+// strayAge is higher than the age of every run. A gap in a stray makes no entry of a run
+// doubtful: a stray proves nothing, and so its loss disproves nothing.
 const strayAge = 1 << 30
 
+// A strayChain is a list of strays that do not overlap, as an iter.ConcatSource.
 type strayChain struct {
 	m    *merge
 	list []stray
