@@ -6,22 +6,23 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// compactionsShown is how many flushes and compactions are listed.
+// compactionsShown is the largest number of flushes and compactions in the list.
 const compactionsShown = 200
 
+// A work is a flush or a compaction, as JSON.
 type work struct {
 	Kind     string  `json:"kind"` // flush or compaction
 	From     int64   `json:"from"`
 	To       int64   `json:"to"`
 	Seconds  float64 `json:"seconds"`
-	Level    int     `json:"level"` // of what came out
+	Level    int     `json:"level"` // of the output
 	BytesIn  int64   `json:"bytesIn"`
 	BytesOut int64   `json:"bytesOut"`
-	Tables   int     `json:"tables"` // that came out, as far as they are remembered
+	Tables   int     `json:"tables"` // in the output, as far as they are remembered
 	Reason   string  `json:"reason"`
 }
 
-// compactions returns the last flushes and compactions, oldest first.
+// compactions returns the last flushes and compactions, the oldest first.
 func (h *handler) compactions(*http.Request) (any, error) {
 	list := []work{}
 	for _, e := range h.db.RecentEvents() {
@@ -35,21 +36,24 @@ func (h *handler) compactions(*http.Request) (any, error) {
 	return list[max(0, len(list)-compactionsShown):], nil
 }
 
+// A stallUse is the panel of stalls: the times that writers had to wait.
 type stallUse struct {
-	Seconds   float64 `json:"seconds"` // that writers waited, since the store was opened
+	Seconds   float64 `json:"seconds"` // that writers have waited since the store was opened
 	Memtables float64 `json:"memtables"`
 	Level0    float64 `json:"level0"`
 	Writes    uint64  `json:"writes"`
 	List      []stall `json:"list"`
 }
 
+// A stall is a period in which writers had to wait.
 type stall struct {
 	From    int64   `json:"from"`
-	To      int64   `json:"to"`      // 0: it lasts
-	Seconds float64 `json:"seconds"` // that writers waited in it
+	To      int64   `json:"to"`      // 0: it has not ended
+	Seconds float64 `json:"seconds"` // that writers have waited in it
 	Reason  string  `json:"reason"`
 }
 
+// stalls returns the panel of stalls.
 func (h *handler) stalls(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	return stallUse{
@@ -58,11 +62,12 @@ func (h *handler) stalls(*http.Request) (any, error) {
 	}, nil
 }
 
-// stallsOf pairs the ends of stalls with their beginnings, oldest first. Of a
-// stall whose beginning is forgotten it knows how long writers waited.
+// stallsOf pairs the ends of stalls with their beginnings, the oldest first. The
+// beginning of a stall may be forgotten. Its place is then computed from the time
+// that writers waited.
 func stallsOf(events []shale.Event) []stall {
 	list := []stall{}
-	open := map[string]int{} // by reason, where in list
+	open := map[string]int{} // indexes in list of stalls without an end, by reason
 	for _, e := range events {
 		switch e.Kind {
 		case shale.EventStallBegin:
@@ -81,6 +86,7 @@ func stallsOf(events []shale.Event) []stall {
 	return list
 }
 
+// A mishap is an event that is none of the usual work.
 type mishap struct {
 	At     int64  `json:"at"`
 	Kind   string `json:"kind"`
@@ -88,7 +94,8 @@ type mishap struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// trouble returns what went wrong lately, newest first.
+// trouble returns what has gone wrong lately, the newest first: all events that are not
+// flushes, compactions and stalls.
 func (h *handler) trouble(*http.Request) (any, error) {
 	list := []mishap{}
 	events := h.db.RecentEvents()

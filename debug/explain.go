@@ -8,19 +8,20 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// shortValue is how many characters of a value are shown, if values are, and
+// shortValue is the largest number of characters that are shown of a value, and
 // of the key that was asked for.
 const shortValue = 1000
 
+// An explanation is the panel of one lookup, as JSON.
 type explanation struct {
 	Key            string  `json:"key"`
 	Found          bool    `json:"found"`
 	ValueBytes     int     `json:"valueBytes"`
-	Value          *string `json:"value"` // null: hidden, or not found
+	Value          *string `json:"value"` // null: not found, or not to be shown
 	Steps          []step  `json:"steps"`
-	SaidNo         int     `json:"saidNo"` // filters of tables
+	SaidNo         int     `json:"saidNo"` // filters of tables that denied the key
 	FalsePositives int     `json:"falsePositives"`
-	Covered        int     `json:"covered"` // tables to look into, were there no filters
+	Covered        int     `json:"covered"` // tables that would be searched without filters
 	BlocksRead     int     `json:"blocksRead"`
 	BytesRead      int64   `json:"bytesRead"`
 	Seconds        float64 `json:"seconds"`
@@ -28,16 +29,18 @@ type explanation struct {
 	Measured       float64 `json:"measuredFPR"`
 }
 
+// A step is a memtable or a run that the lookup came to.
 type step struct {
 	Place   string  `json:"place"`
-	Level   int     `json:"level"` // -1: a memtable
+	Level   int     `json:"level"` // -1 for a memtable
 	Run     int     `json:"run"`
-	Table   uint64  `json:"table"` // 0: none covers the key
+	Table   uint64  `json:"table"` // 0: none of the run covers the key
 	Verdict string  `json:"verdict"`
 	Blocks  []block `json:"blocks"`
 	Seconds float64 `json:"seconds"`
 }
 
+// A block is a block of a table that the lookup needed.
 type block struct {
 	Kind   string `json:"kind"`
 	Offset int64  `json:"offset"`
@@ -45,7 +48,7 @@ type block struct {
 	Cached bool   `json:"cached"`
 }
 
-// explain looks the key of ?key= up, which is written as in the command.
+// explain looks up the key of ?key=, which is written as in the command.
 func (h *handler) explain(r *http.Request) (any, error) {
 	if !r.URL.Query().Has("key") {
 		return nil, fmt.Errorf("%w: write ?key=KEY, bare, with quotes or in hexadecimal", errBad)
@@ -73,6 +76,7 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	return out, nil
 }
 
+// add appends a step, and counts it.
 func (x *explanation) add(s shale.ExplainStep) {
 	if s.Table != 0 {
 		x.Covered++

@@ -7,14 +7,16 @@ import (
 	"github.com/shaledb/shale"
 )
 
+// published has the stores that Publish shows, by name. expvar cannot remove a variable, so
+// a variable stays, and looks up its store here.
 var published struct {
 	sync.Mutex
 	stores map[string]*shale.DB
 }
 
-// Publish has package expvar show db's metrics under name. A later store of
-// the same name takes its place; it panics if the name is of another variable, as
-// expvar.Publish does.
+// Publish makes package expvar show the metrics of db under name. If a store was published
+// under this name before, db takes its place. If the name belongs to another variable,
+// Publish panics, as expvar.Publish does.
 func Publish(name string, db *shale.DB) {
 	published.Lock()
 	defer published.Unlock()
@@ -27,6 +29,7 @@ func Publish(name string, db *shale.DB) {
 	published.stores[name] = db
 }
 
+// metricsOf returns the metrics of the store that is published under name.
 func metricsOf(name string) shale.Metrics {
 	published.Lock()
 	db := published.stores[name]

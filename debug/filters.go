@@ -12,18 +12,20 @@ import (
 	"github.com/shaledb/shale/internal/treepicture"
 )
 
-// shortKey is how many characters of a key are shown: what is bounded by a page
-// or a picture must not grow with keys of 64 KiB.
+// shortKey is the largest number of characters that are shown of a key. A page or a picture
+// must not grow with keys of 64 KiB.
 const shortKey = 48
 
-// worstTables is how many tables are listed.
+// worstTables is the largest number of tables in the list.
 const worstTables = 10
 
+// A filterUse is the panel of filters, as JSON.
 type filterUse struct {
 	Levels []levelFilters `json:"levels"`
 	Worst  []tableFilter  `json:"worst"`
 }
 
+// A levelFilters is a level that has tables, and its filters.
 type levelFilters struct {
 	Level          int     `json:"level"`
 	Runs           int     `json:"runs"`
@@ -40,12 +42,13 @@ type levelFilters struct {
 	FalsePositives uint64  `json:"falsePositives"`
 }
 
+// A tableFilter is a table and its filter.
 type tableFilter struct {
 	Level        int     `json:"level"`
 	Run          int     `json:"run"`
 	Table        uint64  `json:"table"`
 	Kind         string  `json:"kind"`
-	File         string  `json:"file,omitempty"` // empty: in the table
+	File         string  `json:"file,omitempty"` // empty: the filter is in the table
 	Bits         float64 `json:"bits"`
 	Bytes        int64   `json:"bytes"`
 	PredictedFPR float64 `json:"predictedFPR"`
@@ -55,6 +58,7 @@ type tableFilter struct {
 	Largest      string  `json:"largest"`
 }
 
+// filters returns the panel of filters: all levels, and the tables whose filters are worst.
 func (h *handler) filters(*http.Request) (any, error) {
 	u := filterUse{Levels: []levelFilters{}, Worst: []tableFilter{}}
 	for _, l := range h.db.Metrics().Levels {
@@ -78,8 +82,9 @@ func (h *handler) filters(*http.Request) (any, error) {
 	return u, nil
 }
 
-// harm is by how much the filter of t lets pass more than predicted. A few
-// lookups say little: they count as if as many again had met the prediction.
+// harm returns the factor by which the filter of t lets pass more absent keys than
+// predicted. A few lookups say little, so harm adds 1000 lookups that meet the prediction.
+// A table without a filter is always worse than one with a filter.
 func harm(t shale.TableInfo) float64 {
 	const doubt = 1000
 	p := max(t.PredictedFPR, 1e-9)
@@ -90,6 +95,7 @@ func harm(t shale.TableInfo) float64 {
 	return measured / p
 }
 
+// serveTree draws the tables over the keys, as SVG.
 func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
 	o := treepicture.Options{By: treepicture.ByFPR}
 	if by := r.FormValue("by"); by != "" {
@@ -109,10 +115,12 @@ func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
 		return shale.ErrClosed
 	}
 	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
-	_ = treepicture.Draw(w, levelsOf(tables), o) // if it fails, the reader is gone
+	_ = treepicture.Draw(w, levelsOf(tables), o) // an error means that the client is gone
 	return nil
 }
 
+// levelsOf returns the tables in the form that treepicture takes. Requires: they
+// are sorted by level.
 func levelsOf(tables []shale.TableInfo) []treepicture.Level {
 	var levels []treepicture.Level
 	for _, t := range tables { // level by level

@@ -15,39 +15,41 @@ import (
 	"github.com/shaledb/shale"
 )
 
+// page has the files of the page.
+//
 //go:embed page
 var page embed.FS
 
 // An Option changes what a Handler shows.
 type Option func(*handler)
 
-// ShowValues lets explanations show the values of keys that were found.
+// ShowValues makes explanations show the values of keys that were found.
 func ShowValues() Option { return func(h *handler) { h.showValues = true } }
 
-// Title is what the page calls the store. Default: "store".
+// Title sets the name of the store on the page. The default is "store".
 func Title(title string) Option { return func(h *handler) { h.title = title } }
 
-// AsOf is for a store that was opened read-only beside the program that writes
-// it, and is opened anew from time to time, each time with a Handler of its own:
-// the page tells the time of which it shows the state, and a note. It leaves out what only
-// that program can know, such as rates and compactions.
+// AsOf is for a store that is opened read-only while another program writes it. Such a
+// store is opened again from time to time, each time with a new Handler. The page shows at,
+// the time of the state that it describes, and the note. It leaves out what only the
+// writing program can know, such as rates and compactions.
 func AsOf(at time.Time, note string) Option {
 	return func(h *handler) { h.asOf, h.note = at, note }
 }
 
-// A handler serves the pages of one store. It is constant but for rates.
+// A handler serves the pages of one store. Only its rates change.
 type handler struct {
 	db         *shale.DB
 	title      string
 	showValues bool
-	asOf       time.Time // zero: always now
+	asOf       time.Time // zero: the page shows the present state
 	note       string
 	rates      recorder
 }
 
-// Handler returns the pages of db; see the package comment. It may be mounted
-// at any prefix, which may be stripped or not, and it may outlive the store:
-// then it answers that the store is closed.
+// Handler returns the pages of db; see the package comment. It may be mounted at
+// any prefix, stripped or not. It may be used after the store is closed: then it
+// answers that the store is closed.
 func Handler(db *shale.DB, opts ...Option) http.Handler {
 	h := &handler{db: db, title: "store"}
 	for _, o := range opts {
@@ -56,10 +58,12 @@ func Handler(db *shale.DB, opts ...Option) http.Handler {
 	return h
 }
 
-// policy lets the page load what stands beside it, and nothing else: no script
-// and no style inside the page, which is where a hostile key could be.
+// policy is the Content-Security-Policy. It allows the page to load files of this handler
+// and nothing else. Scripts and styles inside the page are forbidden, because a hostile
+// key could be inside the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+// ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy":      policy,
@@ -75,7 +79,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD: nothing can be changed here", http.StatusMethodNotAllowed)
 		return
 	}
-	// A page of another site may lead here, but may not make a browser ask.
+	// A page of another site may link to this one. It may not load anything from here.
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 		http.Error(w, "asked by a page of another site", http.StatusForbidden)
 		return
@@ -91,6 +95,7 @@ var (
 	errBad    = errors.New("bad request")
 )
 
+// statusOf returns the HTTP status for an error.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errBad):
@@ -103,13 +108,13 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// serve answers a request, or returns an error before it has written anything.
-// The end of the path says for what, so that the prefix need not be known.
+// serve answers a request, or returns an error before it has written anything. It looks at
+// the end of the path only, so that it need not know the prefix.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	dir, name := path.Split(r.URL.Path)
 	asked, query, _ := strings.Cut(r.RequestURI, "?")
 	switch {
-	case r.URL.Path == "" && !strings.HasSuffix(asked, "/"): // the prefix was stripped, and the slash is missing
+	case r.URL.Path == "" && !strings.HasSuffix(asked, "/"): // stripped prefix, and no final slash
 		w.Header().Set("Location", (&url.URL{Path: "./" + path.Base(asked) + "/", RawQuery: query}).String())
 		w.WriteHeader(http.StatusMovedPermanently)
 		return nil
@@ -129,6 +134,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return serveFile(w, name)
 }
 
+// contentTypes are the types of the files of the page, by extension.
 var contentTypes = map[string]string{
 	".html":    "text/html; charset=utf-8",
 	".js":      "text/javascript; charset=utf-8",
@@ -136,18 +142,19 @@ var contentTypes = map[string]string{
 	".LICENSE": "text/plain; charset=utf-8",
 }
 
+// serveFile writes a file of the page.
 func serveFile(w http.ResponseWriter, name string) error {
 	data, err := fs.ReadFile(page, "page/"+name)
 	if err != nil {
 		return errNoPage
 	}
 	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
-	_, _ = w.Write(data) // if it fails, the reader is gone
+	_, _ = w.Write(data) // an error means that the client is gone
 	return nil
 }
 
-// serveJSON writes v. Signs that HTML knows are escaped in it, so that it is
-// inert even where somebody takes it for a page.
+// serveJSON writes v. Characters with a meaning in HTML are escaped, so that the answer
+// does no harm where a browser takes it for a page.
 func serveJSON(w http.ResponseWriter, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// A panel is a part of the page, as JSON. Times in it are milliseconds since
-// 1970, durations seconds, rates shares of one.
+// A panel is a part of the page, as JSON. Times are in milliseconds since 1970, durations
+// in seconds, and rates are shares from 0 to 1.
 type panel struct {
 	name string
 	of   func(*handler, *http.Request) (any, error)
 }
 
+// panels returns all panels but explain, which needs a key.
 func panels() []panel {
 	return []panel{
 		{"overview", (*handler).overview},
@@ -26,7 +27,8 @@ func panels() []panel {
 	}
 }
 
-// open returns ErrClosed if the store is closed: it gives no snapshots then.
+// open returns ErrClosed if the store is closed: a closed store returns it for a
+// new snapshot.
 func (h *handler) open() error {
 	s, err := h.db.Snapshot()
 	if err != nil {
@@ -35,6 +37,7 @@ func (h *handler) open() error {
 	return s.Close()
 }
 
+// serveAPI writes the panel of this name, or the list of names if it is empty.
 func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name string) error {
 	if err := h.open(); err != nil {
 		return err
@@ -63,6 +66,7 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	return serveJSON(w, v)
 }
 
+// serveAll writes all panels as one object.
 func (h *handler) serveAll(w http.ResponseWriter, r *http.Request) error {
 	if err := h.open(); err != nil {
 		return err
@@ -78,28 +82,30 @@ func (h *handler) serveAll(w http.ResponseWriter, r *http.Request) error {
 	return serveJSON(w, all)
 }
 
+// An overview is the first panel.
 type overview struct {
 	Title         string  `json:"title"`
-	AsOf          int64   `json:"asOf"` // 0: now
+	AsOf          int64   `json:"asOf"` // 0: the present time
 	Note          string  `json:"note,omitempty"`
-	Error         string  `json:"error,omitempty"` // why it takes no writes
+	Error         string  `json:"error,omitempty"` // why the store takes no writes
 	Tables        int     `json:"tables"`
-	Entries       uint64  `json:"entries"` // deletions and older versions count too
+	Entries       uint64  `json:"entries"` // including deletions and older versions
 	Bytes         int64   `json:"bytes"`
 	Gets          uint64  `json:"gets"`
 	Hits          uint64  `json:"hits"`
-	ReadsSaved    uint64  `json:"readsSaved"`   // filters that said no
-	PredictedFPR  float64 `json:"predictedFPR"` // false positives a lookup of an absent key
+	ReadsSaved    uint64  `json:"readsSaved"`   // questions to filters that were answered with no
+	PredictedFPR  float64 `json:"predictedFPR"` // false positives of a lookup of an absent key
 	MeasuredFPR   float64 `json:"measuredFPR"`
 	WriteAmp      float64 `json:"writeAmp"`
 	SpaceAmp      float64 `json:"spaceAmp"`
 	Flushing      int     `json:"flushing"`
 	Compacting    int     `json:"compacting"`
-	Debt          int64   `json:"debt"` // bytes that compactions have to rewrite
+	Debt          int64   `json:"debt"` // bytes that compactions still have to rewrite
 	OpenIterators int64   `json:"openIterators"`
 	OpenSnapshots int64   `json:"openSnapshots"`
 }
 
+// overview returns the first panel.
 func (h *handler) overview(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	o := overview{
@@ -124,7 +130,8 @@ func (h *handler) overview(*http.Request) (any, error) {
 	return o, nil
 }
 
-// metrics returns what Prometheus gets, by the same names.
+// metrics returns the values that /metrics returns, except for those with labels,
+// under the same names.
 func (h *handler) metrics(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	values := map[string]float64{}
@@ -134,6 +141,7 @@ func (h *handler) metrics(*http.Request) (any, error) {
 	return values, nil
 }
 
+// A cacheUse is the panel of the block cache.
 type cacheUse struct {
 	Hits       uint64  `json:"hits"`
 	Misses     uint64  `json:"misses"`
@@ -141,12 +149,13 @@ type cacheUse struct {
 	Bytes      int64   `json:"bytes"`
 	BlockReads uint64  `json:"blockReads"`
 	ReadBytes  uint64  `json:"readBytes"`
-	// Remembered are false positives that cost no block, as the key had been
-	// proven absent before.
+	// Remembered counts false positives that cost no block, because an earlier lookup had
+	// proven that the key is absent.
 	Remembered      uint64 `json:"remembered"`
 	RememberedBytes int64  `json:"rememberedBytes"`
 }
 
+// cache returns the panel of the block cache.
 func (h *handler) cache(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	return cacheUse{
@@ -156,11 +165,13 @@ func (h *handler) cache(*http.Request) (any, error) {
 	}, nil
 }
 
+// A memoryUse is the memory of one part of the store.
 type memoryUse struct {
 	Owner string `json:"owner"`
 	Bytes int64  `json:"bytes"`
 }
 
+// memory returns the panel of memory.
 func (h *handler) memory(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	return []memoryUse{
@@ -169,6 +180,7 @@ func (h *handler) memory(*http.Request) (any, error) {
 	}, nil
 }
 
+// share returns a / b, or 0 if b is 0.
 func share(a, b uint64) float64 {
 	if b == 0 {
 		return 0

@@ -10,17 +10,19 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// A metric is a line of /metrics, for a store or for each level of it.
+// A metric is a metric of /metrics, of the store (M is shale.Metrics) or of each
+// level (shale.LevelMetrics).
 type metric[M any] struct {
 	name  string
-	kind  string // counter, gauge
+	kind  string // counter or gauge
 	help  string
 	value func(*M) float64
 }
 
-// Names end in the unit, and in total if they only grow. Of lookups that miss
-// there is no counter of its own, as it would not only grow: one that is under
-// way counts as a miss until it is a hit. It is gets less hits.
+// storeMetrics are the metrics of the store without labels. A name ends in the unit, and in
+// total if the number only grows. There is no counter of lookups that miss, because it
+// could fall: a lookup that has not ended counts as a miss until it hits. It is the
+// difference of gets and hits.
 var storeMetrics = []metric[shale.Metrics]{
 	{"shale_gets_total", "counter", "Point lookups.", func(m *shale.Metrics) float64 { return float64(m.Gets) }},
 	{"shale_get_hits_total", "counter", "Point lookups that found their key.", func(m *shale.Metrics) float64 { return float64(m.GetHits) }},
@@ -59,6 +61,7 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_memtable_entries", "gauge", "Entries in memtables.", func(m *shale.Metrics) float64 { return float64(m.MemtableEntries) }},
 }
 
+// levelMetrics are the metrics that each level has, with the level as a label.
 var levelMetrics = []metric[shale.LevelMetrics]{
 	{"shale_level_runs", "gauge", "Runs of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Runs) }},
 	{"shale_level_tables", "gauge", "Tables of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Tables) }},
@@ -72,11 +75,12 @@ var levelMetrics = []metric[shale.LevelMetrics]{
 	{"shale_level_filter_false_positives_total", "counter", "And were let through, while the key was not there.", func(l *shale.LevelMetrics) float64 { return float64(l.FalsePositive) }},
 }
 
-// stallCauses and memoryOwners are the metrics with labels of their own.
+// stallCauses returns the time that writers have waited, by cause.
 func stallCauses(m *shale.Metrics) []labelled {
 	return []labelled{{"memtables", seconds(m.StallMemtables)}, {"level0", seconds(m.StallLevel0)}}
 }
 
+// memoryOwners returns the bytes of memory, by owner.
 func memoryOwners(m *shale.Metrics) []labelled {
 	return []labelled{
 		{"memtables", float64(m.MemtableMemory)}, {"cache", float64(m.CacheMemory)}, {"filters", float64(m.FilterMemory)},
@@ -84,6 +88,7 @@ func memoryOwners(m *shale.Metrics) []labelled {
 	}
 }
 
+// A labelled is one value of a metric with a label.
 type labelled struct {
 	label string
 	value float64
@@ -91,6 +96,7 @@ type labelled struct {
 
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
+// serveMetrics writes all metrics in Prometheus' text format.
 func (h *handler) serveMetrics(w http.ResponseWriter) error {
 	if err := h.open(); err != nil {
 		return err
@@ -116,14 +122,16 @@ func (h *handler) serveMetrics(w http.ResponseWriter) error {
 	return nil
 }
 
-// An exposition is Prometheus' text format. Names, labels and help are
-// constants of this package without a sign that it would have to escape.
+// An exposition is a text in Prometheus' format. It escapes nothing: names, labels and help
+// are constants of this package, without characters that would need it.
 type exposition struct{ strings.Builder }
 
+// head begins a metric.
 func (p *exposition) head(name, kind, help string) {
 	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
+// line adds a value, with a label if label is not empty.
 func (p *exposition) line(name, label, of string, value float64) {
 	p.WriteString(name)
 	if label != "" {
@@ -132,6 +140,7 @@ func (p *exposition) line(name, label, of string, value float64) {
 	p.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
 }
 
+// family adds a whole metric, with a value for each label.
 func (p *exposition) family(name, kind, help, label string, values []labelled) {
 	p.head(name, kind, help)
 	for _, v := range values {

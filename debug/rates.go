@@ -12,14 +12,16 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// Samples are taken when somebody asks for them, at most one in this time, so
+// A sample is taken when somebody asks for the rates, but at most one in sampleEvery. So
 // nothing runs while nobody looks.
 const (
-	sampleEvery = 900 * time.Millisecond // a page that asks each second may be a little early
-	keepSamples = 600                    // ten minutes
+	sampleEvery = 900 * time.Millisecond // less than the second after which the page asks again
+	keepSamples = 600                    // ten minutes, at one a second
 )
 
-// series are the rates, per second, and what is measured of one interval.
+// series are the values of a sample. d is how much the metrics have grown since the
+// sample before, and seconds how long ago that was. Most values are rates a second; fpr
+// and cacheHitRatio are shares.
 var series = []struct {
 	name string
 	of   func(d *shale.Metrics, seconds float64) float64
@@ -40,7 +42,7 @@ var series = []struct {
 	{"stalled", func(d *shale.Metrics, s float64) float64 { return d.StallTime.Seconds() / s }},
 }
 
-// A rate is a number, or NaN, which is null as JSON: of nothing there is no part.
+// A rate is a number, or NaN for a share of nothing. NaN is null as JSON.
 type rate float64
 
 // MarshalJSON writes r as a number or null.
@@ -51,6 +53,7 @@ func (r rate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(r))
 }
 
+// part returns a / b, or NaN if b is 0.
 func part(a, b uint64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -58,16 +61,16 @@ func part(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// A recorder remembers the rates of the last minutes in which somebody looked.
-// The zero value is ready.
+// A recorder has the last samples. The zero value is ready to use.
 type recorder struct {
 	mu      sync.Mutex
-	last    shale.Metrics
+	last    shale.Metrics // metrics at the time at
 	at      time.Time
-	samples [][]rate // time in milliseconds, then series; oldest first
+	samples [][]rate // time in milliseconds, then the values of series; the oldest first
 }
 
-// look adds a sample if it is time for one, and returns those after since.
+// look takes a sample if enough time has passed, and returns the samples after
+// since. since is in milliseconds.
 func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float64) [][]rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,6 +90,7 @@ func (r *recorder) look(now time.Time, metrics func() shale.Metrics, since float
 	return list
 }
 
+// add appends a sample, and drops the oldest if there are too many. Requires: r.mu is held.
 func (r *recorder) add(now time.Time, d shale.Metrics, seconds float64) {
 	row := []rate{rate(now.UnixMilli())}
 	for _, s := range series {
@@ -98,12 +102,13 @@ func (r *recorder) add(now time.Time, d shale.Metrics, seconds float64) {
 	r.samples = append(r.samples, row)
 }
 
+// A rates is the panel of rates, as JSON.
 type rates struct {
 	Series  []string `json:"series"`
 	Samples [][]rate `json:"samples"`
 }
 
-// sampledRates returns the samples after that of ?since=, a time of one.
+// sampledRates returns the samples after the time ?since=, in milliseconds.
 func (h *handler) sampledRates(r *http.Request) (any, error) {
 	since := 0.0
 	if text := r.FormValue("since"); text != "" {

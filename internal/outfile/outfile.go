@@ -1,9 +1,10 @@
-// Package outfile opens the files that a user tells a command to write. All
+// Package outfile opens the files that a user names as the output of a command. All
 // commands write their output files through it.
 //
-// It never writes over a file of a store, by whatever name it is called: a store
-// that lost one cannot be opened. It follows symbolic links, keeps the permissions
-// of a file that it replaces, and writes into pipes and devices as they are.
+// It never overwrites a file of a store, whatever name the file is called by. A
+// store that has lost a file cannot be opened. The package follows symbolic links,
+// keeps the permissions of a file that it replaces, and writes into pipes and
+// devices without replacing them.
 package outfile
 
 import (
@@ -18,19 +19,20 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A storeFileError says that a name means a file of a store.
+// A storeFileError says that a name stands for a file of a store.
 type storeFileError struct {
-	name string // as it was given
-	dir  string // of the store
+	name string // as the user wrote it
+	dir  string // folder of the store
 }
 
 func (e *storeFileError) Error() string {
 	return fmt.Sprintf("%s is a file of the store in %s; name another file", quoting.Quote(e.name), quoting.Quote(e.dir))
 }
 
-// Path returns the path of the file that name means, behind symbolic links, whether
-// or not it is there. The error is a *storeFileError if it is a file of a store, or
-// would be taken for one. A file that the standard output goes to is refused, too.
+// Path returns the path of the file that name stands for, after symbolic links. The
+// file need not exist. The error is a *storeFileError if it is a file of a store, or
+// has a name by which a store would take it for its own. It is another error if the
+// standard output goes to that file.
 func Path(name string) (string, error) {
 	path := follow(name)
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && isStandard(info) {
@@ -47,10 +49,10 @@ func Path(name string) (string, error) {
 	}
 	target, err := os.Stat(path)
 	if err != nil {
-		return path, nil // it is not there; or to open it gives the error
+		return path, nil // it does not exist, or opening it returns the error
 	}
 	for _, file := range files {
-		// The file may have a second name, and names may differ in case only.
+		// A file may have a second name, and on some systems names may differ in case only.
 		if info, err := os.Stat(filepath.Join(dir, file)); err == nil && os.SameFile(info, target) {
 			return path, refused
 		}
@@ -58,12 +60,13 @@ func Path(name string) (string, error) {
 	return path, nil
 }
 
-// Folder returns an error if the new folder name would lie in the folder of a store.
+// Folder returns an error if the new folder name would lie in the folder of a store, at any
+// depth of folders that do not exist yet.
 func Folder(name string) error {
 	path := follow(name)
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(dir); err != nil && dir != filepath.Dir(dir) {
-			continue // it is to be made, too
+			continue // it does not exist yet either
 		}
 		if _, isStore := storeFiles(dir); isStore {
 			return fmt.Errorf("%s lies in the folder of the store in %s; name another folder", quoting.Quote(name), quoting.Quote(dir))
@@ -72,12 +75,12 @@ func Folder(name string) error {
 	}
 }
 
-// storeFiles returns the files in dir that have names as a store gives them, and
-// tells whether there is a store, or what is left of one.
+// storeFiles returns the names in dir that a store gives to files. isStore reports that dir
+// has a store, or the rest of one.
 func storeFiles(dir string) (files []string, isStore bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, false // to open a file there gives the error that says more
+		return nil, false // opening a file there returns a better error
 	}
 	for _, e := range entries {
 		typ, _, ok := base.ParseFileName(e.Name())
@@ -85,19 +88,21 @@ func storeFiles(dir string) (files []string, isStore bool) {
 			continue
 		}
 		files = append(files, e.Name())
-		// A folder without a store may have files such as 20260101.flt.
+		// A folder without a store may have filter files of other programs, such
+		// as 20260101.flt.
 		isStore = isStore || typ != base.FileFilter && typ != base.FileTemp
 	}
 	return files, isStore
 }
 
-// maxLinks is how many symbolic links lead to a file at most.
+// maxLinks is the largest number of symbolic links on the way to a file.
 const maxLinks = 40
 
-// follow returns what name means, as far as links can be read.
+// follow returns the name of the file at the end of symbolic links, as far as they can be
+// read. The file at the end need not exist, which filepath.EvalSymlinks requires.
 func follow(name string) string {
 	for range maxLinks {
-		dir, file := filepath.Split(name) // which leaves .. behind a link to the system
+		dir, file := filepath.Split(name) // does not shorten a .. after a link, as Clean would
 		if dir == "" {
 			dir = "."
 		}
@@ -109,7 +114,7 @@ func follow(name string) string {
 		to, err := os.Readlink(name)
 		switch {
 		case err != nil:
-			return name // no link
+			return name // not a link
 		case filepath.IsAbs(to):
 			name = to
 		default:
@@ -119,21 +124,22 @@ func follow(name string) string {
 	return name
 }
 
-// Open is os.OpenFile for a file that Path accepts.
+// Open is os.OpenFile for the file that name stands for, if Path accepts it.
 func Open(name string, flag int, perm os.FileMode) (*os.File, error) {
 	path, err := Path(name)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		path = name // links to pipes cannot be read
+		path = name // a link to a pipe, such as /dev/fd/3, leads to no path
 	}
 	return os.OpenFile(path, flag, perm)
 }
 
-// Replace gives the file name new content, as a whole or not at all, durably: those
-// who read it meanwhile see the old or the new. The file keeps its permissions. A
-// pipe or a device cannot be replaced, and is written into.
+// Replace gives the file name new content, which write writes. It does so durably, and as a
+// whole or not at all: a reader sees the old content or the new. The steps are: write a
+// temporary file, sync it, rename it, sync the folder. The file keeps its permissions. A
+// pipe or a device cannot be replaced; it is written into.
 func Replace[T any](fs vfs.FS, name string, write func(w io.Writer) (T, error)) (result T, err error) {
 	path, err := Path(name)
 	if err != nil {
@@ -150,13 +156,13 @@ func Replace[T any](fs vfs.FS, name string, write func(w io.Writer) (T, error)) 
 		err = fs.Rename(temp, path)
 	}
 	if err != nil {
-		_ = fs.Remove(temp) // the error is the one to report
+		_ = fs.Remove(temp) // err is the error to report
 		return result, err
 	}
 	return result, fs.SyncDir(filepath.Dir(path))
 }
 
-// isStandard tells whether file is the standard output, or that of errors.
+// isStandard reports whether file is the standard output or the standard error.
 func isStandard(file os.FileInfo) bool {
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {
 		if info, err := f.Stat(); err == nil && os.SameFile(info, file) {
@@ -166,14 +172,14 @@ func isStandard(file os.FileInfo) bool {
 	return false
 }
 
-// writeNew writes a new file, with the permissions of old if that is not nil.
+// writeNew writes and syncs a new file. It gets the permissions of old, if that is not nil.
 func writeNew[T any](fs vfs.FS, name string, old os.FileInfo, write func(w io.Writer) (T, error)) (result T, err error) {
 	f, err := fs.Create(name)
 	if err != nil {
 		return result, err
 	}
 	if old != nil {
-		err = os.Chmod(name, old.Mode().Perm()) // before anything is in it
+		err = os.Chmod(name, old.Mode().Perm()) // before the content is there for others to read
 	}
 	if err == nil {
 		result, err = write(f)
@@ -184,7 +190,7 @@ func writeNew[T any](fs vfs.FS, name string, old os.FileInfo, write func(w io.Wr
 	return result, errors.Join(err, f.Close())
 }
 
-// writeInto writes to a pipe or a device.
+// writeInto writes into a pipe or a device.
 func writeInto[T any](name string, write func(w io.Writer) (T, error)) (result T, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -194,7 +200,7 @@ func writeInto[T any](name string, write func(w io.Writer) (T, error)) (result T
 	return result, errors.Join(err, f.Close())
 }
 
-// ReplaceBytes is Replace with content that is there already.
+// ReplaceBytes is Replace with content that is in memory.
 func ReplaceBytes(name string, content []byte) error {
 	_, err := Replace(vfs.Default, name, func(w io.Writer) (int, error) { return w.Write(content) })
 	return err

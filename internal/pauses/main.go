@@ -1,18 +1,17 @@
 // Pauses runs the concurrency tests on code in which goroutines pause at random
 // places: `make pauses T=5m`.
 //
-// A bug that lies between two neighbouring lines shows when one goroutine stops
-// between them and others go on. The scheduler hardly ever does that. So this
-// program rewrites packages into copies, in which package pause may wait after
-// each atomic access, lock, unlock and channel operation, and builds the tests
-// with them (go test -overlay; the tree does not change). Then it runs one test
-// after the other, again and again. Each run has a seed, which chooses some of the
-// sites that the test passes, in turns: those pause, others run at full speed.
+// A bug that lies between two neighbouring lines shows only if one goroutine stops between
+// them while others go on. The scheduler hardly ever does that. So this program rewrites
+// packages into copies. In a copy, package pause may wait after each atomic access, lock,
+// unlock and channel operation; such a place is a site. The program builds the tests with
+// the copies (go test -overlay; the tree does not change). Then it runs one test after the
+// other, again and again. Each run has a seed. It chooses some of the sites that the test
+// passes, in turns. Only these sites pause; all others run at full speed.
 //
-// A run that fails or hangs is printed with the command that repeats it. Before
-// that, the program looks for a single site that suffices. Scheduling stays a
-// matter of chance: with a seed and sites given, the run is repeated until it fails
-// or the time is over.
+// If a run fails or hangs, the program looks for a single site that is enough for the
+// failure, and then prints the command that repeats the run. Scheduling stays random. So a
+// run with a given seed and given sites is repeated until it fails or the time is over.
 //
 // With -race the tests are built with the race detector.
 package main
@@ -33,11 +32,11 @@ import (
 	"time"
 )
 
-// shalePackages are those that get pauses.
+// shalePackages are the packages that get pauses.
 var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal/commit", "./internal/filecache", "./internal/health", "./internal/logset", "./internal/offheap", "./internal/residency", "./internal/scheduler", "./internal/tree", "./wal", "./manifest"}
 
-// shaleTests are those of concurrency. Those that call much beside much have more
-// turns.
+// shaleTests are the tests of concurrency. Tests that run many different calls at
+// once have more turns.
 var shaleTests = []testsOf{
 	{"./test/linear", `^TestLinear$`, 5},
 	{"./", `^Test(Ingest_IntoLevel0|Snapshot_ClosedBesideReads|Commit_CloseBesideSyncs)$`, 3},
@@ -68,36 +67,39 @@ func main() {
 		log.Print(err)
 	}
 	if err != nil || failed > 0 {
-		os.Exit(1) // stop would do nothing more
+		os.Exit(1) // stop would change nothing any more
 	}
 }
 
-// testsOf are the tests of a package whose names match a regular expression.
+// A testsOf is the tests of one package whose names match a regular expression.
 type testsOf struct {
 	dir, match string
-	turns      int // that each has while another test has one
+	turns      int // of each test, while a test with one turn runs once
 }
 
-// A runner runs tests with pauses.
+// A runner is one call of the command. Its method all rewrites the packages and builds
+// the tests (build), and then runs them until the time is over (loop). Each run of a test
+// is a process (try and exec).
 type runner struct {
-	ctx      context.Context // ends when the user says so
+	ctx      context.Context // ends at an interrupt
 	module   string
 	packages []string
 	tests    []testsOf
 
+	// The flags. A seed of 0 means a random one.
 	time          time.Duration
 	seed          uint64
 	run, slow     string
 	race, verbose bool
 
 	root  string   // the directory of the module
-	dir   string   // for temporary files
-	sites []string // their names
-	only  []int    // those of slow
+	dir   string   // of temporary files
+	sites []string // names of all sites; the index is the number of the site
+	only  []int    // numbers of the sites in slow; nil: sites are chosen by the seed
 	begin time.Time
 }
 
-// all rewrites, builds and runs, and returns how many tests have failed.
+// all does everything, and returns how many tests have failed.
 func (r *runner) all() (failed int, err error) {
 	if r.root == "" {
 		if r.root, err = os.Getwd(); err != nil {
@@ -124,7 +126,8 @@ func (r *runner) all() (failed int, err error) {
 	return r.loop(ctx, list), nil
 }
 
-// build rewrites the packages and builds the tests.
+// build rewrites the packages and builds a test binary for each directory. It returns the
+// tests, each as often as it has turns.
 func (r *runner) build() ([]*test, error) {
 	w := newRewriter(r.module)
 	var flags []string
@@ -176,7 +179,8 @@ func (r *runner) build() ([]*test, error) {
 	return list, nil
 }
 
-// sitesNamed returns the numbers of sites that are named in a list.
+// sitesNamed returns the numbers of the sites in a list of names, which is
+// separated by commas.
 func sitesNamed(names []string, list string) (ids []int, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -196,9 +200,11 @@ func sitesNamed(names []string, list string) (ids []int, err error) {
 	return ids, nil
 }
 
-// loop runs the tests in turns, as many at a time as there are processors, until
-// the time is over, and returns how many failed. A test that has failed is not run
-// again.
+// loop runs the tests in turns, as many at a time as there are processors, until the time
+// is over. It returns how many tests have failed. A test that has failed is not run again.
+//
+// Each worker takes a test from the channel waiting, runs it, and puts it back. So no test
+// runs twice at the same time, and fields of test need no lock.
 func (r *runner) loop(ctx context.Context, list []*test) int {
 	seed := r.seed
 	if seed == 0 {
@@ -211,7 +217,7 @@ func (r *runner) loop(ctx context.Context, list []*test) int {
 	for _, t := range list {
 		waiting <- t
 	}
-	var mu sync.Mutex // guards seed, bad, left
+	var mu sync.Mutex // guards seed, bad and left
 	bad, left := make(map[string]bool), len(list)
 	var group sync.WaitGroup
 	work := func() {

@@ -17,28 +17,28 @@ import (
 	"strings"
 )
 
-// A rewriter puts calls of package pause into copies of packages.
+// A rewriter writes copies of packages with calls of package pause.
 type rewriter struct {
 	module  string
 	fset    *token.FileSet
-	exports map[string]string // import path: its export data
-	sites   []string          // their names: file:line, and a number if there are several in a line
-	names   map[string]int    // how many sites a line has
+	exports map[string]string // file of export data, by import path
+	sites   []string          // file:line, and a number if a line has several
+	names   map[string]int    // number of sites, by file:line
 }
 
 const (
 	module = "github.com/shaledb/shale"
-	local  = "pauses_" // the name of package pause in copies
+	local  = "pauses_" // name under which copies import package pause
 )
 
-// A listed is what go list says of a package.
+// A listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 }
 
-// overlay writes copies of the packages into dir, and the list of them for go's
-// -overlay, and returns where that is.
+// overlay writes copies of the packages into dir, and a file for go's -overlay that lists
+// them. It returns the name of that file.
 func (w *rewriter) overlay(root, dir string, packages []string, flags []string) (string, error) {
 	var all []listed
 	args := append(append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, flags...), packages...)
@@ -75,7 +75,9 @@ func (w *rewriter) overlay(root, dir string, packages []string, flags []string) 
 	return file, os.WriteFile(file, text, 0o666)
 }
 
-// pkg writes copies of the files of a package that have sites.
+// pkg copies those files of a package that have sites into the folder to, and adds
+// them to replace. It checks the types of the package, because only types show
+// which calls are of package sync.
 func (w *rewriter) pkg(l listed, to, root string, replace map[string]string) error {
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		return err
@@ -107,6 +109,7 @@ func (w *rewriter) pkg(l listed, to, root string, replace map[string]string) err
 		f := &rewriting{rewriter: w, info: info, name: filepath.ToSlash(rel), file: w.fset.File(files[i].Pos())}
 		f.insert(files[i].Name.End(), fmt.Sprintf("; import %s %q", local, w.module+"/internal/pauses/pause"))
 		ast.Walk(f, files[i])
+		// The only edit is the import, so the file has no sites.
 		if len(f.edits) == 1 {
 			continue
 		}
@@ -119,25 +122,28 @@ func (w *rewriter) pkg(l listed, to, root string, replace map[string]string) err
 	return nil
 }
 
-// A rewriting is that of one file. It inserts text and never a line, so that
-// positions stay what they are.
+// A rewriting is the rewriting of one file. It inserts text, but never a line, so
+// that line numbers stay the same.
 type rewriting struct {
 	*rewriter
 	info  *types.Info
-	name  string // the path below the root of the module
+	name  string // path relative to the root of the module
 	file  *token.File
 	edits []edit
 }
 
+// An edit inserts text at an offset of the original file.
 type edit struct {
 	offset int
 	text   string
 }
 
+// insert adds an edit.
 func (f *rewriting) insert(at token.Pos, text string) {
 	f.edits = append(f.edits, edit{f.file.Offset(at), text})
 }
 
+// apply returns text with all edits.
 func (f *rewriting) apply(text []byte) []byte {
 	slices.SortStableFunc(f.edits, func(a, b edit) int { return a.offset - b.offset })
 	var out []byte
@@ -149,7 +155,7 @@ func (f *rewriting) apply(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// site numbers the site at a position.
+// site makes a site at a position, and returns its number.
 func (f *rewriting) site(at token.Pos) int {
 	name := fmt.Sprintf("%s:%d", f.name, f.file.Line(at))
 	if f.names[name]++; f.names[name] > 1 {
@@ -159,7 +165,8 @@ func (f *rewriting) site(at token.Pos) int {
 	return len(f.sites) - 1
 }
 
-// Visit implements ast.Visitor.
+// Visit implements ast.Visitor. It inserts the pauses: after statements, at the beginning
+// of the cases of a select, around calls that return a value, and around deferred calls.
 func (f *rewriting) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -192,8 +199,8 @@ func (f *rewriting) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// inside walks what a call evaluates at once: of a call that go or defer delays,
-// its function and arguments.
+// inside visits the function and the arguments of a call that go or defer delays. They are
+// evaluated at once, the call itself is not.
 func (f *rewriting) inside(c *ast.CallExpr) {
 	ast.Walk(f, c.Fun)
 	for _, a := range c.Args {
@@ -201,7 +208,7 @@ func (f *rewriting) inside(c *ast.CallExpr) {
 	}
 }
 
-// statements puts a site after each statement that synchronizes and has no value.
+// statements inserts a pause after each statement that synchronizes and has no value.
 func (f *rewriting) statements(list []ast.Stmt) {
 	for _, s := range list {
 		end := s.End()
@@ -227,7 +234,7 @@ func (f *rewriting) statements(list []ast.Stmt) {
 	}
 }
 
-// synchronizes reports whether a call is one of sync/atomic, or of a lock, and how
+// synchronizes reports whether c is a call of sync/atomic or of a lock, and how
 // many results it has.
 func (f *rewriting) synchronizes(c *ast.CallExpr) (results int, ok bool) {
 	sel, isSelector := ast.Unparen(c.Fun).(*ast.SelectorExpr)
@@ -250,8 +257,8 @@ func (f *rewriting) synchronizes(c *ast.CallExpr) (results int, ok bool) {
 	return fn.Signature().Results().Len(), true
 }
 
-// special reports whether a function is not to be touched, because the compiler or
-// the runtime treats it in a way of its own.
+// special reports whether a function must not be changed, because the compiler or the
+// runtime gives it a special treatment.
 func special(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
 		return strings.HasPrefix(c.Text, "//go:") && c.Text != "//go:noinline"

@@ -18,33 +18,33 @@ import (
 	"github.com/shaledb/shale/internal/pauses/pause"
 )
 
-// A test is run again and again, never twice at the same time. One that has several
-// turns is several tests.
+// A test is a test that runs again and again, but never twice at the same time. A test with
+// several turns is several tests.
 type test struct {
 	id                int
 	dir, name, binary string
 
 	runs  int
-	count int          // how often a run repeats it; 0: not known
-	sites map[int]bool // that it was seen to pass
-	turn  []int        // those that have not paused since all had
+	count int          // how often a run repeats it; 0: not known yet
+	sites map[int]bool // sites that it has passed
+	turn  []int        // sites that still have to pause in this turn
 }
 
 const (
-	// runTime is how long a run should take: a short test is repeated.
+	// runTime is how long a run should take. A run repeats a short test.
 	runTime = time.Second
-	// pausing is for how long there are pauses in a run.
+	// pausing is the part of a run in which there are pauses.
 	pausing = 3 * runTime
-	// hangs is after how long a test is taken to hang.
+	// hangs is the time after which a test counts as hanging.
 	hangs = 90 * time.Second
-	// fewSites and manySites are the parts of a test's sites that pause at the same
-	// time, many in one run of four. Few find most bugs sooner, because goroutines
-	// that have to overtake run at full speed. But a bug may need two pauses.
+	// A run pauses at a share of 1/fewSites of the test's sites, and one run in four at
+	// 1/manySites of them. Few pauses find most bugs sooner, because the goroutines that
+	// have to overtake run at full speed. But a bug may need two pauses.
 	fewSites, manySites = 64, 16
 )
 
-// try runs a test, with the pauses of the seed. The error says that it failed. Its
-// first run is without pauses, if no sites are given: it shows which sites the test
+// try runs a test, with the pauses that seed chooses. The error says that the test has
+// failed. If no sites are given, the first run has no pauses: it shows which sites the test
 // passes, and how long it takes.
 func (r *runner) try(ctx context.Context, t *test, seed uint64) error {
 	begin := time.Now()
@@ -55,7 +55,7 @@ func (r *runner) try(ctx context.Context, t *test, seed uint64) error {
 		if out, err := r.exec(ctx, t, seed, nil, 1); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%s\n%s: FAILED without a pause: %w", tail(out), t.name, err)
 		}
-		t.count = int(min(max(runTime/max(time.Since(begin), time.Millisecond), 1), 10)) // more of them if that is brief
+		t.count = int(min(max(runTime/max(time.Since(begin), time.Millisecond), 1), 10)) // repeats a short test
 		return nil
 	}
 	slow := r.only
@@ -91,7 +91,8 @@ func (r *runner) try(ctx context.Context, t *test, seed uint64) error {
 		tail(out), t.name, after, t.runs, err, race, seed, t.name, strings.Join(names, ","))
 }
 
-// choose takes the next sites in turn, in a random order.
+// choose returns the sites for the next run. All sites of the test have their
+// turn, in a random order.
 func (t *test) choose(seed uint64) []int {
 	n := max(2, len(t.sites)/fewSites)
 	if seed%4 == 0 {
@@ -107,7 +108,8 @@ func (t *test) choose(seed uint64) []int {
 	return slow
 }
 
-// narrow looks for one site that suffices for the failure.
+// narrow looks for one site that is enough for the failure. If it finds none, it
+// returns slow.
 func (r *runner) narrow(t *test, seed uint64, slow []int) []int {
 	if len(slow) == 1 {
 		return slow
@@ -124,7 +126,7 @@ func (r *runner) narrow(t *test, seed uint64, slow []int) []int {
 	return slow
 }
 
-// exec runs the test in a process, and notes the sites that it passed.
+// exec runs the test in a process, and adds the sites that it has passed to t.sites.
 func (r *runner) exec(ctx context.Context, t *test, seed uint64, slow []int, count int) ([]byte, error) {
 	seen := filepath.Join(r.dir, fmt.Sprintf("%d.seen", t.id))
 	plan := pause.Plan{Sites: len(r.sites), Slow: slow, Seed: seed, For: pausing, Seen: seen}
@@ -139,7 +141,7 @@ func (r *runner) exec(ctx context.Context, t *test, seed uint64, slow []int, cou
 	c.Env = append(os.Environ(), pause.Variable+"="+plan.Encode(), fmt.Sprintf("SHALE_SEED=%d", seed), "TMPDIR="+temp,
 		fmt.Sprintf("GOMAXPROCS=%d", 2+2*(seed%2)))
 	out, err := c.CombinedOutput()
-	text, _ := os.ReadFile(seen) // there is none if the test passes no site
+	text, _ := os.ReadFile(seen) // there is no file if the test passes no site
 	for line := range bytes.Lines(text) {
 		if id, err := strconv.Atoi(strings.TrimSpace(string(line))); err == nil && id < len(r.sites) {
 			t.sites[id] = true
@@ -148,7 +150,7 @@ func (r *runner) exec(ctx context.Context, t *test, seed uint64, slow []int, cou
 	return out, cmp.Or(err, os.RemoveAll(seen))
 }
 
-// tail returns the end of a test's output.
+// tail returns the output of a test, shortened to its first 25 and last 15 lines.
 func tail(out []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
 	if len(lines) > 40 {

@@ -1,6 +1,6 @@
-// Package quoting is how keys and values are written for people: bare, with
-// quotes and the escapes of Go, or in hexadecimal. What it prints is printable
-// text of one line, and can be read back as the same bytes.
+// Package quoting writes keys and values for people, and reads them back: bare, with quotes
+// and the escapes of Go, or in hexadecimal. What it writes is one line of printable text,
+// and can be read back as the same bytes. Only Short shortens.
 package quoting
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Parse returns the bytes that arg stands for. literal: it was written with
-// quotes or in hexadecimal. Spaces in a bare one are taken as they are.
+// Parse returns the bytes that arg stands for. literal reports that arg was written with
+// quotes or in hexadecimal. A bare word may have spaces.
 func Parse(arg string) (text string, literal bool, err error) {
 	if !strings.HasPrefix(arg, `"`) {
 		return ParseBare(arg)
@@ -26,7 +26,7 @@ func Parse(arg string) (text string, literal bool, err error) {
 	return text, true, err
 }
 
-// ParseBare is Parse for what is written without quotes.
+// ParseBare is Parse for a word without quotes.
 func ParseBare(s string) (text string, literal bool, err error) {
 	if !IsHex(s) {
 		return s, s == "", nil
@@ -41,13 +41,13 @@ func ParseBare(s string) (text string, literal bool, err error) {
 	return string(b), true, nil
 }
 
-// IsHex tells whether a bare word is taken for hexadecimal.
+// IsHex reports whether a bare word is read as hexadecimal: it begins with 0x.
 func IsHex(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
 }
 
-// Unquote returns the text of the quoted word that s begins with, and the
-// length of that word, quotes included.
+// Unquote returns the text of the quoted word at the beginning of s, and the length of that
+// word, including the quotes. Requires: s begins with a quote.
 func Unquote(s string) (text string, n int, err error) {
 	var b []byte
 	for n = 1; n < len(s); {
@@ -61,15 +61,15 @@ func Unquote(s string) (text string, n int, err error) {
 			}
 			n += size
 		default:
-			b = append(b, s[n]) // bytes that are not UTF-8 too
+			b = append(b, s[n]) // also bytes that are not UTF-8
 			n++
 		}
 	}
 	return "", 0, errors.New("the closing quote is missing")
 }
 
-// appendEscaped appends what the escape that s begins with stands for, and
-// returns its length.
+// appendEscaped appends what the escape at the beginning of s stands for, and
+// returns the length of the escape.
 func appendEscaped(dst []byte, s string) ([]byte, int, error) {
 	r, multibyte, rest, err := strconv.UnquoteChar(s, '"')
 	if err != nil {
@@ -79,17 +79,17 @@ func appendEscaped(dst []byte, s string) ([]byte, int, error) {
 		dst = utf8.AppendRune(dst, r)
 	} else {
 		dst = append(dst, byte(r)) // \x80 is the byte, not U+0080
-	}
+	} // \x80 is that byte, and not U+0080
 	return dst, len(s) - len(rest), nil
 }
 
-// escapeStart returns the backslash and the character after it.
+// escapeStart returns the backslash at the beginning of s and the character after it.
 func escapeStart(s string) string {
 	_, size := utf8.DecodeRuneInString(s[1:])
 	return s[:1+size]
 }
 
-// Quote returns text as a word: bare where it can be, else with quotes.
+// Quote returns text as a word: bare if possible, otherwise with quotes.
 func Quote[B ~string | ~[]byte](text B) string {
 	if NeedsQuotes(string(text)) {
 		return strconv.Quote(string(text))
@@ -97,12 +97,12 @@ func Quote[B ~string | ~[]byte](text B) string {
 	return string(text)
 }
 
-// Short is Quote for a place of limited width: a word that is longer than most
-// characters is cut, and ends in an ellipsis, which no longer can be read back.
+// Short is Quote for a place of limited width. It cuts a word of more than most characters,
+// which then ends in an ellipsis and cannot be read back.
 func Short[B ~string | ~[]byte](text B, most int) string {
 	cut := len(text) > most
 	if cut {
-		text = text[:most] // each byte takes a character or more, but in UTF-8
+		text = text[:most] // longer texts have more characters, or are UTF-8 and cut
 	}
 	word := Quote(text)
 	if utf8.RuneCountInString(word) <= most && !cut {
@@ -112,8 +112,8 @@ func Short[B ~string | ~[]byte](text B, most int) string {
 	return string(runes[:min(most, len(runes))-1]) + "…"
 }
 
-// NeedsQuotes tells whether text would mean something else as a bare word, or
-// could not be seen.
+// NeedsQuotes reports whether text would mean something else as a bare word, or
+// would not be visible.
 func NeedsQuotes(text string) bool {
 	if text == "" || text == "-" || text[0] == '"' || text[0] == '#' || text[0] == '@' || IsHex(text) || strings.HasPrefix(text, "--") {
 		return true

@@ -1,5 +1,5 @@
-// Package testkeys has the kinds of keys that tests of filters store, and ask
-// for. It is for tests only.
+// Package testkeys has the kinds of keys that tests store in filters, and ask
+// filters for. It is for tests only.
 package testkeys
 
 import (
@@ -9,25 +9,26 @@ import (
 	"math/rand/v2"
 )
 
-// maxLen is the length of the longest key that a store takes.
+// maxLen is the length in bytes of the longest key that a store takes.
 const maxLen = 1<<16 - 1
 
-// A Kind is a kind of key.
+// A Kind is a kind of key, such as decimal numbers or paths. It either computes
+// keys or has lists of them.
 type Kind struct {
 	Name string
-	// Few is, if not 0, how many keys are enough: they are long, or there are no
-	// more of them.
+	// Few is the number of keys that is enough, or 0. It is set if the keys are
+	// long, or if there are no more.
 	Few int
 
-	// Key number i, another one for each i. Another seed makes other keys of
-	// most kinds.
+	// key computes key number i. Different i give different keys. In most kinds
+	// another seed gives other keys.
 	key func(seed uint64, i int) []byte
-	// Instead of key, for kinds that are lists.
+	// present and absent are the lists of a kind without key.
 	present, absent [][]byte
 }
 
-// Make returns so many keys to store and so many others to ask for, or fewer if
-// there are not so many. No key is twice among them all, and the same
+// Make returns present keys to store and absent other keys to ask for, or fewer if
+// the kind does not have as many. No key comes twice among all of them. The same
 // arguments give the same keys.
 func (k Kind) Make(seed uint64, present, absent int) (p, a [][]byte) {
 	if k.Few > 0 {
@@ -36,7 +37,7 @@ func (k Kind) Make(seed uint64, present, absent int) (p, a [][]byte) {
 	if k.key == nil {
 		return choose(k.present, seed, present), choose(k.absent, seed, absent)
 	}
-	// The even numbers are stored: what is asked for lies between.
+	// Even numbers are stored. So the keys that are asked for lie between stored ones.
 	for i := range present {
 		p = append(p, k.key(seed, 2*i))
 	}
@@ -46,7 +47,7 @@ func (k Kind) Make(seed uint64, present, absent int) (p, a [][]byte) {
 	return p, a
 }
 
-// choose returns n of the keys.
+// choose returns n of the keys at random, or all if there are fewer.
 func choose(keys [][]byte, seed uint64, n int) [][]byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	chosen := make([][]byte, 0, min(n, len(keys)))
@@ -56,7 +57,7 @@ func choose(keys [][]byte, seed uint64, n int) [][]byte {
 	return chosen
 }
 
-// Made returns the kinds that are computed.
+// Made returns the kinds that compute their keys.
 func Made() []Kind {
 	format := func(f string) func(uint64, int) []byte {
 		return func(seed uint64, i int) []byte { return fmt.Appendf(nil, f, from(seed, i)) }
@@ -83,17 +84,18 @@ func Made() []Kind {
 		}},
 		{Name: "prefixes", key: prefixes},
 		{Name: "one 0x00 or 0xff repeated", Few: 2000, key: func(_ uint64, i int) []byte {
-			// The first is the empty key; of two neighbours one is stored.
+			// The first key is the empty one. Keys 2n and 2n + 1 have the same
+			// byte, and one of them is stored.
 			return bytes.Repeat([]byte{byte(i & 2 >> 1 * 0xff)}, i)
 		}},
 		{Name: "long", Few: 400, key: long},
 	}
 }
 
-// from begins to count somewhere else for each seed.
+// from adds to i a start that depends on the seed.
 func from(seed uint64, i int) int { return int(seed%1_000_000)*2 + i }
 
-// scatter turns numbers into others that look random, no two into one.
+// scatter turns a number into one that looks random. Different i give different results.
 func scatter(seed uint64, i int) uint64 {
 	h := seed + uint64(i)*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -105,7 +107,7 @@ func scatter(seed uint64, i int) uint64 {
 func randomLength(seed uint64, i int) []byte {
 	h := scatter(seed, i)
 	key := binary.LittleEndian.AppendUint64(nil, h)[2:]
-	key = binary.LittleEndian.AppendUint32(key[:2], uint32(i)) // tells them apart
+	key = binary.LittleEndian.AppendUint32(key[:2], uint32(i)) // so that no two keys are equal
 	for n := int(h & 63); n > 0; n-- {
 		h = h*6364136223846793005 + 1442695040888963407
 		key = append(key, byte(h>>56))
@@ -113,7 +115,7 @@ func randomLength(seed uint64, i int) []byte {
 	return key
 }
 
-// prefixes makes chains of keys, each of which begins with the one before.
+// prefixes makes chains of keys, in which each key begins with the one before.
 func prefixes(seed uint64, i int) []byte {
 	const links = 48
 	head := binary.BigEndian.AppendUint64(nil, scatter(seed, i/links))
@@ -123,8 +125,8 @@ func prefixes(seed uint64, i int) []byte {
 	return head[:8+i%links]
 }
 
-// long makes keys of up to maxLen bytes that differ at the end, in the middle or
-// only in their length.
+// long makes keys of up to maxLen bytes. They differ at the end, in the middle,
+// or only in their length.
 func long(seed uint64, i int) []byte {
 	n := maxLen - i/3*37
 	key := bytes.Repeat([]byte("a long key "), maxLen/11+1)[:n]

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// Listed returns the kinds that are lists of real keys in dir. The error says
-// that they are not there.
+// Listed returns the kinds that are lists of real keys, from files in dir. The
+// error says which file is missing.
 func Listed(dir string) ([]Kind, error) {
 	var lists [5][][]byte
 	for i, list := range []struct {
 		name string
-		step int // of the long ones a part is enough
+		step int // every step-th line is taken: a part of a long list is enough
 	}{{"malicious-hosts", 25}, {"benign-hosts", 8}, {"malicious-urls", 1}, {"words-en", 8}, {"top-domains-10k", 1}} {
 		b, err := os.ReadFile(filepath.Join(dir, list.name+".txt"))
 		if err != nil {
@@ -35,7 +35,7 @@ func Listed(dir string) ([]Kind, error) {
 	return kinds, nil
 }
 
-// lines returns each step-th line of b, each once.
+// lines returns every step-th line of b, without repetitions.
 func lines(b []byte, step int) [][]byte {
 	seen := make(map[string]bool)
 	var all [][]byte
@@ -50,7 +50,7 @@ func lines(b []byte, step int) [][]byte {
 	return all
 }
 
-// without returns the keys that are not among others.
+// without returns the keys that are not in others.
 func without(keys, others [][]byte) [][]byte {
 	there := make(map[string]bool, len(others))
 	for _, k := range others {
