@@ -15,19 +15,19 @@ import (
 	"github.com/shaledb/shale/internal/input"
 )
 
-// A judge knows whether hosts are listed.
+// A judge decides whether hosts are listed. It counts what it does. One goroutine uses it.
 type judge struct {
-	filter *bloom.Blocked // of all that the store has; nil: only the store is asked
+	filter *bloom.Blocked // of all keys of the store; nil: only the store is asked
 	db     *shale.DB
 
-	names   int // asked for: hosts and the domains above them
-	spared  int // that the filter knew not to be listed
-	refuted int // that passed the filter and were not in the store
-	listed  int
+	names   int // names asked for: hosts and the domains above them
+	spared  int // names that the filter denied
+	refuted int // names that passed the filter and were not in the store
+	listed  int // names that were in the store
 }
 
-// has tells whether a name is listed: the filter's no is certain, its maybe is
-// proven by the store.
+// has reports whether a name is listed. If the filter says no, that is certain. If it
+// says maybe, the store decides.
 func (j *judge) has(name string) (bool, error) {
 	key := []byte(name)
 	j.names++
@@ -46,8 +46,8 @@ func (j *judge) has(name string) (bool, error) {
 	return there, err
 }
 
-// host returns the name for which a host is listed: its own or that of a domain
-// above it. No name: it is not.
+// host returns the name for which a host is listed: its own, or that of a domain above it.
+// It returns an empty name if the host is not listed.
 func (j *judge) host(host string) (by string, err error) {
 	for name := range withParents(host) {
 		there, err := j.has(name)
@@ -58,8 +58,8 @@ func (j *judge) host(host string) (by string, err error) {
 	return "", nil
 }
 
-// withParents walks a host and the domains above it, but for top-level ones.
-// An address has none above.
+// withParents yields a host and the domains above it, except for top-level domains. An IP
+// address has no domains above it.
 func withParents(host string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(host) {
@@ -78,9 +78,9 @@ func withParents(host string) iter.Seq[string] {
 	}
 }
 
-// hostOf returns the host of a line: of a mail address what follows its last @.
-// It is empty for an empty line and a comment; ok is false if there is no host.
-// Names are taken as they come, in Punycode if they are not ASCII.
+// hostOf returns the host of a line. In a mail address that is what follows the last @. It
+// returns an empty host for an empty line and for a comment; ok is false if a line has no
+// host. Names are not converted: those that are not ASCII have to be in Punycode.
 func hostOf(line string) (host string, ok bool) {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
@@ -92,7 +92,8 @@ func hostOf(line string) (host string, ok bool) {
 	return host, host != "" && len(host) <= 253 && !strings.ContainsAny(host, " \t<>,;\"/")
 }
 
-// answer judges the lines of r.
+// answer judges the lines of r and writes the answers to out. It opens the store read-only,
+// so that several processes can answer at once.
 func answer(ctx context.Context, c config, r io.Reader, out io.Writer) (err error) {
 	filter, err := openFilter(c.filter)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// load adds the lists to the store and writes a filter of all that is there.
+// load adds the lists to the store and writes a filter of all its keys.
 func load(ctx context.Context, c config, out io.Writer) (err error) {
-	// A filter that knows less than the store would call listed hosts good. So it
-	// goes first, and nothing judges until there is the next one.
+	// A filter that lacks keys of the store would call listed hosts good. So the old filter
+	// is removed first, and nothing can judge until the new one is written.
 	if err := os.Remove(c.filter); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -36,6 +36,8 @@ func load(ctx context.Context, c config, out io.Writer) (err error) {
 	if err := db.Compact(ctx, shale.Range{}); err != nil { // one run: a lookup asks one table
 		return err
 	}
+	// The new filter is made of all keys of the store: this load may have added
+	// to earlier ones.
 	var hashes []uint64
 	for e, err := range db.Scan(shale.Range{KeysOnly: true}) {
 		if err != nil {
@@ -57,7 +59,7 @@ func load(ctx context.Context, c config, out io.Writer) (err error) {
 	return nil
 }
 
-// loadList puts the hosts of a file into the store.
+// loadList puts the hosts of a file into the store, in batches.
 func loadList(ctx context.Context, db *shale.DB, name string) (lines int, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -91,6 +93,8 @@ func loadList(ctx context.Context, db *shale.DB, name string) (lines int, err er
 	return lines, db.Write(ctx, &b)
 }
 
+// openFilter reads the filter file. Its error leaves nothing to judge with: a filter that
+// cannot be read means maybe for every host.
 func openFilter(name string) (*bloom.Blocked, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

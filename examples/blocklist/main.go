@@ -1,10 +1,10 @@
-// Command blocklist judges hosts and mail addresses by a list of a million bad
-// hosts: a filter in a file answers for nearly all of the good ones, a store for
-// the rest. It is a complete example of a bloom.Blocked in front of a shale.DB.
+// Command blocklist decides whether hosts and mail addresses are on a list of a million bad
+// hosts. A filter in a file answers for nearly all good ones, and a store for the rest. It
+// is a complete example of a bloom.Blocked in front of a shale.DB.
 //
 // # Try it
 //
-// In a clone, with lists of bad hosts and of much asked domains, a host a line:
+// In a clone, with a list of bad hosts and a list of popular domains, one host a line:
 //
 //	go run ./examples/blocklist load -db bad.db -filter bad.filter malicious-hosts.txt
 //	go run ./examples/blocklist judge -db bad.db -filter bad.filter < hosts-or-addresses.txt
@@ -15,7 +15,8 @@
 //	1109722 lines read; 1109722 hosts in a store of 25922708 bytes and a filter of 1664672, which will let 0.41 % of other hosts pass.
 //	The filter saves whoever only asks 94 % of the store's bytes.
 //
-// the second, asked for two mail addresses and for 34,903 hosts of which two are listed,
+// The second, asked for two mail addresses and for 34,903 hosts of which two are
+// listed, prints
 //
 //	x@www.aabxcb.e2.luyouxia.net: listed as aabxcb.e2.luyouxia.net
 //	Bob <bob@mail.Google.com>: ok
@@ -23,7 +24,7 @@
 //	The filter let pass 315 of 67806 absent names: 0.46 %, predicted 0.41 %. The exact check refuted them.
 //	The filter saved 67491 of 67809 lookups in the store, and the store's own filters saved 309 blocks in the rest, where 9 were read from disk and 0 found in the cache.
 //
-// and the third
+// The third prints
 //
 //	200000 questions for 10000 domains by rank; of each way
 //	                        in store    blocks   in vain from disk    listed   ns each
@@ -34,13 +35,13 @@
 //
 // # What the answers mean
 //
-// A host is listed if it, or a domain above it but the top-level one, is in the
-// list. All answers are exact: what the filter lets pass is looked up in the
-// store. A good host that passes the filter passes each time: if it is a popular
-// one, the store is asked for it often, and remembers that it is not there.
+// A host is listed if the list has it, or has a domain above it that is not a top-level
+// domain. All answers are exact: what passes the filter is looked up in the store. A good
+// host that passes the filter once passes each time. If it is popular, the store is asked
+// for it often, and remembers that it is absent.
 //
-// The filter is of the state of the store that load left. load takes it away first
-// and writes the new one last, as an old one would call new hosts good.
+// The filter describes the store as the last load has left it. load removes the old filter
+// first, because it would call new hosts good, and writes the new one last.
 package main
 
 import (
@@ -57,17 +58,18 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A config is what the flags and arguments say.
+// A config is what the flags and arguments set.
 type config struct {
 	job        string // load, judge or traffic
 	db, filter string
-	lists      []string // to load
+	lists      []string // files to load
 	bits       float64
 	top        string
 	lookups    int
 	cache      int64
 }
 
+// parseFlags returns the config. It prints the usage to out if the arguments are wrong.
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	if len(args) == 0 {
@@ -127,7 +129,7 @@ func main() {
 	}
 }
 
-// run does the job.
+// run does the job, and writes what it prints to stdout at the end.
 func run(ctx context.Context, c config, stdin io.Reader, stdout io.Writer) (err error) {
 	out := bufio.NewWriter(stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()

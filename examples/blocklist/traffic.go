@@ -14,9 +14,9 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// traffic asks for the domains of a list by their rank, as much asked for as
-// Zipf says: the r-th has a share in proportion to 1/r. It does so without
-// filters, with those of the store, and with the filter file in front.
+// traffic asks for the domains of a list as often as Zipf's law says: the share of the r-th
+// is proportional to 1/r. It does so three times: without filters, with those of the store,
+// and with the filter file in front of the store.
 func traffic(ctx context.Context, c config, out io.Writer) error {
 	filter, err := openFilter(c.filter)
 	if err != nil {
@@ -50,7 +50,8 @@ func traffic(ctx context.Context, c config, out io.Writer) error {
 	return nil
 }
 
-// ask has j ask the store for what the traffic asks for, the same each time.
+// ask makes j answer the questions of the traffic, which are the same each time. It returns
+// the metrics of the store and the mean time of a question.
 func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains []string) (m shale.Metrics, each time.Duration, err error) {
 	db, err := shale.Open(c.db, opts)
 	if err != nil {
@@ -72,8 +73,8 @@ func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains [
 	return db.Metrics(), each, nil
 }
 
-// zipf returns a source of ranks from 0 to n-1, always the same ones. rand.Zipf
-// has none of exponent 1, which is that of domain names.
+// zipf returns a function that draws ranks from 0 to n-1, always the same ones. It is used
+// in place of rand.Zipf, which does not allow the exponent 1 of domain names.
 func zipf(n int) func() int {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sums, sum := make([]float64, n), 0.0
@@ -84,7 +85,7 @@ func zipf(n int) func() int {
 	return func() int { return min(sort.SearchFloat64s(sums, rng.Float64()*sum), n-1) }
 }
 
-// readDomains returns the hosts of a list in its order.
+// readDomains returns the hosts of a list in the order of the list.
 func readDomains(name string) ([]string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/shaledb/shale/bundle"
 )
 
-// load reads the file and serves it from now on. If it can't be used, what was
-// served stays. Requests under way end with the bundle that they began with.
+// load reads the file and serves it from then on. If the file cannot be used, the server
+// goes on with the bundle that it has. A request that has begun uses the bundle of its
+// beginning until it ends. Requires: one call at a time.
 func (s *server) load() error {
 	f, err := os.Open(s.file)
 	if err != nil {
@@ -21,7 +22,7 @@ func (s *server) load() error {
 	if err != nil {
 		return err
 	}
-	s.loaded = info // also if it can't be used: it is not tried again until it changes
+	s.loaded = info // also if it can't be used: it is tried again only when it changes
 	b, err := bundle.Read(f, s.maxBundle)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.file, err)
@@ -34,17 +35,18 @@ func (s *server) load() error {
 	return nil
 }
 
-// changed tells whether the file is another one than was loaded last.
+// changed reports whether the file is another one than load has tried last.
 func (s *server) changed() bool {
 	info, err := os.Stat(s.file)
 	if err != nil {
-		return false // a file that is gone for a moment is not news
+		return false // it may be gone for a moment only
 	}
 	was := s.loaded
 	return !os.SameFile(info, was) || info.Size() != was.Size() || !info.ModTime().Equal(was.ModTime())
 }
 
-// watch loads the file when it has changed or a signal asks for it.
+// watch loads the file again when it has changed, and when a signal comes on hangup.
+// It returns when ctx is done.
 func (s *server) watch(ctx context.Context, hangup <-chan os.Signal) {
 	tick := time.NewTicker(s.poll)
 	defer tick.Stop()

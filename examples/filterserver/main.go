@@ -1,6 +1,6 @@
-// Command filterserver answers over HTTP whether a key may be in a store, by a
-// bundle of the store's filters alone: no store is here, and none is linked. It
-// is a complete example of package bundle.
+// Command filterserver answers over HTTP whether a key may be in a store. It has no
+// store, and links none: a bundle of the store's filters is enough. It is a
+// complete example of package bundle.
 //
 // # Try it
 //
@@ -17,20 +17,20 @@
 //
 // # What the answers mean
 //
-// absent is certain for the state of the store that the bundle was made of, which
-// /info tells: whoever asks does not need to ask the store. maybe is wrong for
-// about one absent key in a hundred. A key that was written to the store later
-// is answered absent until there is a newer bundle: where that matters, export
-// after each change, and mind that a bundle has to arrive before its keys.
+// absent is certain for the state of the store from which the bundle was made; /info shows
+// which that is. The client need not ask the store then. maybe is wrong for about one
+// absent key in a hundred. A key that was written to the store later is answered with
+// absent until there is a newer bundle. Where that matters, export after each change, and
+// make sure that a bundle arrives before its keys are used.
 //
 // # Behaviour
 //
-// The bundle is read anew when the file has changed, which is looked for every
-// few seconds, and on SIGHUP. Replace the file by a rename, as the command
-// does. If the new one can't be used, the old one is served on and the log says
-// why. An interrupt ends the server after the requests under way.
+// The server reads the bundle again when the file has changed, which it checks every few
+// seconds, and on SIGHUP. Replace the file by a rename, as the command does. If the new
+// file cannot be used, the server goes on with the old bundle, and the log says why. An
+// interrupt ends the server after the requests that have begun.
 //
-// Requests have limits of size and time. A line of a POST ends with a newline; a
+// The size and the time of requests are limited. Each line of a POST ends with a newline; a
 // carriage return before it is not part of the key.
 package main
 
@@ -49,7 +49,7 @@ import (
 	"time"
 )
 
-// A config is what the flags say.
+// A config is what the flags set.
 type config struct {
 	file      string
 	listen    string
@@ -98,7 +98,8 @@ func main() {
 	}
 }
 
-// run serves until ctx is done. It closes listener.
+// run serves until ctx is done, and then waits up to ten seconds for requests that
+// have begun. It closes listener.
 func run(ctx context.Context, c config, listener net.Listener, hangup <-chan os.Signal, logf func(string, ...any)) error {
 	s := &server{config: c, logf: logf}
 	if err := s.load(); err != nil {
@@ -112,7 +113,7 @@ func run(ctx context.Context, c config, listener net.Listener, hangup <-chan os.
 		s.watch(ctx, hangup)
 	}()
 	defer func() { <-watched }()
-	defer cancel() // before the wait
+	defer cancel() // runs before the wait
 	h := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,

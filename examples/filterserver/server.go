@@ -13,17 +13,18 @@ import (
 	"github.com/shaledb/shale/bundle"
 )
 
-// A server answers by the bundle that it has at the moment.
+// A server answers with the newest bundle that it could load. Handlers run on goroutines of
+// their own: they load current once, and use that bundle to the end.
 type server struct {
 	config
 	logf    func(string, ...any)
 	current atomic.Pointer[bundle.Bundle] // set before the first request
-	loaded  os.FileInfo                   // of the file that was tried last; owned by whoever loads
+	loaded  os.FileInfo                   // file of the last load; only load and watch use it
 
-	asked, absent atomic.Int64 // keys
+	asked, absent atomic.Int64 // keys asked for; keys answered with absent
 }
 
-// handler returns the routes; the mux answers other methods with 405.
+// handler returns the routes. The mux answers other methods with 405.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /may", s.mayOne)
@@ -32,14 +33,16 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
+// The answers. A client may rely on an absent, and not on a maybe.
 const (
 	maybe = "maybe\n"
 	no    = "absent\n"
 )
 
-// mayOne answers for the key of the URL.
+// mayOne answers for the key in the URL.
 func (s *server) mayOne(w http.ResponseWriter, r *http.Request) {
-	// Query() would pass over what is not well formed, and a key with it.
+	// Query() would ignore what is not well-formed. A key in that part would be lost, and
+	// the server would answer for another one.
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(query["key"]) != 1 {
 		http.Error(w, "want one key: /may?key=...", http.StatusBadRequest)
@@ -55,7 +58,7 @@ func (s *server) mayOne(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, []byte(answer))
 }
 
-// mayMany answers for each line of the body, all by one bundle.
+// mayMany answers for each line of the body. All answers come from one bundle.
 func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	var tooLarge *http.MaxBytesError
@@ -86,7 +89,7 @@ func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, answers)
 }
 
-// info tells what is served.
+// info describes the bundle that is served.
 func (s *server) info(w http.ResponseWriter, _ *http.Request) {
 	b := s.current.Load()
 	text := fmt.Appendf(nil, "store %016x at sequence number %d, exported %s\n", b.StoreID(), b.Seq(), b.Created().UTC().Format("2006-01-02 15:04:05 UTC"))
@@ -98,16 +101,17 @@ func (s *server) info(w http.ResponseWriter, _ *http.Request) {
 	s.reply(w, fmt.Appendln(text, s.saved()))
 }
 
-// saved tells what the filters have spared whoever asked.
+// saved says how many questions to the store the filters have saved.
 func (s *server) saved() string {
 	asked, absent := s.asked.Load(), s.absent.Load()
 	return fmt.Sprintf("%d keys asked, %d of them (%.1f %%) answered absent: so many questions the store was spared",
 		asked, absent, 100*float64(absent)/float64(max(asked, 1)))
 }
 
+// reply writes text. Caches must not keep it.
 func (s *server) reply(w http.ResponseWriter, text []byte) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store") // a newer bundle may know better
+	w.Header().Set("Cache-Control", "no-store") // a newer bundle may answer otherwise
 	if _, err := w.Write(text); err != nil {
 		s.logf("reply: %v", err)
 	}

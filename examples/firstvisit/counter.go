@@ -11,23 +11,27 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A counter counts the visits of a day, and of all days.
+// A counter counts the visits of a day, and sums over all days. IPv4 addresses are
+// counted in a set, which is exact. IPv6 addresses are counted with a filter, which takes
+// a few new ones for known ones.
 type counter struct {
 	config
 	out io.Writer
 
-	day     time.Time // the present one; zero: the log has no dates, or not yet
-	visits  int       // of the day, like what follows
+	day     time.Time // the current day; zero: the log has shown no date
+	visits  int       // of the day, as are all fields up to missed
 	v4      set
 	v6      *bloom.Filter
 	v6first int
-	seen    map[netip.Addr]struct{} // by -check
-	missed  int                     // first visits that v6 took for another, by -check
+	seen    map[netip.Addr]struct{} // all visitors; only with -check
+	missed  int                     // first visits that v6 did not notice; only with -check
 
+	// Of all days: lines, lines without an address, and lines of a day that had ended.
 	lines, invalid, late int
-	visitors, size       int // of all days: first visits; bytes of the largest day
+	visitors, size       int // first visits of all days; bytes of the largest day
 }
 
+// newCounter returns a counter that prints its reports to out.
 func newCounter(c config, out io.Writer) (*counter, error) {
 	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: c.ipv6, FPR: c.fpr})
 	if err != nil {
@@ -38,7 +42,7 @@ func newCounter(c config, out io.Writer) (*counter, error) {
 	return k, nil
 }
 
-// reset forgets the visitors of a day.
+// reset removes the visitors of the day.
 func (k *counter) reset() {
 	k.visits, k.v6first, k.missed = 0, 0, 0
 	k.v4 = set{}
@@ -48,9 +52,9 @@ func (k *counter) reset() {
 	}
 }
 
-// line counts a line of the log. The first of another day ends the one before.
-// Servers write lines at the end of requests, so that some come late: those of a
-// day that is over are only counted.
+// line counts a line of the log. The first line of a later day ends the current one.
+// Servers write a line when a request ends, so some lines come late. If their day has
+// ended, only their number is counted.
 func (k *counter) line(line []byte) error {
 	k.lines++
 	ip, day, ok := parse(line)
@@ -76,8 +80,8 @@ func (k *counter) line(line []byte) error {
 	return err
 }
 
-// visit tells whether it is the address's first of the day. That is exact for
-// IPv4; of IPv6 addresses the filter takes a few for ones that it knows.
+// visit reports whether this is the first visit of the address on this day. That is exact
+// for IPv4. For IPv6 the filter takes a few new addresses for known ones.
 func (k *counter) visit(ip netip.Addr) (isNew bool, err error) {
 	if ip.Is4() {
 		isNew, err = k.v4.add(ip.As4())
@@ -102,8 +106,8 @@ func (k *counter) visit(ip netip.Addr) (isNew bool, err error) {
 	return isNew, err
 }
 
-// parse reads a line: an address, or one and what the common log format has
-// behind it, of which the day is of interest.
+// parse reads a line. It has only an address, or an address and the rest of the common log
+// format, from which parse takes the day:
 //
 //	192.0.2.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326
 func parse(line []byte) (ip netip.Addr, day time.Time, ok bool) {
@@ -114,7 +118,8 @@ func parse(line []byte) (ip netip.Addr, day time.Time, ok bool) {
 		return ip, day, false
 	}
 	if logged {
-		// The user's name, which is in front, can have neither of these signs.
+		// The user's name precedes the date. It can contain neither of the two
+		// characters of " [".
 		_, stamp, _ := bytes.Cut(rest, []byte(" ["))
 		date, _, _ := bytes.Cut(stamp, []byte(":"))
 		if day, err = time.Parse("02/Jan/2006", string(date)); err != nil {
@@ -124,7 +129,7 @@ func parse(line []byte) (ip netip.Addr, day time.Time, ok bool) {
 	return ip.Unmap().WithZone(""), day, true
 }
 
-// endDay reports the day and begins another.
+// endDay reports the day, and resets the counter for the next one.
 func (k *counter) endDay() {
 	if k.visits == 0 {
 		return
@@ -147,7 +152,7 @@ func (k *counter) endDay() {
 		k.reset()
 		return
 	}
-	// What the heap loses with each of them is what they took.
+	// The heap shrinks by what each of them has taken.
 	visitors, missed := len(k.seen), k.missed
 	both := heap()
 	k.seen = nil
@@ -159,8 +164,8 @@ func (k *counter) endDay() {
 	k.reset()
 }
 
-// missed is how many first visits a filter is expected to have missed while it
-// filled: the k-th key is taken for another with the rate that it has after k - 1.
+// missed returns how many first visits a filter is expected to have missed while it was
+// filled. For the k-th key, it has the rate of false positives of k - 1 keys.
 func missed(f *bloom.Filter) (sum float64) {
 	n, step := f.EstimatedCount(), max(1, f.EstimatedCount()/1000)
 	for at := step / 2; at < n; at += step {
@@ -169,7 +174,7 @@ func missed(f *bloom.Filter) (sum float64) {
 	return sum
 }
 
-// summary ends the report.
+// summary prints the sums over all days.
 func (k *counter) summary() {
 	if k.invalid+k.late > 0 {
 		fmt.Fprintf(k.out, "%d lines have no address or date, %d are of a day that was over.\n", k.invalid, k.late)
@@ -179,7 +184,7 @@ func (k *counter) summary() {
 		k.visitors, k.lines, k.size, 512+k.v6.SizeBytes()>>20, (512<<20+k.v6.SizeBytes())/each/1_000_000)
 }
 
-// heap returns the bytes of what is alive.
+// heap returns the bytes of all objects on the heap that are in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -1,6 +1,6 @@
-// Command firstvisit counts first visits in a web server's log, day by day, and
-// lists the visitors: IPv4 addresses in bit sets that are exact and bounded,
-// IPv6 ones in a filter. It is a complete example of bloom.Bitset and bloom.Filter.
+// Command firstvisit counts first visits in the log of a web server, day by day, and lists
+// the visitors. It holds IPv4 addresses in bit sets, which are exact and bounded, and IPv6
+// addresses in a filter. It is a complete example of bloom.Bitset and bloom.Filter.
 //
 // # Try it
 //
@@ -11,8 +11,8 @@
 //	go run ./examples/firstvisit -list < access.log         the visitors of each day
 //	tail -f access.log | go run ./examples/firstvisit -first    each new visitor as it comes
 //
-// The second, for a made log of two days with a million visits each, from 6,000
-// networks, prints
+// The second, for a made-up log of two days with a million visits each, from
+// 6,000 networks, prints
 //
 //	2031-11-21: 1000000 visits, 923293 of them first visits: 800766 by IPv4 in about 3186008 bytes, 122527 by IPv6 in 179728, about 61.3 missed.
 //	A map of the 923350 visitors takes 65606392 bytes; the set takes 3107624, and 3287352 with the filter. First visits missed: 57 of 122584.
@@ -22,14 +22,15 @@
 //
 // # What the answers mean
 //
-// Counts and lists of IPv4 visitors are exact. First visits by IPv6 are too few by
-// what the filter lets pass falsely, about as many as are told; its addresses can
-// not be listed. A set of 130 visitors in each network, as here, takes 4 bytes a
-// visitor, where a map[uint32]struct{} takes 12; with one or two in each it
-// takes more than that map, and with ten thousand less than a byte.
+// Counts and lists of IPv4 visitors are exact. The count of first visits by IPv6 is
+// too low, by the number of false positives of the filter; the report estimates that
+// number. IPv6 addresses cannot be listed. With 130 visitors in each network, as
+// here, the set takes 4 bytes a visitor, and a map[uint32]struct{} takes 12. With one
+// or two visitors in each network the set takes more than that map, and with ten
+// thousand less than a byte a visitor.
 //
-// A day ends with the first line of the next one. Without dates, one a line, all is
-// one day.
+// A day ends with the first line of the next one. A log without dates, of one
+// address a line, is one day.
 package main
 
 import (
@@ -46,13 +47,14 @@ import (
 	"github.com/shaledb/shale/internal/input"
 )
 
-// A config is what the flags say.
+// A config is what the flags set.
 type config struct {
 	first, list, check bool
 	ipv6               uint64
 	fpr                float64
 }
 
+// parseFlags returns the config. It prints the usage to out if the arguments are wrong.
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("firstvisit", flag.ContinueOnError)
@@ -94,7 +96,8 @@ func main() {
 	}
 }
 
-// run counts the visits of a log until it ends or ctx does.
+// run counts the visits of a log until the log ends or ctx is done, and then
+// prints the report.
 func run(ctx context.Context, c config, log io.Reader, stdout io.Writer) (err error) {
 	out := bufio.NewWriter(stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()

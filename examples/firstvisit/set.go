@@ -9,27 +9,28 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A set is an exact set of IPv4 addresses. One bit set for all of them would take
-// 512 MiB as soon as a high one comes. So each block of 65,536, those that begin
-// with the same two bytes, has a set of its own, from its first visitor on.
+// A set is an exact set of IPv4 addresses. A single bit set for all of them would take 512
+// MiB as soon as a high address comes. So the addresses are divided into blocks of 65,536,
+// which begin with the same two bytes. A block exists from its first visitor on.
 type set struct {
-	blocks map[uint16]*block
-	count  uint64
+	blocks map[uint16]*block // by the first two bytes of an address
+	count  uint64            // number of addresses
 }
 
-// A block is a set of the last two bytes. It begins as a sorted list, and becomes
-// bits when these take no more memory: a block never takes more than 8 KiB.
+// A block is a set of numbers of two bytes, the last two of an address. It begins as a
+// sorted list, and becomes a bit set as soon as that is not larger than the list. So a
+// block never takes more than 8 KiB.
 type block struct {
 	few  []uint16
-	bits *bloom.Bitset // nil: few
+	bits *bloom.Bitset // nil: the members are in few
 }
 
 const (
 	blockSize = 1 << 16
-	maxFew    = blockSize / 8 / 2 // two bytes each
+	maxFew    = blockSize / 8 / 2 // two bytes for each number in the list
 )
 
-// add adds an address and tells whether it is new.
+// add adds an address and reports whether it is new.
 func (s *set) add(ip [4]byte) (bool, error) {
 	high, low := uint16(ip[0])<<8|uint16(ip[1]), uint16(ip[2])<<8|uint16(ip[3])
 	b := s.blocks[high]
@@ -47,6 +48,8 @@ func (s *set) add(ip [4]byte) (bool, error) {
 	return isNew, err
 }
 
+// add adds a number and reports whether it is new. It turns a list of maxFew
+// numbers into bits.
 func (b *block) add(low uint16) (isNew bool, err error) {
 	if b.bits != nil {
 		was, err := b.bits.SetAndTest(uint64(low))
@@ -73,7 +76,7 @@ func (b *block) add(low uint16) (isNew bool, err error) {
 	return true, nil
 }
 
-// all walks the addresses in order.
+// all yields the addresses in ascending order.
 func (s *set) all() iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, high := range slices.Sorted(maps.Keys(s.blocks)) {
@@ -86,6 +89,7 @@ func (s *set) all() iter.Seq[netip.Addr] {
 	}
 }
 
+// all yields the numbers in ascending order.
 func (b *block) all() iter.Seq[uint16] {
 	return func(yield func(uint16) bool) {
 		if b.bits == nil {
@@ -100,9 +104,9 @@ func (b *block) all() iter.Seq[uint16] {
 	}
 }
 
-// bytes is about the memory that the set takes.
+// bytes returns about how much memory the set takes.
 func (s *set) bytes() (n int) {
-	const pointers = 64 // of a block: itself, and its place in the map
+	const pointers = 64 // bytes of a block itself and of its entry in the map
 	for _, b := range s.blocks {
 		n += pointers + 2*cap(b.few)
 		if b.bits != nil {

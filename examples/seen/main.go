@@ -1,7 +1,7 @@
-// Command seen recommends items that a user has not been shown before. For each
-// user a filter of the items that were shown is a value of a store: it is read,
-// asked, added to and written back in each request. It is a complete example of
-// bloom.Scalable, which grows with what a user has seen.
+// Command seen recommends items that a user has not been shown before. The store has a
+// value for each user: a filter of the items that the user was shown. Each request reads
+// the filter, asks it, adds to it and writes it back. The command is a complete example of
+// bloom.Scalable, which grows with the number of items that a user has seen.
 //
 // # Try it
 //
@@ -19,13 +19,13 @@
 //
 // # What the answers mean
 //
-// What a user was shown is never shown again. A few items that were not are taken
-// for shown, and stay so: nobody misses them where there are more items than
-// anybody can see. Filters pay from some 30 items a user on; before, the first
-// layer is larger than a list.
+// An item that a user was shown is never shown to this user again. A few items that were
+// not shown are taken for shown, and are never shown either. Nobody misses them if there
+// are more items than anybody can see. A filter takes less memory than a list from about 30
+// items a user up; below, its first layer is larger.
 //
-// Items are on record before they are shown, and requests of one user wait for each
-// other. That holds for one process: the store is open in one at a time.
+// Items are recorded before they are shown, and two requests of one user wait for each
+// other. That is enough, because only one process can have the store open.
 package main
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// A config is what the flags say.
+// A config is what the flags set.
 type config struct {
 	db, items string
 	n         int
@@ -53,6 +53,7 @@ type config struct {
 	seed      uint64
 }
 
+// parseFlags returns the config. It prints the usage to out if the arguments are wrong.
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("seen", flag.ContinueOnError)
@@ -103,7 +104,7 @@ func main() {
 	}
 }
 
-// run answers requests until they end or ctx does.
+// run answers requests until they end or ctx is done, and then prints a summary.
 func run(ctx context.Context, c config, requests io.Reader, stdout io.Writer) (err error) {
 	out := bufio.NewWriter(stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()
@@ -111,8 +112,9 @@ func run(ctx context.Context, c config, requests io.Reader, stdout io.Writer) (e
 	if err != nil {
 		return err
 	}
-	// A power cut may undo the last tenth of a second: what was shown then can be
-	// shown again. SyncEach would prevent that, at an fsync a request.
+	// A power cut may undo the writes of the last tenth of a second. The items of
+	// these requests may be shown again. SyncEach would prevent that, at the cost
+	// of an fsync for each request.
 	db, err := shale.Open(c.db, &shale.Options{Durability: shale.SyncPeriodic})
 	if err != nil {
 		return err
@@ -130,6 +132,7 @@ func run(ctx context.Context, c config, requests io.Reader, stdout io.Writer) (e
 	return s.summary(out)
 }
 
+// readItems returns the lines of a file that are not empty.
 func readItems(name string) ([]string, error) {
 	f, err := os.Open(name)
 	if err != nil {

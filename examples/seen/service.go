@@ -18,28 +18,33 @@ import (
 	"github.com/shaledb/shale/internal/input"
 )
 
-// A service recommends. Any number of goroutines may ask it at once.
+// A service recommends items. Any number of goroutines may call it at once.
+//
+// A request reads the user's filter from the store, changes it, and writes it back. Two
+// requests of one user at the same time would both read the old filter, and the items of
+// one would be lost. So a request holds the lock of the user's stripe. Requests of users in
+// different stripes run in parallel.
 type service struct {
 	config
 	db    *shale.DB
 	items []string
-	sums  []float64 // of the popularities of the items up to each
+	sums  []float64 // sums[i] is the popularity of items 0 to i
 
-	// Two requests of one user at a time would both read the filter that knows
-	// nothing of the other, and one's items would be forgotten. So each user has
-	// one of these.
+	// stripes has the locks, one for many users.
 	stripes [64]stripe
 }
 
-// A stripe is what some users share.
+// A stripe is what the users with the same hash share.
 type stripe struct {
 	sync.Mutex
-	checked // guarded by it
+	checked // guarded by the mutex
 }
 
-// maxN bounds what a request may ask for.
+// maxN is the largest number of items that a request may ask for.
 const maxN = 1000
 
+// newService returns a service that recommends items, the most popular of which
+// is the first.
 func newService(c config, db *shale.DB, items []string) *service {
 	s := &service{config: c, db: db, items: items, sums: make([]float64, len(items))}
 	sum := 0.0
@@ -50,15 +55,15 @@ func newService(c config, db *shale.DB, items []string) *service {
 	return s
 }
 
-// propose returns an item, by its popularity: that of rank r is proposed in
-// proportion to 1/r. A recommender of a better kind goes here.
+// propose draws an item by its popularity, which is 1/r for rank r. A better
+// recommender would take its place.
 func (s *service) propose(rng *rand.Rand) string {
 	i := sort.SearchFloat64s(s.sums, rng.Float64()*s.sums[len(s.sums)-1])
 	return s.items[min(i, len(s.items)-1)]
 }
 
-// recommend returns up to n items that user was never shown. From then on they
-// count as shown: they are on record before anybody sees them.
+// recommend returns up to n items that user was never shown. They count as shown from then
+// on: the store has them before the caller can show them.
 func (s *service) recommend(rng *rand.Rand, user string, n int) (items []string, err error) {
 	st := s.stripe(user)
 	st.Lock()
@@ -90,14 +95,15 @@ func (s *service) recommend(rng *rand.Rand, user string, n int) (items []string,
 	return items, nil
 }
 
+// stripe returns the stripe of a user. The same user always has the same one.
 func (s *service) stripe(user string) *stripe {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(user)) // never fails
 	return &s.stripes[h.Sum64()%uint64(len(s.stripes))]
 }
 
-// filter returns what the user was shown. A filter that cannot be read is an
-// error: a new one in its place would show everything again.
+// filter returns the filter of the items that the user was shown. It returns an error for a
+// filter that cannot be read. A new filter in its place would show everything again.
 func (s *service) filter(user string) (*bloom.Scalable, error) {
 	value, err := s.db.Get(userKey(user))
 	if errors.Is(err, shale.ErrNotFound) {
@@ -113,14 +119,15 @@ func (s *service) filter(user string) (*bloom.Scalable, error) {
 	return f, nil
 }
 
+// prefix begins the key of each user.
 const prefix = "seen/"
 
 var everyUser = shale.Prefix(prefix)
 
 func userKey(user string) []byte { return []byte(prefix + user) }
 
-// serve answers requests, one a line: a user, and how many items if not the usual
-// number.
+// serve answers requests, one a line: a user, and the number of items unless it
+// is the usual one.
 func serve(ctx context.Context, s *service, r io.Reader, out *bufio.Writer) error {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	lines := bufio.NewScanner(input.Interruptible(ctx, r, out.Flush))
@@ -146,7 +153,7 @@ func serve(ctx context.Context, s *service, r io.Reader, out *bufio.Writer) erro
 	return lines.Err()
 }
 
-// summary tells what the store has of all users, of this run and of earlier ones.
+// summary prints what the store has of all users, from this run and from earlier ones.
 func (s *service) summary(out io.Writer) error {
 	users, bytes, shown, rates := 0, 0, 0, 0.0
 	for e, err := range s.db.Scan(everyUser) {

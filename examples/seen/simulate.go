@@ -12,31 +12,33 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// checked is what exact sets say of the answers, in a simulation.
+// checked has exact sets of the items of each user, for a simulation. It counts where the
+// answers of the filters differ from them. Each stripe has one, for its users.
 type checked struct {
 	users map[string]user
 
-	shown, twice int     // items; of these, those that the user had been shown before
+	shown, twice int     // items shown; of these, items that the user had been shown before
 	fresh        int     // items that were proposed to a user for the first time
-	withheld     int     // of these, those that the filter kept back
-	expected     float64 // how many these should be, by the filters' rates
-	again        int     // how often those were proposed, and kept back, later
+	withheld     int     // of these, items that the filter withheld
+	expected     float64 // number of withheld items that the filters' rates predict
+	again        int     // later proposals of withheld items
 }
 
-// A user has what was proposed so far: true if it was shown, false if it was
-// withheld, which it stays from then on.
+// A user is a map of the items that were proposed so far: true for items that were shown,
+// and false for items that were withheld. A withheld item is never shown later.
 type user map[string]bool
 
-// A checkedRequest is one request of a user. The zero one checks nothing.
+// A checkedRequest is one request of a user. The zero value checks nothing.
 type checkedRequest struct {
 	*checked
 	f    *bloom.Scalable
 	user user
-	rate float64 // of the filter, at the beginning
-	was  int     // fresh, at the beginning
+	rate float64 // of the filter, at the beginning of the request
+	was  int     // value of fresh at the beginning of the request
 }
 
-// begin begins a request. Without -simulate nothing is checked.
+// begin begins a request. Without -simulate the result checks nothing. Requires: the stripe
+// is locked until the request ends.
 func (c *checked) begin(s *service, name string, f *bloom.Scalable) checkedRequest {
 	if s.simulate == 0 {
 		return checkedRequest{}
@@ -50,7 +52,8 @@ func (c *checked) begin(s *service, name string, f *bloom.Scalable) checkedReque
 	return checkedRequest{checked: c, f: f, user: c.users[name], rate: f.FPR(), was: c.fresh}
 }
 
-// answer is told whether item is going to be shown.
+// answer compares an answer of the filter with the exact set. isShown says whether
+// the item is going to be shown.
 func (r *checkedRequest) answer(item string, isShown bool) {
 	if r.checked == nil {
 		return
@@ -73,16 +76,16 @@ func (r *checkedRequest) answer(item string, isShown bool) {
 	}
 }
 
-// end ends the request. Its items were asked for while the rate went from what it
-// was to what it is.
+// end ends the request. The rate of the filter has grown during the request; end
+// takes the mean.
 func (r *checkedRequest) end() {
 	if r.checked != nil {
 		r.expected += float64(r.fresh-r.was) * (r.rate + r.f.FPR()) / 2
 	}
 }
 
-// simulate makes requests of users drawn at random, four at a time, and compares
-// all answers with exact sets. It needs users who were never shown anything.
+// simulate makes requests of random users, four at a time, and compares all answers with
+// exact sets. The store must not have users, because their exact sets would be unknown.
 func simulate(ctx context.Context, s *service, out io.Writer) error {
 	for _, err := range s.db.Scan(everyUser) {
 		if err == nil {
@@ -94,7 +97,7 @@ func simulate(ctx context.Context, s *service, out io.Writer) error {
 	var group sync.WaitGroup
 	failed := make([]error, 4)
 	for i := range failed {
-		group.Go(func() { // answers requests until there are enough; simulate waits
+		group.Go(func() { // answers requests until there are enough; simulate waits for it
 			for failed[i] == nil && ctx.Err() == nil {
 				n := begun.Add(1)
 				if n > int64(s.simulate) {

@@ -16,21 +16,21 @@ import (
 	"github.com/shaledb/shale/internal/input"
 )
 
-// A checker reports the words of texts that are not in the filter, nor in the
-// list if there is one.
+// A checker reports the words of texts that are not in the filter. If there is a list, it
+// also reports those that are in the filter and not in the list.
 type checker struct {
 	filter *bloom.Static
 	list   *list // may be nil
-	most   int   // suggestions for a word
+	most   int   // largest number of suggestions for a word
 	out    io.Writer
 
-	words, wrong      int // of texts
-	candidates        int // that could be suggested
-	passed, disproved int // by the filter; of these, by the list
+	words, wrong      int // words of texts
+	candidates        int // words that were considered as suggestions
+	passed, disproved int // that passed the filter; of these, those not in the list
 }
 
-// has tells whether the word is right, which is certain if not, or if there is
-// a list.
+// has reports whether the word is right. False is certain. True is certain if
+// there is a list.
 func (k *checker) has(word []byte) (bool, error) {
 	if !k.filter.MayContain(k.filter.Hasher().Hash(word)) {
 		return false, nil
@@ -46,7 +46,7 @@ func (k *checker) has(word []byte) (bool, error) {
 	return there, err
 }
 
-// texts checks the files, or stdin if there are none.
+// texts checks the files, or stdin if none is named.
 func (k *checker) texts(ctx context.Context, names []string, stdin io.Reader) error {
 	if len(names) == 0 {
 		return k.text(ctx, "", stdin)
@@ -64,7 +64,7 @@ func (k *checker) texts(ctx context.Context, names []string, stdin io.Reader) er
 	return nil
 }
 
-// text checks one text, whose places are reported with the prefix.
+// text checks one text. It begins each line of the report with prefix.
 func (k *checker) text(ctx context.Context, prefix string, r io.Reader) error {
 	s := bufio.NewScanner(input.Interruptible(ctx, r, nil))
 	s.Buffer(nil, 1<<20)
@@ -95,8 +95,8 @@ func (k *checker) text(ctx context.Context, prefix string, r io.Reader) error {
 	return s.Err()
 }
 
-// wordsOf walks the words of a line with their places. A word is letters, with
-// apostrophes inside; what has digits, or is too long for a list, is none.
+// wordsOf yields the words of a line and their offsets. A word consists of letters, and may
+// have apostrophes inside. Words with digits, or too long for a list, are left out.
 func wordsOf(line string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		rest, at := line, 0
@@ -120,15 +120,17 @@ func wordsOf(line string) func(yield func(int, string) bool) {
 	}
 }
 
+// inWord reports whether r is a letter, a digit or an apostrophe. A row of these is a word,
+// unless wordsOf leaves it out.
 func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\'' || r == '’'
 }
 
-// apostrophes are left out of what is looked up: the list has "dont".
+// apostrophes removes apostrophes, because the list has "dont" for "don't".
 var apostrophes = strings.NewReplacer("'", "", "’", "")
 
-// suggest returns right words that are one edit away. Without a list each of some
-// 500 candidates has the filter's chance to be there for nothing.
+// suggest returns right words that are one edit away from word. There are about 500
+// candidates. Without a list, each of them may be a false positive of the filter.
 func (k *checker) suggest(word []byte) ([]string, error) {
 	var found []string
 	for candidate := range edits(word) {
@@ -147,9 +149,9 @@ func (k *checker) suggest(word []byte) ([]string, error) {
 	return found, nil
 }
 
-// edits walks what word may have been meant to be, the likelier first: with two
-// letters swapped, one dropped, one changed, one more. A candidate is valid until
-// the next; none is twice. Words of other letters than a to z have none.
+// edits yields words that word may have been meant to be, the more probable first: with two
+// letters swapped, one removed, one changed, one added. A candidate is valid until the next
+// one, and none comes twice. A word with letters other than a to z has none.
 func edits(word []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		n := len(word)
@@ -196,7 +198,7 @@ func edits(word []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// summary tells what was seen, and what the filter saved.
+// summary prints the counts, and what the filter has saved.
 func (k *checker) summary() {
 	asked := k.words + k.candidates
 	rate := k.filter.PredictedFPR()

@@ -10,19 +10,20 @@ import (
 	"os"
 )
 
-// maxWord is the length of the longest word that lists and texts may have.
+// maxWord is the length in bytes of the longest word in lists and texts.
 const maxWord = 64
 
-// A list is a file of words, sorted and one a line, that is searched where it
-// lies: what the filter says is worth a look is looked up here.
+// A list is a file of sorted words, one a line. It stays on disk, and is searched there for
+// words that have passed the filter.
 type list struct {
 	file *os.File
-	size int64
+	size int64 // in bytes
 
 	searches, reads int
 }
 
-// openList checks that the file is sorted: searching it would find nothing else.
+// openList opens a list and checks that it is sorted. A search in an unsorted
+// file would miss words.
 func openList(name string) (*list, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -35,7 +36,7 @@ func openList(name string) (*list, error) {
 	return l, nil
 }
 
-// check reads the whole list.
+// check reads the whole list, and sets size.
 func (l *list) check() error {
 	words, last := 0, make([]byte, 0, maxWord)
 	for word, err := range l.all() {
@@ -65,7 +66,7 @@ func (l *list) check() error {
 
 func (l *list) Close() error { return l.file.Close() }
 
-// all walks the words. They are valid until the next.
+// all yields the words. Each is valid until the next one.
 func (l *list) all() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		s := bufio.NewScanner(io.NewSectionReader(l.file, 0, 1<<62))
@@ -85,12 +86,13 @@ func (l *list) all() iter.Seq2[[]byte, error] {
 	}
 }
 
-// has searches for word, by halves.
+// has reports whether the list has word. It is a binary search over the bytes of the file:
+// it compares the line around the middle.
 func (l *list) has(word []byte) (bool, error) {
 	l.searches++
 	var buf [2*maxWord + 2]byte
-	for lo, hi := int64(0), l.size; lo < hi; { // both begin lines
-		// The window has the line around the middle, whole.
+	for lo, hi := int64(0), l.size; lo < hi; { // both are beginnings of lines
+		// The window contains the whole line around the middle.
 		mid := (lo + hi) / 2
 		from := max(mid-maxWord-1, lo)
 		window := buf[:min(hi-from, int64(len(buf)))]

@@ -1,6 +1,6 @@
-// Command spellcheck finds the words of a text that are certainly wrong, with a
-// filter of a dictionary instead of the dictionary: 370,000 English words in
-// 440 kB. It is a complete example of a bloom.Static in a file.
+// Command spellcheck finds words of a text that are certainly wrong. It has a filter of a
+// dictionary in place of the dictionary: 370,000 English words in 440 kB. It is a complete
+// example of a bloom.Static in a file.
 //
 // # Try it
 //
@@ -20,7 +20,7 @@
 //	Of wrong words 0.39 % pass unseen, and about 2 candidates passed by chance.
 //	The filter answered 584 questions from 426024 bytes and saved the 370099 words it is made of.
 //
-// and the fourth
+// The fourth prints
 //
 //	memory: 370099 words in a filter of 426024 bytes, in a map of 18562784: 44 times as much
 //	misspellings: 358752, 1390 passed: 0.387 %, predicted 0.391 %
@@ -29,10 +29,10 @@
 //
 // # What the answers mean
 //
-// A word that is reported is certainly not in the list. One that is not may be
-// wrong too: one misspelling in 256 passes. Suggestions are a filter's weak
-// side: some 500 candidates are asked for, so that two pass by chance. With -words
-// what passes is looked up in the list, which lies on disk and is only read there.
+// A word that is reported is certainly not in the list. A word that is not reported may
+// still be wrong: one misspelling in 256 passes. A filter is not good at suggestions: it is
+// asked for about 500 candidates, so that two pass by chance. With -words, whatever passes
+// is looked up in the list, which stays on disk.
 package main
 
 import (
@@ -49,7 +49,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A config is what the flags and arguments say.
+// A config is what the flags and arguments set.
 type config struct {
 	words, filter  string
 	build, measure bool
@@ -58,6 +58,7 @@ type config struct {
 	texts          []string
 }
 
+// parseFlags returns the config. It prints the usage to out if the arguments are wrong.
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("spellcheck", flag.ContinueOnError)
@@ -107,7 +108,8 @@ func main() {
 	}
 }
 
-// run does what c says. When ctx is done it tells what it has seen until then.
+// run does what c says. When ctx is done, it prints the summary of what it has
+// checked until then.
 func run(ctx context.Context, c config, stdin io.Reader, stdout io.Writer) (err error) {
 	out := bufio.NewWriter(stdout)
 	defer func() { err = errors.Join(err, out.Flush()) }()
@@ -136,8 +138,9 @@ func run(ctx context.Context, c config, stdin io.Reader, stdout io.Writer) (err 
 	return nil
 }
 
-// build writes the filter of a list. A fuse filter takes longer to build than a
-// blocked one and has fewer false positives, which counts for what is built once.
+// build writes the filter of a list. It makes a fuse filter, which takes longer to
+// build than a blocked one and has fewer false positives. That is the better choice for
+// a filter that is built once.
 func build(c config, out io.Writer) error {
 	l, err := openList(c.words)
 	if err != nil {
@@ -155,7 +158,7 @@ func build(c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// By a rename: whoever reads the file meanwhile has the old one or the new one.
+	// The rename makes sure that a reader of the file gets the old filter or the new one.
 	if err := errors.Join(os.WriteFile(c.filter+".tmp", b, 0o644), os.Rename(c.filter+".tmp", c.filter)); err != nil {
 		return err
 	}
@@ -169,6 +172,7 @@ func build(c config, out io.Writer) error {
 	return nil
 }
 
+// openFilter reads the filter file, which may be of any kind and hash function.
 func openFilter(name string) (*bloom.Static, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

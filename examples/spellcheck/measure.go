@@ -10,9 +10,9 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// measure misspells each word of the list once and tells how many of those that
-// are no words pass the filter, what is suggested for them, and the memory of the
-// filter beside that of a map.
+// measure misspells each word of the list once. It prints how many misspellings pass the
+// filter, how good the suggestions for them are, and the memory of the filter and of a map
+// of the words. It leaves out misspellings that are words.
 func measure(ctx context.Context, f *bloom.Static, l *list, out io.Writer) error {
 	before := heap()
 	words := make(map[string]struct{})
@@ -70,7 +70,7 @@ func measure(ctx context.Context, f *bloom.Static, l *list, out io.Writer) error
 	return nil
 }
 
-// heap returns the bytes of what is alive.
+// heap returns the bytes of all objects on the heap that are in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -78,8 +78,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// misspell returns the word with a letter changed, dropped or doubled, or two
-// swapped; two equal ones give the word itself.
+// misspell returns a copy of the word with one letter changed, removed or doubled, or with
+// two letters swapped. If the two are equal, the result is the word itself.
 func misspell(rng *rand.Rand, word []byte) []byte {
 	i := rng.IntN(len(word))
 	wrong := append(make([]byte, 0, len(word)+1), word...)
