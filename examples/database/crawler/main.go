@@ -1,7 +1,7 @@
-// Command crawler answers the question that a crawler has at each link, whether
-// it has seen the URL, in several ways side by side: with a set of the URLs, a set of
-// their digests, a filter alone, a table of a SQL database (SQLite) and shale, with
-// and without its filters.
+// Command crawler answers the question that a crawler has at each link: has it seen the
+// URL before? It does so in several ways, and compares them: with a set of the URLs, a
+// set of their digests, a filter alone, a table of a SQL database (SQLite), and shale,
+// with and without its filters.
 //
 // # Run it
 //
@@ -26,18 +26,18 @@
 //
 // # What it says
 //
-// As long as all URLs fit into memory and need not outlive the process, a set is the
-// fastest that is never wrong. A filter takes a sixtieth of its memory and loses a few URLs. A
-// store loses none, keeps what it has seen and needs memory for filters and caches
-// only; its filters answer for most new URLs without a look at a table.
+// If all URLs fit into memory and need not outlive the process, a set is the fastest way
+// that is never wrong. A filter takes a sixtieth of the memory of a set, and loses a few
+// URLs. A store loses none and keeps what it has seen. It needs memory for filters and
+// caches only. Its filters answer for most new URLs without a look at a table.
 //
 // # How it is measured
 //
-// Each way runs in a process of its own, on the same stream. The time is that of
-// the questions and the close, without the making of URLs. The memory is what the
-// operating system counts (Linux only), less what there was before: once after
-// a garbage collection, once at most. Every answer is compared with the right one:
-// if any but the filter alone gives a wrong one, the command fails.
+// Each way runs in a process of its own, on the same stream. The time is that of the
+// questions and of the close, without the time to make the URLs. The memory is what the
+// operating system reports (Linux only), less what there was before. It is taken once after
+// a garbage collection, and once as the maximum on the way. Every answer is compared with
+// the right one. If any way but the filter alone gives a wrong answer, the command fails.
 package main
 
 import (
@@ -57,7 +57,7 @@ import (
 	"syscall"
 )
 
-// A config is what the flags say.
+// A config is what the flags set.
 type config struct {
 	urls  string
 	hosts int
@@ -69,9 +69,10 @@ type config struct {
 	dir   string
 	only  []string
 
-	way string // in a process that was started to measure one
+	way string // set in a process that measures one way
 }
 
+// parseFlags returns the config, or an error that names the flag that is wrong.
 func parseFlags(args []string, messages io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("crawler", flag.ContinueOnError)
@@ -118,7 +119,7 @@ func (c config) validate(extra int) error {
 	return nil
 }
 
-// args are the flags with which another process measures one way in dir.
+// args returns the flags for a process that measures one way in dir.
 func (c config) args(way, dir string) []string {
 	return []string{
 		"-urls", c.urls, "-hosts", strconv.Itoa(c.hosts), "-n", strconv.Itoa(c.n),
@@ -128,6 +129,7 @@ func (c config) args(way, dir string) []string {
 	}
 }
 
+// names returns the names of all ways.
 func names() (all []string) {
 	for _, w := range ways {
 		all = append(all, w.name)
@@ -145,7 +147,7 @@ func main() {
 	if err == nil {
 		err = run(ctx, c, os.Stdout)
 	}
-	if err != nil && ctx.Err() != nil { // whatever it was that the interrupt broke
+	if err != nil && ctx.Err() != nil { // the interrupt may have caused any error
 		err = errors.New("interrupted")
 	}
 	if err != nil {
@@ -154,8 +156,8 @@ func main() {
 	}
 }
 
-// run measures one way here, or all of them, each in a process of its own: so that
-// the memory of one is not taken for that of another.
+// run measures one way in this process, or all ways, each in a process of its own.
+// Otherwise the memory of one way would be taken for that of another.
 func run(ctx context.Context, c config, out io.Writer) error {
 	if c.way != "" {
 		r, err := measure(ctx, c, c.way, c.dir)
@@ -165,7 +167,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 		return json.NewEncoder(out).Encode(r)
 	}
 	if _, err := newStream(c); err != nil {
-		return err // once, and not by another process
+		return err // reported once, and not by each process
 	}
 	results, err := measureAll(ctx, c)
 	if err != nil {
@@ -174,7 +176,8 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	return report(out, c, results)
 }
 
-// measureAll makes the directories, and removes them if none was asked for.
+// measureAll measures the ways one after the other, each in a directory of its own. It
+// removes the directories unless -dir is set.
 func measureAll(ctx context.Context, c config) (results []*result, err error) {
 	dir := c.dir
 	if dir == "" {
@@ -192,7 +195,7 @@ func measureAll(ctx context.Context, c config) (results []*result, err error) {
 			return nil, err
 		}
 		if err := os.Mkdir(sub, 0o777); err != nil {
-			return nil, err // also if it is there: it might hold what another run has seen
+			return nil, err // also if it exists: another run may have left URLs there
 		}
 		r, err := measureApart(ctx, c, name, sub)
 		if err != nil {
@@ -203,7 +206,8 @@ func measureAll(ctx context.Context, c config) (results []*result, err error) {
 	return results, nil
 }
 
-// measureApart measures one way in a process of its own, which ends with ctx.
+// measureApart measures one way in a process of its own. The process is killed
+// when ctx is done.
 func measureApart(ctx context.Context, c config, name, dir string) (*result, error) {
 	self, err := os.Executable()
 	if err != nil {

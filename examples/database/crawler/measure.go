@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// unknown is a number of bytes that this operating system does not tell.
+// unknown stands for a number of bytes that this operating system does not report.
 const unknown = -1
 
-// A result is what one way did with the stream.
+// A result is what one way did with the stream. Processes exchange it as JSON.
 type result struct {
 	Way      string
 	URLs     int
 	Distinct int
-	URLBytes int64 // of the distinct ones
+	URLBytes int64 // of the distinct URLs
 
-	// Wrong is how many URLs were taken for seen at their first visit, Missed
-	// how many for new at a later one.
+	// Wrong is how many URLs were taken for seen at their first visit. Missed is how many
+	// were taken for new at a later visit.
 	Wrong, Missed int
 
-	Nanos int64 // for all visits and the close
+	Nanos int64 // of all visits and the close
 	Held  int64 // bytes of memory at the end, after a garbage collection
-	Most  int64 // bytes of memory on the way, garbage included
+	Most  int64 // maximum of the bytes of memory, garbage included
 	Disk  int64 // bytes of files after the close
 
 	FilterBytes int64
-	Spared      uint64 // tables of shale that were passed over by their filters
-	LookedInto  uint64 // tables of shale whose blocks were asked
-	InVain      uint64 // of these: a filter had said maybe, wrongly
+	Spared      uint64 // tables of shale that its filters have excluded
+	LookedInto  uint64 // tables of shale that were searched
+	InVain      uint64 // of these: the filter's maybe was wrong
 }
 
-// chunk is how many URLs are made at a time, before the clock runs.
+// chunk is how many URLs are made at a time, while the clock stands still.
 const chunk = 4096
 
-// measure walks the stream with the way of a name, which may use dir. This
-// process should do nothing else: its memory is what is measured.
+// measure goes through the stream with the way called name, which may use dir. Requires:
+// this process does nothing else, because all of its memory is measured.
 func measure(ctx context.Context, c config, name, dir string) (r *result, err error) {
 	open := opener(name)
 	if open == nil {
@@ -66,7 +66,7 @@ func measure(ctx context.Context, c config, name, dir string) (r *result, err er
 		r.Held -= before
 		r.Most = max(r.Most, r.Held)
 	}
-	runtime.KeepAlive(s) // as it was when before was taken
+	runtime.KeepAlive(s) // both were in memory when before was taken
 	runtime.KeepAlive(t)
 	begin := time.Now()
 	if err := w.close(); err != nil {
@@ -79,8 +79,8 @@ func measure(ctx context.Context, c config, name, dir string) (r *result, err er
 	return r, r.check()
 }
 
-// check holds a way to its promise: to none is a URL new twice, and only to a
-// filter alone may a new one have been seen.
+// check returns an error if a way breaks its promise. No way may take a seen URL for new.
+// Only the filter alone may take a new URL for seen.
 func (r *result) check() error {
 	if r.Missed > 0 || r.Wrong > 0 && r.Way != filterAlone {
 		return fmt.Errorf("%s took %d new URLs for seen, and %d seen ones for new", r.Way, r.Wrong, r.Missed)
@@ -88,7 +88,8 @@ func (r *result) check() error {
 	return nil
 }
 
-// walk visits all URLs, and compares the answers with the right ones.
+// walk visits all URLs, and compares the answers with right. It makes a chunk of URLs, and
+// then visits them with the clock running.
 func (r *result) walk(ctx context.Context, s *stream, right []bool, w way, before int64) error {
 	var buf []byte
 	var ends []int
@@ -132,6 +133,7 @@ func (r *result) walk(ctx context.Context, s *stream, right []bool, w way, befor
 	return visit()
 }
 
+// opener returns the function that opens the way called name, or nil.
 func opener(name string) func(plan) (way, error) {
 	for _, w := range ways {
 		if w.name == name {
@@ -141,7 +143,7 @@ func opener(name string) func(plan) (way, error) {
 	return nil
 }
 
-// memory returns the bytes that the process holds when its garbage is gone.
+// memory returns how many bytes the process has after a garbage collection.
 func memory() int64 {
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// anonymous returns how many bytes of memory the process has that are not
-// files: Go's heap, and what SQLite takes from the operating system, which
-// Go's counters do not know. Only Linux tells it.
+// anonymous returns how many bytes of the process's memory do not belong to files. That is
+// Go's heap, and what SQLite takes from the operating system, which Go's counters do not
+// include. Only Linux reports it.
 func anonymous() int64 {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {
 		return unknown
 	}
 	defer f.Close()    // opened for reading
-	var buf [4096]byte // of this function's own: it is not to make garbage
+	var buf [4096]byte // on the stack, so that measuring makes no garbage
 	n, err := f.Read(buf[:])
 	if err != nil {
 		return unknown

@@ -2,8 +2,8 @@ package main
 
 import "math"
 
-// The layout of bloom.AtomicBlocked: a key belongs to one line of 8 words of 64
-// bits, and sets two bits in three of the words.
+// The layout of bloom.AtomicBlocked. A key belongs to one line of 8 words of 64 bits. It
+// sets two bits in each of three words.
 const (
 	lineBits     = 512
 	wordBits     = 64
@@ -12,9 +12,9 @@ const (
 	bitsAsked    = 2
 )
 
-// predictRate is the share of new URLs that a filter of so many lines takes for
-// seen, when it holds so many keys. The keys of a line follow Poisson's law, those
-// that touch a word of it the binomial one.
+// predictRate returns the share of new URLs that a filter with this number of keys and
+// lines takes for seen. The number of keys in a line has the Poisson distribution, and the
+// number of those that touch a certain word the binomial one.
 func predictRate(keys, lines float64) float64 {
 	mean := keys / lines
 	rate := 0.0
@@ -29,7 +29,7 @@ func predictRate(keys, lines float64) float64 {
 	return rate
 }
 
-// poisson returns the chances of 0, 1, ... events, as far as they matter.
+// poisson returns the probabilities of 0, 1, ... events, until they are negligible.
 func poisson(mean float64) []float64 {
 	p := []float64{math.Exp(-mean)}
 	for n := 1.0; n < mean+10*math.Sqrt(mean)+20; n++ {
@@ -38,7 +38,7 @@ func poisson(mean float64) []float64 {
 	return p
 }
 
-// binomial returns the chances that 0, 1, ..., n of n keys touch a word.
+// binomial returns the probabilities that 0, 1, ..., n of n keys touch a word.
 func binomial(n int, chance float64) []float64 {
 	p := []float64{math.Pow(1-chance, float64(n))}
 	for k := range n {
@@ -47,9 +47,9 @@ func binomial(n int, chance float64) []float64 {
 	return p
 }
 
-// predictWrong is how many of so many new URLs, added one after the other to a
-// filter of so many bytes, are taken for seen: few of the first and most of the
-// last.
+// predictWrong returns how many of distinct new URLs are taken for seen, if they
+// are added one after the other to an empty filter of this size. The rate grows
+// while the filter fills.
 func predictWrong(distinct int, bytes int64) float64 {
 	const steps = 100
 	lines := float64(bytes) * 8 / lineBits

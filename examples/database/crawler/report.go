@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// report prints the table, and what it says in words.
+// report prints the table, and then sentences that compare the ways.
 func report(out io.Writer, c config, results []*result) error {
 	first := results[0]
 	fmt.Fprintf(out, "%d URLs, %d different ones of %s\n\n", first.URLs, first.Distinct, megabytes(first.URLBytes))
@@ -27,6 +27,7 @@ func report(out io.Writer, c config, results []*result) error {
 	return nil
 }
 
+// sentences returns the comparisons of the ways that were measured.
 func sentences(c config, results []*result) (said []string) {
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	set, alone := find(results, "set of strings"), find(results, filterAlone)
@@ -51,6 +52,7 @@ func sentences(c config, results []*result) (said []string) {
 	return said
 }
 
+// find returns the result of a way, or nil.
 func find(results []*result, way string) *result {
 	i := slices.IndexFunc(results, func(r *result) bool { return r.Way == way })
 	if i < 0 {
@@ -59,6 +61,7 @@ func find(results []*result, way string) *result {
 	return results[i]
 }
 
+// keeps returns what is left of a way after a kill.
 func keeps(way string) string {
 	for _, w := range ways {
 		if w.name == way {

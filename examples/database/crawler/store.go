@@ -4,8 +4,8 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// A store is shale: it asks its filters in memory whether a URL is new, and the
-// disk only if they say maybe. It is never wrong.
+// A store is shale as a way. Its filters in memory answer for most new URLs. If they say
+// maybe, it looks at the disk. It is never wrong.
 type store struct {
 	db *shale.DB
 }
@@ -13,8 +13,8 @@ type store struct {
 func openStore(p plan) (way, error)     { return open(p.dir, p.bits) }
 func openBareStore(p plan) (way, error) { return open(p.dir, -1) }
 
-// open opens a store with so many bits of filter a key. Its memtable is small
-// for a store of a few hundred thousand URLs to have tables at all.
+// open opens a store with bits bits of filter a key. Its memtable is small, because
+// otherwise a few hundred thousand URLs would not fill it, and there would be no tables.
 func open(dir string, bits float64) (way, error) {
 	db, err := shale.Open(dir, &shale.Options{
 		Durability:   shale.SyncManual,
@@ -30,8 +30,8 @@ func open(dir string, bits float64) (way, error) {
 	return &store{db}, nil
 }
 
-// visit is one call: PutIfAbsent asks the filters itself, as Has and MayContain
-// do, and of several goroutines that come with one URL one is told that it is new.
+// visit is one call. PutIfAbsent asks the filters itself, as Has and MayContain do. If
+// several goroutines come with the same URL, exactly one of them learns that it is new.
 func (s *store) visit(url []byte) (bool, error) {
 	inserted, err := s.db.PutIfAbsent(url, nil)
 	return !inserted, err

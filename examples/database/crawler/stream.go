@@ -10,16 +10,16 @@ import (
 	"strconv"
 )
 
-// A stream is the URLs that a crawler meets, one after the other, many of them
-// again and again. It is the same stream each time that it is walked.
+// A stream is the URLs that a crawler meets, one after the other. Many come again and
+// again. Each walk through the stream gives the same URLs.
 type stream struct {
 	bases []string
-	n     int // URLs; 0: the bases as they are, in their order
+	n     int // number of URLs; 0: the bases as they are, in their order
 	zipf  float64
 	seed  uint64
 }
 
-// newStream reads the file of bases, or makes hosts up.
+// newStream reads the bases from the file, or makes up hosts.
 func newStream(c config) (*stream, error) {
 	s := &stream{n: c.n, zipf: c.zipf, seed: c.seed}
 	if c.urls == "" {
@@ -49,13 +49,13 @@ func newStream(c config) (*stream, error) {
 	return s, nil
 }
 
-// maxURL is the longest line that is taken for a URL, in bytes. It leaves room for
-// a page within the longest key of shale.
+// maxURL is the longest line, in bytes, that is taken for a URL. With a page number it
+// still is not longer than the longest key of shale.
 const maxURL = 60 << 10
 
 var errNoURLs = errors.New("no URLs in it")
 
-// all walks the stream. A URL is valid until the next one.
+// all yields the URLs of the stream. Each is valid until the next one.
 func (s *stream) all() iter.Seq[[]byte] {
 	if s.n == 0 {
 		return s.asTheyAre
@@ -63,6 +63,7 @@ func (s *stream) all() iter.Seq[[]byte] {
 	return s.drawn
 }
 
+// asTheyAre yields the bases in their order.
 func (s *stream) asTheyAre(yield func([]byte) bool) {
 	var url []byte
 	for _, base := range s.bases {
@@ -73,9 +74,9 @@ func (s *stream) asTheyAre(yield func([]byte) bool) {
 	}
 }
 
-// drawn yields URLs by a law of Zipf: of four times as many pages as there are
-// URLs in the stream, few are met often and many once or never. The pages of
-// a base have its rank, so there are popular hosts too.
+// drawn yields URLs by Zipf's law. There are four times as many pages as URLs in the
+// stream; few of them come often, and many once or never. Page numbers follow the rank,
+// so some hosts are popular too.
 func (s *stream) drawn(yield func([]byte) bool) {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
 	pages := rand.NewZipf(rng, s.zipf, 1, 4*uint64(s.n)-1)
@@ -92,14 +93,14 @@ func (s *stream) drawn(yield func([]byte) bool) {
 	}
 }
 
-// A truth is what the right answers are.
+// A truth is the right answers for a stream.
 type truth struct {
-	seen     []bool // of the URLs in turn: was it met before?
+	seen     []bool // for each URL of the stream: has it come before?
 	distinct int
 	bytes    int64 // of the distinct URLs
 }
 
-// walkOnce finds the right answers.
+// walkOnce computes the right answers with a set of all URLs.
 func walkOnce(s *stream) truth {
 	t := truth{seen: make([]bool, 0, max(s.n, len(s.bases)))}
 	met := make(map[string]struct{})

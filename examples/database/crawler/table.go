@@ -10,19 +10,20 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// A table is a table of a SQL database with a unique index, which is all of it:
-// without row ids there is one tree and no second copy of the URL.
+// A table is a table of a SQL database that has only a unique index. Without row ids the
+// database keeps one tree, and no second copy of the URL.
 type table struct {
 	db     *sql.DB
 	conn   *sql.Conn
 	insert *sql.Stmt
-	batch  int // URLs a transaction
-	open   int // URLs in the one that is open
+	batch  int // URLs in a transaction
+	open   int // URLs in the open transaction
 }
 
-// cacheBytes is what both SQLite and shale may use to cache blocks.
+// cacheBytes is the size of the block cache, for SQLite and for shale.
 const cacheBytes = 8 << 20
 
+// openTable opens SQLite in the plan's directory.
 func openTable(p plan) (_ way, err error) {
 	ctx := context.Background()
 	t := &table{batch: p.batch}
@@ -31,8 +32,8 @@ func openTable(p plan) (_ way, err error) {
 			err = errors.Join(err, t.free())
 		}
 	}()
-	// Under this journal a transaction survives a kill of the process without
-	// an fsync of its own, as a write of shale under SyncManual does.
+	// With this journal a transaction survives a kill of the process without an fsync. A
+	// write of shale does so under SyncManual.
 	name := url.URL{Scheme: "file", Opaque: filepath.ToSlash(filepath.Join(p.dir, "seen.sqlite")),
 		RawQuery: "_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-8192)"}
 	if t.db, err = sql.Open("sqlite", name.String()); err != nil {
@@ -48,8 +49,8 @@ func openTable(p plan) (_ way, err error) {
 	return t, err
 }
 
-// visit asks and remembers in one statement. It takes a context that is never
-// done: one that might be would cost a goroutine a statement.
+// visit asks and remembers in one statement. It uses a context that cannot be cancelled:
+// for another one, the driver would start a goroutine for each statement.
 func (t *table) visit(url []byte) (bool, error) {
 	ctx := context.Background()
 	if t.open == 0 && t.batch > 1 {
@@ -70,6 +71,7 @@ func (t *table) visit(url []byte) (bool, error) {
 	return rows == 0, err
 }
 
+// commit ends the open transaction, if there is one.
 func (t *table) commit() error {
 	if t.open == 0 {
 		return nil
@@ -86,7 +88,7 @@ func (t *table) counts(*result) {}
 
 func (t *table) close() error { return errors.Join(t.commit(), t.free()) }
 
-// free closes what was opened.
+// free closes everything that was opened.
 func (t *table) free() (err error) {
 	if t.insert != nil {
 		err = t.insert.Close()

@@ -7,31 +7,32 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A way remembers which URLs were seen.
+// A way remembers which URLs were seen. One goroutine uses it.
 type way interface {
-	// visit tells whether url was seen before, and remembers it. It does not
+	// visit reports whether url was seen before, and remembers it. It does not
 	// keep the slice.
 	visit(url []byte) (seen bool, err error)
-	// counts adds what the way has counted to a result.
+	// counts adds the counters of the way to a result.
 	counts(r *result)
-	// close makes durable what is to stay, and frees the rest.
+	// close makes durable what has to stay, and frees the rest.
 	close() error
 }
 
-// A plan says how a way is made: in dir, for so many different URLs.
+// A plan says how to open a way: the flags, its directory, and the number of
+// different URLs.
 type plan struct {
 	config
 	dir      string
 	distinct int
 }
 
-// filterAlone is the way that may be wrong.
+// filterAlone is the name of the only way that may be wrong.
 const filterAlone = "filter alone"
 
-// ways are the ways in the order of the table.
+// ways are all ways, in the order of the table.
 var ways = []struct {
 	name  string
-	keeps string // what is still known after the process was killed
+	keeps string // what a kill of the process leaves
 	open  func(plan) (way, error)
 }{
 	{"set of strings", "nothing", openStrings},
@@ -42,7 +43,7 @@ var ways = []struct {
 	{"shale, no filters", "all", openBareStore},
 }
 
-// A stringSet is a set of the URLs themselves: never wrong, and large.
+// A stringSet is a set of the URLs themselves. It is never wrong, and large.
 type stringSet map[string]struct{}
 
 func openStrings(plan) (way, error) { return stringSet{}, nil }
@@ -58,9 +59,9 @@ func (s stringSet) visit(url []byte) (bool, error) {
 func (s stringSet) counts(*result) {}
 func (s stringSet) close() error   { return nil }
 
-// A digestSet is a set of 128 bits of SHA-256 of each URL. Strangers choose the
-// URLs, so it takes a function that they find no collisions of: a page could
-// else hide another one from the crawler.
+// A digestSet is a set of 128 bits of SHA-256 of each URL. Strangers choose the URLs, so
+// the function has to be one for which nobody can find collisions. Otherwise a page could
+// hide another one from the crawler.
 type digestSet map[digest]struct{}
 
 type digest [16]byte
@@ -80,8 +81,8 @@ func (s digestSet) visit(url []byte) (bool, error) {
 func (s digestSet) counts(*result) {}
 func (s digestSet) close() error   { return nil }
 
-// A filter is nothing but bits. What it takes for seen though it is new is never
-// crawled. Its hash function has a secret, for the reason that digestSet gives.
+// A filter is a Bloom filter without anything behind it. A new URL that it takes for seen
+// is never crawled. Its hash function has a secret, for the reason given at digestSet.
 type filter struct {
 	bits   *bloom.AtomicBlocked
 	hasher bloom.Hasher

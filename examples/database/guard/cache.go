@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// A cache keeps the answers to the last names that were asked for.
+// A cache keeps the answers for the names that were asked for last.
 type cache struct {
 	mu      sync.Mutex
 	size    int
-	recent  list.List // of answer, the last one first
+	recent  list.List // of answer; the last one that was used is the first
 	entries map[string]*list.Element
-	changes uint64 // calls of forget
+	changes uint64 // number of calls of forget
 }
 
-// An answer is what is known of a name.
+// An answer is what the database knows about a name.
 type answer struct {
 	name, profile string
 	found         bool
@@ -24,7 +24,8 @@ func newCache(size int) *cache {
 	return &cache{size: size, entries: make(map[string]*list.Element, size)}
 }
 
-// get returns the answer, if it is there, else the number of changes so far, for put.
+// get returns the answer for a name, if the cache has it. Otherwise it returns the
+// number of changes so far, for put.
 func (c *cache) get(name string) (a answer, ok bool, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +37,8 @@ func (c *cache) get(name string) (a answer, ok bool, changes uint64) {
 	return e.Value.(answer), true, c.changes
 }
 
-// put keeps an answer that was looked up after so many changes. If there were more
-// since, it may be of before a change, and is dropped.
+// put keeps an answer that was looked up after get returned changes. If there were more
+// changes since then, the answer may be older than one of them, and put drops it.
 func (c *cache) put(a answer, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +52,8 @@ func (c *cache) put(a answer, changes uint64) {
 	}
 }
 
-// forget drops the answer to a name that has changed.
+// forget removes the answer for a name whose row has changed. A lookup that has begun
+// before will not be kept either: see put.
 func (c *cache) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

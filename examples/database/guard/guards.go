@@ -9,14 +9,14 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A guard knows without the database that most made-up users are not there. It may
-// be asked and added to by any number of goroutines.
+// A guard knows, without the database, that most made-up users do not exist. Any number of
+// goroutines may ask it and add to it.
 type guard interface {
-	// mayContain is false only for names that were never added.
+	// mayContain returns false only for names that were never added.
 	mayContain(name string) bool
-	// add has to have returned before the row is written: a name that is added
-	// and then not written costs a query, one that is written and not added a
-	// wrong answer.
+	// add adds a name. It must return before the row is written. A name that is
+	// added and then not written costs a query; a name that is written and not
+	// added gets a wrong answer.
 	add(name string) error
 	// rate is the share of absent names that are expected to pass.
 	rate() float64
@@ -28,7 +28,7 @@ type guard interface {
 // ways are the ways to answer, in the order of the table.
 var ways = []struct {
 	name       string
-	keepAbsent bool // in the cache
+	keepAbsent bool // the cache keeps answers for absent users too
 	open       func(ctx context.Context, u *users, dir string) (guard, error)
 }{
 	{"cache alone", false, openNone},
@@ -37,7 +37,7 @@ var ways = []struct {
 	{"cache and shale", false, openStore},
 }
 
-// none lets pass everything.
+// none is a guard that lets every name pass.
 type none struct{}
 
 func openNone(context.Context, *users, string) (guard, error) { return none{}, nil }
@@ -48,21 +48,24 @@ func (none) rate() float64          { return 1 }
 func (none) bytes() int64           { return 0 }
 func (none) close() error           { return nil }
 
-// A filter is loaded from the table when the program starts. Strangers choose the
-// names, so its hash function has a secret: else they could find names that pass.
+// A filter is a guard in memory. It is loaded from the table when the program
+// starts. Strangers choose the names, so its hash function has a secret. Otherwise
+// they could find names that pass.
 type filter struct {
 	bits   *bloom.AtomicBlocked
 	hasher bloom.Hasher
 }
 
-// The filter has room for users to come: for half as many as there are. Then 1 %
-// of absent names pass, and 3 % when there are twice as many as there were; each start
-// of the program makes a new one.
+// The filter has room for half as many users again as there are. With that number 1 %
+// of absent names pass, and 3 % with twice as many users as at the start. Each start of
+// the program makes a new filter.
 const (
 	room       = 1.5
 	bitsPerKey = 10
 )
 
+// openFilter makes a filter of all names in the table. No request may come before
+// it returns.
 func openFilter(ctx context.Context, u *users, _ string) (guard, error) {
 	n, err := u.count(ctx)
 	if err != nil {
@@ -89,7 +92,7 @@ func (f *filter) add(name string) error {
 	return nil
 }
 
-// rate asks for random hashes, which is what those of absent names are.
+// rate measures the rate with random hashes. The hashes of absent names are random too.
 func (f *filter) rate() float64 {
 	const asked = 1 << 20
 	passed := 0
@@ -104,14 +107,15 @@ func (f *filter) rate() float64 {
 func (f *filter) bytes() int64 { return int64(f.bits.SizeBytes()) }
 func (f *filter) close() error { return nil }
 
-// A store has the names as keys. Its filters are there again after a restart,
-// grow with it, and forget who was deleted when tables are merged.
+// A store is a guard with the names as keys of shale. Its filters survive a restart and
+// grow with it. They forget deleted names when tables are merged.
 type store struct {
 	db *shale.DB
 }
 
+// openStore opens the store in dir, and loads the names of the table.
 func openStore(ctx context.Context, u *users, dir string) (_ guard, err error) {
-	// The default durability: a name is on disk before its row is.
+	// With the default durability, a name is on disk before its row is.
 	db, err := shale.Open(dir, &shale.Options{FilterHash: shale.SipHash})
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func openStore(ctx context.Context, u *users, dir string) (_ guard, err error) {
 	return s, nil
 }
 
-// load takes the names that are in the table already, and makes them durable at once.
+// load adds the names that the table has, and makes them durable together.
 func (s *store) load(ctx context.Context, u *users) error {
 	var b shale.Batch
 	b.SetDurability(shale.SyncManual)
@@ -144,6 +148,7 @@ func (s *store) load(ctx context.Context, u *users) error {
 	return s.db.Flush(ctx)
 }
 
+// write writes a batch, and empties it for the next one.
 func (s *store) write(ctx context.Context, b *shale.Batch) error {
 	err := s.db.Write(ctx, b)
 	b.Reset()

@@ -1,7 +1,7 @@
-// Command guard shows a guard against cache penetration: requests for users that
-// are not there, which no cache of users can answer, and which so reach the
-// database, each of them. A filter of the names in front of it, or shale's
-// MayContain, knows without a query that nearly all of them are absent.
+// Command guard shows a guard against cache penetration: requests for users that do not
+// exist. A cache of users cannot answer them, so each of them reaches the database. A
+// filter of the names in front of the database, or shale's MayContain, knows without a
+// query that nearly all of these users are absent.
 //
 // # Run it
 //
@@ -21,15 +21,15 @@
 //
 //	Of 255607 queries the filter saved 239680 (93.8 %) and shale 240077 (93.9 %), with no wrong answer: ...
 //
-// The database is SQLite in the same process and in the page cache;
-// behind a network each query saved is worth a round trip more.
+// The database is SQLite in the same process, and its file is in the page cache. With a
+// database behind a network, each query that is saved also saves a round trip.
 //
 // # What keeps it right
 //
-// A guard may say maybe too often, never no too often: so a name is added to it
-// before the row is written, and to shale durably. A guard in memory is loaded from the
-// table at the start, before the first request. Every answer is compared with the
-// right one, also for users who sign up meanwhile; a wrong one makes the command fail.
+// A guard may say maybe too often, but never no too often. So a name is added to the guard
+// before the row is written, and in shale the name is durable then. A guard in memory is
+// loaded from the table before the first request. Every answer is compared with the right
+// one, also for users who sign up meanwhile. A wrong answer makes the command fail.
 package main
 
 import (
@@ -43,7 +43,7 @@ import (
 	"syscall"
 )
 
-// A config is what the flags say.
+// A config is what the flags set.
 type config struct {
 	names                           string
 	users, requests, clients, cache int
@@ -96,7 +96,7 @@ func main() {
 	if err == nil {
 		err = run(ctx, c, os.Stdout)
 	}
-	if err != nil && ctx.Err() != nil { // whatever it was that the interrupt broke
+	if err != nil && ctx.Err() != nil { // the interrupt may have caused any error
 		err = errors.New("interrupted")
 	}
 	if err != nil {
@@ -105,7 +105,8 @@ func main() {
 	}
 }
 
-// run measures all ways in a temporary directory, and fails if an answer was wrong.
+// run measures all ways in a temporary directory. It returns an error if an
+// answer was wrong.
 func run(ctx context.Context, c config, out io.Writer) (err error) {
 	names, err := readNames(c)
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 // A result is what one way did with the load.
 type result struct {
 	way                            string
-	queries, vain, stopped, cached int64 // as service counts them
+	queries, vain, stopped, cached int64 // counters of the service
 	wrong                          int64
 	p50, p99                       time.Duration
-	took                           time.Duration // for all requests
-	rate                           float64       // the share of absent names that was expected to pass
-	bytes                          int64         // of filters
+	took                           time.Duration // of all requests
+	rate                           float64       // share of absent names that are expected to pass
+	bytes                          int64         // of the filters
 }
 
-// measureAll lets each way do the same load on a copy of the same table, in dir.
+// measureAll runs the same load for each way, on a copy of the same table, in dir.
 func measureAll(ctx context.Context, c config, dir string, names []string, l *load) ([]*result, error) {
 	file := filepath.Join(dir, "users.sqlite")
 	u, err := openUsers(ctx, file, 1)
 	if err != nil {
 		return nil, err
 	}
-	// The close puts all into the one file that is copied.
+	// close moves everything into the one file that is copied.
 	if err := errors.Join(u.fill(ctx, names), u.close()); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func measureAll(ctx context.Context, c config, dir string, names []string, l *lo
 	return results, nil
 }
 
-// measure lets one way do the load, in a directory of its own.
+// measure runs the load for one way, in a directory of its own.
 func measure(ctx context.Context, c config, way int, file, dir string, l *load) (_ *result, err error) {
 	w := ways[way]
 	own := filepath.Join(dir, "users.sqlite")
@@ -71,7 +71,7 @@ func measure(ctx context.Context, c config, way int, file, dir string, l *load) 
 	return r, r.serve(ctx, s, l)
 }
 
-// serve does the load, with a goroutine for each client.
+// serve runs the load, with a goroutine for each client. The first error ends all of them.
 func (r *result) serve(ctx context.Context, s *service, l *load) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the first error ends all clients
@@ -104,8 +104,9 @@ func (r *result) serve(ctx context.Context, s *service, l *load) error {
 	return nil
 }
 
-// ask makes the requests of one client, one after the other. It times those for
-// users: signing up is no faster or slower for a guard.
+// ask makes the requests of one client, one after the other, and compares the
+// answers. It measures the time of requests for users only, because a guard does not
+// change the time of signing up.
 func ask(ctx context.Context, s *service, requests []request) (latencies []time.Duration, wrong int64, err error) {
 	latencies = make([]time.Duration, 0, len(requests))
 	for _, q := range requests {
@@ -131,7 +132,8 @@ func ask(ctx context.Context, s *service, requests []request) (latencies []time.
 	return latencies, wrong, nil
 }
 
-// firstCause returns an error that did not come from the end of the others.
+// firstCause returns an error that is not the cancellation of the other clients,
+// if there is one.
 func firstCause(errs []error) (err error) {
 	for _, e := range errs {
 		if e != nil && (err == nil || errors.Is(err, context.Canceled)) {
@@ -141,7 +143,7 @@ func firstCause(errs []error) (err error) {
 	return err
 }
 
-// percentiles returns what half of the requests took at most, and 99 of a hundred.
+// percentiles returns the times that 50 % and 99 % of the requests took at most.
 func percentiles(d []time.Duration) (p50, p99 time.Duration) {
 	if len(d) == 0 {
 		return 0, 0
@@ -150,6 +152,7 @@ func percentiles(d []time.Duration) (p50, p99 time.Duration) {
 	return d[(len(d)-1)/2], d[(len(d)-1)*99/100]
 }
 
+// copyFile copies a file. The file to is created, or overwritten.
 func copyFile(to, from string) (err error) {
 	src, err := os.Open(from)
 	if err != nil {

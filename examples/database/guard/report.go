@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report prints the table and what it comes to.
+// report prints the table, and a sentence about what the guards have saved.
 func report(out io.Writer, c config, users int, l *load, results []*result) error {
 	fmt.Fprintf(out, "%d users; %d requests: %d for users that are there, %d for others, %d to sign up; a cache of %d answers\n\n",
 		users, l.len(), l.present, l.absent, l.signUps, c.cache)
@@ -28,18 +28,19 @@ func report(out io.Writer, c config, users int, l *load, results []*result) erro
 	return err
 }
 
-// saved is how many percent of the queries a guard saved.
+// saved returns how many per cent of the queries a guard has saved.
 func saved(without, with *result) float64 {
 	return 100 - 100*float64(with.queries)/float64(max(without.queries, 1))
 }
 
+// find returns the result of a way. Requires: the way was measured.
 func find(results []*result, way string) *result {
 	for _, r := range results {
 		if r.way == way {
 			return r
 		}
 	}
-	panic(fmt.Sprintf("no result of %q", way)) // the ways are those of a table
+	panic(fmt.Sprintf("no result of %q", way)) // callers pass names from ways
 }
 
 func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3) }

@@ -7,30 +7,29 @@ import (
 	"strconv"
 )
 
-// A request is one of a client: for a user, or to sign up as one.
+// A request is one request of a client: for a user, or to sign up.
 type request struct {
 	name   string
 	signUp bool
-	there  bool // the right answer
+	there  bool // the right answer: the user exists
 }
 
-// A load is the requests of each client, in their order. No two clients ask for
-// the same new user, so that all answers are known beforehand.
+// A load is the requests of each client, in their order. No two clients ask for the same
+// new user, so all right answers are known before the load runs.
 type load struct {
 	clients [][]request
-	// How many of the requests are for users that are there, for users that are
-	// not, and to sign up.
+	// The number of requests for users that exist, for users that do not, and to sign up.
 	present, absent, signUps int
 }
 
-// newLoad draws the requests: for existing users by a law of Zipf, and for made-up
-// ones, which are existing names with a number after them.
+// newLoad draws the requests. Existing users are drawn by Zipf's law. The name of a made-up
+// user is an existing name and a number.
 func newLoad(ctx context.Context, c config, names []string) (*load, error) {
 	there := make(map[string]bool, len(names))
 	for _, name := range names {
 		there[name] = true
 	}
-	order := rand.New(rand.NewPCG(c.seed, 0)).Perm(len(names)) // who is popular
+	order := rand.New(rand.NewPCG(c.seed, 0)).Perm(len(names)) // order of popularity
 	l := &load{clients: make([][]request, c.clients)}
 	for i := range l.clients {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(i)+1))
@@ -42,7 +41,8 @@ func newLoad(ctx context.Context, c config, names []string) (*load, error) {
 			}
 			switch draw := rng.Float64(); {
 			case draw < c.signUps:
-				// Asked for before, it is absent, and there at once after.
+				// The new user is asked for before and right after signing up:
+				// absent, then there.
 				name := fmt.Sprintf("new/%d/%d", i, signed)
 				signed++
 				if there[name] {
@@ -62,6 +62,7 @@ func newLoad(ctx context.Context, c config, names []string) (*load, error) {
 	return l, nil
 }
 
+// add appends requests to those of a client, and counts them.
 func (l *load) add(client int, requests ...request) {
 	l.clients[client] = append(l.clients[client], requests...)
 	for _, r := range requests {

@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// A service answers requests for users.
+// A service answers requests for users. Any number of goroutines may call it.
 type service struct {
 	users      *users
 	guard      guard
 	cache      *cache
-	keepAbsent bool // in the cache
+	keepAbsent bool // the cache keeps answers for absent users too
 
-	queries atomic.Int64 // of the database, sign-ups left out
-	vain    atomic.Int64 // of these: there was no such user
+	queries atomic.Int64 // queries of the database, without sign-ups
+	vain    atomic.Int64 // of these, queries for users that do not exist
 	stopped atomic.Int64 // requests that the guard answered
 	cached  atomic.Int64 // requests that the cache answered
 }
 
-// user returns the profile of a user, if there is one. The guard comes before
-// the cache: it takes no lock, and a flood of made-up names ends there.
+// user returns the profile of a user, if the user exists. It asks the guard before the
+// cache, because the guard takes no lock: many requests for made-up names end there.
 func (s *service) user(ctx context.Context, name string) (profile string, found bool, err error) {
 	if !s.guard.mayContain(name) {
 		s.stopped.Add(1)
@@ -48,8 +48,9 @@ func (s *service) user(ctx context.Context, name string) (profile string, found 
 	return a.profile, a.found, nil
 }
 
-// signUp adds a user: to the guard, to the database, and only then is what the
-// cache may have of the name out of date.
+// signUp adds a user. The order matters: the guard must know the name before anybody can
+// find the row, and the cache must forget the name after the row has changed, because a
+// lookup before that would still find no row.
 func (s *service) signUp(ctx context.Context, name, profile string) error {
 	if err := s.guard.add(name); err != nil {
 		return err

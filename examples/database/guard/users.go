@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// readNames returns the names of the users, no two the same.
+// readNames returns the names of the users, without repetitions.
 func readNames(c config) ([]string, error) {
 	var names []string
 	if c.names == "" {
@@ -45,10 +45,10 @@ func readNames(c config) ([]string, error) {
 	return names, nil
 }
 
-// profile is what the database has of a user.
+// profile returns what the database stores for a user.
 func profile(name string) string { return "the profile of " + name }
 
-// A users is the table of users of a SQL database.
+// A users is the table of users in a SQL database.
 type users struct {
 	db           *sql.DB
 	find, insert *sql.Stmt
@@ -56,7 +56,7 @@ type users struct {
 
 const schema = "CREATE TABLE IF NOT EXISTS users (name TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID"
 
-// openUsers opens the database in a file, which it makes if need be.
+// openUsers opens the database in a file. It creates the file if there is none.
 func openUsers(ctx context.Context, file string, connections int) (_ *users, err error) {
 	name := url.URL{Scheme: "file", Opaque: filepath.ToSlash(file), RawQuery: "_txlock=immediate" +
 		"&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"}
@@ -81,7 +81,7 @@ func openUsers(ctx context.Context, file string, connections int) (_ *users, err
 	return u, err
 }
 
-// fill inserts users, all or none.
+// fill inserts all users in one transaction.
 func (u *users) fill(ctx context.Context, names []string) error {
 	tx, err := u.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func (u *users) fill(ctx context.Context, names []string) error {
 	return tx.Commit()
 }
 
-// names walks the names of all users: what a guard is loaded from.
+// names yields the names of all users. Guards are loaded from it.
 func (u *users) names(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		rows, err := u.db.QueryContext(ctx, "SELECT name FROM users")
@@ -105,7 +105,7 @@ func (u *users) names(ctx context.Context) iter.Seq2[string, error] {
 			yield("", err)
 			return
 		}
-		defer rows.Close() // Err tells
+		defer rows.Close() // rows.Err has the error
 		for rows.Next() {
 			var name string
 			if err := rows.Scan(&name); !yield(name, err) || err != nil {
@@ -118,12 +118,13 @@ func (u *users) names(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// count returns the number of users.
 func (u *users) count(ctx context.Context) (n int, err error) {
 	err = u.db.QueryRowContext(ctx, "SELECT count(*) FROM users").Scan(&n)
 	return n, err
 }
 
-// close closes what was opened.
+// close closes everything that was opened.
 func (u *users) close() (err error) {
 	for _, s := range []*sql.Stmt{u.find, u.insert} {
 		if s != nil {
