@@ -69,3 +69,8 @@ func LogsOf(db *shale.DB) *logset.Set { return *hidden[*logset.Set](db, "logs") 
 func SchedulerOf(db *shale.DB) *scheduler.Scheduler {
 	return *hidden[*scheduler.Scheduler](db, "scheduler")
 }
+
+// unflushed reports whether a memtable waits to be flushed. Nothing may be flushing it yet.
+func unflushed(db *shale.DB) bool {
+	return (*hidden[func() bool](SchedulerOf(db), "env", "Flushing"))()
+}

@@ -309,10 +309,11 @@ func straysNow(db *shale.DB, fs vfs.FS) error {
 	return nil
 }
 
-// WaitIdle waits until nothing is left to flush or to compact.
+// WaitIdle waits until nothing is left to flush, or to compact if the store does so by itself.
 func WaitIdle(db *shale.DB) error {
+	compacts := optionsOf(db).CompactionWorkers > 0
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if m := db.Metrics(); m.Flushing == 0 && m.Compacting == 0 && SchedulerOf(db).Idle() {
+		if m := db.Metrics(); m.Flushing == 0 && m.Compacting == 0 && !unflushed(db) && (SchedulerOf(db).Idle() || !compacts) {
 			return nil
 		}
 	}
