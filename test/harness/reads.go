@@ -175,7 +175,8 @@ func drawIterator(s *Source) Step {
 	}}
 }
 
-var movements = []string{"Next", "Next", "Next", "Prev", "Prev", "Prev", "SeekGE", "SeekLT", "First", "Last"}
+// Movements are the ways to move an iterator, which stand as often as programs have them.
+var Movements = []string{"Next", "Next", "Next", "Prev", "Prev", "Prev", "SeekGE", "SeekLT", "First", "Last"}
 
 // drawMove moves an iterator, which may be older than many writes.
 func drawMove(s *Source) Step {
@@ -195,7 +196,7 @@ func drawMove(s *Source) Step {
 
 func (s *Source) movements(n int) (hows, keys []string) {
 	for range n {
-		how, key := movements[s.IntN(len(movements))], ""
+		how, key := Movements[s.IntN(len(Movements))], ""
 		if strings.HasPrefix(how, "Seek") {
 			key = s.Key()
 		}
@@ -208,23 +209,27 @@ func (s *Source) movements(n int) (hows, keys []string) {
 func move(w *strings.Builder, it Iterator, hows, keys []string) {
 	for j, how := range hows {
 		fmt.Fprintf(w, "%s %s", how, ShowKey(keys[j]))
-		key, ok := []byte(keys[j]), false
-		switch how {
-		case "First":
-			ok = it.First()
-		case "Last":
-			ok = it.Last()
-		case "SeekGE":
-			ok = it.SeekGE(key)
-		case "SeekLT":
-			ok = it.SeekLT(key)
-		case "Next":
-			ok = it.Next()
-		case "Prev":
-			ok = it.Prev()
-		}
-		writePlace(w, it, ok)
+		writePlace(w, it, Move(it, how, []byte(keys[j])))
 	}
+}
+
+// Move moves an iterator in one of the Movements. The key is where seeks go.
+func Move(it Iterator, how string, key []byte) (ok bool) {
+	switch how {
+	case "First":
+		return it.First()
+	case "Last":
+		return it.Last()
+	case "SeekGE":
+		return it.SeekGE(key)
+	case "SeekLT":
+		return it.SeekLT(key)
+	case "Next":
+		return it.Next()
+	case "Prev":
+		return it.Prev()
+	}
+	panic("unknown movement " + how)
 }
 
 // writePlace writes where an iterator stands after a movement that said ok.
@@ -275,31 +280,38 @@ var Moments = []Operation{
 // drawGet asks for a key in one way.
 func drawGet(s *Source) Step {
 	key := []byte(s.Key())
-	how := []string{"Get", "Get", "AppendValue", "ViewValue", "Has", "Explain"}[s.IntN(6)]
-	return Step{Name: how, Args: Show(key), Do: func(s *Side) string { return lookUpBy(s.Store, how, key) }}
+	how := Lookups[s.IntN(len(Lookups))]
+	return Step{Name: how, Args: Show(key), Do: func(s *Side) string {
+		found, value, err := Lookup(s.Store, how, key)
+		return fmt.Sprint(found, Show(value), ErrText(err))
+	}}
 }
 
-// lookUpBy asks for a key in one way.
-func lookUpBy(s Store, how string, key []byte) string {
-	var value []byte
-	var err error
+// Lookups are the ways to ask for one key, which stand as often as programs have them.
+var Lookups = []string{"Get", "Get", "AppendValue", "ViewValue", "Has", "Explain"}
+
+// Lookup asks for a key in one of the Lookups. That it is absent is no error. Has finds no value.
+func Lookup(s Store, how string, key []byte) (found bool, value []byte, err error) {
 	switch how {
 	case "Get":
 		value, err = s.Get(key)
 	case "AppendValue":
 		value, err = s.AppendValue([]byte{}, key)
 	case "ViewValue":
-		err = s.ViewValue(key, func(v []byte) error { value = slices.Clone(v); return nil })
+		err = s.ViewValue(key, func(v []byte) error { value = append([]byte{}, v...); return nil })
 	case "Has":
-		has, err := s.Has(key)
-		return fmt.Sprint(has, " ", ErrText(err))
+		found, err = s.Has(key)
+		return found, nil, err
 	case "Explain":
-		return explain(s, key)
+		found, value, err = s.Explain(key)
+		if !found {
+			return false, nil, err
+		}
 	}
-	if err != nil {
-		return ErrText(err)
+	if errors.Is(err, shale.ErrNotFound) {
+		return false, nil, nil
 	}
-	return Show(append([]byte{}, value...))
+	return err == nil, append([]byte{}, value...), err
 }
 
 // scan scans, and has the moment over with the first entry.

@@ -150,17 +150,30 @@ func (s State) Diff(got State) error {
 
 // Read returns all that r holds. It reads r by Scan, which must agree with Get for some of the keys.
 func Read(r shale.Reader) (State, error) {
+	s, err := ReadRange(r, shale.Range{})
+	if err != nil {
+		return State{}, err
+	}
+	got := s.entries
+	for i := 0; i < len(got); i += max(1, len(got)/8) {
+		if v, err := r.Get([]byte(got[i].Key)); err != nil || string(v) != got[i].Value {
+			return State{}, fmt.Errorf("Get(%q) = %.40q, %w; Scan has %.40q", got[i].Key, v, err, got[i].Value)
+		}
+	}
+	return s, nil
+}
+
+// ReadRange returns what r holds within the bounds, by one Scan.
+func ReadRange(r shale.Reader, bounds shale.Range) (State, error) {
 	var got []Entry
-	for e, err := range r.Scan(shale.Range{}) {
+	for e, err := range r.Scan(bounds) {
 		if err != nil {
 			return State{}, fmt.Errorf("Scan: %w", err)
 		}
 		got = append(got, Entry{string(e.Key), string(e.Value)})
 	}
-	for i := 0; i < len(got); i += max(1, len(got)/8) {
-		if v, err := r.Get([]byte(got[i].Key)); err != nil || string(v) != got[i].Value {
-			return State{}, fmt.Errorf("Get(%q) = %.40q, %w; Scan has %.40q", got[i].Key, v, err, got[i].Value)
-		}
+	if bounds.Reverse {
+		slices.Reverse(got)
 	}
 	return StateOf(got), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // get looks single keys up, and pairs of twins.
@@ -22,7 +23,7 @@ func (r *role) get() {
 		case n < 30:
 			err = r.getAbsent()
 		default:
-			err = r.getOne(n)
+			err = r.getOne()
 		}
 		r.answered(begun, err)
 		if r.r.IntN(64) == 0 {
@@ -49,60 +50,40 @@ func (r *role) pick() (*section, int) {
 	return sec, pickSlot(r.r, sec.begun.Load(), sec.slots)
 }
 
-// getOne reads a slot in one of the ways that there are.
-func (r *role) getOne(way int) error {
+// getOne asks for a slot in one of the ways that there are.
+func (r *role) getOne() error {
 	sec, slot := r.pick()
 	key := appendKey(nil, r.s.Seed, sec.writer, slot)
 	before := sec.at(slot)
-	var got stamp
-	var has, hasOnly bool
+	how := harness.Lookups[r.r.IntN(len(harness.Lookups))]
+	var found, mayBe bool
+	var value []byte
 	err := r.s.call(r.name, func() (err error) {
-		var value []byte
-		switch way % 6 {
-		case 0:
-			has, err = r.s.db.Has(key)
-			hasOnly = true
-			return err
-		case 1:
-			value, err = r.s.db.AppendValue(r.buf[:0], key)
-			r.buf = value
-		case 2:
-			err = r.s.db.ViewValue(key, func(v []byte) error {
-				value = append(r.buf[:0], v...)
-				r.buf = value
-				return nil
-			})
-		case 3:
-			has = r.s.db.MayContain(key)
-			if has {
-				return errNoAnswer
-			}
-			hasOnly = true
+		if r.r.IntN(6) == 0 {
+			mayBe = r.s.db.MayContain(key)
+			how = "MayContain"
 			return nil
-		default:
-			begin := time.Now()
-			value, err = r.s.db.Get(key)
-			r.s.gets.add(time.Since(begin))
 		}
-		if err == nil {
-			var buf []byte
-			got, err = readValue(value, r.s.Seed, sec.writer, slot, &buf)
+		begin := time.Now()
+		found, value, err = harness.Lookup(r.store, how, key)
+		if how == "Get" {
+			r.s.gets.add(time.Since(begin))
 		}
 		return err
 	})
+	var got stamp
 	switch {
-	case errors.Is(err, errNoAnswer):
-		return nil
-	case err != nil && !errors.Is(err, shale.ErrNotFound):
+	case err != nil || mayBe:
 		return err
-	case hasOnly:
-		return sec.checkHas(slot, has, before, sec.at(slot))
+	case how == "Has" || how == "MayContain":
+		return sec.checkHas(slot, found, before, sec.at(slot))
+	case found:
+		if got, err = readValue(value, r.s.Seed, sec.writer, slot, &r.buf); err != nil {
+			return err
+		}
 	}
 	return sec.checkSlot(slot, got, before, sec.at(slot))
 }
-
-// errNoAnswer is given in place of an answer that says nothing.
-var errNoAnswer = errors.New("maybe")
 
 // checkHas is checkSlot for reads that only tell whether the key is there.
 func (s *section) checkHas(slot int, has bool, before, after stamp) error {

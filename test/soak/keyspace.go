@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // A keyspace is what a child knows of all keys at any moment.
@@ -50,6 +51,20 @@ func (s *section) copyStamps(lo, hi int) []stamp {
 		c[i] = s.at(lo + i)
 	}
 	return c
+}
+
+// state returns the entries of the slots from lo to hi. Requires: mu of the
+// section is held.
+func (k *keyspace) state(s *section, lo, hi int) harness.State {
+	var entries []harness.Entry
+	for slot := lo; slot < hi; slot++ {
+		if v := s.at(slot).visible(); v != 0 {
+			entries = append(entries, harness.Entry{
+				Key: string(appendKey(nil, k.seed, s.writer, slot)), Value: string(appendValue(nil, k.seed, s.writer, slot, v)),
+			})
+		}
+	}
+	return harness.StateOf(entries)
 }
 
 // copyAll returns the stamps of all slots.

@@ -30,10 +30,11 @@ type session struct {
 
 // A role is one goroutine of a session: what it does is chosen by r.
 type role struct {
-	s    *session
-	name string
-	r    *rand.Rand
-	buf  []byte // for values
+	s     *session
+	name  string
+	r     *rand.Rand
+	store *harness.Real
+	buf   []byte // for values
 }
 
 func (c *child) newSession(n int) *session {
@@ -95,7 +96,7 @@ func (s *session) run(d time.Duration) error {
 
 // start starts a goroutine of the session.
 func (s *session) start(name string, run func(*role)) {
-	s.wg.Go(func() { run(&role{s: s, name: name, r: s.rand(name)}) })
+	s.wg.Go(func() { run(&role{s: s, name: name, r: s.rand(name), store: harness.NewReal(s.db)}) })
 }
 
 func (s *session) running() bool { return s.ctx.Err() == nil }
