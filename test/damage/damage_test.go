@@ -1,7 +1,6 @@
 package damage
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path"
@@ -16,28 +15,14 @@ import (
 )
 
 // edit is a damage that changes the bytes of one file.
-func (b *badStore) edit(file, what string, change func(data []byte) []byte) damage {
-	return damage{what: what, file: file, apply: func(mem *vfs.Mem) error {
-		return writeFile(mem, b.path(file), change([]byte(b.files[file])))
+func (b *badStore) edit(file string, c change) damage {
+	return damage{what: c.what, file: file, apply: func(mem *vfs.Mem) error {
+		return writeFile(mem, file, string(c.to([]byte(b.files[file]))))
 	}}
 }
 
-func writeFile(mem *vfs.Mem, name string, data []byte) error {
-	f, err := mem.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
 func (b *badStore) flip(file string, offset int, mask byte) damage {
-	d := b.edit(file, fmt.Sprintf("byte %d xor %#x", offset, mask), func(data []byte) []byte {
-		data[offset] ^= mask
-		return data
-	})
+	d := b.edit(file, flipped(offset, mask))
 	d.flip, d.oneBit = true, mask&(mask-1) == 0
 	d.asUnwritten = file == b.log && b.files[file][offset] == mask && b.unwrittenAround(offset)
 	return d
@@ -69,51 +54,17 @@ func (b *badStore) unwrittenAround(offset int) bool {
 
 func onlyZeros(s string) bool { return strings.Trim(s, "\x00") == "" }
 
-func (b *badStore) zero(file string, offset, n int) damage {
-	return b.edit(file, fmt.Sprintf("%d zeros at %d", n, offset), func(data []byte) []byte {
-		clear(data[min(offset, len(data)):min(offset+n, len(data))])
-		return data
-	})
-}
-
-func (b *badStore) cut(file string, size int) damage {
-	return b.edit(file, fmt.Sprintf("cut to %d", size), func(data []byte) []byte { return data[:size] })
-}
-
-func (b *badStore) longer(file string, fill byte, n int) damage {
-	return b.edit(file, fmt.Sprintf("longer by %d times %#x", n, fill), func(data []byte) []byte {
-		return append(data, strings.Repeat(string([]byte{fill}), n)...)
-	})
-}
-
 func (b *badStore) remove(file string) damage {
-	return damage{what: "removed", file: file, apply: func(mem *vfs.Mem) error { return mem.Remove(b.path(file)) }}
+	return damage{what: "removed", file: file, apply: removed(file)}
 }
 
-// swap gives two files each other's bytes, as a copy by hand might.
 func (b *badStore) swap(file, other string) damage {
-	return damage{what: "swapped with " + other, file: file, other: other, apply: func(mem *vfs.Mem) error {
-		if err := writeFile(mem, b.path(file), []byte(b.files[other])); err != nil {
-			return err
-		}
-		return writeFile(mem, b.path(other), []byte(b.files[file]))
-	}}
-}
-
-// misdirect swaps two sectors of a file.
-func (b *badStore) misdirect(file string, i, j int) damage {
-	return b.edit(file, fmt.Sprintf("sectors %d and %d swapped", i, j), func(data []byte) []byte {
-		x, y := data[i*512:(i+1)*512], data[j*512:(j+1)*512]
-		for k := range x {
-			x[k], y[k] = y[k], x[k]
-		}
-		return data
-	})
+	return damage{what: "swapped with " + other, file: file, other: other, apply: swapped(b.files, file, other)}
 }
 
 // foreign puts a file of another store in place of one.
 func (b *badStore) foreign(file string, other *badStore, from string) damage {
-	d := b.edit(file, "replaced by "+from+" of another store", func([]byte) []byte { return []byte(other.files[from]) })
+	d := b.edit(file, replacedBy(from, other.files))
 	d.foreign = true
 	return d
 }
@@ -137,18 +88,18 @@ func (b *badStore) damages(r *rand.Rand, other, kin, twin *badStore) []damage {
 	for _, file := range names {
 		size := len(strings.TrimRight(b.files[file], "\x00")) // without what a log reserves
 		for at := range size {
-			all = append(all, b.flip(file, at, []byte{0x01, 0x80, 0xff, byte(1 + r.IntN(255))}[r.IntN(4)]), b.cut(file, at))
+			all = append(all, b.flip(file, at, []byte{0x01, 0x80, 0xff, byte(1 + r.IntN(255))}[r.IntN(4)]), b.edit(file, cut(at)))
 		}
 		for _, n := range []int{16, 512, 4096} {
 			for at := 0; at < size; at += n {
-				all = append(all, b.zero(file, at, n))
+				all = append(all, b.edit(file, zeroed(at, n)))
 			}
 		}
 		for _, n := range []int{1, 512, 4096} {
-			all = append(all, b.longer(file, 0, n), b.longer(file, 0xa5, n))
+			all = append(all, b.edit(file, longer(n, 0)), b.edit(file, longer(n, 0xa5)))
 		}
 		for i := range size / 512 {
-			all = append(all, b.misdirect(file, i, r.IntN(size/512)))
+			all = append(all, b.edit(file, misdirected(i, r.IntN(size/512))))
 		}
 		all = append(all, b.remove(file))
 		for _, to := range names {

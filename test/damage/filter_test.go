@@ -144,7 +144,7 @@ func (s *filteredStore) try(d filterDamage, nth int) (err error) {
 		}
 	}()
 	mem := s.mem.Crash(harness.KeepAll)
-	if err := writeFile(mem, harness.Dir+"/"+d.file, d.table); err != nil {
+	if err := writeFile(mem, d.file, string(d.table)); err != nil {
 		return err
 	}
 	var told atomic.Int64

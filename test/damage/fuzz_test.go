@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -41,9 +40,6 @@ func patch(data, edits []byte) []byte {
 	return data
 }
 
-// storeLimit is for a short life of a store in memory, all its writes included.
-var storeLimit = fuzzing.Limit{Bytes: 256 << 20}
-
 // FuzzOpenDir opens a store in which one file is edited, or replaced by the
 // fuzzer's bytes: every answer is right or an error that names the file, in
 // bounded time and memory.
@@ -70,7 +66,7 @@ func FuzzOpenDir(f *testing.F) {
 		if !replace {
 			data = patch([]byte(b.files[file]), data[:min(len(data), 7*16)])
 		}
-		d := b.edit(file, "fuzzed", func([]byte) []byte { return data })
+		d := b.edit(file, change{"fuzzed", func([]byte) []byte { return data }})
 		if strings.HasPrefix(string(data), b.files[file]) || strings.HasSuffix(file, ".wal") {
 			d.what = "longer" // what lies behind the end, or between header and records, need not be noticed
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
@@ -45,9 +44,6 @@ func patchAll(files map[string]string, names []string, edits []byte) {
 	}
 }
 
-// repairLimit is for looking at a small store, repairing it, and using both.
-var repairLimit = fuzzing.Limit{Bytes: 256 << 20}
-
 // FuzzRepairDir edits the files of a store, several at once: what is saved is
 // right, what is not saved is told, and the damaged store stays as it is.
 func FuzzRepairDir(f *testing.F) {
@@ -73,14 +69,14 @@ func FuzzRepairDir(f *testing.F) {
 		files := maps.Clone(b.files)
 		patchAll(files, names, edits[:min(len(edits), 8*8)])
 		var err error
-		repairLimit.Once(t, 0, "Check or Run", func() {
+		storeLimit.Once(t, 0, "Check or Run", func() {
 			_, err = b.try(loss{what: "fuzzed", harmless: true, twice: true, apply: func(mem *vfs.Mem) error {
 				for _, name := range names {
 					if data, there := files[name]; !there {
 						if err := mem.Remove(harness.Dir + "/" + name); err != nil {
 							return err
 						}
-					} else if err := put(mem, name, data); err != nil {
+					} else if err := writeFile(mem, name, data); err != nil {
 						return err
 					}
 				}

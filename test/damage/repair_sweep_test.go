@@ -95,9 +95,9 @@ func TestRepair_GapInWhatIsFlushed(t *testing.T) {
 		rounds = 5
 	}
 	for range rounds {
-		d := b.flip(log, 4096+r.IntN((size-4096)/2), 1)
+		d := b.edit(log, flipped(4096+r.IntN((size-4096)/2), 1))
 		table := tables[r.IntN(len(tables))]
-		outcome, err := b.try(both(d, b.flip(table, r.IntN(len(b.files[table])*2/3), 1)))
+		outcome, err := b.try(both(d, b.edit(table, flipped(r.IntN(len(b.files[table])*2/3), 1))))
 		if err != nil {
 			t.Fatalf("%v and %s: %v", d, table, err)
 		}
@@ -158,7 +158,7 @@ func TestRepair_ForeignManifest(t *testing.T) {
 	}
 	for name, data := range other.files {
 		if name == "CURRENT" || strings.HasPrefix(name, "MANIFEST") {
-			must(put(b.mem, name, data))
+			must(writeFile(b.mem, name, data))
 		}
 	}
 	run := func(into string, doubtful bool) (*repair.Report, error) {
@@ -178,7 +178,7 @@ func TestRepair_ForeignManifest(t *testing.T) {
 	}
 	for name := range b.files {
 		if strings.HasSuffix(name, ".sst") && other.files[name] != "" {
-			must(put(b.mem, name, other.files[name]))
+			must(writeFile(b.mem, name, other.files[name]))
 		}
 	}
 	all, err = run("foreign", true)

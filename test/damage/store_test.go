@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -185,40 +184,6 @@ func (b *badStore) make(id uint64) error {
 	slices.Sort(b.keys)
 	b.keys = slices.Compact(b.keys)
 	return nil
-}
-
-// storeFiles returns all files of a store but the lock.
-func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
-	t.Helper()
-	names, err := mem.List(harness.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make(map[string]string)
-	for _, name := range names {
-		if name == base.LockName {
-			continue
-		}
-		data, err := readFile(mem, filepath.Join(harness.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = string(data)
-	}
-	return files
-}
-
-func readFile(mem *vfs.Mem, name string) ([]byte, error) {
-	f, err := mem.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }
 
 // A damage is what is done to a copy of a badStore.
