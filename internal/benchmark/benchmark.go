@@ -104,7 +104,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err := c.openJSON(); err != nil {
 		return err
 	}
-	data, err := c.dataset()
+	data, err := ReadDataset(c.keys, c.absent)
 	if err != nil {
 		return err
 	}
@@ -139,16 +139,6 @@ func (c config) openJSON() error {
 		return fmt.Errorf("-json: %w", err)
 	}
 	return f.Close()
-}
-
-func (c config) dataset() (*dataset, error) {
-	switch {
-	case c.keys == "" && c.absent == "":
-		return goLines()
-	case c.keys == "" || c.absent == "":
-		return nil, errors.New("-keys and -absent go together")
-	}
-	return fileLines(c.keys, c.absent)
 }
 
 // storeDir returns where to make the store, and how to clean up.

@@ -37,7 +37,7 @@ func writeFile(t *testing.T, text string) string {
 }
 
 // smallRun loads 4000 keys and measures every cell for a moment.
-func smallRun(t *testing.T) (*report, *loaded, *dataset) {
+func smallRun(t *testing.T) (*report, *loaded, *Dataset) {
 	t.Helper()
 	d, err := fileLines(writeLines(t, "key%06d", 4000, 2), writeLines(t, "key%06d.", 4100, 2))
 	if err != nil {
@@ -85,13 +85,13 @@ func TestReport_Text(t *testing.T) {
 	r := &report{
 		Dataset: "a loaded, b asked for", Present: 1000, Absent: 500, Outside: 7, Both: 3,
 		Store: &loaded{Took: 2 * time.Second, RawBytes: 16e6}, Runs: 2, Tables: 5, TableSize: 8e6,
-		Levels:  []level{{Level: 0, Runs: 1, Tables: 1, Bytes: 1e6, Filter: 250, Bits: 24, FPR: 1e-5}, {Level: 6, Runs: 1, Tables: 4, Bytes: 7e6, Filter: 1000, Bits: 9.5, FPR: 0.01}},
-		Machine: machine{"plan9", "mips", 3, "go1"},
+		Levels:  []Level{{Level: 0, Runs: 1, Tables: 1, Bytes: 1e6, Filter: 250, Bits: 24, FPR: 1e-5}, {Level: 6, Runs: 1, Tables: 4, Bytes: 7e6, Filter: 1000, Bits: 9.5, FPR: 0.01}},
+		Machine: Machine{"plan9", "mips", 3, "go1"},
 		Notes:   []string{"a note"},
 	}
 	r.Results = []*result{
-		{cell: cell{Absent: true, Cache: "1/16"}, Lookups: 100, BlocksPerLookup: 2.5, ReadsPerLookup: 1.25, Preads: 125, DeviceBytes: 51200, BytesPerLookup: 4096},
-		{cell: cell{Absent: true, Cache: "1/16", Filters: true}, Lookups: 100, BlocksPerLookup: 0.02, ReadsPerLookup: 0.01, Preads: -1, DeviceBytes: -1, FilterMemory: 1250, MeasuredFPR: 0.02, PredictedFPR: 0.01},
+		{cell: cell{Absent: true, Cache: "1/16"}, Counts: Counts{Lookups: 100, BlocksPerLookup: 2.5, ReadsPerLookup: 1.25, Preads: 125, DeviceBytes: 51200, BytesPerLookup: 4096}},
+		{cell: cell{Absent: true, Cache: "1/16", Filters: true}, Counts: Counts{Lookups: 100, BlocksPerLookup: 0.02, ReadsPerLookup: 0.01, Preads: -1, DeviceBytes: -1, FilterMemory: 1250, MeasuredFPR: 0.02, PredictedFPR: 0.01}},
 	}
 	var out strings.Builder
 	r.printHead(&out)
@@ -194,7 +194,7 @@ func TestFileLines(t *testing.T) {
 	}
 	var present []string
 	for _, r := range d.Present {
-		present = append(present, string(r.key)+"="+string(r.value))
+		present = append(present, string(r.Key)+"="+string(r.Value))
 	}
 	if got, want := strings.Join(present, " "), "b=line 1 x=line 2 d=line 6"; got != want {
 		t.Errorf("present: %q, want %q", got, want)
@@ -234,7 +234,7 @@ func TestGoLines_SplitsAll(t *testing.T) {
 	}
 	seen := make(map[string]bool, len(d.Present))
 	for _, r := range d.Present {
-		seen[string(r.key)] = true
+		seen[string(r.Key)] = true
 	}
 	for _, key := range d.Absent {
 		if seen[string(key)] {
@@ -261,7 +261,7 @@ func TestCompare_Mismatch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &result{Lookups: 100, BlockReads: tt.blocks, Preads: -1}
+			r := &Counts{Lookups: 100, BlockReads: tt.blocks, Preads: -1}
 			err := r.compare(tt.gets, at(100), tt.after)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("compare: %v, want %q", err, tt.want)
@@ -291,7 +291,7 @@ func TestReadProcIO_SeesReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := (&result{}).compare(0, before, readProcIO()); err == nil {
+	if err := (&Counts{}).compare(0, before, readProcIO()); err == nil {
 		t.Errorf("compare accepts %d reads that the store did not count", n)
 	}
 }
@@ -335,27 +335,27 @@ func TestDropCaches(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "000001.sst"), make([]byte, 1<<16), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := dropCaches(dir); err != nil && !errors.Is(err, vfs.ErrUnsupported) {
-		t.Errorf("dropCaches: %v, want nil or ErrUnsupported", err)
+	if err := DropCaches(dir); err != nil && !errors.Is(err, vfs.ErrUnsupported) {
+		t.Errorf("DropCaches: %v, want nil or ErrUnsupported", err)
 	}
-	if err := dropCaches(filepath.Join(dir, "none")); err == nil {
-		t.Error("dropCaches of a folder that is not there: no error")
+	if err := DropCaches(filepath.Join(dir, "none")); err == nil {
+		t.Error("DropCaches of a folder that is not there: no error")
 	}
 }
 
 func TestProgress(t *testing.T) {
 	var out strings.Builder
-	p := &progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
-	p.at(50)
-	p.at(60) // too soon to be drawn
+	p := &Progress{w: &out, What: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
+	p.At(50)
+	p.At(60) // too soon to be drawn
 	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {
 		t.Errorf("the bar: %q", got)
 	}
-	p.shown, p.rate = time.Time{}, true
-	p.at(180)
+	p.shown, p.Rate = time.Time{}, true
+	p.At(180)
 	if got := out.String(); !strings.Contains(got, " 90 % 1") || !strings.Contains(got, "/s, 1s left") {
 		t.Errorf("the bar with a rate: %q", got)
 	}
-	p.done()
-	(&progress{total: 1}).at(1) // no terminal: prints nothing
+	p.Done()
+	(&Progress{total: 1}).At(1) // no terminal: prints nothing
 }

@@ -20,7 +20,7 @@ type results struct {
 	Outside  int           `json:"absent_keys_outside_range"`
 	Both     int           `json:"absent_keys_loaded_too"`
 	RawBytes int64         `json:"raw_bytes"`
-	Machine  machine       `json:"machine"`
+	Machine  Machine       `json:"machine"`
 	Short    bool          `json:"short"`
 	Notes    []string      `json:"notes"`
 	Cells    []*figureCell `json:"-"` // one a line
@@ -43,7 +43,7 @@ type figureCell struct {
 	Keys        int     `json:"keys"`
 	TableBytes  int64   `json:"table_bytes"`
 	Runs        int     `json:"runs"`
-	Levels      []level `json:"levels,omitempty"`
+	Levels      []Level `json:"levels,omitempty"`
 	FilterBytes int64   `json:"filter_bytes"`
 
 	Lookups       int             `json:"lookups"`
@@ -76,7 +76,7 @@ func (s *store) cell(w way, filters bool) *figureCell {
 }
 
 // add adds the counts of a pass. They repeat exactly where nothing is cached.
-func (c *figureCell) add(r *result, m shale.Metrics, repeats bool) error {
+func (c *figureCell) add(r Counts, m shale.Metrics, repeats bool) error {
 	n := float64(r.Lookups)
 	if repeats && r.Lookups == c.Lookups && r.BlocksPerLookup != c.Blocks {
 		return fmt.Errorf("the same %d lookups looked into %v blocks each, and then into %v", r.Lookups, c.Blocks, r.BlocksPerLookup)
@@ -97,7 +97,7 @@ func (c *figureCell) add(r *result, m shale.Metrics, repeats bool) error {
 	c.Seconds += r.Seconds
 	c.PassNanos = append(c.PassNanos, math.Round(r.Nanos*10)/10)
 	c.PredictedFPR, c.FilterBytes, c.CompactionDue = r.PredictedFPR, r.FilterMemory, m.CompactionDebt
-	if r.Filters {
+	if c.Filters {
 		c.LevelFPR = nil
 		for _, l := range m.Levels {
 			if l.Tables > 0 {

@@ -69,10 +69,10 @@ func pictures(ctx context.Context, dir string, all []drawn) error {
 		return err
 	}
 	defer os.RemoveAll(profile)
-	bar := newProgress("pictures", len(all))
-	defer bar.done()
+	bar := NewProgress("pictures", len(all))
+	defer bar.Done()
 	for i, d := range all {
-		bar.at(i)
+		bar.At(i)
 		err := picture(ctx, browser, profile, dir, d)
 		if err != nil && ctx.Err() == nil {
 			err = picture(ctx, browser, profile, dir, d) // browsers crash now and then

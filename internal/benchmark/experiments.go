@@ -66,7 +66,7 @@ func (c config) effort() effort {
 type runner struct {
 	effort
 	c       config
-	data    *dataset
+	data    *Dataset
 	present [][]byte // shuffled, as absent is
 	absent  [][]byte
 	dir     string
@@ -74,7 +74,7 @@ type runner struct {
 	res     *results
 	noCold  bool
 	current experiment
-	bar     *progress
+	bar     *Progress
 	before  int // seconds of the experiments that are done
 }
 
@@ -96,12 +96,12 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 		}
 		return res.draw(ctx, c.report, out)
 	}
-	data, err := c.dataset()
+	data, err := ReadDataset(c.keys, c.absent)
 	if err != nil {
 		return err
 	}
 	if some := data.sample(c.effort().keys); some != data {
-		if err := some.check(); err != nil {
+		if err := some.Check(); err != nil {
 			return err
 		}
 		data = some
@@ -146,7 +146,7 @@ func (c config) chosen() ([]experiment, error) {
 
 // measureFigures runs experiments and keeps, after each, what is known. Of
 // earlier results (nil: there are none) the other figures' stay.
-func (c config) measureFigures(ctx context.Context, data *dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
+func (c config) measureFigures(ctx context.Context, data *Dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
 	dir, err := os.MkdirTemp("", "shale-report-")
 	if err != nil {
 		return nil, err
@@ -160,9 +160,9 @@ func (c config) measureFigures(ctx context.Context, data *dataset, earlier *resu
 		}
 	}
 	for _, p := range r.data.Present {
-		r.present = append(r.present, p.key)
+		r.present = append(r.present, p.Key)
 	}
-	r.present, r.absent = shuffle(r.present), shuffle(r.data.Absent)
+	r.present, r.absent = Shuffle(r.present), Shuffle(r.data.Absent)
 	seconds := 0
 	for _, e := range chosen {
 		seconds += e.weight
@@ -172,9 +172,9 @@ func (c config) measureFigures(ctx context.Context, data *dataset, earlier *resu
 		about /= 15
 	}
 	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about.Round(time.Second))
-	r.bar = newProgress("", seconds*1000) // thousandths of what is expected
-	r.bar.rate = false
-	defer r.bar.done()
+	r.bar = NewProgress("", seconds*1000) // thousandths of what is expected
+	r.bar.Rate = false
+	defer r.bar.Done()
 	for _, e := range chosen {
 		r.current = e
 		begin := time.Now()
@@ -183,7 +183,7 @@ func (c config) measureFigures(ctx context.Context, data *dataset, earlier *resu
 			return nil, fmt.Errorf("%s, %s: %w", e.name, e.what, err)
 		}
 		r.before += e.weight
-		r.bar.done()
+		r.bar.Done()
 		fmt.Fprintf(out, "%-2s  %s: %.1f s\n", e.name, e.what, time.Since(begin).Seconds())
 		if err := r.res.write(c.resultsFile()); err != nil {
 			return nil, err
@@ -202,15 +202,14 @@ func some[T any](r *runner, all []T) []T {
 
 // step shows that i of n parts of the current experiment are done.
 func (r *runner) step(i, n int) {
-	r.bar.what = r.current.name + " " + r.current.what
-	r.bar.at(r.before*1000 + r.current.weight*1000*i/n)
+	r.bar.What = r.current.name + " " + r.current.what
+	r.bar.At(r.before*1000 + r.current.weight*1000*i/n)
 }
 
 func (r *runner) newResults() *results {
-	q := newReport(r.data, &loaded{})
 	return &results{
-		Version: resultsVersion, Dataset: q.Dataset, Present: q.Present, Absent: q.Absent, Outside: q.Outside, Both: q.Both,
-		RawBytes: rawBytes(r.data.Present), Machine: q.Machine, Short: r.c.short,
+		Version: resultsVersion, Dataset: r.data.Name, Present: len(r.data.Present), Absent: len(r.data.Absent),
+		Outside: r.data.Outside, Both: r.data.Both, RawBytes: RawBytes(r.data.Present), Machine: ThisMachine(), Short: r.c.short,
 	}
 }
 
@@ -229,7 +228,7 @@ func (r *results) adopt(earlier *results, chosen []experiment) error {
 }
 
 // sample returns about n of the records, and of the absent keys as many. 0: all.
-func (d *dataset) sample(n int) *dataset {
+func (d *Dataset) sample(n int) *Dataset {
 	if n == 0 || n >= len(d.Present) {
 		return d
 	}
@@ -321,11 +320,11 @@ func cacheNeed(s *store) (int64, error) {
 }
 
 // outside returns n keys beyond the last one of the store.
-func outside(records []record, n int) stream {
+func outside(records []Record, n int) stream {
 	var last []byte
 	for _, r := range records {
-		if bytes.Compare(r.key, last) > 0 {
-			last = r.key
+		if bytes.Compare(r.Key, last) > 0 {
+			last = r.Key
 		}
 	}
 	var q stream

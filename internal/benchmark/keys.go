@@ -12,28 +12,48 @@ import (
 	"strings"
 )
 
-// A dataset is what one run of the benchmark loads and asks for.
-type dataset struct {
+// A Dataset is what one run of the benchmark loads and asks for.
+type Dataset struct {
 	Name    string
-	Present []record // loaded
+	Present []Record // loaded
 	Absent  [][]byte // asked for, never loaded, all inside the range of Present
 	Outside int      // absent keys left out because they lie outside that range
 	Both    int      // absent keys left out because they are loaded too
 }
 
-// A record is a key with the value to load.
-type record struct{ key, value []byte }
+// A Record is a key with the value to load.
+type Record struct{ Key, Value []byte }
+
+// RawBytes is the size of all keys and values.
+func RawBytes(records []Record) (n int64) {
+	for _, r := range records {
+		n += int64(len(r.Key) + len(r.Value))
+	}
+	return n
+}
+
+// ReadDataset reads the lists in two files, a key a line. With no names it reads
+// the Go sources.
+func ReadDataset(keys, absent string) (*Dataset, error) {
+	switch {
+	case keys == "" && absent == "":
+		return goLines()
+	case keys == "" || absent == "":
+		return nil, errors.New("-keys and -absent go together")
+	}
+	return fileLines(keys, absent)
+}
 
 // goLines makes a dataset of the distinct lines of the Go source files under
 // GOROOT/src: half of them are loaded, with the place where each was first
 // seen as value, the other half is asked for. A hash chooses.
-func goLines() (*dataset, error) {
+func goLines() (*Dataset, error) {
 	root, err := goRoot()
 	if err != nil {
 		return nil, err
 	}
 	src := filepath.Join(root, "src")
-	d := &dataset{Name: "the distinct lines of the Go source files in GOROOT/src"}
+	d := &Dataset{Name: "the distinct lines of the Go source files in GOROOT/src"}
 	seen := make(map[string]struct{}, 1<<20)
 	err = filepath.WalkDir(src, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -50,7 +70,7 @@ func goLines() (*dataset, error) {
 			seen[string(line)] = struct{}{}
 			key := bytes.Clone(line)
 			if coin(key) {
-				d.Present = append(d.Present, record{key, fmt.Appendf(nil, "%s:%d", name, number)})
+				d.Present = append(d.Present, Record{key, fmt.Appendf(nil, "%s:%d", name, number)})
 			} else {
 				d.Absent = append(d.Absent, key)
 			}
@@ -59,7 +79,7 @@ func goLines() (*dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the Go sources: %w", err)
 	}
-	return d, d.check()
+	return d, d.Check()
 }
 
 // goRoot asks the go command, which ran or built this program.
@@ -80,14 +100,14 @@ func coin(key []byte) bool {
 
 // fileLines makes a dataset of two lists, a key a line. Keys that both hold
 // are not asked for.
-func fileLines(keys, absent string) (*dataset, error) {
-	d := &dataset{Name: filepath.Base(keys) + " loaded, " + filepath.Base(absent) + " asked for"}
+func fileLines(keys, absent string) (*Dataset, error) {
+	d := &Dataset{Name: filepath.Base(keys) + " loaded, " + filepath.Base(absent) + " asked for"}
 	const loaded, asked = 1, 2
 	seen := make(map[string]int)
 	err := eachLine(keys, func(number int, line []byte) {
 		if seen[string(line)] == 0 {
 			seen[string(line)] = loaded
-			d.Present = append(d.Present, record{bytes.Clone(line), fmt.Appendf(nil, "line %d", number)})
+			d.Present = append(d.Present, Record{bytes.Clone(line), fmt.Appendf(nil, "line %d", number)})
 		}
 	})
 	if err != nil {
@@ -105,22 +125,22 @@ func fileLines(keys, absent string) (*dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-absent: %w", err)
 	}
-	return d, d.check()
+	return d, d.Check()
 }
 
-// check drops the absent keys outside the range of the present ones, which
+// Check drops the absent keys outside the range of the present ones, which
 // need no filter, and refuses sets that measure nothing.
-func (d *dataset) check() error {
+func (d *Dataset) Check() error {
 	if len(d.Present) == 0 {
 		return errors.New("there are no keys to load")
 	}
-	least, greatest := d.Present[0].key, d.Present[0].key
+	least, greatest := d.Present[0].Key, d.Present[0].Key
 	for _, r := range d.Present {
-		if bytes.Compare(r.key, least) < 0 {
-			least = r.key
+		if bytes.Compare(r.Key, least) < 0 {
+			least = r.Key
 		}
-		if bytes.Compare(r.key, greatest) > 0 {
-			greatest = r.key
+		if bytes.Compare(r.Key, greatest) > 0 {
+			greatest = r.Key
 		}
 	}
 	inside := d.Absent[:0]

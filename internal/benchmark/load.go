@@ -27,11 +27,8 @@ const level0Runs = 3
 // load writes the dataset in random order and lets compactions settle. The
 // memtable is small for the data, so that the tree gets the depth that a store
 // a thousand times larger has with the default.
-func load(ctx context.Context, dir string, d *dataset, bits float64) (*loaded, error) {
-	l := &loaded{dir: dir, bits: bits}
-	for _, r := range d.Present {
-		l.RawBytes += int64(len(r.key) + len(r.value))
-	}
+func load(ctx context.Context, dir string, d *Dataset, bits float64) (*loaded, error) {
+	l := &loaded{dir: dir, bits: bits, RawBytes: RawBytes(d.Present)}
 	l.Memtable = max(l.RawBytes/1500, 16<<10)
 	order := rand.New(rand.NewPCG(1, 2)).Perm(len(d.Present))
 	tail := min(len(order)/2, int(float64(len(order))*float64(l.Memtable)/float64(l.RawBytes)/3*level0Runs))
@@ -40,8 +37,8 @@ func load(ctx context.Context, dir string, d *dataset, bits float64) (*loaded, e
 		MemtableSize: l.Memtable * 16, TableSize: max(l.Memtable*8, 256<<10),
 		FilterBits: bits, Durability: shale.SyncManual,
 	}
-	bar := newProgress("loading", len(order))
-	defer bar.done()
+	bar := NewProgress("loading", len(order))
+	defer bar.Done()
 	bulk := len(order) * 3 / 4 // in larger flushes, only to save time
 	for _, phase := range []struct {
 		upTo, memtableDivisor, parts, workers int
@@ -58,7 +55,7 @@ func load(ctx context.Context, dir string, d *dataset, bits float64) (*loaded, e
 
 // write puts the records that follow, up to the given one, into the store, in
 // parts that are flushed each.
-func (l *loaded) write(ctx context.Context, opts *shale.Options, d *dataset, order []int, upTo, parts int, bar *progress) error {
+func (l *loaded) write(ctx context.Context, opts *shale.Options, d *Dataset, order []int, upTo, parts int, bar *Progress) error {
 	db, err := shale.Open(l.dir, opts)
 	if err != nil {
 		return err
@@ -72,17 +69,17 @@ func (l *loaded) write(ctx context.Context, opts *shale.Options, d *dataset, ord
 				return ctx.Err()
 			}
 			r := d.Present[order[l.written]]
-			if err := db.Put(r.key, r.value); err != nil {
+			if err := db.Put(r.Key, r.Value); err != nil {
 				return err
 			}
-			bar.at(l.written)
+			bar.At(l.written)
 		}
 		if err := db.Flush(ctx); err != nil {
 			return err
 		}
 	}
 	if opts.CompactionWorkers >= 0 {
-		if err := settle(ctx, db); err != nil {
+		if err := Settle(ctx, db); err != nil {
 			return err
 		}
 	}
@@ -90,8 +87,8 @@ func (l *loaded) write(ctx context.Context, opts *shale.Options, d *dataset, ord
 	return db.Close()
 }
 
-// settle waits until no compaction is under way or due.
-func settle(ctx context.Context, db *shale.DB) error {
+// Settle waits until no compaction is under way or due.
+func Settle(ctx context.Context, db *shale.DB) error {
 	for quiet := 0; quiet < 5; quiet++ {
 		m := db.Metrics()
 		if m.Compacting+m.Flushing > 0 {

@@ -26,21 +26,8 @@ type cell struct {
 // A result is what a cell measured.
 type result struct {
 	cell
-	Lookups         int     `json:"lookups"`
-	Seconds         float64 `json:"seconds"`
-	LookupsPerSec   float64 `json:"lookups_per_second"`
-	Nanos           float64 `json:"ns_per_lookup"`
-	BlocksPerLookup float64 `json:"blocks_per_lookup"`      // looked into, cached or not
-	ReadsPerLookup  float64 `json:"block_reads_per_lookup"` // read from a file
-	BytesPerLookup  float64 `json:"bytes_read_per_lookup"`
-	BlockReads      uint64  `json:"block_reads"`  // by the store's count
-	Preads          int64   `json:"pread_calls"`  // by the operating system's count; -1: not known
-	DeviceBytes     int64   `json:"device_bytes"` // by the operating system's count; -1: not known
-	FilterMemory    int64   `json:"filter_memory"`
-	PredictedFPR    float64 `json:"predicted_fpr"` // false positives an absent key, summed over the levels
-	MeasuredFPR     float64 `json:"measured_fpr"`
-	Remembered      float64 `json:"remembered"` // share of the false positives that were known and read nothing
-	Allocs          float64 `json:"allocs_per_lookup"`
+	Counts
+	Allocs float64 `json:"allocs_per_lookup"`
 }
 
 // measure opens the store as the cell says, asks for keys until it has asked
@@ -60,26 +47,24 @@ func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.D
 			return nil, err
 		}
 	} else if c.Cold {
-		if err := dropCaches(l.dir); err != nil {
+		if err := DropCaches(l.dir); err != nil {
 			return nil, err
 		}
 	}
 	runtime.GC()
-	r := &result{cell: c}
-	before, io := db.Metrics(), readProcIO()
+	counter := StartCounting(db)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	mallocs := mem.Mallocs
 	begin := time.Now()
-	if r.Lookups, err = ask(ctx, db, keys, c.Absent, begin.Add(limit)); err != nil {
+	lookups, err := ask(ctx, db, keys, c.Absent, begin.Add(limit))
+	if err != nil {
 		return nil, err
 	}
-	r.Seconds = time.Since(begin).Seconds()
+	took := time.Since(begin)
 	runtime.ReadMemStats(&mem)
-	ioAfter := readProcIO()
-	counted := db.Metrics().Sub(before)
-	r.take(counted, mem.Mallocs-mallocs)
-	if err := r.compare(counted.Gets, io, ioAfter); err != nil {
+	r := &result{cell: c, Allocs: float64(mem.Mallocs-mallocs) / float64(max(lookups, 1))}
+	if r.Counts, _, err = counter.Stop(lookups, took, c.Absent); err != nil {
 		return nil, err
 	}
 	return r, db.Close()
@@ -123,15 +108,15 @@ func warmUp(ctx context.Context, db *shale.DB, c cell, keys [][]byte, limit time
 	return err
 }
 
-// shuffle orders keys at random, so that neighbours do not share blocks.
-func shuffle(keys [][]byte) [][]byte {
+// Shuffle orders keys at random, so that neighbours do not share blocks.
+func Shuffle(keys [][]byte) [][]byte {
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	return keys
 }
 
-// skewed draws keys by a law of Zipf with an exponent of 1.1: of ten thousand
+// Skewed draws keys by a law of Zipf with an exponent of 1.1: of ten thousand
 // keys the first gets a seventh of the questions, as popular names do.
-func skewed(keys [][]byte) [][]byte {
+func Skewed(keys [][]byte) [][]byte {
 	r := rand.New(rand.NewPCG(5, 6))
 	zipf := rand.NewZipf(r, 1.1, 1, uint64(len(keys)-1))
 	drawn := make([][]byte, 2*len(keys))
@@ -141,47 +126,9 @@ func skewed(keys [][]byte) [][]byte {
 	return drawn
 }
 
-// take fills in what the store counted.
-func (r *result) take(m shale.Metrics, allocs uint64) {
-	n := float64(max(r.Lookups, 1))
-	r.LookupsPerSec = n / r.Seconds
-	r.Nanos = r.Seconds * 1e9 / n
-	r.BlockReads = m.BlockReads
-	r.BlocksPerLookup = float64(m.CacheMisses+m.CacheHits) / n
-	r.ReadsPerLookup = float64(m.BlockReads) / n
-	r.BytesPerLookup = float64(m.BlockReadBytes) / n
-	r.FilterMemory = m.FilterMemory
-	r.PredictedFPR = m.PredictedFPR()
-	if r.Absent {
-		all := float64(m.FilterFalsePositive + m.FalsePositivesRemembered)
-		r.MeasuredFPR = all / n
-		r.Remembered = float64(m.FalsePositivesRemembered) / max(all, 1)
-	}
-	r.Allocs = float64(allocs) / n
-	r.Preads, r.DeviceBytes = -1, -1
-}
-
-// compare holds the store's counts against what was asked of it, and against
-// the operating system's: every block read is one pread and there is no other.
-func (r *result) compare(gets uint64, before, after procIO) error {
-	if gets != uint64(r.Lookups) {
-		return fmt.Errorf("%d lookups were made, the store counted %d", r.Lookups, gets)
-	}
-	if !before.known || !after.known {
-		return nil
-	}
-	r.Preads = after.reads - before.reads - 1 // reading the count is a read too
-	r.DeviceBytes = after.deviceBytes - before.deviceBytes
-	// The runtime may read a few times on its own account.
-	if slack := int64(64); r.Preads < int64(r.BlockReads) || r.Preads > int64(r.BlockReads)+slack {
-		return fmt.Errorf("the store counted %d block reads, the operating system %d read calls", r.BlockReads, r.Preads)
-	}
-	return nil
-}
-
-// dropCaches takes the store's files out of the page cache and checks that
+// DropCaches takes the store's files out of the page cache and checks that
 // they are.
-func dropCaches(dir string) error {
+func DropCaches(dir string) error {
 	names, err := vfs.Default.List(dir)
 	if err != nil {
 		return err

@@ -223,7 +223,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 			return err
 		}
 		if cells[k] == nil {
-			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: levelsOf(m), FilterBytes: m.FilterMemory}
+			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: LevelsOf(m), FilterBytes: m.FilterMemory}
 			for _, l := range m.Levels {
 				cells[k].TableBytes += l.Bytes
 			}
@@ -236,7 +236,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 		}
 		begin := time.Now()
 		for j, rec := range records {
-			hashes[j] = hasher.Hash(rec.key)
+			hashes[j] = hasher.Hash(rec.Key)
 		}
 		if _, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{BitsPerKey: all[k]}); err != nil {
 			return err
@@ -259,13 +259,13 @@ func measureValues(ctx context.Context, r *runner) error {
 			n = min(n, 4<<20/max(size, 1))
 		}
 		d := r.data.sample(n)
-		d = &dataset{Present: slices.Clone(d.Present), Absent: slices.Clone(r.absent[:min(len(r.absent), r.lookups)])}
+		d = &Dataset{Present: slices.Clone(d.Present), Absent: slices.Clone(r.absent[:min(len(r.absent), r.lookups)])}
 		values := rand.NewChaCha8([32]byte{11})
 		for j := range d.Present {
-			d.Present[j].value = make([]byte, size)
-			_, _ = values.Read(d.Present[j].value) // never fails
+			d.Present[j].Value = make([]byte, size)
+			_, _ = values.Read(d.Present[j].Value) // never fails
 		}
-		if err := d.check(); err != nil {
+		if err := d.Check(); err != nil {
 			return err
 		}
 		s, err := recipe{levels: min(3, r.levels), bits: 10}.make(ctx, r.dir, d.Present)
@@ -300,7 +300,7 @@ func measureControls(ctx context.Context, r *runner) error {
 	}
 	n := r.lookups / 4
 	_, hits := r.mixture(n, 1)
-	zipf := skewed(r.absent)
+	zipf := Skewed(r.absent)
 	all := []struct {
 		name string
 		q    stream

@@ -56,7 +56,8 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 }
 
 // pass asks q once and checks answers and counts.
-func (s *store) pass(ctx context.Context, w way, q stream) (*result, shale.Metrics, error) {
+func (s *store) pass(ctx context.Context, w way, q stream) (Counts, shale.Metrics, error) {
+	none, noMetrics := Counts{}, shale.Metrics{}
 	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
 	if !w.filters {
 		opts.FilterBits = -1
@@ -64,53 +65,48 @@ func (s *store) pass(ctx context.Context, w way, q stream) (*result, shale.Metri
 	if w.cold {
 		opts.FS = randomFS{vfs.Default}
 	}
-	none := shale.Metrics{}
 	db, err := shale.Open(s.dir, &opts)
 	if err != nil {
-		return nil, none, err
+		return none, noMetrics, err
 	}
 	defer db.Close()
 	if have := db.Metrics().FilterMemory; w.filters && have < s.shape.FilterMemory {
-		return nil, none, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
+		return none, noMetrics, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
 	}
 	if err := w.prepare(ctx, db); err != nil {
-		return nil, none, err
+		return none, noMetrics, err
 	}
 	runtime.GC()
-	r := &result{cell: cell{Absent: q.found == nil, Filters: w.filters, Cold: w.cold}}
-	var took time.Duration
-	before, io := db.Metrics(), readProcIO()
+	lookups, took := 0, time.Duration(0)
+	counter := StartCounting(db)
 	batch := 1000
 	if w.cold {
 		// So few that what one lookup leaves in the page cache hardly ever
 		// helps another.
 		batch = min(max(int(s.bytes/4096)/20/max(s.runs, 1), 5), batch)
 	}
-	for r.Lookups < len(q.keys) && took < w.limit {
+	for lookups < len(q.keys) && took < w.limit {
 		if w.cold {
 			if err := w.drop(s.dir); err != nil {
-				return nil, none, err
+				return none, noMetrics, err
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, none, err
+			return none, noMetrics, err
 		}
 		begin := time.Now()
-		n, err := w.ask(db, q.part(r.Lookups, min(r.Lookups+batch, len(q.keys))))
+		n, err := w.ask(db, q.part(lookups, min(lookups+batch, len(q.keys))))
 		if err != nil {
-			return nil, none, err
+			return none, noMetrics, err
 		}
 		took += time.Since(begin)
-		r.Lookups += n
+		lookups += n
 	}
-	ioAfter := readProcIO()
-	counted := db.Metrics().Sub(before)
-	r.Seconds = took.Seconds()
-	r.take(counted, 0)
-	if err := r.compare(counted.Gets, io, ioAfter); err != nil {
-		return nil, none, err
+	counts, m, err := counter.Stop(lookups, took, q.found == nil)
+	if err != nil {
+		return none, noMetrics, err
 	}
-	return r, counted, db.Close()
+	return counts, m, db.Close()
 }
 
 // prepare brings the caches into the state that the measurement begins with.
@@ -169,7 +165,7 @@ func (w way) drop(dir string) error {
 			return fmt.Errorf("-drop-caches: %w", err)
 		}
 	}
-	return dropCaches(dir)
+	return DropCaches(dir)
 }
 
 // compare reads the store with filters ignored, on, on and ignored, so that
@@ -185,7 +181,7 @@ func (s *store) compare(ctx context.Context, w way, q stream) (off, on *figureCe
 		}
 		r, m, err := s.pass(ctx, w, q)
 		if err != nil {
-			return nil, nil, fmt.Errorf("filters %s: %w", cell{Filters: filters}.filters(), err)
+			return nil, nil, fmt.Errorf("filters %s: %w", words["filters"][int(bit(filters))], err)
 		}
 		if err := c.add(r, m, w.cache < 0); err != nil {
 			return nil, nil, err

@@ -25,14 +25,15 @@ type report struct {
 	Store     *loaded   `json:"load"`
 	Runs      int       `json:"runs"`
 	Tables    int       `json:"tables"`
-	Levels    []level   `json:"levels"`
+	Levels    []Level   `json:"levels"`
 	TableSize int64     `json:"table_bytes"`
-	Machine   machine   `json:"machine"`
+	Machine   Machine   `json:"machine"`
 	Results   []*result `json:"results"`
 	Notes     []string  `json:"notes"`
 }
 
-type level struct {
+// A Level describes a level that holds tables.
+type Level struct {
 	Level  int     `json:"level"`
 	Runs   int     `json:"runs"`
 	Tables int     `json:"tables"`
@@ -42,19 +43,25 @@ type level struct {
 	FPR    float64 `json:"predicted_fpr"` // of any lookup of an absent key
 }
 
-type machine struct {
+// A Machine is where the figures come from.
+type Machine struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
 	CPUs int    `json:"cpus"`
 	Go   string `json:"go"`
 }
 
-func newReport(d *dataset, l *loaded) *report {
+// ThisMachine describes the machine that runs the program.
+func ThisMachine() Machine {
+	return Machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()}
+}
+
+func newReport(d *Dataset, l *loaded) *report {
 	r := &report{
 		Dataset: d.Name, Present: len(d.Present), Absent: len(d.Absent), Outside: d.Outside, Both: d.Both, Store: l,
-		Machine: machine{runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()},
+		Machine: ThisMachine(),
 	}
-	r.Levels = levelsOf(l.Shape)
+	r.Levels = LevelsOf(l.Shape)
 	for _, m := range r.Levels {
 		r.Runs += m.Runs
 		r.Tables += m.Tables
@@ -63,12 +70,12 @@ func newReport(d *dataset, l *loaded) *report {
 	return r
 }
 
-// levelsOf describes the levels that hold tables.
-func levelsOf(shape shale.Metrics) []level {
-	var all []level
+// LevelsOf describes the levels that hold tables.
+func LevelsOf(shape shale.Metrics) []Level {
+	var all []Level
 	for _, m := range shape.Levels {
 		if m.Tables > 0 {
-			all = append(all, level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.KeyShare * m.PredictedFPR})
+			all = append(all, Level{m.Level, m.Runs, m.Tables, m.Bytes, m.FilterBytes, m.FilterBits, m.KeyShare * m.PredictedFPR})
 		}
 	}
 	return all
@@ -101,19 +108,19 @@ func (r *report) cells() []cell {
 	return cells
 }
 
-func (r *report) measureAll(ctx context.Context, l *loaded, d *dataset, limit time.Duration) error {
+func (r *report) measureAll(ctx context.Context, l *loaded, d *Dataset, limit time.Duration) error {
 	present := make([][]byte, len(d.Present))
 	for i := range d.Present {
-		present[i] = d.Present[i].key
+		present[i] = d.Present[i].Key
 	}
-	absent, present := shuffle(d.Absent), shuffle(present)
-	popular := skewed(absent)
+	absent, present := Shuffle(d.Absent), Shuffle(present)
+	popular := Skewed(absent)
 	cells := r.cells()
-	bar := newProgress("measuring", len(cells))
-	defer bar.done()
+	bar := NewProgress("measuring", len(cells))
+	defer bar.Done()
 	cold := true
 	for i, c := range cells {
-		bar.at(i)
+		bar.At(i)
 		if c.Cold && !cold {
 			continue
 		}

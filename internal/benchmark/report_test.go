@@ -206,7 +206,7 @@ func TestMakeReport_Interrupted(t *testing.T) {
 
 func TestResults_ReadWhatWasWritten(t *testing.T) {
 	r := &results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*figureCell{
-		{Figure: "F1", X: 3, Filters: true, Levels: []level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
+		{Figure: "F1", X: 3, Filters: true, Levels: []Level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
 		{Figure: controls, Name: "a name"},
 	}}
 	path := filepath.Join(t.TempDir(), "results.json")
@@ -241,11 +241,11 @@ func TestStandardFPR(t *testing.T) {
 // Two passes make one cell: means by lookups, and an error where counts that
 // must repeat do not.
 func TestCell_Add(t *testing.T) {
-	pass := func(lookups int, blocks float64, preads int64) *result {
-		return &result{cell: cell{Absent: true}, Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
+	pass := func(lookups int, blocks float64, preads int64) Counts {
+		return Counts{Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
 	}
 	c := &figureCell{}
-	for _, r := range []*result{pass(100, 2, 200), pass(300, 4, 1200)} {
+	for _, r := range []Counts{pass(100, 2, 200), pass(300, 4, 1200)} {
 		if err := c.add(r, shale.Metrics{}, true); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ type store struct {
 	dir    string
 	bits   float64 // that its filters were made with
 	shape  shale.Metrics
-	levels []level // that hold tables
+	levels []Level // that hold tables
 	runs   int
 	bytes  int64 // of tables
 	keys   int
@@ -35,23 +35,23 @@ type maker struct {
 	ctx     context.Context
 	db      *shale.DB
 	dir     string
-	records []record
+	records []Record
 	order   []int
 	next    int
 }
 
-func newMaker(ctx context.Context, dir string, records []record) *maker {
+func newMaker(ctx context.Context, dir string, records []Record) *maker {
 	return &maker{ctx: ctx, dir: dir, records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
 }
 
 // make makes the store of r in a new folder below parent.
-func (r recipe) make(ctx context.Context, parent string, records []record) (*store, error) {
+func (r recipe) make(ctx context.Context, parent string, records []Record) (*store, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
 		return nil, err
 	}
 	m := newMaker(ctx, filepath.Join(dir, "db"), records)
-	raw := rawBytes(records)
+	raw := RawBytes(records)
 	if r.levels == 0 {
 		err = m.flushes(r, raw)
 	} else {
@@ -61,13 +61,6 @@ func (r recipe) make(ctx context.Context, parent string, records []record) (*sto
 		return nil, fmt.Errorf("make a store: %w", err)
 	}
 	return m.finished(r, raw)
-}
-
-func rawBytes(records []record) (n int64) {
-	for _, r := range records {
-		n += int64(len(r.key) + len(r.value))
-	}
-	return n
 }
 
 // options are those of all stores. Bits of 0 mean no filters.
@@ -144,7 +137,7 @@ func (m *maker) level(opts shale.Options, end int, size int64) error {
 	}
 	base := size / 10 * 2 // the least size of a level: four memtables
 	opts.MemtableSize, opts.CompactionWorkers = max(base/4, 4<<10), 1
-	return m.with(opts, func() error { return settle(m.ctx, m.db) })
+	return m.with(opts, func() error { return Settle(m.ctx, m.db) })
 }
 
 // parts writes records up to the given number, in parts that are flushed each.
@@ -189,7 +182,7 @@ func (m *maker) put(upTo int) error {
 			return m.ctx.Err()
 		}
 		r := m.records[m.order[m.next]]
-		if err := m.db.Put(r.key, r.value); err != nil {
+		if err := m.db.Put(r.Key, r.Value); err != nil {
 			return err
 		}
 	}
@@ -207,7 +200,7 @@ func (m *maker) finished(r recipe, raw int64) (*store, error) {
 	if err := db.Close(); err != nil {
 		return nil, err
 	}
-	s.levels = levelsOf(s.shape)
+	s.levels = LevelsOf(s.shape)
 	for _, l := range s.levels {
 		s.runs += l.Runs
 		s.bytes += l.Bytes
@@ -220,7 +213,7 @@ func (s *store) remove() { _ = os.RemoveAll(filepath.Dir(s.dir)) }
 // timeToWrite writes all records into a store that is removed again, with
 // everything merged into one level at the end, and returns how long it took and
 // what it wrote.
-func (r recipe) timeToWrite(ctx context.Context, parent string, records []record) (time.Duration, shale.Metrics, error) {
+func (r recipe) timeToWrite(ctx context.Context, parent string, records []Record) (time.Duration, shale.Metrics, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
 		return 0, shale.Metrics{}, err

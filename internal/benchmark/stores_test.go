@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-func testRecords(n int) []record {
-	var all []record
+func testRecords(n int) []Record {
+	var all []Record
 	for i := range n {
-		all = append(all, record{fmt.Appendf(nil, "key%07d", 2*i), fmt.Appendf(nil, "a value of %d, and %x", i, i*i*7919)})
+		all = append(all, Record{fmt.Appendf(nil, "key%07d", 2*i), fmt.Appendf(nil, "a value of %d, and %x", i, i*i*7919)})
 	}
 	return all
 }
