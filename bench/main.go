@@ -1,9 +1,9 @@
 // Command bench measures how much I/O filters save on lookups of absent keys.
 //
-//	go run ./bench                   a table, in half a minute
-//	go run ./bench -report DIR       figures and a page, in some minutes
+//	go run ./bench
 //
-// Package internal/benchmark says how.
+// prints a table in half a minute; package internal/benchmark says how it measures.
+// For a page of figures: cd bench/report && go run . -o DIR
 package main
 
 import (

@@ -3,39 +3,29 @@ package main
 import (
 	"bufio"
 	"context"
-	"strings"
 
 	"github.com/shaledb/shale/internal/benchmark"
 )
 
-// bench makes a report in a folder. Words that begin with - are options of
-// package benchmark, as ours are.
+// bench prints the table of package benchmark. The words after -- are options of
+// that package.
 func bench(ctx context.Context, s *session, a arguments) (status, error) {
-	words := a.words
-	dir := "shale-report"
-	if len(words) > 0 && (words[0].literal || !strings.HasPrefix(words[0].text, "-")) {
-		dir, words = words[0].text, words[1:]
-	}
-	args := []string{"-report=" + dir}
+	var args []string
 	for _, o := range benchOptions {
-		switch {
-		case !a.has(o.name):
-		case o.arg == "":
-			args = append(args, "-"+o.name)
-		default:
+		if a.has(o.name) {
 			args = append(args, "-"+o.name+"="+a.values[o.name])
 		}
 	}
-	for _, w := range words {
+	for _, w := range a.words {
 		args = append(args, w.text)
 	}
-	if err := benchmark.Run(ctx, "bench [DIR] --", args, promptly{s.out}); err != nil {
+	if err := benchmark.Run(ctx, "bench --", args, promptly{s.out}); err != nil {
 		return failed, err
 	}
 	return found, nil
 }
 
-// promptly flushes what is written: it tells what takes long.
+// promptly flushes what is written at once, as the next lines may take long.
 type promptly struct{ w *bufio.Writer }
 
 func (p promptly) Write(b []byte) (int, error) {

@@ -12,10 +12,6 @@
 // the data, warm and with the files dropped from the page cache. Block reads
 // are counted by the store and held against the operating system's count of
 // read calls; a difference is an error.
-//
-// With -report it makes more stores and varies one thing at a time
-// (experiments.go); each is read with filters ignored, on, on, and ignored
-// again. The counts are the same in every run: seeds are fixed.
 package benchmark
 
 import (
@@ -36,12 +32,6 @@ type config struct {
 	dir          string
 	bits         float64
 	limit        time.Duration
-	report       string
-	only         string
-	redraw       bool
-	short        bool
-	dropAll      bool
-	test         *effort // of tests, in place of the usual one
 }
 
 // Run does what args ask for; name is the program's, for its help.
@@ -52,8 +42,6 @@ func Run(ctx context.Context, name string, args []string, out io.Writer) error {
 		return nil
 	case err != nil:
 		return err
-	case c.report != "":
-		return c.makeReport(ctx, out)
 	}
 	return run(ctx, c, out)
 }
@@ -68,11 +56,6 @@ func parse(name string, args []string, out io.Writer) (config, error) {
 	set.StringVar(&c.dir, "dir", "", "make the store in this `directory`, which must not exist, and keep it (default: a temporary one)")
 	set.Float64Var(&c.bits, "bits", 10, "filter `bits` a key, averaged over the store")
 	set.DurationVar(&c.limit, "time", 2500*time.Millisecond, "`duration` of each measurement at most")
-	set.StringVar(&c.report, "report", "", "make a report in this `directory`: report.html, results.json and figures; some minutes")
-	set.StringVar(&c.only, "only", "", "of the report, measure these `figures` only (as F1,F3) and keep the others' results")
-	set.BoolVar(&c.redraw, "redraw", false, "measure nothing: draw the report anew from its results.json")
-	set.BoolVar(&c.short, "short", false, "the report with few keys, in seconds: to try it out")
-	set.BoolVar(&c.dropAll, "drop-caches", false, "for cold reads, also make the system drop all its caches (needs root, slows other programs down)")
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(out, "usage: %s [options]\n", name)
@@ -82,14 +65,6 @@ func parse(name string, args []string, out io.Writer) (config, error) {
 		err = fmt.Errorf("%w; -h lists the options", err)
 	} else if set.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q; -h lists the options", set.Arg(0))
-	} else if c.report == "" && (c.only != "" || c.redraw || c.short || c.dropAll) {
-		err = errors.New("-only, -redraw, -short and -drop-caches are of a report: give -report DIR too")
-	} else if c.report != "" {
-		set.Visit(func(f *flag.Flag) {
-			if f.Name == "json" || f.Name == "dir" || f.Name == "bits" || f.Name == "time" || f.Name == "runs" {
-				err = fmt.Errorf("-%s is not of a report, which chooses by itself", f.Name)
-			}
-		})
 	}
 	return c, err
 }

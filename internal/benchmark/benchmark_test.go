@@ -186,6 +186,22 @@ func TestRun_BadInput(t *testing.T) {
 	}
 }
 
+func TestRun_Usage(t *testing.T) {
+	for args, want := range map[string]string{
+		"-nonsense": "flag provided but not defined: -nonsense; -h lists",
+		"word":      `unexpected argument "word"`,
+	} {
+		err := Run(t.Context(), "bench", []string{args}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("bench %s: %v, want %q", args, err, want)
+		}
+	}
+	var help strings.Builder
+	if err := Run(t.Context(), "bench", []string{"-h"}, &help); err != nil || !strings.Contains(help.String(), "-keys file") {
+		t.Errorf("-h: %v, %s", err, help.String())
+	}
+}
+
 func TestFileLines(t *testing.T) {
 	long := strings.Repeat("m", maxKey+1)
 	d, err := fileLines(writeFile(t, "b\r\nx\n\n"+long+"\nb\nd"), writeFile(t, "c\nb\na\nc\ny\nz\nm"))

@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/internal/chart"
 	"github.com/shaledb/shale/internal/outfile"
 )
@@ -69,7 +70,7 @@ func pictures(ctx context.Context, dir string, all []drawn) error {
 		return err
 	}
 	defer os.RemoveAll(profile)
-	bar := NewProgress("pictures", len(all))
+	bar := benchmark.NewProgress("pictures", len(all))
 	defer bar.Done()
 	for i, d := range all {
 		bar.At(i)

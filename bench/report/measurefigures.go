@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/benchmark"
 )
 
 const noCache = -1 // every block that is looked into is read
@@ -187,7 +188,7 @@ func measureThroughput(ctx context.Context, r *runner) error {
 // measureRuns is F5: runs that are never merged.
 func measureRuns(ctx context.Context, r *runner) error {
 	all := some(r, []int{1, 2, 4, 6, 8, 12, 16})
-	records := r.data.sample(r.fillKeys).Present
+	records := sample(r.data, r.fillKeys).Present
 	for i, runs := range all {
 		r.step(i, len(all))
 		s, err := recipe{runs: runs, bits: 10}.make(ctx, r.dir, records)
@@ -207,7 +208,7 @@ func measureRuns(ctx context.Context, r *runner) error {
 // measurePrice is F6: what it takes to make filters and to keep them.
 func measurePrice(ctx context.Context, r *runner) error {
 	all := some(r, []float64{0, 4, 6, 8, 10, 12, 16, 20})
-	records := r.data.sample(r.fillKeys).Present
+	records := sample(r.data, r.fillKeys).Present
 	hashes := make([]uint64, len(records))
 	var hasher bloom.Hasher
 	cells := make([]*figureCell, len(all))
@@ -223,7 +224,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 			return err
 		}
 		if cells[k] == nil {
-			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: LevelsOf(m), FilterBytes: m.FilterMemory}
+			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: benchmark.LevelsOf(m), FilterBytes: m.FilterMemory}
 			for _, l := range m.Levels {
 				cells[k].TableBytes += l.Bytes
 			}
@@ -258,8 +259,8 @@ func measureValues(ctx context.Context, r *runner) error {
 		if r.c.short {
 			n = min(n, 4<<20/max(size, 1))
 		}
-		d := r.data.sample(n)
-		d = &Dataset{Present: slices.Clone(d.Present), Absent: slices.Clone(r.absent[:min(len(r.absent), r.lookups)])}
+		d := sample(r.data, n)
+		d = &benchmark.Dataset{Present: slices.Clone(d.Present), Absent: slices.Clone(r.absent[:min(len(r.absent), r.lookups)])}
 		values := rand.NewChaCha8([32]byte{11})
 		for j := range d.Present {
 			d.Present[j].Value = make([]byte, size)
@@ -300,7 +301,7 @@ func measureControls(ctx context.Context, r *runner) error {
 	}
 	n := r.lookups / 4
 	_, hits := r.mixture(n, 1)
-	zipf := Skewed(r.absent)
+	zipf := benchmark.Skewed(r.absent)
 	all := []struct {
 		name string
 		q    stream

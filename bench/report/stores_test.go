@@ -1,16 +1,18 @@
-package benchmark
+package main
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/benchmark"
 )
 
-func testRecords(n int) []Record {
-	var all []Record
+func testRecords(n int) []benchmark.Record {
+	var all []benchmark.Record
 	for i := range n {
-		all = append(all, Record{fmt.Appendf(nil, "key%07d", 2*i), fmt.Appendf(nil, "a value of %d, and %x", i, i*i*7919)})
+		all = append(all, benchmark.Record{Key: fmt.Appendf(nil, "key%07d", 2*i), Value: fmt.Appendf(nil, "a value of %d, and %x", i, i*i*7919)})
 	}
 	return all
 }

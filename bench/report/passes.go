@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -56,8 +57,8 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 }
 
 // pass asks q once and checks answers and counts.
-func (s *store) pass(ctx context.Context, w way, q stream) (Counts, shale.Metrics, error) {
-	none, noMetrics := Counts{}, shale.Metrics{}
+func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, shale.Metrics, error) {
+	none, noMetrics := benchmark.Counts{}, shale.Metrics{}
 	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
 	if !w.filters {
 		opts.FilterBits = -1
@@ -78,7 +79,7 @@ func (s *store) pass(ctx context.Context, w way, q stream) (Counts, shale.Metric
 	}
 	runtime.GC()
 	lookups, took := 0, time.Duration(0)
-	counter := StartCounting(db)
+	counter := benchmark.StartCounting(db)
 	batch := 1000
 	if w.cold {
 		// So few that what one lookup leaves in the page cache hardly ever
@@ -165,7 +166,7 @@ func (w way) drop(dir string) error {
 			return fmt.Errorf("-drop-caches: %w", err)
 		}
 	}
-	return DropCaches(dir)
+	return benchmark.DropCaches(dir)
 }
 
 // compare reads the store with filters ignored, on, on and ignored, so that

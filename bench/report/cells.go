@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"bytes"
@@ -8,22 +8,23 @@ import (
 	"os"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/internal/outfile"
 )
 
 // results are what a report is drawn from: results.json.
 type results struct {
-	Version  int           `json:"version"`
-	Dataset  string        `json:"dataset"`
-	Present  int           `json:"present_keys"`
-	Absent   int           `json:"absent_keys"`
-	Outside  int           `json:"absent_keys_outside_range"`
-	Both     int           `json:"absent_keys_loaded_too"`
-	RawBytes int64         `json:"raw_bytes"`
-	Machine  Machine       `json:"machine"`
-	Short    bool          `json:"short"`
-	Notes    []string      `json:"notes"`
-	Cells    []*figureCell `json:"-"` // one a line
+	Version  int               `json:"version"`
+	Dataset  string            `json:"dataset"`
+	Present  int               `json:"present_keys"`
+	Absent   int               `json:"absent_keys"`
+	Outside  int               `json:"absent_keys_outside_range"`
+	Both     int               `json:"absent_keys_loaded_too"`
+	RawBytes int64             `json:"raw_bytes"`
+	Machine  benchmark.Machine `json:"machine"`
+	Short    bool              `json:"short"`
+	Notes    []string          `json:"notes"`
+	Cells    []*figureCell     `json:"-"` // one a line
 }
 
 // resultsVersion changes when the meaning of cells does.
@@ -40,11 +41,11 @@ type figureCell struct {
 	Cold      bool  `json:"cold"`
 	CacheSize int64 `json:"cache_size"` // negative: no block cache
 
-	Keys        int     `json:"keys"`
-	TableBytes  int64   `json:"table_bytes"`
-	Runs        int     `json:"runs"`
-	Levels      []Level `json:"levels,omitempty"`
-	FilterBytes int64   `json:"filter_bytes"`
+	Keys        int               `json:"keys"`
+	TableBytes  int64             `json:"table_bytes"`
+	Runs        int               `json:"runs"`
+	Levels      []benchmark.Level `json:"levels,omitempty"`
+	FilterBytes int64             `json:"filter_bytes"`
 
 	Lookups       int             `json:"lookups"`
 	Seconds       float64         `json:"seconds"`
@@ -76,7 +77,7 @@ func (s *store) cell(w way, filters bool) *figureCell {
 }
 
 // add adds the counts of a pass. They repeat exactly where nothing is cached.
-func (c *figureCell) add(r Counts, m shale.Metrics, repeats bool) error {
+func (c *figureCell) add(r benchmark.Counts, m shale.Metrics, repeats bool) error {
 	n := float64(r.Lookups)
 	if repeats && r.Lookups == c.Lookups && r.BlocksPerLookup != c.Blocks {
 		return fmt.Errorf("the same %d lookups looked into %v blocks each, and then into %v", r.Lookups, c.Blocks, r.BlocksPerLookup)

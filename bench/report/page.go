@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"fmt"
@@ -157,5 +157,5 @@ func (r *results) method(b *strings.Builder) {
 	for _, line := range append(lines, r.Notes...) {
 		fmt.Fprintf(b, "<li>%s</li>\n", svg.Escape(line))
 	}
-	b.WriteString("</ul>\n<p>To repeat: <code>go run ./bench -report DIR</code>; all numbers are in results.json, a cell a line.</p>\n")
+	b.WriteString("</ul>\n<p>To repeat: <code>cd bench/report &amp;&amp; go run . -o DIR</code>; all numbers are in results.json, a cell a line.</p>\n")
 }

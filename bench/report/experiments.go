@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -66,7 +67,7 @@ func (c config) effort() effort {
 type runner struct {
 	effort
 	c       config
-	data    *Dataset
+	data    *benchmark.Dataset
 	present [][]byte // shuffled, as absent is
 	absent  [][]byte
 	dir     string
@@ -74,7 +75,7 @@ type runner struct {
 	res     *results
 	noCold  bool
 	current experiment
-	bar     *Progress
+	bar     *benchmark.Progress
 	before  int // seconds of the experiments that are done
 }
 
@@ -94,13 +95,13 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 		if err := c.makeFolders(); err != nil {
 			return err
 		}
-		return res.draw(ctx, c.report, out)
+		return res.draw(ctx, c.dir, out)
 	}
-	data, err := ReadDataset(c.keys, c.absent)
+	data, err := benchmark.ReadDataset(c.keys, c.absent)
 	if err != nil {
 		return err
 	}
-	if some := data.sample(c.effort().keys); some != data {
+	if some := sample(data, c.effort().keys); some != data {
 		if err := some.Check(); err != nil {
 			return err
 		}
@@ -113,14 +114,14 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 	if res, err = c.measureFigures(ctx, data, res, chosen, out); err != nil {
 		return err
 	}
-	return res.draw(ctx, c.report, out)
+	return res.draw(ctx, c.dir, out)
 }
 
-func (c config) resultsFile() string { return filepath.Join(c.report, "results.json") }
+func (c config) resultsFile() string { return filepath.Join(c.dir, "results.json") }
 
 func (c config) makeFolders() error {
-	if err := os.MkdirAll(filepath.Join(c.report, "figures"), 0o755); err != nil {
-		return fmt.Errorf("-report: %w", err)
+	if err := os.MkdirAll(filepath.Join(c.dir, "figures"), 0o755); err != nil {
+		return fmt.Errorf("-o: %w", err)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func (c config) chosen() ([]experiment, error) {
 
 // measureFigures runs experiments and keeps, after each, what is known. Of
 // earlier results (nil: there are none) the other figures' stay.
-func (c config) measureFigures(ctx context.Context, data *Dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
+func (c config) measureFigures(ctx context.Context, data *benchmark.Dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
 	dir, err := os.MkdirTemp("", "shale-report-")
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (c config) measureFigures(ctx context.Context, data *Dataset, earlier *resu
 	for _, p := range r.data.Present {
 		r.present = append(r.present, p.Key)
 	}
-	r.present, r.absent = Shuffle(r.present), Shuffle(r.data.Absent)
+	r.present, r.absent = benchmark.Shuffle(r.present), benchmark.Shuffle(r.data.Absent)
 	seconds := 0
 	for _, e := range chosen {
 		seconds += e.weight
@@ -172,7 +173,7 @@ func (c config) measureFigures(ctx context.Context, data *Dataset, earlier *resu
 		about /= 15
 	}
 	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about.Round(time.Second))
-	r.bar = NewProgress("", seconds*1000) // thousandths of what is expected
+	r.bar = benchmark.NewProgress("", seconds*1000) // thousandths of what is expected
 	r.bar.Rate = false
 	defer r.bar.Done()
 	for _, e := range chosen {
@@ -209,7 +210,7 @@ func (r *runner) step(i, n int) {
 func (r *runner) newResults() *results {
 	return &results{
 		Version: resultsVersion, Dataset: r.data.Name, Present: len(r.data.Present), Absent: len(r.data.Absent),
-		Outside: r.data.Outside, Both: r.data.Both, RawBytes: RawBytes(r.data.Present), Machine: ThisMachine(), Short: r.c.short,
+		Outside: r.data.Outside, Both: r.data.Both, RawBytes: benchmark.RawBytes(r.data.Present), Machine: benchmark.ThisMachine(), Short: r.c.short,
 	}
 }
 
@@ -228,7 +229,7 @@ func (r *results) adopt(earlier *results, chosen []experiment) error {
 }
 
 // sample returns about n of the records, and of the absent keys as many. 0: all.
-func (d *Dataset) sample(n int) *Dataset {
+func sample(d *benchmark.Dataset, n int) *benchmark.Dataset {
 	if n == 0 || n >= len(d.Present) {
 		return d
 	}
@@ -320,7 +321,7 @@ func cacheNeed(s *store) (int64, error) {
 }
 
 // outside returns n keys beyond the last one of the store.
-func outside(records []Record, n int) stream {
+func outside(records []benchmark.Record, n int) stream {
 	var last []byte
 	for _, r := range records {
 		if bytes.Compare(r.Key, last) > 0 {

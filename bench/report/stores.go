@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/benchmark"
 )
 
 // A recipe says what store to make of a dataset.
@@ -23,7 +24,7 @@ type store struct {
 	dir    string
 	bits   float64 // that its filters were made with
 	shape  shale.Metrics
-	levels []Level // that hold tables
+	levels []benchmark.Level // that hold tables
 	runs   int
 	bytes  int64 // of tables
 	keys   int
@@ -35,23 +36,23 @@ type maker struct {
 	ctx     context.Context
 	db      *shale.DB
 	dir     string
-	records []Record
+	records []benchmark.Record
 	order   []int
 	next    int
 }
 
-func newMaker(ctx context.Context, dir string, records []Record) *maker {
+func newMaker(ctx context.Context, dir string, records []benchmark.Record) *maker {
 	return &maker{ctx: ctx, dir: dir, records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
 }
 
 // make makes the store of r in a new folder below parent.
-func (r recipe) make(ctx context.Context, parent string, records []Record) (*store, error) {
+func (r recipe) make(ctx context.Context, parent string, records []benchmark.Record) (*store, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
 		return nil, err
 	}
 	m := newMaker(ctx, filepath.Join(dir, "db"), records)
-	raw := RawBytes(records)
+	raw := benchmark.RawBytes(records)
 	if r.levels == 0 {
 		err = m.flushes(r, raw)
 	} else {
@@ -137,7 +138,7 @@ func (m *maker) level(opts shale.Options, end int, size int64) error {
 	}
 	base := size / 10 * 2 // the least size of a level: four memtables
 	opts.MemtableSize, opts.CompactionWorkers = max(base/4, 4<<10), 1
-	return m.with(opts, func() error { return Settle(m.ctx, m.db) })
+	return m.with(opts, func() error { return benchmark.Settle(m.ctx, m.db) })
 }
 
 // parts writes records up to the given number, in parts that are flushed each.
@@ -200,7 +201,7 @@ func (m *maker) finished(r recipe, raw int64) (*store, error) {
 	if err := db.Close(); err != nil {
 		return nil, err
 	}
-	s.levels = LevelsOf(s.shape)
+	s.levels = benchmark.LevelsOf(s.shape)
 	for _, l := range s.levels {
 		s.runs += l.Runs
 		s.bytes += l.Bytes
@@ -213,7 +214,7 @@ func (s *store) remove() { _ = os.RemoveAll(filepath.Dir(s.dir)) }
 // timeToWrite writes all records into a store that is removed again, with
 // everything merged into one level at the end, and returns how long it took and
 // what it wrote.
-func (r recipe) timeToWrite(ctx context.Context, parent string, records []Record) (time.Duration, shale.Metrics, error) {
+func (r recipe) timeToWrite(ctx context.Context, parent string, records []benchmark.Record) (time.Duration, shale.Metrics, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
 		return 0, shale.Metrics{}, err

@@ -1,4 +1,4 @@
-package benchmark
+package main
 
 import (
 	"context"
@@ -14,8 +14,28 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/internal/svg/svgtest"
 )
+
+// writeLines makes a file of n lines, made by format from 0, step, 2*step, ...
+func writeLines(t *testing.T, format string, n, step int) string {
+	t.Helper()
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format+"\n", i*step)
+	}
+	return writeFile(t, b.String())
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys.txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // tinyReport is a report in which everything is measured, for a moment.
 func tinyReport(t *testing.T) config {
@@ -23,8 +43,8 @@ func tinyReport(t *testing.T) config {
 	t.Setenv("PATH", "") // no browser
 	return config{
 		keys: writeLines(t, "key%06d<b>&\"", 2000, 2), absent: writeLines(t, "key%06d.", 1900, 2),
-		report: filepath.Join(t.TempDir(), "report"),
-		test:   &effort{lookups: 200, coldLookups: 10, levels: 2, fillKeys: 300, limit: 20 * time.Millisecond, points: 2},
+		dir:  filepath.Join(t.TempDir(), "report"),
+		test: &effort{lookups: 200, coldLookups: 10, levels: 2, fillKeys: 300, limit: 20 * time.Millisecond, points: 2},
 	}
 }
 
@@ -38,10 +58,10 @@ func TestMakeReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(out.String())
-	if !strings.HasSuffix(out.String(), filepath.Join(c.report, "report.html")+"\n") || !strings.Contains(out.String(), "not all .png figures were made") {
+	if !strings.HasSuffix(out.String(), filepath.Join(c.dir, "report.html")+"\n") || !strings.Contains(out.String(), "not all .png figures were made") {
 		t.Errorf("it prints %q", out.String())
 	}
-	res, err := readResults(filepath.Join(c.report, "results.json"))
+	res, err := readResults(filepath.Join(c.dir, "results.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +90,7 @@ func TestMakeReport(t *testing.T) {
 	if outside := res.of(controls, func(c *figureCell) bool { return strings.Contains(c.Name, "beyond") }); len(outside) != 2 || outside[0].BlockReads > 0 {
 		t.Errorf("keys beyond the last: %+v", outside)
 	}
-	checkPage(t, c.report, len(experiments())-1)
+	checkPage(t, c.dir, len(experiments())-1)
 }
 
 // checkPage parses figures and page, and looks for what must not get through.
@@ -116,7 +136,7 @@ func TestMakeReport_Again(t *testing.T) {
 	if err := c.makeReport(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	results := filepath.Join(c.report, "results.json")
+	results := filepath.Join(c.dir, "results.json")
 	first, err := readResults(results)
 	if err != nil {
 		t.Fatal(err)
@@ -137,20 +157,20 @@ func TestMakeReport_Again(t *testing.T) {
 			t.Errorf("the counts of two measurements differ: %+v and %+v", was, cell)
 		}
 	}
-	checkPage(t, c.report, 1)
-	if err := os.RemoveAll(filepath.Join(c.report, "figures")); err != nil {
+	checkPage(t, c.dir, 1)
+	if err := os.RemoveAll(filepath.Join(c.dir, "figures")); err != nil {
 		t.Fatal(err)
 	}
-	c = config{report: c.report, redraw: true}
+	c = config{dir: c.dir, redraw: true}
 	if err := c.makeReport(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	checkPage(t, c.report, 1)
+	checkPage(t, c.dir, 1)
 
 	other := tinyReport(t)
-	other.report, other.only, other.keys = c.report, "F5", writeLines(t, "key%06d-", 1800, 2)
+	other.dir, other.only, other.keys = c.dir, "F5", writeLines(t, "key%06d-", 1800, 2)
 	if err := other.makeReport(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "it is of other keys") {
-		t.Errorf("a figure of other keys in the same report: %v", err)
+		t.Errorf("a figure of other keys in the same dir: %v", err)
 	}
 }
 
@@ -168,23 +188,20 @@ func TestRun_Usage(t *testing.T) {
 	}
 	for _, tt := range []struct{ args, want string }{
 		{"-nonsense", "flag provided but not defined: -nonsense; -h lists"},
-		{"-report r word", `unexpected argument "word"`},
-		{"-short", "give -report DIR too"},
-		{"-redraw", "give -report DIR too"},
-		{"-report r -json x", "-json is not of a report"},
-		{"-report " + dir + " -only F9", `there is no figure "F9"`},
-		{"-report " + filepath.Join(dir, "none") + " -redraw", "the earlier results: open "},
-		{"-report " + old + " -redraw", "its version is 99"},
-		{"-report " + filepath.Join(file, "below") + " -short -keys " + keys + " -absent " + keys + "0", "-report: mkdir"},
-		{"-report " + dir + " -short -keys " + file, "-keys and -absent go together"},
+		{"-o r word", `unexpected argument "word"`},
+		{"-o " + dir + " -only F9", `there is no figure "F9"`},
+		{"-o " + filepath.Join(dir, "none") + " -redraw", "the earlier results: open "},
+		{"-o " + old + " -redraw", "its version is 99"},
+		{"-o " + filepath.Join(file, "below") + " -short -keys " + keys + " -absent " + keys + "0", "-o: mkdir"},
+		{"-o " + dir + " -short -keys " + file, "-keys and -absent go together"},
 	} {
-		err := Run(t.Context(), "bench", strings.Fields(tt.args), io.Discard)
+		err := run(t.Context(), strings.Fields(tt.args), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("bench %s: %v, want %q", tt.args, err, tt.want)
+			t.Errorf("report %s: %v, want %q", tt.args, err, tt.want)
 		}
 	}
 	var help strings.Builder
-	if err := Run(t.Context(), "bench", []string{"-h"}, &help); err != nil || !strings.Contains(help.String(), "-report directory") {
+	if err := run(t.Context(), []string{"-h"}, &help); err != nil || !strings.Contains(help.String(), "-o directory") {
 		t.Errorf("-h: %v, %s", err, help.String())
 	}
 }
@@ -206,7 +223,7 @@ func TestMakeReport_Interrupted(t *testing.T) {
 
 func TestResults_ReadWhatWasWritten(t *testing.T) {
 	r := &results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*figureCell{
-		{Figure: "F1", X: 3, Filters: true, Levels: []Level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
+		{Figure: "F1", X: 3, Filters: true, Levels: []benchmark.Level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
 		{Figure: controls, Name: "a name"},
 	}}
 	path := filepath.Join(t.TempDir(), "results.json")
@@ -241,11 +258,11 @@ func TestStandardFPR(t *testing.T) {
 // Two passes make one cell: means by lookups, and an error where counts that
 // must repeat do not.
 func TestCell_Add(t *testing.T) {
-	pass := func(lookups int, blocks float64, preads int64) Counts {
-		return Counts{Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
+	pass := func(lookups int, blocks float64, preads int64) benchmark.Counts {
+		return benchmark.Counts{Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
 	}
 	c := &figureCell{}
-	for _, r := range []Counts{pass(100, 2, 200), pass(300, 4, 1200)} {
+	for _, r := range []benchmark.Counts{pass(100, 2, 200), pass(300, 4, 1200)} {
 		if err := c.add(r, shale.Metrics{}, true); err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +335,7 @@ func TestReadResults_Partial(t *testing.T) {
 		if err := os.WriteFile(path, []byte(`{"version":1,"cells":[`+tt.cells+`]}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := config{report: filepath.Dir(path), redraw: true}.makeReport(t.Context(), io.Discard)
+		err := config{dir: filepath.Dir(path), redraw: true}.makeReport(t.Context(), io.Discard)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.cells, err, tt.want)
 		}
