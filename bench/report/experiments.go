@@ -174,7 +174,6 @@ func (c config) measureFigures(ctx context.Context, data *benchmark.Dataset, ear
 	}
 	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about.Round(time.Second))
 	r.bar = benchmark.NewProgress("", seconds*1000) // thousandths of what is expected
-	r.bar.Rate = false
 	defer r.bar.Done()
 	for _, e := range chosen {
 		r.current = e

@@ -1,17 +1,16 @@
-// Package benchmark measures how much I/O filters save on lookups of absent keys.
-// Commands bench and shale run it.
+// Package benchmark measures how much reading the filters save on lookups of absent
+// keys, and prints a table. Commands bench and shale run it; bench/report draws
+// figures with its keys and its counts.
 //
-// With no arguments it needs nothing but the Go installation that compiled it:
-// its keys are the distinct lines of the Go source files, half of them loaded,
-// the other half asked for, so that every absent key lies inside the key range
-// and nothing but a filter can tell that it is absent. -keys and -absent take
-// any two lists instead, a key a line.
+// Without options the keys are the distinct lines of the Go source files in GOROOT.
+// Half of them are loaded and the other half are asked for. So every absent key lies
+// inside the key range, and only a filter can tell that it is absent. -keys and
+// -absent name two files with a key a line instead.
 //
-// It loads once and then reads the same tables with filters and with filters
-// ignored, with a cache that holds everything and with one of a sixteenth of
-// the data, warm and with the files dropped from the page cache. Block reads
-// are counted by the store and held against the operating system's count of
-// read calls; a difference is an error.
+// The store is loaded once. The same tables are then read with filters and with
+// filters ignored, with a block cache that holds everything and with one of a
+// sixteenth of the data, and with files that are in the page cache and with files
+// that are not. Every answer is checked, and so are the counts: see Counter.
 package benchmark
 
 import (
@@ -26,6 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
+// A config is what the options say.
 type config struct {
 	keys, absent string
 	json         string
@@ -34,22 +34,23 @@ type config struct {
 	limit        time.Duration
 }
 
-// Run does what args ask for; name is the program's, for its help.
+// Run measures what args ask for and prints the table. The help says that the
+// program is called name.
 func Run(ctx context.Context, name string, args []string, out io.Writer) error {
 	c, err := parse(name, args, out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	if errors.Is(err, flag.ErrHelp) {
 		return nil
-	case err != nil:
-		return err
 	}
-	return run(ctx, c, out)
+	if err == nil {
+		err = run(ctx, c, out)
+	}
+	return err
 }
 
 func parse(name string, args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	set.SetOutput(io.Discard) // the caller prints the error
+	set.SetOutput(io.Discard) // the caller of Run prints the error
 	set.StringVar(&c.keys, "keys", "", "load the lines of this `file` (with -absent)")
 	set.StringVar(&c.absent, "absent", "", "ask for the lines of this `file` (with -keys)")
 	set.StringVar(&c.json, "json", "", "write the results to this `file` too")
@@ -92,19 +93,19 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	r := newReport(data, store)
-	r.printHead(out)
-	if err := r.measureAll(ctx, store, data, c.limit); err != nil {
+	s := newSummary(data, store)
+	s.printStore(out)
+	if err := s.measureAll(ctx, store, data, c.limit); err != nil {
 		return err
 	}
-	r.print(out)
+	s.printResults(out)
 	if c.json != "" {
-		return r.writeJSON(c.json)
+		return s.writeJSON(c.json)
 	}
 	return nil
 }
 
-// openJSON makes sure, before the work, that its results can be written.
+// openJSON creates the file of -json before the work, so that a wrong name costs no time.
 func (c config) openJSON() error {
 	if c.json == "" {
 		return nil
@@ -116,7 +117,7 @@ func (c config) openJSON() error {
 	return f.Close()
 }
 
-// storeDir returns where to make the store, and how to clean up.
+// storeDir returns the folder of the store, and a function that removes a temporary one.
 func (c config) storeDir() (dir string, remove func(), err error) {
 	if c.dir == "" {
 		dir, err = os.MkdirTemp("", "shale-bench-")

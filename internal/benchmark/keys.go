@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// A Dataset is what one run of the benchmark loads and asks for.
+// A Dataset has the keys that a run loads and those that it asks for.
 type Dataset struct {
 	Name    string
 	Present []Record // loaded
-	Absent  [][]byte // asked for, never loaded, all inside the range of Present
+	Absent  [][]byte // asked for, never loaded; all lie inside the range of Present
 	Outside int      // absent keys left out because they lie outside that range
 	Both    int      // absent keys left out because they are loaded too
 }
@@ -45,8 +45,8 @@ func ReadDataset(keys, absent string) (*Dataset, error) {
 }
 
 // goLines makes a dataset of the distinct lines of the Go source files under
-// GOROOT/src: half of them are loaded, with the place where each was first
-// seen as value, the other half is asked for. A hash chooses.
+// GOROOT/src. A hash chooses the half that is loaded; the value of such a line is the
+// place where it was first seen. The other half is asked for.
 func goLines() (*Dataset, error) {
 	root, err := goRoot()
 	if err != nil {
@@ -82,7 +82,7 @@ func goLines() (*Dataset, error) {
 	return d, d.Check()
 }
 
-// goRoot asks the go command, which ran or built this program.
+// goRoot asks the go command for GOROOT.
 func goRoot() (string, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -91,15 +91,15 @@ func goRoot() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// coin chooses half of the keys, by a hash that no filter uses.
+// coin chooses half of the keys by a hash that no filter uses.
 func coin(key []byte) bool {
 	h := fnv.New64a()
 	h.Write(key)
-	return h.Sum64()*0x9e3779b97f4a7c15>>63 == 0 // a single bit of FNV leans to one side
+	return h.Sum64()*0x9e3779b97f4a7c15>>63 == 0 // a single bit of FNV is not one for exactly half of the keys
 }
 
-// fileLines makes a dataset of two lists, a key a line. Keys that both hold
-// are not asked for.
+// fileLines makes a dataset of two files with a key a line. Keys that are in both are
+// loaded and not asked for.
 func fileLines(keys, absent string) (*Dataset, error) {
 	d := &Dataset{Name: filepath.Base(keys) + " loaded, " + filepath.Base(absent) + " asked for"}
 	const loaded, asked = 1, 2
@@ -128,8 +128,8 @@ func fileLines(keys, absent string) (*Dataset, error) {
 	return d, d.Check()
 }
 
-// Check drops the absent keys outside the range of the present ones, which
-// need no filter, and refuses sets that measure nothing.
+// Check drops the absent keys outside the range of the present ones, as a lookup of
+// these needs no filter. It returns an error if nothing is left to measure.
 func (d *Dataset) Check() error {
 	if len(d.Present) == 0 {
 		return errors.New("there are no keys to load")
@@ -157,8 +157,8 @@ func (d *Dataset) Check() error {
 	return nil
 }
 
-// eachLine calls fn for the lines of a file, numbered from 1, but for empty
-// ones and those longer than maxKey.
+// eachLine calls fn for each line of a file that is not empty and not longer than
+// maxKey. Lines are numbered from 1.
 func eachLine(path string, fn func(number int, line []byte)) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -174,5 +174,5 @@ func eachLine(path string, fn func(number int, line []byte)) error {
 	return nil
 }
 
-// maxKey leaves out the few lines of generated tables that are no text.
+// maxKey leaves out the few lines that are generated tables and not text.
 const maxKey = 4096

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// A loaded store, closed, ready to be read under several options.
+// A loaded store is closed, so that it can be opened with various options.
 type loaded struct {
 	dir      string
 	bits     float64
@@ -20,13 +20,13 @@ type loaded struct {
 	written  int
 }
 
-// level0Runs is how many runs are left in level 0 on purpose: a store in use
-// has some, and each is one more place where an absent key might be.
+// level0Runs is how many runs are left in level 0 on purpose. A store in use has some,
+// and an absent key might be in each of them.
 const level0Runs = 3
 
-// load writes the dataset in random order and lets compactions settle. The
-// memtable is small for the data, so that the tree gets the depth that a store
-// a thousand times larger has with the default.
+// load writes the dataset in random order and waits for compactions. The memtable is
+// so small that the tree gets as deep as that of a store with a thousand times the
+// data and the default memtable.
 func load(ctx context.Context, dir string, d *Dataset, bits float64) (*loaded, error) {
 	l := &loaded{dir: dir, bits: bits, RawBytes: RawBytes(d.Present)}
 	l.Memtable = max(l.RawBytes/1500, 16<<10)
@@ -39,7 +39,7 @@ func load(ctx context.Context, dir string, d *Dataset, bits float64) (*loaded, e
 	}
 	bar := NewProgress("loading", len(order))
 	defer bar.Done()
-	bulk := len(order) * 3 / 4 // in larger flushes, only to save time
+	bulk := len(order) * 3 / 4 // larger flushes save time
 	for _, phase := range []struct {
 		upTo, memtableDivisor, parts, workers int
 	}{{bulk, 1, 1, 0}, {len(order) - tail, 16, 1, 0}, {len(order), 16, level0Runs, -1}} {
@@ -53,8 +53,8 @@ func load(ctx context.Context, dir string, d *Dataset, bits float64) (*loaded, e
 	return l, nil
 }
 
-// write puts the records that follow, up to the given one, into the store, in
-// parts that are flushed each.
+// write puts the next records, up to number upTo, into the store. It flushes after
+// each of the given number of parts.
 func (l *loaded) write(ctx context.Context, opts *shale.Options, d *Dataset, order []int, upTo, parts int, bar *Progress) error {
 	db, err := shale.Open(l.dir, opts)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *loaded) write(ctx context.Context, opts *shale.Options, d *Dataset, ord
 	return db.Close()
 }
 
-// Settle waits until no compaction is under way or due.
+// Settle waits until nothing is flushed or compacted for a tenth of a second.
 func Settle(ctx context.Context, db *shale.DB) error {
 	for quiet := 0; quiet < 5; quiet++ {
 		m := db.Metrics()

@@ -13,16 +13,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A cell is one way to read the store.
-type cell struct {
-	Absent    bool   `json:"absent"`     // ask for absent keys, else for present ones
-	Skewed    bool   `json:"skewed"`     // some of them much more often than others
-	Filters   bool   `json:"filters"`    // ask the filters, else ignore them
-	Cache     string `json:"cache"`      // "all" or "1/16"
-	Cold      bool   `json:"cold"`       // the files are out of the page cache at the start
-	CacheSize int64  `json:"cache_size"` // bytes
-}
-
 // A result is what a cell measured.
 type result struct {
 	cell
@@ -30,10 +20,10 @@ type result struct {
 	Allocs float64 `json:"allocs_per_lookup"`
 }
 
-// measure opens the store as the cell says, asks for keys until it has asked
-// for all of them or the time is up, and checks the answers and the counts.
+// measure opens the store as the cell says and asks for the keys, all of them or as
+// many as the time allows. It checks the answers and the counts.
 func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.Duration) (*result, error) {
-	bits := l.bits // fewer than the filters have would be a limit to their memory
+	bits := l.bits // fewer bits than the filters have would limit their memory
 	if !c.Filters {
 		bits = -1
 	}
@@ -70,7 +60,7 @@ func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.D
 	return r, db.Close()
 }
 
-// ask looks keys up, all of them once or until the deadline.
+// ask looks each key up once, until the deadline. It returns how many it asked for.
 func ask(ctx context.Context, db *shale.DB, keys [][]byte, absent bool, deadline time.Time) (int, error) {
 	for i, key := range keys {
 		if i%256 == 0 {
@@ -92,7 +82,7 @@ func ask(ctx context.Context, db *shale.DB, keys [][]byte, absent bool, deadline
 	return len(keys), nil
 }
 
-// warmUp asks until the cache has what it can hold.
+// warmUp fills the block cache.
 func warmUp(ctx context.Context, db *shale.DB, c cell, keys [][]byte, limit time.Duration) error {
 	if c.CacheSize > 0 && c.Cache == "all" {
 		for _, err := range db.Scan(shale.Range{}) { // every block once
@@ -101,21 +91,22 @@ func warmUp(ctx context.Context, db *shale.DB, c cell, keys [][]byte, limit time
 			}
 		}
 	}
-	// Absent keys that are asked for twice are remembered; so the warm-up
-	// asks for other keys than the measurement: the last ones, backwards.
+	// The store remembers false positives. So the warm-up asks for the last keys,
+	// which the measurement reaches late or never.
 	part := keys[len(keys)-len(keys)/5:]
 	_, err := ask(ctx, db, part, c.Absent, time.Now().Add(limit))
 	return err
 }
 
-// Shuffle orders keys at random, so that neighbours do not share blocks.
+// Shuffle puts keys into a random order, the same each time, so that neighbours do not
+// share blocks.
 func Shuffle(keys [][]byte) [][]byte {
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	return keys
 }
 
-// Skewed draws keys by a law of Zipf with an exponent of 1.1: of ten thousand
-// keys the first gets a seventh of the questions, as popular names do.
+// Skewed draws keys from a Zipf distribution with an exponent of 1.1: of ten thousand
+// keys the first gets a seventh of the lookups.
 func Skewed(keys [][]byte) [][]byte {
 	r := rand.New(rand.NewPCG(5, 6))
 	zipf := rand.NewZipf(r, 1.1, 1, uint64(len(keys)-1))
@@ -126,8 +117,8 @@ func Skewed(keys [][]byte) [][]byte {
 	return drawn
 }
 
-// DropCaches takes the store's files out of the page cache and checks that
-// they are.
+// DropCaches takes the tables of the store in dir out of the page cache, and checks
+// that they are out. The error is vfs.ErrUnsupported where the system can't do that.
 func DropCaches(dir string) error {
 	names, err := vfs.Default.List(dir)
 	if err != nil {
