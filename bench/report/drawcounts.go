@@ -14,7 +14,7 @@ import (
 
 const ignoredName, onName = "filters ignored", "filters on"
 
-// look is how cells with and without filters are drawn, everywhere.
+// look returns a series without points, which looks the same in every figure.
 func look(filters bool) chart.Series {
 	if filters {
 		return chart.Series{Name: onName, Color: chart.Blue, Below: true}
@@ -23,7 +23,7 @@ func look(filters bool) chart.Series {
 }
 
 // bothWays draws cells as two series, by x and y.
-func bothWays(cells []*figureCell, x, y func(c *figureCell) float64) []chart.Series {
+func bothWays(cells []*cell, x, y func(c *cell) float64) []chart.Series {
 	var all []chart.Series
 	for _, filters := range []bool{false, true} {
 		s := look(filters)
@@ -40,7 +40,7 @@ func bothWays(cells []*figureCell, x, y func(c *figureCell) float64) []chart.Ser
 	return all
 }
 
-// labelled writes the values beside the points, small ones with two digits.
+// labelled writes the values next to the points, small ones with two digits.
 func labelled(all []chart.Series) []chart.Series {
 	for i := range all {
 		all[i].Labels = true
@@ -53,13 +53,13 @@ func labelled(all []chart.Series) []chart.Series {
 	return all
 }
 
-func theX(c *figureCell) float64 { return c.X }
+func theX(c *cell) float64 { return c.X }
 
-func warm(c *figureCell) bool { return !c.Cold }
-func cold(c *figureCell) bool { return c.Cold }
+func warm(c *cell) bool { return !c.Cold }
+func cold(c *cell) bool { return c.Cold }
 
-// counted is an axis of whole numbers.
-func counted(label string, cells []*figureCell) chart.Axis {
+// counted returns an axis with a tick at each x of the cells, which are whole numbers.
+func counted(label string, cells []*cell) chart.Axis {
 	a := chart.Axis{Label: label, Min: math.Inf(1), Max: math.Inf(-1)}
 	for _, c := range cells {
 		a.Min, a.Max = min(a.Min, c.X), max(a.Max, c.X)
@@ -73,9 +73,9 @@ func counted(label string, cells []*figureCell) chart.Axis {
 	return a
 }
 
-// pair returns the last cells of the list without and with filters.
-func pair(cells []*figureCell) (off, on *figureCell) {
-	off, on = &figureCell{}, &figureCell{}
+// pair returns the last cell without filters and the last with them.
+func pair(cells []*cell) (off, on *cell) {
+	off, on = &cell{}, &cell{}
 	for _, c := range cells {
 		if c.Filters {
 			on = c
@@ -95,9 +95,9 @@ func drawLevels(r *results) drawn {
 	off, on := pair(w)
 	x := counted("levels", cells)
 	log := func(label string) chart.Axis { return chart.Axis{Label: label, Log: true} }
-	reads := func(c *figureCell) float64 { return c.BlockReads }
-	bytes := func(c *figureCell) float64 { return c.BytesRead }
-	device := func(c *figureCell) float64 { return c.DeviceBytes }
+	reads := func(c *cell) float64 { return c.BlockReads }
+	bytes := func(c *cell) float64 { return c.BytesRead }
+	device := func(c *cell) float64 { return c.DeviceBytes }
 	panels := []chart.Panel{
 		{Title: "reads of a file (pread)", X: x, Y: log("a miss"), Series: labelled(bothWays(w, theX, reads))},
 		{Title: "bytes read", X: x, Y: log("bytes a miss"), Series: labelled(bothWays(w, theX, bytes))},
@@ -124,7 +124,8 @@ func drawLevels(r *results) drawn {
 	}
 }
 
-// standardFPR is the textbook's: (1-e^(-kn/m))^k with the best whole k.
+// standardFPR returns the textbook's rate of a Bloom filter: (1-e^(-k/bits))^k, with the
+// best whole k.
 func standardFPR(bits float64) float64 {
 	best := 1.0
 	for k := 1.0; k <= 30; k++ {
@@ -181,11 +182,11 @@ func drawBits(r *results) drawn {
 			}},
 			Height: 400,
 		},
-		text: "A store made anew for each number of bits, and asked for absent keys, each once. Both axes are the same scale, as a false positive is one block read; " +
+		text: "A new store for each number of bits; each absent key is looked up once. Both axes are the same scale, as a false positive is one block read; " +
 			"without filters every level is read. The store gives the small levels more bits than the large one, so that all together err little more than " +
 			"one filter would with the same memory. 2 bits a key are below the least that a filter of shale takes (4): the largest level goes without.",
 		table: table(cells, column{"bits a key", theX, "%.0f"}, colLookups, colReads, colFPR, colPredicted,
-			column{"filters, MB", func(c *figureCell) float64 { return float64(c.FilterBytes) / 1e6 }, "%.2f"}, colRuns),
+			column{"filters, MB", func(c *cell) float64 { return float64(c.FilterBytes) / 1e6 }, "%.2f"}, colRuns),
 	}
 }
 
@@ -210,7 +211,7 @@ func drawRuns(r *results) drawn {
 	}
 	off, on := pair(cells)
 	x := counted("runs", cells)
-	reads := labelled(bothWays(cells, theX, func(c *figureCell) float64 { return c.BlockReads }))
+	reads := labelled(bothWays(cells, theX, func(c *cell) float64 { return c.BlockReads }))
 	reads[len(reads)-1].Labels = false // its counts are small and vary
 	return drawn{
 		name: "F5", file: "f5-runs",
@@ -219,10 +220,10 @@ func drawRuns(r *results) drawn {
 			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, svg.Short(float64(off.Keys))),
 			Panels: []chart.Panel{
 				{Title: "block reads", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: reads},
-				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*figureCell).nanos)},
+				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*cell).nanos)},
 			},
 		},
-		text:  "The same keys, flushed in so many parts that are never merged. Runs of level 0 get 24 bits a key, so that what they add is hard to see.",
+		text:  "The same keys, flushed in parts that are never merged. Runs of level 0 get 24 bits a key, so they add few false positives.",
 		table: table(cells, column{"runs", theX, "%.0f"}, colFilters, colLookups, colReads, colPreads, colBytes, colFPR, colNanos),
 	}
 }

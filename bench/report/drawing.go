@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
-// A drawn figure, and what the page says of it.
+// A drawn figure, with what the page says about it.
 type drawn struct {
 	name  string // of the experiment
 	file  string // without .svg

@@ -53,7 +53,7 @@ func drawLatency(r *results) drawn {
 	}
 }
 
-func quantile(c *figureCell, p float64) float64 {
+func quantile(c *cell, p float64) float64 {
 	i := slices.IndexFunc(c.Quantiles, func(q quantilePoint) bool { return q[0] >= p })
 	if i < 0 {
 		return 0
@@ -61,10 +61,10 @@ func quantile(c *figureCell, p float64) float64 {
 	return c.Quantiles[i][1]
 }
 
-func latencyTable(cells []*figureCell) [][]string {
+func latencyTable(cells []*cell) [][]string {
 	cols := []column{colCold, colFilters, colLookups, colReads}
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999} {
-		cols = append(cols, column{fmt.Sprintf("%v %%, ns", 100*p), func(c *figureCell) float64 { return quantile(c, p) }, "%.0f"})
+		cols = append(cols, column{fmt.Sprintf("%v %%, ns", 100*p), func(c *cell) float64 { return quantile(c, p) }, "%.0f"})
 	}
 	return table(cells, append(cols, colNanos)...)
 }
@@ -92,10 +92,10 @@ func drawThroughput(r *results) drawn {
 	}
 	var panels []chart.Panel
 	for _, h := range hits {
-		these := r.of("F4", func(c *figureCell) bool { return c.Hits == h })
+		these := r.of("F4", func(c *cell) bool { return c.Hits == h })
 		panels = append(panels, chart.Panel{
 			Title: fmt.Sprintf("%.0f %% of the keys are present", 100*h), X: x, Y: y,
-			Series: bothWays(these, func(c *figureCell) float64 { return places[c.X] }, func(c *figureCell) float64 { return 1e9 / c.nanos() }),
+			Series: bothWays(these, func(c *cell) float64 { return places[c.X] }, func(c *cell) float64 { return 1e9 / c.nanos() }),
 		})
 	}
 	least := cells[0] // the case of the title: the fewest hits, and some cache
@@ -104,7 +104,7 @@ func drawThroughput(r *results) drawn {
 			least = c
 		}
 	}
-	off, on := pair(r.of("F4", func(c *figureCell) bool { return c.Hits == least.Hits && c.X == least.X }))
+	off, on := pair(r.of("F4", func(c *cell) bool { return c.Hits == least.Hits && c.X == least.X }))
 	return drawn{
 		name: "F4", file: "f4-throughput",
 		fig: &chart.Figure{
@@ -114,8 +114,8 @@ func drawThroughput(r *results) drawn {
 		},
 		text: "Keys drawn evenly, absent and present ones in random order. Where every key is present, filters save the reads of the runs that do not hold it. " +
 			"The share of the cache is of what all blocks take in it.",
-		table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *figureCell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
-			column{"lookups/s", func(c *figureCell) float64 { return 1e9 / c.nanos() }, "%.0f"}, colNanos, colBlocks, colReads, colBytes),
+		table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *cell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
+			column{"lookups/s", func(c *cell) float64 { return 1e9 / c.nanos() }, "%.0f"}, colNanos, colBlocks, colReads, colBytes),
 	}
 }
 
@@ -125,12 +125,12 @@ func drawPrice(r *results) drawn {
 		return drawn{}
 	}
 	x := counted("filter bits a key", cells)
-	writes := func(c *figureCell) float64 {
+	writes := func(c *cell) float64 {
 		least := slices.Min(c.WriteSeconds)
 		return float64(c.Keys) / least
 	}
-	share := func(c *figureCell) float64 { return 100 * float64(c.FilterBytes) / float64(c.TableBytes) }
-	one := func(y func(c *figureCell) float64, want func(*figureCell) bool) []chart.Series {
+	share := func(c *cell) float64 { return 100 * float64(c.FilterBytes) / float64(c.TableBytes) }
+	one := func(y func(c *cell) float64, want func(*cell) bool) []chart.Series {
 		s := chart.Series{Color: chart.Blue}
 		for _, c := range r.of("F6", want) {
 			s.Points = append(s.Points, chart.Point{X: c.X, Y: y(c)})
@@ -151,18 +151,18 @@ func drawPrice(r *results) drawn {
 			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, svg.Short(float64(ten.Keys))),
 			Panels: []chart.Panel{
 				{Title: "memory", X: x, Y: chart.Axis{Label: "% of the tables", Max: 1.15 * share(cells[len(cells)-1])}, Series: labelled(one(share, nil))},
-				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *figureCell) float64 { return c.BuildNanos }, func(c *figureCell) bool { return c.X > 0 })},
+				{Title: "building", X: x, Y: chart.Axis{Label: "ns a key", Max: 1.25 * dearest}, Series: one(func(c *cell) float64 { return c.BuildNanos }, func(c *cell) bool { return c.X > 0 })},
 				{Title: "writing", X: x, Y: chart.Axis{Label: "keys a second", Max: 1.25 * most}, Series: one(writes, nil)},
 			},
 			Width: 960, Height: 270,
 		},
 		text: "Building is hashing the keys and making one filter of them all. Writing is everything from the first Put to the end of a compaction of all, " +
 			"with memtables of 4 MiB and logs that are not synced; the best of four runs, two with growing bits and two with shrinking ones.",
-		table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *figureCell) float64 { return float64(c.Keys) }, "%.0f"},
-			column{"filters, bytes", func(c *figureCell) float64 { return float64(c.FilterBytes) }, "%.0f"},
-			column{"% of the tables", share, "%.2f"}, column{"build, ns a key", func(c *figureCell) float64 { return c.BuildNanos }, "%.1f"},
-			column{"write, best, s", func(c *figureCell) float64 { return slices.Min(c.WriteSeconds) }, "%.3f"},
-			column{"worst, s", func(c *figureCell) float64 { return slices.Max(c.WriteSeconds) }, "%.3f"}, column{"keys/s", writes, "%.0f"}),
+		table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"},
+			column{"filters, bytes", func(c *cell) float64 { return float64(c.FilterBytes) }, "%.0f"},
+			column{"% of the tables", share, "%.2f"}, column{"build, ns a key", func(c *cell) float64 { return c.BuildNanos }, "%.1f"},
+			column{"write, best, s", func(c *cell) float64 { return slices.Min(c.WriteSeconds) }, "%.3f"},
+			column{"worst, s", func(c *cell) float64 { return slices.Max(c.WriteSeconds) }, "%.3f"}, column{"keys/s", writes, "%.0f"}),
 	}
 }
 
@@ -179,15 +179,15 @@ func drawValues(r *results) drawn {
 			x.Ticks, x.Max = append(x.Ticks, chart.Tick{At: places[c.X], Text: fmt.Sprintf("%.0f", c.X)}), places[c.X]+0.4
 		}
 	}
-	place := func(c *figureCell) float64 { return places[c.X] }
+	place := func(c *cell) float64 { return places[c.X] }
 	w, k := r.of("F7", warm), r.of("F7", cold)
 	off, on := pair(w)
 	panels := []chart.Panel{
-		{Title: "bytes read", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(w, place, func(c *figureCell) float64 { return c.BytesRead }))},
-		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(w, place, (*figureCell).nanos)},
+		{Title: "bytes read", X: x, Y: chart.Axis{Label: "a miss", Log: true}, Series: labelled(bothWays(w, place, func(c *cell) float64 { return c.BytesRead }))},
+		{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(w, place, (*cell).nanos)},
 	}
 	if len(k) > 0 {
-		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*figureCell).nanos)})
+		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*cell).nanos)})
 	}
 	return drawn{
 		name: "F7", file: "f7-values",
@@ -196,7 +196,7 @@ func drawValues(r *results) drawn {
 			Note:   fmt.Sprintf("%s; 1000 keys and more, values that can't be compressed, %d levels, no block cache", r.Dataset, len(off.Levels)),
 			Panels: panels, Width: 960, Height: 290,
 		},
-		text:  "A block holds at least one whole value. The keys are as many as fit into 64 MB, at most 100,000. A filter knows nothing of values: what it takes does not change. A thousand keys get more bits each than asked for, as a filter has a least size.",
-		table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *figureCell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
+		text:  "A block holds at least one whole value. There are as many keys as fit into 64 MB, at most 100,000. The size of a filter does not depend on values. A thousand keys get more bits each than asked for, because a filter has a least size.",
+		table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
 	}
 }

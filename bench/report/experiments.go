@@ -9,7 +9,7 @@ import (
 type experiment struct {
 	name   string
 	what   string
-	weight int // about how many seconds it takes
+	weight int // the seconds it takes, roughly
 	run    func(context.Context, *runner) error
 }
 
@@ -26,18 +26,18 @@ func experiments() []experiment {
 	}
 }
 
-// controls is the name of the cells that are in no figure.
+// controls is the name of the control experiments, which are in no figure.
 const controls = "C"
 
 // An effort is how much is measured.
 type effort struct {
 	keys        int // loaded at most; 0: all
 	lookups     int // of a pass
-	coldLookups int // of a cold pass
+	coldLookups int // of a pass with cold files
 	levels      int // of the deepest tree
-	fillKeys    int // of stores that are made many times
+	fillKeys    int // loaded into stores that are made many times
 	limit       time.Duration
-	points      int // of an axis at most; 0: all
+	points      int // on an axis at most; 0: all
 }
 
 func (c config) effort() effort {

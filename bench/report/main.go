@@ -2,13 +2,14 @@
 //
 //	cd bench/report && go run . -o DIR
 //
-// DIR gets report.html, the figures F1 to F7 as SVG, and results.json. It takes
-// two to five minutes. experiments.go lists what is measured. Each experiment
-// varies one thing, on stores of its own, and reads each with filters ignored, on,
-// on, and ignored again. Seeds are fixed, so that the counts are the same in every run.
+// DIR gets report.html, the figures F1 to F7 as SVG and, where there is a Chromium, as
+// PNG, and results.json. It takes two to five minutes. experiments.go lists what is
+// measured. Each experiment varies one thing, on stores of its own, and reads each of
+// them with filters ignored, on, on, and ignored again. Seeds are fixed, so that the
+// counts are the same in every run.
 //
-// It is a module of its own, so that shale is without it. Package
-// internal/benchmark has the keys, and checks the counts.
+// It is a module of its own, so that the module of the store stays small. Package
+// internal/benchmark of that module has the keys, and checks the counts.
 package main
 
 import (
@@ -32,6 +33,7 @@ func main() {
 	}
 }
 
+// A config is what the options say.
 type config struct {
 	keys, absent string
 	dir          string
@@ -39,10 +41,10 @@ type config struct {
 	redraw       bool
 	short        bool
 	dropAll      bool
-	test         *effort // of tests, in place of the usual one
+	test         *effort // for tests, instead of the usual one
 }
 
-// run does what args ask for.
+// run makes the report that args ask for.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var c config
 	set := flag.NewFlagSet("report", flag.ContinueOnError)

@@ -12,7 +12,7 @@ import (
 // A column of a table of cells.
 type column struct {
 	title  string
-	value  func(c *figureCell) float64
+	value  func(c *cell) float64
 	format string // "": a word of words
 }
 
@@ -26,22 +26,22 @@ func bit(b bool) float64 {
 }
 
 var (
-	colCold      = column{"files", func(c *figureCell) float64 { return bit(c.Cold) }, ""}
-	colFilters   = column{"filters", func(c *figureCell) float64 { return bit(c.Filters) }, ""}
-	colLookups   = column{"lookups", func(c *figureCell) float64 { return float64(c.Lookups) }, "%.0f"}
-	colBlocks    = column{"blocks each", func(c *figureCell) float64 { return c.Blocks }, "%.4f"}
-	colReads     = column{"block reads each", func(c *figureCell) float64 { return c.BlockReads }, "%.5f"}
-	colPreads    = column{"preads each", func(c *figureCell) float64 { return c.Preads }, "%.5f"}
-	colBytes     = column{"bytes read each", func(c *figureCell) float64 { return c.BytesRead }, "%.1f"}
-	colDevice    = column{"from the device", func(c *figureCell) float64 { return c.DeviceBytes }, "%.1f"}
-	colNanos     = column{"ns each", (*figureCell).nanos, "%.0f"}
-	colFPR       = column{"false positives, %", func(c *figureCell) float64 { return 100 * c.MeasuredFPR }, "%.4f"}
-	colPredicted = column{"predicted, %", func(c *figureCell) float64 { return 100 * c.PredictedFPR }, "%.4f"}
-	colRuns      = column{"runs", func(c *figureCell) float64 { return float64(c.Runs) }, "%.0f"}
+	colCold      = column{"files", func(c *cell) float64 { return bit(c.Cold) }, ""}
+	colFilters   = column{"filters", func(c *cell) float64 { return bit(c.Filters) }, ""}
+	colLookups   = column{"lookups", func(c *cell) float64 { return float64(c.Lookups) }, "%.0f"}
+	colBlocks    = column{"blocks each", func(c *cell) float64 { return c.Blocks }, "%.4f"}
+	colReads     = column{"block reads each", func(c *cell) float64 { return c.BlockReads }, "%.5f"}
+	colPreads    = column{"preads each", func(c *cell) float64 { return c.Preads }, "%.5f"}
+	colBytes     = column{"bytes read each", func(c *cell) float64 { return c.BytesRead }, "%.1f"}
+	colDevice    = column{"from the device", func(c *cell) float64 { return c.DeviceBytes }, "%.1f"}
+	colNanos     = column{"ns each", (*cell).nanos, "%.0f"}
+	colFPR       = column{"false positives, %", func(c *cell) float64 { return 100 * c.MeasuredFPR }, "%.4f"}
+	colPredicted = column{"predicted, %", func(c *cell) float64 { return 100 * c.PredictedFPR }, "%.4f"}
+	colRuns      = column{"runs", func(c *cell) float64 { return float64(c.Runs) }, "%.0f"}
 )
 
 // table returns a row of titles and one for each cell.
-func table(cells []*figureCell, columns ...column) [][]string {
+func table(cells []*cell, columns ...column) [][]string {
 	rows := [][]string{nil}
 	for _, col := range columns {
 		rows[0] = append(rows[0], col.title)

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A stream is what is asked, in order. Unless found says otherwise every key is
-// absent.
+// A stream has the keys to look up, in order. found says which of them are present; if
+// it is nil, all are absent.
 type stream struct {
 	keys  [][]byte
 	found []bool
@@ -32,16 +32,15 @@ func (q stream) part(from, to int) stream {
 type way struct {
 	filters bool
 	cache   int64 // bytes of the block cache; negative: none
-	cold    bool  // each lookup finds next to nothing in the page cache
+	cold    bool  // the files are not in the page cache
 	warmUp  stream
-	scan    bool // warm up by reading everything
+	scan    bool // warm up with a scan of the whole store
 	limit   time.Duration
 	dropAll bool
 	timed   *[]int64 // if not nil, gets the nanoseconds of each lookup
 }
 
-// randomFS opens files such that the system reads no more of them than it is
-// asked for.
+// randomFS opens files so that the system reads ahead nothing.
 type randomFS struct{ vfs.FS }
 
 func (fs randomFS) Open(name string) (vfs.File, error) {
@@ -50,13 +49,13 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 		return nil, err
 	}
 	if err := vfs.DropCache(f); err != nil && !errors.Is(err, vfs.ErrUnsupported) {
-		_ = f.Close() // the first error is the one to tell
+		_ = f.Close() // the first error says more
 		return nil, err
 	}
 	return f, nil
 }
 
-// pass asks q once and checks answers and counts.
+// pass looks up the keys of q once, and checks the answers and the counts.
 func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, shale.Metrics, error) {
 	none, noMetrics := benchmark.Counts{}, shale.Metrics{}
 	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
@@ -82,8 +81,8 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 	counter := benchmark.StartCounting(db)
 	batch := 1000
 	if w.cold {
-		// So few that what one lookup leaves in the page cache hardly ever
-		// helps another.
+		// Batches are so small that a lookup rarely finds a page that another
+		// one has read.
 		batch = min(max(int(s.bytes/4096)/20/max(s.runs, 1), 5), batch)
 	}
 	for lookups < len(q.keys) && took < w.limit {
@@ -110,12 +109,12 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 	return counts, m, db.Close()
 }
 
-// prepare brings the caches into the state that the measurement begins with.
+// prepare fills the caches as w says.
 func (w way) prepare(ctx context.Context, db *shale.DB) error {
 	if w.cold {
-		return nil // each batch drops
+		return nil // ask comes after drop, for each batch
 	}
-	if w.scan || w.cache < 0 { // what is to be warm comes into the page cache at least
+	if w.scan || w.cache < 0 { // without a block cache this fills the page cache
 		n := 0
 		for _, err := range db.Scan(shale.Range{}) {
 			if n++; n%4096 == 0 && err == nil {
@@ -138,7 +137,7 @@ func (w way) prepare(ctx context.Context, db *shale.DB) error {
 	return nil
 }
 
-// ask looks all keys of q up.
+// ask looks up all keys of q, and checks the answers.
 func (w way) ask(db *shale.DB, q stream) (int, error) {
 	for i, key := range q.keys {
 		var begin time.Time
@@ -159,7 +158,7 @@ func (w way) ask(db *shale.DB, q stream) (int, error) {
 	return len(q.keys), nil
 }
 
-// drop empties the page cache of the store's tables, or of everything.
+// drop takes the store's tables out of the page cache, or everything.
 func (w way) drop(dir string) error {
 	if w.dropAll {
 		if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
@@ -169,10 +168,10 @@ func (w way) drop(dir string) error {
 	return benchmark.DropCaches(dir)
 }
 
-// compare reads the store with filters ignored, on, on and ignored, so that
-// what changes slowly on the machine falls on both alike, and returns both.
-// Where there is no block cache, the two passes of each must count the same.
-func (s *store) compare(ctx context.Context, w way, q stream) (off, on *figureCell, err error) {
+// compare reads the store with filters ignored, on, on, and ignored again. So a slow
+// change of the machine's speed affects both alike. Without a block cache, the two
+// passes of each must count the same.
+func (s *store) compare(ctx context.Context, w way, q stream) (off, on *cell, err error) {
 	off, on = s.cell(w, false), s.cell(w, true)
 	for _, filters := range []bool{false, true, true, false} {
 		w.filters = filters

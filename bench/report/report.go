@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/benchmark"
 )
 
-// makeReport measures what is asked for and draws everything.
+// makeReport measures what c asks for and draws everything.
 func (c config) makeReport(ctx context.Context, out io.Writer) error {
 	chosen, err := c.chosen()
 	if err != nil {
@@ -42,7 +42,7 @@ func (c config) makeReport(ctx context.Context, out io.Writer) error {
 		}
 		data = some
 	}
-	// Before the work: that its results can be written.
+	// A folder that can't be made shows now, before the work.
 	if err := c.makeFolders(); err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (c config) chosen() ([]experiment, error) {
 	return some, nil
 }
 
-// measureFigures runs experiments and keeps, after each, what is known. Of
-// earlier results (nil: there are none) the other figures' stay.
+// measureFigures runs the chosen experiments and writes the results after each. It keeps
+// the cells of other figures from earlier results, which may be nil.
 func (c config) measureFigures(ctx context.Context, data *benchmark.Dataset, earlier *results, chosen []experiment, out io.Writer) (*results, error) {
 	dir, err := os.MkdirTemp("", "shale-report-")
 	if err != nil {
@@ -108,7 +108,7 @@ func (c config) measureFigures(ctx context.Context, data *benchmark.Dataset, ear
 		about /= 15
 	}
 	fmt.Fprintf(out, "%s: %d keys, %d absent ones; about %v, Ctrl-C ends it\n", data.Name, len(data.Present), len(data.Absent), about.Round(time.Second))
-	r.bar = benchmark.NewProgress("", seconds*1000) // thousandths of what is expected
+	r.bar = benchmark.NewProgress("", seconds*1000) // in thousandths of a second
 	defer r.bar.Done()
 	for _, e := range chosen {
 		r.current = e
@@ -134,10 +134,10 @@ func (r *runner) newResults() *results {
 	}
 }
 
-// adopt takes over the cells that will not be measured now, of the same data.
+// adopt takes over the earlier cells of all figures that are not chosen.
 func (r *results) adopt(earlier *results, chosen []experiment) error {
 	if earlier.Dataset != r.Dataset || earlier.Present != r.Present || earlier.Absent != r.Absent || earlier.Short != r.Short {
-		return fmt.Errorf("it is of other keys (%s, %d), so that figures of both can't stand in one report", earlier.Dataset, earlier.Present)
+		return fmt.Errorf("it is of other keys (%s, %d), which can't be in the same report", earlier.Dataset, earlier.Present)
 	}
 	for _, c := range earlier.Cells {
 		if !slices.ContainsFunc(chosen, func(e experiment) bool { return e.name == c.Figure }) {

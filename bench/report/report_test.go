@@ -83,11 +83,11 @@ func TestMakeReport(t *testing.T) {
 	if off.BlockReads < 1.8 || off.BlockReads > 2 || on.BlockReads > 0.2 {
 		t.Errorf("two levels: %v block reads a miss without filters, %v with them", off.BlockReads, on.BlockReads)
 	}
-	off, on = pair(res.of(controls, func(c *figureCell) bool { return c.Name == "present keys" }))
+	off, on = pair(res.of(controls, func(c *cell) bool { return c.Name == "present keys" }))
 	if off.BlockReads < 1 || on.BlockReads < 1 || on.BlockReads > off.BlockReads {
 		t.Errorf("present keys: %v block reads without filters, %v with them", off.BlockReads, on.BlockReads)
 	}
-	if outside := res.of(controls, func(c *figureCell) bool { return strings.Contains(c.Name, "beyond") }); len(outside) != 2 || outside[0].BlockReads > 0 {
+	if outside := res.of(controls, func(c *cell) bool { return strings.Contains(c.Name, "beyond") }); len(outside) != 2 || outside[0].BlockReads > 0 {
 		t.Errorf("keys beyond the last: %+v", outside)
 	}
 	checkPage(t, c.dir, len(experiments())-1)
@@ -222,7 +222,7 @@ func TestMakeReport_Interrupted(t *testing.T) {
 }
 
 func TestResults_ReadWhatWasWritten(t *testing.T) {
-	r := &results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*figureCell{
+	r := &results{Version: resultsVersion, Dataset: "\"<x>\n\xff", Cells: []*cell{
 		{Figure: "F1", X: 3, Filters: true, Levels: []benchmark.Level{{Level: 6, Bits: 9.5}}, Quantiles: []quantilePoint{{0.5, 120}}, Preads: -1},
 		{Figure: controls, Name: "a name"},
 	}}
@@ -261,7 +261,7 @@ func TestCell_Add(t *testing.T) {
 	pass := func(lookups int, blocks float64, preads int64) benchmark.Counts {
 		return benchmark.Counts{Lookups: lookups, Seconds: 1, BlocksPerLookup: blocks, ReadsPerLookup: blocks, Preads: preads, DeviceBytes: 2 * preads}
 	}
-	c := &figureCell{}
+	c := &cell{}
 	for _, r := range []benchmark.Counts{pass(100, 2, 200), pass(300, 4, 1200)} {
 		if err := c.add(r, shale.Metrics{}, true); err != nil {
 			t.Fatal(err)
@@ -283,13 +283,13 @@ func TestQuantiles(t *testing.T) {
 	for i := range 10001 {
 		times = append(times, int64(10000-i))
 	}
-	c := &figureCell{Quantiles: quantiles(times)}
+	c := &cell{Quantiles: quantiles(times)}
 	for p, want := range map[float64]float64{0: 0, 0.5: 5000, 0.99: 9900, 0.999: 9990, 0.9999: 9999, 1: 10000} {
 		if got := quantile(c, p); got != want {
 			t.Errorf("quantile(%v) = %v, want %v", p, got, want)
 		}
 	}
-	if quantiles(nil) != nil || quantile(&figureCell{}, 0.5) != 0 {
+	if quantiles(nil) != nil || quantile(&cell{}, 0.5) != 0 {
 		t.Error("quantiles of nothing")
 	}
 }

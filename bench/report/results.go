@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
-// results are what a report is drawn from: results.json.
+// results has all that a report is drawn from. results.json keeps it.
 type results struct {
 	Version  int               `json:"version"`
 	Dataset  string            `json:"dataset"`
@@ -24,18 +24,18 @@ type results struct {
 	Machine  benchmark.Machine `json:"machine"`
 	Short    bool              `json:"short"`
 	Notes    []string          `json:"notes"`
-	Cells    []*figureCell     `json:"-"` // one a line
+	Cells    []*cell           `json:"-"` // write gives each a line
 }
 
-// resultsVersion changes when the meaning of cells does.
+// resultsVersion changes when a field of cell gets another meaning.
 const resultsVersion = 1
 
-// A figureCell is one measurement of one figure. Counts that are not known are -1.
-type figureCell struct {
+// A cell is one measurement for one figure. A count that is not known is -1.
+type cell struct {
 	Figure string  `json:"figure"`
-	X      float64 `json:"x"`              // what the figure varies
+	X      float64 `json:"x"`              // the value of what the figure varies
 	Hits   float64 `json:"hits,omitempty"` // share of the lookups that find their key
-	Name   string  `json:"name,omitempty"` // of a control
+	Name   string  `json:"name,omitempty"` // of a control experiment
 
 	Filters   bool  `json:"filters"`
 	Cold      bool  `json:"cold"`
@@ -49,35 +49,36 @@ type figureCell struct {
 
 	Lookups       int             `json:"lookups"`
 	Seconds       float64         `json:"seconds"`
-	PassNanos     []float64       `json:"pass_ns,omitempty"` // a lookup, of each pass
-	Blocks        float64         `json:"blocks"`            // a lookup looked into, cached or not; this and the following are per lookup
+	PassNanos     []float64       `json:"pass_ns,omitempty"` // of a lookup, for each pass
+	Blocks        float64         `json:"blocks"`            // looked into, cached or not; this and the next fields are per lookup
 	BlockReads    float64         `json:"block_reads"`
 	BytesRead     float64         `json:"bytes_read"`
 	Preads        float64         `json:"preads"`
 	DeviceBytes   float64         `json:"device_bytes"`
 	MeasuredFPR   float64         `json:"measured_fpr"`
 	PredictedFPR  float64         `json:"predicted_fpr"`
-	LevelFPR      []float64       `json:"level_fpr,omitempty"` // measured, in the order of Levels
-	Quantiles     []quantilePoint `json:"quantiles,omitempty"` // of the latency in ns
-	ClockNanos    float64         `json:"clock_ns,omitempty"`  // that reading the clock adds to each
+	LevelFPR      []float64       `json:"level_fpr,omitempty"` // measured, for each of Levels
+	Quantiles     []quantilePoint `json:"quantiles,omitempty"` // of the time of a lookup, in ns
+	ClockNanos    float64         `json:"clock_ns,omitempty"`  // what reading the clock adds to each lookup
 	WriteSeconds  []float64       `json:"write_seconds,omitempty"`
-	BuildNanos    float64         `json:"build_ns,omitempty"` // a key, to make a filter
+	BuildNanos    float64         `json:"build_ns,omitempty"` // the time to make a filter, for each key
 	CompactionDue int64           `json:"compaction_debt"`
 }
 
-// A quantilePoint is a share and the value that it lies below.
+// A quantilePoint is a share of the lookups, and the time that these take at most.
 type quantilePoint [2]float64
 
-// cell begins a cell of s.
-func (s *store) cell(w way, filters bool) *figureCell {
-	return &figureCell{
+// cell returns a cell for s without measurements.
+func (s *store) cell(w way, filters bool) *cell {
+	return &cell{
 		Filters: filters, Cold: w.cold, CacheSize: w.cache,
 		Keys: s.keys, TableBytes: s.bytes, Runs: s.runs, Levels: s.levels,
 	}
 }
 
-// add adds the counts of a pass. They repeat exactly where nothing is cached.
-func (c *figureCell) add(r benchmark.Counts, m shale.Metrics, repeats bool) error {
+// add adds the counts of a pass: the cell has means over all lookups. repeats says that
+// nothing is cached, so that every pass must count the same.
+func (c *cell) add(r benchmark.Counts, m shale.Metrics, repeats bool) error {
 	n := float64(r.Lookups)
 	if repeats && r.Lookups == c.Lookups && r.BlocksPerLookup != c.Blocks {
 		return fmt.Errorf("the same %d lookups looked into %v blocks each, and then into %v", r.Lookups, c.Blocks, r.BlocksPerLookup)
@@ -109,12 +110,12 @@ func (c *figureCell) add(r benchmark.Counts, m shale.Metrics, repeats bool) erro
 	return nil
 }
 
-// nanos is the time of one lookup, over all passes.
-func (c *figureCell) nanos() float64 { return c.Seconds * 1e9 / float64(max(c.Lookups, 1)) }
+// nanos returns the mean time of a lookup, over all passes.
+func (c *cell) nanos() float64 { return c.Seconds * 1e9 / float64(max(c.Lookups, 1)) }
 
-// of returns the cells of a figure.
-func (r *results) of(figure string, want func(c *figureCell) bool) []*figureCell {
-	var all []*figureCell
+// of returns the cells of a figure that are wanted; want nil means all.
+func (r *results) of(figure string, want func(c *cell) bool) []*cell {
+	var all []*cell
 	for _, c := range r.Cells {
 		if c.Figure == figure && (want == nil || want(c)) {
 			all = append(all, c)
@@ -123,7 +124,7 @@ func (r *results) of(figure string, want func(c *figureCell) bool) []*figureCell
 	return all
 }
 
-// write makes the file anew: a line for each cell.
+// write replaces the file. Each cell is a line.
 func (r *results) write(path string) error {
 	if r.Notes == nil {
 		r.Notes = []string{}
@@ -157,13 +158,13 @@ func readResults(path string) (*results, error) {
 	}
 	var r struct {
 		results
-		Cells []*figureCell `json:"cells"`
+		Cells []*cell `json:"cells"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Version != resultsVersion {
-		return nil, fmt.Errorf("%s: its version is %d, this program's %d: measure anew", path, r.Version, resultsVersion)
+		return nil, fmt.Errorf("%s: its version is %d, and this program reads %d: measure again", path, r.Version, resultsVersion)
 	}
 	for i, c := range r.Cells {
 		if c == nil || len(c.LevelFPR) > len(c.Levels) || c.Figure == "F6" && len(c.WriteSeconds) == 0 {

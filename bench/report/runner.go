@@ -13,23 +13,23 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A runner has what experiments share.
+// A runner has what the experiments share.
 type runner struct {
 	effort
 	c       config
 	data    *benchmark.Dataset
-	present [][]byte // shuffled, as absent is
+	present [][]byte // in random order, as absent is
 	absent  [][]byte
 	dir     string
-	trees   map[int]*store // with 10 bits, by levels
+	trees   map[int]*store // with 10 bits a key, by number of levels
 	res     *results
 	noCold  bool
 	current experiment
 	bar     *benchmark.Progress
-	before  int // seconds of the experiments that are done
+	before  int // weights of the experiments that are done
 }
 
-// some returns what to measure of the values of an axis: all, or the last ones.
+// some returns the values of an axis that are measured: all, or the last ones.
 func some[T any](r *runner, all []T) []T {
 	if r.points == 0 {
 		return all
@@ -43,7 +43,7 @@ func (r *runner) step(i, n int) {
 	r.bar.At(r.before*1000 + r.current.weight*1000*i/n)
 }
 
-// sample returns about n of the records, and of the absent keys as many. 0: all.
+// sample returns n of the records and n of the absent keys, at most. 0 means all.
 func sample(d *benchmark.Dataset, n int) *benchmark.Dataset {
 	if n == 0 || n >= len(d.Present) {
 		return d
@@ -60,7 +60,7 @@ func sample(d *benchmark.Dataset, n int) *benchmark.Dataset {
 	return &s
 }
 
-// tree returns the store with 10 bits and so many levels, made once.
+// tree returns the store with that number of levels and 10 bits a key. It makes each once.
 func (r *runner) tree(ctx context.Context, levels int) (*store, error) {
 	if s := r.trees[levels]; s != nil {
 		return s, nil
@@ -72,18 +72,19 @@ func (r *runner) tree(ctx context.Context, levels int) (*store, error) {
 	return s, err
 }
 
-func (r *runner) keep(figure string, x float64, cells ...*figureCell) {
+// keep adds cells to a figure.
+func (r *runner) keep(figure string, x float64, cells ...*cell) {
 	for _, c := range cells {
 		c.Figure, c.X = figure, x
 		r.res.Cells = append(r.res.Cells, c)
 	}
 }
 
-// misses returns n absent keys.
+// misses returns n absent keys at most.
 func (r *runner) misses(n int) stream { return stream{keys: r.absent[:min(n, len(r.absent))]} }
 
-// cold runs fn unless files can't be dropped from the page cache here, which
-// is noted once.
+// cold runs fn. If files can't be dropped from the page cache here, it notes that once
+// and skips fn from then on.
 func (r *runner) cold(fn func() error) error {
 	if r.noCold {
 		return nil
@@ -100,8 +101,8 @@ func (r *runner) cold(fn func() error) error {
 	return err
 }
 
-// mixture returns n lookups, the given share of which find their key, in
-// random order, and as many other ones to warm up with.
+// mixture returns n lookups in random order, of which the given share finds its key. It
+// also returns n lookups of other keys to warm up with.
 func (r *runner) mixture(n int, hits float64) (warmUp, q stream) {
 	n = min(n, len(r.present)/2, len(r.absent)/2)
 	h := int(hits * float64(n))
@@ -120,7 +121,7 @@ func (r *runner) mixture(n int, hits float64) (warmUp, q stream) {
 	return mix(r.present[:h], r.absent[:n-h]), mix(r.present[h:2*h], r.absent[n-h:2*(n-h)])
 }
 
-// cacheNeed is how much block cache all blocks of s take.
+// cacheNeed returns how much of the block cache all blocks of s take.
 func cacheNeed(s *store) (int64, error) {
 	db, err := shale.Open(s.dir, &shale.Options{ReadOnly: true, CacheSize: 2*s.raw + 64<<20})
 	if err != nil {
@@ -135,7 +136,7 @@ func cacheNeed(s *store) (int64, error) {
 	return max(db.Metrics().CacheMemory, 1<<16), nil
 }
 
-// outside returns n keys beyond the last one of the store.
+// outside returns n keys that are greater than all of the records.
 func outside(records []benchmark.Record, n int) stream {
 	var last []byte
 	for _, r := range records {

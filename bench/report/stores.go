@@ -12,17 +12,17 @@ import (
 	"github.com/shaledb/shale/internal/benchmark"
 )
 
-// A recipe says what store to make of a dataset.
+// A recipe says how to make a store.
 type recipe struct {
-	levels int     // with one run each; 0: runs says how many, all in level 0
-	runs   int     // flushed one by one and never merged
+	levels int     // with one run each; 0: all runs are in level 0
+	runs   int     // of level 0, never merged; only without levels
 	bits   float64 // of filters; 0: none
 }
 
-// A store is closed, and ready to be read under several options.
+// A store is closed, so that it can be opened with various options.
 type store struct {
 	dir    string
-	bits   float64 // that its filters were made with
+	bits   float64 // of its filters
 	shape  shale.Metrics
 	levels []benchmark.Level // that hold tables
 	runs   int
@@ -45,7 +45,7 @@ func newMaker(ctx context.Context, dir string, records []benchmark.Record) *make
 	return &maker{ctx: ctx, dir: dir, records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
 }
 
-// make makes the store of r in a new folder below parent.
+// make makes the store in a new folder below parent.
 func (r recipe) make(ctx context.Context, parent string, records []benchmark.Record) (*store, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
@@ -64,7 +64,7 @@ func (r recipe) make(ctx context.Context, parent string, records []benchmark.Rec
 	return m.finished(r, raw)
 }
 
-// options are those of all stores. Bits of 0 mean no filters.
+// options returns the options of all stores.
 func (r recipe) options(memtable, table int64) shale.Options {
 	bits := r.bits
 	if bits == 0 {
@@ -82,9 +82,9 @@ func (m *maker) flushes(r recipe, raw int64) error {
 	return m.with(opts, func() error { return m.parts(len(m.order), r.runs) })
 }
 
-// tree makes r.levels levels with a run each, from the last one up: each has
-// 8 % of the keys of the one below, and level 0 half of that. Compactions have
-// no choice on the way, so that the same records always make the same tree.
+// tree makes r.levels levels with a run each, beginning with the last. Each has 8 % of
+// the keys of the level below it, and level 0 half of that. At no time is there more
+// than one possible compaction, so the same records always make the same tree.
 func (m *maker) tree(r recipe, raw int64) error {
 	n := len(m.order)
 	share := 1.0 // of the last level
@@ -130,8 +130,8 @@ func (m *maker) tree(r recipe, raw int64) error {
 	return nil
 }
 
-// level makes the next level above one of size bytes: four runs in level 0 are
-// due, and the memtable says to which level they go.
+// level makes the level above one of size bytes. Four runs in level 0 are due for
+// compaction, and the size of the memtable decides to which level they go.
 func (m *maker) level(opts shale.Options, end int, size int64) error {
 	if err := m.with(opts, func() error { return m.parts(end, 4) }); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (m *maker) level(opts shale.Options, end int, size int64) error {
 	return m.with(opts, func() error { return benchmark.Settle(m.ctx, m.db) })
 }
 
-// parts writes records up to the given number, in parts that are flushed each.
+// parts writes the next records, up to number upTo, and flushes after each of n parts.
 func (m *maker) parts(upTo, n int) error {
 	from := m.next
 	for i := range n {
@@ -170,13 +170,13 @@ func (m *maker) with(opts shale.Options, fn func() error) error {
 	}
 	m.db = db
 	if err := fn(); err != nil {
-		_ = db.Close() // the first error is the one to tell
+		_ = db.Close() // fn's error says more
 		return err
 	}
 	return db.Close()
 }
 
-// put writes records up to the given number.
+// put writes the next records, up to number upTo.
 func (m *maker) put(upTo int) error {
 	for ; m.next < min(upTo, len(m.order)); m.next++ {
 		if m.next%1024 == 0 && m.ctx.Err() != nil {
@@ -192,7 +192,7 @@ func (m *maker) put(upTo int) error {
 
 // finished describes the store.
 func (m *maker) finished(r recipe, raw int64) (*store, error) {
-	// Fewer bits than the filters have would be a limit to their memory.
+	// Fewer bits than the filters have would limit their memory.
 	db, err := shale.Open(m.dir, &shale.Options{ReadOnly: true, FilterBits: r.bits})
 	if err != nil {
 		return nil, err
@@ -211,9 +211,8 @@ func (m *maker) finished(r recipe, raw int64) (*store, error) {
 
 func (s *store) remove() { _ = os.RemoveAll(filepath.Dir(s.dir)) }
 
-// timeToWrite writes all records into a store that is removed again, with
-// everything merged into one level at the end, and returns how long it took and
-// what it wrote.
+// timeToWrite writes all records into a store, merges them into one level and removes
+// the store. It returns the time without the removal, and the metrics at the end.
 func (r recipe) timeToWrite(ctx context.Context, parent string, records []benchmark.Record) (time.Duration, shale.Metrics, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/shaledb/shale/internal/benchmark"
 )
 
-const noCache = -1 // every block that is looked into is read
+const noCache = -1 // without a block cache, every block that is looked into is read
 
-// measureLevels is F1: the same data in trees of one level, two, and so on.
+// measureLevels is F1: the same data in trees of one level, of two, and so on.
 func measureLevels(ctx context.Context, r *runner) error {
 	seen := map[int]bool{}
 	for levels := 1; levels <= r.levels; levels++ {
@@ -50,7 +50,7 @@ func measureLevels(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measureBits is F2: the same tree with more and more bits.
+// measureBits is F2: the same tree with filters of more and more bits.
 func measureBits(ctx context.Context, r *runner) error {
 	all := some(r, []float64{0, 2, 4, 6, 8, 10, 12, 16, 20})
 	for i, bits := range all {
@@ -79,7 +79,7 @@ func measureBits(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measureLatency is F3: each lookup by itself.
+// measureLatency is F3: the time of each lookup.
 func measureLatency(ctx context.Context, r *runner) error {
 	s, err := r.tree(ctx, r.levels)
 	if err != nil {
@@ -87,7 +87,7 @@ func measureLatency(ctx context.Context, r *runner) error {
 	}
 	for i, cold := range []bool{false, true} {
 		measure := func() error {
-			cells, times := [2]*figureCell{}, [2][]int64{}
+			cells, times := [2]*cell{}, [2][]int64{}
 			for pass, filters := range []int{0, 1, 1, 0} {
 				r.step(4*i+pass, 8)
 				w := way{filters: filters == 1, cache: noCache, cold: cold, limit: r.limit, timed: &times[filters], dropAll: r.c.dropAll}
@@ -124,7 +124,7 @@ func measureLatency(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// quantiles describes a distribution by some sixty points.
+// quantiles describes a distribution: 101 evenly spaced shares, and four more near 100 %.
 func quantiles(times []int64) []quantilePoint {
 	if len(times) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func quantiles(times []int64) []quantilePoint {
 	return points
 }
 
-// clockNanos is what reading the clock twice adds to what lies between.
+// clockNanos returns the time that two neighbouring readings of the clock measure.
 func clockNanos() float64 {
 	times := make([]int64, 1001)
 	for i := range times {
@@ -151,7 +151,7 @@ func clockNanos() float64 {
 	return float64(times[len(times)/2])
 }
 
-// measureThroughput is F4.
+// measureThroughput is F4: caches of several sizes, and several shares of present keys.
 func measureThroughput(ctx context.Context, r *runner) error {
 	s, err := r.tree(ctx, r.levels)
 	if err != nil {
@@ -168,7 +168,7 @@ func measureThroughput(ctx context.Context, r *runner) error {
 		case 0:
 			w.cache = noCache
 		case 1:
-			w.cache, w.scan = 2*need+32<<20, true // its parts need not be filled evenly
+			w.cache, w.scan = 2*need+32<<20, true // more, as its shards do not fill evenly
 		}
 		for j, h := range hits {
 			r.step(i*len(hits)+j, len(shares)*len(hits))
@@ -185,7 +185,7 @@ func measureThroughput(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measureRuns is F5: runs that are never merged.
+// measureRuns is F5: more and more runs in level 0, which are never merged.
 func measureRuns(ctx context.Context, r *runner) error {
 	all := some(r, []int{1, 2, 4, 6, 8, 12, 16})
 	records := sample(r.data, r.fillKeys).Present
@@ -205,26 +205,26 @@ func measureRuns(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measurePrice is F6: what it takes to make filters and to keep them.
+// measurePrice is F6: what it costs to build filters and to keep them in memory.
 func measurePrice(ctx context.Context, r *runner) error {
 	all := some(r, []float64{0, 4, 6, 8, 10, 12, 16, 20})
 	records := sample(r.data, r.fillKeys).Present
 	hashes := make([]uint64, len(records))
 	var hasher bloom.Hasher
-	cells := make([]*figureCell, len(all))
+	cells := make([]*cell, len(all))
 	const rounds = 4
 	for i := range rounds * len(all) {
 		r.step(i, rounds*len(all))
 		k := i % len(all)
 		if i/len(all)%2 == 1 {
-			k = len(all) - 1 - k // up and down again
+			k = len(all) - 1 - k // every other round goes down
 		}
 		took, m, err := recipe{bits: all[k]}.timeToWrite(ctx, r.dir, records)
 		if err != nil {
 			return err
 		}
 		if cells[k] == nil {
-			cells[k] = &figureCell{Filters: all[k] > 0, Keys: len(records), Levels: benchmark.LevelsOf(m), FilterBytes: m.FilterMemory}
+			cells[k] = &cell{Filters: all[k] > 0, Keys: len(records), Levels: benchmark.LevelsOf(m), FilterBytes: m.FilterMemory}
 			for _, l := range m.Levels {
 				cells[k].TableBytes += l.Bytes
 			}
@@ -250,7 +250,7 @@ func measurePrice(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measureValues is F7: values of more and more bytes, that can't be compressed.
+// measureValues is F7: larger and larger values, which can't be compressed.
 func measureValues(ctx context.Context, r *runner) error {
 	all := some(r, []int{0, 32, 256, 4096, 65536})
 	for i, size := range all {
@@ -293,7 +293,8 @@ func measureValues(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// measureControls asks what should not depend on filters, or more so.
+// measureControls looks up keys for which filters should save nothing, and others for
+// which they should save more.
 func measureControls(ctx context.Context, r *runner) error {
 	s, err := r.tree(ctx, r.levels)
 	if err != nil {
