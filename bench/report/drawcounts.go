@@ -110,17 +110,17 @@ func drawLevels(r *results) drawn {
 		panels = append(panels, chart.Panel{Title: "bytes from the device, cold", X: x, Y: log("bytes a miss"), Series: labelled(bothWays(c, theX, device))})
 	}
 	return drawn{
-		name: "F1", file: "f1-savings",
+		Name: "F1", file: "f1-savings",
 		fig: &chart.Figure{
 			Title:  fmt.Sprintf("An absent key in %d levels: %.3g reads without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
 			Note:   fmt.Sprintf("%s; %s keys, 10 bits a key, no block cache", r.Dataset, svg.Short(float64(r.Present))),
 			Panels: panels, Width: 960, Height: 290,
 		},
-		text: "The same keys in trees of different depth, a sorted run on each level. Every absent key lies inside the key range. " +
+		Text: "The same keys in trees of different depth, a sorted run on each level. Every absent key lies inside the key range. " +
 			"There is no block cache, so that each block that a lookup looks into is one read of a file; the operating system counted the same. " +
 			"Cold means that the files were dropped from the page cache before every few lookups, which was checked; the counts do not change, but then the device is asked. " +
 			"It is asked less than once a read, as the upper levels are so small that few lookups bring all of them back into the page cache.",
-		table: table(cells, column{"levels", theX, "%.0f"}, colCold, colFilters, colLookups, colReads, colPreads, colBytes, colDevice, colNanos),
+		Table: table(cells, column{"levels", theX, "%.0f"}, colCold, colFilters, colLookups, colReads, colPreads, colBytes, colDevice, colNanos),
 	}
 }
 
@@ -170,7 +170,7 @@ func drawBits(r *results) drawn {
 		}
 	}
 	return drawn{
-		name: "F2", file: "f2-curve",
+		Name: "F2", file: "f2-curve",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("%.0f bits a key: %.2f %% of absent keys cost a block read; %.2f %% were predicted", ten.X, 100*ten.MeasuredFPR, 100*ten.PredictedFPR),
 			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache", r.Dataset, svg.Short(float64(r.Present)), len(ten.Levels)),
@@ -182,10 +182,10 @@ func drawBits(r *results) drawn {
 			}},
 			Height: 400,
 		},
-		text: "A new store for each number of bits; each absent key is looked up once. Both axes are the same scale, as a false positive is one block read; " +
+		Text: "A new store for each number of bits; each absent key is looked up once. Both axes are the same scale, as a false positive is one block read; " +
 			"without filters every level is read. The store gives the small levels more bits than the large one, so that all together err little more than " +
 			"one filter would with the same memory. 2 bits a key are below the least that a filter of shale takes (4): the largest level goes without.",
-		table: table(cells, column{"bits a key", theX, "%.0f"}, colLookups, colReads, colFPR, colPredicted,
+		Table: table(cells, column{"bits a key", theX, "%.0f"}, colLookups, colReads, colFPR, colPredicted,
 			column{"filters, MB", func(c *cell) float64 { return float64(c.FilterBytes) / 1e6 }, "%.2f"}, colRuns),
 	}
 }
@@ -214,7 +214,7 @@ func drawRuns(r *results) drawn {
 	reads := labelled(bothWays(cells, theX, func(c *cell) float64 { return c.BlockReads }))
 	reads[len(reads)-1].Labels = false // its counts are small and vary
 	return drawn{
-		name: "F5", file: "f5-runs",
+		Name: "F5", file: "f5-runs",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("A miss in %d runs reads %.3g blocks without filters, %.2g with them", int(off.X), off.BlockReads, on.BlockReads),
 			Note:  fmt.Sprintf("%s; %s keys in level 0, no block cache", r.Dataset, svg.Short(float64(off.Keys))),
@@ -223,7 +223,7 @@ func drawRuns(r *results) drawn {
 				{Title: "time, files in the page cache", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(cells, theX, (*cell).nanos)},
 			},
 		},
-		text:  "The same keys, flushed in parts that are never merged. Runs of level 0 get 24 bits a key, so they add few false positives.",
-		table: table(cells, column{"runs", theX, "%.0f"}, colFilters, colLookups, colReads, colPreads, colBytes, colFPR, colNanos),
+		Text:  "The same keys, flushed in parts that are never merged. Runs of level 0 get 24 bits a key, so they add few false positives.",
+		Table: table(cells, column{"runs", theX, "%.0f"}, colFilters, colLookups, colReads, colPreads, colBytes, colFPR, colNanos),
 	}
 }

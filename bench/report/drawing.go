@@ -17,11 +17,12 @@ import (
 
 // A drawn figure, with what the page says about it.
 type drawn struct {
-	name  string // of the experiment
+	Name  string // of the experiment
 	file  string // without .svg
 	fig   *chart.Figure
-	text  string // how it was measured, and how to read it
-	table [][]string
+	svg   []byte // fig, drawn
+	Text  string // how it was measured, and how to read it
+	Table [][]string
 }
 
 // draw makes the figures and the page below dir.
@@ -37,25 +38,28 @@ func (r *results) draw(ctx context.Context, dir string, out io.Writer) error {
 	if len(all) == 0 && len(r.of(controls, nil)) == 0 {
 		return errors.New("there are no results to draw")
 	}
-	svgs := make([][]byte, len(all))
-	for i, d := range all {
-		svgs[i] = d.fig.SVG()
-		if err := outfile.ReplaceBytes(filepath.Join(dir, "figures", d.file+".svg"), svgs[i]); err != nil {
+	for i := range all {
+		all[i].svg = all[i].fig.SVG()
+		if err := outfile.ReplaceBytes(filepath.Join(dir, "figures", all[i].file+".svg"), all[i].svg); err != nil {
 			return err
 		}
 	}
-	page := filepath.Join(dir, "report.html")
-	if err := outfile.ReplaceBytes(page, r.page(all, svgs)); err != nil {
+	html, err := page{r, all}.html()
+	if err != nil {
 		return err
 	}
-	err := pictures(ctx, filepath.Join(dir, "figures"), all)
+	file := filepath.Join(dir, "report.html")
+	if err := outfile.ReplaceBytes(file, html); err != nil {
+		return err
+	}
+	err = pictures(ctx, filepath.Join(dir, "figures"), all)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		fmt.Fprintf(out, "not all .png figures were made: %v\n", err)
 	}
-	fmt.Fprintln(out, page)
+	fmt.Fprintln(out, file)
 	return nil
 }
 

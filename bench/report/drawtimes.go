@@ -37,7 +37,7 @@ func drawLatency(r *results) drawn {
 		ticks = append(ticks, chart.Tick{At: float64(i) / 4, Text: fmt.Sprintf("%d %%", 25*i)})
 	}
 	return drawn{
-		name: "F3", file: "f3-latency",
+		Name: "F3", file: "f3-latency",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("The median miss with %s files takes %s without filters, %s with them", state, svg.Duration(quantile(off, 0.5)), svg.Duration(quantile(on, 0.5))),
 			Note:  fmt.Sprintf("%s; %s keys in %d levels, no block cache; reading the clock takes %s of each", r.Dataset, svg.Short(float64(r.Present)), len(off.Levels), svg.Duration(off.ClockNanos)),
@@ -48,8 +48,8 @@ func drawLatency(r *results) drawn {
 			}},
 			Height: 360,
 		},
-		text:  "Every lookup timed by itself. With filters nearly all misses are answered from memory, whether the files are warm or cold; the last percent are the false positives, which read a block.",
-		table: latencyTable(cells),
+		Text:  "Every lookup timed by itself. With filters nearly all misses are answered from memory, whether the files are warm or cold; the last percent are the false positives, which read a block.",
+		Table: latencyTable(cells),
 	}
 }
 
@@ -106,15 +106,15 @@ func drawThroughput(r *results) drawn {
 	}
 	off, on := pair(r.of("F4", func(c *cell) bool { return c.Hits == least.Hits && c.X == least.X }))
 	return drawn{
-		name: "F4", file: "f4-throughput",
+		Name: "F4", file: "f4-throughput",
 		fig: &chart.Figure{
 			Title:  fmt.Sprintf("Block cache %s of the data, %.0f %% of the keys absent: %.3g times the lookups a second", names[least.X], 100*(1-least.Hits), off.nanos()/on.nanos()),
 			Note:   fmt.Sprintf("%s; %s keys in %d levels, files in the page cache, one goroutine", r.Dataset, svg.Short(float64(r.Present)), len(off.Levels)),
 			Panels: panels, Columns: 3, Width: 960, Height: 250,
 		},
-		text: "Keys drawn evenly, absent and present ones in random order. Where every key is present, filters save the reads of the runs that do not hold it. " +
+		Text: "Keys drawn evenly, absent and present ones in random order. Where every key is present, filters save the reads of the runs that do not hold it. " +
 			"The share of the cache is of what all blocks take in it.",
-		table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *cell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
+		Table: table(cells, column{"cache", theX, "%.4g"}, column{"present", func(c *cell) float64 { return c.Hits }, "%.2g"}, colFilters, colLookups,
 			column{"lookups/s", func(c *cell) float64 { return 1e9 / c.nanos() }, "%.0f"}, colNanos, colBlocks, colReads, colBytes),
 	}
 }
@@ -145,7 +145,7 @@ func drawPrice(r *results) drawn {
 		}
 	}
 	return drawn{
-		name: "F6", file: "f6-price",
+		Name: "F6", file: "f6-price",
 		fig: &chart.Figure{
 			Title: fmt.Sprintf("The price of %.0f bits a key: %.1f %% of the tables' size in memory, %.0f ns a key to build", ten.X, share(ten), ten.BuildNanos),
 			Note:  fmt.Sprintf("%s; %s keys written in random order and merged into one level", r.Dataset, svg.Short(float64(ten.Keys))),
@@ -156,9 +156,9 @@ func drawPrice(r *results) drawn {
 			},
 			Width: 960, Height: 270,
 		},
-		text: "Building is hashing the keys and making one filter of them all. Writing is everything from the first Put to the end of a compaction of all, " +
+		Text: "Building is hashing the keys and making one filter of them all. Writing is everything from the first Put to the end of a compaction of all, " +
 			"with memtables of 4 MiB and logs that are not synced; the best of four runs, two with growing bits and two with shrinking ones.",
-		table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"},
+		Table: table(cells, column{"bits a key", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"},
 			column{"filters, bytes", func(c *cell) float64 { return float64(c.FilterBytes) }, "%.0f"},
 			column{"% of the tables", share, "%.2f"}, column{"build, ns a key", func(c *cell) float64 { return c.BuildNanos }, "%.1f"},
 			column{"write, best, s", func(c *cell) float64 { return slices.Min(c.WriteSeconds) }, "%.3f"},
@@ -190,13 +190,13 @@ func drawValues(r *results) drawn {
 		panels = append(panels, chart.Panel{Title: "time, files cold", X: x, Y: chart.Axis{Label: "a miss", Log: true, Format: svg.Duration}, Series: bothWays(k, place, (*cell).nanos)})
 	}
 	return drawn{
-		name: "F7", file: "f7-values",
+		Name: "F7", file: "f7-values",
 		fig: &chart.Figure{
 			Title:  fmt.Sprintf("The larger the values, the more a miss would read: %s bytes at %.0f each, %s with filters", svg.Short(off.BytesRead), off.X, svg.Short(on.BytesRead)),
 			Note:   fmt.Sprintf("%s; 1000 keys and more, values that can't be compressed, %d levels, no block cache", r.Dataset, len(off.Levels)),
 			Panels: panels, Width: 960, Height: 290,
 		},
-		text:  "A block holds at least one whole value. There are as many keys as fit into 64 MB, at most 100,000. The size of a filter does not depend on values. A thousand keys get more bits each than asked for, because a filter has a least size.",
-		table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
+		Text:  "A block holds at least one whole value. There are as many keys as fit into 64 MB, at most 100,000. The size of a filter does not depend on values. A thousand keys get more bits each than asked for, because a filter has a least size.",
+		Table: table(cells, column{"value, bytes", theX, "%.0f"}, column{"keys", func(c *cell) float64 { return float64(c.Keys) }, "%.0f"}, colCold, colFilters, colLookups, colReads, colBytes, colDevice, colNanos),
 	}
 }

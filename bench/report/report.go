@@ -129,7 +129,7 @@ func (c config) measureFigures(ctx context.Context, data *benchmark.Dataset, ear
 
 func (r *runner) newResults() *results {
 	return &results{
-		Version: resultsVersion, Dataset: r.data.Name, Present: len(r.data.Present), Absent: len(r.data.Absent),
+		Version: resultsVersion, Dataset: strings.ToValidUTF8(r.data.Name, "\uFFFD"), Present: len(r.data.Present), Absent: len(r.data.Absent),
 		Outside: r.data.Outside, Both: r.data.Both, RawBytes: benchmark.RawBytes(r.data.Present), Machine: benchmark.ThisMachine(), Short: r.c.short,
 	}
 }
