@@ -104,6 +104,22 @@ func TestSVG_Inside(t *testing.T) {
 	}
 }
 
+// A label below its point would cover the ticks if the point lies on the axis.
+func TestSVG_LabelsBelow(t *testing.T) {
+	f := &Figure{Panels: []Panel{{Y: Axis{Min: 0, Max: 10}, Series: []Series{{
+		Labels: true, Below: true, Points: []Point{{X: 1, Y: 5, Text: "five"}, {X: 2, Y: 0, Text: "none"}},
+	}}}}}
+	var below []bool
+	for _, m := range regexp.MustCompile(`<circle cx="[^"]+" cy="([^"]+)"(?s:.*?)<text x="[^"]+" y="([^"]+)" class="m halo">(?:five|none)<`).FindAllStringSubmatch(string(f.SVG()), -1) {
+		point, _ := strconv.ParseFloat(m[1], 64)
+		label, _ := strconv.ParseFloat(m[2], 64)
+		below = append(below, label > point)
+	}
+	if !slices.Equal(below, []bool{true, false}) {
+		t.Errorf("labels below the points 5 and 0: %v, want true, false", below)
+	}
+}
+
 func TestSVG_Empty(t *testing.T) {
 	for _, f := range []*Figure{{}, {Panels: []Panel{{Y: Axis{Log: true}, Series: []Series{{Name: "none"}}}}}} {
 		if svg := string(f.SVG()); strings.Contains(svg, "NaN") || !strings.HasSuffix(svg, "</svg>\n") {

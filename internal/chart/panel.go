@@ -118,7 +118,7 @@ func (d drawing) series(p *Panel, s Series, sx, sy scale, b box) {
 		}
 		if s.Labels {
 			dy := -9.0
-			if s.Below {
+			if s.Below && at.y+18 <= b.y+b.h { // the ticks of the axis stand lower
 				dy = 18
 			}
 			d.text(at.x, at.y+dy, "m halo", text)
