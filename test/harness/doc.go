@@ -11,6 +11,7 @@
 //	Claim      the same as data: which states may be found after a crash
 //	Operation  a kind of step: how its arguments are drawn, and what it does
 //	Source     what arguments are drawn from: keys, values, ranges
+//	Stream     the writes of one writer of several, which other processes draw too
 //	Draw       how each field of the options is drawn
 //	Life       a store beside its model, and the steps so far
 //	Crashes    a Life whose disk is crashed at its operations

@@ -185,20 +185,11 @@ func (l *Life) checkClosed() error {
 	return nil
 }
 
-// errDead is the error of all that a store does to its disk whose process has died.
-var errDead = errors.New("the process is dead")
-
-// die ends the store as the death of its process does: no operation of the disk happens any more,
-// but that files are closed.
+// die ends the store as the death of its process does.
 func (l *Life) die() error {
-	l.FS.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpClose || op == vfs.OpUnmap {
-			return nil
-		}
-		return fmt.Errorf("%v of %s: %w", op, name, errDead)
-	})
+	l.FS.Inject(dead)
 	_, _ = l.store.LetGo(), l.side.LetGo()
-	_ = l.DB.Close() // what the dead say is of no account
+	Die(l.DB, l.FS)
 	l.DB = nil
 	return l.checkClosed()
 }

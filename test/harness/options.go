@@ -117,6 +117,17 @@ func DrawSeeded(fs vfs.FS, seed, n uint64) shale.Options {
 	return Draw(rand.New(rand.NewPCG(seed, n^0x6f7074696f6e73)), fs)
 }
 
+// DrawOnDisk draws the options that the numbers stand for, of a store in files of the system. It is
+// larger than others, so that a process commits more in the time that it has, and compactions keep
+// its runs few.
+func DrawOnDisk(seed, n uint64) shale.Options {
+	o := DrawSeeded(nil, seed, n)
+	o.MemtableSize *= 4 << (n % 4 / 2 * 2)
+	o.TableSize *= 4
+	o.CompactionWorkers = max(o.CompactionWorkers, 1)
+	return o
+}
+
 // DrawLarge draws options under which most of a program fits into the memtable.
 func DrawLarge(r *rand.Rand, fs vfs.FS) shale.Options {
 	o := Draw(r, fs)
