@@ -59,6 +59,14 @@ func small() *Options {
 		Durability: SyncManual, testing: testOptions{baseSize: 32 << 10}}
 }
 
+// tinyStore returns options under which some hundred commits make levels, logs that are used
+// again, and tables that are merged.
+func tinyStore(fs vfs.FS) Options {
+	return Options{FS: fs, MemtableSize: 4 << 10, TableSize: 4 << 10, BlockSize: 512, CacheSize: 32 << 10,
+		CompactionWorkers: 1, Durability: SyncManual, OnEvent: func(Event) {},
+		testing: testOptions{baseSize: 8 << 10, seed: 77, minPrepared: 1}}
+}
+
 func mustPut(t testing.TB, w Writer, key, value string) {
 	t.Helper()
 	if err := w.Put([]byte(key), []byte(value)); err != nil {

@@ -78,8 +78,7 @@ var otherTestFiles = map[string]string{
 // goToTest are test files that go to test/, or find their place here: tests of the whole
 // store. The list is temporary, and a name leaves it with its file.
 var goToTest = []string{
-	"beside", "crowded_linux", "damage", "descriptors_linux", "drawoptions", "filteroracle", "fulldisk", "kill", "life", "model",
-	"mount_linux", "nospace_linux", "nospaceopen_linux", "owner", "places", "powercut_linux", "readonlyfs_linux", "smalldisk",
+	"damage", "drawoptions", "filteroracle", "fulldisk", "model", "smalldisk",
 }
 
 // mostTestLines is how long a test file of the root may be.

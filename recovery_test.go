@@ -223,7 +223,7 @@ func TestRecovery_NotBesideClose(t *testing.T) {
 	calls := map[string]func(db *DB) error{
 		"Flush":          func(db *DB) error { return db.Flush(context.Background()) },
 		"Checkpoint":     func(db *DB) error { return db.Checkpoint("copy") },
-		"Ingest":         func(db *DB) error { return db.Ingest(context.Background(), history{{}}.sorted(0)) },
+		"Ingest":         func(db *DB) error { return db.Ingest(context.Background(), func(func(key, value []byte) bool) {}) },
 		"RebuildFilters": func(db *DB) error { _, err := db.RebuildFilters(context.Background()); return err },
 	}
 	for name, call := range calls {

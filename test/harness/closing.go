@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
@@ -19,6 +20,14 @@ func Close(db *shale.DB) error {
 		err = errors.Join(err, fmt.Errorf("Close: %w", cerr))
 	}
 	return err
+}
+
+// WantClose verifies a store and closes it, and fails the test if that fails.
+func WantClose(t testing.TB, db *shale.DB) {
+	t.Helper()
+	if err := Close(db); err != nil {
+		t.Error(err)
+	}
 }
 
 // errDead is the error of all that a store does to its disk whose process has died.

@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -69,17 +70,17 @@ func TestNoSpace_SmallDisk(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			testenv.CheckLeaks(t)
 			disk := d.mount(t)
-			opts := &Options{OnEvent: func(Event) {}}
+			opts := &shale.Options{OnEvent: func(shale.Event) {}}
 			var err error
 			n := 0
 			for life := 0; err == nil; life++ {
-				db, oerr := Open(disk.path("db"), opts)
+				db, oerr := shale.Open(disk.path("db"), opts)
 				if oerr != nil {
 					t.Fatalf("Open with %d bytes free: %v", disk.free(), oerr)
 				}
 				for i := 0; err == nil && i < 1000; i++ {
-					b := new(Batch)
-					b.SetDurability(SyncManual)
+					b := new(shale.Batch)
+					b.SetDurability(shale.SyncManual)
 					if err := b.Put(fmt.Appendf(nil, "k%06d", n), []byte(strings.Repeat(fmt.Sprint(n), 900)[:900])); err != nil {
 						t.Fatal(err)
 					}
@@ -106,14 +107,14 @@ func TestNoSpace_RecycledLogOnBtrfs(t *testing.T) {
 	disk := mountImage(t, "btrfs", "", 160)
 	var events []string
 	var mu sync.Mutex
-	opts := &Options{MemtableSize: 2 << 20, Durability: SyncManual, Compression: NoCompression, OnEvent: func(e Event) {
+	opts := &shale.Options{MemtableSize: 2 << 20, Durability: shale.SyncManual, Compression: shale.NoCompression, OnEvent: func(e shale.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Err != nil {
 			events = append(events, e.Err.Error())
 		}
 	}}
-	db, err := Open(disk.path("db"), opts)
+	db, err := shale.Open(disk.path("db"), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

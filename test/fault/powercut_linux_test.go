@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -45,15 +47,12 @@ func cutPower(dir string) error {
 	return nil
 }
 
-// A cutStream is the writes of one writer up to a cut, and what is known of
-// them.
+// A cutStream is a stream, and what is known of its writes up to a cut.
 type cutStream struct {
-	name  string
-	h     history
-	acked int // guarded by cutRun.mu, as the claim is
-	claim
-	// others[i] is how many commits of the other stream were acknowledged
-	// before commit i began: if it survives, so do they.
+	*harness.Stream
+	acked, safe, begun int // guarded by cutRun.mu, as others is
+	// others[i] is how many writes of the other stream were acknowledged before write i+1 began: if it
+	// survives, so do they.
 	others []int
 }
 
@@ -62,9 +61,9 @@ type cutRun struct {
 	t       *testing.T
 	disk    *testMount
 	r       *rand.Rand
-	opts    Options
-	db      *DB
-	streams [2]cutStream
+	opts    shale.Options
+	db      *shale.DB
+	streams [2]*cutStream
 
 	mu     sync.Mutex // guards what is known
 	dead   bool       // the power is gone, or about to go
@@ -85,23 +84,23 @@ func (c *cutRun) acknowledged(note func()) {
 	}
 }
 
-// write makes the commits of a stream until one fails.
+// write makes the writes of a stream until one fails.
 func (c *cutRun) write(s, other *cutStream, r *rand.Rand) error {
-	for i := range s.h {
-		d := SyncManual
+	for i := range 2000 {
+		w := s.Write(i + 1)
 		if r.IntN(12) == 0 {
-			d = SyncEach
+			w.Durability = shale.SyncEach
 		}
 		c.mu.Lock()
 		s.begun++
 		s.others = append(s.others, other.acked)
 		c.mu.Unlock()
-		if err := c.db.Write(context.Background(), s.h.batch(i, d)); err != nil {
+		if err := c.db.Write(context.Background(), w.Batch()); err != nil {
 			return err
 		}
 		c.acknowledged(func() {
 			s.acked++
-			if d == SyncEach {
+			if w.Durability == shale.SyncEach {
 				c.synced++
 				s.safe = s.acked
 				other.safe = max(other.safe, s.others[i])
@@ -125,7 +124,7 @@ func (c *cutRun) maintain(r *rand.Rand) error {
 		case 0:
 			err = c.db.Flush(context.Background())
 		case 1:
-			err = c.db.Compact(context.Background(), Range{})
+			err = c.db.Compact(context.Background(), shale.Range{})
 		default:
 			err = c.db.Sync()
 		}
@@ -169,7 +168,7 @@ func (c *cutRun) live() {
 	})
 	testenv.Within(c.t, 2*time.Minute, "a store without power", func() {
 		defer wg.Wait()
-		db, err := Open(c.disk.path("db"), &c.opts)
+		db, err := shale.Open(c.disk.path("db"), &c.opts)
 		if err != nil {
 			c.wantDead("Open", err)
 			return
@@ -177,7 +176,7 @@ func (c *cutRun) live() {
 		c.db = db
 		for i := range c.streams {
 			wg.Go(func() {
-				c.wantDead("Write", c.write(&c.streams[i], &c.streams[1-i], rand.New(rand.NewPCG(seed, uint64(i)))))
+				c.wantDead("Write", c.write(c.streams[i], c.streams[1-i], rand.New(rand.NewPCG(seed, uint64(i)))))
 			})
 		}
 		wg.Go(func() { c.wantDead("maintenance", c.maintain(rand.New(rand.NewPCG(seed, 2)))) })
@@ -193,42 +192,31 @@ func (c *cutRun) wantDead(what string, err error) {
 	}
 }
 
-// check opens what the cut has left and compares.
-func (c *cutRun) check(before []cutStream) (lost int) {
+// check opens what the cut has left and compares. It returns how many writes are lost.
+func (c *cutRun) check(before []*cutStream) (lost int) {
 	c.t.Helper()
-	db, err := Open(c.disk.path("db"), &c.opts)
+	db, err := shale.Open(c.disk.path("db"), &c.opts)
 	if err != nil {
 		c.t.Fatalf("Open after a power cut: %v", err)
 	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			c.t.Errorf("Close: %v", err)
-		}
-	}()
-	for i := range c.streams {
-		s := &c.streams[i]
-		n, err := s.h.check(db, s.name, s.claim)
-		if err != nil {
-			c.t.Errorf("after a power cut: stream %s, %d acknowledged: %v", s.name, s.acked, err)
+	defer harness.WantClose(c.t, db)
+	for _, s := range c.streams {
+		if err := s.Check(db, s.safe, s.begun); err != nil {
+			c.t.Errorf("after a power cut: %d acknowledged: %v", s.acked, err)
 			return 0
 		}
-		lost += max(0, s.acked-n)
-		s.safe, s.begun = n, n // what was found is safe from here on, and no more may come
+		lost += max(0, s.acked-s.N)
 	}
-	for i := range c.streams {
-		s, other := &c.streams[i], &c.streams[1-i]
-		if n := s.safe; n > 0 && s.others[n-1] > other.safe {
-			c.t.Errorf("after a power cut: commit %d of stream %s is there, and of the %d of %s before it only %d",
-				n-1, s.name, s.others[n-1], other.name, other.safe)
+	for i, s := range c.streams {
+		if other := c.streams[1-i]; s.N > 0 && s.others[s.N-1] > other.N {
+			c.t.Errorf("after a power cut: write %d of stream %s is there, and of the %d of %s before it only %d",
+				s.N, s.Name, s.others[s.N-1], other.Name, other.N)
 		}
 	}
-	for _, s := range before {
-		if _, err := s.h.check(db, s.name, s.claim); err != nil {
-			c.t.Errorf("after the next power cut: stream %s: %v", s.name, err)
+	for _, s := range before { // what was found is safe, and no more may come
+		if err := s.Check(db, s.N, s.N); err != nil {
+			c.t.Errorf("after the next power cut: %v", err)
 		}
-	}
-	if err := db.Verify(context.Background()); err != nil {
-		c.t.Errorf("Verify after a power cut: %v", err)
 	}
 	return lost
 }
@@ -254,7 +242,7 @@ func TestPowerCut(t *testing.T) {
 // cutPowerOf cuts the power of one disk again and again.
 func cutPowerOf(t *testing.T, disk *testMount, r *rand.Rand, long time.Duration) {
 	begin := time.Now()
-	var before []cutStream // of the same store
+	var before []*cutStream // of the same store
 	cuts, acked, synced, lost := 0, 0, 0, 0
 	for ; cuts == 0 || time.Since(begin) < long; cuts++ {
 		if cuts%8 == 7 {
@@ -263,18 +251,17 @@ func cutPowerOf(t *testing.T, disk *testMount, r *rand.Rand, long time.Duration)
 				t.Fatal(err)
 			}
 		}
-		c := &cutRun{t: t, disk: disk, r: r, opts: drawOptions(r, vfs.Default)}
+		c := &cutRun{t: t, disk: disk, r: r, opts: harness.Draw(r, vfs.Default)}
 		c.opts.MemtableSize <<= r.IntN(3)
 		for i := range c.streams {
-			c.streams[i].name = fmt.Sprintf("cut%d%c", cuts, 'a'+i)
-			c.streams[i].h = newHistory(c.streams[i].name, r.Uint64(), 2000)
+			c.streams[i] = &cutStream{Stream: harness.NewStream(fmt.Sprintf("cut%d%c", cuts, 'a'+i), r.Uint64(), 120)}
 		}
 		c.live()
 		disk.unmount()
 		disk.mount()
 		lost += c.check(before)
 		if t.Failed() {
-			t.Fatalf("cut %d", cuts)
+			t.Fatalf("cut %d; %s", cuts, harness.OptionsText(&c.opts))
 		}
 		before = append(before, c.streams[:]...)
 		acked += c.streams[0].acked + c.streams[1].acked

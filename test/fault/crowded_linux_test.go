@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // A crowdedStore is a store that lacks something now and then: room on its disk,
@@ -25,11 +27,10 @@ type crowdedStore struct {
 	relieve func()
 	most    int // commits of a writer in a round
 	r       *rand.Rand
-	opts    Options
-	db      *DB
-	seed    uint64
-	states  [3]killState // of the writers, of which each makes its commits in order
-	acked   [3]int
+	opts    shale.Options
+	db      *shale.DB
+	streams [3]*harness.Stream // of the writers
+	acked   [3]int             // writes of each
 
 	// Figures.
 	begin                                                time.Time
@@ -37,9 +38,9 @@ type crowdedStore struct {
 }
 
 func newCrowdedStore(t *testing.T, dir string, cause syscall.Errno, seed uint64) *crowdedStore {
-	s := &crowdedStore{t: t, dir: dir, cause: cause, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), begin: time.Now()}
-	for w := range s.states {
-		s.states[w] = killState{writer: w, entries: make(map[string]string)}
+	s := &crowdedStore{t: t, dir: dir, cause: cause, r: rand.New(rand.NewPCG(seed, 1)), begin: time.Now()}
+	for w := range s.streams {
+		s.streams[w] = harness.NewStream(fmt.Sprintf("w%d", w), seed, 4000)
 	}
 	return s
 }
@@ -52,7 +53,7 @@ func (s *crowdedStore) String() string {
 
 func (s *crowdedStore) open() {
 	s.t.Helper()
-	db, err := Open(filepath.Join(s.dir, "db"), &s.opts)
+	db, err := shale.Open(filepath.Join(s.dir, "db"), &s.opts)
 	if err != nil {
 		s.t.Fatalf("round %d: Open: %v", s.rounds, err)
 	}
@@ -60,24 +61,39 @@ func (s *crowdedStore) open() {
 	s.t.Cleanup(func() { _ = db.Close() }) // should the test have failed
 }
 
-// check compares the store with what was acknowledged. Of each writer one more
-// commit may be there, which failed, if the store was opened since. Without
-// descriptors reads can fail.
+// check compares the store with what was acknowledged. Of each writer one more write may be there, which
+// failed, if the store was opened since. Without descriptors reads can fail.
 func (s *crowdedStore) check(opened, squeezed bool) {
 	s.t.Helper()
-	for w := range s.states {
-		st := &s.states[w]
-		if err := st.check(s.db, s.seed, s.acked[w]); squeezed && s.cause == syscall.EMFILE && errors.Is(err, s.cause) {
+	for w, stream := range s.streams {
+		begun := s.acked[w]
+		if opened {
+			begun++
+		}
+		if err := stream.Check(s.db, s.acked[w], begun); squeezed && s.cause == syscall.EMFILE && errors.Is(err, s.cause) {
 			s.unread++
 			continue
 		} else if err != nil {
-			s.t.Fatalf("round %d: %v", s.rounds, err)
+			s.t.Fatalf("round %d: %v; %s", s.rounds, err, harness.OptionsText(&s.opts))
 		}
-		if st.n > s.acked[w] && !opened {
-			s.t.Fatalf("round %d: writer %d: commit %d is there, which failed", s.rounds, w, st.n)
-		}
-		s.acked[w] = st.n
+		s.acked[w] = stream.N
 	}
+}
+
+// write makes the next write of a writer. Some are synced, and some as durable as the options say.
+func (s *crowdedStore) write(w int, r *rand.Rand) error {
+	write := s.streams[w].Write(s.acked[w] + 1)
+	switch n := r.IntN(100); {
+	case n == 0:
+		write.Durability = shale.SyncEach
+	case n >= 80:
+		write.Own = false
+	}
+	err := s.db.Write(context.Background(), write.Batch())
+	if err == nil {
+		s.acked[w]++
+	}
+	return err
 }
 
 // wantExcused checks an error, if it is one, that the squeeze excuses.
@@ -92,14 +108,14 @@ func (s *crowdedStore) wantExcused(what string, err error) {
 func (s *crowdedStore) crowd(n int) {
 	s.t.Helper()
 	var wg sync.WaitGroup
-	var failed [len(s.states)]error
-	for w := range s.states {
+	var failed [len(s.streams)]error
+	for w := range s.streams {
+		r := rand.New(rand.NewPCG(s.r.Uint64(), 0))
 		wg.Go(func() {
 			for range n {
-				if failed[w] = s.db.Write(context.Background(), killCommit(s.seed, w, s.acked[w]+1)); failed[w] != nil {
+				if failed[w] = s.write(w, r); failed[w] != nil {
 					return
 				}
-				s.acked[w]++
 			}
 		})
 	}
@@ -107,7 +123,7 @@ func (s *crowdedStore) crowd(n int) {
 	refused := false
 	for _, err := range failed {
 		s.wantExcused("Write", err)
-		if err != nil && !errors.Is(err, ErrReadOnly) {
+		if err != nil && !errors.Is(err, shale.ErrReadOnly) {
 			s.t.Errorf("round %d: Write that fails: %v, want ErrReadOnly", s.rounds, err)
 		}
 		refused = refused || err != nil
@@ -125,7 +141,7 @@ func (s *crowdedStore) maintain() {
 	case 0:
 		s.wantExcused("Flush", s.db.Flush(ctx))
 	case 1:
-		s.wantExcused("Compact", s.db.Compact(ctx, Range{}))
+		s.wantExcused("Compact", s.db.Compact(ctx, shale.Range{}))
 	case 2:
 		dir := filepath.Join(s.dir, "copy")
 		s.wantExcused("Checkpoint", s.db.Checkpoint(dir))
@@ -154,7 +170,7 @@ func (s *crowdedStore) resume() {
 		}
 	}
 	for range 100 {
-		for w := range s.states {
+		for w := range s.streams {
 			s.mustWrite(w)
 		}
 	}
@@ -169,9 +185,8 @@ func (s *crowdedStore) resume() {
 func (s *crowdedStore) mustWrite(w int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		err := s.db.Write(context.Background(), killCommit(s.seed, w, s.acked[w]+1))
+		err := s.write(w, s.r)
 		if err == nil {
-			s.acked[w]++
 			return
 		}
 		if s.wantExcused("Write", err); s.t.Failed() || time.Now().After(deadline) {
@@ -203,8 +218,8 @@ func (s *crowdedStore) round() {
 // life opens the store with other options than before, for some rounds, and
 // closes it.
 func (s *crowdedStore) life(rounds int) {
-	s.opts = *killOptions(s.r.Uint64(), s.r.IntN(4))
-	s.opts.Compression = NoCompression
+	s.opts = harness.DrawOnDisk(s.r.Uint64(), s.r.Uint64N(4))
+	s.opts.Compression = shale.NoCompression
 	s.opts.MaxOpenFiles = 16
 	s.open()
 	for range rounds {
@@ -217,5 +232,5 @@ func (s *crowdedStore) life(rounds int) {
 	}
 	s.open()
 	s.check(false, false)
-	closeTest(s.t, s.db)
+	harness.WantClose(s.t, s.db)
 }

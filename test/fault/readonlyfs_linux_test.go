@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"bytes"
@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // A store on a file system that is mounted for reading only can be read, also
@@ -19,13 +21,16 @@ import (
 func TestReadOnlyMount(t *testing.T) {
 	testenv.CheckLeaks(t)
 	disk := mountTmpfs(t, 16)
-	h := newHistory("a", testenv.Seed(t), 300)
+	options := harness.NewDrawer(t)
 	for _, closed := range []bool{true, false} {
-		c := h.leave(t, disk.path("db"), *small(), 300, closed)
+		s := harness.NewStream("a", options.Seed, 120)
+		if err := s.Leave(disk.path("db"), *options.Next(), 300, closed); err != nil {
+			t.Fatal(err)
+		}
 		disk.remount(syscall.MS_RDONLY)
-		before := fileTree(t, disk.dir)
+		before := testenv.FileTree(t, disk.dir)
 		for _, name := range []string{"db", "new", filepath.Join("db", "sub")} {
-			db, err := Open(disk.path(name), small())
+			db, err := shale.Open(disk.path(name), options.Next())
 			if err == nil {
 				_ = db.Close() // the test has failed
 			}
@@ -33,28 +38,30 @@ func TestReadOnlyMount(t *testing.T) {
 				t.Errorf("Open of %s for writing: %v, want EROFS", name, err)
 			}
 		}
-		opts := small()
+		opts := options.Next()
 		opts.ReadOnly = true
-		db, err := Open(disk.path("db"), opts)
+		db, err := shale.Open(disk.path("db"), opts)
 		if err != nil {
 			t.Fatalf("Open read-only: %v", err)
 		}
-		if _, err := h.check(db, "a", c); err != nil {
+		if err := s.Check(db, 300, 300); err != nil {
 			t.Error(err)
 		}
-		if err := db.Put([]byte("k"), nil); !errors.Is(err, ErrReadOnly) {
+		if err := db.Put([]byte("k"), nil); !errors.Is(err, shale.ErrReadOnly) {
 			t.Errorf("Put: %v, want ErrReadOnly", err)
 		}
-		closeTest(t, db)
-		if after := fileTree(t, disk.dir); !maps.Equal(after, before) {
+		harness.WantClose(t, db)
+		if after := testenv.FileTree(t, disk.dir); !maps.Equal(after, before) {
 			t.Error("something has changed")
 		}
 		disk.remount(0)
-		if db, err = Open(disk.path("db"), small()); err != nil {
+		if db, err = shale.Open(disk.path("db"), options.Next()); err != nil {
 			t.Fatalf("Open for writing, with the mount: %v", err)
 		}
-		mustPut(t, db, "k", "v")
-		closeTest(t, db)
+		if err := db.Put([]byte("k"), []byte("v")); err != nil {
+			t.Error(err)
+		}
+		harness.WantClose(t, db)
 		if err := os.RemoveAll(disk.path("db")); err != nil {
 			t.Fatal(err)
 		}
@@ -66,8 +73,7 @@ const unprivilegedDir = "SHALE_UNPRIVILEGED_DIR" // tells a test binary to be th
 // Without the permissions that it needs Open says so and leaves all as it is.
 // Those to read are enough for reading.
 func TestPermissions(t *testing.T) {
-	dir := quickDir(t)
-	h := newHistory("a", 1, 300)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	chmod := func(name string, mode os.FileMode) {
 		t.Helper()
 		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
@@ -76,7 +82,11 @@ func TestPermissions(t *testing.T) {
 	}
 	chmod(".", 0o755)
 	for _, name := range []string{"unwritable", "secret", "table", "lock"} {
-		h.leave(t, filepath.Join(dir, name), *small(), 300, true)
+		opts := options.Next()
+		opts.MemtableSize = 16 << 10 // there are to be tables
+		if err := harness.NewStream("a", 1, 120).Leave(filepath.Join(dir, name), *opts, 300, true); err != nil {
+			t.Fatal(err)
+		}
 		chmod(name, 0o777)
 		files, err := os.ReadDir(filepath.Join(dir, name))
 		if err != nil {
@@ -95,7 +105,7 @@ func TestPermissions(t *testing.T) {
 	chmod(filepath.Join("lock", "LOCK"), 0o444)
 	chmod("unwritable", 0o555)
 	chmod("secret", 0)
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPermissions_Child$", "-test.v")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPermissions_Child$", "-test.v") // its path may be closed to others
 	cmd.Env = append(os.Environ(), unprivilegedDir+"="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -116,7 +126,7 @@ func TestPermissions(t *testing.T) {
 // may have claimed.
 func treeButLocks(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	found := fileTree(t, dir)
+	found := testenv.FileTree(t, dir)
 	maps.DeleteFunc(found, func(path, _ string) bool { return filepath.Base(path) == "LOCK" })
 	return found
 }
@@ -135,12 +145,12 @@ func TestPermissions_Child(t *testing.T) {
 		}
 	}
 	testenv.CheckLeaks(t)
-	h := newHistory("a", 1, 300)
+	options := harness.NewDrawer(t)
 	for name, readable := range map[string]bool{"unwritable": true, "lock": true, "secret": false, "table": false} {
 		for _, ro := range []bool{true, false} {
-			opts := small()
+			opts := options.Next()
 			opts.ReadOnly = ro
-			db, err := Open(filepath.Join(dir, name), opts)
+			db, err := shale.Open(filepath.Join(dir, name), opts)
 			if !ro || !readable {
 				if !errors.Is(err, fs.ErrPermission) {
 					t.Errorf("%s: Open (read-only: %v): %v, want %v", name, ro, err, fs.ErrPermission)
@@ -154,10 +164,10 @@ func TestPermissions_Child(t *testing.T) {
 				t.Errorf("%s: Open read-only: %v", name, err)
 				continue
 			}
-			if _, err := h.check(db, "a", claim{safe: 300, begun: 300}); err != nil {
+			if err := harness.NewStream("a", 1, 120).Check(db, 300, 300); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			closeTest(t, db)
+			harness.WantClose(t, db)
 		}
 	}
 }

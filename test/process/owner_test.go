@@ -1,4 +1,4 @@
-package shale
+package process
 
 import (
 	"bufio"
@@ -10,43 +10,51 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/test/harness"
 )
 
-const ownerDir = "SHALE_OWNER_DIR" // tells a test binary to be the other process, and where the store is
+const (
+	ownerDir  = "SHALE_OWNER_DIR"  // makes a test binary the other process, and says where the store is
+	ownerSeed = "SHALE_OWNER_SEED" // of its options
+)
 
-// ownerHistory is what the other process writes, in each of its lives from the
-// beginning.
-func ownerHistory() history { return newHistory("a", 1, 1<<14) }
+// ownerStream is what the other process writes, in each of its lives from the beginning.
+func ownerStream() *harness.Stream { return harness.NewStream("a", 1, 120) }
 
-// TestOwner_Child is not a test: others run it as another process. It does
-// what it reads, a line each, and answers with a line.
+// TestOwner_Child is not a test: others run it as another process. It does what it reads, a line
+// each, and answers with a line.
 func TestOwner_Child(t *testing.T) {
 	dir := os.Getenv(ownerDir)
 	if dir == "" {
 		t.Skip("only for the tests of two processes")
 	}
-	var db *DB
-	var err error
-	h, written := ownerHistory(), 0
+	seed, err := strconv.ParseUint(os.Getenv(ownerSeed), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := &harness.Drawer{Seed: seed}
+	var db *shale.DB
+	s, written := ownerStream(), 0
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var n int
 		switch what, arg, _ := strings.Cut(in.Text(), " "); what {
 		case "open":
-			db, err = Open(filepath.Join(dir, arg), small())
+			db, err = shale.Open(filepath.Join(dir, arg), options.Next())
 		case "close":
 			err = db.Close()
 		case "write":
 			if _, err = fmt.Sscan(arg, &n); err == nil {
 				for ; n > 0 && err == nil; n-- {
-					err = db.Write(context.Background(), h.batch(written, SyncManual))
 					written++
+					err = db.Write(context.Background(), s.Write(written).Batch())
 				}
 			}
 		default:
@@ -71,13 +79,10 @@ type otherProcess struct {
 
 func startOther(t *testing.T, dir string) *otherProcess {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Skipf("the path of the test binary is unknown: %v", err)
-	}
-	p := &otherProcess{t: t, cmd: exec.Command(self, "-test.run=^TestOwner_Child$")}
-	p.cmd.Env = append(os.Environ(), ownerDir+"="+dir)
+	p := &otherProcess{t: t, cmd: testenv.Self(t, "^TestOwner_Child$")}
+	p.cmd.Env = append(os.Environ(), ownerDir+"="+dir, fmt.Sprintf("%s=%d", ownerSeed, testenv.Seed(t)))
 	p.cmd.Stderr = os.Stderr
+	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -135,25 +140,10 @@ func (p *otherProcess) must(format string, args ...any) {
 	}
 }
 
-// quickDir returns a directory where a sync costs nothing, if there is one: for
-// tests of what does not need a disk.
-func quickDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "shale-test")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // wantLocked checks that a store is refused and the owner named; 0: unknown.
 func wantLocked(t *testing.T, what string, err error, owner int) {
 	t.Helper()
-	want := ErrLocked.Error()
+	want := shale.ErrLocked.Error()
 	if owner != 0 {
 		want = fmt.Sprintf("process %d: %s", owner, want)
 	}
@@ -163,12 +153,12 @@ func wantLocked(t *testing.T, what string, err error, owner int) {
 }
 
 // refused opens the store, which must not be possible.
-func refused(t *testing.T, dir string, owner int) {
+func refused(t *testing.T, dir string, opts *shale.Options, owner int) {
 	t.Helper()
-	db, err := Open(dir, small())
+	db, err := shale.Open(dir, opts)
 	if wantLocked(t, "Open", err, owner); err == nil {
 		_ = db.Close() // the test has failed
-	} else if !errors.Is(err, ErrLocked) {
+	} else if !errors.Is(err, shale.ErrLocked) {
 		t.Errorf("Open: %v, want ErrLocked", err)
 	}
 }
@@ -177,7 +167,7 @@ func refused(t *testing.T, dir string, owner int) {
 // writing, by whatever path they go. The other is told who has it.
 func TestOwner_OneAtATime(t *testing.T) {
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
 	paths := []string{store, link, dir + "/./db/../db"}
 	if err := os.Symlink("db", link); err != nil {
@@ -187,29 +177,29 @@ func TestOwner_OneAtATime(t *testing.T) {
 	other := startOther(t, dir)
 	other.must("open db")
 	for _, path := range paths {
-		refused(t, path, other.cmd.Process.Pid)
+		refused(t, path, options.Next(), other.cmd.Process.Pid)
 	}
-	ro, err := Open(store, &Options{ReadOnly: true})
+	ro, err := shale.Open(store, options.ReadOnly())
 	if err != nil {
 		t.Errorf("Open read-only beside another process: %v", err)
 	} else {
-		closeTest(t, ro)
+		harness.WantClose(t, ro)
 	}
 	other.must("close")
 	for _, path := range paths {
-		db, err := Open(path, small())
+		db, err := shale.Open(path, options.Next())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
-			refused(t, path, os.Getpid())
+			refused(t, path, options.Next(), os.Getpid())
 			name, err := filepath.Rel(dir, path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantLocked(t, "Open of another process", other.do("open %s", name), os.Getpid())
 		}
-		closeTest(t, db)
+		harness.WantClose(t, db)
 	}
 	other.must("open db")
 }
@@ -217,7 +207,7 @@ func TestOwner_OneAtATime(t *testing.T) {
 // Two processes and two goroutines want the store at once. One gets it.
 func TestOwner_Race(t *testing.T) {
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	others, races := []*otherProcess{startOther(t, dir)}, 10
 	if !testing.Short() {
 		others, races = append(others, startOther(t, dir)), 50
@@ -227,11 +217,11 @@ func TestOwner_Race(t *testing.T) {
 		for _, p := range others {
 			p.tell("open db")
 		}
-		handles := make([]*DB, 2)
+		handles := make([]*shale.DB, 2)
 		errs := make([]error, 2)
 		var wg sync.WaitGroup
 		for i := range handles {
-			wg.Go(func() { handles[i], errs[i] = Open(filepath.Join(dir, "db"), small()) })
+			wg.Go(func() { handles[i], errs[i] = shale.Open(filepath.Join(dir, "db"), options.Next()) })
 		}
 		wg.Wait()
 		winners := 0
@@ -249,7 +239,7 @@ func TestOwner_Race(t *testing.T) {
 			if errs[i] == nil {
 				winners++
 				won[0]++
-				release = append(release, func() { closeTest(t, db) })
+				release = append(release, func() { harness.WantClose(t, db) })
 			} else {
 				wantLocked(t, fmt.Sprintf("race %d, goroutine %d", race, i), errs[i], 0)
 			}
@@ -267,8 +257,8 @@ func TestOwner_Race(t *testing.T) {
 // The store of a process that was killed can be opened at once.
 func TestOwner_Killed(t *testing.T) {
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
-	kills, h := 5, ownerHistory()
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
+	kills := 5
 	if testing.Short() {
 		kills = 1
 	} else if testenv.Long(t) > 0 {
@@ -279,14 +269,14 @@ func TestOwner_Killed(t *testing.T) {
 		other.must("open db%d", i)
 		other.must("write 50")
 		other.kill()
-		db, err := Open(filepath.Join(dir, fmt.Sprint("db", i)), small())
+		db, err := shale.Open(filepath.Join(dir, fmt.Sprint("db", i)), options.Next())
 		if err != nil {
 			t.Fatalf("kill %d: Open: %v", i, err)
 		}
-		if _, err := h.check(db, "a", claim{safe: 50, begun: 50}); err != nil {
+		if err := ownerStream().Check(db, 50, 50); err != nil {
 			t.Errorf("kill %d: %v", i, err)
 		}
-		closeTest(t, db)
+		harness.WantClose(t, db)
 	}
 	t.Logf("opened at once after %d kills", kills)
 }
@@ -298,7 +288,7 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 		t.Skip("locked files can't be deleted")
 	}
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	store, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
 	if err := os.Symlink("db", link); err != nil {
 		t.Skip(err)
@@ -314,29 +304,29 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 	for range 2 {
 		remove()
 		for range 2 { // the first leaves a new lock file behind
-			refused(t, store, 0)
-			refused(t, link, 0)
+			refused(t, store, options.Next(), 0)
+			refused(t, link, options.Next(), 0)
 			wantLocked(t, "Open of a third process", third.do("open db"), 0)
 		}
 	}
 	other.must("write 20") // it does not notice
 	other.must("close")
-	db, err := Open(store, small())
+	db, err := shale.Open(store, options.Next())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		remove()
 		for range 2 {
-			refused(t, store, 0)
-			refused(t, link, 0) // the same process comes by another path
+			refused(t, store, options.Next(), 0)
+			refused(t, link, options.Next(), 0) // the same process comes by another path
 			wantLocked(t, "Open of another process", other.do("open link"), 0)
 		}
 	}
-	if _, err := ownerHistory().check(db, "a", claim{safe: 20, begun: 20}); err != nil {
+	if err := ownerStream().Check(db, 20, 20); err != nil {
 		t.Error(err)
 	}
-	closeTest(t, db)
+	harness.WantClose(t, db)
 	other.must("open db")
 }
 
@@ -345,17 +335,17 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 // was written.
 func TestOwner_ReadersBeside(t *testing.T) {
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	other := startOther(t, dir)
 	other.must("open db")
-	h := ownerHistory()
+	s := ownerStream()
 	var acked atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop.Store(true)
 	wg.Go(func() {
-		for !stop.Load() && acked.Load()+20 <= int64(len(h)) {
+		for !stop.Load() && acked.Load() < 1<<14 {
 			if err := other.do("write 20"); err != nil {
 				t.Error(err)
 				return
@@ -363,21 +353,20 @@ func TestOwner_ReadersBeside(t *testing.T) {
 			acked.Add(20)
 		}
 	})
-	opens, last := 30, 0
+	opens, commits := 30, 5000
 	if testing.Short() {
-		opens = 8
+		opens, commits = 8, 1000
 	}
-	for i := 0; i < opens || last < 200; i++ {
+	for i := 0; (i < opens || s.N < commits) && !t.Failed(); i++ {
 		before := int(acked.Load())
-		db, err := Open(filepath.Join(dir, "db"), &Options{ReadOnly: true, FS: vfs.Default})
+		db, err := shale.Open(filepath.Join(dir, "db"), options.ReadOnly())
 		if err != nil {
 			t.Fatalf("open %d: %v", i, err)
 		}
-		last, err = h.check(db, "a", claim{safe: before, begun: len(h)})
-		if err != nil {
+		if err := s.Check(db, before, int(acked.Load())+20); err != nil {
 			t.Errorf("open %d: %v", i, err)
 		}
-		closeTest(t, db)
+		harness.WantClose(t, db)
 	}
-	t.Logf("%d read-only handles or more beside a writer, the last with %d commits", opens, last)
+	t.Logf("%d read-only handles or more beside a writer, the last with %d commits", opens, s.N)
 }

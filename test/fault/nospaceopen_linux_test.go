@@ -1,15 +1,18 @@
-package shale
+package fault
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -43,13 +46,20 @@ func TestNoSpace_Open(t *testing.T) {
 
 // round makes a store, and opens it with more and more room.
 func (f *fullOpens) round(t *testing.T, disk *testMount, r *rand.Rand) {
-	opts := *killOptions(r.Uint64(), r.IntN(4))
-	h := newHistory("a", r.Uint64(), 400)
-	c := h.leave(t, disk.path("db"), opts, 50+r.IntN(300), r.IntN(2) == 0)
-	check := func(db *DB) {
+	opts := harness.DrawOnDisk(r.Uint64(), r.Uint64N(4))
+	s := harness.NewStream("a", r.Uint64(), 120)
+	if err := s.Leave(disk.path("db"), opts, 50+r.IntN(300), r.IntN(2) == 0); err != nil {
+		t.Fatal(err)
+	}
+	claim := harness.Claim{Base: s.Held}
+	check := func(db *shale.DB) {
 		t.Helper()
-		if _, err := h.check(db, "a", c); err != nil {
-			t.Error(err)
+		found, err := harness.Read(db)
+		if err == nil {
+			_, err = claim.Check(found)
+		}
+		if err != nil {
+			t.Errorf("%v; %s", err, harness.OptionsText(&opts))
 		}
 	}
 	for _, left := range []int64{0, 4 << 10, 8 << 10, 16 << 10, 48 << 10, 512 << 10} {
@@ -61,41 +71,48 @@ func (f *fullOpens) round(t *testing.T, disk *testMount, r *rand.Rand) {
 			t.Fatalf("%d bytes of room: Open read-only: %v", left, err)
 		}
 		check(db)
-		closeTest(t, db)
+		harness.WantClose(t, db)
 		if db, err = f.open(t, disk.path("db"), opts); err == nil {
 			f.opened++
 			check(db)
-			i := c.begun
-			c.begun++
-			if err = db.Write(context.Background(), h.batch(i, SyncEach)); err == nil {
+			w := marked(s.Write(s.N + len(claim.Commits) + 1))
+			err = db.Write(context.Background(), w.Batch())
+			if err == nil {
 				f.written++
-				c.safe = c.begun
-			} else {
-				c.lost[i] = unknown
 			}
+			claim.Commits = append(claim.Commits, harness.Commit{Ops: w.Ops, Marker: w.Marker, Uncertain: err != nil})
+			claim = claim.AllSafe()
 			err = errors.Join(err, db.Close())
 		}
 		if err != nil && !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("%d bytes of room: %v, want ENOSPC", left, err)
+			t.Errorf("%d bytes of room: %v, want ENOSPC; %s", left, err, harness.OptionsText(&opts))
 		}
 		disk.release()
 	}
-	db, err := Open(disk.path("db"), &opts)
+	db, err := shale.Open(disk.path("db"), &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(db)
-	closeTest(t, db)
+	harness.WantClose(t, db)
 	if err := os.RemoveAll(disk.path("db")); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// marked makes the write a synced one with a key of its own, which shows whether it is there.
+func marked(w harness.Write) harness.Write {
+	w.Durability = shale.SyncEach
+	w.Marker = fmt.Sprintf("marker-%s", w.Ops[0].Value) // which is the write's number
+	w.Ops = append(w.Ops, shale.Op{Kind: shale.OpPut, Key: []byte(w.Marker)})
+	return w
+}
+
 // open opens the store and takes the time.
-func (f *fullOpens) open(t *testing.T, dir string, opts Options) (db *DB, err error) {
+func (f *fullOpens) open(t *testing.T, dir string, opts shale.Options) (db *shale.DB, err error) {
 	testenv.Within(t, 30*time.Second, "Open on a full disk", func() {
 		began := time.Now()
-		db, err = Open(dir, &opts)
+		db, err = shale.Open(dir, &opts)
 		f.slowest = max(f.slowest, time.Since(began))
 	})
 	f.opens++

@@ -1,18 +1,18 @@
-package shale
+package fault
 
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 )
 
 const (
@@ -25,12 +25,9 @@ const (
 // that; writers get errors that say so, then the same handle takes writes again,
 // and nothing that was acknowledged is lost.
 func TestDescriptors_Exhausted(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Skipf("the path of the test binary is unknown: %v", err)
-	}
-	cmd := exec.Command(self, "-test.run=^TestDescriptors_Child$", "-test.v")
-	cmd.Env = append(os.Environ(), fewDir+"="+quickDir(t), fewSeed+"="+strconv.FormatUint(testenv.Seed(t), 10),
+	cmd := testenv.Self(t, "^TestDescriptors_Child$")
+	cmd.Args = append(cmd.Args, "-test.v")
+	cmd.Env = append(os.Environ(), fewDir+"="+testenv.QuickDir(t), fewSeed+"="+strconv.FormatUint(testenv.Seed(t), 10),
 		fewLong+"="+(testenv.Long(t)/4).String())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -91,10 +88,10 @@ func TestDescriptors_Child(t *testing.T) {
 		for range 5 {
 			s.squeeze()
 			for _, readOnly := range []bool{true, false} {
-				opts := killOptions(s.r.Uint64(), lives)
+				opts := harness.DrawOnDisk(s.r.Uint64(), uint64(lives))
 				opts.ReadOnly = readOnly
 				opens++
-				db, err := Open(filepath.Join(dir, "db"), opts)
+				db, err := shale.Open(filepath.Join(dir, "db"), &opts)
 				if err == nil {
 					s.wantExcused("Close", db.Close())
 				} else if failed++; !errors.Is(err, os.ErrNotExist) {
@@ -109,51 +106,4 @@ func TestDescriptors_Child(t *testing.T) {
 		t.Errorf("refused in %d rounds, and %d Opens failed; want some", s.refused, failed)
 	}
 	t.Logf("%v; %d reads failed; %d of %d opens failed", s, s.unread, failed, opens)
-}
-
-// A store that is opened and closed, and opened in vain, again and again leaves
-// no descriptors and no goroutines behind.
-func TestDescriptors_OpenAndClose(t *testing.T) {
-	dir := quickDir(t)
-	h := newHistory("a", testenv.Seed(t), 1000)
-	h.leave(t, filepath.Join(dir, "db"), *small(), 200, true)
-	damaged := filepath.Join(dir, "damaged")
-	h.leave(t, damaged, *small(), 200, true)
-	if err := os.WriteFile(filepath.Join(damaged, "CURRENT"), []byte("shale 1 ../db/CURRENT 348\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	cycles := 300
-	if testing.Short() {
-		cycles = 50
-	}
-	testenv.CheckLeaks(t)
-	goroutines, files := runtime.NumGoroutine(), testenv.OpenDescriptors()
-	failed := 0
-	for i := range cycles {
-		db, err := Open(filepath.Join(dir, "db"), small())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Write(t.Context(), h.batch(200+i, SyncManual)); err != nil {
-			t.Fatal(err)
-		}
-		for _, bad := range []string{filepath.Join(dir, "db"), damaged, file} {
-			if _, err := Open(bad, small()); err == nil {
-				t.Fatalf("Open(%s) succeeded", bad)
-			}
-			failed++
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	took := time.Since(begin)
-	testenv.WaitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines && testenv.OpenDescriptors() <= files })
-	t.Logf("%d opens and closes, %d opens in vain: %d descriptors before, %d after; %d goroutines before, %d after; in %v", cycles, failed,
-		files, testenv.OpenDescriptors(), goroutines, runtime.NumGoroutine(), took.Round(time.Millisecond))
 }

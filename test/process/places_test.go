@@ -1,7 +1,6 @@
-package shale
+package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 )
 
 // A place where there can be no store, and what Open says to it.
@@ -57,96 +58,47 @@ func TestPlaces_NoStore(t *testing.T) {
 			if p.make != nil {
 				p.make(t, path)
 			}
-			before := fileTree(t, dir)
+			before := testenv.FileTree(t, dir)
 			for _, ro := range []bool{false, true} {
 				if ro && p.ro == nil && i > 0 {
 					continue // it looks again ten times, in case a writer is at work
 				}
-				db, err := Open(path, &Options{ReadOnly: ro})
+				db, err := shale.Open(path, &shale.Options{ReadOnly: ro})
 				if err == nil {
-					closeTest(t, db)
+					harness.WantClose(t, db)
 					t.Fatalf("Open (read-only: %v) succeeded", ro)
 				}
 				var want error
 				if ro {
 					want = p.ro
 				}
-				if want != nil && !errors.Is(err, want) || errors.As(err, new(*CorruptionError)) || errors.Is(err, ErrLocked) {
+				if want != nil && !errors.Is(err, want) || errors.As(err, new(*shale.CorruptionError)) || errors.Is(err, shale.ErrLocked) {
 					t.Errorf("Open (read-only: %v): %v, want %v", ro, err, want)
 				}
 				if !strings.Contains(err.Error(), "shale: open ") {
 					t.Errorf("Open (read-only: %v): %v does not say what was attempted", ro, err)
 				}
 			}
-			if after := fileTree(t, dir); !maps.Equal(after, before) {
+			if after := testenv.FileTree(t, dir); !maps.Equal(after, before) {
 				t.Errorf("there is %q now, was %q", after, before)
 			}
 		})
 	}
 	t.Chdir(t.TempDir()) // should the empty name lead somewhere after all
-	if db, err := Open("", nil); err == nil {
+	if db, err := shale.Open("", nil); err == nil {
 		_ = db.Close() // the test has failed
 		t.Error("Open without a directory succeeded")
 	}
 }
 
-// leave leaves a store with n commits behind: closed, or as the death of its
-// process leaves it.
-func (h history) leave(t *testing.T, dir string, opts Options, n int, closed bool) claim {
-	t.Helper()
-	db, err := Open(dir, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if err := db.Write(context.Background(), h.batch(i, SyncManual)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if closed {
-		closeTest(t, db)
-	} else {
-		db.cancel()
-		db.background.Wait()
-		db.abandon()
-	}
-	return claim{safe: n, begun: n, lost: make(map[int]fate)}
-}
-
-// fileTree returns what is below a directory: the content of files, the targets of
-// links.
-func fileTree(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	found := make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		switch {
-		case d.IsDir():
-			found[path] = "directory"
-		case d.Type() == fs.ModeSymlink:
-			found[path], err = os.Readlink(path)
-		default:
-			var data []byte
-			data, err = os.ReadFile(path)
-			found[path] = string(data)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
 // Names on disk can't lead out of the store's directory: CURRENT, with a
 // checksum that fits, names files elsewhere, and none is opened.
 func TestPlaces_NamesLeadNowhere(t *testing.T) {
-	dir := quickDir(t)
-	h := newHistory("a", 1, 100)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
 	for _, name := range []string{"db", "other"} {
-		h.leave(t, filepath.Join(dir, name), *small(), 100, true)
+		if err := harness.NewStream("a", 1, 120).Leave(filepath.Join(dir, name), *options.Next(), 100, true); err != nil {
+			t.Fatal(err)
+		}
 	}
 	current := filepath.Join(dir, "db", "CURRENT")
 	good, err := os.ReadFile(current)
@@ -164,15 +116,15 @@ func TestPlaces_NamesLeadNowhere(t *testing.T) {
 		if err := os.WriteFile(current, []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		before := fileTree(t, dir)
+		before := testenv.FileTree(t, dir)
 		for _, ro := range []bool{false, true} {
 			if ro && i > 0 {
 				continue
 			}
-			opts := small()
+			opts := options.Next()
 			opts.ReadOnly = ro
-			db, err := Open(filepath.Join(dir, "db"), opts)
-			var damage *CorruptionError
+			db, err := shale.Open(filepath.Join(dir, "db"), opts)
+			var damage *shale.CorruptionError
 			if !errors.As(err, &damage) || damage.File != "CURRENT" {
 				t.Errorf("CURRENT names %q: Open (read-only: %v): %v, want a CorruptionError of CURRENT", name, ro, err)
 			}
@@ -180,33 +132,34 @@ func TestPlaces_NamesLeadNowhere(t *testing.T) {
 				_ = db.Close() // the test has failed
 			}
 		}
-		if after := fileTree(t, dir); !maps.Equal(after, before) {
+		if after := testenv.FileTree(t, dir); !maps.Equal(after, before) {
 			t.Errorf("CURRENT names %q: Open has changed something", name)
 		}
 	}
 	if err := os.WriteFile(current, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := Open(filepath.Join(dir, "db"), small())
+	db, err := shale.Open(filepath.Join(dir, "db"), options.Next())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.check(db, "a", claim{safe: 100, begun: 100}); err != nil {
+	if err := harness.NewStream("a", 1, 120).Check(db, 100, 100); err != nil {
 		t.Error(err)
 	}
-	closeTest(t, db)
+	harness.WantClose(t, db)
 }
 
 // Unusual names of directories are names like any others.
 func TestPlaces_UnusualNames(t *testing.T) {
 	testenv.CheckLeaks(t)
-	dir := quickDir(t)
+	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
+	want := harness.StateOf([]harness.Entry{{Key: "k", Value: "v"}})
 	for _, name := range []string{
 		"with a space", "line\nbreak", "ünïcödé", "\xff\xfe", "-rf", "*", "%s", "CURRENT", "000001.sst", strings.Repeat("n", 200), ".hidden",
 		"a/b/c/d", "deep/../deeper/./db",
 	} {
 		path := filepath.FromSlash(dir + "/" + name)
-		db, err := Open(path, small())
+		db, err := shale.Open(path, options.Next())
 		if err != nil {
 			if os.MkdirAll(path, 0o755) != nil {
 				t.Logf("%q can't be the name of a directory here", name)
@@ -215,13 +168,23 @@ func TestPlaces_UnusualNames(t *testing.T) {
 			t.Errorf("%q: Open: %v", name, err)
 			continue
 		}
-		mustPut(t, db, "k", "v")
-		closeTest(t, db)
-		if db, err = Open(path, &Options{MustExist: true}); err != nil {
+		if err := db.Put([]byte("k"), []byte("v")); err != nil {
+			t.Errorf("%q: Put: %v", name, err)
+		}
+		harness.WantClose(t, db)
+		opts := options.Next()
+		opts.MustExist = true
+		if db, err = shale.Open(path, opts); err != nil {
 			t.Errorf("%q: Open: %v", name, err)
 			continue
 		}
-		wantGet(t, db, "k", "v", true)
-		closeTest(t, db)
+		found, err := harness.Read(db)
+		if err == nil {
+			err = want.Diff(found)
+		}
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		harness.WantClose(t, db)
 	}
 }

@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"bytes"
