@@ -3,11 +3,13 @@ package shale
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -274,4 +276,41 @@ func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {
 		t.Errorf("Get = %q, %v", got, err)
 	}
+}
+
+// A flush that finds no room is tried again, each time later, and by itself.
+func TestFlush_BacksOff(t *testing.T) {
+	testenv.CheckLeaks(t)
+	var full atomic.Bool
+	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		if full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".sst") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	opts := tinyStore(faults)
+	failed := make(chan time.Time, 1000)
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventBackgroundError && e.Reason == "flush" && errors.Is(e.Err, syscall.ENOSPC) {
+			failed <- e.Time
+		}
+	}
+	db := openTest(t, &opts)
+	full.Store(true)
+	for i := range 5 { // one memtable and a little
+		mustPut(t, db, fmt.Sprint("key", i), strings.Repeat("v", 1000))
+	}
+	last := <-failed
+	for n := 1; n <= 4; n++ {
+		next := <-failed
+		if next.Sub(last) < retryDelay(n) {
+			t.Errorf("attempt %d came %v after the one before, want %v at least", n+1, next.Sub(last), retryDelay(n))
+		}
+		last = next
+	}
+	mustPut(t, db, "while", "the disk is full")
+	full.Store(false)
+	testenv.WaitFor(t, "the flush to succeed by itself", func() bool { return len(db.view.Load().imms) == 0 })
+	wantGet(t, db, "key0", strings.Repeat("v", 1000), true)
+	wantGet(t, db, "while", "the disk is full", true)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -384,5 +385,72 @@ func TestResume_AfterAFailedCompaction(t *testing.T) {
 			wantAll(t, db, w.acked)
 			closeTest(t, db)
 		})
+	}
+}
+
+// refusals follows the events that tell whether writes are refused.
+type refusals struct {
+	mu     sync.Mutex
+	on     bool
+	begins int
+}
+
+// note checks that beginning and end take turns.
+func (r *refusals) note(t *testing.T, e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Kind {
+	case EventReadOnly:
+		if r.on || e.Err == nil {
+			t.Errorf("%v, %v while writes are refused: %v", e.Kind, e.Err, r.on)
+		}
+		r.on = true
+		r.begins++
+	case EventResumed:
+		if !r.on {
+			t.Errorf("%v though writes were not refused", e.Kind)
+		}
+		r.on = false
+	}
+}
+
+func (r *refusals) refused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.on
+}
+
+// A countingWriter makes writes that differ and keeps those that succeeded.
+type countingWriter struct {
+	serial int
+	acked  map[string]string
+}
+
+func (w *countingWriter) put(db *DB) error {
+	key, value := fmt.Sprintf("key%04d", w.serial*7919%997), fmt.Sprint(w.serial, strings.Repeat(".", 90))
+	w.serial++
+	err := db.Put([]byte(key), []byte(value))
+	if err == nil {
+		w.acked[key] = value
+	}
+	return err
+}
+
+// wantAll checks that the store holds just these entries.
+func wantAll(t *testing.T, db *DB, want map[string]string) {
+	t.Helper()
+	n := 0
+	for e, err := range db.Scan(Range{}) {
+		if err != nil {
+			t.Errorf("Scan: %v", err)
+			return
+		}
+		if n++; want[string(e.Key)] != string(e.Value) {
+			t.Errorf("%q is %.20q, want %.20q", e.Key, e.Value, want[string(e.Key)])
+			return
+		}
+	}
+	if n != len(want) {
+		t.Errorf("%d entries, want %d", n, len(want))
 	}
 }

@@ -1,4 +1,4 @@
-package shale
+package fault
 
 import (
 	"context"
@@ -9,9 +9,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -29,6 +31,7 @@ func TestSmallDisk_EverySize(t *testing.T) {
 	case testing.Short():
 		every = 27
 	}
+	seed := testenv.Seed(t)
 	for mode := range int64(3) {
 		t.Run([]string{"mapped", "unmapped", "unreserved"}[mode], func(t *testing.T) {
 			opened := int64(0)
@@ -36,13 +39,13 @@ func TestSmallDisk_EverySize(t *testing.T) {
 				if blocks > 12 && blocks%every != mode%every {
 					continue
 				}
-				l := &smallLife{t: t, blocks: blocks, mem: vfs.NewMem(), mode: int(mode)}
-				l.live()
+				l := &smallLife{t: t, singleWriter: newSingleWriter(), blocks: blocks, mem: vfs.NewMem(), mode: int(mode)}
+				l.live(seed)
 				if l.opened && opened == 0 {
 					opened = blocks
 				}
 				if t.Failed() {
-					t.Fatalf("on a disk of %d blocks", blocks)
+					t.Fatalf("on a disk of %d blocks; %s", blocks, harness.OptionsText(&l.opts))
 				}
 			}
 			if opened > 5 {
@@ -52,14 +55,15 @@ func TestSmallDisk_EverySize(t *testing.T) {
 	}
 }
 
+// A smallLife is the life of a store on a disk of a few blocks.
 type smallLife struct {
+	*singleWriter
 	t        *testing.T
 	blocks   int64
 	mem      *vfs.Mem
 	disk     *smalldisk.Disk
 	mode     int
-	opts     Options
-	db       *DB
+	opts     shale.Options
 	refusals refusals
 	opened   bool
 }
@@ -68,7 +72,7 @@ type smallLife struct {
 func (l *smallLife) open() bool {
 	l.t.Helper()
 	before := l.files()
-	db, err := Open("parent/db", &l.opts)
+	db, err := shale.Open("parent/db", &l.opts)
 	if err == nil {
 		l.db = db
 		return true
@@ -111,21 +115,20 @@ func kinds(names []string) []string {
 	return all
 }
 
-func (l *smallLife) live() {
+func (l *smallLife) live(seed uint64) {
 	t := l.t
 	testenv.CheckLeaks(t)
 	l.disk = smalldisk.New(l.mem, l.blocks)
 	l.disk.Unreserved = l.mode == 2
-	l.opts = tinyStore(l.disk)
-	l.opts.testing.noMap = l.mode == 1
-	l.opts.OnEvent = func(e Event) { l.refusals.note(t, e) }
-	w := &countingWriter{acked: make(map[string]string)}
+	l.opts = harness.DrawSeeded(l.disk, seed, uint64(l.blocks))
+	l.opts.CompactionWorkers = max(l.opts.CompactionWorkers, 1)
+	*harness.KnobsOf(&l.opts).NoMap = l.mode == 1
+	l.opts.OnEvent = func(e shale.Event) { l.refusals.note(t, e) }
 	if l.open() {
 		l.opened = true
-		l.fill(w)
-		wantAll(t, l.db, w.acked)
-		err := l.db.Close()
-		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+		l.fillUp()
+		l.check(t)
+		if err := l.db.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("Close: %v", err)
 		}
 		wantNoOpenFiles(t, l.mem)
@@ -137,40 +140,30 @@ func (l *smallLife) live() {
 			t.Fatal("Open with room fails")
 		}
 	}
-	wantAll(t, l.db, w.acked)
-	l.fill(w)
+	l.check(t)
+	l.fillUp()
 	l.disk.Resize(l.blocks + 400)
-	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return w.put(l.db) == nil })
-	for range 50 {
-		if err := w.put(l.db); err != nil {
-			t.Errorf("Put with room: %v", err)
-		}
-	}
-	if err := l.db.Compact(context.Background(), Range{}); err != nil {
+	l.goOn(t, 50)
+	if err := l.db.Compact(context.Background(), shale.Range{}); err != nil {
 		t.Errorf("Compact with room: %v", err)
 	}
 	if l.db.Err() != nil || l.refusals.refused() {
 		t.Errorf("Err = %v with room, refused %v", l.db.Err(), l.refusals.refused())
 	}
-	wantAll(t, l.db, w.acked)
-	closeTest(t, l.db)
+	l.check(t)
+	harness.WantClose(t, l.db)
 	if !l.open() {
 		t.Fatal("Open with room fails")
 	}
-	wantAll(t, l.db, w.acked)
-	closeTest(t, l.db)
+	l.check(t)
+	harness.WantClose(t, l.db)
 }
 
-// fill writes until the disk is full.
-func (l *smallLife) fill(w *countingWriter) {
+// fillUp writes until the disk is full.
+func (l *smallLife) fillUp() {
 	l.t.Helper()
-	for n := 0; n < 1500; n++ {
-		if err := w.put(l.db); err != nil {
-			if !errors.Is(err, ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) {
-				l.t.Errorf("Put on a full disk: %v, want ErrReadOnly with ENOSPC", err)
-			}
-			return
-		}
+	if err := l.fill(1500); err != nil && (!errors.Is(err, shale.ErrReadOnly) || !errors.Is(err, syscall.ENOSPC)) {
+		l.t.Errorf("Write on a full disk: %v, want ErrReadOnly with ENOSPC", err)
 	}
 }
 
@@ -179,29 +172,29 @@ func (l *smallLife) fill(w *countingWriter) {
 func TestSmallDisk_DeletesMakeRoom(t *testing.T) {
 	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
-	opts := Options{FS: disk, OnEvent: func(Event) {}}
-	db, err := Open("db", &opts)
+	opts := shale.Options{FS: disk, OnEvent: func(shale.Event) {}}
+	db, err := shale.Open("db", &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 2000
 	key := func(i int) []byte { return fmt.Appendf(nil, "k%06d", i) }
 	for i := range n {
-		b := new(Batch)
+		b := new(shale.Batch)
 		if err := errors.Join(b.Put(key(i), make([]byte, 1000)), db.Write(context.Background(), b)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Compact(context.Background(), Range{}); err != nil {
+	if err := db.Compact(context.Background(), shale.Range{}); err != nil {
 		t.Fatal(err)
 	}
-	closeTest(t, db)
+	harness.WantClose(t, db)
 	full, _, _ := disk.Usage()
 	disk.Resize(full + 40)
-	if db, err = Open("db", &opts); err != nil {
+	if db, err = shale.Open("db", &opts); err != nil {
 		t.Fatal(err)
 	}
-	b := new(Batch)
+	b := new(shale.Batch)
 	for i := range n {
 		if err := b.Delete(key(i)); err != nil {
 			t.Fatal(err)
@@ -210,10 +203,10 @@ func TestSmallDisk_DeletesMakeRoom(t *testing.T) {
 	if err := db.Write(context.Background(), b); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
-	if err := db.Compact(context.Background(), Range{}); err != nil {
+	if err := db.Compact(context.Background(), shale.Range{}); err != nil {
 		t.Errorf("Compact: %v", err)
 	}
-	closeTest(t, db)
+	harness.WantClose(t, db)
 	if used, _, _ := disk.Usage(); used > 20 {
 		t.Errorf("%d blocks are in use after all was deleted, %d before", used, full)
 	}
@@ -223,11 +216,11 @@ func TestSmallDisk_DeletesMakeRoom(t *testing.T) {
 // much more.
 func TestSmallDisk_EmptyStores(t *testing.T) {
 	disk := smalldisk.New(vfs.NewMem(), 1<<30)
-	var stores []*DB
+	var stores []*shale.DB
 	const n = 30
 	used := func() int64 { blocks, _, _ := disk.Usage(); return blocks * smalldisk.Block }
 	for i := range n {
-		db, err := Open(fmt.Sprint("db", i), &Options{FS: disk, CacheSize: -1})
+		db, err := shale.Open(fmt.Sprint("db", i), &shale.Options{FS: disk, CacheSize: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,8 +248,8 @@ func TestSmallDisk_EmptyStores(t *testing.T) {
 func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
-	opts := Options{FS: disk, MemtableSize: 1 << 20, Durability: SyncManual, Compression: NoCompression, CompactionWorkers: -1, OnEvent: func(Event) {}}
-	db, err := Open("db", &opts)
+	opts := shale.Options{FS: disk, MemtableSize: 1 << 20, Durability: shale.SyncManual, Compression: shale.NoCompression, CompactionWorkers: -1, OnEvent: func(shale.Event) {}}
+	db, err := shale.Open("db", &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,9 +262,10 @@ func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustFlush(t, db)
-	mustPut(t, db, "small", "v")
-	if _, kept := db.logs.Spare(); kept == 0 {
+	if err := errors.Join(db.Flush(context.Background()), db.Put([]byte("small"), []byte("v"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := harness.LogsOf(db).Spare(); kept == 0 {
 		t.Fatal("no log is kept to be used again")
 	}
 	// The rest of the disk is taken by somebody else.
@@ -289,5 +283,5 @@ func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 	if err := db.Err(); err != nil {
 		t.Error(err)
 	}
-	closeTest(t, db)
+	harness.WantClose(t, db)
 }
