@@ -96,7 +96,7 @@ func (o *exportOracle) life(n int) {
 	if o.stores%5 == 1 {
 		opts.FilterBits = -1
 	}
-	o.name = o.choose(n) + " with " + optionsText(opts)
+	o.name = o.choose(n) + " with " + fmt.Sprintf("%+v", *opts)
 	o.stores++
 	o.open("db", opts)
 	o.write(1, 1)
