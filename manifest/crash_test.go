@@ -11,11 +11,11 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A script writes the life of a store to fsys, with a new manifest after some
-// edits, and after each error. It notes how far it got.
+// A script writes the life of a store to fsys. It begins a new manifest after some edits, and
+// after each error. It notes how far it has come.
 type script struct {
-	acked     int // edits that are durable
-	attempted int // edits that may be
+	acked     int // number of edits that are durable
+	attempted int // number of edits that may be durable
 	created   bool
 	finished  bool
 }
@@ -69,7 +69,7 @@ func (s *script) run(fsys vfs.FS, all []*State) error {
 // mustClose closes a log whose errors have been seen already.
 func mustClose(l *Log) { _ = l.Close() }
 
-// judge loads what a crash left and says what is wrong with it.
+// judge loads what a crash has left and returns what is wrong with it.
 func (s *script) judge(fsys vfs.FS, all []*State) error {
 	got, err := Load(fsys, dir)
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *script) judge(fsys vfs.FS, all []*State) error {
 	return fmt.Errorf("no state between edit %d and %d:\n%s", s.acked, s.attempted, describe(got))
 }
 
-// TestCrash_AtEveryOperation crashes the disk before each operation of the
-// script, in every way.
+// TestCrash_AtEveryOperation crashes the disk before each operation of the script, in every
+// way.
 func TestCrash_AtEveryOperation(t *testing.T) {
 	all := states(t)
 	m := newMem(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// lifeFile returns the bytes of the manifest of life and where its records
-// begin, the end last.
+// lifeFile returns the bytes of the manifest of life, and the offsets of its records and of
+// its end.
 func lifeFile(t testing.TB, m *vfs.Mem, finish bool) (b []byte, offsets []int64) {
 	t.Helper()
 	writeLife(t, m, finish)
@@ -41,7 +41,7 @@ func TestLoad_EveryBitCounts(t *testing.T) {
 				bad[i] ^= 1 << bit
 				putFile(t, m, "MANIFEST-000001", bad)
 				s, err := Load(m, dir)
-				// A torn append leaves zeros: the byte may be the last of them.
+				// A torn append leaves zeros, and this byte may be the last of them.
 				torn := err == nil && s.torn && describe(s) == beforeLast && i >= last && !finish && bad[i] == 0
 				if torn {
 					lost++
@@ -55,8 +55,9 @@ func TestLoad_EveryBitCounts(t *testing.T) {
 	}
 }
 
-// TestLoad_TornIsNotRot tears the last append in each way that a crash can: zeros or garbage in whole sectors, or zeros
-// from some byte on. None is taken for damage.
+// TestLoad_TornIsNotRot tears the last append in each way in which a crash can: zeros or
+// garbage in whole sectors, or zeros from some byte to the end. Load never takes the result
+// for damage.
 func TestLoad_TornIsNotRot(t *testing.T) {
 	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -110,7 +111,7 @@ func TestLoad_EveryLength(t *testing.T) {
 		for n := range good {
 			putFile(t, m, "MANIFEST-000001", good[:n])
 			s, err := Load(m, dir)
-			// Records begin with the snapshot, so the file holds edits-1 edits of life.
+			// The first record is the snapshot, so the file has edits-1 edits of life.
 			edits, _ := slices.BinarySearch(offsets, int64(n)+1)
 			if finish || edits < 2 {
 				if !errorIsCorruption(err, "MANIFEST-000001") {
@@ -148,8 +149,8 @@ func TestLoad_Zeroed(t *testing.T) {
 	}
 }
 
-// TestLoad_RecordsMoved drops, repeats and swaps whole records: each checks by
-// itself, but not behind another predecessor or at another place.
+// TestLoad_RecordsMoved drops, repeats and swaps whole records. Each checks by itself, but
+// not behind another record or in another place.
 func TestLoad_RecordsMoved(t *testing.T) {
 	m := newMem(t)
 	good, offsets := lifeFile(t, m, false)
@@ -202,8 +203,8 @@ func TestLoad_AnotherStoresManifest(t *testing.T) {
 	}
 }
 
-// TestLoad_GarbageBehindTheEnd: what the file system adds to a file is no
-// damage, but nothing may be appended behind it.
+// TestLoad_GarbageBehindTheEnd checks that bytes which the file system adds to a file are not
+// damage, but that nothing may be appended behind them.
 func TestLoad_GarbageBehindTheEnd(t *testing.T) {
 	for _, finish := range []bool{false, true} {
 		m := newMem(t)
@@ -218,8 +219,8 @@ func TestLoad_GarbageBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestLoad_EditsThatContradict: records that check but do not fit together are
-// damage, with their offset.
+// TestLoad_EditsThatContradict checks that records with right checksums that do not fit
+// together are damage, with their offset.
 func TestLoad_EditsThatContradict(t *testing.T) {
 	for _, e := range []*Edit{
 		{Removed: []Removed{{Level: 3, Num: 99}}},
@@ -246,7 +247,7 @@ func TestLoad_ReadErrorIsNotAnEnd(t *testing.T) {
 	m := newMem(t)
 	writeLife(t, m, false)
 	good := readFile(t, m, "MANIFEST-000001")
-	for _, content := range [][]byte{good, good[:len(good)-3]} { // the second has to look for later records
+	for _, content := range [][]byte{good, good[:len(good)-3]} { // for the second one, Load has to look for later records
 		putFile(t, m, "MANIFEST-000001", content)
 		count := vfs.NewFault(m, nil)
 		_, err := Load(count, dir)

@@ -23,8 +23,8 @@ var (
 	lineLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 32}
 )
 
-// FuzzManifest loads and salvages any bytes as a manifest, also with checksums
-// that fit. What loads comes back the same from a snapshot of it.
+// FuzzManifest loads and salvages any bytes as a manifest, also with checksums that were made
+// to fit. What Load returns is the same after a snapshot of it was written and loaded.
 func FuzzManifest(f *testing.F) {
 	m := newMem(f)
 	good, offsets := lifeFile(f, m, true)
@@ -50,7 +50,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		l, err := Create(m, dir, s.NextFileNum, s)
 		if s.NextFileNum+1 == 0 {
-			return // the numbers are used up
+			return // no file numbers are left
 		}
 		mustNil(t, err)
 		mustNil(t, l.Close())
@@ -70,15 +70,14 @@ func mustBeDamage(t *testing.T, err error) {
 	}
 }
 
-// fuzzSalvage saves what it can.
+// fuzzSalvage salvages what it can.
 func fuzzSalvage(t *testing.T, m *vfs.Mem) {
 	if _, err := Salvage(m, dir); err != nil {
 		mustBeDamage(t, err)
 	}
 }
 
-// fixSums makes the checksums of header and records fit, as far as the lengths
-// do.
+// fixSums makes the checksums of header and records right, as far as the lengths allow it.
 func fixSums(b []byte) []byte {
 	if len(b) < headerSize {
 		return b
@@ -98,8 +97,8 @@ func fixSums(b []byte) []byte {
 	return b
 }
 
-// FuzzDecodeEdit: what is accepted comes back the same from its encoding, which
-// is as long at most.
+// FuzzDecodeEdit checks that an accepted edit is the same after encoding and decoding, and
+// that the encoding is no longer.
 func FuzzDecodeEdit(f *testing.F) {
 	f.Add(unhex(f, goldenEdit))
 	f.Add([]byte{17, 3, 'x', 'y', 'z'})
@@ -120,7 +119,7 @@ func FuzzDecodeEdit(f *testing.F) {
 	})
 }
 
-// FuzzCurrent: what is accepted is what would be written.
+// FuzzCurrent checks that only lines are accepted that would be written.
 func FuzzCurrent(f *testing.F) {
 	f.Add(current{manifest: 12, durable: 348}.appendTo(nil), false)
 	f.Add([]byte(workedCurrent), false)
@@ -189,6 +188,6 @@ func TestLimits_LargeManifests(t *testing.T) {
 			}
 		}
 		encoded := all.appendTo(nil)
-		editLimit.Check(t, len(encoded), func() { _, _ = decodeEdit(encoded) }) // Load has looked at the error
+		editLimit.Check(t, len(encoded), func() { _, _ = decodeEdit(encoded) }) // Load has already checked the error
 	}
 }

@@ -71,7 +71,7 @@ func states(t testing.TB) []*State {
 	return all
 }
 
-// describe tells everything about a state but the manifest that it came from.
+// describe returns all of a state but the manifest that it was loaded from.
 func describe(s *State) string {
 	return fmt.Sprintf("store %x next %d seq %d min-log %d logs %v\n%s", s.StoreID, s.NextFileNum, s.LastSeq, s.MinLog, s.Logs, s.Version.Describe())
 }
@@ -126,7 +126,7 @@ func TestLoad_EveryState(t *testing.T) {
 		if s.ManifestNum != 1 || s.torn || s.Length != l.Size() {
 			t.Errorf("after %d edits: manifest %d, torn %v, length %d; want 1, false, %d", i, s.ManifestNum, s.torn, s.Length, l.Size())
 		}
-		// A snapshot says the same.
+		// A snapshot leads to the same state.
 		snap, err := Create(m, dir, 30, s)
 		mustNil(t, err)
 		again, err := Load(m, dir)
@@ -179,7 +179,7 @@ func TestLoad_NoStore(t *testing.T) {
 		t.Errorf("Load of a missing directory: %v, want ErrNotExist", err)
 	}
 	putFile(t, m, "notes.txt", nil)
-	putFile(t, m, "MANIFEST-000001", nil) // of a first Create that did not end
+	putFile(t, m, "MANIFEST-000001", nil) // left by a first Create that was cut short
 	if _, err := Load(m, dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Load without CURRENT: %v, want ErrNotExist", err)
 	}
@@ -202,8 +202,8 @@ func TestLoad_ManifestMissing(t *testing.T) {
 	}
 }
 
-// TestLoad_BesideAWriter has the writer begin a new manifest and delete the old
-// one between the reader's look at CURRENT and its opening of the manifest.
+// TestLoad_BesideAWriter lets the writer begin a new manifest, and delete the old one, after
+// the reader has read CURRENT and before it opens the manifest.
 func TestLoad_BesideAWriter(t *testing.T) {
 	m := newMem(t)
 	writeLife(t, m, false)
@@ -399,7 +399,7 @@ func TestManifest_NewerVersion(t *testing.T) {
 	if _, err := Load(m, dir); !errors.Is(err, base.ErrFormatTooNew) {
 		t.Errorf("Load of CURRENT version 2: %v, want ErrFormatTooNew", err)
 	}
-	// An edit with a field of the future.
+	// An edit with a field that only a newer program knows.
 	l, err := Create(m, dir, 40, states(t)[7])
 	mustNil(t, err)
 	mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, []byte{16, 1, 0})))

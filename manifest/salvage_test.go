@@ -11,17 +11,17 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// sumOf stands for the description of a state, which is long.
+// sumOf returns a short stand-in for the description of a state.
 func sumOf(s *State) uint32 { return crc32.ChecksumIEEE([]byte(describe(s))) }
 
-// writeCounted writes life as a store does, with the next file number in each
-// edit, as manifest num of a store, and returns what Salvage may give: the
-// state after so many of the edits.
+// writeCounted writes life as a store does, with the next file number in each edit, as
+// manifest num of a store. It returns what Salvage may return: the state after each number of
+// edits.
 func writeCounted(t testing.TB, m *vfs.Mem, num base.FileNum, finish bool) (after []uint32) {
 	t.Helper()
 	state := &State{StoreID: 1, NextFileNum: 999, LastSeq: 999, MinLog: 1, Version: new(Version)}
 	var err error
-	tables := new(Edit) // for a snapshot of several records
+	tables := new(Edit) // so many that the snapshot takes several records
 	for n := base.FileNum(40); n < 40+tablesAnEdit+10; n++ {
 		id := string([]byte{byte(n >> 8), byte(n)})
 		tables.Added = append(tables.Added, Added{Level: 5, Table: table(n, id, id)})
@@ -55,7 +55,7 @@ func TestSalvage_FlipsAndCuts(t *testing.T) {
 		after := writeCounted(t, m, 9, finish)
 		name := base.ManifestName(9)
 		good := readFile(t, m, name)
-		var ends []int // of the records
+		var ends []int // where the records end
 		_, err := ReadEdits(m, dir, 9, func(offset int64, _ *Edit) error {
 			ends = append(ends, int(offset))
 			return nil
@@ -69,7 +69,7 @@ func TestSalvage_FlipsAndCuts(t *testing.T) {
 			whole, _ := slices.BinarySearch(ends, at+1) // records
 			s, err := Salvage(m, dir)
 			mustNil(t, err)
-			least := snapshot // of the records that prove the snapshot whole
+			least := snapshot // number of records that show that the snapshot is whole
 			if finish {
 				least++
 			}
@@ -148,8 +148,8 @@ func TestSalvage_WithoutCurrent(t *testing.T) {
 	}
 }
 
-// TestSalvage_LengthOfAnotherManifest gives CURRENT every length: one within a
-// record is of another manifest, and this one counts for what it is.
+// TestSalvage_LengthOfAnotherManifest writes every length to CURRENT. A length within a
+// record belongs to another manifest. This one is then used as if CURRENT stated no length.
 func TestSalvage_LengthOfAnotherManifest(t *testing.T) {
 	for _, finish := range []bool{false, true} {
 		m := newMem(t)

@@ -202,8 +202,8 @@ func TestTotals_FollowEdits(t *testing.T) {
 	}
 }
 
-// randomEdit flushes a table, or moves what one table of a level overlaps into
-// the next.
+// randomEdit returns an edit that flushes a table, or that moves the tables which overlap one
+// table of a level to the next level.
 func randomEdit(r *rand.Rand, v *Version, next *base.FileNum) *Edit {
 	table := func(lo, hi int, seq base.Seq) *Table {
 		n := 1 + r.Uint64N(1000)
@@ -282,7 +282,7 @@ func TestState_Counters(t *testing.T) {
 	}
 	steps := []struct {
 		edit Edit
-		want string // of the logs, and the counters; "": refused
+		want string // the logs and the counters; "": the edit is refused
 	}{
 		{Edit{NewLog: 3}, "[3] min 0 next 4 seq 0"},
 		{Edit{NewLog: 3}, ""},
@@ -291,7 +291,7 @@ func TestState_Counters(t *testing.T) {
 		{Edit{NewLog: 5, SealedLog: &SealedLog{Num: 3, Length: 7, LastSeq: 9}}, "[3=7 5] min 0 next 6 seq 0"},
 		{Edit{SealedLog: &SealedLog{Num: 3, Length: 7, LastSeq: 9}}, ""},
 		{Edit{MinLog: 5, LastSeq: 9}, "[5] min 5 next 6 seq 9"},
-		{Edit{SealedLog: &SealedLog{Num: 3, Length: 7}}, "[5] min 5 next 6 seq 9"}, // obsolete already
+		{Edit{SealedLog: &SealedLog{Num: 3, Length: 7}}, "[5] min 5 next 6 seq 9"}, // the log is obsolete already
 		{Edit{NewLog: 4}, ""},
 		{Edit{LastSeq: 8, NextFileNum: 5}, "[5] min 5 next 6 seq 9"},
 		{Edit{Added: []Added{{Table: &Table{Num: 8, MaxSeq: 11}}}}, "[5] min 5 next 9 seq 11"},
@@ -317,7 +317,7 @@ func TestState_Counters(t *testing.T) {
 	}
 }
 
-// errorIsCorruption tells whether err is a CorruptionError that names file.
+// errorIsCorruption reports whether err is a CorruptionError that names file.
 func errorIsCorruption(err error, file string) bool {
 	var c *base.CorruptionError
 	return errors.As(err, &c) && c.File == file

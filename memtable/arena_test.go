@@ -9,9 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// TestArena_ItemsStayWhereTheyAre adds items of all sizes around those of
-// chunks and compares all of them in the end, by address and by the slices
-// handed out at once.
+// TestArena_ItemsStayWhereTheyAre adds items of all sizes close to those of chunks. At the
+// end it compares them all, by their addresses and by the slices that it got when it added
+// them.
 func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -56,7 +56,8 @@ func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// TestArena_WastesAtMostAQuarter bounds what is allocated by what is used.
+// TestArena_WastesAtMostAQuarter compares the bytes that are allocated with those that are
+// used.
 func TestArena_WastesAtMostAQuarter(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, size := range []int{1, 100, 5000, ownChunk - valueLen, ownChunk, chunkSize - valueLen, chunkSize} {

@@ -43,7 +43,7 @@ func fill(m *Memtable, keys [][]byte, value []byte) {
 	}
 }
 
-// BenchmarkAdd fills memtables of 500,000 entries; ns/op is one entry, in a
+// BenchmarkAdd fills memtables with 500,000 entries. ns/op is the time of one entry in a
 // group of its own.
 func BenchmarkAdd(b *testing.B) {
 	value := make([]byte, 16)

@@ -9,9 +9,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// raceKey has a part that fits into an entry's words for even numbers, and
-// one that does not for odd ones. Numbers are spread, so that inserts and
-// splits happen all over the tree.
+// raceKey returns a key that fits into the two words of an entry for even numbers, and one
+// that does not for odd ones. The keys are spread, so that inserts and splits happen all over
+// the tree.
 func raceKey(n uint64) []byte {
 	n *= 7919
 	if n%2 == 0 {
@@ -20,10 +20,9 @@ func raceKey(n uint64) []byte {
 	return fmt.Appendf(nil, "a key that is long %x", n%100_003)
 }
 
-// TestConcurrent_ReadersBesideTheWriter has one goroutine write groups while
-// others get, scan and ask the filter, up to Pack and beyond. Each reader
-// checks that all it may see is there: what was published, whole groups, in
-// order.
+// TestConcurrent_ReadersBesideTheWriter writes groups while other goroutines get, scan and
+// ask the filter, until and after Pack. Each reader checks that it sees everything that it
+// may see: what was published, whole groups, in order.
 func TestConcurrent_ReadersBesideTheWriter(t *testing.T) {
 	const groups, groupSize = 400, 10
 	m := New(Options{Size: 1 << 16})
@@ -83,7 +82,7 @@ func checkScans(t *testing.T, m *Memtable, seq uint64) {
 	it := m.NewIterator()
 	defer it.Close()
 	n := uint64(0)
-	var prev base.InternalKey // an arena's slice: good for as long as the memtable is
+	var prev base.InternalKey // a slice of the arena, valid as long as the memtable is
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		if prev.UserKey != nil && base.Compare(prev, kv.InternalKey) >= 0 {
 			t.Errorf("%s before %s", prev, kv.InternalKey)
@@ -109,14 +108,14 @@ func checkScans(t *testing.T, m *Memtable, seq uint64) {
 	}
 }
 
-// TestConcurrent_NoLockWhileUnused writes and freezes while an iterator
-// stands in the middle. It would hang if the iterator held the lock.
+// TestConcurrent_NoLockWhileUnused writes and freezes while an iterator is in the middle. The
+// test would hang if the iterator held the lock.
 func TestConcurrent_NoLockWhileUnused(t *testing.T) {
 	m := build(t, "a#1,PUT", "b#2,PUT", "c#3,PUT")
 	it := m.NewIterator()
 	it.First()
 	m.BeginWrite()
-	if kv := it.Next(); kv.String() != "b#2,PUT" { // within its run: without the lock
+	if kv := it.Next(); kv.String() != "b#2,PUT" { // within the run, so without the lock
 		t.Errorf("Next() = %s, want b#2,PUT", kv)
 	}
 	m.Add(4, base.KindPut, []byte("d"), nil)

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// TestAdd_LeavesReadersRoom reads between the Adds of one large group. Each
-// look finds the lock free, and at most stageSize entries have come since the
-// one before. It holds for a large value too, whose copy takes long.
+// TestAdd_LeavesReadersRoom reads between the Adds of one large group. The lock is always
+// free, and at most stageSize entries have come since the read before. This holds for a large
+// value too, although its copy takes long.
 func TestAdd_LeavesReadersRoom(t *testing.T) {
 	m := New(Options{Size: 1 << 20})
 	defer m.Release()
@@ -41,13 +41,13 @@ func TestAdd_LeavesReadersRoom(t *testing.T) {
 	}
 }
 
-// TestFilter_OwnHasher: a memtable finds its keys under every hash function, and
-// a hash by that function is what MayContainHash takes.
+// TestFilter_OwnHasher checks that a memtable finds its keys with every hash function, and
+// that MayContainHash takes a hash of that function.
 func TestFilter_OwnHasher(t *testing.T) {
 	for _, id := range []bloom.HashID{bloom.HashMurmur3, bloom.HashXXH3, bloom.HashSipHash} {
 		seed := uint64(7)
 		if id == bloom.HashMurmur3 {
-			seed = 0 // it takes none
+			seed = 0 // this function has no seed
 		}
 		h, err := bloom.NewHasher(id, seed)
 		if err != nil {

@@ -21,9 +21,8 @@ func fillTo(m *Memtable, size int64) {
 	}
 }
 
-// TestMemory_IsUsedAgain fills, releases and fills: a memtable takes what the one
-// before had, and Close gives it back. The first one began on the heap, so it had
-// a chunk less.
+// TestMemory_IsUsedAgain fills, releases and fills. A memtable takes the memory of the one
+// before, and Close gives it back. The first one began on the heap, so it had one chunk less.
 func TestMemory_IsUsedAgain(t *testing.T) {
 	const size = 8 << 20
 	before := offheap.InUse()
@@ -51,8 +50,7 @@ func TestMemory_IsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestMemory_SmallOnesTakeNone: stores that hold little have nothing beside the
-// heap.
+// TestMemory_SmallOnesTakeNone checks that small memtables have no memory off the heap.
 func TestMemory_SmallOnesTakeNone(t *testing.T) {
 	before := offheap.InUse()
 	m := New(Options{Pool: NewPool(0)})
@@ -62,8 +60,7 @@ func TestMemory_SmallOnesTakeNone(t *testing.T) {
 	}
 }
 
-// TestMemory_PinKeeps reads what was pinned before Release, and gets no pin
-// after it.
+// TestMemory_PinKeeps reads slices that were pinned before Release, and can't pin after it.
 func TestMemory_PinKeeps(t *testing.T) {
 	before := offheap.InUse()
 	m := New(Options{Size: 4 << 20})
@@ -90,11 +87,11 @@ func TestMemory_PinKeeps(t *testing.T) {
 	}
 }
 
-// TestMemory_ReadersAndRelease has readers pin, read and compare while the
-// owner releases one memtable after the other, all with the same memory. Like
-// in a store, readers find a memtable until it is released, and those who had
-// found it may come a little later: the last one out frees the memory. (Were
-// there always new ones, pins might never come to zero.)
+// TestMemory_ReadersAndRelease lets readers pin, read and compare while the owner releases
+// one memtable after the other, all with the same memory. As in a store, readers find a
+// memtable until it is released, and a reader that has found it may pin it a little later.
+// The last one to unpin frees the memory. (If there were always new readers, the pins might
+// never become zero.)
 func TestMemory_ReadersAndRelease(t *testing.T) {
 	const size = 2 << 20
 	p := NewPool(size)

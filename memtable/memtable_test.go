@@ -100,7 +100,7 @@ func TestKeys_OfEveryLength(t *testing.T) {
 		}
 	}
 
-	// Search keys may be longer than any key there is.
+	// A search key may be longer than any key of a memtable.
 	long := bytes.Repeat([]byte("k"), maxKeyLen+1)
 	if _, _, found, _ := m.Get(long, base.MaxSeq); found {
 		t.Errorf("Get found a key of %d bytes", len(long))
@@ -142,7 +142,7 @@ func TestAdd_Misuse(t *testing.T) {
 	}
 }
 
-// TestFilter_NeverDenies fills far beyond what the filter was made for.
+// TestFilter_NeverDenies adds far more entries than the filter was made for.
 func TestFilter_NeverDenies(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, bits := range []float64{-1, 0.1, 0, 30} {
@@ -202,7 +202,7 @@ func TestSummary_EmptyAndFilled(t *testing.T) {
 	}
 }
 
-// TestSize_NearTheHeap compares Size with what the runtime says.
+// TestSize_NearTheHeap compares Size with what the runtime measures.
 func TestSize_NearTheHeap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills 2 × 200,000 entries")

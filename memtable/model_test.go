@@ -51,7 +51,7 @@ func randomKey(r *rand.Rand) []byte {
 	return key
 }
 
-// rig is a memtable beside its model.
+// A rig is a memtable and its model.
 type rig struct {
 	t     *testing.T
 	r     *rand.Rand
@@ -77,7 +77,7 @@ func (g *rig) write(n int) {
 		}
 		g.model.add(base.KV{InternalKey: base.NewKey(slices.Clone(key), g.seq, kind), Value: slices.Clone(value)})
 		g.m.Add(g.seq, kind, key, value)
-		clear(key) // the memtable must have copied both
+		clear(key) // the memtable must have copied key and value
 		clear(value)
 	}
 	g.m.EndWrite()
@@ -108,8 +108,8 @@ func describe(kv *base.KV) string {
 	return fmt.Sprintf("%q#%d,%s=%q", kv.UserKey, kv.Seq(), kv.Kind(), kv.Value)
 }
 
-// cursor is an iterator beside its place in the model at one sequence number.
-// It hides newer entries as a reader has to.
+// A cursor is an iterator and its place in the model at one sequence number. Like a reader,
+// it hides newer entries.
 type cursor struct {
 	it   base.Iterator
 	seq  base.Seq
@@ -164,9 +164,8 @@ func (c *cursor) want() *base.KV {
 	return &c.seen[c.i]
 }
 
-// TestModel_HeldIterators writes while iterators made at many sequence
-// numbers go on walking, back and forth, and goes on reading after Freeze
-// and Pack.
+// TestModel_HeldIterators writes while iterators of many sequence numbers walk back and
+// forth. It goes on reading after Freeze and Pack.
 func TestModel_HeldIterators(t *testing.T) {
 	testenv.SkipRace(t)
 	for seed := range uint64(8) {
@@ -200,8 +199,8 @@ func TestModel_HeldIterators(t *testing.T) {
 	}
 }
 
-// TestModel_LongWalks goes through more entries than the longest run, both
-// ways, turning around at every place near the ends of runs.
+// TestModel_LongWalks walks through more entries than the longest run has, both ways, and
+// turns around at every place near the ends of runs.
 func TestModel_LongWalks(t *testing.T) {
 	testenv.SkipRace(t)
 	g := newRig(t, 7)

@@ -21,7 +21,7 @@ func TestPivot_SlotsAreOwnedByOne(t *testing.T) {
 		owned[e.addr()] = e
 	}
 
-	// All are taken: one who asks now gets the one that is given back.
+	// All slots are taken: the next search gets the one that is released.
 	got := make(chan entry)
 	go func() { got <- p.pivot(long, 2) }()
 	p.release(owned[42])
@@ -47,7 +47,7 @@ func TestPivot_ShortKeysTakeNoSlot(t *testing.T) {
 	}
 }
 
-// TestPivot_Race has more goroutines than slots put their keys into them.
+// TestPivot_Race lets more goroutines than there are slots put their keys into them.
 func TestPivot_Race(t *testing.T) {
 	m := New(Options{})
 	var wg sync.WaitGroup

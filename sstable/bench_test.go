@@ -53,8 +53,8 @@ func benchTable(b *testing.B, c *Codec, n int) (*Reader, Info) {
 	return r, info
 }
 
-// BenchmarkBlockFind looks up present keys in 64 blocks that stay in the
-// processor's cache.
+// BenchmarkBlockFind looks up keys that exist, in 64 blocks that stay in the processor's
+// cache.
 func BenchmarkBlockFind(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const blocks, per = 64, 32
@@ -164,7 +164,7 @@ func BenchmarkGetUncached(b *testing.B) {
 	}
 }
 
-// BenchmarkIterate reports the time of a step.
+// BenchmarkIterate measures the time of a step.
 func BenchmarkIterate(b *testing.B) {
 	cases := []struct {
 		name    string
@@ -224,7 +224,7 @@ func BenchmarkSeekGE(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter reports raw bytes a second.
+// BenchmarkWriter measures the raw bytes that are written per second.
 func BenchmarkWriter(b *testing.B) {
 	for _, c := range []*Codec{nil, &SnappyCodec, &ZstdCodec} {
 		b.Run(c.String(), func(b *testing.B) {
@@ -258,7 +258,7 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// discard is a file that forgets.
+// A discard is a file that drops what is written to it.
 type discard struct{ vfs.File }
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -17,8 +17,7 @@ import (
 
 func hashOf(e entry) uint64 { return bloom.Hash(e.key.UserKey) }
 
-// checkDamage checks that an error about a damaged table names the file and a
-// place in it.
+// checkDamage checks that an error about a damaged table names the file and an offset in it.
 func checkDamage(t *testing.T, what string, err error, size int64) {
 	t.Helper()
 	var c *base.CorruptionError
@@ -30,8 +29,8 @@ func checkDamage(t *testing.T, what string, err error, size int64) {
 	}
 }
 
-// checkDamaged asks a damaged table everything: each answer has to be right or
-// a CorruptionError. It returns how many were errors.
+// checkDamaged asks a damaged table for everything. Each answer must be right or a
+// CorruptionError. It returns the number of errors.
 func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint32, list []entry) (bad int) {
 	t.Helper()
 	src := bytes.NewReader(b)
@@ -122,7 +121,7 @@ func TestDamage_EveryByte(t *testing.T) {
 	}
 }
 
-// TestDamage_Truncated cuts a table at every length, and makes it longer.
+// TestDamage_Truncated cuts a table at every length, and also makes it longer.
 func TestDamage_Truncated(t *testing.T) {
 	list := damageEntries()
 	for name, o := range damageTables(t) {
@@ -133,7 +132,7 @@ func TestDamage_Truncated(t *testing.T) {
 			} else {
 				checkDamage(t, name, err, info.Size)
 			}
-			// The file is that short for one who does not know better, too.
+			// The same without the length that the manifest knows.
 			r, err := Open(bytes.NewReader(b[:n]), ReaderOptions{Num: testNum, StoreID: testStore, Size: int64(n)})
 			if err == nil && n > 0 {
 				t.Fatalf("%s: opens with %d bytes: %v", name, n, r.props)
@@ -145,7 +144,7 @@ func TestDamage_Truncated(t *testing.T) {
 	}
 }
 
-// TestDamage_Zeroed zeroes stretches, as a lost sector does.
+// TestDamage_Zeroed overwrites stretches with zeros, as a lost sector does.
 func TestDamage_Zeroed(t *testing.T) {
 	list := damageEntries()
 	for name, o := range damageTables(t) {
@@ -163,7 +162,7 @@ func TestDamage_Zeroed(t *testing.T) {
 	}
 }
 
-// TestOpen_AnotherTable: a file that is a table, but not the one wanted.
+// TestOpen_AnotherTable opens files that are tables, but not the wanted one.
 func TestOpen_AnotherTable(t *testing.T) {
 	list := damageEntries()
 	b, info := writeFile(t, WriterOptions{}, list)
@@ -184,7 +183,7 @@ func TestOpen_AnotherTable(t *testing.T) {
 	}
 }
 
-// TestOpen_UnknownSize is what a tool does with a file it was given.
+// TestOpen_UnknownSize opens a file about which nothing is known, like a tool does.
 func TestOpen_UnknownSize(t *testing.T) {
 	b, _ := writeFile(t, WriterOptions{FilterBits: 10}, damageEntries())
 	r, err := Open(sized{bytes.NewReader(b)}, ReaderOptions{})
@@ -206,8 +205,8 @@ type sized struct{ *bytes.Reader }
 
 func (s sized) Size() (int64, error) { return s.Reader.Size(), nil }
 
-// TestFooter_NewerVersion: a whole footer of version 2 is told from a damaged
-// one.
+// TestFooter_NewerVersion checks that an undamaged footer of version 2 is not taken for a
+// damaged one.
 func TestFooter_NewerVersion(t *testing.T) {
 	b, info := writeFile(t, WriterOptions{}, damageEntries())
 	foot := b[len(b)-footerSize:]
@@ -249,15 +248,14 @@ func TestDamage_BlocksSwapped(t *testing.T) {
 	}
 }
 
-// reseal gives a block new bytes with a right checksum.
+// reseal gives a block new bytes and a right checksum.
 func reseal(b []byte, h handle, kind BlockKind, c Compression) {
 	seed := checksumSeed(testStore, testNum)
 	at := int(h.offset)
 	appendBlockTail(b[:at+h.stored], at, c, seed, kind, h.offset)
 }
 
-// TestUnknown_IsTooNew changes what a newer version may change, with right
-// checksums.
+// TestUnknown_IsTooNew changes what a newer version may change, under right checksums.
 func TestUnknown_IsTooNew(t *testing.T) {
 	list := parseEntries(t, "a#9,PUT=1 a#8,DEL b#1,PUT=2")
 	fresh := func() ([]byte, Info, *Reader) {

@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// TestDataSeek compares seeks in one block with a search in a slice: few and
-// many entries, short suffixes, many with the same first eight bytes, many
-// versions of a key.
+// TestDataSeek compares seeks in one block with a search in a slice. The blocks have few or
+// many entries, short suffixes, many keys with the same first eight bytes, or many versions
+// of a key.
 func TestDataSeek(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 9))
 	part := func(n int) []byte { return bytes.Repeat([]byte{"\x00a\xff"[rng.IntN(3)]}, rng.IntN(n)) }

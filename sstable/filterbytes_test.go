@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// AppendFilter gives the filter of the file, whatever is resident, behind what
-// is there already.
+// AppendFilter appends the filter as the file has it, whatever is in memory, to what dst has
+// already.
 func TestReader_AppendFilter(t *testing.T) {
 	list := shapes()["many"]
 	b, info := writeFile(t, WriterOptions{FilterBits: 20}, list)

@@ -34,7 +34,7 @@ func goldenFiles(f *testing.F) [][]byte {
 	return files
 }
 
-// goldenBlocks calls fn with the payloads of a kind in the golden tables.
+// goldenBlocks calls fn with the payloads of all blocks of a kind in the golden tables.
 func goldenBlocks(f *testing.F, kind BlockKind, fn func(payload []byte)) {
 	for _, b := range goldenFiles(f) {
 		r, err := openFile(b, Info{Size: int64(len(b))})
@@ -72,14 +72,14 @@ func goldenBlocks(f *testing.F, kind BlockKind, fn func(payload []byte)) {
 // inPlace is for decoders that allocate nothing but their errors and one struct.
 var inPlace = fuzzing.Limit{Bytes: 1 << 10}
 
-// FuzzDataBlock: a payload that is accepted can be searched and walked, and what
-// it holds encodes to as much at most.
+// FuzzDataBlock checks that a payload which is accepted can be searched and walked, and that
+// its entries, encoded again, are no longer than the payload.
 func FuzzDataBlock(f *testing.F) {
 	goldenBlocks(f, BlockData, func(b []byte) { f.Add(b, []byte("key010"), uint64(math.MaxUint64)) })
 	f.Fuzz(func(t *testing.T, b, key []byte, limit uint64) {
 		var d dataBlock
 		inPlace.Check(t, len(b), func() {
-			lookIn(b, key, byte(bloom.Hash(key)), base.Trailer(limit)) // must end, whatever b is
+			lookIn(b, key, byte(bloom.Hash(key)), base.Trailer(limit)) // must end, for any b
 			if checkData(b) != nil {
 				return
 			}
@@ -117,7 +117,7 @@ func FuzzDataBlock(f *testing.F) {
 	})
 }
 
-// dataEntries returns the entries of a block, which lie in it.
+// dataEntries returns the entries of a block. They are parts of the block.
 func dataEntries(t *testing.T, d *dataBlock, b []byte) (list []entry) {
 	total := 0
 	for i := range d.n {
@@ -135,7 +135,8 @@ func dataEntries(t *testing.T, d *dataBlock, b []byte) (list []entry) {
 	return list
 }
 
-// found returns which entry lookIn finds, by where its value begins, or -1.
+// found returns which entry lookIn finds, or -1. It recognises the entry by the place of its
+// value.
 func found(d *dataBlock, key []byte, tag byte, limit base.Trailer) int {
 	value, trailer, ok := lookIn(d.b, key, tag, limit)
 	if !ok {
@@ -149,11 +150,11 @@ func found(d *dataBlock, key []byte, tag byte, limit base.Trailer) int {
 	return -2
 }
 
-// checkFind compares lookIn, and in a block that is in order seek, with a walk.
+// checkFind compares lookIn with a walk. If the block is in order, it compares seek too.
 func checkFind(t *testing.T, d *dataBlock, list []entry, key []byte, limit base.Trailer) {
 	tag := byte(bloom.Hash(key))
 	want := slices.IndexFunc(list, func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
-	for want >= 0 && d.b[dataHeader+want] != tag { // lookIn goes by the tags
+	for want >= 0 && d.b[dataHeader+want] != tag { // lookIn only looks at entries with the tag
 		next := slices.IndexFunc(list[want+1:], func(e entry) bool { return bytes.Equal(e.key.UserKey, key) && e.key.Trailer <= limit })
 		if next < 0 {
 			want = -1
@@ -177,8 +178,8 @@ func checkFind(t *testing.T, d *dataBlock, list []entry, key []byte, limit base.
 	}
 }
 
-// FuzzIndex: an index that is accepted finds what a walk finds, its handles lie
-// in bounds, and what it holds encodes to as much at most.
+// FuzzIndex checks that a search in an accepted index finds what a walk finds, that its
+// handles are in bounds, and that its entries, encoded again, are no longer than the payload.
 func FuzzIndex(f *testing.F) {
 	goldenBlocks(f, BlockIndex, func(b []byte) { f.Add(b, []byte("user000300"), uint64(0)) })
 	f.Fuzz(func(t *testing.T, b, key []byte, limit uint64) {
@@ -225,8 +226,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzProperties: what is accepted comes back the same from its encoding, which
-// is as long at most.
+// FuzzProperties checks that accepted properties are the same after encoding and decoding,
+// and that the encoding is no longer.
 func FuzzProperties(f *testing.F) {
 	goldenBlocks(f, BlockProperties, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -245,7 +246,7 @@ func FuzzProperties(f *testing.F) {
 	})
 }
 
-// FuzzFooter: what is accepted encodes to the same bytes.
+// FuzzFooter checks that an accepted footer encodes to the same bytes.
 func FuzzFooter(f *testing.F) {
 	for _, b := range goldenFiles(f) {
 		f.Add(b[len(b)-footerSize:], int64(len(b)), false)
@@ -276,15 +277,15 @@ func FuzzFooter(f *testing.F) {
 // read into a buffer of its own before.
 var (
 	openLimit = fuzzing.Limit{Bytes: 80<<10 + zstdTable, PerByte: maxRatio + 2}       // the index; the file's end, the filter
-	passLimit = fuzzing.Limit{Bytes: 80<<10 + zstdTable, PerByte: 2 * (maxRatio + 2)} // all blocks, of a table opened anew
+	passLimit = fuzzing.Limit{Bytes: 80<<10 + zstdTable, PerByte: 2 * (maxRatio + 2)} // all blocks, of a table that is opened a second time
 )
 
-// zstdTable is what a decoder of zstd throws away with a damaged block whose
-// checksum fits.
+// zstdTable is the memory that a decoder of zstd allocates and drops for a damaged block
+// whose checksum fits.
 const zstdTable = 160 << 10
 
-// FuzzTable opens, scans, asks and salvages any bytes. Checksums are made to fit
-// with fix, so that the decoders behind them are met.
+// FuzzTable opens, scans, asks and salvages any bytes as a table. With fix it makes the
+// checksums fit, so that the decoders behind them are reached.
 func FuzzTable(f *testing.F) {
 	for _, b := range goldenFiles(f) {
 		f.Add(b, false)
@@ -304,7 +305,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// mustBeDamage fails unless err is nil, of damage or of the future.
+// mustBeDamage fails unless err is nil, damage, or base.ErrFormatTooNew.
 func mustBeDamage(t *testing.T, err error) {
 	var c *base.CorruptionError
 	if err != nil && !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
@@ -312,7 +313,7 @@ func mustBeDamage(t *testing.T, err error) {
 	}
 }
 
-// useTable asks a file everything.
+// useTable asks a table in a file for everything.
 func useTable(t *testing.T, b []byte) {
 	var r *Reader
 	var err error
@@ -360,7 +361,8 @@ func useTable(t *testing.T, b []byte) {
 	}
 }
 
-// salvageTable walks what is left of a file, and returns how many damages it met.
+// salvageTable walks what can be read of a file, and returns the number of damages that it
+// met.
 func salvageTable(t *testing.T, b []byte) (damages uint64) {
 	num, storeID, err := Identify(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
@@ -380,8 +382,8 @@ func salvageTable(t *testing.T, b []byte) (damages uint64) {
 	return damages
 }
 
-// fixChecksums gives the footer, and each block that it and the index name,
-// the checksum that fits.
+// fixChecksums makes the checksums right of the footer and of each block that the footer and
+// the index name.
 func fixChecksums(b []byte) []byte {
 	if len(b) < footerSize {
 		return b

@@ -38,7 +38,7 @@ func exampleEntries(t testing.TB) []entry { return parseEntries(t, "ab#9,PUT=x a
 
 func manyEntries(testing.TB) []entry { return shapes()["many"][:200] }
 
-// TestGolden_Tables: what format 1 is, to the byte.
+// TestGolden_Tables checks that tables of format 1 are the same to the byte.
 func TestGolden_Tables(t *testing.T) {
 	for _, g := range goldenTables {
 		t.Run(g.name, func(t *testing.T) {
@@ -81,8 +81,7 @@ func checkGolden(t *testing.T, b []byte, list []entry) {
 	}
 }
 
-// TestGolden_FormatDocument: the example in docs/FORMAT.md is the example
-// table.
+// TestGolden_FormatDocument checks that the example in docs/FORMAT.md is the example table.
 func TestGolden_FormatDocument(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "docs", "FORMAT.md"))
 	if err != nil {
@@ -109,7 +108,7 @@ func TestGolden_FormatDocument(t *testing.T) {
 	}
 }
 
-// TestGolden_PackageComment: the data block in the package comment.
+// TestGolden_PackageComment checks the data block in the package comment.
 func TestGolden_PackageComment(t *testing.T) {
 	var d dataBuilder
 	for _, e := range parseEntries(t, "ab#7,PUT=x ac#7,PUT=y") {

@@ -22,8 +22,8 @@ func ingestedEntries(n int, seq base.Seq) []entry {
 	return list
 }
 
-// All ways to read an ingested table give its entries the number that the manifest
-// has, and the file stays as it is.
+// TestIngested reads an ingested table in all ways. Its entries have the number that the
+// manifest states, and the file does not change.
 func TestIngested(t *testing.T) {
 	testenv.SkipRace(t)
 	const seq = 1<<40 + 77
@@ -64,7 +64,7 @@ func TestIngested(t *testing.T) {
 		if n != len(want) || s.Err() != nil || s.Close() != nil {
 			t.Errorf("%d entries salvaged, %v", n, s.Err())
 		}
-		// Without the manifest they are the oldest of all.
+		// Without the manifest their number is 0, so they are the oldest.
 		r, err := openFile(b, info)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,8 @@ func TestIngested(t *testing.T) {
 	}
 }
 
-// A table that was not ingested keeps its numbers, whatever a manifest says.
+// TestIngested_Not checks that a table which was not ingested keeps its numbers, whatever the
+// manifest states.
 func TestIngested_Not(t *testing.T) {
 	list := manyEntries(t)
 	b, info := writeFile(t, WriterOptions{}, list)
@@ -84,7 +85,8 @@ func TestIngested_Not(t *testing.T) {
 	checkTable(t, r, list)
 }
 
-// Entries with numbers, deletions and second versions can't be ingested.
+// TestIngested_Refused checks that entries with numbers, deletions and second versions can't
+// be ingested.
 func TestIngested_Refused(t *testing.T) {
 	for _, list := range []string{"a#1,PUT=x", "a#0,DEL", "a#0,PUT=x b#3,PUT=y", "a#0,PUT a#0,DEL"} {
 		f, err := vfs.NewMem().Create("t")

@@ -11,10 +11,10 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A modelIter is what an Iterator over a slice does.
+// A modelIter does what an Iterator does, over a slice.
 type modelIter struct {
 	list []entry
-	at   int // -1: nowhere
+	at   int // -1: not on an entry
 }
 
 func (m *modelIter) show(at int) *entry {
@@ -122,8 +122,8 @@ func randomKey(rng *rand.Rand, list []entry) []byte {
 	return k
 }
 
-// TestIterator_KeyIsIntactUntilMoved guards the buffer that keys are put
-// together in.
+// TestIterator_KeyIsIntactUntilMoved checks that the buffer in which keys are put together
+// does not change before the next step.
 func TestIterator_KeyIsIntactUntilMoved(t *testing.T) {
 	list := parseEntries(t, "prefix-a#1,PUT=1 prefix-bbbb#1,PUT=2 prefix-c#1,PUT=3")
 	it := newTable(t, WriterOptions{}, list).NewIterator(nil)
@@ -143,7 +143,7 @@ func TestIterator_KeyIsIntactUntilMoved(t *testing.T) {
 	}
 }
 
-// TestIterator_NowhereAfterEnd: after nil, Next and Prev stay nil.
+// TestIterator_NowhereAfterEnd checks that Next and Prev go on returning nil after the end.
 func TestIterator_NowhereAfterEnd(t *testing.T) {
 	it := newTable(t, WriterOptions{}, parseEntries(t, "a#1,PUT=1 b#1,PUT=2")).NewIterator(nil)
 	defer it.Close()
@@ -164,7 +164,7 @@ func TestIterator_NowhereAfterEnd(t *testing.T) {
 	}
 }
 
-// TestHotPaths_AllocateNothing: cached lookups, steps and seeks.
+// TestHotPaths_AllocateNothing covers lookups in cached blocks, steps and seeks.
 func TestHotPaths_AllocateNothing(t *testing.T) {
 	list := shapes()["many"]
 	for _, part := range []int{0, 300} {

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// partsOf returns the parts of a file, which follow each other from its
-// beginning to its end.
+// partsOf returns the parts of a file. It checks that they cover the file from its beginning
+// to its end.
 func partsOf(t *testing.T, what string, b []byte, o SalvageOptions) (list []Part) {
 	t.Helper()
 	o.Num, o.StoreID = testNum, testStore
@@ -29,8 +29,8 @@ func partsOf(t *testing.T, what string, b []byte, o SalvageOptions) (list []Part
 	return list
 }
 
-// A flipped byte is found in the part that it is in, if not in the footer,
-// without which the parts behind the data are one.
+// TestParts checks that a flipped byte is reported in the part that contains it. The footer
+// is an exception: without it, everything behind the data blocks is one part.
 func TestParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	list := damageEntries()

@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// TestResident_FreedBehindLookups asks tables whose index and filter lie beside
-// the heap, while the filters are dropped, read again and replaced, the tables
-// opened anew and the old ones collected. What is freed too early is a fault.
+// TestResident_FreedBehindLookups looks keys up in tables whose index and filter are off the
+// heap. Meanwhile filters are dropped, loaded and replaced, tables are opened again, and the
+// old ones are collected. Memory that is freed too early causes a fault.
 func TestResident_FreedBehindLookups(t *testing.T) {
 	const n = 50_000
 	list := make([]entry, n)

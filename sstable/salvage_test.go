@@ -14,9 +14,9 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// salvage walks a damaged table and checks the promise: what is shown is what
-// was written, in order, and what is not shown was reported as lost before
-// anything behind it was shown. It returns how many entries were shown.
+// salvage walks a damaged table and checks what a Salvager promises. Entries that it shows
+// are those that were written, in order. Entries that it does not show were reported as lost
+// before a later entry was shown. It returns how many entries were shown.
 func salvage(t *testing.T, what string, b []byte, o SalvageOptions, list []entry) (shown int, lost []Lost) {
 	t.Helper()
 	o.Num, o.StoreID = testNum, testStore
@@ -29,7 +29,7 @@ func salvage(t *testing.T, what string, b []byte, o SalvageOptions, list []entry
 		t.Fatalf("%s: Salvage: %v", what, err)
 	}
 	defer s.Close()
-	next, last := 0, -1 // in list; last: that was shown
+	next, last := 0, -1 // indexes of list; last: of the last entry that was shown
 	missing := func(e entry) {
 		for _, l := range lost {
 			if l.Entries && (l.Upto == nil || bytes.Compare(e.key.UserKey, l.Upto) <= 0) && behind(e, l.After, list, last) {
@@ -61,8 +61,8 @@ func salvage(t *testing.T, what string, b []byte, o SalvageOptions, list []entry
 	return shown, lost
 }
 
-// behind tells whether e, which was not shown, comes behind key's entries of
-// which that with number last was the last to be shown.
+// behind reports whether e, which was not shown, comes after those of key's entries that were
+// shown. last is the index of the last of these.
 func behind(e entry, key []byte, list []entry, last int) bool {
 	c := 1
 	if key != nil {
@@ -71,7 +71,8 @@ func behind(e entry, key []byte, list []entry, last int) bool {
 	return c > 0 || c == 0 && last >= 0 && base.Compare(list[last].key, e.key) < 0
 }
 
-// knowledge is what a manifest knows of the table, or nothing.
+// knowledge returns the options of a caller that knows what the manifest says about the
+// table, and of one that does not.
 func knowledge(info Info) map[string]SalvageOptions {
 	return map[string]SalvageOptions{
 		"known":   {Size: info.Size, Checksum: info.Checksum, Entries: info.Entries, Filter: true},
@@ -79,9 +80,9 @@ func knowledge(info Info) map[string]SalvageOptions {
 	}
 }
 
-// Every third byte of a table is flipped. No more is lost than the entries of one
-// block; and nothing if it is not a data block, but without footer,
-// properties and manifest, where it can't be known that there is no more.
+// TestSalvage_Flips flips every third byte of a table. At most the entries of one block are
+// lost. Nothing is lost if the byte is not in a data block. An exception is a table without
+// footer, properties and manifest, of which it can't be known that it ends there.
 func TestSalvage_Flips(t *testing.T) {
 	testenv.SkipRace(t)
 	list := damageEntries()
@@ -125,7 +126,7 @@ func TestSalvage_Flips(t *testing.T) {
 	}
 }
 
-// A table is cut, or several stretches of it are zeros.
+// TestSalvage_CutsAndHoles cuts a table, or overwrites several stretches of it with zeros.
 func TestSalvage_CutsAndHoles(t *testing.T) {
 	testenv.SkipRace(t)
 	list := damageEntries()
@@ -149,7 +150,8 @@ func TestSalvage_CutsAndHoles(t *testing.T) {
 	}
 }
 
-// A table of another number, store or content gives nothing.
+// TestSalvage_AnotherTable checks that a table of another number, store or content yields
+// nothing.
 func TestSalvage_AnotherTable(t *testing.T) {
 	list := damageEntries()
 	for name, change := range map[string]func(o *WriterOptions){
@@ -164,7 +166,7 @@ func TestSalvage_AnotherTable(t *testing.T) {
 		for _, so := range []SalvageOptions{{Checksum: info.Checksum, Entries: info.Entries}, {Size: int64(len(b)), Checksum: info.Checksum}} {
 			for _, data := range [][]byte{b, b[:len(b)-1]} {
 				if name == "content" && len(data) < len(b) {
-					continue // then nothing but the manifest's checksum could tell
+					continue // then only the manifest's checksum could show it
 				}
 				if shown, lost := salvage(t, name, data, so, list); shown > 0 || len(lost) == 0 {
 					t.Errorf("another %s: %d entries of it were shown, lost %v", name, shown, lost)
@@ -174,7 +176,7 @@ func TestSalvage_AnotherTable(t *testing.T) {
 	}
 }
 
-// What is no damage ends the walk.
+// TestSalvage_Errors checks that errors which are not damage end the walk.
 func TestSalvage_Errors(t *testing.T) {
 	list := damageEntries()
 	b, info := writeFile(t, WriterOptions{BlockSize: 200, FilterBits: 10}, list)
@@ -220,8 +222,8 @@ func TestSalvage_Errors(t *testing.T) {
 	}
 }
 
-// A file can be made so that a block could end at every fifth byte, by its
-// checksum. It is not read as often.
+// TestSalvage_TooManyChecksums salvages a file whose checksums say at every fifth byte that a
+// block could end there. The file must not be read as often.
 func TestSalvage_TooManyChecksums(t *testing.T) {
 	const size = 100_000
 	crc := extendChecksum(extendChecksum(checksumSeed(testStore, testNum), uint64(BlockData), 1), 0, 8)

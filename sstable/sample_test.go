@@ -7,7 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A sample has entries of the table, in order; one of all blocks has them all.
+// TestSample checks that a sample has entries of the table, in order, and that a sample of
+// all blocks has all of them.
 func TestSample(t *testing.T) {
 	list := damageEntries()
 	for name, o := range damageTables(t) {

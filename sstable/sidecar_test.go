@@ -20,7 +20,7 @@ import (
 
 const sidecarNum = base.FileNum(9)
 
-// writeSidecarOf builds the filter of a table anew and writes it beside it.
+// writeSidecarOf builds a new filter for a table and writes it as a sidecar.
 func writeSidecarOf(t testing.TB, r *Reader, num base.FileNum, bits float64) ([]byte, SidecarInfo) {
 	t.Helper()
 	filter, err := r.BuildFilter(context.Background(), IterOptions{NoFill: true}, bloom.StaticOptions{BitsPerKey: bits}, base.PrefixRule{})
@@ -54,8 +54,8 @@ func openWith(b []byte, info Info, beside []byte, want SidecarInfo) (*Reader, er
 		Sidecar: NewSidecar(bytes.NewReader(beside), want)})
 }
 
-// A sidecar is used in place of the filter in the table, from Open on or from
-// when it is set.
+// TestSidecar_RoundTrip checks that a sidecar is used instead of the filter in the table:
+// from Open, or from the moment when it is set.
 func TestSidecar_RoundTrip(t *testing.T) {
 	for _, bits := range []float64{0, 5} {
 		list := manyEntries(t)
@@ -96,7 +96,8 @@ func TestSidecar_RoundTrip(t *testing.T) {
 	}
 }
 
-// What format 1 is, to the byte, and what a reader of it says to format 2.
+// TestSidecar_Golden checks that a sidecar of format 1 is the same to the byte, and what its
+// reader returns for format 2.
 func TestSidecar_Golden(t *testing.T) {
 	list := exampleEntries(t)
 	b, info := writeFile(t, WriterOptions{}, list)
@@ -159,8 +160,8 @@ func documentedSidecar(t *testing.T) []byte {
 	return b
 }
 
-// unusable checks that a sidecar is not used and that the error and Verify name
-// it; the filter in the table is.
+// unusable checks that a sidecar is not used, that its error and Verify's name it, and that
+// the filter in the table is used.
 func unusable(t *testing.T, what string, b []byte, info Info, beside []byte, want SidecarInfo) {
 	t.Helper()
 	r, err := openWith(b, info, beside, want)
@@ -182,7 +183,8 @@ func unusable(t *testing.T, what string, b []byte, info Info, beside []byte, wan
 	}
 }
 
-// Each byte changed, each length: the sidecar is of no use, and says so.
+// TestSidecar_Damaged changes each byte, and cuts at each length. The sidecar is not used,
+// and its error says why.
 func TestSidecar_Damaged(t *testing.T) {
 	b, info := writeFile(t, WriterOptions{FilterBits: 10}, damageEntries())
 	plain, err := openFile(b, info)
@@ -209,12 +211,12 @@ func TestSidecar_Damaged(t *testing.T) {
 	unusable(t, "checksum of the manifest", b, info, beside, want)
 }
 
-// missing is a file that is not there.
+// A missing is a file that does not exist.
 type missing struct{}
 
 func (missing) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrNotExist }
 
-// A missing file is damage, as the manifest names it.
+// TestSidecar_Missing checks that a missing file is damage, since the manifest names it.
 func TestSidecar_Missing(t *testing.T) {
 	b, info := writeFile(t, WriterOptions{FilterBits: 10}, damageEntries())
 	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Checksum: info.Checksum,
@@ -225,8 +227,8 @@ func TestSidecar_Missing(t *testing.T) {
 	}
 }
 
-// A filter is believed only beside the table that it was made of, under its own
-// number: here those of another table with as many keys.
+// TestSidecar_Foreign checks that a filter is used only for the table that it was built from,
+// and under its own number. The others here are those of another table with as many keys.
 func TestSidecar_Foreign(t *testing.T) {
 	list := parseEntries(t, "a#3,PUT=x b#2,PUT=y c#1,PUT=z")
 	b, info := writeFile(t, WriterOptions{FilterBits: 10}, list)
@@ -255,7 +257,7 @@ func TestSidecar_Foreign(t *testing.T) {
 		unusable(t, what, b, info, beside, SidecarInfo{Num: sidecarNum, StoreID: testStore, Table: testNum,
 			TableChecksum: info.Checksum, Size: made.Size, Checksum: made.Checksum})
 	}
-	// With the right footer too it is found to deny keys.
+	// Even with the right footer, Verify finds that it denies keys.
 	src, err := openFile(b, info)
 	if err != nil {
 		t.Fatal(err)
@@ -274,8 +276,8 @@ func TestSidecar_Foreign(t *testing.T) {
 	}
 }
 
-// FuzzSidecar: any bytes are a filter or an error that names the file, in
-// memory as the file's size explains.
+// FuzzSidecar reads any bytes as a sidecar. The result is a filter, or an error that names
+// the file. It allocates no more than the file's size explains.
 func FuzzSidecar(f *testing.F) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "example-v1.flt"))
 	if err != nil {

@@ -88,8 +88,7 @@ func openFile(b []byte, info Info) (*Reader, error) {
 	})
 }
 
-// newTable writes and opens a table, and lets Verify check it: every key is
-// asked of its filter.
+// newTable writes a table, opens it and verifies it. So its filter was asked for every key.
 func newTable(t testing.TB, o WriterOptions, list []entry) *Reader {
 	t.Helper()
 	b, info := writeFile(t, o, list)
@@ -115,7 +114,7 @@ func get(r *Reader, key []byte, seq base.Seq) (value []byte, trailer base.Traile
 	return value, trailer, found, err
 }
 
-// modelGet is what get has to return.
+// modelGet returns what get must return.
 func modelGet(list []entry, key []byte, seq base.Seq) *entry {
 	i, _ := slices.BinarySearchFunc(list, base.NewKey(key, seq, base.KindMax), func(e entry, k base.InternalKey) int {
 		return base.Compare(e.key, k)
@@ -189,7 +188,7 @@ func sameEntry(kv *base.KV, e entry) bool {
 	return kv != nil && kv.Trailer == e.key.Trailer && bytes.Equal(kv.UserKey, e.key.UserKey) && bytes.Equal(kv.Value, e.value)
 }
 
-// shapes are models that tables have to keep.
+// shapes are models that tables must be equal to.
 func shapes() map[string][]entry {
 	rng := rand.New(rand.NewPCG(7, 7))
 	put := func(key string, seq base.Seq, value string) entry {
@@ -275,7 +274,7 @@ func (f *failingReader) ReadAt(p []byte, off int64) (int, error) {
 
 var errDevice = errors.New("device failed")
 
-// TestReader_ReadErrorIsNoEnd fails each read of a life of a table.
+// TestReader_ReadErrorIsNoEnd opens and reads a table, and fails each of its reads in turn.
 func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	list := shapes()["many"]
 	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, indexPartition: 300}, list)
@@ -306,8 +305,8 @@ func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	}
 }
 
-// scanAll walks both ways; entries that come must be right, and an end without
-// an error must be the end.
+// scanAll walks both ways. Entries must be right, and an end without an error must be the end
+// of the table.
 func scanAll(t testing.TB, r *Reader, list []entry, o IterOptions) error {
 	t.Helper()
 	it := r.NewIteratorWith(nil, o)

@@ -12,10 +12,10 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A badSector is a file of which one byte can't be read.
+// A badSector is a file with one byte that can't be read.
 type badSector struct {
 	*bytes.Reader
-	at    int64 // -1: all can
+	at    int64 // -1: all can be read
 	calls int
 }
 
@@ -27,8 +27,8 @@ func (f *badSector) ReadAt(p []byte, off int64) (int, error) {
 	return f.Reader.ReadAt(p, off)
 }
 
-// windowTable opens a table of about 1 MiB of blocks of 4 KiB through a cache
-// of so many bytes.
+// windowTable opens a table of about 1 MiB with blocks of 4 KiB, through a cache of capacity
+// bytes.
 func windowTable(t *testing.T, c *Codec, capacity int64) (*Reader, *badSector, []entry) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 2))
@@ -50,8 +50,8 @@ func windowTable(t *testing.T, c *Codec, capacity int64) (*Reader, *badSector, [
 	return r, src, list
 }
 
-// TestIterator_ReadsAhead counts reads: few for a walk, one a block for seeks
-// and a few steps, none for what is cached.
+// TestIterator_ReadsAhead counts reads: few for a walk, one for each block for seeks and a
+// few steps, and none for what is cached.
 func TestIterator_ReadsAhead(t *testing.T) {
 	for _, c := range []*Codec{nil, &SnappyCodec} {
 		r, src, list := windowTable(t, c, 0)
@@ -89,7 +89,7 @@ func TestIterator_ReadsAhead(t *testing.T) {
 	}
 }
 
-// A walk fills the cache, and a second one reads nothing.
+// TestIterator_ReadAheadFillsTheCache checks that after a walk a second one reads nothing.
 func TestIterator_ReadAheadFillsTheCache(t *testing.T) {
 	for _, c := range []*Codec{nil, &SnappyCodec} {
 		r, src, list := windowTable(t, c, 64<<20)
@@ -108,8 +108,8 @@ func TestIterator_ReadAheadFillsTheCache(t *testing.T) {
 	}
 }
 
-// What can't be read, or is damaged, ends a walk where it is, not where the
-// reading ahead met it.
+// TestIterator_ReadAheadErrors checks that a block which can't be read, or is damaged, ends a
+// walk when the walk comes to it, and not when reading ahead meets it.
 func TestIterator_ReadAheadErrors(t *testing.T) {
 	r, src, list := windowTable(t, &SnappyCodec, 0)
 	it := r.NewIterator(nil)

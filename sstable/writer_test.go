@@ -116,7 +116,7 @@ func TestWriter_Info(t *testing.T) {
 	}
 }
 
-// TestWriter_EstimatedSize stays near what the file becomes.
+// TestWriter_EstimatedSize checks that the estimate is close to the final size.
 func TestWriter_EstimatedSize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	w := NewWriter(discard{}, WriterOptions{FilterBits: 10})
@@ -135,8 +135,8 @@ func TestWriter_EstimatedSize(t *testing.T) {
 	}
 }
 
-// TestWriter_HashesBesideTheHeap: those of many keys are, until the table is
-// finished or given up.
+// TestWriter_HashesBesideTheHeap checks that the hashes of many keys are off the heap until
+// the table is finished or abandoned.
 func TestWriter_HashesBesideTheHeap(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -171,8 +171,8 @@ func TestWriter_HashesBesideTheHeap(t *testing.T) {
 	}
 }
 
-// TestFilter_HashesChangedInMemory: a build over hashes that are not those
-// collected, or a filter that lacks one, is not written.
+// TestFilter_HashesChangedInMemory checks that no filter is written if its hashes are not
+// those that were collected, or if it lacks one.
 func TestFilter_HashesChangedInMemory(t *testing.T) {
 	c := newHashCollector(bloom.Hasher{}, base.PrefixRule{})
 	for i := range 1000 {
@@ -190,8 +190,8 @@ func TestFilter_HashesChangedInMemory(t *testing.T) {
 	}
 }
 
-// TestReader_FilterUnits drops and loads the second unit while the table is
-// in use.
+// TestReader_FilterUnits drops and loads the second unit of a filter while the table is in
+// use.
 func TestReader_FilterUnits(t *testing.T) {
 	list := shapes()["many"]
 	b, info := writeFile(t, WriterOptions{FilterBits: 20}, list)
@@ -239,8 +239,8 @@ func TestReader_FilterUnits(t *testing.T) {
 	hasAll(r, 2)
 }
 
-// TestReader_Concurrent reads one table from several goroutines with a cache
-// that is too small.
+// TestReader_Concurrent reads one table with several goroutines, through a cache that is too
+// small.
 func TestReader_Concurrent(t *testing.T) {
 	list := shapes()["many"]
 	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, indexPartition: 400}, list)
@@ -287,7 +287,7 @@ func readSome(r *Reader, list []entry, rng *rand.Rand) error {
 	return nil
 }
 
-// TestTrace_NamesBlocks: what a lookup read, in order.
+// TestTrace_NamesBlocks checks that a trace has what a lookup reads, in order.
 func TestTrace_NamesBlocks(t *testing.T) {
 	list := shapes()["many"]
 	b, info := writeFile(t, WriterOptions{BlockSize: 512, indexPartition: 400}, list)

@@ -29,8 +29,7 @@ func benchWriter(b *testing.B, o Options, recycled bool) *Writer {
 	return w
 }
 
-// rewind makes the log empty again, so that a benchmark can go on in the same
-// pages for as long as it likes.
+// rewind makes the log empty, so that a benchmark can go on in the same pages for any time.
 func (w *Writer) rewind() {
 	w.off = headerSize
 	w.length.Store(headerSize)
@@ -107,8 +106,8 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is the recovery of a log of 8 MiB: full of records, and all
-// remains of an earlier one, which have to be searched.
+// BenchmarkRead measures the recovery of a log of 8 MiB. One is full of records. The other
+// has only remains of an earlier log, which must be searched.
 func BenchmarkRead(b *testing.B) {
 	for _, records := range []int{40000, 0} {
 		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {

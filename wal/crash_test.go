@@ -26,16 +26,16 @@ type life struct {
 
 type lifeLog struct {
 	num      base.FileNum
-	created  bool // Create has returned
+	created  bool // whether Create has returned
 	appended []string
-	synced   int   // records
-	sealed   int64 // length
-	gone     bool  // may be recycled by now
+	synced   int   // number of records that are durable
+	sealed   int64 // length of the sealed log; 0: not sealed
+	gone     bool  // whether it may have been recycled
 }
 
-// TestCrash_AtEveryOperation finds after a crash, whatever it does to unsynced
-// bytes and names, a prefix of the records with all synced ones, and nothing
-// that looks like damage.
+// TestCrash_AtEveryOperation crashes at each operation, and lets the crash do anything to
+// bytes and names that are not synced. Read then finds a prefix of the records with all
+// synced ones, and nothing that looks like damage.
 func TestCrash_AtEveryOperation(t *testing.T) {
 	testenv.SkipRace(t)
 	seed := uint64(1)
@@ -89,7 +89,7 @@ func (l *life) log(num base.FileNum) {
 			}
 			group = append(group, testPayload(l.rng.IntN(9999), size))
 		}
-		// From before the write on, as it may be on the disk when it is under way.
+		// Before the write, because the write may reach the disk while it is under way.
 		me.appended = append(me.appended, group...)
 		if _, err := w.AppendBatch(toBytes(group), base.Seq(len(me.appended)), len(group)%2 == 0); err != nil {
 			l.t.Fatal(err)

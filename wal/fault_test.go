@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestWriter_FirstErrorIsFinal fails each kind of write once: no later Append,
-// Sync or Seal pretends that nothing was, though the device works again.
+// TestWriter_FirstErrorIsFinal fails each kind of write once. No later Append, Sync or Seal
+// succeeds, although the device works again.
 func TestWriter_FirstErrorIsFinal(t *testing.T) {
 	for _, mode := range modes {
 		for _, op := range []vfs.Op{vfs.OpWrite, vfs.OpMapWrite, vfs.OpSync, vfs.OpPreallocate} {
@@ -29,7 +29,7 @@ func TestWriter_FirstErrorIsFinal(t *testing.T) {
 			mustSync(t, w)
 			want := w.Synced()
 			fsys.Inject(vfs.FailAt(1, &vfs.Fault{Err: syscall.EIO, Short: true}, op))
-			_, first := w.Append(make([]byte, 70<<10), 2) // beyond what is preallocated
+			_, first := w.Append(make([]byte, 70<<10), 2) // more than was preallocated
 			if first == nil {
 				first = w.Sync()
 			}
@@ -60,8 +60,7 @@ func TestWriter_FirstErrorIsFinal(t *testing.T) {
 	}
 }
 
-// TestWriter_FullDisk: each write that needs room may find none, and get half
-// of its bytes through.
+// TestWriter_FullDisk lets each write that needs room find none, and write half of its bytes.
 func TestWriter_FullDisk(t *testing.T) {
 	for _, mode := range modes {
 		for k := int64(1); k < 200; k++ {
@@ -102,9 +101,9 @@ func TestWriter_FullDisk(t *testing.T) {
 	}
 }
 
-// TestCreate_EveryFault fails each operation of Create once, before or after
-// it happens, of a new log and of a recycled one. There is an error or a log that
-// works; nothing stays open.
+// TestCreate_EveryFault fails each operation of Create once, before or after it has its
+// effect, for a new log and for a recycled one. Create returns an error or a log that works,
+// and no file stays open.
 func TestCreate_EveryFault(t *testing.T) {
 	for _, recycle := range []base.FileNum{0, 6} {
 		for _, after := range []bool{false, true} {
@@ -156,8 +155,8 @@ func createWithFault(t *testing.T, recycle base.FileNum, k int64, after bool) bo
 	return k <= ops
 }
 
-// TestCreate_Recycle: files shorter and longer than wanted, and one that is
-// not there.
+// TestCreate_Recycle recycles files that are shorter and longer than wanted, and one that
+// does not exist.
 func TestCreate_Recycle(t *testing.T) {
 	const want = 64 << 10
 	for _, tt := range []struct{ size, got int64 }{

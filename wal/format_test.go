@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares got with testdata/name, or writes it.
+// golden compares got with testdata/name, or writes that file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -65,8 +65,8 @@ func TestFormat_Example(t *testing.T) {
 	golden(t, "example.wal", got)
 }
 
-// TestFormat_Spanning has each kind of fragment, padding, and blocks that are
-// full to the last byte. The files are told by their checksums.
+// TestFormat_Spanning writes each kind of fragment, padding, and blocks that are full to the
+// last byte. It compares the files by their checksums.
 func TestFormat_Spanning(t *testing.T) {
 	for _, tt := range []struct {
 		seal bool
@@ -132,8 +132,8 @@ func TestRead_GoldenFiles(t *testing.T) {
 	}
 }
 
-// TestRead_NewerVersion: a file of the next version is refused and neither
-// taken for damage nor for empty, whatever follows its version.
+// TestRead_NewerVersion checks that a file of the next version is refused, and is taken
+// neither for a damaged log nor for an empty one, whatever follows its version.
 func TestRead_NewerVersion(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "example.wal"))
 	if err != nil {

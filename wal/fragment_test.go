@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestFragments_AreThoseOfAppendRecord compares the two ways to encode a record,
-// for payloads around the sizes of blocks, at all kinds of places in a block.
+// TestFragments_AreThoseOfAppendRecord compares the two ways of encoding a record, for
+// payloads of about the size of blocks, at different places in a block.
 func TestFragments_AreThoseOfAppendRecord(t *testing.T) {
 	c := newCodec(testStore, 7)
 	rooms := []int{blockSize, blockSize - 1, blockSize / 2, minRoom + 1, minRoom}
@@ -34,8 +34,8 @@ func TestFragments_AreThoseOfAppendRecord(t *testing.T) {
 	}
 }
 
-// TestAppendBatch_LargeRecordsTakeNoMemory: a record of many megabytes is written
-// from where it lies, mapped or by calls, and read back.
+// TestAppendBatch_LargeRecordsTakeNoMemory checks that a record of many megabytes is written
+// without a copy, through a mapping or with system calls, and can be read.
 func TestAppendBatch_LargeRecordsTakeNoMemory(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")

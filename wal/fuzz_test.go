@@ -10,13 +10,12 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// FuzzRead reads any bytes as a log. There is no panic, no more memory than a
-// small multiple of the file, no error of another kind, and what is accepted
-// is what a Writer would have written, byte for byte.
+// FuzzRead reads any bytes as a log. Read does not panic, takes at most a small multiple of
+// the file's size in memory, and returns no other kind of error. What it accepts is what a
+// Writer would have written, byte for byte.
 //
-// Inputs are kept small: a header comes without its zeros, and fill is the
-// size of a record in front of the bytes, so that they can cross the border of a
-// block.
+// Inputs are kept small. A header comes without its zeros. fill is the size of a record
+// before the bytes, so that they can cross the border of a block.
 func FuzzRead(f *testing.F) {
 	add := func(data []byte, known int64, salvage bool) {
 		f.Add(data[:headerUsed], uint16(0), data[headerSize:], known, salvage)
@@ -100,7 +99,7 @@ func checkReencode(t *testing.T, data []byte, recs []record, res Result) {
 	if res.Sealed {
 		again = c.appendSeal(again, 0, res.Records, res.LastSeq)
 	}
-	// What padding holds is not read.
+	// The bytes of padding are not read, so they may differ.
 	for off := int64(headerSize); off < res.Length && off < int64(len(again)); off += blockSize {
 		end := min(off+blockSize, int64(len(again)))
 		from := max(off, end-minRoom+1)
@@ -113,8 +112,8 @@ func checkReencode(t *testing.T, data []byte, recs []record, res Result) {
 	}
 }
 
-// mend makes the checksums right where the lengths let it, so that the fuzzer
-// gets behind them.
+// mend makes the checksums right as far as the lengths allow it, so that the fuzzer gets past
+// them.
 func mend(data []byte) []byte {
 	data = bytes.Clone(data)
 	if len(data) < headerSize {
@@ -151,7 +150,7 @@ func TestLimits_LargeLogs(t *testing.T) {
 		gaps.data = append(gaps.data, 1)
 	}
 	gaps.add("", gaps.end())
-	// A fragment seems to begin at every eighth byte, as long as its block.
+	// At every eighth byte a fragment seems to begin that is as long as its block.
 	tags := newImage(0)
 	for i := 0; i < size; i += fragmentSize {
 		tags.data = binary.LittleEndian.AppendUint32(tags.data, uint32(i))

@@ -11,17 +11,17 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestRead_Hole makes a hole in a log and puts evidence about it elsewhere.
-// Records are named by position: 0 to 9, of which 4 is hit. Its own, or later
-// ones, may say that the log was synced up to the end of some record.
+// TestRead_Hole makes a hole in a log, and puts evidence of it elsewhere. Records have the
+// numbers 0 to 9, and the hole is in record 4. That record or later ones may say that the log
+// was synced up to the end of some record.
 func TestRead_Hole(t *testing.T) {
 	size := 300
 	for _, tt := range []struct {
 		name   string
 		size   int         // of the payloads
-		synced map[int]int // record -> up to the end of which record it was synced
+		synced map[int]int // record -> the log was synced up to the end of this record
 		seal   bool
-		known  int // up to the end of which record; -1: nothing
+		known  int // ReadOptions.Known is the end of this record; -1: nothing is known
 		damage bool
 	}{
 		{"nothing synced", size, nil, false, -1, false},
@@ -65,7 +65,7 @@ func TestRead_Hole(t *testing.T) {
 			}
 			got, res, err := readBytes(data, ReadOptions{Known: known})
 			checkPayloads(t, got, m.payloads[:4])
-			gone := hole[1] > m.starts[5] // and with it what the next record says
+			gone := hole[1] > m.starts[5] // the next record is hit too, and what it says is lost
 			if tt.damage && !(gone && tt.synced[5] != 0) {
 				checkCorrupt(t, err, -1)
 				var c *base.CorruptionError
@@ -82,8 +82,8 @@ func TestRead_Hole(t *testing.T) {
 	}
 }
 
-// TestRead_EvidenceOfAFirstFragment: the record that proves the damage need
-// not be whole itself.
+// TestRead_EvidenceOfAFirstFragment checks that the record which proves the damage need not
+// be whole.
 func TestRead_EvidenceOfAFirstFragment(t *testing.T) {
 	m := newImage(0).addEach(testPayloads(3), false)
 	m.add(testPayload(3, 2*blockSize), m.ends[2])
@@ -93,8 +93,8 @@ func TestRead_EvidenceOfAFirstFragment(t *testing.T) {
 	checkCorrupt(t, err, m.starts[1])
 }
 
-// TestRead_EvidenceBehindZeros: the search that leaps over zeros misses nothing,
-// however many there are and wherever they begin.
+// TestRead_EvidenceBehindZeros checks that the search, which skips zeros, misses nothing, for
+// any number of zeros and any place where they begin.
 func TestRead_EvidenceBehindZeros(t *testing.T) {
 	for zeros := int64(1); zeros < 60; zeros++ {
 		m := newImage(0).add(testPayload(0, 40), headerSize)
@@ -114,8 +114,8 @@ func TestRead_EvidenceBehindZeros(t *testing.T) {
 	}
 }
 
-// TestRead_NoEvidenceInPadding: where no record can begin there is none, even
-// under a checksum that is right.
+// TestRead_NoEvidenceInPadding checks that bytes where no record can begin are no evidence,
+// even under a right checksum.
 func TestRead_NoEvidenceInPadding(t *testing.T) {
 	m := newImage(0).add("a", headerSize)
 	hole := m.end()
@@ -130,9 +130,9 @@ func TestRead_NoEvidenceInPadding(t *testing.T) {
 	}
 }
 
-// TestRead_RecycledFile leaves an older log behind a newer one, at every
-// length of the newer one that a crash could leave: none of its records comes
-// up again, even where the newer ends exactly where one of the older begins.
+// TestRead_RecycledFile leaves an older log behind a newer one, at every length of the newer
+// one that a crash could leave. No record of the older log comes back, even if the newer one
+// ends exactly where one of them begins.
 func TestRead_RecycledFile(t *testing.T) {
 	fs := vfs.NewMem()
 	o := Options{FS: fs, Prealloc: 128 << 10}
@@ -161,8 +161,8 @@ func TestRead_RecycledFile(t *testing.T) {
 	}
 }
 
-// TestRead_PayloadIsALog: a value that is a log itself, of the same store and
-// number even, is a value.
+// TestRead_PayloadIsALog checks that a value may be a log itself, even one of the same store
+// and number.
 func TestRead_PayloadIsALog(t *testing.T) {
 	inner := newImage(0).addEach(testPayloads(50), true).seal()
 	m := newImage(0).add("first", headerSize).add(string(inner.data), headerSize).add("last", headerSize)
@@ -172,7 +172,7 @@ func TestRead_PayloadIsALog(t *testing.T) {
 	}
 	checkPayloads(t, got, m.payloads)
 	for i := range m.data[m.starts[1]+20 : m.starts[1]+80] {
-		m.data[m.starts[1]+20+int64(i)] ^= byte(i + 1) // now its fragments are searched
+		m.data[m.starts[1]+20+int64(i)] ^= byte(i + 1) // damaged, so that Read searches for fragments
 	}
 	got, _, err = readBytes(m.data, ReadOptions{Known: -1})
 	if err != nil {
@@ -181,8 +181,8 @@ func TestRead_PayloadIsALog(t *testing.T) {
 	checkPayloads(t, got, m.payloads[:1])
 }
 
-// TestRead_ReadError: an error of the device is neither the end nor damage, at
-// whichever read it comes.
+// TestRead_ReadError checks that an error of the device, at any read, is taken neither for
+// the end of the log nor for damage.
 func TestRead_ReadError(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -217,7 +217,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &c)
 }
 
-// TestRead_Salvage hands out all records that are whole.
+// TestRead_Salvage checks that Read passes on all records that are whole.
 func TestRead_Salvage(t *testing.T) {
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -251,7 +251,8 @@ func TestRead_Salvage(t *testing.T) {
 	}
 }
 
-// TestRead_StopsAtError: the caller's error ends reading and comes back.
+// TestRead_StopsAtError checks that an error of the caller's function ends Read and is
+// returned.
 func TestRead_StopsAtError(t *testing.T) {
 	m := newImage(0).addEach(testPayloads(3), true)
 	stop := errors.New("stop")

@@ -13,8 +13,7 @@ import (
 
 const testStore = 0x0102030405060708
 
-// testPayload returns n bytes that differ from record to record and hold no
-// fragments.
+// testPayload returns n bytes that differ from record to record and contain no fragments.
 func testPayload(i, n int) string {
 	return string(bytes.Repeat(fmt.Appendf(nil, "%04d.", i), n/5+1)[:n])
 }
@@ -93,7 +92,7 @@ func readBytes(data []byte, o ReadOptions) (payloads []string, res Result, err e
 	return readLog(fileSystem(data), 7, o)
 }
 
-// fileSystem has data as log 7.
+// fileSystem returns a file system with data as log 7.
 func fileSystem(data []byte) vfs.FS {
 	fs := vfs.NewMem()
 	f, err := fs.Create(base.LogName(7))
@@ -121,7 +120,7 @@ func checkPayloads(t testing.TB, got, want []string) {
 	}
 }
 
-// checkCorrupt wants a CorruptionError for log 7 at off; -1: anywhere.
+// checkCorrupt fails unless err is a CorruptionError for log 7 at off; -1: at any offset.
 func checkCorrupt(t testing.TB, err error, off int64) {
 	t.Helper()
 	var c *base.CorruptionError
@@ -134,7 +133,7 @@ func checkCorrupt(t testing.TB, err error, off int64) {
 	}
 }
 
-// isPrefix tells whether got is the beginning of want.
+// isPrefix reports whether got is the beginning of want.
 func isPrefix(got, want []string) bool {
 	if len(got) > len(want) {
 		return false

@@ -14,10 +14,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestWriter_NoRoomIsNotFinal fills disks of every size. A record that finds no
-// room leaves the log as it was: smaller ones fit until the last block is used,
-// the log can be sealed at any moment, and it takes records again when there is
-// room again.
+// TestWriter_NoRoomIsNotFinal fills disks of every size. A record that finds no room leaves
+// the log as it was. Smaller records fit until the last block is used. The log can be sealed
+// at any moment, and it takes records again when there is room.
 func TestWriter_NoRoomIsNotFinal(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		for blocks := int64(1); blocks < 80; blocks++ {
@@ -73,8 +72,8 @@ func TestWriter_NoRoomIsNotFinal(t *testing.T) {
 	}
 }
 
-// TestWriter_GrowsInSteps: a log with few records is small, and a large one is
-// not extended often, nor far ahead of its records.
+// TestWriter_GrowsInSteps checks that a log with few records is small, and that a large one
+// is extended neither often nor far ahead of its records.
 func TestWriter_GrowsInSteps(t *testing.T) {
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
 	faults := vfs.NewFault(disk, nil)
@@ -94,12 +93,12 @@ func TestWriter_GrowsInSteps(t *testing.T) {
 	if n := faults.Count(vfs.OpPreallocate); n > 12 {
 		t.Errorf("it was extended %d times, want 12 at most", n)
 	}
-	mustAppend(t, w, testPayload(1, 3<<20), 1) // beyond what was expected
+	mustAppend(t, w, testPayload(1, 3<<20), 1) // more than was expected
 	mustClose(t, w)
 }
 
-// TestPrepare_TakesWhatThereIs: a disk without room for all that a log would like
-// to have reserved has room for less of it.
+// TestPrepare_TakesWhatThereIs checks that a disk without room for everything that a log
+// would reserve still has room for less.
 func TestPrepare_TakesWhatThereIs(t *testing.T) {
 	for blocks := int64(1); blocks < 300; blocks += 7 {
 		disk := smalldisk.New(vfs.NewMem(), blocks)
@@ -125,8 +124,8 @@ func TestPrepare_TakesWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestShrink cuts what is reserved ahead of logs of every length: the records
-// before are there and those behind too, whatever a crash leaves of it.
+// TestShrink gives back what logs of every length have reserved. All records are there, those
+// from before and those from after it, whatever a crash leaves.
 func TestShrink(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, noMap := range []bool{false, true} {
@@ -176,8 +175,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestWriter_UnreservedDiskIsFull: where blocks can't be reserved a full disk
-// tears a record, which is final, and a later sync does not pretend otherwise.
+// TestWriter_UnreservedDiskIsFull checks a full disk where blocks can't be reserved. It tears
+// a record, which is final, and a later sync does not succeed.
 func TestWriter_UnreservedDiskIsFull(t *testing.T) {
 	for blocks := int64(1); blocks < 40; blocks++ {
 		mem := vfs.NewMem()
@@ -209,7 +208,8 @@ func TestWriter_UnreservedDiskIsFull(t *testing.T) {
 	}
 }
 
-// TestSync_FailureIsKnown: a failed sync is told from a failed write.
+// TestSync_FailureIsKnown checks that SyncFailed distinguishes a failed sync from a failed
+// write.
 func TestSync_FailureIsKnown(t *testing.T) {
 	faults := vfs.NewFault(vfs.NewMem(), nil)
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: faults, Prealloc: 64 << 10})

@@ -19,20 +19,22 @@ type rotShape struct {
 	noMap    bool
 	older    []string // the log that the file was before; nil: it is new
 	records  []string
-	group    bool // the last three are appended at once
+	group    bool // the last three records are appended as one group
 	aligned  bool // the older log has records in the same places
 }
 
-// A rotLog is a log whose records are all synced, but nothing in it says so of the last ones.
+// A rotLog is a log whose records are all synced, while no record in it says so about the
+// last ones.
 type rotLog struct {
 	rotShape
-	now, was  []byte // the file, and as it was before the last append
-	last, end int64  // of the last append
+	now, was  []byte // the file, and the file as it was before the last append
+	last, end int64  // offsets where the last append begins and ends
 	count     int
-	synced    int // before the last append
+	synced    int // number of records before the last append
 }
 
-// text returns n bytes without a period, as values of a store are.
+// text returns n random characters. Like the values of a store, they do not repeat with a
+// period.
 func text(rng *rand.Rand, n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -109,7 +111,7 @@ func writeRotLog(t testing.TB, s rotShape) rotLog {
 	return l
 }
 
-// dropped tells whether Read loses records of data without an error.
+// dropped reports whether Read loses records of data without an error.
 func (l *rotLog) dropped(t testing.TB, fsys vfs.FS, data []byte) bool {
 	t.Helper()
 	f, err := fsys.OpenReadWrite(base.LogName(7))
@@ -130,8 +132,9 @@ func (l *rotLog) dropped(t testing.TB, fsys vfs.FS, data []byte) bool {
 	return len(got) < l.count
 }
 
-// tornTo tells whether a write of the last records that was cut short could have left data, which differs from what was
-// written: whether the bytes that are wrong, and all behind them in their sector, are the older ones, or a whole word.
+// tornTo reports whether a write of the last records that was cut short could have left data,
+// which differs from what was written. For each wrong byte, that byte and all behind it in
+// its sector must be the older ones, or its whole word must be.
 func (l *rotLog) tornTo(data []byte) bool {
 	was := append(slices.Clone(l.was), make([]byte, len(l.now)-len(l.was))...)
 	for i := headerSize; i < int(l.end); i++ {
@@ -147,8 +150,9 @@ func (l *rotLog) tornTo(data []byte) bool {
 	return true
 }
 
-// undecided tells whether a flip of byte at may be taken for a torn end though no torn write would have left it so: the
-// file has been another log, of which nobody knows any more what stood in the same place.
+// undecided reports whether Read may take a flip of byte at for a torn end, although no torn
+// write could have left it. That can happen if the file was another log before: Read can't
+// know what was in the same place.
 func (l *rotLog) undecided(data []byte, at int) bool {
 	changes := 0
 	for i := at + 1; i < min(at&^(sectorSize-1)+sectorSize, int(l.end)); i++ {
@@ -156,12 +160,13 @@ func (l *rotLog) undecided(data []byte, at int) bool {
 			changes++
 		}
 	}
-	head := int(l.last+7)&^7 - int(l.last) // in front of the first whole word
+	head := int(l.last+7)&^7 - int(l.last) // bytes before the first whole word
 	return l.older != nil && (l.aligned || changes < 4 || head < 4 && at-int(l.last) < head)
 }
 
-// TestRot_EveryBit flips each bit of logs of which all records are synced. None is lost without an error, but where a
-// torn write may have left the same bytes: there nobody can know.
+// TestRot_EveryBit flips each bit of logs whose records are all synced. No record is lost
+// without an error, except where a torn write may have left the same bytes. There the two
+// can't be distinguished.
 func TestRot_EveryBit(t *testing.T) {
 	testenv.SkipRace(t)
 	step := 5
@@ -192,7 +197,7 @@ func TestRot_EveryBit(t *testing.T) {
 	}
 }
 
-// step is how many bits to go on by: in long logs there is much of the same.
+// step returns by how many bits a test goes on. Long logs have many similar bits.
 func (l *rotLog) step(least int) int {
 	if l.end > headerSize+1500 {
 		return least * 199
@@ -200,14 +205,15 @@ func (l *rotLog) step(least int) int {
 	return least
 }
 
-// TestRot_LargerErrors states how many of the larger errors are lost, in logs whose last record is hit.
+// TestRot_LargerErrors counts how many larger errors are lost, in logs whose last record is
+// hit.
 func TestRot_LargerErrors(t *testing.T) {
 	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(1, 0))
 	tries := few(t, 20, 300)
 	for _, e := range []struct {
 		name string
-		sure bool // in a record within a sector of a new file
+		sure bool // the record is within one sector of a new file
 		hit  func(record []byte)
 	}{
 		{"2 bits", true, func(b []byte) { flipBits(rng, b, 2) }},
@@ -244,7 +250,7 @@ func flipBits(rng *rand.Rand, b []byte, n int) {
 	}
 }
 
-// scramble changes n neighbouring bytes, each of them.
+// scramble changes each of n neighbouring bytes.
 func scramble(rng *rand.Rand, b []byte, n int) {
 	at := rng.IntN(len(b) - min(n, len(b)-1))
 	for i := range min(n, len(b)-1) {
@@ -252,7 +258,7 @@ func scramble(rng *rand.Rand, b []byte, n int) {
 	}
 }
 
-// few returns n, or many where tests take long.
+// few returns n, or many if long tests are wanted.
 func few(t testing.TB, n, many int) int {
 	switch {
 	case testenv.Long(t) > 0:
@@ -263,8 +269,9 @@ func few(t testing.TB, n, many int) int {
 	return n
 }
 
-// TestRot_TornIsNotRot tears the last write of logs in each way that a crash can, where the older bytes are zeros, other
-// records, or records that differ from the newer ones in a single bit. None is ever taken for damage.
+// TestRot_TornIsNotRot tears the last write of logs in each way in which a crash can. The
+// older bytes are zeros, other records, or records that differ from the newer ones in a
+// single bit. Read never takes the result for damage.
 func TestRot_TornIsNotRot(t *testing.T) {
 	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -331,7 +338,8 @@ func (l *rotLog) tear(rng *rand.Rand, i int, data, was []byte) string {
 	return fmt.Sprintf("%d words", n)
 }
 
-// likeLogs returns logs over older ones that differ from them in little: in the same places, and in others.
+// likeLogs returns logs over older ones that are nearly the same, with the records in the
+// same places and in others.
 func likeLogs(t testing.TB, seed uint64) (all []rotLog) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, size := range []int{20, 100, 500, 1500, 5000} {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRead_SalvageTellsWhereTheGapsAre: between two records that were handed
-// out, Damaged is called if there were others, and only then; before the first
-// one also if the header is damaged.
+// TestRead_SalvageTellsWhereTheGapsAre checks that Damaged is called between two records if
+// and only if there were others between them. Before the first record it is also called if
+// the header is damaged.
 func TestRead_SalvageTellsWhereTheGapsAre(t *testing.T) {
 	const seed = 2
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -59,8 +59,8 @@ func TestRead_SalvageTellsWhereTheGapsAre(t *testing.T) {
 	}
 }
 
-// TestRead_SalvageOfATornTail ends where the log ends: what was never synced is
-// no gap.
+// TestRead_SalvageOfATornTail checks that records which were never synced are not a gap: Read
+// ends where the log ends.
 func TestRead_SalvageOfATornTail(t *testing.T) {
 	payloads := testPayloads(6)
 	m := newImage(0).addEach(payloads[:3], true).addEach(payloads[3:], false)

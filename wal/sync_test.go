@@ -51,8 +51,8 @@ func newGate(t *testing.T) (*Writer, *gate) {
 	return w, g
 }
 
-// TestSyncTo_Shared: who comes during a sync waits for one more, all together,
-// and Append goes on beside it.
+// TestSyncTo_Shared checks that all callers that come during a sync share the next one, and
+// that Append does not wait for syncs.
 func TestSyncTo_Shared(t *testing.T) {
 	w, g := newGate(t)
 	var wg sync.WaitGroup
@@ -84,8 +84,8 @@ func TestSyncTo_Shared(t *testing.T) {
 	mustClose(t, w)
 }
 
-// TestSyncTo_FailureReachesAll: those who wait for a sync that fails, and those
-// who wait for the next one, get its error; there is no next one.
+// TestSyncTo_FailureReachesAll checks that callers that wait for a sync which fails get its
+// error, and so do those that wait for the next one. There is no next sync.
 func TestSyncTo_FailureReachesAll(t *testing.T) {
 	w, g := newGate(t)
 	var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func TestSyncTo_FailureReachesAll(t *testing.T) {
 	mustClose(t, w)
 }
 
-// TestClose_WaitsForSync: the file is not closed under a sync.
+// TestClose_WaitsForSync checks that the file is not closed during a sync.
 func TestClose_WaitsForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, g := newGate(t)
@@ -119,7 +119,7 @@ func TestClose_WaitsForSync(t *testing.T) {
 		go func() { synced <- w.SyncTo(end, nil) }()
 		<-g.entered
 		go func() { closed <- w.Close() }()
-		synctest.Wait() // both are as far as they get
+		synctest.Wait() // both goroutines are blocked
 		select {
 		case err := <-closed:
 			t.Errorf("Close = %v during a sync, want it to wait", err)
@@ -135,7 +135,7 @@ func TestClose_WaitsForSync(t *testing.T) {
 	})
 }
 
-// TestWriter_Concurrent runs an appender beside many who sync, for -race: each
+// TestWriter_Concurrent appends while many goroutines sync, for the race detector. Each
 // record is durable when its SyncTo returns.
 func TestWriter_Concurrent(t *testing.T) {
 	for _, mode := range modes {

@@ -11,12 +11,13 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// An image is a log built byte by byte, with any claims about what was synced.
+// An image is a log that a test builds byte by byte. Its records may claim anything about
+// what was synced.
 type image struct {
 	codec    codec
 	data     []byte
 	payloads []string
-	starts   []int64 // of the records, behind padding
+	starts   []int64 // offsets of the records, behind padding
 	ends     []int64
 }
 
@@ -28,7 +29,7 @@ func newImage(prealloc int64) *image {
 
 func (m *image) end() int64 { return int64(len(m.data)) }
 
-// add appends a record that says that the log was synced up to there.
+// add appends a record that claims that the log was synced up to the offset synced.
 func (m *image) add(payload string, synced int64) *image {
 	padded := int64(len(appendPadding(m.data, 0)))
 	m.data = m.codec.appendRecord(m.data, 0, record{synced: synced, lastSeq: base.Seq(len(m.payloads) + 1), payload: []byte(payload)})
@@ -37,7 +38,7 @@ func (m *image) add(payload string, synced int64) *image {
 	return m
 }
 
-// addEach appends records; each syncs the one before, or none of them does.
+// addEach appends records. Either each syncs the one before it, or none does.
 func (m *image) addEach(payloads []string, sync bool) *image {
 	for _, p := range payloads {
 		synced := int64(headerSize)
@@ -54,7 +55,7 @@ func (m *image) seal() *image {
 	return m
 }
 
-// before returns how many records end at off or before.
+// before returns how many records end at or before off.
 func (m *image) before(off int64) int {
 	n := 0
 	for n < len(m.ends) && m.ends[n] <= off {
@@ -89,8 +90,8 @@ var tails = []struct {
 	}},
 }
 
-// TestRead_TornTail cuts a log at every length, with all kinds of remains
-// behind the cut: the records before it are found, and no error.
+// TestRead_TornTail cuts a log at every length, and puts all kinds of remains behind the cut.
+// Read finds the records before it, and returns no error.
 func TestRead_TornTail(t *testing.T) {
 	testenv.SkipRace(t)
 	const seed = 1
@@ -118,8 +119,8 @@ func TestRead_TornTail(t *testing.T) {
 	}
 }
 
-// TestRead_CutFile cuts files: where the length was preallocated, sealed or is
-// known otherwise, that is damage wherever it is.
+// TestRead_CutFile cuts files whose length is known: it was preallocated, sealed or given by
+// the caller. Every cut is damage.
 func TestRead_CutFile(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, tt := range []struct {
@@ -158,7 +159,7 @@ func TestRead_CutFile(t *testing.T) {
 			switch {
 			case tt.damage || cut < headerSize:
 				checkCorrupt(t, err, -1)
-				// Without a trace of a record it is for the caller to know.
+				// Without a trace of a record only the caller knows what it is.
 				if want := cut < int(m.ends[0]); errors.Is(err, ErrNeverUsed) != want && tt.prealloc != 0 {
 					t.Errorf("%s: cut at %d: %v, want ErrNeverUsed %v", tt.name, cut, err, want)
 				}
@@ -172,8 +173,8 @@ func TestRead_CutFile(t *testing.T) {
 	}
 }
 
-// TestRead_EveryByteFlipped flips a bit of each byte, in four kinds of log.
-// Whatever it hits, there are the right records or there is an error.
+// TestRead_EveryByteFlipped flips a bit of each byte, in four kinds of log. Read returns the
+// right records, or an error.
 func TestRead_EveryByteFlipped(t *testing.T) {
 	testenv.SkipRace(t)
 	const seed = 1
@@ -204,7 +205,7 @@ func TestRead_EveryByteFlipped(t *testing.T) {
 		errs := 0
 		for i := range m.data {
 			if i >= int(m.starts[6])+100 && i < int(m.ends[6])-100 && i%64 != 0 {
-				continue // much of the same
+				continue // many similar bytes
 			}
 			if testing.Short() && i%5 != 0 {
 				continue
@@ -235,7 +236,7 @@ func TestRead_EveryByteFlipped(t *testing.T) {
 	}
 }
 
-// TestRead_SealDoesNotFit: a seal that counts other records than there are.
+// TestRead_SealDoesNotFit reads a seal that states another number of records than there are.
 func TestRead_SealDoesNotFit(t *testing.T) {
 	for _, tt := range []struct {
 		records uint64
@@ -259,7 +260,7 @@ func TestRead_SealDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestRead_BehindTheSeal: a recycled file may have anything there.
+// TestRead_BehindTheSeal checks that a recycled file may have anything behind the seal.
 func TestRead_BehindTheSeal(t *testing.T) {
 	m := newImage(0).addEach(testPayloads(2), true).seal()
 	end := m.end()
@@ -270,7 +271,7 @@ func TestRead_BehindTheSeal(t *testing.T) {
 	}
 }
 
-// TestRead_Known: a known length ends the log there, not before and not behind.
+// TestRead_Known checks that a known length ends the log exactly there.
 func TestRead_Known(t *testing.T) {
 	m := newImage(0).addEach(testPayloads(5), true)
 	for known := int64(0); known <= m.end()+40; known++ {
@@ -285,7 +286,7 @@ func TestRead_Known(t *testing.T) {
 	}
 }
 
-// TestRead_ForgedRecord: checksums that are right do not make the rest right.
+// TestRead_ForgedRecord checks that a record needs more than a right checksum.
 func TestRead_ForgedRecord(t *testing.T) {
 	for _, r := range []record{
 		{synced: -1, lastSeq: 5},
@@ -303,8 +304,8 @@ func TestRead_ForgedRecord(t *testing.T) {
 	}
 }
 
-// TestRead_ForgedFragment has every kind, length and place that a writer
-// would not choose, under a checksum that is right.
+// TestRead_ForgedFragment has fragments of every kind, length and place that a writer would
+// not choose, under right checksums.
 func TestRead_ForgedFragment(t *testing.T) {
 	room := blockSize - fragmentSize
 	for _, tt := range []struct {
@@ -331,9 +332,8 @@ func TestRead_ForgedFragment(t *testing.T) {
 	}
 }
 
-// TestRead_ForgedRecordHeader has headers that a writer would not write, under a
-// checksum that is right: not whole, longer than they need to be, or longer than
-// any can be.
+// TestRead_ForgedRecordHeader has numbers of records that a writer would not write, under
+// right checksums: cut off, longer than necessary, or longer than any can be.
 func TestRead_ForgedRecordHeader(t *testing.T) {
 	for _, head := range []string{"", "\x80", "\x80\x20", "\x80\x00\x01", "\x00\x80\x00", "\x80\x20\x80", "\x80\x20\x81\x00",
 		"\x81\x81\x81\x81\x81\x81\x81\x81\x81\x81\x01\x01", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xff\xff\xff\xff\xff\xff\xff\x01"} {
@@ -348,7 +348,8 @@ func TestRead_ForgedRecordHeader(t *testing.T) {
 	}
 }
 
-// TestRead_BadHeader: which damaged headers may be those of a log in the making.
+// TestRead_BadHeader checks which damaged headers may be those of a log that was being
+// created.
 func TestRead_BadHeader(t *testing.T) {
 	header := func(num base.FileNum, store uint64) []byte {
 		return appendHeader(nil, Header{Num: num, StoreID: store}, 0)

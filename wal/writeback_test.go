@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// TestWriteBack: large parts of the log are given to the system, in whole units,
-// each once. Where that can't be done, WriteBack says so once for each part.
+// TestWriteBack checks that large parts of the log are given to the system in whole units,
+// and each once. Where that is not possible, WriteBack returns false once for each part.
 func TestWriteBack(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -53,7 +53,8 @@ func TestWriteBack(t *testing.T) {
 	}
 }
 
-// TestAppendBatch_SyncedByCall: what will be synced is written by a call.
+// TestAppendBatch_SyncedByCall checks that records which will be synced are written with a
+// system call.
 func TestAppendBatch_SyncedByCall(t *testing.T) {
 	fsys := vfs.NewFault(vfs.NewMem(), nil)
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: fsys, Prealloc: 64 << 10})

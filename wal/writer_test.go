@@ -32,8 +32,8 @@ func (f plainFS) Create(name string) (vfs.File, error) {
 
 func (plainFile) Preallocate(int64) error { return vfs.ErrUnsupported }
 
-// TestAppend_RoundTrip writes the same records in all modes, on all file
-// systems, alone and in groups, far beyond what was preallocated.
+// TestAppend_RoundTrip writes the same records in all modes, on all file systems, alone and
+// in groups, and far more than was preallocated.
 func TestAppend_RoundTrip(t *testing.T) {
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -107,7 +107,7 @@ func TestAppend_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestAppend_OneWritePerGroup: a group costs one write.
+// TestAppend_OneWritePerGroup checks that a group takes one write.
 func TestAppend_OneWritePerGroup(t *testing.T) {
 	for _, mode := range modes {
 		fsys := vfs.NewFault(vfs.NewMem(), nil)
@@ -151,7 +151,7 @@ func TestAppend_NoAllocation(t *testing.T) {
 	}
 }
 
-// TestAppend_SeqFalls: a misuse changes nothing.
+// TestAppend_SeqFalls checks that a wrong sequence number changes nothing.
 func TestAppend_SeqFalls(t *testing.T) {
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore, PrevSeq: 10}, Options{FS: vfs.NewMem()})
 	defer mustClose(t, w)
@@ -163,8 +163,8 @@ func TestAppend_SeqFalls(t *testing.T) {
 	mustAppend(t, w, "a", 10)
 }
 
-// TestSeal_EndsTheLog: nothing goes behind a seal; syncs of what it sealed are
-// done, and stay so when the file is closed.
+// TestSeal_EndsTheLog checks that nothing is appended after a seal. Syncs of the sealed
+// records succeed, even after the file is closed.
 func TestSeal_EndsTheLog(t *testing.T) {
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore, PrevSeq: 9}, Options{FS: vfs.NewMem(), Prealloc: 64 << 10})
 	if err := w.Trim(); err == nil {
@@ -198,8 +198,8 @@ func TestSeal_EndsTheLog(t *testing.T) {
 	}
 }
 
-// TestSeal_Empty: a log without records has a seal like any other, and its
-// last sequence number is that of its predecessor.
+// TestSeal_Empty checks that a log without records has a seal like any other. Its last
+// sequence number is that of the log before.
 func TestSeal_Empty(t *testing.T) {
 	mem := vfs.NewMem()
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore, Prev: 6, PrevSeq: 9}, Options{FS: mem})
