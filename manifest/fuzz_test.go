@@ -141,8 +141,8 @@ func FuzzCurrent(f *testing.F) {
 	})
 }
 
-// What a fuzzer does not come to: manifests of many tables and logs, in many
-// records and in one, keep the limits too.
+// TestLimits_LargeManifests has inputs that a fuzzer does not reach. Manifests of many tables
+// and logs, in many records and in one, also keep the limits.
 func TestLimits_LargeManifests(t *testing.T) {
 	const n = 6000
 	num := func(i int) base.FileNum { return base.FileNum(i + 1) }

@@ -125,8 +125,9 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 // of the process, and becomes durable with the next Append at the latest. That one syncs e
 // before it writes its own edit, so that a crash can tear only the last append.
 //
-// Requires: e has been applied to the version that the manifest describes. If e would make
-// the manifest unreadable, Append refuses it. Only that error is not final.
+// Requires: e has been applied to the version that the manifest describes, and its sidecars
+// are possible, which nothing checks here. If anything else in e would make the manifest
+// unreadable, Append refuses it. Only that error is not final.
 func (l *Log) Append(e *Edit, sync bool) error {
 	if l.err != nil {
 		return l.err
@@ -147,8 +148,8 @@ func (l *Log) Append(e *Edit, sync bool) error {
 	return l.err
 }
 
-// validate returns an error for an edit that Load would refuse. Otherwise it applies e to the
-// counters.
+// validate returns an error if Load would refuse the levels, tables, log or counters of e. It
+// does not check e.Sidecars. If it returns nil, it has applied e to the counters.
 func (l *Log) validate(e *Edit) error {
 	if _, _, err := e.byLevel(); err != nil {
 		return err
@@ -167,7 +168,8 @@ func (l *Log) validate(e *Edit) error {
 	return l.counted.applyCounters(e)
 }
 
-// write appends the record of e to the file. Errors go to l.err.
+// write appends the record of e to the file. Errors go to l.err. An edit that is too long
+// ends the log too, because the counters have changed already.
 func (l *Log) write(e *Edit) {
 	if l.err != nil {
 		return

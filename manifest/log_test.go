@@ -286,8 +286,8 @@ func TestManifest_GoldenFiles(t *testing.T) {
 	golden(t, "current-v1", readFile(t, m, "CURRENT"))
 }
 
-// besideLife goes on from life: filters come beside tables, one is replaced, and
-// a table moves with its own.
+// besideLife goes on from life: tables get sidecars, one sidecar is replaced, and a table
+// moves with its sidecar.
 func besideLife() []*Edit {
 	moved := table(8, "g", "z")
 	moved.Sidecar = sidecar(22)
@@ -301,8 +301,8 @@ func sidecar(num base.FileNum) *Sidecar {
 	return &Sidecar{Num: num, Size: 229, Checksum: uint32(num) * 11, FilterBytes: 160, FilterBits: 12.5}
 }
 
-// Sidecars are there after loading, as they were after each edit, and in the
-// snapshot that the next manifest begins with.
+// TestManifest_Sidecars checks that sidecars are the same after loading as after each edit,
+// and that the snapshot has them with which the next manifest begins.
 func TestManifest_Sidecars(t *testing.T) {
 	m := newMem(t)
 	s := &State{Version: &Version{}, StoreID: 0x1122334455667788, NextFileNum: 2, MinLog: 1}
@@ -334,7 +334,8 @@ func TestManifest_Sidecars(t *testing.T) {
 	}
 }
 
-// A move that was planned before a filter came beside the table takes it along.
+// TestEdit_Rebase moves a table that has got a sidecar after the move was planned. The
+// sidecar moves with it.
 func TestEdit_Rebase(t *testing.T) {
 	planned := mustParse(t, "L0.9: 000009:[a-z]\nL1: 000001:[a-c] 000002:[d-f]")
 	move := &Edit{Removed: []Removed{{Level: 1, Num: 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}

@@ -47,8 +47,8 @@ func writeCounted(t testing.TB, m *vfs.Mem, num base.FileNum, finish bool) (afte
 	return after
 }
 
-// Whatever happens to a manifest, what Salvage gives is a state that the store
-// was in: the newest one before the damage.
+// TestSalvage_FlipsAndCuts damages a manifest in many ways. Salvage returns a state that the
+// store once had: the newest one before the damage.
 func TestSalvage_FlipsAndCuts(t *testing.T) {
 	for _, finish := range []bool{false, true} {
 		m := newMem(t)
@@ -108,8 +108,9 @@ func TestSalvage_FlipsAndCuts(t *testing.T) {
 	}
 }
 
-// Without CURRENT the newest manifest counts whose snapshot is known to be
-// whole: one that was being written may be a part of it.
+// TestSalvage_WithoutCurrent checks that without CURRENT Salvage takes the newest manifest
+// whose snapshot is known to be whole. One that was being written may have a part of its
+// snapshot.
 func TestSalvage_WithoutCurrent(t *testing.T) {
 	m := newMem(t)
 	old := writeCounted(t, m, 9, true)

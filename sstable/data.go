@@ -21,7 +21,7 @@ import (
 // varint, the suffix, and the value up to the next entry.
 const (
 	dataHeader = 16
-	dataSeq    = 8 // where the smallest sequence number stands
+	dataSeq    = 8 // where the smallest sequence number is in the header
 )
 
 // A trailer in the column is (seq - smallest)<<4 | kind^putBit. So a put, which is the

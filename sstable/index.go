@@ -180,7 +180,7 @@ var (
 	errIndexKeys   = errors.New("separator out of bounds")
 )
 
-// checkIndex checks an index payload: its columns fill it, its blocks lie before end, and its
+// checkIndex checks an index payload: its columns fill it, its blocks are before end, and its
 // separators ascend. It runs once, when the index is read.
 func checkIndex(b []byte, end int64) error {
 	if len(b) < indexHeader {
@@ -217,7 +217,7 @@ func checkPartition(b []byte, end int64) error {
 	return nil
 }
 
-// checkHandles checks where the blocks lie. It also limits what reading one can allocate.
+// checkHandles checks where the blocks are. It also limits what reading one can allocate.
 func (x *index) checkHandles(end int64) error {
 	from := int64(0)
 	for i := range x.n {
@@ -234,7 +234,7 @@ func (x *index) checkHandles(end int64) error {
 	return nil
 }
 
-// checkOrder checks the separators: they lie in the blob and fill it, they ascend, none is
+// checkOrder checks the separators: they are in the blob and fill it, they ascend, none is
 // too long, and the heads are theirs.
 func (x *index) checkOrder() error {
 	from := uint32(0)

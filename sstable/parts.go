@@ -35,7 +35,8 @@ type Part struct {
 // can't explain are parts too, so the parts cover the whole file. o.Filter and o.Lost are
 // ignored.
 //
-// Any other error is that of the context or of the device.
+// Any other error is that of the context or of the device, or base.ErrFormatTooNew for a
+// footer or properties of a newer program.
 func Parts(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions, fn func(Part) error) error {
 	p := parts{fn: fn}
 	o.Filter = false

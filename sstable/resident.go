@@ -62,8 +62,8 @@ func (l *LoadedFilter) abandon() {
 const residentLarge = 64 << 10
 
 // residentBytes returns n bytes, aligned to cache lines, that stay until owner can't be
-// reached any more. beside reports whether they are off the Go heap: then a slice of them
-// does not keep them alive, only owner does. See offheap.FreeAfter.
+// reached any more. beside reports whether they are off the Go heap. A slice of such bytes
+// does not keep them alive; only owner does. See offheap.FreeAfter.
 func residentBytes[T any](owner *T, n int) (b []byte, beside bool) {
 	if n < residentLarge {
 		return alignedBytes(n), false

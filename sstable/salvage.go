@@ -90,8 +90,9 @@ type Salvager struct {
 	unknown uint64           // entries that the filter does not know
 }
 
-// Salvage opens what can be read of a table whose file has size bytes. It fails only if the
-// device does. src must stay open until the Salvager is closed, and the caller closes it.
+// Salvage opens what can be read of a table whose file has size bytes. Its error is that of
+// the device, or base.ErrFormatTooNew. src must stay open until the Salvager is closed, and
+// the caller closes it.
 func Salvage(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions) (*Salvager, error) {
 	r := &Reader{src: src, cache: cache.New(0), stats: new(Stats), num: o.Num, name: base.TableName(o.Num),
 		size: size, seed: checksumSeed(o.StoreID, o.Num)}

@@ -137,7 +137,8 @@ func mend(data []byte) []byte {
 	return data
 }
 
-// What a fuzzer does not come to: large logs keep the limit too, and the time.
+// TestLimits_LargeLogs has inputs that a fuzzer does not reach: large logs also keep the
+// limit of memory, and of time.
 func TestLimits_LargeLogs(t *testing.T) {
 	const size = 400_000
 	one := newImage(0).add(string(make([]byte, size)), 0)
