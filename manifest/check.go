@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// compareTables orders the tables of a run by their smallest keys. The number decides only
-// between tables with the same smallest key, which can't be in one run: so the order is
-// total, and the error is always the same.
+// compareTables orders the tables of a run by their smallest keys. Two tables of one run
+// can't have the same one. For tables that wrongly have, the number decides, so that the
+// order is total.
 func compareTables(a, b *Table) int {
 	if c := bytes.Compare(a.Smallest, b.Smallest); c != 0 {
 		return c

@@ -68,7 +68,7 @@ func (t *Table) describe() string {
 		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar)
 }
 
-// String returns a line for each change, in the order in which they take effect.
+// String returns a line for each change.
 func (e *Edit) String() string {
 	var b strings.Builder
 	number := func(name string, n uint64) {

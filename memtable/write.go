@@ -31,8 +31,8 @@ const pileBytes = 32
 const stageSize = 128
 
 // BeginWrite begins a group of Adds, which EndWrite ends. Only one goroutine at a time may
-// write. BeginWrite panics after Freeze: then the owner has confused which memtable takes
-// writes, and to go on would lose some of them.
+// write. BeginWrite panics after Freeze. The owner then writes to the wrong memtable, and to
+// go on would lose these writes.
 func (m *Memtable) BeginWrite() {
 	m.staged = m.staged[:0]
 	if m.frozen.Load() {

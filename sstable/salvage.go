@@ -31,8 +31,8 @@ type SalvageOptions struct {
 	Filter bool
 
 	// Lost is called for each damage, by Salvage and by the First and Next of the Salvager.
-	// It is called before these return the entry that follows the damage. nil: nobody is
-	// called.
+	// It is called before these return the entry that follows the damage. nil: damage is not
+	// reported.
 	Lost func(Lost)
 }
 
