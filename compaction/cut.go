@@ -21,10 +21,11 @@ const tinyShare = 16
 type cutter struct {
 	tableSize    int64
 	grandparents []*manifest.Table // those that end at or after the last key
-	guards       []*manifest.Table // likewise
+	guards       []*manifest.Table // the same of the guards
 	overlap      int64             // bytes of the grandparents that ended since the table began
 }
 
+// newCutter returns a cutter at the beginning of the output.
 func newCutter(o MergeOptions) cutter {
 	return cutter{tableSize: o.TableSize, grandparents: o.Grandparents, guards: o.Guards}
 }

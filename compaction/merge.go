@@ -29,7 +29,7 @@ type MergeOptions struct {
 	// Snapshots are the sequence numbers of open snapshots, ascending. Readers without
 	// a snapshot, and snapshots taken later, see every entry of the inputs.
 	Snapshots []base.Seq
-	// Older tells for which keys tombstones must stay: see
+	// Older says for which keys tombstones must stay: see
 	// Plan.Older. The zero value keeps all tombstones.
 	Older Older
 
@@ -119,8 +119,11 @@ type merger struct {
 	result MergeResult
 }
 
+// errOrder is the error of a source that is out of
+// order, which would make Merge drop the wrong entries.
 var errOrder = errors.New("entries are out of order")
 
+// run reads src to its end, or to the first key that is not below Upper.
 func (m *merger) run(ctx context.Context, src base.Iterator) error {
 	var kv *base.KV
 	if len(m.opts.Lower) > 0 {

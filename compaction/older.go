@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// Older tells for which keys older data may lie below a compaction's output. For these
+// Older says for which keys older data may lie below a compaction's output. For these
 // keys the compaction's tombstones must stay. The zero Older knows nothing, so every
 // key may have older data. It does not change, and the merges of sub-ranges share it.
 type Older struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// lastLevel holds most of the data, in one run.
 const lastLevel = manifest.NumLevels - 1
 
 // A Kind says what a plan does with its inputs.

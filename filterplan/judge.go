@@ -10,11 +10,10 @@ const judgedFrom = 64
 // each time their number has doubled, because a lookup has to do it.
 func JudgedAt(n uint64) bool { return n >= judgedFrom && n&(n-1) == 0 }
 
-// IsWorse reports whether a filter lets pass more absent keys than it should. It has
-// let pass falsePositives of asked absent keys, and should let pass the share p.
-// Chance alone does not explain that many: they are above the expected number by half
-// of it and by six standard deviations. Of a good filter IsWorse says so once in
-// billions of times.
+// IsWorse reports whether a filter lets more absent keys pass than it should. It has let
+// falsePositives of asked absent keys pass, and should let the share p pass. The
+// difference must be more than chance explains: half of the expected number, and six
+// standard deviations. For a good filter IsWorse returns true once in billions of calls.
 func IsWorse(falsePositives, asked uint64, p float64) bool {
 	expected := float64(asked) * p
 	n := float64(falsePositives)

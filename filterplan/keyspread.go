@@ -8,6 +8,7 @@ import (
 // A KeyRun is a run as a KeySpread sees it: tables in the order of their keys, whose
 // ranges do not overlap.
 type KeyRun interface {
+	// NumTables returns the number of tables.
 	NumTables() int
 	// KeyRange returns the smallest and the largest key of table i, and how many keys
 	// it has.

@@ -15,16 +15,16 @@ type runBits struct {
 	bits float64
 }
 
-// Plan divides the memory for filters among the runs of a tree by the entropy rule
-// (see allocate).
+// Plan divides the memory for filters among the runs
+// of a tree by the entropy rule (see allocate).
 //
-// AverageBits is the average of the tree at rest (Tree.settled). A tree that has
-// fallen behind would otherwise write poor filters, and keep them for long, because
-// of tables that will lie elsewhere a moment later. Memory is a limit at any time,
-// so it is divided among the runs where they are now.
+// AverageBits is the average of the tree at rest (Tree.settled). A tree whose compactions
+// have fallen behind has tables that will soon lie elsewhere. If these counted where they
+// are, Plan would choose poor filters for others, which keep them for a long time. Memory is
+// different: it is a limit at any time, so it is divided among the runs where they are now.
 //
-// A level that is filling up counts for at least half of what it will hold, so that
-// a level that has just begun does not take bits from all others.
+// A level that is filling up counts for at least half of what it will hold.
+// Otherwise a level that has just begun would take bits from all others.
 func (p Policy) Plan(tree Tree, shares ProbeShares) Plan {
 	plan := Plan{flushBits: p.FlushBits()}
 	average := p.AverageBits

@@ -54,8 +54,8 @@ func (w WantedFilters) Of(level int, run uint64) WantedFilter {
 type WantedFilter struct {
 	bloom.StaticOptions
 	PrefixRule base.PrefixRule
-	// memoryShort says that Policy.Memory does not suffice for all filters as they are
-	// stored now, so a filter that is too large takes memory from others.
+	// memoryShort says that Policy.Memory is less than all filters take as they
+	// are stored now. A filter that is too large then takes memory from others.
 	memoryShort bool
 }
 
@@ -66,14 +66,13 @@ type StoredFilter struct {
 	PrefixRule base.PrefixRule
 }
 
-// SatisfiedBy reports whether a table may keep the filter that it has. resident is
-// what of the filter is in memory, nil if nothing is.
+// SatisfiedBy reports whether a table may keep the filter that it
+// has. resident is the part of the filter that is in memory, or nil.
 //
-// A filter needs the wanted kind, hash function and rule of prefixes, and at least
-// nine tenths of the wanted bits. The bits are judged by the false positive rate,
-// whose logarithm is in proportion to them. A filter with more bits is kept too,
-// unless memory is short or the filter itself does not fit into it. A table that
-// should have no filter may keep any.
+// A filter needs the wanted kind, hash function and rule of prefixes, and at least nine
+// tenths of the wanted bits. The bits are judged by the false positive rate, whose logarithm
+// is in proportion to them. A filter with more bits is kept too, unless memory is short or
+// the filter itself does not fit into it. A table that should have no filter may keep any.
 func (w WantedFilter) SatisfiedBy(stored StoredFilter, resident *bloom.Static) bool {
 	if w.BitsPerKey <= 0 {
 		return true

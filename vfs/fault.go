@@ -131,7 +131,8 @@ func (f *FaultFS) next(op Op, name string) *Fault {
 	}
 }
 
-// do runs an operation, unless its fault comes before it, and returns the error.
+// do runs an operation and returns its error. If its fault
+// says that it fails before it happens, do does not run it.
 func (f *FaultFS) do(op Op, name string, run func() error) error {
 	fault := f.next(op, name)
 	if fault != nil && !fault.After {
@@ -159,39 +160,47 @@ func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (Fil
 	return &faultFile{fs: f, file: file, name: name}, nil
 }
 
-// Create counts as OpCreate, and each of the methods below counts as its own kind.
+// Create counts as OpCreate.
 func (f *FaultFS) Create(name string) (File, error) {
 	return f.file(OpCreate, name, f.base.Create)
 }
 
+// Open counts as OpOpen.
 func (f *FaultFS) Open(name string) (File, error) {
 	return f.file(OpOpen, name, f.base.Open)
 }
 
+// OpenReadWrite counts as OpOpenReadWrite.
 func (f *FaultFS) OpenReadWrite(name string) (File, error) {
 	return f.file(OpOpenReadWrite, name, f.base.OpenReadWrite)
 }
 
+// Rename counts as OpRename, under the new name.
 func (f *FaultFS) Rename(oldname, newname string) error {
 	return f.do(OpRename, newname, func() error { return f.base.Rename(oldname, newname) })
 }
 
+// Remove counts as OpRemove.
 func (f *FaultFS) Remove(name string) error {
 	return f.do(OpRemove, name, func() error { return f.base.Remove(name) })
 }
 
+// Link counts as OpLink, under the new name.
 func (f *FaultFS) Link(oldname, newname string) error {
 	return f.do(OpLink, newname, func() error { return f.base.Link(oldname, newname) })
 }
 
+// MkdirAll counts as OpMkdirAll.
 func (f *FaultFS) MkdirAll(dir string) error {
 	return f.do(OpMkdirAll, dir, func() error { return f.base.MkdirAll(dir) })
 }
 
+// SyncDir counts as OpSyncDir.
 func (f *FaultFS) SyncDir(dir string) error {
 	return f.do(OpSyncDir, dir, func() error { return f.base.SyncDir(dir) })
 }
 
+// List counts as OpList.
 func (f *FaultFS) List(dir string) (names []string, err error) {
 	err = f.do(OpList, dir, func() (err error) {
 		names, err = f.base.List(dir)
@@ -200,6 +209,7 @@ func (f *FaultFS) List(dir string) (names []string, err error) {
 	return names, err
 }
 
+// Stat counts as OpStat.
 func (f *FaultFS) Stat(name string) (info FileInfo, err error) {
 	err = f.do(OpStat, name, func() (err error) {
 		info, err = f.base.Stat(name)
@@ -208,6 +218,7 @@ func (f *FaultFS) Stat(name string) (info FileInfo, err error) {
 	return info, err
 }
 
+// Lock counts as OpLock, and Close of the lock as OpUnlock.
 func (f *FaultFS) Lock(name string) (io.Closer, error) {
 	var lock io.Closer
 	err := f.do(OpLock, name, func() (err error) {
@@ -223,7 +234,8 @@ func (f *FaultFS) Lock(name string) (io.Closer, error) {
 	return &faultLock{f, lock, name}, nil
 }
 
-// LockShared shares the lock, if the file system below supports that.
+// LockShared counts as OpLockShared. If the file system
+// below has no shared locks, it returns ErrUnsupported.
 func (f *FaultFS) LockShared(name string) (io.Closer, error) {
 	base, ok := f.base.(SharedLocker)
 	if !ok {

@@ -7,6 +7,7 @@ type faultFile struct {
 	name string
 }
 
+// ReadAt counts as OpRead.
 func (f *faultFile) ReadAt(p []byte, off int64) (n int, err error) {
 	err = f.fs.do(OpRead, f.name, func() error {
 		n, err = f.file.ReadAt(p, off)
@@ -15,10 +16,12 @@ func (f *faultFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
+// Write counts as OpWrite.
 func (f *faultFile) Write(p []byte) (int, error) {
 	return f.fs.write(OpWrite, f.name, p, f.file.Write)
 }
 
+// WriteAt counts as OpWrite.
 func (f *faultFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.fs.write(OpWrite, f.name, p, func(p []byte) (int, error) { return f.file.WriteAt(p, off) })
 }
@@ -59,14 +62,17 @@ func (f *faultFile) Sync() error {
 	return fault.Err
 }
 
+// Truncate counts as OpTruncate.
 func (f *faultFile) Truncate(size int64) error {
 	return f.fs.do(OpTruncate, f.name, func() error { return f.file.Truncate(size) })
 }
 
+// Preallocate counts as OpPreallocate.
 func (f *faultFile) Preallocate(size int64) error {
 	return f.fs.do(OpPreallocate, f.name, func() error { return f.file.Preallocate(size) })
 }
 
+// Size counts as OpStat.
 func (f *faultFile) Size() (size int64, err error) {
 	err = f.fs.do(OpStat, f.name, func() error {
 		size, err = f.file.Size()

@@ -14,7 +14,7 @@ const (
 	errorLockViolation      = syscall.Errno(33)
 )
 
-// lockFile locks one byte far behind the process id, because locks
+// lockFile locks one byte far after the process id, because locks
 // of Windows are mandatory, and others have to read the process
 // id. busy reports whether another process holds the lock.
 func lockFile(f *os.File) (busy bool, err error) {

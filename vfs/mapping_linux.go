@@ -49,9 +49,9 @@ func (f *osFile) Map(size int64) (Mapping, error) {
 	return m, nil
 }
 
-// WriteAt copies p into the mapping. A fault of the memory would end the
-// process, so it is turned into a panic of this goroutine and recovered.
-// After a fault, the bytes and all later ones are written with calls.
+// WriteAt copies p into the mapping. A write then costs no system call. A fault of
+// the memory would end the process, so it is turned into a panic of this goroutine
+// and recovered. After a fault, the bytes and all later ones are written with calls.
 func (m *mapping) WriteAt(p []byte, off int64) (n int, err error) {
 	if m.err != nil {
 		return 0, m.err

@@ -14,7 +14,7 @@ const pageSize = 4096
 //  1. A content changes a page in place only if the page's slot has the content's owner.
 //     share gives both sides a new owner, so that neither may change the existing pages.
 //  2. The table is changed in place only while shared is false.
-//  3. A nil page, a slot behind the table's end, and bytes behind size read as zeros.
+//  3. A nil page reads as zeros. So do a slot after the table's end and bytes after size.
 type content struct {
 	size   int64
 	slots  []slot
@@ -125,7 +125,7 @@ func (c *content) hasPage(off, end int64) bool {
 	return false
 }
 
-// copyFrom copies the bytes from off to end from src. Bytes behind the size of src are zeros.
+// copyFrom copies the bytes from off to end from src. After the end of src it copies zeros.
 func (c *content) copyFrom(src *content, off, end int64) {
 	var buf [sectorSize]byte
 	for off < end {

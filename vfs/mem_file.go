@@ -253,6 +253,7 @@ func (w *memMapping) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// Unmap ends the mapping. A second call returns an error.
 func (w *memMapping) Unmap() error {
 	if errors.Is(w.err, fs.ErrClosed) {
 		return w.err

@@ -52,8 +52,8 @@ func (n *inode) stat() FileInfo {
 	return FileInfo{Size: n.data.size, ModTime: n.modTime}
 }
 
-// writeAt writes p at off. If limit is 0 or more, it writes nothing
-// behind limit or behind the file's size, and returns false instead.
+// writeAt writes p at off. If limit is 0 or more and p would end after
+// limit or after the end of the file, it writes nothing and returns false.
 func (n *inode) writeAt(p []byte, off, limit int64) (ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

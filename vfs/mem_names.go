@@ -12,6 +12,7 @@ type memDir struct {
 	durable map[string]memNode
 }
 
+// newMemDir returns an empty directory.
 func newMemDir() *memDir {
 	return &memDir{names: make(map[string]memNode), durable: make(map[string]memNode)}
 }

@@ -33,6 +33,7 @@ const (
 	numOps
 )
 
+// opNames has the names in the order of the constants.
 var opNames = [numOps]string{
 	"create", "open", "open for writing", "rename", "remove", "link", "mkdir", "list", "stat",
 	"lock", "unlock", "sync directory", "read", "write", "sync", "truncate", "preallocate",

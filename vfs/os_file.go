@@ -32,6 +32,7 @@ func openOS(name string, flag, whence int) (File, error) {
 	return &osFile{f: f, conn: conn}, nil
 }
 
+// The simple operations are those of package os.
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
 func (f *osFile) Write(p []byte) (int, error)              { return f.f.Write(p) }

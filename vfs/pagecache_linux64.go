@@ -29,6 +29,8 @@ func (f *osFile) fadvise(advice uintptr) error {
 	})
 }
 
+// dropCache first turns off reading ahead, which
+// would bring pages back, and then drops the pages.
 func (f *osFile) dropCache() error {
 	if err := f.fadvise(fadvRandom); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 // used: they would take the error of a failed write from the next Sync.
 const syncFileRangeWrite = 2
 
+// startWriteBack calls sync_file_range. See StartWriteBack.
 func (f *osFile) startWriteBack(off, n int64) error {
 	err := f.control("sync_file_range", func(fd uintptr) error {
 		return syscall.SyncFileRange(int(fd), off, n, syncFileRangeWrite)

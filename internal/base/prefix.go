@@ -16,6 +16,7 @@ func Prefix(key []byte) (hi, lo uint64) {
 	return shortPrefix(key)
 }
 
+// shortPrefix is Prefix for keys of less than PrefixLen bytes.
 func shortPrefix(key []byte) (hi, lo uint64) {
 	var b [PrefixLen]byte
 	copy(b[:], key)

@@ -36,7 +36,7 @@ const (
 // then the key, padded with zeros. All words are atomic, so that Has needs no
 // lock. With version, Has detects whether it has read the words of one entry.
 type fpSet struct {
-	tags    [fpWays]atomic.Uint64 // hash of the entry that begins in the way, else 0: a hint for Has
+	tags    [fpWays]atomic.Uint64 // hash of the entry that begins in the way, or 0: a hint for Has
 	words   [fpWays * fpWords]atomic.Uint64
 	version atomic.Uint32 // odd while Remember or Forget changes tags and words
 	visited atomic.Uint32 // bit i: Has found the entry of way i since the hand passed it

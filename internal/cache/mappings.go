@@ -27,6 +27,7 @@ type mapping struct {
 func (m *mappings) add(b []byte)     { m.put(mapping{b, false}) }
 func (m *mappings) discard(b []byte) { m.put(mapping{b, true}) }
 
+// put adds a mapping, or replaces what is known of it.
 func (m *mappings) put(p mapping) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

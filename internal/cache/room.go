@@ -61,6 +61,7 @@ func (s *shard) allocMapped(n int) *Block {
 	return b
 }
 
+// pageBytes is the unit in which memory is mapped.
 const pageBytes = 4096
 
 // piece returns a piece for a class, pinned once. It returns nil

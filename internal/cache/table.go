@@ -63,6 +63,7 @@ func (s *slot) set(file, offset uint64, b *Block, place uint64) {
 // minSlots is the number of slots of a shard's first table.
 const minSlots = 64
 
+// newTable returns an empty table with n slots. Requires: n is a power of two.
 func newTable(s *shard, n int) *table {
 	return &table{shard: s, slots: make([]slot, n), shift: uint8(64 - bits.TrailingZeros(uint(n)))}
 }

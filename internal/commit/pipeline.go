@@ -104,8 +104,8 @@ func (q *Pipeline) Last() base.Seq { return q.lastSeq }
 // handle has given out numbers up to seq. Requires: nobody writes yet.
 func (q *Pipeline) Skip(seq base.Seq) { q.lastSeq = max(q.lastSeq, seq) }
 
-// Take gives out the next number. The caller publishes it, or
-// leaves it unused for ever. Requires: the caller is the leader.
+// Take gives out the next number. The caller publishes it,
+// or never uses it. Requires: the caller is the leader.
 func (q *Pipeline) Take() (base.Seq, error) {
 	if q.lastSeq+1 > base.MaxSeq {
 		return 0, q.env.Failed(errUsedUp)
@@ -121,6 +121,7 @@ func (q *Pipeline) Waiting() int {
 	return len(q.pending)
 }
 
+// errUsedUp ends all writes: an internal key has no room for a larger number.
 var errUsedUp = errors.New("shale: sequence numbers are used up")
 
 // A Batch is the list of operations that a writer commits, in the form that the log stores.
@@ -266,9 +267,9 @@ func (q *Pipeline) withdraw(r *Request) bool {
 // in the queue. If not, r did not have to wait and is the group already.
 func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 	finished := false
-	// handOver must run however the turn ends, even by a panic. Otherwise all
-	// later writes, and Close, would wait for ever. leaderFailed runs before
-	// it, because it sets the results that handOver gives to the group.
+	// handOver must run however the turn ends, even by a panic. Otherwise no
+	// later write would ever get its turn, and Close neither. leaderFailed runs
+	// before it, because it sets the results that handOver gives to the group.
 	defer q.handOver(r)
 	defer func() {
 		if !finished {

@@ -57,8 +57,9 @@ type handle struct {
 	refs atomic.Int64
 }
 
-// acquire takes a reference and reports whether it did. It does
-// not if the count is 0, because the file is then being closed.
+// acquire takes a reference and reports whether it did. It does not if the
+// count is 0: the last reference is gone, and the file is being closed. So a
+// reader that has loaded the pointer before can't use a closed descriptor.
 func (h *handle) acquire() bool {
 	for {
 		n := h.refs.Load()
@@ -88,7 +89,9 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// acquire returns the file's handle with a reference. It takes no lock if the file is open.
+// acquire returns the file's handle with a reference. If the file is open, it
+// takes no lock. It also marks the file as used, but writes the mark only if
+// it is not set: a write each time would slow down readers on other cores.
 func (f *File) acquire() (*handle, error) {
 	if h := f.handle.Load(); h != nil && h.acquire() {
 		if !f.used.Load() {

@@ -263,7 +263,7 @@ func (l *Set) Abandon() {
 		_ = w.Close() // the error of Open is the one to report
 	}
 	if p := l.takePrepared(); p != nil {
-		_ = p.Close() // likewise
+		_ = p.Close() // the same
 	}
 }
 

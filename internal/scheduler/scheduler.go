@@ -272,8 +272,8 @@ func (s *Scheduler) Done(plan *compaction.Plan) {
 	s.inFlight.Remove(plan)
 }
 
-// given wakes those who wait for a worker or for inputs. It
-// is called without mu, whether or not the plan succeeded.
+// given wakes the goroutines that wait for a worker or for inputs.
+// It is called without mu, whether or not the plan succeeded.
 func (s *Scheduler) given() {
 	s.Nudge()
 	s.env.Changed()
@@ -433,8 +433,8 @@ func (s *Scheduler) damageInTheWayLocked() error {
 }
 
 // A seek reads every run of level 0, because filters do not help to find
-// the next key. Flushes alone may leave a few runs there for ever. So the
-// bytes that seeks read in vain there are credited to a compaction that
+// the next key. Flushes alone may never bring level 0 to a compaction. So
+// the bytes that seeks read in vain there are credited to a compaction that
 // would save them. Only seeks count, and not the steps that follow them.
 
 // A SeekCredit counts the bytes that seeks would not have read if level 0 were compacted.
