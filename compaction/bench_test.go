@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A benchFile keeps what is written, or only counts it, and costs next to
-// nothing: what is measured is the merge.
+// A benchFile keeps the bytes that are written to it, or only counts
+// them. It takes almost no time, so that a benchmark measures the merge.
 type benchFile struct {
 	vfs.File
 	b             []byte
@@ -117,7 +117,7 @@ func (s tableOf) Open(int) (base.Iterator, error) {
 	return s.r.NewIteratorWith(nil, sstable.IterOptions{NoFill: true, Readahead: 256 << 10}), nil
 }
 
-// mergeOnce merges the tables into tables, as a compaction does.
+// mergeOnce merges tables as a compaction does.
 func mergeOnce(tb testing.TB, tables []*sstable.Reader) (MergeResult, *benchFile) {
 	var iters []base.Iterator
 	for _, r := range slices.Backward(tables) {
@@ -138,8 +138,8 @@ func mergeOnce(tb testing.TB, tables []*sstable.Reader) (MergeResult, *benchFile
 	return got, out
 }
 
-// BenchmarkCompact measures a compaction without its files: ns and MB/s are of
-// entries read, keys and values uncompressed.
+// BenchmarkCompact measures a compaction without its files. ns and
+// MB/s are for each entry read, with its key and value uncompressed.
 func BenchmarkCompact(b *testing.B) {
 	const each = 100_000
 	for _, n := range []int{1, 4, 10} {

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// TestMerge_WhatItCosts counts what a merge of four tables takes: each input
-// byte is read once, writes are large, and nothing is allocated for an entry or
-// a block.
+// TestMerge_WhatItCosts counts the reads, writes and allocations
+// of a merge of four tables. Each input byte is read once, writes
+// are large, and nothing is allocated for an entry or a block.
 func TestMerge_WhatItCosts(t *testing.T) {
 	const n, each = 4, 10_000
 	var tables []*sstable.Reader

@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// The description of a tree has the keys where they lie once a plan is done, and a
-// run for each level below level 0, also where a level is empty.
+// The description of a tree has the keys where they lie when a plan is done.
+// It has a run for each level below level 0, even if the level is empty.
 func TestFilterTree(t *testing.T) {
 	v, err := manifest.ParseVersion(`
 L0.9: 000009:[a-z]{size=32M,keys=300000,entries=300000}

@@ -110,7 +110,7 @@ func (l *life) install(e *manifest.Edit) {
 	}
 }
 
-// options tells the planner what no snapshot needs.
+// options returns options in which DropSeq is up to date.
 func (l *life) options() Options {
 	o := l.o
 	o.DropSeq = base.MaxSeq
@@ -120,7 +120,7 @@ func (l *life) options() Options {
 	return o
 }
 
-// begin starts a plan; false: there is none.
+// begin starts a plan. It returns false if there is none.
 func (l *life) begin(p Plan) bool {
 	checkPlan(l.t, l.v, &p)
 	l.kinds[p.Kind]++
@@ -138,7 +138,7 @@ func (l *life) begin(p Plan) bool {
 	return true
 }
 
-// merge merges the plan's inputs, maybe in sub-ranges.
+// merge merges the plan's inputs, sometimes in sub-ranges.
 func (l *life) merge(p *Plan) []manifest.Added {
 	var entries []base.KV
 	for _, in := range p.Inputs {
@@ -228,7 +228,7 @@ func (l *life) check(what string) {
 	}
 }
 
-// reopen goes on with other options, and without the jobs that were running.
+// reopen continues with other options, and without the jobs that were running.
 func (l *life) reopen() {
 	l.running, l.busy = nil, InFlight{}
 	l.o = Options{
@@ -243,9 +243,9 @@ func (l *life) reopen() {
 	l.mostRuns = max(l.mostRuns, l.o.LevelRuns)
 }
 
-// TestLife_NobodyCanTell lives through flushes, snapshots and concurrent
-// compactions, and reads everything after each step: no plan may bring a
-// deleted value back or hide one that is there.
+// TestLife_NobodyCanTell runs flushes, snapshots and concurrent
+// compactions, and reads everything after each step. No plan
+// may bring a deleted value back, or hide a value that exists.
 func TestLife_NobodyCanTell(t *testing.T) {
 	testenv.SkipRace(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
@@ -299,8 +299,8 @@ func TestLife_NobodyCanTell(t *testing.T) {
 	}
 }
 
-// settle compacts until nothing is due, and then everything: only the newest
-// values are left.
+// settle compacts until nothing is due, and then
+// the whole range. Only the newest values are left.
 func (l *life) settle() {
 	for len(l.running) > 0 {
 		l.end()

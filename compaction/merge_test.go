@@ -57,7 +57,7 @@ func (it *sliceIter) Err() error {
 	return nil
 }
 
-// outputs collects what a merge writes. An entry counts for 10 bytes.
+// outputs collects the tables of a merge. An entry counts for 10 bytes.
 type outputs struct {
 	tables   [][]base.KV
 	open     int
@@ -255,8 +255,8 @@ func TestMerge_NobodyCanTell(t *testing.T) {
 			for _, seq := range append(slices.Clone(snapshots), maxSeq, base.MaxSeq) {
 				value, kind, ok := get(entries, key, seq)
 				gotValue, gotKind, gotOK := get(merged, key, seq)
-				// A tombstone hides what is older; where there is nothing, it
-				// means the same as no entry.
+				// A tombstone hides older entries. If there
+				// are none, it means the same as no entry.
 				if kind == base.KindDelete && !inOlder(key) {
 					ok = false
 				}
@@ -274,8 +274,8 @@ func TestMerge_NobodyCanTell(t *testing.T) {
 
 var errDisk = errors.New("disk on fire")
 
-// TestMerge_ErrorIsNotAnEnd fails the source after each entry: what it did not
-// give must not be taken for absent.
+// TestMerge_ErrorIsNotAnEnd makes the source fail after each entry.
+// The entries after the failure must not be taken for absent.
 func TestMerge_ErrorIsNotAnEnd(t *testing.T) {
 	entries := parseEntries(t, "a#3,PUT=1\nb#2,PUT=2\nc#1,PUT=3\n")
 	for n := range len(entries) + 1 {

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// observations are what a simulation has seen of its trees.
+// observations are measurements of a simulation's trees.
 type observations struct {
 	maxRuns, maxLevel0 int
 	samples            float64
@@ -16,12 +16,12 @@ type observations struct {
 	amplified          float64 // entries for each key that is there
 	peak               float64 // the same, at most, with outputs before inputs go
 
-	// rates has the false positive rates by the bits a key that were met so far:
-	// working one out takes too long to do it for each of a million tables.
+	// rates caches false positive rates by the bits a key. To compute
+	// the rate for each of a million tables would take too long.
 	rates map[float64]float64
 }
 
-// runs notes how many runs there are at most.
+// runs notes the largest number of runs.
 func (o *observations) runs(v *manifest.Version) {
 	runs := 0
 	for level := range v.Levels {
@@ -31,7 +31,7 @@ func (o *observations) runs(v *manifest.Version) {
 	o.maxLevel0 = max(o.maxLevel0, len(v.Levels[0].Runs))
 }
 
-// space notes how much a store takes while a plan writes so many bytes.
+// space notes how many bytes a store takes while a plan writes its output.
 func (o *observations) space(s *simulation, written float64) {
 	sum := written
 	for level := range s.v.Levels {
@@ -40,8 +40,8 @@ func (o *observations) space(s *simulation, written float64) {
 	o.peak = max(o.peak, sum/(s.keys*tableEntry))
 }
 
-// sample looks at all tables. A lookup of any key, present or absent, may fall
-// anywhere in the range of keys.
+// sample looks at all tables. A lookup of any key, present
+// or absent, may fall anywhere in the range of keys.
 func (o *observations) sample(s *simulation) {
 	o.samples++
 	var bits, keys float64
@@ -61,8 +61,8 @@ func (o *observations) sample(s *simulation) {
 	o.amplified += keys / s.keys
 }
 
-// blockedFPR returns the false positive rate of a blocked filter; 0 bits: there is
-// none.
+// blockedFPR returns the false positive rate of a
+// blocked filter. With 0 bits there is no filter.
 func (o *observations) blockedFPR(bits float64) float64 {
 	if bits == 0 {
 		return 1
@@ -78,7 +78,7 @@ func (o *observations) blockedFPR(bits float64) float64 {
 	return rate
 }
 
-// means returns what was seen with sums divided by the samples.
+// means returns the measurements, with sums divided by the number of samples.
 func (o observations) means() observations {
 	o.met /= o.samples
 	o.rate /= o.samples

@@ -14,21 +14,21 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// TestPick runs the planner over versions in text. The commands:
+// TestPick runs the planner on versions written as text. The commands:
 //
 //	version        sets the version; nothing is in flight
 //	pick [start]   picks a compaction; start adds it to those in flight
 //	level0 [start] picks one of level 0 alone
 //	aside n        sets a table aside; back n takes it back
-//	seeks credit=n picks one for seeks that have earned so much, or says the price
+//	seeks credit=n picks one for seeks that have earned this credit, or prints the price
 //	manual [start] takes the next step of a range compaction; lower, upper begin one
-//	ingest [start] places tables of a range of keys that come from outside
+//	ingest [start] places tables that are ingested, with a range of keys
 //	finish         ends the oldest in flight without a change
 //	apply          carries out the last plan: a merge gives one table
 //	scores         prints the shape
 //	live           prints how many of the bytes are live
 //
-// Options are given to version: trigger, base, table, max, runs, drop.
+// version takes the options trigger, base, table, max, runs, drop.
 func TestPick(t *testing.T) {
 	datadriven.Walk(t, "testdata/pick", func(t *testing.T, path string) {
 		var v *manifest.Version
@@ -167,7 +167,7 @@ func start(d *datadriven.TestData, busy *InFlight, p Plan) string {
 	return p.String()
 }
 
-// oneTable is what a merge writes if it writes one table.
+// oneTable returns the output of a merge that writes one table.
 func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
 	if p.Kind != Merging {
 		return nil
@@ -189,7 +189,7 @@ func oneTable(v *manifest.Version, p *Plan) []manifest.Added {
 	return []manifest.Added{{Level: p.To, Run: p.OutputRun(), Table: t}}
 }
 
-// checkPlan verifies what Plan guarantees.
+// checkPlan checks the guarantees of Plan.
 func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	t.Helper()
 	if p.Kind == Nothing {
@@ -253,8 +253,8 @@ func checkPlan(t *testing.T, v *manifest.Version, p *Plan) {
 	}
 }
 
-// olderTables returns, by their smallest keys, the tables that are older than
-// the plan's output and share its range.
+// olderTables returns the tables that are older than the plan's
+// output and share its range, in the order of their smallest keys.
 func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (older []*manifest.Table) {
 	for level := p.To; level <= lastLevel; level++ {
 		for _, run := range v.Levels[level].Runs {
@@ -269,8 +269,8 @@ func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (old
 	return older
 }
 
-// idleScores returns how due the compaction of each level is while nothing is in
-// flight. It is due from 1 up.
+// idleScores returns the scores of the levels while nothing
+// is in flight. A level is due if its score is at least 1.
 func idleScores(v *manifest.Version, o Options) [manifest.NumLevels]float64 {
 	o = o.withDefaults()
 	return scores(v, o, &InFlight{}, shapeOf(v, o, &InFlight{}))

@@ -8,9 +8,9 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// live writes so many bytes, each flush followed by all compactions that are due,
-// and looks at the tree about a hundred times: each time after an odd number of
-// flushes, and so at all depths of level 0 alike.
+// live writes this number of bytes. After each flush it runs all compactions
+// that are due. It samples the tree about a hundred times, each time after
+// an odd number of flushes, and so at all depths of level 0 equally often.
 func (s *simulation) live(bytes float64) {
 	begin := s.flushed
 	every := int(bytes/100/float64(s.flushBytes())) | 1
@@ -23,7 +23,7 @@ func (s *simulation) live(bytes float64) {
 	}
 }
 
-// warm forgets what was seen and written so far.
+// warm forgets the measurements and the writes so far.
 func (s *simulation) warm() {
 	s.flushed, s.written, s.seen = 0, [manifest.NumLevels]float64{}, observations{}
 }
@@ -33,10 +33,9 @@ func small(runs int) Options {
 	return Options{MemtableSize: 1 << 20, TableSize: 1 << 19, LevelRuns: runs}
 }
 
-// TestSimulate_Costs pins what the planner costs, so that a change which makes
-// stores write more, or lookups ask more, is seen. The simulation has no chance in
-// it: a change of the planner alone moves the figures. After one that means to, take
-// those that this test prints.
+// TestSimulate_Costs fails if a change of the planner makes stores write more, or
+// lookups ask more. The simulation has no randomness, so only a change of the planner
+// moves the figures. After an intended change, copy the figures that this test prints.
 func TestSimulate_Costs(t *testing.T) {
 	updates := workload{name: "updates", updates: 1}
 	zipf := workload{name: "zipfian updates", updates: 1, shares: zipfian(64)}
@@ -82,7 +81,7 @@ func TestSimulate_Costs(t *testing.T) {
 	}
 }
 
-// checkShape asserts that the levels have the sizes and runs that they should.
+// checkShape checks the sizes of the levels and the number of their runs.
 func (s *simulation) checkShape() {
 	s.t.Helper()
 	var sum int64
@@ -108,7 +107,7 @@ func (s *simulation) checkShape() {
 	}
 }
 
-// TestSimulate_Inserts: no entry is lost or made.
+// TestSimulate_Inserts: no entry is lost or invented.
 func TestSimulate_Inserts(t *testing.T) {
 	for _, runs := range []int{1, 3} {
 		s := newSimulation(t, small(runs), workload{})
@@ -147,8 +146,8 @@ func TestSimulate_Ascending(t *testing.T) {
 	}
 }
 
-// TestSimulate_Clock: a disk that is fast enough holds no writer back, one that is
-// not does, and workers that plan beside each other break nothing.
+// TestSimulate_Clock: a fast disk slows no writer down, and a slow
+// one does. Workers that plan at the same time break nothing.
 func TestSimulate_Clock(t *testing.T) {
 	for _, runs := range []int{1, 4} {
 		for _, bandwidth := range []float64{100 << 20, 5 << 20} {

@@ -6,9 +6,9 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A clock adds time to a simulation: a disk of a given bandwidth that flushes and
-// compactions share evenly, workers, and a writer that the store slows and stops
-// as rotate.go does.
+// A clock adds time to a simulation: a disk with a given
+// bandwidth, which flushes and compactions share evenly, workers,
+// and a writer that is slowed down and stopped as in a store.
 type clock struct {
 	*simulation
 	bandwidth float64 // bytes a second, read and written
@@ -21,7 +21,7 @@ type clock struct {
 	waiting int // memtables that are full
 }
 
-// A simJob is a flush or compaction under way; plan is nil for a flush.
+// A simJob is a flush or compaction in progress. plan is nil for a flush.
 type simJob struct {
 	plan    *Plan
 	edit    *manifest.Edit
@@ -36,7 +36,7 @@ const (
 	writeRate     = 16 << 20 // at slowdownRuns, in bytes of memtable
 )
 
-// live writes so many bytes.
+// live writes this number of bytes.
 func (c *clock) live(bytes float64) {
 	begin := c.flushed
 	flushSize := float64(c.flushBytes())
@@ -58,7 +58,7 @@ func (c *clock) live(bytes float64) {
 	}
 }
 
-// until lets jobs run up to a time.
+// until runs jobs until a time.
 func (c *clock) until(end float64) {
 	for c.now < end {
 		c.step(end)
@@ -104,7 +104,7 @@ func (c *clock) step(end float64) {
 	c.finish(next.plan, next.edit, next.written)
 }
 
-// start begins what can begin: one flush, and plans for the workers.
+// start begins the jobs that can begin: one flush, and plans for the free workers.
 func (c *clock) start() {
 	flushing, running := false, 0
 	for _, j := range c.jobs {

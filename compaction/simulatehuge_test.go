@@ -9,8 +9,8 @@ func tenTerabytes(t testing.TB, runs int) *simulation {
 	return s
 }
 
-// TestSimulate_TenTerabytes: planning, merging and applying is bearable with as many
-// tables.
+// TestSimulate_TenTerabytes: planning, merging and applying
+// takes an acceptable time with this number of tables.
 func TestSimulate_TenTerabytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

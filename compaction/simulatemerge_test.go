@@ -25,8 +25,8 @@ func (s *simulation) merge(p *Plan) []*manifest.Table {
 	return tables
 }
 
-// A piece is a range of keys in which all inputs are even, with what is left of
-// them when they are merged.
+// A piece is a range of keys in which the entries of each input are spread
+// evenly, with the entries that are left when the inputs are merged.
 type piece struct {
 	lo uint64
 	segment
@@ -67,9 +67,8 @@ func (s *simulation) pieces(p *Plan) []piece {
 	return all
 }
 
-// overlay merges the runs between two keys, newest first, and passes what lies
-// before. An update hits a key of the older runs as often as these hold one of all
-// keys.
+// overlay merges the runs between two keys, newest first, and skips the pieces before. An
+// update is as likely to hit a key of the older runs as these hold a share of all keys.
 func (s *simulation) overlay(runs [][]piece, lo, hi uint64) segment {
 	sum := segment{end: hi}
 	there := s.keys * float64(hi-lo) / keySpace
@@ -133,8 +132,8 @@ func (s *simulation) cut(p *Plan, pieces []piece) []*counts {
 	return all
 }
 
-// add appends a segment that begins at a key. It becomes one with the one before
-// if they lie in one part of the key range that the workload tells apart.
+// add appends a segment that begins at a key. If the segment before it
+// lies in the same part of the workload's key range, the two become one.
 func (c *counts) add(load workload, at uint64, seg segment) {
 	n := len(c.segs)
 	if n == 0 {

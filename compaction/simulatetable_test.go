@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// TestSimulate_Table prints what the choices of the planner cost: make simulate. It
-// takes SHALE_LONG at most, and says what it leaves out.
+// TestSimulate_Table prints the costs of the planner's choices: make
+// simulate. It takes at most SHALE_LONG, and prints what it leaves out.
 func TestSimulate_Table(t *testing.T) {
 	limit := testenv.Long(t)
 	if limit == 0 {
@@ -27,14 +27,14 @@ func TestSimulate_Table(t *testing.T) {
 	}
 }
 
-// A printer prints tables until a time.
+// A printer prints tables until a given time.
 type printer struct {
 	t    *testing.T
 	end  time.Time
 	left int
 }
 
-// over says that the time is up, and counts the row.
+// over counts a row, and reports whether the time is up.
 func (p *printer) over() bool {
 	if time.Now().Before(p.end) {
 		return false
@@ -48,8 +48,7 @@ const head = `
 |---|---|---|---|---|---|---|---|---|---|---|
 `
 
-// row lives with a filled store, writes so much to warm up and then again, and
-// prints.
+// row fills a store, writes to it to warm up, writes the same again, and prints a row.
 func (p *printer) row(name string, o Options, load workload, size, writes int64) {
 	if p.over() {
 		return
@@ -78,7 +77,7 @@ var levelRuns = []int{1, 2, 4, 8}
 
 const gigabyte = 1 << 30
 
-// runs is about how many runs a level may have.
+// runs prints the table about the number of runs that a level may have.
 func (p *printer) runs() {
 	fmt.Printf(head, "writes to")
 	for _, size := range []int64{1, 10, 100} {
@@ -96,8 +95,8 @@ func (p *printer) runs() {
 	fmt.Println("\nA load in the order of the keys is moved down and never rewritten, whatever K is.")
 }
 
-// variants is about the other choices, with one workload; means over sizes, since
-// a size may be lucky in where its levels end.
+// variants prints the table about the other choices, with one workload. The figures
+// are means over several sizes, because one size may be lucky in where its levels end.
 func (p *printer) variants() {
 	fmt.Printf("\n| any key of 4, 8, 16, 32 and 64 GiB; means | K | written | runs met | false positives | space | at most |\n|---|---|---|---|---|---|---|\n")
 	for _, runs := range []int{1, 2} {
@@ -161,7 +160,7 @@ func (p *printer) mean(name string, o Options, cursor map[int]uint64) {
 	fmt.Printf("| %s | %d | %.1f | %.1f | %.2f %% | %.2f | %.2f |\n", name, o.LevelRuns, wa/n, sum.met/n, 100*sum.rate/n, sum.amplified/n, sum.peak/n)
 }
 
-// rates is about what a disk can keep up with.
+// rates prints the table about the write rate that a disk can keep up with.
 func (p *printer) rates() {
 	fmt.Printf("\n| 20 GiB, any key, a disk of 200 MB/s | K | writes offered, MB/s | done | runs in level 0 | slowed or stopped | written |\n|---|---|---|---|---|---|---|\n")
 	for _, workers := range []int{1, 4} {
@@ -185,7 +184,7 @@ func (p *printer) rates() {
 	}
 }
 
-// huge is about 10 TiB in tables of 16 MiB.
+// huge prints the table about 10 TiB in tables of 16 MiB.
 func (p *printer) huge() {
 	fmt.Printf(head, "writes to")
 	for _, runs := range levelRuns {

@@ -74,7 +74,7 @@ type segment struct {
 	entries, fresh float64
 }
 
-// counts is what a table holds: segments from the key lo on, one after the other.
+// A counts describes a table: segments one after the other, beginning at the key lo.
 type counts struct {
 	lo   uint64
 	segs []segment
@@ -97,7 +97,7 @@ func newSimulation(t testing.TB, o Options, load workload) *simulation {
 	return s
 }
 
-// table makes a table of counts.
+// table makes a table from counts.
 func (s *simulation) table(c *counts, minSeq, maxSeq base.Seq, bits float64) *manifest.Table {
 	s.next++
 	s.content[s.next] = c
@@ -116,15 +116,15 @@ func (s *simulation) apply(e *manifest.Edit) {
 	s.v = next
 }
 
-// fill puts keys into the levels as they are in a store that has been written for
-// long, without having written them.
+// fill puts keys into the levels as in a store that was
+// written to for a long time, without simulating these writes.
 func (s *simulation) fill(bytes int64) {
 	s.fillRun(lastLevel, 0, bytes, 0, func(part float64) float64 { return part })
 	s.keys = float64(bytes / tableEntry)
 	shape := shapeOf(s.v, s.o, &InFlight{})
 	for level := lastLevel - 1; level > 0 && shape.target[level] > 0; level-- {
-		// Where a level was compacted last it is empty, and gets the fuller the
-		// longer ago that was, up to twice the mean.
+		// Where a level was compacted last, it is empty. Elsewhere it
+		// is fuller the longer ago that was, up to twice the mean.
 		for run := range s.o.LevelRuns {
 			s.fillRun(level, uint64(run), shape.target[level]/int64(s.o.LevelRuns), keySpace/16*uint64(3*level), math.Sqrt)
 		}
@@ -140,14 +140,14 @@ func (s *simulation) fill(bytes int64) {
 	}
 }
 
-// filters returns the bits of filters for the tree as it is once p is done, 10 a key
-// on average.
+// filters returns the bits of the filters for the tree as
+// it is when p is done, with 10 bits a key on average.
 func (s *simulation) filters(p *Plan) filterplan.Plan {
 	return filterplan.Policy{AverageBits: 10}.Plan(FilterTree(s.v, p, s.o), filterplan.ProbeShares{})
 }
 
-// fillRun fills a run with tables: below which part of the range of keys a part
-// of the entries lies is what at says, beginning at the key first and going round.
+// fillRun fills a run with tables. at says below which part of the key range
+// a given part of the entries lies. The keys begin at first and wrap around.
 func (s *simulation) fillRun(level int, run uint64, bytes int64, first uint64, at func(part float64) float64) {
 	var edit manifest.Edit
 	tableSize := s.o.TableSize / int64(s.o.levelRuns(level)) // for what they lie over
@@ -194,7 +194,7 @@ func (s *simulation) flush() {
 	s.seen.runs(s.v)
 }
 
-// memtable returns what so many writes leave in a memtable.
+// memtable returns the contents of a memtable after this number of writes.
 func (s *simulation) memtable(writes float64) *counts {
 	if s.load.sequential {
 		lo := s.ends
@@ -275,8 +275,8 @@ func (s *simulation) settle() {
 	s.t.Fatalf("compactions do not end:\n%s", s.shape())
 }
 
-// writeAmplification returns the bytes written to tables for each that was
-// flushed, in all and by level.
+// writeAmplification returns how many bytes were written
+// to tables for each byte flushed, in all and by level.
 func (s *simulation) writeAmplification() (all float64, levels [manifest.NumLevels]float64) {
 	for level, n := range s.written {
 		levels[level] = n / s.flushed

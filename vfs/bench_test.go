@@ -28,7 +28,7 @@ func store(b *testing.B, size int) *Mem {
 	return m
 }
 
-// A crash costs the same for stores of all sizes, but for the number of files.
+// A crash takes the same time for stores of all sizes, except for the number of files.
 func BenchmarkMem_Crash(b *testing.B) {
 	for _, size := range []int{128 << 10, 1 << 20} {
 		for _, c := range []CrashConfig{{DropAll, NamesDrop, false, 1}, {Sectors, NamesSubset, false, 1}} {
@@ -56,7 +56,7 @@ func BenchmarkMem_ReadAt(b *testing.B) {
 	})
 }
 
-// One record of a log: by a write call, and through a mapping.
+// BenchmarkAppend writes a record of a log, with a call and through a mapping.
 func BenchmarkAppend(b *testing.B) {
 	const size = 32 << 20
 	record := make([]byte, 140)

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// The store reaches files through an FS only: else they could be neither
-// crashed nor failed in tests. What follows may be used outside this package.
+// The store must use files through an FS only. Otherwise tests could not
+// make them crash or fail. These names may be used outside this package.
 var (
 	allowedOS      = regexp.MustCompile(`^(Err\w+|Getpid|Getenv|Stdin|Stdout|Stderr|Args|Exit|Getpagesize|Signal|Interrupt)$`)
 	allowedSyscall = regexp.MustCompile(`^(E[A-Z0-9]+|Errno)$`) // to recognize errors
@@ -59,7 +59,7 @@ func TestBoundary_FilesOnlyThroughVFS(t *testing.T) {
 	}
 }
 
-// skip returns SkipDir for what is no part of the store: other modules too.
+// skip returns SkipDir for folders that are not part of the store, other modules included.
 func skip(root, dir string) error {
 	rel, err := filepath.Rel(root, dir)
 	if err != nil || rel == "." {
@@ -72,8 +72,8 @@ func skip(root, dir string) error {
 	return nil
 }
 
-// trespasses returns what a file uses beyond what is allowed. Files that do
-// not parse are the compiler's business.
+// trespasses returns the uses of a file that are not allowed.
+// A file that does not parse is left to the compiler.
 func trespasses(t *testing.T, path string, src []byte) (complaints []string) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, src, parser.SkipObjectResolution)
@@ -126,7 +126,7 @@ func allowed(pkg, name string) bool {
 	return true
 }
 
-// The test above finds what it is there to find.
+// The test above finds what it is meant to find.
 func TestBoundary_FindsTrespasses(t *testing.T) {
 	tests := []struct {
 		body string

@@ -10,8 +10,8 @@ import (
 
 var errTest = errors.New("test fault")
 
-// life uses every kind of operation and returns the first error of each, and
-// that of the mapping apart.
+// life uses every kind of operation and returns the first
+// error of each. The error of the mapping is separate.
 func life(f *FaultFS) (errs []error) {
 	note := func(err error) bool {
 		if err != nil {
@@ -60,8 +60,8 @@ func life(f *FaultFS) (errs []error) {
 	return errs
 }
 
-// Each operation of a life fails once. The error tells, nothing else breaks,
-// no file stays open.
+// Each operation of a life fails once. The error is
+// returned, nothing else breaks, and no file stays open.
 func TestFault_EveryOperationOnce(t *testing.T) {
 	dry := NewFault(NewMem(), nil)
 	if errs := life(dry); len(errs) > 0 {
@@ -122,7 +122,8 @@ func TestFault_Inject(t *testing.T) {
 	wantError(t, "Stat", err, fs.ErrNotExist)
 }
 
-// A full disk: half a write, then no more, while what needs no room goes on.
+// On a full disk half of a write happens, and then
+// no more. Operations that need no room still work.
 func TestFault_FullDisk(t *testing.T) {
 	f := NewFault(newMemWithDir(t, "/d"), nil)
 	file := create(t, f, "/d/a", "")
@@ -163,7 +164,7 @@ func TestFault_After(t *testing.T) {
 	wantFile(t, m, "/d/b", "data")
 }
 
-// The sync after a failed one succeeds and saves nothing of what was lost.
+// The sync after a failed one succeeds, but the lost data stays lost.
 func TestFault_FailedSyncLosesData(t *testing.T) {
 	m := newMemWithDir(t, "/d")
 	f := NewFault(NewFault(m, nil), FailAt(1, syscall.EIO, OpSync))
@@ -193,7 +194,7 @@ func TestFault_Mapping(t *testing.T) {
 	wantFile(t, m, "/d/a", "DAdata\x00\x00")
 }
 
-// A file below that can't be mapped can't be mapped.
+// If the file below can't be mapped, neither can this one.
 func TestFault_NoMapper(t *testing.T) {
 	file := create(t, NewMem(), "a", "")
 	f := &faultFile{fs: NewFault(nil, nil), file: struct{ File }{file}}
@@ -201,8 +202,7 @@ func TestFault_NoMapper(t *testing.T) {
 	wantError(t, "Map", err, ErrUnsupported)
 }
 
-// A file cut below its mapping: the write fails as one to a system's mapping
-// does.
+// If a file is cut while it is mapped, the write fails, as it does with the operating system.
 func TestMem_MappingOfACutFile(t *testing.T) {
 	file := create(t, NewMem(), "a", "")
 	must(t, file.Preallocate(100))

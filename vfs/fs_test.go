@@ -408,7 +408,7 @@ func TestFS_Mapping(t *testing.T) {
 	})
 }
 
-// Those who share a lock keep out its owner only, and change nothing.
+// Shared locks keep out only an exclusive lock, and change nothing.
 func TestFS_LockShared(t *testing.T) {
 	forEachFS(t, func(t *testing.T, fsys FS, dir string) {
 		name := filepath.Join(dir, "LOCK")

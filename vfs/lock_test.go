@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// TestMain makes the test binary the other process of the tests below: it
-// takes the lock that lockEnv names, says how that went, and waits for its
-// standard input to end.
+// TestMain makes the test binary the other process of the tests below. It takes the lock
+// that lockEnv names, prints the result, and waits for the end of its standard input.
 func TestMain(m *testing.M) {
 	name := os.Getenv(lockEnv)
 	if name == "" {
@@ -31,8 +30,8 @@ func TestMain(m *testing.M) {
 
 const lockEnv = "VFS_TEST_LOCK"
 
-// otherProcess starts a process that locks name, and returns what it says,
-// its id, and the function that kills it.
+// otherProcess starts a process that locks name. It returns what
+// the process prints, its id, and a function that kills it.
 func otherProcess(t *testing.T, name string) (says string, pid int, kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -80,7 +79,8 @@ func TestLock_OtherProcess(t *testing.T) {
 	must(t, l.Close())
 }
 
-// A deleted lock file lets nobody in: the owner's directory is locked too.
+// If the lock file is deleted, nobody else gets
+// the lock: the owner's directory is locked too.
 func TestLock_DeletedFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("locked files can't be deleted")
@@ -105,7 +105,7 @@ func TestLock_DeletedFile(t *testing.T) {
 	must(t, l.Close())
 }
 
-// Not even the owner itself, who comes by another path.
+// Not even the owner itself gets the lock again by another path.
 func TestLock_DeletedFileBySymlink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("locked files can't be deleted")

@@ -59,13 +59,13 @@ func TestMapping_RestoresSetting(t *testing.T) {
 	}
 }
 
-// aFault is what a fault panics with.
+// An aFault is the value of a panic, as that of a fault.
 type aFault struct{}
 
 func (aFault) Addr() uintptr { return 1 }
 
-// A fault whose cause is gone by the time that a call writes the same bytes is
-// none for the caller: they are in the file, and so are those that follow.
+// If the cause of a fault is gone when a call writes the same bytes, the
+// caller gets no error. The bytes are in the file, and so are later ones.
 func TestMapping_FaultThatPasses(t *testing.T) {
 	f, m := mapped(t)
 	n, err := m.fault(aFault{}, []byte("abc"), 5000)
@@ -107,7 +107,7 @@ func TestMapping_ReadOnlyFile(t *testing.T) {
 	}
 }
 
-// A disk without room makes Preallocate fail, and the file is as before.
+// If the disk has no room, Preallocate fails, and the file is as before.
 func TestPreallocate_NoRoom(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	f := create(t, Default, name, "abc")
@@ -138,7 +138,7 @@ func TestPageCache(t *testing.T) {
 		t.Errorf("ResidentPages after a write = %d of %d, want all of %d", in, total, want)
 	}
 	must(t, DropCache(f))
-	// The system may keep what it likes (tmpfs keeps all): no figure here.
+	// There is no exact figure here, because the system may keep any pages (tmpfs keeps all).
 	if in, _, err := ResidentPages(f); err != nil || in > total {
 		t.Errorf("ResidentPages after DropCache = %d of %d, %v", in, total, err)
 	} else {

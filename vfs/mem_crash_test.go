@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// listing returns what is in a directory as `a=x b=y`.
+// listing returns the files of a directory and their contents, as `a=x b=y`.
 func listing(t *testing.T, fs FS, dir string) string {
 	t.Helper()
 	names, err := fs.List(dir)
@@ -25,7 +25,7 @@ func listing(t *testing.T, fs FS, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// outcomes returns what dir may hold after a crash, over many seeds, sorted.
+// outcomes returns the possible contents of dir after a crash, over many seeds, sorted.
 func outcomes(t *testing.T, m *Mem, dir string, c CrashConfig) []string {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -35,7 +35,7 @@ func outcomes(t *testing.T, m *Mem, dir string, c CrashConfig) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Each life ends in a crash. The outcomes are all there are.
+// Each life ends in a crash. The outcomes listed are all that exist.
 func TestCrash_Names(t *testing.T) {
 	durable := func(t *testing.T, m *Mem, name string) { // a synced file with its name
 		must(t, create(t, m, "/d/"+name, strings.ToUpper(name)).Sync())
@@ -239,7 +239,7 @@ func TestCrash_Data(t *testing.T) {
 	}
 }
 
-// Behind so many changes they are merged. Nothing may get lost by it.
+// After a number of changes they are merged. Nothing may get lost by that.
 func TestCrash_MergedChanges(t *testing.T) {
 	m := newMemWithDir(t, "/d")
 	f := create(t, m, "/d/a", "")
@@ -269,8 +269,8 @@ func TestCrash_MergedChanges(t *testing.T) {
 	}
 }
 
-// What a failed sync did not write is lost, whatever a later sync says, unless
-// it is written again.
+// Data that a failed sync did not write is lost, whatever
+// a later sync returns, unless it is written again.
 func TestCrash_FailedSync(t *testing.T) {
 	m := newMemWithDir(t, "/d")
 	f := create(t, m, "/d/a", strings.Repeat("a", 1024))
@@ -329,8 +329,8 @@ func TestCrash_LocksAndFilesAreFree(t *testing.T) {
 	must(t, l.Close())
 }
 
-// Every operation is announced before it happens, so a crash in the hook
-// finds the state between two operations.
+// OnOp's function is called before every operation, so
+// a crash in it finds the state between two operations.
 func TestMem_OnOp(t *testing.T) {
 	m := newMemWithDir(t, "/d")
 	var ops, states []string

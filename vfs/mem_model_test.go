@@ -29,8 +29,8 @@ func newSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// A fileModel is what is known of one file, in the plainest form: all its
-// contents since the last sync, the durable one first, the present one last.
+// A fileModel has all contents of one file since the last sync.
+// The durable contents come first, the current ones last.
 type fileModel struct {
 	states [][]byte
 	writes []modelWrite // writes[i] leads from states[i] to states[i+1]
@@ -50,7 +50,7 @@ func (f *fileModel) then(state []byte, w modelWrite) {
 	f.states, f.writes = append(f.states, state), append(f.writes, w)
 }
 
-// written returns b with w in it.
+// written returns b after the write w.
 func written(b []byte, w modelWrite) []byte {
 	b = slices.Clone(b)
 	if more := w.off + len(w.data) - len(b); more > 0 && len(w.data) > 0 {
@@ -64,7 +64,7 @@ func resized(b []byte, size int) []byte {
 	return append(slices.Clone(b[:min(size, len(b))]), make([]byte, max(0, size-len(b)))...)
 }
 
-// legal says why the file may not look like got after a crash.
+// legal returns why the file must not have the contents got after a crash.
 func (f *fileModel) legal(p CrashPolicy, got []byte) error {
 	durable, now := f.states[0], f.now()
 	ok := false
@@ -106,7 +106,7 @@ func (f *fileModel) legalPrefix(got []byte) bool {
 	return false
 }
 
-// sectorOf returns n bytes of b from off on, zeros where there are none.
+// sectorOf returns n bytes of b from off up, with zeros after its end.
 func sectorOf(b []byte, off, n int) []byte {
 	return resized(b[min(off, len(b)):], n)
 }
@@ -250,7 +250,7 @@ func (s *memModel) check(c CrashConfig) *Mem {
 	return after
 }
 
-// legalNames says why the names may not be these after a crash.
+// legalNames returns why the names must not be these after a crash.
 func (s *memModel) legalNames(p NamePolicy, got map[string]uint64) error {
 	is := func(want map[string]uint64) bool { return maps.Equal(got, want) }
 	ok := true
@@ -292,7 +292,7 @@ func (s *memModel) legalNames(p NamePolicy, got map[string]uint64) error {
 	return nil
 }
 
-// restart goes on with the file system after a crash, in which all is durable.
+// restart continues with the file system after a crash. All that is in it is durable.
 func (s *memModel) restart(c CrashConfig) {
 	s.m = s.m.Crash(c)
 	names, files := make(map[string]uint64), make(map[uint64]*fileModel)
@@ -305,9 +305,9 @@ func (s *memModel) restart(c CrashConfig) {
 	s.names, s.files = []map[string]uint64{names}, files
 }
 
-// Crashes under all policies between any two operations of random lives leave
-// nothing but what the policy allows, nothing synced is ever lost, the same
-// seed gives the same disk, and the living file system notices nothing.
+// Random lives crash between any two operations, under all policies. Only
+// states that the policy allows may follow, synced data is never lost, the same
+// seed gives the same disk, and the file system that goes on is not changed.
 func TestMem_ModelOfCrashes(t *testing.T) {
 	testenv.SkipRace(t)
 	seed := newSeed(t)
@@ -346,7 +346,7 @@ func TestMem_ModelOfCrashes(t *testing.T) {
 	t.Logf("%d states", states)
 }
 
-// The same for a file with more changes than are kept apart.
+// The same for a file with more changes than are stored separately.
 func TestMem_ModelOfMergedChanges(t *testing.T) {
 	testenv.SkipRace(t)
 	seed := newSeed(t)

@@ -47,7 +47,8 @@ func TestMem_CrashIsOneMoment(t *testing.T) {
 	wg.Wait()
 }
 
-// For the race detector: all that may go on at once.
+// TestMem_Concurrency runs everything that may
+// happen at the same time, for the race detector.
 func TestMem_Concurrency(t *testing.T) {
 	m := newMemWithDir(t, "/d")
 	f := create(t, m, "/d/shared", "")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Abs of the operating system's names survives a change of directory; those of a
-// Mem, which has no working directory, stay as they are.
+// The result of Abs for a name of the operating system does not depend on a later
+// change of directory. A Mem has no working directory, so its names stay as they are.
 func TestAbs(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)
@@ -33,7 +33,7 @@ func TestAbs(t *testing.T) {
 	}
 }
 
-// The empty name is no name of the working directory.
+// The empty name does not stand for the working directory.
 func TestAbs_Empty(t *testing.T) {
 	_, err := Abs(Default, "")
 	wantError(t, "Abs", err, fs.ErrNotExist)
@@ -41,8 +41,8 @@ func TestAbs_Empty(t *testing.T) {
 	wantError(t, "Within", err, fs.ErrNotExist)
 }
 
-// Within sees what is inside of a directory by whatever name: relative, with
-// dots, through a link at the end or on the way, there already or not.
+// Within knows whether a name lies in a directory, in whatever way it is written:
+// relative, with dots, through a link at the end or on the way, existing or not.
 func TestWithin(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)

@@ -26,8 +26,8 @@ func residentFiles(t *testing.T) int64 {
 	return 0
 }
 
-// TestMapping_StaysSmall writes a file from front to back: what lies behind is
-// not the process's memory any more, and is as it was written.
+// TestMapping_StaysSmall writes a file from the beginning to the end. The part that was
+// written before is not in the process's memory any more, and has the right contents.
 func TestMapping_StaysSmall(t *testing.T) {
 	const size = 32 << 20
 	f, err := Default.Create(filepath.Join(t.TempDir(), "f"))

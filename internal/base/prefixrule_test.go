@@ -30,9 +30,9 @@ func TestPrefixRule_Of(t *testing.T) {
 	}
 }
 
-// Against the definition, for all short keys over a few bytes: a prefix of a
-// range is that of all keys in it, and if all keys have one, it is found, unless
-// that depends on there being no key between two.
+// OfRange is compared with its definition, for all short keys over a few bytes. The prefix
+// of a range must be that of all keys in it. If all keys of a range have one, OfRange must
+// find it, unless that depends on the fact that no key lies between two others.
 func TestPrefixRule_OfRange(t *testing.T) {
 	testenv.SkipRace(t)
 	keys := [][]byte{{}}
@@ -87,8 +87,8 @@ func TestPrefixRule_OfRange(t *testing.T) {
 	}
 }
 
-// A prefix and a key of the same bytes have different hashes, and no two hashes
-// become one.
+// A prefix and a key of the same bytes have different
+// hashes, and different hashes stay different.
 func TestPrefixHash(t *testing.T) {
 	seen := make(map[uint64]string)
 	for i := range uint64(10000) {

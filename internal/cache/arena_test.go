@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// beside returns what a cache has beside the Go heap.
+// beside returns how many bytes a cache has outside the Go heap.
 func (m *mappings) beside() (n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -22,8 +22,8 @@ func (m *mappings) beside() (n int64) {
 	return n
 }
 
-// checkArena checks that the pieces of each chunk fill it, that no two holes are
-// neighbours, and that the bins have every hole.
+// checkArena checks that the pieces of each chunk fill it, that
+// no two holes are neighbours, and that every hole is in its bin.
 func checkArena(t *testing.T, s *shard) {
 	t.Helper()
 	s.mu.Lock()
@@ -74,8 +74,8 @@ func checkArena(t *testing.T, s *shard) {
 	}
 }
 
-// The sizes of blocks change again and again, and some blocks are pinned: what
-// the cache takes stays within its size, and most of that are blocks.
+// The sizes of blocks change again and again, and some blocks are pinned. The
+// cache stays within its capacity, and most of its memory is in use by blocks.
 func TestArena_SizesShift(t *testing.T) {
 	const capacity = 16 << 20
 	seed := testenv.Seed(t)
@@ -144,7 +144,7 @@ func sizeOf(blocks []*Block) (most int64) {
 	return most
 }
 
-// A small cache, and a large one with little in it, take nothing beside the heap.
+// A small cache, and a large one with few blocks, take no memory outside the Go heap.
 func TestArena_SmallOnHeap(t *testing.T) {
 	small, large := New(looseBytes), New(1<<30)
 	for i := range uint64(1000) {
@@ -162,7 +162,7 @@ func TestArena_SmallOnHeap(t *testing.T) {
 	}
 }
 
-// What is cached lies beside the heap, but for headers and tables.
+// Blocks lie outside the Go heap. Only their headers and the tables are on it.
 func TestArena_BesideHeap(t *testing.T) {
 	if testenv.Race {
 		t.Skip("with the race detector it lies in the heap")
@@ -187,8 +187,8 @@ func TestArena_BesideHeap(t *testing.T) {
 	c.Close()
 }
 
-// Memory of a cache that nobody closed is freed when nobody can reach it, and not
-// before: a pinned block keeps it.
+// The memory of a cache that was not closed is freed when nobody can
+// reach the cache, and not before. A pinned block keeps it reachable.
 func TestArena_Abandoned(t *testing.T) {
 	var m *mappings
 	pinned := func() *Block {
@@ -232,7 +232,7 @@ func TestArena_Abandoned(t *testing.T) {
 	t.Errorf("%d bytes are still taken", m.beside())
 }
 
-// Close leaves what is pinned, and its last Release gives it back.
+// Close leaves pinned blocks alone, and the last Release gives their memory back.
 func TestArena_PinnedAtClose(t *testing.T) {
 	c := New(8 << 20)
 	m := c.shards[0].mapped
@@ -262,7 +262,7 @@ func TestArena_PinnedAtClose(t *testing.T) {
 	}
 }
 
-// A miss in a full cache allocates nothing, and neither does a look.
+// A miss in a full cache allocates nothing. A Peek does not either.
 func TestArena_MissDoesNotAllocate(t *testing.T) {
 	c := New(4 << 20)
 	n := uint64(0)

@@ -26,8 +26,8 @@ func TestBlock_LateReaderOfAnotherCache(t *testing.T) {
 	}
 }
 
-// Late readers pin free blocks and blocks that are being filled, and let go.
-// Neither the count of pins nor the next life may suffer.
+// Late readers add and remove pins of free blocks and of blocks that are being
+// filled. The count of pins and the next life of the block must not suffer.
 func TestBlock_LateReaders(t *testing.T) {
 	s := &New(1 << 20).shards[0]
 	k := Key{File: 1, Offset: 1}
@@ -65,7 +65,7 @@ func TestBlock_LateReaders(t *testing.T) {
 	}
 }
 
-// blockAt returns a block with the marks of some moment of its life.
+// blockAt returns a block in the given state.
 func blockAt(s *shard, k Key, refs int32, published bool) *Block {
 	b := &Block{class: noClass, key: k, shard: s}
 	b.refs.Store(refs)
@@ -100,8 +100,8 @@ func TestBlock_FreedOnce(t *testing.T) {
 	}
 }
 
-// Between the Release that takes the last pin and the look at the count again,
-// a late reader may pin the block: it is that reader's to free then.
+// A late reader may pin a block between the Release of the last pin and
+// the second look at the count. In that case this reader frees the block.
 func TestBlock_PinnedAgain(t *testing.T) {
 	b := newBlock(noClass, 64)
 	b.unpinned(0) // decided before the pin that b has now

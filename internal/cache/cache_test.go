@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// fillFor writes the bytes that belong to k, so that a block which holds
-// another's is found out.
+// fillFor fills a block with bytes that belong to k,
+// so that checkFor notices the bytes of another block.
 func fillFor(b *Block, k Key) {
 	p := b.Bytes()
 	for i := 0; i+16 <= len(p); i += 16 {
@@ -20,8 +20,8 @@ func fillFor(b *Block, k Key) {
 	}
 }
 
-// checkFor tells whether b holds the bytes that belong to k. Goroutines may
-// call it, so it does not end the test.
+// checkFor reports whether b holds the bytes that belong to
+// k. It does not end the test, because goroutines call it.
 func checkFor(t *testing.T, b *Block, k Key) bool {
 	t.Helper()
 	p := b.Bytes()
@@ -34,7 +34,7 @@ func checkFor(t *testing.T, b *Block, k Key) bool {
 	return true
 }
 
-// add inserts a block of n bytes at k and lets go of it.
+// add inserts a block of n bytes at k and releases it.
 func add(c *Cache, k Key, n int) {
 	b := c.AllocAt(k, n)
 	fillFor(b, k)
@@ -148,7 +148,7 @@ func TestCache_EvictFile(t *testing.T) {
 	}
 }
 
-// A pinned block keeps its bytes while a flood of others goes through.
+// A pinned block keeps its bytes while many others are inserted and evicted.
 func TestCache_PinsHold(t *testing.T) {
 	c := New(1 << 20)
 	var pinned []*Block
@@ -166,10 +166,10 @@ func TestCache_PinsHold(t *testing.T) {
 	}
 }
 
-// Readers, inserts and evictions beside each other, in two caches that share
-// the pools and the keys, but not the bytes.
+// Reads, inserts and evictions happen at the same time, in two
+// caches that share the pools and the keys, but not the bytes.
 func TestCache_Concurrent(t *testing.T) {
-	const capacity = 2 << 20 // a fifth of what is asked for
+	const capacity = 2 << 20 // a fifth of the blocks that are read
 	caches := [2]*Cache{New(capacity), New(capacity)}
 	rounds := 30000
 	if testing.Short() || testenv.Race {
@@ -201,8 +201,8 @@ func TestCache_Concurrent(t *testing.T) {
 	}
 }
 
-// hammer looks random blocks up, inserts what is not there, keeps a few pinned
-// and checks them again before it lets go. The bytes belong to the key with mark.
+// hammer reads random blocks and inserts those that are missing. It keeps a few pinned,
+// and checks them again before it releases them. The bytes belong to the key with mark.
 func hammer(t *testing.T, c *Cache, mark, seed uint64, rounds int) {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	bytesOf := func(k Key) Key { return Key{k.File | mark, k.Offset} }
@@ -240,8 +240,7 @@ func hammer(t *testing.T, c *Cache, mark, seed uint64, rounds int) {
 	}
 }
 
-// A block that is in the cache during the whole Get is found, whatever moves
-// around it.
+// Get finds a block that is in the cache during the whole call, whatever other blocks move.
 func TestCache_FindsWhatIsThere(t *testing.T) {
 	c := New(1 << 20)
 	hot := Key{1, 1}

@@ -61,8 +61,8 @@ func TestFalsePositives_Bounded(t *testing.T) {
 	}
 }
 
-// fpEntries checks that entries do not overlap each other nor the hand, and
-// returns how many there are.
+// fpEntries checks that no entry overlaps another one
+// or the hand, and returns how many entries there are.
 func fpEntries(t *testing.T, f *FalsePositives) (n int) {
 	t.Helper()
 	if f == nil {
@@ -87,8 +87,8 @@ func fpEntries(t *testing.T, f *FalsePositives) (n int) {
 	return n
 }
 
-// Keys of all lengths come and go; each is there right after it came, entries never
-// overlap, and as many fit as there are ways for.
+// Keys of all lengths are added and replaced. Each is found right after
+// it was added, entries never overlap, and as many fit as there are ways.
 func TestFalsePositives_Ways(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, longest := range []int{16, 17, 60, fpLongest} {
@@ -118,8 +118,8 @@ func TestFalsePositives_Ways(t *testing.T) {
 	}
 }
 
-// The limit holds for what the allocator really takes, not only for the sums
-// kept here; and with keys of usual length most of it is put to use.
+// The limit is true for the memory that the allocator really uses, and not only
+// for the sums kept here. With keys of usual length, most of that memory is used.
 func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector changes what allocations take")
@@ -131,7 +131,7 @@ func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
-	const slack = 16 << 10 // what the runtime allocates meanwhile
+	const slack = 16 << 10 // other allocations of the runtime
 	for _, limit := range []int{700 << 10, 1 << 20} {
 		for _, keyLen := range []int{8, 16, 100, 257, 300, 385} {
 			key := make([]byte, keyLen)
@@ -150,8 +150,8 @@ func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
 	}
 }
 
-// The number of the table is mixed into the tag, so two tables' tags hardly ever
-// agree. If they do, the entry decides.
+// The number of the table is part of the tag, so the tags of two
+// tables are almost never equal. If they are, the entry decides.
 func TestFalsePositives_EqualTagsOfTwoTables(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
 	key := []byte("key")
@@ -182,7 +182,7 @@ func TestFalsePositives_WhileItChanges(t *testing.T) {
 	}
 }
 
-// A key is all of its bytes, of which there may be none.
+// All bytes of a key count. A key may be empty.
 func TestFalsePositives_EmptyKeyAndPrefixes(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
 	f.Remember(1, nil, 1)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Who reads a block after Release sees nonsense, and who writes to it is found
-// out when the buffer is used again. The blocks here are too large for the
-// pools, so that no other test gets a spoiled one.
+// A reader that uses a block after Release sees wrong bytes, and a write
+// to it is detected when the buffer is used again. The blocks here are
+// too large for the pools, so that no other test gets a damaged one.
 func TestInvariants_FreeBuffersArePoisoned(t *testing.T) {
 	b := New(0).Alloc(1<<maxClassBits + 1)
 	p := b.Bytes()
@@ -32,7 +32,7 @@ func TestInvariants_FreeBuffersArePoisoned(t *testing.T) {
 	checkPoison(p)
 }
 
-// The poison comes with the last Release, not with the eviction.
+// A buffer is filled with the pattern at the last Release, and not when it is evicted.
 func TestInvariants_PinnedBuffersAreNot(t *testing.T) {
 	c := New(1 << 20)
 	k := Key{File: 1, Offset: 2}

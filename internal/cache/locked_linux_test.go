@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A program may lock its memory, so that none of it is swapped out. Memory that
-// the cache gave back can be read there too.
+// A program may lock its memory so that none of it is swapped out.
+// Memory that the cache has given back can be read in that case, too.
 func TestPeek_LockedMemory(t *testing.T) {
 	if os.Getenv("SHALE_MLOCKALL") != "" {
 		if err := syscall.Mlockall(syscall.MCL_CURRENT | syscall.MCL_FUTURE); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// What Peek shows is the block, if it is valid afterwards, while blocks come and
-// go, files are evicted, and chunks are given back.
+// If a Peek is valid afterwards, its bytes were the block's. Meanwhile blocks
+// are inserted and evicted, files are evicted, and chunks are given back.
 func TestPeek_Concurrent(t *testing.T) {
 	if !ordered {
 		t.Skip("there is no Peek on this platform")
@@ -80,8 +80,8 @@ func TestPeek_Concurrent(t *testing.T) {
 	c.Close()
 }
 
-// A look that begins before the table grows finds blocks in the old table. It is
-// not valid if such a block was evicted, from the new table only.
+// A Peek that begins before the table grows finds blocks in the old table. If such a
+// block was evicted, which takes it out of the new table only, the Peek is not valid.
 func TestPeek_WhileTheTableGrows(t *testing.T) {
 	if !ordered {
 		t.Skip("there is no Peek on this platform")
@@ -153,8 +153,8 @@ func TestPeek_WhileTheTableGrows(t *testing.T) {
 // sink keeps the compiler from leaving out a load.
 var sink byte
 
-// An evicted block is not valid any more, nor is one whose chunk is gone, but
-// its memory can be read.
+// A Peek is not valid after its block was evicted, or after
+// the chunk was given back. The memory can still be read.
 func TestPeek_Evicted(t *testing.T) {
 	if !ordered {
 		t.Skip("there is no Peek on this platform")

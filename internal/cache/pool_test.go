@@ -31,8 +31,8 @@ func TestPool_Classes(t *testing.T) {
 	}
 }
 
-// A block that is free is the next one's buffer, so that a cache which is full
-// allocates nothing however much goes through it.
+// The next block uses the buffer of a free one. So a full
+// cache allocates nothing, however many blocks are inserted.
 func TestPool_MissDoesNotAllocate(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector has pools forget at random")
@@ -52,8 +52,8 @@ func TestPool_MissDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A late reader's pin on a free block is still counted when the block is
-// handed out, because the reader is going to take it off.
+// A late reader's pin on a free block still counts when the
+// block is used again, because the reader will remove it.
 func TestPool_AllocKeepsLatePins(t *testing.T) {
 	c := New(0)
 	for range 100 { // the pool may give another, or forget

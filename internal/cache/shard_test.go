@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// sameHome returns n keys of a file that all have the same first place in a
-// table of minSlots.
+// sameHome returns n keys of a file whose searches
+// all begin at the same slot, in a table of minSlots.
 func sameHome(file uint64, n int) (keys []Key) {
 	t := newTable(nil, minSlots)
 	for o := uint64(0); len(keys) < n; o++ {
@@ -20,8 +20,8 @@ func sameHome(file uint64, n int) (keys []Key) {
 	return keys
 }
 
-// A lookup that runs while its block moves to another slot finds it all the
-// same: the blocks before it leave one by one, and it moves up each time.
+// A lookup finds a block although the block moves to another slot at the same
+// time. The blocks before it are evicted one by one, and it moves each time.
 func TestShard_FindsWhatMoves(t *testing.T) {
 	rounds := 10000
 	if testing.Short() || testenv.Race {

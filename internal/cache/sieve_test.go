@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// victims takes n blocks out in the order of the sieve.
+// victims removes n blocks in the order of the sieve.
 func victims(q *sieve, n int) (offsets []uint64) {
 	for range n {
 		b := q.victim()
@@ -44,8 +44,8 @@ func TestSieve_Order(t *testing.T) {
 	}
 }
 
-// A sieve against the paper's words on a slice, oldest first, with blocks taken
-// out of the middle as EvictFile does.
+// The sieve does the same as the algorithm in the words of the paper, on a slice with
+// the oldest block first. Blocks are also removed from the middle, as EvictFile does.
 func TestSieve_Model(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var q sieve
@@ -87,7 +87,7 @@ func TestSieve_Model(t *testing.T) {
 	}
 }
 
-// A scan through more blocks than fit does not wash out what is in use.
+// A scan through more blocks than fit into the cache does not evict blocks that are in use.
 func TestSieve_ResistsScans(t *testing.T) {
 	c := New(1 << 20)
 	for range 3 {

@@ -12,12 +12,12 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A commitWorld is all that a Pipeline sees of a store.
+// A commitWorld stands for the store in tests of a Pipeline.
 type commitWorld struct {
 	mem     *memtable.Memtable
 	log     *wal.Writer
-	full    error // what MakeRoom returns
-	failure error // what the log returns
+	full    error // the error of MakeRoom
+	failure error // the error of the log
 	refused []error
 	lasts   []base.Seq // of the groups
 	Pipeline
@@ -60,7 +60,7 @@ func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
 	return w
 }
 
-// An onePut is the batch of one Put.
+// A onePut is a batch of one Put.
 type onePut struct {
 	key string
 	seq base.Seq
@@ -88,8 +88,8 @@ func (w *commitWorld) put(key string, change func(*Request)) (lost bool, err err
 	return r.Lost, err
 }
 
-// Many writers commit: each number is given out once, all that was logged is visible, and
-// at the end nobody leads.
+// Many writers commit. Each number is given out once, all that
+// was logged is visible, and at the end there is no leader.
 func TestPipeline_Groups(t *testing.T) {
 	for _, syncFirst := range []bool{false, true} {
 		w := newCommitWorld(t, syncFirst)
@@ -113,7 +113,7 @@ func TestPipeline_Groups(t *testing.T) {
 	}
 }
 
-// Of many conditional writes of a key one wins.
+// One of many conditional writes of the same key wins.
 func TestPipeline_OneClaimWins(t *testing.T) {
 	w := newCommitWorld(t, false)
 	var wg sync.WaitGroup
@@ -156,8 +156,8 @@ func TestPipeline_FailedWrite(t *testing.T) {
 	}
 }
 
-// A leader that finds no room gives its error to its own writer only. alone runs between
-// groups, also when there is no room, and a closed queue lets nobody in.
+// A leader that finds no room returns the error only to its own writer. Alone
+// runs between groups, even if there is no room. A closed queue refuses requests.
 func TestPipeline_RoomAndClose(t *testing.T) {
 	w := newCommitWorld(t, false)
 	w.full = errors.New("full")

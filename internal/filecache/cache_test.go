@@ -14,8 +14,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// cacheFiles makes n files, each with its number as content, and a cache over
-// them that keeps limit open.
+// cacheFiles creates n files, each with its number as
+// content, and a cache over them that keeps limit files open.
 func cacheFiles(t *testing.T, n, limit int) (*Cache, []*File, *vfs.Mem, *vfs.FaultFS) {
 	t.Helper()
 	mem := vfs.NewMem()
@@ -79,8 +79,8 @@ func TestCache_KeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// A file that is let go of while it is being read is closed by its reader, and
-// close waits for that.
+// If a file is dropped from the cache while it is being
+// read, its reader closes it, and Close waits for that.
 func TestCache_DroppedWhileBeingRead(t *testing.T) {
 	const limit = 16
 	c, files, mem, faults := cacheFiles(t, 60, limit)
@@ -144,7 +144,7 @@ func TestCache_TableGone(t *testing.T) {
 	}
 }
 
-// A file that can't be opened now can be later.
+// A file that can't be opened now may be opened later.
 func TestCache_OpenFails(t *testing.T) {
 	c, files, _, faults := cacheFiles(t, 40, 16)
 	faults.Inject(vfs.FailAt(1, syscall.EMFILE, vfs.OpOpen))

@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A fakeLog is what a health sees of a store.
+// A fakeLog stands for the store in tests of a Health.
 type fakeLog struct {
 	clock       time.Time
 	syncFailed  bool
@@ -32,7 +32,7 @@ func (f *fakeLog) health() *Health {
 	})
 }
 
-// The first failure counts, unless a later one lasts and it does not.
+// The first failure counts, unless it may pass and a later one may not.
 func TestHealth_WorseFailureWins(t *testing.T) {
 	f := &fakeLog{}
 	h := f.health()
@@ -57,7 +57,7 @@ func TestHealth_WorseFailureWins(t *testing.T) {
 	}
 }
 
-// A full disk passes, unless a sync of the log has met it.
+// A full disk passes, unless a sync of the log has failed.
 func TestHealth_FullDisk(t *testing.T) {
 	for _, syncFailed := range []bool{false, true} {
 		f := &fakeLog{syncFailed: syncFailed}
@@ -69,7 +69,7 @@ func TestHealth_FullDisk(t *testing.T) {
 	}
 }
 
-// Only the failure that was dealt with is resolved.
+// Resolve ends only the failure that its caller has dealt with.
 func TestHealth_Resolve(t *testing.T) {
 	f := &fakeLog{clock: time.Unix(100, 0)}
 	h := f.health()
@@ -91,7 +91,7 @@ func TestHealth_Resolve(t *testing.T) {
 	}
 }
 
-// When many goroutines fail at once, one failure is announced.
+// When many goroutines fail at the same time, one failure is reported.
 func TestHealth_OneRefusalIsTold(t *testing.T) {
 	f := &fakeLog{}
 	h := f.health()
@@ -105,9 +105,8 @@ func TestHealth_OneRefusalIsTold(t *testing.T) {
 	}
 }
 
-// A sync that fails beside Resume, which puts another log in the place of the one that was
-// synced, does not refuse the writes that Resume lets in again: whether the log changes
-// before it is asked for, or after.
+// A sync fails while Resume replaces the log. The error does not refuse the writes
+// that Resume allows again, whether the log changes before or after current is called.
 func TestHealth_SyncFailedBesideResume(t *testing.T) {
 	for _, changed := range []bool{true, false} {
 		h := new(fakeLog).health()

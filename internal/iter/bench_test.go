@@ -35,8 +35,8 @@ func (s *sliceIter) SeekGE(key []byte, seq base.Seq) *base.KV {
 }
 func (s *sliceIter) SeekLT(key []byte) *base.KV { return s.at(seekGE(s.kvs, key, base.MaxSeq) - 1) }
 
-// benchHands deals 100,000 ascending keys to k children, in stretches of
-// burst keys: real levels hold neighbours, and a large one most of the keys.
+// benchHands deals 100,000 ascending keys to k children, in stretches of burst
+// keys. Real levels hold neighbouring keys, and a large level has most of the keys.
 func benchHands(k, burst int, key func(i int) []byte) []base.Iterator {
 	r := rand.New(rand.NewPCG(6, 6))
 	hands := make([]*sliceIter, k)
@@ -99,7 +99,7 @@ func BenchmarkMerging(b *testing.B) {
 	}
 }
 
-// oneTable is a run whose tables are all the same, and opened for nothing.
+// A oneTable is a run whose tables are all the same, and take no time to open.
 type oneTable struct{ it sliceIter }
 
 func (o *oneTable) Bounds(i int) (smallest, largest []byte) { return nil, nil }

@@ -44,7 +44,7 @@ func (r *fakeRun) Open(i int) (base.Iterator, error) {
 	return r.last, nil
 }
 
-// checkClosed reports a table left open.
+// checkClosed fails the test if a table is still open.
 func (r *fakeRun) checkClosed() {
 	r.t.Helper()
 	if r.last != nil && r.last.closed != 1 {
@@ -91,8 +91,8 @@ func TestConcat_Model(t *testing.T) {
 	}
 }
 
-// TestConcat_OpensOnlyWhatItNeeds: one table a seek, none a seek within the
-// open table, and none before the first movement.
+// TestConcat_OpensOnlyWhatItNeeds: a seek opens one table, or none if it
+// stays in the open one. Before the first movement no table is opened.
 func TestConcat_OpensOnlyWhatItNeeds(t *testing.T) {
 	kvs := parse(t, "a#1,PUT b#2,PUT c#3,PUT d#4,PUT e#5,PUT f#6,PUT g#7,PUT h#8,PUT")
 	run := cut(t, kvs, 2)
@@ -135,7 +135,8 @@ func TestConcat_Empty(t *testing.T) {
 	}
 }
 
-// TestConcat_PassesEmptyTables: none should exist, and none may end a walk.
+// TestConcat_PassesEmptyTables: there should be no empty
+// tables, but if there is one, it must not end an iteration.
 func TestConcat_PassesEmptyTables(t *testing.T) {
 	run := cut(t, parse(t, "a#1,PUT b#2,PUT c#3,PUT"), 1)
 	run.tables[1] = nil
@@ -148,7 +149,7 @@ func TestConcat_PassesEmptyTables(t *testing.T) {
 	}
 }
 
-// TestConcat_ErrorOfOpen fails each Open of a walk once, both ways.
+// TestConcat_ErrorOfOpen makes each Open of an iteration fail once, in both directions.
 func TestConcat_ErrorOfOpen(t *testing.T) {
 	kvs, _ := deal(rand.New(rand.NewPCG(1, 1)), 50, 1)
 	for failAt := 1; failAt <= len(cut(t, kvs, 5).tables); failAt++ {
@@ -162,8 +163,8 @@ func TestConcat_ErrorOfOpen(t *testing.T) {
 	}
 }
 
-// TestConcat_ErrorOfATable fails each operation of tables once, and each
-// Close of a table that is left.
+// TestConcat_ErrorOfATable makes each operation of
+// the tables fail once, and each Close of a table.
 func TestConcat_ErrorOfATable(t *testing.T) {
 	kvs, _ := deal(rand.New(rand.NewPCG(1, 1)), 50, 1)
 	errClose := errors.New("close failed")
@@ -182,8 +183,8 @@ func TestConcat_ErrorOfATable(t *testing.T) {
 	}
 }
 
-// checkFails walks until an error, which must come before the walk is
-// through, must stay, and must be followed by nothing.
+// checkFails iterates until an error. The error must come
+// before the end and stay, and no entry may follow it.
 func checkFails(t *testing.T, it base.Iterator, start, step func() *base.KV, want error, all []base.KV) {
 	t.Helper()
 	n := 0
@@ -199,8 +200,8 @@ func checkFails(t *testing.T, it base.Iterator, start, step func() *base.KV, wan
 	}
 }
 
-// An error of a seek in steps, wherever it is met, ends it, and the error of
-// leaving a table is not lost for the next one being opened.
+// An error ends a seek in steps, whichever step meets it. The error
+// of closing a table is not lost when the next table is opened.
 func TestConcat_ErrorOfSeekInSteps(t *testing.T) {
 	kvs := parse(t, "a#1,PUT b#2,PUT c#3,PUT d#4,PUT")
 	errClose := errors.New("close failed")

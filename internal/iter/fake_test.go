@@ -10,10 +10,10 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// fake is a child over a sorted slice that is strict about the contract of
-// base.Iterator: it fails the test when it is stepped without a position,
-// used after an error, or used or closed after Close. It gives the same KV
-// each time, and spoils what it gave before. Its failAt-th operation fails.
+// A fake is a child over a sorted slice that is strict about the contract of
+// base.Iterator. It fails the test when it is stepped without a position, used
+// after an error, or used or closed after Close. It returns the same KV each
+// time, and overwrites the previous entry. Its failAt-th operation fails.
 type fake struct {
 	t      testing.TB
 	kvs    []base.KV
@@ -68,7 +68,7 @@ func (f *fake) Close() error {
 	return f.close
 }
 
-// stepping is a fake that takes seeks in steps, and is strict about those too.
+// A stepping is a fake that takes seeks in steps, and is strict about those too.
 type stepping struct {
 	*fake
 	steps int
@@ -95,7 +95,7 @@ func (f *stepping) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	return f.SeekGE(key, seq)
 }
 
-// seekGE returns the place of the first entry at or after (key, seq).
+// seekGE returns the index of the first entry at or after (key, seq).
 func seekGE(kvs []base.KV, key []byte, seq base.Seq) int {
 	i, _ := slices.BinarySearchFunc(kvs, base.NewKey(key, seq, base.KindMax), compareKV)
 	return i
@@ -132,7 +132,8 @@ func describe(kv *base.KV) string {
 	return fmt.Sprintf("%s=%s", kv, kv.Value)
 }
 
-// cursor is an iterator under test beside its place in a sorted slice.
+// A cursor is an iterator under test, together with
+// the index where it should be in a sorted slice.
 type cursor struct {
 	t    *testing.T
 	it   base.Iterator
@@ -140,8 +141,8 @@ type cursor struct {
 	i    int
 }
 
-// move makes the movement that op and key stand for, checks what it gives,
-// and returns what it was. Steps without a position are checked to give nil.
+// move makes the movement that op and key stand for, checks the result, and
+// returns the movement as text. Steps without a position must return nil.
 func (c *cursor) move(op int, key []byte, seq base.Seq) string {
 	c.t.Helper()
 	valid := c.i >= 0 && c.i < len(c.want)
@@ -177,7 +178,7 @@ func (c *cursor) move(op int, key []byte, seq base.Seq) string {
 	return what
 }
 
-// equalKV tells whether an iterator gave just this entry.
+// equalKV reports whether an iterator has returned exactly this entry.
 func equalKV(got *base.KV, want base.KV) bool {
 	return got != nil && base.Compare(got.InternalKey, want.InternalKey) == 0 && bytes.Equal(got.Value, want.Value)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// randomKey prefers keys that begin alike and differ before, at or behind the
-// 16 bytes that matches are played with.
+// randomKey prefers keys with the same beginning that differ
+// before, at or after the 16 bytes that a match compares first.
 func randomKey(r *rand.Rand) []byte {
 	key := bytes.Repeat([]byte{"a\x00\xff"[r.IntN(3)]}, []int{0, 1, 8, 15, 16, 17, 30}[r.IntN(7)])
 	for range r.IntN(3) {
@@ -21,7 +21,7 @@ func randomKey(r *rand.Rand) []byte {
 	return key
 }
 
-// deal makes n entries with many versions and deals them out to k hands.
+// deal makes n entries with many versions and deals them to k hands.
 func deal(r *rand.Rand, n, k int) (all []base.KV, hands [][]base.KV) {
 	hands = make([][]base.KV, k)
 	for i := range n {
@@ -101,9 +101,9 @@ func TestMerging_WalksWithManyChildren(t *testing.T) {
 	}
 }
 
-// TestMerging_ErrorAtEveryOperation lets each operation of each child fail
-// once. The movement must give nil and the error, steps must then give
-// nothing more, and a new start must find everything.
+// TestMerging_ErrorAtEveryOperation makes each operation of each child fail
+// once. The movement must return nil and the error. Steps must then return
+// nothing more, and another First, Last or seek must find everything.
 func TestMerging_ErrorAtEveryOperation(t *testing.T) {
 	seen := 0
 	for failing := range 3 {
@@ -152,8 +152,8 @@ func TestMerging_ErrorAtEveryOperation(t *testing.T) {
 }
 
 // TestMerging_GrowingChild adds entries to a child while it is read, as
-// happens to a memtable. What was there at first must come all the same, and
-// each step must lead in its own direction, whatever turns up.
+// happens to a memtable. The entries that were there at first must all be
+// returned, and each step must go in its direction, whatever is added.
 func TestMerging_GrowingChild(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -57,7 +57,7 @@ func parseLines(t *testing.T, text string) (hands [][]base.KV) {
 	return hands
 }
 
-// session does what one line of iter says.
+// session executes the lines of the command iter.
 func session(t *testing.T, it base.Iterator, fail func(n int), args []string) string {
 	number := func(i int) int {
 		n, err := strconv.Atoi(args[i])

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A logWorld is all that a Set sees of a store.
+// A logWorld stands for the store in tests of a Set.
 type logWorld struct {
 	t       *testing.T
 	mem     *vfs.Mem
@@ -60,8 +60,7 @@ func (w *logWorld) rotate() base.FileNum {
 	return w.Rotated()
 }
 
-// Of the logs that tables have made obsolete two are kept to be used again; the next
-// logs take them before any others.
+// Two of the logs that tables have made obsolete are kept, and the next logs use them again.
 func TestSet_Recycles(t *testing.T) {
 	w := newLogWorld(t)
 	var nums []base.FileNum
@@ -84,8 +83,8 @@ func TestSet_Recycles(t *testing.T) {
 	}
 }
 
-// A log that somebody holds keeps its name until it is released. One that a checkpoint
-// shares is never written over.
+// A held log keeps its name until it is released. A
+// log that a checkpoint shares is never written over.
 func TestSet_Holds(t *testing.T) {
 	w := newLogWorld(t)
 	first, second := w.rotate(), w.rotate()
@@ -112,8 +111,8 @@ func TestSet_Holds(t *testing.T) {
 	}
 }
 
-// A rotation that could not begin the next log seals the old one once only, and the next
-// try goes on from there.
+// A rotation that could not begin the next log seals the
+// old one only once, and the next try continues from there.
 func TestSet_RotationFails(t *testing.T) {
 	w := newLogWorld(t)
 	first := w.rotate()
@@ -166,7 +165,7 @@ func (w *logWorld) append(last base.Seq, payload string) {
 	}
 }
 
-// replayed opens the logs of w in a new set, as Open does, and returns what it read.
+// replayed opens the logs of w in a new set, as Open does, and returns the records.
 func (w *logWorld) replayed(state *manifest.State) (next *logWorld, r Replayed, records []string, err error) {
 	next = newLogWorld(w.t)
 	next.env.FS = w.mem
@@ -177,8 +176,8 @@ func (w *logWorld) replayed(state *manifest.State) (next *logWorld, r Replayed, 
 	return next, r, records, err
 }
 
-// The logs are read in the order of writing, whether the manifest knows of them or not,
-// and the next one goes on where they end.
+// The logs are read in the order in which they were written, whether or
+// not the manifest names them. The next log continues where they end.
 func TestSet_Replay(t *testing.T) {
 	w := newLogWorld(t)
 	first := w.rotate()
@@ -214,8 +213,8 @@ func TestSet_Replay(t *testing.T) {
 	}
 }
 
-// A log between two others that is not there is damage, and so is one that the manifest
-// names. One below MinLog is of no account.
+// If a log between two others is missing, that is damage. The same is true of
+// a log that the manifest names. A missing log below MinLog does not matter.
 func TestSet_ReplayMissing(t *testing.T) {
 	w := newLogWorld(t)
 	var nums []base.FileNum

@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A syncWorld is all that a Syncer sees of a store: a log whose syncs may fail.
+// A syncWorld stands for the store in tests of a Syncer: a log whose syncs may fail.
 type syncWorld struct {
 	t   *testing.T
 	log *wal.Writer
@@ -21,13 +21,14 @@ type syncWorld struct {
 
 	mu     sync.Mutex
 	none   bool  // there is no log
-	broken error // what syncs fail with
+	broken error // the error of syncs
 	syncs  int
 	told   []error
 	*Syncer
 }
 
-// newSyncWorld starts the loop, which ends with the test: it is for tests in a bubble.
+// newSyncWorld starts the loop, which ends with the
+// test. It is for tests in a bubble of testing/synctest.
 func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 	w := &syncWorld{t: t}
 	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
@@ -107,7 +108,7 @@ func (w *syncWorld) after(d time.Duration, syncs int) {
 	}
 }
 
-// A periodic log is synced at its times, if there is something to sync.
+// A periodic log is synced at regular times, if there is something to sync.
 func TestSyncer_Periodic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, true)
@@ -122,8 +123,8 @@ func TestSyncer_Periodic(t *testing.T) {
 	})
 }
 
-// A batch that chose SyncPeriodic for itself is synced a while later; those that come
-// until then share its sync. Others are not synced.
+// A batch that chose SyncPeriodic for itself is synced a while later.
+// Batches that come until then share its sync. Other batches are not synced.
 func TestSyncer_Soon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, false)
@@ -142,8 +143,7 @@ func TestSyncer_Soon(t *testing.T) {
 	})
 }
 
-// When much is unsynced, the log is synced at once where the system can't be asked to
-// write it back.
+// When much is unsynced and the system has no call for write-back, the log is synced at once.
 func TestSyncer_Nudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSyncWorld(t, false)

@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// TestDiscard_Locked discards memory that may not be swapped out: it stays where
-// it is, and is zeroed.
+// TestDiscard_Locked discards memory that is locked. It keeps its addresses and is zeroed.
 func TestDiscard_Locked(t *testing.T) {
 	b := Alloc(1 << 20)
 	if err := syscall.Mlock(b); err != nil {

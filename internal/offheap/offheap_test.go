@@ -55,14 +55,14 @@ func TestDiscard(t *testing.T) {
 	FreeDiscarded(Discard(b))
 }
 
-// An owner is what leads to memory beside the heap.
+// An owner leads to memory outside the Go heap.
 type owner struct {
 	b    []byte
 	next *owner
 }
 
-// TestFreeAfter lets owners go, of which some can still be reached: the memory of
-// the others is given back, by a collection that nobody else asks for.
+// TestFreeAfter abandons owners, and keeps some of them reachable. The
+// memory of the others is freed, by a collection that only Abandon asks for.
 func TestFreeAfter(t *testing.T) {
 	if !maps {
 		t.Skip("this platform has no memory beside the heap")
@@ -80,7 +80,7 @@ func TestFreeAfter(t *testing.T) {
 			Abandon(size)
 		}
 	}
-	const most = n/4*size + 2*collectAfter // what is abandoned during the last collection may wait
+	const most = n/4*size + 2*collectAfter // bytes that are abandoned during the last collection may wait
 	for deadline := time.Now().Add(30 * time.Second); InUse()-taken > most; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are in use, want %d at most", InUse()-taken, most)

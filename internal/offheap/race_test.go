@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// races are accesses to memory of this package that nothing orders.
+// races are accesses to memory of this package that are not ordered with Free.
 var races = map[string]func(b []byte){
 	"two writes": func(b []byte) {
 		done := make(chan struct{})
@@ -37,8 +37,8 @@ var races = map[string]func(b []byte){
 
 var sink byte
 
-// TestRace_IsSeen has another process race for memory of this package: the
-// detector reports it. What is ordered it does not report.
+// TestRace_IsSeen runs another process that races for memory of this package.
+// The detector reports that, and does not report accesses that are ordered.
 func TestRace_IsSeen(t *testing.T) {
 	if name := os.Getenv("SHALE_RACE"); name != "" {
 		b := Alloc(1 << 20)

@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A filterWorld is all that a Filters sees of a store: a version of three
-// runs, newest first, of two tables each.
+// A filterWorld stands for the store in tests of Filters: a
+// version of three runs, newest first, with two tables each.
 type filterWorld struct {
 	t      *testing.T
 	v      *tree.Version
@@ -106,7 +106,7 @@ func (w *filterWorld) units() (units []int) {
 	return units
 }
 
-// bytes returns what the resident filters take.
+// bytes returns the size of the resident filters.
 func (w *filterWorld) bytes() (sum int64) {
 	for t := range w.v.Tables() {
 		sum += t.FilterMemory()
@@ -121,13 +121,13 @@ func (w *filterWorld) want(when string, units ...int) {
 	}
 }
 
-// Second units go first, those of the deepest level first, then whole filters in the
-// same order; they come back first units first, the newest run first.
+// Second units are released first, those of the deepest level first, and then whole filters
+// in the same order. First units are read back first, those of the newest run first.
 func TestFilters_Order(t *testing.T) {
 	w := newFilterWorld(t, true)
 	all := w.bytes()
 	var down, up [][]int
-	// note adds the state to a way, if it is another one than the last.
+	// note adds the current state to a list, if it differs from the last one.
 	note := func(way *[][]int) {
 		if units := w.units(); len(*way) == 0 || !slices.Equal((*way)[len(*way)-1], units) {
 			*way = append(*way, units)
@@ -180,8 +180,8 @@ func TestFilters_Options(t *testing.T) {
 	w.want("not wanted", 1, 1, 1, 1, 1, 1)
 }
 
-// A filter that can't be read again is told of once, and not tried again. The others
-// come back.
+// A filter that can't be read again is reported
+// once and not tried again. The others are read.
 func TestFilters_Unreadable(t *testing.T) {
 	w := newFilterWorld(t, true)
 	w.Adjust(w.v)
@@ -200,7 +200,7 @@ func TestFilters_Unreadable(t *testing.T) {
 	}
 }
 
-// While the store is closing, nothing is read, and no failure is told.
+// While the store is closing, nothing is read, and no failure is reported.
 func TestFilters_Closing(t *testing.T) {
 	w := newFilterWorld(t, true)
 	w.Adjust(w.v)
@@ -215,8 +215,8 @@ func TestFilters_Closing(t *testing.T) {
 	}
 }
 
-// While filters are being read, FitSoon leaves all to loop, which holds the version
-// that it looks at.
+// While filters are being read, FitSoon leaves all work
+// to Loop, which holds the version that it looks at.
 func TestFilters_Loop(t *testing.T) {
 	w := newFilterWorld(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -237,7 +237,7 @@ func TestFilters_Loop(t *testing.T) {
 	}
 }
 
-// A sum holds until something changes, and never if it was taken during a change.
+// A sum is valid until something changes. It is never valid if it was taken during a change.
 func TestFilters_Epoch(t *testing.T) {
 	w := newFilterWorld(t, true)
 	known := func() bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A fakeTree is all that a scheduler sees of a store.
+// A fakeTree stands for the store in tests of a Scheduler.
 type fakeTree struct {
 	meta     *manifest.Version
 	closed   bool
@@ -46,7 +46,7 @@ func (f *fakeTree) scheduler(workers int) *Scheduler {
 	})
 }
 
-// A plan's tables are nobody else's until it is done.
+// Until a plan is done, no other plan takes its tables.
 func TestScheduler_ReservesInputs(t *testing.T) {
 	f := newFakeTree(8)
 	s := f.scheduler(2)
@@ -67,8 +67,8 @@ func TestScheduler_ReservesInputs(t *testing.T) {
 	}
 }
 
-// No more compactions run than there are workers, none while the store is closing, and
-// none of a store that is closed.
+// There are never more compactions than workers. While the
+// store is closing, and when it is closed, none begins.
 func TestScheduler_Workers(t *testing.T) {
 	f := newFakeTree(8)
 	if plan := f.scheduler(-1).Pick(); plan != nil {
@@ -112,7 +112,7 @@ func TestScheduler_TurnsWithCompact(t *testing.T) {
 	}
 }
 
-// Writers that wait get the error of what fails, until it works again.
+// While flushes or compactions fail, writers that wait get the error.
 func TestScheduler_Stuck(t *testing.T) {
 	f := newFakeTree(40)
 	s := f.scheduler(1)
@@ -145,7 +145,8 @@ func TestScheduler_Stuck(t *testing.T) {
 	}
 }
 
-// After RetryNow only a compaction that began later says whether compactions fail.
+// After RetryNow, only compactions that began later
+// decide whether compactions count as failing.
 func TestScheduler_RetryNow(t *testing.T) {
 	s := newFakeTree(40).scheduler(1)
 	before, now := errors.New("before"), errors.New("now")

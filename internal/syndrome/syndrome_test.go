@@ -23,7 +23,7 @@ func syndromeOf(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b[n:]) ^ crc32.Checksum(b[:n], table)
 }
 
-// Every single bit and every byte is found where it is, and nothing else is.
+// Find returns every error of a bit or a byte at its place, and no other.
 func TestFind_OneByte(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 100, 300} {
@@ -41,7 +41,7 @@ func TestFind_OneByte(t *testing.T) {
 	}
 }
 
-// In the largest message that has a use, too.
+// The same in the largest message for which Find is used.
 func TestFind_OneBitOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	const n = 32 << 10
@@ -92,7 +92,7 @@ func TestFind_TwoBitsAndTwoBytes(t *testing.T) {
 	}
 }
 
-// A random syndrome passes for a small error as often as the class says.
+// A random syndrome is taken for a small error as often as Class says.
 func TestFind_Chance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	const n, tries = 60, 1000
@@ -117,7 +117,7 @@ func TestFind_Chance(t *testing.T) {
 	}
 }
 
-// Find skips what costs more than it may.
+// Find skips kinds with more errors than it may look for.
 func TestFind_Bounded(t *testing.T) {
 	if found := Find(1000, 12345, 10); found != nil {
 		t.Errorf("found %+v with no kind allowed", found)

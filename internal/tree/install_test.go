@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A bigTree is the version of a store of many tables that have no files: for
-// what installing an edit costs in memory.
+// A bigTree is the version of a store with many tables that have no
+// files. It measures what it takes in memory to install an edit.
 type bigTree struct {
 	tree *Tree
 	next base.FileNum
@@ -91,9 +91,9 @@ func BenchmarkInstall(b *testing.B) {
 	})
 }
 
-// TestNextVersion_IsThatFromScratch makes random edits and compares the version
-// that each leads to, which shares what it can with the one before, with one
-// made of the manifest's alone.
+// TestNextVersion_IsThatFromScratch makes random edits. It
+// compares the version after each, which shares what it can with
+// the previous one, with a version made only from the manifest's.
 func TestNextVersion_IsThatFromScratch(t *testing.T) {
 	seed := testenv.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// fakeRun is a run of n tables of two keys each, made by key(2i) and key(2i+1).
+// fakeRun returns a run of n tables with two keys each: key(2i) and key(2i+1).
 func fakeRun(n int, key func(i int) []byte) *Run {
 	tables := make([]*Table, n)
 	for i := range tables {
@@ -20,7 +20,7 @@ func fakeRun(n int, key func(i int) []byte) *Run {
 	return newRun(6, 0, tables)
 }
 
-// findTime is the least time of a find over several rounds.
+// findTime returns the shortest time of a Find over several rounds.
 func findTime(r *Run, n int, key func(i int) []byte) time.Duration {
 	keys := make([][]byte, 2000)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -40,8 +40,8 @@ func findTime(r *Run, n int, key func(i int) []byte) time.Duration {
 	return best
 }
 
-// Finding the table of a key takes a number of steps that grows with the
-// logarithm of the number of tables, also where eight bytes decide nothing.
+// The number of steps of a Find grows with the logarithm of the number
+// of tables, even if the first eight bytes of all keys are the same.
 func TestRunFind_NotLinear(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector makes times meaningless")

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A treeWorld is all that a tree sees of a store.
+// A treeWorld stands for the store in tests of a Tree.
 type treeWorld struct {
 	t       *testing.T
 	mem     *vfs.Mem
@@ -92,7 +92,7 @@ func (w *treeWorld) edit(edit *manifest.Edit, opened ...*Table) error {
 	return err
 }
 
-// A table goes when the last version that has it is released, and not before.
+// A table is removed when the last version that has it is released, and not before.
 func TestTree_KeepsWhatVersionsNeed(t *testing.T) {
 	w := newTreeWorld(t)
 	table, err := w.flush()
@@ -115,8 +115,8 @@ func TestTree_KeepsWhatVersionsNeed(t *testing.T) {
 	}
 }
 
-// After a failed append nothing is appended to that manifest. The tables of the edit stay
-// until the next manifest, because the first may name them.
+// After a failed append, nothing more is appended to that manifest. The tables
+// of the edit stay until the next manifest, because the first one may name them.
 func TestTree_DoubtfulAfterAFailedAppend(t *testing.T) {
 	w := newTreeWorld(t)
 	before := w.journal.num
@@ -159,7 +159,7 @@ func TestTree_LongManifest(t *testing.T) {
 	}
 }
 
-// The file of a table in the making goes when it is given up, once.
+// The file of a table that is being written is removed when it is given up, once.
 func TestTree_Pending(t *testing.T) {
 	w := newTreeWorld(t)
 	num := w.NewPending()
