@@ -107,9 +107,9 @@ func (p *picker) below(level int, s span) (n int64, ok bool) {
 }
 
 // withNext returns a table of a level with one run, together with tables that follow
-// it. Tables at the edge of the next level's range lie only partly under the inputs,
-// but are rewritten as a whole. More inputs share that cost. Tables are added as
-// long as the inputs and the tables below them take no more than half of maxBytes.
+// it. The tables below at the edges of the inputs' range lie only partly under the
+// inputs, but are rewritten as a whole. More inputs share that cost. Tables are added
+// as long as the inputs and the tables below them take no more than half of maxBytes.
 //
 // below is the number of bytes below the one table, and the result is the number below all of
 // them. A table with nothing below it stays alone, because it can be moved instead of merged.

@@ -39,8 +39,9 @@ func Free(b []byte) {
 // can do so. In that case it returns b, which is zeroed. b may be read at any time, and
 // written to after Retake. Otherwise Discard does what Free does, and returns nil.
 //
-// On Linux it always keeps the addresses. If the program has locked its memory
-// and the kernel is older than 5.18, the memory stays taken until Free.
+// On Linux it always keeps the addresses, except in builds with
+// the race detector. If the program has locked its memory and the
+// kernel is older than 5.18, the memory stays taken until Free.
 func Discard(b []byte) []byte {
 	inUse.Add(-int64(len(b)))
 	return discard(b)

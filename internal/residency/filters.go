@@ -16,9 +16,9 @@ import (
 // Filters that exceed the budget are released. They are read again from
 // their files when there is room. All methods may be called concurrently.
 //
-// A large filter has two units. The first unit alone is a smaller
-// filter with more false positives, so it is useful to release
-// only the second. After each change of the tables this happens:
+// A filter with many bits a key has two units. The first unit alone is a
+// filter of the same keys with more false positives, so it is useful to
+// release only the second. After each change of the tables this happens:
 //
 //  1. FitSoon releases filters if the new tables' filters exceed the budget.
 //  2. Loop calls Adjust, which checks that again and reads back what fits.

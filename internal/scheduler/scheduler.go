@@ -32,7 +32,7 @@ type Scheduler struct {
 	mu         sync.Mutex // protects the following fields
 	inFlight   compaction.InFlight
 	running    int                  // busy workers: automatic compactions, and sub-ranges of all compactions
-	requests   []*compaction.Manual // calls of Compact in progress
+	requests   []*compaction.Manual // calls of Compact that wait for their next step
 	level0Next bool                 // a compaction of level 0 comes before the next step of a call of Compact
 	failures   int                  // automatic compactions that have failed in a row
 	now        Attempt              // for compactions that begin now
@@ -167,8 +167,8 @@ func (s *Scheduler) requestsFirstLocked() bool {
 	return false
 }
 
-// Request announces a call of Compact, so that compactions of level
-// 0 take turns with its steps. The caller calls Withdraw at the end.
+// Request announces that a call of Compact waits for its next step, so that compactions of
+// level 0 let the step go first. The caller calls Withdraw when it has the step, or gives up.
 func (s *Scheduler) Request(job *compaction.Manual) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Scheduler) Withdraw(job *compaction.Manual) {
 
 // PickStep reserves and returns the next step of a call of Compact, or a compaction
 // of level 0 that comes before it. If it returns no plan, blocked reports whether
-// plans in flight are in the way. If they are not, the call of Compact is complete.
+// plans in flight are in the way. If they are not, nothing is left to compact.
 func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *Scheduler) Idle() bool {
 }
 
 // Unused reports whether no worker is busy, no table
-// is reserved and no call of Compact is in progress.
+// is reserved and no call of Compact waits for a step.
 func (s *Scheduler) Unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

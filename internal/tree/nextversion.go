@@ -12,9 +12,10 @@ import (
 // before it. come has the tables that are new, or new in their run, and
 // beside has the new sidecars. epoch is the epoch of the resident filters.
 //
-// It visits only what has changed. Runs that stay the same are shared with old. A run that
-// changes copies its unchanged tables from the old run and does not look at them. With 50,000
-// tables in the last level a flush takes 4 µs this way. A visit of all tables took 8 ms.
+// It reads only tables that have come or left. Runs that stay the same are
+// shared with old. A run that changes takes over the pointers and bounds
+// of its unchanged tables from the old run. With 50,000 tables in the last
+// level a flush takes 4 µs this way. To read all tables took 8 ms.
 func nextVersion(old *Version, meta *manifest.Version, come map[base.FileNum]*Table, beside []*Sidecar, epoch uint64) *Version {
 	b := versionBuilder{old: old, come: come, epoch: epoch, used: make(map[*Run]bool, len(old.Runs))}
 	v := &Version{Meta: meta}
