@@ -171,6 +171,8 @@ func (c *checker) table(t *manifest.Table) error {
 	c.read.Tables++
 	c.read.Bytes += size
 	src := &aheadReader{file: f, size: size}
+	// The manifest states size, checksum and numbers, so another table in the same
+	// place is damage too.
 	r, err := sstable.Open(src, sstable.ReaderOptions{
 		Num: t.Num, StoreID: c.s.storeID, Seq: t.MaxSeq, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
 	})
@@ -277,6 +279,7 @@ func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error 
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
+	// To read is enough: Lost is called for each damaged part.
 	for kv := r.First(); kv != nil; kv = r.Next() {
 	}
 	if err := errors.Join(r.Err(), r.Close()); err != nil {

@@ -39,9 +39,11 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	if l.s.state == nil {
 		return l.judgeAlone()
 	}
+	// start is the first item that is in a live log, or a gap in it.
 	start := slices.IndexFunc(l.items, func(it item) bool { return it.log.num >= l.minLog() && !it.removed() })
 	begin := l.begin()
 	known := begin > 0 || l.s.state.Version.NumTables() == 0 // how far the tables reach
+	// There is no live log: the tables are the state.
 	if start < 0 {
 		return verdict{asOf: max(begin, flushed), exact: known}
 	}
@@ -57,11 +59,13 @@ func (l *logs) judge(flushed base.Seq) verdict {
 	}
 	taken := stretches(l.items[start:stop])
 	v.asOf, v.exact = max(v.asOf, lastOf(taken)), known || len(taken) > 0
+	// Obsolete logs help if a table is damaged that has their commits.
 	v.proven = append(l.contiguousBefore(start), taken...)
 	if stop == len(l.items) {
 		return v
 	}
 	v.left = stretches(l.items[stop:])
+	// Step 5: a commit that is in a table may be in the gap or behind it.
 	if !l.unflushedSince(l.items[stop].since) || flushed > max(begin, lastOf(taken)) {
 		v.left, v.proven = append(taken, v.left...), nil
 		v.asOf, v.exact = max(begin, flushed), false
@@ -74,6 +78,7 @@ func (l *logs) judge(flushed base.Seq) verdict {
 func (l *logs) judgeAlone() verdict {
 	v := verdict{exact: true}
 	end := len(l.items)
+	// A gap at the end only makes the state an earlier one of the store.
 	for end > 0 && l.items[end-1].stretch == nil {
 		end--
 	}
@@ -176,6 +181,7 @@ func (l *logs) closeGaps(flushed base.Seq) {
 			f.Harm = Redundant
 			continue
 		}
+		// Numbers up to flushed are in tables, so at most those behind it are lost.
 		f.FirstSeq = uint64(max(last, flushed)) + 1
 		if next != 0 {
 			f.LastSeq = uint64(next) - 1
@@ -220,6 +226,7 @@ func (l *logs) seqAfter(i int) base.Seq {
 			return next.header.PrevSeq + 1
 		}
 	}
+	// The next log may be missing. The manifest knows where sealed logs end.
 	if info := l.announced(f.num); info != nil && info.Sealed {
 		return info.LastSeq + 1
 	}

@@ -143,6 +143,8 @@ func (l *logs) open() error {
 		l.files = append(l.files, f)
 	}
 	for _, f := range l.files {
+		// A log states the length of the log before it. Less than that is a gap, and what
+		// follows is not part of the log.
 		if prev := l.file(f.header.Prev); prev != nil && f.there && f.err == nil {
 			prev.known = f.header.PrevLen
 		}
@@ -283,6 +285,7 @@ func (l *logs) record(f *logFile, payload []byte) error {
 	}
 	seq := base.Seq(first)
 	var at *stretch
+	// Stretches do not continue from one log to the next: link decides what lies between.
 	if n := len(l.items); n > f.first {
 		at = l.items[n-1].stretch
 	}

@@ -79,6 +79,7 @@ func (e *entries) add(payload []byte, wanted []*stretch) error {
 	if !slices.ContainsFunc(wanted, func(s *stretch) bool { return s.first <= seq && seq <= s.last }) {
 		return nil
 	}
+	// payload is only lent, and the entries keep its keys and values.
 	_, b, err := shale.DecodeBatch(bytes.Clone(payload))
 	if err != nil {
 		return err

@@ -73,6 +73,7 @@ func (m *merge) run(put func(key, value []byte) error) (err error) {
 	for kv != nil {
 		m.key = append(m.key[:0], kv.UserKey...)
 		m.take(kv)
+		// The versions that follow are older, or have the same sequence number.
 		for kv = it.Next(); kv != nil && bytes.Equal(kv.UserKey, m.key); kv = it.Next() {
 			if kv.Trailer == m.trailer && m.origins[kv].before(m.origin) {
 				m.take(kv)
@@ -106,6 +107,8 @@ func (o origin) before(other origin) bool {
 // decide calls put with the current key, or drops or leaves it.
 func (m *merge) decide(put func(key, value []byte) error) error {
 	doubts := m.doubts()
+	// The new store has no older versions, so it needs no deletions. doubts was called
+	// before, because it also removes gaps.
 	if m.trailer.Kind() != base.KindPut {
 		return nil
 	}
@@ -127,6 +130,7 @@ func (m *merge) doubts() *Left {
 	var why *Left
 	ahead := m.gaps[:0]
 	for _, g := range m.gaps {
+		// Keys ascend, so the gap cannot matter any more.
 		if g.keys.Upper != nil && bytes.Compare(g.keys.Upper, m.key) < 0 {
 			continue
 		}

@@ -43,6 +43,7 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 		return nil, err
 	}
 	defer lock.Close() // the store was only read
+	// From here on no writer changes the store, unless locks cannot be shared: see keepOut.
 	s, err := look(ctx, newSource(o.FS), dir)
 	if err != nil {
 		return nil, err
@@ -84,6 +85,7 @@ func checkInto(fsys vfs.FS, dir, into string) (made bool, err error) {
 	case !info.IsDir:
 		return false, fmt.Errorf("repair: %s: %w", into, fs.ErrExist)
 	}
+	// A folder with any file is refused: it may be a store, or of use to somebody.
 	names, err := fsys.List(into)
 	if err == nil && len(names) > 0 {
 		err = fs.ErrExist
@@ -132,6 +134,7 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Children are added from the newest to the oldest: logs, runs, strays.
 	m.addLogs(proven, nil)
 	if err := m.addLeft(l, v); err != nil {
 		return nil, err
@@ -166,6 +169,7 @@ func (m *merge) addLeft(l *logs, v verdict) error {
 		if !m.doubtful {
 			continue
 		}
+		// The merge counts those that it takes.
 		left.Entries, left.Samples = 0, nil
 		e, err := l.load([]item{it})
 		if err != nil {
@@ -182,6 +186,8 @@ const batchBytes = 1 << 20
 // save writes the new store, and then opens and verifies it.
 func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) error {
 	quiet := func(shale.Event) {} // Flush and Close return what fails in the background
+	// Nobody relies on the new store before Run returns, so the writes need no fsync. Flush
+	// and Close make all of them durable.
 	db, err := shale.Open(into, &shale.Options{FS: fsys, ErrorIfExists: true, Durability: shale.SyncManual, OnEvent: quiet})
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
@@ -193,6 +199,8 @@ func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) e
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("repair: write %s: %w", into, err)
 	}
+	// The new store counts as saved only if all of it can be read. The disk that has
+	// damaged the old store may be this one too.
 	db, err = shale.Open(into, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, OnEvent: quiet})
 	if err != nil {
 		return fmt.Errorf("repair: read back: %w", err)

@@ -82,6 +82,7 @@ func (f *sourceFile) ReadAt(p []byte, off int64) (n int, err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
 	}
+	// Read up to the next multiple of sector at a time.
 	for n = 0; n < len(p); {
 		size := min(sector-int((off+int64(n))%sector), len(p)-n)
 		part := p[n : n+size]

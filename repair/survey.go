@@ -102,6 +102,8 @@ func (s *survey) identify() error {
 			votes[h.StoreID]++
 		}
 	}
+	// A folder may have files of two stores, if somebody has copied them. One other file
+	// that agrees with the manifest is enough to trust it.
 	if len(votes) == 0 || s.salvaged.StoreID != 0 && votes[s.storeID] > 0 {
 		return nil
 	}

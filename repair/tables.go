@@ -42,6 +42,7 @@ func (m *merge) openTable(t *manifest.Table, o origin) (base.Iterator, error) {
 	}
 	size, err := f.Size()
 	if err == nil {
+		// The merge reads a table from front to back.
 		ahead := &aheadReader{file: f, size: size}
 		it := &tableIter{file: f, m: m}
 		it.Salvager, err = sstable.Salvage(m.s.ctx, ahead, size, sstable.SalvageOptions{
@@ -143,6 +144,7 @@ func (s *survey) strays() (list []stray) {
 	}
 	live := s.live()
 	for _, num := range s.tables {
+		// The merge has it already.
 		if live[num] {
 			continue
 		}

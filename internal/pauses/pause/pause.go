@@ -1,13 +1,13 @@
 // Package pause makes goroutines wait at chosen places of the code. Nothing in the
-// tree imports it: internal/pauses puts calls of it into copies of packages, after
-// each atomic access, lock, unlock and channel operation. Such a place is a site;
-// sites are numbered from 0.
+// tree imports it: internal/pauses writes copies of packages, in which it is called
+// after each atomic access, lock, unlock and channel operation. Such a place is a
+// site. Sites have numbers from 0 up.
 //
 // The variable SHALE_PAUSES says which sites pause in this process. Without it none
-// does. How often a site pauses, and for how long at most, follows from the
-// seed and the site's number: from now and then to each time, and from a yield
-// to 16 ms. Other sites run at full speed. So a site that pauses is really
-// apart from the one before and the one after it.
+// does. The seed and the number of a site determine how often it pauses, from each
+// time to once in 256 times, and for how long at most, from a yield to 16 ms. All
+// other sites run at full speed. So a site that pauses is far apart in time from
+// the sites before and after it.
 package pause
 
 import (
@@ -28,14 +28,14 @@ const Variable = "SHALE_PAUSES"
 
 // A Plan says which sites pause.
 type Plan struct {
-	Sites int           // how many there are
-	Slow  []int         // those that pause
-	Seed  uint64        // decides how long and how often
-	For   time.Duration // after it nothing pauses any more, so that what goes on then is no pause
-	Seen  string        // the file that gets a line with the number of each site that is passed
+	Sites int           // number of sites
+	Slow  []int         // numbers of the sites that pause
+	Seed  uint64        // determines how long and how often they pause
+	For   time.Duration // after this time nothing pauses: a test that hangs then really hangs
+	Seen  string        // file that gets the number of each site that is passed, one a line
 }
 
-// Encode returns p as text.
+// Encode returns p as text, for the variable.
 func (p Plan) Encode() string {
 	slow := make([]string, len(p.Slow))
 	for i, id := range p.Slow {
@@ -44,6 +44,7 @@ func (p Plan) Encode() string {
 	return fmt.Sprintf("%d %d %d ,%s %q", p.Sites, p.Seed, p.For, strings.Join(slow, ","), p.Seen)
 }
 
+// decode returns the plan that Encode has written.
 func decode(text string) (p Plan, err error) {
 	var slow string
 	if _, err := fmt.Sscanf(text, "%d %d %d %s %q", &p.Sites, &p.Seed, &p.For, &slow, &p.Seen); err != nil {
@@ -62,6 +63,7 @@ func decode(text string) (p Plan, err error) {
 	return p, nil
 }
 
+// A site is the state of one site.
 type site struct {
 	// Constant.
 	slow    bool
@@ -69,8 +71,8 @@ type site struct {
 	longest time.Duration // 0: it yields only
 
 	passed atomic.Bool
-	drawn  atomic.Uint64 // random numbers: how many were drawn, times an odd constant
-	slept  atomic.Int64  // nanoseconds
+	drawn  atomic.Uint64 // state of the random numbers, which mix turns into numbers
+	slept  atomic.Int64  // nanoseconds, the sum over all goroutines
 }
 
 var (
@@ -121,14 +123,14 @@ func At(id int) {
 	}
 }
 
-// After returns v, and may pause at site id before it does.
+// After returns v. It may pause at site id before.
 func After[T any](v T, id int) T {
 	At(id)
 	return v
 }
 
-// Later returns what to defer in fn's place: it calls fn, and may pause at site id
-// then.
+// Later returns a function to defer in the place of fn: it calls fn, and then may
+// pause at site id.
 func Later(fn func(), id int) func() {
 	return func() {
 		fn()
@@ -136,20 +138,21 @@ func Later(fn func(), id int) func() {
 	}
 }
 
-// pass notes that a site has been passed.
+// pass writes the number of a site to the file when it is passed for the first time.
 func (s *site) pass(id int) {
 	if s.passed.Swap(true) || seen == nil {
 		return
 	}
 	seenMu.Lock()
 	defer seenMu.Unlock()
-	fmt.Fprintln(seen, id) // lost, or half a line, if the process dies now: then somebody else finds the site
+	fmt.Fprintln(seen, id) // an error or a kill loses one line; another run finds the site
 }
 
-// share is how much of the time a site may have goroutines sleep: all of them
-// together, and one over the other.
+// share is the largest share of the running time that goroutines may sleep at one site, in
+// sum. It keeps a site that many goroutines pass from stopping the test.
 const share = 0.4
 
+// pause yields, sleeps, or does nothing, by the next random number of the site.
 func (s *site) pause() {
 	r := mix(s.drawn.Add(0x9e3779b97f4a7c15))
 	if r%s.one != 0 {
@@ -171,7 +174,7 @@ func (s *site) pause() {
 	time.Sleep(d)
 }
 
-// mix is the end of SplitMix64.
+// mix is the finalizer of SplitMix64.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
