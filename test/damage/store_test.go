@@ -32,7 +32,7 @@ type badStore struct {
 	seed  uint64
 	opts  string // that it was written with
 	files map[string]string
-	log   string // the last one
+	log   string // that the last commits are in
 	mani  string
 
 	// states[n] is what the store holds after n commits. After a crash the
@@ -77,10 +77,7 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 	}
 	b.files = storeFiles(t, b.mem)
 	for _, name := range slices.Sorted(maps.Keys(b.files)) {
-		switch {
-		case strings.HasSuffix(name, ".wal"):
-			b.log = name
-		case strings.HasPrefix(name, "MANIFEST"):
+		if strings.HasPrefix(name, "MANIFEST") {
 			b.mani = name
 		}
 	}
@@ -150,6 +147,7 @@ func (b *badStore) make(id uint64) error {
 	if b.end == crashedSynced {
 		every = 1
 	}
+	b.log = base.LogName(harness.LogsOf(l.DB).CurrentNum()) // the next one may be there too, prepared
 	for i := range 26 {
 		if i == 10 {
 			s.Sync()
