@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A cell is one field of a table: what people read, and what programs do.
@@ -108,7 +109,7 @@ func textCell(text string, right bool) cell {
 	if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
 		return cell{text: text, raw: n}
 	}
-	if v, err := strconv.ParseFloat(digits, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) && !isHex(digits) {
+	if v, err := strconv.ParseFloat(digits, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) && !quoting.IsHex(digits) {
 		return cell{text: text, raw: v}
 	}
 	return cell{text: text}

@@ -48,8 +48,8 @@ func TestColumns_Caret(t *testing.T) {
 		{"put " + strings.Repeat("日", 20) + " ", "--al", strings.Repeat("本", 20), "> … 日日日日日日日日 --al本本本本本本本…\n                     ^^^^"},
 		{"put ", strings.Repeat("日", 40), "z", "> put " + strings.Repeat("日", 17) + "…\n      " + strings.Repeat("^", 35)},
 	} {
-		m := &mistake{from: len(c.before), to: len(c.before + c.blamed)}
-		got := m.pointAt("> ", c.before+c.blamed+c.after, 42)
+		from, to := len(c.before), len(c.before+c.blamed)
+		got := pointAt("> ", c.before+c.blamed+c.after, from, to, 42)
 		if got != c.want {
 			t.Errorf("%q blamed in %q:\n%q\nwant\n%q", c.blamed, c.before+c.blamed+c.after, got, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // maxCompletions bounds how many keys a completion offers.
@@ -15,7 +16,7 @@ const maxCompletions = 50
 
 // complete offers what the word before pos may become: commands, options,
 // keys. pos counts characters, as the editor does.
-func (s *session) complete(line string, pos int) (head string, completions []string, tail string) {
+func complete(s *session, line string, pos int) (head string, completions []string, tail string) {
 	runes := []rune(line)
 	head, tail = string(runes[:pos]), string(runes[pos:])
 	start := lastWord(head)
@@ -24,7 +25,7 @@ func (s *session) complete(line string, pos int) (head string, completions []str
 	if err != nil {
 		return head + partial, nil, tail
 	}
-	for _, choice := range s.choices(before, partial) {
+	for _, choice := range choices(s, before, partial) {
 		if !strings.HasSuffix(choice, "/") && !strings.HasSuffix(choice, `/"`) {
 			choice += " " // a folder goes on
 		}
@@ -43,7 +44,7 @@ func lastWord(text string) int {
 		}
 		n := wordEnd(w)
 		if w[0] == '"' {
-			_, end, err := unquote(w)
+			_, end, err := quoting.Unquote(w)
 			if err != nil {
 				return start
 			}
@@ -58,46 +59,46 @@ func lastWord(text string) int {
 
 // choices returns the words that begin with partial and make sense after
 // before.
-func (s *session) choices(before []word, partial string) []string {
+func choices(s *session, before []word, partial string) []string {
 	if len(before) == 0 {
-		return commandNames("", partial)
+		return commandNames(s, "", partial)
 	}
-	c, rest := commandOf(before)
+	c, rest := s.commandOf(before)
 	if c == nil {
 		return nil
 	}
-	n, arg := c.position(rest)
+	n, arg := position(c, rest)
 	switch {
 	case arg != nil:
-		return s.argumentsOf(arg.values, arg.arg, partial)
+		return argumentsOf(s, arg.values, arg.arg, partial)
 	case c.nested && n >= 1 && c.most < 0:
-		return s.choices(before[2:], partial)
+		return choices(s, before[2:], partial)
 	case strings.HasPrefix(partial, "--"):
 		return optionNames(c, partial)
 	case c.words == "[COMMAND]" && n == 0:
-		return commandNames("", partial)
+		return commandNames(s, "", partial)
 	case c.words == "[COMMAND]":
-		return commandNames(before[1].text+" ", partial)
-	case len(before) == 1 && c.keys == 0 && commandNames(c.name+" ", partial) != nil:
-		return commandNames(c.name+" ", partial)
+		return commandNames(s, before[1].text+" ", partial)
+	case len(before) == 1 && c.keys == 0 && commandNames(s, c.name+" ", partial) != nil:
+		return commandNames(s, c.name+" ", partial)
 	case c.keys < 0 || n < c.keys:
-		return s.keysFrom(partial)
+		return keysFrom(s, partial)
 	case n == 0 && c.values != nil:
 		return beginningWith(partial, c.values)
 	}
-	return s.argumentsOf(nil, c.wordName(n), partial)
+	return argumentsOf(s, nil, wordName(c, n), partial)
 }
 
 // argumentsOf returns what a word may be that help calls name: one of values,
 // of a name "on|off" itself, a key, a file.
-func (s *session) argumentsOf(values []string, name, partial string) []string {
+func argumentsOf(s *session, values []string, name, partial string) []string {
 	switch {
 	case values != nil:
 		return beginningWith(partial, values)
 	case strings.Contains(name, "|"):
 		return beginningWith(partial, strings.Split(name, "|"))
 	case name == "KEY" || name == "PREFIX":
-		return s.keysFrom(partial)
+		return keysFrom(s, partial)
 	case name == "FILE" || name == "DIR" || name == "INTO":
 		return filesFrom(partial, name != "FILE")
 	}
@@ -105,7 +106,7 @@ func (s *session) argumentsOf(values []string, name, partial string) []string {
 }
 
 // wordName returns what help calls word n of c, as FILE.
-func (c *command) wordName(n int) string {
+func wordName(c *command, n int) string {
 	names := strings.Fields(c.words)
 	if len(names) == 0 {
 		return ""
@@ -132,7 +133,7 @@ func filesFrom(partial string, foldersOnly bool) (words []string) {
 	text := partial
 	if strings.HasPrefix(partial, `"`) {
 		var err error
-		if text, _, err = unquote(partial + `"`); err != nil {
+		if text, _, err = quoting.Unquote(partial + `"`); err != nil {
 			return nil
 		}
 	}
@@ -163,7 +164,7 @@ func filesFrom(partial string, foldersOnly bool) (words []string) {
 
 // position tells how many words of c, options aside, stand in words; and what
 // option the next one is the argument of, if it is.
-func (c *command) position(words []word) (n int, arg *option) {
+func position(c *command, words []word) (n int, arg *option) {
 	for _, w := range words {
 		switch name, isOption := strings.CutPrefix(w.text, "--"); {
 		case arg != nil:
@@ -181,8 +182,8 @@ func (c *command) position(words []word) (n int, arg *option) {
 
 // commandNames returns the words with which names of commands go on behind
 // those before, which may be none.
-func commandNames(before, partial string) (names []string) {
-	for _, g := range table() {
+func commandNames(s *session, before, partial string) (names []string) {
+	for _, g := range s.table() {
 		for _, c := range g.commands {
 			name, ok := strings.CutPrefix(c.name, before)
 			if partial == "" && strings.HasPrefix(name, ".") {
@@ -210,7 +211,7 @@ func optionNames(c *command, partial string) (names []string) {
 // they are many the first ones and the last. With the last, what all of these
 // have in common, which the editor writes down, is what all keys have in
 // common.
-func (s *session) keysFrom(partial string) (words []string) {
+func keysFrom(s *session, partial string) (words []string) {
 	r, f, ok := unfinished(partial)
 	if !ok || s.db == nil {
 		return nil
@@ -240,10 +241,10 @@ func (s *session) keysFrom(partial string) (words []string) {
 // format in which it is written.
 func unfinished(partial string) (r shale.Range, f format, ok bool) {
 	if strings.HasPrefix(partial, `"`) {
-		text, _, err := unquote(partial + `"`)
+		text, _, err := quoting.Unquote(partial + `"`)
 		return shale.Prefix(text), asWords, err == nil
 	}
-	if !isHex(partial) {
+	if !quoting.IsHex(partial) {
 		return shale.Prefix(partial), asWords, true
 	}
 	digits := partial[2:]

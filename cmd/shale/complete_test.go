@@ -84,7 +84,7 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &session{db: db, out: bufio.NewWriter(io.Discard)}
+	s := &session{db: db, more: promptCommands(), printer: printer{out: bufio.NewWriter(io.Discard)}}
 	for _, c := range completions {
 		pos := len(c.line)
 		for i := range c.line {
@@ -96,14 +96,14 @@ func TestComplete(t *testing.T) {
 		if pos < len(line) {
 			line = line[:pos] + line[pos+1:]
 		}
-		head, got, tail := s.complete(line, utf8.RuneCountInString(c.line[:pos]))
+		head, got, tail := complete(s, line, utf8.RuneCountInString(c.line[:pos]))
 		if fmt.Sprint(got) != c.want || head != c.head || tail != c.tail {
 			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
 		}
 	}
 	// Of an empty line, all commands but those that begin with a dot.
 	var all []string
-	for _, g := range table() {
+	for _, g := range s.table() {
 		for _, c := range g.commands {
 			if !strings.ContainsAny(c.name, ". ") {
 				all = append(all, c.name+" ")
@@ -111,12 +111,12 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	if _, got, _ := s.complete("", 0); !slices.Equal(got, all) {
+	if _, got, _ := complete(s, "", 0); !slices.Equal(got, all) {
 		t.Errorf("an empty line becomes %q, want %q", got, all)
 	}
 	// The last of many is among them: else the editor would take what the first
 	// have in common for what all have.
-	if _, got, _ := s.complete("get many", 8); len(got) != maxCompletions || got[maxCompletions-1] != "many199 " {
+	if _, got, _ := complete(s, "get many", 8); len(got) != maxCompletions || got[maxCompletions-1] != "many199 " {
 		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], maxCompletions)
 	}
 }

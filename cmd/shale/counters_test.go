@@ -12,7 +12,7 @@ import (
 
 func TestCounters(t *testing.T) {
 	var b bytes.Buffer
-	s := &session{out: bufio.NewWriter(&b)}
+	s := &session{printer: printer{out: bufio.NewWriter(&b)}}
 	s.display = showJSON
 	err := s.showCounters(shale.Metrics{Gets: 3, WALBytes: 4096, StallTime: 1500 * time.Millisecond, CacheMemory: 1 << 20, Flushing: 2})
 	if err != nil {

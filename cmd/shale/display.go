@@ -1,10 +1,5 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
-
 // A display is how tables, keys and values are laid out.
 type display int
 
@@ -23,15 +18,3 @@ const (
 var displayNames = []string{"text", "box", "lines", "hex", "json", "jsonl", "csv", "tsv"}
 
 func (d display) String() string { return displayNames[d] }
-
-func displayOf(name string) (display, error) {
-	for i, n := range displayNames {
-		if n == name {
-			return display(i), nil
-		}
-	}
-	if meant := didYouMean(name, displayNames); meant != "" {
-		return 0, fmt.Errorf("%s is no mode%s", quote(name), meant)
-	}
-	return 0, fmt.Errorf("%s is no mode; modes are %s", quote(name), strings.Join(displayNames, ", "))
-}

@@ -34,12 +34,12 @@ func (g *grid) row(values ...any) {
 	g.rows = append(g.rows, cells)
 }
 
-// show prints g in the mode of the session.
-func (s *session) show(g *grid) error {
-	l := s.list(s.format, g.titles...)
+// show prints g in the mode of p.
+func (p *printer) show(g *grid) error {
+	l := p.list(p.format, g.titles...)
 	l.right = g.right
 	if l.show == showText || l.show == showHex {
-		return g.write(s.out, l.format)
+		return g.write(p.out, l.format)
 	}
 	for _, row := range g.rows {
 		if err := l.row(row...); err != nil {

@@ -29,16 +29,16 @@ help COMMAND tells more about one. --mode MODE and --timer may stand behind each
 `
 
 // writeHelp prints how the program is called, and its commands.
-func writeHelp(w io.Writer) {
+func (s *session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, synopsis)
-	writeCommands(w)
+	s.writeCommands(w)
 	fmt.Fprint(w, notation)
 }
 
-func writeCommands(out io.Writer) {
+func (s *session) writeCommands(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	defer w.Flush()
-	for _, g := range table() {
+	for _, g := range s.table() {
 		fmt.Fprintf(w, "\n%s\n", g.title)
 		for _, c := range g.commands {
 			name := c.name
@@ -54,23 +54,23 @@ func help(_ context.Context, s *session, a arguments) (status, error) {
 	switch {
 	case len(a.words) == 0 && !s.asText():
 		g := newGrid("group", "command", "words", "what it does")
-		for _, group := range table() {
+		for _, group := range s.table() {
 			for _, c := range group.commands {
 				g.row(group.title, c.name, c.words, c.short)
 			}
 		}
 		return found, s.show(g)
 	case len(a.words) == 0 && s.mode == oneShot:
-		writeHelp(s.out)
+		s.writeHelp(s.out)
 		return found, nil
 	case len(a.words) == 0:
-		writeCommands(s.out)
+		s.writeCommands(s.out)
 		fmt.Fprint(s.out, notation)
 		return found, nil
 	}
-	c, rest := commandOf(a.words)
+	c, rest := s.commandOf(a.words)
 	if c == nil || len(rest) > 0 {
-		return failed, errors.New(unknownCommand(a.words[len(a.words)-1]))
+		return failed, errors.New(s.unknownCommand(a.words[len(a.words)-1]))
 	}
 	fmt.Fprintf(s.out, "%s: %s\n", c.usage(), c.short)
 	if c.long != "" {

@@ -92,7 +92,7 @@ func TestByteProgress(t *testing.T) {
 // Where standard error is no terminal, a line now and then shows how far an import is.
 func TestProgressLines(t *testing.T) {
 	var notes bytes.Buffer
-	s := &session{out: bufio.NewWriter(io.Discard), notes: &lockedWriter{w: &notes}}
+	s := &session{printer: printer{out: bufio.NewWriter(io.Discard)}, notes: &lockedWriter{w: &notes}}
 	p := s.newProgress(strings.NewReader(""), 0)
 	p.show(1, "entries")
 	if notes.Len() > 0 {

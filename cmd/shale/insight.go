@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/shaledb/shale"
 )
@@ -102,18 +101,6 @@ func (s *session) tablesOf(a arguments, f *folder) ([]shale.TableInfo, error) {
 		}
 	}
 	return list, nil
-}
-
-// shortKey is how many characters of a key a table shows.
-const shortKey = 32
-
-// short returns a key as a word, cut if it is long.
-func short(key []byte) string {
-	text := quote(key)
-	if utf8.RuneCountInString(text) <= shortKey {
-		return text
-	}
-	return string([]rune(text)[:shortKey-1]) + "…"
 }
 
 func measured(p float64, asked uint64) cell {

@@ -143,7 +143,7 @@ func runDedup(t *testing.T, dir string, in io.Reader, limits feedLimits, hash bo
 	}
 	defer db.Close()
 	var out, notes bytes.Buffer
-	s := &session{in: in, out: bufio.NewWriter(&out), notes: &lockedWriter{w: &notes}}
+	s := &session{in: in, printer: printer{out: bufio.NewWriter(&out)}, notes: &lockedWriter{w: &notes}}
 	d := &deduper{db: db, hash: hash, out: lineWriter{out: s.out}}
 	d.reserve(limits)
 	if err := d.checkMode(); err != nil {
@@ -258,7 +258,7 @@ func TestDedupInterrupted(t *testing.T) {
 	var out bytes.Buffer
 	in, lines := io.Pipe()
 	defer lines.Close()
-	s := &session{in: in, out: bufio.NewWriter(&out), notes: &lockedWriter{w: io.Discard}}
+	s := &session{in: in, printer: printer{out: bufio.NewWriter(&out)}, notes: &lockedWriter{w: io.Discard}}
 	d := &deduper{db: db, out: lineWriter{out: s.out}}
 	go fmt.Fprintln(lines, "a")
 	_, err = s.eachBatch(ctx, feedLimits{bytes: 100, lines: 10, line: 100}, func(b *lineBatch) error {

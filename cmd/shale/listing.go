@@ -31,8 +31,8 @@ const maxHeld = 1000
 // list returns a listing of data, with keys and values in format f. A title
 // that begins with > is of a column that is flush right. As text it has no line
 // of titles.
-func (s *session) list(f format, titles ...string) *listing {
-	l := &listing{w: s.out, show: s.display, format: f, right: make([]bool, len(titles)), width: s.width()}
+func (p *printer) list(f format, titles ...string) *listing {
+	l := &listing{w: p.out, show: p.display, format: f, right: make([]bool, len(titles)), width: p.width()}
 	for _, t := range titles {
 		name, right := strings.CutPrefix(t, ">")
 		l.right[len(l.titles)] = right
@@ -44,9 +44,6 @@ func (s *session) list(f format, titles ...string) *listing {
 	}
 	return l
 }
-
-// asText tells whether data is printed as words and tabs.
-func (s *session) asText() bool { return s.display == showText || s.display == showHex }
 
 // row prints a row, or keeps it until the next ones are there. It does not keep
 // the bytes of cells.

@@ -24,7 +24,7 @@ var hostile = []string{
 func listed(t *testing.T, show display, f format) string {
 	t.Helper()
 	var b bytes.Buffer
-	s := &session{out: bufio.NewWriter(&b), columns: func() int { return 80 }}
+	s := &printer{out: bufio.NewWriter(&b), columns: func() int { return 80 }}
 	s.display = show
 	l := s.list(f, "key", "value")
 	for i, k := range hostile {
@@ -139,7 +139,7 @@ func TestListing_ReadBack(t *testing.T) {
 // A long box has the widths of its first rows; what is longer later is cut.
 func TestListing_LongBox(t *testing.T) {
 	var b bytes.Buffer
-	s := &session{out: bufio.NewWriter(&b)}
+	s := &printer{out: bufio.NewWriter(&b)}
 	s.display = showBox
 	l := s.list(asWords, "key")
 	for i := range 2 * maxHeld {

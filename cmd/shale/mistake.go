@@ -24,7 +24,7 @@ func (m *mistake) Unwrap() error { return m.err }
 
 // blame makes a mistake of err if a word or an option of a is to blame: the one
 // with which its message begins, as "--limit x is not a number" does.
-func (a arguments) blame(c *command, err error) error {
+func (s *session) blame(c *command, a arguments, err error) error {
 	var known *mistake
 	var sourced *sourceError
 	if errors.As(err, &known) || errors.As(err, &sourced) {
@@ -34,7 +34,7 @@ func (a arguments) blame(c *command, err error) error {
 	for i, w := range a.given {
 		if rest, ok := strings.CutPrefix(text, w.starts()); ok && (rest == "" || strings.ContainsAny(rest[:1], " :,;")) {
 			if i == 0 {
-				err = fmt.Errorf("%w%s", err, c.goesOn(w))
+				err = fmt.Errorf("%w%s", err, s.goesOn(c, w))
 			}
 			end := w
 			if argument, ok := a.places[strings.TrimPrefix(w.starts(), "--")]; ok && w.starts() != quote(w.text) {
@@ -55,36 +55,6 @@ func (w word) starts() string {
 	return quote(w.text)
 }
 
-// maxShown is how many columns of a line a complaint shows where the width
-// of the terminal is not known.
-const maxShown = 100
-
-// pointAt returns line behind lead, and below it a caret under what m blames.
-// Of a line that does not fit into width columns it is a part.
-func (m *mistake) pointAt(lead, line string, width int) string {
-	if width <= 0 {
-		width = maxShown
-	}
-	line = strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\r' || r == '\n' {
-			return ' '
-		}
-		return r
-	}, line)
-	to := min(m.to, len(line))
-	from := min(m.from, to)
-	before, blamed, after := seen(line[:from]), seen(line[from:to]), seen(line[to:])
-	room := max(width-columns(lead)-1, 20)
-	before = cutLeft(before, room/2)
-	room -= columns(before)
-	if columns(blamed) > room {
-		blamed, after = cut(blamed, max(room, 1)), ""
-	}
-	after = cut(after, max(room-columns(blamed), 1))
-	indent := strings.Repeat(" ", columns(lead+before))
-	return strings.TrimRight(lead+before+blamed+after, " ") + "\n" + indent + strings.Repeat("^", max(columns(blamed), 1))
-}
-
 // complainOf reports err, with a caret under the words of line that are to
 // blame, if any are.
 func (s *session) complainOf(line string, err error) status {
@@ -94,18 +64,36 @@ func (s *session) complainOf(line string, err error) status {
 	}
 	if s.mode != prompt {
 		st := s.complain(err)
-		fmt.Fprintf(s.notes, "%s\n", m.pointAt("  shale ", line, s.width()))
+		fmt.Fprintf(s.notes, "%s\n", pointAt("  shale ", line, m.from, m.to, s.width()))
 		return st
 	}
 	// The line stands above, if it fitted and nothing was printed.
 	printed := s.out.Buffered() > 0
 	_ = s.out.Flush() // complain tells
 	lead := s.promptText()
-	shown := m.pointAt(lead, line, s.width())
+	shown := pointAt(lead, line, m.from, m.to, s.width())
 	typed, caret, _ := strings.Cut(shown, "\n")
 	if !printed && typed == strings.TrimRight(lead+line, " ") {
 		shown = caret
 	}
 	fmt.Fprintf(s.notes, "%s\n", shown)
 	return s.complain(m.err)
+}
+
+// A sourceError is that of a line of a file.
+type sourceError struct {
+	name string
+	line int
+	err  error
+}
+
+func (e *sourceError) Error() string { return fmt.Sprintf("%s:%d: %v", quote(e.name), e.line, e.err) }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// promptText is what a prompt begins its line with.
+func (s *session) promptText() string {
+	if s.db != nil && !s.writable {
+		return "shale (read-only)> "
+	}
+	return "shale> "
 }

@@ -93,7 +93,7 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil || !slices.EqualFunc(again, words, same) {
 			t.Fatalf("%q is %+v, printed as %s, which is %+v, %v", line, words, printed, again, err)
 		}
-		if c := lookup(words[0].text); c != nil {
+		if c := (&session{}).lookup(words[0].text); c != nil {
 			_, _ = c.bind(words[1:]) // must not panic
 		}
 	})

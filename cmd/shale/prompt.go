@@ -21,7 +21,7 @@ type lineEditor interface {
 
 // runPrompt reads commands from the terminal until the end. Its status is
 // found: errors were shown.
-func (s *session) runPrompt(env environment) status {
+func runPrompt(s *session, env environment) status {
 	if s.dir == "" {
 		return s.complain(errNoDir)
 	}
@@ -29,7 +29,7 @@ func (s *session) runPrompt(env environment) status {
 	defer line.Close() // it only gives the terminal its mode back
 	line.SetCtrlCAborts(true)
 	line.SetTabCompletionStyle(liner.TabPrints)
-	line.SetWordCompleter(s.complete)
+	line.SetWordCompleter(func(text string, pos int) (string, []string, string) { return complete(s, text, pos) })
 	h := openHistory(historyFile(env), line)
 	defer h.close()
 
@@ -38,7 +38,7 @@ func (s *session) runPrompt(env environment) status {
 	unheard := make(chan os.Signal, 1)
 	signal.Notify(unheard, os.Interrupt)
 	defer signal.Stop(unheard)
-	return s.promptLoop(recorder{line, h})
+	return promptLoop(s, recorder{line, h})
 }
 
 // recorder is an editor that keeps its history in a file.
@@ -52,7 +52,7 @@ func (r recorder) AppendHistory(line string) {
 	r.file.append(line)
 }
 
-func (s *session) promptLoop(line lineEditor) status {
+func promptLoop(s *session, line lineEditor) status {
 	if err := s.open(&command{access: reads}); err != nil {
 		s.complain(err) // a put may still make it
 	}
@@ -62,7 +62,7 @@ func (s *session) promptLoop(line lineEditor) status {
 		if err := s.out.Flush(); err != nil {
 			return s.complain(err)
 		}
-		text, err := s.nextLine(line)
+		text, err := nextLine(s, line)
 		switch {
 		case s.life().Err() != nil:
 			fmt.Fprintln(s.out)
@@ -92,7 +92,7 @@ func (s *session) promptLoop(line lineEditor) status {
 
 // nextLine asks for a line, until the program shall end: then line must not be
 // used any more, but to give the terminal its mode back.
-func (s *session) nextLine(line lineEditor) (string, error) {
+func nextLine(s *session, line lineEditor) (string, error) {
 	type answer struct {
 		text string
 		err  error
@@ -108,11 +108,4 @@ func (s *session) nextLine(line lineEditor) (string, error) {
 	case <-s.life().Done():
 		return "", s.life().Err()
 	}
-}
-
-func (s *session) promptText() string {
-	if s.db != nil && !s.writable {
-		return "shale (read-only)> "
-	}
-	return "shale> "
 }

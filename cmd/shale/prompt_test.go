@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/peterh/liner"
+
 	"github.com/shaledb/shale"
 )
 
@@ -53,9 +54,9 @@ func atPrompt(t *testing.T, dir string, lines ...string) string {
 func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
 	t.Helper()
 	var seen bytes.Buffer
-	s := &session{dir: dir, mode: prompt, columns: columns, out: bufio.NewWriter(&seen), notes: &lockedWriter{w: &seen}}
+	s := &session{dir: dir, mode: prompt, more: promptCommands(), printer: printer{columns: columns, out: bufio.NewWriter(&seen)}, notes: &lockedWriter{w: &seen}}
 	y := &typist{lines: lines, transcript: &seen}
-	if st := s.promptLoop(y); st != found {
+	if st := promptLoop(s, y); st != found {
 		t.Errorf("status %d, want 0", st)
 	}
 	if err := errors.Join(s.close(), s.out.Flush()); err != nil {
@@ -126,8 +127,8 @@ func TestPromptEnds(t *testing.T) {
 	dir := newStore(t, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &session{ctx: ctx, dir: dir, mode: prompt, out: bufio.NewWriter(io.Discard), notes: &lockedWriter{w: io.Discard}}
-	if st := s.promptLoop(waitingEditor(cancel)); st != found {
+	s := &session{ctx: ctx, dir: dir, mode: prompt, more: promptCommands(), printer: printer{out: bufio.NewWriter(io.Discard)}, notes: &lockedWriter{w: io.Discard}}
+	if st := promptLoop(s, waitingEditor(cancel)); st != found {
 		t.Errorf("status %d, want 0", st)
 	}
 	if err := s.close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/quoting"
 )
@@ -45,4 +46,16 @@ func appendWord[B ~string | ~[]byte](dst []byte, text B, f format) []byte {
 // quote returns text as a word, for messages and tables.
 func quote[B ~string | ~[]byte](text B) string {
 	return string(appendWord(nil, text, asWords))
+}
+
+// shortKey is how many characters of a key a table shows.
+const shortKey = 32
+
+// short returns a key as a word, cut if it is long.
+func short(key []byte) string {
+	text := quote(key)
+	if utf8.RuneCountInString(text) <= shortKey {
+		return text
+	}
+	return string([]rune(text)[:shortKey-1]) + "…"
 }

@@ -24,12 +24,12 @@ func served(t *testing.T, words ...string) (address string, stop func() (status,
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
-	s := &session{out: bufio.NewWriter(w), notes: &lockedWriter{w: &bytes.Buffer{}}}
+	s := &session{printer: printer{out: bufio.NewWriter(w)}, notes: &lockedWriter{w: &bytes.Buffer{}}}
 	var list []word
 	for _, text := range append([]string{"--addr", "localhost:0"}, words...) {
 		list = append(list, word{text: text})
 	}
-	a, err := lookup("serve").bind(list)
+	a, err := s.lookup("serve").bind(list)
 	if err != nil {
 		t.Fatal(err)
 	}

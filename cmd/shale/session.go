@@ -28,17 +28,17 @@ const (
 // A session runs commands against one store, which it opens when the first
 // command needs it.
 type session struct {
-	ctx      context.Context // ends when the program shall end; nil: never
+	ctx context.Context // ends when the program shall end; nil: never
+	printer
 	dir      string
 	readOnly bool
 	newStore bool // also where other files are
-	format   format
 	mode     mode
 	in       io.Reader // what a bare - stands for; nil: nothing
-	out      *bufio.Writer
 	notes    *lockedWriter
-	columns  func() int // of the terminal; 0, or nil: not known
-	settings
+	timer    bool    // tell how long commands took
+	explain  bool    // tell how each get went
+	more     []group // commands beside those of this package
 
 	sources int // files that run each other
 
@@ -74,14 +74,6 @@ func (s *session) say(text string, args ...any) {
 	if s.mode == prompt {
 		fmt.Fprintf(s.out, text+"\n", args...)
 	}
-}
-
-// width returns the width that a table is cut to; 0: it is not.
-func (s *session) width() int {
-	if s.columns == nil {
-		return 0
-	}
-	return s.columns()
 }
 
 // runArgs runs one command that a shell has split into words.
@@ -188,9 +180,9 @@ func (s *session) runIn(ctx context.Context, words []word) (status, error) {
 
 // prepare finds the command that words mean, and opens the store for it.
 func (s *session) prepare(words []word) (*command, arguments, error) {
-	c, rest := commandOf(words)
+	c, rest := s.commandOf(words)
 	if c == nil {
-		return nil, arguments{}, &mistake{from: words[0].from, to: words[0].to, err: errors.New(unknownCommand(words[0]))}
+		return nil, arguments{}, &mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
 	}
 	a, err := c.bind(rest)
 	switch {
@@ -200,8 +192,8 @@ func (s *session) prepare(words []word) (*command, arguments, error) {
 	case len(rest) == 0:
 		end := words[len(words)-1].to + 1
 		err = &mistake{from: end, to: end, err: err}
-	case c.goesOn(rest[0]) != "":
-		err = &mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, c.goesOn(rest[0]))}
+	case s.goesOn(c, rest[0]) != "":
+		err = &mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, s.goesOn(c, rest[0]))}
 	}
 	return c, a, err
 }
@@ -232,13 +224,13 @@ func (s *session) do(ctx context.Context, c *command, a arguments) (status, erro
 	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("%s: interrupted", c.name)
 	case err != nil:
-		err = a.blame(c, plainly(err))
+		err = s.blame(c, a, plainly(err))
 	}
 	return st, err
 }
 
 // openLate opens the store for a command that has its input now.
-func (s *session) openLate(name string) error { return s.open(lookup(name)) }
+func (s *session) openLate(name string) error { return s.open(s.lookup(name)) }
 
 // open makes sure that the store is open as c needs it.
 func (s *session) open(c *command) error {
@@ -352,4 +344,18 @@ func (s *session) close() error {
 	err := s.db.Close()
 	s.db = nil
 	return err
+}
+
+// refresh opens a store that is open read-only anew, so that it shows what
+// another program has written.
+func (s *session) refresh() error {
+	if s.db == nil || s.writable {
+		return nil
+	}
+	before := s.db
+	if err := s.openStore(false, false); err != nil {
+		s.db = before
+		return err
+	}
+	return before.Close()
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
 	"github.com/shaledb/shale"
 )
 
@@ -23,7 +24,7 @@ func call(in string, args ...string) (out, notes string, st status) {
 	var o, e bytes.Buffer
 	st = run(environment{
 		args: args, in: strings.NewReader(in), out: &o, err: &e,
-		getenv: func(string) string { return "" },
+		getenv: func(string) string { return "" }, more: promptCommands(),
 	})
 	return o.String(), e.String(), st
 }

@@ -1,21 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 )
-
-// settings are what .mode, .timer and .explain set, and --mode and --timer for
-// one command.
-type settings struct {
-	display display
-	timer   bool
-	explain bool
-}
 
 // settingOptions may stand behind every command.
 var settingOptions = []option{
@@ -26,7 +18,7 @@ var settingOptions = []option{
 // setFor sets what the options of one command ask for, and returns what sets it
 // back.
 func (s *session) setFor(a arguments) (restore func(), err error) {
-	before := s.settings
+	before, timed := s.display, s.timer
 	name, modeGiven := a.settings["mode"]
 	_, timerGiven := a.settings["timer"]
 	if modeGiven {
@@ -39,50 +31,12 @@ func (s *session) setFor(a arguments) (restore func(), err error) {
 	s.timer = s.timer || timerGiven
 	return func() {
 		if modeGiven {
-			s.display = before.display
+			s.display = before
 		}
 		if timerGiven {
-			s.timer = before.timer
+			s.timer = timed
 		}
 	}, nil
-}
-
-func setMode(_ context.Context, s *session, a arguments) (status, error) {
-	if len(a.words) == 0 {
-		fmt.Fprintln(s.out, s.display)
-		return found, nil
-	}
-	d, err := displayOf(a.words[0].text)
-	if err == nil {
-		s.display = d
-	}
-	return found, err
-}
-
-func setTimer(_ context.Context, s *session, a arguments) (status, error) {
-	return s.set(&s.timer, a)
-}
-
-func setExplain(_ context.Context, s *session, a arguments) (status, error) {
-	return s.set(&s.explain, a)
-}
-
-// set sets what the first word says, and without one prints what is set.
-func (s *session) set(value *bool, a arguments) (status, error) {
-	words := map[bool]string{false: "off", true: "on"}
-	if len(a.words) == 0 {
-		fmt.Fprintln(s.out, words[*value])
-		return found, nil
-	}
-	switch text := a.words[0].text; text {
-	case words[true]:
-		*value = true
-	case words[false]:
-		*value = false
-	default:
-		return failed, fmt.Errorf("%s is neither on nor off", quote(text))
-	}
-	return found, nil
 }
 
 // note prints a line about a command beside its output.
@@ -139,4 +93,16 @@ func (s *session) explainGet(key []byte) (line string, err error) {
 	blocks, bytes := x.BlocksRead()
 	return fmt.Sprintf("asked: %s, %s; filters: %d no, %d maybe (%d wrong); blocks: %d read (%s), %d cached; %v",
 		plural(asked, "level"), plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, took(x.Duration)), nil
+}
+
+func displayOf(name string) (display, error) {
+	for i, n := range displayNames {
+		if n == name {
+			return display(i), nil
+		}
+	}
+	if meant := didYouMean(name, displayNames); meant != "" {
+		return 0, fmt.Errorf("%s is no mode%s", quote(name), meant)
+	}
+	return 0, fmt.Errorf("%s is no mode; modes are %s", quote(name), strings.Join(displayNames, ", "))
 }

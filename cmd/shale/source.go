@@ -16,16 +16,6 @@ const maxSources = 16
 
 var errTooDeep = errors.New("files run each other too deep")
 
-// A sourceError is that of a line of a file.
-type sourceError struct {
-	name string
-	line int
-	err  error
-}
-
-func (e *sourceError) Error() string { return fmt.Sprintf("%s:%d: %v", quote(e.name), e.line, e.err) }
-func (e *sourceError) Unwrap() error { return e.err }
-
 // source runs the commands of a file, up to the first error.
 func source(ctx context.Context, s *session, a arguments) (status, error) {
 	name := a.words[0].text
@@ -46,7 +36,7 @@ func source(ctx context.Context, s *session, a arguments) (status, error) {
 		if readErr != nil && readErr != io.EOF {
 			return failed, fmt.Errorf("%s:%d: %w", quote(name), n, readErr)
 		}
-		st, err := s.runSourced(ctx, strings.TrimSuffix(line, "\n"))
+		st, err := runSourced(ctx, s, strings.TrimSuffix(line, "\n"))
 		switch {
 		case errors.Is(err, errQuit) || ctx.Err() != nil:
 			return worst, err
@@ -65,7 +55,7 @@ func source(ctx context.Context, s *session, a arguments) (status, error) {
 	}
 }
 
-func (s *session) runSourced(ctx context.Context, line string) (status, error) {
+func runSourced(ctx context.Context, s *session, line string) (status, error) {
 	words, err := parseLine(line)
 	if err != nil || len(words) == 0 {
 		return found, err

@@ -11,9 +11,9 @@ var synonyms = map[string]string{
 }
 
 // unknownCommand tells that w begins no command, and which one may be meant.
-func unknownCommand(w word) string {
+func (s *session) unknownCommand(w word) string {
 	var names []string
-	for _, g := range table() {
+	for _, g := range s.table() {
 		for _, c := range g.commands {
 			names = append(names, c.name)
 		}
@@ -30,9 +30,9 @@ func unknownCommand(w word) string {
 
 // goesOn asks whether w, which follows the name of c, is meant to be the second
 // word of another name.
-func (c *command) goesOn(w word) string {
+func (s *session) goesOn(c *command, w word) string {
 	var names []string
-	for _, g := range table() {
+	for _, g := range s.table() {
 		for _, other := range g.commands {
 			if second, ok := strings.CutPrefix(other.name, c.name+" "); ok {
 				names = append(names, second)

@@ -6,23 +6,21 @@ type group struct {
 	commands []command
 }
 
-// table returns the commands. It is a function because help, which is in the
-// table, prints it.
-func table() []group {
-	return []group{
+// table returns the commands.
+func (s *session) table() []group {
+	return append([]group{
 		{"Data", dataCommands()},
 		{"Files", fileCommands()},
 		{"Jobs", jobCommands()},
 		{"Insight", join(insightCommands(), inspectCommands(), pageCommands())},
 		{"Care", join(careCommands(), reportCommands())},
 		{"This program", ownCommands()},
-		{"Prompt and scripts", replCommands()},
-	}
+	}, s.more...)
 }
 
 // lookup returns the command of a name, or nil.
-func lookup(name string) *command {
-	for _, g := range table() {
+func (s *session) lookup(name string) *command {
+	for _, g := range s.table() {
 		for i := range g.commands {
 			if g.commands[i].name == name {
 				return &g.commands[i]
@@ -34,13 +32,13 @@ func lookup(name string) *command {
 
 // commandOf returns the command that words begin with, or nil, and the words
 // behind its name, which has one or two of them.
-func commandOf(words []word) (*command, []word) {
+func (s *session) commandOf(words []word) (*command, []word) {
 	if len(words) > 1 && !words[1].literal {
-		if c := lookup(words[0].text + " " + words[1].text); c != nil {
+		if c := s.lookup(words[0].text + " " + words[1].text); c != nil {
 			return c, words[2:]
 		}
 	}
-	return lookup(words[0].text), words[1:]
+	return s.lookup(words[0].text), words[1:]
 }
 
 func join[T any](lists ...[]T) []T {

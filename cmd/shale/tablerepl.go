@@ -1,7 +1,8 @@
 package main
 
-func replCommands() []command {
-	return []command{
+// promptCommands are those that set how commands are run, or run commands.
+func promptCommands() []group {
+	return []group{{"Prompt and scripts", []command{
 		{name: ".mode", words: "[MODE]", least: 0, most: 1, access: needsNothing, run: setMode,
 			values: displayNames,
 			short:  "lay out what is printed, or tell how it is laid out",
@@ -33,5 +34,5 @@ func replCommands() []command {
 			short: "the same as help"},
 		{name: ".quit", least: 0, most: 0, access: needsNothing, run: quit,
 			short: "the same as quit"},
-	}
+	}}}
 }

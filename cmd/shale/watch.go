@@ -44,17 +44,3 @@ func watch(ctx context.Context, s *session, a arguments) (status, error) {
 		}
 	}
 }
-
-// refresh opens a store that is open read-only anew, so that it shows what
-// another program has written.
-func (s *session) refresh() error {
-	if s.db == nil || s.writable {
-		return nil
-	}
-	before := s.db
-	if err := s.openStore(false, false); err != nil {
-		s.db = before
-		return err
-	}
-	return before.Close()
-}

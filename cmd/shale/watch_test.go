@@ -51,9 +51,9 @@ func TestPromptInterrupted(t *testing.T) {
 				<-heard // it has come to everybody who listens
 			}
 		}
-		s := &session{dir: dir, mode: prompt, out: bufio.NewWriterSize(w, 64), notes: &lockedWriter{w: w}}
+		s := &session{dir: dir, mode: prompt, more: promptCommands(), printer: printer{out: bufio.NewWriterSize(w, 64)}, notes: &lockedWriter{w: w}}
 		y := &typist{lines: []string{c.line, "has k2"}, transcript: &bytes.Buffer{}}
-		if st := s.promptLoop(y); st != found {
+		if st := promptLoop(s, y); st != found {
 			t.Errorf("%s: status %d", c.line, st)
 		}
 		if err := s.close(); err != nil {
@@ -93,7 +93,7 @@ func TestWatchBesideAWriter(t *testing.T) {
 			}
 		}
 	}
-	s := &session{dir: dir, out: bufio.NewWriter(w), notes: &lockedWriter{w: w}}
+	s := &session{dir: dir, more: promptCommands(), printer: printer{out: bufio.NewWriter(w)}, notes: &lockedWriter{w: w}}
 	words, err := parseLine(".watch 1ms get k0")
 	if err != nil {
 		t.Fatal(err)
