@@ -15,8 +15,14 @@ import (
 // points down; siblings do not import each other, but for internal/base, whose
 // words all of layer 0 but the packages usable alone may speak.
 var layers = map[string]int{
-	"cmd/shale":          8,
-	"cmd/shale/doc":      8,
+	// The command.
+	"cmd/shale":                  10,
+	"cmd/shale/doc":              10,
+	"cmd/shale/internal/shell":   9,
+	"cmd/shale/internal/command": 8,
+	"cmd/shale/internal/output":  7,
+	"cmd/shale/internal/cmdtest": 7, // for tests only
+
 	"repair":             7,
 	"internal/benchmark": 7,
 	"bench":              8,
@@ -104,7 +110,7 @@ var onlyImports = map[string][]string{
 
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
-	"test/harness", "test/soak",
+	"cmd/shale/internal/cmdtest", "test/harness", "test/soak",
 	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 

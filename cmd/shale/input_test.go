@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -20,15 +21,15 @@ func TestClosedInput(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "db")
 	for _, args := range [][]string{{"import", "-"}, {"batch", "-"}, {"put", "k", "-"}, {"dedup"}, {"filter"}, nil} {
-		for shell, want := range map[string]status{`exec "$0" <&-`: failed, `exec "$0" < /dev/null`: found, `: | exec "$0"`: found} {
+		for shell, want := range map[string]command.Status{`exec "$0" <&-`: command.Failed, `exec "$0" < /dev/null`: command.Found, `: | exec "$0"`: command.Found} {
 			if len(args) > 0 && args[0] == "filter" {
-				want = max(want, absent)
+				want = max(want, command.Absent)
 			}
 			cmd := child(shell, append([]string{"-C", dir}, args...)...)
 			var notes bytes.Buffer
 			cmd.Stderr = &notes
 			_ = cmd.Run() // the status tells
-			if st := cmd.ProcessState.ExitCode(); st != int(want) || (want == failed) != strings.Contains(notes.String(), "standard input is closed") {
+			if st := cmd.ProcessState.ExitCode(); st != int(want) || (want == command.Failed) != strings.Contains(notes.String(), "standard input is closed") {
 				t.Errorf("%v of %s: status %d, %q; want %d", args, shell, st, &notes, want)
 			}
 		}
@@ -48,7 +49,7 @@ func TestLargeFileWord(t *testing.T) {
 		t.Skip(err)
 	}
 	_, notes, st := call("", "-C", filepath.Join(dir, "db"), "put", "big", "@"+file)
-	if st != failed || !strings.Contains(notes, "the file has 300,000,000 bytes, and a value has at most 268,435,456") {
+	if st != command.Failed || !strings.Contains(notes, "the file has 300,000,000 bytes, and a value has at most 268,435,456") {
 		t.Errorf("status %d, %s", st, notes)
 	}
 }

@@ -4,7 +4,7 @@
 //	shale -C hosts.db < script                    a script, or -e 'get k'
 //	shale -C hosts.db                             a prompt, on a terminal
 //
-// One table of commands (table.go) serves all three, help and completion.
+// One table of commands (internal/command) serves all three, help and completion.
 // `shale help` lists them.
 //
 // # Words
@@ -51,6 +51,10 @@ import (
 	"syscall"
 
 	"github.com/peterh/liner"
+
+	"github.com/shaledb/shale/cmd/shale/internal/command"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
 func main() {
@@ -58,15 +62,15 @@ func main() {
 	// other: the store is closed before the program ends.
 	signal.Ignore(syscall.SIGPIPE)
 	_, notTerminal := liner.TerminalMode()
-	os.Exit(int(run(environment{
-		args:     os.Args[1:],
-		in:       os.Stdin,
-		out:      os.Stdout,
-		err:      os.Stderr,
-		terminal: notTerminal == nil && isCharDevice(os.Stdout),
-		getenv:   os.Getenv,
-		columns:  func() int { return terminalWidth(os.Stdout) },
-		more:     promptCommands(),
-		prompt:   runPrompt,
+	os.Exit(int(command.Run(command.Environment{
+		Args:     os.Args[1:],
+		In:       os.Stdin,
+		Out:      os.Stdout,
+		Err:      os.Stderr,
+		Terminal: notTerminal == nil && command.IsCharDevice(os.Stdout),
+		Getenv:   os.Getenv,
+		Columns:  func() int { return output.TerminalWidth(os.Stdout) },
+		More:     shell.PromptCommands(),
+		Prompt:   shell.RunPrompt,
 	})))
 }

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/cmd/shale/internal/command"
+	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
 // Each command is shown in docs/COMMAND.md with examples: doc/sections has a
@@ -29,10 +32,10 @@ func TestEveryCommandHasASection(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range (&session{more: promptCommands()}).table() {
-		for _, c := range g.commands {
-			if examples[c.name] == 0 {
-				t.Errorf("%s has no example in doc/sections: write `== %s` and lines `$ shale ...`", c.name, c.name)
+	for _, g := range (&command.Session{More: shell.PromptCommands()}).Table() {
+		for _, c := range g.Commands {
+			if examples[c.Name] == 0 {
+				t.Errorf("%s has no example in doc/sections: write `== %s` and lines `$ shale ...`", c.Name, c.Name)
 			}
 		}
 	}

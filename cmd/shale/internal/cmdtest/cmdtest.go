@@ -1,0 +1,85 @@
+// Package cmdtest has what tests of the command share.
+package cmdtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/shaledb/shale"
+)
+
+// NewStore makes a store of n keys, k0 and so on.
+func NewStore(t *testing.T, n int) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b shale.Batch
+	for i := range n {
+		if err := b.Put(fmt.Appendf(nil, "k%d", i), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Write(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Flip changes the byte of a file at an offset.
+func Flip(t *testing.T, name string, offset int64) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[offset] ^= 0x55
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BrokenWriter is a pipe whose reader is gone.
+type BrokenWriter struct{}
+
+// Write implements io.Writer.
+func (BrokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// varying is what differs from run to run: times, and memory, by the size of a
+// machine's words.
+var (
+	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)(, [0-9,]+ lines/s)?`)
+	memory  = regexp.MustCompile(`(?m)^memory: .*$`)
+)
+
+// Masked returns what a command printed without what differs from run to run.
+func Masked(text string) string {
+	return memory.ReplaceAllString(varying.ReplaceAllString(text, "<time>"), "memory: <sizes>")
+}
+
+// Contents returns the entries of the store in dir.
+func Contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	db, err := shale.Open(dir, &shale.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() // only read
+	all := make(map[string]string)
+	for e, err := range db.Scan(shale.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[string(e.Key)] = string(e.Value)
+	}
+	return all
+}

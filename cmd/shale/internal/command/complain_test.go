@@ -1,0 +1,90 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
+)
+
+// A command reports damage that it meets once, with advice once.
+func TestDamageToldOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
+		t.Fatal(notes)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) != 1 {
+		t.Fatal(tables, err)
+	}
+	cmdtest.Flip(t, tables[0], 3)
+	for _, args := range [][]string{
+		{"get", "k"}, {"scan"}, {"export", filepath.Join(dir, "out")}, {"explain", "k"}, {"filters", "rebuild", "--hash", "xxh3"}, {"-e", "get k"},
+	} {
+		_, notes, st := call("", append([]string{"-C", dir}, args...)...)
+		if st != Failed || strings.Count(notes, filepath.Base(tables[0])) != 1 || strings.Count(notes, "Keep a copy") != 1 ||
+			strings.Contains(notes, "background") {
+			t.Errorf("%v: status %d, %s", args, st, notes)
+		}
+	}
+}
+
+// A file in the place of a store is said to be one, by every command that opens it.
+func TestFileIsNoStore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "e.tsv")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"get", "k"}, {"put", "k", "v"}, {"dedup"}, {"filter"}, {"levels"}, {"space"}, {"check"}, {"repair", "into"}, {"serve"}, {"filters", "rebuild"},
+		{"filters", "export", file, "out"},
+	} {
+		if _, notes, st := call("", append([]string{"-C", file}, args...)...); st != Failed || !strings.HasPrefix(notes, "shale: "+file+" is a file, not a store\n") {
+			t.Errorf("%v: status %d, %s", args, st, notes)
+		}
+	}
+	if _, notes, st := call("", "-C", filepath.Join(file, "sub"), "put", "k", "v"); st != Failed || !strings.HasPrefix(notes, "shale: "+file+" is a file, so") {
+		t.Errorf("put into a folder of a file: status %d, %s", st, notes)
+	}
+}
+
+// Every command that writes says which process has the store.
+func TestStoreInUse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	want := fmt.Sprintf("shale: process %d has %s open for writing; try again when it ends\n", os.Getpid(), dir)
+	if _, notes, st := call("", "-C", dir, "checkpoint", dir+"2"); st != Failed || !strings.Contains(notes, fmt.Sprintf("process %d has %s", os.Getpid(), dir)) ||
+		!strings.Contains(notes, "export") {
+		t.Errorf("checkpoint: status %d, %s", st, notes)
+	}
+	for _, args := range [][]string{{"put", "k", "v"}, {"del", "k"}, {"flush"}, {"dedup"}, {"filters", "rebuild"}, {"repair", dir + "2"}} {
+		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Failed || !strings.HasPrefix(notes, want) {
+			t.Errorf("%v: status %d, %s", args, st, notes)
+		}
+	}
+}
+
+// A full disk is called so, whatever the store was doing; and the cause can still be asked for.
+func TestPlainly(t *testing.T) {
+	full := fmt.Errorf("shale: store is read-only: begin log: wal: create 000012.wal: %w", syscall.ENOSPC)
+	err := plainly(fmt.Errorf("file: %w", full))
+	if err.Error() != "the disk is full; free space and run this again" || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	if again := fmt.Errorf("%w; the last lines printed may come again", err); plainly(again) != again {
+		t.Errorf("%v", plainly(again))
+	}
+	if other := errors.New("other"); plainly(other) != other || plainly(nil) != nil {
+		t.Error("another error has changed")
+	}
+}

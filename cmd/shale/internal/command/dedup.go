@@ -1,0 +1,226 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+)
+
+func dedup(ctx context.Context, s *Session, a Arguments) (st Status, err error) {
+	if s.in == nil {
+		return Failed, errors.New("dedup reads lines from standard input, where commands come from here")
+	}
+	if err := checkInput(s.in); err != nil {
+		return Failed, err
+	}
+	memory := int64(defaultMemory)
+	if text, given := a.values["memory"]; given {
+		if memory, err = parseMemory(text); err != nil {
+			return Failed, err
+		}
+	}
+	db, err := s.openForDedup(a, memory)
+	if err != nil {
+		return Failed, err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil && cerr != nil {
+			st, err = Failed, cerr
+		}
+	}()
+	defer boundHeap()()
+	d := &deduper{db: db, hash: a.has("hash"), out: lineWriter{out: s.Out}}
+	if a.has("sync") {
+		d.sync = s.syncOutput
+	}
+	if err := d.checkMode(); err != nil {
+		return Failed, err
+	}
+	begin, limits := time.Now(), dedupLimits(memory)
+	limits.skip = a.has("skip-long")
+	d.reserve(limits)
+	skipped, err := s.eachBatch(ctx, limits, d.add)
+	if !a.has("quiet") {
+		took, tooLong := time.Since(begin), ""
+		if skipped > 0 {
+			tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", output.Number(skipped), base.FormatBytes(int64(limits.line)))
+		}
+		fmt.Fprintf(s.Notes, "%s: %s new, %s seen before%s; %v, %s lines/s\n", output.Plural(d.lines, "line"), output.Number(d.fresh),
+			output.Number(d.lines-d.fresh), tooLong, output.RoundTime(took), output.Rate(d.lines, took))
+	}
+	switch {
+	case errors.Is(err, errLongLine):
+		return Failed, fmt.Errorf("%w: --skip-long passes over such lines, more --memory allows them", err)
+	case errors.Is(err, syscall.EPIPE):
+		return Failed, errors.New("dedup: nobody reads the output any more; the last lines printed may come again")
+	case errors.Is(err, syscall.ENOSPC):
+		return Failed, fmt.Errorf("%w; the last lines printed may come again", plainly(err))
+	case err != nil:
+		return Failed, err
+	}
+	return Found, nil
+}
+
+// openForDedup opens the store that the command names, or the session's, with
+// options that keep within memory.
+func (s *Session) openForDedup(a Arguments, memory int64) (*shale.DB, error) {
+	dir := s.Dir
+	if a.has("store") {
+		dir = a.values["store"]
+	}
+	switch {
+	case dir == "":
+		return nil, ErrNoDir
+	case s.readOnly:
+		return nil, errors.New("dedup writes, and -readonly was given")
+	}
+	// The session may have it open, under other options.
+	if dir == s.Dir {
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := s.openOrMake(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	return db, nil
+}
+
+// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
+// flushes what it prints: whoever sends lines one by one waits for the answer.
+//
+// It returns how many lines were skipped as too long.
+func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) (skipped int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := s.newLineProgress()
+	defer p.clear()
+	feed := feedLines(ctx, s.in, limits)
+	b := limits.batch()
+	lines := 0
+	for {
+		switch err := feed.next(ctx, &b); {
+		case errors.Is(err, io.EOF):
+			return feed.skips(), nil
+		case errors.Is(err, context.Canceled):
+			return feed.skips(), err
+		case err != nil:
+			return feed.skips(), fmt.Errorf("standard input, after %s: %w", output.Plural(lines, "line"), err)
+		}
+		if err := fn(&b); err != nil {
+			return feed.skips(), err
+		}
+		lines += b.len()
+		p.done += int64(len(b.data))
+		p.show(lines, "lines")
+	}
+}
+
+const (
+	defaultMemory = 64 << 20
+	leastMemory   = 24 << 20
+	// ownMemory is what the program takes before it has read a line.
+	ownMemory = 14 << 20
+)
+
+// The memory that is left is divided so: two batches of lines, and about as much
+// for sorting one of them; three memtables at most, and their logs; filters; what
+// a compaction needs for a table. Only the indexes of tables are not in it: a byte
+// for some eight lines remembered.
+
+func dedupLimits(memory int64) feedLimits {
+	n := int(min((memory-ownMemory)/11, 1<<30))
+	return feedLimits{bytes: n, lines: n / 24, line: n}
+}
+
+func dedupOptions(memory int64, a Arguments, onEvent func(shale.Event)) *shale.Options {
+	memory -= ownMemory
+	o := &shale.Options{
+		Durability:   shale.SyncManual,
+		MemtableSize: min(memory/11, 1<<30),
+		FilterMemory: memory / 6,
+		CacheSize:    memory / 64,
+		TableSize:    memory / 8,
+		BlockSize:    8 << 10,
+		MaxOpenFiles: 100,
+		OnEvent:      onEvent,
+	}
+	if a.has("hash") {
+		o.Compression = shale.NoCompression
+	}
+	return o
+}
+
+// eachOnce returns tell, but that it tells of each error once: work in the background
+// is tried again and again.
+func eachOnce(tell func(shale.Event)) func(shale.Event) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(e shale.Event) {
+		if e.Err == nil {
+			return
+		}
+		text := e.Err.Error()
+		mu.Lock()
+		known := told[text]
+		told[text] = true
+		mu.Unlock()
+		if !known {
+			tell(e)
+		}
+	}
+}
+
+// boundHeap makes the collector leave little garbage, as buffers are used again, and
+// returns what undoes that.
+func boundHeap() (undo func()) {
+	percent := debug.SetGCPercent(10)
+	return func() { debug.SetGCPercent(percent) }
+}
+
+// parseMemory reads a number of bytes: 64M, 1G.
+func parseMemory(text string) (int64, error) {
+	digits := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
+	unit := int64(1)
+	if n := len(digits); n > 0 {
+		if i := strings.IndexByte("KMGT", digits[n-1]); i >= 0 {
+			digits, unit = digits[:n-1], 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("--memory %s is no number of bytes, as 64M and 1G are", output.Quote(text))
+	}
+	if n*unit < leastMemory {
+		return 0, fmt.Errorf("--memory %s is less than %s", output.Quote(text), base.FormatBytes(leastMemory))
+	}
+	return n * unit, nil
+}
+
+// syncOf returns what makes durable that which was written to w; nothing, if w is no file.
+func syncOf(w io.Writer) func() error {
+	f, ok := w.(*os.File)
+	if ok {
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			ok = false
+		}
+	}
+	if !ok {
+		return func() error { return nil }
+	}
+	return f.Sync
+}

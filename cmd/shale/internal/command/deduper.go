@@ -1,0 +1,272 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// A deduper prints the lines that its store does not know, and makes it know
+// them: first printed, then remembered, so that no end of the process loses a
+// line.
+type deduper struct {
+	db   *shale.DB
+	hash bool // keys are hashes of lines
+	out  lineWriter
+	sync func() error // makes what is printed durable; nil: nobody asked for that
+
+	lines, fresh int // counts
+
+	// Of one batch, and reused.
+	order  []sortKey
+	keys   lineKeys
+	isNew  []bool
+	maybes []uint32
+	lookup [][]byte
+	batch  shale.Batch
+}
+
+// A sortKey stands for a line in sorting.
+type sortKey struct {
+	prefix uint64 // the first bytes of its key
+	i      uint32
+}
+
+const (
+	// lookupMany is how many keys are looked up at a time: the work space of
+	// GetMany is ten times as large as the keys of a crawler.
+	lookupMany = 4096
+	// writeBytes is about how large a batch of the store is.
+	writeBytes = 256 << 10
+)
+
+// reserve makes room for batches as large as they come.
+func (d *deduper) reserve(limits feedLimits) {
+	n := limits.lines + feedRead
+	d.order, d.isNew, d.maybes = make([]sortKey, 0, n), make([]bool, 0, n), make([]uint32, 0, n)
+	if d.hash {
+		d.keys.hashes = make([]byte, 0, n*hashSize)
+	}
+}
+
+// add handles a batch of lines.
+func (d *deduper) add(b *lineBatch) error {
+	d.keys.take(b, d.hash)
+	d.isNew = slices.Grow(d.isNew[:0], b.len())[:b.len()]
+	clear(d.isNew)
+	d.sort(b.len())
+	if err := d.findNew(); err != nil {
+		return err
+	}
+	d.lines += b.len()
+	for i, isNew := range d.isNew {
+		if isNew {
+			d.fresh++
+			if err := d.out.add(b.line(i)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := d.out.flush(); err != nil {
+		return err
+	}
+	if d.sync != nil {
+		if err := d.sync(); err != nil {
+			return fmt.Errorf("sync the output: %w", err)
+		}
+	}
+	return d.remember()
+}
+
+// sort orders the lines by their keys, equal ones by their places.
+func (d *deduper) sort(n int) {
+	d.order = d.order[:0]
+	for i := range n {
+		d.order = append(d.order, sortKey{prefixOf(d.keys.key(i)), uint32(i)})
+	}
+	slices.SortFunc(d.order, func(x, y sortKey) int {
+		if x.prefix != y.prefix {
+			return cmp.Compare(x.prefix, y.prefix)
+		}
+		if c := bytes.Compare(d.keys.key(int(x.i)), d.keys.key(int(y.i))); c != 0 {
+			return c
+		}
+		return cmp.Compare(x.i, y.i)
+	})
+}
+
+// prefixOf returns the first eight bytes of key as a number, in whose order
+// keys are where the numbers differ.
+func prefixOf(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// findNew sets isNew of the first lines of keys that the store does not have.
+// Those of which no filter knows cost no read; the others are looked up in key
+// order, so that a block is read once in a batch.
+func (d *deduper) findNew() error {
+	d.maybes = d.maybes[:0]
+	for at, o := range d.order {
+		key := d.keys.key(int(o.i))
+		if at > 0 && o.prefix == d.order[at-1].prefix && bytes.Equal(key, d.keys.key(int(d.order[at-1].i))) {
+			continue
+		}
+		if d.db.MayContain(key) {
+			d.maybes = append(d.maybes, o.i)
+		} else {
+			d.isNew[o.i] = true
+		}
+	}
+	for some := range slices.Chunk(d.maybes, lookupMany) {
+		d.lookup = d.lookup[:0]
+		for _, i := range some {
+			d.lookup = append(d.lookup, d.keys.key(int(i)))
+		}
+		err := d.db.GetMany(d.lookup, func(k int, _ []byte, known bool) error {
+			d.isNew[some[k]] = !known
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember writes the new keys, which are printed by now: to the end, whatever
+// is interrupted.
+func (d *deduper) remember() error {
+	d.batch.Reset()
+	for _, o := range d.order {
+		if !d.isNew[o.i] {
+			continue
+		}
+		if err := d.batch.Put(d.keys.key(int(o.i)), nil); err != nil {
+			return err
+		}
+		if d.batch.Size() >= writeBytes {
+			if err := d.write(); err != nil {
+				return err
+			}
+		}
+	}
+	if d.batch.Len() > 0 {
+		if err := d.write(); err != nil {
+			return err
+		}
+	}
+	if d.sync != nil {
+		return d.db.Sync()
+	}
+	return nil
+}
+
+func (d *deduper) write() error {
+	err := d.db.Write(context.Background(), &d.batch)
+	d.batch.Reset()
+	return err
+}
+
+// lineKeys are the keys of a batch of lines.
+type lineKeys struct {
+	lines  *lineBatch
+	hashes []byte // hashSize for each line, or empty
+	odd    map[int][]byte
+}
+
+const (
+	hashSize = 16
+	// reserved begins keys that are no lines: reservedMode says what the keys are,
+	// and before the SHA-256 of a line it stands for one that can't be a key, as it is too
+	// long or begins so itself.
+	reserved     = "\x00shale dedup\x00"
+	reservedMode = reserved + "mode"
+	modeHash     = "sha256-128"
+)
+
+// take makes keys for the lines of b.
+func (k *lineKeys) take(b *lineBatch, hash bool) {
+	k.lines, k.hashes, k.odd = b, k.hashes[:0], nil
+	for i := range b.len() {
+		text := b.text(i)
+		switch {
+		case hash:
+			sum := sha256.Sum256(text)
+			k.hashes = append(k.hashes, sum[:hashSize]...)
+		case isOdd(text):
+			if k.odd == nil {
+				k.odd = map[int][]byte{}
+			}
+			k.odd[i] = oddKey(text)
+		}
+	}
+}
+
+// isOdd tells whether a line can't be a key as it is.
+func isOdd(text []byte) bool {
+	return len(text) > shale.MaxKeySize || len(text) >= len(reserved) && string(text[:len(reserved)]) == reserved
+}
+
+// oddKey returns what stands for such a line.
+func oddKey(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return append([]byte(reserved), sum[:]...)
+}
+
+func (k *lineKeys) key(i int) []byte {
+	if len(k.hashes) > 0 {
+		return k.hashes[i*hashSize:][:hashSize:hashSize]
+	}
+	if k.odd != nil {
+		if key := k.odd[i]; key != nil {
+			return key
+		}
+	}
+	return k.lines.text(i)
+}
+
+// hashesLines tells whether the keys of a store are hashes of lines.
+func hashesLines(db *shale.DB) (bool, error) {
+	mode, err := db.Get([]byte(reservedMode))
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		return false, nil
+	case err == nil && string(mode) != modeHash:
+		err = fmt.Errorf("the store remembers lines by %s, which this program does not know", output.Quote(mode))
+	}
+	return true, err
+}
+
+// checkMode makes sure that the keys of the store are what they are going to be:
+// lines or hashes.
+func (d *deduper) checkMode() error {
+	hashes, err := hashesLines(d.db)
+	switch {
+	case err != nil || hashes && d.hash:
+		return err
+	case hashes:
+		return errors.New("the store remembers hashes of lines, not lines: give --hash")
+	case !d.hash:
+		return nil
+	}
+	for _, err := range d.db.Scan(shale.Range{Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		return errors.New("the store has whole lines, or other keys: --hash is for a store of its own")
+	}
+	return d.db.Put([]byte(reservedMode), []byte(modeHash))
+}

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+)
+
+// explain performs a get and shows each place that it came by.
+func explain(_ context.Context, s *Session, a Arguments) (Status, error) {
+	x, err := s.DB.Explain(a.key(0))
+	if err != nil {
+		return Failed, err
+	}
+	g := output.NewGrid("where", "range", "filter", "blocks read", "time")
+	for _, step := range x.Steps {
+		where, span, verdict := step.Words()
+		g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: micros(step.Duration), Raw: step.Duration.Seconds()})
+	}
+	if err := s.Show(g); err != nil {
+		return Failed, err
+	}
+	s.remark("%s%s", x.Summary(), s.withoutFilters(&x))
+	return foundIf(x.Found), nil
+}
+
+func blocksRead(list []shale.BlockRead) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	var parts []string
+	for _, b := range list {
+		from := "disk"
+		if b.Cached {
+			from = "cached"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s B (%s)", b.Kind, output.Number(b.Bytes), from))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// remark prints lines about a table below it; beside the output, if that is for
+// programs.
+func (s *Session) remark(text string, args ...any) {
+	if s.AsText() || s.Display == output.ShowBox || s.Display == output.ShowLines {
+		fmt.Fprintf(s.Out, text, args...)
+		return
+	}
+	s.note("%s", strings.TrimSuffix(fmt.Sprintf(text, args...), "\n"))
+}
+
+// withoutFilters does the get once more in the tables that it came by, without
+// asking their filters, and tells what it has to read then. Empty: a table is
+// gone meanwhile, or there is none.
+func (s *Session) withoutFilters(x *shale.Explanation) string {
+	blocks, bytes := 0, int64(0)
+	f, err := s.lookInto()
+	if err != nil {
+		return ""
+	}
+	named := map[uint64]*manifest.Table{}
+	for _, p := range f.places() {
+		named[uint64(p.table.Num)] = p.table
+	}
+	hash := bloom.Hash(x.Key)
+	for _, step := range x.Steps {
+		if step.Table == 0 || step.Verdict == shale.Skipped {
+			continue
+		}
+		t := named[step.Table]
+		if t == nil {
+			return ""
+		}
+		r, release, err := f.reader(t)
+		if err != nil {
+			return ""
+		}
+		var v sstable.Value
+		var trace sstable.Trace
+		found, err := r.Get(x.Key, hash, base.MaxSeq, &v, &trace)
+		if found {
+			v.Release()
+		}
+		release()
+		if err != nil {
+			return ""
+		}
+		for _, b := range trace.Reads {
+			blocks++
+			bytes += b.Bytes
+		}
+	}
+	if blocks == 0 {
+		return ""
+	}
+	used := 0
+	for _, step := range x.Steps {
+		used += len(step.Blocks)
+	}
+	return fmt.Sprintf("the same tables read without asking filters: %s, %s; filters saved %s\n",
+		output.Plural(blocks, "block"), base.FormatBytes(bytes), output.Plural(max(blocks-used, 0), "block"))
+}
+
+func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/outfile"
+	"github.com/shaledb/shale/vfs"
+)
+
+// exportFile writes entries to a file, in a format that import reads.
+func exportFile(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	last := len(a.Words) - 1
+	file := a.Words[last]
+	a.Words = a.Words[:last]
+	format, err := formatOfFile(a, file.Text, formatTSV)
+	if err != nil {
+		return Failed, err
+	}
+	begin := time.Now()
+	write := func(w io.Writer) (int, error) { return s.export(ctx, a, w, format) }
+	if file.Text == "-" && !file.Literal {
+		n, err := write(s.Out)
+		return foundIf(n > 0), err
+	}
+	if _, err := os.Stat(filepath.Dir(file.Text)); err != nil {
+		return Failed, fmt.Errorf("%s: %w", output.Quote(file.Text), err)
+	}
+	if _, err := outfile.Path(file.Text); err != nil {
+		return Failed, err
+	}
+	asItWas := ""
+	if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
+		asItWas = "; the file is as it was"
+	}
+	n, err := outfile.Replace(vfs.Default, file.Text, write)
+	if err != nil {
+		return Failed, fmt.Errorf("%s: %w%s", output.Quote(file.Text), plainly(err), asItWas)
+	}
+	fmt.Fprintf(s.Out, "%s: %s in %v\n", output.Quote(file.Text), output.Entries(n), output.Since(begin))
+	return foundIf(n > 0), nil
+}
+
+// export writes the entries that a asks for, and returns their number.
+func (s *Session) export(ctx context.Context, a Arguments, to io.Writer, format fileFormat) (n int, err error) {
+	out := bufio.NewWriterSize(to, 256<<10)
+	w := newRecordWriter(out, format)
+	p := s.newProgress(nil, 0)
+	defer p.clear()
+	for e, err := range s.DB.Scan(a.bounds()) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = w.write(e.Key, e.Value)
+		}
+		if err != nil {
+			return n, err
+		}
+		if n++; n%importBatch == 0 && to != s.Out {
+			p.show(n, "entries")
+		}
+	}
+	return n, errors.Join(w.end(), out.Flush())
+}

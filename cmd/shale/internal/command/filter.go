@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+)
+
+func filterLines(ctx context.Context, s *Session, a Arguments) (st Status, err error) {
+	sift, err := a.sifter()
+	if err != nil {
+		return Failed, err
+	}
+	if s.in == nil {
+		return Failed, errors.New("filter reads lines from standard input, where commands come from here")
+	}
+	if err := checkInput(s.in); err != nil {
+		return Failed, err
+	}
+	dir, err := s.folder(a.Words)
+	if err != nil {
+		return Failed, err
+	}
+	db := s.DB
+	if db == nil || dir != s.Dir {
+		db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
+		if err != nil {
+			return Failed, openError(dir, err)
+		}
+		defer func() {
+			if cerr := db.Close(); err == nil && cerr != nil {
+				st, err = Failed, cerr
+			}
+		}()
+	}
+	if sift.keys.hash, err = hashesLines(db); err != nil {
+		return Failed, err
+	}
+	sift.db, sift.out.out = db, s.Out
+	begin, before := time.Now(), db.Metrics()
+	_, err = s.eachBatch(ctx, feedLimits{bytes: 1 << 20, lines: 16 << 10, line: 64 << 20}, sift.add)
+	if !a.has("quiet") {
+		sift.report(s.Notes, time.Since(begin), db.Metrics().Sub(before))
+	}
+	if err != nil {
+		return Failed, err
+	}
+	return foundIf(sift.printed > 0), nil
+}
+
+// A sifter prints the lines whose keys are in a store, or those whose are not.
+type sifter struct {
+	db   *shale.DB
+	out  lineWriter
+	part linePart
+	drop bool
+
+	lines, present, printed, asked int // counts
+
+	// Of one batch, and reused.
+	keys  keyList
+	line  []int // of each key
+	known []bool
+}
+
+func (a Arguments) sifter() (*sifter, error) {
+	part, err := a.linePart()
+	switch {
+	case err != nil:
+		return nil, err
+	case a.has("keep") && a.has("drop"):
+		return nil, errors.New("--keep and --drop contradict each other")
+	}
+	return &sifter{part: part, drop: a.has("drop")}, nil
+}
+
+// add looks up the lines of a batch together, and prints some.
+func (f *sifter) add(b *lineBatch) error {
+	f.keys.reset()
+	f.line = f.line[:0]
+	f.known = append(f.known[:0], make([]bool, b.len())...)
+	for i := range b.len() {
+		f.part.keysOf(b.text(i), &f.keys)
+		for len(f.line) < f.keys.len() {
+			f.line = append(f.line, i)
+		}
+	}
+	f.asked += f.keys.len()
+	err := f.db.GetMany(f.keys.all(), func(k int, _ []byte, found bool) error {
+		if found {
+			f.known[f.line[k]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, known := range f.known {
+		f.lines++
+		if known {
+			f.present++
+		}
+		if known != f.drop {
+			f.printed++
+			if err := f.out.add(b.line(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return f.out.flush()
+}
+
+// report prints totals, and what filters saved.
+func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
+	what := "kept"
+	if f.drop {
+		what = "left"
+	}
+	fmt.Fprintf(w, "%s: %s present, %s absent, %s %s; %v, %s lines/s\n", output.Plural(f.lines, "line"), output.Number(f.present),
+		output.Number(f.lines-f.present), output.Number(f.printed), what, output.RoundTime(took), output.Rate(f.lines, took))
+	fmt.Fprintf(w, "%s looked up: filters saved %s, %s (%s) %s made; %s\n", output.Plural(f.asked, "key"),
+		output.Plural(int(m.FilterNegative), "block read"), output.Number(m.BlockReads), base.FormatBytes(int64(m.BlockReadBytes)),
+		output.WasWere(m.BlockReads), falsePositives(m))
+}
+
+// falsePositives tells how often filters erred.
+func falsePositives(m shale.Metrics) string {
+	wrong := m.FilterFalsePositive + m.FalsePositivesRemembered
+	asked := wrong + m.FilterNegative
+	switch {
+	case asked == 0 && m.FilterTruePositive == 0:
+		return "no table was asked"
+	case asked == 0:
+		return "every filter was right"
+	}
+	return fmt.Sprintf("false positives %s of %s, %s", output.Number(wrong), output.Number(asked), base.FormatPercent(float64(wrong)/float64(asked)))
+}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// A filterRow is a table with what is known of its filter.
+type filterRow struct {
+	shale.TableInfo
+	asked uint64
+	fpr   float64 // measured, if asked > 0
+}
+
+// ratio is measured to predicted.
+func (r *filterRow) ratio() float64 {
+	if r.PredictedFPR == 0 {
+		return 0
+	}
+	return r.fpr / r.PredictedFPR
+}
+
+// filters shows what the filters promise, and what they have kept.
+func filters(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	list, err := s.tablesOf(a, nil)
+	if err != nil {
+		return Failed, err
+	}
+	probes, err := a.optionNumber("probe", 0)
+	if err != nil {
+		return Failed, err
+	}
+	worst, err := a.optionNumber("worst", 0)
+	if err != nil {
+		return Failed, err
+	}
+	rows := make([]filterRow, len(list))
+	for i, t := range list {
+		rows[i] = filterRow{t, t.Asked, t.MeasuredFPR}
+	}
+	if probes > 0 {
+		if err := s.probe(ctx, rows, probes); err != nil {
+			return Failed, err
+		}
+	}
+	if worst > 0 {
+		rows = worstRows(rows, worst)
+	}
+	g := output.NewGrid("level", ">table", "kind", "hash", "in", ">bits/key", ">memory", ">predicted FPR", ">measured", ">ratio", ">asked")
+	if worst == 0 {
+		s.levelRows(g, list)
+	}
+	for i := range rows {
+		t := &rows[i]
+		ratio, hash := output.NoCell("-"), output.Cell{Text: t.FilterHash}
+		if t.asked > 0 && t.PredictedFPR > 0 {
+			ratio = output.FloatCell("%.2f", t.ratio())
+		}
+		if t.FilterHash == "" {
+			hash = output.NoCell("-")
+		}
+		g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, filterPlace(t.TableInfo), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
+			output.PercentCell(t.PredictedFPR), measured(t.fpr, t.asked), ratio, t.asked)
+	}
+	return foundIf(len(rows) > 0), s.Show(g)
+}
+
+// levelRows adds the sums of the levels of tables.
+func (s *Session) levelRows(g *output.Grid, tables []shale.TableInfo) {
+	listed := map[int]bool{}
+	for _, t := range tables {
+		listed[t.Level] = true
+	}
+	for _, l := range s.DB.Metrics().Levels {
+		if listed[l.Level] {
+			g.Row(levelName(l.Level), "all", "", "", "", bits(l.FilterBits), output.SizeCell(l.FilterBytes),
+				output.PercentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked), output.NoCell(""), l.FilterAsked)
+		}
+	}
+}
+
+// worstRows returns the tables with most false positives for those predicted.
+func worstRows(rows []filterRow, most int) []filterRow {
+	rows = slices.DeleteFunc(rows, func(r filterRow) bool { return r.asked == 0 || r.FilterBits == 0 })
+	slices.SortStableFunc(rows, func(a, b filterRow) int { return cmp.Compare(b.ratio(), a.ratio()) })
+	return rows[:min(most, len(rows))]
+}
+
+// probe asks each filter for so many random hashes, which is what the hashes of
+// absent keys are.
+func (s *Session) probe(ctx context.Context, rows []filterRow, probes int) error {
+	f, err := s.lookInto()
+	if err != nil {
+		return err
+	}
+	places := map[uint64]place{}
+	for _, p := range f.places() {
+		places[uint64(p.table.Num)] = p
+	}
+	for i := range rows {
+		r := &rows[i]
+		r.asked, r.fpr = 0, 0
+		p, there := places[r.Number]
+		if !there || r.FilterBits == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		reader, release, err := f.reader(p.table)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a writer has removed it
+		}
+		if err != nil {
+			return fmt.Errorf("filters: %w", err)
+		}
+		if filter := reader.Filter(); filter != nil {
+			yes := 0
+			for range probes {
+				if filter.MayContain(rand.Uint64()) {
+					yes++
+				}
+			}
+			r.asked, r.fpr = uint64(probes), float64(yes)/float64(probes)
+		}
+		release()
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A sighting is one version of a key in one file.
+type sighting struct {
+	seq   base.Seq
+	kind  base.Kind
+	size  int // of the value
+	file  string
+	where string // "log", "L3 run 0"
+	live  bool   // the file counts; if it does not, gone says why
+	gone  string
+	age   int // of live files: the lower the newer
+}
+
+// A finder looks for a key in all files of a store.
+type finder struct {
+	f       *folder
+	key     []byte
+	list    []sighting
+	tables  int // of the store
+	covered int // whose range has the key
+	denied  int // whose filter is certain that they lack it
+	damage  int
+	note    func(text string, args ...any)
+}
+
+// find shows all versions of a key, in all files, those too that a lookup would
+// not see.
+func find(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	var x finder
+	err := s.settled(func(f *folder) error {
+		x = finder{f: f, key: a.key(0), note: s.note}
+		for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
+			if err := look(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Failed, err
+	}
+	seen := x.sort()
+	g := output.NewGrid(">seq", "kind", ">value", "file", "place", "seen by get")
+	for i := range x.list {
+		v := &x.list[i]
+		g.Row(output.NumberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
+	}
+	if len(x.list) > 0 {
+		if err := s.Show(g); err != nil {
+			return Failed, err
+		}
+	}
+	s.note("%s in %s and %s; of the tables, %d have the key in their range, and the filters of %d of these say no",
+		output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
+	if x.damage > 0 {
+		s.note("shale: a get may fail, or see another version: what is damaged may hold more")
+	}
+	return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
+}
+
+func (x *finder) inLogs(ctx context.Context) error {
+	for _, num := range x.f.liveLogs() {
+		at := len(x.list)
+		v, err := x.f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
+			for op := range b.Ops() {
+				if bytes.Equal(op.Key, x.key) {
+					x.list = append(x.list, sighting{seq: seq, kind: base.Kind(op.Kind), size: len(op.Value), file: base.LogName(num), where: "log", live: true})
+				}
+				seq++
+			}
+			return nil
+		})
+		if errors.Is(err, fs.ErrNotExist) && !v.obsolete {
+			if err = x.f.missing(base.LogName(num)); isDamage(err) {
+				x.damaged(err)
+			}
+		}
+		if err != nil && !isDamage(err) && !v.obsolete {
+			return err
+		}
+		if v.damaged() {
+			x.damaged(errors.New(v.state(0)))
+		}
+		if v.obsolete {
+			for i := range x.list[at:] {
+				x.list[at+i].live, x.list[at+i].gone = false, "the log is not needed any more"
+			}
+		}
+	}
+	return nil
+}
+
+func (x *finder) damaged(err error) {
+	x.damage++
+	x.note("shale: %s", plain(err))
+}
+
+// inTables looks into the tables that the manifest names.
+func (x *finder) inTables(ctx context.Context) error {
+	places := x.f.places()
+	x.tables = len(places)
+	for i, p := range places {
+		t := p.table
+		if bytes.Compare(x.key, t.Smallest) < 0 || bytes.Compare(x.key, t.Largest) > 0 {
+			continue
+		}
+		x.covered++
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := sighting{file: base.TableName(t.Num), where: p.String(), live: true, age: i + 1}
+		no, err := x.inTable(&p, s)
+		if no {
+			x.denied++
+		}
+		there := !errors.Is(err, fs.ErrNotExist)
+		if !there {
+			err = x.f.missing(base.TableName(t.Num))
+		}
+		if err != nil && !isDamage(err) {
+			return err
+		}
+		if err != nil {
+			x.damaged(err)
+		}
+		if err != nil && there {
+			if err := x.through(ctx, t.Num, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inTable notes the versions in a table that is in order, and tells whether its
+// filter says that there is none.
+func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
+	r, release, err := x.f.reader(p.table)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	if f := r.Filter(); f != nil {
+		no = !f.MayContain(f.Hasher().Hash(x.key))
+	}
+	it := r.NewIterator(nil)
+	defer it.Close() // it only reads
+	at := len(x.list)
+	for kv := it.SeekGE(x.key, base.MaxSeq); kv != nil && bytes.Equal(kv.UserKey, x.key); kv = it.Next() {
+		x.list = append(x.list, s.of(kv))
+	}
+	if err := it.Err(); err != nil {
+		x.list = x.list[:at]
+		return no, err
+	}
+	return no, nil
+}
+
+func (s sighting) of(kv *base.KV) sighting {
+	s.seq, s.kind, s.size = kv.Seq(), kv.Kind(), len(kv.Value)
+	return s
+}
+
+// through walks all of a table as far as blocks check.
+func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) error {
+	return x.f.withTable(num, func(src vfs.File, size int64) error {
+		v, err := sstable.Salvage(ctx, src, size, x.f.salvageOptions(num))
+		if err != nil {
+			return err
+		}
+		defer v.Close() // it only reads
+		for kv := v.First(); kv != nil; kv = v.Next() {
+			if bytes.Equal(kv.UserKey, x.key) {
+				x.list = append(x.list, s.of(kv))
+			}
+		}
+		return v.Err()
+	})
+}
+
+// inStrays looks into the tables that the manifest does not name: a compaction
+// has replaced them, or is about to write them.
+func (x *finder) inStrays(ctx context.Context) error {
+	named := map[base.FileNum]bool{}
+	for _, p := range x.f.places() {
+		named[p.table.Num] = true
+	}
+	for _, num := range x.f.numbers(base.FileTable) {
+		if named[num] {
+			continue
+		}
+		err := x.through(ctx, num, sighting{file: base.TableName(num), where: "-", gone: "the manifest does not name the table"})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sort puts the versions in the order in which a lookup meets them, and returns
+// the one that it sees, or -1.
+func (x *finder) sort() int {
+	slices.SortStableFunc(x.list, func(a, b sighting) int {
+		return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(a.age, b.age))
+	})
+	return slices.IndexFunc(x.list, func(s sighting) bool { return s.live })
+}
+
+// seen says whether a lookup sees version i, where it sees version first.
+func (x *finder) seen(i, first int) string {
+	v := &x.list[i]
+	switch {
+	case !v.live:
+		return "no: " + v.gone
+	case i == first && v.kind == base.KindDelete:
+		return "yes: it is deleted"
+	case i == first:
+		return "yes"
+	case v.seq == x.list[first].seq && v.seq > 0:
+		return "no: the same write is in " + x.list[first].file
+	}
+	return fmt.Sprintf("no: seq %d in %s is newer", x.list[first].seq, x.list[first].file)
+}

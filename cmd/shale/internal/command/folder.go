@@ -1,0 +1,242 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A folder is a store whose files are read without opening it, so that it may be
+// open in another program, or damaged.
+type folder struct {
+	vfs.FS
+	dir     string
+	sal     *manifest.Salvaged
+	storeID uint64
+	names   []string // of all files
+}
+
+// lookInto reads the manifest of the session's store, as far as it is readable,
+// and says what is wrong with it.
+func (s *Session) lookInto() (*folder, error) {
+	if s.Dir == "" {
+		return nil, ErrNoDir
+	}
+	f := &folder{FS: vfs.Default, dir: s.Dir}
+	var err error
+	if f.sal, err = manifest.Salvage(f.FS, f.dir); err != nil {
+		return nil, openError(f.dir, err)
+	}
+	if f.names, err = f.List(f.dir); err != nil {
+		return nil, err
+	}
+	slices.Sort(f.names)
+	for _, damage := range f.sal.Damage {
+		fmt.Fprintf(s.Notes, "shale: %s; shown is what is readable\n", plain(damage))
+	}
+	f.storeID = f.sal.StoreID
+	for _, name := range f.names {
+		if f.storeID != 0 {
+			break
+		}
+		if typ, num, ok := base.ParseFileName(name); ok && typ == base.FileTable {
+			_ = f.withTable(num, func(src vfs.File, size int64) error { // then another file tells
+				_, f.storeID, err = sstable.Identify(src, size)
+				return err
+			})
+		}
+	}
+	return f, nil
+}
+
+// errMoved says that a program has changed the store while its files were read.
+var errMoved = errors.New("the store changed while it was read")
+
+// maxLooks is how often a store that changes is looked at again.
+const maxLooks = 10
+
+// settled calls look with what lookInto returns, again if a writer has removed
+// files meanwhile.
+func (s *Session) settled(look func(f *folder) error) error {
+	for try := 1; ; try++ {
+		f, err := s.lookInto()
+		if err == nil {
+			err = look(f)
+		}
+		if !errors.Is(err, errMoved) || try == maxLooks {
+			return err
+		}
+	}
+}
+
+// missing tells why a file of which the manifest spoke is not there: errMoved,
+// or damage.
+func (f *folder) missing(name string) error {
+	now, err := manifest.Salvage(f.FS, f.dir)
+	if err != nil {
+		return err
+	}
+	typ, num, _ := base.ParseFileName(name)
+	fresh := folder{sal: now}
+	what := "table"
+	if typ == base.FileLog {
+		what = "log"
+		if now.State != nil && num < now.State.MinLog {
+			return errMoved
+		}
+	} else if fresh.place(num) == nil {
+		return errMoved
+	}
+	return base.Corruption(name, -1, what+" named by the manifest", errors.New("missing"))
+}
+
+// version returns the tables of the store, none if no manifest is readable.
+func (f *folder) version() *manifest.Version {
+	if f.sal.State == nil {
+		return &manifest.Version{}
+	}
+	return f.sal.State.Version
+}
+
+// numbers lists the files of a type, ascending.
+func (f *folder) numbers(typ base.FileType) (list []base.FileNum) {
+	for _, name := range f.names {
+		if t, num, ok := base.ParseFileName(name); ok && t == typ {
+			list = append(list, num)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
+
+// size returns a file's length, 0 if it is gone.
+func (f *folder) size(name string) (int64, error) {
+	file, err := f.Open(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close() // opened for reading
+	return file.Size()
+}
+
+// withTable calls fn with the file of a table.
+func (f *folder) withTable(num base.FileNum, fn func(src vfs.File, size int64) error) error {
+	file, err := f.Open(f.path(base.TableName(num)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no table %s: %w", base.TableName(num), fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // opened for reading
+	size, err := file.Size()
+	if err != nil {
+		return err
+	}
+	return fn(file, size)
+}
+
+// A place is where the manifest has a table.
+type place struct {
+	level, run int // run 0 is the newest of the level
+	table      *manifest.Table
+}
+
+func (p *place) String() string {
+	if p == nil {
+		return "in no level: the manifest does not name it"
+	}
+	return fmt.Sprintf("%s run %d", levelName(p.level), p.run)
+}
+
+// info is what the manifest says of the table.
+func (p *place) info() shale.TableInfo {
+	t := p.table
+	return shale.TableInfo{
+		Level: p.level, Run: p.run, Number: uint64(t.Num), Size: t.Size, Entries: t.Entries, Tombstones: t.Tombstones,
+		Smallest: t.Smallest, Largest: t.Largest,
+	}
+}
+
+// places lists the tables of the version, as lookups ask them.
+func (f *folder) places() (list []place) {
+	for level, l := range f.version().Levels {
+		for run := range l.Runs {
+			for _, t := range l.Runs[run].Tables {
+				list = append(list, place{level, run, t})
+			}
+		}
+	}
+	return list
+}
+
+// place returns where a table is, nil if the manifest does not name it.
+func (f *folder) place(num base.FileNum) *place {
+	for _, p := range f.places() {
+		if p.table.Num == num {
+			return &p
+		}
+	}
+	return nil
+}
+
+// salvageOptions say what is known of a table.
+func (f *folder) salvageOptions(num base.FileNum) sstable.SalvageOptions {
+	o := sstable.SalvageOptions{Num: num, StoreID: f.storeID}
+	if p := f.place(num); p != nil {
+		o.Size, o.Checksum, o.Entries = p.table.Size, p.table.Checksum, p.table.Entries
+	}
+	return o
+}
+
+// reader opens a table with the filter that the store uses for it. release is
+// to be called when it is not needed any more.
+func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), err error) {
+	file, err := f.Open(f.path(base.TableName(t.Num)))
+	if err != nil {
+		return nil, nil, err
+	}
+	release = func() { _ = file.Close() } // opened for reading
+	o := sstable.ReaderOptions{Num: t.Num, StoreID: f.storeID, Size: t.Size, Checksum: t.Checksum}
+	if s := t.Sidecar; s != nil {
+		if beside, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // else the filter in the table is used
+			release = func() { _, _ = file.Close(), beside.Close() }
+			o.Sidecar = sstable.NewSidecar(beside, sstable.SidecarInfo{
+				Num: s.Num, StoreID: f.storeID, Table: t.Num, TableChecksum: t.Checksum, Size: s.Size, Checksum: s.Checksum,
+			})
+		}
+	}
+	if r, err = sstable.Open(file, o); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return r, release, nil
+}
+
+// parseNumber reads the number of a file: 12, 000012, #12 or the file's name.
+func parseNumber(text string, typ base.FileType, what string) (base.FileNum, error) {
+	if t, num, ok := base.ParseFileName(text); ok && t == typ {
+		return num, nil
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 10, 60)
+	if err != nil {
+		return 0, fmt.Errorf("%s is no number of a %s", output.Quote(text), what)
+	}
+	return base.FileNum(n), nil
+}

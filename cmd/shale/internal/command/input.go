@@ -1,0 +1,40 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+func IsCharDevice(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+var errClosedInput = errors.New("standard input is closed, so that there is nothing to read; < FILE or a pipe gives it something")
+
+// checkInput returns an error if in was closed when the program began. The Go
+// runtime then opens the null device in its place, for reading and for writing.
+// Programs that mean the null device open it for reading alone. (That standard
+// output was closed cannot be known: Python and Node open the null device for both
+// when they throw output away.)
+func checkInput(in io.Reader) error {
+	f, ok := in.(*os.File)
+	if !ok || !IsCharDevice(f) || !isNull(f) {
+		return nil
+	}
+	if _, err := f.Write([]byte{0}); err != nil {
+		return nil
+	}
+	return errClosedInput
+}
+
+// isNull tells whether f is the null device.
+func isNull(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}

@@ -1,0 +1,418 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/svg/svgtest"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// fill writes n of the keys at random, deletes some, and returns the store, which
+// has small tables in several levels.
+func fill(t *testing.T, dir string, rnd *rand.Rand, n int, key func(i int) string) *shale.DB {
+	t.Helper()
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 16 << 10, TableSize: 4 << 10, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		k := []byte(key(rnd.IntN(n / 3)))
+		if rnd.IntN(5) == 0 {
+			err = db.Delete(k)
+		} else {
+			err = db.Put(k, fmt.Appendf(nil, "%0*d", 1+rnd.IntN(40), 7))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// find and get agree, beside the program that writes and when it has closed
+// the store: which version is seen, or that there is none.
+func TestFindAgreesWithGet(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rnd, 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	if err := db.Delete([]byte("key0000")); err != nil { // a deletion that no compaction has dropped
+		t.Fatal(err)
+	}
+	seen := regexp.MustCompile(`(?m)^ *[\d,]+  (put|delete) +(\S+)( B)?  \S+ .*  yes`)
+	versions, puts, deletions := 0, 0, 0
+	loops := 40
+	if testing.Short() {
+		loops = 15
+	}
+	check := func() {
+		for i := range loops {
+			key := fmt.Sprintf("key%04d", rnd.IntN(1000)*min(i, 1))
+			out, notes, st := call("", "-C", dir, "find", key)
+			value, _, getStatus := call("", "-C", dir, "get", key)
+			if st != getStatus || strings.Contains(notes, "shale:") {
+				t.Fatalf("find %s: status %d, get has %d\n%s%s", key, st, getStatus, out, notes)
+			}
+			m := seen.FindAllStringSubmatch(out, -1)
+			versions += max(strings.Count(out, "\n")-1, 0)
+			switch {
+			case len(m) > 1, st == Found && (len(m) == 0 || m[0][1] != "put" || m[0][2] != fmt.Sprint(len(value)-1)):
+				t.Fatalf("find %s, whose value is %q, shows\n%s", key, value, out)
+			case st == Found:
+				puts++
+			case len(m) == 1:
+				deletions++
+			}
+		}
+	}
+	check()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	t.Logf("%d versions, %d puts, %d deletions seen", versions, puts, deletions)
+	if puts == 0 || versions <= puts+deletions || deletions == 0 && !testing.Short() {
+		t.Error("not all kinds were met")
+	}
+}
+
+// Every command that reads files works beside a program that has the store
+// open, and on the closed store.
+func TestInspectBesideAWriter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rand.New(rand.NewPCG(1, 2)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	look := func() {
+		table := fmt.Sprint(db.Tables()[0].Number)
+		for _, args := range [][]string{
+			{"table", table}, {"table", table, "layout"}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
+			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters", "--worst", "10", "--probe", "1000"}, {"metrics"},
+			{"metrics", "--watch", "10ms", "--times", "2"}, {"metrics", "--watch", "10ms", "--times", "2", "--mode", "csv"},
+			{"tree", filepath.Join(t.TempDir(), "t.svg")}, {"tree", "-o", filepath.Join(t.TempDir(), "t.html"), "--last", "3"},
+		} {
+			out, notes, st := call("", append([]string{"-C", dir}, args...)...)
+			if st != Found || strings.Count(out, "\n") < 1 || strings.Contains(notes, "shale:") {
+				t.Errorf("%v: status %d\n%s%s", args, st, out, notes)
+			}
+		}
+	}
+	if err := db.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	tables := db.Tables()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st := call("", "-C", dir, "table", fmt.Sprint(tables[0].Number), "blocks")
+	if st != Found || strings.Count(out, "checked") == 0 {
+		t.Errorf("closed: status %d, %s%s", st, out, notes)
+	}
+}
+
+func TestInspectWithoutAStore(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{filepath.Join(dir, "nowhere"), dir, file} {
+		for _, args := range [][]string{
+			{"table", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"find", "k"}, {"space"}, {"tree", "t.svg"}, {"levels"}, {"tables"},
+			{"metrics"}, {"metrics", "--watch", "1s"},
+		} {
+			out, notes, st := call("", append([]string{"-C", at}, args...)...)
+			if st != Failed || out != "" || !strings.Contains(notes, filepath.Base(at)) || strings.Count(notes, "\n") != 1 {
+				t.Errorf("-C %s %v: status %d, %q, %q; want one line that names it", at, args, st, out, notes)
+			}
+		}
+	}
+}
+
+// pageOf returns what the page's script gets, and the bars of its picture: the number of
+// each table by its ID.
+func pageOf(t *testing.T, file string) (page string, data pageData, bars map[int]uint64) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = string(b)
+	_, text, _ := strings.Cut(page, `<script type="application/json" id="data">`)
+	text, _, _ = strings.Cut(text, "</script>")
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatalf("%v in %.200s", err, text)
+	}
+	_, picture, _ := strings.Cut(page, "<svg")
+	picture, _, _ = strings.Cut(picture, "</svg>")
+	svgtest.Parse(t, "<svg"+picture+"</svg>")
+	bars = map[int]uint64{}
+	for _, m := range regexp.MustCompile(`data-table="(\d+)" id="t(\d+)"`).FindAllStringSubmatch(picture, -1) {
+		id, _ := strconv.Atoi(m[2])
+		if _, twice := bars[id]; twice {
+			t.Fatalf("two bars are t%d", id)
+		}
+		bars[id], _ = strconv.ParseUint(m[1], 10, 64)
+	}
+	for _, s := range data.Steps {
+		for row := range s.Sums {
+			if !strings.Contains(picture, `data-row="`+row+`"`) {
+				t.Fatalf("there is no row %s", row)
+			}
+		}
+	}
+	return page, data, bars
+}
+
+// replay returns the numbers of the tables after all steps, each of which has to fit, and
+// the sums of the rows that have tables then.
+func replay(t *testing.T, data *pageData, bars map[int]uint64) (numbers []uint64, sums map[string]string) {
+	t.Helper()
+	there := map[int]bool{}
+	sums = map[string]string{}
+	for i, s := range data.Steps {
+		for _, id := range s.Removed {
+			if !there[id] {
+				t.Fatalf("step %d, %s: table %d goes, and was not there", i, s.What, bars[id])
+			}
+			delete(there, id)
+		}
+		for _, id := range s.Added {
+			if there[id] || bars[id] == 0 {
+				t.Fatalf("step %d, %s: table %d comes twice, or has no bar", i, s.What, bars[id])
+			}
+			there[id] = true
+		}
+		maps.Copy(sums, s.Sums)
+	}
+	maps.DeleteFunc(sums, func(_, sum string) bool { return sum == "all went" })
+	for id := range there {
+		numbers = append(numbers, bars[id])
+	}
+	return numbers, sums
+}
+
+// Whatever the keys are, the page has its scripts and no more, and the steps
+// end in the tables that are there.
+func TestTreePage(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 3))
+	hostile := []string{
+		"<script>alert(1)</script>", "</script><b>", "<!--", `"'&` + "`${x}", "\xff\xfe", "\u2028\x00\x1b[31m", "", strings.Repeat("k", 60_000),
+	}
+	for _, keep := range []int{0, 1, 5, 1000} {
+		dir := filepath.Join(t.TempDir(), "<b>db")
+		db := fill(t, dir, rnd, 1500, func(i int) string {
+			if i%100 == 0 {
+				return hostile[i/100%len(hostile)] + fmt.Sprint(i)[1:]
+			}
+			return fmt.Sprintf("%s%04d", hostile[i%7], i)
+		})
+		tables := map[uint64]bool{}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := shale.Open(dir, &shale.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range db.Tables() {
+			tables[table.Number] = true
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "tree.html")
+		args := []string{"-C", dir, "tree", file}
+		if keep > 0 {
+			args = append(args, "--last", fmt.Sprint(keep))
+		}
+		if out, notes, st := call("", args...); st != Found {
+			t.Fatalf("status %d, %s%s", st, out, notes)
+		}
+		page, data, bars := pageOf(t, file)
+		if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
+			t.Errorf("%d scripts", n)
+		}
+		if strings.Contains(page, "<b>db") || strings.Contains(page, "alert(1)</script>") {
+			t.Error("a name stands in the page as it is")
+		}
+		if len(page) > 1<<20 {
+			t.Errorf("%d bytes", len(page))
+		}
+		there, sums := replay(t, &data, bars)
+		for _, number := range there {
+			if !tables[number] {
+				t.Errorf("table %d is not there any more", number)
+			}
+		}
+		many := 0
+		for _, sum := range sums {
+			n, _, _ := strings.Cut(sum, ":")
+			count, _ := strconv.Atoi(n)
+			many += count
+		}
+		if many != len(tables) {
+			t.Errorf("the rows have %d tables, the store %d: %q", many, len(tables), sums)
+		}
+		if len(there) != len(tables) || len(tables) < 2 {
+			t.Errorf("%d tables, the store has %d", len(there), len(tables))
+		}
+		if keep > 0 && len(data.Steps) > keep+1 {
+			t.Errorf("%d steps of %d", len(data.Steps), keep)
+		}
+	}
+}
+
+// The script shows the tables of a step, with the sums of their rows, also after a later
+// step and with other colours.
+func TestTreePage_InABrowser(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if testing.Short() || err != nil {
+		t.Skip("takes Chromium, and seconds: not with -short")
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	db := fill(t, dir, rand.New(rand.NewPCG(testenv.Seed(t), 4)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tree.html")
+	if _, notes, st := call("", "-C", dir, "tree", file); st != Found {
+		t.Fatal(notes)
+	}
+	page, data, bars := pageOf(t, file)
+	last := len(data.Steps) - 1
+	steps := fmt.Sprintf(`<script>go(0); go(%d); go(%d); $("by").value = 2; $("by").onchange()</script></body>`, last, last/2)
+	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", steps, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data.Steps = data.Steps[:last/2+1]
+	there, sums := replay(t, &data, bars)
+	var shown []uint64
+	for _, m := range regexp.MustCompile(`class="table[^"]* there[^"]*" data-table="(\d+)" id="t\d+" data-colours="\S+ \S+ (\S+)"><title>[^<]*</title><rect [^>]*fill="([^"]*)"`).FindAllSubmatch(dom, -1) {
+		number, _ := strconv.ParseUint(string(m[1]), 10, 64)
+		shown = append(shown, number)
+		if !bytes.Equal(m[2], m[3]) {
+			t.Errorf("the bar of table %d is %s, want %s", number, m[3], m[2])
+		}
+	}
+	slices.Sort(shown)
+	slices.Sort(there)
+	if !slices.Equal(shown, there) || len(there) < 2 {
+		t.Errorf("step %d shows tables %d, want %d", last/2, shown, there)
+	}
+	for row, sum := range sums {
+		if !bytes.Contains(dom, []byte(">"+sum+"</text>")) {
+			t.Errorf("row %s: there is no %q", row, sum)
+		}
+	}
+}
+
+// What is dead is estimated well enough.
+func TestSpaceEstimate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 1 << 20, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, to int) {
+		for i := from; i < to; i++ {
+			if err := db.Put(fmt.Appendf(nil, "key%06d", i), []byte("value")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0, 8000)
+	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	put(2000, 4000) // a quarter of the last level
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st := call("", "-C", dir, "space", "--mode", "jsonl")
+	if st != Found {
+		t.Fatal(notes)
+	}
+	for line := range strings.Lines(out) {
+		var row struct {
+			What string
+			Dead *float64
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{"L0": 0, "L6": 0.25}
+		if w, ok := want[row.What]; ok && (row.Dead == nil || *row.Dead < w-0.05 || *row.Dead > w+0.05) {
+			t.Errorf("%s: want %v: %s", row.What, w, line)
+		}
+	}
+}
+
+// A record that a crash has cut short is told from a log that ends whole, and
+// from damage.
+func TestWalTornEnd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, &shale.Options{MemtableSize: 64 << 10, Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, k := range []string{"a", "b", "c"} {
+		if err := db.Put([]byte(k), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, notes, st := call("", "-C", dir, "wal")
+	m := regexp.MustCompile(`(?m)^(\d+) .* 3 +3 +1 +3  open: ends whole at (\d+)`).FindStringSubmatch(out)
+	if st != Found || len(m) < 3 {
+		t.Fatalf("status %d, %s%s", st, out, notes)
+	}
+	end := 0
+	if _, err := fmt.Sscan(m[2], &end); err != nil {
+		t.Fatal(err)
+	}
+	torn := filepath.Join(t.TempDir(), "db")
+	if err := os.CopyFS(torn, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(torn, m[1]+".wal")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[end-3 : end])
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, st = call("", "-C", torn, "wal", m[1])
+	if st != Found || strings.Count(out, "put") != 2 || !strings.Contains(notes, "torn: from ") {
+		t.Errorf("status %d, %s%s", st, out, notes)
+	}
+	if out, notes, st := call("", "-C", torn, "find", "c"); st != Absent || out != "" {
+		t.Errorf("find: status %d, %s%s", st, out, notes)
+	}
+	if out, notes, st := call("", "-C", torn, "get", "c"); st != Absent {
+		t.Errorf("get: status %d, %s%s", st, out, notes)
+	}
+}

@@ -1,0 +1,223 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A step is what one change did to the store: the snapshot that a manifest begins
+// with, in one or more records, or the edit of one record.
+type step struct {
+	offset int64 // of the record
+	first  bool  // the snapshot
+	*manifest.Edit
+}
+
+// what names the kind of a step.
+func (e *step) what() string {
+	switch {
+	case e.first:
+		return "snapshot"
+	case len(e.Added) > 0 && len(e.Removed) > 0 && e.moves():
+		return "move"
+	case len(e.Added) > 0 && len(e.Removed) > 0, len(e.Removed) > 0:
+		return "compaction"
+	case len(e.Added) > 0 && e.MinLog > 0:
+		return "flush"
+	case len(e.Added) > 0:
+		return "tables"
+	case len(e.Sidecars) > 0:
+		return "filters"
+	case e.MinLog > 0:
+		return "logs done"
+	case e.NewLog > 0 || e.SealedLog != nil:
+		return "log"
+	}
+	return "numbers"
+}
+
+// moves tells whether all tables that come were there, in another place.
+func (e *step) moves() bool {
+	there := map[base.FileNum]bool{}
+	for _, r := range e.Removed {
+		there[r.Num] = true
+	}
+	for _, a := range e.Added {
+		if !there[a.Table.Num] {
+			return false
+		}
+	}
+	return true
+}
+
+// history calls fn for the steps of a manifest. What is damaged ends it: that
+// error is a *base.CorruptionError.
+func (f *folder) history(num base.FileNum, fn func(e step) error) error {
+	first := &manifest.Edit{}
+	begun, done := int64(-1), false
+	sum, err := manifest.ReadEdits(f, f.dir, num, func(offset int64, e *manifest.Edit) error {
+		// Of a snapshot only the first record has this counter, and every
+		// record behind it.
+		if !done && (begun < 0 || e.NextFileNum == 0) {
+			if begun < 0 {
+				begun, *first = offset, *e
+			} else {
+				first.Added = append(first.Added, e.Added...)
+			}
+			return nil
+		}
+		if !done {
+			done = true
+			if err := fn(step{begun, true, first}); err != nil {
+				return err
+			}
+		}
+		return fn(step{offset, false, e})
+	})
+	if !done && begun >= 0 {
+		if err := fn(step{begun, true, first}); err != nil {
+			return err
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no manifest %s: %w", base.ManifestName(num), fs.ErrNotExist)
+	}
+	if err == nil && sum.Torn {
+		return &tornManifest{base.ManifestName(num), sum.Length}
+	}
+	return err
+}
+
+// A tornManifest says that an edit at the end of a manifest is not whole.
+type tornManifest struct {
+	name   string
+	length int64
+}
+
+func (t *tornManifest) Error() string {
+	return fmt.Sprintf("%s: from %d on stands a part of an edit that was cut short, or is under way; it does not count", t.name, t.length)
+}
+
+// manifestNum returns the manifest that words name, or the one in force.
+func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
+	switch {
+	case len(words) > 0:
+		return parseNumber(words[0].Text, base.FileManifest, "manifest")
+	case f.sal.State != nil:
+		return f.sal.State.ManifestNum, nil
+	}
+	list := f.numbers(base.FileManifest)
+	if len(list) == 0 {
+		return 0, errors.New("no manifest is left")
+	}
+	return list[len(list)-1], nil
+}
+
+// manifestEdits shows what the manifest tells, change by change.
+func manifestEdits(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	f, err := s.lookInto()
+	if err != nil {
+		return Failed, err
+	}
+	num, err := f.manifestNum(a.Words)
+	if err != nil {
+		return Failed, err
+	}
+	last, err := a.optionNumber("last", 0)
+	if err != nil {
+		return Failed, err
+	}
+	rows := newLastRows(last)
+	n := 0
+	err = f.history(num, func(e step) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seq := output.NoCell("-")
+		if e.LastSeq > 0 {
+			seq = output.NumberCell(e.LastSeq)
+		}
+		rows.add(n, e.offset, e.what(), e.moved(), e.logs(), seq)
+		n++
+		return nil
+	})
+	st := foundIf(!isDamage(err) && len(f.sal.Damage) == 0)
+	var torn *tornManifest
+	switch {
+	case isDamage(err):
+		if len(f.sal.Damage) == 0 { // else it was said
+			s.note("shale: %s", plain(err))
+		}
+	case errors.As(err, &torn):
+		s.note("%v", torn)
+	case err != nil:
+		return Failed, err
+	}
+	g := output.NewGrid(">edit", ">offset", "what", "tables", "logs", ">last seq")
+	rows.into(g)
+	return st, s.Show(g)
+}
+
+// fewTables is how many tables are named one by one.
+const fewTables = 8
+
+// moved tells which tables go and come: -L0 000004 +L6 000007.
+func (e *step) moved() string {
+	var parts []string
+	list := func(sign string, n int, each func(i int) string, size int64) {
+		if n > fewTables {
+			parts = append(parts, fmt.Sprintf("%s%d tables", sign, n))
+		} else {
+			for i := range n {
+				parts = append(parts, sign+each(i))
+			}
+		}
+		if size > 0 {
+			parts = append(parts, "("+base.FormatBytes(size)+")")
+		}
+	}
+	list("-", len(e.Removed), func(i int) string {
+		return levelName(e.Removed[i].Level) + " " + tableName(uint64(e.Removed[i].Num))
+	}, 0)
+	list("+", len(e.Added), func(i int) string {
+		return levelName(e.Added[i].Level) + " " + tableName(uint64(e.Added[i].Table.Num))
+	}, e.added())
+	list("filter of ", len(e.Sidecars), func(i int) string { return tableName(uint64(e.Sidecars[i].Num)) }, 0)
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, " ")
+}
+
+// added returns the bytes of the tables that come.
+func (e *step) added() (size int64) {
+	for _, a := range e.Added {
+		size += a.Table.Size
+	}
+	return size
+}
+
+// logs tells what becomes of logs.
+func (e *step) logs() string {
+	var parts []string
+	if e.NewLog > 0 {
+		parts = append(parts, "new "+tableName(uint64(e.NewLog)))
+	}
+	if l := e.SealedLog; l != nil {
+		parts = append(parts, fmt.Sprintf("%s sealed at %d", tableName(uint64(l.Num)), l.Length))
+	}
+	if e.MinLog > 0 {
+		parts = append(parts, "needed from "+tableName(uint64(e.MinLog)))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,305 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// tableViews are what table N may show.
+var tableViews = map[string]func(ctx context.Context, s *Session, f *folder, num base.FileNum, a Arguments) (Status, error){
+	"properties": tableProperties,
+	"layout":     tableLayout,
+	"blocks":     tableBlocks,
+	"keys":       tableKeys,
+}
+
+// inspectTable reads one file of the store. A damaged one gives status 1.
+func inspectTable(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	num, err := parseNumber(a.Words[0].Text, base.FileTable, "table")
+	if err != nil {
+		return Failed, err
+	}
+	view := "properties"
+	if len(a.Words) > 1 {
+		view = a.Words[1].Text
+	}
+	show, known := tableViews[view]
+	switch {
+	case !known:
+		return Failed, fmt.Errorf("table: there is no view %s; there are properties, layout, blocks and keys", output.Quote(view))
+	case view != "keys" && (a.has("from") || a.has("to") || a.has("limit")):
+		return Failed, fmt.Errorf("table: --from, --to and --limit are for keys")
+	}
+	f, err := s.lookInto()
+	if err != nil {
+		return Failed, err
+	}
+	return show(ctx, s, f, num, a)
+}
+
+func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+	st := Found
+	err := f.withTable(num, func(src vfs.File, size int64) error {
+		var damage []error
+		o := f.salvageOptions(num)
+		o.Lost = func(l sstable.Lost) { damage = append(damage, l.Err) }
+		v, err := sstable.Salvage(ctx, src, size, o)
+		if err != nil {
+			return err
+		}
+		defer v.Close() // it only reads
+		g := output.NewGrid("property", "value")
+		g.Row("file", base.TableName(num))
+		at := f.place(num)
+		g.Row("place", at.String())
+		g.Row("size", output.SizeCell(size))
+		if p, ok := v.Props(); ok {
+			propertyRows(g, &p)
+		}
+		for _, err := range damage {
+			g.Row("damage", plain(err))
+			st = Absent
+		}
+		if at != nil && len(damage) == 0 {
+			if err := f.filterRows(g, at); err != nil {
+				return err
+			}
+		}
+		return s.Show(g)
+	})
+	return worse(st, err), err
+}
+
+// worse is the status of a command that found damage, or failed.
+func worse(st Status, err error) Status {
+	if err != nil {
+		return Failed
+	}
+	return st
+}
+
+func propertyRows(g *output.Grid, p *sstable.Properties) {
+	g.Row("entries", p.Entries)
+	g.Row("deletions", p.Tombstones)
+	g.Row("keys", p.Keys)
+	g.Row("smallest key", output.KeyCell(p.Smallest))
+	g.Row("largest key", output.KeyCell(p.Largest))
+	g.Row("sequence numbers", fmt.Sprintf("%d to %d", p.MinSeq, p.MaxSeq))
+	g.Row("keys in all", output.SizeCell(p.RawKeyBytes))
+	g.Row("values in all", output.SizeCell(p.RawValueBytes))
+	g.Row("data blocks", fmt.Sprintf("%s, %s", output.Number(p.DataBlocks), base.FormatBytes(p.DataBytes)))
+	if raw := p.RawKeyBytes + p.RawValueBytes; raw > 0 {
+		g.Row("data on disk", fmt.Sprintf("%.0f %% of keys and values", 100*float64(p.DataBytes)/float64(raw)))
+	}
+	index := "one level"
+	if p.Partitions > 0 {
+		index = "two levels, " + output.Plural(int(p.Partitions), "partition")
+	}
+	g.Row("index", index)
+}
+
+// filterRows tells of the filter that lookups ask.
+func (f *folder) filterRows(g *output.Grid, p *place) error {
+	r, release, err := f.reader(p.table)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := errors.Join(r.SidecarErr(), r.FilterErr()); err != nil {
+		g.Row("filter", "of no use: "+plain(err))
+	}
+	filter, rule := r.PrefixFilter()
+	if filter == nil {
+		if r.FilterErr() == nil {
+			g.Row("filter", "none")
+		}
+		return nil
+	}
+	where := "in the table"
+	if side := r.Sidecar(); side != nil {
+		where = "in " + base.FilterName(side.Num())
+	}
+	g.Row("filter", fmt.Sprintf("%s, %s, %s", filter.Kind(), filter.Hasher().ID(), where))
+	g.Row("filter bits a key", output.FloatCell("%.1f", filter.BitsPerKey()))
+	g.Row("filter size", output.SizeCell(filter.SizeBytes()))
+	g.Row("predicted FPR", output.PercentCell(filter.PredictedFPR()))
+	switch {
+	case rule.Count > 0:
+		g.Row("prefixes", fmt.Sprintf("up to the byte %q, %d times", rule.Delimiter, rule.Count))
+	case rule.Length > 0:
+		g.Row("prefixes", fmt.Sprintf("the first %s", output.Plural(rule.Length, "byte")))
+	}
+	return nil
+}
+
+// eachPart calls fn for the parts of a table.
+func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstable.Part) error) error {
+	return f.withTable(num, func(src vfs.File, size int64) error {
+		return sstable.Parts(ctx, src, size, f.salvageOptions(num), fn)
+	})
+}
+
+// tableLayout shows the parts of the file, the data blocks in one line unless
+// they are damaged.
+func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+	g := output.NewGrid("part", ">offset", ">bytes", ">count", "state")
+	st := Found
+	var run struct { // of blocks one after the other that are in order
+		sstable.Part
+		n int
+	}
+	end := func() {
+		if run.n > 0 {
+			g.Row(run.Name+"s", run.Offset, run.Bytes, run.n, "checked")
+		}
+		run.n = 0
+	}
+	err := f.eachPart(ctx, num, func(p sstable.Part) error {
+		many := p.Kind == sstable.BlockData || p.Kind == sstable.BlockIndexPartition
+		switch {
+		case p.Err == nil && many && run.n > 0 && run.Kind == p.Kind:
+			run.Bytes += p.Bytes
+			run.n++
+			return nil
+		case p.Err == nil && many:
+			end()
+			run.Part, run.n = p, 1
+			return nil
+		}
+		end()
+		if p.Err != nil {
+			st = Absent
+		}
+		g.Row(p.Name, p.Offset, p.Bytes, 1, state(&p))
+		return nil
+	})
+	end()
+	if err != nil {
+		return Failed, err
+	}
+	return st, s.Show(g)
+}
+
+// state says whether a part is right.
+func state(p *sstable.Part) string {
+	var c *base.CorruptionError
+	switch {
+	case errors.As(p.Err, &c):
+		return fmt.Sprintf("DAMAGED at %d: %v", c.Offset, c.Err)
+	case p.Err != nil:
+		return plain(p.Err)
+	case p.Name == "unknown":
+		return "not read: what names it is damaged"
+	}
+	return "checked"
+}
+
+func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+	g := output.NewGrid(">block", ">offset", ">bytes", ">raw", "compression", ">entries", "first key", "separator", "state")
+	st := Found
+	n := 0
+	err := f.eachPart(ctx, num, func(p sstable.Part) error {
+		if p.Kind != sstable.BlockData {
+			return nil
+		}
+		if p.Err != nil {
+			st = Absent
+		}
+		g.Row(n, p.Offset, p.Bytes, p.Raw, p.Compression.String(), p.Entries,
+			keyOrDash(p.First), keyOrDash(p.Separator), state(&p))
+		n++
+		return nil
+	})
+	if err != nil {
+		return Failed, err
+	}
+	return st, s.Show(g)
+}
+
+func keyOrDash(k *base.InternalKey) output.Cell {
+	if k == nil {
+		return output.NoCell("-")
+	}
+	return output.KeyCell(k.UserKey)
+}
+
+// tableKeys shows the entries, those of damaged tables as far as blocks check.
+func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, a Arguments) (Status, error) {
+	limit, err := a.optionNumber("limit", -1)
+	if err != nil {
+		return Failed, err
+	}
+	st := Found
+	err = f.withTable(num, func(src vfs.File, size int64) error {
+		o := f.salvageOptions(num)
+		o.Lost = func(l sstable.Lost) {
+			st = Absent
+			fmt.Fprintf(s.Notes, "shale: %s\n", plain(l.Err))
+		}
+		g := output.NewGrid("key", ">seq", "kind", ">value")
+		it, err := startAt(ctx, src, size, o, a.bytes("from"))
+		if err != nil {
+			return err
+		}
+		defer it.Close() // it only reads
+		to := a.bytes("to")
+		for kv := it.first(); kv != nil && limit != 0; kv = it.Next() {
+			if to != nil && string(kv.UserKey) >= string(to) {
+				break
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			g.Row(output.ByteCell(bytes.Clone(kv.UserKey)), output.NumberCell(kv.Seq()), kindName(kv.Kind()), valueSize(kv.Kind(), len(kv.Value)))
+			limit--
+		}
+		if err := it.Err(); err != nil {
+			return err
+		}
+		return s.Show(g)
+	})
+	return worse(st, err), err
+}
+
+func kindName(k base.Kind) string {
+	if k == base.KindDelete {
+		return "delete"
+	}
+	return "put"
+}
+
+// A tableEntries walks a table, the first entry being at or behind from.
+type tableEntries struct {
+	base.Iterator
+	from []byte
+}
+
+// startAt walks a table by its index if that is in order, else as far as
+// blocks check.
+func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (tableEntries, error) {
+	if from != nil && size > 0 {
+		r, err := sstable.Open(src, sstable.ReaderOptions{Num: o.Num, StoreID: o.StoreID, Size: size, Checksum: o.Checksum, NoFilter: true})
+		if err == nil {
+			return tableEntries{r.NewIterator(nil), from}, nil
+		}
+	}
+	v, err := sstable.Salvage(ctx, src, size, o)
+	return tableEntries{v, from}, err
+}
+
+func (e tableEntries) first() *base.KV {
+	if i, ok := e.Iterator.(*sstable.Iterator); ok {
+		return i.SeekGE(e.from, base.MaxSeq)
+	}
+	kv := e.First()
+	for ; kv != nil && string(kv.UserKey) < string(e.from); kv = e.Next() {
+	}
+	return kv
+}

@@ -1,0 +1,237 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/wal"
+)
+
+// A logView is what a log holds.
+type logView struct {
+	num      base.FileNum
+	obsolete bool // its entries are in tables
+	ops      uint64
+	first    base.Seq // 0: it holds nothing
+	wal.Result
+	err error // why it can't be read
+}
+
+// known returns where a log ends, as the manifest or the log behind it states,
+// or -1.
+func (f *folder) known(num base.FileNum) int64 {
+	if s := f.sal.State; s != nil {
+		for _, l := range s.Logs {
+			if l.Num == num && l.Sealed {
+				return l.Length
+			}
+		}
+	}
+	for _, next := range f.numbers(base.FileLog) {
+		if next <= num {
+			continue
+		}
+		if h, err := wal.ReadHeader(f, f.dir, next, f.storeID); err == nil && h.Prev == num {
+			return h.PrevLen
+		}
+	}
+	return -1
+}
+
+// readLog calls fn for each batch of a log, as far as records check. Damage is
+// in the logView, the error is fn's or that of the device.
+func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base.Seq, b *shale.Batch) error) (logView, error) {
+	v := logView{num: num, obsolete: f.sal.State != nil && num < f.sal.State.MinLog}
+	storeID := f.storeID
+	if h, err := wal.Identify(f, f.dir, num); err == nil && storeID == 0 {
+		storeID = h.StoreID
+	}
+	var err error
+	v.Result, err = wal.Read(f, f.dir, num, storeID, wal.ReadOptions{Known: f.known(num), Salvage: true}, func(payload []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seq, b, err := shale.DecodeBatch(payload)
+		if err != nil {
+			return base.Corruption(base.LogName(num), -1, "log record", err)
+		}
+		if v.first == 0 {
+			v.first = base.Seq(seq)
+		}
+		v.ops += uint64(b.Len())
+		return fn(base.Seq(seq), b)
+	})
+	if v.Damage != nil && v.Records == 0 {
+		if _, header := wal.ReadHeader(f, f.dir, num, storeID); errors.Is(header, wal.ErrNeverUsed) && f.known(num) < 0 {
+			v.Damage, v.err = nil, wal.ErrNeverUsed
+		}
+	}
+	var damage *base.CorruptionError
+	if errors.As(err, &damage) {
+		v.err, err = err, nil
+	}
+	return v, err
+}
+
+// state says how a log ends.
+func (v *logView) state(size int64) string {
+	switch {
+	case errors.Is(v.err, wal.ErrNeverUsed):
+		return "unused: prepared for the next writes, or a crash met its creation"
+	case v.err != nil:
+		return "DAMAGED: " + plain(v.err)
+	case v.Damage != nil:
+		return "DAMAGED: " + plain(v.Damage)
+	case v.Sealed:
+		return "sealed: nothing is missing"
+	case v.Torn:
+		return fmt.Sprintf("torn: from %d on stand parts of a write that was cut short, or is under way; it was never promised, and does not count", v.Length)
+	case size > v.Length:
+		return fmt.Sprintf("open: ends whole at %d, the rest of the file is reserved", v.Length)
+	}
+	return "open: ends whole"
+}
+
+func (v *logView) damaged() bool {
+	return v.Damage != nil || v.err != nil && !errors.Is(v.err, wal.ErrNeverUsed)
+}
+
+// logs shows the logs, or what is in one.
+func logs(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	f, err := s.lookInto()
+	if err != nil {
+		return Failed, err
+	}
+	if len(a.Words) > 0 {
+		return logRecords(ctx, s, f, a)
+	}
+	if a.has("last") {
+		return Failed, errors.New("wal: --last is for the records of one log")
+	}
+	g := output.NewGrid(">log", "needed", ">size", ">records", ">operations", ">first seq", ">last seq", "end")
+	st := Found
+	for _, num := range f.liveLogs() {
+		size, err := f.size(base.LogName(num))
+		if err != nil {
+			return Failed, err
+		}
+		v, err := f.readLog(ctx, num, func(base.Seq, *shale.Batch) error { return nil })
+		if errors.Is(err, fs.ErrNotExist) {
+			err = f.missing(base.LogName(num))
+		}
+		switch {
+		case errors.Is(err, errMoved):
+			continue // a writer has removed it
+		case isDamage(err):
+			v.err = err
+		case err != nil:
+			return Failed, err
+		}
+		needed := "yes"
+		if v.obsolete {
+			needed = "no, in tables"
+		}
+		first, last := output.NoCell("-"), output.NoCell("-")
+		if v.Records > 0 {
+			first, last = output.NumberCell(v.first), output.NumberCell(v.LastSeq)
+		}
+		if v.damaged() {
+			st = Absent
+		}
+		g.Row(tableName(uint64(num)), needed, output.SizeCell(size), v.Records, v.ops, first, last, v.state(size))
+	}
+	return st, s.Show(g)
+}
+
+// liveLogs lists the logs that are there, and those that should be.
+func (f *folder) liveLogs() []base.FileNum {
+	list := f.numbers(base.FileLog)
+	if s := f.sal.State; s != nil {
+		for _, l := range s.Logs {
+			if l.Num >= s.MinLog && !slices.Contains(list, l.Num) {
+				list = append(list, l.Num)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// logRecords shows the operations of one log.
+func logRecords(ctx context.Context, s *Session, f *folder, a Arguments) (Status, error) {
+	num, err := parseNumber(a.Words[0].Text, base.FileLog, "log")
+	if err != nil {
+		return Failed, err
+	}
+	last, err := a.optionNumber("last", 0)
+	if err != nil {
+		return Failed, err
+	}
+	rows := newLastRows(last)
+	record := 0
+	v, err := f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
+		record++
+		for op := range b.Ops() {
+			rows.add(record, output.NumberCell(seq), op.Kind.String(), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
+			seq++
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return Failed, fmt.Errorf("there is no log %s: %w", base.LogName(num), fs.ErrNotExist)
+	}
+	if err != nil {
+		return Failed, err
+	}
+	g := output.NewGrid(">record", ">seq", "operation", "key", ">value")
+	rows.into(g)
+	if err := s.Show(g); err != nil {
+		return Failed, err
+	}
+	size, err := f.size(base.LogName(num))
+	if err != nil {
+		return Failed, err
+	}
+	s.note("%s of %s bytes: %s", base.LogName(num), output.Number(size), v.state(size))
+	return foundIf(!v.damaged()), nil
+}
+
+// lastRows keeps the last so many rows; 0: all.
+type lastRows struct {
+	most int
+	rows [][]any
+}
+
+func newLastRows(most int) *lastRows { return &lastRows{most: most} }
+
+func (l *lastRows) add(cells ...any) {
+	if l.most > 0 && len(l.rows) >= 2*l.most {
+		l.rows = append(l.rows[:0], l.rows[len(l.rows)-l.most:]...)
+	}
+	l.rows = append(l.rows, cells)
+}
+
+func (l *lastRows) into(g *output.Grid) {
+	rows := l.rows
+	if l.most > 0 && len(rows) > l.most {
+		rows = rows[len(rows)-l.most:]
+	}
+	for _, r := range rows {
+		g.Row(r...)
+	}
+}
+
+// valueSize is the size of the value of an entry; a deletion has none.
+func valueSize(k base.Kind, n int) output.Cell {
+	if k == base.KindDelete {
+		return output.NoCell("-")
+	}
+	return output.Cell{Text: output.Number(n) + " B", Raw: int64(n)}
+}

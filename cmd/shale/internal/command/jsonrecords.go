@@ -1,0 +1,162 @@
+package command
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// base64Suffix marks the field of bytes that are no text.
+const base64Suffix = "64"
+
+// A jsonReader reads lines of JSON objects.
+type jsonReader struct {
+	*lineReader
+	key, value string // fields
+}
+
+func newJSONReader(lines *lineReader, form recordForm) *jsonReader {
+	r := &jsonReader{lines, form.key, form.value}
+	if r.key == "" {
+		r.key = "key"
+	}
+	if r.value == "" {
+		r.value = "value"
+	}
+	return r
+}
+
+var errNotUTF8 = errors.New("it is not UTF-8; bytes stand in base64, in fields whose names end in 64")
+
+func (r *jsonReader) next() (record, error) {
+	text, err := r.lineReader.next()
+	if err != nil {
+		return record{}, err
+	}
+	rec := record{line: r.line}
+	var fields map[string]json.RawMessage
+	switch {
+	case !utf8.Valid(text):
+		err = errNotUTF8
+	default:
+		var other *json.UnmarshalTypeError
+		if err = json.Unmarshal(text, &fields); errors.As(err, &other) || err == nil && fields == nil {
+			err = errors.New("it is no JSON object")
+		}
+	}
+	found := false
+	if err == nil && string(fields[r.key]) == "null" {
+		err = fmt.Errorf("%q is null", r.key)
+	}
+	if err == nil {
+		if rec.key, found, err = bytesOf(fields, r.key); err == nil && !found {
+			err = fmt.Errorf("there is no field %q and no %q", r.key, r.key+base64Suffix)
+		}
+	}
+	if err == nil && len(fields[r.key]) > 0 && fields[r.key][0] != '"' {
+		err = fmt.Errorf("field %q is no string", r.key)
+	}
+	if err == nil {
+		err = r.twice(text, fields)
+	}
+	if err == nil {
+		raw := fields[r.value]
+		rec.notText = len(raw) > 0 && raw[0] != '"'
+		rec.value, _, err = bytesOf(fields, r.value)
+	}
+	if err != nil {
+		return record{}, r.bad(err)
+	}
+	return rec, nil
+}
+
+// twice returns an error if the object in text has a field of the record twice, of
+// which fields has the last one. Requires: text is JSON.
+func (r *jsonReader) twice(text []byte, fields map[string]json.RawMessage) error {
+	if members(text) == len(fields) {
+		return nil
+	}
+	seen := map[string]bool{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	_, _ = d.Token() // the brace: text is JSON
+	for d.More() {
+		name, _ := d.Token()
+		text, _ := name.(string)
+		if seen[text] && slices.Contains([]string{r.key, r.key + base64Suffix, r.value, r.value + base64Suffix}, text) {
+			return fmt.Errorf("there are two fields %q", text)
+		}
+		seen[text] = true
+		var value json.RawMessage
+		_ = d.Decode(&value)
+	}
+	return nil
+}
+
+// members returns how many members the object in text has, by its colons.
+func members(text []byte) (n int) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ':':
+			if depth == 1 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// bytesOf returns the bytes of a field, or of its twin in base64. What is no string
+// is taken as it is written; null is nothing.
+func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, found bool, err error) {
+	raw, found := fields[name]
+	coded, twin := fields[name+base64Suffix]
+	switch {
+	case found && twin:
+		return nil, false, fmt.Errorf("there are both %q and %q", name, name+base64Suffix)
+	case twin:
+		var text string
+		if err := json.Unmarshal(coded, &text); err != nil {
+			return nil, false, fmt.Errorf("field %q is no string", name+base64Suffix)
+		}
+		value, err = base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, false, fmt.Errorf("field %q: %w", name+base64Suffix, err)
+		}
+		return value, true, nil
+	case !found || string(raw) == "null":
+		return nil, false, nil
+	case raw[0] != '"':
+		return raw, true, nil
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, false, fmt.Errorf("field %q: %w", name, err)
+	}
+	if lost(raw, text) {
+		return nil, false, fmt.Errorf("field %q has an escape that is half of a character", name)
+	}
+	return []byte(text), true, nil
+}
+
+const replacement = string(utf8.RuneError)
+
+// lost tells whether decoding has put replacement characters where raw has none.
+func lost(raw []byte, text string) bool {
+	n := bytes.Count([]byte(text), []byte(replacement))
+	return n > 0 && n > bytes.Count(raw, []byte(replacement))+bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))
+}

@@ -1,0 +1,226 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// A lineBatch is a number of lines that are handled together.
+type lineBatch struct {
+	data []byte   // lines, each with the \n that ends it
+	ends []uint32 // of each line in data, behind its \n
+}
+
+func (b *lineBatch) len() int { return len(b.ends) }
+
+// line returns line i as it came, with its \n.
+func (b *lineBatch) line(i int) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = b.ends[i-1]
+	}
+	return b.data[from:b.ends[i]]
+}
+
+// text returns line i without its end, which is \n or \r\n.
+func (b *lineBatch) text(i int) []byte {
+	line := b.line(i)
+	line = line[:len(line)-1]
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
+}
+
+func (b *lineBatch) reset() { b.data, b.ends = b.data[:0], b.ends[:0] }
+
+// add appends whole lines.
+func (b *lineBatch) add(lines []byte) {
+	at := len(b.data)
+	b.data = append(b.data, lines...)
+	for at < len(b.data) {
+		at += bytes.IndexByte(b.data[at:], '\n') + 1
+		b.ends = append(b.ends, uint32(at))
+	}
+}
+
+// feedLimits bound the memory of a lineFeed.
+type feedLimits struct {
+	bytes, lines int  // of a batch, but for one read more
+	line         int  // bytes of one line
+	skip         bool // longer lines, which else are an error
+}
+
+// batch returns an empty batch with the memory that it may need, so that growing
+// leaves no garbage; the system gives it when it is used.
+func (l feedLimits) batch() lineBatch {
+	return lineBatch{data: make([]byte, 0, l.bytes+feedRead), ends: make([]uint32, 0, l.lines+feedRead)}
+}
+
+// A lineFeed reads lines ahead. A batch is what has come since the one before it
+// was taken, up to the limits: lines that trickle in are handled at once, those
+// of a file in large batches.
+type lineFeed struct {
+	limits feedLimits
+
+	mu      sync.Mutex
+	changed sync.Cond // on mu
+	filling lineBatch
+	err     error // what reading ended with
+	read    int64 // bytes
+	skipped int   // lines
+}
+
+var errLongLine = errors.New("a line is longer")
+
+// feedRead is how much is read at a time.
+const feedRead = 64 << 10
+
+// feedLines begins to read lines from r, until ctx is done. A last line without
+// \n gets one.
+func feedLines(ctx context.Context, r io.Reader, limits feedLimits) *lineFeed {
+	f := &lineFeed{limits: limits, filling: limits.batch()}
+	f.changed.L = &f.mu
+	context.AfterFunc(ctx, func() { f.end(ctx.Err()) })
+	go func() { f.end(f.readAll(untilDone(ctx, r))) }()
+	return f
+}
+
+// end lets next know that nothing more comes. The first reason counts.
+func (f *lineFeed) end(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+	f.changed.Broadcast()
+}
+
+// readAll hands over all lines of r and returns why it ended, never nil.
+func (f *lineFeed) readAll(r io.Reader) error {
+	buf := make([]byte, feedRead)
+	var begun []byte  // a line whose end has not come
+	skipping := false // that line
+	for {
+		n, err := r.Read(buf)
+		rest := buf[:n]
+		if i := bytes.IndexByte(rest, '\n'); skipping && i >= 0 {
+			rest, skipping = rest[i+1:], false
+		} else if skipping {
+			rest = nil
+		}
+		if last := bytes.LastIndexByte(rest, '\n') + 1; last > 0 {
+			if !f.hand(begun, rest[:last]) {
+				return io.EOF // next says why
+			}
+			begun, rest = begun[:0], rest[last:]
+		}
+		begun = append(begun, rest...)
+		if len(begun) > f.limits.line && f.limits.skip {
+			begun, skipping = begun[:0], true
+			f.skipLine()
+		}
+		if len(begun) > f.limits.line {
+			return fmt.Errorf("%w than %s", errLongLine, base.FormatBytes(int64(f.limits.line)))
+		}
+		switch {
+		case errors.Is(err, io.EOF) && len(begun) > 0:
+			f.hand(begun, []byte("\n"))
+			return err
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (f *lineFeed) skipLine() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.skipped++
+}
+
+// skips returns how many lines were skipped.
+func (f *lineFeed) skips() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.skipped
+}
+
+// hand adds lines, which begin with begun, to the batch that is filling, when
+// there is room. It returns false if nobody wants them.
+func (f *lineFeed) hand(begun, lines []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := &f.filling
+	for f.err == nil && b.len() > 0 && (len(b.data)+len(begun)+len(lines) > f.limits.bytes || b.len() >= f.limits.lines) {
+		f.changed.Wait()
+	}
+	if f.err != nil {
+		return false
+	}
+	if len(begun) > 0 {
+		first := bytes.IndexByte(lines, '\n') + 1
+		b.data = append(append(b.data, begun...), lines[:first]...)
+		b.ends = append(b.ends, uint32(len(b.data)))
+		lines = lines[first:]
+		f.read += int64(len(begun) + first)
+	}
+	b.add(lines)
+	f.read += int64(len(lines))
+	f.changed.Broadcast()
+	return true
+}
+
+// next waits for lines and puts them into b, whose memory it takes for the next
+// batch. After the last line it returns io.EOF; when ctx is done, its error,
+// whatever has come.
+func (f *lineFeed) next(ctx context.Context, b *lineBatch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.err == nil && f.filling.len() == 0 {
+		f.changed.Wait()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if f.filling.len() == 0 {
+		return f.err
+	}
+	b.reset()
+	*b, f.filling = f.filling, *b
+	f.changed.Broadcast()
+	return nil
+}
+
+// A lineWriter writes whole lines, many at a time: a process that is killed between two
+// writes leaves no part of one.
+type lineWriter struct {
+	out *bufio.Writer
+	buf []byte
+}
+
+// lineWrite is about how much is written at a time.
+const lineWrite = 64 << 10
+
+func (w *lineWriter) add(line []byte) error {
+	if w.buf = append(w.buf, line...); len(w.buf) < lineWrite {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush hands everything to the system, in one write unless out held something.
+func (w *lineWriter) flush() error {
+	_, err := w.out.Write(w.buf)
+	if w.buf = w.buf[:0]; err != nil {
+		return err
+	}
+	return w.out.Flush()
+}

@@ -1,0 +1,180 @@
+package command
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// A linePart says which part of a line is looked up.
+type linePart struct {
+	field     int    // from 1; 0: the whole line
+	separator []byte // between fields; none: spaces and tabs
+	host      bool   // the host of it, if it is a URL
+	parents   bool   // and the domains above it
+}
+
+// linePart returns what --by, --field, --separator and --subdomains say.
+func (a Arguments) linePart() (p linePart, err error) {
+	switch by := a.values["by"]; by {
+	case "", "line":
+	case "host":
+		p.host, p.parents = true, true
+	default:
+		return p, fmt.Errorf("--by %s: want line or host; --field N takes a part of the line", output.Quote(by))
+	}
+	if p.field, err = a.optionNumber("field", 0); err != nil {
+		return p, err
+	}
+	if text, given := a.values["separator"]; given {
+		if p.field == 0 || text == "" {
+			return p, errors.New("--separator stands between fields, and --field N says which one counts")
+		}
+		p.separator = []byte(text)
+	}
+	p.parents = p.parents || a.has("subdomains")
+	return p, nil
+}
+
+// keysOf adds the keys that stand for text, a line without its end; none, if it lacks the field.
+func (p linePart) keysOf(text []byte, keys *keyList) {
+	if p.field > 0 {
+		var ok bool
+		if text, ok = p.fieldOf(text); !ok {
+			return
+		}
+	}
+	if p.host {
+		if text = hostOf(text); len(text) == 0 {
+			return
+		}
+		text = keys.lower(text)
+	}
+	keys.add(text)
+	if !p.parents || isAddress(text) {
+		return
+	}
+	for {
+		dot := bytes.IndexByte(text, '.')
+		if dot < 0 || dot == len(text)-1 {
+			return
+		}
+		text = text[dot+1:]
+		keys.add(text)
+	}
+}
+
+func (p linePart) fieldOf(text []byte) (field []byte, ok bool) {
+	for n := 1; ; n++ {
+		var rest []byte
+		var more bool
+		if p.separator != nil {
+			field, rest, more = bytes.Cut(text, p.separator)
+		} else {
+			text = bytes.TrimLeft(text, " \t")
+			end := bytes.IndexAny(text, " \t")
+			if field = text; end >= 0 {
+				field, rest, more = text[:end], text[end:], true
+			}
+			if len(field) == 0 {
+				return nil, false
+			}
+		}
+		if n == p.field {
+			return field, true
+		}
+		if !more {
+			return nil, false
+		}
+		text = rest
+	}
+}
+
+// hostOf returns the host of a URL, or of what stands where one could: without
+// scheme, user, port, path, brackets and the dot that may end it.
+func hostOf(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	if i := bytes.Index(text, []byte("//")); i == 0 || i > 1 && text[i-1] == ':' && isScheme(text[:i-1]) {
+		text = text[i+2:]
+	}
+	if i := bytes.IndexAny(text, `/?#\`); i >= 0 {
+		text = text[:i]
+	}
+	text = text[bytes.LastIndexByte(text, '@')+1:]
+	if len(text) > 0 && text[0] == '[' {
+		if end := bytes.IndexByte(text, ']'); end > 0 {
+			return text[1:end]
+		}
+	}
+	if i := bytes.IndexByte(text, ':'); i >= 0 && i == bytes.LastIndexByte(text, ':') {
+		text = text[:i]
+	}
+	return bytes.TrimSuffix(text, []byte("."))
+}
+
+func isScheme(text []byte) bool {
+	for _, c := range text {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// isAddress tells an IP address, which has no domains above it, from a name.
+func isAddress(host []byte) bool {
+	for _, c := range host {
+		if c == ':' {
+			return true
+		}
+		if (c < '0' || c > '9') && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// A keyList is a number of keys to look up: those that dedup would have.
+type keyList struct {
+	keys [][]byte
+	made []byte // those that are not parts of lines
+	hash bool   // all are hashes
+}
+
+func (l *keyList) reset()        { l.keys, l.made = l.keys[:0], l.made[:0] }
+func (l *keyList) len() int      { return len(l.keys) }
+func (l *keyList) all() [][]byte { return l.keys }
+
+// add adds the key of text.
+func (l *keyList) add(text []byte) {
+	switch {
+	case l.hash:
+		sum := sha256.Sum256(text)
+		from := len(l.made)
+		l.made = append(l.made, sum[:hashSize]...)
+		text = l.made[from:len(l.made):len(l.made)]
+	case isOdd(text):
+		text = oddKey(text)
+	}
+	l.keys = append(l.keys, text)
+}
+
+// lower returns text with its ASCII letters in lower case, in memory of l if it
+// is not so already. Keys that l has stay where they are when that grows.
+func (l *keyList) lower(text []byte) []byte {
+	upper := func(r rune) bool { return 'A' <= r && r <= 'Z' }
+	if bytes.IndexFunc(text, upper) < 0 {
+		return text
+	}
+	from := len(l.made)
+	for _, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		l.made = append(l.made, c)
+	}
+	return l.made[from:len(l.made):len(l.made)]
+}

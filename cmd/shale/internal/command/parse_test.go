@@ -1,0 +1,101 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/fuzzing"
+)
+
+func TestParseLine(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{``, `[]`},
+		{`  # a comment`, `[]`},
+		{`get k`, `["get" "k"]`},
+		{"put  k\t\"a b\\n\\x00\\xff\"\r", `["put" "k" "a b\n\x00\xff"]`},
+		{`put 0x6b6579 0X00`, `["put" "key" "\x00"]`},
+		{`put "" "é\u00e9"`, `["put" "" "éé"]`},
+		{`put k#1 #2`, `["put" "k#1" "#2"]`},
+		{`put k 0x`, `["put" "k" ""]`},
+		{`put k 0x1`, `column 7: 0x1 has an odd number of hexadecimal digits; write "0x1" if it is no hexadecimal`},
+		{`put k 0xzz`, `column 7: 0xzz is not hexadecimal; write "0xzz" if it is not meant to be`},
+		{`put "k`, `column 5: the closing quote is missing`},
+		{`put "k"x`, `column 5: no space after the closing quote; write \" for a quote in quotes`},
+		{`put "\q"`, `column 5: unknown escape \q; a backslash in quotes is written \\`},
+	} {
+		words, err := ParseLine(c.line)
+		texts := []string{}
+		for _, w := range words {
+			texts = append(texts, w.Text)
+		}
+		got := fmt.Sprintf("%q", texts)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("parseLine(%q) = %s, want %s", c.line, got, c.want)
+		}
+	}
+}
+
+// A line of single letters has a word for every second byte; a word in quotes
+// grows by four times at most.
+var lineLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 96}
+
+// What is printed, pasted back, means the same bytes, in every format that
+// promises it, in a line and as an argument of a shell.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a", "-", "--from", "0x00", "#", "a b", "\"", "\x00\xff", "é", "\u2028", "a\\n", "\r"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, format := range []output.Format{output.AsWords, output.AsHex} {
+			var printed string
+			var words []Word
+			var err error
+			lineLimit.Check(t, len(text), func() {
+				printed = string(output.AppendWord(nil, text, format))
+				words, err = ParseLine("put " + printed + " end")
+			})
+			if err != nil || len(words) != 3 || words[1].Text != text {
+				t.Fatalf("%q is printed as %s, which is read as %+v, %v", text, printed, words, err)
+			}
+			if w, err := parseArg(printed); err != nil || w.Text != text {
+				t.Fatalf("%q is printed as %s, as an argument %q, %v", text, printed, w.Text, err)
+			}
+			c := Command{Name: "has", Most: -1}
+			if a, err := c.bind(words[1:2]); err != nil || len(a.Words) != 1 {
+				t.Fatalf("%s is taken for an option: %v", printed, err)
+			}
+		}
+	})
+}
+
+// FuzzParseLine: a line that is accepted is the same once its words are printed.
+func FuzzParseLine(f *testing.F) {
+	for _, line := range []string{`put "a\x00" 0x12 --from=x`, ` # "`, "get\tk\r", `"put" "\u00e9" 0X00 0x`, `scan --from - "-"`} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		var words []Word
+		var err error
+		lineLimit.Check(t, len(line), func() { words, err = ParseLine(line) })
+		if err != nil || len(words) == 0 {
+			return
+		}
+		var printed []byte
+		for _, w := range words {
+			printed = append(output.AppendWord(printed, w.Text, output.AsWords), ' ')
+		}
+		again, err := ParseLine(string(printed))
+		same := func(a, b Word) bool { return a.Text == b.Text }
+		if err != nil || !slices.EqualFunc(again, words, same) {
+			t.Fatalf("%q is %+v, printed as %s, which is %+v, %v", line, words, printed, again, err)
+		}
+		if c := (&Session{}).lookup(words[0].Text); c != nil {
+			_, _ = c.bind(words[1:]) // must not panic
+		}
+	})
+}

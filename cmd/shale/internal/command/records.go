@@ -1,0 +1,241 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// A fileFormat is how a file holds entries.
+type fileFormat string
+
+const (
+	formatLines fileFormat = "lines"
+	formatTSV   fileFormat = "tsv"
+	formatCSV   fileFormat = "csv"
+	formatJSONL fileFormat = "jsonl"
+)
+
+// formatOfFile returns the format that an option or the file's name says, else
+// other.
+func formatOfFile(a Arguments, name string, other fileFormat) (fileFormat, error) {
+	text, given := a.values["format"]
+	if !given {
+		text = strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))
+		if text == "ndjson" {
+			text = string(formatJSONL)
+		}
+	}
+	switch f := fileFormat(text); {
+	case f == formatTSV, f == formatCSV, f == formatJSONL, given && f == formatLines:
+		return f, nil
+	case given:
+		return "", fmt.Errorf("--format %s is none of %s", output.Quote(text), strings.ReplaceAll(formatArg, "|", ", "))
+	}
+	return other, nil
+}
+
+// A record is an entry of a file. Key and value are valid until the next one is
+// read.
+type record struct {
+	key, value []byte
+	line       int  // where it begins
+	notText    bool // the value is no string of JSON
+}
+
+// A recordReader reads the records of a file. Its errors are io.EOF, a *badLine,
+// behind which it goes on, and those of reading.
+type recordReader interface {
+	next() (record, error)
+}
+
+// A badLine is a line that is no record.
+type badLine struct {
+	line int
+	err  error
+}
+
+func (b *badLine) Error() string { return fmt.Sprintf("line %d: %v", b.line, b.err) }
+func (b *badLine) Unwrap() error { return b.err }
+
+// A recordForm says what the records of a file are made of.
+type recordForm struct {
+	format     fileFormat
+	key, value string // columns, or fields
+	constant   []byte // the value of all lines
+	header     bool
+	plain      bool // nothing is a quoted word
+}
+
+// newRecordReader reads the records of in.
+func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
+	if bom, err := in.Peek(3); err == nil && string(bom) == "\ufeff" {
+		_, _ = in.Discard(3) // which were peeked at
+	}
+	lines := &lineReader{in: in}
+	switch form.format {
+	case formatTSV:
+		return &tsvReader{lines, form.plain}, nil
+	case formatCSV:
+		return newCSVReader(in, form)
+	case formatJSONL:
+		return newJSONReader(lines, form), nil
+	}
+	return &keyReader{lines, form}, nil
+}
+
+// maxLine is the most bytes of a line: of the largest entry each may be an escape.
+const maxLine = 6 * (shale.MaxKeySize + shale.MaxValueSize)
+
+var errLongRecord = fmt.Errorf("the line has more than %d bytes, and no entry is so large", maxLine)
+
+// A lineReader reads lines, without their ends, and counts them.
+type lineReader struct {
+	in   *bufio.Reader
+	long []byte // a line that does not fit into the buffer of in
+	line int    // the last one read
+}
+
+// next returns the next line that is not empty, valid until the call after.
+func (l *lineReader) next() ([]byte, error) {
+	for {
+		text, err := l.read()
+		if err != nil {
+			return nil, err
+		}
+		if n := len(text); n > 0 && text[n-1] == '\r' {
+			text = text[:n-1]
+		}
+		if len(text) > 0 {
+			return text, nil
+		}
+	}
+}
+
+func (l *lineReader) read() ([]byte, error) {
+	text, err := l.in.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		l.long = append(l.long[:0], text...)
+		for err == bufio.ErrBufferFull {
+			text, err = l.in.ReadSlice('\n')
+			if len(l.long) <= maxLine {
+				l.long = append(l.long, text...)
+			}
+		}
+		text = l.long
+	}
+	if len(text) == 0 && err != nil {
+		return nil, err
+	}
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	l.line++
+	if len(text) > maxLine {
+		return nil, &badLine{l.line, errLongRecord}
+	}
+	return bytes.TrimSuffix(text, []byte("\n")), nil
+}
+
+// bad blames the last line.
+func (l *lineReader) bad(err error) error { return &badLine{l.line, err} }
+
+// A keyReader reads lines that are keys.
+type keyReader struct {
+	*lineReader
+	form recordForm
+}
+
+func (r *keyReader) next() (record, error) {
+	text, err := r.lineReader.next()
+	if err != nil {
+		return record{}, err
+	}
+	key, rest, err := field(text, r.form.plain)
+	if err == nil && len(rest) > 0 {
+		err = errBehindQuote
+	}
+	if err != nil {
+		return record{}, r.bad(err)
+	}
+	return record{key: key, value: r.form.constant, line: r.line}, nil
+}
+
+var errBehindQuote = errors.New(`it goes on after the closing quote; --plain takes quotes as they are`)
+
+// field returns the field that text begins with: a quoted word, unless plain says
+// that there is none, or all of it.
+func field(text []byte, plain bool) (value, rest []byte, err error) {
+	if plain || len(text) == 0 || text[0] != '"' {
+		return text, nil, nil
+	}
+	word, n, err := unquote(string(text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; --plain takes quotes as they are", err)
+	}
+	return []byte(word), text[n:], nil
+}
+
+// A tsvReader reads lines of a key, a tab and a value.
+type tsvReader struct {
+	*lineReader
+	plain bool
+}
+
+var (
+	errNoTab   = errors.New("there is no tab between a key and a value; --format lines takes lines as keys")
+	errMoreTab = errors.New("there is a second tab; tsv is a key, a tab and a value, in which tabs are escaped in quotes")
+)
+
+func (r *tsvReader) next() (record, error) {
+	text, err := r.lineReader.next()
+	if err != nil {
+		return record{}, err
+	}
+	rec := record{line: r.line}
+	rec.key, rec.value, err = splitTab(text, r.plain)
+	if err != nil {
+		return record{}, r.bad(err)
+	}
+	return rec, nil
+}
+
+func splitTab(text []byte, plain bool) (key, value []byte, err error) {
+	var rest []byte
+	if plain || text[0] != '"' {
+		tab := bytes.IndexByte(text, '\t')
+		if tab < 0 {
+			return nil, nil, errNoTab
+		}
+		key, rest = text[:tab], text[tab+1:]
+	} else {
+		key, rest, err = field(text, false)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case len(rest) == 0:
+			return nil, nil, errNoTab
+		case rest[0] != '\t':
+			return nil, nil, errBehindQuote
+		}
+		rest = rest[1:]
+	}
+	quoted := !plain && len(rest) > 0 && rest[0] == '"'
+	value, rest, err = field(rest, plain)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(rest) > 0:
+		return nil, nil, errBehindQuote
+	case !quoted && bytes.IndexByte(value, '\t') >= 0:
+		return nil, nil, errMoreTab
+	}
+	return key, value, nil
+}

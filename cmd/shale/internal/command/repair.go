@@ -1,0 +1,175 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
+	"github.com/shaledb/shale/repair"
+)
+
+// check reads the folder that the first word names, or that of the session.
+func check(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	dir, err := s.folder(a.Words)
+	if err != nil {
+		return Failed, err
+	}
+	r, err := repair.Check(ctx, dir, nil)
+	if err != nil {
+		return Failed, openError(dir, err)
+	}
+	fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
+		output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), named(r.Manifest))
+	fmt.Fprintf(s.remarks(), "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+		output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
+	if r.Writer {
+		fmt.Fprintln(s.remarks(), "A program has the store open for writing: the log that it writes is not checked.")
+	}
+	if err := writeFindings(s, r.Findings); err != nil {
+		return Failed, err
+	}
+	if !r.Damaged() {
+		fmt.Fprintln(s.remarks(), "no damage")
+		return Found, nil
+	}
+	if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
+		fmt.Fprintf(s.remarks(), "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+		return Absent, nil
+	}
+	fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
+	return Absent, nil
+}
+
+// salvage saves what is provable of one folder into another one.
+func salvage(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	last := len(a.Words) - 1
+	dir, err := s.folder(a.Words[:last])
+	if err != nil {
+		return Failed, err
+	}
+	into := a.Words[last].Text
+	if err := outfile.Folder(into); err != nil {
+		return Failed, err
+	}
+	r, err := repair.Run(ctx, dir, into, &repair.Options{Doubtful: a.has("doubtful")})
+	if err != nil {
+		return Failed, openError(dir, err)
+	}
+	if err := writeFindings(s, r.Findings); err != nil {
+		return Failed, err
+	}
+	fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
+	if r.Whole() {
+		fmt.Fprintf(s.remarks(), "That is all that the store held, as of sequence number %d.\n", r.AsOf)
+		return Found, nil
+	}
+	writeAsOf(s, r)
+	if err := writeLeft(s, r); err != nil {
+		return Failed, err
+	}
+	return Absent, nil
+}
+
+// writeAsOf says which state was saved.
+func writeAsOf(s *Session, r *repair.Report) {
+	without, later := "", ""
+	if r.AtLeast {
+		later = "; it may also hold later writes"
+	}
+	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
+		without = ", without what is lost"
+	}
+	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, without, later)
+	switch {
+	case len(r.Left) == 0 && without == "":
+		fmt.Fprintln(s.remarks(), ". Nothing shows that it ever held more, but the manifest can't tell.")
+	case len(r.Left) == 0:
+		fmt.Fprintln(s.remarks(), ".")
+	case r.Doubtful:
+		fmt.Fprintln(s.remarks(), ". Saved with it is what follows, which is whole but may be out of date:")
+	default:
+		fmt.Fprintln(s.remarks(), ". Left out is what follows, which is whole but may be out of date:")
+	}
+}
+
+// writeLeft lists what is doubtful.
+func writeLeft(s *Session, r *repair.Report) error {
+	if len(r.Left) == 0 {
+		return nil
+	}
+	g := output.NewGrid("because of", ">entries", "which", "why")
+	for _, l := range r.Left {
+		g.Row(l.File, output.Number(l.Entries), which(&l), l.Why)
+	}
+	if err := s.Show(g); err != nil {
+		return err
+	}
+	if r.Doubtful {
+		fmt.Fprintln(s.remarks(), "Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.")
+	} else {
+		fmt.Fprintln(s.remarks(), "With --doubtful they are saved too: then deleted keys may be back, and overwritten values.")
+	}
+	return nil
+}
+
+// which describes the entries of l.
+func which(l *repair.Left) string {
+	var parts []string
+	if l.Commits > 0 {
+		parts = append(parts, fmt.Sprintf("%s, sequence numbers %d to %d", output.Plural(int(l.Commits), "commit"), l.FirstSeq, l.LastSeq))
+	} else {
+		parts = append(parts, l.Keys.Format(output.Short))
+	}
+	if len(l.Samples) > 0 {
+		var keys []string
+		for _, k := range l.Samples {
+			keys = append(keys, output.Short(k))
+		}
+		if uint64(len(keys)) < l.Entries {
+			keys = append(keys, "…")
+		}
+		parts = append(parts, strings.Join(keys, " "))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// writeFindings lists what was found, if anything was.
+func writeFindings(s *Session, findings []repair.Finding) error {
+	if len(findings) == 0 && s.remarks() == io.Writer(s.Out) {
+		return nil // for programs, an empty table
+	}
+	g := output.NewGrid("file", ">offset", "what is wrong", "what that means")
+	for i := range findings {
+		f := &findings[i]
+		offset := "-"
+		if f.Offset >= 0 {
+			offset = fmt.Sprint(f.Offset)
+		}
+		g.Row(f.File, offset, f.What(), f.Meaning(output.Short))
+	}
+	return s.Show(g)
+}
+
+// folder returns the store that words name, or the session's.
+func (s *Session) folder(words []Word) (string, error) {
+	switch {
+	case len(words) > 0:
+		return words[0].Text, nil
+	case s.Dir == "":
+		return "", ErrNoDir
+	}
+	return s.Dir, nil
+}
+
+func named(manifest string) string {
+	if manifest == "" {
+		return "no manifest"
+	}
+	return manifest
+}

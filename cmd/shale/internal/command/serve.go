@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// Defaults of serve.
+const (
+	serveAddr  = "localhost:6070"
+	serveEvery = 10 * time.Second
+)
+
+func serve(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	addr, every := serveAddr, serveEvery
+	if a.has("addr") {
+		addr = a.values["addr"]
+	}
+	if a.has("every") {
+		var err error
+		if every, err = time.ParseDuration(a.values["every"]); err != nil {
+			return Failed, fmt.Errorf("serve: --every %s is no duration; write 500ms, 10s or 1m", output.Quote(a.values["every"]))
+		}
+		if every <= 0 {
+			return Failed, errors.New("serve: --every must be above 0")
+		}
+	}
+	public := a.has("public")
+	if err := checkAddr(addr, public); err != nil {
+		return Failed, err
+	}
+	dir := s.Dir
+	if len(a.Words) > 0 {
+		dir = a.Words[0].Text
+	}
+	if dir == "" {
+		return Failed, ErrNoDir
+	}
+	pages, err := openServed(dir, every, a.has("values"), s.onEvent)
+	if err != nil {
+		return Failed, openError(dir, err)
+	}
+	defer pages.close()
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return Failed, fmt.Errorf("serve: %w; --addr names another", err)
+	}
+	var handler http.Handler = pages
+	if !public {
+		handler = ownNamesOnly(pages)
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if host == "" {
+		host = "localhost"
+	}
+	fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened anew every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
+	if err := s.Out.Flush(); err != nil {
+		_ = listener.Close() // the first error says more
+		return Failed, err
+	}
+	return Found, serveUntilDone(ctx, listener, handler, s.Notes)
+}
+
+// serveUntilDone serves until ctx ends, and lets requests under way end first.
+func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Handler, notes *LockedWriter) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(notes, "shale: ", 0)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return server.Close()
+}
+
+// checkAddr refuses addresses that other machines can reach, unless public.
+func checkAddr(addr string, public bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("serve: --addr %s is no address; write it as %s", output.Quote(addr), serveAddr)
+	}
+	if public || isOwn(host) {
+		return nil
+	}
+	return fmt.Errorf("serve: other machines can reach %s, and would see the keys of the store; give --public if they may", output.Quote(addr))
+}
+
+// isOwn tells whether host names this machine for itself alone.
+func isOwn(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ownNamesOnly refuses requests under another name than this machine has for itself: a
+// page elsewhere can give its own name the address 127.0.0.1, and what a browser gets
+// from here then counts as that page's.
+func ownNamesOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if !isOwn(host) && !isOwn(trimBrackets(host)) {
+			http.Error(w, "ask for localhost: another name needs --public", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func trimBrackets(host string) string {
+	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
+		return host[1 : len(host)-1]
+	}
+	return host
+}

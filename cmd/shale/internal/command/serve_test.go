@@ -1,0 +1,224 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// served runs serve until the test ends, and returns where its pages are.
+func served(t *testing.T, words ...string) (address string, stop func() (Status, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &LockedWriter{W: &bytes.Buffer{}}}
+	var list []Word
+	for _, text := range append([]string{"--addr", "localhost:0"}, words...) {
+		list = append(list, Word{Text: text})
+	}
+	a, err := s.lookup("serve").bind(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		st  Status
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		st, err := serve(ctx, s, a)
+		w.CloseWithError(fmt.Errorf("serve ended: %w", context.Cause(ctx)))
+		ended <- result{st, err}
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%v, %+v", err, <-ended)
+	}
+	stop = func() (Status, error) {
+		cancel()
+		x := <-ended
+		return x.st, x.err
+	}
+	t.Cleanup(cancel)
+	address = regexp.MustCompile(`http://\S+/`).FindString(line)
+	if address == "" {
+		t.Fatalf("no address in %q", line)
+	}
+	return address, stop
+}
+
+func fetch(t *testing.T, address, host string) (text string, code int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body), response.StatusCode
+}
+
+// Beside a program that writes, what is shown is the state of the last opening,
+// and the store is opened anew when that is due.
+func TestServe_BesideAWriter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	pages, err := openServed(dir, time.Hour, false, func(shale.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.close()
+	seen := func(key string) bool {
+		text := asked(pages, "/api/explain?key="+key)
+		if strings.Contains(text, "the value") {
+			t.Errorf("values are shown: %s", text)
+		}
+		return strings.Contains(text, `"found":true`)
+	}
+	if err := db.Put([]byte("key"), []byte("the value")); err != nil {
+		t.Fatal(err)
+	}
+	if seen("key") {
+		t.Error("key is seen before the store was opened anew")
+	}
+	pages.mu.Lock()
+	pages.next = time.Time{}
+	pages.mu.Unlock()
+	if !seen("key") {
+		t.Error("key is not seen when the store was opened anew")
+	}
+	if text := asked(pages, "/api/overview"); !strings.Contains(text, "Opened anew every 1h0m0s") {
+		t.Errorf("the page does not say so: %s", text)
+	}
+}
+
+func asked(h http.Handler, target string) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	return w.Body.String()
+}
+
+// Many look at once, while it is opened anew again and again.
+func TestServe_ManyAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
+		t.Fatal(notes)
+	}
+	pages, err := openServed(dir, 1, false, func(shale.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.close()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				if text := asked(pages, "/api/explain?key=k"); !strings.Contains(text, `"found":true`) {
+					t.Errorf("k is not found: %s", text)
+				}
+				pages.mu.Lock()
+				pages.next = time.Time{}
+				pages.mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Ctrl-C ends it, without an error.
+func TestServe_Ends(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	address, stop := served(t, dir)
+	if text, code := fetch(t, address, ""); code != http.StatusOK || !strings.Contains(text, "<!DOCTYPE html>") {
+		t.Errorf("the page: %d, %.100s", code, text)
+	}
+	if st, err := stop(); st != Found || err != nil {
+		t.Errorf("Ctrl-C: status %d, %v", st, err)
+	}
+	if c, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(address, "http://"), "/")); err == nil {
+		c.Close()
+		t.Error("it listens still")
+	}
+}
+
+func TestServe_Values(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "the value"); st != Found {
+		t.Fatal(notes)
+	}
+	address, _ := served(t, "--values", dir)
+	if text, _ := fetch(t, address+"api/explain?key=k", ""); !strings.Contains(text, "the value") {
+		t.Errorf("the value is not shown: %s", text)
+	}
+}
+
+// A page elsewhere that has its own name lead here gets nothing; whoever says
+// that other machines may ask, may be asked by any name.
+func TestServe_OwnNamesOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	own, _ := served(t, dir)
+	public, _ := served(t, "--public", dir)
+	for host, want := range map[string]int{
+		"": 200, "localhost": 200, "localhost:6070": 200, "127.0.0.1:1": 200, "[::1]:6070": 200, "[::1]": 200,
+		"evil.example": 403, "evil.example:6070": 403, "localhost.evil.example": 403, "192.0.2.1": 403,
+	} {
+		if _, code := fetch(t, own, host); code != want {
+			t.Errorf("asked as %q: %d, want %d", host, code, want)
+		}
+		if _, code := fetch(t, public, host); code != 200 {
+			t.Errorf("public, asked as %q: %d", host, code)
+		}
+	}
+}
+
+// A store that can't be opened anew is shown as it was, with the reason.
+func TestServe_StoreThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	pages, err := openServed(dir, 1, false, func(shale.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.close()
+	pages.dir = dir + " is gone"
+	if err := pages.open(); err == nil {
+		t.Fatal("a store that is not there was opened")
+	}
+	if text := asked(pages.pages, "/api/overview"); !strings.Contains(text, "failed") || !strings.Contains(text, "is gone") || !strings.Contains(text, `"entries":1`) {
+		t.Errorf("the page says %s", text)
+	}
+}

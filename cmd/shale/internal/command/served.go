@@ -1,0 +1,91 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/debug"
+)
+
+// A servedStore is a store opened read-only, and so the state of one moment, that is opened
+// anew when somebody looks and that state is old.
+type servedStore struct {
+	dir     string
+	every   time.Duration
+	values  bool
+	onEvent func(shale.Event)
+
+	renewing sync.Mutex // held by the one that opens anew
+	mu       sync.RWMutex
+	db       *shale.DB
+	pages    http.Handler
+	asOf     time.Time
+	next     time.Time // when to open anew
+}
+
+// reopenShare is which part of the time opening anew may take at most: 1/5.
+const reopenShare = 5
+
+func openServed(dir string, every time.Duration, values bool, onEvent func(shale.Event)) (*servedStore, error) {
+	s := &servedStore{dir: dir, every: every, values: values, onEvent: onEvent}
+	err := s.open()
+	s.onEvent = func(shale.Event) {} // the same again; the page shows them
+	return s, err
+}
+
+// open opens the store and shows it from then on.
+func (s *servedStore) open() error {
+	begin := time.Now()
+	db, err := shale.Open(s.dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
+	wait := max(s.every, reopenShare*time.Since(begin))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = time.Now().Add(wait)
+	note := fmt.Sprintf("Opened anew every %v while somebody looks. Rates, compactions and stalls, and how lookups fare, "+
+		"are known to the program that has the store open: mount debug.Handler there.", wait.Round(time.Millisecond))
+	if err != nil {
+		if s.db != nil {
+			note = "Opening it anew failed: " + message(err)
+			s.show(s.db, s.asOf, note)
+		}
+		return err
+	}
+	before := s.db
+	s.show(db, begin, note)
+	if before != nil {
+		return before.Close()
+	}
+	return nil
+}
+
+func (s *servedStore) show(db *shale.DB, asOf time.Time, note string) {
+	options := []debug.Option{debug.Title(s.dir), debug.AsOf(asOf, note)}
+	if s.values {
+		options = append(options, debug.ShowValues())
+	}
+	s.db, s.asOf, s.pages = db, asOf, debug.Handler(db, options...)
+}
+
+// ServeHTTP serves the page. Of requests that come while one opens the store
+// anew, the others are served from the state before.
+func (s *servedStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.RLock()
+	due := time.Now().After(s.next)
+	s.mu.RUnlock()
+	if due && s.renewing.TryLock() {
+		_ = s.open() // if it failed, the page says so
+		s.renewing.Unlock()
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.pages.ServeHTTP(w, r)
+}
+
+func (s *servedStore) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.db.Close() // it was only read
+}

@@ -1,0 +1,362 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/outfile"
+)
+
+// A mode is how commands reach the program.
+type mode int
+
+const (
+	oneShot mode = iota
+	script
+	AtPrompt
+)
+
+// A Session runs commands against one store, which it opens when the first
+// command needs it.
+type Session struct {
+	Ctx context.Context // ends when the program shall end; nil: never
+	output.Printer
+	Dir      string
+	readOnly bool
+	newStore bool // also where other files are
+	Mode     mode
+	in       io.Reader // what a bare - stands for; nil: nothing
+	Notes    *LockedWriter
+	Timer    bool    // tell how long commands took
+	Explain  bool    // tell how each get went
+	More     []Group // commands beside those of this package
+
+	Sources int // files that run each other
+
+	unread     bool         // nobody reads out any more, and that was told
+	syncOutput func() error // makes what out has written durable, if it is a file
+
+	DB       *shale.DB // nil: not open
+	writable bool      // db is
+
+	damage damageNotes
+}
+
+// ErrQuit ends a script or a prompt.
+var ErrQuit = errors.New("quit")
+
+var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+
+// A LockedWriter may be written to by several goroutines: background work of
+// the store reports to the same place as commands.
+type LockedWriter struct {
+	mu sync.Mutex
+	W  io.Writer
+}
+
+func (w *LockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.W.Write(p)
+}
+
+// Say prints what is of interest at a prompt only.
+func (s *Session) Say(text string, args ...any) {
+	if s.Mode == AtPrompt {
+		fmt.Fprintf(s.Out, text+"\n", args...)
+	}
+}
+
+// runArgs runs one command that a shell has split into words.
+func (s *Session) runArgs(args []string) Status {
+	words := make([]Word, len(args))
+	line := ""
+	var wrong error
+	for i, arg := range args {
+		w, err := parseArg(arg)
+		shown := output.Quote(arg)
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || isHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
+			shown = output.Seen(arg)
+		}
+		w.from = len(line)
+		line += shown
+		w.to = len(line)
+		line += " "
+		if words[i] = w; err != nil && wrong == nil {
+			wrong = &Mistake{from: w.from, to: w.to, err: err}
+		}
+	}
+	line = strings.TrimSuffix(line, " ")
+	if wrong != nil {
+		return s.ComplainOf(line, wrong)
+	}
+	st, err := s.run(words)
+	if err != nil && !errors.Is(err, ErrQuit) {
+		return s.ComplainOf(line+" ", err)
+	}
+	return st
+}
+
+// runScript runs the lines of in, up to the first error.
+func (s *Session) runScript(in io.Reader) Status {
+	worst := Found
+	lines := bufio.NewReader(untilDone(s.Life(), in))
+	for n := 1; ; n++ {
+		if s.Life().Err() != nil {
+			return s.Complain(fmt.Errorf("line %d: interrupted", n))
+		}
+		if lines.Buffered() == 0 {
+			// Whoever sends commands one by one waits for the answer.
+			if err := s.Out.Flush(); err != nil {
+				return s.Complain(err)
+			}
+		}
+		line, readErr := lines.ReadString('\n')
+		switch {
+		case errors.Is(readErr, context.Canceled):
+			return s.Complain(fmt.Errorf("line %d: interrupted", n))
+		case readErr != nil && readErr != io.EOF:
+			return s.Complain(fmt.Errorf("line %d: %w", n, readErr))
+		}
+		st, err := s.RunLine(strings.TrimSuffix(line, "\n"))
+		switch {
+		case errors.Is(err, ErrQuit):
+			return worst
+		case err != nil:
+			return s.Complain(fmt.Errorf("line %d: %w", n, err))
+		}
+		worst = max(worst, st)
+		if readErr == io.EOF {
+			return worst
+		}
+	}
+}
+
+// RunLine runs the command of one line, if there is one.
+func (s *Session) RunLine(line string) (Status, error) {
+	words, err := ParseLine(line)
+	if err != nil || len(words) == 0 {
+		return Found, err
+	}
+	return s.run(words)
+}
+
+// run runs a command, until it ends or a signal ends it.
+func (s *Session) run(words []Word) (Status, error) {
+	c, a, err := s.Prepare(words)
+	if err != nil {
+		return Failed, err
+	}
+	ctx, stop := untilSignal(s.Life(), commandSignals)
+	defer stop()
+	return s.do(ctx, c, a)
+}
+
+// Life returns the context that ends when the program shall end.
+func (s *Session) Life() context.Context {
+	if s.Ctx == nil {
+		return context.Background()
+	}
+	return s.Ctx
+}
+
+// RunIn runs a command as a part of another one, which has ctx.
+func (s *Session) RunIn(ctx context.Context, words []Word) (Status, error) {
+	c, a, err := s.Prepare(words)
+	if err != nil {
+		return Failed, err
+	}
+	return s.do(ctx, c, a)
+}
+
+// Prepare finds the command that words mean, and opens the store for it.
+func (s *Session) Prepare(words []Word) (*Command, Arguments, error) {
+	c, rest := s.CommandOf(words)
+	if c == nil {
+		return nil, Arguments{}, &Mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
+	}
+	a, err := c.bind(rest)
+	switch {
+	case err == nil && !c.late:
+		err = s.Open(c)
+	case err == nil:
+	case len(rest) == 0:
+		end := words[len(words)-1].to + 1
+		err = &Mistake{from: end, to: end, err: err}
+	case s.goesOn(c, rest[0]) != "":
+		err = &Mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, s.goesOn(c, rest[0]))}
+	}
+	return c, a, err
+}
+
+// do runs c, with the settings that its options ask for.
+func (s *Session) do(ctx context.Context, c *Command, a Arguments) (Status, error) {
+	restore, err := s.setFor(a)
+	if err != nil {
+		return Failed, err
+	}
+	defer restore()
+	timed := s.Timer && !c.Nested // .timer on is not timed
+	begin := time.Now()
+	if !c.Nested {
+		s.damage.begin()
+	}
+	st, err := c.Run(ctx, s, a)
+	if !c.Nested {
+		s.noteDamage(err)
+	}
+	if timed && s.Timer && err == nil {
+		s.note("time: %s", output.Took(time.Since(begin)))
+	}
+	if m := new(Mistake); !c.Nested && errors.As(err, &m) {
+		err = errors.New(err.Error()) // in a line of a file: its columns are not those of this line
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		err = fmt.Errorf("%s: interrupted", c.Name)
+	case err != nil:
+		err = s.blame(c, a, plainly(err))
+	}
+	return st, err
+}
+
+// openLate opens the store for a command that has its input now.
+func (s *Session) openLate(name string) error { return s.Open(s.lookup(name)) }
+
+// Open makes sure that the store is open as c needs it.
+func (s *Session) Open(c *Command) error {
+	writes := c.Access == writes || c.Access == creates
+	switch {
+	case c.Access == NeedsNothing:
+		return nil
+	case writes && s.readOnly:
+		return fmt.Errorf("%s writes, and -readonly was given", c.Name)
+	case s.DB != nil && (s.writable || !writes):
+		return nil
+	}
+	before := s.DB // open for reading, which takes no lock: it stays if the new way fails
+	s.DB = nil
+	var err error
+	if s.Mode == AtPrompt && !s.readOnly {
+		err = s.openForPrompt(c.Access)
+	} else {
+		err = s.openStore(writes, c.Access == creates)
+	}
+	if c.Name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
+		err = &sentence{fmt.Sprintf("%s has %s open for writing, and it alone can make a checkpoint now (DB.Checkpoint); "+
+			"export, and import into another store, copy it all the same", owner(err), output.Quote(s.Dir)), err}
+	}
+	if err == nil && before != nil {
+		return before.Close()
+	}
+	if err != nil {
+		s.DB = before
+	}
+	return err
+}
+
+// openForPrompt opens for writing if it can. A command that only reads takes
+// read-only for an answer.
+func (s *Session) openForPrompt(need access) error {
+	err := s.openStore(true, need == creates)
+	if need != Reads || isMissing(err) || err == nil {
+		return err
+	}
+	writeErr := err
+	if err := s.openStore(false, false); err != nil {
+		return err
+	}
+	why, _, _ := strings.Cut(plain(writeErr), "; try again")
+	s.Say("(read-only, as of now: %s)", why)
+	return nil
+}
+
+func (s *Session) openStore(writable, create bool) error {
+	if s.Dir == "" {
+		return ErrNoDir
+	}
+	durability := shale.SyncEach
+	if s.Mode == script {
+		durability = shale.SyncPeriodic
+	}
+	o := &shale.Options{ReadOnly: !writable, MustExist: true, Durability: durability, OnEvent: s.onEvent}
+	open := shale.Open
+	if create {
+		open = s.openOrMake
+	}
+	db, err := open(s.Dir, o)
+	if err != nil {
+		return openError(s.Dir, err)
+	}
+	s.DB, s.writable = db, writable
+	return nil
+}
+
+// openOrMake opens a store, and makes it if it is not there and its folder is empty or
+// missing: a slip in its name must not strew files among others.
+func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
+	o.MustExist = true
+	db, err := shale.Open(dir, o)
+	if err == nil || !isMissing(err) {
+		return db, err
+	}
+	if !s.newStore {
+		if err := checkNew(dir); err != nil {
+			return nil, err
+		}
+	}
+	o.MustExist = false
+	return shale.Open(dir, o)
+}
+
+// checkNew returns an error if there is anything in dir that no store has made.
+func checkNew(dir string) error {
+	if err := outfile.Folder(dir); err != nil {
+		return fmt.Errorf("%w, or give -new", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // to open it gives the error, if it is there
+	}
+	for _, e := range entries {
+		if _, _, ok := base.ParseFileName(e.Name()); !ok && e.Name() != "lost+found" {
+			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale -new -C %s makes a store there all the same",
+				output.Quote(dir), output.Quote(e.Name()), output.Quote(dir))}
+		}
+	}
+	return nil
+}
+
+// Close closes the store, if it is open.
+func (s *Session) Close() error {
+	if s.DB == nil {
+		return nil
+	}
+	err := s.DB.Close()
+	s.DB = nil
+	return err
+}
+
+// Refresh opens a store that is open read-only anew, so that it shows what
+// another program has written.
+func (s *Session) Refresh() error {
+	if s.DB == nil || s.writable {
+		return nil
+	}
+	before := s.DB
+	if err := s.openStore(false, false); err != nil {
+		s.DB = before
+		return err
+	}
+	return before.Close()
+}

@@ -1,0 +1,169 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
+)
+
+// call runs the program as main would, in the folder dir.
+func call(in string, args ...string) (out, notes string, st Status) {
+	var o, e bytes.Buffer
+	st = Run(Environment{
+		Args: args, In: strings.NewReader(in), Out: &o, Err: &e,
+		Getenv: func(string) string { return "" },
+	})
+	return o.String(), e.String(), st
+}
+
+func TestReadingBesideAWriter(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// One key in a table, one in the log only.
+	for _, err := range []error{
+		db.Put([]byte("flushed"), []byte("v")), db.Flush(t.Context()), db.Put([]byte("k"), []byte("v")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, notes, _ := call("", "-C", dir, "scan"); out != "flushed\tv\nk\tv\n" {
+		t.Errorf("scan beside a writer = %q, %s", out, notes)
+	}
+	for _, args := range [][]string{
+		{"get", "k"}, {"has", "k", "flushed"}, {"may", "k"}, {"count"}, {"explain", "flushed"},
+		{"levels"}, {"tables"}, {"filters"}, {"metrics"}, {"check"},
+	} {
+		if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Found {
+			t.Errorf("%v beside a writer: status %d, %s%s", args, st, out, notes)
+		}
+	}
+	if _, notes, st := call("", "-C", dir, "put", "k", "w"); st != Failed || !strings.Contains(notes, "process") {
+		t.Errorf("put beside a writer: status %d, %q; want 2 and the owner's process", st, notes)
+	}
+}
+
+func TestMissingStoreIsNotMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	for _, args := range [][]string{{"get", "k"}, {"del", "k"}, {"flush"}, {"scan"}, {"check"}, {"repair", "into"}} {
+		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Failed || !strings.Contains(notes, "no store") {
+			t.Errorf("%v: status %d, %q", args, st, notes)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Fatalf("%v made a store", args)
+		}
+	}
+}
+
+func TestBrokenOutput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	var notes bytes.Buffer
+	st := Run(Environment{Args: []string{"-C", dir, "get", "k"}, Out: cmdtest.BrokenWriter{}, Err: &notes, Getenv: func(string) string { return "" }})
+	if st != Failed || !strings.Contains(notes.String(), "broken pipe") {
+		t.Errorf("status %d, %q; want 2 and the error of the output", st, notes.String())
+	}
+}
+
+// Whoever closes the pipe, as head does, wants no message, and it is no error.
+func TestClosedPipe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	var notes bytes.Buffer
+	for _, args := range [][]string{{"scan"}, {"count"}, {"tables"}, {"help"}, {"-h"}} {
+		_, _, want := call("", append([]string{"-C", dir}, args...)...)
+		st := Run(Environment{Args: append([]string{"-C", dir}, args...), Out: w, Err: &notes, Getenv: func(string) string { return "" }})
+		if runtime.GOOS != "windows" && (st != want || notes.Len() > 0) {
+			t.Errorf("%v: status %d, %q; want %d and no word", args, st, notes.String(), want)
+		}
+	}
+	// To lose what cannot be printed again, or what is not done, is an error.
+	for _, args := range [][]string{{"dedup", "--quiet"}, {"-e", "scan", "-e", "put l v"}} {
+		notes.Reset()
+		st := Run(Environment{Args: append([]string{"-C", dir}, args...), In: strings.NewReader("a\n"), Out: w, Err: &notes,
+			Getenv: func(string) string { return "" }})
+		if runtime.GOOS != "windows" && (st != Failed || strings.Count(notes.String(), "nobody reads the output any more") != 1) {
+			t.Errorf("%v: status %d, %q; want 2 and why", args, st, notes.String())
+		}
+	}
+}
+
+// A program that sends commands one by one gets each answer before it sends
+// the next.
+func TestScriptAnswersAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	commands, in := io.Pipe()
+	out, answers := io.Pipe()
+	done := make(chan Status)
+	go func() {
+		done <- Run(Environment{Args: []string{"-C", dir}, In: commands, Out: answers, Err: io.Discard, Getenv: func(string) string { return "" }})
+	}()
+	lines := bufio.NewScanner(out)
+	for i := range 3 {
+		fmt.Fprintf(in, "put k %d\nget k\n", i)
+		if !lines.Scan() || lines.Text() != fmt.Sprint(i) {
+			t.Fatalf("answer %q, want %d", lines.Text(), i)
+		}
+	}
+	in.Close()
+	if st := <-done; st != Found {
+		t.Errorf("status %d", st)
+	}
+}
+
+func TestRawValueGoesThroughAPipe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	value := "any\x00bytes\n\xff"
+	if _, notes, st := call(value, "-C", dir, "put", "k", "-"); st != Found {
+		t.Fatal(notes)
+	}
+	if out, _, st := call("", "-C", dir, "get", "k", "--raw"); out != value || st != Found {
+		t.Errorf("get --raw = %q, status %d; want %q", out, st, value)
+	}
+}
+
+func TestDamagedStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
+		t.Fatal(notes)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) != 1 {
+		t.Fatal(tables, err)
+	}
+	if err := os.Truncate(tables[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, st := call("", "-C", dir, "get", "k"); st != Failed || !strings.Contains(notes, filepath.Base(tables[0])) {
+		t.Errorf("get from a damaged store: status %d, %q; want 2 and the table's name", st, notes)
+	}
+	if err := os.Remove(tables[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, st := call("", "-C", dir, "get", "k"); st != Failed || !strings.Contains(notes, filepath.Base(tables[0])) {
+		t.Errorf("get from a store that lost a table: status %d, %q; want 2 and the table's name", st, notes)
+	}
+}

@@ -1,0 +1,288 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A spaceRow is the sum of files that are for one thing.
+type spaceRow struct {
+	what           string
+	files          int
+	bytes, filters int64 // filters are in bytes
+	entries        uint64
+	dead           float64 // share that nobody can see any more; -1: not estimated
+}
+
+// space shows where the bytes of the folder are.
+func space(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	var f *folder
+	var rows []spaceRow
+	var damage []error
+	err := s.settled(func(now *folder) (err error) {
+		f = now
+		rows, damage, err = f.levelSpace(ctx)
+		return err
+	})
+	if err != nil {
+		return Failed, err
+	}
+	tables, dead := int64(0), 0.0
+	for _, r := range rows {
+		tables += r.bytes
+		dead += float64(r.bytes) * max(r.dead, 0)
+	}
+	rest, err := f.otherSpace()
+	if err != nil {
+		return Failed, err
+	}
+	rows = append(rows, rest...)
+	total := spaceRow{what: "in all", dead: -1}
+	for _, r := range rows {
+		total.files += r.files
+		total.bytes += r.bytes
+		total.filters += r.filters
+		total.entries += r.entries
+	}
+	g := output.NewGrid("what", ">files", ">size", ">share", ">filters in it", ">entries", ">dead")
+	for _, r := range append(rows, total) {
+		share, filters, entries, gone := output.NoCell("-"), output.NoCell("-"), output.NoCell("-"), output.NoCell("-")
+		if total.bytes > 0 {
+			p := float64(r.bytes) / float64(total.bytes)
+			share = output.Cell{Text: fmt.Sprintf("%.1f %%", 100*p), Raw: p}
+		}
+		if r.entries > 0 {
+			filters, entries = output.SizeCell(r.filters), output.NumberCell(r.entries)
+		}
+		if r.dead >= 0 {
+			gone = output.Cell{Text: fmt.Sprintf("%.0f %%", 100*r.dead), Raw: r.dead}
+		}
+		g.Row(r.what, r.files, output.SizeCell(r.bytes), share, filters, entries, gone)
+	}
+	if err := s.Show(g); err != nil {
+		return Failed, err
+	}
+	if tables > 0 {
+		s.remark("tables: about %s live, %s dead; space amplification %.2f\n", base.FormatBytes(tables-int64(dead)), base.FormatBytes(int64(dead)),
+			float64(tables)/max(float64(tables)-dead, 1))
+	}
+	for _, err := range damage {
+		s.note("shale: %s", plain(err))
+	}
+	return foundIf(len(damage) == 0), s.written(f)
+}
+
+// written tells how often what was flushed was written.
+func (s *Session) written(f *folder) error {
+	num, err := f.manifestNum(nil)
+	if err != nil {
+		return nil // it was said
+	}
+	var flushed, compacted int64
+	err = f.history(num, func(e step) error {
+		switch e.what() {
+		case "flush", "tables":
+			flushed += e.added()
+		case "compaction":
+			compacted += e.added()
+		}
+		return nil
+	})
+	var torn *tornManifest
+	if err != nil && !isDamage(err) && !errors.As(err, &torn) {
+		return err
+	}
+	if flushed > 0 {
+		s.remark("since %s began: %s flushed, %s compacted: each byte was written %.2f times, the log not counted\n", base.ManifestName(num),
+			base.FormatBytes(flushed), base.FormatBytes(compacted), float64(flushed+compacted)/float64(flushed))
+	}
+	return nil
+}
+
+// otherSpace sums up what is in no level.
+func (f *folder) otherSpace() ([]spaceRow, error) {
+	named := map[string]bool{}
+	for _, p := range f.places() {
+		named[base.TableName(p.table.Num)] = true
+		if side := p.table.Sidecar; side != nil {
+			named[base.FilterName(side.Num)] = true
+		}
+	}
+	const (
+		logs = iota
+		oldLogs
+		besides
+		manifests
+		obsolete
+		others
+		kinds
+	)
+	rows := make([]spaceRow, kinds)
+	for i, what := range []string{"logs", "logs not needed", "filters beside tables", "manifest", "obsolete", "not shale's"} {
+		rows[i] = spaceRow{what: what, dead: -1}
+	}
+	for _, name := range f.names {
+		typ, num, ours := base.ParseFileName(name)
+		row := &rows[others]
+		switch {
+		case typ == base.FileLock && ours:
+			continue // its length is that of a process number
+		case !ours:
+		case named[name] && typ == base.FileTable:
+			continue // in its level
+		case named[name]:
+			row = &rows[besides]
+		case typ == base.FileLog && f.sal.State != nil && num < f.sal.State.MinLog:
+			row = &rows[oldLogs]
+		case typ == base.FileLog:
+			row = &rows[logs]
+		case typ == base.FileCurrent, typ == base.FileManifest && f.sal.State != nil && num == f.sal.State.ManifestNum:
+			row = &rows[manifests]
+		default:
+			row = &rows[obsolete]
+		}
+		size, err := f.size(name)
+		if err != nil {
+			return nil, err
+		}
+		row.files++
+		row.bytes += size
+	}
+	var some []spaceRow
+	for _, r := range rows {
+		if r.files > 0 {
+			some = append(some, r)
+		}
+	}
+	return some, nil
+}
+
+// sampled is how many blocks are read for the estimate, in all.
+const sampled = 1000
+
+// levelSpace sums up the tables of each level. An entry is dead if it is a
+// deletion, if its table has a newer version, or if the filter of a newer table
+// says maybe: what is a mistake of the filter, its rate tells.
+func (f *folder) levelSpace(ctx context.Context) (rows []spaceRow, damage []error, err error) {
+	places := f.places()
+	filters := make([]*bloom.Static, len(places)) // without their files: they may be many
+	missing := make([]bool, len(places))
+	for i, p := range places {
+		r, release, err := f.reader(p.table)
+		switch {
+		case err == nil:
+			filters[i] = r.Filter()
+			release()
+		case errors.Is(err, fs.ErrNotExist):
+			missing[i] = true
+			err := f.missing(base.TableName(p.table.Num))
+			if !isDamage(err) {
+				return nil, nil, err
+			}
+			damage = append(damage, err)
+		case isDamage(err):
+			damage = append(damage, err)
+		default:
+			return nil, nil, err
+		}
+	}
+	for i, p := range places {
+		if len(rows) == 0 || rows[len(rows)-1].what != levelName(p.level) {
+			rows = append(rows, spaceRow{what: levelName(p.level)})
+		}
+		if missing[i] {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		share, err := f.deadShare(places, filters, i)
+		if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		rows[len(rows)-1].add(p.table, share)
+	}
+	return rows, damage, nil
+}
+
+// add counts a table of which a share is dead.
+func (r *spaceRow) add(t *manifest.Table, dead float64) {
+	r.dead = (r.dead*float64(r.bytes) + dead*float64(t.Size)) / float64(r.bytes+t.Size)
+	r.files++
+	r.bytes += t.Size
+	r.entries += t.Entries
+	if t.Sidecar == nil { // else the filter in it is not used, and another file is
+		r.filters += t.FilterBytes
+	}
+}
+
+// deadShare estimates the share of dead entries of table i.
+func (f *folder) deadShare(places []place, filters []*bloom.Static, i int) (share float64, err error) {
+	r, release, err := f.reader(places[i].table)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	newer := newerTables(places, filters, i)
+	dead, all := 0.0, 0
+	var last []byte
+	err = r.Sample(max(sampled/len(places), 2), func(kv *base.KV, first bool) error {
+		all++
+		switch {
+		case kv.Kind() == base.KindDelete, !first && bytes.Equal(kv.UserKey, last):
+			dead++
+		default:
+			dead += shadowed(newer, kv.UserKey)
+		}
+		last = append(last[:0], kv.UserKey...)
+		return nil
+	})
+	if all == 0 {
+		return 0, err
+	}
+	return min(max(dead/float64(all), 0), 1), err
+}
+
+// A shadow is a newer table that may have a key too.
+type shadow struct {
+	table  *manifest.Table
+	filter *bloom.Static
+}
+
+// newerTables returns the tables of newer runs that overlap table i.
+func newerTables(places []place, filters []*bloom.Static, i int) (list []shadow) {
+	t := places[i].table
+	for j, p := range places[:i] {
+		same := p.level == places[i].level && p.run == places[i].run
+		if filters[j] != nil && !same &&
+			bytes.Compare(p.table.Smallest, t.Largest) <= 0 && bytes.Compare(t.Smallest, p.table.Largest) <= 0 {
+			list = append(list, shadow{p.table, filters[j]})
+		}
+	}
+	return list
+}
+
+// shadowed estimates how likely a newer table has key. What it returns may be
+// below 0: it is right on average.
+func shadowed(newer []shadow, key []byte) float64 {
+	alive := 1.0
+	for _, s := range newer {
+		p := s.filter.PredictedFPR()
+		switch {
+		case bytes.Compare(key, s.table.Smallest) < 0, bytes.Compare(key, s.table.Largest) > 0, p >= 1:
+		case s.filter.MayContain(s.filter.Hasher().Hash(key)):
+			return 1
+		default: // a no makes up for the mistakes among the yeses
+			alive /= 1 - p
+		}
+	}
+	return 1 - alive
+}

@@ -1,0 +1,95 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// synonyms are what commands are called elsewhere.
+var synonyms = map[string]string{
+	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
+	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
+}
+
+// unknownCommand tells that w begins no command, and which one may be meant.
+func (s *Session) unknownCommand(w Word) string {
+	var names []string
+	for _, g := range s.Table() {
+		for _, c := range g.Commands {
+			names = append(names, c.Name)
+		}
+	}
+	text := "unknown command " + output.Quote(w.Text)
+	if meant := synonyms[strings.TrimPrefix(w.Text, ".")]; meant != "" {
+		return text + "; did you mean " + meant + "? help lists the commands"
+	}
+	if meant := didYouMean(w.Text, names); meant != "" {
+		return text + meant + " help lists the commands"
+	}
+	return text + "; help lists them"
+}
+
+// goesOn asks whether w, which follows the name of c, is meant to be the second
+// word of another name.
+func (s *Session) goesOn(c *Command, w Word) string {
+	var names []string
+	for _, g := range s.Table() {
+		for _, other := range g.Commands {
+			if second, ok := strings.CutPrefix(other.Name, c.Name+" "); ok {
+				names = append(names, second)
+			}
+		}
+	}
+	if meant, ok := strings.CutPrefix(didYouMean(w.Text, names), "; did you mean "); ok && !w.Literal {
+		return "; did you mean " + c.Name + " " + meant
+	}
+	return ""
+}
+
+// didYouMean returns the question whether the nearest of names is meant, if one
+// is near enough to be a slip of the fingers.
+func didYouMean(text string, names []string) string {
+	most := 2
+	if len(text) <= 3 {
+		most = 1
+	}
+	best, least := "", most+1
+	for _, name := range names {
+		if d := editDistance(strings.ToLower(text), name, most); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// editDistance returns how many letters are to be inserted, left out, changed,
+// or swapped with their neighbour, to make b of a; more than most if it is.
+func editDistance(a, b string, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	// Row i: of a[:i] to each b[:j]. The last two rows are kept.
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

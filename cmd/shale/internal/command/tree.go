@@ -1,0 +1,129 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/outfile"
+	"github.com/shaledb/shale/internal/treepicture"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// maxSteps is how many changes a page of the tree has, unless more are asked
+// for.
+const maxSteps = 1000
+
+var errTreeFile = errors.New("usage: tree [-o] FILE.svg|FILE.html [--by bits|fpr|size] [--last N]")
+
+// tree draws the tables into a file.
+func tree(ctx context.Context, s *Session, a Arguments) (Status, error) {
+	words := a.Words
+	if len(words) > 0 && !words[0].Literal && words[0].Text == "-o" {
+		words = words[1:]
+	}
+	if len(words) != 1 {
+		return Failed, errTreeFile
+	}
+	file := words[0].Text
+	by, known := treepicture.ByBits, true
+	if name, given := a.values["by"]; given {
+		if by, known = treepicture.ParseColouring(name); !known {
+			return Failed, fmt.Errorf("--by %s: want %s", output.Quote(name), strings.Join(treepicture.Colourings, ", "))
+		}
+	}
+	last, err := a.optionNumber("last", maxSteps)
+	if err != nil {
+		return Failed, err
+	}
+	page := strings.EqualFold(filepath.Ext(file), ".html")
+	switch {
+	case !page && !strings.EqualFold(filepath.Ext(file), ".svg"):
+		return Failed, fmt.Errorf("tree: %s: the file's name has to end in .svg or .html", output.Quote(file))
+	case !page && a.has("last"):
+		return Failed, errors.New("tree: --last is for a page: an .svg shows the state of now")
+	}
+	if _, err := outfile.Path(file); err != nil {
+		return Failed, err
+	}
+	f, err := s.lookInto()
+	if err != nil {
+		return Failed, err
+	}
+	p := pictureOf(s, f)
+	write := func(w io.Writer) (int, error) {
+		levels := p.levels(f)
+		return len(f.places()), treepicture.Draw(w, levels, treepicture.Options{Title: output.Quote(f.dir), By: by, Key: output.Short})
+	}
+	what := "table"
+	if page {
+		what = "change"
+		write = func(w io.Writer) (int, error) { return p.page(ctx, w, f, by, last) }
+	}
+	n, err := outfile.Replace(vfs.Default, file, write)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Failed, fmt.Errorf("tree: there is no folder %s", output.Quote(filepath.Dir(file)))
+	}
+	if err != nil {
+		return Failed, err
+	}
+	fmt.Fprintf(s.Out, "%s: %s\n", output.Quote(file), output.Plural(n, what))
+	return Found, nil
+}
+
+// A picture knows what lookups have found out about filters, by the numbers of
+// tables.
+type picture struct {
+	filters map[uint64]shale.TableInfo
+	version *manifest.Version
+}
+
+// pictureOf takes what the store knows if it opens. It may be damaged: then the
+// manifest tells.
+func pictureOf(s *Session, f *folder) picture {
+	p := picture{filters: map[uint64]shale.TableInfo{}, version: f.version()}
+	if err := s.Open(&Command{Name: "tree", Access: Reads}); err != nil {
+		fmt.Fprintf(s.Notes, "shale: the picture is without rates of false positives: %s\n", plain(err))
+		return p
+	}
+	for _, t := range s.DB.Tables() {
+		p.filters[t.Number] = t
+	}
+	return p
+}
+
+// levels returns the tables as they are now.
+func (p *picture) levels(f *folder) []treepicture.Level {
+	levels := make([]treepicture.Level, manifest.NumLevels)
+	for i := range levels {
+		levels[i].Number = i
+	}
+	for _, at := range f.places() {
+		t := p.table(at.table)
+		t.Run = at.run
+		levels[at.level].Tables = append(levels[at.level].Tables, t)
+	}
+	return levels
+}
+
+func (p *picture) table(m *manifest.Table) treepicture.Table {
+	t := treepicture.Table{
+		Number: uint64(m.Num), Smallest: m.Smallest, Largest: m.Largest,
+		Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
+	}
+	if size, perKey := m.Filter(); size > 0 {
+		t.Filter, t.FilterBits = "some", perKey
+	}
+	if known, there := p.filters[t.Number]; there && known.FilterBits > 0 {
+		t.Filter, t.FilterBits = known.FilterKind, known.FilterBits
+		t.PredictedFPR, t.MeasuredFPR, t.Asked = known.PredictedFPR, known.MeasuredFPR, known.Asked
+	}
+	return t
+}

@@ -1,0 +1,259 @@
+package output
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/quoting"
+)
+
+// A Cell is one field of a table: what people read, and what programs do.
+type Cell struct {
+	Text string
+	Raw  any // int64, uint64, float64, bool, []cell; nil: the text
+
+	// bytes is a key or a value, not nil, of which text, if not empty, is a short
+	// form. It is written in the format that is set.
+	bytes []byte
+}
+
+// SizeCell is 1.2 MiB for people, and bytes for programs.
+func SizeCell[N ~int | ~int64 | ~uint64](n N) Cell {
+	return Cell{Text: base.FormatBytes(int64(n)), Raw: int64(n)}
+}
+
+// NumberCell is n with commas for people.
+func NumberCell[N ~int | ~int64 | ~uint64](n N) Cell {
+	if n < 0 {
+		return Cell{Text: strconv.FormatInt(int64(n), 10), Raw: int64(n)}
+	}
+	return Cell{Text: Number(n), Raw: uint64(n)}
+}
+
+// PercentCell is a share of one: a percentage for people.
+func PercentCell(p float64) Cell { return Cell{Text: base.FormatPercent(p), Raw: p} }
+
+// FloatCell has the digits of format, as of Printf, for people.
+func FloatCell(format string, v float64) Cell { return Cell{Text: fmt.Sprintf(format, v), Raw: v} }
+
+// DurationCell is seconds for programs.
+func DurationCell(d time.Duration) Cell { return Cell{Text: d.String(), Raw: d.Seconds()} }
+
+// ByteCell is a key or a value, whole. It keeps b.
+func ByteCell(b []byte) Cell {
+	if b == nil {
+		b = []byte{}
+	}
+	return Cell{bytes: b}
+}
+
+// KeyCell is a key in a table: people get it cut if it is long.
+func KeyCell(key []byte) Cell {
+	c := ByteCell(key)
+	c.Text = Short(key)
+	return c
+}
+
+// KeysCell is a range of keys: an array of two for programs.
+func KeysCell(smallest, largest []byte) Cell {
+	return Cell{Text: Short(smallest) + " … " + Short(largest), Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
+}
+
+// NoCell is a field without a value: empty for people, null for programs.
+func NoCell(text string) Cell { return Cell{Text: text, Raw: []Cell(nil)} }
+
+func (c Cell) isNull() bool {
+	list, ok := c.Raw.([]Cell)
+	return ok && list == nil
+}
+
+// cellOf makes a cell of what a row was given. Text in a column of numbers that
+// is one is a number for programs too.
+func cellOf(v any, right bool) Cell {
+	switch v := v.(type) {
+	case Cell:
+		return v
+	case string:
+		return textCell(v, right)
+	case []byte:
+		return ByteCell(v)
+	case bool:
+		return Cell{Text: strconv.FormatBool(v), Raw: v}
+	case int:
+		return NumberCell(v)
+	case int64:
+		return NumberCell(v)
+	case uint64:
+		return NumberCell(v)
+	case time.Duration:
+		return DurationCell(v)
+	}
+	return textCell(fmt.Sprint(v), right)
+}
+
+func textCell(text string, right bool) Cell {
+	if !right {
+		return Cell{Text: text}
+	}
+	if text == "" || text == "-" {
+		return NoCell(text)
+	}
+	digits := strings.ReplaceAll(text, ",", "")
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
+		return Cell{Text: text, Raw: n}
+	}
+	if v, err := strconv.ParseFloat(digits, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) && !quoting.IsHex(digits) {
+		return Cell{Text: text, Raw: v}
+	}
+	return Cell{Text: text}
+}
+
+// plain returns what people read, on one line, with nothing that a terminal
+// would obey.
+func (c Cell) plain(f Format) string {
+	if c.bytes == nil {
+		return Seen(c.Text)
+	}
+	if c.Text != "" && f == AsWords {
+		return c.Text
+	}
+	if f == AsBytes {
+		f = AsWords // raw bytes would break the frame
+	}
+	return string(AppendWord(nil, c.bytes, f))
+}
+
+// Seen returns text with escapes for what can't be seen.
+func Seen(text string) string {
+	for _, r := range text {
+		if r != ' ' && !unicode.IsPrint(r) || r == utf8.RuneError {
+			q := strconv.Quote(text)
+			return q[1 : len(q)-1]
+		}
+	}
+	return text
+}
+
+// appendField appends c to a line of CSV: a number as a number is written, text
+// as it is; a key or value as a quoted word if it begins with a quote or has
+// what can't be seen, so that it is clear which of the two it is.
+func (c Cell) appendField(dst []byte, f Format) []byte {
+	switch {
+	case c.bytes != nil && f == AsWords && isPlain(c.bytes):
+		return append(dst, c.bytes...)
+	case c.bytes != nil && f == AsWords:
+		return strconv.AppendQuote(dst, string(c.bytes))
+	}
+	return c.appendWord(dst, f)
+}
+
+// appendWord appends c to a line of words.
+func (c Cell) appendWord(dst []byte, f Format) []byte {
+	switch {
+	case c.bytes != nil:
+		return AppendWord(dst, c.bytes, f)
+	case c.Raw == nil:
+		return append(dst, Seen(c.Text)...)
+	}
+	if list, ok := c.Raw.([]Cell); ok {
+		for i, e := range list {
+			if i > 0 {
+				dst = append(dst, ' ')
+			}
+			dst = e.appendWord(dst, f)
+		}
+		return dst
+	}
+	return c.appendRaw(dst)
+}
+
+func isPlain(b []byte) bool {
+	if len(b) > 0 && b[0] == '"' {
+		return false
+	}
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		if r != ' ' && !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+func (c Cell) appendRaw(dst []byte) []byte {
+	switch v := c.Raw.(type) {
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case uint64:
+		return strconv.AppendUint(dst, v, 10)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case float64:
+		return appendFloat(dst, v)
+	}
+	return append(dst, "null"...)
+}
+
+// appendFloat appends v as JSON has it, which knows no infinities.
+func appendFloat(dst []byte, v float64) []byte {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendFloat(dst, v, 'g', -1, 64)
+}
+
+// appendJSON appends c as a value of JSON.
+func (c Cell) appendJSON(dst []byte, f Format) []byte {
+	switch v := c.Raw.(type) {
+	case nil:
+		if c.bytes == nil {
+			return appendString(dst, c.Text)
+		}
+		if f == AsHex || !utf8.Valid(c.bytes) {
+			return appendString(dst, string(AppendWord(nil, c.bytes, f)))
+		}
+		return appendString(dst, string(c.bytes))
+	case []Cell:
+		if v == nil {
+			return append(dst, "null"...)
+		}
+		for i, e := range v {
+			dst = append(dst, "[,"[min(i, 1)])
+			dst = e.appendJSON(dst, f)
+		}
+		return append(dst, ']')
+	}
+	return c.appendRaw(dst)
+}
+
+// appendString appends text as a string of JSON. What can't be seen is escaped,
+// beyond what JSON asks for: terminals obey some of it.
+func appendString(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r == '\n':
+			dst = append(dst, `\n`...)
+		case r == '\t':
+			dst = append(dst, `\t`...)
+		case r == ' ' || unicode.IsPrint(r):
+			dst = utf8.AppendRune(dst, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		}
+	}
+	return append(dst, '"')
+}

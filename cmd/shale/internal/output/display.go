@@ -1,0 +1,20 @@
+package output
+
+// A Display is how tables, keys and values are laid out.
+type Display int
+
+const (
+	ShowText      Display = iota // tables with spaces, keys and values with tabs
+	ShowBox                      // drawn with lines, cut to the width of the terminal
+	ShowLines                    // name = value, one a line
+	ShowHex                      // as text, with keys and values in hexadecimal
+	ShowJSON                     // one array of objects
+	ShowJSONLines                // an object a line
+	ShowCSV                      // RFC 4180, with a line of titles
+	ShowTSV                      // words with tabs, with a line of titles
+)
+
+// DisplayNames are what .mode and --mode take.
+var DisplayNames = []string{"text", "box", "lines", "hex", "json", "jsonl", "csv", "tsv"}
+
+func (d Display) String() string { return DisplayNames[d] }

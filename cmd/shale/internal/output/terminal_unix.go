@@ -1,0 +1,19 @@
+//go:build linux || darwin || freebsd || netbsd
+
+package output
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// TerminalWidth returns the number of columns of the terminal f; 0 if it is
+// none.
+func TerminalWidth(f *os.File) int {
+	var size struct{ rows, columns, x, y uint16 }
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); e != 0 {
+		return 0
+	}
+	return int(size.columns)
+}

@@ -1,0 +1,124 @@
+package shell
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/command"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/vfs"
+)
+
+// completions are, for lines with | where the cursor is, what is offered.
+var completions = []struct{ line, head, want, tail string }{
+	{"ge|", "", "[get ]", ""},
+	{"get ap|", "get ", "[apple  apricot ]", ""},
+	{"get ap| x", "get ", "[apple  apricot ]", " x"},
+	{`get "a |`, "get ", `["a pear" ]`, ""},
+	{"has apple f|", "has apple ", "[fig ]", ""},
+	{"put apple ap|", "put apple ", "[]", ""},
+	{"get 0x617|", "get ", "[0x6170706c65  0x61707269636f74 ]", ""},
+	{"get 0x617072|", "get ", "[0x61707269636f74 ]", ""},
+	{"get 0xf|", "get ", "[]", ""},
+	{"get 0xz|", "get ", "[]", ""},
+	{"get é ap|", "get é ", "[]", ""},
+	{"has é ap|x", "has é ", "[apple  apricot ]", "x"},
+	{"scan --from ap|", "scan --from ", "[apple  apricot ]", ""},
+	{"scan --limit ap|", "scan --limit ", "[]", ""},
+	{"scan --keys ap|", "scan --keys ", "[apple  apricot ]", ""},
+	{"scan --re|", "scan ", "[--reverse ]", ""},
+	{"help rep|", "help ", "[repair ]", ""},
+	{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
+	{"filters e|", "filters ", "[export ]", ""},
+	{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
+	{"filters may |", "filters may ", `["a folder/" fig  fruit/]`, ""},
+	{"filters may fig ap|", "filters may fig ", "[apple  apricot ]", ""},
+	{".source fr|", ".source ", "[fruit/]", ""},
+	{".source fruit/|", ".source ", "[fruit/apple ]", ""},
+	{".source ./f|", ".source ", "[./fig  ./fruit/]", ""},
+	{`.source "a |`, ".source ", `["a folder/"]`, ""},
+	{".source none/|", ".source ", "[]", ""},
+	{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
+	{".m|", "", "[.mode ]", ""},
+	{".mode |", ".mode ", "[text  box  lines  hex  json  jsonl  csv  tsv ]", ""},
+	{".timer o|", ".timer ", "[on  off ]", ""},
+	{".watch 1s ge|", ".watch 1s ", "[get ]", ""},
+	{".watch 1s get ap|", ".watch 1s get ", "[apple  apricot ]", ""},
+	{".watch 1s scan --re|", ".watch 1s scan ", "[--reverse ]", ""},
+	{".help rep|", ".help ", "[repair ]", ""},
+	{"get apple --mode j|", "get apple --mode ", "[json  jsonl ]", ""},
+	{"filters rebuild --kind |", "filters rebuild --kind ", "[blocked  fuse ]", ""},
+	{"levels |", "levels ", "[]", ""},
+	{"nonsense a|", "nonsense ", "[]", ""},
+	{`get "x" y |`, `get "x" y `, "[]", ""},
+}
+
+func TestComplete(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a folder/x", "fruit/apple", "fig", ".hidden"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, k := range []string{"apple", "apricot", "a pear", "0x", "fig"} {
+		if err := db.Put([]byte(k), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		if err := db.Put(fmt.Appendf(nil, "many%03d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &command.Session{DB: db, More: PromptCommands(), Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
+	for _, c := range completions {
+		pos := len(c.line)
+		for i := range c.line {
+			if c.line[i] == '|' {
+				pos = i
+			}
+		}
+		line := c.line
+		if pos < len(line) {
+			line = line[:pos] + line[pos+1:]
+		}
+		head, got, tail := complete(s, line, utf8.RuneCountInString(c.line[:pos]))
+		if fmt.Sprint(got) != c.want || head != c.head || tail != c.tail {
+			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
+		}
+	}
+	// Of an empty line, all commands but those that begin with a dot.
+	var all []string
+	for _, g := range s.Table() {
+		for _, c := range g.Commands {
+			if !strings.ContainsAny(c.Name, ". ") {
+				all = append(all, c.Name+" ")
+			}
+		}
+	}
+	slices.Sort(all)
+	if _, got, _ := complete(s, "", 0); !slices.Equal(got, all) {
+		t.Errorf("an empty line becomes %q, want %q", got, all)
+	}
+	// The last of many is among them: else the editor would take what the first
+	// have in common for what all have.
+	if _, got, _ := complete(s, "get many", 8); len(got) != maxCompletions || got[maxCompletions-1] != "many199 " {
+		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], maxCompletions)
+	}
+}

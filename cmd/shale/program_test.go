@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
+	"github.com/shaledb/shale/cmd/shale/internal/command"
+	"github.com/shaledb/shale/cmd/shale/internal/shell"
+)
+
+// call runs the program as main would.
+func call(in string, args ...string) (out, notes string, st command.Status) {
+	var o, e bytes.Buffer
+	st = command.Run(command.Environment{
+		Args: args, In: strings.NewReader(in), Out: &o, Err: &e,
+		Getenv: func(string) string { return "" }, More: shell.PromptCommands(),
+	})
+	return o.String(), e.String(), st
+}
+
+// Sessions as text: `run` is one command, its words one a line; `script` is a
+// script on standard input; `input` is what commands read from now on; `file` makes a file, `flip` changes a byte of one. Output is shown as it is,
+// complaints after it with ! before each line, then the status unless it is 0.
+func TestSessions(t *testing.T) {
+	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, path string) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		input := "from standard input"
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			flags := []string{"-C", "db"}
+			for _, arg := range d.CmdArgs {
+				flags = append(flags, arg.String())
+			}
+			var out, notes string
+			var st command.Status
+			switch d.Cmd {
+			case "input":
+				input = d.Input + "\n"
+				return ""
+			case "run":
+				if d.Input != "" {
+					flags = append(flags, strings.Split(d.Input, "\n")...)
+				}
+				out, notes, st = call(input, flags...)
+			case "script":
+				out, notes, st = call(d.Input+"\n", flags...)
+			case "flip":
+				at, err := strconv.ParseInt(d.CmdArgs[1].String(), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cmdtest.Flip(t, d.CmdArgs[0].String(), at)
+				return ""
+			case "file":
+				if err := os.WriteFile(d.CmdArgs[0].String(), []byte(d.Input+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return ""
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			return transcript(out, notes, st)
+		})
+	})
+}
+
+func transcript(out, notes string, st command.Status) string {
+	var s strings.Builder
+	for line := range strings.Lines(out) {
+		s.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	for line := range strings.Lines(notes) {
+		s.WriteString("! " + line)
+	}
+	if st != command.Found {
+		fmt.Fprintf(&s, "status %d\n", st)
+	}
+	return cmdtest.Masked(s.String())
+}
