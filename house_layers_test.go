@@ -114,8 +114,8 @@ var forTests = []string{
 	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 
-// heavy are packages that the root must not link.
-var heavy = []string{"net/http", "expvar", "encoding/json"}
+// heavy are packages that the root must not link. The last ones are the command's.
+var heavy = []string{"net/http", "expvar", "encoding/json", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/peterh/liner"}
 
 const module = "github.com/shaledb/shale"
 

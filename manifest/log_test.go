@@ -389,7 +389,7 @@ func TestManifest_NewerVersion(t *testing.T) {
 	writeLife(t, m, true)
 	good := readFile(t, m, "MANIFEST-000001")
 	newer := appendHeader(nil, 1, 1)
-	newer[8] = formatVersion + 1
+	newer[8] = FormatVersion + 1
 	sum := appendCRC(newer[:32])
 	putFile(t, m, "MANIFEST-000001", append(sum, good[headerSize:]...))
 	if _, err := Load(m, dir); !errors.Is(err, base.ErrFormatTooNew) {

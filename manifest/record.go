@@ -12,10 +12,12 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// FormatVersion is the version of the files of a store. It is part of the file format.
+const FormatVersion = 1
+
 // A manifest is a header and records. These are part of the file format and never change.
 const (
-	magic         = "shaleMAN"
-	formatVersion = 1
+	magic = "shaleMAN"
 
 	headerSize       = 36 // of the file
 	recordHeaderSize = 12
@@ -32,7 +34,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func appendHeader(dst []byte, storeID uint64, num base.FileNum) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
-	dst = binary.LittleEndian.AppendUint32(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = binary.LittleEndian.AppendUint64(dst, storeID)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(num))
@@ -52,7 +54,7 @@ func decodeHeader(b []byte, num base.FileNum) (storeID uint64, err error) {
 	if got := crc32.Checksum(b[:32], castagnoli); got != want {
 		return 0, fmt.Errorf("checksum %08x, want %08x", got, want)
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v > formatVersion {
+	if v := binary.LittleEndian.Uint32(b[8:]); v > FormatVersion {
 		return 0, fmt.Errorf("version %d: %w", v, base.ErrFormatTooNew)
 	} else if v == 0 {
 		return 0, errors.New("version 0")

@@ -40,7 +40,7 @@
 // moment. A script is opened for writing when its first writing command comes,
 // the prompt at once if nobody else has the store open. Only put, batch, import
 // and dedup create a store, once their input is there, in a folder that is missing
-// or empty; with -new also in one that has other files in it. What a command wrote is
+// or empty; with --new also in one that has other files in it. What a command wrote is
 // durable when it ends; what a script wrote, at most a tenth of a second later,
 // and when it ends.
 package main
@@ -70,7 +70,7 @@ func main() {
 		Terminal: notTerminal == nil && command.IsCharDevice(os.Stdout),
 		Getenv:   os.Getenv,
 		Columns:  func() int { return output.TerminalWidth(os.Stdout) },
-		More:     shell.PromptCommands(),
+		More:     shell.Commands(),
 		Prompt:   shell.RunPrompt,
 	})))
 }

@@ -21,7 +21,7 @@ func call(in string, args ...string) (out, notes string, st command.Status) {
 	var o, e bytes.Buffer
 	st = command.Run(command.Environment{
 		Args: args, In: strings.NewReader(in), Out: &o, Err: &e,
-		Getenv: func(string) string { return "" }, More: shell.PromptCommands(),
+		Getenv: func(string) string { return "" }, More: shell.Commands(),
 	})
 	return o.String(), e.String(), st
 }

@@ -14,35 +14,42 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-func batch(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	name := a.Words[0].Text
-	in, err := s.input(ctx, a.Words[0])
-	if err != nil {
-		return Failed, err
-	}
-	if in != nil {
-		name = "standard input"
-	} else {
-		f, err := os.Open(name)
+func batchCommand() *Command {
+	c := New("batch FILE", creates, "apply a file of put and del lines, atomically", `
+Each line is "put KEY VALUE" or "del KEY..."; empty lines and lines that begin with # are passed
+over. Either all is applied, or nothing if a line has an error. A bare - stands for standard input.
+A batch of many lines is far faster than as many puts. Creates the store as put does.`)
+	c.late = true
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		name := words[0].Text
+		in, err := s.input(ctx, words[0])
 		if err != nil {
 			return Failed, err
 		}
-		defer f.Close()
-		in = f
-	}
-	begin := time.Now()
-	var b shale.Batch
-	if err := readBatch(ctx, &b, in, name); err != nil {
-		return Failed, err
-	}
-	if err := s.openLate("batch"); err != nil {
-		return Failed, err
-	}
-	if err := s.DB.Write(ctx, &b); err != nil {
-		return Failed, err
-	}
-	s.Say("%s in %v", output.Plural(b.Len(), "change"), output.Since(begin))
-	return Found, nil
+		if in != nil {
+			name = "standard input"
+		} else {
+			f, err := os.Open(name)
+			if err != nil {
+				return Failed, err
+			}
+			defer f.Close()
+			in = f
+		}
+		begin := time.Now()
+		var b shale.Batch
+		if err := readBatch(ctx, &b, in, name); err != nil {
+			return Failed, err
+		}
+		if err := s.openLate(c); err != nil {
+			return Failed, err
+		}
+		if err := s.DB.Write(ctx, &b); err != nil {
+			return Failed, err
+		}
+		s.Say("%s in %v", output.Plural(b.Len(), "change"), output.Since(begin))
+		return Found, nil
+	})
 }
 
 // readBatch adds the lines of in to b. An error names the line.

@@ -7,22 +7,26 @@ import (
 	"github.com/shaledb/shale/internal/benchmark"
 )
 
-// bench prints the table of package benchmark. The words after -- are options of
-// that package.
-func bench(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	var args []string
-	for _, o := range benchOptions {
-		if a.has(o.Name) {
-			args = append(args, "-"+o.Name+"="+a.values[o.Name])
+// benchCommand prints the table of package benchmark. The words after -- are options of that
+// package.
+func benchCommand() *Command {
+	c := New("bench [WORD...]", NeedsNothing, "measure how much reading the filters save", `
+Makes a store of its own in a temporary folder, reads it with filters and with filters ignored, and
+prints what the lookups of absent and of present keys cost. It takes half a minute and does not use
+the store of -C. After -- come options of the benchmark itself: bench -- -h lists them.`)
+	var options []string
+	pass := func(name, kind, help string) {
+		c.option(name, kind, help, func(w Word) error { options = append(options, "-"+name+"="+w.Text); return nil })
+	}
+	pass("keys", "FILE", "load the lines of this file instead of those of the Go sources; with --absent")
+	pass("absent", "FILE", "ask for the lines of this file")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		args := options
+		for _, w := range words {
+			args = append(args, w.Text)
 		}
-	}
-	for _, w := range a.Words {
-		args = append(args, w.Text)
-	}
-	if err := benchmark.Run(ctx, "bench --", args, promptly{s.Out}); err != nil {
-		return Failed, err
-	}
-	return Found, nil
+		return Found, benchmark.Run(ctx, "bench --", args, promptly{s.Out})
+	})
 }
 
 // promptly flushes what is written at once, as the next lines may take long.

@@ -14,35 +14,58 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// exportFilters writes the filters of the store that the first of two words
+// exportFiltersCommand writes the filters of the store that the first of two words
 // names, or of the session's, into the file that the last one names.
-func exportFilters(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	last := len(a.Words) - 1
-	file := a.Words[last].Text
-	if _, err := outfile.Path(file); err != nil {
-		return Failed, err
-	}
-	db, release, err := s.storeFor(a.Words[:last])
-	if err != nil {
-		return Failed, err
-	}
-	info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return db.ExportFilters(ctx, w) })
-	if err = errors.Join(err, release()); err != nil {
-		return Failed, err
-	}
-	fmt.Fprintf(s.remarks(), "%s: %s of %s in %s, %s, as of sequence number %d\n", output.Quote(file), base.FormatBytes(info.Bytes),
-		output.Plural(info.Tables, "table"), output.Plural(info.Runs, "run"), output.Plural(int(info.Keys), "key"), info.Seq)
-	if info.NoFilter > 0 {
-		fmt.Fprintf(s.remarks(), "%s without a filter: maybe for every key between the first and the last of each\n", output.Plural(info.NoFilter, "table"))
-	}
-	return Found, nil
+func exportFiltersCommand() *Command {
+	c := New("filters export [DIR] FILE", NeedsNothing, "write all filters into one file, which answers without the store", `
+Writes a bundle of the filters of the store, or of that in DIR, as it is at this moment: every key that is
+there is answered maybe. The file is replaced as a whole. filters may asks it, as does package bundle in
+a program, and go run ./examples/filterserver serves it. Works next to a program that has the store open.`)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		last := len(words) - 1
+		file := words[last].Text
+		if _, err := outfile.Path(file); err != nil {
+			return Failed, err
+		}
+		db, release, err := s.storeFor(words[:last])
+		if err != nil {
+			return Failed, err
+		}
+		info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return db.ExportFilters(ctx, w) })
+		if err = errors.Join(err, release()); err != nil {
+			return Failed, err
+		}
+		fmt.Fprintf(s.remarks(), "%s: %s of %s in %s, %s, as of sequence number %d\n", output.Quote(file), base.FormatBytes(info.Bytes),
+			output.Plural(info.Tables, "table"), output.Plural(info.Runs, "run"), output.Plural(int(info.Keys), "key"), info.Seq)
+		if info.NoFilter > 0 {
+			fmt.Fprintf(s.remarks(), "%s without a filter: maybe for every key between the first and the last of each\n", output.Plural(info.NoFilter, "table"))
+		}
+		return Found, nil
+	})
+}
+
+// mayFiltersCommand asks the bundle that the first word names for the others.
+func mayFiltersCommand() *Command {
+	c := New("filters may FILE KEY...", NeedsNothing, "ask a file of filters, without the store", `
+Prints each key with maybe or absent, as may does, by the bundle in FILE alone. absent is certain for the
+state of the store that the bundle was made of. Status 0 if all may be there, 1 if any is certainly missing.`)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		b, err := readBundle(vfs.Default, words[0].Text)
+		if err != nil {
+			return Failed, err
+		}
+		if err := b.Err(); err != nil {
+			fmt.Fprintf(s.Notes, "shale: %s\n", message(err))
+		}
+		return s.ask(ctx, words[1:], "maybe", func(key []byte) (bool, error) { return b.MayContain(key), nil })
+	})
 }
 
 // storeFor returns the store that words name, opened read-only, or the
 // session's; and what to call when it is not needed any more.
 func (s *Session) storeFor(words []Word) (*shale.DB, func() error, error) {
 	if len(words) == 0 {
-		err := s.Open(&Command{Name: "filters export", Access: Reads})
+		err := s.OpenFor("filters export", Reads)
 		return s.DB, func() error { return nil }, err
 	}
 	dir := words[0].Text
@@ -51,19 +74,6 @@ func (s *Session) storeFor(words []Word) (*shale.DB, func() error, error) {
 		return nil, nil, openError(dir, err)
 	}
 	return db, db.Close, nil
-}
-
-// mayFilters asks the bundle that the first word names for the others.
-func mayFilters(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	b, err := readBundle(vfs.Default, a.Words[0].Text)
-	if err != nil {
-		return Failed, err
-	}
-	if err := b.Err(); err != nil {
-		fmt.Fprintf(s.Notes, "shale: %s\n", message(err))
-	}
-	a.Words = a.Words[1:]
-	return s.ask(ctx, a, "maybe", func(key []byte) (bool, error) { return b.MayContain(key), nil })
 }
 
 func readBundle(fs vfs.FS, name string) (*bundle.Bundle, error) {

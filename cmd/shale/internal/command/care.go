@@ -2,64 +2,41 @@ package command
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/outfile"
 )
 
-func flush(ctx context.Context, s *Session, _ Arguments) (Status, error) {
-	begin := time.Now()
-	if err := s.DB.Flush(ctx); err != nil {
-		return Failed, err
-	}
-	s.Say("flushed in %v", output.Since(begin))
-	return Found, nil
+func flushCommand() *Command {
+	c := New("flush", writes, "write the memtables to tables", "Writes what is only in the memtables, and the log, to tables.")
+	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		begin := time.Now()
+		if err := s.DB.Flush(ctx); err != nil {
+			return Failed, err
+		}
+		s.Say("flushed in %v", output.Since(begin))
+		return Found, nil
+	})
 }
 
-func compact(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	begin, before := time.Now(), tableBytes(s.DB)
-	if err := s.DB.Compact(ctx, a.bounds()); err != nil {
-		return Failed, err
-	}
-	s.Say("%s of tables became %s in %v", base.FormatBytes(before), base.FormatBytes(tableBytes(s.DB)), output.Since(begin))
-	return Found, nil
+func compactCommand() *Command {
+	var b bounds
+	c := New("compact [PREFIX]", writes, "merge tables down to the last level", `
+Merges all tables, or those that overlap the keys given, down to the last level, so that deleted and
+overwritten entries give their space back.`)
+	c.keys = 1
+	b.options(c)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		begin, before := time.Now(), tableBytes(s.DB)
+		if err := s.DB.Compact(ctx, b.of(words)); err != nil {
+			return Failed, err
+		}
+		s.Say("%s of tables became %s in %v", base.FormatBytes(before), base.FormatBytes(tableBytes(s.DB)), output.Since(begin))
+		return Found, nil
+	})
 }
-
-func makeCheckpoint(_ context.Context, s *Session, a Arguments) (Status, error) {
-	dir := a.Words[0].Text
-	if dir == "" {
-		return Failed, errors.New("name a folder for the checkpoint")
-	}
-	if err := outfile.Folder(dir); err != nil {
-		return Failed, err
-	}
-	err := s.DB.Checkpoint(dir)
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s is there already; name a new folder", output.Quote(dir))
-	}
-	return Found, err
-}
-
-func reopen(_ context.Context, s *Session, _ Arguments) (Status, error) {
-	if err := s.Close(); err != nil {
-		return Failed, err
-	}
-	if err := s.Open(&Command{Name: "reopen", Access: Reads}); err != nil {
-		return Failed, err
-	}
-	if s.writable {
-		s.Say("open for writing")
-	}
-	return Found, nil
-}
-
-func Quit(context.Context, *Session, Arguments) (Status, error) { return Found, ErrQuit }
 
 func tableBytes(db *shale.DB) (n int64) {
 	for _, l := range db.Metrics().Levels {

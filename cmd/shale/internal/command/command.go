@@ -4,9 +4,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -14,7 +18,7 @@ import (
 // A Status is the exit status of a command.
 type Status int
 
-// The statuses, as those of grep.
+// The statuses are those of grep.
 const (
 	Found Status = iota
 	Absent
@@ -29,190 +33,239 @@ func foundIf(yes bool) Status {
 	return Absent
 }
 
-// An access is how a command needs the store.
-type access int
+// An Access is how a command needs the store.
+type Access int
 
+// What a command may need.
 const (
-	NeedsNothing access = iota
+	NeedsNothing Access = iota
 	Reads               // opened read-only will do
 	writes              // opened for writing; it must exist
 	creates             // opened for writing, and made if it is not there
 )
 
-// A Command is a row of the table.
+// A run does what a command is for.
+type run func(ctx context.Context, s *Session, words []Word) (Status, error)
+
+// A Command is one command, made for one line: its options are variables of the function
+// that makes it, and have the values of that line once the line is parsed.
+//
+// Package cobra has the options, and completes them in shells. The session finds the
+// command and runs it, because words of a line know where they stand and whether they
+// were quoted, and cobra's do not.
 type Command struct {
-	Name    string
-	Words   string // what follows the name, for help: "KEY VALUE"
-	Options []Option
-	Least   int      // number of words
-	Most    int      // -1: any
-	Keys    int      // the first so many words are keys, for completion; -1: all
-	Values  []string // what the first word may be, for completion
-	Nested  bool     // runs commands: options among its words are theirs
-	data    int      // the first so many words may be @FILE, if more than the keys
-	late    bool     // opens the store by itself, when it has its input
-	Access  access
-	Short   string // for the list
-	Long    string // for help NAME
-	Run     func(ctx context.Context, s *Session, a Arguments) (Status, error)
+	*cobra.Command
+	Title string // the name: one word or two
+	Words string // what follows the name, for help: "KEY VALUE"
+
+	access Access
+	late   bool     // opens the store by itself, when it has its input
+	Nested bool     // runs commands: options among its words are theirs
+	keys   int      // the first so many words are keys; -1: all
+	files  int      // the first so many words may be @FILE, if more than the keys
+	Values []string // what the first word may be
+
+	run      run
+	mode     *output.Display // of the option --mode; nil: it was not given
+	timer    bool
+	helpOnly bool
+	given    []Word // all words of the line behind the name, options too
 }
 
-// An Option of a command is written --name, or --name ARG.
-type Option struct {
-	Name string
-	Arg  string // what to call its argument; empty: it takes none
-	help string
-
-	Values []string // what the argument may be, for completion; an arg a|b says so itself
+// New returns a command. use is its name, and behind it what help calls its words, in
+// capitals or brackets: "filters export [DIR] FILE".
+func New(use string, access Access, short, long string) *Command {
+	fields := strings.Fields(use)
+	n := max(1, slices.IndexFunc(append(fields, "["), func(f string) bool { return f[0] == '[' || f[0] >= 'A' && f[0] <= 'Z' }))
+	c := &Command{Title: strings.Join(fields[:n], " "), Words: strings.Join(fields[n:], " "), access: access}
+	c.Command = &cobra.Command{Use: strings.Join(fields[n-1:], " "), Short: short, Long: long, DisableFlagsInUseLine: true}
+	c.Flags().SortFlags = false
+	c.Flags().BoolVarP(&c.helpOnly, "help", "h", false, "explain the command")
+	c.option("mode", "MODE", "lay out what is printed", func(w Word) error {
+		mode, err := DisplayOf(w.Text)
+		c.mode = &mode
+		return err
+	}, output.DisplayNames...)
+	c.flag(&c.timer, "timer", "print how long the command took")
+	return c
 }
 
-// Arguments are what follows the name of a command, sorted out.
-type Arguments struct {
-	Words  []Word
-	values map[string]string // of the options given, by name
-
-	Own      string            // the name of the command
-	given    []Word            // all words, those of options too
-	settings map[string]string // of the settingOptions given, by name
-	places   map[string]Word   // the last word of each option given
+// Does says what c does, and returns c.
+func (c *Command) Does(fn run) *Command {
+	c.run = fn
+	return c
 }
 
-func (a Arguments) key(i int) []byte { return []byte(a.Words[i].Text) }
+// ofAll are the options that every command has.
+var ofAll = []string{"help", "mode", "timer"}
 
-func (a Arguments) has(option string) bool {
-	_, given := a.values[option]
-	return given
+// own calls fn for the options that not every command has.
+func (c *Command) own(fn func(f *pflag.Flag)) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(ofAll, f.Name) && !f.Hidden {
+			fn(f)
+		}
+	})
 }
 
-// bytes returns the argument of an option: nil if it was not given, else not.
-func (a Arguments) bytes(option string) []byte {
-	text, given := a.values[option]
-	if !given {
+// has asks whether an option was given.
+func (c *Command) has(option string) bool { return c.Flags().Changed(option) }
+
+// usage says how c is called.
+func (c *Command) usage() string {
+	options := ""
+	c.own(func(f *pflag.Flag) { options += " [" + optionUsage(f) + "]" })
+	if len(options) > 40 { // help lists them
+		options = " [OPTION...]"
+	}
+	return strings.TrimSpace(c.Title+" "+c.Words) + options
+}
+
+// number returns how many words c takes at least and at most; -1: any number.
+func (c *Command) number() (least, most int) {
+	for _, w := range strings.Fields(c.Words) {
+		most++
+		if w[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(w, "]"), "...") {
+			return least, -1
+		}
+	}
+	return least, most
+}
+
+// parse sorts out the words that follow the name of c, and returns those that are no
+// options.
+func (c *Command) parse(given []Word) ([]Word, error) {
+	c.given = given
+	flags := c.Flags()
+	flags.SetInterspersed(!c.Nested)
+	if err := flags.Parse(c.tokens(given)); err != nil {
+		return nil, c.optionMistake(err)
+	}
+	if c.helpOnly {
+		return nil, nil
+	}
+	words := c.places(flags.Args())
+	if err := c.readFiles(words); err != nil {
+		return nil, err
+	}
+	least, most := c.number()
+	usage := fmt.Errorf("usage: %s; help %s says more", c.usage(), c.Title)
+	switch {
+	case len(words) < least && len(given) > 0:
+		end := given[len(given)-1].to + 1
+		return nil, &Mistake{from: end, to: end, err: usage}
+	case len(words) < least:
+		return nil, usage
+	case most >= 0 && len(words) > most:
+		return nil, &Mistake{from: words[most].from, to: words[most].to, err: usage}
+	}
+	return words, nil
+}
+
+// tokens returns words as package pflag gets them: options as they are, others so that it
+// takes none of them for an option.
+func (c *Command) tokens(words []Word) []string {
+	list := make([]string, len(words))
+	only := false // words follow
+	for i, w := range words {
+		switch isOption := strings.HasPrefix(w.Text, "--"); {
+		case w.Literal:
+			list[i] = literalMark + w.Text
+		case only || !strings.HasPrefix(w.Text, "-") || w.Text == "-" || isOption:
+			list[i] = w.Text
+		case len(w.Text) == 2 && c.Flags().ShorthandLookup(w.Text[1:]) != nil:
+			list[i] = w.Text
+		default:
+			list[i] = bareMark + w.Text // a key may begin with a dash
+		}
+		only = only || list[i] == "--"
+	}
+	return list
+}
+
+// places returns the words that tokens stand for, with their places in the line.
+func (c *Command) places(tokens []string) []Word {
+	words := make([]Word, len(tokens))
+	from := 0
+	for i, token := range tokens {
+		words[i] = wordOf(token)
+		for j := from; j < len(c.given); j++ {
+			w := c.given[j]
+			if f := c.optionOf(w); f != nil && f.NoOptDefVal == "" && !strings.Contains(w.Text, "=") {
+				j++ // its argument
+				continue
+			}
+			if w.Text == words[i].Text && w.Literal == words[i].Literal {
+				words[i], from = w, j+1
+				break
+			}
+		}
+	}
+	return words
+}
+
+// optionOf returns the option that w names, or nil.
+func (c *Command) optionOf(w Word) *pflag.Flag {
+	name, isOption := strings.CutPrefix(w.Text, "--")
+	if !isOption || w.Literal {
 		return nil
 	}
-	return append([]byte{}, text...)
+	name, _, _ = strings.Cut(name, "=")
+	return c.Flags().Lookup(name)
 }
 
-// optionNumber returns the number, from 1 on, that an option has, or otherwise.
-func (a Arguments) optionNumber(option string, otherwise int) (int, error) {
-	text, given := a.values[option]
-	if !given {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--%s %s is not a number from 1 on", option, output.Quote(text))
-	}
-	return n, nil
-}
-
-// bind sorts out the words that follow the name of c.
-func (c *Command) bind(words []Word) (Arguments, error) {
-	a := Arguments{Own: c.Name, given: words, values: map[string]string{}, settings: map[string]string{}, places: map[string]Word{}}
-	onlyWords := false
-	for len(words) > 0 {
-		w := words[0]
-		words = words[1:]
-		switch {
-		case onlyWords || c.Nested && len(a.Words) > 0 || w.Literal || !strings.HasPrefix(w.Text, "--"):
-			a.Words = append(a.Words, w)
-		case w.Text == "--":
-			onlyWords = true
-		default:
-			rest, err := c.bindOption(a, w, words)
-			if err != nil {
-				return a, &Mistake{from: w.from, to: w.to, err: fmt.Errorf("%s: %w", c.Name, err)}
-			}
-			words = rest
-		}
-	}
-	if err := c.readFiles(a.Words); err != nil {
-		return a, err
-	}
-	switch usage := fmt.Errorf("usage: %s", c.usage()); {
-	case len(a.Words) < c.Least && len(a.given) > 0:
-		end := a.given[len(a.given)-1].to + 1
-		return a, &Mistake{from: end, to: end, err: usage}
-	case len(a.Words) < c.Least:
-		return a, usage
-	case c.Most >= 0 && len(a.Words) > c.Most:
-		return a, &Mistake{from: a.Words[c.Most].from, to: a.Words[c.Most].to, err: usage}
-	}
-	return a, nil
-}
-
-// bindOption stores option w ("--name" or "--name=arg") and returns the words
-// after it and its argument.
-func (c *Command) bindOption(a Arguments, w Word, words []Word) ([]Word, error) {
-	text := w.Text[2:]
-	name, arg, joined := strings.Cut(text, "=")
-	o, values := c.option(name), a.values
-	if o == nil {
-		o, values = OptionIn(SettingOptions, name), a.settings
-	}
-	a.places[name] = w
+// optionMistake says in our words what pflag found wrong with an option.
+func (c *Command) optionMistake(err error) error {
+	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	var empty *pflag.ValueRequiredError
+	name := ""
 	switch {
-	case o == nil:
+	case errors.As(err, &unknown):
+		name = unknown.GetSpecifiedName()
 		if meant := c.optionMeant(name); meant != "" {
-			return nil, fmt.Errorf("unknown option --%s%s", name, meant)
+			err = fmt.Errorf("unknown option --%s%s", name, meant)
+		} else {
+			err = fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, name, c.Title)
 		}
-		return nil, fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, text, c.Name)
-	case o.Arg == "" && joined:
-		return nil, fmt.Errorf("option --%s takes no argument", name)
-	case o.Arg == "":
-		values[name] = ""
-		return words, nil
-	case joined:
-		parsed, err := parseArg(arg)
-		if err == nil {
-			parsed, err = o.read(parsed)
-		}
-		values[name] = parsed.Text
-		return words, err
-	case len(words) == 0:
-		return nil, fmt.Errorf("option --%s needs an argument: --%s %s", name, name, o.Arg)
+	case errors.As(err, &bad) && bad.GetFlag().NoOptDefVal != "":
+		name = bad.GetFlag().Name
+		err = fmt.Errorf("option --%s takes no argument", name)
+	case errors.As(err, &bad):
+		name, err = bad.GetFlag().Name, errors.Unwrap(err)
+	case errors.As(err, &empty):
+		name = empty.GetSpecifiedName()
+		err = fmt.Errorf("option --%s needs an argument: --%s %s", name, name, empty.GetFlag().Value.Type())
 	}
-	read, err := o.read(words[0])
-	values[name], a.places[name] = read.Text, words[0]
-	return words[1:], err
+	err = fmt.Errorf("%s: %w", c.Title, err)
+	from, to := c.placeOf(name)
+	if to == 0 {
+		return err
+	}
+	return &Mistake{from: from, to: to, err: err}
 }
 
-func (c *Command) option(name string) *Option { return OptionIn(c.Options, name) }
-
-func OptionIn(options []Option, name string) *Option {
-	for i := range options {
-		if options[i].Name == name {
-			return &options[i]
+// placeOf returns where an option and its argument stand, 0 if they do not.
+func (c *Command) placeOf(option string) (from, to int) {
+	for i, w := range c.given {
+		name, _, joined := strings.Cut(w.Text, "=")
+		if w.Literal || name != "--"+option {
+			continue
+		}
+		from, to = w.from, w.to
+		if f := c.Flags().Lookup(option); f != nil && f.NoOptDefVal == "" && !joined && i+1 < len(c.given) {
+			to = c.given[i+1].to
 		}
 	}
-	return nil
+	return from, to
 }
 
 // optionMeant asks whether an option is meant whose name is nearly that.
 func (c *Command) optionMeant(name string) string {
 	var names []string
-	for _, o := range Join(c.Options, SettingOptions) {
-		names = append(names, "--"+o.Name)
-	}
-	return didYouMean("--"+name, names)
-}
-
-// usage returns the line that says how c is written.
-func (c *Command) usage() string {
-	var b strings.Builder
-	b.WriteString(c.Name)
-	if c.Words != "" {
-		b.WriteString(" " + c.Words)
-	}
-	for _, o := range c.Options {
-		b.WriteString(" [" + o.usage() + "]")
-	}
-	return b.String()
-}
-
-func (o Option) usage() string {
-	if o.Arg == "" {
-		return "--" + o.Name
-	}
-	return "--" + o.Name + " " + o.Arg
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return didYouMean("--"+name, slices.DeleteFunc(names, func(n string) bool { return n == "--help" }))
 }

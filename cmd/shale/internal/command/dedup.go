@@ -19,67 +19,86 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-func dedup(ctx context.Context, s *Session, a Arguments) (st Status, err error) {
-	if s.in == nil {
-		return Failed, errors.New("dedup reads lines from standard input, where commands come from here")
-	}
-	if err := checkInput(s.in); err != nil {
-		return Failed, err
-	}
+func dedupCommand() *Command {
+	var store string
+	var hash, durable, skip, quiet bool
 	memory := int64(defaultMemory)
-	if text, given := a.values["memory"]; given {
-		if memory, err = parseMemory(text); err != nil {
+	c := New("dedup", NeedsNothing, "print the lines never seen before, and remember them", `
+Reads lines from standard input and prints those that are not in the store, in order and as they came, then adds
+them. It goes on where it stopped: a line is printed at least once, and never again after a run that ended well,
+by Ctrl-C or SIGTERM. If it is killed, lines of the batch printed last may come again, whole, even if the last was cut.
+After a crash of the machine that holds with --sync.
+
+Lines are compared by their bytes without \n or \r\n; one
+of more than 65,535 bytes by its SHA-256. The lines are the keys of the store, so that scan and filter read it.
+With --hash they are not: then a new line is taken for one seen before with a probability of n/2^128 after n
+lines (1 in 3·10^29 after a billion). A line may have (SIZE - 14M)/11 bytes, 4.5 MiB if --memory is not given. A
+longer one ends the run with status 2; with --skip-long it is neither printed nor remembered, but counted. Creates
+the store as put does.`)
+	c.text(&store, "store", "DIR", "the store that remembers; else that of -C")
+	c.option("memory", "SIZE", "about how much memory to take: 64M if not given, at least 24M", func(w Word) (err error) {
+		memory, err = parseMemory(w.Text)
+		return err
+	})
+	c.flag(&hash, "hash", "remember 16 bytes of each line's SHA-256, not the line: for long lines")
+	c.flag(&durable, "sync", "make each batch of lines durable, output first: for crashes of the machine")
+	c.flag(&skip, "skip-long", "pass over lines that are too long, and count them")
+	c.flag(&quiet, "quiet", "no totals")
+	return c.Does(func(ctx context.Context, s *Session, _ []Word) (st Status, err error) {
+		if s.in == nil {
+			return Failed, errors.New("dedup reads lines from standard input, where commands come from here")
+		}
+		if err := checkInput(s.in); err != nil {
 			return Failed, err
 		}
-	}
-	db, err := s.openForDedup(a, memory)
-	if err != nil {
-		return Failed, err
-	}
-	defer func() {
-		if cerr := db.Close(); err == nil && cerr != nil {
-			st, err = Failed, cerr
+		db, err := s.openForDedup(store, dedupOptions(memory, hash, eachOnce(s.onEvent)))
+		if err != nil {
+			return Failed, err
 		}
-	}()
-	defer boundHeap()()
-	d := &deduper{db: db, hash: a.has("hash"), out: lineWriter{out: s.Out}}
-	if a.has("sync") {
-		d.sync = s.syncOutput
-	}
-	if err := d.checkMode(); err != nil {
-		return Failed, err
-	}
-	begin, limits := time.Now(), dedupLimits(memory)
-	limits.skip = a.has("skip-long")
-	d.reserve(limits)
-	skipped, err := s.eachBatch(ctx, limits, d.add)
-	if !a.has("quiet") {
-		took, tooLong := time.Since(begin), ""
-		if skipped > 0 {
-			tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", output.Number(skipped), base.FormatBytes(int64(limits.line)))
+		defer func() {
+			if cerr := db.Close(); err == nil && cerr != nil {
+				st, err = Failed, cerr
+			}
+		}()
+		defer boundHeap()()
+		d := &deduper{db: db, hash: hash, out: lineWriter{out: s.Out}}
+		if durable {
+			d.sync = s.syncOutput
 		}
-		fmt.Fprintf(s.Notes, "%s: %s new, %s seen before%s; %v, %s lines/s\n", output.Plural(d.lines, "line"), output.Number(d.fresh),
-			output.Number(d.lines-d.fresh), tooLong, output.RoundTime(took), output.Rate(d.lines, took))
-	}
-	switch {
-	case errors.Is(err, errLongLine):
-		return Failed, fmt.Errorf("%w: --skip-long passes over such lines, more --memory allows them", err)
-	case errors.Is(err, syscall.EPIPE):
-		return Failed, errors.New("dedup: nobody reads the output any more; the last lines printed may come again")
-	case errors.Is(err, syscall.ENOSPC):
-		return Failed, fmt.Errorf("%w; the last lines printed may come again", plainly(err))
-	case err != nil:
-		return Failed, err
-	}
-	return Found, nil
+		if err := d.checkMode(); err != nil {
+			return Failed, err
+		}
+		begin, limits := time.Now(), dedupLimits(memory)
+		limits.skip = skip
+		d.reserve(limits)
+		skipped, err := s.eachBatch(ctx, limits, d.add)
+		if !quiet {
+			took, tooLong := time.Since(begin), ""
+			if skipped > 0 {
+				tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", output.Number(skipped), base.FormatBytes(int64(limits.line)))
+			}
+			fmt.Fprintf(s.Notes, "%s: %s new, %s seen before%s; %v, %s lines/s\n", output.Plural(d.lines, "line"), output.Number(d.fresh),
+				output.Number(d.lines-d.fresh), tooLong, output.RoundTime(took), output.Rate(d.lines, took))
+		}
+		switch {
+		case errors.Is(err, errLongLine):
+			return Failed, fmt.Errorf("%w: --skip-long passes over such lines, more --memory allows them", err)
+		case errors.Is(err, syscall.EPIPE):
+			return Failed, errors.New("dedup: nobody reads the output any more; the last lines printed may come again")
+		case errors.Is(err, syscall.ENOSPC):
+			return Failed, fmt.Errorf("%w; the last lines printed may come again", plainly(err))
+		case err != nil:
+			return Failed, err
+		}
+		return Found, nil
+	})
 }
 
 // openForDedup opens the store that the command names, or the session's, with
 // options that keep within memory.
-func (s *Session) openForDedup(a Arguments, memory int64) (*shale.DB, error) {
-	dir := s.Dir
-	if a.has("store") {
-		dir = a.values["store"]
+func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) {
+	if dir == "" {
+		dir = s.Dir
 	}
 	switch {
 	case dir == "":
@@ -93,7 +112,7 @@ func (s *Session) openForDedup(a Arguments, memory int64) (*shale.DB, error) {
 			return nil, err
 		}
 	}
-	db, err := s.openOrMake(dir, dedupOptions(memory, a, eachOnce(s.onEvent)))
+	db, err := s.openOrMake(dir, o)
 	if err != nil {
 		return nil, openError(dir, err)
 	}
@@ -147,7 +166,7 @@ func dedupLimits(memory int64) feedLimits {
 	return feedLimits{bytes: n, lines: n / 24, line: n}
 }
 
-func dedupOptions(memory int64, a Arguments, onEvent func(shale.Event)) *shale.Options {
+func dedupOptions(memory int64, hash bool, onEvent func(shale.Event)) *shale.Options {
 	memory -= ownMemory
 	o := &shale.Options{
 		Durability:   shale.SyncManual,
@@ -159,7 +178,7 @@ func dedupOptions(memory int64, a Arguments, onEvent func(shale.Event)) *shale.O
 		MaxOpenFiles: 100,
 		OnEvent:      onEvent,
 	}
-	if a.has("hash") {
+	if hash {
 		o.Compression = shale.NoCompression
 	}
 	return o
@@ -203,10 +222,10 @@ func parseMemory(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("--memory %s is no number of bytes, as 64M and 1G are", output.Quote(text))
+		return 0, errors.New("is no number of bytes, as 64M and 1G are")
 	}
 	if n*unit < leastMemory {
-		return 0, fmt.Errorf("--memory %s is less than %s", output.Quote(text), base.FormatBytes(leastMemory))
+		return 0, fmt.Errorf("is less than %s", base.FormatBytes(leastMemory))
 	}
 	return n * unit, nil
 }

@@ -14,22 +14,37 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// explain performs a get and shows each place that it came by.
-func explain(_ context.Context, s *Session, a Arguments) (Status, error) {
-	x, err := s.DB.Explain(a.key(0))
-	if err != nil {
-		return Failed, err
-	}
-	g := output.NewGrid("where", "range", "filter", "blocks read", "time")
-	for _, step := range x.Steps {
-		where, span, verdict := step.Words()
-		g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: micros(step.Duration), Raw: step.Duration.Seconds()})
-	}
-	if err := s.Show(g); err != nil {
-		return Failed, err
-	}
-	s.remark("%s%s", x.Summary(), s.withoutFilters(&x))
-	return foundIf(x.Found), nil
+func explainCommand() *Command {
+	return newExplain("explain KEY", "print how a get of a key goes: filters, blocks, time", `
+Performs the get and prints each memtable, run and table that it looked at or passed over, what the
+filter said there, and the blocks that were read. Below: what was read in all, the false positives that were
+to be expected, and what reading the same tables without filters takes. Status 1 if the key is absent.`)
+}
+
+func explainGetCommand() *Command {
+	return newExplain("explain get KEY", "the same as explain KEY", "")
+}
+
+// newExplain performs a get and shows each place that it came by.
+func newExplain(use, short, long string) *Command {
+	c := New(use, Reads, short, long)
+	c.keys = 1
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		x, err := s.DB.Explain(words[0].bytes())
+		if err != nil {
+			return Failed, err
+		}
+		g := output.NewGrid("where", "range", "filter", "blocks read", "time")
+		for _, step := range x.Steps {
+			where, span, verdict := step.Words()
+			g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: micros(step.Duration), Raw: step.Duration.Seconds()})
+		}
+		if err := s.Show(g); err != nil {
+			return Failed, err
+		}
+		s.remark("%s%s", x.Summary(), s.withoutFilters(&x))
+		return foundIf(x.Found), nil
+	})
 }
 
 func blocksRead(list []shale.BlockRead) string {

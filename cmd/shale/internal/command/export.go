@@ -10,51 +10,59 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/vfs"
 )
 
-// exportFile writes entries to a file, in a format that import reads.
-func exportFile(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	last := len(a.Words) - 1
-	file := a.Words[last]
-	a.Words = a.Words[:last]
-	format, err := formatOfFile(a, file.Text, formatTSV)
-	if err != nil {
-		return Failed, err
-	}
-	begin := time.Now()
-	write := func(w io.Writer) (int, error) { return s.export(ctx, a, w, format) }
-	if file.Text == "-" && !file.Literal {
-		n, err := write(s.Out)
-		return foundIf(n > 0), err
-	}
-	if _, err := os.Stat(filepath.Dir(file.Text)); err != nil {
-		return Failed, fmt.Errorf("%s: %w", output.Quote(file.Text), err)
-	}
-	if _, err := outfile.Path(file.Text); err != nil {
-		return Failed, err
-	}
-	asItWas := ""
-	if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
-		asItWas = "; the file is as it was"
-	}
-	n, err := outfile.Replace(vfs.Default, file.Text, write)
-	if err != nil {
-		return Failed, fmt.Errorf("%s: %w%s", output.Quote(file.Text), plainly(err), asItWas)
-	}
-	fmt.Fprintf(s.Out, "%s: %s in %v\n", output.Quote(file.Text), output.Entries(n), output.Since(begin))
-	return foundIf(n > 0), nil
+// exportCommand writes entries to a file, in a format that import reads.
+func exportCommand() *Command {
+	var b bounds
+	var given fileFormat
+	c := New("export [PREFIX] FILE", Reads, "write entries to a file that import reads", `
+Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
+in a format of import. The file is replaced as a whole, or not at all; - stands for standard output. lines holds
+keys alone, and refuses entries with different values. import of the file gives the same entries, whatever
+bytes are in them. Status 1 if there are none.`)
+	b.options(c)
+	choice(c, &given, "format", "of the file; else its name's ending says it, else it is tsv", fileFormats...)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		last := len(words) - 1
+		file := words[last]
+		r, format := b.of(words[:last]), formatOfFile(given, file.Text, formatTSV)
+		begin := time.Now()
+		write := func(w io.Writer) (int, error) { return s.export(ctx, r, w, format) }
+		if file.Text == "-" && !file.Literal {
+			n, err := write(s.Out)
+			return foundIf(n > 0), err
+		}
+		if _, err := os.Stat(filepath.Dir(file.Text)); err != nil {
+			return Failed, fmt.Errorf("%s: %w", output.Quote(file.Text), err)
+		}
+		if _, err := outfile.Path(file.Text); err != nil {
+			return Failed, err
+		}
+		asItWas := ""
+		if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
+			asItWas = "; the file is as it was"
+		}
+		n, err := outfile.Replace(vfs.Default, file.Text, write)
+		if err != nil {
+			return Failed, fmt.Errorf("%s: %w%s", output.Quote(file.Text), plainly(err), asItWas)
+		}
+		fmt.Fprintf(s.Out, "%s: %s in %v\n", output.Quote(file.Text), output.Entries(n), output.Since(begin))
+		return foundIf(n > 0), nil
+	})
 }
 
 // export writes the entries that a asks for, and returns their number.
-func (s *Session) export(ctx context.Context, a Arguments, to io.Writer, format fileFormat) (n int, err error) {
+func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, format fileFormat) (n int, err error) {
 	out := bufio.NewWriterSize(to, 256<<10)
 	w := newRecordWriter(out, format)
 	p := s.newProgress(nil, 0)
 	defer p.clear()
-	for e, err := range s.DB.Scan(a.bounds()) {
+	for e, err := range s.DB.Scan(r) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -12,46 +12,74 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-func filterLines(ctx context.Context, s *Session, a Arguments) (st Status, err error) {
-	sift, err := a.sifter()
-	if err != nil {
-		return Failed, err
-	}
-	if s.in == nil {
-		return Failed, errors.New("filter reads lines from standard input, where commands come from here")
-	}
-	if err := checkInput(s.in); err != nil {
-		return Failed, err
-	}
-	dir, err := s.folder(a.Words)
-	if err != nil {
-		return Failed, err
-	}
-	db := s.DB
-	if db == nil || dir != s.Dir {
-		db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
-		if err != nil {
-			return Failed, openError(dir, err)
+func filterCommand() *Command {
+	var sift sifter
+	var keep, quiet bool
+	var by, separator string
+	part := &sift.part
+	c := New("filter [DIR]", NeedsNothing, "print the lines whose keys are in a store, or are not", `
+Reads lines from standard input, asks the store in DIR, or that of -C, for each, and prints those present, or
+with --drop those absent, in order and as they came. Totals, and the reads that filters saved, go to standard
+error. --by host makes lower case of a host, without user, port and the dot at its end. Works next to a program
+that writes the store, with the state of the time when it began. A line may have 64 MiB. Status 1 if no line was
+printed.`)
+	c.flag(&keep, "keep", "print the lines that are present; this is so if neither is given")
+	c.flag(&sift.drop, "drop", "print the lines that are absent")
+	choice(c, &by, "by", "host: look up the host of a URL, and the domains above it", "line", "host")
+	c.count(&part.field, "field", "look at field N only, from 1; fields have spaces or tabs between them")
+	c.option("separator", "TEXT", `what stands between fields: "," or "\t"`, func(w Word) error {
+		if separator = w.Text; separator == "" {
+			return errors.New("is empty")
 		}
-		defer func() {
-			if cerr := db.Close(); err == nil && cerr != nil {
-				st, err = Failed, cerr
+		return nil
+	})
+	c.flag(&part.parents, "subdomains", "also if a domain above the name is present: a.b.org if b.org is")
+	c.flag(&quiet, "quiet", "no totals")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (st Status, err error) {
+		switch {
+		case keep && sift.drop:
+			return Failed, errors.New("--keep and --drop contradict each other")
+		case separator != "" && part.field == 0:
+			return Failed, errors.New("--separator stands between fields, and --field N says which one counts")
+		}
+		part.separator, part.host = []byte(separator), by == "host"
+		part.parents = part.parents || part.host
+		if s.in == nil {
+			return Failed, errors.New("filter reads lines from standard input, where commands come from here")
+		}
+		if err := checkInput(s.in); err != nil {
+			return Failed, err
+		}
+		dir, err := s.folder(words)
+		if err != nil {
+			return Failed, err
+		}
+		db := s.DB
+		if db == nil || dir != s.Dir {
+			db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
+			if err != nil {
+				return Failed, openError(dir, err)
 			}
-		}()
-	}
-	if sift.keys.hash, err = hashesLines(db); err != nil {
-		return Failed, err
-	}
-	sift.db, sift.out.out = db, s.Out
-	begin, before := time.Now(), db.Metrics()
-	_, err = s.eachBatch(ctx, feedLimits{bytes: 1 << 20, lines: 16 << 10, line: 64 << 20}, sift.add)
-	if !a.has("quiet") {
-		sift.report(s.Notes, time.Since(begin), db.Metrics().Sub(before))
-	}
-	if err != nil {
-		return Failed, err
-	}
-	return foundIf(sift.printed > 0), nil
+			defer func() {
+				if cerr := db.Close(); err == nil && cerr != nil {
+					st, err = Failed, cerr
+				}
+			}()
+		}
+		if sift.keys.hash, err = hashesLines(db); err != nil {
+			return Failed, err
+		}
+		sift.db, sift.out.out = db, s.Out
+		begin, before := time.Now(), db.Metrics()
+		_, err = s.eachBatch(ctx, feedLimits{bytes: 1 << 20, lines: 16 << 10, line: 64 << 20}, sift.add)
+		if !quiet {
+			sift.report(s.Notes, time.Since(begin), db.Metrics().Sub(before))
+		}
+		if err != nil {
+			return Failed, err
+		}
+		return foundIf(sift.printed > 0), nil
+	})
 }
 
 // A sifter prints the lines whose keys are in a store, or those whose are not.
@@ -67,17 +95,6 @@ type sifter struct {
 	keys  keyList
 	line  []int // of each key
 	known []bool
-}
-
-func (a Arguments) sifter() (*sifter, error) {
-	part, err := a.linePart()
-	switch {
-	case err != nil:
-		return nil, err
-	case a.has("keep") && a.has("drop"):
-		return nil, errors.New("--keep and --drop contradict each other")
-	}
-	return &sifter{part: part, drop: a.has("drop")}, nil
 }
 
 // add looks up the lines of a batch together, and prints some.

@@ -28,49 +28,51 @@ func (r *filterRow) ratio() float64 {
 	return r.fpr / r.PredictedFPR
 }
 
-// filters shows what the filters promise, and what they have kept.
-func filters(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	list, err := s.tablesOf(a, nil)
-	if err != nil {
-		return Failed, err
-	}
-	probes, err := a.optionNumber("probe", 0)
-	if err != nil {
-		return Failed, err
-	}
-	worst, err := a.optionNumber("worst", 0)
-	if err != nil {
-		return Failed, err
-	}
-	rows := make([]filterRow, len(list))
-	for i, t := range list {
-		rows[i] = filterRow{t, t.Asked, t.MeasuredFPR}
-	}
-	if probes > 0 {
-		if err := s.probe(ctx, rows, probes); err != nil {
+// filtersCommand shows what the filters promise, and what they have kept.
+func filtersCommand() *Command {
+	var worst, probes int
+	c := New("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
+Prints for each level, then for each table, the kind of its filter, its hash function, the file that it is
+in, the bits a key, its memory, and the predicted and the measured false positive rate. Measured is what
+happened since this program opened the store, so it needs lookups at the same prompt or in the same
+script, or --probe; - stands for none. The ratio is measured to predicted: 1 is as it should be.`)
+	c.count(&worst, "worst", "only the N with most false positives, measured to predicted")
+	c.count(&probes, "probe", "measure now: ask each filter for N absent keys")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		list, err := s.tablesOf(words, nil)
+		if err != nil {
 			return Failed, err
 		}
-	}
-	if worst > 0 {
-		rows = worstRows(rows, worst)
-	}
-	g := output.NewGrid("level", ">table", "kind", "hash", "in", ">bits/key", ">memory", ">predicted FPR", ">measured", ">ratio", ">asked")
-	if worst == 0 {
-		s.levelRows(g, list)
-	}
-	for i := range rows {
-		t := &rows[i]
-		ratio, hash := output.NoCell("-"), output.Cell{Text: t.FilterHash}
-		if t.asked > 0 && t.PredictedFPR > 0 {
-			ratio = output.FloatCell("%.2f", t.ratio())
+		rows := make([]filterRow, len(list))
+		for i, t := range list {
+			rows[i] = filterRow{t, t.Asked, t.MeasuredFPR}
 		}
-		if t.FilterHash == "" {
-			hash = output.NoCell("-")
+		if probes > 0 {
+			if err := s.probe(ctx, rows, probes); err != nil {
+				return Failed, err
+			}
 		}
-		g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, filterPlace(t.TableInfo), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
-			output.PercentCell(t.PredictedFPR), measured(t.fpr, t.asked), ratio, t.asked)
-	}
-	return foundIf(len(rows) > 0), s.Show(g)
+		if worst > 0 {
+			rows = worstRows(rows, worst)
+		}
+		g := output.NewGrid("level", ">table", "kind", "hash", "in", ">bits/key", ">memory", ">predicted FPR", ">measured", ">ratio", ">asked")
+		if worst == 0 {
+			s.levelRows(g, list)
+		}
+		for i := range rows {
+			t := &rows[i]
+			ratio, hash := output.NoCell("-"), output.Cell{Text: t.FilterHash}
+			if t.asked > 0 && t.PredictedFPR > 0 {
+				ratio = output.FloatCell("%.2f", t.ratio())
+			}
+			if t.FilterHash == "" {
+				hash = output.NoCell("-")
+			}
+			g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, filterPlace(t.TableInfo), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
+				output.PercentCell(t.PredictedFPR), measured(t.fpr, t.asked), ratio, t.asked)
+		}
+		return foundIf(len(rows) > 0), s.Show(g)
+	})
 }
 
 // levelRows adds the sums of the levels of tables.

@@ -40,39 +40,45 @@ type finder struct {
 	note    func(text string, args ...any)
 }
 
-// find shows all versions of a key, in all files, those too that a lookup would
+// findCommand shows all versions of a key, in all files, those too that a lookup would
 // not see.
-func find(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	var x finder
-	err := s.settled(func(f *folder) error {
-		x = finder{f: f, key: a.key(0), note: s.note}
-		for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
-			if err := look(ctx); err != nil {
-				return err
+func findCommand() *Command {
+	c := New("find KEY", NeedsNothing, "all versions of a key in all files, and which of them a get sees", `
+Looks into every log and table, those too that nothing names any more. Filters are not asked, but what they
+would say is counted. Status 1 if a get would not find the key.`)
+	c.keys = 1
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		var x finder
+		err := s.settled(func(f *folder) error {
+			x = finder{f: f, key: words[0].bytes(), note: s.note}
+			for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
+				if err := look(ctx); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	})
-	if err != nil {
-		return Failed, err
-	}
-	seen := x.sort()
-	g := output.NewGrid(">seq", "kind", ">value", "file", "place", "seen by get")
-	for i := range x.list {
-		v := &x.list[i]
-		g.Row(output.NumberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
-	}
-	if len(x.list) > 0 {
-		if err := s.Show(g); err != nil {
+			return nil
+		})
+		if err != nil {
 			return Failed, err
 		}
-	}
-	s.note("%s in %s and %s; of the tables, %d have the key in their range, and the filters of %d of these say no",
-		output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
-	if x.damage > 0 {
-		s.note("shale: a get may fail, or see another version: what is damaged may hold more")
-	}
-	return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
+		seen := x.sort()
+		g := output.NewGrid(">seq", "kind", ">value", "file", "place", "seen by get")
+		for i := range x.list {
+			v := &x.list[i]
+			g.Row(output.NumberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
+		}
+		if len(x.list) > 0 {
+			if err := s.Show(g); err != nil {
+				return Failed, err
+			}
+		}
+		s.note("%s in %s and %s; of the tables, %d have the key in their range, and the filters of %d of these say no",
+			output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
+		if x.damage > 0 {
+			s.note("shale: a get may fail, or see another version: what is damaged may hold more")
+		}
+		return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
+	})
 }
 
 func (x *finder) inLogs(ctx context.Context) error {

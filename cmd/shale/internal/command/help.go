@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
+
+	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -16,76 +19,115 @@ const synopsis = `shale looks into a store, and changes it.
   shale -C DIR < SCRIPT            run the lines of a script, or of -e LINE
   shale -C DIR                     a prompt, on a terminal
 
-  -C DIR       the store; else the environment variable SHALE_DIR names it
-  -e LINE      run this line; may be given several times
-  -readonly    never write
-  -new         make a store in a folder that has other files, too
-  -hex, -raw   print keys and values in hexadecimal, or as they are
-  -mode MODE   lay out what is printed: text, box, lines, hex, json, jsonl, csv or tsv
-  -timer       tell how long each command took
 `
 
 const notation = `
 Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent or damaged, 2 error.
-help COMMAND tells more about one. --mode MODE and --timer may stand behind each.
+help COMMAND explains one. --mode MODE and --timer may stand behind each.
 `
+
+func helpCommand() *Command { return NewHelp("help", "list the commands, or explain one") }
+
+// NewHelp returns a command that lists all commands, or explains one.
+func NewHelp(name, short string) *Command {
+	c := New(name+" [COMMAND] [SUBCOMMAND]", NeedsNothing, short, "")
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		switch {
+		case len(words) == 0 && !s.AsText():
+			return Found, s.tableOfCommands()
+		case len(words) == 0 && s.Mode == oneShot:
+			s.writeHelp(s.Out)
+			return Found, nil
+		case len(words) == 0:
+			s.writeCommands(s.Out)
+			fmt.Fprint(s.Out, notation)
+			return Found, nil
+		}
+		of, rest := s.commandOf(words)
+		if of == nil || len(rest) > 0 {
+			return Failed, errors.New(s.unknownCommand(words[len(words)-1]))
+		}
+		return Found, s.explainCommand(of)
+	})
+}
 
 // writeHelp prints how the program is called, and its commands.
 func (s *Session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, synopsis)
+	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
+	new(flags).options(set)
+	var options []*pflag.Flag
+	set.VisitAll(func(f *pflag.Flag) { options = append(options, f) })
+	fmt.Fprint(w, listed(options, s.TextWidth()))
 	s.writeCommands(w)
 	fmt.Fprint(w, notation)
+}
+
+func (s *Session) tableOfCommands() error {
+	g := output.NewGrid("group", "command", "words", "what it does")
+	for _, group := range s.Groups() {
+		for _, makes := range group.Commands {
+			c := makes()
+			g.Row(group.Title, c.Title, c.Words, c.Short)
+		}
+	}
+	return s.Show(g)
 }
 
 func (s *Session) writeCommands(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	defer w.Flush()
-	for _, g := range s.Table() {
-		fmt.Fprintf(w, "\n%s\n", g.Title)
-		for _, c := range g.Commands {
-			name := c.Name
-			if c.Words != "" {
-				name += " " + c.Words
-			}
-			fmt.Fprintf(w, "  %s\t%s\n", name, c.Short)
+	for _, group := range s.Groups() {
+		fmt.Fprintf(w, "\n%s\n", group.Title)
+		for _, makes := range group.Commands {
+			c := makes()
+			fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(c.Title+" "+c.Words), c.Short)
 		}
 	}
 }
 
-func Help(_ context.Context, s *Session, a Arguments) (Status, error) {
-	switch {
-	case len(a.Words) == 0 && !s.AsText():
-		g := output.NewGrid("group", "command", "words", "what it does")
-		for _, group := range s.Table() {
-			for _, c := range group.Commands {
-				g.Row(group.Title, c.Name, c.Words, c.Short)
-			}
+// explainCommand prints what help says of a command.
+func (s *Session) explainCommand(c *Command) error {
+	width := s.TextWidth()
+	text := output.Wrap("", c.usage()+": "+c.Short, width)
+	if long := strings.TrimSpace(c.Long); long != "" {
+		text += "\n" + output.Wrap("", long, width)
+	}
+	var options []*pflag.Flag
+	c.own(func(f *pflag.Flag) { options = append(options, f) })
+	if len(options) > 0 {
+		text += "\n" + listed(options, width)
+	}
+	_, err := s.Out.WriteString(text)
+	return err
+}
+
+// optionUsage says how an option is written.
+func optionUsage(f *pflag.Flag) string {
+	if f.NoOptDefVal != "" {
+		return "--" + f.Name
+	}
+	return "--" + f.Name + " " + f.Value.Type()
+}
+
+// listed returns a line for each of some options, or more if it is long.
+func listed(options []*pflag.Flag, width int) string {
+	names, widest := make([]string, len(options)), 0
+	for i, f := range options {
+		names[i] = optionUsage(f)
+		if f.Shorthand != "" {
+			names[i] = "-" + f.Shorthand + ", " + names[i]
 		}
-		return Found, s.Show(g)
-	case len(a.Words) == 0 && s.Mode == oneShot:
-		s.writeHelp(s.Out)
-		return Found, nil
-	case len(a.Words) == 0:
-		s.writeCommands(s.Out)
-		fmt.Fprint(s.Out, notation)
-		return Found, nil
+		widest = max(widest, len(names[i]))
 	}
-	c, rest := s.CommandOf(a.Words)
-	if c == nil || len(rest) > 0 {
-		return Failed, errors.New(s.unknownCommand(a.Words[len(a.Words)-1]))
+	text := ""
+	for i, f := range options {
+		lead := fmt.Sprintf("  %-*s   ", widest, names[i])
+		if len(lead) > width/2 { // there is hardly any room beside it
+			text += "  " + names[i] + "\n"
+			lead = "      "
+		}
+		text += output.Wrap(lead, f.Usage, width)
 	}
-	fmt.Fprintf(s.Out, "%s: %s\n", c.usage(), c.Short)
-	if c.Long != "" {
-		fmt.Fprintf(s.Out, "\n%s\n", c.Long)
-	}
-	if len(c.Options) == 0 {
-		return Found, nil
-	}
-	fmt.Fprintln(s.Out)
-	w := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
-	defer w.Flush()
-	for _, o := range c.Options {
-		fmt.Fprintf(w, "  %s\t%s\n", o.usage(), o.help)
-	}
-	return Found, nil
+	return text
 }

@@ -44,71 +44,92 @@ type importing struct {
 	enough  bool // limit is reached
 }
 
-// importFile puts the entries of a file.
-func importFile(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	i, err := s.newImport(a)
-	if err != nil {
-		return Failed, err
-	}
-	in, size, err := s.openInput(ctx, a.Words[0])
-	if err != nil {
-		return Failed, err
-	}
-	defer in.Close() // only read
-	i.progress = s.newProgress(in, size)
-	if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), a); err != nil {
-		return Failed, fmt.Errorf("%s: %w", i.name, err)
-	}
-	if err := s.openLate("import"); err != nil {
-		return Failed, err
-	}
-	i.begin = time.Now()
-	if i.sorted {
-		err = i.runSorted(ctx)
-	} else {
-		err = i.run(ctx)
-	}
-	i.progress.clear()
-	if err != nil {
-		return Failed, err
-	}
-	i.report()
-	return foundIf(i.skipped == 0), nil
+func importCommand() *Command {
+	var i importing
+	var given fileFormat
+	var value []byte
+	var onError string
+	c := New("import FILE", creates, "put the entries of a file, of lines, tsv, csv or jsonl", `
+- lines: each line is a key; its value is empty, or that of --value.
+- tsv: key, tab, value.
+- csv: RFC 4180, key and value in the first two columns, or in --key and --value.
+- jsonl: objects with "key" and "value", or "key64" and "value64" in base64; a value that is no
+string is taken as it is written, null as nothing, and counted.
+
+A field of the first three that begins with a quote is a quoted word, as printed by scan and written by
+export, unless --plain is given. Empty lines are passed over. FILE may be -, standard input.
+
+Entries are written some thousand at a time, and are durable at the end. A line that is wrong ends the import,
+or is skipped and counted with --on-error skip: then the status is 1. However it ends, it says how many entries
+were written, and with which --from-line to go on. --sorted is about twice as fast, needs keys that
+ascend, and writes all or nothing. A key has at most 65,535 bytes, a value 268,435,456. Creates the store as put
+does, once the file could be opened.`)
+	c.late = true
+	choice(c, &given, "format", "what the file is; else its name's ending says it, .tsv, .csv or .jsonl, else it is lines", fileFormats...)
+	c.flag(&i.sorted, "sorted", "the keys ascend: write tables right away, all or nothing")
+	c.option("value", "VALUE", "of all lines, which are keys; in csv the column, in jsonl the field of the value",
+		func(w Word) error { value = append([]byte{}, w.Text...); return nil })
+	c.text(&i.form.key, "key", "COLUMN", "of the key: in csv a number or a name in the first line, in jsonl a field")
+	c.flag(&i.form.header, "header", "csv: the first line is names of columns, if they are given by number")
+	c.flag(&i.form.plain, "plain", "what begins with a quote is no quoted word")
+	choice(c, &onError, "on-error", "what to do with a line that is wrong; stop if not given", "stop", "skip")
+	c.count(&i.fromLine, "from-line", "pass over the lines before line N")
+	c.count(&i.limit, "limit", "stop after N entries")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		file := words[0]
+		i.skip = onError == "skip"
+		i.s, i.name = s, inputName(file)
+		if err := i.choose(c, file.Text, value, given); err != nil {
+			return Failed, err
+		}
+		in, size, err := s.openInput(ctx, file)
+		if err != nil {
+			return Failed, err
+		}
+		defer in.Close() // only read
+		i.progress = s.newProgress(in, size)
+		if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), given != ""); err != nil {
+			return Failed, fmt.Errorf("%s: %w", i.name, err)
+		}
+		if err := s.openLate(c); err != nil {
+			return Failed, err
+		}
+		i.begin = time.Now()
+		if i.sorted {
+			err = i.runSorted(ctx)
+		} else {
+			err = i.run(ctx)
+		}
+		i.progress.clear()
+		if err != nil {
+			return Failed, err
+		}
+		i.report()
+		return foundIf(i.skipped == 0), nil
+	})
 }
 
-// newImport makes an import of what a asks for.
-func (s *Session) newImport(a Arguments) (*importing, error) {
-	i := &importing{s: s, name: inputName(a.Words[0]), sorted: a.has("sorted")}
-	format, err := formatOfFile(a, a.Words[0].Text, formatLines)
-	if err != nil {
-		return nil, err
-	}
-	i.form = recordForm{format: format, key: a.values["key"], header: a.has("header"), plain: a.has("plain")}
+// choose sets the form of the records: given is the format that an option asks for, value
+// that of --value.
+func (i *importing) choose(c *Command, name string, value []byte, given fileFormat) error {
+	format := formatOfFile(given, name, formatLines)
+	i.form.format = format
 	columns := format == formatCSV || format == formatJSONL
 	switch {
 	case columns:
-		i.form.value = a.values["value"]
-	case format == formatTSV && a.has("value"):
-		return nil, errors.New("--value is of no use here: tsv has values")
+		i.form.value = string(value)
+	case format == formatTSV && value != nil:
+		return errors.New("--value is of no use here: tsv has values")
 	default:
-		i.form.constant = a.bytes("value")
+		i.form.constant = value
 	}
-	if a.has("key") && !columns {
-		return nil, fmt.Errorf("--key is for csv and jsonl, not for %s", format)
+	switch {
+	case c.has("key") && !columns:
+		return fmt.Errorf("--key is for csv and jsonl, not for %s", format)
+	case i.form.header && format != formatCSV:
+		return fmt.Errorf("--header is for csv, not for %s", format)
 	}
-	if i.form.header && format != formatCSV {
-		return nil, fmt.Errorf("--header is for csv, not for %s", format)
-	}
-	switch text, given := a.values["on-error"]; {
-	case text == "skip":
-		i.skip = true
-	case given && text != "stop":
-		return nil, fmt.Errorf("--on-error %s is neither stop nor skip", output.Quote(text))
-	}
-	if i.fromLine, err = a.optionNumber("from-line", 0); err == nil {
-		i.limit, err = a.optionNumber("limit", 0)
-	}
-	return i, err
+	return nil
 }
 
 // inputName is what to call the file that w names.
@@ -147,13 +168,13 @@ func (s *Session) openInput(ctx context.Context, w Word) (io.ReadCloser, int64, 
 }
 
 // open begins to read, so that a file that can't be read leaves no store behind.
-func (i *importing) open(in *bufio.Reader, a Arguments) error {
+func (i *importing) open(in *bufio.Reader, formatGiven bool) error {
 	first, err := in.Peek(4096)
 	if err != nil && err != io.EOF {
 		return err
 	}
 	text, _, _ := bytes.Cut(first, []byte("\n"))
-	if i.form.format == formatLines && !a.has("format") && bytes.IndexByte(text, '\t') >= 0 {
+	if i.form.format == formatLines && !formatGiven && bytes.IndexByte(text, '\t') >= 0 {
 		return errors.New("the first line has a tab: --format tsv splits lines there, --format lines takes them as keys")
 	}
 	i.in, err = newRecordReader(in, i.form)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -37,4 +38,15 @@ func isNull(f *os.File) bool {
 	}
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(info, null)
+}
+
+// input returns standard input if w stands for it, else nil.
+func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
+	switch {
+	case w.Text != "-" || w.Literal:
+		return nil, nil
+	case s.in == nil:
+		return nil, errors.New(`commands come from standard input here, so - cannot stand for it; write "-" for the word`)
+	}
+	return untilDone(ctx, s.in), checkInput(s.in)
 }

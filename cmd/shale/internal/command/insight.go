@@ -12,8 +12,8 @@ import (
 
 // openOrRead opens the store for a command that reads. If it does not open
 // because it is damaged, it returns what the manifest says of it.
-func (s *Session) openOrRead(name string) (*folder, error) {
-	err := s.Open(&Command{Name: name, Access: Reads})
+func (s *Session) openOrRead(c *Command) (*folder, error) {
+	err := s.OpenFor(c.Title, Reads)
 	if !isDamage(err) {
 		return nil, err
 	}
@@ -21,47 +21,54 @@ func (s *Session) openOrRead(name string) (*folder, error) {
 	return s.lookInto()
 }
 
-func levels(_ context.Context, s *Session, _ Arguments) (Status, error) {
-	f, err := s.openOrRead("levels")
-	if err != nil {
-		return Failed, err
-	}
-	g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
-	if f != nil {
-		for i := range f.version().Levels {
-			if t := f.version().Totals(i); t.Tables > 0 {
-				g.Row(levelName(i), len(f.version().Levels[i].Runs), t.Tables, output.SizeCell(t.Bytes), t.Entries, t.Tombstones,
-					output.SizeCell(t.FilterBytes), bits(8*float64(t.FilterBytes)/float64(max(t.Keys, 1))))
+func levelsCommand() *Command {
+	c := New("levels", NeedsNothing, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
+	return c.Does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
+		f, err := s.openOrRead(c)
+		if err != nil {
+			return Failed, err
+		}
+		g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
+		if f != nil {
+			for i := range f.version().Levels {
+				if t := f.version().Totals(i); t.Tables > 0 {
+					g.Row(levelName(i), len(f.version().Levels[i].Runs), t.Tables, output.SizeCell(t.Bytes), t.Entries, t.Tombstones,
+						output.SizeCell(t.FilterBytes), bits(8*float64(t.FilterBytes)/float64(max(t.Keys, 1))))
+				}
+			}
+			return Absent, s.Show(g)
+		}
+		m := s.DB.Metrics()
+		g.Row("memtables", "", "", output.SizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
+		for _, l := range m.Levels {
+			if l.Tables > 0 {
+				g.Row(levelName(l.Level), l.Runs, l.Tables, output.SizeCell(l.Bytes), l.Entries,
+					l.Tombstones, output.SizeCell(l.FilterBytes), bits(l.FilterBits))
 			}
 		}
-		return Absent, s.Show(g)
-	}
-	m := s.DB.Metrics()
-	g.Row("memtables", "", "", output.SizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
-	for _, l := range m.Levels {
-		if l.Tables > 0 {
-			g.Row(levelName(l.Level), l.Runs, l.Tables, output.SizeCell(l.Bytes), l.Entries,
-				l.Tombstones, output.SizeCell(l.FilterBytes), bits(l.FilterBits))
-		}
-	}
-	return Found, s.Show(g)
+		return Found, s.Show(g)
+	})
 }
 
-func tables(_ context.Context, s *Session, a Arguments) (Status, error) {
-	f, err := s.openOrRead("tables")
-	if err != nil {
-		return Failed, err
-	}
-	list, err := s.tablesOf(a, f)
-	if err != nil {
-		return Failed, err
-	}
-	g := output.NewGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
-	for _, t := range list {
-		g.Row(levelName(t.Level), t.Run, tableName(t.Number), output.SizeCell(t.Size), t.Entries,
-			t.Tombstones, output.KeysCell(t.Smallest, t.Largest))
-	}
-	return foundIf(len(list) > 0 && f == nil), s.Show(g)
+func tablesCommand() *Command {
+	c := New("tables [LEVEL]", NeedsNothing, "the tables, with their key ranges",
+		"Prints a line for each table, or each of one level: the newest run of a level (run 0) first.")
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		f, err := s.openOrRead(c)
+		if err != nil {
+			return Failed, err
+		}
+		list, err := s.tablesOf(words, f)
+		if err != nil {
+			return Failed, err
+		}
+		g := output.NewGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
+		for _, t := range list {
+			g.Row(levelName(t.Level), t.Run, tableName(t.Number), output.SizeCell(t.Size), t.Entries,
+				t.Tombstones, output.KeysCell(t.Smallest, t.Largest))
+		}
+		return foundIf(len(list) > 0 && f == nil), s.Show(g)
+	})
 }
 
 // filterPlace tells which file a filter is in.
@@ -78,7 +85,7 @@ func bits(perKey float64) output.Cell { return output.FloatCell("%.1f", perKey) 
 
 // tablesOf returns the tables of the level that the first word names, else all.
 // f, if it is not nil, stands for a store that does not open.
-func (s *Session) tablesOf(a Arguments, f *folder) ([]shale.TableInfo, error) {
+func (s *Session) tablesOf(words []Word, f *folder) ([]shale.TableInfo, error) {
 	var all []shale.TableInfo
 	if f == nil {
 		all = s.DB.Tables()
@@ -87,10 +94,10 @@ func (s *Session) tablesOf(a Arguments, f *folder) ([]shale.TableInfo, error) {
 			all = append(all, p.info())
 		}
 	}
-	if len(a.Words) == 0 {
+	if len(words) == 0 {
 		return all, nil
 	}
-	text := a.Words[0].Text
+	text := words[0].Text
 	level, err := strconv.Atoi(strings.TrimPrefix(text, "L"))
 	if err != nil || level < 0 || level >= shale.NumLevels {
 		return nil, fmt.Errorf("%s is no level; levels are 0 to %d", output.Quote(text), shale.NumLevels-1)

@@ -120,49 +120,52 @@ func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 	return list[len(list)-1], nil
 }
 
-// manifestEdits shows what the manifest tells, change by change.
-func manifestEdits(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	f, err := s.lookInto()
-	if err != nil {
-		return Failed, err
-	}
-	num, err := f.manifestNum(a.Words)
-	if err != nil {
-		return Failed, err
-	}
-	last, err := a.optionNumber("last", 0)
-	if err != nil {
-		return Failed, err
-	}
-	rows := newLastRows(last)
-	n := 0
-	err = f.history(num, func(e step) error {
-		if err := ctx.Err(); err != nil {
-			return err
+func manifestCommand() *Command {
+	var last int
+	c := New("manifest [NUMBER]", NeedsNothing, "the changes of the store: flushes, compactions, logs", `
+Prints the edits of the manifest in force, or of manifest NUMBER, in order: which tables went and came,
+and what became of logs. A manifest begins with a snapshot, so it covers what happened since the store
+was opened for writing. Status 1 if it is damaged.`)
+	c.count(&last, "last", "only the last N edits")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		f, err := s.lookInto()
+		if err != nil {
+			return Failed, err
 		}
-		seq := output.NoCell("-")
-		if e.LastSeq > 0 {
-			seq = output.NumberCell(e.LastSeq)
+		num, err := f.manifestNum(words)
+		if err != nil {
+			return Failed, err
 		}
-		rows.add(n, e.offset, e.what(), e.moved(), e.logs(), seq)
-		n++
-		return nil
+		rows := newLastRows(last)
+		n := 0
+		err = f.history(num, func(e step) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			seq := output.NoCell("-")
+			if e.LastSeq > 0 {
+				seq = output.NumberCell(e.LastSeq)
+			}
+			rows.add(n, e.offset, e.what(), e.moved(), e.logs(), seq)
+			n++
+			return nil
+		})
+		st := foundIf(!isDamage(err) && len(f.sal.Damage) == 0)
+		var torn *tornManifest
+		switch {
+		case isDamage(err):
+			if len(f.sal.Damage) == 0 { // else it was said
+				s.note("shale: %s", plain(err))
+			}
+		case errors.As(err, &torn):
+			s.note("%v", torn)
+		case err != nil:
+			return Failed, err
+		}
+		g := output.NewGrid(">edit", ">offset", "what", "tables", "logs", ">last seq")
+		rows.into(g)
+		return st, s.Show(g)
 	})
-	st := foundIf(!isDamage(err) && len(f.sal.Damage) == 0)
-	var torn *tornManifest
-	switch {
-	case isDamage(err):
-		if len(f.sal.Damage) == 0 { // else it was said
-			s.note("shale: %s", plain(err))
-		}
-	case errors.As(err, &torn):
-		s.note("%v", torn)
-	case err != nil:
-		return Failed, err
-	}
-	g := output.NewGrid(">edit", ">offset", "what", "tables", "logs", ">last seq")
-	rows.into(g)
-	return st, s.Show(g)
 }
 
 // fewTables is how many tables are named one by one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
@@ -12,39 +13,54 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// tableViews are what table N may show.
-var tableViews = map[string]func(ctx context.Context, s *Session, f *folder, num base.FileNum, a Arguments) (Status, error){
-	"properties": tableProperties,
-	"layout":     tableLayout,
-	"blocks":     tableBlocks,
-	"keys":       tableKeys,
+// tableCommand reads one file of the store. A damaged one gives status 1.
+func tableCommand() *Command {
+	views := []string{"properties", "layout", "blocks", "keys"}
+	var b bounds
+	limit := -1
+	c := New("table NUMBER [properties|layout|blocks|keys]", NeedsNothing, "look into a table: what it says of itself, its parts, blocks, entries", `
+- properties, which is what it shows without a word: counts, bounds, sequence numbers, filter
+- layout: the parts of the file, each read and checked
+- blocks: the data blocks, with their place, sizes, first key and separator (no key of the block is behind it)
+- keys: the entries, with sequence numbers and kinds: versions that a newer one hides and deletions too
+
+The file is read alone: the store may be damaged, or open in another program. Status 1 if the table is
+damaged; what is readable is shown.`)
+	c.key(&b.from, "from", "of keys: begin here")
+	c.key(&b.to, "to", "of keys: end before this one")
+	c.count(&limit, "limit", "of keys: at most N")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		num, err := parseNumber(words[0].Text, base.FileTable, "table")
+		if err != nil {
+			return Failed, err
+		}
+		view := views[0]
+		if len(words) > 1 {
+			view = words[1].Text
+		}
+		switch {
+		case !slices.Contains(views, view):
+			return Failed, fmt.Errorf("table: there is no view %s; there are properties, layout, blocks and keys", output.Quote(view))
+		case view != "keys" && (c.has("from") || c.has("to") || c.has("limit")):
+			return Failed, fmt.Errorf("table: --from, --to and --limit are for keys")
+		}
+		f, err := s.lookInto()
+		if err != nil {
+			return Failed, err
+		}
+		switch view {
+		case "layout":
+			return tableLayout(ctx, s, f, num)
+		case "blocks":
+			return tableBlocks(ctx, s, f, num)
+		case "keys":
+			return tableKeys(ctx, s, f, num, b, limit)
+		}
+		return tableProperties(ctx, s, f, num)
+	})
 }
 
-// inspectTable reads one file of the store. A damaged one gives status 1.
-func inspectTable(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	num, err := parseNumber(a.Words[0].Text, base.FileTable, "table")
-	if err != nil {
-		return Failed, err
-	}
-	view := "properties"
-	if len(a.Words) > 1 {
-		view = a.Words[1].Text
-	}
-	show, known := tableViews[view]
-	switch {
-	case !known:
-		return Failed, fmt.Errorf("table: there is no view %s; there are properties, layout, blocks and keys", output.Quote(view))
-	case view != "keys" && (a.has("from") || a.has("to") || a.has("limit")):
-		return Failed, fmt.Errorf("table: --from, --to and --limit are for keys")
-	}
-	f, err := s.lookInto()
-	if err != nil {
-		return Failed, err
-	}
-	return show(ctx, s, f, num, a)
-}
-
-func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	st := Found
 	err := f.withTable(num, func(src vfs.File, size int64) error {
 		var damage []error
@@ -148,7 +164,7 @@ func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstab
 
 // tableLayout shows the parts of the file, the data blocks in one line unless
 // they are damaged.
-func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	g := output.NewGrid("part", ">offset", ">bytes", ">count", "state")
 	st := Found
 	var run struct { // of blocks one after the other that are in order
@@ -201,7 +217,7 @@ func state(p *sstable.Part) string {
 	return "checked"
 }
 
-func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum, _ Arguments) (Status, error) {
+func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	g := output.NewGrid(">block", ">offset", ">bytes", ">raw", "compression", ">entries", "first key", "separator", "state")
 	st := Found
 	n := 0
@@ -231,25 +247,21 @@ func keyOrDash(k *base.InternalKey) output.Cell {
 }
 
 // tableKeys shows the entries, those of damaged tables as far as blocks check.
-func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, a Arguments) (Status, error) {
-	limit, err := a.optionNumber("limit", -1)
-	if err != nil {
-		return Failed, err
-	}
+func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b bounds, limit int) (Status, error) {
 	st := Found
-	err = f.withTable(num, func(src vfs.File, size int64) error {
+	err := f.withTable(num, func(src vfs.File, size int64) error {
 		o := f.salvageOptions(num)
 		o.Lost = func(l sstable.Lost) {
 			st = Absent
 			fmt.Fprintf(s.Notes, "shale: %s\n", plain(l.Err))
 		}
 		g := output.NewGrid("key", ">seq", "kind", ">value")
-		it, err := startAt(ctx, src, size, o, a.bytes("from"))
+		it, err := startAt(ctx, src, size, o, b.from)
 		if err != nil {
 			return err
 		}
 		defer it.Close() // it only reads
-		to := a.bytes("to")
+		to := b.to
 		for kv := it.first(); kv != nil && limit != 0; kv = it.Next() {
 			if to != nil && string(kv.UserKey) >= string(to) {
 				break

@@ -103,53 +103,6 @@ func (v *logView) damaged() bool {
 	return v.Damage != nil || v.err != nil && !errors.Is(v.err, wal.ErrNeverUsed)
 }
 
-// logs shows the logs, or what is in one.
-func logs(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	f, err := s.lookInto()
-	if err != nil {
-		return Failed, err
-	}
-	if len(a.Words) > 0 {
-		return logRecords(ctx, s, f, a)
-	}
-	if a.has("last") {
-		return Failed, errors.New("wal: --last is for the records of one log")
-	}
-	g := output.NewGrid(">log", "needed", ">size", ">records", ">operations", ">first seq", ">last seq", "end")
-	st := Found
-	for _, num := range f.liveLogs() {
-		size, err := f.size(base.LogName(num))
-		if err != nil {
-			return Failed, err
-		}
-		v, err := f.readLog(ctx, num, func(base.Seq, *shale.Batch) error { return nil })
-		if errors.Is(err, fs.ErrNotExist) {
-			err = f.missing(base.LogName(num))
-		}
-		switch {
-		case errors.Is(err, errMoved):
-			continue // a writer has removed it
-		case isDamage(err):
-			v.err = err
-		case err != nil:
-			return Failed, err
-		}
-		needed := "yes"
-		if v.obsolete {
-			needed = "no, in tables"
-		}
-		first, last := output.NoCell("-"), output.NoCell("-")
-		if v.Records > 0 {
-			first, last = output.NumberCell(v.first), output.NumberCell(v.LastSeq)
-		}
-		if v.damaged() {
-			st = Absent
-		}
-		g.Row(tableName(uint64(num)), needed, output.SizeCell(size), v.Records, v.ops, first, last, v.state(size))
-	}
-	return st, s.Show(g)
-}
-
 // liveLogs lists the logs that are there, and those that should be.
 func (f *folder) liveLogs() []base.FileNum {
 	list := f.numbers(base.FileLog)
@@ -164,13 +117,63 @@ func (f *folder) liveLogs() []base.FileNum {
 	return list
 }
 
+func walCommand() *Command {
+	var last int
+	c := New("wal [NUMBER]", NeedsNothing, "the logs, or the operations in one", `
+Prints a line for each log: whether it is needed, its records, operations and sequence numbers, and how it
+ends. With a NUMBER it prints the operations of that log. A torn end is what a crash leaves: it was never
+promised, and does not count. Status 1 if something is damaged.`)
+	c.count(&last, "last", "of the records of a log: the last N operations")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		f, err := s.lookInto()
+		if err != nil {
+			return Failed, err
+		}
+		if len(words) > 0 {
+			return logRecords(ctx, s, f, words[0], last)
+		}
+		if last > 0 {
+			return Failed, errors.New("wal: --last is for the records of one log")
+		}
+		g := output.NewGrid(">log", "needed", ">size", ">records", ">operations", ">first seq", ">last seq", "end")
+		st := Found
+		for _, num := range f.liveLogs() {
+			size, err := f.size(base.LogName(num))
+			if err != nil {
+				return Failed, err
+			}
+			v, err := f.readLog(ctx, num, func(base.Seq, *shale.Batch) error { return nil })
+			if errors.Is(err, fs.ErrNotExist) {
+				err = f.missing(base.LogName(num))
+			}
+			switch {
+			case errors.Is(err, errMoved):
+				continue // a writer has removed it
+			case isDamage(err):
+				v.err = err
+			case err != nil:
+				return Failed, err
+			}
+			needed := "yes"
+			if v.obsolete {
+				needed = "no, in tables"
+			}
+			first, last := output.NoCell("-"), output.NoCell("-")
+			if v.Records > 0 {
+				first, last = output.NumberCell(v.first), output.NumberCell(v.LastSeq)
+			}
+			if v.damaged() {
+				st = Absent
+			}
+			g.Row(tableName(uint64(num)), needed, output.SizeCell(size), v.Records, v.ops, first, last, v.state(size))
+		}
+		return st, s.Show(g)
+	})
+}
+
 // logRecords shows the operations of one log.
-func logRecords(ctx context.Context, s *Session, f *folder, a Arguments) (Status, error) {
-	num, err := parseNumber(a.Words[0].Text, base.FileLog, "log")
-	if err != nil {
-		return Failed, err
-	}
-	last, err := a.optionNumber("last", 0)
+func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) (Status, error) {
+	num, err := parseNumber(log.Text, base.FileLog, "log")
 	if err != nil {
 		return Failed, err
 	}

@@ -3,10 +3,6 @@ package command
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
-	"fmt"
-
-	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
 // A linePart says which part of a line is looked up.
@@ -15,28 +11,6 @@ type linePart struct {
 	separator []byte // between fields; none: spaces and tabs
 	host      bool   // the host of it, if it is a URL
 	parents   bool   // and the domains above it
-}
-
-// linePart returns what --by, --field, --separator and --subdomains say.
-func (a Arguments) linePart() (p linePart, err error) {
-	switch by := a.values["by"]; by {
-	case "", "line":
-	case "host":
-		p.host, p.parents = true, true
-	default:
-		return p, fmt.Errorf("--by %s: want line or host; --field N takes a part of the line", output.Quote(by))
-	}
-	if p.field, err = a.optionNumber("field", 0); err != nil {
-		return p, err
-	}
-	if text, given := a.values["separator"]; given {
-		if p.field == 0 || text == "" {
-			return p, errors.New("--separator stands between fields, and --field N says which one counts")
-		}
-		p.separator = []byte(text)
-	}
-	p.parents = p.parents || a.has("subdomains")
-	return p, nil
 }
 
 // keysOf adds the keys that stand for text, a line without its end; none, if it lacks the field.
@@ -71,7 +45,7 @@ func (p linePart) fieldOf(text []byte) (field []byte, ok bool) {
 	for n := 1; ; n++ {
 		var rest []byte
 		var more bool
-		if p.separator != nil {
+		if len(p.separator) > 0 {
 			field, rest, more = bytes.Cut(text, p.separator)
 		} else {
 			text = bytes.TrimLeft(text, " \t")

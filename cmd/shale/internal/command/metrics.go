@@ -13,32 +13,41 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// metrics shows the counters of this program's handle, or with --watch what
+// metricsCommand shows the counters of this program's handle, or with --watch what
 // whoever writes to the store does.
-func metrics(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	if a.has("watch") || a.has("times") {
-		return watchStore(ctx, s, a)
-	}
-	if err := s.Open(&Command{Name: "metrics", Access: Reads}); err != nil {
-		return Failed, err
-	}
-	m := s.DB.Metrics()
-	if !s.AsText() {
-		return Found, s.showCounters(m)
-	}
-	fmt.Fprint(s.Out, m)
-	if asked := m.CacheHits + m.CacheMisses; asked > 0 {
-		fmt.Fprintf(s.Out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
-	}
-	if m.FilterNegative > 0 {
-		// What a block has on average is what one not read would have had.
-		saved := ""
-		if m.BlockReads > 0 {
-			saved = ", about " + base.FormatBytes(int64(float64(m.BlockReadBytes)/float64(m.BlockReads)*float64(m.FilterNegative)))
+func metricsCommand() *Command {
+	every, times := time.Second, -1
+	c := New("metrics", NeedsNothing, "the counters since the store was opened; --watch: what is written now", `
+Counts lookups, filters' answers, blocks, writes, and memory, since this program opened the store.
+--watch looks at the files instead, and so shows what any program writes: writes and bytes of the log a
+second, flushes, compactions, and what the tree is then.`)
+	c.duration(&every, "watch", 10*time.Millisecond, "print what changes in the store's files every TIME, as 1s")
+	c.count(&times, "times", "end after N times; default: on Ctrl-C")
+	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		if c.has("watch") || c.has("times") {
+			return watchStore(ctx, s, every, times)
 		}
-		fmt.Fprintf(s.Out, "filters saved %s of blocks%s\n", output.Plural(int(m.FilterNegative), "read"), saved)
-	}
-	return Found, nil
+		if err := s.OpenFor("metrics", Reads); err != nil {
+			return Failed, err
+		}
+		m := s.DB.Metrics()
+		if !s.AsText() {
+			return Found, s.showCounters(m)
+		}
+		fmt.Fprint(s.Out, m)
+		if asked := m.CacheHits + m.CacheMisses; asked > 0 {
+			fmt.Fprintf(s.Out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
+		}
+		if m.FilterNegative > 0 {
+			// What a block has on average is what one not read would have had.
+			saved := ""
+			if m.BlockReads > 0 {
+				saved = ", about " + base.FormatBytes(int64(float64(m.BlockReadBytes)/float64(m.BlockReads)*float64(m.FilterNegative)))
+			}
+			fmt.Fprintf(s.Out, "filters saved %s of blocks%s\n", output.Plural(int(m.FilterNegative), "read"), saved)
+		}
+		return Found, nil
+	})
 }
 
 // share is a part of all as a percentage.
@@ -64,18 +73,7 @@ type look struct {
 
 // watchStore prints what changes from look to look: it sees what any program
 // writes.
-func watchStore(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	every := time.Second
-	if text, given := a.values["watch"]; given {
-		var err error
-		if every, err = time.ParseDuration(text); err != nil || every < 10*time.Millisecond {
-			return Failed, fmt.Errorf("metrics: --watch %s: want a time of 10ms or more, as 1s", output.Quote(text))
-		}
-	}
-	times, err := a.optionNumber("times", -1)
-	if err != nil {
-		return Failed, err
-	}
+func watchStore(ctx context.Context, s *Session, every time.Duration, times int) (Status, error) {
 	before, err := s.look(ctx)
 	if err != nil {
 		return Failed, err

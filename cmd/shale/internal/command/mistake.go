@@ -24,26 +24,28 @@ func (m *Mistake) Error() string {
 
 func (m *Mistake) Unwrap() error { return m.err }
 
-// blame makes a mistake of err if a word or an option of a is to blame: the one
+// blame makes a mistake of err if a word or an option of c is to blame: the one
 // with which its message begins, as "--limit x is not a number" does.
-func (s *Session) blame(c *Command, a Arguments, err error) error {
+func (s *Session) blame(c *Command, err error) error {
 	var known *Mistake
 	var sourced *SourceError
 	if errors.As(err, &known) || errors.As(err, &sourced) {
 		return err
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.Name+": "), "unknown command ")
-	for i, w := range a.given {
-		if rest, ok := strings.CutPrefix(text, w.starts()); ok && (rest == "" || strings.ContainsAny(rest[:1], " :,;")) {
-			if i == 0 {
-				err = fmt.Errorf("%w%s", err, s.goesOn(c, w))
-			}
-			end := w
-			if argument, ok := a.places[strings.TrimPrefix(w.starts(), "--")]; ok && w.starts() != output.Quote(w.Text) {
-				end = argument
-			}
-			return &Mistake{from: w.from, to: max(w.to, end.to), err: err}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.Title+": "), "unknown command ")
+	for i, w := range c.given {
+		rest, ok := strings.CutPrefix(text, w.starts())
+		if !ok || rest != "" && !strings.ContainsAny(rest[:1], " :,;") {
+			continue
 		}
+		if i == 0 {
+			err = fmt.Errorf("%w%s", err, s.goesOn(c, w))
+		}
+		from, to := w.from, w.to
+		if f := c.optionOf(w); f != nil {
+			from, to = c.placeOf(f.Name)
+		}
+		return &Mistake{from: from, to: to, err: err}
 	}
 	return err
 }

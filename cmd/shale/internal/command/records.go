@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A fileFormat is how a file holds entries.
@@ -23,23 +23,21 @@ const (
 	formatJSONL fileFormat = "jsonl"
 )
 
-// formatOfFile returns the format that an option or the file's name says, else
-// other.
-func formatOfFile(a Arguments, name string, other fileFormat) (fileFormat, error) {
-	text, given := a.values["format"]
-	if !given {
-		text = strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))
-		if text == "ndjson" {
-			text = string(formatJSONL)
-		}
+var fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
+
+// formatOfFile returns the format that an option gives, else that which the file's name says,
+// else other.
+func formatOfFile(given fileFormat, name string, other fileFormat) fileFormat {
+	if given != "" {
+		return given
 	}
-	switch f := fileFormat(text); {
-	case f == formatTSV, f == formatCSV, f == formatJSONL, given && f == formatLines:
-		return f, nil
-	case given:
-		return "", fmt.Errorf("--format %s is none of %s", output.Quote(text), strings.ReplaceAll(formatArg, "|", ", "))
+	switch f := fileFormat(strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))); f {
+	case formatTSV, formatCSV, formatJSONL:
+		return f
+	case "ndjson":
+		return formatJSONL
 	}
-	return other, nil
+	return other
 }
 
 // A record is an entry of a file. Key and value are valid until the next one is
@@ -176,7 +174,7 @@ func field(text []byte, plain bool) (value, rest []byte, err error) {
 	if plain || len(text) == 0 || text[0] != '"' {
 		return text, nil, nil
 	}
-	word, n, err := unquote(string(text))
+	word, n, err := quoting.Unquote(string(text))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w; --plain takes quotes as they are", err)
 	}

@@ -21,8 +21,6 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-var fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
-
 // hostileFields are what formats have trouble with.
 var hostileFields = []string{
 	"", " ", "a", "a b", "\t", "\n", "\r", "\r\n", "a\r", "a\nb", "\"", "\"\"", "\"a\"", "a\"b", "\\", "\\n", "\"\\x00\"", "\x00", "\x7f", "\xff", "a\xc3", "é",

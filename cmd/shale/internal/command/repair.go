@@ -14,66 +14,81 @@ import (
 	"github.com/shaledb/shale/repair"
 )
 
-// check reads the folder that the first word names, or that of the session.
-func check(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	dir, err := s.folder(a.Words)
-	if err != nil {
-		return Failed, err
-	}
-	r, err := repair.Check(ctx, dir, nil)
-	if err != nil {
-		return Failed, openError(dir, err)
-	}
-	fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
-		output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), named(r.Manifest))
-	fmt.Fprintf(s.remarks(), "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
-		output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
-	if r.Writer {
-		fmt.Fprintln(s.remarks(), "A program has the store open for writing: the log that it writes is not checked.")
-	}
-	if err := writeFindings(s, r.Findings); err != nil {
-		return Failed, err
-	}
-	if !r.Damaged() {
-		fmt.Fprintln(s.remarks(), "no damage")
-		return Found, nil
-	}
-	if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-		fmt.Fprintf(s.remarks(), "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+// checkCommand reads the folder that the first word names, or that of the session.
+func checkCommand() *Command {
+	c := New("check [DIR]", NeedsNothing, "read and check everything, and list all damage", `
+Reads every block of every table, every log and the manifest, and changes nothing: checksums, order,
+levels, counts, that every filter, in its table or next to it, knows every key, and the files against the
+manifest. It goes on behind damage, and works on a store that does not open. Status 1 if anything is
+damaged. Next to a program that writes, the log being written is left out.`)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		dir, err := s.folder(words)
+		if err != nil {
+			return Failed, err
+		}
+		r, err := repair.Check(ctx, dir, nil)
+		if err != nil {
+			return Failed, openError(dir, err)
+		}
+		fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
+			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), nameOf(r.Manifest))
+		fmt.Fprintf(s.remarks(), "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+			output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
+		if r.Writer {
+			fmt.Fprintln(s.remarks(), "A program has the store open for writing: the log that it writes is not checked.")
+		}
+		if err := writeFindings(s, r.Findings); err != nil {
+			return Failed, err
+		}
+		if !r.Damaged() {
+			fmt.Fprintln(s.remarks(), "no damage")
+			return Found, nil
+		}
+		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
+			fmt.Fprintf(s.remarks(), "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			return Absent, nil
+		}
+		fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
 		return Absent, nil
-	}
-	fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
-	return Absent, nil
+	})
 }
 
-// salvage saves what is provable of one folder into another one.
-func salvage(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	last := len(a.Words) - 1
-	dir, err := s.folder(a.Words[:last])
-	if err != nil {
-		return Failed, err
-	}
-	into := a.Words[last].Text
-	if err := outfile.Folder(into); err != nil {
-		return Failed, err
-	}
-	r, err := repair.Run(ctx, dir, into, &repair.Options{Doubtful: a.has("doubtful")})
-	if err != nil {
-		return Failed, openError(dir, err)
-	}
-	if err := writeFindings(s, r.Findings); err != nil {
-		return Failed, err
-	}
-	fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
-	if r.Whole() {
-		fmt.Fprintf(s.remarks(), "That is all that the store held, as of sequence number %d.\n", r.AsOf)
-		return Found, nil
-	}
-	writeAsOf(s, r)
-	if err := writeLeft(s, r); err != nil {
-		return Failed, err
-	}
-	return Absent, nil
+// repairCommand saves what is provable of one folder into another one.
+func repairCommand() *Command {
+	var doubtful bool
+	c := New("repair [DIR] INTO", NeedsNothing, "save what can be proven right into a new folder", `
+Makes a store in the folder INTO, which must be empty or not be there, of all in DIR that can be proven to
+be right: what checks, and of which nothing newer can be lost. Lists what is damaged, and what it has left
+out. Filters are made again. DIR is only read. Status 1 if anything is lost or left.`)
+	c.flag(&doubtful, "doubtful", "also what may be out of date: deleted keys may be back, and overwritten values")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		last := len(words) - 1
+		dir, err := s.folder(words[:last])
+		if err != nil {
+			return Failed, err
+		}
+		into := words[last].Text
+		if err := outfile.Folder(into); err != nil {
+			return Failed, err
+		}
+		r, err := repair.Run(ctx, dir, into, &repair.Options{Doubtful: doubtful})
+		if err != nil {
+			return Failed, openError(dir, err)
+		}
+		if err := writeFindings(s, r.Findings); err != nil {
+			return Failed, err
+		}
+		fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
+		if r.Whole() {
+			fmt.Fprintf(s.remarks(), "That is all that the store held, as of sequence number %d.\n", r.AsOf)
+			return Found, nil
+		}
+		writeAsOf(s, r)
+		if err := writeLeft(s, r); err != nil {
+			return Failed, err
+		}
+		return Absent, nil
+	})
 }
 
 // writeAsOf says which state was saved.
@@ -167,7 +182,7 @@ func (s *Session) folder(words []Word) (string, error) {
 	return s.Dir, nil
 }
 
-func named(manifest string) string {
+func nameOf(manifest string) string {
 	if manifest == "" {
 		return "no manifest"
 	}

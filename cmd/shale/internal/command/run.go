@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -30,20 +33,36 @@ type Environment struct {
 // flags are the options of the program, which stand before the command.
 type flags struct {
 	dir      string
-	script   lines
+	script   []string
 	readOnly bool
 	newStore bool
+	form     form
 	format   output.Format
 	display  output.Display
 	timer    bool
+	version  bool
 	command  []string
 }
 
-// lines collects the arguments of a flag given several times.
-type lines []string
-
-func (l *lines) String() string     { return strings.Join(*l, "\n") }
-func (l *lines) Set(s string) error { *l = append(*l, s); return nil }
+func (f *flags) options(set *pflag.FlagSet) {
+	with := func(name, short, kind, help string, fn func(w Word) error) {
+		set.VarP(&argument{name: name, kind: kind, set: fn}, name, short, help)
+	}
+	set.SortFlags = false
+	set.SetInterspersed(false)
+	with("store", "C", "DIR", "the store; else the environment variable SHALE_DIR names it", func(w Word) error { f.dir = w.Text; return nil })
+	with("execute", "e", "LINE", "run this line; may be given several times", func(w Word) error { f.script = append(f.script, w.Text); return nil })
+	set.BoolVar(&f.readOnly, "readonly", false, "never write")
+	set.BoolVar(&f.newStore, "new", false, "make a store in a folder that has other files, too")
+	set.BoolVar(&f.form.hex, "hex", false, "print keys and values in hexadecimal")
+	set.BoolVar(&f.form.raw, "raw", false, "print keys and values as they are")
+	with("mode", "", "MODE", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "), func(w Word) (err error) {
+		f.display, err = DisplayOf(w.Text)
+		return err
+	})
+	set.BoolVar(&f.timer, "timer", false, "print how long each command took")
+	set.BoolVar(&f.version, "version", false, "the same as the command version")
+}
 
 // Run is the program; it returns the exit status.
 func Run(env Environment) Status {
@@ -58,7 +77,9 @@ func Run(env Environment) Status {
 	}
 	var st Status
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case len(env.Args) > 0 && strings.HasPrefix(env.Args[0], cobra.ShellCompRequestCmd):
+		st = s.completeShell(env)
+	case errors.Is(err, pflag.ErrHelp):
 		s.writeHelp(out)
 	case err != nil:
 		return s.Complain(err)
@@ -82,7 +103,7 @@ func (s *Session) runMode(env Environment, f flags) Status {
 		return s.runArgs(f.command)
 	case len(f.script) > 0:
 		s.Mode, s.in = script, env.In
-		return s.runScript(strings.NewReader(f.script.String()))
+		return s.runScript(strings.NewReader(strings.Join(f.script, "\n")))
 	case env.Terminal:
 		s.Mode = AtPrompt
 		return env.Prompt(s, env)
@@ -96,40 +117,60 @@ func (s *Session) runMode(env Environment, f flags) Status {
 
 func parseFlags(env Environment) (flags, error) {
 	f := flags{dir: env.Getenv("SHALE_DIR")}
-	var hex, raw bool
-	var mode string
-	set := flag.NewFlagSet("shale", flag.ContinueOnError)
-	set.SetOutput(io.Discard) // run prints the error, and the help
-	set.StringVar(&f.dir, "C", f.dir, "")
-	set.Var(&f.script, "e", "")
-	set.BoolVar(&f.readOnly, "readonly", false, "")
-	set.BoolVar(&f.newStore, "new", false, "")
-	set.BoolVar(&hex, "hex", false, "")
-	set.BoolVar(&raw, "raw", false, "")
-	set.StringVar(&mode, "mode", output.ShowText.String(), "")
-	set.BoolVar(&f.timer, "timer", false, "")
-	if err := set.Parse(env.Args); errors.Is(err, flag.ErrHelp) {
+	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
+	set.Usage = func() {} // Run prints the help
+	f.options(set)
+	err := set.Parse(withTwoDashes(set, env.Args))
+	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
 		return f, err
-	} else if err != nil {
-		return f, fmt.Errorf("%w%s; -h lists the options", err, flagMeant(set, err))
+	case errors.As(err, &unknown):
+		name := "-" + unknown.GetSpecifiedShortnames()
+		if name == "-" {
+			name = "--" + unknown.GetSpecifiedName()
+		}
+		return f, fmt.Errorf("unknown option %s%s; -h lists the options", name, flagMeant(set, name))
+	case errors.As(err, &bad):
+		return f, bad.Unwrap()
+	case err != nil:
+		return f, fmt.Errorf("%w; -h lists the options", err)
 	}
 	f.command = set.Args()
+	if f.version {
+		f.command = []string{"version"}
+	}
 	if len(f.command) > 0 && len(f.script) > 0 {
 		return f, fmt.Errorf("-e is a script already: command %s is too much", f.command[0])
 	}
-	var err error
-	if f.display, err = DisplayOf(mode); err != nil {
-		return f, fmt.Errorf("-mode %w", err)
-	}
-	f.format, err = output.FormatOf(hex, raw)
+	f.format, err = output.FormatOf(f.form.hex, f.form.raw)
 	return f, err
 }
 
-// flagMeant asks whether a flag is meant whose name is nearly that which err,
-// an error of set, ends with.
-func flagMeant(set *flag.FlagSet, err error) string {
-	text := err.Error()
+// withTwoDashes returns args as pflag reads them: scripts may still have -readonly for
+// --readonly.
+func withTwoDashes(set *pflag.FlagSet, args []string) []string {
+	args = slices.Clone(args)
+	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		f := set.Lookup(name)
+		switch {
+		case f != nil:
+			args[i] = "--" + strings.TrimLeft(args[i], "-")
+		case len(name) == 1:
+			f = set.ShorthandLookup(name)
+		}
+		if f != nil && f.NoOptDefVal == "" && !joined {
+			i++ // its argument
+		}
+	}
+	return args
+}
+
+// flagMeant asks whether an option is meant whose name is nearly that.
+func flagMeant(set *pflag.FlagSet, name string) string {
 	var names []string
-	set.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
-	return strings.TrimSuffix(didYouMean(text[strings.LastIndex(text, " ")+1:], names), "?")
+	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return strings.TrimSuffix(didYouMean("--"+strings.TrimLeft(name, "-"), names), "?")
 }

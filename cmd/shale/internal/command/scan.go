@@ -1,70 +1,64 @@
 package command
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// bounds returns the range of a prefix, if there is one, within --from and
-// --to.
-func (a Arguments) bounds() shale.Range {
+func scanCommand() *Command {
+	var b bounds
+	var f form
 	var r shale.Range
-	if len(a.Words) > 0 {
-		r = shale.Prefix(a.Words[0].Text)
-	}
-	if from := a.bytes("from"); from != nil && bytes.Compare(from, r.Lower) > 0 {
-		r.Lower = from
-	}
-	if to := a.bytes("to"); to != nil && (r.Upper == nil || bytes.Compare(to, r.Upper) < 0) {
-		r.Upper = to
-	}
-	return r
+	c := New("scan [PREFIX]", Reads, "print keys and values in order", `
+Prints the entries whose keys start with PREFIX and lie between --from and --to, one a line: key, tab,
+value. Status 1 if there are none. The word put and a space before each line make a file for batch.`)
+	c.keys = 1
+	b.options(c)
+	c.flag(&r.Reverse, "reverse", "from the last key to the first")
+	c.count(&r.Limit, "limit", "stop after N entries")
+	c.flag(&r.KeysOnly, "keys", "print no values")
+	f.options(c)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		within := b.of(words)
+		r.Lower, r.Upper = within.Lower, within.Upper
+		return s.scanRange(ctx, r, &f)
+	})
 }
 
-func scan(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	f, err := s.chosen(a)
-	if err != nil {
-		return Failed, err
-	}
-	r := a.bounds()
-	r.Reverse, r.KeysOnly = a.has("reverse"), a.has("keys")
-	if r.Limit, err = a.optionNumber("limit", 0); err != nil {
-		return Failed, err
-	}
-	return s.scanRange(ctx, r, f)
-}
+func firstCommand() *Command { return endCommand("first", false) }
+func lastCommand() *Command  { return endCommand("last", true) }
 
-func first(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	return s.scanEnd(ctx, a, false)
-}
-
-func last(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	return s.scanEnd(ctx, a, true)
-}
-
-// scanEnd prints the entry at one end of a range.
-func (s *Session) scanEnd(ctx context.Context, a Arguments, reverse bool) (Status, error) {
-	f, err := s.chosen(a)
-	if err != nil {
-		return Failed, err
-	}
-	r := a.bounds()
-	r.Reverse, r.KeysOnly, r.Limit = reverse, a.has("keys"), 1
-	return s.scanRange(ctx, r, f)
+// endCommand prints the entry at one end of a range.
+func endCommand(which string, reverse bool) *Command {
+	var b bounds
+	var f form
+	r := shale.Range{Reverse: reverse, Limit: 1}
+	c := New(which+" [PREFIX]", Reads, "print the "+which+" key, and its value",
+		"Prints the "+which+" entry whose key starts with PREFIX and lies between --from and --to. Status 1 if there is none.")
+	c.keys = 1
+	b.options(c)
+	c.flag(&r.KeysOnly, "keys", "print no value")
+	f.options(c)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		within := b.of(words)
+		r.Lower, r.Upper = within.Lower, within.Upper
+		return s.scanRange(ctx, r, &f)
+	})
 }
 
 // scanRange prints the entries of r.
-func (s *Session) scanRange(ctx context.Context, r shale.Range, f output.Format) (Status, error) {
+func (s *Session) scanRange(ctx context.Context, r shale.Range, f *form) (Status, error) {
+	format, err := f.format(s)
+	if err != nil {
+		return Failed, err
+	}
 	titles := []string{"key", "value"}
 	if r.KeysOnly {
 		titles = titles[:1]
 	}
-	l := s.List(f, titles...)
+	l := s.List(format, titles...)
 	for e, err := range s.DB.Scan(r) {
 		if err == nil {
 			err = ctx.Err()
@@ -81,25 +75,4 @@ func (s *Session) scanRange(ctx context.Context, r shale.Range, f output.Format)
 		s.Say("none")
 	}
 	return foundIf(l.Rows > 0), l.End()
-}
-
-func count(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	r := a.bounds()
-	r.KeysOnly = true
-	n := 0
-	for _, err := range s.DB.Scan(r) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return Failed, err
-		}
-		n++
-	}
-	if s.AsText() {
-		fmt.Fprintln(s.Out, n)
-		return foundIf(n > 0), nil
-	}
-	l := s.List(s.Format, ">count")
-	return foundIf(n > 0), errors.Join(l.Row(output.NumberCell(n)), l.End())
 }

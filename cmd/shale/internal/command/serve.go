@@ -18,55 +18,54 @@ const (
 	serveEvery = 10 * time.Second
 )
 
-func serve(ctx context.Context, s *Session, a Arguments) (Status, error) {
+func serveCommand() *Command {
 	addr, every := serveAddr, serveEvery
-	if a.has("addr") {
-		addr = a.values["addr"]
-	}
-	if a.has("every") {
-		var err error
-		if every, err = time.ParseDuration(a.values["every"]); err != nil {
-			return Failed, fmt.Errorf("serve: --every %s is no duration; write 500ms, 10s or 1m", output.Quote(a.values["every"]))
+	var values, public bool
+	c := New("serve [DIR]", NeedsNothing, "show the store as a page for a browser", `
+Shows the tree, its filters, memory, and how a lookup of any key goes, of the store or of that in DIR, until
+Ctrl-C. It reads only, also next to a program that has the store open, and shows the state on disk: while
+somebody looks it opens the store again every so often. Rates, compactions and stalls are known to the program
+that writes alone: there, mount debug.Handler. Keys can be seen by all who reach the address; values only with --values.`)
+	c.text(&addr, "addr", "HOST:PORT", "where to listen; default "+serveAddr)
+	c.duration(&every, "every", time.Millisecond, "how often to open the store again; default 10s")
+	c.flag(&values, "values", "show values too")
+	c.flag(&public, "public", "listen where other machines can reach it")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if err := checkAddr(addr, public); err != nil {
+			return Failed, err
 		}
-		if every <= 0 {
-			return Failed, errors.New("serve: --every must be above 0")
+		dir := s.Dir
+		if len(words) > 0 {
+			dir = words[0].Text
 		}
-	}
-	public := a.has("public")
-	if err := checkAddr(addr, public); err != nil {
-		return Failed, err
-	}
-	dir := s.Dir
-	if len(a.Words) > 0 {
-		dir = a.Words[0].Text
-	}
-	if dir == "" {
-		return Failed, ErrNoDir
-	}
-	pages, err := openServed(dir, every, a.has("values"), s.onEvent)
-	if err != nil {
-		return Failed, openError(dir, err)
-	}
-	defer pages.close()
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return Failed, fmt.Errorf("serve: %w; --addr names another", err)
-	}
-	var handler http.Handler = pages
-	if !public {
-		handler = ownNamesOnly(pages)
-	}
-	host, _, _ := net.SplitHostPort(addr)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	if host == "" {
-		host = "localhost"
-	}
-	fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened anew every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
-	if err := s.Out.Flush(); err != nil {
-		_ = listener.Close() // the first error says more
-		return Failed, err
-	}
-	return Found, serveUntilDone(ctx, listener, handler, s.Notes)
+		if dir == "" {
+			return Failed, ErrNoDir
+		}
+		pages, err := openServed(dir, every, values, s.onEvent)
+		if err != nil {
+			return Failed, openError(dir, err)
+		}
+		defer pages.close()
+		listener, err := net.Listen("tcp", addr)
+		if err != nil {
+			return Failed, fmt.Errorf("serve: %w; --addr names another", err)
+		}
+		var handler http.Handler = pages
+		if !public {
+			handler = ownNamesOnly(pages)
+		}
+		host, _, _ := net.SplitHostPort(addr)
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		if host == "" {
+			host = "localhost"
+		}
+		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened anew every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
+		if err := s.Out.Flush(); err != nil {
+			_ = listener.Close() // the first error says more
+			return Failed, err
+		}
+		return Found, serveUntilDone(ctx, listener, handler, s.Notes)
+	})
 }
 
 // serveUntilDone serves until ctx ends, and lets requests under way end first.

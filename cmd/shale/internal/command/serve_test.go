@@ -30,7 +30,8 @@ func served(t *testing.T, words ...string) (address string, stop func() (Status,
 	for _, text := range append([]string{"--addr", "localhost:0"}, words...) {
 		list = append(list, Word{Text: text})
 	}
-	a, err := s.lookup("serve").bind(list)
+	c := serveCommand()
+	list, err := c.parse(list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func served(t *testing.T, words ...string) (address string, stop func() (Status,
 	}
 	ended := make(chan result, 1)
 	go func() {
-		st, err := serve(ctx, s, a)
+		st, err := c.run(ctx, s, list)
 		w.CloseWithError(fmt.Errorf("serve ended: %w", context.Cause(ctx)))
 		ended <- result{st, err}
 	}()

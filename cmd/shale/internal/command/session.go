@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
+	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A mode is how commands reach the program.
@@ -40,6 +41,9 @@ type Session struct {
 	Timer    bool    // tell how long commands took
 	Explain  bool    // tell how each get went
 	More     []Group // commands beside those of this package
+	table    *table
+
+	beforeKeys func() bool // opens the store to complete a key; nil: it is open, or there are none
 
 	Sources int // files that run each other
 
@@ -85,7 +89,7 @@ func (s *Session) runArgs(args []string) Status {
 	for i, arg := range args {
 		w, err := parseArg(arg)
 		shown := output.Quote(arg)
-		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || isHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || quoting.IsHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
 			shown = output.Seen(arg)
 		}
 		w.from = len(line)
@@ -153,13 +157,13 @@ func (s *Session) RunLine(line string) (Status, error) {
 
 // run runs a command, until it ends or a signal ends it.
 func (s *Session) run(words []Word) (Status, error) {
-	c, a, err := s.Prepare(words)
+	c, list, err := s.Prepare(words)
 	if err != nil {
 		return Failed, err
 	}
 	ctx, stop := untilSignal(s.Life(), commandSignals)
 	defer stop()
-	return s.do(ctx, c, a)
+	return s.do(ctx, c, list)
 }
 
 // Life returns the context that ends when the program shall end.
@@ -172,23 +176,26 @@ func (s *Session) Life() context.Context {
 
 // RunIn runs a command as a part of another one, which has ctx.
 func (s *Session) RunIn(ctx context.Context, words []Word) (Status, error) {
-	c, a, err := s.Prepare(words)
+	c, list, err := s.Prepare(words)
 	if err != nil {
 		return Failed, err
 	}
-	return s.do(ctx, c, a)
+	return s.do(ctx, c, list)
 }
 
-// Prepare finds the command that words mean, and opens the store for it.
-func (s *Session) Prepare(words []Word) (*Command, Arguments, error) {
-	c, rest := s.CommandOf(words)
+// Prepare finds the command that words mean, and opens the store for it. It returns the
+// command and its words.
+func (s *Session) Prepare(words []Word) (*Command, []Word, error) {
+	c, rest := s.commandOf(words)
 	if c == nil {
-		return nil, Arguments{}, &Mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
+		return nil, nil, &Mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
 	}
-	a, err := c.bind(rest)
+	list, err := c.parse(rest)
 	switch {
+	case err == nil && c.helpOnly:
+		c.run = func(context.Context, *Session, []Word) (Status, error) { return Found, s.explainCommand(c) }
 	case err == nil && !c.late:
-		err = s.Open(c)
+		err = s.OpenFor(c.Title, c.access)
 	case err == nil:
 	case len(rest) == 0:
 		end := words[len(words)-1].to + 1
@@ -196,22 +203,18 @@ func (s *Session) Prepare(words []Word) (*Command, Arguments, error) {
 	case s.goesOn(c, rest[0]) != "":
 		err = &Mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, s.goesOn(c, rest[0]))}
 	}
-	return c, a, err
+	return c, list, err
 }
 
 // do runs c, with the settings that its options ask for.
-func (s *Session) do(ctx context.Context, c *Command, a Arguments) (Status, error) {
-	restore, err := s.setFor(a)
-	if err != nil {
-		return Failed, err
-	}
-	defer restore()
+func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
+	defer s.setFor(c)()
 	timed := s.Timer && !c.Nested // .timer on is not timed
 	begin := time.Now()
 	if !c.Nested {
 		s.damage.begin()
 	}
-	st, err := c.Run(ctx, s, a)
+	st, err := c.run(ctx, s, words)
 	if !c.Nested {
 		s.noteDamage(err)
 	}
@@ -223,36 +226,36 @@ func (s *Session) do(ctx context.Context, c *Command, a Arguments) (Status, erro
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		err = fmt.Errorf("%s: interrupted", c.Name)
+		err = fmt.Errorf("%s: interrupted", c.Title)
 	case err != nil:
-		err = s.blame(c, a, plainly(err))
+		err = s.blame(c, plainly(err))
 	}
 	return st, err
 }
 
 // openLate opens the store for a command that has its input now.
-func (s *Session) openLate(name string) error { return s.Open(s.lookup(name)) }
+func (s *Session) openLate(c *Command) error { return s.OpenFor(c.Title, c.access) }
 
-// Open makes sure that the store is open as c needs it.
-func (s *Session) Open(c *Command) error {
-	writes := c.Access == writes || c.Access == creates
+// OpenFor makes sure that the store is open as a command of that name needs it.
+func (s *Session) OpenFor(name string, need Access) error {
+	write := need == writes || need == creates
 	switch {
-	case c.Access == NeedsNothing:
+	case need == NeedsNothing:
 		return nil
-	case writes && s.readOnly:
-		return fmt.Errorf("%s writes, and -readonly was given", c.Name)
-	case s.DB != nil && (s.writable || !writes):
+	case write && s.readOnly:
+		return fmt.Errorf("%s writes, and --readonly was given", name)
+	case s.DB != nil && (s.writable || !write):
 		return nil
 	}
 	before := s.DB // open for reading, which takes no lock: it stays if the new way fails
 	s.DB = nil
 	var err error
 	if s.Mode == AtPrompt && !s.readOnly {
-		err = s.openForPrompt(c.Access)
+		err = s.openForPrompt(need)
 	} else {
-		err = s.openStore(writes, c.Access == creates)
+		err = s.openStore(write, need == creates)
 	}
-	if c.Name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
+	if name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
 		err = &sentence{fmt.Sprintf("%s has %s open for writing, and it alone can make a checkpoint now (DB.Checkpoint); "+
 			"export, and import into another store, copy it all the same", owner(err), output.Quote(s.Dir)), err}
 	}
@@ -267,7 +270,7 @@ func (s *Session) Open(c *Command) error {
 
 // openForPrompt opens for writing if it can. A command that only reads takes
 // read-only for an answer.
-func (s *Session) openForPrompt(need access) error {
+func (s *Session) openForPrompt(need Access) error {
 	err := s.openStore(true, need == creates)
 	if need != Reads || isMissing(err) || err == nil {
 		return err
@@ -322,7 +325,7 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 // checkNew returns an error if there is anything in dir that no store has made.
 func checkNew(dir string) error {
 	if err := outfile.Folder(dir); err != nil {
-		return fmt.Errorf("%w, or give -new", err)
+		return fmt.Errorf("%w, or give --new", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -330,7 +333,7 @@ func checkNew(dir string) error {
 	}
 	for _, e := range entries {
 		if _, _, ok := base.ParseFileName(e.Name()); !ok && e.Name() != "lost+found" {
-			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale -new -C %s makes a store there all the same",
+			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale --new -C %s makes a store there all the same",
 				output.Quote(dir), output.Quote(e.Name()), output.Quote(dir))}
 		}
 	}

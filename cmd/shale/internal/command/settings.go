@@ -10,34 +10,22 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// SettingOptions may stand behind every command.
-var SettingOptions = []Option{
-	{Name: "mode", Arg: "MODE", Values: output.DisplayNames, help: "lay out what is printed"},
-	{Name: "timer", help: "tell how long the command took"},
-}
-
 // setFor sets what the options of one command ask for, and returns what sets it
 // back.
-func (s *Session) setFor(a Arguments) (restore func(), err error) {
-	before, timed := s.Display, s.Timer
-	name, modeGiven := a.settings["mode"]
-	_, timerGiven := a.settings["timer"]
-	if modeGiven {
-		d, err := DisplayOf(name)
-		if err != nil {
-			return nil, &Mistake{from: a.places["mode"].from, to: a.places["mode"].to, err: err}
-		}
-		s.Display = d
+func (s *Session) setFor(c *Command) (restore func()) {
+	display, timer := s.Display, s.Timer
+	if c.mode != nil {
+		s.Display = *c.mode
 	}
-	s.Timer = s.Timer || timerGiven
+	s.Timer = s.Timer || c.timer
 	return func() {
-		if modeGiven {
-			s.Display = before
+		if c.mode != nil {
+			s.Display = display
 		}
-		if timerGiven {
-			s.Timer = timed
+		if c.timer {
+			s.Timer = timer
 		}
-	}, nil
+	}
 }
 
 // note prints a line about a command beside its output.
@@ -103,7 +91,7 @@ func DisplayOf(name string) (output.Display, error) {
 		}
 	}
 	if meant := didYouMean(name, output.DisplayNames); meant != "" {
-		return 0, fmt.Errorf("%s is no mode%s", output.Quote(name), meant)
+		return 0, fmt.Errorf("is no mode%s", meant)
 	}
-	return 0, fmt.Errorf("%s is no mode; modes are %s", output.Quote(name), strings.Join(output.DisplayNames, ", "))
+	return 0, fmt.Errorf("is no mode; modes are %s", strings.Join(output.DisplayNames, ", "))
 }

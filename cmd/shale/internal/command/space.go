@@ -22,62 +22,67 @@ type spaceRow struct {
 	dead           float64 // share that nobody can see any more; -1: not estimated
 }
 
-// space shows where the bytes of the folder are.
-func space(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	var f *folder
-	var rows []spaceRow
-	var damage []error
-	err := s.settled(func(now *folder) (err error) {
-		f = now
-		rows, damage, err = f.levelSpace(ctx)
-		return err
+// spaceCommand shows where the bytes of the folder are.
+func spaceCommand() *Command {
+	c := New("space", NeedsNothing, "where the bytes are: levels, logs, what is dead", `
+Prints the files by what they are for. What is dead is estimated: of some blocks of each table the keys are
+asked of the filters of the newer tables. Amplification of writes is that of the manifest in force.`)
+	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		var f *folder
+		var rows []spaceRow
+		var damage []error
+		err := s.settled(func(now *folder) (err error) {
+			f = now
+			rows, damage, err = f.levelSpace(ctx)
+			return err
+		})
+		if err != nil {
+			return Failed, err
+		}
+		tables, dead := int64(0), 0.0
+		for _, r := range rows {
+			tables += r.bytes
+			dead += float64(r.bytes) * max(r.dead, 0)
+		}
+		rest, err := f.otherSpace()
+		if err != nil {
+			return Failed, err
+		}
+		rows = append(rows, rest...)
+		total := spaceRow{what: "in all", dead: -1}
+		for _, r := range rows {
+			total.files += r.files
+			total.bytes += r.bytes
+			total.filters += r.filters
+			total.entries += r.entries
+		}
+		g := output.NewGrid("what", ">files", ">size", ">share", ">filters in it", ">entries", ">dead")
+		for _, r := range append(rows, total) {
+			share, filters, entries, gone := output.NoCell("-"), output.NoCell("-"), output.NoCell("-"), output.NoCell("-")
+			if total.bytes > 0 {
+				p := float64(r.bytes) / float64(total.bytes)
+				share = output.Cell{Text: fmt.Sprintf("%.1f %%", 100*p), Raw: p}
+			}
+			if r.entries > 0 {
+				filters, entries = output.SizeCell(r.filters), output.NumberCell(r.entries)
+			}
+			if r.dead >= 0 {
+				gone = output.Cell{Text: fmt.Sprintf("%.0f %%", 100*r.dead), Raw: r.dead}
+			}
+			g.Row(r.what, r.files, output.SizeCell(r.bytes), share, filters, entries, gone)
+		}
+		if err := s.Show(g); err != nil {
+			return Failed, err
+		}
+		if tables > 0 {
+			s.remark("tables: about %s live, %s dead; space amplification %.2f\n", base.FormatBytes(tables-int64(dead)), base.FormatBytes(int64(dead)),
+				float64(tables)/max(float64(tables)-dead, 1))
+		}
+		for _, err := range damage {
+			s.note("shale: %s", plain(err))
+		}
+		return foundIf(len(damage) == 0), s.written(f)
 	})
-	if err != nil {
-		return Failed, err
-	}
-	tables, dead := int64(0), 0.0
-	for _, r := range rows {
-		tables += r.bytes
-		dead += float64(r.bytes) * max(r.dead, 0)
-	}
-	rest, err := f.otherSpace()
-	if err != nil {
-		return Failed, err
-	}
-	rows = append(rows, rest...)
-	total := spaceRow{what: "in all", dead: -1}
-	for _, r := range rows {
-		total.files += r.files
-		total.bytes += r.bytes
-		total.filters += r.filters
-		total.entries += r.entries
-	}
-	g := output.NewGrid("what", ">files", ">size", ">share", ">filters in it", ">entries", ">dead")
-	for _, r := range append(rows, total) {
-		share, filters, entries, gone := output.NoCell("-"), output.NoCell("-"), output.NoCell("-"), output.NoCell("-")
-		if total.bytes > 0 {
-			p := float64(r.bytes) / float64(total.bytes)
-			share = output.Cell{Text: fmt.Sprintf("%.1f %%", 100*p), Raw: p}
-		}
-		if r.entries > 0 {
-			filters, entries = output.SizeCell(r.filters), output.NumberCell(r.entries)
-		}
-		if r.dead >= 0 {
-			gone = output.Cell{Text: fmt.Sprintf("%.0f %%", 100*r.dead), Raw: r.dead}
-		}
-		g.Row(r.what, r.files, output.SizeCell(r.bytes), share, filters, entries, gone)
-	}
-	if err := s.Show(g); err != nil {
-		return Failed, err
-	}
-	if tables > 0 {
-		s.remark("tables: about %s live, %s dead; space amplification %.2f\n", base.FormatBytes(tables-int64(dead)), base.FormatBytes(int64(dead)),
-			float64(tables)/max(float64(tables)-dead, 1))
-	}
-	for _, err := range damage {
-		s.note("shale: %s", plain(err))
-	}
-	return foundIf(len(damage) == 0), s.written(f)
 }
 
 // written tells how often what was flushed was written.

@@ -14,12 +14,7 @@ var synonyms = map[string]string{
 
 // unknownCommand tells that w begins no command, and which one may be meant.
 func (s *Session) unknownCommand(w Word) string {
-	var names []string
-	for _, g := range s.Table() {
-		for _, c := range g.Commands {
-			names = append(names, c.Name)
-		}
-	}
+	names := s.commands().names
 	text := "unknown command " + output.Quote(w.Text)
 	if meant := synonyms[strings.TrimPrefix(w.Text, ".")]; meant != "" {
 		return text + "; did you mean " + meant + "? help lists the commands"
@@ -34,15 +29,13 @@ func (s *Session) unknownCommand(w Word) string {
 // word of another name.
 func (s *Session) goesOn(c *Command, w Word) string {
 	var names []string
-	for _, g := range s.Table() {
-		for _, other := range g.Commands {
-			if second, ok := strings.CutPrefix(other.Name, c.Name+" "); ok {
-				names = append(names, second)
-			}
+	for _, name := range s.commands().names {
+		if second, ok := strings.CutPrefix(name, c.Title+" "); ok {
+			names = append(names, second)
 		}
 	}
 	if meant, ok := strings.CutPrefix(didYouMean(w.Text, names), "; did you mean "); ok && !w.Literal {
-		return "; did you mean " + c.Name + " " + meant
+		return "; did you mean " + c.Title + " " + meant
 	}
 	return ""
 }

@@ -21,61 +21,60 @@ import (
 // for.
 const maxSteps = 1000
 
-var errTreeFile = errors.New("usage: tree [-o] FILE.svg|FILE.html [--by bits|fpr|size] [--last N]")
-
-// tree draws the tables into a file.
-func tree(ctx context.Context, s *Session, a Arguments) (Status, error) {
-	words := a.Words
-	if len(words) > 0 && !words[0].Literal && words[0].Text == "-o" {
-		words = words[1:]
-	}
-	if len(words) != 1 {
-		return Failed, errTreeFile
-	}
-	file := words[0].Text
-	by, known := treepicture.ByBits, true
-	if name, given := a.values["by"]; given {
-		if by, known = treepicture.ParseColouring(name); !known {
-			return Failed, fmt.Errorf("--by %s: want %s", output.Quote(name), strings.Join(treepicture.Colourings, ", "))
+// treeCommand draws the tables into a file.
+func treeCommand() *Command {
+	by, last := treepicture.ByBits, maxSteps
+	var toFile bool
+	c := New("tree FILE", NeedsNothing, "draw the tables over the keys: FILE.svg or FILE.html", `
+Draws a row for each run, newest first, and a bar for each table from its smallest key to its largest. The
+place of a key is its rank: half of the picture is half of the entries. The page has all in one file, works
+without a network, and shows each change of the manifest in force: what came and what went.`)
+	c.option("by", strings.Join(treepicture.Colourings, "|"), "what colours stand for; default bits", func(w Word) error {
+		named, known := treepicture.ParseColouring(w.Text)
+		if by = named; !known {
+			return fmt.Errorf("is none of %s", strings.Join(treepicture.Colourings, ", "))
 		}
-	}
-	last, err := a.optionNumber("last", maxSteps)
-	if err != nil {
-		return Failed, err
-	}
-	page := strings.EqualFold(filepath.Ext(file), ".html")
-	switch {
-	case !page && !strings.EqualFold(filepath.Ext(file), ".svg"):
-		return Failed, fmt.Errorf("tree: %s: the file's name has to end in .svg or .html", output.Quote(file))
-	case !page && a.has("last"):
-		return Failed, errors.New("tree: --last is for a page: an .svg shows the state of now")
-	}
-	if _, err := outfile.Path(file); err != nil {
-		return Failed, err
-	}
-	f, err := s.lookInto()
-	if err != nil {
-		return Failed, err
-	}
-	p := pictureOf(s, f)
-	write := func(w io.Writer) (int, error) {
-		levels := p.levels(f)
-		return len(f.places()), treepicture.Draw(w, levels, treepicture.Options{Title: output.Quote(f.dir), By: by, Key: output.Short})
-	}
-	what := "table"
-	if page {
-		what = "change"
-		write = func(w io.Writer) (int, error) { return p.page(ctx, w, f, by, last) }
-	}
-	n, err := outfile.Replace(vfs.Default, file, write)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Failed, fmt.Errorf("tree: there is no folder %s", output.Quote(filepath.Dir(file)))
-	}
-	if err != nil {
-		return Failed, err
-	}
-	fmt.Fprintf(s.Out, "%s: %s\n", output.Quote(file), output.Plural(n, what))
-	return Found, nil
+		return nil
+	}, treepicture.Colourings...)
+	c.count(&last, "last", "of .html: the last N changes; default 1000")
+	c.Flags().BoolVarP(&toFile, "output", "o", false, "") // tree -o FILE is the same as tree FILE
+	_ = c.Flags().MarkHidden("output")                    // it is there
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		file := words[0].Text
+		page := strings.EqualFold(filepath.Ext(file), ".html")
+		switch {
+		case !page && !strings.EqualFold(filepath.Ext(file), ".svg"):
+			return Failed, fmt.Errorf("tree: %s: the file's name has to end in .svg or .html", output.Quote(file))
+		case !page && c.has("last"):
+			return Failed, errors.New("tree: --last is for a page: an .svg shows the state of now")
+		}
+		if _, err := outfile.Path(file); err != nil {
+			return Failed, err
+		}
+		f, err := s.lookInto()
+		if err != nil {
+			return Failed, err
+		}
+		p := pictureOf(s, f)
+		write := func(w io.Writer) (int, error) {
+			levels := p.levels(f)
+			return len(f.places()), treepicture.Draw(w, levels, treepicture.Options{Title: output.Quote(f.dir), By: by, Key: output.Short})
+		}
+		what := "table"
+		if page {
+			what = "change"
+			write = func(w io.Writer) (int, error) { return p.page(ctx, w, f, by, last) }
+		}
+		n, err := outfile.Replace(vfs.Default, file, write)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Failed, fmt.Errorf("tree: there is no folder %s", output.Quote(filepath.Dir(file)))
+		}
+		if err != nil {
+			return Failed, err
+		}
+		fmt.Fprintf(s.Out, "%s: %s\n", output.Quote(file), output.Plural(n, what))
+		return Found, nil
+	})
 }
 
 // A picture knows what lookups have found out about filters, by the numbers of
@@ -89,7 +88,7 @@ type picture struct {
 // manifest tells.
 func pictureOf(s *Session, f *folder) picture {
 	p := picture{filters: map[uint64]shale.TableInfo{}, version: f.version()}
-	if err := s.Open(&Command{Name: "tree", Access: Reads}); err != nil {
+	if err := s.OpenFor("tree", Reads); err != nil {
 		fmt.Fprintf(s.Notes, "shale: the picture is without rates of false positives: %s\n", plain(err))
 		return p
 	}

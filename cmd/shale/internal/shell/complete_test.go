@@ -38,7 +38,7 @@ var completions = []struct{ line, head, want, tail string }{
 	{"help rep|", "help ", "[repair ]", ""},
 	{"help filters |", "help filters ", "[export  may  rebuild ]", ""},
 	{"filters e|", "filters ", "[export ]", ""},
-	{"filters rebuild --h|", "filters rebuild ", "[--hash ]", ""},
+	{"filters rebuild --h|", "filters rebuild ", "[--help  --hash ]", ""},
 	{"filters may |", "filters may ", `["a folder/" fig  fruit/]`, ""},
 	{"filters may fig ap|", "filters may fig ", "[apple  apricot ]", ""},
 	{".source fr|", ".source ", "[fruit/]", ""},
@@ -86,7 +86,7 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &command.Session{DB: db, More: PromptCommands(), Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
+	s := &command.Session{DB: db, More: Commands(), Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
 	for _, c := range completions {
 		pos := len(c.line)
 		for i := range c.line {
@@ -105,10 +105,10 @@ func TestComplete(t *testing.T) {
 	}
 	// Of an empty line, all commands but those that begin with a dot.
 	var all []string
-	for _, g := range s.Table() {
-		for _, c := range g.Commands {
-			if !strings.ContainsAny(c.Name, ". ") {
-				all = append(all, c.Name+" ")
+	for _, g := range s.Groups() {
+		for _, makes := range g.Commands {
+			if c := makes(); !strings.ContainsAny(c.Title, ". ") {
+				all = append(all, c.Title+" ")
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func TestComplete(t *testing.T) {
 	}
 	// The last of many is among them: else the editor would take what the first
 	// have in common for what all have.
-	if _, got, _ := complete(s, "get many", 8); len(got) != maxCompletions || got[maxCompletions-1] != "many199 " {
-		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], maxCompletions)
+	if _, got, _ := complete(s, "get many", 8); len(got) != command.MaxCompletions || got[command.MaxCompletions-1] != "many199 " {
+		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], command.MaxCompletions)
 	}
 }

@@ -3,45 +3,79 @@ package shell
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-func setMode(_ context.Context, s *command.Session, a command.Arguments) (command.Status, error) {
-	if len(a.Words) == 0 {
-		fmt.Fprintln(s.Out, s.Display)
+// Commands are those that set how commands are run, or run commands.
+func Commands() []command.Group {
+	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{
+		modeCommand, timerCommand, explainCommand, watchCommand, sourceCommand,
+		func() *command.Command { return command.NewHelp(".help", "the same as help") },
+		func() *command.Command { return command.NewQuit(".quit", "the same as quit") },
+	}}}
+}
+
+func modeCommand() *command.Command {
+	c := command.New(".mode [MODE]", command.NeedsNothing, "lay out what is printed, or print how it is laid out", `
+- text, which is how it begins: tables in columns, keys and values as words with tabs between them
+- box: drawn with lines, and cut to the width of the terminal
+- lines: title = value, a line for each
+- hex: as text, with keys and values in hexadecimal
+- json: one array of objects; jsonl: an object a line. Sizes are bytes, times seconds, percentages
+shares of 1. A key or value that is not UTF-8 is in base64, under its title with 64 behind it.
+- csv: as RFC 4180 has it, with a line of titles. A key or value is as it is; if it has what can't be
+seen, or begins with a quote, it is a quoted word.
+- tsv: words with tabs between them, with a line of titles
+
+--mode MODE does the same for one command, before or behind it.`)
+	c.Values = output.DisplayNames
+	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
+		if len(words) == 0 {
+			fmt.Fprintln(s.Out, s.Display)
+			return command.Found, nil
+		}
+		mode, err := command.DisplayOf(words[0].Text)
+		if err != nil {
+			return command.Failed, fmt.Errorf("%s %w", output.Quote(words[0].Text), err)
+		}
+		s.Display = mode
 		return command.Found, nil
-	}
-	d, err := command.DisplayOf(a.Words[0].Text)
-	if err == nil {
-		s.Display = d
-	}
-	return command.Found, err
+	})
 }
 
-func setTimer(_ context.Context, s *command.Session, a command.Arguments) (command.Status, error) {
-	return set(s, &s.Timer, a)
+func timerCommand() *command.Command {
+	return toggle(".timer", "print how long each command took",
+		"Prints the time after each command, on standard error. --timer does the same for one command.",
+		func(s *command.Session) *bool { return &s.Timer })
 }
 
-func setExplain(_ context.Context, s *command.Session, a command.Arguments) (command.Status, error) {
-	return set(s, &s.Explain, a)
+func explainCommand() *command.Command {
+	return toggle(".explain", "print in a line how each get went", `
+Prints after each get, on standard error, how many places and levels were asked, what their filters said,
+the blocks read, and the time. explain KEY shows it place by place.`,
+		func(s *command.Session) *bool { return &s.Explain })
 }
 
-// set sets what the first word says, and without one prints what is set.
-func set(s *command.Session, value *bool, a command.Arguments) (command.Status, error) {
-	words := map[bool]string{false: "off", true: "on"}
-	if len(a.Words) == 0 {
-		fmt.Fprintln(s.Out, words[*value])
+// toggle returns a command that sets what its word says, and without one prints what is set.
+func toggle(name, short, long string, of func(s *command.Session) *bool) *command.Command {
+	states := []string{"off", "on"}
+	c := command.New(name+" [on|off]", command.NeedsNothing, short, long)
+	c.Values = []string{"on", "off"}
+	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
+		set := of(s)
+		switch {
+		case len(words) == 0 && *set:
+			fmt.Fprintln(s.Out, states[1])
+		case len(words) == 0:
+			fmt.Fprintln(s.Out, states[0])
+		case !slices.Contains(states, words[0].Text):
+			return command.Failed, fmt.Errorf("%s is neither on nor off", output.Quote(words[0].Text))
+		default:
+			*set = words[0].Text == states[1]
+		}
 		return command.Found, nil
-	}
-	switch text := a.Words[0].Text; text {
-	case words[true]:
-		*value = true
-	case words[false]:
-		*value = false
-	default:
-		return command.Failed, fmt.Errorf("%s is neither on nor off", output.Quote(text))
-	}
-	return command.Found, nil
+	})
 }

@@ -57,7 +57,7 @@ func (r recorder) AppendHistory(line string) {
 }
 
 func promptLoop(s *command.Session, line lineEditor) command.Status {
-	if err := s.Open(&command.Command{Access: command.Reads}); err != nil {
+	if err := s.OpenFor("", command.Reads); err != nil {
 		s.Complain(err) // a put may still make it
 	}
 	s.Say("help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves.")

@@ -19,43 +19,47 @@ const maxSources = 16
 
 var errTooDeep = errors.New("files run each other too deep")
 
-// source runs the commands of a file, up to the first error.
-func source(ctx context.Context, s *command.Session, a command.Arguments) (command.Status, error) {
-	name := a.Words[0].Text
-	if s.Sources >= maxSources {
-		return command.Failed, fmt.Errorf("%s: %w: more than %d", output.Quote(name), errTooDeep, maxSources)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return command.Failed, err
-	}
-	defer f.Close() // it is only read
-	s.Sources++
-	defer func() { s.Sources-- }()
-	worst := command.Found
-	lines := bufio.NewReader(f)
-	for n := 1; ; n++ {
-		line, readErr := lines.ReadString('\n')
-		if readErr != nil && readErr != io.EOF {
-			return command.Failed, fmt.Errorf("%s:%d: %w", output.Quote(name), n, readErr)
+// sourceCommand runs the commands of a file, up to the first error.
+func sourceCommand() *command.Command {
+	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and names the line of the file.")
+	c.Nested = true
+	return c.Does(func(ctx context.Context, s *command.Session, words []command.Word) (command.Status, error) {
+		name := words[0].Text
+		if s.Sources >= maxSources {
+			return command.Failed, fmt.Errorf("%s: %w: more than %d", output.Quote(name), errTooDeep, maxSources)
 		}
-		st, err := runSourced(ctx, s, strings.TrimSuffix(line, "\n"))
-		switch {
-		case errors.Is(err, command.ErrQuit) || ctx.Err() != nil:
-			return worst, err
-		case errors.Is(err, errTooDeep):
-			return command.Failed, err // not each of them
-		case err != nil:
-			if m := new(command.Mistake); errors.As(err, &m) {
-				err = errors.New(err.Error()) // its columns are those of the file's line
+		f, err := os.Open(name)
+		if err != nil {
+			return command.Failed, err
+		}
+		defer f.Close() // it is only read
+		s.Sources++
+		defer func() { s.Sources-- }()
+		worst := command.Found
+		lines := bufio.NewReader(f)
+		for n := 1; ; n++ {
+			line, readErr := lines.ReadString('\n')
+			if readErr != nil && readErr != io.EOF {
+				return command.Failed, fmt.Errorf("%s:%d: %w", output.Quote(name), n, readErr)
 			}
-			return command.Failed, &command.SourceError{Name: name, Line: n, Err: err}
+			st, err := runSourced(ctx, s, strings.TrimSuffix(line, "\n"))
+			switch {
+			case errors.Is(err, command.ErrQuit) || ctx.Err() != nil:
+				return worst, err
+			case errors.Is(err, errTooDeep):
+				return command.Failed, err // not each of them
+			case err != nil:
+				if m := new(command.Mistake); errors.As(err, &m) {
+					err = errors.New(err.Error()) // its columns are those of the file's line
+				}
+				return command.Failed, &command.SourceError{Name: name, Line: n, Err: err}
+			}
+			worst = max(worst, st)
+			if readErr == io.EOF {
+				return worst, nil
+			}
 		}
-		worst = max(worst, st)
-		if readErr == io.EOF {
-			return worst, nil
-		}
-	}
+	})
 }
 
 func runSourced(ctx context.Context, s *command.Session, line string) (command.Status, error) {

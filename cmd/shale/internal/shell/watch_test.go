@@ -54,7 +54,7 @@ func TestPromptInterrupted(t *testing.T) {
 				<-heard // it has come to everybody who listens
 			}
 		}
-		s := &command.Session{Dir: dir, Mode: command.AtPrompt, More: PromptCommands(), Printer: output.Printer{Out: bufio.NewWriterSize(w, 64)}, Notes: &command.LockedWriter{W: w}}
+		s := &command.Session{Dir: dir, Mode: command.AtPrompt, More: Commands(), Printer: output.Printer{Out: bufio.NewWriterSize(w, 64)}, Notes: &command.LockedWriter{W: w}}
 		y := &typist{lines: []string{c.line, "has k2"}, transcript: &bytes.Buffer{}}
 		if st := promptLoop(s, y); st != command.Found {
 			t.Errorf("%s: status %d", c.line, st)
@@ -96,7 +96,7 @@ func TestWatchBesideAWriter(t *testing.T) {
 			}
 		}
 	}
-	s := &command.Session{Dir: dir, More: PromptCommands(), Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &command.LockedWriter{W: w}}
+	s := &command.Session{Dir: dir, More: Commands(), Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &command.LockedWriter{W: w}}
 	words, err := command.ParseLine(".watch 1ms get k0")
 	if err != nil {
 		t.Fatal(err)

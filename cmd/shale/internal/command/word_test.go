@@ -65,8 +65,7 @@ func FuzzQuote(f *testing.F) {
 			if w, err := parseArg(printed); err != nil || w.Text != text {
 				t.Fatalf("%q is printed as %s, as an argument %q, %v", text, printed, w.Text, err)
 			}
-			c := Command{Name: "has", Most: -1}
-			if a, err := c.bind(words[1:2]); err != nil || len(a.Words) != 1 {
+			if list, err := hasCommand().parse(words[1:2]); err != nil || len(list) != 1 || list[0].Text != text {
 				t.Fatalf("%s is taken for an option: %v", printed, err)
 			}
 		}
@@ -94,8 +93,8 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil || !slices.EqualFunc(again, words, same) {
 			t.Fatalf("%q is %+v, printed as %s, which is %+v, %v", line, words, printed, again, err)
 		}
-		if c := (&Session{}).lookup(words[0].Text); c != nil {
-			_, _ = c.bind(words[1:]) // must not panic
+		if c, rest := (&Session{}).commandOf(words); c != nil {
+			_, _ = c.parse(rest) // must not panic
 		}
 	})
 }

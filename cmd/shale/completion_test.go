@@ -1,0 +1,139 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/cmd/shale/internal/command"
+	"github.com/shaledb/shale/cmd/shale/internal/shell"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// bashWords asks the completion of a real bash what the last of words becomes.
+const bashWords = `
+source <(shale completion bash) || exit
+complete -p shale >&2
+COMP_WORDS=(shale "$@") COMP_CWORD=$# COMP_LINE="shale $*" COMP_TYPE=9
+COMP_POINT=${#COMP_LINE}
+$(complete -p shale | sed 's/.*-F \([^ ]*\) .*/\1/') 2>/dev/null
+printf '%s\n' "${COMPREPLY[@]}"
+`
+
+// childScript runs the test binary as the program.
+const childScript = `#!/bin/sh
+args=$(printf '%s\n' "$@"; printf .)
+SHALE_CHILD_ARGS=${args%?.} exec "$SHALE_TEST_BINARY"
+`
+
+func TestCompletion_Bash(t *testing.T) {
+	testenv.SkipRace(t)
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	bin, dir := t.TempDir(), filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(filepath.Join(bin, "shale"), []byte(strings.Replace(childScript, "%?.", "%\n.", 1)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, st := call("", "-C", dir, "-e", "put apple 1", "-e", "put apricot 2", "-e", `put "a pear" 3`); st != command.Found {
+		t.Fatal(notes)
+	}
+	for _, c := range []struct {
+		words []string
+		want  string // the descriptions of several are left out
+	}{
+		{[]string{"cou"}, "count"},
+		{[]string{"filters", "re"}, "rebuild"},
+		{[]string{"scan", "--rev"}, "--reverse"},
+		{[]string{"scan", "--mode", "json"}, "json jsonl"},
+		{[]string{"import", "--format", ""}, "csv jsonl lines tsv"},
+		{[]string{"-C", dir, "get", "ap"}, "apple apricot"},
+		{[]string{"-C", dir, "scan", "--from", "apr"}, "apricot"},
+		{[]string{"-C", dir + "2", "get", "ap"}, ""},
+		{[]string{"help", "filters", "m"}, "may"},
+	} {
+		cmd := exec.Command(bash, append([]string{"-c", bashWords, "bash"}, c.words...)...)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "SHALE_TEST_BINARY="+os.Args[0], "SHALE_DIR=")
+		var notes strings.Builder
+		cmd.Stderr = &notes
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(notes.String(), "complete ") || !strings.Contains(notes.String(), " shale") {
+			t.Fatalf("%v: %v, %s", c.words, err, &notes)
+		}
+		var got []string
+		for line := range strings.Lines(string(out)) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			got = append(got, word)
+		}
+		slices.Sort(got)
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%q becomes %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+// Each shell has a script, and a shell that is not known is named.
+func TestCompletion_Scripts(t *testing.T) {
+	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, notes, st := call("", "completion", name); st != command.Found || !strings.Contains(out, "shale") {
+			t.Errorf("%s: status %d, %s", name, st, notes)
+		}
+	}
+	if _, notes, st := call("", "completion", "csh"); st != command.Failed || !strings.Contains(notes, "csh is none of bash, zsh, fish, powershell") {
+		t.Errorf("csh: status %d, %s", st, notes)
+	}
+}
+
+// Every command explains itself in three ways, and needs no store for it.
+func TestHelp_OfEveryCommand(t *testing.T) {
+	s := command.Session{More: shell.Commands()}
+	for _, g := range s.Groups() {
+		for _, makes := range g.Commands {
+			c := makes()
+			name := strings.Fields(c.Title)
+			want, notes, st := call("", append([]string{"help"}, name...)...)
+			if st != command.Found || !strings.HasPrefix(want, c.Title) || !strings.Contains(strings.Join(strings.Fields(want), " "), c.Short) {
+				t.Errorf("help %s: status %d, %s%s", c.Title, st, want, notes)
+			}
+			for _, option := range []string{"--help", "-h"} {
+				if got, notes, st := call("", append(name, option)...); st != command.Found || got != want {
+					t.Errorf("%s %s: status %d, %s%s, want\n%s", c.Title, option, st, got, notes, want)
+				}
+			}
+			for line := range strings.Lines(want) {
+				if n := len([]rune(line)); n > 101 {
+					t.Errorf("help %s has a line of %d columns: %s", c.Title, n, line)
+				}
+			}
+		}
+	}
+}
+
+// The options before the command may be written as package flag took them.
+func TestOptions_OneDash(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, notes, st := call("", "-new", "-C", dir, "-timer", "put", "-key", "v"); st != command.Found || !strings.HasPrefix(notes, "time: ") {
+		t.Fatalf("status %d, %s", st, notes)
+	}
+	for _, args := range [][]string{
+		{"-C", dir, "-readonly", "-hex", "get", "-key"}, {"-C=" + dir, "-hex=true", "get", "-key"}, {"--store", dir, "--hex", "-mode", "text", "get", "-key"},
+		{"-mode=text", "-readonly", "-C" + dir, "get", "-key", "--hex"},
+	} {
+		if out, notes, st := call("", args...); st != command.Found || out != "0x76\n" {
+			t.Errorf("%v: status %d, %s%s", args, st, out, notes)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		out, notes, st := call("", args...)
+		if st != command.Found || !strings.Contains(out, "commit") || !strings.Contains(out, "go1.") || !strings.Contains(out, "files of a store  1") {
+			t.Errorf("%v: status %d, %s%s", args, st, out, notes)
+		}
+	}
+}

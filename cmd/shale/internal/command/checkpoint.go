@@ -1,0 +1,31 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/outfile"
+)
+
+func checkpointCommand() *Command {
+	c := New("checkpoint DIR", writes, "make a copy of the store in a new folder, by hard links", `
+The copy is a store of its own. It takes no time and hardly any space where the file system has hard links.
+Next to a program that writes, that program alone can make one.`)
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		dir := words[0].Text
+		if dir == "" {
+			return Failed, errors.New("name a folder for the checkpoint")
+		}
+		if err := outfile.Folder(dir); err != nil {
+			return Failed, err
+		}
+		err := s.DB.Checkpoint(dir)
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%s is there already; name a new folder", output.Quote(dir))
+		}
+		return Found, err
+	})
+}

@@ -1,0 +1,256 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/quoting"
+)
+
+// withoutPackage is what cobra's script for bash needs of the package bash-completion, for
+// shells that do not have it.
+const withoutPackage = `
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref() {
+        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+    }
+fi
+`
+
+func completionCommand() *Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	c := New("completion SHELL", NeedsNothing, "print a script that makes a shell complete commands, options and keys", `
+SHELL is bash, zsh, fish or powershell. For bash, write this into ~/.bashrc: source <(shale completion bash).
+For zsh, put the script into a folder of $fpath, as _shale; for fish into
+~/.config/fish/completions/shale.fish.`)
+	c.Values = shells
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		root := s.tree("")
+		switch words[0].Text {
+		case "bash":
+			if err := root.GenBashCompletionV2(s.Out, true); err != nil {
+				return Failed, err
+			}
+			_, err := s.Out.WriteString(withoutPackage)
+			return Found, err
+		case "zsh":
+			return Found, root.GenZshCompletion(s.Out)
+		case "fish":
+			return Found, root.GenFishCompletion(s.Out, true)
+		case "powershell":
+			return Found, root.GenPowerShellCompletionWithDesc(s.Out)
+		}
+		return Failed, fmt.Errorf("%s is none of %s", output.Quote(words[0].Text), strings.Join(shells, ", "))
+	})
+}
+
+// completeShell answers the script of a shell, which asks what a word may become.
+func (s *Session) completeShell(env Environment) Status {
+	root := s.tree("")
+	f := &flags{dir: env.Getenv("SHALE_DIR")}
+	f.options(root.Flags())
+	s.Mode = oneShot
+	s.beforeKeys = func() bool {
+		s.Dir = f.dir
+		return s.OpenFor("completion", Reads) == nil // else there is nothing to complete
+	}
+	root.SetArgs(env.Args)
+	root.SetOut(s.Out)
+	root.SetErr(io.Discard)
+	if root.Execute() != nil {
+		return Failed
+	}
+	return Found
+}
+
+// Complete returns what the unfinished word partial may become behind words, and whether
+// files and folders may stand there.
+func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellCompDirective) {
+	named := "help" // which has no options of its own
+	if len(words) > 0 {
+		c, _ := s.commandOf(words)
+		switch {
+		case c == nil:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		case len(words) > 1 && strings.HasSuffix(c.Words, " COMMAND..."):
+			return s.Complete(words[2:], partial)
+		}
+		named = c.Title
+	}
+	args := []string{cobra.ShellCompNoDescRequestCmd}
+	for _, w := range words {
+		if w.Literal {
+			args = append(args, literalMark+w.Text)
+		} else {
+			args = append(args, w.Text)
+		}
+	}
+	var out bytes.Buffer
+	root := s.tree(named)
+	root.SetArgs(append(args, partial))
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	if root.Execute() != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	var directive cobra.ShellCompDirective
+	if _, err := fmt.Sscanf(lines[len(lines)-1], ":%d", &directive); err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return lines[:len(lines)-1], directive
+}
+
+// completeOption makes cobra complete the argument of an option.
+func (s *Session) completeOption(c *Command, f *pflag.Flag) {
+	a, ok := f.Value.(*argument)
+	if !ok {
+		return
+	}
+	// It fails only if the option is not there, or was here before.
+	_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, partial string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case a.choices != nil:
+			return beginningWith(partial, a.choices), cobra.ShellCompDirectiveNoFileComp
+		case a.kind == "KEY":
+			return s.keyChoices(partial), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, directiveOf(a.kind)
+	})
+}
+
+// wordChoices returns what word partial of c may become behind others.
+func (s *Session) wordChoices(c *Command, before []string, partial string) ([]string, cobra.ShellCompDirective) {
+	n := len(before)
+	name := c.wordName(n)
+	switch {
+	case name == "COMMAND" || name == "SUBCOMMAND":
+		return s.nameChoices(before, partial), cobra.ShellCompDirectiveNoFileComp
+	case c.keys < 0 || n < c.keys || name == "KEY":
+		return s.keyChoices(partial), cobra.ShellCompDirectiveNoFileComp
+	case n == 0 && c.Values != nil:
+		return beginningWith(partial, c.Values), cobra.ShellCompDirectiveNoFileComp
+	case strings.Contains(name, "|"):
+		return beginningWith(partial, strings.Split(name, "|")), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, directiveOf(name)
+}
+
+// nameChoices returns the words with which names of commands go on behind those before.
+func (s *Session) nameChoices(before []string, partial string) (names []string) {
+	lead := strings.Join(append(before, ""), " ")
+	for _, name := range s.commands().names {
+		rest, ok := strings.CutPrefix(name, lead)
+		if ok && strings.HasPrefix(rest, partial) && !strings.Contains(rest, " ") {
+			names = append(names, rest)
+		}
+	}
+	return names
+}
+
+// directiveOf returns whether files may stand where help says kind.
+func directiveOf(kind string) cobra.ShellCompDirective {
+	switch kind {
+	case "FILE":
+		return cobra.ShellCompDirectiveDefault
+	case "DIR", "INTO":
+		return cobra.ShellCompDirectiveFilterDirs
+	}
+	return cobra.ShellCompDirectiveNoFileComp
+}
+
+// wordName returns what help calls word n of c, as FILE.
+func (c *Command) wordName(n int) string {
+	names := strings.Fields(c.Words)
+	if len(names) == 0 {
+		return ""
+	}
+	name := names[min(n, len(names)-1)]
+	if n >= len(names) && !strings.HasSuffix(name, "...") {
+		return ""
+	}
+	return strings.Trim(strings.TrimSuffix(name, "..."), "[]")
+}
+
+func beginningWith(partial string, all []string) (words []string) {
+	for _, w := range all {
+		if strings.HasPrefix(w, partial) {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// MaxCompletions bounds how many keys a completion offers.
+const MaxCompletions = 50
+
+// keyChoices returns keys that begin with the unfinished word partial: all, or if
+// they are many the first ones and the last. With the last, what all of these
+// have in common, which the editor writes down, is what all keys have in
+// common.
+func (s *Session) keyChoices(partial string) (words []string) {
+	r, f, ok := unfinished(partial)
+	if !ok || s.DB == nil && (s.beforeKeys == nil || !s.beforeKeys()) {
+		return nil
+	}
+	r.KeysOnly, r.Limit = true, MaxCompletions
+	for e, err := range s.DB.Scan(r) {
+		if err != nil {
+			return nil // a command will tell
+		}
+		words = append(words, string(output.AppendWord(nil, e.Key, f)))
+	}
+	if s.beforeKeys != nil { // a shell would read the quotes itself
+		return slices.DeleteFunc(words, func(w string) bool { return w[0] == '"' })
+	}
+	if len(words) < MaxCompletions {
+		return words
+	}
+	r = r.Reversed()
+	r.Limit = 1
+	for e, err := range s.DB.Scan(r) {
+		if err != nil {
+			return nil // likewise
+		}
+		words[len(words)-1] = string(output.AppendWord(nil, e.Key, f))
+	}
+	return words
+}
+
+// unfinished returns the keys that the beginning of a word may become, and the
+// format in which it is written.
+func unfinished(partial string) (r shale.Range, f output.Format, ok bool) {
+	if strings.HasPrefix(partial, `"`) {
+		text, _, err := quoting.Unquote(partial + `"`)
+		return shale.Prefix(text), output.AsWords, err == nil
+	}
+	if !quoting.IsHex(partial) {
+		return shale.Prefix(partial), output.AsWords, true
+	}
+	digits := partial[2:]
+	half := len(digits)%2 != 0 // of the last byte only its first digit is there
+	if half {
+		digits += "0"
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil || !half {
+		return shale.Prefix(b), output.AsHex, err == nil
+	}
+	r = shale.Range{Lower: b, Upper: slices.Clone(b)}
+	if last := len(b) - 1; b[last] < 0xf0 {
+		r.Upper[last] += 0x10
+	} else {
+		r.Upper = shale.Prefix(b[:last]).Upper
+	}
+	return r, output.AsHex, true
+}

@@ -1,0 +1,37 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+func countCommand() *Command {
+	var b bounds
+	c := New("count [PREFIX]", Reads, "count keys",
+		"Prints how many keys start with PREFIX and lie between --from and --to. Status 1 if there are none.")
+	c.keys = 1
+	b.options(c)
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		r := b.of(words)
+		r.KeysOnly = true
+		n := 0
+		for _, err := range s.DB.Scan(r) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return Failed, err
+			}
+			n++
+		}
+		if s.AsText() {
+			fmt.Fprintln(s.Out, n)
+			return foundIf(n > 0), nil
+		}
+		l := s.List(s.Format, ">count")
+		return foundIf(n > 0), errors.Join(l.Row(output.NumberCell(n)), l.End())
+	})
+}

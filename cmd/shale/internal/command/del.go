@@ -1,0 +1,22 @@
+package command
+
+import (
+	"context"
+
+	"github.com/shaledb/shale"
+)
+
+func delCommand() *Command {
+	c := New("del KEY...", writes, "delete keys, all at once",
+		"Deletes the keys in one atomic batch. Deleting an absent key is no error.")
+	c.keys = -1
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		var b shale.Batch
+		for _, w := range words {
+			if err := b.Delete(w.bytes()); err != nil {
+				return Failed, err
+			}
+		}
+		return Found, s.DB.Write(ctx, &b)
+	})
+}

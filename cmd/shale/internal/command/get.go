@@ -1,0 +1,55 @@
+package command
+
+import (
+	"context"
+	"errors"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+func getCommand() *Command {
+	var f form
+	c := New("get KEY", Reads, "print the value of a key",
+		"Prints the value as a word: bare, or quoted where it has to be. Status 1 if the key is absent.")
+	c.keys = 1
+	f.options(c)
+	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		format, err := f.format(s)
+		if err != nil {
+			return Failed, err
+		}
+		if s.Explain {
+			line, err := s.explainGet(words[0].bytes())
+			if err != nil {
+				return Failed, err
+			}
+			defer func() { s.note("%s", line) }()
+		}
+		value, err := s.DB.Get(words[0].bytes())
+		gone := errors.Is(err, shale.ErrNotFound)
+		switch {
+		case err != nil && !gone:
+			return Failed, err
+		case !s.AsText():
+			l := s.List(format, "key", "value")
+			if !gone {
+				err = l.Row(output.ByteCell(words[0].bytes()), output.ByteCell(value))
+			} else {
+				err = nil
+			}
+			return foundIf(!gone), errors.Join(err, l.End())
+		case gone:
+			s.Say("absent")
+			return Absent, nil
+		case s.Display == output.ShowHex && format == output.AsWords:
+			format = output.AsHex
+		}
+		line := output.AppendWord(nil, value, format)
+		if format != output.AsBytes || s.Mode != oneShot {
+			line = append(line, '\n') // bytes that go into a file or a pipe stay as they are
+		}
+		_, err = s.Out.Write(line)
+		return Found, err
+	})
+}

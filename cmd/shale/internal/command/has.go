@@ -1,0 +1,49 @@
+package command
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+func hasCommand() *Command {
+	c := New("has KEY...", Reads, "print which keys are there",
+		"Prints each key with present or absent. Status 0 if all are there, 1 if any is missing.")
+	c.keys = -1
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		return s.ask(ctx, words, "present", s.DB.Has)
+	})
+}
+
+func mayCommand() *Command {
+	c := New("may KEY...", Reads, "the same by the filters alone, reading nothing", `
+Prints each key with maybe or absent. absent is certain; maybe is wrong as often as the filters'
+false positive rate says. Status 0 if all may be there, 1 if any is certainly missing.`)
+	c.keys = -1
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })
+	})
+}
+
+// ask prints the answer to a question about each key: yes or absent.
+func (s *Session) ask(ctx context.Context, keys []Word, yes string, question func(key []byte) (bool, error)) (Status, error) {
+	all := true
+	l := s.List(s.Format, "key", "answer")
+	for _, w := range keys {
+		ok, err := question(w.bytes())
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return Failed, err
+		}
+		answer := yes
+		if !ok {
+			answer, all = "absent", false
+		}
+		if err := l.Row(output.ByteCell(w.bytes()), output.Cell{Text: answer}); err != nil {
+			return Failed, err
+		}
+	}
+	return foundIf(all), l.End()
+}

@@ -1,0 +1,145 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// An argument is what stands behind an option. It implements pflag.Value.
+type argument struct {
+	name, kind string // the option's, and what help calls the argument
+	set        func(w Word) error
+	choices    []string // what it may be; nil: its kind says so
+}
+
+func (a *argument) String() string { return "" }
+func (a *argument) Type() string   { return a.kind }
+
+// Set reads the argument. Its error is a sentence about the option.
+func (a *argument) Set(token string) error {
+	w, err := argumentOf(token)
+	if err == nil && (a.kind == "KEY" || a.kind == "VALUE") {
+		w, err = readFile(w)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s: %w", a.name, err)
+	}
+	if err := a.set(w); err != nil {
+		return fmt.Errorf("--%s %s %w", a.name, output.Quote(w.Text), err)
+	}
+	return nil
+}
+
+// flag adds an option that takes no argument.
+func (c *Command) flag(p *bool, name, help string) { c.Flags().BoolVar(p, name, false, help) }
+
+// option adds an option with an argument. set reads it; its error goes on after "--name
+// argument". choices are offered where it is completed.
+func (c *Command) option(name, kind, help string, set func(w Word) error, choices ...string) {
+	c.Flags().Var(&argument{name, kind, set, choices}, name, help)
+}
+
+// text adds an option whose argument is taken as it is.
+func (c *Command) text(p *string, name, kind, help string) {
+	c.option(name, kind, help, func(w Word) error { *p = w.Text; return nil })
+}
+
+// count adds an option whose argument is a number from 1 on.
+func (c *Command) count(p *int, name, help string) {
+	c.option(name, "N", help, func(w Word) error {
+		n, err := strconv.Atoi(w.Text)
+		if err != nil || n < 1 {
+			return errors.New("is not a number from 1 up")
+		}
+		*p = n
+		return nil
+	})
+}
+
+// duration adds an option whose argument is a time, and no shorter than least.
+func (c *Command) duration(p *time.Duration, name string, least time.Duration, help string) {
+	c.option(name, "TIME", help, func(w Word) error {
+		d, err := time.ParseDuration(w.Text)
+		if err != nil {
+			return errors.New("is no time; write 500ms, 10s or 1m")
+		}
+		if d < least {
+			return fmt.Errorf("is too short; %v is the shortest", least)
+		}
+		*p = d
+		return nil
+	})
+}
+
+// choice adds an option whose argument is one of a few words.
+func choice[T ~string](c *Command, p *T, name, help string, of ...T) {
+	names := make([]string, len(of))
+	for i, o := range of {
+		names[i] = string(o)
+	}
+	named(c, p, name, help, names, of...)
+}
+
+// named adds an option whose argument is one of names, which stand for values.
+func named[T any](c *Command, p *T, name, help string, names []string, values ...T) {
+	c.option(name, strings.Join(names, "|"), help, func(w Word) error {
+		i := slices.Index(names, w.Text)
+		if i < 0 {
+			return fmt.Errorf("is none of %s%s", strings.Join(names, ", "), didYouMean(w.Text, names))
+		}
+		*p = values[i]
+		return nil
+	}, names...)
+}
+
+// key adds an option whose argument is a key, or @FILE; *p is nil if it is not given.
+func (c *Command) key(p *[]byte, name, help string) {
+	c.option(name, "KEY", help, func(w Word) error { *p = append([]byte{}, w.Text...); return nil })
+}
+
+// bounds are the options --from and --to.
+type bounds struct{ from, to []byte }
+
+func (b *bounds) options(c *Command) {
+	c.key(&b.from, "from", "from this key up")
+	c.key(&b.to, "to", "up to this key, which is left out")
+}
+
+// of returns the range of a prefix, if words have one, within --from and --to.
+func (b *bounds) of(words []Word) shale.Range {
+	var r shale.Range
+	if len(words) > 0 {
+		r = shale.Prefix(words[0].Text)
+	}
+	if b.from != nil && string(b.from) > string(r.Lower) {
+		r.Lower = b.from
+	}
+	if b.to != nil && (r.Upper == nil || string(b.to) < string(r.Upper)) {
+		r.Upper = b.to
+	}
+	return r
+}
+
+// form are the options --hex and --raw.
+type form struct{ hex, raw bool }
+
+func (f *form) options(c *Command) {
+	c.flag(&f.hex, "hex", "print in hexadecimal")
+	c.flag(&f.raw, "raw", "print the bytes as they are")
+}
+
+// format returns the format that the options ask for, else the session's.
+func (f *form) format(s *Session) (output.Format, error) {
+	chosen, err := output.FormatOf(f.hex, f.raw)
+	if chosen == output.AsWords {
+		chosen = s.Format
+	}
+	return chosen, err
+}

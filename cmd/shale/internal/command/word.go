@@ -1,0 +1,170 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/quoting"
+)
+
+// A Word is one word of a command.
+type Word struct {
+	Text string // the bytes that it stands for
+	// literal: it was written with quotes or in hexadecimal, and so is never
+	// an option and never the - of standard input.
+	Literal bool
+
+	from, to int // where it stands in its line
+}
+
+// ParseLine splits a line into words (see the package comment). The line of a
+// comment has none.
+func ParseLine(line string) ([]Word, error) {
+	var words []Word
+	for i := SkipSpace(line, 0); i < len(line); i = SkipSpace(line, i) {
+		if len(words) == 0 && line[i] == '#' {
+			return nil, nil
+		}
+		w, n, err := parseWord(line[i:])
+		if err != nil {
+			return nil, &Mistake{from: i, to: i + WordEnd(line[i:]), column: utf8.RuneCountInString(line[:i]) + 1, err: err}
+		}
+		w.from, w.to = i, i+n
+		words = append(words, w)
+		i += n
+	}
+	return words, nil
+}
+
+// parseWord parses the word that s begins with and returns its length.
+// Requires: s begins with no space.
+func parseWord(s string) (w Word, n int, err error) {
+	if s[0] != '"' {
+		n = WordEnd(s)
+		w, err = parseBare(s[:n])
+		return w, n, err
+	}
+	text, n, err := quoting.Unquote(s)
+	if err != nil {
+		return Word{}, 0, err
+	}
+	if n < len(s) && !isSpace(s[n]) {
+		return Word{}, 0, errors.New(`no space after the closing quote; write \" for a quote in quotes`)
+	}
+	return Word{Text: text, Literal: true}, n, nil
+}
+
+// parseArg makes a word of an argument that a shell has split off already.
+func parseArg(arg string) (Word, error) {
+	text, literal, err := quoting.Parse(arg)
+	if err != nil && strings.HasPrefix(arg, `"`) {
+		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
+	}
+	return Word{Text: text, Literal: literal}, err
+}
+
+// parseBare makes a word of s, which is without quotes.
+func parseBare(s string) (Word, error) {
+	text, literal, err := quoting.ParseBare(s)
+	return Word{Text: text, Literal: literal}, err
+}
+
+func SkipSpace(s string, i int) int {
+	for i < len(s) && isSpace(s[i]) {
+		i++
+	}
+	return i
+}
+
+// WordEnd returns where the bare word that s begins with ends.
+func WordEnd(s string) int {
+	n := 0
+	for n < len(s) && !isSpace(s[n]) {
+		n++
+	}
+	return n
+}
+
+// isSpace: \r too, so that lines may end as on Windows.
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+// Marks of words that package pflag must not take for options, and that must not be
+// unquoted again. No argument of a program has such a byte.
+const (
+	literalMark = "\x00q"
+	bareMark    = "\x00b"
+)
+
+// wordOf returns the word that a token stands for.
+func wordOf(token string) Word {
+	if text, ok := strings.CutPrefix(token, literalMark); ok {
+		return Word{Text: text, Literal: true}
+	}
+	return Word{Text: strings.TrimPrefix(token, bareMark)}
+}
+
+// argumentOf is wordOf for the argument of an option, which may be joined to it, as in
+// --from="a b".
+func argumentOf(token string) (Word, error) {
+	if strings.HasPrefix(token, "\x00") {
+		return wordOf(token), nil
+	}
+	return parseArg(token)
+}
+
+// bytes returns what w stands for as a key or a value.
+func (w Word) bytes() []byte { return []byte(w.Text) }
+
+// readFiles puts the bytes of files in the place of words @FILE, where keys and
+// values stand.
+func (c *Command) readFiles(words []Word) error {
+	n := max(c.keys, c.files)
+	if c.keys < 0 {
+		n = len(words)
+	}
+	for i := range min(n, len(words)) {
+		w, err := readFile(words[i])
+		if err != nil {
+			return &Mistake{from: w.from, to: w.to, err: err}
+		}
+		words[i] = w
+	}
+	return nil
+}
+
+// readFile returns a word that means the bytes of FILE if w is @FILE, else w.
+func readFile(w Word) (Word, error) {
+	if w.Literal || len(w.Text) < 2 || w.Text[0] != '@' {
+		return w, nil
+	}
+	b, err := fileBytes(w.Text[1:])
+	if err != nil {
+		return w, fmt.Errorf("%s: %w; write %s for the word", w.Text, err, output.Quote(w.Text))
+	}
+	return Word{Text: string(b), Literal: true, from: w.from, to: w.to}, nil
+}
+
+const maxValue = shale.MaxValueSize
+
+// fileBytes returns what a file holds, unless that is more than any value can have.
+func fileBytes(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	if info, err := f.Stat(); err == nil && info.Size() > int64(maxValue) {
+		return nil, fmt.Errorf("the file has %s bytes, and a value has at most %s", output.Number(info.Size()), output.Number(maxValue))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, int64(maxValue)+1))
+	if err == nil && len(b) > maxValue { // of a pipe
+		err = fmt.Errorf("it has more than %s bytes, the most that a value may have", output.Number(maxValue))
+	}
+	return b, err
+}
