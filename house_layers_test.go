@@ -115,7 +115,9 @@ var forTests = []string{
 }
 
 // heavy are packages that the root must not link. The last ones are the command's.
-var heavy = []string{"net/http", "expvar", "encoding/json", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/peterh/liner"}
+var heavy = []string{"net/http", "expvar", "encoding/json", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/peterh/liner",
+	"github.com/cheggaaa/pb/v3",
+}
 
 const module = "github.com/shaledb/shale"
 

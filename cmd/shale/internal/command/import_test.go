@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -83,12 +84,12 @@ func TestImportIntoNoStore(t *testing.T) {
 
 func TestByteProgress(t *testing.T) {
 	p := progress{done: 250, total: 1000}
-	if got, want := p.text(5000, "entries", 2*time.Second), "5,000 entries, 2,500 a second, 25 %, 6s left"; got != want {
+	if got, want := speed(5000, "entries", 2*time.Second)+p.left(2*time.Second), "5,000 entries, 2,500 a second, 25 %, 6s left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p.total = 0
-	if got, want := p.text(5000, "entries", 2*time.Second), "5,000 entries, 2,500 a second"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	if got := p.left(2 * time.Second); got != "" {
+		t.Errorf("of an unknown size %q is left", got)
 	}
 }
 
@@ -107,5 +108,25 @@ func TestProgressLines(t *testing.T) {
 	p.clear()
 	if got := notes.String(); !strings.HasPrefix(got, "shale: 3,000 entries, ") || strings.Count(got, "\n") != 1 || strings.Contains(got, "\x1b") {
 		t.Errorf("it shows %q", got)
+	}
+}
+
+// A bar fits into the terminal, unless that has no room for what it says.
+func TestProgressBar(t *testing.T) {
+	for _, columns := range []int{60, 80, 200} {
+		var notes bytes.Buffer
+		p := &progress{w: &notes, bar: newBar(1000, columns), total: 1000, done: 250, begin: time.Now().Add(-time.Second)}
+		p.show(5000, "entries")
+		p.show(5001, "entries")
+		line, ok := strings.CutPrefix(notes.String(), "\r")
+		line, ok2 := strings.CutSuffix(line, "\x1b[K")
+		if n := utf8.RuneCountInString(line); !ok || !ok2 || n > columns || !strings.HasPrefix(line, "5,000 entries, ") || !strings.Contains(line, "█") ||
+			!strings.Contains(line, "25 %, 3s left") {
+			t.Errorf("%d columns of %d: %q", n, columns, notes.String())
+		}
+		p.clear()
+		if !strings.HasSuffix(notes.String(), "\r\x1b[K") {
+			t.Errorf("it is not cleared: %q", notes.String())
+		}
 	}
 }

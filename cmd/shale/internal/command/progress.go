@@ -4,19 +4,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/cheggaaa/pb/v3"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
 // A progress shows on standard error how far a command has come, how fast, and how
-// long the rest will take: on a terminal in one line, else in a line now and then. It may be read from: then it
-// counts the bytes of its input.
+// long the rest will take: on a terminal as a bar, else in a line now and then. It may be
+// read from: then it counts the bytes of its input.
 type progress struct {
-	in          io.Reader // nil: who uses it counts
-	w           io.Writer // nil: it shows nothing
-	lines       bool      // it shows a line each time, and does not write over it
-	done, total int64     // bytes; total 0: nobody knows
+	in          io.Reader       // nil: who uses it counts
+	w           io.Writer       // nil: it shows nothing
+	bar         *pb.ProgressBar // nil: it shows a line each time
+	done, total int64           // bytes; total 0: nobody knows
 	begin, last time.Time
 }
 
@@ -26,13 +29,32 @@ const (
 	progressLines = 30 * time.Second
 )
 
+// What a bar shows, with the size of the input and without.
+const (
+	barTemplate   pb.ProgressBarTemplate = `{{string . "done"}} {{bar . "│" "█" "█" " " "│"}} {{string . "left"}}`
+	countTemplate pb.ProgressBarTemplate = `{{string . "done"}}`
+)
+
 func (s *Session) newProgress(in io.Reader, total int64) *progress {
-	p := &progress{in: in, w: s.Notes, lines: true, total: total, begin: time.Now()}
+	p := &progress{in: in, w: s.Notes, total: total, begin: time.Now()}
 	if notes, ok := s.Notes.W.(*os.File); ok && isTerminal(notes) {
-		p.lines = false
+		p.bar = newBar(total, output.TerminalWidth(notes))
 	}
 	p.last = p.begin
 	return p
+}
+
+// newBar returns a bar that fits into so many columns. It draws nothing by itself.
+func newBar(total int64, columns int) *pb.ProgressBar {
+	template := barTemplate
+	if total == 0 {
+		template = countTemplate
+	}
+	bar := template.New(int(total)).Set(pb.Static, true).Set(pb.Terminal, true)
+	if columns > 0 {
+		bar.SetWidth(columns - 1) // in the last column some terminals begin a new line
+	}
+	return bar.Start()
 }
 
 // newLineProgress is newProgress for what prints lines of standard input: it shows
@@ -45,7 +67,7 @@ func (s *Session) newLineProgress() *progress {
 		}
 	}
 	p := s.newProgress(nil, total)
-	if p.lines || isTerminal(os.Stdout) {
+	if p.bar == nil || isTerminal(os.Stdout) {
 		p.w = nil
 	}
 	return p
@@ -61,34 +83,40 @@ func (p *progress) Read(b []byte) (int, error) {
 // show shows what is done, now and then: so many things.
 func (p *progress) show(n int, things string) {
 	every := progressEvery
-	if p.lines {
+	if p.bar == nil {
 		every = progressLines
 	}
 	if p.w == nil || time.Since(p.last) < every {
 		return
 	}
 	p.last = time.Now()
-	if p.lines {
-		fmt.Fprintf(p.w, "shale: %s\n", p.text(n, things, p.last.Sub(p.begin)))
+	took := p.last.Sub(p.begin)
+	if p.bar == nil {
+		fmt.Fprintf(p.w, "shale: %s%s\n", speed(n, things, took), p.left(took))
 		return
 	}
-	fmt.Fprintf(p.w, "\r%s\x1b[K", p.text(n, things, p.last.Sub(p.begin)))
+	p.bar.SetCurrent(p.done).Set("done", speed(n, things, took)).Set("left", strings.TrimPrefix(p.left(took), ", "))
+	fmt.Fprintf(p.w, "\r%s\x1b[K", p.bar.String())
 }
 
-func (p *progress) text(n int, things string, took time.Duration) string {
+func speed(n int, things string, took time.Duration) string {
 	rate := float64(n) / max(took.Seconds(), 1e-9)
-	text := fmt.Sprintf("%s %s, %s a second", output.Number(n), things, output.Number(int(rate)))
-	if p.total > 0 && p.done > 0 {
-		part := min(1, float64(p.done)/float64(p.total))
-		left := time.Duration((1 - part) / part * float64(took)).Round(time.Second)
-		text += fmt.Sprintf(", %.0f %%, %v left", 100*part, left)
+	return fmt.Sprintf("%s %s, %s a second", output.Number(n), things, output.Number(int(rate)))
+}
+
+// left says which part is done, and how long the rest takes at this speed.
+func (p *progress) left(took time.Duration) string {
+	if p.total <= 0 || p.done <= 0 {
+		return ""
 	}
-	return text
+	part := min(1, float64(p.done)/float64(p.total))
+	left := time.Duration((1 - part) / part * float64(took)).Round(time.Second)
+	return fmt.Sprintf(", %.0f %%, %v left", 100*part, left)
 }
 
 // clear makes room for what else is said.
 func (p *progress) clear() {
-	if p.w != nil && !p.lines && p.last != p.begin {
+	if p.w != nil && p.bar != nil && p.last != p.begin {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
