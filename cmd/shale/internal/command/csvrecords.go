@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -37,8 +38,8 @@ func newCSVReader(in *bufio.Reader, form recordForm) (*csvReader, error) {
 	if _, err := r.in.next(); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("the names of the columns: %w", err)
 	}
-	for i := range r.in.fields {
-		names = append(names, string(r.in.appendField(nil, i)))
+	for _, name := range r.in.fields {
+		names = append(names, strings.Clone(name))
 	}
 	var err error
 	if r.key, err = column(form.key, names); err != nil {
@@ -86,7 +87,7 @@ func (r *csvReader) field(at, i int, optional bool) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("there is no column %d", at+1)
 	}
-	r.buf[i] = r.in.appendField(r.buf[i][:0], at)
+	r.buf[i] = append(r.buf[i][:0], r.in.fields[at]...)
 	value, rest, err := field(r.buf[i], r.plain)
 	if err == nil && len(rest) > 0 {
 		err = errBehindQuote
