@@ -83,7 +83,7 @@ func TestCompletion_Scripts(t *testing.T) {
 			t.Errorf("%s: status %d, %s", name, st, notes)
 		}
 	}
-	if _, notes, st := call("", "completion", "csh"); st != command.Failed || !strings.Contains(notes, "csh is none of bash, zsh, fish, powershell") {
+	if _, notes, st := call("", "completion", "csh"); st != command.Failed || !strings.Contains(notes, "csh is not one of bash, zsh, fish, powershell") {
 		t.Errorf("csh: status %d, %s", st, notes)
 	}
 }

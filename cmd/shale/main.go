@@ -36,7 +36,7 @@
 // # Opening
 //
 // Commands that only read open the store read-only. That takes no lock, so
-// they work beside a program that has it open, and show the state of that
+// they work next to a program that has it open, and show the state of that
 // moment. A script is opened for writing when its first writing command comes,
 // the prompt at once if nobody else has the store open. Only put, batch, import
 // and dedup create a store, once their input is there, in a folder that is missing

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// An export beside a program that has the store open has what that wrote, also
+// An export next to a program that has the store open has what that wrote, also
 // what is in its memtable only.
 func TestFiltersExport_BesideAWriter(t *testing.T) {
 	dir := t.TempDir()

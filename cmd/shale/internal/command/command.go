@@ -72,7 +72,7 @@ type Command struct {
 	given    []Word // all words of the line behind the name, options too
 }
 
-// New returns a command. use is its name, and behind it what help calls its words, in
+// New returns a command. use is its name, and after it what help calls its words, in
 // capitals or brackets: "filters export [DIR] FILE".
 func New(use string, access Access, short, long string) *Command {
 	fields := strings.Fields(use)

@@ -118,7 +118,7 @@ func isDamage(err error) bool {
 	return errors.As(err, &damage)
 }
 
-// isMissing tells whether there is no store. A damaged store, of which a file
+// isMissing reports whether there is no store. A damaged store, of which a file
 // is missing, is one.
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) && !isDamage(err) }
 
@@ -163,7 +163,7 @@ func (d *damageNotes) keep(err error) bool {
 	return d.running
 }
 
-// isNew tells whether err was not told before, and takes it for told.
+// isNew reports whether err was not told before, and takes it for told.
 func (d *damageNotes) isNew(err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,14 +207,14 @@ func troubleOf(err error) string {
 	return ""
 }
 
-// noteDamage tells of damage that reads of a command met which it went on behind.
+// noteDamage reports damage that reads of a command met which it went on behind.
 func (s *Session) noteDamage(err error) {
 	for _, untold := range s.damage.end(err) {
 		s.note("shale: %s", s.damage.message(untold))
 	}
 }
 
-// onEvent tells of what goes wrong in the background, which no command returns.
+// onEvent reports what goes wrong in the background, which no command returns.
 func (s *Session) onEvent(e shale.Event) {
 	switch {
 	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(e.Err):

@@ -50,7 +50,7 @@ For zsh, put the script into a folder of $fpath, as _shale; for fish into
 		case "powershell":
 			return Found, root.GenPowerShellCompletionWithDesc(s.Out)
 		}
-		return Failed, fmt.Errorf("%s is none of %s", output.Quote(words[0].Text), strings.Join(shells, ", "))
+		return Failed, fmt.Errorf("%s is not one of %s", output.Quote(words[0].Text), strings.Join(shells, ", "))
 	})
 }
 

@@ -119,7 +119,7 @@ func TestCSVLines_Random(t *testing.T) {
 }
 
 // A quote that is never closed costs its line only, wherever it is: nothing is lost
-// with --on-error skip, nor with --from-line behind it.
+// with --on-error skip, nor with --from-line after it.
 func TestImport_QuoteNeverClosed(t *testing.T) {
 	const n = 3000
 	for _, bad := range []int{1, 2, 1001, n} {

@@ -58,7 +58,7 @@ func column(text string, names []string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s is no column: the first line has %q", output.Quote(text), names)
+		return 0, fmt.Errorf("%s is not a column; the first line names %q", output.Quote(text), names)
 	}
 	return n - 1, nil
 }

@@ -42,7 +42,7 @@ the store as put does.`)
 	})
 	c.flag(&hash, "hash", "remember 16 bytes of each line's SHA-256, not the line: for long lines")
 	c.flag(&durable, "sync", "make each batch of lines durable, output first: for crashes of the machine")
-	c.flag(&skip, "skip-long", "pass over lines that are too long, and count them")
+	c.flag(&skip, "skip-long", "leave out lines that are too long, and count them")
 	c.flag(&quiet, "quiet", "no totals")
 	return c.Does(func(ctx context.Context, s *Session, _ []Word) (st Status, err error) {
 		if s.in == nil {
@@ -184,7 +184,7 @@ func dedupOptions(memory int64, hash bool, onEvent func(shale.Event)) *shale.Opt
 	return o
 }
 
-// eachOnce returns tell, but that it tells of each error once: work in the background
+// eachOnce returns tell, but that it reports each error once: work in the background
 // is tried again and again.
 func eachOnce(tell func(shale.Event)) func(shale.Event) {
 	var mu sync.Mutex
@@ -222,7 +222,7 @@ func parseMemory(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return 0, errors.New("is no number of bytes, as 64M and 1G are")
+		return 0, errors.New("is not a size; write 64M or 1G")
 	}
 	if n*unit < leastMemory {
 		return 0, fmt.Errorf("is less than %s", base.FormatBytes(leastMemory))

@@ -215,7 +215,7 @@ func (k *lineKeys) take(b *lineBatch, hash bool) {
 	}
 }
 
-// isOdd tells whether a line can't be a key as it is.
+// isOdd reports whether a line can't be a key as it is.
 func isOdd(text []byte) bool {
 	return len(text) > shale.MaxKeySize || len(text) >= len(reserved) && string(text[:len(reserved)]) == reserved
 }
@@ -238,7 +238,7 @@ func (k *lineKeys) key(i int) []byte {
 	return k.lines.text(i)
 }
 
-// hashesLines tells whether the keys of a store are hashes of lines.
+// hashesLines reports whether the keys of a store are hashes of lines.
 func hashesLines(db *shale.DB) (bool, error) {
 	mode, err := db.Get([]byte(reservedMode))
 	switch {

@@ -62,7 +62,7 @@ func blocksRead(list []shale.BlockRead) string {
 	return strings.Join(parts, ", ")
 }
 
-// remark prints lines about a table below it; beside the output, if that is for
+// remark prints lines about a table below it; next to the output, if that is for
 // programs.
 func (s *Session) remark(text string, args ...any) {
 	if s.AsText() || s.Display == output.ShowBox || s.Display == output.ShowLines {

@@ -38,9 +38,9 @@ printed.`)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (st Status, err error) {
 		switch {
 		case keep && sift.drop:
-			return Failed, errors.New("--keep and --drop contradict each other")
+			return Failed, errors.New("--keep and --drop can't be used together")
 		case separator != "" && part.field == 0:
-			return Failed, errors.New("--separator stands between fields, and --field N says which one counts")
+			return Failed, errors.New("--separator needs --field N, which says which field to look at")
 		}
 		part.separator, part.host = []byte(separator), by == "host"
 		part.parents = part.parents || part.host
@@ -146,7 +146,7 @@ func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
 		output.WasWere(m.BlockReads), falsePositives(m))
 }
 
-// falsePositives tells how often filters erred.
+// falsePositives says how often filters erred.
 func falsePositives(m shale.Metrics) string {
 	wrong := m.FilterFalsePositive + m.FalsePositivesRemembered
 	asked := wrong + m.FilterNegative

@@ -155,7 +155,7 @@ func (x *finder) inTables(ctx context.Context) error {
 	return nil
 }
 
-// inTable notes the versions in a table that is in order, and tells whether its
+// inTable notes the versions in a table that is in order, and reports whether its
 // filter says that there is none.
 func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 	r, release, err := x.f.reader(p.table)

@@ -43,7 +43,7 @@ func (s *Session) lookInto() (*folder, error) {
 	}
 	slices.Sort(f.names)
 	for _, damage := range f.sal.Damage {
-		fmt.Fprintf(s.Notes, "shale: %s; shown is what is readable\n", plain(damage))
+		fmt.Fprintf(s.Notes, "shale: %s; what is readable is shown\n", plain(damage))
 	}
 	f.storeID = f.sal.StoreID
 	for _, name := range f.names {
@@ -80,7 +80,7 @@ func (s *Session) settled(look func(f *folder) error) error {
 	}
 }
 
-// missing tells why a file of which the manifest spoke is not there: errMoved,
+// missing says why a file of which the manifest spoke is not there: errMoved,
 // or damage.
 func (f *folder) missing(name string) error {
 	now, err := manifest.Salvage(f.FS, f.dir)
@@ -236,7 +236,7 @@ func parseNumber(text string, typ base.FileType, what string) (base.FileNum, err
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "#"), 10, 60)
 	if err != nil {
-		return 0, fmt.Errorf("%s is no number of a %s", output.Quote(text), what)
+		return 0, fmt.Errorf("%s is not the number of a %s", output.Quote(text), what)
 	}
 	return base.FileNum(n), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// What is imported is written in batches of so many entries, or so many bytes.
+// What is imported is written in batches of this many entries, or this many bytes.
 const (
 	importBatch = 1000
 	importBytes = 1 << 20
@@ -71,9 +71,9 @@ does, once the file could be opened.`)
 		func(w Word) error { value = append([]byte{}, w.Text...); return nil })
 	c.text(&i.form.key, "key", "COLUMN", "of the key: in csv a number or a name in the first line, in jsonl a field")
 	c.flag(&i.form.header, "header", "csv: the first line is names of columns, if they are given by number")
-	c.flag(&i.form.plain, "plain", "what begins with a quote is no quoted word")
+	c.flag(&i.form.plain, "plain", "take quotes as they are")
 	choice(c, &onError, "on-error", "what to do with a line that is wrong; stop if not given", "stop", "skip")
-	c.count(&i.fromLine, "from-line", "pass over the lines before line N")
+	c.count(&i.fromLine, "from-line", "begin at line N")
 	c.count(&i.limit, "limit", "stop after N entries")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		file := words[0]
@@ -119,7 +119,7 @@ func (i *importing) choose(c *Command, name string, value []byte, given fileForm
 	case columns:
 		i.form.value = string(value)
 	case format == formatTSV && value != nil:
-		return errors.New("--value is of no use here: tsv has values")
+		return errors.New("--value can't be used with tsv, which has values")
 	default:
 		i.form.constant = value
 	}

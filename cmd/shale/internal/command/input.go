@@ -12,7 +12,7 @@ func IsCharDevice(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-var errClosedInput = errors.New("standard input is closed, so that there is nothing to read; < FILE or a pipe gives it something")
+var errClosedInput = errors.New("standard input is closed, so there is nothing to read; write < FILE, or use a pipe")
 
 // checkInput returns an error if in was closed when the program began. The Go
 // runtime then opens the null device in its place, for reading and for writing.
@@ -30,7 +30,7 @@ func checkInput(in io.Reader) error {
 	return errClosedInput
 }
 
-// isNull tells whether f is the null device.
+// isNull reports whether f is the null device.
 func isNull(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {

@@ -17,7 +17,7 @@ func (s *Session) openOrRead(c *Command) (*folder, error) {
 	if !isDamage(err) {
 		return nil, err
 	}
-	fmt.Fprintf(s.Notes, "shale: %s; shown is what the manifest says\n", plain(err))
+	fmt.Fprintf(s.Notes, "shale: %s; what the manifest says is shown\n", plain(err))
 	return s.lookInto()
 }
 
@@ -71,7 +71,7 @@ func tablesCommand() *Command {
 	})
 }
 
-// filterPlace tells which file a filter is in.
+// filterPlace says which file a filter is in.
 func filterPlace(t shale.TableInfo) string {
 	if t.FilterFile == "" {
 		return "table"
@@ -100,7 +100,7 @@ func (s *Session) tablesOf(words []Word, f *folder) ([]shale.TableInfo, error) {
 	text := words[0].Text
 	level, err := strconv.Atoi(strings.TrimPrefix(text, "L"))
 	if err != nil || level < 0 || level >= shale.NumLevels {
-		return nil, fmt.Errorf("%s is no level; levels are 0 to %d", output.Quote(text), shale.NumLevels-1)
+		return nil, fmt.Errorf("%s is not a level; levels are 0 to %d", output.Quote(text), shale.NumLevels-1)
 	}
 	var list []shale.TableInfo
 	for _, t := range all {

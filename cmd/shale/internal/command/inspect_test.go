@@ -42,7 +42,7 @@ func fill(t *testing.T, dir string, rnd *rand.Rand, n int, key func(i int) strin
 	return db
 }
 
-// find and get agree, beside the program that writes and when it has closed
+// find and get agree, next to the program that writes and when it has closed
 // the store: which version is seen, or that there is none.
 func TestFindAgreesWithGet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
@@ -88,7 +88,7 @@ func TestFindAgreesWithGet(t *testing.T) {
 	}
 }
 
-// Every command that reads files works beside a program that has the store
+// Every command that reads files works next to a program that has the store
 // open, and on the closed store.
 func TestInspectBesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")

@@ -43,7 +43,7 @@ func (e *step) what() string {
 	return "numbers"
 }
 
-// moves tells whether all tables that come were there, in another place.
+// moves reports whether all tables that come were there, in another place.
 func (e *step) moves() bool {
 	there := map[base.FileNum]bool{}
 	for _, r := range e.Removed {
@@ -64,7 +64,7 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	begun, done := int64(-1), false
 	sum, err := manifest.ReadEdits(f, f.dir, num, func(offset int64, e *manifest.Edit) error {
 		// Of a snapshot only the first record has this counter, and every
-		// record behind it.
+		// record after it.
 		if !done && (begun < 0 || e.NextFileNum == 0) {
 			if begun < 0 {
 				begun, *first = offset, *e
@@ -115,7 +115,7 @@ func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 	}
 	list := f.numbers(base.FileManifest)
 	if len(list) == 0 {
-		return 0, errors.New("no manifest is left")
+		return 0, errors.New("there is no manifest in the folder")
 	}
 	return list[len(list)-1], nil
 }
@@ -171,7 +171,7 @@ was opened for writing. Status 1 if it is damaged.`)
 // fewTables is how many tables are named one by one.
 const fewTables = 8
 
-// moved tells which tables go and come: -L0 000004 +L6 000007.
+// moved says which tables go and come: -L0 000004 +L6 000007.
 func (e *step) moved() string {
 	var parts []string
 	list := func(sign string, n int, each func(i int) string, size int64) {

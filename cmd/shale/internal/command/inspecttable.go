@@ -121,7 +121,7 @@ func propertyRows(g *output.Grid, p *sstable.Properties) {
 	g.Row("index", index)
 }
 
-// filterRows tells of the filter that lookups ask.
+// filterRows reports the filter that lookups ask.
 func (f *folder) filterRows(g *output.Grid, p *place) error {
 	r, release, err := f.reader(p.table)
 	if err != nil {

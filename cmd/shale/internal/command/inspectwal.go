@@ -24,7 +24,7 @@ type logView struct {
 	err error // why it can't be read
 }
 
-// known returns where a log ends, as the manifest or the log behind it states,
+// known returns where a log ends, as the manifest or the log after it states,
 // or -1.
 func (f *folder) known(num base.FileNum) int64 {
 	if s := f.sal.State; s != nil {
@@ -206,7 +206,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	return foundIf(!v.damaged()), nil
 }
 
-// lastRows keeps the last so many rows; 0: all.
+// lastRows keeps the last this many rows; 0: all.
 type lastRows struct {
 	most int
 	rows [][]any

@@ -45,7 +45,7 @@ func (r *jsonReader) next() (record, error) {
 	default:
 		var other *json.UnmarshalTypeError
 		if err = json.Unmarshal(text, &fields); errors.As(err, &other) || err == nil && fields == nil {
-			err = errors.New("it is no JSON object")
+			err = errors.New("it is not a JSON object")
 		}
 	}
 	found := false
@@ -58,7 +58,7 @@ func (r *jsonReader) next() (record, error) {
 		}
 	}
 	if err == nil && len(fields[r.key]) > 0 && fields[r.key][0] != '"' {
-		err = fmt.Errorf("field %q is no string", r.key)
+		err = fmt.Errorf("field %q is not a string", r.key)
 	}
 	if err == nil {
 		err = r.twice(text, fields)
@@ -131,7 +131,7 @@ func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, foun
 	case twin:
 		var text string
 		if err := json.Unmarshal(coded, &text); err != nil {
-			return nil, false, fmt.Errorf("field %q is no string", name+base64Suffix)
+			return nil, false, fmt.Errorf("field %q is not a string", name+base64Suffix)
 		}
 		value, err = base64.StdEncoding.DecodeString(text)
 		if err != nil {
@@ -155,7 +155,7 @@ func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, foun
 
 const replacement = string(utf8.RuneError)
 
-// lost tells whether decoding has put replacement characters where raw has none.
+// lost reports whether decoding has put replacement characters where raw has none.
 func lost(raw []byte, text string) bool {
 	n := bytes.Count([]byte(text), []byte(replacement))
 	return n > 0 && n > bytes.Count(raw, []byte(replacement))+bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))

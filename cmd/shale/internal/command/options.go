@@ -68,7 +68,7 @@ func (c *Command) duration(p *time.Duration, name string, least time.Duration, h
 	c.option(name, "TIME", help, func(w Word) error {
 		d, err := time.ParseDuration(w.Text)
 		if err != nil {
-			return errors.New("is no time; write 500ms, 10s or 1m")
+			return errors.New("is not a time; write 500ms, 10s or 1m")
 		}
 		if d < least {
 			return fmt.Errorf("is too short; %v is the shortest", least)
@@ -92,7 +92,7 @@ func named[T any](c *Command, p *T, name, help string, names []string, values ..
 	c.option(name, strings.Join(names, "|"), help, func(w Word) error {
 		i := slices.Index(names, w.Text)
 		if i < 0 {
-			return fmt.Errorf("is none of %s%s", strings.Join(names, ", "), didYouMean(w.Text, names))
+			return fmt.Errorf("is not one of %s%s", strings.Join(names, ", "), didYouMean(w.Text, names))
 		}
 		*p = values[i]
 		return nil
@@ -109,7 +109,7 @@ type bounds struct{ from, to []byte }
 
 func (b *bounds) options(c *Command) {
 	c.key(&b.from, "from", "from this key up")
-	c.key(&b.to, "to", "up to this key, which is left out")
+	c.key(&b.to, "to", "below this key")
 }
 
 // of returns the range of a prefix, if words have one, within --from and --to.

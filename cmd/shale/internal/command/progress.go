@@ -44,7 +44,7 @@ func (s *Session) newProgress(in io.Reader, total int64) *progress {
 	return p
 }
 
-// newBar returns a bar that fits into so many columns. It draws nothing by itself.
+// newBar returns a bar that fits into this many columns. It draws nothing by itself.
 func newBar(total int64, columns int) *pb.ProgressBar {
 	template := barTemplate
 	if total == 0 {

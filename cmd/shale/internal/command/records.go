@@ -166,7 +166,7 @@ func (r *keyReader) next() (record, error) {
 	return record{key: key, value: r.form.constant, line: r.line}, nil
 }
 
-var errBehindQuote = errors.New(`it goes on after the closing quote; --plain takes quotes as they are`)
+var errBehindQuote = errors.New(`text follows the closing quote; --plain takes quotes as they are`)
 
 // field returns the field that text begins with: a quoted word, unless plain says
 // that there is none, or all of it.

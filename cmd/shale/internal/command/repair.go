@@ -45,7 +45,7 @@ damaged. Next to a program that writes, the log being written is left out.`)
 			return Found, nil
 		}
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			fmt.Fprintf(s.remarks(), "DAMAGED, but only filters beside tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			fmt.Fprintf(s.remarks(), "DAMAGED, but only filters next to tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
 		fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))

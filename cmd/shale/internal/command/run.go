@@ -142,7 +142,7 @@ func parseFlags(env Environment) (flags, error) {
 		f.command = []string{"version"}
 	}
 	if len(f.command) > 0 && len(f.script) > 0 {
-		return f, fmt.Errorf("-e is a script already: command %s is too much", f.command[0])
+		return f, fmt.Errorf("-e gives a script, so that command %s can't follow; leave one of the two out", f.command[0])
 	}
 	f.format, err = output.FormatOf(f.form.hex, f.form.raw)
 	return f, err

@@ -59,7 +59,7 @@ that writes alone: there, mount debug.Handler. Keys can be seen by all who reach
 		if host == "" {
 			host = "localhost"
 		}
-		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened anew every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
+		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened again every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
 		if err := s.Out.Flush(); err != nil {
 			_ = listener.Close() // the first error says more
 			return Failed, err
@@ -90,7 +90,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Han
 func checkAddr(addr string, public bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("serve: --addr %s is no address; write it as %s", output.Quote(addr), serveAddr)
+		return fmt.Errorf("serve: --addr %s is not an address; write it as %s", output.Quote(addr), serveAddr)
 	}
 	if public || isOwn(host) {
 		return nil
@@ -98,7 +98,7 @@ func checkAddr(addr string, public bool) error {
 	return fmt.Errorf("serve: other machines can reach %s, and would see the keys of the store; give --public if they may", output.Quote(addr))
 }
 
-// isOwn tells whether host names this machine for itself alone.
+// isOwn reports whether host names this machine for itself alone.
 func isOwn(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

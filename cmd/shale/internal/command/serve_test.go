@@ -82,7 +82,7 @@ func fetch(t *testing.T, address, host string) (text string, code int) {
 }
 
 // Beside a program that writes, what is shown is the state of the last opening,
-// and the store is opened anew when that is due.
+// and the store is opened again when that is due.
 func TestServe_BesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -114,7 +114,7 @@ func TestServe_BesideAWriter(t *testing.T) {
 	if !seen("key") {
 		t.Error("key is not seen when the store was opened anew")
 	}
-	if text := asked(pages, "/api/overview"); !strings.Contains(text, "Opened anew every 1h0m0s") {
+	if text := asked(pages, "/api/overview"); !strings.Contains(text, "Opened again every 1h0m0s") {
 		t.Errorf("the page does not say so: %s", text)
 	}
 }
@@ -125,7 +125,7 @@ func asked(h http.Handler, target string) string {
 	return w.Body.String()
 }
 
-// Many look at once, while it is opened anew again and again.
+// Many look at once, while it is opened again many times.
 func TestServe_ManyAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
@@ -204,7 +204,7 @@ func TestServe_OwnNamesOnly(t *testing.T) {
 	}
 }
 
-// A store that can't be opened anew is shown as it was, with the reason.
+// A store that can't be opened again is shown as it was, with the reason.
 func TestServe_StoreThatIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {

@@ -11,7 +11,7 @@ import (
 )
 
 // A servedStore is a store opened read-only, and so the state of one moment, that is opened
-// anew when somebody looks and that state is old.
+// again when somebody looks and that state is old.
 type servedStore struct {
 	dir     string
 	every   time.Duration
@@ -26,7 +26,7 @@ type servedStore struct {
 	next     time.Time // when to open anew
 }
 
-// reopenShare is which part of the time opening anew may take at most: 1/5.
+// reopenShare is which part of the time opening again may take at most: 1/5.
 const reopenShare = 5
 
 func openServed(dir string, every time.Duration, values bool, onEvent func(shale.Event)) (*servedStore, error) {
@@ -44,11 +44,11 @@ func (s *servedStore) open() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = time.Now().Add(wait)
-	note := fmt.Sprintf("Opened anew every %v while somebody looks. Rates, compactions and stalls, and how lookups fare, "+
+	note := fmt.Sprintf("Opened again every %v while somebody looks. Rates, compactions and stalls, and how lookups fare, "+
 		"are known to the program that has the store open: mount debug.Handler there.", wait.Round(time.Millisecond))
 	if err != nil {
 		if s.db != nil {
-			note = "Opening it anew failed: " + message(err)
+			note = "Opening it again failed: " + message(err)
 			s.show(s.db, s.asOf, note)
 		}
 		return err
@@ -70,7 +70,7 @@ func (s *servedStore) show(db *shale.DB, asOf time.Time, note string) {
 }
 
 // ServeHTTP serves the page. Of requests that come while one opens the store
-// anew, the others are served from the state before.
+// again, the others are served from the state before.
 func (s *servedStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.RLock()
 	due := time.Now().After(s.next)

@@ -257,7 +257,7 @@ func (s *Session) OpenFor(name string, need Access) error {
 	}
 	if name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
 		err = &sentence{fmt.Sprintf("%s has %s open for writing, and it alone can make a checkpoint now (DB.Checkpoint); "+
-			"export, and import into another store, copy it all the same", owner(err), output.Quote(s.Dir)), err}
+			"export, and import into another store, copy it nevertheless", owner(err), output.Quote(s.Dir)), err}
 	}
 	if err == nil && before != nil {
 		return before.Close()
@@ -333,7 +333,7 @@ func checkNew(dir string) error {
 	}
 	for _, e := range entries {
 		if _, _, ok := base.ParseFileName(e.Name()); !ok && e.Name() != "lost+found" {
-			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale --new -C %s makes a store there all the same",
+			return &sentence{text: fmt.Sprintf("there is no store in %s, but other files, such as %s; shale --new -C %s makes a store there nevertheless",
 				output.Quote(dir), output.Quote(e.Name()), output.Quote(dir))}
 		}
 	}
@@ -350,7 +350,7 @@ func (s *Session) Close() error {
 	return err
 }
 
-// Refresh opens a store that is open read-only anew, so that it shows what
+// Refresh opens a store that is open read-only again, so that it shows what
 // another program has written.
 func (s *Session) Refresh() error {
 	if s.DB == nil || s.writable {

@@ -28,13 +28,13 @@ func (s *Session) setFor(c *Command) (restore func()) {
 	}
 }
 
-// note prints a line about a command beside its output.
+// note prints a line about a command next to its output.
 func (s *Session) note(text string, args ...any) {
 	_ = s.Out.Flush() // whoever prints next is told
 	fmt.Fprintf(s.Notes, text+"\n", args...)
 }
 
-// remarks is where lines about a table go: below it, and beside it where it is
+// remarks is where lines about a table go: below it, and next to it where it is
 // for programs.
 func (s *Session) remarks() io.Writer {
 	switch s.Display {
@@ -91,7 +91,7 @@ func DisplayOf(name string) (output.Display, error) {
 		}
 	}
 	if meant := didYouMean(name, output.DisplayNames); meant != "" {
-		return 0, fmt.Errorf("is no mode%s", meant)
+		return 0, fmt.Errorf("is not a mode%s", meant)
 	}
-	return 0, fmt.Errorf("is no mode; modes are %s", strings.Join(output.DisplayNames, ", "))
+	return 0, fmt.Errorf("is not a mode; modes are %s", strings.Join(output.DisplayNames, ", "))
 }

@@ -85,7 +85,7 @@ asked of the filters of the newer tables. Amplification of writes is that of the
 	})
 }
 
-// written tells how often what was flushed was written.
+// written says how often what was flushed was written.
 func (s *Session) written(f *folder) error {
 	num, err := f.manifestNum(nil)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *folder) otherSpace() ([]spaceRow, error) {
 		kinds
 	)
 	rows := make([]spaceRow, kinds)
-	for i, what := range []string{"logs", "logs not needed", "filters beside tables", "manifest", "obsolete", "not shale's"} {
+	for i, what := range []string{"logs", "logs not needed", "filters next to tables", "manifest", "obsolete", "not shale's"} {
 		rows[i] = spaceRow{what: what, dead: -1}
 	}
 	for _, name := range f.names {

@@ -65,7 +65,7 @@ func (s *Session) command(name string) *Command {
 }
 
 // commandOf returns the command that words begin with, or nil, and the words
-// behind its name, which has one or two of them.
+// after its name, which has one or two of them.
 func (s *Session) commandOf(words []Word) (*Command, []Word) {
 	if len(words) > 1 && !words[1].Literal {
 		if c := s.command(words[0].Text + " " + words[1].Text); c != nil {

@@ -32,7 +32,7 @@ without a network, and shows each change of the manifest in force: what came and
 	c.option("by", strings.Join(treepicture.Colourings, "|"), "what colours stand for; default bits", func(w Word) error {
 		named, known := treepicture.ParseColouring(w.Text)
 		if by = named; !known {
-			return fmt.Errorf("is none of %s", strings.Join(treepicture.Colourings, ", "))
+			return fmt.Errorf("is not one of %s", strings.Join(treepicture.Colourings, ", "))
 		}
 		return nil
 	}, treepicture.Colourings...)

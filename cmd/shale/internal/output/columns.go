@@ -21,7 +21,7 @@ func columns(text string) int {
 	return len(text)
 }
 
-// cut returns text, or as much of its beginning as fits into so many columns with
+// cut returns text, or as much of its beginning as fits into this many columns with
 // a sign that more was there.
 func cut(text string, most int) string { return terminal.Truncate(text, most, "…") }
 

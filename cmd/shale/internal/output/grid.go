@@ -25,7 +25,7 @@ func NewGrid(titles ...string) *Grid {
 }
 
 // Row adds a row: of text, numbers, and cells, which have a value for programs
-// beside the text for people.
+// next to the text for people.
 func (g *Grid) Row(values ...any) {
 	cells := make([]Cell, len(values))
 	for i, v := range values {

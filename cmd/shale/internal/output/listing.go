@@ -124,7 +124,7 @@ func (l *Listing) addLines(cells []Cell) {
 }
 
 // addObject adds the row as an object of JSON. A key or value that is no UTF-8
-// is given in base64, under its name with 64 behind it.
+// is given in base64, under its name with 64 after it.
 func (l *Listing) addObject(cells []Cell) {
 	for i, c := range cells {
 		l.line = append(l.line, "{,"[min(i, 1)])

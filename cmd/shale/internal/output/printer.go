@@ -21,5 +21,5 @@ func (p *Printer) Width() int {
 	return p.Columns()
 }
 
-// AsText tells whether data is printed as words and tabs.
+// AsText reports whether data is printed as words and tabs.
 func (p *Printer) AsText() bool { return p.Display == ShowText || p.Display == ShowHex }

@@ -21,7 +21,7 @@ const (
 func FormatOf(hex, raw bool) (Format, error) {
 	switch {
 	case hex && raw:
-		return AsWords, errors.New("hex and raw contradict each other")
+		return AsWords, errors.New("--hex and --raw can't be used together")
 	case hex:
 		return AsHex, nil
 	case raw:

@@ -53,7 +53,7 @@ func atPrompt(t *testing.T, dir string, lines ...string) string {
 	return typed(t, dir, nil, lines...)
 }
 
-// typed does so on a terminal of so many columns.
+// typed does so on a terminal of this many columns.
 func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
 	t.Helper()
 	var seen bytes.Buffer

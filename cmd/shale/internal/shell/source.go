@@ -17,11 +17,11 @@ import (
 // other.
 const maxSources = 16
 
-var errTooDeep = errors.New("files run each other too deep")
+var errTooDeep = errors.New("files run each other too many levels deep")
 
 // sourceCommand runs the commands of a file, up to the first error.
 func sourceCommand() *command.Command {
-	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and names the line of the file.")
+	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and says in which line of the file it is.")
 	c.Nested = true
 	return c.Does(func(ctx context.Context, s *command.Session, words []command.Word) (command.Status, error) {
 		name := words[0].Text

@@ -19,7 +19,7 @@ program writes is seen.`)
 		every, err := time.ParseDuration(words[0].Text)
 		switch {
 		case err != nil:
-			return command.Failed, fmt.Errorf("%s is no time; write 500ms, 1s or 1m", output.Quote(words[0].Text))
+			return command.Failed, fmt.Errorf("%s is not a time; write 500ms, 1s or 1m", output.Quote(words[0].Text))
 		case every < time.Millisecond:
 			return command.Failed, fmt.Errorf("%s is too short; 1ms is the shortest", output.Quote(words[0].Text))
 		case words[1].Text == c.Title:
