@@ -1,105 +1,317 @@
 package command
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
 )
 
-// A Group is a heading of the table of commands. Each function makes a command.
-type Group struct {
-	Title    string
-	Commands []func() *Command
+// tableCommand reads one file of the store. A damaged one gives status 1.
+func tableCommand() *Command {
+	views := []string{"properties", "layout", "blocks", "keys"}
+	var b bounds
+	limit := -1
+	c := New("table NUMBER [properties|layout|blocks|keys]", NeedsNothing, "look into a table: what it says of itself, its parts, blocks, entries", `
+- properties, which is what it shows without a word: counts, bounds, sequence numbers, filter
+- layout: the parts of the file, each read and checked
+- blocks: the data blocks, with their place, sizes, first key and separator (no key of the block is behind it)
+- keys: the entries, with sequence numbers and kinds: versions that a newer one hides and deletions too
+
+The file is read alone: the store may be damaged, or open in another program. Status 1 if the table is
+damaged; what is readable is shown.`)
+	c.key(&b.from, "from", "of keys: begin here")
+	c.key(&b.to, "to", "of keys: end before this one")
+	c.count(&limit, "limit", "of keys: at most N")
+	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		num, err := parseNumber(words[0].Text, base.FileTable, "table")
+		if err != nil {
+			return Failed, err
+		}
+		view := views[0]
+		if len(words) > 1 {
+			view = words[1].Text
+		}
+		switch {
+		case !slices.Contains(views, view):
+			return Failed, fmt.Errorf("table: there is no view %s; there are properties, layout, blocks and keys", output.Quote(view))
+		case view != "keys" && (c.has("from") || c.has("to") || c.has("limit")):
+			return Failed, fmt.Errorf("table: --from, --to and --limit are for keys")
+		}
+		f, err := s.lookInto()
+		if err != nil {
+			return Failed, err
+		}
+		switch view {
+		case "layout":
+			return tableLayout(ctx, s, f, num)
+		case "blocks":
+			return tableBlocks(ctx, s, f, num)
+		case "keys":
+			return tableKeys(ctx, s, f, num, b, limit)
+		}
+		return tableProperties(ctx, s, f, num)
+	})
 }
 
-// ownGroups returns the commands of this package. A variable would depend on itself: help,
-// which is among them, lists them.
-func ownGroups() []Group {
-	return []Group{
-		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, mayCommand, scanCommand, countCommand, firstCommand, lastCommand, batchCommand}},
-		{"Files", []func() *Command{importCommand, exportCommand}},
-		{"Jobs", []func() *Command{dedupCommand, filterCommand}},
-		{"Insight", []func() *Command{
-			explainCommand, explainGetCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, mayFiltersCommand, metricsCommand,
-			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,
-		}},
-		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
-		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, versionCommand, quitCommand, exitCommand}},
-	}
-}
-
-// A table has the commands of a session by their names.
-type table struct {
-	names []string
-	makes map[string]func() *Command
-}
-
-// commands returns the table of s. It is filled once: lines of a script each make their
-// command alone.
-func (s *Session) commands() *table {
-	if s.table == nil {
-		s.table = &table{makes: map[string]func() *Command{}}
-		for _, g := range s.Groups() {
-			for _, makes := range g.Commands {
-				name := makes().Title
-				s.table.names = append(s.table.names, name)
-				s.table.makes[name] = makes
+func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
+	st := Found
+	err := f.withTable(num, func(src vfs.File, size int64) error {
+		var damage []error
+		o := f.salvageOptions(num)
+		o.Lost = func(l sstable.Lost) { damage = append(damage, l.Err) }
+		v, err := sstable.Salvage(ctx, src, size, o)
+		if err != nil {
+			return err
+		}
+		defer v.Close() // it only reads
+		g := output.NewGrid("property", "value")
+		g.Row("file", base.TableName(num))
+		at := f.place(num)
+		g.Row("place", at.String())
+		g.Row("size", output.SizeCell(size))
+		if p, ok := v.Props(); ok {
+			propertyRows(g, &p)
+		}
+		for _, err := range damage {
+			g.Row("damage", plain(err))
+			st = Absent
+		}
+		if at != nil && len(damage) == 0 {
+			if err := f.filterRows(g, at); err != nil {
+				return err
 			}
 		}
-	}
-	return s.table
+		return s.Show(g)
+	})
+	return worse(st, err), err
 }
 
-// Groups returns all commands.
-func (s *Session) Groups() []Group { return slices.Concat(ownGroups(), s.More) }
+// worse is the status of a command that found damage, or failed.
+func worse(st Status, err error) Status {
+	if err != nil {
+		return Failed
+	}
+	return st
+}
 
-// command returns a new command of that name, or nil.
-func (s *Session) command(name string) *Command {
-	if makes := s.commands().makes[name]; makes != nil {
-		return makes()
+func propertyRows(g *output.Grid, p *sstable.Properties) {
+	g.Row("entries", p.Entries)
+	g.Row("deletions", p.Tombstones)
+	g.Row("keys", p.Keys)
+	g.Row("smallest key", output.KeyCell(p.Smallest))
+	g.Row("largest key", output.KeyCell(p.Largest))
+	g.Row("sequence numbers", fmt.Sprintf("%d to %d", p.MinSeq, p.MaxSeq))
+	g.Row("keys in all", output.SizeCell(p.RawKeyBytes))
+	g.Row("values in all", output.SizeCell(p.RawValueBytes))
+	g.Row("data blocks", fmt.Sprintf("%s, %s", output.Number(p.DataBlocks), base.FormatBytes(p.DataBytes)))
+	if raw := p.RawKeyBytes + p.RawValueBytes; raw > 0 {
+		g.Row("data on disk", fmt.Sprintf("%.0f %% of keys and values", 100*float64(p.DataBytes)/float64(raw)))
+	}
+	index := "one level"
+	if p.Partitions > 0 {
+		index = "two levels, " + output.Plural(int(p.Partitions), "partition")
+	}
+	g.Row("index", index)
+}
+
+// filterRows reports the filter that lookups ask.
+func (f *folder) filterRows(g *output.Grid, p *place) error {
+	r, release, err := f.reader(p.table)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := errors.Join(r.SidecarErr(), r.FilterErr()); err != nil {
+		g.Row("filter", "of no use: "+plain(err))
+	}
+	filter, rule := r.PrefixFilter()
+	if filter == nil {
+		if r.FilterErr() == nil {
+			g.Row("filter", "none")
+		}
+		return nil
+	}
+	where := "in the table"
+	if side := r.Sidecar(); side != nil {
+		where = "in " + base.FilterName(side.Num())
+	}
+	g.Row("filter", fmt.Sprintf("%s, %s, %s", filter.Kind(), filter.Hasher().ID(), where))
+	g.Row("filter bits a key", output.FloatCell("%.1f", filter.BitsPerKey()))
+	g.Row("filter size", output.SizeCell(filter.SizeBytes()))
+	g.Row("predicted FPR", output.PercentCell(filter.PredictedFPR()))
+	switch {
+	case rule.Count > 0:
+		g.Row("prefixes", fmt.Sprintf("up to the byte %q, %d times", rule.Delimiter, rule.Count))
+	case rule.Length > 0:
+		g.Row("prefixes", fmt.Sprintf("the first %s", output.Plural(rule.Length, "byte")))
 	}
 	return nil
 }
 
-// commandOf returns the command that words begin with, or nil, and the words
-// after its name, which has one or two of them.
-func (s *Session) commandOf(words []Word) (*Command, []Word) {
-	if len(words) > 1 && !words[1].Literal {
-		if c := s.command(words[0].Text + " " + words[1].Text); c != nil {
-			return c, words[2:]
-		}
-	}
-	return s.command(words[0].Text), words[1:]
+// eachPart calls fn for the parts of a table.
+func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstable.Part) error) error {
+	return f.withTable(num, func(src vfs.File, size int64) error {
+		return sstable.Parts(ctx, src, size, f.salvageOptions(num), fn)
+	})
 }
 
-// tree returns all commands below a root, as package cobra has them: for completion. It
-// completes the arguments of options of the command named, or of all if none is.
-func (s *Session) tree(named string) *cobra.Command {
-	root := &cobra.Command{Use: "shale", TraverseChildren: true, SilenceErrors: true, SilenceUsage: true}
-	root.CompletionOptions.DisableDefaultCmd = true
-	parents := map[string]*cobra.Command{}
-	for _, name := range s.commands().names {
-		c := s.command(name)
-		c.RunE = func(*cobra.Command, []string) error { return errors.ErrUnsupported }
-		c.ValidArgsFunction = func(_ *cobra.Command, args []string, partial string) ([]string, cobra.ShellCompDirective) {
-			return s.wordChoices(c, args, partial)
-		}
-		if named == "" || named == name { // cobra keeps these functions for good
-			c.Flags().VisitAll(func(f *pflag.Flag) { s.completeOption(c, f) })
-		}
-		first, _, two := strings.Cut(name, " ")
-		switch {
-		case name == "help":
-			root.SetHelpCommand(c.Command)
-		case two:
-			parents[first].AddCommand(c.Command)
-		default:
-			root.AddCommand(c.Command)
-		}
-		parents[name] = c.Command
+// tableLayout shows the parts of the file, the data blocks in one line unless
+// they are damaged.
+func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
+	g := output.NewGrid("part", ">offset", ">bytes", ">count", "state")
+	st := Found
+	var run struct { // of blocks one after the other that are in order
+		sstable.Part
+		n int
 	}
-	return root
+	end := func() {
+		if run.n > 0 {
+			g.Row(run.Name+"s", run.Offset, run.Bytes, run.n, "checked")
+		}
+		run.n = 0
+	}
+	err := f.eachPart(ctx, num, func(p sstable.Part) error {
+		many := p.Kind == sstable.BlockData || p.Kind == sstable.BlockIndexPartition
+		switch {
+		case p.Err == nil && many && run.n > 0 && run.Kind == p.Kind:
+			run.Bytes += p.Bytes
+			run.n++
+			return nil
+		case p.Err == nil && many:
+			end()
+			run.Part, run.n = p, 1
+			return nil
+		}
+		end()
+		if p.Err != nil {
+			st = Absent
+		}
+		g.Row(p.Name, p.Offset, p.Bytes, 1, state(&p))
+		return nil
+	})
+	end()
+	if err != nil {
+		return Failed, err
+	}
+	return st, s.Show(g)
+}
+
+// state says whether a part is right.
+func state(p *sstable.Part) string {
+	var c *base.CorruptionError
+	switch {
+	case errors.As(p.Err, &c):
+		return fmt.Sprintf("DAMAGED at %d: %v", c.Offset, c.Err)
+	case p.Err != nil:
+		return plain(p.Err)
+	case p.Name == "unknown":
+		return "not read: what names it is damaged"
+	}
+	return "checked"
+}
+
+func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
+	g := output.NewGrid(">block", ">offset", ">bytes", ">raw", "compression", ">entries", "first key", "separator", "state")
+	st := Found
+	n := 0
+	err := f.eachPart(ctx, num, func(p sstable.Part) error {
+		if p.Kind != sstable.BlockData {
+			return nil
+		}
+		if p.Err != nil {
+			st = Absent
+		}
+		g.Row(n, p.Offset, p.Bytes, p.Raw, p.Compression.String(), p.Entries,
+			keyOrDash(p.First), keyOrDash(p.Separator), state(&p))
+		n++
+		return nil
+	})
+	if err != nil {
+		return Failed, err
+	}
+	return st, s.Show(g)
+}
+
+func keyOrDash(k *base.InternalKey) output.Cell {
+	if k == nil {
+		return output.NoCell("-")
+	}
+	return output.KeyCell(k.UserKey)
+}
+
+// tableKeys shows the entries, those of damaged tables as far as blocks check.
+func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b bounds, limit int) (Status, error) {
+	st := Found
+	err := f.withTable(num, func(src vfs.File, size int64) error {
+		o := f.salvageOptions(num)
+		o.Lost = func(l sstable.Lost) {
+			st = Absent
+			fmt.Fprintf(s.Notes, "shale: %s\n", plain(l.Err))
+		}
+		g := output.NewGrid("key", ">seq", "kind", ">value")
+		it, err := startAt(ctx, src, size, o, b.from)
+		if err != nil {
+			return err
+		}
+		defer it.Close() // it only reads
+		to := b.to
+		for kv := it.first(); kv != nil && limit != 0; kv = it.Next() {
+			if to != nil && string(kv.UserKey) >= string(to) {
+				break
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			g.Row(output.ByteCell(bytes.Clone(kv.UserKey)), output.NumberCell(kv.Seq()), kindName(kv.Kind()), valueSize(kv.Kind(), len(kv.Value)))
+			limit--
+		}
+		if err := it.Err(); err != nil {
+			return err
+		}
+		return s.Show(g)
+	})
+	return worse(st, err), err
+}
+
+func kindName(k base.Kind) string {
+	if k == base.KindDelete {
+		return "delete"
+	}
+	return "put"
+}
+
+// A tableEntries walks a table, the first entry being at or behind from.
+type tableEntries struct {
+	base.Iterator
+	from []byte
+}
+
+// startAt walks a table by its index if that is in order, else as far as
+// blocks check.
+func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (tableEntries, error) {
+	if from != nil && size > 0 {
+		r, err := sstable.Open(src, sstable.ReaderOptions{Num: o.Num, StoreID: o.StoreID, Size: size, Checksum: o.Checksum, NoFilter: true})
+		if err == nil {
+			return tableEntries{r.NewIterator(nil), from}, nil
+		}
+	}
+	v, err := sstable.Salvage(ctx, src, size, o)
+	return tableEntries{v, from}, err
+}
+
+func (e tableEntries) first() *base.KV {
+	if i, ok := e.Iterator.(*sstable.Iterator); ok {
+		return i.SeekGE(e.from, base.MaxSeq)
+	}
+	kv := e.First()
+	for ; kv != nil && string(kv.UserKey) < string(e.from); kv = e.Next() {
+	}
+	return kv
 }

@@ -1,0 +1,105 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A Group is a heading of the table of commands. Each function makes a command.
+type Group struct {
+	Title    string
+	Commands []func() *Command
+}
+
+// ownGroups returns the commands of this package. A variable would depend on itself: help,
+// which is among them, lists them.
+func ownGroups() []Group {
+	return []Group{
+		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, mayCommand, scanCommand, countCommand, firstCommand, lastCommand, batchCommand}},
+		{"Files", []func() *Command{importCommand, exportCommand}},
+		{"Jobs", []func() *Command{dedupCommand, filterCommand}},
+		{"Insight", []func() *Command{
+			explainCommand, explainGetCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, mayFiltersCommand, metricsCommand,
+			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,
+		}},
+		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
+		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, versionCommand, quitCommand, exitCommand}},
+	}
+}
+
+// A table has the commands of a session by their names.
+type table struct {
+	names []string
+	makes map[string]func() *Command
+}
+
+// commands returns the table of s. It is filled once: lines of a script each make their
+// command alone.
+func (s *Session) commands() *table {
+	if s.table == nil {
+		s.table = &table{makes: map[string]func() *Command{}}
+		for _, g := range s.Groups() {
+			for _, makes := range g.Commands {
+				name := makes().Title
+				s.table.names = append(s.table.names, name)
+				s.table.makes[name] = makes
+			}
+		}
+	}
+	return s.table
+}
+
+// Groups returns all commands.
+func (s *Session) Groups() []Group { return slices.Concat(ownGroups(), s.More) }
+
+// command returns a new command of that name, or nil.
+func (s *Session) command(name string) *Command {
+	if makes := s.commands().makes[name]; makes != nil {
+		return makes()
+	}
+	return nil
+}
+
+// commandOf returns the command that words begin with, or nil, and the words
+// after its name, which has one or two of them.
+func (s *Session) commandOf(words []Word) (*Command, []Word) {
+	if len(words) > 1 && !words[1].Literal {
+		if c := s.command(words[0].Text + " " + words[1].Text); c != nil {
+			return c, words[2:]
+		}
+	}
+	return s.command(words[0].Text), words[1:]
+}
+
+// tree returns all commands below a root, as package cobra has them: for completion. It
+// completes the arguments of options of the command named, or of all if none is.
+func (s *Session) tree(named string) *cobra.Command {
+	root := &cobra.Command{Use: "shale", TraverseChildren: true, SilenceErrors: true, SilenceUsage: true}
+	root.CompletionOptions.DisableDefaultCmd = true
+	parents := map[string]*cobra.Command{}
+	for _, name := range s.commands().names {
+		c := s.command(name)
+		c.RunE = func(*cobra.Command, []string) error { return errors.ErrUnsupported }
+		c.ValidArgsFunction = func(_ *cobra.Command, args []string, partial string) ([]string, cobra.ShellCompDirective) {
+			return s.wordChoices(c, args, partial)
+		}
+		if named == "" || named == name { // cobra keeps these functions for good
+			c.Flags().VisitAll(func(f *pflag.Flag) { s.completeOption(c, f) })
+		}
+		first, _, two := strings.Cut(name, " ")
+		switch {
+		case name == "help":
+			root.SetHelpCommand(c.Command)
+		case two:
+			parents[first].AddCommand(c.Command)
+		default:
+			root.AddCommand(c.Command)
+		}
+		parents[name] = c.Command
+	}
+	return root
+}
