@@ -171,9 +171,14 @@ func (c *Command) tokens(words []Word) []string {
 	list := make([]string, len(words))
 	only := false // words follow
 	for i, w := range words {
+		name, value, joined := strings.Cut(w.Text, "=")
 		switch isOption := strings.HasPrefix(w.Text, "--"); {
+		case joined && isOption && !only && !w.Literal && strings.HasPrefix(value, "\x00"):
+			list[i] = name + "=" + bareMark + value
 		case w.Literal:
 			list[i] = literalMark + w.Text
+		case strings.HasPrefix(w.Text, "\x00"):
+			list[i] = bareMark + w.Text
 		case only || !strings.HasPrefix(w.Text, "-") || w.Text == "-" || isOption:
 			list[i] = w.Text
 		case len(w.Text) == 2 && c.Flags().ShorthandLookup(w.Text[1:]) != nil:

@@ -95,7 +95,7 @@ func WordEnd(s string) int {
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // Marks of words that package pflag must not take for options, and that must not be
-// unquoted again. No argument of a program has such a byte.
+// unquoted again. A bare word that begins with such a byte is marked too.
 const (
 	literalMark = "\x00q"
 	bareMark    = "\x00b"

@@ -98,3 +98,27 @@ func FuzzParseLine(f *testing.F) {
 		}
 	})
 }
+
+// A bare word is a key whatever it begins with, but for two dashes and -h.
+func TestTokens(t *testing.T) {
+	for _, text := range []string{"-key", "-", "-5", "\x00qa", "\x00b", "\x00", "-hh", "-o", "=", "-=x"} {
+		words, err := ParseLine("get " + text + " --hex")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := getCommand().parse(words[1:])
+		if err != nil || len(list) != 1 || list[0] != words[1] {
+			t.Errorf("%q is read as %+v, %v; want %+v", text, list, err, words[1])
+		}
+	}
+	words, err := ParseLine("scan --from=\x00qa=\x00 --to \x00bb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bounds
+	c := New("scan", Reads, "", "")
+	b.options(c)
+	if _, err := c.parse(words[1:]); err != nil || string(b.from) != "\x00qa=\x00" || string(b.to) != "\x00bb" {
+		t.Errorf("from %q to %q, %v", b.from, b.to, err)
+	}
+}

@@ -24,6 +24,7 @@ var completions = []struct{ line, head, want, tail string }{
 	{"get ap| x", "get ", "[apple  apricot ]", " x"},
 	{`get "a |`, "get ", `["a pear" ]`, ""},
 	{"has apple f|", "has apple ", "[fig ]", ""},
+	{"has -apple f|", "has -apple ", "[fig ]", ""},
 	{"put apple ap|", "put apple ", "[]", ""},
 	{"get 0x617|", "get ", "[0x6170706c65  0x61707269636f74 ]", ""},
 	{"get 0x617072|", "get ", "[0x61707269636f74 ]", ""},
