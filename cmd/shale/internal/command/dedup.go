@@ -29,8 +29,8 @@ them. It goes on where it stopped: a line is printed at least once, and never ag
 by Ctrl-C or SIGTERM. If it is killed, lines of the batch printed last may come again, whole, even if the last was cut.
 After a crash of the machine that holds with --sync.
 
-Lines are compared by their bytes without \n or \r\n; one
-of more than 65,535 bytes by its SHA-256. The lines are the keys of the store, so that scan and filter read it.
+Lines are compared by their bytes without \n or \r\n; one of more than 65,535 bytes by its SHA-256. The lines
+are the keys of the store, so that scan and filter read it.
 With --hash they are not: then a new line is taken for one seen before with a probability of n/2^128 after n
 lines (1 in 3·10^29 after a billion). A line may have (SIZE - 14M)/11 bytes, 4.5 MiB if --memory is not given. A
 longer one ends the run with status 2; with --skip-long it is neither printed nor remembered, but counted. Creates
@@ -45,21 +45,14 @@ the store as put does.`)
 	c.flag(&skip, "skip-long", "leave out lines that are too long, and count them")
 	c.flag(&quiet, "quiet", "no totals")
 	return c.Does(func(ctx context.Context, s *Session, _ []Word) (st Status, err error) {
-		if s.in == nil {
-			return Failed, errors.New("dedup reads lines from standard input, where commands come from here")
-		}
-		if err := checkInput(s.in); err != nil {
+		if err := s.checkLines(c); err != nil {
 			return Failed, err
 		}
 		db, err := s.openForDedup(store, dedupOptions(memory, hash, eachOnce(s.onEvent)))
 		if err != nil {
 			return Failed, err
 		}
-		defer func() {
-			if cerr := db.Close(); err == nil && cerr != nil {
-				st, err = Failed, cerr
-			}
-		}()
+		defer closeStore(db, &st, &err)
 		defer boundHeap()()
 		d := &deduper{db: db, hash: hash, out: lineWriter{out: s.Out}}
 		if durable {
@@ -73,12 +66,7 @@ the store as put does.`)
 		d.reserve(limits)
 		skipped, err := s.eachBatch(ctx, limits, d.add)
 		if !quiet {
-			took, tooLong := time.Since(begin), ""
-			if skipped > 0 {
-				tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", output.Number(skipped), base.FormatBytes(int64(limits.line)))
-			}
-			fmt.Fprintf(s.Notes, "%s: %s new, %s seen before%s; %v, %s lines/s\n", output.Plural(d.lines, "line"), output.Number(d.fresh),
-				output.Number(d.lines-d.fresh), tooLong, output.RoundTime(took), output.Rate(d.lines, took))
+			d.report(s.Notes, time.Since(begin), skipped, limits.line)
 		}
 		switch {
 		case errors.Is(err, errLongLine):

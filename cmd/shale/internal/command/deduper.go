@@ -8,10 +8,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A deduper prints the lines that its store does not know, and makes it know
@@ -269,4 +272,14 @@ func (d *deduper) checkMode() error {
 		return errors.New("the store has whole lines, or other keys: --hash is for a store of its own")
 	}
 	return d.db.Put([]byte(reservedMode), []byte(modeHash))
+}
+
+// report prints totals.
+func (d *deduper) report(w io.Writer, took time.Duration, skipped, longest int) {
+	tooLong := ""
+	if skipped > 0 {
+		tooLong = fmt.Sprintf(", %s more skipped, which are longer than %s", output.Number(skipped), base.FormatBytes(int64(longest)))
+	}
+	fmt.Fprintf(w, "%s: %s new, %s seen before%s; %v, %s lines/s\n", output.Plural(d.lines, "line"), output.Number(d.fresh),
+		output.Number(d.lines-d.fresh), tooLong, output.RoundTime(took), output.Rate(d.lines, took))
 }

@@ -44,10 +44,7 @@ printed.`)
 		}
 		part.separator, part.host = []byte(separator), by == "host"
 		part.parents = part.parents || part.host
-		if s.in == nil {
-			return Failed, errors.New("filter reads lines from standard input, where commands come from here")
-		}
-		if err := checkInput(s.in); err != nil {
+		if err := s.checkLines(c); err != nil {
 			return Failed, err
 		}
 		dir, err := s.folder(words)
@@ -60,11 +57,7 @@ printed.`)
 			if err != nil {
 				return Failed, openError(dir, err)
 			}
-			defer func() {
-				if cerr := db.Close(); err == nil && cerr != nil {
-					st, err = Failed, cerr
-				}
-			}()
+			defer closeStore(db, &st, &err)
 		}
 		if sift.keys.hash, err = hashesLines(db); err != nil {
 			return Failed, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -197,6 +198,22 @@ func (f *lineFeed) next(ctx context.Context, b *lineBatch) error {
 	*b, f.filling = f.filling, *b
 	f.changed.Broadcast()
 	return nil
+}
+
+// checkLines returns an error if c can't read lines from standard input.
+func (s *Session) checkLines(c *Command) error {
+	if s.in == nil {
+		return fmt.Errorf("%s reads lines from standard input, where commands come from here", c.Title)
+	}
+	return checkInput(s.in)
+}
+
+// closeStore closes a store that a command has opened for itself. It sets what the command
+// returns if that fails and nothing else did.
+func closeStore(db *shale.DB, st *Status, err *error) {
+	if cerr := db.Close(); *err == nil && cerr != nil {
+		*st, *err = Failed, cerr
+	}
 }
 
 // A lineWriter writes whole lines, many at a time: a process that is killed between two

@@ -126,18 +126,27 @@ func TestListing_ReadBack(t *testing.T) {
 		if line == "key\tvalue" {
 			continue
 		}
-		first, second, _ := strings.Cut(line, "\t")
-		key, _, err := quoting.Parse(first)
-		value, _, err2 := quoting.Parse(second)
-		if err != nil || err2 != nil || first == "" || second == "" || first[0] != '"' && strings.Contains(first, " ") || second[0] != '"' && strings.ContainsAny(second, " \t") {
-			t.Fatalf("%.50q is no line of two words: %v, %v", line, err, err2)
-		}
+		key, value := twoWords(t, line)
 		check("words", n%len(hostile), key, value)
 		n++
 	}
 	if n != 3*len(hostile) {
 		t.Errorf("%d lines of words, want %d", n, 3*len(hostile))
 	}
+}
+
+// twoWords returns what a line of two words, with a tab between them, stands for.
+func twoWords(t *testing.T, line string) (first, second string) {
+	t.Helper()
+	a, b, _ := strings.Cut(line, "\t")
+	first, _, errA := quoting.Parse(a)
+	second, _, errB := quoting.Parse(b)
+	for _, word := range []string{a, b} {
+		if errA != nil || errB != nil || word == "" || word[0] != '"' && strings.ContainsAny(word, " \t") {
+			t.Fatalf("%.50q is not a line of two words: %v, %v", line, errA, errB)
+		}
+	}
+	return first, second
 }
 
 // A long box has the widths of its first rows; what is longer later is cut.
