@@ -38,20 +38,20 @@ type Session struct {
 	Mode     mode
 	in       io.Reader // what a bare - stands for; nil: nothing
 	Notes    *LockedWriter
-	Timer    bool    // tell how long commands took
-	Explain  bool    // tell how each get went
-	More     []Group // commands beside those of this package
+	Timer    bool    // print how long commands took
+	Explain  bool    // print how each get went
+	More     []Group // commands of other packages
 	table    *table
 
 	beforeKeys func() bool // opens the store to complete a key; nil: it is open, or there are none
 
-	Sources int // files that run each other
+	Sources int // how many files run each other now
 
-	unread     bool         // nobody reads out any more, and that was told
-	syncOutput func() error // makes what out has written durable, if it is a file
+	unread     bool         // the reader of Out has gone, and that was reported
+	syncOutput func() error // makes what Out has written durable, if it is a file
 
 	DB       *shale.DB // nil: not open
-	writable bool      // db is
+	writable bool      // DB is
 
 	damage damageNotes
 }
@@ -59,6 +59,7 @@ type Session struct {
 // ErrQuit ends a script or a prompt.
 var ErrQuit = errors.New("quit")
 
+// ErrNoDir is the error of commands that need a store where none is named.
 var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
 
 // A LockedWriter may be written to by several goroutines: background work of

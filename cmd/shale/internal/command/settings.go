@@ -84,6 +84,7 @@ func (s *Session) explainGet(key []byte) (line string, err error) {
 		output.Plural(asked, "level"), output.Plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, output.Took(x.Duration)), nil
 }
 
+// DisplayOf returns the mode of a name. Its error goes on after the name.
 func DisplayOf(name string) (output.Display, error) {
 	for i, n := range output.DisplayNames {
 		if n == name {
