@@ -113,7 +113,8 @@ func failWhen(err error, when func(i int64) bool, kinds []Op) InjectFunc {
 	}
 }
 
-// next counts an operation and returns its fault, or nil if it does not fail.
+// next counts an operation and returns its fault, or nil if it does not fail. The
+// error of the fault names the operation and the file, and wraps the injected error.
 func (f *FaultFS) next(op Op, name string) *Fault {
 	f.counts[op].Add(1)
 	err := (*f.inject.Load())(op, name, f.n.Add(1))
@@ -144,7 +145,9 @@ func (f *FaultFS) do(op Op, name string, run func() error) error {
 	return fault.Err
 }
 
-// file runs an operation that opens a file.
+// file runs an operation that opens a file, and wraps the file, so that its
+// operations can fail too. If the file is open but the operation fails afterwards
+// (Fault.After), file closes it: the caller got no file that it could close.
 func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (File, error) {
 	var file File
 	err := f.do(op, name, func() (err error) {

@@ -88,8 +88,17 @@ func (l *osLock) heldHere() bool {
 	return false
 }
 
-// acquire opens and locks the file, and then writes
-// the process id into it. Requires: held is locked.
+// acquire takes the exclusive lock in these steps. Requires: held is locked.
+//
+//  1. It opens the file, and creates it if needed.
+//  2. It compares the file with the locks of this process
+//     once more, now by device and inode of the open file.
+//  3. It takes the system's lock on the file.
+//  4. It checks that the name still stands for the locked file.
+//  5. It locks the directory (guardDir), which reads the process id of an earlier owner.
+//  6. It writes the process id. This comes last, because guardDir must see the old one.
+//
+// If a step fails, lock closes the files, which releases what was taken.
 func (l *osLock) acquire(name string) (err error) {
 	created := l.info == nil
 	// openFile is not used, because on windows it would let others delete the file.

@@ -67,6 +67,10 @@ func (m *Mem) begin(op Op, name string) {
 // Crash returns the file system as a machine finds it after a power cut at this moment.
 // All that is in it is durable, and nothing is open or locked. m is not changed. The
 // two share memory until one of them writes. While Crash runs, changes of m wait.
+//
+// First crashNames decides which changes of names survive. Then the tree is built again from
+// the root, with the surviving names. The contents of each file are those that the policy
+// leaves (inode.crash). A file that has lost all its names is not reached, and so is gone.
 func (m *Mem) Crash(c CrashConfig) *Mem {
 	m.cut.Lock()
 	defer m.cut.Unlock()

@@ -159,7 +159,9 @@ func (n *inode) at(k int) content {
 	return c
 }
 
-// takeBack undoes the change in c. Of a write it leaves the first keep bytes.
+// takeBack undoes the change in c. Of a write it leaves the first keep
+// bytes, which may still have made the file longer: the size is then the
+// end of these bytes, or the size before the write if that is larger.
 func (u *undo) takeBack(c *content, keep int64) {
 	if u.prev != nil {
 		*c = u.prev.share()

@@ -46,9 +46,11 @@ func (op *nameOp) apply(names func(*memDir) map[string]memNode) {
 	}
 }
 
-// kept returns which of the changes survive. want says which of them
-// should. With each of these, all earlier changes of the same names
-// survive too, so that a name goes through its states in order.
+// kept returns which of the changes survive. want says which of them should. With each
+// of these, all earlier changes of the same names survive too, so that a name goes
+// through its states in order. For example, if a file was created as a and renamed to
+// b, and the rename survives, then so does the creation. It goes through the changes
+// from the last to the first, and collects the names whose earlier changes are needed.
 func kept(ops []nameOp, want func(i int) bool) []bool {
 	keep := make([]bool, len(ops))
 	needed := make(map[place]bool)
@@ -67,7 +69,8 @@ func kept(ops []nameOp, want func(i int) bool) []bool {
 	return keep
 }
 
-// change makes a change of names, which is not durable yet. Requires: mu is held.
+// change makes a change of names. Everybody sees it at once,
+// but it is not durable before syncNames. Requires: mu is held.
 func (m *Mem) change(op nameOp) {
 	op.apply(func(d *memDir) map[string]memNode { return d.names })
 	op.seq = m.nameSeq.Add(1)

@@ -16,6 +16,7 @@ type osFile struct {
 }
 
 // openOS opens a file. whence puts its write position at the start or at the end.
+// WriteAt and ReadAt do not depend on that position, and only Write moves it.
 func openOS(name string, flag, whence int) (File, error) {
 	f, err := openFile(name, flag)
 	if err != nil {
@@ -54,7 +55,9 @@ func (f *osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Preallocate reserves blocks. If there is not enough room, it gives back those that it got.
+// Preallocate reserves blocks and makes the file size bytes long, if it is shorter.
+// If there is not enough room, it gives back the blocks that it got: the system may
+// have reserved a part of them, and made the file longer, before it failed.
 func (f *osFile) Preallocate(size int64) error {
 	if size <= 0 {
 		return f.pathError("preallocate", fs.ErrInvalid)
