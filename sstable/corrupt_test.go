@@ -91,6 +91,15 @@ func damageTables(t *testing.T) map[string]WriterOptions {
 
 func damageEntries() []entry {
 	var list []entry
+	for i := range 12 { // versions of the empty key fill several blocks, and a partition
+		list = append(list, entry{base.NewKey(nil, base.Seq(100-i), base.Kind(i%3+1)/2), bytes.Repeat([]byte{'e'}, 150)})
+	}
+	return append(list, goldenEntries()...)
+}
+
+// goldenEntries are the entries of the golden tables. They never change.
+func goldenEntries() []entry {
+	var list []entry
 	for i := range 60 {
 		list = append(list, entry{base.NewKey(fmt.Appendf(nil, "key%03d", i/2*2), base.Seq(100-i), base.Kind(i%3+1)/2),
 			bytes.Repeat([]byte{'a' + byte(i%7)}, i%5*7)})

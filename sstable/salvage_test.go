@@ -48,6 +48,9 @@ func salvage(t *testing.T, what string, b []byte, o SalvageOptions, list []entry
 		last = next
 		next++
 		shown++
+		if n := len(lost); n > 0 && lost[n-1].Entries && lost[n-1].Upto == nil {
+			t.Fatalf("%s: %v is shown after all up to the end was reported as lost: %+v", what, kv.InternalKey, lost[n-1])
+		}
 	}
 	for ; next < len(list); next++ {
 		missing(list[next])

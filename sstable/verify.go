@@ -114,9 +114,10 @@ func (r *Reader) eachLeaf(fn func(x *index) error) error {
 	return nil
 }
 
-// separator returns a copy of separator i, with the prefix.
+// separator returns a copy of separator i, with the prefix. Its user key is not nil, even if it is
+// empty: a Salvager takes nil for the end of the table.
 func (x *index) separator(i int) base.InternalKey {
-	key := append(append([]byte(nil), x.prefix...), x.suffix(i)...)
+	key := append(append([]byte{}, x.prefix...), x.suffix(i)...)
 	return base.InternalKey{UserKey: key, Trailer: x.trailer(i)}
 }
 
