@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -75,12 +74,6 @@ var otherTestFiles = map[string]string{
 	"house":   "checks the project as a whole",
 }
 
-// goToTest are test files that go to test/, or find their place here: tests of the whole
-// store. The list is temporary, and a name leaves it with its file.
-var goToTest = []string{
-	"damage", "filteroracle",
-}
-
 // mostTestLines is how long a test file of the root may be.
 const mostTestLines = 500
 
@@ -97,7 +90,7 @@ func TestHouse_TestFilesBearNames(t *testing.T) {
 		if name, isTest := strings.CutSuffix(file, "_test.go"); isTest {
 			if subject := subjectOf(name); subject != "" {
 				tested[subject] = true
-			} else if !slices.Contains(goToTest, name) {
+			} else {
 				t.Errorf("%s bears the name of no file of the root: a test of FILE.go stands in FILE_test.go or FILE_TOPIC_test.go", file)
 			}
 			source, err := os.ReadFile(file)
