@@ -29,7 +29,8 @@ func TestAtomicBlocked_NeverDenies(t *testing.T) {
 	}
 }
 
-// More keys than asked for fill the filter, and then everything may be there.
+// With more keys than it was made for the filter is full, and then says maybe to
+// everything.
 func TestAtomicBlocked_Overfull(t *testing.T) {
 	f := NewAtomicBlocked(10, 10)
 	hs := randomHashes(2, 10000)
@@ -68,9 +69,9 @@ func TestAtomicBlocked_Size(t *testing.T) {
 	}
 }
 
-// modelAtomic fills lines as AtomicBlocked does, but from dice, and returns the
-// mean rate of a line and its variance: the words' loads depend on each other,
-// so that there is no short formula.
+// modelAtomic fills lines as AtomicBlocked does, but with random numbers in place of
+// hashes. It returns the mean rate of a line and its variance. There is no short formula,
+// because the loads of a line's words depend on each other.
 func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	filled := make([][8]uint64, lines)
@@ -101,8 +102,8 @@ func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 	return mean, variance/float64(lines) - mean*mean
 }
 
-// What passes is what passes the same filter filled from dice; and at most 1.1 %
-// at 10 bits a key, the acceptance figure.
+// The rate is that of the same filter filled with random numbers, and at most 1.1 % at 10
+// bits a key, which is the acceptance figure.
 func TestAtomicBlocked_FPR(t *testing.T) {
 	testenv.SkipRace(t)
 	questions, n := 10000000, 600000
@@ -147,8 +148,8 @@ func TestAtomicBlocked_ThreeWords(t *testing.T) {
 	}
 }
 
-// Adders at once lose none of each other's bits, and whoever learns of a key
-// after its Add finds it. To be run with -race.
+// Goroutines that add at once lose none of each other's bits. A goroutine that learns of a
+// key after its Add finds it. To be run with -race.
 func TestAtomicBlocked_Concurrent(t *testing.T) {
 	const adders, readers, each = 4, 2, 20000
 	hs := randomHashes(7, adders*each)
@@ -194,7 +195,7 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 	}
 }
 
-// Adders that meet in one line, over and over, leave what one adder would.
+// Goroutines that add to one line, again and again, leave what one goroutine would leave.
 func TestAtomicBlocked_NoBitLost(t *testing.T) {
 	const adders, each, rounds = 4, 25, 2000
 	for round := range rounds {
@@ -223,7 +224,7 @@ func TestAtomicBlocked_NoBitLost(t *testing.T) {
 	}
 }
 
-// A finished filter is only bytes: many may ask it at once.
+// A finished filter is only bytes: many goroutines may ask it at once.
 func TestBlocked_Concurrent(t *testing.T) {
 	hs := randomHashes(8, 20000)
 	f := mustOpen(AppendBlocked(nil, hs, 20))

@@ -11,18 +11,19 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The questions of the benchmarks, and where answers go so that they count.
+// The questions of the benchmarks, and variables that keep the answers from being
+// optimized away.
 var (
 	benchSink  bool
 	benchTouch byte
 	benchWord  uint64
 )
 
-// questions returns random hashes, 2^16 of them, which stay in the second cache.
+// questions returns 2^16 random hashes, which fit into the second-level cache.
 func questions() []uint64 { return randomHashes(7, 1<<16) }
 
-// question returns the i-th hash to ask. They are other ones in each round, so
-// that neither branches are learnt by heart nor lines stay in a cache.
+// question returns the i-th hash to ask. Each round has different hashes, so that the
+// processor cannot learn the branches, and lines do not stay in a cache.
 func question(hs []uint64, i int) uint64 {
 	return hs[i&(len(hs)-1)] ^ uint64(i>>16)*probeMul2
 }
@@ -38,8 +39,8 @@ func benchFilters(tables, keys int, bits float64) []*Blocked {
 
 type asker interface{ MayContain(h uint64) bool }
 
-// stream asks one filter after the other, a new absent key each time, the
-// answers independent of each other.
+// stream asks one filter after the other, each time for a new absent key. The answers
+// are independent of each other.
 func stream[F asker](b *testing.B, fs []F) {
 	hs := questions()
 	b.ReportAllocs()
@@ -50,8 +51,8 @@ func stream[F asker](b *testing.B, fs []F) {
 	}
 }
 
-// serial puts an atomic addition between the questions, which no later load
-// overtakes: a question's full latency and about 5 ns.
+// serial puts an atomic addition between the questions, which no later load passes. So it
+// measures the full latency of a question, plus about 5 ns.
 func serial[F asker](b *testing.B, fs []F) {
 	hs := questions()
 	var fence atomic.Uint64
@@ -108,8 +109,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// A Get asks five filters, one after the other or with their lines touched
-// first.
+// A Get asks five filters, one after the other, or with their lines touched first.
 func BenchmarkFiveFilters(b *testing.B) {
 	for _, size := range []struct {
 		name         string
@@ -250,8 +250,8 @@ func peers[F asker](tables, keys int, build func([]uint64) F) []F {
 	return fs
 }
 
-// classic is the textbook's filter: k bits anywhere, by double hashing, each
-// place by a division.
+// classic is the filter of textbooks: k bits anywhere, by double hashing, with a
+// division for each position.
 type classic struct {
 	bits []uint64
 	m    uint64
@@ -284,8 +284,8 @@ func (f *classic) MayContain(h uint64) bool {
 	return true
 }
 
-// line32 is the design of several stores: a cache line chosen by 32 bits of
-// hash modulo their number, then steps of a rotated hash in it.
+// line32 is the design of several stores: 32 bits of hash modulo the number of lines choose
+// a cache line, and steps of a rotated hash choose the bits in it.
 type line32 struct {
 	bytes []byte
 	lines uint32

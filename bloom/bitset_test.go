@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// bitsetOf returns a set that has to be possible.
+// bitsetOf returns a set with these members. It fails if there is no such set.
 func bitsetOf(limit uint64, members ...uint64) *Bitset {
 	s := NewBitset(limit)
 	for _, i := range members {
@@ -54,7 +54,7 @@ func checkBitset(t *testing.T, s *Bitset, want []uint64, rng *rand.Rand) {
 	}
 }
 
-// Against a map, in any order, with every operation.
+// A set is compared with a map after every operation, in any order.
 func TestBitset_Model(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	steps, refused := 20_000, 0
@@ -109,7 +109,7 @@ func TestBitset_Model(t *testing.T) {
 	t.Logf("%d steps, %d numbers refused, %d members in the end", steps, refused, s.Count())
 }
 
-// combine does one operation of set algebra to s and to its model.
+// combine does one operation on two sets to s and to its model.
 func combine(t *testing.T, s *Bitset, model map[uint64]bool, other *Bitset, has map[uint64]bool, op int) {
 	t.Helper()
 	kept := other.Clone()
@@ -131,8 +131,8 @@ func combine(t *testing.T, s *Bitset, model map[uint64]bool, other *Bitset, has 
 	}
 }
 
-// A number beyond the limit costs an error, not memory; one below it no more than
-// its place.
+// A number above the limit costs an error and no memory. A number below it costs
+// only its place.
 func TestBitset_Limit(t *testing.T) {
 	var s Bitset
 	for _, i := range []uint64{DefaultLimit, 1 << 40, math.MaxUint64 - 63, math.MaxUint64} {
@@ -188,8 +188,8 @@ func TestBitset_Limit(t *testing.T) {
 	}
 }
 
-// Sets differ if a member does, not by the room they have; those that are combined
-// with themselves are right too.
+// Sets are different if a member is, and not because of the room they have. A set that is
+// combined with itself is right too.
 func TestBitset_EqualAndItself(t *testing.T) {
 	a, b := bitsetOf(0, 3, 500), bitsetOf(1000, 3, 500, 900)
 	if a.Equal(b) || b.Equal(a) {
@@ -218,7 +218,7 @@ func TestBitset_EqualAndItself(t *testing.T) {
 	}
 }
 
-// Who takes out what he is shown sees all that was there, and may stop.
+// A loop that removes each member that it is shown sees all members, and may stop early.
 func TestBitset_ChangedWhileListed(t *testing.T) {
 	var members []uint64
 	for i := range uint64(300) {

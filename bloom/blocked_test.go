@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// everyWidth has widths on both sides of every change of probes and units, and
-// what lies outside of the bounds.
+// everyWidth has bits a key on both sides of every change of probes and units,
+// and some outside of the bounds.
 var everyWidth = []float64{
 	math.Inf(-1), -1, 0, MinBits, 4.5, 5.1, 6, 6.65, 7, 8, 8.27, 9.4, 10, 10.25, 11, 11.85, 12, 12.05, 13.8,
 	13.999, twoUnitBits, 15, 16, 18, 19.3, 20, 22, 24, MaxBits, 100, math.Inf(1), math.NaN(),
@@ -55,7 +55,8 @@ func TestBlocked_NeverDeniesMillions(t *testing.T) {
 	}
 }
 
-// The hashes at the ends choose the first and the last line, and bytes there.
+// The smallest and the largest hashes choose the first and the last line, and
+// bytes at their ends.
 func TestBlocked_ExtremeHashes(t *testing.T) {
 	var hs []uint64
 	for i := range 64 {
@@ -108,7 +109,7 @@ func TestBlockedSize_Exact(t *testing.T) {
 	}
 }
 
-// Numbers of keys beyond any memory stop at the trailer's and int's limits.
+// Numbers of keys that fit into no memory stop at the limits of the trailer and of int.
 func TestBlockedSize_Huge(t *testing.T) {
 	for _, bits := range everyWidth {
 		last := 0
@@ -146,8 +147,8 @@ func TestAppendBlocked_OrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A filter in new memory and a first unit's copy begin at a cache line, so that
-// a probe costs one.
+// A filter in new memory, and the copy of a first unit, begin at a cache line. So
+// a probe costs one line.
 func TestBlocked_Aligned(t *testing.T) {
 	hs := randomHashes(7, 20000)
 	for n := 0; n < len(hs); n += 1 + n/20 {
@@ -180,7 +181,7 @@ func TestBlocked_FirstUnit(t *testing.T) {
 		if want := max(firstUnitBits, bits/2); math.Abs(g.BitsPerKey()-want) > 0.02 {
 			t.Errorf("the first unit has %v bits a key, want %v", g.BitsPerKey(), want)
 		}
-		// Its answers are its own: the bytes of f may go.
+		// Its bytes are its own: those of f may be changed.
 		before := make([]bool, 0, 50000)
 		asked := randomHashes(9, cap(before))
 		hits := 0

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// foreign has an Add as bits-and-blooms has it, which NewOf does not know.
+// foreign has an Add like that of bits-and-blooms, which NewOf does not know.
 type foreign struct{}
 
 func (*foreign) MayContain([]byte) bool { return true }
@@ -24,9 +24,9 @@ func (foreignRemove) MayContain([]byte) bool { return true }
 func (foreignRemove) Add([]byte)             {}
 func (foreignRemove) Remove([]byte) error    { return nil }
 
-// A constructor makes the filter that it is asked for or refuses: with an error, or,
-// if it returns none, with a panic that is an error of this package. It never makes
-// another filter, and never lets the runtime panic.
+// A constructor makes the filter that it is asked for, or refuses with an error. A
+// constructor without an error panics instead, with an error of this package. None makes
+// another filter, and none lets the runtime panic.
 func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	funnel := func(v string, s *Sink) { s.String(v) }
@@ -156,7 +156,8 @@ func panicked(f func() error) (err error) {
 	return f()
 }
 
-// What a constructor makes has what it was asked for, at both ends of what there is.
+// A filter has the size that its constructor was asked for, at the smallest and
+// at the largest numbers.
 func TestConstructors_KeepTheirPromise(t *testing.T) {
 	for _, p := range []float64{0.999, 0.3, 0.01, 1e-4, 7.5e-6} {
 		if f := NewCounting(100_000, p); countingFPR(100_000, float64(len(f.lines)), f.k) > p {

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A countingModel counts like a Counting, slowly and as docs/FORMAT.md says.
+// A countingModel counts as docs/FORMAT.md says, and slowly.
 type countingModel struct {
 	lines    int
 	k        uint64
@@ -63,8 +63,8 @@ func (m *countingModel) bytes() []byte {
 	return b
 }
 
-// Additions and removals in any order, of absent and false keys too, do to the
-// counters what the format says.
+// Additions and removals in any order, also of absent keys and false positives, change the
+// counters as the format says.
 func TestCounting_AsDocumented(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	steps, full, refused := 30_000, 0, 0
@@ -116,7 +116,7 @@ func TestCounting_AsDocumented(t *testing.T) {
 	}
 }
 
-// A key that was added more often than a counter counts is there for ever, and
+// A key that was added more often than a counter can count stays for ever, and is
 // never denied too early.
 func TestCounting_FullCounters(t *testing.T) {
 	for _, times := range []int{1, 2, 14, 15, 16, 100} {
@@ -186,7 +186,7 @@ func TestCounting_Reset(t *testing.T) {
 	}
 }
 
-// Sizes and rates are as asked for, and options that cannot be are refused.
+// Sizes and rates are those that were asked for, and impossible options are refused.
 func TestNewCounting_Options(t *testing.T) {
 	for _, p := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001, 0.00002} {
 		for _, n := range []uint64{1, 10, 1000, 1e6} {

@@ -53,8 +53,8 @@ func specCopies(b []byte, p cuckooPlace) (n int) {
 	return n
 }
 
-// checkCuckoo holds what is always so: the count, and that whatever is in the stash
-// has no free place in its buckets.
+// checkCuckoo checks what always holds: the count, and that a fingerprint in the stash has
+// no free place in its buckets.
 func checkCuckoo(t *testing.T, f *Cuckoo) {
 	t.Helper()
 	if got := f.taken() + uint64(f.waiting); got != f.count {
@@ -75,8 +75,8 @@ func checkCuckoo(t *testing.T, f *Cuckoo) {
 	}
 }
 
-// Against a map of what was added, in any order and beyond what there is room for:
-// no key is ever denied, and each is there as often as it should be.
+// The filter is compared with a map of what was added, in any order, and with more than it
+// has room for. No key is ever denied, and each is there as often as it should be.
 func TestCuckoo_Model(t *testing.T) {
 	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
@@ -94,7 +94,7 @@ func TestCuckoo_Model(t *testing.T) {
 		total := 0
 		for step := range steps {
 			h := pool[rng.IntN(len(pool))]
-			// Now more is added, now more is removed.
+			// Phases with more additions take turns with phases with more removals.
 			adding := rng.IntN(8) < 3+step*8/steps%3
 			switch {
 			case adding && f.AddHash(h) == nil:
@@ -138,13 +138,14 @@ func TestCuckoo_Model(t *testing.T) {
 	}
 }
 
-// identity is a place with its buckets in order: what one filter can tell apart.
+// identity is a place with its buckets in order: two keys with the same identity
+// are one to the filter.
 func identity(p cuckooPlace) cuckooPlace {
 	return cuckooPlace{p.fingerprint, min(p.first, p.second), max(p.first, p.second)}
 }
 
-// At least 95 % of the places of a filter of any size can be taken, a failed
-// addition changes nothing, and then all can be taken out again.
+// At least 95 % of the places can be taken, in a filter of any size. An addition that fails
+// changes nothing, and all keys can be removed again.
 func TestCuckoo_Full(t *testing.T) {
 	sizes := []int{1, 2, 3, 7, 50, 1000, 12345, 100_000}
 	switch {
@@ -214,7 +215,8 @@ func TestCuckoo_Copies(t *testing.T) {
 	}
 }
 
-// Hashes that are made to meet, or to look like nothing, cost room but no key.
+// Hashes that are made to meet, or to have unusual fingerprints, cost room, but
+// no key is lost.
 func TestCuckoo_HostileHashes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -267,7 +269,7 @@ func TestCuckoo_HostileHashes(t *testing.T) {
 // lowest fingerprint.
 const inverseProbeMul = 0xf1de83e19937733d
 
-// A filter with a stash is emptied at once, and its copy is not.
+// A filter with a stash is emptied at once, and its clone is not.
 func TestCuckoo_ResetAndClone(t *testing.T) {
 	f := NewCuckoo(100)
 	empty := bytesOf(f)

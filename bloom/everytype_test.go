@@ -115,7 +115,7 @@ var every = []filterType{
 	})),
 }
 
-// others are the exported types with methods that are no filters.
+// others are the exported types with methods that are not filters.
 var others = map[string]string{
 	"bloom.AskerFunc":   "a function, which JSON refuses",
 	"bloom.HashID":      "a number",
@@ -142,7 +142,7 @@ func withKey[F interface{ Add(key []byte) }](f F) F {
 	return f
 }
 
-// A new exported type must say here what it is, so that the tests below hold for it.
+// Each exported type must be in one of the two lists, so that the tests below hold for it.
 func TestEveryType_Listed(t *testing.T) {
 	listed := make(map[string]bool)
 	for _, f := range every {
@@ -199,7 +199,7 @@ func receiver(decl ast.Decl) string {
 	}
 }
 
-// A box has a filter in all the ways that a struct can have one.
+// A box is a struct that has a filter in all ways that a struct can.
 type box[T any] struct {
 	XMLName xml.Name `json:"-" xml:"box"`
 	Name    string
@@ -209,8 +209,8 @@ type box[T any] struct {
 	None    *T
 }
 
-// No encoder of the standard library loses a filter in silence, whether it is given
-// by value, by pointer or inside something else.
+// No encoder of the standard library loses a filter without an error, whether it gets it by
+// value, by pointer or inside of another value.
 func TestEveryType_Formats(t *testing.T) {
 	for _, f := range every {
 		t.Run(f.name, func(t *testing.T) { f.formats(t, f.full(), f.zero(), f.bare) })
@@ -296,8 +296,8 @@ func TestEveryType_String(t *testing.T) {
 	}
 }
 
-// The zero value of every filter says maybe to every key: it does not know of any
-// that is absent. No method of it panics or gives NaN, also after all the others.
+// The zero value of every filter says maybe to every key, because it does not know of any
+// that is absent. None of its methods panics or returns NaN, in any order of calls.
 func TestEveryType_Zero(t *testing.T) {
 	for _, f := range every {
 		t.Run(f.name, func(t *testing.T) {
@@ -329,7 +329,7 @@ func callZero(t *testing.T, f filterType, v reflect.Value, i int) {
 	}
 }
 
-// checkZero judges a result of a method of a zero filter.
+// checkZero checks a result of a method of a zero filter.
 func checkZero(t *testing.T, f filterType, name, method string, r reflect.Value, plain bool) {
 	t.Helper()
 	asks := strings.Contains(method, "Contain") || strings.Contains(method, "Check") || strings.Contains(method, "Test") || strings.HasPrefix(method, "Has")
@@ -358,7 +358,7 @@ func checkZero(t *testing.T, f filterType, name, method string, r reflect.Value,
 	}
 }
 
-// arguments returns something to call a method with.
+// arguments returns arguments for a call of a method.
 func arguments(method reflect.Type) (in []reflect.Value) {
 	for i := range method.NumIn() {
 		typ := method.In(i)
@@ -395,8 +395,8 @@ func argument(typ reflect.Type) reflect.Value {
 	return reflect.Zero(typ)
 }
 
-// What is added to a zero filter is not lost in silence: adding is refused, or
-// writing the filter is, or what is written says maybe to the key.
+// What is added to a zero filter is not lost without a sign: adding is an error, or writing
+// the filter is, or the filter that is written says maybe to the key.
 func TestEveryType_AddToZero(t *testing.T) {
 	for _, f := range every {
 		zero := f.zero()
@@ -418,7 +418,7 @@ func TestEveryType_AddToZero(t *testing.T) {
 	}
 }
 
-// takes calls a method Add, and tells whether it gives no error.
+// takes calls a method Add, and reports whether it returns no error.
 func takes(t *testing.T, name string, add reflect.Value) (taken bool) {
 	t.Helper()
 	defer func() {
@@ -435,8 +435,7 @@ func takes(t *testing.T, name string, add reflect.Value) (taken bool) {
 	return taken
 }
 
-// An Of adds to every filter that can be added to by key, of this package and of other
-// programs.
+// An Of can add to every filter that takes keys, of this package and of other programs.
 func TestOf_EveryFilter(t *testing.T) {
 	ofs := 0
 	for _, f := range every {

@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// everything is a filter that lets all pass.
+// everything is a filter that lets every key pass.
 var everything = AskerFunc(func([]byte) bool { return true })
 
 func TestExact_RemembersWhatIsAbsent(t *testing.T) {
@@ -63,7 +63,8 @@ func TestExact_LookupPassesOn(t *testing.T) {
 	}
 }
 
-// Sixteen keys with one murmur3 hash: only that which was looked up is absent.
+// Sixteen keys have the same murmur3 hash. Only the one that was looked up is
+// known as absent.
 func TestExact_ComparesBytes(t *testing.T) {
 	e := NewExact(everything, 1<<20)
 	keys := collisions(t)
@@ -75,7 +76,7 @@ func TestExact_ComparesBytes(t *testing.T) {
 	}
 }
 
-// Also if the hash of the list itself is the same.
+// The same holds for keys with the same hash in the list itself.
 func TestExact_ComparesBytesOfOneHash(t *testing.T) {
 	e := NewExact(everything, 1<<20)
 	e.Absent([]byte("apple"), e.Since([]byte("apple")))
@@ -85,7 +86,7 @@ func TestExact_ComparesBytesOfOneHash(t *testing.T) {
 	}
 }
 
-// A key that was put in while somebody looked it up must not become absent.
+// A key that is added during a lookup must not become absent.
 func TestExact_PresentWins(t *testing.T) {
 	e := NewExact(everything, 1<<20)
 	key := []byte("a")
@@ -103,7 +104,7 @@ func TestExact_PresentWins(t *testing.T) {
 	}
 }
 
-// It keeps within its bytes, whatever the keys are like.
+// The list keeps within its bytes, whatever the keys are.
 func TestExact_Bounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 0))
 	rounds := 20_000
@@ -139,8 +140,8 @@ func TestExact_Bounded(t *testing.T) {
 	}
 }
 
-// Goroutines put keys in, take them out of what is absent, and ask: nobody who has been told
-// that a key is there is told later that it is not.
+// Goroutines add keys, note absent ones and ask. A goroutine that has learnt that a key is
+// there must never learn later that it is not.
 func TestExact_Concurrent(t *testing.T) {
 	const keys = 300
 	var there [keys]atomic.Bool // what lookUp finds
@@ -181,7 +182,8 @@ func TestExact_Concurrent(t *testing.T) {
 	readers.Wait()
 }
 
-// A skewed stream of absent keys, as Exact is for: what its documentation says.
+// A skewed stream of absent keys, for which Exact is made, gives the figures of
+// its documentation.
 func TestExact_Zipf(t *testing.T) {
 	n, questions := 20_000, 200_000
 	if testenv.Long(t) > 0 {
@@ -195,7 +197,7 @@ func TestExact_Zipf(t *testing.T) {
 		seed, _ := fprSeed(t)
 		r := rand.New(rand.NewPCG(seed, 10))
 		find := func([]byte) (bool, error) { lookups++; return false, nil }
-		// Rank i with a chance of about 1/i, of n absent keys.
+		// Rank i of n absent keys has a probability of about 1/i.
 		for range questions {
 			key := fmt.Appendf(nil, "absent-%d", int(math.Exp(r.Float64()*math.Log(float64(n)))))
 			if f.MayContain(key) {

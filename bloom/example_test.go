@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A filter is built at once from the hashes of all keys, kept as bytes, and
-// asked where the bytes lie.
+// A filter is built at once from the hashes of all keys, stored as bytes, and
+// asked in these bytes.
 func Example() {
 	var hashes []uint64
 	for i := range 1000 {
@@ -66,8 +66,7 @@ func ExampleAtomicBlocked() {
 	// 1280 bytes
 }
 
-// How large must a filter of a million keys be, so that one absent key in a
-// thousand passes?
+// How large must a filter of a million keys be so that one absent key in a thousand passes?
 func ExampleBitsForFPR() {
 	bits := bloom.BitsForFPR(0.001)
 	fmt.Printf("%.1f bits a key, %.2f MB\n", bits, float64(bloom.BlockedSize(1e6, bits))/1e6)
@@ -77,7 +76,7 @@ func ExampleBitsForFPR() {
 	// 0.96 % at 10 bits, 0.0092 % at 20
 }
 
-// Short of memory, a filter of two units gives up one. The stored bytes can
+// If memory is short, a filter of two units can give up one. The stored bytes can
 // bring it back.
 func ExampleBlocked_FirstUnit() {
 	var hashes []uint64
@@ -97,8 +96,8 @@ func ExampleBlocked_FirstUnit() {
 	// 12544 bytes, 0.9431 %
 }
 
-// A store whose keys come from strangers draws a seed and keeps it to itself.
-// Filters carry it, so that they are asked with the right function.
+// A store whose keys come from strangers draws a secret seed. Its filters contain the seed,
+// so that they are asked with the right function.
 func ExampleHasher() {
 	hasher, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
 	if err != nil {
@@ -128,8 +127,8 @@ func ExampleHasher() {
 	// true
 }
 
-// A fuse filter has fewer false positives for the same memory, and takes longer
-// to build. If it cannot be, a blocked one can.
+// A fuse filter has fewer false positives for the same memory, and takes longer to build.
+// If it cannot be built, a blocked one can.
 func ExampleFuse() {
 	var hashes []uint64
 	for i := range 100000 {
@@ -154,7 +153,7 @@ func ExampleFuse() {
 	// 0.39 % pass, of a blocked filter with 10 bits a key 0.96 %
 }
 
-// How wide are the fingerprints that fit into a number of bits a key?
+// FuseFor returns the widest fingerprints that fit into a number of bits a key.
 func ExampleFuseFor() {
 	for _, n := range []int{1e3, 1e6} {
 		r := bloom.FuseFor(n, 12)
@@ -165,7 +164,7 @@ func ExampleFuseFor() {
 	// 1000000 keys: 10 bits, 11.31 a key, 0.098 %
 }
 
-// A filter is a field like any other: JSON has its bytes in base64.
+// A filter can be a field of a struct: JSON has its bytes in base64.
 func ExampleFilter_MarshalText() {
 	type crawl struct {
 		Site string

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/bloom/hashes"
 )
 
-// The number of keys and the rate of false positives is all that a filter needs.
+// The number of keys and the rate of false positives are enough to make a filter.
 func ExampleFilter() {
 	filter := bloom.New(1000, 0.01)
 	for i := range 1000 {
@@ -35,7 +35,7 @@ func ExampleFilter() {
 	// 1000 keys added, about 995 different ones
 }
 
-// Has this been here before? One call asks and adds.
+// Has this key been here before? CheckAndAdd asks and adds in one call.
 func ExampleFilter_CheckAndAdd() {
 	seen := bloom.New(1e6, 0.001)
 	for _, word := range []string{"to", "be", "or", "not", "to", "be"} {
@@ -50,8 +50,8 @@ func ExampleFilter_CheckAndAdd() {
 	// not
 }
 
-// A filter is written to a file and read from it, and filters of several machines
-// become one.
+// A filter is written to a file and read from it. The filters of several machines
+// are merged into one.
 func ExampleFilter_Merge() {
 	monday, tuesday := bloom.New(1000, 0.01), bloom.New(1000, 0.01)
 	monday.AddString("ann")
@@ -78,7 +78,7 @@ func ExampleFilter_Merge() {
 	// true
 }
 
-// Any hash function of 128 bits will do; one with an id can be written.
+// A filter can use any hash function of 128 bits. With an id it can be written.
 func ExampleNewFilter() {
 	filter, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, FPR: 1e-4, Hash: hashes.XXH3, HashID: hashes.IDXXH3})
 	if err != nil {
@@ -90,7 +90,7 @@ func ExampleNewFilter() {
 	// Output: true false
 }
 
-// How many bits, probes, keys, and how many false positives?
+// The Size functions compute bits, probes, keys and false positives from each other.
 func ExampleSizeBits() {
 	m := bloom.SizeBits(1e6, 0.01)
 	k := bloom.SizeProbes(m, 1e6)
@@ -103,7 +103,7 @@ func ExampleSizeBits() {
 	// 1444718 keys until 5 % pass
 }
 
-// Nobody knows how many keys will come.
+// The number of keys is not known beforehand.
 func ExampleScalable() {
 	filter, err := bloom.NewScalable(100, 0.01, bloom.ScalableOptions{})
 	if err != nil {
@@ -133,7 +133,7 @@ func ExampleScalable() {
 	// [false true] <nil>
 }
 
-// A disk is asked once for a key that is not there, not each time.
+// A disk is asked once for an absent key, and not each time.
 func ExampleExact() {
 	disk := map[string]bool{"apple": true}
 	reads := 0
@@ -155,7 +155,7 @@ func ExampleExact() {
 		}
 	}
 
-	// A pear comes: into the filter, to the disk, and then it is known.
+	// A pear is added: first to the filter, then to the disk, and then Present is called.
 	filter.AddString("pear")
 	disk["pear"] = true
 	exact.Present([]byte("pear"))
@@ -170,7 +170,7 @@ func ExampleExact() {
 	// true <nil>
 }
 
-// Values are keys by the fields that a funnel names.
+// Values are keys by the fields that a funnel writes.
 func ExampleOf() {
 	type visit struct {
 		host string
@@ -188,7 +188,7 @@ func ExampleOf() {
 	// Output: true false
 }
 
-// A static filter, which is asked for hashes, as one that is asked for keys.
+// AskerFunc makes a static filter, which is asked for hashes, one that is asked for keys.
 func ExampleAskerFunc() {
 	stored, err := bloom.AppendStatic(nil, []uint64{bloom.Hash([]byte("apple"))}, bloom.StaticOptions{BitsPerKey: 10})
 	if err != nil {

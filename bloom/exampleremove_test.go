@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// Who is logged in? Sessions come and go.
+// Who is logged in? Sessions are added and removed.
 func ExampleCounting() {
 	sessions := bloom.NewCounting(10_000, 0.01)
 	sessions.Add([]byte("alice"))
@@ -26,7 +26,7 @@ func ExampleCounting() {
 	// 1 there, in 54592 bytes
 }
 
-// Memory can be set instead of a rate, and the hash function be a secret one.
+// The options can set the memory in place of a rate, and a secret hash function.
 func ExampleNewCountingFor() {
 	hasher, err := bloom.NewHasher(bloom.HashSipHash, 0x5bd1e995) // draw your own
 	if err != nil {
@@ -43,7 +43,7 @@ func ExampleNewCountingFor() {
 	// 4000000 bytes, 3.1 % will pass
 }
 
-// A cache tells its neighbours what it holds, in 13 bits a key.
+// A cache tells its neighbours which pages it has, in 13 bits a page.
 func ExampleCuckoo() {
 	held := bloom.NewCuckoo(1000)
 	for i := range 1000 {
@@ -75,8 +75,8 @@ func ExampleCuckoo() {
 	// 500 pages in 1616 bytes, 0.09 % of others pass
 }
 
-// A cuckoo filter has a fixed number of places. When they are taken, nothing that
-// was added is lost.
+// A cuckoo filter has a fixed number of places. When they are all taken, nothing
+// that was added is lost.
 func ExampleCuckoo_Add() {
 	f := bloom.NewCuckoo(100)
 	added := 0
@@ -93,7 +93,7 @@ func ExampleCuckoo_Add() {
 	// true true
 }
 
-// Which rows have changed? Numbers are kept exactly, and listed in order.
+// Which rows have changed? A Bitset has their numbers exactly, and lists them in order.
 func ExampleBitset() {
 	var changed bloom.Bitset
 	for _, row := range []uint64{70, 3, 100_000, 3} {
@@ -118,7 +118,7 @@ func ExampleBitset() {
 	// 3 rows, bloom: number is beyond the limit: 1125899906842624, limit 4294967296
 }
 
-// Sets of numbers are united, cut and subtracted word by word.
+// Sets of numbers are united, intersected and subtracted word by word.
 func ExampleBitset_Difference() {
 	var read, granted bloom.Bitset
 	for i := range uint64(10) {

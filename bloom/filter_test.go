@@ -20,7 +20,7 @@ var (
 
 func numbered(i int) []byte { return fmt.Appendf(nil, "key-%d", i) }
 
-// filterOf makes a filter with so many of the numbered keys, from first on.
+// filterOf makes a filter with n numbered keys, beginning with number first.
 func filterOf(t testing.TB, o FilterOptions, first, n int) *Filter {
 	t.Helper()
 	f, err := NewFilter(o)
@@ -42,7 +42,7 @@ func checkHas(t testing.TB, f interface{ MayContain([]byte) bool }, first, n int
 	}
 }
 
-// falsePositives counts which of n keys that nobody added pass.
+// falsePositives counts how many of n keys pass that were not added.
 func falsePositives(f interface{ MayContain([]byte) bool }, n int) (passed int) {
 	for i := range n {
 		if f.MayContain(fmt.Appendf(nil, "absent-%d", i)) {
@@ -52,7 +52,7 @@ func falsePositives(f interface{ MayContain([]byte) bool }, n int) (passed int) 
 	return passed
 }
 
-// ownOptions have a function of a caller's own, whose id is not 0.
+// ownOptions have a hash function of the caller's own, whose id is not 0.
 func ownOptions(id HashID) FilterOptions {
 	hash := func(key []byte) (uint64, uint64) {
 		h1, h2 := Murmur3(key)

@@ -16,8 +16,7 @@ func countAllocs(t *testing.T, name string, fn func()) {
 	}
 }
 
-// Adding and asking allocate nothing, also for keys that the caller made on the
-// stack.
+// Adding and asking allocate nothing, also for keys that the caller has made on the stack.
 func TestFilter_AllocatesNothing(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")

@@ -96,7 +96,7 @@ func TestFilterFormat_WorkedExamples(t *testing.T) {
 	}
 }
 
-// empty returns what a filter with these options is read into.
+// empty returns a filter into which one with these options can be read.
 func empty(t testing.TB, o FilterOptions) *Filter {
 	if o.Hash == nil {
 		return new(Filter)
@@ -167,7 +167,7 @@ func TestFilterFormat_OwnHash(t *testing.T) {
 	}
 }
 
-// A failing writer or reader is told of.
+// An error of a writer or of a reader is returned.
 func TestFilterFormat_Failures(t *testing.T) {
 	f := New(100_000, 0.01)
 	size := int64(len(marshal(t, f)))
@@ -202,7 +202,7 @@ func unmarshals(into func() encoding.BinaryUnmarshaler) func([]byte) (encoding.B
 var readFilter, readScalable = unmarshals(func() encoding.BinaryUnmarshaler { return new(Filter) }),
 	unmarshals(func() encoding.BinaryUnmarshaler { return new(Scalable) })
 
-// No byte may change unseen, nor may one be missing or be too many.
+// A changed, missing or additional byte is an error.
 func TestFilterFormat_Damaged(t *testing.T) {
 	scalable := scalableOf(t, 10, 0.01, ScalableOptions{Hasher: hasherOf(HashSipHash, 7)}, 60)
 	for _, c := range []struct {
@@ -235,7 +235,7 @@ func TestFilterFormat_Damaged(t *testing.T) {
 	}
 }
 
-// What nobody writes is refused also under a checksum that fits.
+// Values that no writer makes are refused, also with a checksum that fits.
 func TestFilterFormat_Impossible(t *testing.T) {
 	filter := marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20))
 	scalable := marshal(t, scalableOf(t, 10, 0.01, ScalableOptions{}, 60)) // three layers
@@ -285,7 +285,7 @@ func TestFilterFormat_Impossible(t *testing.T) {
 			t.Errorf("Scalable, %s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	// Without any words there is no bit to ask.
+	// A filter without words would have no bit to ask.
 	if _, err := readFilter(reseal(append(make([]byte, 8), filter[n:]...))); !errors.Is(err, ErrDamaged) {
 		t.Errorf("no words: %v", err)
 	}
@@ -314,7 +314,7 @@ func TestScalableFormat_RoundTrip(t *testing.T) {
 		}
 		clear(b)
 		checkHas(t, got, 0, 650)
-		// It goes on as the other would.
+		// It continues as the other one would.
 		for i := range 300 {
 			_, err1 := s.Add(numbered(650 + i))
 			_, err2 := got.Add(numbered(650 + i))

@@ -13,16 +13,15 @@ import (
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// exactFPR is the expected rate of a filter with n keys, whose probes all are
-// independent. The formula of Bloom, SizeFPR, is that of many keys; with few the
-// number of bits that are set varies, and the rate is a power of it (Bose et al.
-// 2008).
+// exactFPR is the expected rate of a filter with n keys if all probes are independent.
+// Bloom's formula (SizeFPR) holds for many keys. With few keys the number of bits that are
+// set varies, and the rate is a power of it (Bose et al. 2008).
 func exactFPR(m uint64, k int, n uint64) float64 {
 	size, throws := float64(m), float64(n)*float64(k)
 	if throws*size > 2e7 {
 		return largeFPR(size, throws, float64(k))
 	}
-	// chance[x]: that x bits are set after some throws.
+	// chance[x] is the probability that x bits are set after the throws so far.
 	chance := make([]float64, min(m, n*uint64(k))+1)
 	chance[0] = 1
 	for range int(throws) {
@@ -48,7 +47,7 @@ func largeFPR(m, throws, k float64) float64 {
 	return math.Pow(fill, k) + k*(k-1)/2*math.Pow(fill, k-2)*variance
 }
 
-// The two ways to compute it agree where both are good.
+// The two ways to compute the rate agree where both are exact.
 func TestExactFPR(t *testing.T) {
 	for _, c := range []struct{ n, m, k float64 }{{200, 1920, 7}, {400, 3840, 7}, {100, 1920, 13}} {
 		exact, large := exactFPR(uint64(c.m), int(c.k), uint64(c.n)), largeFPR(c.m, c.n*c.k, c.k)
@@ -86,8 +85,8 @@ func (c *fprCell) judge(t *testing.T) string {
 	return line
 }
 
-// Random hashes: filters of any size, from one key on, and any rate let pass what
-// theory says, where plain double hashing (plainFPR) fails by orders of magnitude.
+// With random hashes, filters of any size, from one key up, and of any rate let pass what
+// theory says. Plain double hashing (plainFPR) is wrong by orders of magnitude.
 func TestFilterFPR_RandomHashes(t *testing.T) {
 	seed, long := fprSeed(t)
 	budget := uint64(1_500_000)
@@ -106,7 +105,8 @@ func TestFilterFPR_RandomHashes(t *testing.T) {
 				c.asked = uint64(40_000 / c.expected)
 			}
 			begin := time.Now()
-			// So many questions to each set of bits that building costs no more.
+			// There are enough questions to each set of bits that building them
+			// costs no more than asking.
 			const each = 20
 			for asked := uint64(0); asked < c.asked; asked += each * n {
 				f.Reset()
@@ -127,9 +127,9 @@ func TestFilterFPR_RandomHashes(t *testing.T) {
 	t.Logf("\n%s", strings.Join(table, "\n"))
 }
 
-// Why the probes have a third and a fourth word: with two only, as Kirsch and
-// Mitzenmacher have it, a filter of ten keys lets pass five times what it should
-// at 1e-4, and a thousand times at 1e-6.
+// The probes need a third and a fourth word. With two only, as Kirsch and
+// Mitzenmacher propose, a filter of ten keys lets pass five times what it should at
+// 1e-4, and a thousand times at 1e-6.
 func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 	const n, sets, each = 10, 2000, 300
 	f := New(n, 1e-4)
@@ -162,8 +162,8 @@ func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 	}
 }
 
-// Keys of every kind, in filters of every hash function and of many sizes. The
-// questions are judged by the bits that are set, the bits by theory.
+// Keys of every kind, in filters of every hash function and of many sizes. The answers are
+// compared with the bits that are set, and the bits with theory.
 func TestFilterFPR_EveryKind(t *testing.T) {
 	testenv.SkipRace(t)
 	seed, long := fprSeed(t)
@@ -222,7 +222,7 @@ func TestFilterFPR_EveryKind(t *testing.T) {
 	t.Logf("%d cells, together %.2f sigma", len(table), sum["all"]/math.Sqrt(cells["all"]))
 }
 
-// checkFill holds the bits that are set to theory: their variance is known.
+// checkFill compares the number of bits that are set with theory, which knows its variance.
 func checkFill(t *testing.T, name string, f *Filter) {
 	t.Helper()
 	m, throws := float64(f.m), float64(f.count)*float64(f.k)
@@ -233,8 +233,8 @@ func checkFill(t *testing.T, name string, f *Filter) {
 	}
 }
 
-// Filters from ten to ten million keys, asked ten million times, are within five
-// per cent of theory. Numbers as keys: hashed anew for each question.
+// Filters of ten to ten million keys, asked ten million times, are within five per cent of
+// theory. The keys are numbers, hashed again for each question.
 func TestFilterFPR_Large(t *testing.T) {
 	seed, long := fprSeed(t)
 	sizes, asked := []uint64{100_000}, 400_000
@@ -266,8 +266,9 @@ func TestFilterFPR_Large(t *testing.T) {
 					}
 				}
 				if c.took, c.expected = time.Since(begin), f.FPR(); n >= 100_000 {
-					// What theory says of so many keys, not only of these bits: with fewer, one
-					// filter has by chance some per cent more bits set, or fewer.
+					// The rate is compared with theory for this number of keys, and not
+					// only for these bits. With fewer keys, one filter has by chance some
+					// per cent more bits set, or fewer.
 					c.expected = exactFPR(f.m, f.k, n)
 				}
 				checkFill(t, c.name, f)

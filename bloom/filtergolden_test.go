@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// filterGoldens are kept bytes of the types that are added to.
+// filterGoldens are golden bytes of the types that keys can be added to.
 func filterGoldens(t testing.TB) map[string]encoding.BinaryMarshaler {
 	sip := hasherOf(HashSipHash, 0x0123456789abcdef)
 	return map[string]encoding.BinaryMarshaler{
@@ -47,7 +47,7 @@ func TestGolden_Filters(t *testing.T) {
 	}
 }
 
-// The decoders copy what they are given, and need little beside.
+// The decoders copy their input, and need little other memory.
 var decodeLimit = fuzzing.Limit{Bytes: 8 << 10, PerByte: 2}
 
 func addFilterGoldens(f *testing.F) {
@@ -69,8 +69,8 @@ func addFilterGoldens(f *testing.F) {
 	f.Add([]byte{})
 }
 
-// FuzzFilter gives bytes to the decoder, as they are and with a checksum that
-// fits. What opens is used and gives the same bytes again.
+// FuzzFilter gives bytes to the decoder, as they are and with a checksum that fits. A
+// filter that can be read is used, and writes the same bytes again.
 func FuzzFilter(f *testing.F) {
 	addFilterGoldens(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -140,7 +140,7 @@ func probeUnmarshal(t *testing.T, b []byte, into interface {
 	return true
 }
 
-// FuzzSink: no two values with different fields give the same bytes.
+// FuzzSink checks that values with different fields never give the same bytes.
 func FuzzSink(f *testing.F) {
 	f.Add("ab", []byte("c"), "a", []byte("bc"), uint64(1))
 	f.Fuzz(func(t *testing.T, s1 string, b1 []byte, s2 string, b2 []byte, n uint64) {

@@ -82,8 +82,8 @@ func TestFormat_AsDocumented(t *testing.T) {
 	}
 }
 
-// The worked example stands in two documents; both are the golden filter. One of
-// them has that of a fuse filter too.
+// Two documents have the worked example. Both times it is the golden filter. One of them
+// has an example of a fuse filter too.
 func TestFormat_WorkedExample(t *testing.T) {
 	blocked := readGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
 	fuse, err := os.ReadFile("testdata/fuse-example-v1.filter")

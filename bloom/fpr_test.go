@@ -8,12 +8,11 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// moments returns what unitFPR's theory leaves out: the exact mean rate of a
-// unit's lines, and the variance between them. A line whose bits were set r times
-// has not one number of bits set but a distribution of them, and the mean of its
-// k-th power is a little above the power of the mean. Of the variance, what
-// comes with a line's load in proportion is taken away, because all loads
-// together are the keys of the filter.
+// moments returns what the theory of unitFPR leaves out: the exact mean rate of a unit's
+// lines, and the variance between them. A line whose bits were set r times does not have a
+// fixed number of bits set, but a distribution of it, and the mean of its k-th power is a
+// little above the power of the mean. The part of the variance that is proportional to a
+// line's load is subtracted, because all loads together are the keys of the filter.
 func moments(keys, lines float64, k uint32) (mean, variance float64) {
 	load := keys / lines
 	spread := 12*math.Sqrt(load) + 12
@@ -36,7 +35,7 @@ func moments(keys, lines float64, k uint32) (mean, variance float64) {
 	return mean, variance
 }
 
-// binomial is the logarithm of the chance that i of n keys fall into one line.
+// binomial is the logarithm of the probability that i of n keys fall into one line.
 func binomial(n, i, p float64) float64 {
 	if p == 1 {
 		return math.Log(max(0, 1-math.Abs(n-i))) // all of them do
@@ -59,9 +58,9 @@ func powerMean(r, k float64) float64 {
 	return math.Pow(set, k) * (1 + k*(k-1)/2*variance/(set*set))
 }
 
-// expect returns the rate of f by the exact theory, and the standard deviation
-// of a measurement with that many questions: chance among the questions, and
-// among the lines of this one filter.
+// expect returns the rate of f by the exact theory, and the standard deviation of
+// a measurement with that many questions. Both the questions and the lines of
+// this one filter are random.
 func expect(f *Blocked, questions int) (rate, sigma float64) {
 	rate = 1
 	relative := 0.0
@@ -85,9 +84,9 @@ func measure(f asker, seed uint64, questions int) float64 {
 	return float64(n) / float64(questions)
 }
 
-// The acceptance table: what filters let pass, what theory says. The measured
-// rate is within 3 sigma of the exact theory, and the exact one at most 4 % above
-// the one that PredictedFPR computes.
+// This is the acceptance table: what filters let pass, and what theory says. The measured
+// rate is within 3 sigma of the exact theory, and the exact rate at most 4 % above the
+// one that PredictedFPR computes.
 func TestFPR_Measured(t *testing.T) {
 	testenv.SkipRace(t)
 	const questions = 10e6
@@ -128,8 +127,8 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 	}
 }
 
-// The two units must not know of each other: what passes one has to be as rare
-// in the other as anything else.
+// The two units must be independent: what passes one has to be as rare in the
+// other as any other key.
 func TestFPR_UnitsAreIndependent(t *testing.T) {
 	testenv.SkipRace(t)
 	f := mustOpen(AppendBlocked(nil, randomHashes(1, 100000), 16))
@@ -192,7 +191,7 @@ func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
 	}
 }
 
-// A filter of many keys is predicted what any filter of so many bits is.
+// The prediction for a filter of many keys is that for its bits a key.
 func TestPredictedFPR_ManyKeys(t *testing.T) {
 	hs := randomHashes(3, 200000)
 	for _, bits := range []float64{4, 7.3, 10, 14, 21, 26} {
@@ -206,8 +205,8 @@ func TestPredictedFPR_ManyKeys(t *testing.T) {
 	}
 }
 
-// The steps are where theory has them, but for the two that are put off: no
-// number of probes is better than the chosen one by more than a hundredth.
+// The steps are those of theory, except for two that are higher: no number of probes is
+// better than the chosen one by more than a hundredth.
 func TestProbesFor_Best(t *testing.T) {
 	for b := MinBits; b < twoUnitBits; b += 0.05 {
 		best, k := 1.0, uint32(0)
@@ -231,7 +230,7 @@ func TestProbesFor_Best(t *testing.T) {
 	}
 }
 
-// Whatever a trailer says, the prediction is a rate and takes no long time.
+// For any values in a trailer, the prediction is a rate, and takes little time.
 func TestUnitFPR_AnyTrailer(t *testing.T) {
 	for _, keys := range []float64{0, 1, 2, 511, 1e4, 1e6, math.MaxUint32} {
 		for _, lines := range []float64{1, 2, 3, 1000, 1e6, math.MaxUint32} {

@@ -13,9 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// A cell is one measurement of a false positive rate. There are two steps from
-// the prediction to it, and each has its own chance: the bits that the keys have
-// set, and the questions.
+// A cell is one measurement of a false positive rate. Two steps lead from the prediction to
+// it, and both are random: the bits that the keys set, and the questions.
 type cell struct {
 	kind, filter string
 	keys, asked  int
@@ -26,15 +25,15 @@ type cell struct {
 	given        float64 // the rate of random hashes, given the filter's bits
 }
 
-// sigmas is how far the measurement is from what the bits give. The square root
-// of a Poisson number has nearly one variance and nearly no skew, also where
-// only a few keys pass (Anscombe 1948).
+// sigmas is the distance of the measurement from the rate that the bits give. The square
+// root of a Poisson number has a nearly constant variance and nearly no skew, also if only
+// a few keys pass (Anscombe 1948).
 func (c cell) sigmas() float64 {
 	mean := c.given * float64(c.asked)
 	return 2 * (math.Sqrt(float64(c.passed)+3./8) - math.Sqrt(mean+3./8)) / math.Sqrt(1-c.given)
 }
 
-// bitSigmas is how far the bits are from what theory says of them.
+// bitSigmas is the distance of the bits from what theory says of them.
 func (c cell) bitSigmas() float64 { return (c.given - c.expected) / c.spread }
 
 const cellHead = "kind                      filter          keys    asked  predicted %   expected %   its bits %   sigmas   measured %   sigmas"
@@ -44,8 +43,8 @@ func (c cell) String() string {
 		100*c.predicted, 100*c.expected, 100*c.given, c.bitSigmas(), 100*float64(c.passed)/float64(c.asked), c.sigmas())
 }
 
-// fprSeed returns a seed that is the same each time, so that the test can't fail
-// by chance, or with SHALE_LONG another one each time, or that of SHALE_SEED.
+// fprSeed returns the seed: the same one each time, so that the test cannot fail by chance.
+// With SHALE_LONG it is another one each time, and with SHALE_SEED that one.
 func fprSeed(t *testing.T) (seed uint64, long bool) {
 	t.Helper()
 	long = testenv.Long(t) > 0
@@ -55,8 +54,8 @@ func fprSeed(t *testing.T) (seed uint64, long bool) {
 	return 1, false
 }
 
-// Keys of every kind that programs have meet the false positives that are
-// predicted, in filters of every width and in those of memtables.
+// Keys of every kind that programs have get the false positives that are predicted, in
+// filters of every width and in those of memtables.
 func TestFPR_EveryKind(t *testing.T) {
 	testenv.SkipRace(t)
 	kinds, err := testkeys.Listed("../../shared/data")
@@ -122,11 +121,10 @@ func count(f asker, hashes []uint64) (passed int) {
 	return passed
 }
 
-// checkCells prints the table and holds it to chance: none beyond 5 sigma,
-// beyond 3 only as many as so many cells have now and then, the squares of all
-// together neither too large nor too small, and no kind and no width with a
-// leaning. The bits of a kind's filters come from the same keys, so that they
-// are not independent.
+// checkCells prints the table and checks that the differences are random: none is above 5
+// sigma, not more than usual are above 3, the sum of all squares is neither too large nor
+// too small, and no kind and no width is biased. The bits of a kind's filters come from the
+// same keys, so they are not independent.
 func checkCells(t *testing.T, cells []cell) {
 	t.Helper()
 	table := []string{cellHead}

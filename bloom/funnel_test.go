@@ -33,7 +33,7 @@ func visits(n int) (all []visit) {
 	return all
 }
 
-// Any filter of this package takes values.
+// Any filter of this package can have values.
 func TestOf_AnyFilter(t *testing.T) {
 	scalable, err := NewScalable(10, 1e-6, ScalableOptions{})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestOf_RemovesAndFails(t *testing.T) {
 	}
 }
 
-// Fields stay apart. The bytes are those that filters were written with.
+// Fields stay apart. The bytes never change, because filters were written with them.
 func TestSink_Fields(t *testing.T) {
 	var s Sink
 	fields := func(put func(s *Sink)) string {

@@ -26,8 +26,8 @@ func checkFuseHolds(t *testing.T, f *Fuse, hashes []uint64) {
 	}
 }
 
-// Every size up to 2000, where segments are few and the builder has to try again
-// now and then.
+// Filters of every size up to 2000. There, segments are few, and the builder
+// sometimes has to try again.
 func TestFuse_NeverDenies(t *testing.T) {
 	seed, _ := fprSeed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -70,7 +70,7 @@ func TestFuse_ExtremeHashes(t *testing.T) {
 	}
 }
 
-// Equal hashes are keys as they were given, and neither order nor hashes of the
+// Equal hashes all count as keys, and neither the order nor the hashes of the
 // caller change.
 func TestFuse_EqualHashes(t *testing.T) {
 	hs := randomHashes(3, 3000)
@@ -96,7 +96,7 @@ func TestFuse_EqualHashes(t *testing.T) {
 	}
 }
 
-// What the builder's module keeps unpacked in memory answers the same.
+// The unpacked filter in memory of the builder's module gives the same answers.
 func TestFuse_EqualsReference(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10, 100, 5000} {
 		hs := randomHashes(4, n)
@@ -151,7 +151,7 @@ func TestFuseBits_Exact(t *testing.T) {
 	}
 }
 
-// The sizes that the literature and the plans of stores go by.
+// The sizes that the literature and the plans of stores use.
 func TestFuseBits_Known(t *testing.T) {
 	for _, c := range []struct {
 		n, r int
@@ -207,8 +207,8 @@ func TestAppendFuse_Fails(t *testing.T) {
 	}
 }
 
-// Hashes that somebody chose so that two of them have the same three places under
-// every seed that the builder tries.
+// Somebody has chosen hashes so that two of them have the same three places under every
+// seed that the builder tries.
 func TestAppendFuse_HostileHashes(t *testing.T) {
 	testenv.SkipRace(t)
 	r := rand.New(rand.NewPCG(1, 2))

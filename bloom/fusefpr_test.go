@@ -35,8 +35,8 @@ func TestFPR_Fuse(t *testing.T) {
 	}
 }
 
-// Keys of the kinds that programs have pass as rarely as random ones under every
-// hash function, in filters of both kinds.
+// Keys of the kinds that programs have pass as rarely as random ones, under every hash
+// function and in filters of both kinds.
 func TestFPR_EveryHasher(t *testing.T) {
 	seed, long := fprSeed(t)
 	n, asked, kinds := 3000, 30_000, testkeys.Made()

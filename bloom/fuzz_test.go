@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// FuzzOpenBlocked gives bytes to the decoder, as they are and with a checksum
-// that fits, so that the fuzzer gets past it. What opens must answer anything
-// without a panic, and its trailer must be the one that would be written.
+// FuzzOpenBlocked gives bytes to the decoder, as they are and with a checksum that fits, so
+// that the fuzzer gets past it. A filter that opens must answer any question without a
+// panic, and its trailer must be the one that would be written.
 func FuzzOpenBlocked(f *testing.F) {
 	addGoldens(f)
 	f.Fuzz(func(t *testing.T, b []byte, h uint64) {
@@ -40,13 +40,13 @@ func addGoldens(f *testing.F) {
 	f.Add([]byte{}, uint64(0))
 }
 
-// A filter is its bytes; a first unit has a copy of its own.
+// A filter keeps its bytes, and a first unit has a copy of its own.
 var (
 	probeLimit = fuzzing.Limit{Bytes: 1 << 10}
 	unitLimit  = fuzzing.Limit{Bytes: 1 << 10, PerByte: 2}
 )
 
-// probe opens b and uses whatever comes of it.
+// probe opens b and uses the filter, if there is one.
 func probe(t *testing.T, b []byte, h uint64) {
 	kept := append([]byte(nil), b...)
 	var f, g *Blocked

@@ -17,7 +17,7 @@ func FuzzOpenStatic(f *testing.F) {
 	})
 }
 
-// probeStatic opens b and uses whatever comes of it.
+// probeStatic opens b and uses the filter, if there is one.
 func probeStatic(t *testing.T, b []byte, h uint64) {
 	kept := bytes.Clone(b)
 	var s, one *Static

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden filters anew: a change of the format")
 
-// goldens are filters whose bytes are kept: of no key, of the two keys of the
-// worked example, and of enough keys for more lines, with one unit and with two.
+// goldens are filters whose bytes are stored: of no key, of the two keys of the worked
+// example, and of enough keys for more lines, with one unit and with two.
 var goldens = []struct {
 	name string
 	keys int
@@ -76,7 +76,7 @@ func TestGolden_Version1(t *testing.T) {
 }
 
 // staticGoldens are filters of other kinds and hash functions whose bytes are
-// kept, as those of goldens.
+// stored, like those of goldens.
 var staticGoldens = []struct {
 	name string
 	keys int
@@ -117,8 +117,8 @@ func TestGolden_Static(t *testing.T) {
 	}
 }
 
-// What a later program writes is unknown, whatever stands in it: a good
-// checksum or another one.
+// A filter of a later version is unknown, whatever it contains, with a good
+// checksum or a wrong one.
 func TestGolden_Version2(t *testing.T) {
 	kept := readGolden(t, "example-v2.filter", func() []byte {
 		b := AppendBlocked(nil, goldenHashes(2), 10)

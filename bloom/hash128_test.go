@@ -34,7 +34,8 @@ func TestMurmur3_EqualsReference(t *testing.T) {
 	}
 }
 
-// Digests that another implementation, Guava's, made: locked without it.
+// Digests of another implementation, Guava's, so that the hash cannot change
+// where the reference is missing.
 func TestMurmur3_Locked(t *testing.T) {
 	for _, c := range []struct{ key, digest string }{
 		{"", "00000000000000000000000000000000"},
@@ -95,8 +96,8 @@ func TestHasher_Hash128(t *testing.T) {
 	}
 }
 
-// A function of the caller's own may be called by many goroutines at once, each
-// with the key that it asked for; it may be given a key of any length.
+// Many goroutines may call a function of the caller's own at once. Each gets the key that
+// it asked for, and a key may have any length.
 func TestOwnHash_Concurrent(t *testing.T) {
 	o := ownOptions(200)
 	f := filterOf(t, o, 0, 1000)

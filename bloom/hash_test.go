@@ -57,9 +57,9 @@ func TestHash_EqualsReferenceOfRandomKeys(t *testing.T) {
 	}
 }
 
-// Digests that another implementation made, one for each way through the
-// tail, so that the hash is locked even without the reference: it stands behind
-// every filter on disk.
+// Digests of another implementation, one for each way through the tail. They make
+// sure that the hash cannot change even where the reference is missing: every
+// filter on disk depends on it.
 func TestHash_Locked(t *testing.T) {
 	for _, c := range []struct {
 		key  string // in hexadecimal
@@ -103,7 +103,7 @@ func readVectors(t *testing.T, name string) []string {
 	return lines[1:]
 }
 
-// What another implementation, Guava's, makes of 70 keys.
+// The hashes of 70 keys by another implementation, Guava's.
 func TestHash_Vectors(t *testing.T) {
 	tested := 0
 	for _, line := range readVectors(t, "murmur3-128.tsv") {
@@ -139,8 +139,8 @@ func collisions(t *testing.T) (keys [][]byte) {
 	return keys
 }
 
-// Sixteen keys with one hash: why an equal hash never proves an equal key. A
-// filter with one of them answers maybe to all.
+// Sixteen keys with one hash show why an equal hash never proves an equal key. A filter
+// with one of them answers maybe to all.
 func TestHash_Collisions(t *testing.T) {
 	var f *Blocked
 	for _, key := range collisions(t) {

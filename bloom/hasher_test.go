@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hasherOf returns a Hasher that there has to be.
+// hasherOf returns a Hasher. It fails if there is none.
 func hasherOf(id HashID, seed uint64) Hasher {
 	h, err := NewHasher(id, seed)
 	if err != nil {
@@ -60,8 +60,8 @@ func TestNewHasher_Unknown(t *testing.T) {
 	}
 }
 
-// The bytes of filters rest on how the key comes from the seed. The hashes are
-// those of OpenSSL 3 with these keys.
+// The bytes of filters depend on how the key follows from the seed. The hashes are those
+// of OpenSSL 3 with these keys.
 func TestHasher_SipHashKeyLocked(t *testing.T) {
 	for _, c := range []struct{ seed, k1, hash uint64 }{
 		{0, 0x9ca066f1a4ab2eea, 0x1f9888ab5b65f2f1},
@@ -79,7 +79,7 @@ func TestHasher_SipHashKeyLocked(t *testing.T) {
 	}
 }
 
-// Another seed gives other hashes, as far from each other as chance has it.
+// Another seed gives other hashes, which differ as much as random numbers do.
 func TestHasher_SeedMatters(t *testing.T) {
 	for _, id := range []HashID{HashXXH3, HashSipHash} {
 		for n := range 300 {

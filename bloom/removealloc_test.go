@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// Additions, questions and removals allocate nothing, whatever hashes the keys,
-// also where a cuckoo filter has to make room or refuses.
+// Additions, questions and removals allocate nothing, with any hash function, also when a
+// cuckoo filter has to move fingerprints or refuses.
 func TestKept_AllocateNothing(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")

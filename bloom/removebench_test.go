@@ -20,8 +20,8 @@ func benchAsks(b *testing.B, f remover, hs []uint64, fresh bool) {
 	}
 }
 
-// A filter of 50,000 keys stays in the second cache, one of 10 million does not.
-// Additions fill a filter to what it was made for, and begin anew.
+// A filter of 50,000 keys fits into the second-level cache, and one of 10 million does not.
+// Additions fill a filter to what it was made for, and then begin again.
 func BenchmarkRemovers(b *testing.B) {
 	for _, n := range []int{50_000, 1_000_000, 10_000_000} {
 		if n > 1e6 && testing.Short() {
@@ -53,7 +53,7 @@ func BenchmarkRemovers(b *testing.B) {
 	}
 }
 
-// Keys of 16 bytes, a million of them, hash included: beside filters of others.
+// A million keys of 16 bytes, hashing included, with filters of other modules to compare.
 func BenchmarkRemoverKeys(b *testing.B) {
 	const n = 1_000_000
 	keys, others := sixteenBytes(1, n), sixteenBytes(2, n)
@@ -142,7 +142,7 @@ func benchAddRemove(b *testing.B, f remover, hs []uint64) {
 	})
 }
 
-// benchReplace takes a key out of a full filter and puts another one in.
+// benchReplace removes a key from a full filter and adds another one.
 func benchReplace(b *testing.B, f remover, hs []uint64) {
 	b.ReportAllocs()
 	i := 0

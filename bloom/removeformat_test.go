@@ -30,7 +30,7 @@ func bytesOf(k kept) []byte {
 	return b
 }
 
-// keptGoldens are those whose bytes are kept, of no key, of the two keys of the
+// keptGoldens are filters whose bytes are stored: of no key, of the two keys of the
 // worked examples, and of others.
 var keptGoldens = []struct {
 	name string
@@ -54,7 +54,7 @@ var keptGoldens = []struct {
 	{"bitset-wide", func() kept { return bitsetOf(0, 0, 63, 64, 127, 8191) }},
 }
 
-// keptOf returns an empty one of a golden's type.
+// keptOf returns an empty filter of a golden's type.
 func keptOf(name string) kept {
 	switch {
 	case strings.HasPrefix(name, "counting"):
@@ -92,8 +92,8 @@ func goldenFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// What earlier programs wrote is read, and this one writes the same bytes, also
-// behind others and after reading.
+// Bytes of earlier programs can be read, and this one writes the same bytes, also behind
+// other bytes and after reading.
 func TestGolden_Kept(t *testing.T) {
 	for _, g := range keptGoldens {
 		made := bytesOf(g.make())
@@ -123,8 +123,7 @@ func TestGolden_Kept(t *testing.T) {
 	}
 }
 
-// Bytes that were changed, cut or are another kind's are refused, and change
-// nothing.
+// Bytes that were changed or cut, or are of another kind, are refused, and nothing changes.
 func TestKept_Damaged(t *testing.T) {
 	for _, g := range keptGoldens {
 		good := bytesOf(g.make())
@@ -174,7 +173,7 @@ func bytesOfOld(k kept) []byte {
 	return bytesOf(k)
 }
 
-// Fields that no writer writes are refused under a checksum that fits too.
+// Values that no writer makes are refused, also with a checksum that fits.
 func TestKept_ImpossibleFields(t *testing.T) {
 	le := binary.LittleEndian
 	for _, c := range []struct {
@@ -251,11 +250,11 @@ func TestFormat_KeptExamples(t *testing.T) {
 	}
 }
 
-// What is read takes as much memory as its bytes, and a little.
+// A filter that is read takes as much memory as its bytes, and a little more.
 var keptLimit = fuzzing.Limit{Bytes: 4 << 10, PerByte: 2}
 
 // FuzzUnmarshalKept gives bytes to all three decoders, as they are and with a
-// checksum that fits. What is read is written as the same bytes, and takes any
+// checksum that fits. A filter that can be read writes the same bytes, and takes any
 // question, addition and removal.
 func FuzzUnmarshalKept(f *testing.F) {
 	addGoldens(f)

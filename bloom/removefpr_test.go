@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// A remover is a filter that keys can be taken out of.
+// A remover is a filter from which keys can be removed.
 type remover interface {
 	AddHash(h uint64) error
 	RemoveHash(h uint64) bool
@@ -72,24 +72,24 @@ func (c rateCell) String() string {
 		c.asked, 100*float64(c.passed)/float64(c.asked), 100*c.want/float64(c.asked), 100*(float64(c.passed)/c.want-1), (float64(c.passed)-c.want)/math.Sqrt(c.want))
 }
 
-// within tells whether the rate is the predicted one within 5 %, or within so many
-// sigmas where there are too few false positives, or filters too small, to tell.
-// Lines that have the same load differ in their rates by about as much as these
-// are, and a line has 16 keys or so.
+// within reports whether the rate is the predicted one within 5 %, or within so many
+// sigmas if there are too few false positives, or too small filters, to be sure. Lines
+// with the same load have rates that differ by about as much as the rates themselves,
+// and a line has about 16 keys.
 func (c rateCell) within(sigmas float64) bool {
 	variance := c.want + c.want*c.want*16/float64(c.keys*c.filters)
 	return math.Abs(float64(c.passed)-c.want) <= max(0.05*c.want, sigmas*math.Sqrt(variance)+1)
 }
 
-// add measures one filter: it adds stored and as many others, which it takes out
-// again if churn is set, and asks for absent ones.
+// add measures one filter. It adds stored, and with churn as many other keys, which it
+// removes again. Then it asks for absent keys.
 func (c *rateCell) add(t *testing.T, f remover, stored, others, absent []uint64) {
 	t.Helper()
 	for i, h := range stored {
 		if err := f.AddHash(h); err != nil {
 			t.Fatalf("%s: AddHash, number %d of %d: %v", c.name, i, len(stored), err)
 		}
-		// Half of the others come and go on the way, within the room there is.
+		// Half of the other keys are added and removed on the way, as far as there is room.
 		if i > 0 && i < len(others) {
 			if err := f.AddHash(others[i]); err != nil || !f.RemoveHash(others[i]) {
 				t.Fatalf("%s: number %d cannot come and go: %v", c.name, i, err)
@@ -114,8 +114,8 @@ func (c *rateCell) add(t *testing.T, f remover, stored, others, absent []uint64)
 	c.want += f.FPR() * float64(len(absent))
 }
 
-// Filters of every size let pass what they predict, after keys have come and gone.
-// Small ones are many, because what one lets pass is chance.
+// Filters of every size let pass what they predict after keys were added and removed. There
+// are many small filters, because the rate of a single one is random.
 func TestFPR_Removers(t *testing.T) {
 	seed, long := fprSeed(t)
 	sizes, asked, sigmas := []int{10, 1000, 50_000}, 150_000, 4.
@@ -176,8 +176,7 @@ func TestFPR_RemoversEveryKind(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// A filter that has been emptied again is as good as new, but for counters that
-// have been full.
+// A filter that was emptied again is as good as new, except for counters that were full.
 func TestFPR_AfterRemovals(t *testing.T) {
 	n, rounds := 20_000, 5
 	if short() {

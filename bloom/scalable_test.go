@@ -16,7 +16,7 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Scalable)(nil)
 )
 
-// scalableOf makes a filter with so many of the numbered keys.
+// scalableOf makes a filter with n numbered keys.
 func scalableOf(t testing.TB, capacity uint64, fpr float64, o ScalableOptions, n int) *Scalable {
 	t.Helper()
 	s, err := NewScalable(capacity, fpr, o)
@@ -31,8 +31,8 @@ func scalableOf(t testing.TB, capacity uint64, fpr float64, o ScalableOptions, n
 	return s
 }
 
-// Whatever it grows by, it holds its keys, lets pass less than was asked for, and
-// has the layers that RedisBloom would have.
+// With every expansion, a filter holds its keys, lets pass less than was asked for, and has
+// the layers that RedisBloom would have.
 func TestScalable_Grows(t *testing.T) {
 	for _, c := range []struct {
 		capacity  uint64
@@ -190,7 +190,7 @@ func TestNewScalable_Errors(t *testing.T) {
 		t.Errorf("the zero Scalable: %v", err)
 	}
 	zero.Reset()
-	// What would be too large is an error, and the filter stays.
+	// A layer that would be too large is an error, and the filter stays as it was.
 	s := scalableOf(t, 10, 0.01, ScalableOptions{Expansion: MaxExpansion}, 9)
 	s.layers[0].capacity = 1 << 60
 	s.layers[0].count = 1 << 60

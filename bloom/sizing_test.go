@@ -103,7 +103,7 @@ func TestSizeCount(t *testing.T) {
 	}
 }
 
-// Each formula takes back what another gave, over all that filters are made for.
+// Each formula is the inverse of another one, over all sizes that filters are made for.
 func TestSizing_Inverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 0))
 	for range 20_000 {

@@ -27,7 +27,7 @@ func mustOpenStatic(b []byte) *Static {
 	return f
 }
 
-// keyHashes are what h makes of the keys of goldenHashes.
+// keyHashes are the hashes by h of the keys of goldenHashes.
 func keyHashes(h Hasher, n int) []uint64 {
 	hs := make([]uint64, n)
 	for i := range hs {
@@ -88,8 +88,8 @@ func TestStatic_Fuse(t *testing.T) {
 	}
 }
 
-// A filter knows the function of its hashes. OpenBlocked, whose users hash with
-// Hash, does not take another one's.
+// A filter knows the function of its hashes. OpenBlocked, whose callers hash with
+// Hash, refuses other functions.
 func TestStatic_KnowsItsHasher(t *testing.T) {
 	for _, kind := range everyKind {
 		for _, hasher := range everyHasher() {
@@ -129,7 +129,7 @@ func TestAppendStatic_UnknownKind(t *testing.T) {
 	}
 }
 
-// No byte of any kind may change unseen, nor may one be missing.
+// A changed or missing byte of any kind of filter is an error.
 func TestOpenStatic_Damaged(t *testing.T) {
 	for _, kind := range everyKind {
 		for _, hasher := range everyHasher() {

@@ -37,5 +37,5 @@ func reseal(filter []byte) []byte {
 	return b
 }
 
-// short tells whether tests that only count are to count less.
+// short reports whether tests that count should count less.
 func short() bool { return testing.Short() || testenv.Race }

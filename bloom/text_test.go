@@ -87,8 +87,8 @@ func TestFilter_TextWithOwnHash(t *testing.T) {
 	}
 }
 
-// A hash function survives in options that are written as JSON. Its secret is in its
-// text and not in what it prints as.
+// A hash function survives in options that are written as JSON. Its text contains its
+// secret, and String does not.
 func TestHasher_Text(t *testing.T) {
 	for _, c := range []struct {
 		id    HashID

@@ -22,8 +22,8 @@ func checkRefused[F any](t *testing.T, open func([]byte) (*F, error), what strin
 	}
 }
 
-// A flipped bit could make the filter deny a key that it holds: no byte may
-// change unseen.
+// A flipped bit could make the filter deny a key that it holds. So every changed
+// byte must be an error.
 func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
 	for _, bits := range []float64{10, 20} {
 		good := AppendBlocked(nil, randomHashes(1, 60), bits)
@@ -58,8 +58,7 @@ func TestOpenBlocked_AnyOtherLength(t *testing.T) {
 	checkRefused(t, OpenBlocked, "nil", nil, ErrDamaged)
 }
 
-// Fields that no writer of this version writes are refused even under a
-// checksum that fits.
+// Values that no writer of this version makes are refused, also with a checksum that fits.
 func TestOpenBlocked_ImpossibleFields(t *testing.T) {
 	one := AppendBlocked(nil, randomHashes(3, 60), 10)
 	two := AppendBlocked(nil, randomHashes(3, 60), 20)

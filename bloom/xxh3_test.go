@@ -39,7 +39,7 @@ func xxh3Of(key []byte, seed uint64) uint64 {
 }
 
 // Random bytes of random length between other bytes, which the overlapping loads
-// must not take in.
+// must not read.
 func TestXXH3_EqualsReferenceOfRandomKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
 	buf := make([]byte, 400)
@@ -55,8 +55,8 @@ func TestXXH3_EqualsReferenceOfRandomKeys(t *testing.T) {
 	}
 }
 
-// Digests of the reference, one for each way through the function, so that it is
-// locked even without it: it stands behind filters on disk.
+// Digests of the reference, one for each way through the function. They make sure that the
+// hash cannot change even where the reference is missing: filters on disk depend on it.
 func TestXXH3_Locked(t *testing.T) {
 	for _, c := range xxh3Locked {
 		if got := xxh3Of(fill(c.n), c.seed); got != c.want {

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// benchBundle has seven runs, the last with so many tables, and keys that are
-// there and others that lie between.
+// benchBundle has seven runs, the last with this many tables, and keys that are
+// there and others between them.
 func benchBundle(tb testing.TB, tables int) (b *Bundle, present, absent [][]byte) {
 	m := &model{}
 	n := 20_000 + 100*tables

@@ -16,8 +16,8 @@ import (
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// Every key is answered maybe, and every other question as by the filters
-// themselves: whatever the keys, the shape of the runs and the hash functions.
+// Every key is answered with maybe, and every other question as the filters themselves
+// answer it, for any keys, any shape of the runs and any hash functions.
 func TestBundle_AnswersAsItsFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	kinds, rounds, most := testkeys.Made(), 60, 2000
@@ -81,7 +81,7 @@ func TestBundle_Figures(t *testing.T) {
 	}
 }
 
-// The rate that is promised is the rate that is met.
+// The predicted rate is the measured one.
 func TestBundle_PredictedFPR(t *testing.T) {
 	n := 30_000
 	if testing.Short() || testenv.Race {
@@ -145,7 +145,7 @@ func TestBundle_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// What can't be written as a bundle is refused by Write.
+// Write refuses what is not a bundle.
 func TestWrite_Refuses(t *testing.T) {
 	key := func(s string) []byte { return []byte(s) }
 	ab, cd := Table{Smallest: key("a"), Largest: key("b")}, Table{Smallest: key("c"), Largest: key("d")}
@@ -185,7 +185,7 @@ func TestWrite_Refuses(t *testing.T) {
 	}
 }
 
-// failAfter takes so many bytes.
+// failAfter takes a number of bytes, and then returns an error.
 type failAfter int
 
 func (w *failAfter) Write(p []byte) (int, error) {
@@ -206,7 +206,7 @@ func TestWrite_WriterFails(t *testing.T) {
 	}
 }
 
-// The answers of run.find against a look at every table.
+// run.find gives the same answers as a search in every table.
 func TestRun_Find(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	for range 300 {

@@ -26,8 +26,8 @@ func wantNoLies(t *testing.T, m *model, data []byte, what string, args ...any) (
 	return b, nil
 }
 
-// Whatever byte is changed: an error, or answers that are right. What is not
-// padding is found out.
+// Whatever byte is changed, there is an error, or all answers are right. Changes
+// outside of padding are found.
 func TestDamage_EveryByte(t *testing.T) {
 	m := smallModel(t)
 	data := m.bytes(t)
@@ -54,7 +54,7 @@ func TestDamage_EveryByte(t *testing.T) {
 	}
 }
 
-// usedBytes tells which bytes of a bundle are not padding.
+// usedBytes reports for each byte of a bundle whether it is not padding.
 func usedBytes(t *testing.T, data []byte) []bool {
 	h, err := decodeHeader(data)
 	if err != nil {
@@ -85,7 +85,7 @@ func usedBytes(t *testing.T, data []byte) []bool {
 	return used
 }
 
-// However short it is cut, and whatever is behind it.
+// A bundle is refused when it is cut anywhere, and with any bytes behind it.
 func TestDamage_EveryLength(t *testing.T) {
 	data := smallModel(t).bytes(t)
 	for n := range data {
@@ -105,8 +105,8 @@ func TestDamage_EveryLength(t *testing.T) {
 	}
 }
 
-// Filters that change places have their own checksums right; the directory
-// knows better. As do those that are moved by a line.
+// Filters that are swapped, or moved by a line, have correct checksums of their own. The
+// directory shows that they are wrong.
 func TestDamage_FiltersElsewhere(t *testing.T) {
 	m := &model{}
 	var keys [][]byte
@@ -130,7 +130,7 @@ func TestDamage_FiltersElsewhere(t *testing.T) {
 	}
 }
 
-// A filter of a kind that is not known yet costs the answers of its table only.
+// A filter of an unknown kind costs only the answers of its table.
 func TestDamage_UnknownFilter(t *testing.T) {
 	m := smallModel(t)
 	data := m.bytes(t)

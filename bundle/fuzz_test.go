@@ -12,15 +12,15 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// A table is kept in about three times its entry's length, a damaged one has an
-// error besides; Read keeps the file, after half of it and half of that.
+// A table takes about three times the memory of its entry, and a damaged one has an error
+// too. Read keeps the file, after it had half of it, and half of that.
 var (
 	openLimit = fuzzing.Limit{Bytes: 4 << 10, PerByte: 10}
 	readLimit = fuzzing.Limit{Bytes: firstRead + 16<<10, PerByte: 13}
 )
 
-// reseal gives header, directory and the entries of filters the checksums that
-// fit, as far as they can be found.
+// reseal gives header, directory and the entries of filters checksums that fit,
+// as far as it can find them.
 func reseal(b []byte) []byte {
 	b = bytes.Clone(b)
 	if len(b) < headerLen {
@@ -60,8 +60,8 @@ func reseal(b []byte) []byte {
 	return b
 }
 
-// FuzzOpen: whatever the bytes, no panic and little memory; what is accepted
-// answers, and is written as it was read.
+// FuzzOpen checks that no bytes cause a panic or take much memory. A bundle that is
+// accepted answers questions, and is written as it was read.
 func FuzzOpen(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.bundle")
 	if err != nil || len(files) == 0 {
@@ -135,8 +135,8 @@ func use(t *testing.T, data, key []byte) {
 	}
 }
 
-// writeAgain writes b anew: it gives its bytes, but for those of padding, which
-// nobody reads.
+// writeAgain writes b again. The result has the same bytes, except for padding,
+// which nothing reads.
 func writeAgain(t *testing.T, b *Bundle, data []byte) {
 	spec := Spec{StoreID: b.StoreID(), Seq: b.Seq(), Created: time.Unix(b.head.created, 0)}
 	dir := data[headerLen : headerLen+b.head.dirLen]

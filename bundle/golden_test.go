@@ -57,8 +57,8 @@ func TestGolden_Version1(t *testing.T) {
 	}
 }
 
-// What a later program writes is refused as such, whatever stands behind the
-// version: this program can't tell whether it is damaged.
+// A bundle of a later version is refused as such, whatever follows the version, because
+// this program cannot know whether it is damaged.
 func TestGolden_Version2(t *testing.T) {
 	next := exampleModel(t).bytes(t)
 	binary.LittleEndian.PutUint32(next[8:], version+1)

@@ -41,8 +41,8 @@ func TestRead_SameAnswers(t *testing.T) {
 	}
 }
 
-// The lines of filters are cache lines in what Read allocates: bounds are slices
-// of it.
+// The lines of filters are cache lines in the memory that Read allocates, and the
+// bounds are slices of it.
 func TestRead_Aligned(t *testing.T) {
 	for n := 1; n < 3000; n += 37 {
 		m := &model{}
@@ -88,7 +88,7 @@ func TestRead_Error(t *testing.T) {
 	}
 }
 
-// A header that promises what does not come costs little.
+// A header that promises more bytes than there are costs little memory.
 func TestRead_LengthThatLies(t *testing.T) {
 	data := smallModel(t).bytes(t)
 	binary.LittleEndian.PutUint64(data[16:], 1<<30)

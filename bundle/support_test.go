@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-// A model is what a bundle is made of, with the keys.
+// A model is the content of a bundle, with all keys.
 type model struct {
 	spec    Spec
 	filters [][][]byte
@@ -18,8 +18,8 @@ type model struct {
 	kinds   []bloom.Kind // of the filters, in turn; none: blocked
 }
 
-// addRun adds a run of the keys, which need not be in order, in so many tables,
-// which are made by one hash function after the other. bits 0: without filters.
+// addRun adds a run of the keys, in any order, with this many tables. The tables use the
+// hash functions in turn. With bits 0 there are no filters.
 func (m *model) addRun(t testing.TB, level, tables int, bits float64, keys [][]byte, hashers ...bloom.Hasher) {
 	t.Helper()
 	keys = slices.Clone(keys)
@@ -78,7 +78,7 @@ func (m *model) bytes(t testing.TB) []byte {
 	return w.Bytes()
 }
 
-// mayContain is the answer of a bundle, found in the plainest way.
+// mayContain is the answer that a bundle must give, found in the simplest way.
 func (m *model) mayContain(key []byte) bool {
 	for i, r := range m.spec.Runs {
 		for j, t := range r.Tables {

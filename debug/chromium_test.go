@@ -63,8 +63,8 @@ func (b browser) run(t *testing.T, args ...string) (out string, console []string
 	return stdout.String(), consoleLine.FindAllString(stderr.String(), -1)
 }
 
-// busy serves the pages of a store that has been looked at for some seconds,
-// with stalls and trouble behind it.
+// busy serves the pages of a store that was looked at for some seconds, and has
+// had stalls and failures.
 func busy(t *testing.T, db *shale.DB, opts ...Option) *httptest.Server {
 	t.Helper()
 	h := Handler(db, opts...).(*handler)
@@ -85,14 +85,15 @@ func busy(t *testing.T, db *shale.DB, opts ...Option) *httptest.Server {
 	return s
 }
 
-// section returns what stands in the element of an id, up to the next section.
+// section returns the text of the element with an id, up to the next section.
 func section(dom, id string) string {
 	_, rest, _ := strings.Cut(dom, `id="`+id+`"`)
 	part, _, _ := strings.Cut(rest, "</section>")
 	return part
 }
 
-// The page fills its panels, explains, and takes no key for a piece of itself.
+// The page fills its panels and explains lookups, and does not take a key for a
+// part of itself.
 func TestPage_InABrowser(t *testing.T) {
 	b := findBrowser(t)
 	db := openStore(t)
@@ -132,7 +133,8 @@ func TestPage_InABrowser(t *testing.T) {
 	}
 }
 
-// A store that is closed, and a copy beside the program that writes.
+// The page of a store that is closed, and of a read-only copy next to the program
+// that writes.
 func TestPage_ClosedAndCopy(t *testing.T) {
 	b := findBrowser(t)
 	db := openStore(t)

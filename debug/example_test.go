@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Beside net/http/pprof, on an address that only the operators reach.
+// The handler is mounted next to net/http/pprof, on an address that only operators reach.
 func ExampleHandler() {
 	db, err := shale.Open("hosts.db", &shale.Options{FS: vfs.NewMem()})
 	if err != nil {

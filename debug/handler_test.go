@@ -20,7 +20,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// hostile are keys, and values, that a page could take for something else.
+// hostile are keys and values that a page could take for something else.
 var hostile = []string{
 	"<script>document.title='owned'</script>", "<img src=x onerror=alert(1)>", "</title></svg><script>alert(1)</script>",
 	`"quotes' and \backslashes`, "\x00\x01\x1b[31m", "\xff\xfe\x80", "\u202egnp.exe", "]]>&amp;&lt;", "new\nline\r\t",
@@ -95,7 +95,7 @@ func decode[T any](t testing.TB, text string) T {
 	return v
 }
 
-// Whatever the prefix, and whether it is stripped or not, all is found below.
+// Everything is found below any prefix, stripped or not.
 func TestHandler_AnyPrefix(t *testing.T) {
 	db := openStore(t)
 	h := Handler(db, Title("the store"))
@@ -161,8 +161,7 @@ func TestHandler_Refuses(t *testing.T) {
 	}
 }
 
-// No answer has a key or a value in it that is not escaped, and none shows a
-// value.
+// Answers escape all keys and values, and show no values without the option.
 func TestHandler_HostileKeys(t *testing.T) {
 	h := Handler(openStore(t))
 	targets := []string{"/", "/?format=json", "/metrics", "/tree.svg?by=fpr", "/tree.svg?by=bits", "/tree.svg?by=size"}

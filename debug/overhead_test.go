@@ -27,7 +27,7 @@ func look(b *testing.B, h http.Handler, pages []string) {
 	}
 }
 
-// benchStore has about as many tables, and a million lookups' worth of counts.
+// benchStore has about this many tables, and the counts of a million lookups.
 func benchStore(b *testing.B, tables int) *shale.DB {
 	b.Helper()
 	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem(), TableSize: 64 << 10, Durability: shale.SyncManual, Compression: shale.NoCompression})
@@ -50,9 +50,9 @@ func benchStore(b *testing.B, tables int) *shale.DB {
 	return db
 }
 
-// BenchmarkGet is a lookup of an absent key, with nobody looking and with a
-// page that is open: what the page costs those who do not look. A page costs
-// what BenchmarkLook says, each second: that over a second is its part of one processor.
+// BenchmarkGet is a lookup of an absent key, without and with an open page. The difference
+// is what the page costs others. The page itself costs what BenchmarkLook says, each
+// second: divided by a second, that is its share of one processor.
 func BenchmarkGet(b *testing.B) {
 	db := benchStore(b, 200)
 	for _, open := range []bool{false, true} {

@@ -107,7 +107,7 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%s has no type", name)
 		}
 	}
-	// Counters do not shrink from one look to the next.
+	// Counters never fall from one request to the next.
 	if _, err := db.Has([]byte("absent")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// The parser of this test refuses what Prometheus would.
+// The parser of this test refuses what Prometheus would refuse.
 func TestPrometheus_ParserIsStrict(t *testing.T) {
 	const head = "# HELP shale_a_total A.\n# TYPE shale_a_total counter\n"
 	for _, bad := range []string{

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// One sample a second however many look, each of the time since the last, and
-// no more than ten minutes of them.
+// There is one sample a second, for any number of pages. Each is of the time since the one
+// before, and no more than ten minutes are kept.
 func TestRates(t *testing.T) {
 	var r recorder
 	var m shale.Metrics

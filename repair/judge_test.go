@@ -151,7 +151,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The newest record of all may be damaged or torn. A damaged one was a commit, which is missed; a torn one never was.
+// The newest record may be damaged or torn. A damaged record was a commit, which is
+// missing. A torn one never was.
 func TestJudge_LastRecord(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

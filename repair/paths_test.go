@@ -33,7 +33,7 @@ func storeOnDisk(t *testing.T) (root string) {
 	return root
 }
 
-// A folder inside the store is refused by whatever name it comes.
+// A folder inside the store is refused, under any name.
 func TestRun_RefusesLinksIntoTheStore(t *testing.T) {
 	storeOnDisk(t)
 	if err := os.Symlink("db", "link"); err != nil {
@@ -49,12 +49,12 @@ func TestRun_RefusesLinksIntoTheStore(t *testing.T) {
 	}
 }
 
-// Check and Run work on the folders that their names led to when the call began.
+// Check and Run work on the folders that their names meant when the call began.
 func TestRelativePathAndChdir(t *testing.T) {
 	root := storeOnDisk(t)
 	other := t.TempDir()
-	// leave is a file system with which the program changes its working directory
-	// at the first reading of a table.
+	// leave is a file system in which the program changes its working directory
+	// when a table is first read.
 	leave := func() *Options {
 		t.Chdir(root)
 		once := sync.OnceFunc(func() { t.Chdir(other) })

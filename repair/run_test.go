@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// What is no damage is an error, and leaves nothing behind.
+// What is not damage is an error, and leaves nothing behind.
 func TestRun_Refuses(t *testing.T) {
 	l := newStore(t, false)
 	mem := l.Mem
@@ -87,8 +87,8 @@ func TestRun_KeepsWritersOut(t *testing.T) {
 	must(t, db.Close())
 }
 
-// Each operation on the new store fails once: the error tells, nothing is left
-// of it, and the old one is as before.
+// Each operation on the new store fails once. Run returns the error, removes the new store,
+// and leaves the old one as it was.
 func TestRun_FailsWithoutATrace(t *testing.T) {
 	seed := testenv.Seed(t)
 	l := newStore(t, true)
@@ -146,8 +146,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Check beside a program that writes finds no damage, whatever that does
-// meanwhile.
+// Check finds no damage while a program writes to the store, whatever that program does.
 func TestCheck_BesideAWriter(t *testing.T) {
 	l := newStore(t, false)
 	l.Opts.CompactionWorkers, l.Opts.MemtableSize = 1, 8<<10

@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// limit is for the largest filter that there may be.
+// limit is the memory for the largest filter that may exist.
 var limit = fuzzing.Limit{Bytes: 48 << 10, PerByte: 2}
 
 func FuzzRead(f *testing.F) {

@@ -52,8 +52,8 @@ func keys(n int) *Filter {
 	return f
 }
 
-// A filter that the peer wrote in two ways answers here as there, and comes out
-// the same in both ways when it is built anew.
+// A filter that the peer wrote in two ways gives the same answers here, and is written in
+// the same two ways when it is built again.
 func TestVectors(t *testing.T) {
 	b, j := peertest.File(t, vector+".bf"), peertest.File(t, vector+".json")
 	var fromBytes, fromJSON Filter
@@ -115,7 +115,8 @@ func TestGolden(t *testing.T) {
 	if got, want := hex.EncodeToString(mustMarshal(t, one)), "000000000000004000000000000000030000000000000040"+"0400000000000200"; got != want {
 		t.Errorf("the filter of one key is %s, want %s", got, want)
 	}
-	// That of 1000 keys is the peer's, for where the vectors are not.
+	// The filter of 1000 keys is the peer's. It stands here for machines without
+	// the vectors.
 	for name, f := range map[string]*Filter{"thirty": keys(30), vector: keys(1000)} {
 		peertest.Golden(t, name+".bf", mustMarshal(t, f))
 		j, err := json.Marshal(f)

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// limit is for the words, twice while they grow, and a piece; jsonLimit for what
-// encoding/json and base64 need, too.
+// limit is the memory for the words, twice while they grow, and a piece. jsonLimit includes
+// what encoding/json and base64 need.
 var (
 	limit     = fuzzing.Limit{Bytes: 16 << 10, PerByte: 4}
 	jsonLimit = fuzzing.Limit{Bytes: 32 << 10, PerByte: 32}
@@ -92,7 +92,7 @@ func use(t *testing.T, f *Filter, key string) {
 	}
 }
 
-// A length that the bytes do not bear out costs no memory.
+// A header that promises more words than there are costs no memory.
 func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
 	b := append(words(1<<32, 3, 1<<32), make([]byte, 3*8*pieceWords+5)...)
 	limit.Check(t, len(b), func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
-// limit is for the words, twice while they grow, and a piece.
+// limit is the memory for the words, twice while they grow, and a piece.
 var limit = fuzzing.Limit{Bytes: 16 << 10, PerByte: 4}
 
 func FuzzRead(f *testing.F) {
@@ -63,7 +63,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A length that the bytes do not bear out costs no memory.
+// A header that promises more words than there are costs no memory.
 func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
 	b := append([]byte{1, 7, 4, 0, 0, 0}, make([]byte, 3*8*pieceWords+5)...)
 	limit.Check(t, len(b), func() {

@@ -76,8 +76,8 @@ func mustMarshal(t testing.TB, f *Filter) []byte {
 	return b
 }
 
-// Filters that Guava wrote answer here as there, and come out the same when they
-// are built anew.
+// Filters that Guava wrote give the same answers here, and have the same bytes
+// when they are built again.
 func TestVectors(t *testing.T) {
 	for _, p := range peers {
 		name := "guava-" + p.name
@@ -105,7 +105,7 @@ func TestVectors(t *testing.T) {
 	t.Logf("%d filters of Guava read, written and built anew bit for bit", len(peers))
 }
 
-// New filters have the sizes of Guava 31.1, and of main but for k of few keys.
+// New filters have the sizes of Guava 31.1, and of main except for k with few keys.
 func TestNew_SizesOfGuava(t *testing.T) {
 	rows, differ := peertest.Rows(t, "guava-params.tsv", 5)[1:], 0
 	for _, row := range rows {
@@ -175,7 +175,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Filters that Guava wrote, for where the vectors are not: the same as those.
+// Filters that Guava wrote, for machines without the vectors. They are the same as there.
 func TestGolden_OfGuava(t *testing.T) {
 	utf8, old := mustNew(t, Options{Keys: 1000, FPR: 0.01}), mustNew(t, Options{Keys: 1000, FPR: 0.01, MITZ32: true})
 	for i := range 1000 {

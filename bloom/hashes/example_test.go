@@ -23,8 +23,8 @@ func open(b []byte) (*bloom.Filter, error) {
 	return f, f.UnmarshalBinary(b)
 }
 
-// The serialized form has the id of the function, so that whoever reads it need not
-// know with which one it was made.
+// The serialized form has the id of the function. So a program that reads it need not know
+// beforehand with which function it was made.
 func ExampleByID() {
 	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, Hash: hashes.CRC, HashID: hashes.IDCRC})
 	if err != nil {

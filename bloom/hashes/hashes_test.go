@@ -33,7 +33,7 @@ func unmix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// Below mix they are the standard library's.
+// Without mix they are the functions of the standard library.
 func TestDigests(t *testing.T) {
 	for n := range 300 {
 		key := make([]byte, n)
@@ -71,8 +71,8 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// What they give stands in filters. XXH3's of the empty key is in its specification's
-// test suite.
+// Filters contain what these functions return, so it never changes. XXH3's hash of the
+// empty key is in the test suite of its specification.
 func TestDigests_Locked(t *testing.T) {
 	if h1, h2 := XXH3(nil); h1 != 0x6001c324468d497f || h2 != 0x99aa06d3014798d8 {
 		t.Errorf("XXH3 of nothing = %016x %016x", h1, h2)
@@ -139,7 +139,7 @@ func TestRates(t *testing.T) {
 	t.Logf("%d cells, %d questions each: the farthest %.2f sigma, all together %.2f", cells, asked, worst, sum/math.Sqrt(float64(cells)))
 }
 
-// A filter over one of them is read by a program that gives the function again.
+// A filter over one of them can be read by a program that provides the function again.
 func TestSerialized(t *testing.T) {
 	for _, c := range all {
 		o := bloom.FilterOptions{Keys: 100, Hash: c.hash, HashID: c.id}

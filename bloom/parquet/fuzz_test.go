@@ -61,7 +61,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A length that the bytes do not bear out costs no memory.
+// A header that promises more blocks than there are costs no memory.
 func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
 	b := append(appendHeader(nil, 0x7fffffe0), make([]byte, 3*BlockBytes*pieceBlocks+5)...)
 	limit.Check(t, len(b), func() {

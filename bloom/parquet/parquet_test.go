@@ -37,8 +37,8 @@ func mustMarshal(t testing.TB, f *Filter) []byte {
 	return b
 }
 
-// Bits that parquet-go wrote answer here as there, and come out the same when
-// they are made anew.
+// Bits that parquet-go wrote give the same answers here, and are the same when
+// they are made again.
 func TestVectors(t *testing.T) {
 	b := peertest.File(t, vector+".bits")
 	f, err := OpenBits(b)
@@ -148,7 +148,7 @@ func golden(t testing.TB) *Filter {
 
 func TestGolden(t *testing.T) {
 	peertest.Golden(t, "types.filter", mustMarshal(t, golden(t)))
-	// That of parquet-go, for where the vectors are not.
+	// The filter of parquet-go, for machines without the vectors.
 	peertest.Golden(t, vector+".bits", thousand(t).AppendBits(nil))
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/shaledb/shale/bloom/redisbloom"
 )
 
-// What to send to a server so that it has the filter.
+// These commands give a server the filter.
 func Example() {
 	f, err := redisbloom.New(1000, 0.01) // BF.RESERVE visitors 0.01 1000
 	if err != nil {
@@ -26,7 +26,7 @@ func Example() {
 	// BF.LOADCHUNK visitors 1385 (1384 bytes)
 }
 
-// What a server answered to BF.SCANDUMP becomes a filter.
+// The answers of a server to BF.SCANDUMP become a filter.
 func ExampleLoader() {
 	server, err := redisbloom.New(100, 0.01)
 	if err != nil {

@@ -99,7 +99,7 @@ func load(header, bits []byte, size int) (*Filter, error) {
 	return l.Filter()
 }
 
-// A header that the chunks do not bear out costs no memory.
+// A header that promises more than the chunks have costs no memory.
 func TestLoader_AllocatesWhatItLoads(t *testing.T) {
 	f := mustNew(t, Options{})
 	l := &f.links[0]

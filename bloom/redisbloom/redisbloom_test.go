@@ -54,8 +54,8 @@ func dump(f *Filter) []byte {
 	return b
 }
 
-// Filters that RedisBloom dumped answer here as there, and come out the same
-// when they are built anew, iterators too.
+// Filters that RedisBloom dumped give the same answers here, and have the same chunks and
+// iterators when they are built again.
 func TestVectors(t *testing.T) {
 	for _, p := range peers {
 		var l Loader
@@ -125,7 +125,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Filters that RedisBloom dumped, for where the vectors are not: the same as those.
+// Filters that RedisBloom dumped, for machines without the vectors. They are the
+// same as there.
 func TestGolden_OfRedisBloom(t *testing.T) {
 	for _, p := range peers {
 		f := mustNew(t, p.options)
@@ -235,7 +236,7 @@ func TestNew_Refuses(t *testing.T) {
 	}
 }
 
-// A link grows as far as it can, and then Add fails and changes nothing.
+// A link grows as far as it can. Then Add fails and changes nothing.
 func TestAdd_LinkTooLarge(t *testing.T) {
 	f := mustNew(t, Options{Capacity: 1})
 	f.links[0].entries, f.links[0].items, f.growth = 1<<40, 1<<40, 1<<20
@@ -323,7 +324,7 @@ func TestFPR(t *testing.T) {
 	rate.Measure(t)
 }
 
-// The errors of all links add up to what was asked for at most.
+// The errors of all links add up to at most the one that was asked for.
 func TestFPR_Scaling(t *testing.T) {
 	n, asked := 20_000, 100_000
 	if testenv.Long(t) > 0 {
@@ -341,7 +342,7 @@ func TestFPR_Scaling(t *testing.T) {
 	}
 	p := float64(passed) / float64(asked)
 	t.Logf("%d keys, %d links, %d asked, %d passed: %.4f %%, %.4f %% if all links were full", n, len(f.links), asked, passed, 100*p, 100*f.FPR())
-	// Double hashing adds something in the small links, and chance does.
+	// Double hashing in the small links, and chance, add something.
 	if most := f.FPR()*1.1 + 4*math.Sqrt(0.01/float64(asked)); p > most || p < 0.005 {
 		t.Errorf("%.4f %% passed, at most %.4f %% are expected", 100*p, 100*most)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A sample is what a test loads and asks for.
+// A sample is the input of a test: lists to load and hosts to ask for.
 type sample struct{ bad, good, top []string }
 
 // realLists returns parts of the real lists; without them the test is skipped.
@@ -38,7 +38,7 @@ func realLists(t testing.TB) sample {
 	return sample{every(20*step(), lists[0]), every(12*step(), lists[1]), lists[2]}
 }
 
-// step makes brief runs ask less.
+// step makes short runs ask less.
 func step() int {
 	if testing.Short() || testenv.Race {
 		return 5
@@ -88,8 +88,8 @@ func loaded(t testing.TB, bad []string) config {
 	return c
 }
 
-// Every verdict is that of a set of the hosts, and the filter lets pass what it
-// promises.
+// Every verdict is that of a set of the hosts, and the filter has the rate that
+// it predicts.
 func TestJudge(t *testing.T) {
 	for name, lists := range map[string]func(testing.TB) sample{"real": realLists, "made": madeLists} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The filters save nearly all looks into blocks, and change no answer.
+// The filters save nearly all reads of blocks, and change no answer.
 func TestTraffic(t *testing.T) {
 	for name, lists := range map[string]func(testing.TB) sample{"real": realLists, "made": madeLists} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,8 @@ func TestTraffic(t *testing.T) {
 			if names[0] < c.lookups || names[1] != names[0] || listed[1] != listed[0] || listed[2] != listed[0] || blocks[0] < names[0]/2 {
 				t.Errorf("names %v, listed %v, blocks %v", names, listed, blocks)
 			}
-			// Who is asked for most may pass the filter, each time: count those.
+			// A popular domain may pass the filter, and then does so each time.
+			// These are counted.
 			f, err := openFilter(c.filter)
 			if err != nil {
 				t.Fatal(err)
@@ -264,7 +265,7 @@ func TestLoad_NoOldFilter(t *testing.T) {
 	}
 }
 
-// An interrupt ends the wait for input, and what was seen is told.
+// An interrupt ends the wait for input, and the summary of what was read is printed.
 func TestJudge_Interrupt(t *testing.T) {
 	c := loaded(t, []string{"bad.example"})
 	c.job = "judge"

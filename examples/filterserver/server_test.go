@@ -63,7 +63,7 @@ func put(t testing.TB, file string, content []byte) {
 	}
 }
 
-// newServer serves a bundle of keys, which may be replaced.
+// newServer serves a bundle of keys. The file may be replaced.
 func newServer(t testing.TB, keys ...[]byte) (s *server, url string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "filters")
@@ -139,8 +139,8 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// Real hosts: of a blocklist all are maybe, of the hosts that are not on it
-// nearly all are answered absent, which is what the store is spared.
+// Real hosts: all hosts of a blocklist are answered with maybe, and nearly all others with
+// absent. These are the questions that the store is spared.
 func TestMay_RealHosts(t *testing.T) {
 	lists := make(map[string][][]byte)
 	for _, name := range []string{"malicious-hosts", "benign-hosts"} {
@@ -172,8 +172,8 @@ func TestMay_RealHosts(t *testing.T) {
 	}
 }
 
-// A new file is served; one that can't be used is not, and neither is a file that
-// has not changed read again.
+// A new file is served. A file that cannot be used is not served, and a file that has
+// not changed is not read again.
 func TestReload(t *testing.T) {
 	s, base := newServer(t, []byte("old"))
 	ask := func(key string) string {

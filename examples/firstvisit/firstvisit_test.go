@@ -33,8 +33,8 @@ func realRequests(t testing.TB) []string {
 
 func madeRequests(testing.TB) []string { return []string{"/", "/a b", `/"[x]`, "/1.2.3.4"} }
 
-// address makes one of a crowd: a few networks have most of the visitors, some of
-// whom come often. One in eight has an IPv6 address.
+// address returns one address of a crowd. A few networks have most of the visitors, and
+// some visitors come often. One in eight has an IPv6 address.
 func address(rng *rand.Rand) netip.Addr {
 	network := uint64(math.Exp(rng.Float64() * 7)) // up to 1100, the low ones more often
 	visitor := uint64(math.Exp(rng.Float64() * 11))
@@ -44,8 +44,8 @@ func address(rng *rand.Rand) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(network*37>>8)%223 + 1, byte(network * 37), byte(visitor >> 8), byte(visitor)})
 }
 
-// A log of three days with real requests: the counts are those of a map for IPv4,
-// and those of IPv6 are short by what the filter promises.
+// A log of three days with real requests: the counts for IPv4 are those of a map, and those
+// for IPv6 are too low by what the filter predicts.
 func TestRun(t *testing.T) {
 	for name, requests := range map[string]func(testing.TB) []string{"real": realRequests, "made": madeRequests} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 					fmt.Fprintln(&want, ip)
 				}
 			}
-			// The filter is small, so that it misses enough to be measured.
+			// The filter is small, so that it misses enough visits to be measured.
 			c := config{list: true, check: true, ipv6: uint64(first[0][1]), fpr: 0.2}
 			var out bytes.Buffer
 			if err := run(t.Context(), c, &log, &out); err != nil {
@@ -190,8 +190,8 @@ func TestRun_Days(t *testing.T) {
 	}
 }
 
-// First visits are told before the next line comes, and an interrupt ends the
-// wait for it.
+// A first visit is printed before the next line comes, and an interrupt ends the
+// wait for that line.
 func TestRun_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	logR, logW := io.Pipe()

@@ -47,8 +47,8 @@ func defaults(t testing.TB, items string) config {
 	return config{db: filepath.Join(t.TempDir(), "db"), items: items, n: 10, capacity: 100, fpr: 0.01, seed: testenv.Seed(t)}
 }
 
-// Nothing is shown twice, the filters withhold what they promise, and take less
-// than half of what ids do.
+// No item is shown twice. The filters withhold what they predict, and take less
+// than half the memory of ids.
 func TestSimulate(t *testing.T) {
 	testenv.SkipRace(t)
 	for _, tt := range []struct {
@@ -84,8 +84,8 @@ func TestSimulate(t *testing.T) {
 			if requests != tt.requests || shown != 10*requests || twice != 0 || fresh != shown+withheld || users != tt.users {
 				t.Errorf("%d requests, %d items shown, %d twice; %d were new, %d withheld; %d users", requests, shown, twice, fresh, withheld, users)
 			}
-			// Users have seen many of the same items, so that their filters are wrong
-			// together: the spread is larger than that of independent chances.
+			// Users have seen many of the same items, so their filters make the same
+			// mistakes: the spread is larger than that of independent events.
 			mean := predicted / 100 * float64(fresh)
 			if math.Abs(float64(withheld)-mean) > 8*math.Sqrt(mean)+2 {
 				t.Errorf("%d are withheld, predicted %.0f", withheld, mean)

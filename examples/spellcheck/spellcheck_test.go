@@ -43,7 +43,7 @@ func write(t testing.TB, words ...string) string {
 // session are the words that TestRun is about.
 var session = strings.Fields("dont letters receive relieve their tier we")
 
-// part returns a list of some of the words, in a brief run, else all.
+// part returns a list of some of the words in a short run, and else of all.
 func part(t testing.TB, words string) string {
 	t.Helper()
 	if !testing.Short() && !testenv.Race {
@@ -62,7 +62,7 @@ func part(t testing.TB, words string) string {
 	return write(t, some...)
 }
 
-// madeWords writes a list of n words that nobody speaks.
+// madeWords writes a list of n words that do not exist.
 func madeWords(t testing.TB, n int) string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
@@ -92,8 +92,8 @@ func built(t testing.TB, words string) config {
 	return c
 }
 
-// No word is called wrong, of misspellings the predicted share passes, and the
-// filter is a small part of a map.
+// No word is reported as wrong, the predicted share of misspellings passes, and the
+// filter is much smaller than a map.
 func TestRates(t *testing.T) {
 	testenv.SkipRace(t)
 	for name, words := range map[string]func(testing.TB) string{
@@ -141,7 +141,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Whatever is searched for in a list is found, and nothing else is.
+// A search finds every word of the list, and nothing else.
 func TestList(t *testing.T) {
 	for what, words := range map[string]func(testing.TB) string{
 		"one":     func(t testing.TB) string { return write(t, "a") },
@@ -258,7 +258,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// An interrupt ends the wait for input, and what was seen is told.
+// An interrupt ends the wait for input, and the summary of what was read is printed.
 func TestRun_Interrupt(t *testing.T) {
 	c := built(t, write(t, "apple"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,9 +14,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Whatever operation fails when a file is replaced, the name has the old content
-// or the new one, and nothing else is left. A crash at any time leaves one of the
-// two as well, once both were synced.
+// Whatever operation fails when a file is replaced, the name has the old content or
+// the new one, and nothing else is left. A crash at any time leaves one of the two
+// as well, if both were synced.
 func TestReplace_FaultsAndCrashes(t *testing.T) {
 	content := func(fs vfs.FS) string {
 		f, err := fs.Open("dir/file")
@@ -82,8 +82,8 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// A file that is replaced keeps its permissions. A symbolic link is followed, also one
-// to a file that is not there yet.
+// A file that is replaced keeps its permissions. A symbolic link is followed, also
+// to a file that does not exist.
 func TestReplace_PermissionsAndLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no permission bits, and symbolic links need a privilege")
@@ -122,7 +122,7 @@ func TestReplace_PermissionsAndLinks(t *testing.T) {
 	}
 }
 
-// What cannot be replaced is written into, and stays what it is.
+// Files that cannot be replaced are written into, and keep their type.
 func TestReplace_Device(t *testing.T) {
 	if err := ReplaceBytes(os.DevNull, []byte("x")); err != nil {
 		t.Error(err)
@@ -172,7 +172,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// No folder is made in that of a store.
+// No folder is made in the folder of a store.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

@@ -34,8 +34,8 @@ func tempModule(t *testing.T, files map[string]string) (root string) {
 	return root
 }
 
-// Every atomic access, lock, unlock and channel operation gets a site, and nothing
-// else does; lines stay where they are.
+// Every atomic access, lock, unlock and channel operation gets a site, and nothing else
+// does. Lines keep their numbers.
 func TestOverlay_Sites(t *testing.T) {
 	const before = `package m // of a comment
 
@@ -158,14 +158,13 @@ func special(x *t) int64 { return x.n.Load() }
 	}
 }
 
-// anyNumber writes # for the numbers of sites, and for others that stand where one
-// may.
+// anyNumber writes # for the numbers of sites.
 func anyNumber(text string) string {
 	return regexp.MustCompile(`(At\(|, )[0-9]+\)`).ReplaceAllString(text, "$1#)")
 }
 
-// A bug between two neighbouring lines, which a test does not see, shows with
-// pauses, and the site between the lines is named.
+// A bug between two neighbouring lines, which a test does not find alone, shows with
+// pauses, and the report names the site between the lines.
 func TestRunner_FindsABug(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs tests")

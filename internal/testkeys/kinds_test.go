@@ -7,7 +7,7 @@ import (
 )
 
 // The keys of a kind are all different, the same for the same seed, and as many
-// as asked for.
+// as were asked for.
 func TestMake(t *testing.T) {
 	kinds, err := Listed("../../../shared/data")
 	if err != nil {

@@ -44,8 +44,8 @@ func patchAll(files map[string]string, names []string, edits []byte) {
 	}
 }
 
-// FuzzRepairDir edits the files of a store, several at once: what is saved is
-// right, what is not saved is told, and the damaged store stays as it is.
+// FuzzRepairDir edits the files of a store, several at once. What is saved is right, what
+// is not saved is reported, and the damaged store stays as it is.
 func FuzzRepairDir(f *testing.F) {
 	b := newLostStore(f, "small", 1)
 	names := slices.Sorted(maps.Keys(b.files))

@@ -24,7 +24,7 @@ type lostStore struct {
 	mem   *vfs.Mem
 	files map[string]string
 	torn  bool // a crash has ended it, which may have torn the ends of files
-	// unused are the files that the store does not need any more.
+	// unused are files that the store does not need any more.
 	unused map[string]bool
 
 	lasts   []uint64 // the last sequence number after n commits
@@ -60,7 +60,7 @@ var lostShapes = map[string]struct {
 		s.RebuildFilters()
 		s.Write(3, 0)
 	}},
-	// The manifest has all flushes and merges, of which the tables are gone.
+	// The manifest names all flushes and merges. Their tables are gone.
 	"one life": {false, func(s *lostScript) {
 		s.options(4<<10, 1)
 		s.fill(16)
@@ -109,7 +109,7 @@ var lostShapes = map[string]struct {
 		s.Write(4, 0)
 	}},
 	"logs only": {true, func(s *lostScript) { s.Write(10, 0) }},
-	// Each life leaves a log, for little was written.
+	// Each life leaves a log, because little was written.
 	"many logs": {false, func(s *lostScript) {
 		s.Write(8, 0)
 		s.Flush()
@@ -123,7 +123,7 @@ var lostShapes = map[string]struct {
 		}
 		s.Write(4, 0)
 	}},
-	// A log is live of which the first commits are in tables too.
+	// The first commits of a live log are in tables too.
 	"half flushed": {true, func(s *lostScript) {
 		s.Write(40, 0)
 		s.crash(8<<10, -1)

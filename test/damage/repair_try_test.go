@@ -26,7 +26,7 @@ type loss struct {
 	// inject, if not nil, fails operations; restart is called before each pass over the store.
 	inject  func(op vfs.Op, name string) error
 	restart func()
-	// twice: without a manifest, nobody knows what else is missing.
+	// twice: without a manifest, it cannot be known what else is missing.
 	twice bool
 }
 
@@ -35,7 +35,7 @@ func (d loss) String() string { return strings.Join(d.files, ", ") + ": " + d.wh
 // reading are the operations that leave a folder as it is.
 var reading = []vfs.Op{vfs.OpOpen, vfs.OpRead, vfs.OpList, vfs.OpStat, vfs.OpClose, vfs.OpLockShared, vfs.OpUnlock}
 
-// A recorder notes operations that change something in the damaged store.
+// A recorder notes operations that would change the damaged store.
 type recorder struct {
 	*vfs.FaultFS
 	mu     sync.Mutex
@@ -139,7 +139,7 @@ func contents(mem *vfs.Mem, dir string) (got harness.State, err error) {
 	return got, errors.Join(err, db.Close())
 }
 
-// checkFindings looks for one that names a damaged file, and for an end of each.
+// checkFindings looks for a finding for each damaged file, and for an end of each finding.
 func (b *lostStore) checkFindings(d loss, r *repair.CheckReport, unchanged bool) error {
 	named := false
 	for i := range r.Findings {

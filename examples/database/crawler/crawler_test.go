@@ -54,7 +54,7 @@ func realURLs(t *testing.T) []string {
 	return []string{"-urls", list}
 }
 
-// All ways, each in a process of its own, keep what the program says of them.
+// Each way, in a process of its own, keeps what the program says that it keeps.
 func TestRun(t *testing.T) {
 	asCommand(t)
 	begin := time.Now()
@@ -96,8 +96,8 @@ func TestRun(t *testing.T) {
 	checkKept(t, c, filepath.Join(dir, "shale"))
 }
 
-// checkFilter holds the filter's errors against the prediction, and its memory
-// against that of a set.
+// checkFilter compares the filter's errors with the prediction, and its memory
+// with that of a set.
 func checkFilter(t *testing.T, alone, set *result) {
 	t.Helper()
 	want := predictWrong(alone.Distinct, alone.FilterBytes)
@@ -112,8 +112,8 @@ func checkFilter(t *testing.T, alone, set *result) {
 	}
 }
 
-// checkStore checks that filters save what the report says. When memtables are
-// flushed is a matter of time: so these are bounds that hold at any time.
+// checkStore checks that filters save what the report says. It checks bounds that always
+// hold, because memtables are flushed at different times in each run.
 func checkStore(t *testing.T, with, without *result) {
 	t.Helper()
 	if without.FilterBytes != 0 || without.InVain != 0 || without.Spared != 0 {
@@ -251,7 +251,7 @@ func TestRun_UsedDirectory(t *testing.T) {
 	}
 }
 
-// Wrong answers of a way that is to be exact are an error, not a row of the table.
+// Wrong answers of a way that must be exact are an error, and not a row of the table.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		r    result

@@ -36,8 +36,7 @@ func realNames(t *testing.T, list string) []string {
 	return []string{"-names", list}
 }
 
-// Guards give no wrong answer, and keep from the database what they are
-// expected to.
+// Guards give no wrong answer, and save as many queries as expected.
 func TestRun(t *testing.T) {
 	users, n := 30_000, 40_000
 	lists := []string{"words-en.txt", "benign-hosts.txt"}
@@ -92,7 +91,7 @@ func checkResult(t *testing.T, r *result, l *load) {
 	}
 }
 
-// checkSaved holds the queries against the prediction.
+// checkSaved compares the number of queries with the prediction.
 func checkSaved(t *testing.T, results []*result, l *load) {
 	t.Helper()
 	alone := find(results, "cache alone")
@@ -148,7 +147,7 @@ func testService(t *testing.T) *service {
 	return &service{users: u, guard: g, cache: newCache(10)}
 }
 
-// The check of answers sees a guard that is not kept up to date.
+// The check of answers notices a guard that is not kept up to date.
 func TestServe_ForgetfulGuard(t *testing.T) {
 	s := testService(t)
 	l := &load{clients: [][]request{nil}}
@@ -160,7 +159,7 @@ func TestServe_ForgetfulGuard(t *testing.T) {
 	}
 }
 
-// A user that the guard could not be told of is not written.
+// A user whose name could not be added to the guard is not written.
 func TestSignUp_GuardFails(t *testing.T) {
 	s := testService(t)
 	broken := errors.New("broken")
@@ -173,8 +172,8 @@ func TestSignUp_GuardFails(t *testing.T) {
 	}
 }
 
-// Who has signed up is there for everybody, also for those who have asked before and
-// while it happened, and with absent users in the cache.
+// A user who has signed up exists for everybody, also for clients that have asked before or
+// at the same time, and if the cache keeps absent users.
 func TestSignUp_SeenByAll(t *testing.T) {
 	s := testService(t)
 	s.keepAbsent = true
