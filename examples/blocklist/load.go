@@ -46,7 +46,10 @@ func load(ctx context.Context, c config, out io.Writer) (err error) {
 		hashes = append(hashes, bloom.Hash(e.Key))
 	}
 	b := bloom.AppendBlocked(nil, hashes, c.bits)
-	if err := errors.Join(os.WriteFile(c.filter+".tmp", b, 0o644), os.Rename(c.filter+".tmp", c.filter)); err != nil {
+	if err := os.WriteFile(c.filter+".tmp", b, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(c.filter+".tmp", c.filter); err != nil {
 		return err
 	}
 	size := int64(0)

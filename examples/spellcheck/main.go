@@ -159,7 +159,10 @@ func build(c config, out io.Writer) error {
 		return err
 	}
 	// The rename makes sure that a reader of the file gets the old filter or the new one.
-	if err := errors.Join(os.WriteFile(c.filter+".tmp", b, 0o644), os.Rename(c.filter+".tmp", c.filter)); err != nil {
+	if err := os.WriteFile(c.filter+".tmp", b, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(c.filter+".tmp", c.filter); err != nil {
 		return err
 	}
 	f, err := bloom.OpenStatic(b)
