@@ -149,12 +149,18 @@ func (s *survey) flushed() (last base.Seq) {
 func (c *checker) table(t *manifest.Table) error {
 	name := base.TableName(t.Num)
 	m := &merge{s: c.s} // its method lost makes the findings
-	beside := c.beside(t)
+	beside, err := c.beside(t)
+	if err != nil {
+		return err
+	}
 	if beside != nil {
 		defer beside.Close() // only read
 	}
 	f, err := c.s.fs.Open(c.s.path(name))
 	if err != nil {
+		if failsHere(err) {
+			return fmt.Errorf("repair: %w", err)
+		}
 		why := err
 		if errors.Is(err, fs.ErrNotExist) {
 			why = missing(name, "table named by the manifest")
@@ -206,18 +212,21 @@ type besideFile struct {
 
 // beside opens and checks the filter file of a table. It returns nil if there is none, or
 // if it is damaged, which becomes a finding. The caller closes it.
-func (c *checker) beside(t *manifest.Table) *besideFile {
+func (c *checker) beside(t *manifest.Table) (*besideFile, error) {
 	if t.Sidecar == nil {
-		return nil
+		return nil, nil
 	}
 	name := base.FilterName(t.Sidecar.Num)
 	f, err := c.s.fs.Open(c.s.path(name))
 	if err != nil {
+		if failsHere(err) {
+			return nil, fmt.Errorf("repair: %w", err)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = missing(name, "filter named by the manifest")
 		}
 		c.s.add(found(name, err, Redundant))
-		return nil
+		return nil, nil
 	}
 	c.read.Files++
 	c.read.Bytes += t.Sidecar.Size
@@ -227,9 +236,9 @@ func (c *checker) beside(t *manifest.Table) *besideFile {
 	if err := b.sidecar.Check(); err != nil {
 		c.s.add(found(name, err, Redundant))
 		_ = f.Close() // only read
-		return nil
+		return nil, nil
 	}
-	return b
+	return b, nil
 }
 
 // verify checks the table, and with it the filter file if there is one. An error is

@@ -188,3 +188,35 @@ func TestCheck_BesideAWriter(t *testing.T) {
 		t.Errorf("after Close: %+v, %v", r, err)
 	}
 }
+
+// A process that can't open a file of the store, for lack of rights or of descriptors, learns
+// nothing about the file: both return that error, and call nothing damaged or lost.
+func TestErrorsOfThisProcess(t *testing.T) {
+	l := newStore(t, false)
+	for _, cause := range []error{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM} {
+		for _, kind := range []string{".sst", ".flt"} {
+			mem := l.Mem.Crash(harness.KeepAll)
+			met := 0
+			fsys := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+				if op != vfs.OpOpen || !strings.HasPrefix(name, "db") || !strings.HasSuffix(name, kind) {
+					return nil
+				}
+				met++
+				return cause
+			})
+			_, err := Check(t.Context(), "db", &Options{FS: fsys})
+			if met > 0 && !errors.Is(err, cause) {
+				t.Errorf("Check with %v for %s = %v", cause, kind, err)
+			}
+			if kind == ".flt" {
+				continue // Run reads no filters
+			}
+			if _, err := Run(t.Context(), "db", "new", &Options{FS: fsys}); met == 0 || !errors.Is(err, cause) {
+				t.Errorf("Run with %v = %v", cause, err)
+			}
+			if names, err := mem.List("new"); !errors.Is(err, fs.ErrNotExist) && len(names) > 0 {
+				t.Errorf("Run with %v left %q", cause, names)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -228,6 +229,12 @@ func (s *survey) noteStrays() {
 	for _, name := range s.other {
 		s.add(Finding{File: name, Offset: -1, Err: errors.New("not in use")})
 	}
+}
+
+// failsHere reports whether err, of opening a file, is about this process and not about the
+// file: it has no rights, descriptors or memory. Then nothing is known of the file.
+func failsHere(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // missing makes the error for a file that is named but not there. why says what names it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -32,12 +33,19 @@ type tableIter struct {
 }
 
 // openTable opens a table for the merge. Its damaged parts become gaps when the iterator
-// meets them. A file that cannot be opened is one gap over all keys of the table.
+// meets them. A file that is not there, or that the device can't open, is one gap over all
+// keys of the table.
 func (m *merge) openTable(t *manifest.Table, o origin) (base.Iterator, error) {
 	name := base.TableName(t.Num)
 	f, err := m.s.fs.Open(m.s.path(name))
-	if err != nil {
-		m.lost(t, o, sstable.Lost{Err: missing(name, "table"), Entries: true})
+	switch {
+	case err != nil && failsHere(err):
+		return nil, fmt.Errorf("repair: %w", err)
+	case err != nil:
+		if errors.Is(err, fs.ErrNotExist) {
+			err = missing(name, "table")
+		}
+		m.lost(t, o, sstable.Lost{Err: err, Entries: true})
 		return new(entries), nil
 	}
 	size, err := f.Size()
