@@ -91,7 +91,9 @@ func (b *badStore) make(id uint64) error {
 	l.Options = func(int) shale.Options {
 		o := harness.DrawSeeded(nil, b.seed, 0)
 		k := harness.KnobsOf(&o)
-		o.MemtableSize = 64 << 10 // only the script flushes
+		// Only the script flushes, and no log is prepared in the background: its number, and so
+		// the bytes of the store, would depend on when that is.
+		o.MemtableSize, *k.MinPrepared = 1<<20, 2<<20
 		o.SyncEvery = time.Hour   // only the script syncs
 		o.CompactionWorkers = workers
 		o.TableSize, *k.BaseSize = 4<<10, 8<<10 // two levels soon

@@ -112,7 +112,7 @@ func try(c faultCase) (met bool, err error) {
 func TestFault_AtEveryOperation(t *testing.T) {
 	testenv.CheckLeaks(t)
 	seed := testenv.Seed(t)
-	share := testenv.ShareOf(t, seed, 1./120)
+	share := testenv.ShareOf(t, seed, 1./240)
 	// If not all faults are tried, they are in lives with several options.
 	lives := uint64(1)
 	if share.Part < 1 {
