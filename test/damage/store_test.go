@@ -94,7 +94,7 @@ func (b *badStore) make(id uint64) error {
 		// Only the script flushes, and no log is prepared in the background: its number, and so
 		// the bytes of the store, would depend on when that is.
 		o.MemtableSize, *k.MinPrepared = 1<<20, 2<<20
-		o.SyncEvery = time.Hour   // only the script syncs
+		o.SyncEvery = time.Hour // only the script syncs
 		o.CompactionWorkers = workers
 		o.TableSize, *k.BaseSize = 4<<10, 8<<10 // two levels soon
 		*k.Runs = min(*k.Runs, 3)
