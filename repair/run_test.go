@@ -193,6 +193,10 @@ func TestCheck_BesideAWriter(t *testing.T) {
 // nothing about the file: both return that error, and call nothing damaged or lost.
 func TestErrorsOfThisProcess(t *testing.T) {
 	l := newStore(t, false)
+	db, err := shale.Open("db", &shale.Options{FS: l.Mem, FilterHash: (l.Opts.FilterHash + 1) % (shale.SipHash + 1), CompactionWorkers: -1})
+	must(t, err)
+	_, err = db.RebuildFilters(t.Context())
+	must(t, errors.Join(err, db.Close()))
 	for _, cause := range []error{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM} {
 		for _, kind := range []string{".sst", ".flt"} {
 			mem := l.Mem.Crash(harness.KeepAll)
@@ -205,7 +209,7 @@ func TestErrorsOfThisProcess(t *testing.T) {
 				return cause
 			})
 			_, err := Check(t.Context(), "db", &Options{FS: fsys})
-			if met > 0 && !errors.Is(err, cause) {
+			if met == 0 || !errors.Is(err, cause) {
 				t.Errorf("Check with %v for %s = %v", cause, kind, err)
 			}
 			if kind == ".flt" {
