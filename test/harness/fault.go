@@ -63,7 +63,7 @@ func (f *Faults) note(err error) error {
 	f.mu.Lock()
 	f.told = append(f.told, err)
 	f.mu.Unlock()
-	if IsInjected(err) || errors.Is(err, shale.ErrReadOnly) {
+	if IsInjected(err) {
 		return err
 	}
 	return nil
@@ -289,8 +289,8 @@ func (f *Faults) meetBatches() error {
 	return twice
 }
 
-// FaultScript returns a program of a life with faults, which comes by all that a store does to its
-// disk. Its steps are for f only.
+// Script returns a program that makes a store do all that it does to its disk. Its steps are for f
+// only.
 func (f *Faults) Script(seed uint64) Program {
 	s := NewScript(seed)
 	s.Marked = true

@@ -15,9 +15,9 @@ type Commit struct {
 	// marker, a key that only this commit puts, shows which.
 	Uncertain bool
 	Marker    string
-	// Synced says that the commit is durable when its call returns. Early says that readers may see
-	// it before that: a batch has chosen more durability than its store.
-	Synced, Early bool
+	// Early says that the commit is durable when its call returns, and that readers may see it before
+	// that: a batch has chosen more durability than its store.
+	Early bool
 	// seen says of an uncertain commit that readers see it before the next Open: only its sync failed.
 	seen bool
 }
@@ -151,12 +151,11 @@ func (m *Model) publish() {
 }
 
 // begin begins a step.
-func (m *Model) begin() { m.first, m.promised, m.made = len(m.commits), m.safe, nil }
+func (m *Model) begin() { m.first, m.promised, m.promises, m.made = len(m.commits), m.safe, false, nil }
 
 // commit adds a commit, which is safe once it is acknowledged if it is synced.
 func (m *Model) commit(c Commit, synced bool) {
 	m.now = m.now.With(c.Ops...)
-	c.Synced = synced
 	m.commits = append(m.commits, c)
 	if synced {
 		m.promise()

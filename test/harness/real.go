@@ -1,0 +1,257 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bundle"
+)
+
+// realReader is a Reader of the store itself, or of a snapshot of it.
+type realReader struct {
+	shale.Reader
+	of *Real
+}
+
+func (r realReader) Get(key []byte) ([]byte, error) {
+	value, err := r.Reader.Get(key)
+	return value, r.of.noteRead(err)
+}
+
+func (r realReader) AppendValue(dst, key []byte) ([]byte, error) {
+	value, err := r.Reader.AppendValue(dst, key)
+	return value, r.of.noteRead(err)
+}
+
+func (r realReader) ViewValue(key []byte, fn func(value []byte) error) error {
+	return r.of.noteRead(r.Reader.ViewValue(key, fn))
+}
+
+func (r realReader) Has(key []byte) (bool, error) {
+	has, err := r.Reader.Has(key)
+	return has, r.of.noteRead(err)
+}
+
+func (r realReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
+	return func(yield func(shale.Entry, error) bool) {
+		for e, err := range r.Reader.Scan(rng) {
+			if !yield(e, r.of.noteRead(err)) {
+				return
+			}
+		}
+	}
+}
+
+func (r realReader) Iterator(rng shale.Range) Iterator { return realIterator{r.NewIterator(rng), r.of} }
+
+type realIterator struct {
+	*shale.Iterator
+	of *Real
+}
+
+func (it realIterator) Err() error   { return it.of.noteRead(it.Iterator.Err()) }
+func (it realIterator) Close() error { return it.of.noteRead(it.Iterator.Close()) }
+
+// Real is an open store as a Store. The first error is kept, so that whoever runs a step can judge
+// what the step says in a word.
+type Real struct {
+	realReader
+	DB *shale.DB
+	// Open opens a store beside this one: a checkpoint or the same store read-only. Nil: no step asks for it.
+	Open func(dir string, readOnly bool) (*shale.DB, error)
+	// Copied, if it is set, is called with what a checkpoint holds before it is used.
+	Copied func(dir string, has State)
+	// Err is the first error of a call since it was last cleared. That a key is absent is none.
+	Err error
+	// Wrote is how many calls that write have succeeded before that.
+	Wrote int
+}
+
+// NewReal returns db as a Store.
+func NewReal(db *shale.DB) *Real {
+	r := &Real{DB: db}
+	r.realReader = realReader{db, r}
+	return r
+}
+
+// note keeps the error of a call that does not write.
+func (r *Real) note(err error) error {
+	if err != nil && r.Err == nil {
+		r.Err = err
+	}
+	return err
+}
+
+// noteRead is note for a read.
+func (r *Real) noteRead(err error) error {
+	if errors.Is(err, shale.ErrNotFound) {
+		return err
+	}
+	return r.note(err)
+}
+
+// wrote notes how a call ended that writes.
+func (r *Real) wrote(err error) error {
+	if err == nil && r.Err == nil {
+		r.Wrote++
+	}
+	return r.note(err)
+}
+
+func (r *Real) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	var own error // that fn has returned
+	err := r.DB.GetMany(keys, func(i int, value []byte, found bool) error {
+		own = fn(i, value, found)
+		return own
+	})
+	if own != nil && errors.Is(err, own) {
+		return err
+	}
+	return r.note(err)
+}
+
+func (r *Real) Explain(key []byte) (found bool, value []byte, err error) {
+	x, err := r.DB.Explain(key)
+	return x.Found, x.Value, r.note(err)
+}
+
+func (r *Real) MayContain(key []byte) bool { return r.DB.MayContain(key) }
+
+func (r *Real) Denied(keys [][]byte) (denied [][]byte, err error) {
+	var file bytes.Buffer
+	if _, err := r.DB.ExportFilters(context.Background(), &file); err != nil {
+		return nil, r.note(err)
+	}
+	b, err := bundle.Open(file.Bytes())
+	if err != nil {
+		return nil, r.note(err)
+	}
+	for _, key := range keys {
+		if !b.MayContain(key) {
+			denied = append(denied, key)
+		}
+	}
+	return denied, r.note(b.Err())
+}
+
+func (r *Real) Snapshot() (Snapshot, error) {
+	s, err := r.DB.Snapshot()
+	if err != nil {
+		return nil, r.note(err)
+	}
+	return realSnapshot{realReader{s, r}, s}, nil
+}
+
+type realSnapshot struct {
+	realReader
+	s *shale.Snapshot
+}
+
+func (s realSnapshot) Close() error { return s.s.Close() }
+
+func (r *Real) Put(key, value []byte) error { return r.wrote(r.DB.Put(key, value)) }
+func (r *Real) Delete(key []byte) error     { return r.wrote(r.DB.Delete(key)) }
+
+func (r *Real) PutIfAbsent(key, value []byte) (bool, error) {
+	inserted, err := r.DB.PutIfAbsent(key, value)
+	if !inserted && err == nil {
+		return false, nil
+	}
+	return inserted, r.wrote(err)
+}
+
+func (r *Real) Write(w Write) error {
+	return r.wrote(r.DB.Write(context.Background(), w.Batch()))
+}
+
+func (r *Real) Cancelled(w Write) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return r.DB.Write(ctx, w.Batch())
+}
+
+func (r *Real) Ingest(puts []Entry) error {
+	return r.wrote(r.DB.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
+		for _, e := range puts {
+			if !yield([]byte(e.Key), []byte(e.Value)) {
+				return
+			}
+		}
+	}))
+}
+
+func (r *Real) Sync() error  { return r.note(r.DB.Sync()) }
+func (r *Real) Flush() error { return r.note(r.DB.Flush(context.Background())) }
+func (r *Real) Compact(rng shale.Range) error {
+	return r.note(r.DB.Compact(context.Background(), rng))
+}
+func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background())) }
+
+// Tables lists the tables. Those of a run follow each other in key order and overlap nowhere; runs are
+// numbered from 0 in each level, and levels ascend.
+func (r *Real) Tables() error {
+	var last *shale.TableInfo
+	for _, t := range r.DB.Tables() {
+		sameLevel := last != nil && t.Level == last.Level
+		switch {
+		case bytes.Compare(t.Smallest, t.Largest) > 0 || t.Entries == 0:
+			return r.note(fmt.Errorf("table %d has %d entries, from %q to %q", t.Number, t.Entries, t.Smallest, t.Largest))
+		case last != nil && t.Level < last.Level, !sameLevel && t.Run != 0, sameLevel && t.Run != last.Run && t.Run != last.Run+1:
+			return r.note(fmt.Errorf("table %d, of level %d and run %d, follows one of %d and %d", t.Number, t.Level, t.Run, last.Level, last.Run))
+		case sameLevel && t.Run == last.Run && bytes.Compare(last.Largest, t.Smallest) >= 0:
+			return r.note(fmt.Errorf("table %d begins at %q; the one before it ends at %q", t.Number, t.Smallest, last.Largest))
+		}
+		last = &t
+	}
+	return nil
+}
+
+func (r *Real) Checkpoint(dir string) error { return r.note(r.DB.Checkpoint(dir)) }
+
+func (r *Real) UseCopy(dir string, use func(copy Store)) error {
+	db, err := r.Open(dir, false)
+	if err != nil {
+		return r.note(err)
+	}
+	c := NewReal(db)
+	if r.Copied != nil {
+		has, err := Read(db)
+		if err != nil {
+			return r.note(errors.Join(err, db.Close()))
+		}
+		r.Copied(dir, has)
+	}
+	use(c)
+	return r.note(errors.Join(c.Err, db.Close()))
+}
+
+// Dir is the directory of the stores that programs run on.
+const Dir = "db"
+
+func (r *Real) ReadOnly(use func(Reader)) error {
+	db, err := r.Open(Dir, true)
+	if err != nil {
+		return r.note(err)
+	}
+	use(realReader{db, r})
+	if err := db.Put(nil, nil); !errors.Is(err, shale.ErrReadOnly) {
+		err = fmt.Errorf("Put to a read-only store: %w, want ErrReadOnly", err)
+		return r.note(errors.Join(err, db.Close()))
+	}
+	return r.note(db.Close())
+}
+
+// RebuildFilters rebuilds the filters. A store that wants none refuses, which is the right answer then.
+func (r *Real) RebuildFilters() error {
+	_, err := r.DB.RebuildFilters(context.Background())
+	if none := optionsOf(r.DB).FilterBits < 0; none && err != nil {
+		return nil
+	} else if none {
+		err = fmt.Errorf("done, with FilterBits below 0")
+	}
+	return r.note(err)
+}
