@@ -134,6 +134,9 @@ func (db *DB) resume() error {
 // resumeFrom is resume for the failure f. If it returns an error, writes stay refused.
 // Requires: the caller leads the queue.
 func (db *DB) resumeFrom(f *health.Failure) error {
+	if db.commits.Torn() {
+		return base.ReadOnly(errTorn)
+	}
 	if base.IsNoSpace(f.Err) {
 		db.giveUpReserve()
 		db.logs.Current().Shrink()
@@ -143,6 +146,10 @@ func (db *DB) resumeFrom(f *health.Failure) error {
 	}
 	return db.health.Resolve(f)
 }
+
+// errTorn is returned by Resume after a panic that left a part of a batch in the memtable. The
+// log has the batch whole, or not at all. So the way out is to read the log again.
+var errTorn = errors.New("shale: a panic left a part of a batch in memory: close the store and open it again")
 
 // tryWrites does what writes could not go on without, or returns why it can't. Requires:
 // the caller leads the queue.

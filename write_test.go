@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -140,6 +143,61 @@ func TestWrite_RefusesForeignBatches(t *testing.T) {
 	}
 	wantGet(t, db, "fresh", "1", true)
 	mustPut(t, db, "after", "value")
+}
+
+// A tornBatch is a batch that panics after its first operation was applied.
+type tornBatch struct{ *committed }
+
+func (b tornBatch) Apply(mem *memtable.Memtable) {
+	for op := range (*Batch)(b.committed).Ops() {
+		mem.Add(b.seq, base.Kind(op.Kind), op.Key, op.Value)
+		break
+	}
+	mem.EndWrite() // the operation reaches the tree, as in a large group
+	panic("by intention")
+}
+
+// A panic while a batch is applied leaves a part of it in the memtable. Resume refuses to go on
+// from there, whatever the durability, because the flush that it begins with would show that
+// part. The next Open finds the batch whole in the log.
+func TestResume_AfterTornBatch(t *testing.T) {
+	for _, durability := range []Durability{SyncEach, SyncPeriodic, SyncManual} {
+		fs := vfs.NewMem()
+		db := openTest(t, &Options{FS: fs, Durability: durability, OnEvent: func(Event) {}})
+		mustPut(t, db, "k", "old")
+		var b Batch
+		for _, key := range []string{"k", "l"} {
+			if err := b.Put([]byte(key), []byte("new")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		func() {
+			defer func() { _ = recover() }()
+			r := db.commits.NewRequest()
+			r.Batch = tornBatch{(*committed)(&b)}
+			_ = db.commits.Commit(context.Background(), r)
+		}()
+		for range 2 {
+			if err := db.Resume(); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "open it again") {
+				t.Errorf("durability %d: Resume = %v, want ErrReadOnly and what to do", durability, err)
+			}
+			if err := db.Flush(context.Background()); !errors.Is(err, ErrReadOnly) {
+				t.Errorf("durability %d: Flush = %v, want ErrReadOnly", durability, err)
+			}
+		}
+		wantGet(t, db, "k", "old", true)
+		wantGet(t, db, "l", "", false)
+		if err := db.Close(); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("durability %d: Close = %v, want ErrReadOnly", durability, err)
+		}
+		db = openTest(t, &Options{FS: fs})
+		got, _ := db.Get([]byte("k"))
+		has, _ := db.Has([]byte("l"))
+		if string(got) == "new" != has {
+			t.Errorf("durability %d: after Open k is %q and l there: %v: a part of the batch", durability, got, has)
+		}
+		closeTest(t, db)
+	}
 }
 
 // If the leader of a commit panics or calls runtime.Goexit, the store becomes read-only, and

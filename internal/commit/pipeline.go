@@ -61,6 +61,7 @@ type Pipeline struct {
 	group    []*Request // the requests that the leader commits
 	payloads [][]byte   // memory for writeGroup
 	claims   claims
+	torn     bool      // see Torn
 	together int       // number of writers in the group and the queue when the last synced group ended
 	gather   gathering // how long to wait for these: see gatherSynced
 }
@@ -113,6 +114,11 @@ func (q *Pipeline) Take() (base.Seq, error) {
 	q.lastSeq++
 	return q.lastSeq, nil
 }
+
+// Torn reports whether a leader panicked while it applied a group, so that the memtable may
+// hold a part of a batch. No reader sees that part, because its numbers were not published. But
+// a table made from the memtable would show it. Requires: the caller is the leader.
+func (q *Pipeline) Torn() bool { return q.torn }
 
 // Waiting returns how many requests wait in the queue.
 func (q *Pipeline) Waiting() int {
@@ -453,8 +459,10 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	if seq == first {
 		return nil
 	}
+	q.torn = true
 	q.applyGroup(group)
 	q.visible.Store(uint64(q.lastSeq))
+	q.torn = false
 	q.env.Wrote(ops, bytes)
 	return nil
 }
