@@ -11,9 +11,12 @@ import (
 // A Health knows whether the store takes writes, and if not, why. Every
 // write reads it without a lock. All methods may be called concurrently.
 type Health struct {
-	env     Env
-	wake    chan struct{}           // see Woken
-	failure atomic.Pointer[Failure] // why writes are refused; nil: they are taken
+	env  Env
+	wake chan struct{} // see Woken
+
+	// state is why writes are refused. If they are taken, its Err is nil. Each state is a
+	// new value. So who finds the same pointer twice knows that nothing happened between.
+	state atomic.Pointer[Failure]
 }
 
 // An Env is what a Health needs from the store.
@@ -37,11 +40,18 @@ type Failure struct {
 
 // New returns the Health of a store that takes writes.
 func New(env Env) *Health {
-	return &Health{env: env, wake: make(chan struct{}, 1)}
+	h := &Health{env: env, wake: make(chan struct{}, 1)}
+	h.state.Store(&Failure{})
+	return h
 }
 
 // Current returns why writes are refused, or nil if they are taken.
-func (h *Health) Current() *Failure { return h.failure.Load() }
+func (h *Health) Current() *Failure {
+	if f := h.state.Load(); f.Err != nil {
+		return f
+	}
+	return nil
+}
 
 // Nudge wakes the goroutine that listens to Woken,
 // because the cause of a failure may have gone away.
@@ -53,7 +63,7 @@ func (h *Health) Woken() <-chan struct{} { return h.wake }
 
 // Err returns why writes are refused, wrapped in ErrReadOnly, or nil if they are taken.
 func (h *Health) Err() error {
-	if f := h.failure.Load(); f != nil {
+	if f := h.Current(); f != nil {
 		return base.ReadOnly(f.Err)
 	}
 	return nil
@@ -63,7 +73,7 @@ func (h *Health) Err() error {
 // because of a failure that does not pass. If the failure may pass, it
 // returns the failure and no error. If there is none, it returns nil, nil.
 func (h *Health) Lasting() (*Failure, error) {
-	f := h.failure.Load()
+	f := h.Current()
 	if f != nil && !f.Passes {
 		return nil, base.ReadOnly(f.Err)
 	}
@@ -72,7 +82,7 @@ func (h *Health) Lasting() (*Failure, error) {
 
 // Recovers reports whether there is a failure that may pass.
 func (h *Health) Recovers() bool {
-	f := h.failure.Load()
+	f := h.Current()
 	return f != nil && f.Passes
 }
 
@@ -89,13 +99,12 @@ func (h *Health) logPasses(err error) bool { return base.IsNoSpace(err) && !h.en
 // reports whether the log that failed is still the current one. If another
 // log has replaced it, SyncFailed does nothing and returns nil.
 //
-// The log may be replaced at any time, also during this call. A recovery replaces
-// the log first and then ends the failure. So SyncFailed loads the failure before
-// it calls current. If the log is replaced after that, the failure has changed,
-// too, and refuse asks again. An error of the old log refuses writes to the new
-// log only if the store fails and is resumed once more between the two.
+// The log may be replaced at any time, also during this call. A recovery replaces the
+// log first and then ends the failure. So SyncFailed loads the state before it calls
+// current. If the log is replaced after that, the state has changed, too, and refuse asks
+// again. That is so even if the store fails and is resumed once more between the two.
 func (h *Health) SyncFailed(err error, current func() bool) error {
-	old := h.failure.Load()
+	old := h.state.Load()
 	if !current() {
 		return nil
 	}
@@ -106,20 +115,20 @@ func (h *Health) SyncFailed(err error, current func() bool) error {
 // failure does so already. It returns the error for the current
 // writer. A failure that does not pass replaces one that passes.
 func (h *Health) Refuse(err error, passes bool) error {
-	return h.refuse(h.failure.Load(), err, passes, func() bool { return true })
+	return h.refuse(h.state.Load(), err, passes, func() bool { return true })
 }
 
-// refuse is Refuse for a caller that has loaded the failure old. Whenever the failure
-// has changed since, it calls holds, and gives up if err does not matter any more.
+// refuse is Refuse for a caller that has loaded the state old. Whenever the state has
+// changed since, it calls holds, and gives up if err does not matter any more.
 func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool) error {
 	f := &Failure{Err: err, since: h.env.Now(), Passes: passes}
-	for old == nil || old.Passes && !passes {
-		if h.failure.CompareAndSwap(old, f) {
+	for old.Err == nil || old.Passes && !passes {
+		if h.state.CompareAndSwap(old, f) {
 			h.env.Refused(err)
 			h.Nudge()
 			break
 		}
-		if old = h.failure.Load(); !holds() {
+		if old = h.state.Load(); !holds() {
 			return nil
 		}
 	}
@@ -129,7 +138,7 @@ func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool)
 // Resolve ends the failure f, so that writes are taken again. If another
 // failure has replaced f, writes are still refused, and Resolve returns why.
 func (h *Health) Resolve(f *Failure) error {
-	if h.failure.CompareAndSwap(f, nil) {
+	if h.state.CompareAndSwap(f, &Failure{}) {
 		h.env.Resumed(h.env.Now().Sub(f.since))
 	}
 	return h.Err()

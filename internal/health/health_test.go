@@ -86,7 +86,7 @@ func TestHealth_Resolve(t *testing.T) {
 		t.Errorf("lasting: %v", err)
 	}
 	f.clock = f.clock.Add(time.Minute)
-	if err := h.Resolve(h.failure.Load()); err != nil || len(f.resumptions) != 1 || f.resumptions[0] != time.Minute {
+	if err := h.Resolve(h.Current()); err != nil || len(f.resumptions) != 1 || f.resumptions[0] != time.Minute {
 		t.Errorf("resolve: %v, told %v", err, f.resumptions)
 	}
 }
@@ -122,7 +122,23 @@ func TestHealth_SyncFailedBesideResume(t *testing.T) {
 			t.Errorf("the log has changed before it was asked for: %v; writes are refused: %v", changed, err)
 		}
 	}
+	// The store takes writes, fails, and is resumed, all between the two looks of SyncFailed.
 	h := new(fakeLog).health()
+	asked := 0
+	_ = h.SyncFailed(errors.New("sync"), func() bool {
+		if asked++; asked > 1 {
+			return false // Resume has replaced the log
+		}
+		_ = h.Refuse(errors.New("somebody else's failure"), false)
+		if err := h.Resolve(h.Current()); err != nil {
+			t.Fatal(err)
+		}
+		return true // as it was found before all that
+	})
+	if err := h.Err(); err != nil || asked != 2 {
+		t.Errorf("after a failure and Resume between the two looks: %v; writes are refused; asked %d times", err, asked)
+	}
+	h = new(fakeLog).health()
 	if err := h.SyncFailed(errors.New("sync"), func() bool { return true }); err == nil || h.Current() == nil || h.Current().Passes {
 		t.Errorf("a sync of the current log has failed: %v, %v", err, h.Current())
 	}
