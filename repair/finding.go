@@ -66,7 +66,7 @@ func (f *Finding) Meaning(quote func(key []byte) string) string {
 	case LostCommits:
 		switch {
 		case f.LastSeq == 0:
-			return fmt.Sprintf("writes are lost: from sequence number %d on", f.FirstSeq)
+			return fmt.Sprintf("writes are lost: from sequence number %d up", f.FirstSeq)
 		case f.LastSeq == f.FirstSeq:
 			return fmt.Sprintf("a write is lost: sequence number %d", f.FirstSeq)
 		}

@@ -16,9 +16,9 @@ import (
 
 func batchCommand() *Command {
 	c := New("batch FILE", creates, "apply a file of put and del lines, atomically", `
-Each line is "put KEY VALUE" or "del KEY..."; empty lines and lines that begin with # are passed
-over. Either all is applied, or nothing if a line has an error. A bare - stands for standard input.
-A batch of many lines is far faster than as many puts. Creates the store as put does.`)
+Each line is "put KEY VALUE" or "del KEY...". Empty lines and lines that begin with # are skipped. If a line
+has an error, nothing is applied. A bare - stands for standard input. A batch of many lines is much faster
+than a put for each line. Creates the store as put does.`)
 	c.late = true
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		name := words[0].Text

@@ -11,9 +11,9 @@ import (
 // package.
 func benchCommand() *Command {
 	c := New("bench [WORD...]", NeedsNothing, "measure how much reading the filters save", `
-Makes a store of its own in a temporary folder, reads it with filters and with filters ignored, and
-prints what the lookups of absent and of present keys cost. It takes half a minute and does not use
-the store of -C. After -- come options of the benchmark itself: bench -- -h lists them.`)
+Makes a store in a temporary folder, reads it with and without its filters, and prints what lookups of absent
+and of present keys cost. It takes half a minute and does not use the store of -C. Words after -- are options of
+the benchmark itself; bench -- -h lists them.`)
 	var options []string
 	pass := func(name, kind, help string) {
 		c.option(name, kind, help, func(w Word) error { options = append(options, "-"+name+"="+w.Text); return nil })

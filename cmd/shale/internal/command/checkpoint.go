@@ -12,8 +12,8 @@ import (
 
 func checkpointCommand() *Command {
 	c := New("checkpoint DIR", writes, "make a copy of the store in a new folder, by hard links", `
-The copy is a store of its own. It takes no time and hardly any space where the file system has hard links.
-Next to a program that writes, that program alone can make one.`)
+The copy is a complete store. Where the file system has hard links, it takes little time and hardly any space. If
+another program has the store open for writing, only that program can make a checkpoint.`)
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		dir := words[0].Text
 		if dir == "" {
@@ -24,7 +24,7 @@ Next to a program that writes, that program alone can make one.`)
 		}
 		err := s.DB.Checkpoint(dir)
 		if errors.Is(err, fs.ErrExist) {
-			err = fmt.Errorf("%s is there already; name a new folder", output.Quote(dir))
+			err = fmt.Errorf("%s exists already; name a new folder", output.Quote(dir))
 		}
 		return Found, err
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 func flushCommand() *Command {
-	c := New("flush", writes, "write the memtables to tables", "Writes what is only in the memtables, and the log, to tables.")
+	c := New("flush", writes, "write the memtables to tables", "Writes the entries that are only in memtables and logs to tables.")
 	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		begin := time.Now()
 		if err := s.DB.Flush(ctx); err != nil {
@@ -24,8 +24,8 @@ func flushCommand() *Command {
 func compactCommand() *Command {
 	var b bounds
 	c := New("compact [PREFIX]", writes, "merge tables down to the last level", `
-Merges all tables, or those that overlap the keys given, down to the last level, so that deleted and
-overwritten entries give their space back.`)
+Merges all tables, or those that overlap the given keys, down to the last level. That frees the space of deleted
+and overwritten entries.`)
 	c.keys = 1
 	b.options(c)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {

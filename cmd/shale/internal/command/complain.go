@@ -89,7 +89,7 @@ func (s *Session) Complain(err error) Status {
 			return Failed
 		}
 		s.unread = true
-		err = errors.New("nobody reads the output any more: the commands that follow are not run")
+		err = errors.New("the reader of the output has closed it; the remaining commands are not run")
 	}
 	fmt.Fprintf(s.Notes, "shale: %s\n", s.damage.message(err))
 	return Failed

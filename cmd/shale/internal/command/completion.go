@@ -30,8 +30,8 @@ fi
 func completionCommand() *Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	c := New("completion SHELL", NeedsNothing, "print a script that makes a shell complete commands, options and keys", `
-SHELL is bash, zsh, fish or powershell. For bash, write this into ~/.bashrc: source <(shale completion bash).
-For zsh, put the script into a folder of $fpath, as _shale; for fish into
+SHELL is bash, zsh, fish or powershell. For bash, write source <(shale completion bash) into ~/.bashrc. For zsh,
+write the script to a file _shale in a folder of $fpath. For fish, write it to
 ~/.config/fish/completions/shale.fish.`)
 	c.Values = shells
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {

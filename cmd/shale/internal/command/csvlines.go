@@ -141,7 +141,7 @@ func (c *csvLines) mistake(line int, wrong *csv.ParseError) error {
 	closed := wrong.Column <= len(text) && text[wrong.Column-1] == '"' // else the file ends
 	switch {
 	case errors.Is(wrong.Err, csv.ErrBareQuote):
-		return errors.New("a quote stands in a field that does not begin with one")
+		return errors.New("a field that does not begin with a quote has one inside")
 	case closed && last == line:
 		return errors.New("text follows a closing quote")
 	case closed:

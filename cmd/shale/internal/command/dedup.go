@@ -24,26 +24,28 @@ func dedupCommand() *Command {
 	var hash, durable, skip, quiet bool
 	memory := int64(defaultMemory)
 	c := New("dedup", NeedsNothing, "print the lines never seen before, and remember them", `
-Reads lines from standard input and prints those that are not in the store, in order and as they came, then adds
-them. It goes on where it stopped: a line is printed at least once, and never again after a run that ended well,
-by Ctrl-C or SIGTERM. If it is killed, lines of the batch printed last may come again, whole, even if the last was cut.
-After a crash of the machine that holds with --sync.
+Reads lines from standard input, prints those that are not in the store, unchanged and in order, and adds
+them to the store. The next run goes on from there. Every line is printed at least once. It is never printed
+again after a run that came to the end of its input, or was ended by Ctrl-C or SIGTERM. If a run is killed,
+the next one may print the lines of the last batch again; it prints them whole, even if the last line was cut
+off. With --sync, all of this also holds after a crash of the machine.
 
-Lines are compared by their bytes without \n or \r\n; one of more than 65,535 bytes by its SHA-256. The lines
-are the keys of the store, so that scan and filter read it.
-With --hash they are not: then a new line is taken for one seen before with a probability of n/2^128 after n
-lines (1 in 3·10^29 after a billion). A line may have (SIZE - 14M)/11 bytes, 4.5 MiB if --memory is not given. A
-longer one ends the run with status 2; with --skip-long it is neither printed nor remembered, but counted. Creates
-the store as put does.`)
+Lines are compared by their bytes without \n or \r\n. A line of more than 65,535 bytes is compared by its
+SHA-256. The lines are the keys of the store, so scan and filter can read it.
+
+With --hash the keys are hashes instead. After n lines, a new line is then taken for an old one with a
+probability of n/2^128: 1 in 3·10^29 after a billion lines. A line may have (SIZE - 14M)/11 bytes, which is
+4.5 MiB if --memory is not given. A longer line ends the run with status 2; with --skip-long it is neither
+printed nor remembered, but counted. Creates the store as put does.`)
 	c.text(&store, "store", "DIR", "the store that remembers; else that of -C")
-	c.option("memory", "SIZE", "about how much memory to take: 64M if not given, at least 24M", func(w Word) (err error) {
+	c.option("memory", "SIZE", "about how much memory to use; at least 24M, default 64M", func(w Word) (err error) {
 		memory, err = parseMemory(w.Text)
 		return err
 	})
-	c.flag(&hash, "hash", "remember 16 bytes of each line's SHA-256, not the line: for long lines")
-	c.flag(&durable, "sync", "make each batch of lines durable, output first: for crashes of the machine")
-	c.flag(&skip, "skip-long", "leave out lines that are too long, and count them")
-	c.flag(&quiet, "quiet", "no totals")
+	c.flag(&hash, "hash", "for long lines: remember 16 bytes of a line's SHA-256 instead of the line")
+	c.flag(&durable, "sync", "make each batch of lines durable, first in the output, then in the store")
+	c.flag(&skip, "skip-long", "skip lines that are too long, and count them")
+	c.flag(&quiet, "quiet", "print no totals")
 	return c.Does(func(ctx context.Context, s *Session, _ []Word) (st Status, err error) {
 		if err := s.checkLines(c); err != nil {
 			return Failed, err
@@ -70,9 +72,9 @@ the store as put does.`)
 		}
 		switch {
 		case errors.Is(err, errLongLine):
-			return Failed, fmt.Errorf("%w: --skip-long passes over such lines, more --memory allows them", err)
+			return Failed, fmt.Errorf("%w; --skip-long skips such lines, and a larger --memory allows them", err)
 		case errors.Is(err, syscall.EPIPE):
-			return Failed, errors.New("dedup: nobody reads the output any more; the last lines printed may come again")
+			return Failed, errors.New("dedup: the reader of the output has closed it; the last lines printed may come again")
 		case errors.Is(err, syscall.ENOSPC):
 			return Failed, fmt.Errorf("%w; the last lines printed may come again", plainly(err))
 		case err != nil:
@@ -92,7 +94,7 @@ func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) 
 	case dir == "":
 		return nil, ErrNoDir
 	case s.readOnly:
-		return nil, errors.New("dedup writes, and -readonly was given")
+		return nil, errors.New("dedup writes, and --readonly was given")
 	}
 	// The session may have it open, under other options.
 	if dir == s.Dir {

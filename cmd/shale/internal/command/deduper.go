@@ -261,7 +261,7 @@ func (d *deduper) checkMode() error {
 	case err != nil || hashes && d.hash:
 		return err
 	case hashes:
-		return errors.New("the store remembers hashes of lines, not lines: give --hash")
+		return errors.New("the store has hashes of lines, not lines; give --hash")
 	case !d.hash:
 		return nil
 	}
@@ -269,7 +269,7 @@ func (d *deduper) checkMode() error {
 		if err != nil {
 			return err
 		}
-		return errors.New("the store has whole lines, or other keys: --hash is for a store of its own")
+		return errors.New("the store has whole lines, or other keys; for --hash, name a new store")
 	}
 	return d.db.Put([]byte(reservedMode), []byte(modeHash))
 }

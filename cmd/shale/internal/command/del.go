@@ -8,7 +8,7 @@ import (
 
 func delCommand() *Command {
 	c := New("del KEY...", writes, "delete keys, all at once",
-		"Deletes the keys in one atomic batch. An absent key may be deleted.")
+		"Deletes the keys in one atomic batch. A key that is absent is no error.")
 	c.keys = -1
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var b shale.Batch

@@ -22,11 +22,11 @@ func exportCommand() *Command {
 	var given fileFormat
 	c := New("export [PREFIX] FILE", Reads, "write entries to a file that import reads", `
 Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
-in a format of import. The file is replaced as a whole, or not at all; - stands for standard output. lines holds
-keys alone, and refuses entries with different values. import of the file gives the same entries, whatever
-bytes are in them. Status 1 if there are none.`)
+in a format that import reads. import of the file gives the same entries, whatever bytes they have. The
+format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
+not at all; - stands for standard output. Status 1 if there are no entries.`)
 	b.options(c)
-	choice(c, &given, "format", "of the file; else its name's ending says it, else it is tsv", fileFormats...)
+	choice(c, &given, "format", "the format; if it is not given, the end of the file's name decides, and otherwise it is tsv", fileFormats...)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last]

@@ -18,23 +18,23 @@ func filterCommand() *Command {
 	var by, separator string
 	part := &sift.part
 	c := New("filter [DIR]", NeedsNothing, "print the lines whose keys are in a store, or are not", `
-Reads lines from standard input, asks the store in DIR, or that of -C, for each, and prints those present, or
-with --drop those absent, in order and as they came. Totals, and the reads that filters saved, go to standard
-error. --by host makes lower case of a host, without user, port and the dot at its end. Works next to a program
-that writes the store, with the state of the time when it began. A line may have 64 MiB. Status 1 if no line was
-printed.`)
-	c.flag(&keep, "keep", "print the lines that are present; this is so if neither is given")
+Reads lines from standard input, looks each up in the store in DIR or of -C, and prints those that are
+present, or with --drop those that are absent, unchanged and in order. Totals, and the reads that filters
+saved, go to standard error. --by host looks up the host in lower case, without user, port or a dot at the
+end. The store may be open in a program that writes to it; filter sees the state when it began. A line may
+have 64 MiB. Status 1 if no line was printed.`)
+	c.flag(&keep, "keep", "print the lines that are present; the default")
 	c.flag(&sift.drop, "drop", "print the lines that are absent")
 	choice(c, &by, "by", "host: look up the host of a URL, and the domains above it", "line", "host")
-	c.count(&part.field, "field", "look at field N only, from 1; fields have spaces or tabs between them")
-	c.option("separator", "TEXT", `what stands between fields: "," or "\t"`, func(w Word) error {
+	c.count(&part.field, "field", "look up only field N, counted from 1; spaces and tabs separate fields")
+	c.option("separator", "TEXT", `what separates fields, such as "," or "\t"`, func(w Word) error {
 		if separator = w.Text; separator == "" {
 			return errors.New("is empty")
 		}
 		return nil
 	})
-	c.flag(&part.parents, "subdomains", "also if a domain above the name is present: a.b.org if b.org is")
-	c.flag(&quiet, "quiet", "no totals")
+	c.flag(&part.parents, "subdomains", "a name also counts as present if a domain above it is: a.b.org if b.org is")
+	c.flag(&quiet, "quiet", "print no totals")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (st Status, err error) {
 		switch {
 		case keep && sift.drop:

@@ -32,12 +32,13 @@ func (r *filterRow) ratio() float64 {
 func filtersCommand() *Command {
 	var worst, probes int
 	c := New("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
-Prints for each level, then for each table, the kind of its filter, its hash function, the file that it is
-in, the bits a key, its memory, and the predicted and the measured false positive rate. Measured is what
-happened since this program opened the store, so it needs lookups at the same prompt or in the same
-script, or --probe; - stands for none. The ratio is measured to predicted: 1 is as it should be.`)
-	c.count(&worst, "worst", "only the N with most false positives, measured to predicted")
-	c.count(&probes, "probe", "measure now: ask each filter for N absent keys")
+Prints a line for each level, and then one for each table: the kind of the filter, its hash function, the file
+that it is in, the bits a key, its memory, and the predicted and the measured false positive rate. The measured
+rate is that of the lookups since this program opened the store. So it needs lookups at the same prompt or in
+the same script, or --probe; - stands for none. The ratio is the measured rate divided by the predicted one; it
+should be 1.`)
+	c.count(&worst, "worst", "only the N filters with the highest ratio")
+	c.count(&probes, "probe", "measure now, with N absent keys for each filter")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		list, err := s.tablesOf(words, nil)
 		if err != nil {

@@ -18,9 +18,9 @@ import (
 // names, or of the session's, into the file that the last one names.
 func exportFiltersCommand() *Command {
 	c := New("filters export [DIR] FILE", NeedsNothing, "write all filters into one file, which answers without the store", `
-Writes a bundle of the filters of the store, or of that in DIR, as it is at this moment: every key that is
-there is answered maybe. The file is replaced as a whole. filters may asks it, as does package bundle in
-a program, and go run ./examples/filterserver serves it. Works next to a program that has the store open.`)
+Writes a bundle of the filters of the store in DIR or of -C, as it is at this moment. The bundle answers maybe
+to every key that the store has. The file is replaced as a whole. filters may asks a bundle, a program asks it
+with package bundle, and go run ./examples/filterserver serves it. The store may be open in another program.`)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last].Text
@@ -47,8 +47,8 @@ a program, and go run ./examples/filterserver serves it. Works next to a program
 // mayFiltersCommand asks the bundle that the first word names for the others.
 func mayFiltersCommand() *Command {
 	c := New("filters may FILE KEY...", NeedsNothing, "ask a file of filters, without the store", `
-Prints each key with maybe or absent, as may does, by the bundle in FILE alone. absent is certain for the
-state of the store that the bundle was made of. Status 0 if all may be there, 1 if any is certainly missing.`)
+Prints each key with maybe or absent, as may does, from the bundle in FILE alone. absent is certain for the
+state of the store when the bundle was made. Status 0 if all keys may be there, 1 if any is absent.`)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		b, err := readBundle(vfs.Default, words[0].Text)
 		if err != nil {

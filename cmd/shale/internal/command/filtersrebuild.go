@@ -15,12 +15,12 @@ import (
 // the options given.
 func rebuildCommand() *Command {
 	var opts shale.Options
-	c := New("filters rebuild [DIR]", NeedsNothing, "give tables the filters that the options call for", `
-Makes new filters for the tables whose filters are missing, damaged, of another kind or hash function, or
-have fewer bits a key than called for, and puts them in files next to the tables: no data is written again.
-Programs that open the store later use them, whatever their own options are; tables that they write get
-filters as their options say.`)
-	c.option("bits", "N", "bits a key, averaged over the store; 10 if not given", func(w Word) (err error) {
+	c := New("filters rebuild [DIR]", NeedsNothing, "give tables the filters that the options ask for", `
+Makes new filters for tables whose filters are missing or damaged, have another kind or hash function, or have
+fewer bits a key than the options ask for. It puts them into files next to the tables, and writes no data
+again. Programs that open the store later use these filters, whatever their own options are. New tables of
+those programs get filters according to their own options.`)
+	c.option("bits", "N", "bits a key, averaged over the store; default 10", func(w Word) (err error) {
 		if opts.FilterBits, err = strconv.ParseFloat(w.Text, 64); err != nil || !(opts.FilterBits > 0) {
 			return errors.New("is not a number above 0")
 		}
@@ -36,7 +36,7 @@ filters as their options say.`)
 			return Failed, err
 		}
 		if s.readOnly {
-			return Failed, fmt.Errorf("filters rebuild writes, and -readonly was given")
+			return Failed, fmt.Errorf("filters rebuild writes, and --readonly was given")
 		}
 		// The session may have the store open, under other options. The next command
 		// opens it again.

@@ -44,8 +44,8 @@ type finder struct {
 // not see.
 func findCommand() *Command {
 	c := New("find KEY", NeedsNothing, "all versions of a key in all files, and which of them a get sees", `
-Looks into every log and table, those too that nothing names any more. Filters are not asked, but what they
-would say is counted. Status 1 if a get would not find the key.`)
+Searches every log and table, even those that the manifest does not name. It searches tables whatever their
+filters say, and counts what they would say. Status 1 if a get would not find the key.`)
 	c.keys = 1
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var x finder
@@ -72,10 +72,10 @@ would say is counted. Status 1 if a get would not find the key.`)
 				return Failed, err
 			}
 		}
-		s.note("%s in %s and %s; of the tables, %d have the key in their range, and the filters of %d of these say no",
+		s.note("%s in %s and %s; the key is in the range of %d of the tables, and %d of their filters say no",
 			output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
 		if x.damage > 0 {
-			s.note("shale: a get may fail, or see another version: what is damaged may hold more")
+			s.note("shale: a get may fail or see another version, because the damaged files may have more versions")
 		}
 		return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
 	})

@@ -11,7 +11,7 @@ import (
 func getCommand() *Command {
 	var f form
 	c := New("get KEY", Reads, "print the value of a key",
-		"Prints the value as a word: bare, or quoted where it has to be. Status 1 if the key is absent.")
+		"Prints the value as a word, in quotes if it needs them. Status 1 if the key is absent.")
 	c.keys = 1
 	f.options(c)
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {

@@ -8,7 +8,7 @@ import (
 
 func hasCommand() *Command {
 	c := New("has KEY...", Reads, "print which keys are there",
-		"Prints each key with present or absent. Status 0 if all are there, 1 if any is missing.")
+		"Prints each key with present or absent. Status 0 if all are present, 1 if any is absent.")
 	c.keys = -1
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		return s.ask(ctx, words, "present", s.DB.Has)
@@ -16,9 +16,9 @@ func hasCommand() *Command {
 }
 
 func mayCommand() *Command {
-	c := New("may KEY...", Reads, "the same by the filters alone, reading nothing", `
-Prints each key with maybe or absent. absent is certain; maybe is wrong as often as the filters'
-false positive rate says. Status 0 if all may be there, 1 if any is certainly missing.`)
+	c := New("may KEY...", Reads, "ask only the filters which keys may be there", `
+Prints each key with maybe or absent, and reads nothing from disk. absent is certain; maybe is wrong as often
+as the filters' false positive rate says. Status 0 if all keys may be there, 1 if any is absent.`)
 	c.keys = -1
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })

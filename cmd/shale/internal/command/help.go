@@ -22,8 +22,8 @@ const synopsis = `shale looks into a store, and changes it.
 `
 
 const notation = `
-Words are bare, "quoted\n\x00" or 0x68657861. Exit status: 0 found or done, 1 absent or damaged, 2 error.
-help COMMAND explains one. --mode MODE and --timer may stand behind each.
+A word is bare, "quoted\n\x00" or 0x68657861. The exit status is 0 for found or done, 1 for absent or damaged, and
+2 for an error. help COMMAND explains a command. --mode MODE and --timer can follow any command.
 `
 
 func helpCommand() *Command { return NewHelp("help", "list the commands, or explain one") }

@@ -49,29 +49,30 @@ func importCommand() *Command {
 	var given fileFormat
 	var value []byte
 	var onError string
-	c := New("import FILE", creates, "put the entries of a file, of lines, tsv, csv or jsonl", `
-- lines: each line is a key; its value is empty, or that of --value.
-- tsv: key, tab, value.
-- csv: RFC 4180, key and value in the first two columns, or in --key and --value.
-- jsonl: objects with "key" and "value", or "key64" and "value64" in base64; a value that is no
-string is taken as it is written, null as nothing, and counted.
+	c := New("import FILE", creates, "put the entries of a file of lines, tsv, csv or jsonl", `
+- lines: each line is a key. Its value is empty, or that of --value.
+- tsv: each line is a key, a tab and a value.
+- csv: as in RFC 4180. Key and value are in the first two columns, or in those of --key and --value.
+- jsonl: each line is an object with "key" and "value", or with "key64" and "value64" in base64. A value that
+is not a string is taken as it is written. A value of null is taken as empty, and counted.
 
-A field of the first three that begins with a quote is a quoted word, as printed by scan and written by
-export, unless --plain is given. Empty lines are passed over. FILE may be -, standard input.
+In lines, tsv and csv, a field that begins with a quote is a quoted word, as scan prints it and export
+writes it. With --plain the quote is part of the field. Empty lines are skipped. A FILE of - is standard
+input.
 
-Entries are written some thousand at a time, and are durable at the end. A line that is wrong ends the import,
-or is skipped and counted with --on-error skip: then the status is 1. However it ends, it says how many entries
-were written, and with which --from-line to go on. --sorted is about twice as fast, needs keys that
-ascend, and writes all or nothing. A key has at most 65,535 bytes, a value 268,435,456. Creates the store as put
-does, once the file could be opened.`)
+Entries are written some thousand at a time, and are durable at the end. A wrong line ends the import. With
+--on-error skip it is skipped and counted, and the status is 1. However the import ends, it says how many
+entries were written, and with which --from-line it can go on. --sorted is about twice as fast; it needs keys
+in ascending order, and writes all entries or none. A key has at most 65,535 bytes, a value 268,435,456.
+Creates the store as put does, after it has opened the file.`)
 	c.late = true
 	choice(c, &given, "format", "what the file is; else its name's ending says it, .tsv, .csv or .jsonl, else it is lines", fileFormats...)
-	c.flag(&i.sorted, "sorted", "the keys ascend: write tables right away, all or nothing")
-	c.option("value", "VALUE", "of all lines, which are keys; in csv the column, in jsonl the field of the value",
+	c.flag(&i.sorted, "sorted", "the keys are in ascending order: write tables directly, all entries or none")
+	c.option("value", "VALUE", "lines: the value of all keys; csv: the column of the value; jsonl: the field of the value",
 		func(w Word) error { value = append([]byte{}, w.Text...); return nil })
 	c.text(&i.form.key, "key", "COLUMN", "of the key: in csv a number or a name in the first line, in jsonl a field")
-	c.flag(&i.form.header, "header", "csv: the first line is names of columns, if they are given by number")
-	c.flag(&i.form.plain, "plain", "take quotes as they are")
+	c.flag(&i.form.header, "header", "csv: the first line has the names of the columns; implied if --key or --value is a name")
+	c.flag(&i.form.plain, "plain", "take a quote at the beginning of a field as it is")
 	choice(c, &onError, "on-error", "what to do with a line that is wrong; stop if not given", "stop", "skip")
 	c.count(&i.fromLine, "from-line", "begin at line N")
 	c.count(&i.limit, "limit", "stop after N entries")
@@ -175,7 +176,7 @@ func (i *importing) open(in *bufio.Reader, formatGiven bool) error {
 	}
 	text, _, _ := bytes.Cut(first, []byte("\n"))
 	if i.form.format == formatLines && !formatGiven && bytes.IndexByte(text, '\t') >= 0 {
-		return errors.New("the first line has a tab: --format tsv splits lines there, --format lines takes them as keys")
+		return errors.New("the first line has a tab; --format tsv splits lines at the tab, --format lines takes whole lines as keys")
 	}
 	i.in, err = newRecordReader(in, i.form)
 	return err
@@ -220,9 +221,9 @@ func (i *importing) next() (record, error) {
 func checkSizes(rec record) error {
 	switch {
 	case len(rec.key) > shale.MaxKeySize:
-		return &badLine{rec.line, fmt.Errorf("the key has %s, and %d are the most", output.Plural(len(rec.key), "byte"), shale.MaxKeySize)}
+		return &badLine{rec.line, fmt.Errorf("the key has %s; at most %d are allowed", output.Plural(len(rec.key), "byte"), shale.MaxKeySize)}
 	case len(rec.value) > shale.MaxValueSize:
-		return &badLine{rec.line, fmt.Errorf("the value has %s, and %d are the most", output.Plural(len(rec.value), "byte"), shale.MaxValueSize)}
+		return &badLine{rec.line, fmt.Errorf("the value has %s; at most %d are allowed", output.Plural(len(rec.value), "byte"), shale.MaxValueSize)}
 	}
 	return nil
 }
@@ -254,7 +255,7 @@ func (i *importing) run(ctx context.Context) error {
 		err = errors.Join(err, i.flush(ctx))
 	}
 	if syncErr := i.s.DB.Sync(); syncErr != nil {
-		return errors.Join(err, fmt.Errorf("import: %s may not all be durable: %w", output.Entries(i.written), plainly(syncErr)))
+		return errors.Join(err, fmt.Errorf("import: %s were written, but some may not be durable: %w", output.Entries(i.written), plainly(syncErr)))
 	}
 	switch {
 	case err == nil:
@@ -343,7 +344,7 @@ func (i *importing) runSorted(ctx context.Context) error {
 	case errors.As(err, &wrong):
 		return fmt.Errorf("%s, %w; nothing was written", i.name, err)
 	case errors.Is(err, shale.ErrNotAscending):
-		return fmt.Errorf("%s, line %d: %w; nothing was written: without --sorted, any order will do", i.name, i.line, err)
+		return fmt.Errorf("%s, line %d: %w; nothing was written; without --sorted, keys may come in any order", i.name, i.line, err)
 	}
 	return fmt.Errorf("%s: %w; nothing was written", i.name, plainly(err))
 }

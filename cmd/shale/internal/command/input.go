@@ -12,7 +12,7 @@ func IsCharDevice(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-var errClosedInput = errors.New("standard input is closed, so there is nothing to read; write < FILE, or use a pipe")
+var errClosedInput = errors.New("standard input is closed, so there is nothing to read; use < FILE or a pipe")
 
 // checkInput returns an error if in was closed when the program began. The Go
 // runtime then opens the null device in its place, for reading and for writing.
@@ -46,7 +46,7 @@ func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
 	case w.Text != "-" || w.Literal:
 		return nil, nil
 	case s.in == nil:
-		return nil, errors.New(`commands come from standard input here, so - cannot stand for it; write "-" for the word`)
+		return nil, errors.New(`the commands come from standard input, so - can't stand for it; write "-" for the word -`)
 	}
 	return untilDone(ctx, s.in), checkInput(s.in)
 }

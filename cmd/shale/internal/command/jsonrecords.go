@@ -30,7 +30,7 @@ func newJSONReader(lines *lineReader, form recordForm) *jsonReader {
 	return r
 }
 
-var errNotUTF8 = errors.New("it is not UTF-8; bytes stand in base64, in fields whose names end in 64")
+var errNotUTF8 = errors.New("it is not UTF-8; write other bytes in base64, in a field whose name ends in 64")
 
 func (r *jsonReader) next() (record, error) {
 	text, err := r.lineReader.next()
@@ -148,7 +148,7 @@ func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, foun
 		return nil, false, fmt.Errorf("field %q: %w", name, err)
 	}
 	if lost(raw, text) {
-		return nil, false, fmt.Errorf("field %q has an escape that is half of a character", name)
+		return nil, false, fmt.Errorf("field %q has an escape for half a character (an unpaired surrogate)", name)
 	}
 	return []byte(text), true, nil
 }

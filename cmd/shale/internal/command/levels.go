@@ -52,7 +52,7 @@ func levelsCommand() *Command {
 
 func tablesCommand() *Command {
 	c := New("tables [LEVEL]", NeedsNothing, "the tables, with their key ranges",
-		"Prints a line for each table, or each of one level: the newest run of a level (run 0) first.")
+		"Prints a line for each table, or for each table of one level. The newest run of a level is run 0, and comes first.")
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		f, err := s.openOrRead(c)
 		if err != nil {

@@ -203,7 +203,7 @@ func (f *lineFeed) next(ctx context.Context, b *lineBatch) error {
 // checkLines returns an error if c can't read lines from standard input.
 func (s *Session) checkLines(c *Command) error {
 	if s.in == nil {
-		return fmt.Errorf("%s reads lines from standard input, where commands come from here", c.Title)
+		return fmt.Errorf("%s reads lines from standard input, but the commands come from there, too", c.Title)
 	}
 	return checkInput(s.in)
 }

@@ -11,10 +11,10 @@ import (
 
 func putCommand() *Command {
 	c := New("put KEY VALUE", creates, "set the value of a key", `
-Creates the store if it is not there and its folder is empty or not there; shale --new creates it
-beside other files too. As the value, a bare - stands for standard input to its end, byte for byte;
-not in scripts read from there, nor at the prompt. As key and value, and wherever
-another command takes a key, @FILE stands for the bytes of that file; write "@x" for the word @x.`)
+Creates the store if its folder is empty or does not exist. shale --new also creates it in a folder that
+has other files. A bare - as the value stands for all of standard input, byte for byte; it can't be used
+at the prompt, or in a script that is read from standard input. Wherever a command takes a key or a
+value, @FILE stands for the bytes of that file; write "@x" for the word @x.`)
 	c.keys, c.files, c.late = 1, 2, true
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		value := []byte(words[1].Text)
@@ -25,7 +25,7 @@ another command takes a key, @FILE stands for the bytes of that file; write "@x"
 				return Failed, fmt.Errorf("read the value: %w", err)
 			}
 			if len(value) > maxValue {
-				return Failed, fmt.Errorf("standard input has more than %s, the most that a value may have", output.Plural(maxValue, "byte"))
+				return Failed, fmt.Errorf("standard input has more than %s, the largest size of a value", output.Plural(maxValue, "byte"))
 			}
 		}
 		var b shale.Batch

@@ -188,8 +188,8 @@ type tsvReader struct {
 }
 
 var (
-	errNoTab   = errors.New("there is no tab between a key and a value; --format lines takes lines as keys")
-	errMoreTab = errors.New("there is a second tab; tsv is a key, a tab and a value, in which tabs are escaped in quotes")
+	errNoTab   = errors.New("there is no tab between a key and a value; --format lines takes whole lines as keys")
+	errMoreTab = errors.New("there is a second tab; a line of tsv is a key, a tab and a value, and a tab within a word needs quotes: \"a\\tb\"")
 )
 
 func (r *tsvReader) next() (record, error) {

@@ -17,10 +17,10 @@ import (
 // checkCommand reads the folder that the first word names, or that of the session.
 func checkCommand() *Command {
 	c := New("check [DIR]", NeedsNothing, "read and check everything, and list all damage", `
-Reads every block of every table, every log and the manifest, and changes nothing: checksums, order,
-levels, counts, that every filter, in its table or next to it, knows every key, and the files against the
-manifest. It goes on behind damage, and works on a store that does not open. Status 1 if anything is
-damaged. Next to a program that writes, the log being written is left out.`)
+Reads every block of every table, every log and the manifest, and changes nothing. It checks checksums, order,
+levels and counts, that every filter knows every key of its table, and that the files are those of the
+manifest. It goes on after damage, and works on a store that can't be opened. If another program is writing to
+the store, the log that it is writing is not read. Status 1 if anything is damaged.`)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		dir, err := s.folder(words)
 		if err != nil {
@@ -32,10 +32,10 @@ damaged. Next to a program that writes, the log being written is left out.`)
 		}
 		fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), nameOf(r.Manifest))
-		fmt.Fprintf(s.remarks(), "right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+		fmt.Fprintf(s.remarks(), "correct: blocks %s, entries %s, filters %s, keys in filters %s, log records %s, manifest edits %s\n",
 			output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
 		if r.Writer {
-			fmt.Fprintln(s.remarks(), "A program has the store open for writing: the log that it writes is not checked.")
+			fmt.Fprintln(s.remarks(), "A program has the store open for writing, so the log that it is writing is not checked.")
 		}
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
@@ -45,10 +45,10 @@ damaged. Next to a program that writes, the log being written is left out.`)
 			return Found, nil
 		}
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			fmt.Fprintf(s.remarks(), "DAMAGED, but only filters next to tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			fmt.Fprintf(s.remarks(), "DAMAGED, but only in filters that lie next to their tables. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
-		fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
+		fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves what is provably correct into a new one.\n", output.Quote(dir))
 		return Absent, nil
 	})
 }
@@ -56,11 +56,12 @@ damaged. Next to a program that writes, the log being written is left out.`)
 // repairCommand saves what is provable of one folder into another one.
 func repairCommand() *Command {
 	var doubtful bool
-	c := New("repair [DIR] INTO", NeedsNothing, "save what can be proven right into a new folder", `
-Makes a store in the folder INTO, which must be empty or not be there, of all in DIR that can be proven to
-be right: what checks, and of which nothing newer can be lost. Lists what is damaged, and what it has left
-out. Filters are made again. DIR is only read. Status 1 if anything is lost or left.`)
-	c.flag(&doubtful, "doubtful", "also what may be out of date: deleted keys may be back, and overwritten values")
+	c := New("repair [DIR] INTO", NeedsNothing, "save what is provably correct into a new folder", `
+Makes a new store in the folder INTO, which must be empty or not exist. It has every entry of DIR that is provably
+correct: the entry has a correct checksum, and no newer version of it can be lost. The command lists what is
+damaged, and what it left out. It builds new filters, and only reads DIR. Status 1 if anything is lost or left
+out.`)
+	c.flag(&doubtful, "doubtful", "also save entries that may be out of date: deleted keys and overwritten values may come back")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		dir, err := s.folder(words[:last])
@@ -80,7 +81,7 @@ out. Filters are made again. DIR is only read. Status 1 if anything is lost or l
 		}
 		fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
 		if r.Whole() {
-			fmt.Fprintf(s.remarks(), "That is all that the store held, as of sequence number %d.\n", r.AsOf)
+			fmt.Fprintf(s.remarks(), "That is everything that the store had, as of sequence number %d.\n", r.AsOf)
 			return Found, nil
 		}
 		writeAsOf(s, r)
@@ -95,7 +96,7 @@ out. Filters are made again. DIR is only read. Status 1 if anything is lost or l
 func writeAsOf(s *Session, r *repair.Report) {
 	without, later := "", ""
 	if r.AtLeast {
-		later = "; it may also hold later writes"
+		later = "; it may also have later writes"
 	}
 	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
 		without = ", without what is lost"
@@ -103,13 +104,13 @@ func writeAsOf(s *Session, r *repair.Report) {
 	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, without, later)
 	switch {
 	case len(r.Left) == 0 && without == "":
-		fmt.Fprintln(s.remarks(), ". Nothing shows that it ever held more, but the manifest can't tell.")
+		fmt.Fprintln(s.remarks(), ". Nothing shows that the store ever had more, but the manifest can't confirm that.")
 	case len(r.Left) == 0:
 		fmt.Fprintln(s.remarks(), ".")
 	case r.Doubtful:
-		fmt.Fprintln(s.remarks(), ". Saved with it is what follows, which is whole but may be out of date:")
+		fmt.Fprintln(s.remarks(), ". It also has these entries, which are intact but may be out of date:")
 	default:
-		fmt.Fprintln(s.remarks(), ". Left out is what follows, which is whole but may be out of date:")
+		fmt.Fprintln(s.remarks(), ". These entries are left out; they are intact but may be out of date:")
 	}
 }
 
@@ -126,9 +127,9 @@ func writeLeft(s *Session, r *repair.Report) error {
 		return err
 	}
 	if r.Doubtful {
-		fmt.Fprintln(s.remarks(), "Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.")
+		fmt.Fprintln(s.remarks(), "Among them, deleted keys and overwritten values may have come back. Without --doubtful they are left out.")
 	} else {
-		fmt.Fprintln(s.remarks(), "With --doubtful they are saved too: then deleted keys may be back, and overwritten values.")
+		fmt.Fprintln(s.remarks(), "With --doubtful they are saved too; then deleted keys and overwritten values may come back.")
 	}
 	return nil
 }

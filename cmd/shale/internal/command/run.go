@@ -52,8 +52,8 @@ func (f *flags) options(set *pflag.FlagSet) {
 	set.SetInterspersed(false)
 	with("store", "C", "DIR", "the store; else the environment variable SHALE_DIR names it", func(w Word) error { f.dir = w.Text; return nil })
 	with("execute", "e", "LINE", "run this line; may be given several times", func(w Word) error { f.script = append(f.script, w.Text); return nil })
-	set.BoolVar(&f.readOnly, "readonly", false, "never write")
-	set.BoolVar(&f.newStore, "new", false, "make a store in a folder that has other files, too")
+	set.BoolVar(&f.readOnly, "readonly", false, "open the store read-only")
+	set.BoolVar(&f.newStore, "new", false, "also make a store in a folder that has other files")
 	set.BoolVar(&f.form.hex, "hex", false, "print keys and values in hexadecimal")
 	set.BoolVar(&f.form.raw, "raw", false, "print keys and values as they are")
 	with("mode", "", "MODE", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "), func(w Word) (err error) {
@@ -142,7 +142,7 @@ func parseFlags(env Environment) (flags, error) {
 		f.command = []string{"version"}
 	}
 	if len(f.command) > 0 && len(f.script) > 0 {
-		return f, fmt.Errorf("-e gives a script, so that command %s can't follow; leave one of the two out", f.command[0])
+		return f, fmt.Errorf("-e gives a script, so the command %s can't follow; leave out one of the two", f.command[0])
 	}
 	f.format, err = output.FormatOf(f.form.hex, f.form.raw)
 	return f, err

@@ -12,8 +12,9 @@ func scanCommand() *Command {
 	var f form
 	var r shale.Range
 	c := New("scan [PREFIX]", Reads, "print keys and values in order", `
-Prints the entries whose keys start with PREFIX and lie between --from and --to, one a line: key, tab,
-value. Status 1 if there are none. The word put and a space before each line make a file for batch.`)
+Prints the entries whose keys start with PREFIX and lie between --from and --to. Each line is a key, a tab
+and a value. If you put the word put and a space before each line, batch can read the lines. Status 1 if
+there are no entries.`)
 	c.keys = 1
 	b.options(c)
 	c.flag(&r.Reverse, "reverse", "from the last key to the first")

@@ -22,10 +22,11 @@ func serveCommand() *Command {
 	addr, every := serveAddr, serveEvery
 	var values, public bool
 	c := New("serve [DIR]", NeedsNothing, "show the store as a page for a browser", `
-Shows the tree, its filters, memory, and how a lookup of any key goes, of the store or of that in DIR, until
-Ctrl-C. It reads only, also next to a program that has the store open, and shows the state on disk: while
-somebody looks it opens the store again every so often. Rates, compactions and stalls are known to the program
-that writes alone: there, mount debug.Handler. Keys can be seen by all who reach the address; values only with --values.`)
+Shows the store in DIR or of -C until Ctrl-C: the tree, its filters, its memory, and what a lookup of any key
+does. It only reads, so the store may be open in another program. It shows the state on disk, and opens the
+store again from time to time while somebody looks at the page. Only the program that writes knows rates,
+compactions and stalls: mount debug.Handler there. Everybody who can reach the address can see keys, but values
+only with --values.`)
 	c.text(&addr, "addr", "HOST:PORT", "where to listen; default "+serveAddr)
 	c.duration(&every, "every", time.Millisecond, "how often to open the store again; default 10s")
 	c.flag(&values, "values", "show values too")
@@ -95,7 +96,7 @@ func checkAddr(addr string, public bool) error {
 	if public || isOwn(host) {
 		return nil
 	}
-	return fmt.Errorf("serve: other machines can reach %s, and would see the keys of the store; give --public if they may", output.Quote(addr))
+	return fmt.Errorf("serve: other machines can reach %s and would see the keys of the store; give --public to allow that", output.Quote(addr))
 }
 
 // isOwn reports whether host names this machine for itself alone.

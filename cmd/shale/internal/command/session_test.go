@@ -105,7 +105,7 @@ func TestClosedPipe(t *testing.T) {
 		notes.Reset()
 		st := Run(Environment{Args: append([]string{"-C", dir}, args...), In: strings.NewReader("a\n"), Out: w, Err: &notes,
 			Getenv: func(string) string { return "" }})
-		if runtime.GOOS != "windows" && (st != Failed || strings.Count(notes.String(), "nobody reads the output any more") != 1) {
+		if runtime.GOOS != "windows" && (st != Failed || strings.Count(notes.String(), "the reader of the output has closed it") != 1) {
 			t.Errorf("%v: status %d, %q; want 2 and why", args, st, notes.String())
 		}
 	}

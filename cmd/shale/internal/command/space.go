@@ -24,9 +24,10 @@ type spaceRow struct {
 
 // spaceCommand shows where the bytes of the folder are.
 func spaceCommand() *Command {
-	c := New("space", NeedsNothing, "where the bytes are: levels, logs, what is dead", `
-Prints the files by what they are for. What is dead is estimated: of some blocks of each table the keys are
-asked of the filters of the newer tables. Amplification of writes is that of the manifest in force.`)
+	c := New("space", NeedsNothing, "where the bytes are: in levels, in logs, in dead entries", `
+Prints how many files there are for each purpose, and their sizes. The share of dead entries is an estimate: the
+command looks up the keys of some blocks of each table in the filters of newer tables. Write amplification is
+counted since the manifest in force began.`)
 	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		var f *folder
 		var rows []spaceRow

@@ -18,17 +18,18 @@ func tableCommand() *Command {
 	views := []string{"properties", "layout", "blocks", "keys"}
 	var b bounds
 	limit := -1
-	c := New("table NUMBER [properties|layout|blocks|keys]", NeedsNothing, "look into a table: what it says of itself, its parts, blocks, entries", `
-- properties, which is what it shows without a word: counts, bounds, sequence numbers, filter
-- layout: the parts of the file, each read and checked
-- blocks: the data blocks, with their place, sizes, first key and separator (no key of the block is behind it)
-- keys: the entries, with sequence numbers and kinds: versions that a newer one hides and deletions too
+	c := New("table NUMBER [properties|layout|blocks|keys]", NeedsNothing, "look into a table: its properties, parts, blocks or entries", `
+- properties, the default: counts, bounds, sequence numbers, filter
+- layout: the parts of the file; each is read and checked
+- blocks: the data blocks, with their place, sizes, first key and separator. No key of a block is above its
+separator.
+- keys: the entries with sequence numbers and kinds, including deletions and versions that a newer one hides
 
-The file is read alone: the store may be damaged, or open in another program. Status 1 if the table is
-damaged; what is readable is shown.`)
+The command does not open the store, so the store may be damaged, or open in another program. Status 1 if the
+table is damaged; then the command shows what is readable.`)
 	c.key(&b.from, "from", "of keys: begin here")
 	c.key(&b.to, "to", "of keys: end before this one")
-	c.count(&limit, "limit", "of keys: at most N")
+	c.count(&limit, "limit", "of keys: stop after N entries")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		num, err := parseNumber(words[0].Text, base.FileTable, "table")
 		if err != nil {
@@ -40,9 +41,9 @@ damaged; what is readable is shown.`)
 		}
 		switch {
 		case !slices.Contains(views, view):
-			return Failed, fmt.Errorf("table: there is no view %s; there are properties, layout, blocks and keys", output.Quote(view))
+			return Failed, fmt.Errorf("table: %s is not a view; the views are properties, layout, blocks and keys", output.Quote(view))
 		case view != "keys" && (c.has("from") || c.has("to") || c.has("limit")):
-			return Failed, fmt.Errorf("table: --from, --to and --limit are for keys")
+			return Failed, fmt.Errorf("table: --from, --to and --limit are for the view keys")
 		}
 		f, err := s.lookInto()
 		if err != nil {

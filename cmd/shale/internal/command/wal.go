@@ -121,9 +121,9 @@ func walCommand() *Command {
 	var last int
 	c := New("wal [NUMBER]", NeedsNothing, "the logs, or the operations in one", `
 Prints a line for each log: whether it is needed, its records, operations and sequence numbers, and how it
-ends. With a NUMBER it prints the operations of that log. A torn end is what a crash leaves: it was never
-promised, and does not count. Status 1 if something is damaged.`)
-	c.count(&last, "last", "of the records of a log: the last N operations")
+ends. With a NUMBER it prints the operations of that log. A crash can leave a log with a torn end; what is torn
+was never promised, and is not damage. Status 1 if something is damaged.`)
+	c.count(&last, "last", "with NUMBER: only the last N operations")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		f, err := s.lookInto()
 		if err != nil {
@@ -133,7 +133,7 @@ promised, and does not count. Status 1 if something is damaged.`)
 			return logRecords(ctx, s, f, words[0], last)
 		}
 		if last > 0 {
-			return Failed, errors.New("wal: --last is for the records of one log")
+			return Failed, errors.New("wal: --last needs the NUMBER of a log")
 		}
 		g := output.NewGrid(">log", "needed", ">size", ">records", ">operations", ">first seq", ">last seq", "end")
 		st := Found

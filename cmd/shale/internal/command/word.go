@@ -164,7 +164,7 @@ func fileBytes(name string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, int64(maxValue)+1))
 	if err == nil && len(b) > maxValue { // of a pipe
-		err = fmt.Errorf("it has more than %s bytes, the most that a value may have", output.Number(maxValue))
+		err = fmt.Errorf("it has more than %s bytes, the largest size of a value", output.Number(maxValue))
 	}
 	return b, err
 }

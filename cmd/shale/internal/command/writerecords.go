@@ -76,7 +76,7 @@ func (t *textWriter) write(key, value []byte) error {
 		t.line = append(appendField(append(appendField(t.line[:0], key), '\t'), value), '\n')
 	} else {
 		if t.begun && !bytes.Equal(value, t.value) {
-			return fmt.Errorf("the value of key %s is not that of the keys before it, and lines hold keys alone; --format tsv holds both", output.Short(key))
+			return fmt.Errorf("the value of key %s differs from the values before it, but the format lines has only keys; --format tsv has both", output.Short(key))
 		}
 		if !t.begun {
 			t.begun, t.value = true, bytes.Clone(value)

@@ -19,18 +19,19 @@ func Commands() []command.Group {
 }
 
 func modeCommand() *command.Command {
-	c := command.New(".mode [MODE]", command.NeedsNothing, "lay out what is printed, or print how it is laid out", `
-- text, which is how it begins: tables in columns, keys and values as words with tabs between them
-- box: drawn with lines, and cut to the width of the terminal
-- lines: title = value, a line for each
+	c := command.New(".mode [MODE]", command.NeedsNothing, "set the layout of what is printed, or print its name", `
+- text, the default: tables in columns, keys and values as words with tabs between them
+- box: a table drawn with lines, and cut to the width of the terminal
+- lines: a line "title = value" for each field
 - hex: as text, with keys and values in hexadecimal
-- json: one array of objects; jsonl: an object a line. Sizes are bytes, times seconds, percentages
-shares of 1. A key or value that is not UTF-8 is in base64, under its title with 64 behind it.
-- csv: as RFC 4180 has it, with a line of titles. A key or value is as it is; if it has what can't be
-seen, or begins with a quote, it is a quoted word.
+- json: one array of objects. jsonl: an object on each line. Sizes are in bytes, times in seconds, and
+percentages are fractions of 1. A key or value that is not UTF-8 is in base64, and the name of its field ends
+in 64.
+- csv: as in RFC 4180, with a line of titles. A key or value that begins with a quote or has bytes that can't
+be seen is a quoted word; any other is as it is.
 - tsv: words with tabs between them, with a line of titles
 
---mode MODE does the same for one command, before or behind it.`)
+--mode MODE, before or after a command, does the same for this command only.`)
 	c.Values = output.DisplayNames
 	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
 		if len(words) == 0 {

@@ -17,16 +17,16 @@ import (
 // other.
 const maxSources = 16
 
-var errTooDeep = errors.New("files run each other too many levels deep")
+var errTooDeep = errors.New(".source is nested too deeply")
 
 // sourceCommand runs the commands of a file, up to the first error.
 func sourceCommand() *command.Command {
-	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and says in which line of the file it is.")
+	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and prints the line of the file where it is.")
 	c.Nested = true
 	return c.Does(func(ctx context.Context, s *command.Session, words []command.Word) (command.Status, error) {
 		name := words[0].Text
 		if s.Sources >= maxSources {
-			return command.Failed, fmt.Errorf("%s: %w: more than %d", output.Quote(name), errTooDeep, maxSources)
+			return command.Failed, fmt.Errorf("%s: %w, more than %d levels", output.Quote(name), errTooDeep, maxSources)
 		}
 		f, err := os.Open(name)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 // watchCommand runs a command again and again, until it fails or is interrupted.
 func watchCommand() *command.Command {
 	c := command.New(".watch TIME COMMAND...", command.NeedsNothing, "run a command again and again, until Ctrl-C", `
-TIME is 500ms, 1s, 1m. Where the store is open read-only, it is opened again each time, so that what another
-program writes is seen.`)
+TIME is, for example, 500ms, 1s or 1m. A store that is open read-only is opened again each time, so that the
+command sees what another program has written.`)
 	c.Nested = true
 	return c.Does(func(ctx context.Context, s *command.Session, words []command.Word) (command.Status, error) {
 		every, err := time.ParseDuration(words[0].Text)
