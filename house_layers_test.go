@@ -48,12 +48,18 @@ var layers = map[string]int{
 	"bloom":              0,
 
 	// Filters of other programs, and hash functions for those who need them.
-	"bloom/bip37":         1,
-	"bloom/bitsandblooms": 7, // heavy: encoding/json
-	"bloom/guava":         1,
-	"bloom/hashes":        1,
-	"bloom/parquet":       1,
-	"bloom/redisbloom":    1,
+	"bloom/sketch":               1,
+	"bloom/compat/bip37":         1,
+	"bloom/compat/bitsandblooms": 7, // heavy: encoding/json
+	"bloom/compat/guava":         1,
+	"bloom/hashes":               1,
+	"bloom/compat/parquet":       1,
+	"bloom/compat/redisbloom":    1,
+
+	// What the filters share.
+	"bloom/internal/bitarray":   -1,
+	"bloom/internal/form":       -2,
+	"bloom/internal/filtertest": -1, // for tests only
 
 	"internal/chart":       0,
 	"internal/treepicture": 0,
@@ -103,14 +109,16 @@ var layers = map[string]int{
 // Most of them are useful without the store, and import nothing of it or only the
 // filters. Package filterplan decides about plain values.
 var onlyImports = map[string][]string{
-	"bloom": nil, "vfs": nil, "bundle": {"bloom", "internal/keys"}, "bloom/bip37": {"bloom"}, "bloom/bitsandblooms": {"bloom"},
-	"bloom/guava": {"bloom"}, "bloom/hashes": {"bloom"}, "bloom/parquet": {"bloom"}, "bloom/redisbloom": {"bloom"},
+	"bloom": {"bloom/internal/bitarray", "bloom/internal/form"}, "bloom/internal/bitarray": {"bloom/internal/form"}, "bloom/internal/form": nil,
+	"bloom/sketch":       {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
+	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom"}, "bloom/compat/parquet": {"bloom"},
+	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
 	"filterplan": {"bloom", "internal/base"},
 }
 
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
-	"cmd/shale/internal/cmdtest", "test/harness", "test/soak",
+	"bloom/internal/filtertest", "cmd/shale/internal/cmdtest", "test/harness", "test/soak",
 	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // An AtomicBlocked is a blocked Bloom filter in memory. Any number of goroutines may add
@@ -52,7 +54,7 @@ func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
 	if keys < 0 {
 		panic(fmt.Errorf("bloom: new atomic filter: %d keys", keys))
 	}
-	return made(NewAtomicBlockedFor(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
+	return Must(NewAtomicBlockedFor(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
 }
 
 // NewAtomicBlockedFor returns an empty filter with the size that o describes. It returns an
@@ -63,8 +65,8 @@ func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 		return nil, fmt.Errorf("bloom: new atomic filter: BitsPerKey is %v, not a number above 0", o.BitsPerKey)
 	}
 	lines := math.Ceil(float64(o.Keys) * (o.BitsPerKey / lineBits))
-	if lines > maxBytes/lineBytes {
-		return nil, fmt.Errorf("bloom: new atomic filter: %d keys of %v bits are more than %d bytes", o.Keys, o.BitsPerKey, uint64(maxBytes))
+	if lines > form.MaxBytes/lineBytes {
+		return nil, fmt.Errorf("bloom: new atomic filter: %d keys of %v bits are more than %d bytes", o.Keys, o.BitsPerKey, uint64(form.MaxBytes))
 	}
 	return &AtomicBlocked{lines: make([]atomicLine, max(1, int(lines)))}, nil
 }

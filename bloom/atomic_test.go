@@ -9,11 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
 func TestAtomicBlocked_NeverDenies(t *testing.T) {
-	hs := randomHashes(1, 1<<20)
+	hs := filtertest.RandomHashes(1, 1<<20)
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 1000, len(hs)} {
 		for _, width := range []float64{math.SmallestNonzeroFloat64, 1, 4, 10, 16} {
 			f := NewAtomicBlocked(n, width)
@@ -33,7 +34,7 @@ func TestAtomicBlocked_NeverDenies(t *testing.T) {
 // everything.
 func TestAtomicBlocked_Overfull(t *testing.T) {
 	f := NewAtomicBlocked(10, 10)
-	hs := randomHashes(2, 10000)
+	hs := filtertest.RandomHashes(2, 10000)
 	for _, h := range hs {
 		f.Add(h)
 	}
@@ -47,7 +48,7 @@ func TestAtomicBlocked_Overfull(t *testing.T) {
 func TestAtomicBlocked_EmptyDeniesAll(t *testing.T) {
 	for _, n := range []int{0, 1, 1000} {
 		f := NewAtomicBlocked(n, 10)
-		for _, h := range append(randomHashes(3, 1000), 0, math.MaxUint64) {
+		for _, h := range append(filtertest.RandomHashes(3, 1000), 0, math.MaxUint64) {
 			if f.MayContain(h) {
 				t.Fatalf("an empty filter for %d keys holds %016x", n, h)
 			}
@@ -107,12 +108,12 @@ func modelAtomic(seed uint64, lines, keys int) (mean, variance float64) {
 func TestAtomicBlocked_FPR(t *testing.T) {
 	testenv.SkipRace(t)
 	questions, n := 10000000, 600000
-	if short() {
+	if filtertest.Short() {
 		questions, n = questions/10, n/10
 	}
 	for _, width := range []float64{8, 10, 16} {
 		f := NewAtomicBlocked(n, width)
-		for _, h := range randomHashes(4, n) {
+		for _, h := range filtertest.RandomHashes(4, n) {
 			f.Add(h)
 		}
 		rate := measure(f, 5, questions)
@@ -131,7 +132,7 @@ func TestAtomicBlocked_FPR(t *testing.T) {
 // A key sets at most two bits in each of exactly three words of one line.
 func TestAtomicBlocked_ThreeWords(t *testing.T) {
 	f := NewAtomicBlocked(1000, 10)
-	for _, h := range randomHashes(6, 20000) {
+	for _, h := range filtertest.RandomHashes(6, 20000) {
 		f.Add(h)
 		words, set := 0, 0
 		for i := range f.lines {
@@ -152,7 +153,7 @@ func TestAtomicBlocked_ThreeWords(t *testing.T) {
 // key after its Add finds it. To be run with -race.
 func TestAtomicBlocked_Concurrent(t *testing.T) {
 	const adders, readers, each = 4, 2, 20000
-	hs := randomHashes(7, adders*each)
+	hs := filtertest.RandomHashes(7, adders*each)
 	f := NewAtomicBlocked(len(hs)/8, 10) // few lines, many encounters
 	var added [adders]atomic.Int64       // keys of each adder that are in
 	var adding, reading sync.WaitGroup
@@ -199,7 +200,7 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 func TestAtomicBlocked_NoBitLost(t *testing.T) {
 	const adders, each, rounds = 4, 25, 2000
 	for round := range rounds {
-		hs := randomHashes(uint64(round), adders*each)
+		hs := filtertest.RandomHashes(uint64(round), adders*each)
 		f, alone := NewAtomicBlocked(1, 10), NewAtomicBlocked(1, 10)
 		var adding sync.WaitGroup
 		start := make(chan struct{})
@@ -226,7 +227,7 @@ func TestAtomicBlocked_NoBitLost(t *testing.T) {
 
 // A finished filter is only bytes: many goroutines may ask it at once.
 func TestBlocked_Concurrent(t *testing.T) {
-	hs := randomHashes(8, 20000)
+	hs := filtertest.RandomHashes(8, 20000)
 	f := mustOpen(AppendBlocked(nil, hs, 20))
 	var wg sync.WaitGroup
 	for range 4 {

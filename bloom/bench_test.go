@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dchest/siphash"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/zeebo/xxh3"
 )
 
@@ -20,7 +21,7 @@ var (
 )
 
 // questions returns 2^16 random hashes, which fit into the second-level cache.
-func questions() []uint64 { return randomHashes(7, 1<<16) }
+func questions() []uint64 { return filtertest.RandomHashes(7, 1<<16) }
 
 // question returns the i-th hash to ask. Each round has different hashes, so that the
 // processor cannot learn the branches, and lines do not stay in a cache.
@@ -32,7 +33,7 @@ func question(hs []uint64, i int) uint64 {
 func benchFilters(tables, keys int, bits float64) []*Blocked {
 	fs := make([]*Blocked, tables)
 	for i := range fs {
-		fs[i] = mustOpen(AppendBlocked(nil, randomHashes(uint64(100+i), keys), bits))
+		fs[i] = mustOpen(AppendBlocked(nil, filtertest.RandomHashes(uint64(100+i), keys), bits))
 	}
 	return fs
 }
@@ -98,7 +99,7 @@ func BenchmarkMissOutOfCache(b *testing.B) {
 func BenchmarkHit(b *testing.B) {
 	for _, bits := range []float64{10, 24} {
 		b.Run(fmt.Sprint(bits), func(b *testing.B) {
-			hs := randomHashes(5, 1<<16)
+			hs := filtertest.RandomHashes(5, 1<<16)
 			f := mustOpen(AppendBlocked(nil, hs, bits))
 			i := 0
 			for b.Loop() {
@@ -152,7 +153,7 @@ func BenchmarkFiveFilters(b *testing.B) {
 
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{62500, 1e6} {
-		hs := randomHashes(3, n)
+		hs := filtertest.RandomHashes(3, n)
 		for _, bits := range []float64{10, 20, 24} {
 			b.Run(fmt.Sprintf("n=%d/bits=%v", n, bits), func(b *testing.B) {
 				buf := make([]byte, 0, BlockedSize(n, bits))
@@ -167,7 +168,7 @@ func BenchmarkBuild(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	buf := AppendBlocked(nil, randomHashes(3, 1e6), 10)
+	buf := AppendBlocked(nil, filtertest.RandomHashes(3, 1e6), 10)
 	b.SetBytes(int64(len(buf)))
 	for b.Loop() {
 		mustOpen(buf)
@@ -208,7 +209,7 @@ func BenchmarkHash(b *testing.B) {
 
 func BenchmarkAtomic(b *testing.B) {
 	const n = 600e3
-	hs := randomHashes(11, n)
+	hs := filtertest.RandomHashes(11, n)
 	b.Run("add", func(b *testing.B) {
 		for b.Loop() {
 			f := NewAtomicBlocked(n, 10)
@@ -228,7 +229,7 @@ func BenchmarkAtomic(b *testing.B) {
 }
 
 func BenchmarkPredict(b *testing.B) {
-	f := mustOpen(AppendBlocked(nil, randomHashes(3, 1e5), 20))
+	f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(3, 1e5), 20))
 	b.Run("filter", func(b *testing.B) {
 		for b.Loop() {
 			f.PredictedFPR()
@@ -245,7 +246,7 @@ func BenchmarkPredict(b *testing.B) {
 func peers[F asker](tables, keys int, build func([]uint64) F) []F {
 	fs := make([]F, tables)
 	for i := range fs {
-		fs[i] = build(randomHashes(uint64(100+i), keys))
+		fs[i] = build(filtertest.RandomHashes(uint64(100+i), keys))
 	}
 	return fs
 }

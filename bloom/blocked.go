@@ -1,6 +1,10 @@
 package bloom
 
-import "math"
+import (
+	"math"
+
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // A Blocked is a read-only blocked Bloom filter. It probes its serialized bytes where they
 // lie, so that opening one allocates nothing but the Blocked itself. Any number of
@@ -43,7 +47,7 @@ func newBlocked(b []byte, t trailer) *Blocked {
 	end := int(t.lines[0]) * lineBytes
 	f.first = unit{bytes: b[:end:end], lines: uint64(t.lines[0]), k: t.k[0]}
 	if t.units == 2 {
-		all := len(b) - trailerLen
+		all := len(b) - form.TrailerLen
 		f.second = unit{bytes: b[end:all:all], lines: uint64(t.lines[1]), k: t.k[1]}
 	}
 	return f

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // everyWidth has bits a key on both sides of every change of probes and units,
@@ -30,7 +33,7 @@ func checkHolds(t *testing.T, f *Blocked, hashes []uint64) {
 
 func TestBlocked_NeverDenies(t *testing.T) {
 	sizes := []int{0, 1, 2, 3, 15, 16, 17, 50, 51, 52, 53, 100, 1000, 1023, 1024, 1025, 30000}
-	hs := randomHashes(1, slices.Max(sizes))
+	hs := filtertest.RandomHashes(1, slices.Max(sizes))
 	for _, bits := range everyWidth {
 		for _, n := range sizes {
 			t.Run(fmt.Sprintf("%v/%d", bits, n), func(t *testing.T) {
@@ -46,10 +49,10 @@ func TestBlocked_NeverDenies(t *testing.T) {
 
 func TestBlocked_NeverDeniesMillions(t *testing.T) {
 	n := 3 << 20
-	if short() {
+	if filtertest.Short() {
 		n >>= 4
 	}
-	hs := randomHashes(2, n)
+	hs := filtertest.RandomHashes(2, n)
 	for _, bits := range []float64{4, 10, 20} {
 		checkHolds(t, mustOpen(AppendBlocked(nil, hs, bits)), hs)
 	}
@@ -74,7 +77,7 @@ func TestBlocked_ExtremeHashes(t *testing.T) {
 func TestBlocked_EmptyDeniesAll(t *testing.T) {
 	for _, bits := range []float64{4, 10, 20} {
 		f := mustOpen(AppendBlocked(nil, nil, bits))
-		for _, h := range randomHashes(3, 1000) {
+		for _, h := range filtertest.RandomHashes(3, 1000) {
 			if f.MayContain(h) {
 				t.Fatalf("an empty filter of %v bits holds %016x", bits, h)
 			}
@@ -86,7 +89,7 @@ func TestBlocked_EmptyDeniesAll(t *testing.T) {
 }
 
 func TestBlockedSize_Exact(t *testing.T) {
-	hs := randomHashes(4, 3000)
+	hs := filtertest.RandomHashes(4, 3000)
 	for _, bits := range everyWidth {
 		for n := 0; n <= len(hs); n += 1 + n/7 {
 			b := AppendBlocked(nil, hs[:n], bits)
@@ -99,10 +102,10 @@ func TestBlockedSize_Exact(t *testing.T) {
 				wide = min(bits, MaxBits)
 			}
 			asked := wide * float64(n) / 8
-			if most := asked + float64(64*f.Units()+trailerLen); float64(len(b)) > most {
+			if most := asked + float64(64*f.Units()+form.TrailerLen); float64(len(b)) > most {
 				t.Errorf("%d bytes for %d keys of %v bits, want at most %v", len(b), n, bits, most)
 			}
-			if float64(len(b)-trailerLen) < asked {
+			if float64(len(b)-form.TrailerLen) < asked {
 				t.Errorf("%d bytes for %d keys of %v bits, want at least %v", len(b), n, bits, asked)
 			}
 		}
@@ -124,7 +127,7 @@ func TestBlockedSize_Huge(t *testing.T) {
 }
 
 func TestAppendBlocked_KeepsWhatIsThere(t *testing.T) {
-	hs := randomHashes(5, 500)
+	hs := filtertest.RandomHashes(5, 500)
 	alone := AppendBlocked(nil, hs, 16)
 	dirty := bytes.Repeat([]byte{0xff}, 4096)
 	for _, dst := range [][]byte{[]byte("abc"), dirty[:3], dirty[:64], dirty[:4090]} {
@@ -137,7 +140,7 @@ func TestAppendBlocked_KeepsWhatIsThere(t *testing.T) {
 }
 
 func TestAppendBlocked_OrderDoesNotMatter(t *testing.T) {
-	hs := randomHashes(6, 5000)
+	hs := filtertest.RandomHashes(6, 5000)
 	back := append([]uint64(nil), hs...)
 	slices.Reverse(back)
 	for _, bits := range []float64{8, 13.9, 20} {
@@ -150,7 +153,7 @@ func TestAppendBlocked_OrderDoesNotMatter(t *testing.T) {
 // A filter in new memory, and the copy of a first unit, begin at a cache line. So
 // a probe costs one line.
 func TestBlocked_Aligned(t *testing.T) {
-	hs := randomHashes(7, 20000)
+	hs := filtertest.RandomHashes(7, 20000)
 	for n := 0; n < len(hs); n += 1 + n/20 {
 		b := AppendBlocked(nil, hs[:n], 16)
 		g := mustOpen(b).FirstUnit()
@@ -163,7 +166,7 @@ func TestBlocked_Aligned(t *testing.T) {
 }
 
 func TestBlocked_FirstUnit(t *testing.T) {
-	hs := randomHashes(8, 40000)
+	hs := filtertest.RandomHashes(8, 40000)
 	one := mustOpen(AppendBlocked(nil, hs, 10))
 	if one.FirstUnit() != one || one.FirstUnitBytes() != one.SizeBytes() || one.Units() != 1 {
 		t.Errorf("a filter of one unit is not its own first unit")
@@ -183,7 +186,7 @@ func TestBlocked_FirstUnit(t *testing.T) {
 		}
 		// Its bytes are its own: those of f may be changed.
 		before := make([]bool, 0, 50000)
-		asked := randomHashes(9, cap(before))
+		asked := filtertest.RandomHashes(9, cap(before))
 		hits := 0
 		for _, h := range asked {
 			may := g.MayContain(h)
@@ -208,9 +211,9 @@ func TestBlocked_FirstUnit(t *testing.T) {
 
 // Touch loads from the line that MayContain asks, and from no other.
 func TestBlocked_Touch(t *testing.T) {
-	b := AppendBlocked(nil, randomHashes(10, 2000), 20)
+	b := AppendBlocked(nil, filtertest.RandomHashes(10, 2000), 20)
 	f := mustOpen(b)
-	for _, h := range append(randomHashes(11, 1000), 0, math.MaxUint64) {
+	for _, h := range append(filtertest.RandomHashes(11, 1000), 0, math.MaxUint64) {
 		line := f.first.line(h)
 		want := b[line*lineBytes]
 		if got := f.Touch(h); got != want {
@@ -220,7 +223,7 @@ func TestBlocked_Touch(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	hs := randomHashes(12, 1000)
+	hs := filtertest.RandomHashes(12, 1000)
 	key, long := fill(37), fill(2000)
 	one, two := mustOpen(AppendBlocked(nil, hs, 10)), mustOpen(AppendBlocked(nil, hs, 20))
 	fuse := staticOf(hs, StaticOptions{Kind: KindFuse, BitsPerKey: 12})

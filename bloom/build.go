@@ -1,6 +1,10 @@
 package bloom
 
-import "math"
+import (
+	"math"
+
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // MinBits and MaxBits are the bounds of bits a key for AppendBlocked. A number outside of
 // them counts as the nearer bound. With fewer bits most answers would be maybe. More bits
@@ -40,7 +44,7 @@ func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hashe
 	first := unit{bytes: filter[:end], lines: uint64(t.lines[0]), k: t.k[0]}
 	first.add(hashes)
 	if t.units == 2 {
-		second := unit{bytes: filter[end : len(filter)-trailerLen], lines: uint64(t.lines[1]), k: t.k[1]}
+		second := unit{bytes: filter[end : len(filter)-form.TrailerLen], lines: uint64(t.lines[1]), k: t.k[1]}
 		second.addSecond(hashes)
 	}
 	t.put(filter)

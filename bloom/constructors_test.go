@@ -11,25 +11,11 @@ import (
 	"testing"
 )
 
-// foreign has an Add like that of bits-and-blooms, which NewOf does not know.
-type foreign struct{}
-
-func (*foreign) MayContain([]byte) bool { return true }
-func (f *foreign) Add([]byte) *foreign  { return f }
-
-// foreignRemove has a Remove that NewOf does not know.
-type foreignRemove struct{}
-
-func (foreignRemove) MayContain([]byte) bool { return true }
-func (foreignRemove) Add([]byte)             {}
-func (foreignRemove) Remove([]byte) error    { return nil }
-
 // A constructor makes the filter that it is asked for, or refuses with an error. A
 // constructor without an error panics instead, with an error of this package. None makes
 // another filter, and none lets the runtime panic.
 func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	funnel := func(v string, s *Sink) { s.String(v) }
 	never := func(f any) error { return fmt.Errorf("it makes %v", f) }
 	refusals := map[string]func() error{}
 	panics := func(name string, make func() any) { refusals[name] = func() error { return never(make()) } }
@@ -37,21 +23,6 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 
 	for _, p := range []float64{nan, -1, 0, 1, 5, inf} {
 		panics(fmt.Sprintf("New(1, %v)", p), func() any { return New(1, p) })
-	}
-	for _, p := range []float64{nan, -1, 0, 1, 5, inf, 1e-9} {
-		panics(fmt.Sprintf("NewCounting(1, %v)", p), func() any { return NewCounting(1, p) })
-		if p != 0 {
-			fails(fmt.Sprintf("NewCountingFor FPR %v", p), func() error {
-				_, err := NewCountingFor(CountingOptions{Keys: 1, FPR: p})
-				return err
-			})
-		}
-	}
-	for _, width := range []float64{nan, -1, inf, 15.9, 256.1, 1e9} {
-		fails(fmt.Sprintf("NewCountingFor BitsPerKey %v", width), func() error {
-			_, err := NewCountingFor(CountingOptions{Keys: 1, BitsPerKey: width})
-			return err
-		})
 	}
 	for _, width := range []float64{nan, -1, 0, inf, math.Inf(-1)} {
 		panics(fmt.Sprintf("NewAtomicBlocked(1, %v)", width), func() any { return NewAtomicBlocked(1, width) })
@@ -65,14 +36,9 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 
 	const many = 1 << 62 // keys that no machine has the memory for
 	panics("New of many", func() any { return New(many, 0.01) })
-	panics("NewCounting of many", func() any { return NewCounting(many, 0.01) })
-	panics("NewCuckoo of many", func() any { return NewCuckoo(many) })
 	panics("NewAtomicBlocked of many", func() any { return NewAtomicBlocked(math.MaxInt, 1e6) })
 	fails("NewFilter of many", func() error { _, err := NewFilter(FilterOptions{Keys: many}); return err })
 	fails("NewFilter of bits", func() error { _, err := NewFilter(FilterOptions{Bits: math.MaxUint64}); return err })
-	fails("NewScalable of many", func() error { _, err := NewScalable(many, 0.01, ScalableOptions{}); return err })
-	fails("NewCountingFor of many", func() error { _, err := NewCountingFor(CountingOptions{Keys: many}); return err })
-	fails("NewCuckooFor of many", func() error { _, err := NewCuckooFor(CuckooOptions{Keys: many}); return err })
 	fails("NewAtomicBlockedFor of many", func() error {
 		_, err := NewAtomicBlockedFor(AtomicBlockedOptions{Keys: many, BitsPerKey: 10})
 		return err
@@ -82,24 +48,11 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 		panics("New of 2 GiB", func() any { return New(most, 0.5) })
 		fails("NewFilter of 2 GiB", func() error { _, err := NewFilter(FilterOptions{Bits: most}); return err })
 		fails("NewFilter of 128 GiB", func() error { _, err := NewFilter(FilterOptions{Bits: 1 << 40}); return err })
-		fails("NewScalable of 2 GiB", func() error { _, err := NewScalable(most, 0.5, ScalableOptions{}); return err })
-		fails("NewCountingFor of 2 GiB", func() error {
-			_, err := NewCountingFor(CountingOptions{Keys: most, BitsPerKey: 16})
-			return err
-		})
-		panics("NewBitset of 2 GiB", func() any { return NewBitset(most) })
 	}
 
-	panics("NewBitset beyond MaxLimit", func() any { return NewBitset(MaxLimit + 1) })
-	panics("NewBitset of MaxUint64", func() any { return NewBitset(math.MaxUint64) })
-	panics("NewExact of no filter", func() any { return NewExact(nil, 1000) })
-	panics("NewExact of negative size", func() any { return NewExact(New(1, 0.01), -1) })
-	panics("NewExact of too many bytes", func() any { return NewExact(New(1, 0.01), math.MaxInt) })
+	fails("NewHashFunc of both", func() error { _, err := NewHashFunc(hasherOf(HashXXH3, 1), Murmur3, 0); return err })
+	fails("Must of an error", func() error { return never(Must(NewHasher(99, 0))) })
 	fails("NewHasher of an unknown id", func() error { _, err := NewHasher(99, 0); return err })
-	panics("NewOf of no filter", func() any { return NewOf(nil, funnel) })
-	panics("NewOf without a funnel", func() any { return NewOf[string](New(1, 0.01), nil) })
-	panics("NewOf of an unknown Add", func() any { return NewOf(&foreign{}, funnel) })
-	panics("NewOf of an unknown Remove", func() any { return NewOf(foreignRemove{}, funnel) })
 
 	for name, refused := range refusals {
 		if err := panicked(refused); err == nil || !strings.HasPrefix(err.Error(), "bloom: ") {
@@ -135,7 +88,7 @@ func TestConstructors_Listed(t *testing.T) {
 			}
 		}
 	}
-	if found < 12 {
+	if found < 6 {
 		t.Errorf("%d constructors", found)
 	}
 }
@@ -159,11 +112,6 @@ func panicked(f func() error) (err error) {
 // A filter has the size that its constructor was asked for, at the smallest and
 // at the largest numbers.
 func TestConstructors_KeepTheirPromise(t *testing.T) {
-	for _, p := range []float64{0.999, 0.3, 0.01, 1e-4, 7.5e-6} {
-		if f := NewCounting(100_000, p); countingFPR(100_000, float64(len(f.lines)), f.k) > p {
-			t.Errorf("NewCounting at %v lets pass %v", p, countingFPR(100_000, float64(len(f.lines)), f.k))
-		}
-	}
 	for _, width := range []float64{math.SmallestNonzeroFloat64, 0.5, 10, 64, 1000} {
 		f := NewAtomicBlocked(1000, width)
 		if got := float64(f.SizeBytes()) * 8; got < 1000*width || got > 1000*width+lineBits {

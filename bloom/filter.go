@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
+
+	"github.com/shaledb/shale/bloom/internal/bitarray"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Filter is the classic Bloom filter: an array of m bits, of which each key sets k,
@@ -26,8 +28,8 @@ import (
 // low at 10 keys, and 1.5 % at 100.)
 //
 // The probes are those of enhanced double hashing (Dillinger and Manolios 2004). A position
-// advances by a step, and the step itself changes from probe to probe. The function
-// thirdWord has the formula. With plain double hashing, where the step is constant, some
+// advances by a step, and the step itself changes from probe to probe. Package
+// bitarray has the formula. With plain double hashing, where the step is constant, some
 // keys share whole sequences of positions: 12 times the share of theory passes at 10 keys
 // and 1e-4, and 1400 times that share at 1e-6. With a constant as the third word, in place
 // of bits of the hash, it still is 11 % more, and four times as much.
@@ -36,11 +38,8 @@ import (
 // Filter answers maybe to every key, keeps none that is added, and cannot be written. It is
 // for UnmarshalBinary, UnmarshalText and ReadFrom.
 type Filter struct {
-	words []uint64
-	m     uint64 // bits: 64 · len(words)
-	k     int
-	count uint64
-	hash  hash128
+	bits bitarray.Array
+	hash HashFunc
 }
 
 // FilterOptions say how large a filter is, and how it hashes. Keys or Bits must be set.
@@ -78,12 +77,7 @@ type FilterOptions struct {
 // MaxProbes is the largest number of probes that a filter may have.
 const MaxProbes = 64
 
-// maxBytes limits the size of a filter, so that a mistaken number does not take all the
-// memory of the machine: 128 GiB, and 1 GiB where an int has 32 bits. No form of a filter
-// then has a length that overflows an int.
-const maxBytes = min(1<<37, math.MaxInt/2)
-
-const maxFilterBits = 8 * maxBytes
+const maxFilterBits = 8 * form.MaxBytes
 
 // ErrMismatch says that two filters differ in size, probes or hash function. So a bit of
 // one does not mean the same as this bit of the other.
@@ -99,21 +93,12 @@ func New(n uint64, p float64) *Filter {
 	if p == 0 {
 		p = math.NaN() // NewFilter would take 0 for the default
 	}
-	return made(NewFilter(FilterOptions{Keys: max(n, 1), FPR: p}))
-}
-
-// made returns f. It panics with err, if there is one: the short constructors
-// return no error.
-func made[F any](f F, err error) F {
-	if err != nil {
-		panic(err)
-	}
-	return f
+	return Must(NewFilter(FilterOptions{Keys: max(n, 1), FPR: p}))
 }
 
 // NewFilter returns an empty filter. Its error names the option that is wrong.
 func NewFilter(o FilterOptions) (*Filter, error) {
-	hash, err := o.hash128()
+	hash, err := NewHashFunc(o.Hasher, o.Hash, o.HashID)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +117,7 @@ func NewFilter(o FilterOptions) (*Filter, error) {
 	if m > maxFilterBits {
 		return nil, fmt.Errorf("bloom: new filter: %d bits are more than %d", m, uint64(maxFilterBits))
 	}
-	m = (m + 63) &^ 63
-	return &Filter{words: make([]uint64, m/64), m: m, k: k, hash: hash}, nil
+	return &Filter{bits: bitarray.Make(m, k), hash: hash}, nil
 }
 
 // shape returns the number of bits and of probes that the options ask for.
@@ -153,185 +137,80 @@ func (o *FilterOptions) shape() (m uint64, k int) {
 	return SizeBitsProbes(o.Keys, o.FPR, k), k
 }
 
-func (o *FilterOptions) hash128() (hash128, error) {
-	switch {
-	case o.Hash == nil && o.HashID == 0:
-		return hash128{hasher: o.Hasher}, nil
-	case o.Hash == nil:
-		return hash128{}, fmt.Errorf("bloom: new filter: HashID is %d, of no Hash", o.HashID)
-	case o.Hasher != Hasher{}:
-		return hash128{}, errors.New("bloom: new filter: both Hash and Hasher")
-	case o.HashID != 0 && o.HashID < FirstOwnHashID:
-		return hash128{}, fmt.Errorf("bloom: new filter: HashID is %d, below %d", o.HashID, FirstOwnHashID)
-	}
-	return hash128{own: &ownHash{hash: o.Hash, id: o.HashID}}, nil
-}
-
 // Add adds key.
-func (f *Filter) Add(key []byte) { f.AddHash(f.hash.of(key)) }
+func (f *Filter) Add(key []byte) { f.AddHash(f.hash.Hash128(key)) }
 
 // AddString adds s. It is the same as adding the bytes of s.
-func (f *Filter) AddString(s string) { f.AddHash(f.hash.of([]byte(s))) }
+func (f *Filter) AddString(s string) { f.AddHash(f.hash.Hash128([]byte(s))) }
 
 // MayContain reports whether key may have been added. False is certain. It
 // allocates nothing.
-func (f *Filter) MayContain(key []byte) bool { return f.MayContainHash(f.hash.of(key)) }
+func (f *Filter) MayContain(key []byte) bool { return f.MayContainHash(f.hash.Hash128(key)) }
 
 // Check is another name of MayContain.
-func (f *Filter) Check(key []byte) bool { return f.MayContainHash(f.hash.of(key)) }
+func (f *Filter) Check(key []byte) bool { return f.MayContainHash(f.hash.Hash128(key)) }
 
 // CheckString is MayContain for the bytes of s.
-func (f *Filter) CheckString(s string) bool { return f.MayContainHash(f.hash.of([]byte(s))) }
+func (f *Filter) CheckString(s string) bool { return f.MayContainHash(f.hash.Hash128([]byte(s))) }
 
 // CheckAndAdd adds key and reports whether it may have been there before.
-func (f *Filter) CheckAndAdd(key []byte) bool { return f.CheckAndAddHash(f.hash.of(key)) }
+func (f *Filter) CheckAndAdd(key []byte) bool { return f.CheckAndAddHash(f.hash.Hash128(key)) }
 
 // Hash returns the hash of key by the filter's function, for AddHash, MayContainHash and
 // CheckAndAddHash. A key that is asked of several filters has to be hashed only once.
-func (f *Filter) Hash(key []byte) (h1, h2 uint64) { return f.hash.of(key) }
-
-// thirdWord returns z, the third word of the probes of a key. The probes begin at x
-// = h1. After each of them x advances by y, y by z, and z by probeMul, where y
-// begins at h2. So probe i is at
-//
-//	x[i] = h1 + i·y + i(i-1)/2·z + i(i-1)(i-2)/6·probeMul
-//
-// with the first y and z. The top bits of x choose the bit of the filter. z has the low
-// half of h1 on top, and the low half of h2: bits that hardly influence the top bits of x
-// and y. Part of the file format, never changes.
-func thirdWord(h1, h2 uint64) uint64 { return h1<<32 | h2&math.MaxUint32 }
+func (f *Filter) Hash(key []byte) (h1, h2 uint64) { return f.hash.Hash128(key) }
 
 // AddHash adds the key with this hash (see Hash).
-func (f *Filter) AddHash(h1, h2 uint64) {
-	x, y, z := h1, h2, thirdWord(h1, h2)
-	for range f.k {
-		i, _ := bits.Mul64(x, f.m)
-		f.words[i>>6] |= 1 << (i & 63)
-		x += y
-		y += z
-		z += probeMul
-	}
-	f.count++
-}
+func (f *Filter) AddHash(h1, h2 uint64) { f.bits.Add(h1, h2) }
 
 // MayContainHash is MayContain for the key with this hash (see Hash).
-//
-// About half of the bits of a full filter are set, so the processor cannot
-// predict the answer of one probe. The first three probes are loaded in parallel
-// and tested with one branch.
-func (f *Filter) MayContainHash(h1, h2 uint64) bool {
-	x, y, z := h1, h2, thirdWord(h1, h2)
-	k := f.k
-	if k >= atOnce {
-		all := f.bit(x)
-		x, y, z = x+y, y+z, z+probeMul
-		all &= f.bit(x)
-		x, y, z = x+y, y+z, z+probeMul
-		all &= f.bit(x)
-		x, y, z = x+y, y+z, z+probeMul
-		if all&1 == 0 {
-			return false
-		}
-		k -= atOnce
-	}
-	for range k {
-		if f.bit(x)&1 == 0 {
-			return false
-		}
-		x, y, z = x+y, y+z, z+probeMul
-	}
-	return true
-}
-
-// atOnce is how many probes MayContainHash tests with one branch.
-const atOnce = 3
-
-// bit returns a word whose lowest bit is the filter's bit at x. The other bits
-// mean nothing.
-func (f *Filter) bit(x uint64) uint64 {
-	i, _ := bits.Mul64(x, f.m)
-	return f.words[i>>6] >> (i & 63)
-}
+func (f *Filter) MayContainHash(h1, h2 uint64) bool { return f.bits.Has(h1, h2) }
 
 // CheckAndAddHash is CheckAndAdd for the key with this hash (see Hash).
-func (f *Filter) CheckAndAddHash(h1, h2 uint64) bool {
-	x, y, z := h1, h2, thirdWord(h1, h2)
-	all := uint64(1)
-	for range f.k {
-		i, _ := bits.Mul64(x, f.m)
-		w := &f.words[i>>6]
-		all &= *w >> (i & 63)
-		*w |= 1 << (i & 63)
-		x += y
-		y += z
-		z += probeMul
-	}
-	f.count++
-	return all == 1
-}
+func (f *Filter) CheckAndAddHash(h1, h2 uint64) bool { return f.bits.CheckAndAdd(h1, h2) }
 
 // Count returns how many keys were added. A key that was added twice counts twice. After
 // Merge it is the sum of both filters, in which the keys of both count twice. After
 // Intersect it is EstimatedCount, rounded, but at most the smaller count of the two.
 // EstimatedCount counts different keys only.
-func (f *Filter) Count() uint64 { return f.count }
+func (f *Filter) Count() uint64 { return f.bits.Count }
 
 // Cap returns the number of bits, m.
-func (f *Filter) Cap() uint64 { return f.m }
+func (f *Filter) Cap() uint64 { return f.bits.M }
 
 // K returns the number of probes.
-func (f *Filter) K() int { return f.k }
+func (f *Filter) K() int { return f.bits.K }
 
 // SizeBytes returns the memory that the bits take.
-func (f *Filter) SizeBytes() int { return len(f.words) * 8 }
-
-// ones counts the bits that are set.
-func (f *Filter) ones() (n uint64) {
-	for _, w := range f.words {
-		n += uint64(bits.OnesCount64(w))
-	}
-	return n
-}
+func (f *Filter) SizeBytes() int { return f.bits.SizeBytes() }
 
 // FillRatio returns the share of bits that are set. It counts them, which takes
 // 0.1 ms for a megabyte.
-func (f *Filter) FillRatio() float64 {
-	if f.m == 0 {
-		return 1
-	}
-	return float64(f.ones()) / float64(f.m)
-}
+func (f *Filter) FillRatio() float64 { return f.bits.Fill() }
 
 // EstimatedFillRatio returns the FillRatio that is expected after Count different keys: 1 -
 // e^(-k·n/m). It does not count bits.
 func (f *Filter) EstimatedFillRatio() float64 {
-	if f.m == 0 {
+	if f.bits.M == 0 {
 		return 1
 	}
-	return SizeFill(f.m, f.k, f.count)
+	return SizeFill(f.bits.M, f.bits.K, f.bits.Count)
 }
 
 // EstimatedCount estimates the number of different keys from the share of bits that are
 // set: -m/k · ln(1 - fill), by Swamidass and Baldi. With 10,000 keys it is right to about
 // one per cent. It is +Inf if all bits are set. It counts bits: see FillRatio.
-func (f *Filter) EstimatedCount() float64 { return SizeCount(f.m, f.k, f.ones()) }
+func (f *Filter) EstimatedCount() float64 { return SizeCount(f.bits.M, f.bits.K, f.bits.Ones()) }
 
 // FPR returns the share of absent keys that pass with the bits that are set at the moment:
 // FillRatio to the power of k. It counts bits: see FillRatio.
-func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(max(f.k, 1))) }
+func (f *Filter) FPR() float64 { return f.bits.FPR() }
 
 // Reset removes all keys. It keeps the memory.
-func (f *Filter) Reset() {
-	clear(f.words)
-	f.count = 0
-}
+func (f *Filter) Reset() { f.bits.Reset() }
 
 // Clone returns a copy. Changes of one do not change the other.
-func (f *Filter) Clone() *Filter {
-	c := *f
-	c.words = append([]uint64(nil), f.words...)
-	return &c
-}
+func (f *Filter) Clone() *Filter { return &Filter{bits: f.bits.Clone(), hash: f.hash} }
 
 // Merge adds all keys of other, as if each had been added to f. If other differs in bits,
 // probes or hash function, the error is ErrMismatch, and f stays as it was.
@@ -339,10 +218,10 @@ func (f *Filter) Merge(other *Filter) error {
 	if err := f.match(other, "merge"); err != nil {
 		return err
 	}
-	for i, w := range other.words {
-		f.words[i] |= w
+	for i, w := range other.bits.Words {
+		f.bits.Words[i] |= w
 	}
-	f.count += other.count
+	f.bits.Count += other.bits.Count
 	return nil
 }
 
@@ -354,20 +233,20 @@ func (f *Filter) Intersect(other *Filter) error {
 	if err := f.match(other, "intersect"); err != nil {
 		return err
 	}
-	for i, w := range other.words {
-		f.words[i] &= w
+	for i, w := range other.bits.Words {
+		f.bits.Words[i] &= w
 	}
-	f.count = min(f.count, other.count, whole(math.Round(f.EstimatedCount())))
+	f.bits.Count = min(f.bits.Count, other.bits.Count, form.Whole(math.Round(f.EstimatedCount())))
 	return nil
 }
 
 // match returns ErrMismatch unless the bits of f and other mean the same. doing
 // names the operation in the error.
 func (f *Filter) match(other *Filter, doing string) error {
-	if f.m != other.m || f.k != other.k || f.m == 0 {
-		return fmt.Errorf("bloom: %s: %w: %d bits and %d probes, other %d and %d", doing, ErrMismatch, f.m, f.k, other.m, other.k)
+	if f.bits.M != other.bits.M || f.bits.K != other.bits.K || f.bits.M == 0 {
+		return fmt.Errorf("bloom: %s: %w: %d bits and %d probes, other %d and %d", doing, ErrMismatch, f.bits.M, f.bits.K, other.bits.M, other.bits.K)
 	}
-	if !f.hash.same(&other.hash) {
+	if !f.hash.Same(&other.hash) {
 		return fmt.Errorf("bloom: %s: %w: the hash functions are not known to be the same", doing, ErrMismatch)
 	}
 	return nil

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 var (
@@ -18,8 +20,6 @@ var (
 	_ io.ReaderFrom              = (*Filter)(nil)
 )
 
-func numbered(i int) []byte { return fmt.Appendf(nil, "key-%d", i) }
-
 // filterOf makes a filter with n numbered keys, beginning with number first.
 func filterOf(t testing.TB, o FilterOptions, first, n int) *Filter {
 	t.Helper()
@@ -28,28 +28,9 @@ func filterOf(t testing.TB, o FilterOptions, first, n int) *Filter {
 		t.Fatal(err)
 	}
 	for i := first; i < first+n; i++ {
-		f.Add(numbered(i))
+		f.Add(filtertest.Numbered(i))
 	}
 	return f
-}
-
-func checkHas(t testing.TB, f interface{ MayContain([]byte) bool }, first, n int) {
-	t.Helper()
-	for i := first; i < first+n; i++ {
-		if !f.MayContain(numbered(i)) {
-			t.Fatalf("key-%d is denied", i)
-		}
-	}
-}
-
-// falsePositives counts how many of n keys pass that were not added.
-func falsePositives(f interface{ MayContain([]byte) bool }, n int) (passed int) {
-	for i := range n {
-		if f.MayContain(fmt.Appendf(nil, "absent-%d", i)) {
-			passed++
-		}
-	}
-	return passed
 }
 
 // ownOptions have a hash function of the caller's own, whose id is not 0.
@@ -73,9 +54,9 @@ func everyFilter() []FilterOptions {
 func TestFilter_HoldsItsKeys(t *testing.T) {
 	for _, o := range append(everyFilter(), ownOptions(0)) {
 		f := filterOf(t, o, 0, 1000)
-		checkHas(t, f, 0, 1000)
+		filtertest.CheckHas(t, f, 0, 1000)
 		for i := range 1000 {
-			key := numbered(i)
+			key := filtertest.Numbered(i)
 			if !f.Check(key) || !f.CheckString(string(key)) || !f.MayContainHash(f.Hash(key)) || !f.CheckAndAdd(key) {
 				t.Fatalf("%+v: key-%d is denied", o, i)
 			}
@@ -84,15 +65,15 @@ func TestFilter_HoldsItsKeys(t *testing.T) {
 			t.Errorf("Count() = %d, want 2000", f.Count())
 		}
 		if o.Bits == 0 {
-			if n := falsePositives(f, 10_000); n > 200 {
+			if n := filtertest.FalsePositives(f, 10_000); n > 200 {
 				t.Errorf("%d of 10000 absent keys pass", n)
 			}
 		}
-		if f.Reset(); f.Count() != 0 || f.FillRatio() != 0 || f.MayContain(numbered(1)) {
+		if f.Reset(); f.Count() != 0 || f.FillRatio() != 0 || f.MayContain(filtertest.Numbered(1)) {
 			t.Error("not empty after Reset")
 		}
 		f.AddString("key-7")
-		if checkHas(t, f, 7, 1); f.CheckAndAdd([]byte("other")) != (f.Cap() == 64 && f.FillRatio() == 1./64) {
+		if filtertest.CheckHas(t, f, 7, 1); f.CheckAndAdd([]byte("other")) != (f.Cap() == 64 && f.FillRatio() == 1./64) {
 			t.Error("CheckAndAdd of the second key")
 		}
 	}
@@ -102,25 +83,16 @@ func TestFilter_HoldsItsKeys(t *testing.T) {
 func TestFilter_CheckAndAddIsBoth(t *testing.T) {
 	f, g := New(500, 0.1), New(500, 0.1)
 	for i := range 1000 {
-		key := numbered(i % 700)
+		key := filtertest.Numbered(i % 700)
 		want := f.MayContain(key)
 		f.Add(key)
 		if got := g.CheckAndAdd(key); got != want {
 			t.Fatalf("CheckAndAdd(%q) = %v, MayContain %v", key, got, want)
 		}
 	}
-	if !bytes.Equal(marshal(t, f), marshal(t, g)) {
+	if !bytes.Equal(filtertest.Marshal(t, f), filtertest.Marshal(t, g)) {
 		t.Error("Add and CheckAndAdd differ")
 	}
-}
-
-func marshal(t testing.TB, f encoding.BinaryMarshaler) []byte {
-	t.Helper()
-	b, err := f.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func TestNewFilter_Shapes(t *testing.T) {
@@ -181,7 +153,7 @@ func TestNew_Panics(t *testing.T) {
 func TestFilter_Estimates(t *testing.T) {
 	f := filterOf(t, FilterOptions{Keys: 20_000}, 0, 20_000)
 	for i := range 5000 {
-		f.Add(numbered(i)) // again: Count sees it, the bits do not
+		f.Add(filtertest.Numbered(i)) // again: Count sees it, the bits do not
 	}
 	if f.Count() != 25_000 || math.Abs(f.EstimatedCount()/20_000-1) > 0.02 {
 		t.Errorf("Count() = %d, EstimatedCount() = %v", f.Count(), f.EstimatedCount())
@@ -192,8 +164,8 @@ func TestFilter_Estimates(t *testing.T) {
 	if want := SizeFill(f.Cap(), 7, 25_000); f.EstimatedFillRatio() != want {
 		t.Errorf("EstimatedFillRatio() = %v, want %v", f.EstimatedFillRatio(), want)
 	}
-	for i := range f.words {
-		f.words[i] = math.MaxUint64
+	for i := range f.bits.Words {
+		f.bits.Words[i] = math.MaxUint64
 	}
 	if !math.IsInf(f.EstimatedCount(), 1) || f.FPR() != 1 {
 		t.Errorf("full: EstimatedCount() = %v, FPR() = %v", f.EstimatedCount(), f.FPR())
@@ -207,10 +179,10 @@ func TestFilter_Merge(t *testing.T) {
 		if err := f.Merge(g); err != nil {
 			t.Fatal(err)
 		}
-		if f.Count() != 1200 || f.ones() != both.ones() {
-			t.Errorf("Count() = %d, %d bits set, want 1200, %d", f.Count(), f.ones(), both.ones())
+		if f.Count() != 1200 || f.bits.Ones() != both.bits.Ones() {
+			t.Errorf("Count() = %d, %d bits set, want 1200, %d", f.Count(), f.bits.Ones(), both.bits.Ones())
 		}
-		checkHas(t, f, 0, 1000)
+		filtertest.CheckHas(t, f, 0, 1000)
 	}
 }
 
@@ -221,14 +193,14 @@ func TestFilter_Intersect(t *testing.T) {
 	if err := f.Intersect(g); err != nil {
 		t.Fatal(err)
 	}
-	checkHas(t, f, 4000, 2000)
-	if n := falsePositives(f, 20_000); n > 8 {
+	filtertest.CheckHas(t, f, 4000, 2000)
+	if n := filtertest.FalsePositives(f, 20_000); n > 8 {
 		t.Errorf("%d of 20000 absent keys pass", n)
 	}
-	if f.Count() < 2000 || f.Count() > 6000 || f.Count() != whole(math.Round(f.EstimatedCount())) {
+	if f.Count() < 2000 || f.Count() > 6000 || f.Count() != form.Whole(math.Round(f.EstimatedCount())) {
 		t.Errorf("Count() = %d, EstimatedCount() = %v", f.Count(), f.EstimatedCount())
 	}
-	checkHas(t, c, 0, 6000) // a clone does not feel it
+	filtertest.CheckHas(t, c, 0, 6000) // a clone does not feel it
 }
 
 func TestFilter_Mismatch(t *testing.T) {
@@ -248,7 +220,7 @@ func TestFilter_Mismatch(t *testing.T) {
 				t.Errorf("pair %d: %s = %v, want ErrMismatch", i, name, err)
 			}
 		}
-		if pair[0].count != before.count || pair[0].ones() != before.ones() {
+		if pair[0].bits.Count != before.bits.Count || pair[0].bits.Ones() != before.bits.Ones() {
 			t.Errorf("pair %d: changed", i)
 		}
 	}
@@ -258,5 +230,5 @@ func TestFilter_Mismatch(t *testing.T) {
 	if err := own.Merge(filterOf(t, ownOptions(200), 10, 10)); err != nil {
 		t.Errorf("Merge of the same id: %v", err)
 	}
-	checkHas(t, own, 0, 20)
+	filtertest.CheckHas(t, own, 0, 20)
 }

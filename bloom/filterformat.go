@@ -7,58 +7,21 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+
+	"github.com/shaledb/shale/bloom/internal/bitarray"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Constants of the serialized form. Part of the file format, never change.
 const (
-	kindFilter    = 3
 	filterVersion = 1
-	filterTailLen = 8 + trailerLen // the count and the trailer
+	filterTailLen = 8 + form.TrailerLen // the count and the trailer
 )
 
 // ErrNoHashID says that a filter cannot be serialized, because its hash function
 // is the caller's own and has no id. A program that read it would not know how to
 // hash its questions.
 var ErrNoHashID = errors.New("the hash function has no id")
-
-// beginOwn is head.begin for a filter whose hash function may be the caller's own.
-func (h *hash128) beginOwn(filter []byte, kind, version byte, count uint64) []byte {
-	b := (&head{keys: uint32(min(count, math.MaxUint32)), hasher: h.hasher}).begin(filter, kind, version)
-	b[2] = byte(h.id())
-	return b
-}
-
-// openOwn checks kind, version and hash in the trailer of filter, and returns the
-// trailer and the hash function. The function is one of this package, or own if the ids
-// are the same. own may be nil.
-func openOwn(filter []byte, kind, version byte, own *ownHash) (trailer []byte, hash hash128, err error) {
-	if len(filter) < trailerLen {
-		return nil, hash, damage("%d bytes are less than a trailer", len(filter))
-	}
-	b := filter[len(filter)-trailerLen:]
-	id, seed := HashID(b[2]), binary.LittleEndian.Uint64(b[20:])
-	switch {
-	case b[0] != kind:
-		return nil, hash, unknown("kind", uint64(b[0]))
-	case b[1] != version:
-		return nil, hash, unknown("version", uint64(b[1]))
-	case own != nil && own.id == id && id >= FirstOwnHashID && seed == 0:
-		return b, hash128{own: own}, nil
-	}
-	hasher, err := NewHasher(id, seed)
-	if err != nil {
-		return nil, hash, fmt.Errorf("bloom: open filter: %w", err)
-	}
-	return b, hash128{hasher: hasher}, nil
-}
-
-// checkSum compares the checksum at the end of filter. Requires: filter has a trailer.
-func checkSum(filter []byte) error {
-	if want, got := binary.LittleEndian.Uint32(filter[len(filter)-4:]), checksum(filter); got != want {
-		return damage("checksum %08x, stored %08x", got, want)
-	}
-	return nil
-}
 
 // tail returns the bytes that follow the words:
 //
@@ -69,19 +32,19 @@ func checkSum(filter []byte) error {
 // keys is the count, or 2^32 - 1 if the count is larger. The caller fills in the checksum.
 func (f *Filter) tail() []byte {
 	b := make([]byte, filterTailLen)
-	binary.LittleEndian.PutUint64(b, f.count)
-	t := f.hash.beginOwn(b, kindFilter, filterVersion, f.count)
-	t[3] = byte(f.k)
-	binary.LittleEndian.PutUint64(t[12:], f.m)
+	binary.LittleEndian.PutUint64(b, f.bits.Count)
+	t := form.Begin(b, form.KindFilter, filterVersion, f.bits.Count, uint8(f.hash.ID()), f.hash.hasher.Seed())
+	t[3] = byte(f.bits.K)
+	binary.LittleEndian.PutUint64(t[12:], f.bits.M)
 	return b
 }
 
 // canWrite returns an error that says why f has no serialized form, or nil if it has one.
 func (f *Filter) canWrite() error {
 	switch {
-	case f.k == 0:
+	case f.bits.K == 0:
 		return errors.New("bloom: write filter: it was not made by New")
-	case f.hash.id() == 0:
+	case f.hash.ID() == 0:
 		return fmt.Errorf("bloom: write filter: %w", ErrNoHashID)
 	}
 	return nil
@@ -95,17 +58,14 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	from := len(dst)
-	for _, w := range f.words {
-		dst = binary.LittleEndian.AppendUint64(dst, w)
-	}
-	dst = append(dst, f.tail()...)
-	seal(dst[from:])
+	dst = append(f.bits.AppendWords(dst), f.tail()...)
+	form.Seal(dst[from:])
 	return dst, nil
 }
 
 // MarshalBinary returns the serialized form: see AppendBinary.
 func (f *Filter) MarshalBinary() ([]byte, error) {
-	return f.AppendBinary(make([]byte, 0, len(f.words)*8+filterTailLen))
+	return f.AppendBinary(make([]byte, 0, len(f.bits.Words)*8+filterTailLen))
 }
 
 // UnmarshalBinary makes f the filter whose serialized form is b, all of b. It copies the
@@ -115,37 +75,34 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 // A filter with a Hash of the caller's own can only be read into a Filter that was made
 // with the same HashID. f keeps that function, and its m and k become those of b.
 func (f *Filter) UnmarshalBinary(b []byte) error {
-	t, hash, err := openOwn(b, kindFilter, filterVersion, f.hash.own)
+	t, err := form.TrailerOf(b, form.KindFilter, filterVersion)
+	if err != nil {
+		return err
+	}
+	head := form.HeadOf(b)
+	hash, err := f.hash.Named(HashID(head.Hash), head.Seed)
 	if err != nil {
 		return err
 	}
 	m, k := binary.LittleEndian.Uint64(t[12:]), int(t[3])
 	body := len(b) - filterTailLen
 	if body < 0 || m != uint64(body)*8 || body%8 != 0 {
-		return damage("%d bits in %d bytes", m, len(b))
+		return form.Damage("%d bits in %d bytes", m, len(b))
 	}
-	if err := checkSum(b); err != nil {
+	if err := form.Check(b); err != nil {
 		return err
 	}
 	count := binary.LittleEndian.Uint64(b[body:])
 	switch reserved, keys := binary.LittleEndian.Uint32(t[4:]), binary.LittleEndian.Uint32(t[8:]); {
 	case reserved != 0:
-		return damage("reserved bytes are %#x", reserved)
+		return form.Damage("reserved bytes are %#x", reserved)
 	case k < 1 || k > MaxProbes || m == 0:
-		return damage("%d probes, %d bits", k, m)
+		return form.Damage("%d probes, %d bits", k, m)
 	case uint64(keys) != min(count, math.MaxUint32):
-		return damage("%d keys, %d counted", keys, count)
+		return form.Damage("%d keys, %d counted", keys, count)
 	}
-	*f = Filter{words: decodeWords(b[:body]), m: m, k: k, count: count, hash: hash}
+	*f = Filter{bits: bitarray.Array{Words: bitarray.DecodeWords(b[:body]), M: m, K: k, Count: count}, hash: hash}
 	return nil
-}
-
-func decodeWords(b []byte) []uint64 {
-	words := make([]uint64, len(b)/8)
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return words
 }
 
 // WriteTo writes the serialized form, the bytes of MarshalBinary. It writes 32 KiB at a
@@ -155,21 +112,21 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 		return 0, err
 	}
 	const chunk = 4096 // words
-	buf := make([]byte, 0, 8*min(chunk, len(f.words)))
+	buf := make([]byte, 0, 8*min(chunk, len(f.bits.Words)))
 	sum := uint32(0)
-	for words := f.words; len(words) > 0; words = words[min(chunk, len(words)):] {
+	for words := f.bits.Words; len(words) > 0; words = words[min(chunk, len(words)):] {
 		buf = buf[:0]
 		for _, word := range words[:min(chunk, len(words))] {
 			buf = binary.LittleEndian.AppendUint64(buf, word)
 		}
-		sum = crc32.Update(sum, castagnoli, buf)
+		sum = crc32.Update(sum, form.Castagnoli, buf)
 		wrote, err := w.Write(buf)
 		if n += int64(wrote); err != nil {
 			return n, fmt.Errorf("bloom: write filter: %w", err)
 		}
 	}
 	tail := f.tail()
-	sum = crc32.Update(sum, castagnoli, tail[:len(tail)-4])
+	sum = crc32.Update(sum, form.Castagnoli, tail[:len(tail)-4])
 	binary.LittleEndian.PutUint32(tail[len(tail)-4:], sum)
 	wrote, err := w.Write(tail)
 	if n += int64(wrote); err != nil {

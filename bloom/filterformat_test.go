@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // specFilter adds keys to words as docs/FORMAT.md says, with big numbers.
@@ -43,11 +46,11 @@ func TestFilterFormat_AsDocumented(t *testing.T) {
 		f := filterOf(t, o, 0, 300)
 		var hashes [][2]uint64
 		for i := range 300 {
-			h1, h2 := f.Hash(numbered(i))
+			h1, h2 := f.Hash(filtertest.Numbered(i))
 			hashes = append(hashes, [2]uint64{h1, h2})
 		}
-		b := marshal(t, f)
-		if !bytes.Equal(b[:f.SizeBytes()], specFilter(f.m, f.k, hashes)) {
+		b := filtertest.Marshal(t, f)
+		if !bytes.Equal(b[:f.SizeBytes()], specFilter(f.bits.M, f.bits.K, hashes)) {
 			t.Errorf("%+v: the bits are not as documented", o)
 		}
 		if len(b) != f.SizeBytes()+40 {
@@ -69,7 +72,6 @@ func TestFilterFormat_WorkedExamples(t *testing.T) {
 		keys            int
 	}{
 		{"\n#### Kind 3", "filter-example", readFilter, 2},
-		{"\n#### Kind 6", "scalable-example", readScalable, 3},
 	} {
 		_, part, _ := strings.Cut(string(text), c.heading)
 		part, _, _ = strings.Cut(part, "\n#")
@@ -92,7 +94,7 @@ func TestFilterFormat_WorkedExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkHas(t, f.(Asker), 0, c.keys)
+		filtertest.CheckHas(t, f.(filtertest.Set), 0, c.keys)
 	}
 }
 
@@ -107,8 +109,8 @@ func empty(t testing.TB, o FilterOptions) *Filter {
 func TestFilterFormat_RoundTrip(t *testing.T) {
 	for _, o := range everyFilter() {
 		f := filterOf(t, o, 0, 700)
-		f.count += math.MaxUint32 // more than the head holds
-		b := marshal(t, f)
+		f.bits.Count += math.MaxUint32 // more than the head holds
+		b := filtertest.Marshal(t, f)
 		var w bytes.Buffer
 		if n, err := f.WriteTo(&w); err != nil || n != int64(len(b)) || !bytes.Equal(w.Bytes(), b) {
 			t.Errorf("%+v: WriteTo = %d, %v, other bytes: %v", o, n, err, !bytes.Equal(w.Bytes(), b))
@@ -124,13 +126,13 @@ func TestFilterFormat_RoundTrip(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		for _, g := range []*Filter{g, h} {
-			if g.Count() != f.Count() || g.Cap() != f.Cap() || g.K() != f.K() || g.hash.hasher != f.hash.hasher || !bytes.Equal(marshal(t, g), b) {
+			if g.Count() != f.Count() || g.Cap() != f.Cap() || g.K() != f.K() || g.hash.hasher != f.hash.hasher || !bytes.Equal(filtertest.Marshal(t, g), b) {
 				t.Errorf("%+v: read back %+v", o, g)
 			}
-			checkHas(t, g, 0, 700)
+			filtertest.CheckHas(t, g, 0, 700)
 		}
 		clear(b)
-		checkHas(t, g, 0, 700) // has a copy
+		filtertest.CheckHas(t, g, 0, 700) // has a copy
 		if err := g.Merge(f); err != nil {
 			t.Error(err)
 		}
@@ -138,14 +140,14 @@ func TestFilterFormat_RoundTrip(t *testing.T) {
 }
 
 func TestFilterFormat_OwnHash(t *testing.T) {
-	b := marshal(t, filterOf(t, ownOptions(200), 0, 100))
+	b := filtertest.Marshal(t, filterOf(t, ownOptions(200), 0, 100))
 	for _, into := range []*Filter{new(Filter), New(5, 0.1), filterOf(t, ownOptions(201), 0, 1), filterOf(t, ownOptions(0), 0, 1)} {
 		before := into.Clone()
-		if err := into.UnmarshalBinary(b); !errors.Is(err, ErrUnknown) || into.m != before.m {
+		if err := into.UnmarshalBinary(b); !errors.Is(err, ErrUnknown) || into.bits.M != before.bits.M {
 			t.Errorf("UnmarshalBinary = %v, want ErrUnknown", err)
 		}
 	}
-	if f := filterOf(t, ownOptions(201), 0, 1); f.UnmarshalBinary(marshal(t, New(5, 0.1))) != nil || f.hash.own != nil {
+	if f := filterOf(t, ownOptions(201), 0, 1); f.UnmarshalBinary(filtertest.Marshal(t, New(5, 0.1))) != nil || f.hash.own != nil {
 		t.Error("a filter of this package's hash is not read in place of another")
 	}
 	nameless := filterOf(t, ownOptions(0), 0, 1)
@@ -158,21 +160,14 @@ func TestFilterFormat_OwnHash(t *testing.T) {
 	if _, err := new(Filter).MarshalBinary(); err == nil {
 		t.Error("the zero Filter is written")
 	}
-	s := scalableOf(t, 10, 0.01, ScalableOptions{Hash: ownOptions(0).Hash}, 5)
-	if _, err := s.MarshalBinary(); !errors.Is(err, ErrNoHashID) {
-		t.Errorf("Scalable: %v", err)
-	}
-	if _, err := new(Scalable).MarshalBinary(); err == nil {
-		t.Error("the zero Scalable is written")
-	}
 }
 
 // An error of a writer or of a reader is returned.
 func TestFilterFormat_Failures(t *testing.T) {
 	f := New(100_000, 0.01)
-	size := int64(len(marshal(t, f)))
+	size := int64(len(filtertest.Marshal(t, f)))
 	for _, room := range []int64{0, 100, size - 40, size - 1} {
-		if n, err := f.WriteTo(&shortWriter{room}); !errors.Is(err, io.ErrShortWrite) || n != room {
+		if n, err := f.WriteTo(&filtertest.ShortWriter{Room: room}); !errors.Is(err, io.ErrShortWrite) || n != room {
 			t.Errorf("room for %d: WriteTo = %d, %v", room, n, err)
 		}
 	}
@@ -181,37 +176,19 @@ func TestFilterFormat_Failures(t *testing.T) {
 	}
 }
 
-type shortWriter struct{ room int64 }
-
-func (w *shortWriter) Write(b []byte) (int, error) {
-	if n := min(w.room, int64(len(b))); n < int64(len(b)) {
-		w.room -= n
-		return int(n), io.ErrShortWrite
-	}
-	w.room -= int64(len(b))
-	return len(b), nil
+func readFilter(b []byte) (encoding.BinaryUnmarshaler, error) {
+	f := new(Filter)
+	return f, f.UnmarshalBinary(b)
 }
-
-func unmarshals(into func() encoding.BinaryUnmarshaler) func([]byte) (encoding.BinaryUnmarshaler, error) {
-	return func(b []byte) (encoding.BinaryUnmarshaler, error) {
-		u := into()
-		return u, u.UnmarshalBinary(b)
-	}
-}
-
-var readFilter, readScalable = unmarshals(func() encoding.BinaryUnmarshaler { return new(Filter) }),
-	unmarshals(func() encoding.BinaryUnmarshaler { return new(Scalable) })
 
 // A changed, missing or additional byte is an error.
 func TestFilterFormat_Damaged(t *testing.T) {
-	scalable := scalableOf(t, 10, 0.01, ScalableOptions{Hasher: hasherOf(HashSipHash, 7)}, 60)
 	for _, c := range []struct {
 		name string
 		good []byte
 		read func([]byte) (encoding.BinaryUnmarshaler, error)
 	}{
-		{"Filter", marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20)), readFilter},
-		{"Scalable", marshal(t, scalable), readScalable},
+		{"Filter", filtertest.Marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20)), readFilter},
 	} {
 		refused := func(what string, b []byte) {
 			t.Helper()
@@ -237,93 +214,40 @@ func TestFilterFormat_Damaged(t *testing.T) {
 
 // Values that no writer makes are refused, also with a checksum that fits.
 func TestFilterFormat_Impossible(t *testing.T) {
-	filter := marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20))
-	scalable := marshal(t, scalableOf(t, 10, 0.01, ScalableOptions{}, 60)) // three layers
+	filter := filtertest.Marshal(t, filterOf(t, FilterOptions{Keys: 20}, 0, 20))
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
-	n, m := len(filter)-trailerLen, len(scalable)-trailerLen
-	layers := m - 8 - 3*layerLen
+	n := len(filter) - form.TrailerLen
 	for _, c := range []struct {
 		name   string
-		change func(f, s []byte)
+		change func(f []byte)
 		want   error
 	}{
-		{"kind", func(f, s []byte) { f[n], s[m] = 0, 0 }, ErrUnknown},
-		{"each other's kind", func(f, s []byte) { f[n], s[m] = kindScalable, kindFilter }, ErrUnknown},
-		{"version 0", func(f, s []byte) { f[n+1], s[m+1] = 0, 0 }, ErrUnknown},
-		{"version 2", func(f, s []byte) { f[n+1], s[m+1] = 2, 2 }, ErrUnknown},
-		{"hash 0", func(f, s []byte) { f[n+2], s[m+2] = 0, 0 }, ErrUnknown},
-		{"next hash", func(f, s []byte) { f[n+2], s[m+2] = 4, 4 }, ErrUnknown},
-		{"a caller's hash", func(f, s []byte) { f[n+2], s[m+2] = 200, 200 }, ErrUnknown},
-		{"murmur3 with a seed", func(f, s []byte) { f[n+20], s[m+20] = 1, 1 }, ErrUnknown},
-		{"keys", func(f, s []byte) { put32(f[n+8:], 21); put32(s[m+8:], 61) }, ErrDamaged},
-		{"no probes", func(f, s []byte) { f[n+3] = 0; put64(s[layers+24:], 0) }, ErrDamaged},
-		{"too many probes", func(f, s []byte) { f[n+3] = MaxProbes + 1; put64(s[layers+24:], MaxProbes+1) }, ErrDamaged},
-		{"reserved", func(f, s []byte) { f[n+4] = 1; s[m+16] = 1 }, ErrDamaged},
-		{"bits", func(f, s []byte) { put64(f[n+12:], 257); put64(s[layers+16:], 63) }, ErrDamaged},
-		{"no bits", func(f, s []byte) { put64(f[n+12:], 0); put64(s[layers+16:], 0) }, ErrDamaged},
-		{"bits of another length", func(f, s []byte) { put64(f[n+12:], 512); put64(s[layers+16:], 64) }, ErrDamaged},
-		{"most bits", func(f, s []byte) { put64(f[n+12:], math.MaxUint64-63); put64(s[layers+16:], math.MaxUint64-63) }, ErrDamaged},
-		{"count", func(f, s []byte) { put64(f[n-8:], 1<<40); put64(s[layers+8:], 1<<40) }, ErrDamaged},
-		{"no layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], 0) }, ErrDamaged},
-		{"too many layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], maxLayers+1) }, ErrDamaged},
-		{"most layers", func(f, s []byte) { f[n+3] = 0; put32(s[m+12:], math.MaxUint32) }, ErrDamaged},
-		{"layers that do not scale", func(f, s []byte) { f[n+3] = 0; s[m+3] = 1 }, ErrDamaged},
-		{"flags", func(f, s []byte) { f[n+3] = 0; s[m+3] = 2 }, ErrDamaged},
-		{"expansion", func(f, s []byte) { f[n+3] = 0; put32(s[m+4:], 0) }, ErrDamaged},
-		{"large expansion", func(f, s []byte) { f[n+3] = 0; put32(s[m+4:], MaxExpansion+1) }, ErrDamaged},
-		{"rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(1)) }, ErrDamaged},
-		{"NaN as a rate", func(f, s []byte) { f[n+3] = 0; put64(s[m-8:], math.Float64bits(math.NaN())) }, ErrDamaged},
-		{"more keys than a layer takes", func(f, s []byte) { f[n+3] = 0; put64(s[layers+8:], 11); put64(s[layers+2*layerLen+8:], 29) }, ErrDamaged},
-		{"capacity", func(f, s []byte) { f[n+3] = 0; put64(s[layers:], 0) }, ErrDamaged},
+		{"kind", func(f []byte) { f[n] = 0 }, ErrUnknown},
+		{"each other's kind", func(f []byte) { f[n] = form.KindScalable }, ErrUnknown},
+		{"version 0", func(f []byte) { f[n+1] = 0 }, ErrUnknown},
+		{"version 2", func(f []byte) { f[n+1] = 2 }, ErrUnknown},
+		{"hash 0", func(f []byte) { f[n+2] = 0 }, ErrUnknown},
+		{"next hash", func(f []byte) { f[n+2] = 4 }, ErrUnknown},
+		{"a caller's hash", func(f []byte) { f[n+2] = 200 }, ErrUnknown},
+		{"murmur3 with a seed", func(f []byte) { f[n+20] = 1 }, ErrUnknown},
+		{"keys", func(f []byte) { put32(f[n+8:], 21) }, ErrDamaged},
+		{"no probes", func(f []byte) { f[n+3] = 0 }, ErrDamaged},
+		{"too many probes", func(f []byte) { f[n+3] = MaxProbes + 1 }, ErrDamaged},
+		{"reserved", func(f []byte) { f[n+4] = 1 }, ErrDamaged},
+		{"bits", func(f []byte) { put64(f[n+12:], 257) }, ErrDamaged},
+		{"no bits", func(f []byte) { put64(f[n+12:], 0) }, ErrDamaged},
+		{"bits of another length", func(f []byte) { put64(f[n+12:], 512) }, ErrDamaged},
+		{"most bits", func(f []byte) { put64(f[n+12:], math.MaxUint64-63) }, ErrDamaged},
+		{"count", func(f []byte) { put64(f[n-8:], 1<<40) }, ErrDamaged},
 	} {
-		f, s := bytes.Clone(filter), bytes.Clone(scalable)
-		c.change(f, s)
-		if _, err := readFilter(reseal(f)); !errors.Is(err, c.want) {
+		f := bytes.Clone(filter)
+		c.change(f)
+		if _, err := readFilter(filtertest.Reseal(f)); !errors.Is(err, c.want) {
 			t.Errorf("Filter, %s: %v, want %v", c.name, err, c.want)
-		}
-		if _, err := readScalable(reseal(s)); !errors.Is(err, c.want) {
-			t.Errorf("Scalable, %s: %v, want %v", c.name, err, c.want)
 		}
 	}
 	// A filter without words would have no bit to ask.
-	if _, err := readFilter(reseal(append(make([]byte, 8), filter[n:]...))); !errors.Is(err, ErrDamaged) {
+	if _, err := readFilter(filtertest.Reseal(append(make([]byte, 8), filter[n:]...))); !errors.Is(err, ErrDamaged) {
 		t.Errorf("no words: %v", err)
-	}
-}
-
-func TestScalableFormat_RoundTrip(t *testing.T) {
-	for _, o := range []ScalableOptions{{}, {Expansion: 1}, {NonScaling: true}, {Hasher: hasherOf(HashXXH3, 5)}, {Hash: ownOptions(200).Hash, HashID: 200}} {
-		capacity := uint64(100)
-		if o.NonScaling {
-			capacity = 1000
-		}
-		s := scalableOf(t, capacity, 0.01, o, 650)
-		b := marshal(t, s)
-		got := new(Scalable)
-		if o.Hash != nil {
-			if err := got.UnmarshalBinary(b); !errors.Is(err, ErrUnknown) {
-				t.Errorf("a caller's hash: %v", err)
-			}
-			got = scalableOf(t, 1, 0.5, o, 0)
-		}
-		if err := got.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		if again := marshal(t, got); !bytes.Equal(again, b) || got.Info() != s.Info() {
-			t.Errorf("%+v: read back %+v, want %+v", o, got.Info(), s.Info())
-		}
-		clear(b)
-		checkHas(t, got, 0, 650)
-		// It continues as the other one would.
-		for i := range 300 {
-			_, err1 := s.Add(numbered(650 + i))
-			_, err2 := got.Add(numbered(650 + i))
-			if err1 != nil || err2 != nil {
-				t.Fatal(err1, err2)
-			}
-		}
-		if !bytes.Equal(marshal(t, got), marshal(t, s)) {
-			t.Errorf("%+v: grows otherwise after it was read", o)
-		}
 	}
 }

@@ -9,48 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// exactFPR is the expected rate of a filter with n keys if all probes are independent.
-// Bloom's formula (SizeFPR) holds for many keys. With few keys the number of bits that are
-// set varies, and the rate is a power of it (Bose et al. 2008).
-func exactFPR(m uint64, k int, n uint64) float64 {
-	size, throws := float64(m), float64(n)*float64(k)
-	if throws*size > 2e7 {
-		return largeFPR(size, throws, float64(k))
-	}
-	// chance[x] is the probability that x bits are set after the throws so far.
-	chance := make([]float64, min(m, n*uint64(k))+1)
-	chance[0] = 1
-	for range int(throws) {
-		for x := len(chance) - 1; x > 0; x-- {
-			chance[x] = chance[x]*float64(x)/size + chance[x-1]*(size-float64(x-1))/size
-		}
-		chance[0] = 0
-	}
-	rate := 0.0
-	for x, p := range chance {
-		rate += p * math.Pow(float64(x)/size, float64(k))
-	}
-	return rate
-}
-
-// largeFPR is exactFPR to second order.
-func largeFPR(m, throws, k float64) float64 {
-	none := math.Exp(throws * math.Log1p(-1/m))
-	two := math.Exp(throws * math.Log1p(-2/m))
-	fill := 1 - none
-	variance := (none - two) / m // of the fill
-	variance += two - none*none
-	return math.Pow(fill, k) + k*(k-1)/2*math.Pow(fill, k-2)*variance
-}
-
 // The two ways to compute the rate agree where both are exact.
 func TestExactFPR(t *testing.T) {
 	for _, c := range []struct{ n, m, k float64 }{{200, 1920, 7}, {400, 3840, 7}, {100, 1920, 13}} {
-		exact, large := exactFPR(uint64(c.m), int(c.k), uint64(c.n)), largeFPR(c.m, c.n*c.k, c.k)
+		exact, large := filtertest.ExactFPR(uint64(c.m), int(c.k), uint64(c.n)), filtertest.LargeFPR(c.m, c.n*c.k, c.k)
 		if math.Abs(exact/large-1) > 0.002 {
 			t.Errorf("%v: %v by throws, %v by moments", c, exact, large)
 		}
@@ -88,11 +55,11 @@ func (c *fprCell) judge(t *testing.T) string {
 // With random hashes, filters of any size, from one key up, and of any rate let pass what
 // theory says. Plain double hashing (plainFPR) is wrong by orders of magnitude.
 func TestFilterFPR_RandomHashes(t *testing.T) {
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	budget := uint64(1_500_000)
 	if long {
 		budget = 1_000_000_000
-	} else if short() {
+	} else if filtertest.Short() {
 		budget = 60_000
 	}
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -100,7 +67,7 @@ func TestFilterFPR_RandomHashes(t *testing.T) {
 	for _, n := range []uint64{1, 2, 10, 100, 1000} {
 		for _, p := range []float64{0.3, 1e-2, 1e-4, 1e-6} {
 			f := New(n, p)
-			c := fprCell{name: fmt.Sprintf("random, for %v", p), f: f, n: n, expected: exactFPR(f.m, f.k, n)}
+			c := fprCell{name: fmt.Sprintf("random, for %v", p), f: f, n: n, expected: filtertest.ExactFPR(f.bits.M, f.bits.K, n)}
 			if c.asked = budget; float64(budget)*c.expected > 40_000 && budget > 2e6 {
 				c.asked = uint64(40_000 / c.expected)
 			}
@@ -135,8 +102,8 @@ func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 	f := New(n, 1e-4)
 	r := rand.New(rand.NewPCG(1, 4))
 	plain := func(h1, h2 uint64, visit func(i uint64) bool) bool {
-		for range f.k {
-			i := h1 % f.m
+		for range f.bits.K {
+			i := h1 % f.bits.M
 			if h1 += h2; !visit(i) {
 				return false
 			}
@@ -147,15 +114,15 @@ func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 	for range sets {
 		f.Reset()
 		for range n {
-			plain(r.Uint64(), r.Uint64(), func(i uint64) bool { f.words[i/64] |= 1 << (i % 64); return true })
+			plain(r.Uint64(), r.Uint64(), func(i uint64) bool { f.bits.Words[i/64] |= 1 << (i % 64); return true })
 		}
 		for range each {
-			if plain(r.Uint64(), r.Uint64(), func(i uint64) bool { return f.words[i/64]>>(i%64)&1 == 1 }) {
+			if plain(r.Uint64(), r.Uint64(), func(i uint64) bool { return f.bits.Words[i/64]>>(i%64)&1 == 1 }) {
 				passed++
 			}
 		}
 	}
-	mean := exactFPR(f.m, f.k, n) * sets * each
+	mean := filtertest.ExactFPR(f.bits.M, f.bits.K, n) * sets * each
 	t.Logf("plain double hashing: %d of %d pass, %.1f expected", passed, sets*each, mean)
 	if float64(passed) < 5*mean {
 		t.Errorf("%d pass: then all this was not needed", passed)
@@ -166,11 +133,11 @@ func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
 // compared with the bits that are set, and the bits with theory.
 func TestFilterFPR_EveryKind(t *testing.T) {
 	testenv.SkipRace(t)
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	n, asked := 2000, 12_000
 	if long {
 		n, asked = 50_000, 1_000_000
-	} else if short() {
+	} else if filtertest.Short() {
 		n, asked = 50, 200
 	}
 	kinds, err := testkeys.Listed("../../shared/data")
@@ -225,23 +192,23 @@ func TestFilterFPR_EveryKind(t *testing.T) {
 // checkFill compares the number of bits that are set with theory, which knows its variance.
 func checkFill(t *testing.T, name string, f *Filter) {
 	t.Helper()
-	m, throws := float64(f.m), float64(f.count)*float64(f.k)
+	m, throws := float64(f.bits.M), float64(f.bits.Count)*float64(f.bits.K)
 	none, two := math.Exp(throws*math.Log1p(-1/m)), math.Exp(throws*math.Log1p(-2/m))
 	spread := math.Sqrt(m * ((none - two) + m*(two-none*none)))
-	if z := (float64(f.ones()) - m*(1-none)) / max(spread, 1); math.Abs(z) > 5 {
-		t.Errorf("%s: %d bits of %d are set, expected %.0f ± %.1f", name, f.ones(), f.m, m*(1-none), spread)
+	if z := (float64(f.bits.Ones()) - m*(1-none)) / max(spread, 1); math.Abs(z) > 5 {
+		t.Errorf("%s: %d bits of %d are set, expected %.0f ± %.1f", name, f.bits.Ones(), f.bits.M, m*(1-none), spread)
 	}
 }
 
 // Filters of ten to ten million keys, asked ten million times, are within five per cent of
 // theory. The keys are numbers, hashed again for each question.
 func TestFilterFPR_Large(t *testing.T) {
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	sizes, asked := []uint64{100_000}, 400_000
 	switch {
 	case long && !testenv.Race:
 		sizes, asked = []uint64{10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}, 10_000_000
-	case short():
+	case filtertest.Short():
 		sizes, asked = []uint64{2000}, 10_000
 	}
 	var table []string
@@ -256,11 +223,11 @@ func TestFilterFPR_Large(t *testing.T) {
 				begin := time.Now()
 				key := []byte("user000000000000")
 				for i := range n {
-					digits(key[4:], seed%1e6+2*i)
+					filtertest.Digits(key[4:], seed%1e6+2*i)
 					f.Add(key)
 				}
 				for i := range uint64(asked) {
-					digits(key[4:], seed%1e6+2*i+1)
+					filtertest.Digits(key[4:], seed%1e6+2*i+1)
 					if f.MayContain(key) {
 						c.passed++
 					}
@@ -269,7 +236,7 @@ func TestFilterFPR_Large(t *testing.T) {
 					// The rate is compared with theory for this number of keys, and not
 					// only for these bits. With fewer keys, one filter has by chance some
 					// per cent more bits set, or fewer.
-					c.expected = exactFPR(f.m, f.k, n)
+					c.expected = filtertest.ExactFPR(f.bits.M, f.bits.K, n)
 				}
 				checkFill(t, c.name, f)
 				table = append(table, c.judge(t))
@@ -277,12 +244,4 @@ func TestFilterFPR_Large(t *testing.T) {
 		}
 	}
 	t.Logf("\n%s", strings.Join(table, "\n"))
-}
-
-// digits writes v over b in decimal.
-func digits(b []byte, v uint64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + v%10)
-		v /= 10
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
@@ -15,22 +17,18 @@ import (
 func filterGoldens(t testing.TB) map[string]encoding.BinaryMarshaler {
 	sip := hasherOf(HashSipHash, 0x0123456789abcdef)
 	return map[string]encoding.BinaryMarshaler{
-		"filter-none":       New(0, 0.01),
-		"filter-example":    filterOf(t, FilterOptions{Bits: 128, Probes: 6}, 0, 2),
-		"filter-hundred":    filterOf(t, FilterOptions{Keys: 100}, 0, 100),
-		"filter-siphash":    filterOf(t, FilterOptions{Keys: 100, FPR: 1e-6, Hasher: sip}, 0, 100),
-		"filter-own":        filterOf(t, ownOptions(200), 0, 100),
-		"scalable-example":  scalableOf(t, 2, 0.1, ScalableOptions{}, 3),
-		"scalable-none":     scalableOf(t, 10, 0.01, ScalableOptions{NonScaling: true}, 0),
-		"scalable-siphash":  scalableOf(t, 10, 0.01, ScalableOptions{Hasher: sip}, 100),
-		"scalable-constant": scalableOf(t, 40, 0.001, ScalableOptions{Expansion: 1}, 100),
+		"filter-none":    New(0, 0.01),
+		"filter-example": filterOf(t, FilterOptions{Bits: 128, Probes: 6}, 0, 2),
+		"filter-hundred": filterOf(t, FilterOptions{Keys: 100}, 0, 100),
+		"filter-siphash": filterOf(t, FilterOptions{Keys: 100, FPR: 1e-6, Hasher: sip}, 0, 100),
+		"filter-own":     filterOf(t, ownOptions(200), 0, 100),
 	}
 }
 
 func TestGolden_Filters(t *testing.T) {
 	for name, made := range filterGoldens(t) {
-		b := marshal(t, made)
-		kept := readGolden(t, name+"-v1.filter", func() []byte { return b })
+		b := filtertest.Marshal(t, made)
+		kept := filtertest.ReadGolden(t, name+"-v1.filter", func() []byte { return b })
 		if !bytes.Equal(b, kept) {
 			t.Errorf("%s: the filter's bytes changed", name)
 		}
@@ -38,11 +36,11 @@ func TestGolden_Filters(t *testing.T) {
 		if err := into.UnmarshalBinary(kept); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !bytes.Equal(marshal(t, made), kept) {
+		if !bytes.Equal(filtertest.Marshal(t, made), kept) {
 			t.Errorf("%s: not the same after it was read", name)
 		}
-		if bytes.Contains(kept[len(kept)-trailerLen:], []byte{100, 0, 0, 0}) {
-			checkHas(t, made.(Asker), 0, 100)
+		if bytes.Contains(kept[len(kept)-form.TrailerLen:], []byte{100, 0, 0, 0}) {
+			filtertest.CheckHas(t, made.(filtertest.Set), 0, 100)
 		}
 	}
 }
@@ -52,7 +50,7 @@ var decodeLimit = fuzzing.Limit{Bytes: 8 << 10, PerByte: 2}
 
 func addFilterGoldens(f *testing.F) {
 	f.Helper()
-	for _, pattern := range []string{"filter-*.filter", "scalable-*.filter"} {
+	for _, pattern := range []string{"filter-*.filter"} {
 		files, err := filepath.Glob("testdata/" + pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatalf("no golden filters: %v", err)
@@ -63,7 +61,7 @@ func addFilterGoldens(f *testing.F) {
 				f.Fatal(err)
 			}
 			f.Add(b)
-			f.Add(b[len(b)-trailerLen:])
+			f.Add(b[len(b)-form.TrailerLen:])
 		}
 	}
 	f.Add([]byte{})
@@ -74,7 +72,7 @@ func addFilterGoldens(f *testing.F) {
 func FuzzFilter(f *testing.F) {
 	addFilterGoldens(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, b := range [][]byte{b, reseal(b)} {
+		for _, b := range [][]byte{b, filtertest.Reseal(b)} {
 			g := filterOf(t, ownOptions(200), 0, 1)
 			if !probeUnmarshal(t, b, g) {
 				continue
@@ -82,35 +80,12 @@ func FuzzFilter(f *testing.F) {
 			if p := g.FPR(); !(p >= 0 && p <= 1) || !(g.EstimatedCount() >= 0) || !(g.EstimatedFillRatio() >= 0) {
 				t.Fatalf("FPR() = %v, EstimatedCount() = %v", p, g.EstimatedCount())
 			}
-			had, one := g.MayContain(b), g.ones()
-			if g.CheckAndAdd(b) != had || !g.MayContain(b) || had != (one == g.ones()) {
+			had, one := g.MayContain(b), g.bits.Ones()
+			if g.CheckAndAdd(b) != had || !g.MayContain(b) || had != (one == g.bits.Ones()) {
 				t.Fatalf("%x: CheckAndAdd", b)
 			}
 			if err := g.Merge(g.Clone()); err != nil {
 				t.Fatal(err)
-			}
-		}
-	})
-}
-
-// FuzzScalable is FuzzFilter for Scalable.
-func FuzzScalable(f *testing.F) {
-	addFilterGoldens(f)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, b := range [][]byte{b, reseal(b)} {
-			s := new(Scalable)
-			if !probeUnmarshal(t, b, s) {
-				continue
-			}
-			if p := s.FPR(); !(p >= 0 && p <= 1) || s.Info().Filters < 1 {
-				t.Fatalf("FPR() = %v, %+v", p, s.Info())
-			}
-			had, last := s.Has(b), s.layers[len(s.layers)-1]
-			if last.count >= last.capacity && !s.nonScaling && !had {
-				continue // the next layer is as large as the file says
-			}
-			if isNew, err := s.Add(b); isNew == had && err == nil || err == nil != s.Has(b) {
-				t.Fatalf("Add = %v, %v", isNew, err)
 			}
 		}
 	})
@@ -138,21 +113,4 @@ func probeUnmarshal(t *testing.T, b []byte, into interface {
 		t.Fatalf("written again %x, %v", again, failed)
 	}
 	return true
-}
-
-// FuzzSink checks that values with different fields never give the same bytes.
-func FuzzSink(f *testing.F) {
-	f.Add("ab", []byte("c"), "a", []byte("bc"), uint64(1))
-	f.Fuzz(func(t *testing.T, s1 string, b1 []byte, s2 string, b2 []byte, n uint64) {
-		var a, b Sink
-		a.String(s1)
-		a.Bytes(b1)
-		a.Uint64(n)
-		b.String(s2)
-		b.Bytes(b2)
-		b.Uint64(n)
-		if same := s1 == s2 && bytes.Equal(b1, b2); bytes.Equal(a.Key(), b.Key()) != same {
-			t.Errorf("%q and %q, %x and %x: the keys are %x and %x", s1, s2, b1, b2, a.Key(), b.Key())
-		}
-	})
 }

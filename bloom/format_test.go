@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // specBits returns the line and the bits of a key as docs/FORMAT.md says, word
@@ -48,25 +51,25 @@ func specUnits(t trailer, hashes []uint64) []byte {
 }
 
 func TestFormat_AsDocumented(t *testing.T) {
-	hs := randomHashes(1, 700)
+	hs := filtertest.RandomHashes(1, 700)
 	for _, bits := range everyWidth {
 		b := AppendBlocked(nil, hs, bits)
 		tr, err := parseTrailer(b, onlyMurmur3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(b[:len(b)-trailerLen], specUnits(tr, hs)) {
+		if !bytes.Equal(b[:len(b)-form.TrailerLen], specUnits(tr, hs)) {
 			t.Errorf("the lines of a filter of %v bits are not as documented", bits)
 		}
 	}
 	// Probe numbers that no writer chooses yet but a reader must understand.
 	for k := uint32(firstK); k <= maxK; k++ {
 		tr := trailer{head: head{keys: uint32(len(hs))}, units: 2, k: [2]uint32{k, maxK + firstK - k}, lines: [2]uint32{30, 17}}
-		b := append(specUnits(tr, hs), make([]byte, trailerLen)...)
+		b := append(specUnits(tr, hs), make([]byte, form.TrailerLen)...)
 		tr.put(b)
 		f := mustOpen(b)
 		checkHolds(t, f, hs)
-		for _, h := range randomHashes(2, 3000) {
+		for _, h := range filtertest.RandomHashes(2, 3000) {
 			want := true
 			for i, g := range []uint64{h, secondHash(h)} {
 				line, set := specBits(g, uint64(tr.lines[i]), int(tr.k[i]))
@@ -85,7 +88,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 // Two documents have the worked example. Both times it is the golden filter. One of them
 // has an example of a fuse filter too.
 func TestFormat_WorkedExample(t *testing.T) {
-	blocked := readGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
+	blocked := filtertest.ReadGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
 	fuse, err := os.ReadFile("testdata/fuse-example-v1.filter")
 	if err != nil {
 		t.Fatal(err)

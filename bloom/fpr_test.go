@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -91,7 +92,7 @@ func TestFPR_Measured(t *testing.T) {
 	testenv.SkipRace(t)
 	const questions = 10e6
 	large, share := 1000000, 1
-	if short() {
+	if filtertest.Short() {
 		large, share = 100000, 10
 	}
 	for _, bits := range []float64{5, 6, 8, 9.4, 10, 12, 13.9, 14, 16, 20, 24} {
@@ -100,7 +101,7 @@ func TestFPR_Measured(t *testing.T) {
 			if n != large {
 				q /= 5
 			}
-			f := mustOpen(AppendBlocked(nil, randomHashes(uint64(n), n), bits))
+			f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(uint64(n), n), bits))
 			rate := measure(f, uint64(bits*10), q)
 			want, sigma := expect(f, q)
 			predicted := f.PredictedFPR()
@@ -131,7 +132,7 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 // other as any other key.
 func TestFPR_UnitsAreIndependent(t *testing.T) {
 	testenv.SkipRace(t)
-	f := mustOpen(AppendBlocked(nil, randomHashes(1, 100000), 16))
+	f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(1, 100000), 16))
 	r := rand.New(rand.NewPCG(2, 3))
 	const questions = 4e6
 	first, both := 0.0, 0.0
@@ -193,7 +194,7 @@ func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
 
 // The prediction for a filter of many keys is that for its bits a key.
 func TestPredictedFPR_ManyKeys(t *testing.T) {
-	hs := randomHashes(3, 200000)
+	hs := filtertest.RandomHashes(3, 200000)
 	for _, bits := range []float64{4, 7.3, 10, 14, 21, 26} {
 		f := mustOpen(AppendBlocked(nil, hs, bits))
 		if got, want := f.PredictedFPR(), PredictFPR(bits); math.Abs(got/want-1) > 0.01 {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
@@ -43,17 +43,6 @@ func (c cell) String() string {
 		100*c.predicted, 100*c.expected, 100*c.given, c.bitSigmas(), 100*float64(c.passed)/float64(c.asked), c.sigmas())
 }
 
-// fprSeed returns the seed: the same one each time, so that the test cannot fail by chance.
-// With SHALE_LONG it is another one each time, and with SHALE_SEED that one.
-func fprSeed(t *testing.T) (seed uint64, long bool) {
-	t.Helper()
-	long = testenv.Long(t) > 0
-	if long || os.Getenv("SHALE_SEED") != "" {
-		return testenv.Seed(t), long
-	}
-	return 1, false
-}
-
 // Keys of every kind that programs have get the false positives that are predicted, in
 // filters of every width and in those of memtables.
 func TestFPR_EveryKind(t *testing.T) {
@@ -62,7 +51,7 @@ func TestFPR_EveryKind(t *testing.T) {
 	if err != nil {
 		t.Logf("without lists of real keys: %v", err)
 	}
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	n, asked := 20_000, 120_000
 	switch {
 	case long:

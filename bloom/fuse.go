@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // A Fuse is a read-only binary fuse filter (Graf and Lemire 2022): a row of fingerprints
@@ -46,7 +48,7 @@ func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := b[: len(b)-trailerLen : len(b)-trailerLen]
+	body := b[: len(b)-form.TrailerLen : len(b)-form.TrailerLen]
 	return &Fuse{
 		bytes:  body,
 		seed:   binary.LittleEndian.Uint64(body[len(body)-fuseSeedLen:]),
@@ -61,7 +63,7 @@ func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 // MayContain reports whether a key with this hash (see Hash) may be in the filter. False is
 // certain. It allocates nothing.
 func (f *Fuse) MayContain(h uint64) bool {
-	h = finish(h + f.seed)
+	h = form.Finish(h + f.seed)
 	first, _ := bits.Mul64(h, f.span)
 	second := (first + f.length) ^ (h >> 18 & (f.length - 1))
 	third := (first + 2*f.length) ^ (h & (f.length - 1))
@@ -81,7 +83,7 @@ func (f *Fuse) MayContain(h uint64) bool {
 func (f *Fuse) Keys() uint64 { return uint64(f.head.keys) }
 
 // SizeBytes returns the memory that the filter keeps: the serialized bytes.
-func (f *Fuse) SizeBytes() int { return len(f.bytes) + trailerLen }
+func (f *Fuse) SizeBytes() int { return len(f.bytes) + form.TrailerLen }
 
 // Bits returns how many bits a fingerprint has.
 func (f *Fuse) Bits() int { return int(f.r) }
@@ -97,7 +99,6 @@ func (f *Fuse) PredictedFPR() float64 { return FuseFPR(int(f.r)) }
 
 // Geometry of the fuse filter. Part of the file format, never changes.
 const (
-	kindFuse      = 2
 	fuseVersion   = 1
 	fuseSeedLen   = 8
 	minFuse       = 4       // bits of a fingerprint
@@ -128,18 +129,18 @@ func (t *fuseTrailer) bodySize() uint64 {
 // put writes t over the last bytes of filter. Requires: all other bytes have
 // their final values.
 func (t *fuseTrailer) put(filter []byte) {
-	b := t.begin(filter, kindFuse, fuseVersion)
+	b := t.begin(filter, form.KindFuse, fuseVersion)
 	b[3] = byte(t.r)
 	binary.LittleEndian.PutUint32(b[12:], uint32(t.segments))
 	binary.LittleEndian.PutUint32(b[16:], uint32(t.length))
-	seal(filter)
+	form.Seal(filter)
 }
 
 // parseFuse reads and checks the trailer at the end of filter, in the order of
 // parseTrailer. MayContain relies on three of the checks: length is a power of two, there
 // is at least one segment, and there are fingerprints for all places that a key can have.
 func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
-	b, err := trailerOf(filter, kindFuse, fuseVersion, accepted)
+	b, err := trailerOf(filter, form.KindFuse, fuseVersion, accepted)
 	if err != nil {
 		return fuseTrailer{}, err
 	}
@@ -148,19 +149,19 @@ func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
 		segments: uint64(binary.LittleEndian.Uint32(b[12:])),
 		length:   uint64(binary.LittleEndian.Uint32(b[16:])),
 	}
-	if t.length > maxFuseLength || t.bodySize()+trailerLen != uint64(len(filter)) {
-		return fuseTrailer{}, damage("%d + 2 segments of %d places of %d bits in %d bytes", t.segments, t.length, t.r, len(filter))
+	if t.length > maxFuseLength || t.bodySize()+form.TrailerLen != uint64(len(filter)) {
+		return fuseTrailer{}, form.Damage("%d + 2 segments of %d places of %d bits in %d bytes", t.segments, t.length, t.r, len(filter))
 	}
 	if err := t.open(filter); err != nil {
 		return fuseTrailer{}, err
 	}
 	switch reserved := binary.LittleEndian.Uint32(b[4:]); {
 	case reserved != 0:
-		return fuseTrailer{}, damage("reserved bytes are %#x", reserved)
+		return fuseTrailer{}, form.Damage("reserved bytes are %#x", reserved)
 	case t.r < minFuse || t.r > maxFuse:
-		return fuseTrailer{}, damage("fingerprints of %d bits", t.r)
+		return fuseTrailer{}, form.Damage("fingerprints of %d bits", t.r)
 	case t.segments == 0 || bits.OnesCount64(t.length) != 1:
-		return fuseTrailer{}, damage("%d segments of %d places", t.segments, t.length)
+		return fuseTrailer{}, form.Damage("%d segments of %d places", t.segments, t.length)
 	}
 	return t, nil
 }

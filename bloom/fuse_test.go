@@ -10,6 +10,8 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -29,11 +31,11 @@ func checkFuseHolds(t *testing.T, f *Fuse, hashes []uint64) {
 // Filters of every size up to 2000. There, segments are few, and the builder
 // sometimes has to try again.
 func TestFuse_NeverDenies(t *testing.T) {
-	seed, _ := fprSeed(t)
+	seed, _ := filtertest.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
-	hs := randomHashes(seed, 2000)
+	hs := filtertest.RandomHashes(seed, 2000)
 	step := 1
-	if short() {
+	if filtertest.Short() {
 		step = 7
 	}
 	for n := 0; n <= len(hs); n += step {
@@ -47,10 +49,10 @@ func TestFuse_NeverDenies(t *testing.T) {
 
 func TestFuse_NeverDeniesMillion(t *testing.T) {
 	n := 1 << 20
-	if short() {
+	if filtertest.Short() {
 		n >>= 4
 	}
-	hs := randomHashes(2, n)
+	hs := filtertest.RandomHashes(2, n)
 	for _, r := range []int{7, 16} {
 		checkFuseHolds(t, fuseOf(hs, r), hs)
 	}
@@ -73,7 +75,7 @@ func TestFuse_ExtremeHashes(t *testing.T) {
 // Equal hashes all count as keys, and neither the order nor the hashes of the
 // caller change.
 func TestFuse_EqualHashes(t *testing.T) {
-	hs := randomHashes(3, 3000)
+	hs := filtertest.RandomHashes(3, 3000)
 	for name, given := range map[string][]uint64{
 		"two alike":      {7, 7},
 		"one twice":      append(slices.Clone(hs), hs[17]),
@@ -99,7 +101,7 @@ func TestFuse_EqualHashes(t *testing.T) {
 // The unpacked filter in memory of the builder's module gives the same answers.
 func TestFuse_EqualsReference(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10, 100, 5000} {
-		hs := randomHashes(4, n)
+		hs := filtertest.RandomHashes(4, n)
 		salt := fuseSalt(hs)
 		salted := slices.Clone(hs)
 		for i := range salted {
@@ -114,7 +116,7 @@ func TestFuse_EqualsReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		f8, f16 := fuseOf(hs, 8), fuseOf(hs, 16)
-		for _, h := range append(randomHashes(5, 40000), hs...) {
+		for _, h := range append(filtertest.RandomHashes(5, 40000), hs...) {
 			if got, want := f8.MayContain(h), narrow.Contains(h+salt); got != want {
 				t.Fatalf("%d keys, 8 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
 			}
@@ -127,9 +129,9 @@ func TestFuse_EqualsReference(t *testing.T) {
 
 // The size is known before a filter is built, to the bit.
 func TestFuseBits_Exact(t *testing.T) {
-	hs := randomHashes(6, 300000)
+	hs := filtertest.RandomHashes(6, 300000)
 	sizes := []int{20000, 62500, 100000, 299999}
-	if short() {
+	if filtertest.Short() {
 		sizes = sizes[:1]
 	}
 	for n := 0; n < 3000; n += 1 + n/9 {
@@ -141,7 +143,7 @@ func TestFuseBits_Exact(t *testing.T) {
 			if got, want := FuseBits(n, r), f.BitsPerKey(); got != want {
 				t.Errorf("FuseBits(%d, %d) = %v, the filter has %v", n, r, got, want)
 			}
-			if got, want := float64(f.SizeBytes()-trailerLen)*8/float64(max(n, 1)), f.BitsPerKey(); got != want {
+			if got, want := float64(f.SizeBytes()-form.TrailerLen)*8/float64(max(n, 1)), f.BitsPerKey(); got != want {
 				t.Errorf("%d keys: %d bytes are %v bits a key, BitsPerKey() = %v", n, f.SizeBytes(), got, want)
 			}
 			if got, want := f.PredictedFPR(), math.Pow(0.5, float64(r)); got != want || FuseFPR(r) != want {
@@ -178,7 +180,7 @@ func TestFuseFor_Widest(t *testing.T) {
 }
 
 func TestAppendFuse_KeepsWhatIsThere(t *testing.T) {
-	hs, o := randomHashes(7, 500), StaticOptions{Kind: KindFuse, BitsPerKey: 13}
+	hs, o := filtertest.RandomHashes(7, 500), StaticOptions{Kind: KindFuse, BitsPerKey: 13}
 	alone := mustAppend(hs, o)
 	dirty := bytes.Repeat([]byte{0xff}, 4096)
 	for _, dst := range [][]byte{[]byte("abc"), dirty[:3], dirty[:64], dirty[:4090]} {
@@ -200,7 +202,7 @@ func TestAppendFuse_Fails(t *testing.T) {
 	defer func(n int) { xorfilter.MaxIterations = n }(xorfilter.MaxIterations)
 	xorfilter.MaxIterations = 0
 	for _, bits := range []float64{8, 20} {
-		b, err := AppendStatic([]byte("front"), randomHashes(8, 1000), StaticOptions{Kind: KindFuse, BitsPerKey: bits})
+		b, err := AppendStatic([]byte("front"), filtertest.RandomHashes(8, 1000), StaticOptions{Kind: KindFuse, BitsPerKey: bits})
 		if err == nil || string(b) != "front" || !strings.Contains(err.Error(), "1000 keys") {
 			t.Errorf("AppendStatic = %q, %v, want an error", b, err)
 		}
@@ -227,7 +229,7 @@ func TestAppendFuse_HostileHashes(t *testing.T) {
 		t.Error("the builder alone manages hostile hashes: they are not")
 	}
 	checkFuseHolds(t, fuseOf(hostile, 8), hostile)
-	more := append(randomHashes(1, 1000), hostile...)
+	more := append(filtertest.RandomHashes(1, 1000), hostile...)
 	checkFuseHolds(t, fuseOf(more, 8), more)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/FastFilter/xorfilter"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 // xorFilter is the builder's own filter, unpacked and in memory, to compare with.
@@ -71,7 +72,7 @@ func BenchmarkFuseMissOutOfCache(b *testing.B) {
 }
 
 func BenchmarkFuseHit(b *testing.B) {
-	hs := randomHashes(5, 1<<16)
+	hs := filtertest.RandomHashes(5, 1<<16)
 	hit := func(f asker) func(b *testing.B) {
 		return func(b *testing.B) {
 			i := 0
@@ -89,7 +90,7 @@ func BenchmarkFuseHit(b *testing.B) {
 
 func BenchmarkFuseBuild(b *testing.B) {
 	for _, n := range []int{1000, 62500, 1e6} {
-		hs := randomHashes(3, n)
+		hs := filtertest.RandomHashes(3, n)
 		for _, o := range []StaticOptions{{Kind: KindBlocked, BitsPerKey: 10}, {Kind: KindFuse, BitsPerKey: 10}, {Kind: KindFuse, BitsPerKey: 20}} {
 			b.Run(fmt.Sprintf("n=%d/%v%v", n, o.Kind, o.BitsPerKey), func(b *testing.B) {
 				var buf []byte

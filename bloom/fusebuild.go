@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/FastFilter/xorfilter"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // maxFuseKeys is a limit because the builder counts in 32 bits.
@@ -71,7 +72,7 @@ func fuseSalt(hashes []uint64) uint64 {
 	for _, h := range hashes {
 		sum += h
 	}
-	return finish(sum)
+	return form.Finish(sum)
 }
 
 // buildFuse solves the filter for fingerprints that fill a whole T, and keeps the low r
@@ -84,7 +85,7 @@ func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fus
 	}
 	t.segments, t.length = uint64(f.SegmentCount), uint64(f.SegmentLength)
 	start, body := len(dst), int(t.bodySize())
-	dst = grow(dst, body+trailerLen)
+	dst = grow(dst, body+form.TrailerLen)
 	filter := dst[start:]
 	pack(filter[:body-fuseSeedLen], f.Fingerprints, uint(t.r))
 	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], salt+f.Seed)

@@ -6,6 +6,9 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // specFuse returns a hash's three places and what a filter answers, as
@@ -35,16 +38,16 @@ func specFuse(b []byte, h uint64) (places [3]uint64, may bool) {
 func TestFormat_FuseAsDocumented(t *testing.T) {
 	for r := minFuse; r <= maxFuse; r++ {
 		for _, n := range []int{0, 1, 2, 30, 700, 20000} {
-			if short() && n > 700 {
+			if filtertest.Short() && n > 700 {
 				continue
 			}
-			hs := randomHashes(uint64(r), n)
+			hs := filtertest.RandomHashes(uint64(r), n)
 			b := mustAppend(hs, StaticOptions{Kind: KindFuse, BitsPerKey: FuseBits(n, r)})
 			f, err := OpenFuse(b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, h := range append(randomHashes(99, 3000), hs[:min(n, 700)]...) {
+			for _, h := range append(filtertest.RandomHashes(99, 3000), hs[:min(n, 700)]...) {
 				if _, want := specFuse(b, h); f.MayContain(h) != want {
 					t.Fatalf("%d keys of %d bits: MayContain(%016x) = %v, want %v", n, r, h, !want, want)
 				}
@@ -59,8 +62,8 @@ func TestFormat_FuseAnyGeometry(t *testing.T) {
 	for _, g := range []struct{ segments, length uint64 }{{1, 1}, {1, 2}, {7, 1}, {3, 4}, {1000, 16}, {1, 4096}, {2, maxFuseLength}} {
 		for _, r := range []uint64{minFuse, 7, 13, maxFuse} {
 			tr := fuseTrailer{r: r, segments: g.segments, length: g.length}
-			b := make([]byte, tr.bodySize()+trailerLen)
-			for i, h := range randomHashes(r, len(b)/8) {
+			b := make([]byte, tr.bodySize()+form.TrailerLen)
+			for i, h := range filtertest.RandomHashes(r, len(b)/8) {
 				binary.LittleEndian.PutUint64(b[8*i:], h)
 			}
 			tr.put(b)
@@ -69,7 +72,7 @@ func TestFormat_FuseAnyGeometry(t *testing.T) {
 				t.Fatal(err)
 			}
 			passed := 0
-			hs := append(randomHashes(r, 3000), -f.seed, math.MaxUint64-f.seed)
+			hs := append(filtertest.RandomHashes(r, 3000), -f.seed, math.MaxUint64-f.seed)
 			for _, h := range hs {
 				_, want := specFuse(b, h)
 				if f.MayContain(h) != want {
@@ -88,7 +91,7 @@ func TestFormat_FuseAnyGeometry(t *testing.T) {
 
 // Fields that no writer writes are refused also under a checksum that fits.
 func TestOpenFuse_ImpossibleFields(t *testing.T) {
-	good := mustAppend(randomHashes(3, 60), StaticOptions{Kind: KindFuse, BitsPerKey: 20})
+	good := mustAppend(filtertest.RandomHashes(3, 60), StaticOptions{Kind: KindFuse, BitsPerKey: 20})
 	tr, err := parseFuse(good, onlyMurmur3)
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +118,8 @@ func TestOpenFuse_ImpossibleFields(t *testing.T) {
 		{"places that wrap in 64 bits", func(b []byte) { le.PutUint32(b[12:], 1<<30-2); le.PutUint32(b[16:], 1<<31) }},
 	} {
 		b := append([]byte(nil), good...)
-		c.change(b[len(b)-trailerLen:])
-		checkRefused(t, OpenStatic, c.name, reseal(b), ErrDamaged)
+		c.change(b[len(b)-form.TrailerLen:])
+		filtertest.CheckRefused(t, OpenStatic, c.name, filtertest.Reseal(b), ErrDamaged)
 	}
 	// The same, where the length fits.
 	for _, tr := range []fuseTrailer{
@@ -125,16 +128,16 @@ func TestOpenFuse_ImpossibleFields(t *testing.T) {
 		{r: 8, segments: 1, length: 3}, {r: 8, segments: 1, length: 12}, {r: 4, segments: 1, length: maxFuseLength - 1},
 		{r: 4, segments: 1, length: 2 * maxFuseLength},
 	} {
-		b := make([]byte, tr.bodySize()+trailerLen)
+		b := make([]byte, tr.bodySize()+form.TrailerLen)
 		tr.put(b)
-		checkRefused(t, OpenStatic, fmt.Sprintf("%+v", tr), b, ErrDamaged)
+		filtertest.CheckRefused(t, OpenStatic, fmt.Sprintf("%+v", tr), b, ErrDamaged)
 	}
 }
 
 // OpenFuse is for users of Hash.
 func TestOpenFuse_OtherHash(t *testing.T) {
 	for _, hasher := range everyHasher()[1:] {
-		b := mustAppend(randomHashes(1, 60), StaticOptions{Kind: KindFuse, BitsPerKey: 10, Hasher: hasher})
+		b := mustAppend(filtertest.RandomHashes(1, 60), StaticOptions{Kind: KindFuse, BitsPerKey: 10, Hasher: hasher})
 		if f, err := OpenFuse(b); f != nil || err == nil {
 			t.Errorf("OpenFuse of %v: %v, %v", hasher.ID(), f, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
@@ -11,16 +12,16 @@ import (
 // The acceptance table of fuse filters: 2^-r, within 3 sigma, at every size.
 func TestFPR_Fuse(t *testing.T) {
 	testenv.SkipRace(t)
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	sizes, share, sigmas := []int{1e3, 1e5, 1e6}, 1, 3.
 	switch {
 	case long:
 		sigmas = 5 // of another seed each time
-	case short():
+	case filtertest.Short():
 		sizes, share = sizes[:2], 10
 	}
 	for _, n := range sizes {
-		hs := randomHashes(seed, n)
+		hs := filtertest.RandomHashes(seed, n)
 		for _, r := range []int{4, 7, 8, 10, 12, 16} {
 			asked := max(500_000, 64<<r) / share
 			f := fuseOf(hs, r)
@@ -38,14 +39,14 @@ func TestFPR_Fuse(t *testing.T) {
 // Keys of the kinds that programs have pass as rarely as random ones, under every hash
 // function and in filters of both kinds.
 func TestFPR_EveryHasher(t *testing.T) {
-	seed, long := fprSeed(t)
+	seed, long := filtertest.Seed(t)
 	n, asked, kinds := 3000, 30_000, testkeys.Made()
 	switch {
 	case long:
 		n, asked = 50_000, 1_000_000
 	case testenv.Race:
 		n, asked, kinds = 100, 500, kinds[:3]
-	case short():
+	case filtertest.Short():
 		n, asked = 500, 5000
 	}
 	for i, kind := range kinds {

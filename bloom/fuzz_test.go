@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/fuzzing"
 )
 
@@ -18,7 +20,7 @@ func FuzzOpenBlocked(f *testing.F) {
 	addGoldens(f)
 	f.Fuzz(func(t *testing.T, b []byte, h uint64) {
 		probe(t, b, h)
-		probe(t, reseal(b), h)
+		probe(t, filtertest.Reseal(b), h)
 	})
 }
 
@@ -35,7 +37,7 @@ func addGoldens(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b, uint64(1))
-		f.Add(b[len(b)-trailerLen:], uint64(math.MaxUint64))
+		f.Add(b[len(b)-form.TrailerLen:], uint64(math.MaxUint64))
 	}
 	f.Add([]byte{}, uint64(0))
 }
@@ -84,7 +86,7 @@ func probe(t *testing.T, b []byte, h uint64) {
 		lines: [2]uint32{uint32(f.first.lines), uint32(f.second.lines)},
 	}
 	if tr.put(again); !bytes.Equal(again, kept) {
-		t.Fatalf("trailer %x, written again %x", kept[len(kept)-trailerLen:], again[len(again)-trailerLen:])
+		t.Fatalf("trailer %x, written again %x", kept[len(kept)-form.TrailerLen:], again[len(again)-form.TrailerLen:])
 	}
 	if !bytes.Equal(b, kept) {
 		t.Fatal("asking changed the bytes")

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // FuzzOpenStatic is FuzzOpenBlocked for filters of every kind and hash function.
@@ -13,7 +16,7 @@ func FuzzOpenStatic(f *testing.F) {
 	addGoldens(f)
 	f.Fuzz(func(t *testing.T, b []byte, h uint64) {
 		probeStatic(t, b, h)
-		probeStatic(t, reseal(b), h)
+		probeStatic(t, filtertest.Reseal(b), h)
 	})
 }
 
@@ -61,7 +64,7 @@ func probeStatic(t *testing.T, b []byte, h uint64) {
 		again := bytes.Clone(b)
 		tr := fuseTrailer{head: s.fuse.head, r: s.fuse.r, segments: s.fuse.span / s.fuse.length, length: s.fuse.length}
 		if tr.put(again); !bytes.Equal(again, kept) {
-			t.Fatalf("trailer %x, written again %x", kept[len(kept)-trailerLen:], again[len(again)-trailerLen:])
+			t.Fatalf("trailer %x, written again %x", kept[len(kept)-form.TrailerLen:], again[len(again)-form.TrailerLen:])
 		}
 	}
 	if !bytes.Equal(b, kept) {

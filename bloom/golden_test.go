@@ -3,14 +3,12 @@ package bloom
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the golden filters anew: a change of the format")
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // goldens are filters whose bytes are stored: of no key, of the two keys of the worked
 // example, and of enough keys for more lines, with one unit and with two.
@@ -37,29 +35,13 @@ func goldenHashes(n int) []uint64 {
 	return hs
 }
 
-// readGolden returns a golden file, and writes it first if -update is given.
-func readGolden(t testing.TB, name string, made func() []byte) []byte {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, made(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // Filters written by earlier programs open and hold their keys, and this one
 // writes the same bytes.
 func TestGolden_Version1(t *testing.T) {
 	for _, g := range goldens {
 		hs := goldenHashes(g.keys)
 		made := AppendBlocked(nil, hs, g.bits)
-		kept := readGolden(t, g.name+"-v1.filter", func() []byte { return made })
+		kept := filtertest.ReadGolden(t, g.name+"-v1.filter", func() []byte { return made })
 		if !bytes.Equal(made, kept) {
 			t.Errorf("%s: the filter's bytes changed", g.name)
 		}
@@ -97,7 +79,7 @@ func TestGolden_Static(t *testing.T) {
 	for _, g := range staticGoldens {
 		hs := keyHashes(g.o.Hasher, g.keys)
 		made := mustAppend(hs, g.o)
-		kept := readGolden(t, g.name+"-v1.filter", func() []byte { return made })
+		kept := filtertest.ReadGolden(t, g.name+"-v1.filter", func() []byte { return made })
 		if !bytes.Equal(made, kept) {
 			t.Errorf("%s: the filter's bytes changed", g.name)
 		}
@@ -120,12 +102,12 @@ func TestGolden_Static(t *testing.T) {
 // A filter of a later version is unknown, whatever it contains, with a good
 // checksum or a wrong one.
 func TestGolden_Version2(t *testing.T) {
-	kept := readGolden(t, "example-v2.filter", func() []byte {
+	kept := filtertest.ReadGolden(t, "example-v2.filter", func() []byte {
 		b := AppendBlocked(nil, goldenHashes(2), 10)
-		b[len(b)-trailerLen+1] = blockedVersion + 1
-		return reseal(b)
+		b[len(b)-form.TrailerLen+1] = blockedVersion + 1
+		return filtertest.Reseal(b)
 	})
-	for _, b := range [][]byte{kept, append(kept[:5:5], kept...), reseal(kept)[len(kept)-trailerLen:]} {
+	for _, b := range [][]byte{kept, append(kept[:5:5], kept...), filtertest.Reseal(kept)[len(kept)-form.TrailerLen:]} {
 		if f, err := OpenBlocked(b); f != nil || !errors.Is(err, ErrUnknown) {
 			t.Errorf("OpenBlocked(version 2) = %v, %v, want ErrUnknown", f, err)
 		}

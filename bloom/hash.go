@@ -3,6 +3,8 @@ package bloom
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // The constants of MurmurHash3 x64 128 (Appleby 2011, public domain).
@@ -50,7 +52,7 @@ func Hash(key []byte) uint64 {
 	h2 ^= n
 	h1 += h2
 	h2 += h1
-	return finish(h1) + finish(h2)
+	return form.Finish(h1) + form.Finish(h2)
 }
 
 // loadTail returns p as a little-endian number. Requires: p has 1 to 8 bytes.
@@ -72,14 +74,3 @@ func loadTail(p []byte) uint64 {
 // mixK1 and mixK2 prepare the two words of a block of MurmurHash3.
 func mixK1(k uint64) uint64 { return bits.RotateLeft64(k*murmurC1, 31) * murmurC2 }
 func mixK2(k uint64) uint64 { return bits.RotateLeft64(k*murmurC2, 33) * murmurC1 }
-
-// finish is the finalizer of MurmurHash3: every bit of h influences every bit of
-// the result.
-func finish(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	h ^= h >> 33
-	return h
-}

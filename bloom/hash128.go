@@ -3,7 +3,8 @@ package bloom
 import (
 	"encoding/binary"
 	"math/bits"
-	"sync"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // A Hash128 is a function that returns 128 bits of hash as two words. A Filter computes any
@@ -41,7 +42,7 @@ func Murmur3(key []byte) (h1, h2 uint64) {
 	h2 ^= n
 	h1 += h2
 	h2 += h1
-	h1, h2 = finish(h1), finish(h2)
+	h1, h2 = form.Finish(h1), form.Finish(h2)
 	h1 += h2
 	return h1, h1 + h2
 }
@@ -55,72 +56,13 @@ func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 		return Murmur3(key)
 	}
 	h1 = h.Hash(key)
-	return h1, finish(h1 + probeMul)
+	return h1, form.Finish(h1 + probeMul)
 }
 
 // FirstOwnHashID is the first HashID that this package will never give to a
 // function of its own. Ids from 64 to 127 belong to package hashes. Ids from 128
 // to 255 are free for callers.
 const FirstOwnHashID HashID = 64
-
-// A hash128 is the hash function of a filter: one of this package, or the caller's own.
-type hash128 struct {
-	hasher Hasher
-	own    *ownHash // nil: the function is hasher
-}
-
-// An ownHash is a function that the caller brought. Go cannot compare functions.
-// So two filters are known to have the same one only if they share the ownHash, or
-// if both give it the same id.
-type ownHash struct {
-	hash Hash128
-	id   HashID // 0 for none; such a filter cannot be serialized
-}
-
-func (h *hash128) of(key []byte) (h1, h2 uint64) {
-	if h.own != nil {
-		return h.own.of(key)
-	}
-	return h.hasher.Hash128(key)
-}
-
-// scratch holds buffers, as *[]byte, for the copies of keys that own functions hash.
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
-
-// of hashes a copy of key. The compiler does not know what the function does with its
-// argument, and would move it to the heap. Without the copy, every caller's key would go
-// there, even if the filter hashes with a function of this package.
-func (o *ownHash) of(key []byte) (h1, h2 uint64) {
-	b := scratch.Get().(*[]byte)
-	*b = append((*b)[:0], key...)
-	h1, h2 = o.hash(*b)
-	if cap(*b) <= maxScratch {
-		scratch.Put(b)
-	}
-	return h1, h2
-}
-
-// maxScratch is the capacity, in bytes, of the largest buffer that is kept for another key.
-const maxScratch = 1 << 16
-
-// same reports whether two filters are known to have the same hash function.
-func (h *hash128) same(other *hash128) bool {
-	switch {
-	case h.own == other.own:
-		return h.hasher == other.hasher
-	case h.own == nil || other.own == nil:
-		return false
-	}
-	return h.own.id != 0 && h.own.id == other.own.id
-}
-
-// id returns the id for the serialized form; 0: the function has none.
-func (h *hash128) id() HashID {
-	if h.own != nil {
-		return h.own.id
-	}
-	return h.hasher.ID()
-}
 
 // HashIDOf returns the id of the hash function of a serialized filter, of any type of
 // this package. If the id is FirstOwnHashID or above, a Filter or Scalable can only be
@@ -130,15 +72,15 @@ func (h *hash128) id() HashID {
 // It looks only at the trailer, the last 32 bytes. An error is ErrDamaged or ErrUnknown. No
 // error does not mean that the filter can be read.
 func HashIDOf(filter []byte) (HashID, error) {
-	if len(filter) < trailerLen {
-		return 0, damage("%d bytes are less than a trailer", len(filter))
+	if len(filter) < form.TrailerLen {
+		return 0, form.Damage("%d bytes are less than a trailer", len(filter))
 	}
-	b := filter[len(filter)-trailerLen:]
+	b := filter[len(filter)-form.TrailerLen:]
 	switch id := HashID(b[2]); {
-	case b[0] < kindBlocked || b[0] > kindBitset:
-		return 0, unknown("kind", uint64(b[0]))
+	case b[0] < form.KindBlocked || b[0] > form.LastKind:
+		return 0, form.Unknown("kind", uint64(b[0]))
 	case id == 0:
-		return 0, unknown("hash", 0)
+		return 0, form.Unknown("hash", 0)
 	default:
 		return id, nil
 	}

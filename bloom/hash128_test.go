@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/spaolacci/murmur3"
 )
 
@@ -15,7 +17,7 @@ func TestMurmur3_EqualsReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 0))
 	buf := make([]byte, 400)
 	rounds := 100_000
-	if short() {
+	if filtertest.Short() {
 		rounds = 10_000
 	}
 	for i := range rounds {
@@ -101,17 +103,17 @@ func TestHasher_Hash128(t *testing.T) {
 func TestOwnHash_Concurrent(t *testing.T) {
 	o := ownOptions(200)
 	f := filterOf(t, o, 0, 1000)
-	f.Add(make([]byte, 2*maxScratch))
+	f.Add(make([]byte, 2*form.MaxScratch))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for i := range 1000 {
-				if !f.MayContain(numbered(i)) {
+				if !f.MayContain(filtertest.Numbered(i)) {
 					t.Errorf("key-%d is denied", i)
 					return
 				}
 			}
-			if !f.MayContain(make([]byte, 2*maxScratch)) {
+			if !f.MayContain(make([]byte, 2*form.MaxScratch)) {
 				t.Error("a long key is denied")
 			}
 		})

@@ -1,19 +1,23 @@
 package bloom
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // Geometry of the blocked filter. Part of the file format, never changes.
 const (
-	lineBits  = 512          // of a line, into which all probes of a key fall
-	lineBytes = lineBits / 8 // a cache line
-	firstK    = 3            // probes that are tested together, and so the fewest that a filter has
-	fieldK    = 7            // probes that one multiplication yields: seven fields of nine bits
-	maxK      = 2 * fieldK   // the most a filter may have: two multiplications
+	lineBits  = form.LineBits  // of a line, into which all probes of a key fall
+	lineBytes = form.LineBytes // a cache line
+	firstK    = 3              // probes that are tested together, and so the fewest that a filter has
+	fieldK    = 7              // probes that one multiplication yields: seven fields of nine bits
+	maxK      = 2 * fieldK     // the most a filter may have: two multiplications
 )
 
 // Odd multipliers that turn a hash into probes. Part of the file format.
 const (
-	probeMul  = 0x9e3779b97f4a7c15 // probes 0 to 6
+	probeMul  = form.ProbeMul      // probes 0 to 6
 	probeMul2 = 0xd6e8feb86659fd93 // probes 7 to 13
 	unitMul   = 0xbf58476d1ce4e5b9 // the second unit's hash
 )

@@ -3,12 +3,14 @@ package bloom
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // sipKey returns the second half of SipHash's key; the seed is the first half. It is
 // murmur3's finish of the seed plus an odd constant. Part of the file format, never
 // changes. The whole key is as hard to guess as the 64 bits of the seed.
-func sipKey(seed uint64) uint64 { return finish(seed + probeMul) }
+func sipKey(seed uint64) uint64 { return form.Finish(seed + probeMul) }
 
 // sipHash is SipHash-1-3 with the key k0, k1 (Aumasson and Bernstein 2012). The hash tables
 // of Rust and Ruby use it with the same number of rounds.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dchest/siphash"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 // sipReference is SipHash-c-d as its paper has it, byte by byte.
@@ -48,7 +49,7 @@ func sipReference(c, d int, k0, k1 uint64, p []byte) uint64 {
 // The only module for Go has 2 and 4 rounds: it holds the reference, which with
 // 1 and 3 holds ours.
 func TestSipHash_EqualsReference(t *testing.T) {
-	keys := append(randomHashes(2, 8), 0, 1, 1<<63, 1<<64-1)
+	keys := append(filtertest.RandomHashes(2, 8), 0, 1, 1<<63, 1<<64-1)
 	for n := range 300 {
 		p := fill(n)
 		for i, k0 := range keys {

@@ -1,6 +1,10 @@
 package bloom
 
-import "math"
+import (
+	"math"
+
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // A classic Bloom filter has five sizes: m bits, k probes a key, n keys, the rate p of
 // false positives, and m/n bits a key. Each Size function takes two or three of them and
@@ -66,7 +70,7 @@ func SizeFPR(m uint64, k int, n uint64) (p float64) {
 //	n = ⌊-m/k · ln(1 - p^(1/k))⌋
 func SizeKeys(m uint64, k int, p float64) (n uint64) {
 	probes := float64(max(k, 1))
-	return whole(math.Floor(-float64(max(m, 1)) / probes * logNone(p, probes)))
+	return form.Whole(math.Floor(-float64(max(m, 1)) / probes * logNone(p, probes)))
 }
 
 // SizeFill returns the share of m bits that n keys with k probes are expected to set:
@@ -107,16 +111,4 @@ func rateOf(p float64) float64 {
 	return min(max(p, leastRate), almostOne)
 }
 
-func wholeUp(x float64) uint64 { return max(1, whole(math.Ceil(x))) }
-
-// whole returns x as an integer, or the nearest one that a uint64 can hold.
-// Requires: x is not NaN.
-func whole(x float64) uint64 {
-	switch {
-	case x >= math.MaxUint64:
-		return math.MaxUint64
-	case x <= 0:
-		return 0
-	}
-	return uint64(x)
-}
+func wholeUp(x float64) uint64 { return max(1, form.Whole(math.Ceil(x))) }

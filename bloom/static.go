@@ -3,6 +3,8 @@ package bloom
 import (
 	"fmt"
 	"runtime"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // A Kind is how a serialized filter works. It is part of the file format: a number is never
@@ -11,8 +13,8 @@ type Kind uint8
 
 // The kinds of filter that a Static may be.
 const (
-	KindBlocked Kind = kindBlocked // Blocked
-	KindFuse    Kind = kindFuse    // Fuse
+	KindBlocked Kind = form.KindBlocked // Blocked
+	KindFuse    Kind = form.KindFuse    // Fuse
 )
 
 // String returns the kind's name, as commands print it.
@@ -44,7 +46,7 @@ type Static struct {
 // The errors are those of OpenBlocked, except that every hash function of this package is
 // known. A filter that cannot be read means maybe, never no.
 func OpenStatic(b []byte) (*Static, error) {
-	if len(b) >= trailerLen && b[len(b)-trailerLen] == kindFuse {
+	if len(b) >= form.TrailerLen && b[len(b)-form.TrailerLen] == form.KindFuse {
 		f, err := openFuse(b, everyHash)
 		if err != nil {
 			return nil, err

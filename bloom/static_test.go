@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // mustAppend builds a filter that has to succeed.
@@ -38,7 +41,7 @@ func keyHashes(h Hasher, n int) []uint64 {
 
 // A Static of blocked lines is the Blocked of the same bytes.
 func TestStatic_Blocked(t *testing.T) {
-	hs := randomHashes(1, 3000)
+	hs := filtertest.RandomHashes(1, 3000)
 	for _, bits := range everyWidth {
 		b := mustAppend(hs, StaticOptions{BitsPerKey: bits})
 		if !bytes.Equal(b, AppendBlocked(nil, hs, bits)) {
@@ -54,7 +57,7 @@ func TestStatic_Blocked(t *testing.T) {
 		if one.SizeBytes() != first.SizeBytes() || one.Units() != 1 || one.Kind() != KindBlocked || (one == s) != (first == f) {
 			t.Errorf("%v bits: the first units are different filters", bits)
 		}
-		for _, h := range append(randomHashes(2, 1000), hs[:1000]...) {
+		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
 			if s.MayContain(h) != f.MayContain(h) || one.MayContain(h) != first.MayContain(h) {
 				t.Fatalf("%v bits: OpenStatic and OpenBlocked answer differently to %016x", bits, h)
 			}
@@ -64,7 +67,7 @@ func TestStatic_Blocked(t *testing.T) {
 
 // A Static of a fuse filter is the Fuse of the same bytes. It has one unit.
 func TestStatic_Fuse(t *testing.T) {
-	hs := randomHashes(1, 3000)
+	hs := filtertest.RandomHashes(1, 3000)
 	for _, bits := range everyWidth {
 		b := mustAppend(hs, StaticOptions{Kind: KindFuse, BitsPerKey: bits})
 		s := mustOpenStatic(b)
@@ -80,7 +83,7 @@ func TestStatic_Fuse(t *testing.T) {
 		if bits >= 5.4 && f.BitsPerKey() > bits {
 			t.Errorf("%v bits a key, asked for %v", f.BitsPerKey(), bits)
 		}
-		for _, h := range append(randomHashes(2, 1000), hs[:1000]...) {
+		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
 			if s.MayContain(h) != f.MayContain(h) {
 				t.Fatalf("%v bits: OpenStatic and OpenFuse answer differently to %016x", bits, h)
 			}
@@ -119,7 +122,7 @@ var everyKind = []Kind{KindBlocked, KindFuse}
 func TestAppendStatic_UnknownKind(t *testing.T) {
 	front := []byte("front")
 	for _, kind := range []Kind{everyKind[len(everyKind)-1] + 1, 255} {
-		b, err := AppendStatic(front, randomHashes(1, 10), StaticOptions{Kind: kind, BitsPerKey: 10})
+		b, err := AppendStatic(front, filtertest.RandomHashes(1, 10), StaticOptions{Kind: kind, BitsPerKey: 10})
 		if !errors.Is(err, ErrUnknown) || string(b) != "front" {
 			t.Errorf("kind %d: %q, %v, want ErrUnknown", kind, b, err)
 		}
@@ -133,33 +136,33 @@ func TestAppendStatic_UnknownKind(t *testing.T) {
 func TestOpenStatic_Damaged(t *testing.T) {
 	for _, kind := range everyKind {
 		for _, hasher := range everyHasher() {
-			good := mustAppend(randomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16, Hasher: hasher})
+			good := mustAppend(filtertest.RandomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16, Hasher: hasher})
 			for i := range good {
 				b := append([]byte(nil), good...)
 				for _, change := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 					b[i] = good[i] ^ change
-					checkRefused(t, OpenStatic, "changed", b, nil)
+					filtertest.CheckRefused(t, OpenStatic, "changed", b, nil)
 				}
-				checkRefused(t, OpenStatic, "cut at the end", good[:i], nil)
+				filtertest.CheckRefused(t, OpenStatic, "cut at the end", good[:i], nil)
 				if i > 0 {
-					checkRefused(t, OpenStatic, "cut at the front", good[i:], nil)
+					filtertest.CheckRefused(t, OpenStatic, "cut at the front", good[i:], nil)
 				}
 			}
 			for _, n := range []int{1, 8, lineBytes} {
-				checkRefused(t, OpenStatic, "more behind", append(good[:len(good):len(good)], make([]byte, n)...), nil)
-				checkRefused(t, OpenStatic, "more in front", append(make([]byte, n), good...), ErrDamaged)
+				filtertest.CheckRefused(t, OpenStatic, "more behind", append(good[:len(good):len(good)], make([]byte, n)...), nil)
+				filtertest.CheckRefused(t, OpenStatic, "more in front", append(make([]byte, n), good...), ErrDamaged)
 			}
 		}
 	}
-	checkRefused(t, OpenStatic, "nil", nil, ErrDamaged)
-	checkRefused(t, OpenStatic, "zeros", make([]byte, 96), ErrUnknown)
-	checkRefused(t, OpenStatic, "ones", bytes.Repeat([]byte{0xff}, 96), ErrUnknown)
+	filtertest.CheckRefused(t, OpenStatic, "nil", nil, ErrDamaged)
+	filtertest.CheckRefused(t, OpenStatic, "zeros", make([]byte, 96), ErrUnknown)
+	filtertest.CheckRefused(t, OpenStatic, "ones", bytes.Repeat([]byte{0xff}, 96), ErrUnknown)
 }
 
 // What nobody writes is refused also under a checksum that fits.
 func TestOpenStatic_ImpossibleHead(t *testing.T) {
 	for _, kind := range everyKind {
-		good := mustAppend(randomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16})
+		good := mustAppend(filtertest.RandomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16})
 		for _, c := range []struct {
 			name   string
 			change func(trailer []byte)
@@ -174,8 +177,8 @@ func TestOpenStatic_ImpossibleHead(t *testing.T) {
 			{"murmur3 with the largest seed", func(b []byte) { binary.LittleEndian.PutUint64(b[20:], math.MaxUint64) }},
 		} {
 			b := append([]byte(nil), good...)
-			c.change(b[len(b)-trailerLen:])
-			checkRefused(t, OpenStatic, fmt.Sprintf("%v, %s", kind, c.name), reseal(b), ErrUnknown)
+			c.change(b[len(b)-form.TrailerLen:])
+			filtertest.CheckRefused(t, OpenStatic, fmt.Sprintf("%v, %s", kind, c.name), filtertest.Reseal(b), ErrUnknown)
 		}
 	}
 }

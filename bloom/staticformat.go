@@ -3,6 +3,8 @@ package bloom
 import (
 	"errors"
 	"runtime"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Blocked, Fuse and Static are probed in their serialized bytes. So writing one copies
@@ -51,7 +53,7 @@ func (f *Fuse) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	t := fuseTrailer{head: f.head, r: f.r, segments: f.span / f.length, length: f.length}
 	start := len(dst)
-	dst = grow(dst, len(f.bytes)+trailerLen)
+	dst = grow(dst, len(f.bytes)+form.TrailerLen)
 	copy(dst[start:], f.bytes)
 	t.put(dst[start:])
 	return dst, nil

@@ -10,6 +10,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // A filter that is opened is written as the bytes that it was opened from.
@@ -38,7 +41,7 @@ func TestStatic_WritesWhatItReads(t *testing.T) {
 			t.Errorf("%s: the first unit is %v after a round trip, %v", name, again, err)
 		}
 		b[0] ^= 1
-		if err := again.UnmarshalBinary(b); !errors.Is(err, ErrDamaged) && len(b) > trailerLen {
+		if err := again.UnmarshalBinary(b); !errors.Is(err, ErrDamaged) && len(b) > form.TrailerLen {
 			t.Errorf("%s with a damaged bit: %v", name, err)
 		}
 	}
@@ -49,7 +52,7 @@ func TestStatic_WritesWhatItReads(t *testing.T) {
 
 // UnmarshalBinary keeps nothing of its argument.
 func TestStatic_UnmarshalCopies(t *testing.T) {
-	hs := randomHashes(1, 1000)
+	hs := filtertest.RandomHashes(1, 1000)
 	for _, kind := range []Kind{KindBlocked, KindFuse} {
 		b, err := AppendStatic(nil, hs, StaticOptions{Kind: kind, BitsPerKey: 10})
 		if err != nil {
@@ -79,7 +82,7 @@ func TestFilter_TextWithOwnHash(t *testing.T) {
 		t.Errorf("into a filter that has not the function: %v", err)
 	}
 	again := filterOf(t, ownOptions(FirstOwnHashID+70), 0, 0)
-	if err := json.Unmarshal(b, again); err != nil || !again.MayContain(numbered(5)) || again.Count() != f.Count() {
+	if err := json.Unmarshal(b, again); err != nil || !again.MayContain(filtertest.Numbered(5)) || again.Count() != f.Count() {
 		t.Errorf("into a filter that has it: %v, %v", again, err)
 	}
 	if _, err := json.Marshal(filterOf(t, ownOptions(0), 0, 1)); !errors.Is(err, ErrNoHashID) {
@@ -105,12 +108,12 @@ func TestHasher_Text(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := CountingOptions{Keys: 5, Hasher: h}
+		in := StaticOptions{BitsPerKey: 5, Hasher: h}
 		b, err := json.Marshal(in)
 		if err != nil || !strings.Contains(string(b), `"Hasher":"`+c.text+`"`) {
 			t.Errorf("%v: %s, %v", c.id, b, err)
 		}
-		var out CountingOptions
+		var out StaticOptions
 		if err := json.Unmarshal(b, &out); err != nil || out != in {
 			t.Errorf("%v: %s is read as %v, %v", c.id, b, out, err)
 		}
@@ -128,9 +131,13 @@ func TestHasher_Text(t *testing.T) {
 
 // The id of the hash function is read from the bytes of every type.
 func TestHashIDOf(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.filter")
-	if err != nil || len(names) < 20 {
-		t.Fatal(names, err)
+	var names []string
+	for _, dir := range []string{".", "sketch"} {
+		found, err := filepath.Glob(dir + "/testdata/*.filter")
+		if err != nil || len(found) < 10 {
+			t.Fatal(found, err)
+		}
+		names = append(names, found...)
 	}
 	for _, name := range names {
 		b, err := os.ReadFile(name)
@@ -142,7 +149,7 @@ func TestHashIDOf(t *testing.T) {
 		case strings.HasPrefix(base, "example-v2"):
 			continue // of a later version
 		case strings.Contains(base, "own"):
-			want = HashID(b[len(b)-trailerLen+2])
+			want = HashID(b[len(b)-form.TrailerLen+2])
 			if want < FirstOwnHashID {
 				t.Errorf("%s has hash %d", name, want)
 			}
@@ -155,7 +162,7 @@ func TestHashIDOf(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, id, err, want)
 		}
 	}
-	for _, b := range [][]byte{nil, make([]byte, trailerLen-1), make([]byte, trailerLen), bytes.Repeat([]byte{200}, 100)} {
+	for _, b := range [][]byte{nil, make([]byte, form.TrailerLen-1), make([]byte, form.TrailerLen), bytes.Repeat([]byte{200}, 100)} {
 		if id, err := HashIDOf(b); id != 0 || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown) {
 			t.Errorf("%d bytes: %v, %v", len(b), id, err)
 		}

@@ -2,61 +2,21 @@ package bloom
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // ErrUnknown says that a filter is of a kind, a version or a hash function that this
 // program does not know. The caller must assume that any key may be there.
-var ErrUnknown = errors.New("unknown filter")
+var ErrUnknown = form.ErrUnknown
 
 // ErrDamaged says that bytes are not a filter as this package writes it. The caller must
 // assume that any key may be there.
-var ErrDamaged = errors.New("damaged filter")
+var ErrDamaged = form.ErrDamaged
 
-// Constants of the trailer. Part of the file format, never change. There is no kind 0, so
-// that bytes of zeros are not a filter.
-const (
-	trailerLen     = 32
-	kindBlocked    = 1
-	blockedVersion = 1
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// A head is the part that the trailers of all kinds have in common. A trailer is the last
-// 32 bytes of a serialized filter:
-//
-//	 0    1       2        8    12       20   28
-//	|kind|version|hash|...|keys|........|seed|crc32c|
-//
-// Numbers are little-endian. The checksum covers everything in front of it.
-type head struct {
-	keys   uint32 // hashes that the filter was built from; 2^32 - 1 for that number or more
-	hasher Hasher // that made the hashes
-}
-
-// begin clears the trailer of filter, writes the head into it, and returns the trailer. The
-// caller fills in the rest and ends with seal.
-func (h *head) begin(filter []byte, kind, version byte) []byte {
-	b := filter[len(filter)-trailerLen:]
-	clear(b)
-	b[0], b[1], b[2] = kind, version, byte(h.hasher.ID())
-	binary.LittleEndian.PutUint32(b[8:], h.keys)
-	binary.LittleEndian.PutUint64(b[20:], h.hasher.Seed())
-	return b
-}
-
-// seal writes the checksum of filter. Requires: all other bytes have their final values.
-func seal(filter []byte) {
-	binary.LittleEndian.PutUint32(filter[len(filter)-4:], checksum(filter))
-}
-
-// checksum returns the checksum of a whole filter, of all bytes but the last four.
-func checksum(filter []byte) uint32 {
-	return crc32.Checksum(filter[:len(filter)-4], castagnoli)
-}
+// Part of the file format, never changes.
+const blockedVersion = 1
 
 // accepts says which hash functions the caller of an open function can ask with. Asked with
 // the hashes of another function, a filter would deny keys that it holds.
@@ -67,19 +27,25 @@ const (
 	everyHash   accepts = true
 )
 
+// A head is the part that the trailers of Blocked and Fuse have in common: see form.Head.
+type head struct {
+	keys   uint32 // hashes that the filter was built from; 2^32 - 1 for that number or more
+	hasher Hasher // that made the hashes
+}
+
+// begin writes the head into the trailer of filter: see form.Begin.
+func (h *head) begin(filter []byte, kind, version byte) []byte {
+	return form.Begin(filter, kind, version, uint64(h.keys), uint8(h.hasher.ID()), h.hasher.Seed())
+}
+
 // trailerOf returns the trailer of filter, and checks kind, version and hash in it.
 func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, error) {
-	if len(filter) < trailerLen {
-		return nil, damage("%d bytes are less than a trailer", len(filter))
+	b, err := form.TrailerOf(filter, kind, version)
+	if err != nil {
+		return nil, err
 	}
-	b := filter[len(filter)-trailerLen:]
-	switch id := HashID(b[2]); {
-	case b[0] != kind:
-		return nil, unknown("kind", uint64(b[0]))
-	case b[1] != version:
-		return nil, unknown("version", uint64(b[1]))
-	case !id.known(), accepted == onlyMurmur3 && id != HashMurmur3:
-		return nil, unknown("hash", uint64(id))
+	if id := HashID(b[2]); !id.known() || accepted == onlyMurmur3 && id != HashMurmur3 {
+		return nil, form.Unknown("hash", uint64(id))
 	}
 	return b, nil
 }
@@ -87,17 +53,17 @@ func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, err
 // open checks the checksum of filter and reads the head. Requires: the length of
 // filter has been checked.
 func (h *head) open(filter []byte) error {
-	b := filter[len(filter)-trailerLen:]
-	if want, got := binary.LittleEndian.Uint32(b[28:]), checksum(filter); got != want {
-		return damage("checksum %08x, stored %08x", got, want)
+	if err := form.Check(filter); err != nil {
+		return err
 	}
 	// This package never writes murmur3 with a seed other than 0. The hashes in such a
 	// filter differ from those of Hash.
-	hasher, err := NewHasher(HashID(b[2]), binary.LittleEndian.Uint64(b[20:]))
+	read := form.HeadOf(filter)
+	hasher, err := NewHasher(HashID(read.Hash), read.Seed)
 	if err != nil {
 		return fmt.Errorf("bloom: open filter: %w", err)
 	}
-	h.hasher, h.keys = hasher, binary.LittleEndian.Uint32(b[8:])
+	h.hasher, h.keys = hasher, read.Keys
 	return nil
 }
 
@@ -114,22 +80,22 @@ type trailer struct {
 
 // size is the length of the whole filter.
 func (t *trailer) size() uint64 {
-	return (uint64(t.lines[0])+uint64(t.lines[1]))*lineBytes + trailerLen
+	return (uint64(t.lines[0])+uint64(t.lines[1]))*lineBytes + form.TrailerLen
 }
 
 // put writes t over the last bytes of filter. Requires: the lines have their final values.
 func (t *trailer) put(filter []byte) {
-	b := t.begin(filter, kindBlocked, blockedVersion)
+	b := t.begin(filter, form.KindBlocked, blockedVersion)
 	b[3], b[4], b[5] = byte(t.units), byte(t.k[0]), byte(t.k[1])
 	binary.LittleEndian.PutUint32(b[12:], t.lines[0])
 	binary.LittleEndian.PutUint32(b[16:], t.lines[1])
-	seal(filter)
+	form.Seal(filter)
 }
 
 // parseTrailer reads the trailer at the end of filter. It checks kind, version and hash
 // first, then the length, then the checksum, then the values.
 func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
-	b, err := trailerOf(filter, kindBlocked, blockedVersion, accepted)
+	b, err := trailerOf(filter, form.KindBlocked, blockedVersion, accepted)
 	if err != nil {
 		return trailer{}, err
 	}
@@ -139,7 +105,7 @@ func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
 		lines: [2]uint32{binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])},
 	}
 	if t.size() != uint64(len(filter)) {
-		return trailer{}, damage("%d + %d lines in %d bytes", t.lines[0], t.lines[1], len(filter))
+		return trailer{}, form.Damage("%d + %d lines in %d bytes", t.lines[0], t.lines[1], len(filter))
 	}
 	if err := t.open(filter); err != nil {
 		return trailer{}, err
@@ -152,23 +118,15 @@ func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
 func (t *trailer) check(reserved uint16) error {
 	switch {
 	case reserved != 0:
-		return damage("reserved bytes are %#x", reserved)
+		return form.Damage("reserved bytes are %#x", reserved)
 	case t.units < 1 || t.units > 2:
-		return damage("%d units", t.units)
+		return form.Damage("%d units", t.units)
 	case !validUnit(t.k[0], t.lines[0]):
-		return damage("unit 0 has %d probes, %d lines", t.k[0], t.lines[0])
+		return form.Damage("unit 0 has %d probes, %d lines", t.k[0], t.lines[0])
 	case t.units == 2 && !validUnit(t.k[1], t.lines[1]), t.units == 1 && (t.k[1] != 0 || t.lines[1] != 0):
-		return damage("%d units, the second with %d probes, %d lines", t.units, t.k[1], t.lines[1])
+		return form.Damage("%d units, the second with %d probes, %d lines", t.units, t.k[1], t.lines[1])
 	}
 	return nil
 }
 
 func validUnit(k, lines uint32) bool { return k >= firstK && k <= maxK && lines >= 1 }
-
-func damage(format string, args ...any) error {
-	return fmt.Errorf("bloom: open filter: %w: %s", ErrDamaged, fmt.Sprintf(format, args...))
-}
-
-func unknown(what string, v uint64) error {
-	return fmt.Errorf("bloom: open filter: %w: %s %d", ErrUnknown, what, v)
-}

@@ -3,39 +3,26 @@ package bloom
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"testing"
-)
 
-// checkRefused fails unless open refuses b with an error of the wanted kind (nil:
-// either) and without a filter.
-func checkRefused[F any](t *testing.T, open func([]byte) (*F, error), what string, b []byte, want error) {
-	t.Helper()
-	f, err := open(b)
-	switch {
-	case err == nil || f != nil:
-		t.Errorf("%s: opened: %v, %v", what, f, err)
-	case want != nil && !errors.Is(err, want):
-		t.Errorf("%s: error %q, want %q", what, err, want)
-	case errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown):
-		t.Errorf("%s: error %q is not one of ErrDamaged and ErrUnknown", what, err)
-	}
-}
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
+)
 
 // A flipped bit could make the filter deny a key that it holds. So every changed
 // byte must be an error.
 func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
 	for _, bits := range []float64{10, 20} {
-		good := AppendBlocked(nil, randomHashes(1, 60), bits)
+		good := AppendBlocked(nil, filtertest.RandomHashes(1, 60), bits)
 		for i := range good {
 			for bit := range 8 {
 				b := append([]byte(nil), good...)
 				b[i] ^= 1 << bit
 				want := ErrDamaged
-				if i >= len(good)-trailerLen && i < len(good)-trailerLen+3 {
+				if i >= len(good)-form.TrailerLen && i < len(good)-form.TrailerLen+3 {
 					want = ErrUnknown // kind, version, hash
 				}
-				checkRefused(t, OpenBlocked, "flipped", b, want)
+				filtertest.CheckRefused(t, OpenBlocked, "flipped", b, want)
 			}
 		}
 	}
@@ -43,25 +30,25 @@ func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
 
 func TestOpenBlocked_AnyOtherLength(t *testing.T) {
 	for _, bits := range []float64{10, 20} {
-		good := AppendBlocked(nil, randomHashes(2, 60), bits)
+		good := AppendBlocked(nil, filtertest.RandomHashes(2, 60), bits)
 		for n := range good {
-			checkRefused(t, OpenBlocked, "cut at the end", good[:n], nil)
+			filtertest.CheckRefused(t, OpenBlocked, "cut at the end", good[:n], nil)
 			if n > 0 {
-				checkRefused(t, OpenBlocked, "cut at the front", good[n:], nil)
+				filtertest.CheckRefused(t, OpenBlocked, "cut at the front", good[n:], nil)
 			}
 		}
-		checkRefused(t, OpenBlocked, "a byte more", append(good[:len(good):len(good)], 0), nil)
-		checkRefused(t, OpenBlocked, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
-		checkRefused(t, OpenBlocked, "zeros", make([]byte, len(good)), ErrUnknown)
-		checkRefused(t, OpenBlocked, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
+		filtertest.CheckRefused(t, OpenBlocked, "a byte more", append(good[:len(good):len(good)], 0), nil)
+		filtertest.CheckRefused(t, OpenBlocked, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
+		filtertest.CheckRefused(t, OpenBlocked, "zeros", make([]byte, len(good)), ErrUnknown)
+		filtertest.CheckRefused(t, OpenBlocked, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
 	}
-	checkRefused(t, OpenBlocked, "nil", nil, ErrDamaged)
+	filtertest.CheckRefused(t, OpenBlocked, "nil", nil, ErrDamaged)
 }
 
 // Values that no writer of this version makes are refused, also with a checksum that fits.
 func TestOpenBlocked_ImpossibleFields(t *testing.T) {
-	one := AppendBlocked(nil, randomHashes(3, 60), 10)
-	two := AppendBlocked(nil, randomHashes(3, 60), 20)
+	one := AppendBlocked(nil, filtertest.RandomHashes(3, 60), 10)
+	two := AppendBlocked(nil, filtertest.RandomHashes(3, 60), 20)
 	le := binary.LittleEndian
 	for _, c := range []struct {
 		name   string
@@ -104,10 +91,10 @@ func TestOpenBlocked_ImpossibleFields(t *testing.T) {
 		}, ErrDamaged},
 	} {
 		b := append([]byte(nil), c.filter...)
-		c.change(b[len(b)-trailerLen:])
-		checkRefused(t, OpenBlocked, c.name, reseal(b), c.want)
+		c.change(b[len(b)-form.TrailerLen:])
+		filtertest.CheckRefused(t, OpenBlocked, c.name, filtertest.Reseal(b), c.want)
 	}
-	no := make([]byte, trailerLen)
+	no := make([]byte, form.TrailerLen)
 	(&trailer{head: head{keys: 1}, units: 1, k: [2]uint32{6}}).put(no)
-	checkRefused(t, OpenBlocked, "no lines at all", no, ErrDamaged)
+	filtertest.CheckRefused(t, OpenBlocked, "no lines at all", no, ErrDamaged)
 }

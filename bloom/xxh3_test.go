@@ -5,11 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/zeebo/xxh3"
 )
 
 func TestXXH3_EqualsReference(t *testing.T) {
-	seeds := append(randomHashes(1, 8), 0, 1, 1<<31, 1<<32, 1<<63, 1<<64-1)
+	seeds := append(filtertest.RandomHashes(1, 8), 0, 1, 1<<31, 1<<32, 1<<63, 1<<64-1)
 	for n := range 1100 {
 		key := fill(n)
 		for _, seed := range seeds {

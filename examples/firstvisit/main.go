@@ -1,6 +1,6 @@
 // Command firstvisit counts first visits in the log of a web server, day by day, and lists
 // the visitors. It holds IPv4 addresses in bit sets, which are exact and bounded, and IPv6
-// addresses in a filter. It is a complete example of bloom.Bitset and bloom.Filter.
+// addresses in a filter. It is a complete example of sketch.Bitset and bloom.Filter.
 //
 // # Try it
 //

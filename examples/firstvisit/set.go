@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/sketch"
 )
 
 // A set is an exact set of IPv4 addresses. A single bit set for all of them would take 512
@@ -22,7 +22,7 @@ type set struct {
 // block never takes more than 8 KiB.
 type block struct {
 	few  []uint16
-	bits *bloom.Bitset // nil: the members are in few
+	bits *sketch.Bitset // nil: the members are in few
 }
 
 const (
@@ -63,7 +63,7 @@ func (b *block) add(low uint16) (isNew bool, err error) {
 		b.few = slices.Insert(b.few, i, low)
 		return true, nil
 	}
-	b.bits = bloom.NewBitset(blockSize)
+	b.bits = sketch.NewBitset(blockSize)
 	if err := b.bits.Grow(blockSize); err != nil {
 		return false, err
 	}

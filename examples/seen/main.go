@@ -1,7 +1,7 @@
 // Command seen recommends items that a user has not been shown before. The store has a
 // value for each user: a filter of the items that the user was shown. Each request reads
 // the filter, asks it, adds to it and writes it back. The command is a complete example of
-// bloom.Scalable, which grows with the number of items that a user has seen.
+// sketch.Scalable, which grows with the number of items that a user has seen.
 //
 // # Try it
 //

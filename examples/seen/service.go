@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/sketch"
 	"github.com/shaledb/shale/internal/input"
 )
 
@@ -104,15 +104,15 @@ func (s *service) stripe(user string) *stripe {
 
 // filter returns the filter of the items that the user was shown. It returns an error for a
 // filter that cannot be read. A new filter in its place would show everything again.
-func (s *service) filter(user string) (*bloom.Scalable, error) {
+func (s *service) filter(user string) (*sketch.Scalable, error) {
 	value, err := s.db.Get(userKey(user))
 	if errors.Is(err, shale.ErrNotFound) {
-		return bloom.NewScalable(s.capacity, s.fpr, bloom.ScalableOptions{})
+		return sketch.NewScalable(s.capacity, s.fpr, sketch.ScalableOptions{})
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := new(bloom.Scalable)
+	f := new(sketch.Scalable)
 	if err := f.UnmarshalBinary(value); err != nil {
 		return nil, fmt.Errorf("user %q: %w", user, err)
 	}
@@ -160,7 +160,7 @@ func (s *service) summary(out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		f := new(bloom.Scalable)
+		f := new(sketch.Scalable)
 		if err := f.UnmarshalBinary(e.Value); err != nil {
 			return fmt.Errorf("user %q: %w", e.Key[len(prefix):], err)
 		}

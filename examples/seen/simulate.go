@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/sketch"
 )
 
 // checked has exact sets of the items of each user, for a simulation. It counts where the
@@ -31,7 +31,7 @@ type user map[string]bool
 // A checkedRequest is one request of a user. The zero value checks nothing.
 type checkedRequest struct {
 	*checked
-	f    *bloom.Scalable
+	f    *sketch.Scalable
 	user user
 	rate float64 // of the filter, at the beginning of the request
 	was  int     // value of fresh at the beginning of the request
@@ -39,7 +39,7 @@ type checkedRequest struct {
 
 // begin begins a request. Without -simulate the result checks nothing. Requires: the stripe
 // is locked until the request ends.
-func (c *checked) begin(s *service, name string, f *bloom.Scalable) checkedRequest {
+func (c *checked) begin(s *service, name string, f *sketch.Scalable) checkedRequest {
 	if s.simulate == 0 {
 		return checkedRequest{}
 	}

@@ -8,19 +8,19 @@ import (
 	boom "github.com/tylertreat/BoomFilters"
 
 	"github.com/shaledb/shale/bench/peers/internal/keys"
-	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/sketch"
 )
 
 func removers() []contestant {
 	return []contestant{
 		{removal, "shale Counting", "NewCounting for 1 %, bloom.Hash (murmur3)", false, func(n int) (filter, error) {
-			return &shaleCounting{bloom.NewCounting(uint64(n), rate)}, nil
+			return &shaleCounting{sketch.NewCounting(uint64(n), rate)}, nil
 		}},
 		{removal, "shale Cuckoo", "NewCuckoo: fingerprints of 12 bits, the default; 8 would have 3 %", false, func(n int) (filter, error) {
-			return &shaleCuckoo{bloom.NewCuckoo(uint64(n))}, nil
+			return &shaleCuckoo{sketch.NewCuckoo(uint64(n))}, nil
 		}},
 		{removal, "shale Cuckoo, 8 bits", "NewCuckooFor fingerprints of 8 bits, which is what the peer has", false, func(n int) (filter, error) {
-			f, err := bloom.NewCuckooFor(bloom.CuckooOptions{Keys: uint64(n), FingerprintBits: 8})
+			f, err := sketch.NewCuckooFor(sketch.CuckooOptions{Keys: uint64(n), FingerprintBits: 8})
 			return &shaleCuckoo{f}, err
 		}},
 		{removal, "BoomFilters Counting", "NewDefaultCountingBloomFilter for 1 %: counters of 4 bits; its own fnv", false, func(n int) (filter, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/shaledb/shale/bench/peers/internal/keys"
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/sketch"
 )
 
 // xxh3 is the fastest hash function of shale's, with a seed.
@@ -95,7 +96,7 @@ func (f *shaleFilter) theory() float64 {
 	return classicRate(f.n, float64(f.f.Cap()), float64(f.f.K()))
 }
 
-type shaleCounting struct{ f *bloom.Counting }
+type shaleCounting struct{ f *sketch.Counting }
 
 func (f *shaleCounting) add(k keys.Slab) error {
 	for i := range k.Len() {
@@ -149,7 +150,7 @@ func (f *shaleCounting) askHashes(h []uint64) (maybe int) {
 func (f *shaleCounting) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
 func (f *shaleCounting) theory() float64 { return f.f.FPR() }
 
-type shaleCuckoo struct{ f *bloom.Cuckoo }
+type shaleCuckoo struct{ f *sketch.Cuckoo }
 
 func (f *shaleCuckoo) add(k keys.Slab) error {
 	for i := range k.Len() {
@@ -207,7 +208,7 @@ func (f *shaleCuckoo) askHashes(h []uint64) (maybe int) {
 func (f *shaleCuckoo) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
 func (f *shaleCuckoo) theory() float64 { return f.f.FPR() }
 
-type shaleScalable struct{ f *bloom.Scalable }
+type shaleScalable struct{ f *sketch.Scalable }
 
 func (f *shaleScalable) add(k keys.Slab) error {
 	for i := range k.Len() {

@@ -1,0 +1,245 @@
+package sketch
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// bitsetOf returns a set with these members. It fails if there is no such set.
+func bitsetOf(limit uint64, members ...uint64) *Bitset {
+	s := NewBitset(limit)
+	for _, i := range members {
+		if err := s.Set(i); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+// checkBitset asks s everything, and compares with the sorted members.
+func checkBitset(t *testing.T, s *Bitset, want []uint64, rng *rand.Rand) {
+	t.Helper()
+	if got := slices.Collect(s.All()); !slices.Equal(got, want) {
+		t.Fatalf("All() = %d, want %d", got, want)
+	}
+	if s.Count() != uint64(len(want)) {
+		t.Fatalf("Count() = %d, want %d", s.Count(), len(want))
+	}
+	least, ok := s.Min()
+	most, alsoOK := s.Max()
+	switch {
+	case len(want) == 0:
+		if ok || alsoOK {
+			t.Fatalf("an empty set has Min() = %d, Max() = %d", least, most)
+		}
+	case !ok || !alsoOK || least != want[0] || most != want[len(want)-1]:
+		t.Fatalf("Min() = %d, %v, Max() = %d, %v, want %d and %d", least, ok, most, alsoOK, want[0], want[len(want)-1])
+	}
+	for range 8 {
+		i := rng.Uint64N(s.Limit() + 200)
+		at, found := slices.BinarySearch(want, i)
+		if s.Has(i) != found || s.Rank(i) != uint64(at) {
+			t.Fatalf("Has(%d) = %v, Rank = %d, want %v and %d", i, s.Has(i), s.Rank(i), found, at)
+		}
+		if got := slices.Collect(s.AllFrom(i)); !slices.Equal(got, want[at:]) {
+			t.Fatalf("AllFrom(%d) = %d, want %d", i, got, want[at:])
+		}
+	}
+}
+
+// A set is compared with a map after every operation, in any order.
+func TestBitset_Model(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
+	steps, refused := 20_000, 0
+	if filtertest.Short() {
+		steps = 3000
+	}
+	const limit = 640
+	s, model := NewBitset(limit), make(map[uint64]bool)
+	draw := func() uint64 { return rng.Uint64N(limit >> rng.IntN(4)) }
+	for step := range steps {
+		switch op := rng.IntN(40); {
+		case op < 17:
+			i := draw()
+			was, err := s.SetAndTest(i)
+			if was != model[i] || err != nil {
+				t.Fatalf("SetAndTest(%d) = %v, %v, want %v", i, was, err, !was)
+			}
+			model[i] = true
+		case op < 34:
+			i := draw()
+			if was := s.Clear(i); was != model[i] {
+				t.Fatalf("Clear(%d) = %v", i, was)
+			}
+			delete(model, i)
+		case op == 34:
+			i := limit + rng.Uint64N(math.MaxUint64-limit)
+			if was, err := s.SetAndTest(i); was || !errors.Is(err, ErrRange) || s.Has(i) || s.Clear(i) {
+				t.Fatalf("SetAndTest(%d) = %v, %v", i, was, err)
+			}
+			refused++
+		case op == 35:
+			s.Compact()
+		case op == 36:
+			b, _ := s.MarshalBinary()
+			if err := s.UnmarshalBinary(b); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			other := NewBitset(limit)
+			has := make(map[uint64]bool)
+			for range rng.IntN(300) {
+				i := draw()
+				has[i] = true
+				_ = other.Set(i) // below the limit
+			}
+			combine(t, s, model, other, has, op)
+		}
+		if step%50 == 0 || step == steps-1 {
+			checkBitset(t, s, slices.Sorted(maps.Keys(model)), rng)
+		}
+	}
+	t.Logf("%d steps, %d numbers refused, %d members in the end", steps, refused, s.Count())
+}
+
+// combine does one operation on two sets to s and to its model.
+func combine(t *testing.T, s *Bitset, model map[uint64]bool, other *Bitset, has map[uint64]bool, op int) {
+	t.Helper()
+	kept := other.Clone()
+	switch op {
+	case 37:
+		if err := s.Union(other); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(model, has)
+	case 38:
+		s.Intersect(other)
+		maps.DeleteFunc(model, func(i uint64, _ bool) bool { return !has[i] })
+	case 39:
+		s.Difference(other)
+		maps.DeleteFunc(model, func(i uint64, _ bool) bool { return has[i] })
+	}
+	if !other.Equal(kept) {
+		t.Fatal("the other set changed")
+	}
+}
+
+// A number above the limit costs an error and no memory. A number below it costs
+// only its place.
+func TestBitset_Limit(t *testing.T) {
+	var s Bitset
+	for _, i := range []uint64{DefaultLimit, 1 << 40, math.MaxUint64 - 63, math.MaxUint64} {
+		if err := s.Set(i); !errors.Is(err, ErrRange) {
+			t.Errorf("Set(%d) = %v, want ErrRange", i, err)
+		}
+		if s.Has(i) || s.Clear(i) || s.Rank(i) != 0 || s.SizeBytes() != 0 {
+			t.Errorf("%d is there, or takes %d bytes", i, s.SizeBytes())
+		}
+		for range s.AllFrom(i) {
+			t.Errorf("AllFrom(%d) has something", i)
+		}
+	}
+	largest := uint64(MaxLimit)
+	if strconv.IntSize == 32 {
+		largest = 1 << 33 // in 2^30 bytes
+	}
+	for _, c := range []struct{ limit, want uint64 }{
+		{0, DefaultLimit}, {1, 64}, {64, 64}, {65, 128}, {largest, largest},
+	} {
+		if got := NewBitset(c.limit).Limit(); got != c.want {
+			t.Errorf("NewBitset(%d).Limit() = %d, want %d", c.limit, got, c.want)
+		}
+	}
+	small := NewBitset(900)
+	for i := range uint64(960) {
+		if err := small.Set(i); err != nil {
+			t.Fatal(err)
+		}
+		if small.SizeBytes() > 960/8 {
+			t.Fatalf("Set(%d): %d bytes", i, small.SizeBytes())
+		}
+	}
+	if err := small.Set(960); !errors.Is(err, ErrRange) || small.Count() != 960 {
+		t.Errorf("Set(960) = %v, Count() = %d", err, small.Count())
+	}
+	grown := NewBitset(0)
+	if err := errors.Join(grown.Grow(0), grown.Grow(1000), grown.Grow(64)); err != nil || grown.SizeBytes() != 128 || grown.Count() != 0 {
+		t.Errorf("Grow(1000): %v, %d bytes", err, grown.SizeBytes())
+	}
+	if _, ok := grown.Max(); ok {
+		t.Error("Grow adds something")
+	}
+	if err := small.Grow(961); !errors.Is(err, ErrRange) {
+		t.Errorf("Grow(961) = %v", err)
+	}
+	kept := small.Clone()
+	if err := small.Union(bitsetOf(0, 7, 960)); !errors.Is(err, ErrRange) || !small.Equal(kept) {
+		t.Errorf("Union beyond the limit: %v", err)
+	}
+	if b, _ := bitsetOf(0, 960).MarshalBinary(); !errors.Is(small.UnmarshalBinary(b), ErrRange) || !small.Equal(kept) {
+		t.Error("bytes beyond the limit are taken")
+	}
+}
+
+// Sets are different if a member is, and not because of the room they have. A set that is
+// combined with itself is right too.
+func TestBitset_EqualAndItself(t *testing.T) {
+	a, b := bitsetOf(0, 3, 500), bitsetOf(1000, 3, 500, 900)
+	if a.Equal(b) || b.Equal(a) {
+		t.Error("different sets are equal")
+	}
+	if b.Clear(900); !a.Equal(b) || !b.Equal(a) || a.SizeBytes() == b.SizeBytes() {
+		t.Error("equal sets are not")
+	}
+	if a.Clear(3); a.Set(4) != nil || a.Equal(b) {
+		t.Error("sets of as many members are equal")
+	}
+	if err := a.Union(a); err != nil || a.Count() != 2 {
+		t.Errorf("Union with itself: %v, Count() = %d", err, a.Count())
+	}
+	if a.Intersect(a); a.Count() != 2 {
+		t.Errorf("Intersect with itself: Count() = %d", a.Count())
+	}
+	if a.Difference(a); a.Count() != 0 || a.Has(500) {
+		t.Errorf("Difference with itself: Count() = %d", a.Count())
+	}
+	if a.Compact(); a.SizeBytes() != 0 {
+		t.Errorf("an empty set takes %d bytes", a.SizeBytes())
+	}
+	if b.Reset(); b.Count() != 0 || b.SizeBytes() != 0 || b.Limit() != 1024 || b.Has(3) {
+		t.Errorf("Reset leaves %d members in %d bytes", b.Count(), b.SizeBytes())
+	}
+}
+
+// A loop that removes each member that it is shown sees all members, and may stop early.
+func TestBitset_ChangedWhileListed(t *testing.T) {
+	var members []uint64
+	for i := range uint64(300) {
+		members = append(members, 3*i)
+	}
+	s := bitsetOf(0, members...)
+	var seen []uint64
+	for i := range s.All() {
+		seen = append(seen, i)
+		if s.Clear(i); i == 0 {
+			_ = s.Set(5000) // seen in its turn
+		}
+	}
+	if want := append(members, 5000); !slices.Equal(seen, want) {
+		t.Errorf("seen %d, want %d", seen, want)
+	}
+	if s.Count() != 0 {
+		t.Errorf("Count() = %d", s.Count())
+	}
+	for range bitsetOf(0, 1, 2, 3).All() {
+		break
+	}
+}

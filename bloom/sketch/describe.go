@@ -1,0 +1,60 @@
+package sketch
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
+)
+
+// String describes the filter in one line. The rate is the one that is expected of all
+// layers with the keys that they have.
+func (s Scalable) String() string {
+	if len(s.layers) == 0 {
+		return "sketch.Scalable: " + form.Zero
+	}
+	denied := 1.0
+	for i := range s.layers {
+		l := &s.layers[i]
+		denied *= 1 - bloom.SizeFPR(l.M, l.K, l.Count)
+	}
+	info := s.Info()
+	return form.Printed("sketch.Scalable:", info.Items, info.SizeBytes, 1-denied)
+}
+
+// String describes the filter in one line.
+func (f Counting) String() string {
+	if len(f.lines) == 0 {
+		return "sketch.Counting: " + form.Zero
+	}
+	return form.Printed("sketch.Counting:", f.count, f.SizeBytes(), f.FPR())
+}
+
+// String describes the filter in one line.
+func (f Cuckoo) String() string {
+	if f.buckets == 0 {
+		return "sketch.Cuckoo: " + form.Zero
+	}
+	return form.Printed("sketch.Cuckoo:", f.count, f.SizeBytes(), f.FPR())
+}
+
+// String describes the set in one line.
+func (s Bitset) String() string {
+	return fmt.Sprintf("sketch.Bitset: %d numbers below %d in %d bits, exactly", s.count, s.Limit(), 8*uint64(s.SizeBytes()))
+}
+
+// String describes the filter, and the filter below it, in one line.
+func (e Exact) String() string {
+	if e.filter == nil {
+		return "sketch.Exact: " + form.Zero
+	}
+	return fmt.Sprintf("sketch.Exact: %d absent keys known beside a %s", e.Len(), form.NameOf(e.filter))
+}
+
+// String describes the filter below in one line.
+func (o Of[T]) String() string {
+	if o.asker == nil {
+		return "sketch.Of: " + form.Zero
+	}
+	return "sketch.Of: values in a " + form.NameOf(o.asker)
+}

@@ -1,0 +1,209 @@
+package sketch
+
+import (
+	"encoding"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Scalable)(nil)
+	_ encoding.BinaryAppender    = (*Scalable)(nil)
+	_ encoding.BinaryUnmarshaler = (*Scalable)(nil)
+)
+
+// scalableOf makes a filter with n numbered keys.
+func scalableOf(t testing.TB, capacity uint64, fpr float64, o ScalableOptions, n int) *Scalable {
+	t.Helper()
+	s, err := NewScalable(capacity, fpr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if _, err := s.Add(filtertest.Numbered(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// With every expansion, a filter holds its keys, lets pass less than was asked for, and has
+// the layers that RedisBloom would have.
+func TestScalable_Grows(t *testing.T) {
+	for _, c := range []struct {
+		capacity  uint64
+		rate      float64
+		expansion int
+		keys      int
+		layers    int
+		of        uint64 // capacity of all
+	}{
+		{100, 0.01, 0, 100, 1, 100},
+		{100, 0.01, 0, 6300, 6, 6300},
+		{100, 0.01, 2, 6301, 7, 12700},
+		{100, 0.3, 2, 6200, 6, 6300},
+		{100, 0.001, 4, 8000, 4, 8500},
+		{100, 0.05, 1, 800, 8, 800},
+		{1, 0.01, 2, 1000, 10, 1023},
+	} {
+		s := scalableOf(t, c.capacity, c.rate, ScalableOptions{Expansion: c.expansion}, 0)
+		added := 0
+		for i := 0; added < c.keys; i++ {
+			isNew, err := s.Add(filtertest.Numbered(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if isNew {
+				added++
+			}
+			if !s.Has(filtertest.Numbered(i)) {
+				t.Fatalf("%+v: key-%d is denied", c, i)
+			}
+		}
+		filtertest.CheckHas(t, s, 0, added)
+		info := s.Info()
+		if info.Filters != c.layers || info.Capacity != c.of || info.Items != uint64(c.keys) || s.Count() != info.Items {
+			t.Errorf("%+v: %+v", c, info)
+		}
+		if want := max(c.expansion, 1+btoi(c.expansion == 0)); info.Expansion != want {
+			t.Errorf("%+v: Expansion is %d, want %d", c, info.Expansion, want)
+		}
+		if s.FPR() > c.rate {
+			t.Errorf("%+v: FPR() = %v", c, s.FPR())
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// The rate stays below the asked one over many growths, and is what theory says: a
+// key passes if any layer lets it.
+func TestScalable_Rate(t *testing.T) {
+	testenv.SkipRace(t)
+	capacity, asked := uint64(500), 100_000
+	if testenv.Long(t) > 0 {
+		capacity, asked = 100_000, 10_000_000
+	} else if filtertest.Short() {
+		capacity, asked = 100, 3000
+	}
+	for _, rate := range []float64{0.1, 0.01, 0.001} {
+		s := scalableOf(t, capacity, rate, ScalableOptions{}, 0)
+		for growths := range 6 {
+			for i := 0; s.Info().Items < s.Info().Capacity; i++ {
+				if _, err := s.Add(filtertest.Numbered(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			denied := 1.0
+			for i := range s.layers {
+				denied *= 1 - filtertest.ExactFPR(s.layers[i].M, s.layers[i].K, s.layers[i].Count)
+			}
+			passed := filtertest.FalsePositives(s, asked)
+			mean := s.FPR() * float64(asked)
+			z := 2 * (math.Sqrt(float64(passed)+3./8) - math.Sqrt(mean+3./8))
+			info := s.Info()
+			t.Logf("asked for %v: %d growths, %d keys, %.1f bits a key: %d of %d pass, %.1f expected by the bits (%+.2f sigma), theory %.4g %%",
+				rate, growths, info.Items, 8*float64(info.SizeBytes)/float64(info.Items), passed, asked, mean, z, 100*(1-denied))
+			if math.Abs(z) > 4.5 || float64(passed) > rate*float64(asked)+4.5*math.Sqrt(rate*float64(asked)) {
+				t.Errorf("%d of %d pass, %.1f expected", passed, asked, mean)
+			}
+			if 1-denied > rate {
+				t.Errorf("by theory %v pass, more than %v", 1-denied, rate)
+			}
+			if growths < 5 {
+				if err := s.grow(2 * s.layers[growths].capacity); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func TestScalable_AddTellsWhatIsNew(t *testing.T) {
+	s := scalableOf(t, 1000, 1e-6, ScalableOptions{}, 0)
+	added, err := s.AddMany([]byte("a"), []byte("b"), []byte("a"))
+	if err != nil || !slices.Equal(added, []bool{true, true, false}) {
+		t.Errorf("AddMany = %v, %v", added, err)
+	}
+	if isNew, err := s.AddString("b"); isNew || err != nil {
+		t.Errorf("AddString = %v, %v", isNew, err)
+	}
+	if has := s.HasMany([]byte("b"), []byte("c"), []byte("a")); !slices.Equal(has, []bool{true, false, true}) {
+		t.Errorf("HasMany = %v", has)
+	}
+	if !s.HasString("a") || s.HasString("d") || !s.MayContain([]byte("a")) || !s.HasHash(s.Hash([]byte("a"))) || s.Count() != 2 {
+		t.Errorf("%+v", s.Info())
+	}
+	if isNew, err := s.AddHash(s.Hash([]byte("d"))); !isNew || err != nil || !s.HasString("d") {
+		t.Errorf("AddHash = %v, %v", isNew, err)
+	}
+	c := s.Clone()
+	if s.Reset(); s.Count() != 0 || s.HasString("a") || !c.HasString("a") || c.Count() != 3 {
+		t.Error("Reset or Clone")
+	}
+}
+
+func TestScalable_NonScaling(t *testing.T) {
+	s := scalableOf(t, 100, 0.01, ScalableOptions{NonScaling: true}, 0)
+	if want := (ScalableInfo{Capacity: 100, SizeBytes: 120, Filters: 1}); s.Info() != want {
+		t.Errorf("Info() = %+v, want %+v", s.Info(), want)
+	}
+	var keys [][]byte
+	for i := range 200 {
+		keys = append(keys, filtertest.Numbered(i))
+	}
+	added, err := s.AddMany(keys...)
+	if !errors.Is(err, ErrAtCapacity) || s.Info().Items != 100 || s.Info().Filters != 1 || len(added) < 100 || len(added) > 110 {
+		t.Errorf("%d added, %v, %+v", len(added), err, s.Info())
+	}
+	filtertest.CheckHas(t, s, 0, len(added))
+	if isNew, err := s.Add(filtertest.Numbered(0)); isNew || err != nil {
+		t.Errorf("Add of a key that is there = %v, %v", isNew, err)
+	}
+}
+
+func TestNewScalable_Errors(t *testing.T) {
+	for _, c := range []struct {
+		capacity uint64
+		rate     float64
+		o        ScalableOptions
+	}{
+		{0, 0.01, ScalableOptions{}}, {1, 0, ScalableOptions{}}, {1, 1, ScalableOptions{}}, {1, math.NaN(), ScalableOptions{}},
+		{1, 0.01, ScalableOptions{Expansion: -1}}, {1, 0.01, ScalableOptions{Expansion: MaxExpansion + 1}},
+		{math.MaxUint64, 0.01, ScalableOptions{}}, {1, 0.01, ScalableOptions{HashID: 3}},
+	} {
+		if s, err := NewScalable(c.capacity, c.rate, c.o); err == nil || s != nil {
+			t.Errorf("NewScalable(%d, %v, %+v) = %v, %v", c.capacity, c.rate, c.o, s, err)
+		}
+	}
+	var zero Scalable
+	if _, err := zero.Add([]byte("a")); err == nil || !zero.Has([]byte("a")) || zero.FPR() != 1 {
+		t.Errorf("the zero Scalable: %v", err)
+	}
+	zero.Reset()
+	// A layer that would be too large is an error, and the filter stays as it was.
+	s := scalableOf(t, 10, 0.01, ScalableOptions{Expansion: MaxExpansion}, 9)
+	s.layers[0].capacity = 1 << 60
+	s.layers[0].Count = 1 << 60
+	if _, err := s.Add([]byte("other")); !errors.Is(err, ErrAtCapacity) || len(s.layers) != 1 {
+		t.Errorf("Add: %v, %d layers", err, len(s.layers))
+	}
+	for len(s.layers) < maxLayers {
+		if err := s.grow(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.grow(1); !errors.Is(err, ErrAtCapacity) {
+		t.Errorf("grow: %v", err)
+	}
+}

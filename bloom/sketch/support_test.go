@@ -1,0 +1,144 @@
+package sketch
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/hex"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/internal/fuzzing"
+)
+
+// Variables that keep the answers of benchmarks from being optimized away.
+var (
+	benchSink bool
+	benchWord uint64
+)
+
+// questions returns 2^16 random hashes, which fit into the second-level cache.
+func questions() []uint64 { return filtertest.RandomHashes(7, 1<<16) }
+
+// question returns the i-th hash to ask. Each round has different hashes, so that the
+// processor cannot learn the branches, and lines do not stay in a cache.
+func question(hs []uint64, i int) uint64 {
+	return hs[i&(len(hs)-1)] ^ uint64(i>>16)*0xd6e8feb86659fd93
+}
+
+// hasherOf returns a Hasher. It fails if there is none.
+func hasherOf(id bloom.HashID, seed uint64) bloom.Hasher {
+	return bloom.Must(bloom.NewHasher(id, seed))
+}
+
+// everyHasher has each function, with seeds if it takes any.
+func everyHasher() []bloom.Hasher {
+	return []bloom.Hasher{
+		{}, hasherOf(bloom.HashXXH3, 0), hasherOf(bloom.HashXXH3, 1<<63+5), hasherOf(bloom.HashSipHash, 0), hasherOf(bloom.HashSipHash, math.MaxUint64),
+	}
+}
+
+// ownHash is a hash function of the caller's own.
+func ownHash(key []byte) (uint64, uint64) {
+	h1, h2 := bloom.Murmur3(key)
+	return h2, h1
+}
+
+// filterOf makes a filter with n numbered keys, beginning with number first.
+func filterOf(t testing.TB, o bloom.FilterOptions, first, n int) *bloom.Filter {
+	t.Helper()
+	f, err := bloom.NewFilter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := first; i < first+n; i++ {
+		f.Add(filtertest.Numbered(i))
+	}
+	return f
+}
+
+func hashAll(keys [][]byte) []uint64 {
+	hs := make([]uint64, len(keys))
+	for i, k := range keys {
+		hs[i] = bloom.Hash(k)
+	}
+	return hs
+}
+
+// keyHashes returns the hashes of n numbered keys.
+func keyHashes(h bloom.Hasher, n int) []uint64 {
+	hs := make([]uint64, n)
+	for i := range hs {
+		hs[i] = h.Hash(filtertest.Numbered(i))
+	}
+	return hs
+}
+
+// collisions returns keys that have the same hash by bloom.Murmur3.
+func collisions(t *testing.T) (keys [][]byte) {
+	t.Helper()
+	const path = "../../../shared/vectors/murmur3-128-universal-collisions.tsv"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Skip("without vectors: ", err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
+		key, err := hex.DecodeString(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// goldens calls add with the bytes of all golden files.
+func goldens(f *testing.F, add func(b []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/*.filter")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no golden filters: %v", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(b)
+		add(b[len(b)-form.TrailerLen:])
+	}
+	add([]byte{})
+}
+
+// The decoders copy their input, and need little other memory.
+var decodeLimit = fuzzing.Limit{Bytes: 8 << 10, PerByte: 2}
+
+func probeUnmarshal(t *testing.T, b []byte, into interface {
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}) (opened bool) {
+	kept := bytes.Clone(b)
+	before, _ := into.MarshalBinary()
+	var err error
+	decodeLimit.Check(t, len(b), func() { err = into.UnmarshalBinary(b) })
+	if !bytes.Equal(b, kept) {
+		t.Fatal("decoding changed the bytes")
+	}
+	again, failed := into.MarshalBinary()
+	if err != nil {
+		if errors.Is(err, bloom.ErrDamaged) == errors.Is(err, bloom.ErrUnknown) || !bytes.Equal(again, before) {
+			t.Fatalf("UnmarshalBinary: %v", err)
+		}
+		return false
+	}
+	if failed != nil || !bytes.Equal(again, b) {
+		t.Fatalf("written again %x, %v", again, failed)
+	}
+	return true
+}
