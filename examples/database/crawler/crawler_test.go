@@ -91,9 +91,22 @@ func TestRun(t *testing.T) {
 			t.Errorf("the report does not mention %q", r.Way)
 		}
 	}
+	if r := results[0]; r.Spellings < r.Distinct+r.Distinct/20 {
+		t.Errorf("%d spellings of %d URLs: nothing to normalize", r.Spellings, r.Distinct)
+	}
+	checkBitmap(t, find(results, bitmapAlone))
 	checkFilter(t, find(results, filterAlone), find(results, "set of strings"))
 	checkStore(t, find(results, "shale"), find(results, "shale, no filters"))
 	checkKept(t, c, filepath.Join(dir, "shale"))
+}
+
+// checkBitmap compares the bitmap's errors with the prediction.
+func checkBitmap(t *testing.T, r *result) {
+	t.Helper()
+	want := predictBitmapWrong(r.Distinct, r.FilterBytes)
+	if slack := 4*math.Sqrt(want) + want/50; math.Abs(float64(r.Wrong)-want) > slack {
+		t.Errorf("the bitmap took %d URLs for seen; predicted are %.1f ± %.1f", r.Wrong, want, slack)
+	}
 }
 
 // checkFilter compares the filter's errors with the prediction, and its memory
@@ -145,10 +158,11 @@ func checkKept(t *testing.T, c config, dir string) {
 		t.Fatal(err)
 	}
 	asked, passed := 0, 0
-	for url := range s.all() {
+	for raw := range s.all() {
 		if asked++; asked > 20_000 {
 			break
 		}
+		url := []byte(normalize(string(raw)))
 		if ok, err := db.Has(url); !ok || err != nil || !db.MayContain(url) {
 			t.Fatalf("Has(%q) = %v, %v and MayContain = %v after a restart", url, ok, err, db.MayContain(url))
 		}
@@ -168,7 +182,7 @@ func checkKept(t *testing.T, c config, dir string) {
 // A file that has repetitions itself is taken as it is.
 func TestMeasure_AsTheyAre(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "urls")
-	text := "http://a/\nhttp://b/\n\nhttp://a/\r\nhttp://a/\nhttp://c/" // a line ends with LF or CR LF
+	text := "http://a/\nhttp://b/\n\nhttp://a/\r\nHTTP://A\nhttp://c/" // a line ends with LF or CR LF
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +192,8 @@ func TestMeasure_AsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.URLs != 5 || r.Distinct != 3 || r.URLBytes != 27 {
-			t.Errorf("%s: %d URLs, %d different ones of %d bytes; want 5, 3, 27", name, r.URLs, r.Distinct, r.URLBytes)
+		if r.URLs != 5 || r.Spellings != 4 || r.Distinct != 3 || r.URLBytes != 27 {
+			t.Errorf("%s: %d links, %d spellings, %d URLs of %d bytes; want 5, 4, 3, 27", name, r.URLs, r.Spellings, r.Distinct, r.URLBytes)
 		}
 	}
 }
@@ -261,6 +275,7 @@ func TestCheck(t *testing.T) {
 		{result{Way: "shale", Wrong: 1}, false},
 		{result{Way: "shale", Missed: 1}, false},
 		{result{Way: filterAlone, Wrong: 1}, true},
+		{result{Way: bitmapAlone, Wrong: 1}, true},
 		{result{Way: filterAlone, Missed: 1}, false},
 	} {
 		if err := test.r.check(); (err == nil) != test.want {

@@ -17,10 +17,11 @@ const unknown = -1
 
 // A result is what one way did with the stream. Processes exchange it as JSON.
 type result struct {
-	Way      string
-	URLs     int
-	Distinct int
-	URLBytes int64 // of the distinct URLs
+	Way       string
+	URLs      int
+	Spellings int   // how many different ones the stream has
+	Distinct  int   // the same, after normalize
+	URLBytes  int64 // of the distinct URLs
 
 	// Wrong is how many URLs were taken for seen at their first visit. Missed is how many
 	// were taken for new at a later visit.
@@ -37,7 +38,7 @@ type result struct {
 	InVain      uint64 // of these: the filter's maybe was wrong
 }
 
-// chunk is how many URLs are made at a time, while the clock stands still.
+// chunk is how many URLs are made and normalized at a time, while the clock stands still.
 const chunk = 4096
 
 // measure goes through the stream with the way called name, which may use dir. Requires:
@@ -52,7 +53,7 @@ func measure(ctx context.Context, c config, name, dir string) (r *result, err er
 		return nil, err
 	}
 	t := walkOnce(s)
-	r = &result{Way: name, URLs: len(t.seen), Distinct: t.distinct, URLBytes: t.bytes}
+	r = &result{Way: name, URLs: len(t.seen), Spellings: t.spellings, Distinct: t.distinct, URLBytes: t.bytes}
 	before := memory()
 	w, err := open(plan{config: c, dir: dir, distinct: t.distinct})
 	if err != nil {
@@ -80,9 +81,9 @@ func measure(ctx context.Context, c config, name, dir string) (r *result, err er
 }
 
 // check returns an error if a way breaks its promise. No way may take a seen URL for new.
-// Only the filter alone may take a new URL for seen.
+// Only the filter and the bitmap may take a new URL for seen.
 func (r *result) check() error {
-	if r.Missed > 0 || r.Wrong > 0 && r.Way != filterAlone {
+	if r.Missed > 0 || r.Wrong > 0 && r.Way != filterAlone && r.Way != bitmapAlone {
 		return fmt.Errorf("%s took %d new URLs for seen, and %d seen ones for new", r.Way, r.Wrong, r.Missed)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (r *result) walk(ctx context.Context, s *stream, right []bool, w way, befor
 		return nil
 	}
 	for url := range s.all() {
-		buf = append(buf, url...)
+		buf = append(buf, normalize(string(url))...)
 		if ends = append(ends, len(buf)); len(ends) == chunk {
 			if err := visit(); err != nil {
 				return err

@@ -59,3 +59,10 @@ func predictWrong(distinct int, bytes int64) float64 {
 	}
 	return sum / steps * float64(distinct)
 }
+
+// predictBitmapWrong is predictWrong for a bitmap: the sum of the shares of bits that are
+// set, 1 - e^(-i/m) after i URLs.
+func predictBitmapWrong(distinct int, bytes int64) float64 {
+	n, m := float64(distinct), float64(bytes)*8
+	return n - m*(1-math.Exp(-n/m))
+}

@@ -10,7 +10,7 @@ import (
 // report prints the table, and then sentences that compare the ways.
 func report(out io.Writer, c config, results []*result) error {
 	first := results[0]
-	fmt.Fprintf(out, "%d URLs, %d different ones of %s\n\n", first.URLs, first.Distinct, megabytes(first.URLBytes))
+	fmt.Fprintf(out, "%d links in %d spellings to %d URLs of %s\n\n", first.URLs, first.Spellings, first.Distinct, megabytes(first.URLBytes))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "way\ttime a URL\tmemory\tat most\tdisk\ttaken for seen\ta kill leaves\t")
 	for _, r := range results {
@@ -30,7 +30,15 @@ func report(out io.Writer, c config, results []*result) error {
 // sentences returns the comparisons of the ways that were measured.
 func sentences(c config, results []*result) (said []string) {
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
-	set, alone := find(results, "set of strings"), find(results, filterAlone)
+	first := results[0]
+	if twice := first.Spellings - first.Distinct; twice > 0 {
+		say("If each spelling counted as a URL of its own, a crawler would make %d fetches more.", twice)
+	}
+	set, bitmap, alone := find(results, "set of strings"), find(results, bitmapAlone), find(results, filterAlone)
+	if bitmap != nil {
+		say("The bitmap of one hash is %s and lost %d URLs, that is one in %s (predicted: %.0f).",
+			megabytes(bitmap.FilterBytes), bitmap.Wrong, oneIn(bitmap), predictBitmapWrong(bitmap.Distinct, bitmap.FilterBytes))
+	}
 	table, with, without := find(results, "SQLite"), find(results, "shale"), find(results, "shale, no filters")
 	if alone != nil {
 		say("The filter alone is %s and lost %d URLs, that is one in %s (predicted: %.0f): they would never be crawled.",
@@ -39,11 +47,13 @@ func sentences(c config, results []*result) (said []string) {
 	if alone != nil && set != nil && set.Held > 0 {
 		say("It saved %.1f %% of the memory of the set of strings.", 100-100*float64(alone.FilterBytes)/float64(set.Held))
 	}
-	if with != nil {
+	if with != nil && with.Spared+with.LookedInto == 0 {
+		say("shale lost none. All URLs are in its memtable, so it has no table to look into: take more URLs to see its filters at work.")
+	} else if with != nil {
 		say("shale lost none. Its filters, %s, spared it %d of %d looks into tables, and let it look in vain %d times for %d new URLs: %.2f %%.",
 			megabytes(with.FilterBytes), with.Spared, with.Spared+with.LookedInto, with.InVain, with.Distinct, 100*float64(with.InVain)/float64(with.Distinct))
 	}
-	if with != nil && without != nil {
+	if with != nil && without != nil && without.LookedInto > 0 {
 		say("Without filters the same store looked into tables %d times, and took %.2f times as long.", without.LookedInto, without.micros()/with.micros())
 	}
 	if with != nil && table != nil {
@@ -80,9 +90,14 @@ func oneIn(r *result) string {
 	return fmt.Sprint(r.Distinct / r.Wrong)
 }
 
+// megabytes prints a number of bytes, in kB if it is small. The system's counts go up and down by some pages, so
+// that something very small may seem to take less than nothing.
 func megabytes(n int64) string {
 	if n == unknown {
 		return "?"
+	}
+	if n = max(n, 0); n < 1e6 {
+		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }

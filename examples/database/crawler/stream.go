@@ -76,7 +76,7 @@ func (s *stream) asTheyAre(yield func([]byte) bool) {
 
 // drawn yields URLs by Zipf's law. There are four times as many pages as URLs in the
 // stream; few of them come often, and many once or never. Page numbers follow the rank,
-// so some hosts are popular too.
+// so some hosts are popular too. One link in five spells its URL differently.
 func (s *stream) drawn(yield func([]byte) bool) {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
 	pages := rand.NewZipf(rng, s.zipf, 1, 4*uint64(s.n)-1)
@@ -87,31 +87,57 @@ func (s *stream) drawn(yield func([]byte) bool) {
 		if page := i / uint64(len(s.bases)); page > 0 {
 			url = strconv.AppendUint(append(url, "?page="...), page, 10)
 		}
+		switch rng.IntN(10) {
+		case 0:
+			url = append(url, "#part"...)
+		case 1:
+			url = shout(url)
+		}
 		if !yield(url) {
 			return
 		}
 	}
 }
 
+// shout writes the scheme and the host of url in capitals.
+func shout(url []byte) []byte {
+	slashes := 0
+	for i, c := range url {
+		if c == '/' {
+			slashes++
+		}
+		if slashes == 3 || c == '?' || c == '#' {
+			break
+		}
+		if 'a' <= c && c <= 'z' {
+			url[i] = c - 'a' + 'A'
+		}
+	}
+	return url
+}
+
 // A truth is the right answers for a stream.
 type truth struct {
-	seen     []bool // for each URL of the stream: has it come before?
-	distinct int
-	bytes    int64 // of the distinct URLs
+	seen      []bool // for each URL of the stream: has it come before, in any spelling?
+	spellings int
+	distinct  int
+	bytes     int64 // of the distinct URLs
 }
 
 // walkOnce computes the right answers with a set of all URLs.
 func walkOnce(s *stream) truth {
 	t := truth{seen: make([]bool, 0, max(s.n, len(s.bases)))}
-	met := make(map[string]struct{})
-	for url := range s.all() {
-		_, seen := met[string(url)]
+	spelled, met := make(map[string]struct{}), make(map[string]struct{})
+	for raw := range s.all() {
+		spelled[string(raw)] = struct{}{}
+		url := normalize(string(raw))
+		_, seen := met[url]
 		if !seen {
-			met[string(url)] = struct{}{}
+			met[url] = struct{}{}
 			t.bytes += int64(len(url))
 		}
 		t.seen = append(t.seen, seen)
 	}
-	t.distinct = len(met)
+	t.spellings, t.distinct = len(spelled), len(met)
 	return t
 }

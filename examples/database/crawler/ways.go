@@ -1,7 +1,8 @@
 package main
 
 import (
-	"crypto/sha256"
+	"crypto/md5"
+	"math/bits"
 	"math/rand/v2"
 
 	"github.com/shaledb/shale/bloom"
@@ -26,8 +27,11 @@ type plan struct {
 	distinct int
 }
 
-// filterAlone is the name of the only way that may be wrong.
-const filterAlone = "filter alone"
+// The ways that may be wrong: they may take a new URL for one that was seen.
+const (
+	bitmapAlone = "bitmap of one hash"
+	filterAlone = "filter alone"
+)
 
 // ways are all ways, in the order of the table.
 var ways = []struct {
@@ -36,7 +40,8 @@ var ways = []struct {
 	open  func(plan) (way, error)
 }{
 	{"set of strings", "nothing", openStrings},
-	{"set of digests", "nothing", openDigests},
+	{"set of MD5 digests", "nothing", openDigests},
+	{bitmapAlone, "nothing", openBitmap},
 	{filterAlone, "nothing", openFilter},
 	{"SQLite", "all but a batch", openTable},
 	{"shale", "all", openStore},
@@ -59,18 +64,18 @@ func (s stringSet) visit(url []byte) (bool, error) {
 func (s stringSet) counts(*result) {}
 func (s stringSet) close() error   { return nil }
 
-// A digestSet is a set of 128 bits of SHA-256 of each URL. Strangers choose the URLs, so
-// the function has to be one for which nobody can find collisions. Otherwise a page could
-// hide another one from the crawler.
+// A digestSet is a set of the MD5 digests of the URLs, 16 bytes each. By chance two URLs never
+// have the same one. But whoever chooses both can find two that do, and so hide a page
+// behind another one from the crawler. With 128 bits of SHA-256 nobody can. They take as much
+// memory, and on most machines as much time.
 type digestSet map[digest]struct{}
 
-type digest [16]byte
+type digest [md5.Size]byte
 
 func openDigests(plan) (way, error) { return digestSet{}, nil }
 
 func (s digestSet) visit(url []byte) (bool, error) {
-	sum := sha256.Sum256(url)
-	d := digest(sum[:])
+	d := digest(md5.Sum(url))
 	if _, seen := s[d]; seen {
 		return true, nil
 	}
@@ -80,6 +85,32 @@ func (s digestSet) visit(url []byte) (bool, error) {
 
 func (s digestSet) counts(*result) {}
 func (s digestSet) close() error   { return nil }
+
+// A bitmap has one bit for each hash of a URL: a Bloom filter with one probe. It has as many
+// bits as the filter, so that the two show what more probes are good for. Its hash function
+// has a secret, for the reason given at digestSet.
+type bitmap struct {
+	words  []uint64
+	hasher bloom.Hasher
+}
+
+func openBitmap(p plan) (way, error) {
+	hasher, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
+	if err != nil {
+		return nil, err
+	}
+	return &bitmap{make([]uint64, int(p.bits*float64(p.distinct))/64+1), hasher}, nil
+}
+
+func (b *bitmap) visit(url []byte) (bool, error) {
+	i, _ := bits.Mul64(b.hasher.Hash(url), uint64(len(b.words))*64)
+	seen := b.words[i/64]>>(i%64)&1 != 0
+	b.words[i/64] |= 1 << (i % 64)
+	return seen, nil
+}
+
+func (b *bitmap) counts(r *result) { r.FilterBytes = int64(len(b.words)) * 8 }
+func (b *bitmap) close() error     { return nil }
 
 // A filter is a Bloom filter without anything behind it. A new URL that it takes for seen
 // is never crawled. Its hash function has a secret, for the reason given at digestSet.
