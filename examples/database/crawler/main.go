@@ -32,18 +32,20 @@
 //
 // If all URLs fit into memory and need not outlive the process, a set is the fastest way
 // that is never wrong. A filter takes a sixtieth of the memory of a set, and loses a few
-// URLs; with one probe instead of six it loses twenty-five times as many. A store loses none and keeps what it has seen. It needs memory for filters and
-// caches only. Its filters answer for most new URLs without a look at a table.
+// URLs; with one probe instead of six it loses twenty-five times as many. A store loses
+// none and keeps what it has seen. It needs memory for filters and caches only. Its filters
+// answer for most new URLs without a look at a table.
 //
 // # How it is measured
 //
 // Each way runs in a process of its own, on the same stream. One link in five spells its URL
 // differently: with capitals in the host, or with a fragment. The time is that of the
-// questions and of the close, without the time to make the URLs and to normalize them. The memory is what the
-// operating system reports (Linux only), less what there was before. It is taken once after
-// a garbage collection, and once as the maximum on the way, which includes some 15 MB of
-// garbage from making the URLs. Every answer is compared with
-// the right one. If any way but the filter and the bitmap gives a wrong answer, the command fails.
+// questions and of the close, without the time to make the URLs and to normalize them. The
+// memory is what the operating system reports (Linux only), less what there was before. It
+// is taken once after a garbage collection, and once as the maximum on the way, which
+// includes some 15 MB of garbage from making the URLs. Every answer is compared with the
+// right one. If any way but the filter and the bitmap gives a wrong answer, the command
+// fails.
 package main
 
 import (
