@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// layers holds the layer of every package (docs/ARCHITECTURE.md). An import
-// points down; siblings do not import each other, but for internal/base, whose
-// words all of layer 0 but the packages usable alone may speak.
+// layers has the layer of every package (docs/ARCHITECTURE.md). A package imports only packages of
+// lower layers. onlyImports limits some packages further.
 var layers = map[string]int{
 	// The command.
 	"cmd/shale":                  10,
@@ -68,7 +67,7 @@ var layers = map[string]int{
 	"internal/cache": 0,
 	"internal/base":  -1,
 
-	// Memory beside the heap.
+	// Memory outside the Go heap.
 	"internal/offheap": -1,
 
 	// Memory that the processor should load.
