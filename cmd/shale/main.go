@@ -1,15 +1,15 @@
-// Command shale looks into a store, and changes it, from a shell:
+// Command shale reads and changes a store from a shell:
 //
 //	shale -C hosts.db put www.example.org seen    one command
 //	shale -C hosts.db < script                    a script, or -e 'get k'
 //	shale -C hosts.db                             a prompt, on a terminal
 //
-// One table of commands (internal/command) serves all three, help and completion.
-// `shale help` lists them.
+// All three have the same commands, which come from one table (internal/command). `shale help`
+// lists them.
 //
 // # Words
 //
-// A command is a line of words, with spaces between them. A word is written
+// A command is a line of words with spaces between them. A word is written as one of
 //
 //	www.example.org       bare: up to the next space, taken as it is
 //	"two words\n\x00é"    quoted: with the escapes of Go, any bytes
@@ -17,32 +17,34 @@
 //
 //	@FILE                 where a key or a value is expected: the bytes of the file
 //
-// and printed bare where it can be, else quoted, so that what is printed can
-// be pasted back as input and means the same bytes. On a shell's command line
-// each argument is one word, which may have bare spaces in it. A line whose
-// first character is # is a comment.
+// A word is printed bare if possible, and quoted otherwise. So what is printed can be used as
+// input again and means the same bytes. On a shell's command line each argument is one word,
+// which may have spaces without quotes. A line whose first character is # is a comment.
 //
 // # Exit status
 //
-// As that of grep: 0 found (or done), 1 absent (or damaged), 2 error. A script stops at its
-// first error, with status 2; else its status is the highest of its commands. It is
-// no error if the output of a single command is not read to its end, as by head.
+// The exit status is like that of grep: 0 for found or done, 1 for absent or damaged, and 2 for
+// an error. A script stops at its first error with status 2. Without errors its status is the
+// highest of its commands. It is no error if a program such as head does not read the output
+// of a single command to the end.
 //
 // # Signals
 //
-// Ctrl-C ends a command, which says how far it has come, with status 2. SIGTERM
-// and SIGHUP do the same, and end a prompt and a script after the command.
+// Ctrl-C ends a command with status 2; long commands say what they have done by then. SIGTERM
+// and SIGHUP do the same, and then end the prompt or the script.
 //
 // # Opening
 //
-// Commands that only read open the store read-only. That takes no lock, so
-// they work next to a program that has it open, and show the state of that
-// moment. A script is opened for writing when its first writing command comes,
-// the prompt at once if nobody else has the store open. Only put, batch, import
-// and dedup create a store, once their input is there, in a folder that is missing
-// or empty; with --new also in one that has other files in it. What a command wrote is
-// durable when it ends; what a script wrote, at most a tenth of a second later,
-// and when it ends.
+// Commands that only read open the store read-only. That takes no lock, so the store may be
+// open in another program; the command sees the state when it opened the store. A script opens
+// the store for writing at its first command that writes. A prompt does so at once, if no other
+// program has the store open.
+//
+// Only put, batch, import and dedup create a store, and only once they can read their input.
+// The folder must be missing or empty; with --new it may have other files.
+//
+// The writes of a single command are durable when it ends. The writes of a script are durable
+// after a tenth of a second at most, and when the script ends.
 package main
 
 import (
@@ -58,8 +60,8 @@ import (
 )
 
 func main() {
-	// A reader of our output that goes away is an error of a write, like any
-	// other: the store is closed before the program ends.
+	// If the reader of the output closes it, a write fails, and the store is closed as after any
+	// error. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
 	_, notTerminal := liner.TerminalMode()
 	os.Exit(int(command.Run(command.Environment{

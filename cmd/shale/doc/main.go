@@ -1,20 +1,19 @@
-// Command doc makes docs/COMMAND.md: what each command of cmd/shale prints, on
-// a store of real hosts. Run it at the top of the module:
+// Command doc makes docs/COMMAND.md. The page shows the help of each command of cmd/shale, and
+// what it prints for a store of real hosts. Run it in the root of the module:
 //
 //	go run ./cmd/shale/doc
 //
-// It builds shale, asks it for its commands and their help, and runs in a folder
-// of its own the lines that the files in sections give for each. Such a file is
+// It builds shale, asks it for its commands and their help, and runs examples in a temporary
+// folder. The examples are in the files of the folder sections, which look like this:
 //
 //	== get
 //	Prose, as Markdown has it.
 //
 //	$ shale -C hosts.db get 1.example
-//	> a line that goes on
+//	> a line that continues the one before
 //
-// where == names a command, or with a # before it a topic, which the page has
-// before the commands. Times are masked, so that each run makes the same page as
-// far as the machine and the moment have no part in it.
+// The name after == is that of a command. With a # in front it is the title of a topic; topics
+// come before the commands. Times are masked, so that each run makes the same page.
 package main
 
 import (
@@ -46,10 +45,10 @@ func main() {
 	}
 }
 
-// A section is what the page says about a command or a topic, beside its help.
+// A section is the text about a command or a topic, without the help of the command.
 type section struct {
 	name string
-	text string // prose, and lines to run
+	text string // prose, and command lines to run
 }
 
 // readSections reads all files of a folder.
@@ -85,11 +84,11 @@ type row struct {
 
 // A maker runs commands in a folder.
 type maker struct {
-	dir string   // made anew
-	env []string // with the program in the path
+	dir string   // a new temporary folder
+	env []string // its PATH has the program
 }
 
-// makePage returns the page.
+// makePage returns the text of the page.
 func makePage(sections, data string) (string, error) {
 	all, err := readSections(sections)
 	if err != nil {
@@ -136,11 +135,11 @@ func makePage(sections, data string) (string, error) {
 	return b.String(), nil
 }
 
-// every takes a share of the hosts, evenly, so that figures do not depend on how
-// fast the machine is: nothing is flushed but by the commands shown.
+// every says that the examples use one of this many hosts. Such a store is so small that only the
+// commands shown flush it, so the figures do not depend on the speed of the machine.
 const every = 22
 
-// newMaker builds the program, and puts the lists of hosts into a new folder.
+// newMaker builds the program, and writes the lists of hosts into a new folder.
 func newMaker(data string) (*maker, error) {
 	dir, err := os.MkdirTemp("", "shale-doc")
 	if err != nil {
@@ -162,7 +161,7 @@ func newMaker(data string) (*maker, error) {
 	return m, nil
 }
 
-// thin copies the first of every so many lines.
+// thin copies one of every so many lines, beginning with the first.
 func thin(to, from string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
@@ -195,8 +194,8 @@ func (m *maker) commands() ([]row, error) {
 	return rows, nil
 }
 
-// write writes the text of a section: prose as it is, lines to run with what
-// they print.
+// write writes the text of a section. It copies prose, and runs command lines and adds what they
+// print.
 func (m *maker) write(b *strings.Builder, text string) error {
 	lines := bufio.NewScanner(strings.NewReader(strings.TrimSpace(text) + "\n"))
 	var command []string
@@ -239,7 +238,7 @@ func (m *maker) write(b *strings.Builder, text string) error {
 			}
 			command = []string{start}
 			fmt.Fprintf(b, "$ %s\n", start)
-		case console: // an empty line between commands
+		case console: // an empty line between two commands is dropped
 		default:
 			b.WriteString(line + "\n")
 		}
@@ -253,16 +252,16 @@ func (m *maker) write(b *strings.Builder, text string) error {
 	return nil
 }
 
-// longest is how long a command may take.
+// longest is the longest time that a command may take.
 const longest = 2 * time.Minute
 
-// run returns what a command prints, as the page has it.
+// run returns what a command prints, with times masked.
 func (m *maker) run(command string) (string, error) {
 	out, err := m.printed(command)
 	return mask(out), err
 }
 
-// printed returns what a command of the shell prints, on both outputs, and its
+// printed returns what a shell command prints to standard output and standard error, and its
 // status if it is not 0.
 func (m *maker) printed(command string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
@@ -281,12 +280,12 @@ func (m *maker) printed(command string) (string, error) {
 	return out, err
 }
 
-// masks are what differs from run to run, and what stands for it.
+// masks are patterns for texts that differ from run to run, and what replaces them.
 var masks = []struct {
 	what *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column however wide
+	{regexp.MustCompile(`(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column of any width
 	{regexp.MustCompile(`(?m)  +time$`), "  time"},
 	{regexp.MustCompile(`\d[\d,.]*( (B|KiB|MiB|GiB|MB|\w+s))/s`), "<rate>$1/s"},
 	{regexp.MustCompile(`(?m)^memory: .*$`), "memory: <sizes>"},

@@ -1,4 +1,4 @@
-// Package cmdtest has what tests of the command share.
+// Package cmdtest has helpers for tests of the command.
 package cmdtest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// NewStore makes a store of n keys, k0 and so on.
+// NewStore makes a store of n keys: k0, k1 and so on.
 func NewStore(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db")
@@ -48,20 +48,20 @@ func Flip(t *testing.T, name string, offset int64) {
 	}
 }
 
-// BrokenWriter is a pipe whose reader is gone.
+// BrokenWriter is like a pipe whose reader has closed it.
 type BrokenWriter struct{}
 
 // Write implements io.Writer.
 func (BrokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// varying is what differs from run to run: times, and memory, by the size of a
+// These texts differ from run to run: times, and memory, which depends on the size of a
 // machine's words.
 var (
 	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)(, [0-9,]+ lines/s)?`)
 	memory  = regexp.MustCompile(`(?m)^memory: .*$`)
 )
 
-// Masked returns what a command printed without what differs from run to run.
+// Masked returns the output of a command without the texts that differ from run to run.
 func Masked(text string) string {
 	return memory.ReplaceAllString(varying.ReplaceAllString(text, "<time>"), "memory: <sizes>")
 }

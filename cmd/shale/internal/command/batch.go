@@ -52,7 +52,7 @@ than a put for each line. Creates the store as put does.`)
 	})
 }
 
-// readBatch adds the lines of in to b. An error names the line.
+// readBatch adds the lines of in to b. Its errors name the line.
 func readBatch(ctx context.Context, b *shale.Batch, in io.Reader, name string) error {
 	lines := bufio.NewReaderSize(in, 1<<16)
 	for n := 1; ; n++ {

@@ -29,7 +29,7 @@ the benchmark itself; bench -- -h lists them.`)
 	})
 }
 
-// promptly flushes what is written at once, as the next lines may take long.
+// promptly flushes after each write, because the next lines may take long.
 type promptly struct{ w *bufio.Writer }
 
 func (p promptly) Write(b []byte) (int, error) {

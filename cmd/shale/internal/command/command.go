@@ -25,7 +25,7 @@ const (
 	Failed
 )
 
-// foundIf turns the answer of a question into a status.
+// foundIf returns Found or Absent.
 func foundIf(yes bool) Status {
 	if yes {
 		return Found
@@ -39,41 +39,41 @@ type Access int
 // What a command may need.
 const (
 	NeedsNothing Access = iota
-	Reads               // opened read-only will do
+	Reads               // opened for reading or writing
 	writes              // opened for writing; it must exist
-	creates             // opened for writing, and made if it is not there
+	creates             // opened for writing, and created if it does not exist
 )
 
-// A run does what a command is for.
+// A run is the function of a command.
 type run func(ctx context.Context, s *Session, words []Word) (Status, error)
 
-// A Command is one command, made for one line: its options are variables of the function
-// that makes it, and have the values of that line once the line is parsed.
+// A Command is a command for one line. Its options are variables of the function that makes
+// it. They have the values of that line once the line is parsed.
 //
-// Package cobra has the options, and completes them in shells. The session finds the
-// command and runs it, because words of a line know where they stand and whether they
-// were quoted, and cobra's do not.
+// Package cobra holds the options, and completes them in shells. The session itself finds
+// the command and runs it, because a Word knows its place in the line and whether it was
+// quoted, and a word of cobra does not.
 type Command struct {
 	*cobra.Command
-	Title string // the name: one word or two
+	Title string // the name, one word or two
 	Words string // what follows the name, for help: "KEY VALUE"
 
 	access Access
-	late   bool     // opens the store by itself, when it has its input
-	Nested bool     // runs commands: options among its words are theirs
-	keys   int      // the first so many words are keys; -1: all
-	files  int      // the first so many words may be @FILE, if more than the keys
-	Values []string // what the first word may be
+	late   bool     // the command opens the store itself, once it has its input
+	Nested bool     // the command runs other commands: options among its words belong to them
+	keys   int      // how many of the first words are keys; -1: all
+	files  int      // how many of the first words may be @FILE, if more than keys
+	Values []string // the possible values of the first word
 
 	run      run
-	mode     *output.Display // of the option --mode; nil: it was not given
+	mode     *output.Display // the value of --mode; nil: it was not given
 	timer    bool
 	helpOnly bool
-	given    []Word // all words of the line behind the name, options too
+	given    []Word // all words of the line after the name, including options
 }
 
-// New returns a command. use is its name, and after it what help calls its words, in
-// capitals or brackets: "filters export [DIR] FILE".
+// New returns a command. use is its name, followed by the names of its words for help. These
+// are in capitals or brackets, as in "filters export [DIR] FILE".
 func New(use string, access Access, short, long string) *Command {
 	fields := strings.Fields(use)
 	n := max(1, slices.IndexFunc(append(fields, "["), func(f string) bool { return f[0] == '[' || f[0] >= 'A' && f[0] <= 'Z' }))
@@ -90,16 +90,16 @@ func New(use string, access Access, short, long string) *Command {
 	return c
 }
 
-// Does says what c does, and returns c.
+// Does sets the function of c, and returns c.
 func (c *Command) Does(fn run) *Command {
 	c.run = fn
 	return c
 }
 
-// ofAll are the options that every command has.
+// ofAll has the options that every command has.
 var ofAll = []string{"help", "mode", "timer"}
 
-// own calls fn for the options that not every command has.
+// own calls fn for the options of c that are not in ofAll.
 func (c *Command) own(fn func(f *pflag.Flag)) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(ofAll, f.Name) && !f.Hidden {
@@ -108,10 +108,10 @@ func (c *Command) own(fn func(f *pflag.Flag)) {
 	})
 }
 
-// has asks whether an option was given.
+// has reports whether an option was given.
 func (c *Command) has(option string) bool { return c.Flags().Changed(option) }
 
-// usage says how c is called.
+// usage returns how c is called, such as "get KEY [--hex] [--raw]".
 func (c *Command) usage() string {
 	options := ""
 	c.own(func(f *pflag.Flag) { options += " [" + optionUsage(f) + "]" })
@@ -121,7 +121,8 @@ func (c *Command) usage() string {
 	return strings.TrimSpace(c.Title+" "+c.Words) + options
 }
 
-// number returns how many words c takes at least and at most; -1: any number.
+// number returns the least and the largest number of words that c takes. A largest number of
+// -1 means that there is no limit.
 func (c *Command) number() (least, most int) {
 	for _, w := range strings.Fields(c.Words) {
 		most++
@@ -135,8 +136,8 @@ func (c *Command) number() (least, most int) {
 	return least, most
 }
 
-// parse sorts out the words that follow the name of c, and returns those that are no
-// options.
+// parse parses the words that follow the name of c. It sets the options, and returns the
+// words that are not options.
 func (c *Command) parse(given []Word) ([]Word, error) {
 	c.given = given
 	flags := c.Flags()
@@ -165,11 +166,11 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 	return words, nil
 }
 
-// tokens returns words as package pflag gets them: options as they are, others so that it
-// takes none of them for an option.
+// tokens returns words in the form for package pflag. Options stay as they are. Other words
+// are marked, so that pflag takes none of them for an option.
 func (c *Command) tokens(words []Word) []string {
 	list := make([]string, len(words))
-	only := false // words follow
+	only := false // only words follow, and no options
 	for i, w := range words {
 		name, value, joined := strings.Cut(w.Text, "=")
 		switch isOption := strings.HasPrefix(w.Text, "--"); {
@@ -191,7 +192,7 @@ func (c *Command) tokens(words []Word) []string {
 	return list
 }
 
-// places returns the words that tokens stand for, with their places in the line.
+// places is the inverse of tokens. It returns words with their places in the line.
 func (c *Command) places(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	from := 0
@@ -222,7 +223,7 @@ func (c *Command) optionOf(w Word) *pflag.Flag {
 	return c.Flags().Lookup(name)
 }
 
-// optionMistake says in our words what pflag found wrong with an option.
+// optionMistake turns an error of pflag about an option into one in the words of this program.
 func (c *Command) optionMistake(err error) error {
 	var unknown *pflag.NotExistError
 	var bad *pflag.InvalidValueError
@@ -253,7 +254,7 @@ func (c *Command) optionMistake(err error) error {
 	return &Mistake{from: from, to: to, err: err}
 }
 
-// placeOf returns where an option and its argument stand, 0 if they do not.
+// placeOf returns the place of an option and its argument in the line, or 0 if it is not there.
 func (c *Command) placeOf(option string) (from, to int) {
 	for i, w := range c.given {
 		name, _, joined := strings.Cut(w.Text, "=")
@@ -268,7 +269,7 @@ func (c *Command) placeOf(option string) (from, to int) {
 	return from, to
 }
 
-// optionMeant asks whether an option is meant whose name is nearly that.
+// optionMeant returns a question whether an option with a similar name is meant, or "".
 func (c *Command) optionMeant(name string) string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Group is a heading of the table of commands. Each function makes a command.
+// A Group is the commands under one heading of the table. Each function makes a command.
 type Group struct {
 	Title    string
 	Commands []func() *Command
 }
 
-// ownGroups returns the commands of this package. A variable would depend on itself: help,
-// which is among them, lists them.
+// ownGroups returns the commands of this package. It is not a variable, because the command
+// help is one of them and lists all of them: the variable would depend on itself.
 func ownGroups() []Group {
 	return []Group{
 		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, mayCommand, scanCommand, countCommand, firstCommand, lastCommand, batchCommand}},
@@ -37,8 +37,8 @@ type table struct {
 	makes map[string]func() *Command
 }
 
-// commands returns the table of s. It is filled once: lines of a script each make their
-// command alone.
+// commands returns the table of s. It is filled only once, because a script may have many
+// lines, and each line makes only its own command.
 func (s *Session) commands() *table {
 	if s.table == nil {
 		s.table = &table{makes: map[string]func() *Command{}}
@@ -64,8 +64,8 @@ func (s *Session) command(name string) *Command {
 	return nil
 }
 
-// commandOf returns the command that words begin with, or nil, and the words
-// after its name, which has one or two of them.
+// commandOf returns the command with which words begin, or nil, and the words after its name.
+// A name has one word or two.
 func (s *Session) commandOf(words []Word) (*Command, []Word) {
 	if len(words) > 1 && !words[1].Literal {
 		if c := s.command(words[0].Text + " " + words[1].Text); c != nil {
@@ -75,8 +75,9 @@ func (s *Session) commandOf(words []Word) (*Command, []Word) {
 	return s.command(words[0].Text), words[1:]
 }
 
-// tree returns all commands below a root, as package cobra has them: for completion. It
-// completes the arguments of options of the command named, or of all if none is.
+// tree returns all commands below a root command of package cobra, for completion. It
+// completes the arguments of options of the named command, or of all commands if named is
+// empty.
 func (s *Session) tree(named string) *cobra.Command {
 	root := &cobra.Command{Use: "shale", TraverseChildren: true, SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -87,7 +88,7 @@ func (s *Session) tree(named string) *cobra.Command {
 		c.ValidArgsFunction = func(_ *cobra.Command, args []string, partial string) ([]string, cobra.ShellCompDirective) {
 			return s.wordChoices(c, args, partial)
 		}
-		if named == "" || named == name { // cobra keeps these functions for good
+		if named == "" || named == name { // cobra never forgets these functions
 			c.Flags().VisitAll(func(f *pflag.Flag) { s.completeOption(c, f) })
 		}
 		first, _, two := strings.Cut(name, " ")

@@ -24,16 +24,16 @@ func (dir missingStore) Error() string {
 
 func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
 
-// A sentence says in plain words what an error of the store means.
+// A sentence is an error of the store in plain words.
 type sentence struct {
 	text string
-	err  error // what the store said
+	err  error // the error of the store
 }
 
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.err }
 
-// openError says why the store in dir does not open.
+// openError returns in plain words why the store in dir can't be opened.
 func openError(dir string, err error) error {
 	switch {
 	case isMissing(err):
@@ -56,7 +56,7 @@ func openError(dir string, err error) error {
 
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
-// owner returns the program that has a store, of which err says that it is in use.
+// owner returns the program that has the store open. err is the ErrLocked that names it.
 func owner(err error) string {
 	if said := new(sentence); errors.As(err, &said) {
 		err = said.err
@@ -67,8 +67,7 @@ func owner(err error) string {
 	return "another process"
 }
 
-// plainly returns err with a sentence in the place of what the store says of a full
-// disk.
+// plainly returns err. If the store reports a full disk, it returns a sentence instead.
 func plainly(err error) error {
 	if said := new(sentence); err == nil || errors.As(err, &said) || !errors.Is(err, syscall.ENOSPC) {
 		return err
@@ -76,11 +75,11 @@ func plainly(err error) error {
 	return &sentence{"the disk is full; free space and run this again", err}
 }
 
-// Complain reports err, after what was printed before it. That nobody reads
-// our output any more, as after head has seen enough, is no error of a command
-// that prints what it can print again.
+// Complain prints err after the output that came before it. If the reader of the output has
+// closed it, as head does, that is no error, unless the command printed something that it
+// can't print again.
 func (s *Session) Complain(err error) Status {
-	_ = s.Out.Flush() // if it fails, there is nobody to tell
+	_ = s.Out.Flush() // if it fails, nobody reads the output
 	if errors.Is(err, syscall.EPIPE) {
 		if s.Mode == oneShot {
 			return Found
@@ -95,7 +94,7 @@ func (s *Session) Complain(err error) Status {
 	return Failed
 }
 
-// message tells what is at fault, and what to do where that is not plain.
+// message returns the text of an error, with advice where it is not obvious what to do.
 func message(err error) string {
 	switch {
 	case isDamage(err):
@@ -108,7 +107,7 @@ func message(err error) string {
 
 const damageAdvice = "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale check` lists all damage."
 
-// plain is the text of an error without advice.
+// plain returns the text of an error without advice.
 func plain(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
 }
@@ -118,18 +117,18 @@ func isDamage(err error) bool {
 	return errors.As(err, &damage)
 }
 
-// isMissing reports whether there is no store. A damaged store, of which a file
-// is missing, is one.
+// isMissing reports whether there is no store. A store that lacks a file is damaged, but not
+// missing.
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) && !isDamage(err) }
 
-// damageNotes reports each damage once, and what to do about it once.
-// The store reports damage that a read meets as an event, and returns it to the
-// command that reads, which is the one to tell.
+// damageNotes makes sure that each damage is reported once, and so is the advice about it.
+// When a read finds damage, the store reports an event and also returns an error to the
+// command that reads. The command is the one to report it.
 type damageNotes struct {
 	mu      sync.Mutex
-	running bool            // a command is
-	met     []error         // by reads of it
-	told    map[string]bool // damage, and a full disk
+	running bool            // a command is running
+	met     []error         // what its reads found
+	told    map[string]bool // reported damage, or a full disk
 	advised bool
 }
 
@@ -139,7 +138,7 @@ func (d *damageNotes) begin() {
 	d.running = true
 }
 
-// end returns what the command has met and nobody has told, but for its error err.
+// end returns the damage that the command found and that was not reported, without its error err.
 func (d *damageNotes) end(err error) (untold []error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +152,8 @@ func (d *damageNotes) end(err error) (untold []error) {
 	return untold
 }
 
-// keep keeps the error of a read for the end of the command, if one runs.
+// keep keeps the error of a read until the end of the command. It returns false if no command
+// is running.
 func (d *damageNotes) keep(err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,14 +163,14 @@ func (d *damageNotes) keep(err error) bool {
 	return d.running
 }
 
-// isNew reports whether err was not told before, and takes it for told.
+// isNew reports whether err was not reported before, and marks it as reported.
 func (d *damageNotes) isNew(err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.first(troubleOf(err))
 }
 
-// first is isNew for what troubleOf returns. Requires: mu is held.
+// first is isNew for a result of troubleOf. Requires: mu is held.
 func (d *damageNotes) first(trouble string) bool {
 	if trouble == "" || d.told[trouble] {
 		return trouble == ""
@@ -182,7 +182,7 @@ func (d *damageNotes) first(trouble string) bool {
 	return true
 }
 
-// message is the function message, with advice once.
+// message is like the function message, but gives each piece of advice only once.
 func (d *damageNotes) message(err error) string {
 	d.isNew(err)
 	d.mu.Lock()
@@ -194,8 +194,8 @@ func (d *damageNotes) message(err error) string {
 	return plain(err)
 }
 
-// troubleOf returns what is the same in all errors that one damage, or a full disk,
-// leads to; empty: nothing is.
+// troubleOf returns a text that is the same for all errors with the same cause, which is a
+// damage or a full disk. It returns "" for other errors.
 func troubleOf(err error) string {
 	var damage *shale.CorruptionError
 	switch {
@@ -207,14 +207,14 @@ func troubleOf(err error) string {
 	return ""
 }
 
-// noteDamage reports damage that reads of a command met which it went on behind.
+// noteDamage reports damage that a command found in a read but did not return as an error.
 func (s *Session) noteDamage(err error) {
 	for _, untold := range s.damage.end(err) {
 		s.note("shale: %s", s.damage.message(untold))
 	}
 }
 
-// onEvent reports what goes wrong in the background, which no command returns.
+// onEvent reports errors of background work, which no command returns.
 func (s *Session) onEvent(e shale.Event) {
 	switch {
 	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(e.Err):

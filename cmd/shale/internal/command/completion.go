@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// withoutPackage is what cobra's script for bash needs of the package bash-completion, for
-// shells that do not have it.
+// withoutPackage has the functions of the package bash-completion that cobra's script for
+// bash calls, for shells that lack that package.
 const withoutPackage = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
@@ -54,7 +54,7 @@ write the script to a file _shale in a folder of $fpath. For fish, write it to
 	})
 }
 
-// completeShell answers the script of a shell, which asks what a word may become.
+// completeShell answers the completion script of a shell with the possible completions of a word.
 func (s *Session) completeShell(env Environment) Status {
 	root := s.tree("")
 	f := &flags{dir: env.Getenv("SHALE_DIR")}
@@ -62,7 +62,7 @@ func (s *Session) completeShell(env Environment) Status {
 	s.Mode = oneShot
 	s.beforeKeys = func() bool {
 		s.Dir = f.dir
-		return s.OpenFor("completion", Reads) == nil // else there is nothing to complete
+		return s.OpenFor("completion", Reads) == nil // if it fails, there is nothing to complete
 	}
 	root.SetArgs(env.Args)
 	root.SetOut(s.Out)
@@ -73,10 +73,10 @@ func (s *Session) completeShell(env Environment) Status {
 	return Found
 }
 
-// Complete returns what the unfinished word partial may become behind words, and whether
-// files and folders may stand there.
+// Complete returns the possible completions of the unfinished word partial after words, and
+// whether files and folders are possible, too.
 func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellCompDirective) {
-	named := "help" // which has no options of its own
+	named := "help" // help has no options that need completion
 	if len(words) > 0 {
 		c, _ := s.commandOf(words)
 		switch {
@@ -117,7 +117,7 @@ func (s *Session) completeOption(c *Command, f *pflag.Flag) {
 	if !ok {
 		return
 	}
-	// It fails only if the option is not there, or was here before.
+	// It fails only if there is no such option, or if it was registered before.
 	_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, partial string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case a.choices != nil:
@@ -129,7 +129,7 @@ func (s *Session) completeOption(c *Command, f *pflag.Flag) {
 	})
 }
 
-// wordChoices returns what word partial of c may become behind others.
+// wordChoices returns the possible completions of the word partial of c after the words before.
 func (s *Session) wordChoices(c *Command, before []string, partial string) ([]string, cobra.ShellCompDirective) {
 	n := len(before)
 	name := c.wordName(n)
@@ -146,7 +146,7 @@ func (s *Session) wordChoices(c *Command, before []string, partial string) ([]st
 	return nil, directiveOf(name)
 }
 
-// nameChoices returns the words with which names of commands go on behind those before.
+// nameChoices returns the words that continue a name of a command after the words before.
 func (s *Session) nameChoices(before []string, partial string) (names []string) {
 	lead := strings.Join(append(before, ""), " ")
 	for _, name := range s.commands().names {
@@ -158,7 +158,7 @@ func (s *Session) nameChoices(before []string, partial string) (names []string) 
 	return names
 }
 
-// directiveOf returns whether files may stand where help says kind.
+// directiveOf returns whether files or folders are possible for a word that help calls kind.
 func directiveOf(kind string) cobra.ShellCompDirective {
 	switch kind {
 	case "FILE":
@@ -169,7 +169,7 @@ func directiveOf(kind string) cobra.ShellCompDirective {
 	return cobra.ShellCompDirectiveNoFileComp
 }
 
-// wordName returns what help calls word n of c, as FILE.
+// wordName returns the name in help of word n of c, such as FILE.
 func (c *Command) wordName(n int) string {
 	names := strings.Fields(c.Words)
 	if len(names) == 0 {
@@ -191,13 +191,12 @@ func beginningWith(partial string, all []string) (words []string) {
 	return words
 }
 
-// MaxCompletions bounds how many keys a completion offers.
+// MaxCompletions is the largest number of keys that a completion offers.
 const MaxCompletions = 50
 
-// keyChoices returns keys that begin with the unfinished word partial: all, or if
-// they are many the first ones and the last. With the last, what all of these
-// have in common, which the editor writes down, is what all keys have in
-// common.
+// keyChoices returns keys that begin with the unfinished word partial. If there are many, it
+// returns the first ones and the last one. The editor types the longest common prefix of the
+// choices. With the last key among them, this is the common prefix of all keys.
 func (s *Session) keyChoices(partial string) (words []string) {
 	r, f, ok := unfinished(partial)
 	if !ok || s.DB == nil && (s.beforeKeys == nil || !s.beforeKeys()) {
@@ -206,11 +205,11 @@ func (s *Session) keyChoices(partial string) (words []string) {
 	r.KeysOnly, r.Limit = true, MaxCompletions
 	for e, err := range s.DB.Scan(r) {
 		if err != nil {
-			return nil // a command will tell
+			return nil // the command itself will report it
 		}
 		words = append(words, string(output.AppendWord(nil, e.Key, f)))
 	}
-	if s.beforeKeys != nil { // a shell would read the quotes itself
+	if s.beforeKeys != nil { // a shell would interpret the quotes
 		return slices.DeleteFunc(words, func(w string) bool { return w[0] == '"' })
 	}
 	if len(words) < MaxCompletions {
@@ -220,15 +219,15 @@ func (s *Session) keyChoices(partial string) (words []string) {
 	r.Limit = 1
 	for e, err := range s.DB.Scan(r) {
 		if err != nil {
-			return nil // likewise
+			return nil // the same
 		}
 		words[len(words)-1] = string(output.AppendWord(nil, e.Key, f))
 	}
 	return words
 }
 
-// unfinished returns the keys that the beginning of a word may become, and the
-// format in which it is written.
+// unfinished returns the range of keys to which the unfinished word can be completed, and
+// the format in which it is written.
 func unfinished(partial string) (r shale.Range, f output.Format, ok bool) {
 	if strings.HasPrefix(partial, `"`) {
 		text, _, err := quoting.Unquote(partial + `"`)
@@ -238,7 +237,7 @@ func unfinished(partial string) (r shale.Range, f output.Format, ok bool) {
 		return shale.Prefix(partial), output.AsWords, true
 	}
 	digits := partial[2:]
-	half := len(digits)%2 != 0 // of the last byte only its first digit is there
+	half := len(digits)%2 != 0 // the last byte has only its first digit
 	if half {
 		digits += "0"
 	}

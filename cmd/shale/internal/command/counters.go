@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// showCounters prints the metrics as a table, one counter a line, for modes
-// other than text. The levels are in the table of the command levels.
+// showCounters prints the metrics as a table with one counter on each line, for modes other
+// than text. The levels are in the table of the command levels.
 func (s *Session) showCounters(m shale.Metrics) error {
 	g := output.NewGrid("counter", ">value")
 	v := reflect.ValueOf(m)
@@ -23,8 +23,8 @@ func (s *Session) showCounters(m shale.Metrics) error {
 	return s.Show(g)
 }
 
-// counterCell returns the cell of a field of the metrics, unless it is none, as
-// the levels are.
+// counterCell returns the cell of a field of the metrics. It returns false for fields that
+// are no counters, such as the levels.
 func counterCell(name string, value any) (output.Cell, bool) {
 	isSize := strings.HasSuffix(name, "Bytes") || strings.HasSuffix(name, "Memory") || name == "CompactionDebt"
 	switch n := value.(type) {
@@ -46,11 +46,11 @@ func counterCell(name string, value any) (output.Cell, bool) {
 	return output.Cell{}, false
 }
 
-// snakeCase makes cache_hits of CacheHits, wal_bytes of WALBytes.
+// snakeCase turns CacheHits into cache_hits, and WALBytes into wal_bytes.
 func snakeCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {
-		// A capital begins a word after a small letter or before one.
+		// A capital letter begins a word if a small letter is before or after it.
 		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(rune(name[i-1])) || i+1 < len(name) && unicode.IsLower(rune(name[i+1]))) {
 			b.WriteByte('_')
 		}

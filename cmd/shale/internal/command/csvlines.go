@@ -16,28 +16,28 @@ import (
 // csvLines reads the records of a file, which may span lines, with package encoding/csv.
 //
 // A quote that is never closed makes the rest of the file look like one field. So the text
-// of a record is kept until the record has proven to be one. If it is wrong, reading goes
+// of a record is kept until the record is known to be correct. If it is wrong, reading goes
 // on at its second line.
 type csvLines struct {
 	in   *bufio.Reader
 	csv  *csv.Reader
-	most int // bytes of a record
+	most int // largest size of a record, in bytes
 
-	text   []byte // what csv has read last, from the record on that it is reading
-	from   int64  // where text begins in what csv reads
-	at     int64  // where the record begins
-	lines  int    // of the file before text
-	before int    // of the file before what csv reads
-	again  int    // bytes at the end of text that csv has still to read
+	text   []byte // what csv has read from the beginning of the current record
+	from   int64  // offset of text in the input of csv
+	at     int64  // offset of the current record
+	lines  int    // number of lines of the file before text
+	before int    // number of lines of the file before the input of csv
+	again  int    // number of bytes at the end of text that csv must still read
 
 	fields []string // of the last record, until the next one is read
 }
 
-// mostCSV is the size of the largest record: of the largest entry each byte may be
-// a quote, which is doubled. Other columns have a megabyte.
+// mostCSV is the size of the largest record. Each byte of the largest entry may be a quote,
+// and quotes are doubled. The other columns may have 1 MiB.
 const mostCSV = 2*(shale.MaxKeySize+shale.MaxValueSize) + 1<<20
 
-// csvAhead is how much is read ahead of a record.
+// csvAhead is the number of bytes that are read ahead of a record.
 const csvAhead = 64 << 10
 
 var errLargeRecord = errors.New("the record is larger than any entry")
@@ -48,14 +48,14 @@ func newCSVLines(in *bufio.Reader) *csvLines {
 	return c
 }
 
-// begin makes csv read what text has, and then the rest of the file.
+// begin starts a csv.Reader that reads text first, and then the rest of the file.
 func (c *csvLines) begin() {
 	c.from, c.at, c.again = 0, 0, len(c.text)
 	c.csv = csv.NewReader(bufio.NewReaderSize(c, csvAhead))
 	c.csv.FieldsPerRecord, c.csv.ReuseRecord = -1, true
 }
 
-// Read gives csv its input, and keeps it.
+// Read implements io.Reader for csv. It appends what csv reads to text.
 func (c *csvLines) Read(b []byte) (int, error) {
 	if c.again > 0 {
 		n := copy(b, c.text[len(c.text)-c.again:])
@@ -80,8 +80,8 @@ func (c *csvLines) drop(n int) {
 	c.text = append(c.text[:0], c.text[n:]...)
 }
 
-// next reads a record into fields, and returns the line that it begins in. Empty
-// lines are passed over. Errors are io.EOF, a *badLine and those of reading.
+// next reads a record into fields, and returns the line in which it begins. It skips empty
+// lines. Its error is io.EOF, a *badLine, or an error of reading.
 func (c *csvLines) next() (line int, err error) {
 	c.at = c.csv.InputOffset()
 	c.fields, err = c.csv.Read()
@@ -117,28 +117,28 @@ func (c *csvLines) next() (line int, err error) {
 	return line, &badLine{line, err}
 }
 
-// skipLine passes over a line of which text has the beginning, and not the end.
+// skipLine skips a line. text has its beginning, but not its end.
 func (c *csvLines) skipLine() error {
 	c.drop(len(c.text))
 	c.lines++
 	for {
 		if _, err := c.in.ReadSlice('\n'); err != bufio.ErrBufferFull {
 			if err == io.EOF {
-				err = nil // csv finds it too
+				err = nil // csv will find the same end
 			}
 			return err
 		}
 	}
 }
 
-// mistake says what is wrong with the record that begins in line, with which text begins.
+// mistake says what is wrong with the record that begins in line. text begins with it.
 func (c *csvLines) mistake(line int, wrong *csv.ParseError) error {
 	last := line + wrong.Line - wrong.StartLine
 	text := c.text
 	for range last - line {
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
-	closed := wrong.Column <= len(text) && text[wrong.Column-1] == '"' // else the file ends
+	closed := wrong.Column <= len(text) && text[wrong.Column-1] == '"' // otherwise the file ends within the field
 	switch {
 	case errors.Is(wrong.Err, csv.ErrBareQuote):
 		return errors.New("a field that does not begin with a quote has one inside")

@@ -11,7 +11,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A csvReader reads the records of RFC 4180.
+// A csvReader reads records as RFC 4180 defines them.
 type csvReader struct {
 	in         *csvLines
 	key, value int // columns
@@ -79,7 +79,7 @@ func (r *csvReader) next() (record, error) {
 	return rec, nil
 }
 
-// field returns a column, in buffer i.
+// field returns the value of a column. It may use buffer i.
 func (r *csvReader) field(at, i int, optional bool) ([]byte, error) {
 	if at >= len(r.in.fields) {
 		if optional {

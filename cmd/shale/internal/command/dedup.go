@@ -84,8 +84,7 @@ printed nor remembered, but counted. Creates the store as put does.`)
 	})
 }
 
-// openForDedup opens the store that the command names, or the session's, with
-// options that keep within memory.
+// openForDedup opens the store in dir, with options that stay within the memory of --memory.
 func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) {
 	if dir == "" {
 		dir = s.Dir
@@ -96,7 +95,7 @@ func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) 
 	case s.readOnly:
 		return nil, errors.New("dedup writes, and --readonly was given")
 	}
-	// The session may have it open, under other options.
+	// The session may have the store open with other options.
 	if dir == s.Dir {
 		if err := s.Close(); err != nil {
 			return nil, err
@@ -109,10 +108,10 @@ func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) 
 	return db, nil
 }
 
-// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
-// flushes what it prints: whoever sends lines one by one waits for the answer.
+// eachBatch calls fn for all lines of s.in, in batches, and shows the progress. fn must flush
+// what it prints, because a program that sends lines one by one waits for the answer.
 //
-// It returns how many lines were skipped as too long.
+// It returns the number of lines that were skipped because they are too long.
 func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) (skipped int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,14 +141,14 @@ func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lin
 const (
 	defaultMemory = 64 << 20
 	leastMemory   = 24 << 20
-	// ownMemory is what the program takes before it has read a line.
+	// ownMemory is the memory that the program uses before it has read a line.
 	ownMemory = 14 << 20
 )
 
-// The memory that is left is divided so: two batches of lines, and about as much
-// for sorting one of them; three memtables at most, and their logs; filters; what
-// a compaction needs for a table. Only the indexes of tables are not in it: a byte
-// for some eight lines remembered.
+// The rest of the memory is for two batches of lines, and about as much to sort one of them;
+// for up to three memtables and their logs; for filters; and for the table that a compaction
+// writes. The indexes of tables are not included: they take a byte for about eight lines in
+// the store.
 
 func dedupLimits(memory int64) feedLimits {
 	n := int(min((memory-ownMemory)/11, 1<<30))
@@ -174,8 +173,8 @@ func dedupOptions(memory int64, hash bool, onEvent func(shale.Event)) *shale.Opt
 	return o
 }
 
-// eachOnce returns tell, but that it reports each error once: work in the background
-// is tried again and again.
+// eachOnce returns a function that calls tell for the first event with each error. Background
+// work is repeated, so the same error may come often.
 func eachOnce(tell func(shale.Event)) func(shale.Event) {
 	var mu sync.Mutex
 	told := map[string]bool{}
@@ -194,8 +193,8 @@ func eachOnce(tell func(shale.Event)) func(shale.Event) {
 	}
 }
 
-// boundHeap makes the collector leave little garbage, as buffers are used again, and
-// returns what undoes that.
+// boundHeap makes the garbage collector run more often, so that it leaves little garbage.
+// This costs little, because buffers are reused. It returns a function that undoes this.
 func boundHeap() (undo func()) {
 	percent := debug.SetGCPercent(10)
 	return func() { debug.SetGCPercent(percent) }
@@ -220,7 +219,8 @@ func parseMemory(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// syncOf returns what makes durable that which was written to w; nothing, if w is no file.
+// syncOf returns a function that makes everything written to w durable. If w is no file, the
+// function does nothing.
 func syncOf(w io.Writer) func() error {
 	f, ok := w.(*os.File)
 	if ok {

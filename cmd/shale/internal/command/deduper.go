@@ -17,18 +17,17 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A deduper prints the lines that its store does not know, and makes it know
-// them: first printed, then remembered, so that no end of the process loses a
-// line.
+// A deduper prints the lines that are not in its store, and adds them to the store. It prints
+// lines first and adds them after that. So no line is lost, however the process ends.
 type deduper struct {
 	db   *shale.DB
 	hash bool // keys are hashes of lines
 	out  lineWriter
-	sync func() error // makes what is printed durable; nil: nobody asked for that
+	sync func() error // makes the output durable; nil: --sync was not given
 
 	lines, fresh int // counts
 
-	// Of one batch, and reused.
+	// For one batch; the memory is reused.
 	order  []sortKey
 	keys   lineKeys
 	isNew  []bool
@@ -37,21 +36,21 @@ type deduper struct {
 	batch  shale.Batch
 }
 
-// A sortKey stands for a line in sorting.
+// A sortKey represents a line while lines are sorted.
 type sortKey struct {
 	prefix uint64 // the first bytes of its key
 	i      uint32
 }
 
 const (
-	// lookupMany is how many keys are looked up at a time: the work space of
-	// GetMany is ten times as large as the keys of a crawler.
+	// lookupMany is the number of keys that are looked up at a time. The work space of GetMany
+	// is ten times as large as typical keys.
 	lookupMany = 4096
-	// writeBytes is about how large a batch of the store is.
+	// writeBytes is the approximate size of a batch of the store.
 	writeBytes = 256 << 10
 )
 
-// reserve makes room for batches as large as they come.
+// reserve allocates memory for the largest possible batch.
 func (d *deduper) reserve(limits feedLimits) {
 	n := limits.lines + feedRead
 	d.order, d.isNew, d.maybes = make([]sortKey, 0, n), make([]bool, 0, n), make([]uint32, 0, n)
@@ -89,7 +88,7 @@ func (d *deduper) add(b *lineBatch) error {
 	return d.remember()
 }
 
-// sort orders the lines by their keys, equal ones by their places.
+// sort sorts the lines by their keys, and lines with equal keys by their places.
 func (d *deduper) sort(n int) {
 	d.order = d.order[:0]
 	for i := range n {
@@ -106,8 +105,8 @@ func (d *deduper) sort(n int) {
 	})
 }
 
-// prefixOf returns the first eight bytes of key as a number, in whose order
-// keys are where the numbers differ.
+// prefixOf returns the first eight bytes of key as a number. If the numbers of two keys
+// differ, the keys have the same order as the numbers.
 func prefixOf(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
@@ -117,9 +116,9 @@ func prefixOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// findNew sets isNew of the first lines of keys that the store does not have.
-// Those of which no filter knows cost no read; the others are looked up in key
-// order, so that a block is read once in a batch.
+// findNew sets isNew for the first line of each key that the store does not have. A key that
+// all filters deny costs no read. The others are looked up in the order of keys, so that each
+// block is read only once for a batch.
 func (d *deduper) findNew() error {
 	d.maybes = d.maybes[:0]
 	for at, o := range d.order {
@@ -149,8 +148,8 @@ func (d *deduper) findNew() error {
 	return nil
 }
 
-// remember writes the new keys, which are printed by now: to the end, whatever
-// is interrupted.
+// remember writes the new keys to the store. Their lines have been printed already, so an
+// interrupt does not stop it.
 func (d *deduper) remember() error {
 	d.batch.Reset()
 	for _, o := range d.order {
@@ -186,21 +185,21 @@ func (d *deduper) write() error {
 // lineKeys are the keys of a batch of lines.
 type lineKeys struct {
 	lines  *lineBatch
-	hashes []byte // hashSize for each line, or empty
+	hashes []byte // hashSize bytes for each line, or empty
 	odd    map[int][]byte
 }
 
 const (
 	hashSize = 16
-	// reserved begins keys that are no lines: reservedMode says what the keys are,
-	// and before the SHA-256 of a line it stands for one that can't be a key, as it is too
-	// long or begins so itself.
+	// reserved is the prefix of keys that are not lines. The key reservedMode says what the
+	// other keys are. reserved and the SHA-256 of a line are the key of a line that can't be
+	// a key itself, because it is too long or begins with reserved.
 	reserved     = "\x00shale dedup\x00"
 	reservedMode = reserved + "mode"
 	modeHash     = "sha256-128"
 )
 
-// take makes keys for the lines of b.
+// take makes the keys of the lines of b.
 func (k *lineKeys) take(b *lineBatch, hash bool) {
 	k.lines, k.hashes, k.odd = b, k.hashes[:0], nil
 	for i := range b.len() {
@@ -218,12 +217,12 @@ func (k *lineKeys) take(b *lineBatch, hash bool) {
 	}
 }
 
-// isOdd reports whether a line can't be a key as it is.
+// isOdd reports whether a line can't be a key itself.
 func isOdd(text []byte) bool {
 	return len(text) > shale.MaxKeySize || len(text) >= len(reserved) && string(text[:len(reserved)]) == reserved
 }
 
-// oddKey returns what stands for such a line.
+// oddKey returns the key of a line for which isOdd is true.
 func oddKey(text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return append([]byte(reserved), sum[:]...)
@@ -253,8 +252,8 @@ func hashesLines(db *shale.DB) (bool, error) {
 	return true, err
 }
 
-// checkMode makes sure that the keys of the store are what they are going to be:
-// lines or hashes.
+// checkMode returns an error if the store has lines as keys and this run needs hashes, or the
+// other way round.
 func (d *deduper) checkMode() error {
 	hashes, err := hashesLines(d.db)
 	switch {

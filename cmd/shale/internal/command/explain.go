@@ -25,7 +25,7 @@ func explainGetCommand() *Command {
 	return newExplain("explain get KEY", "the same as explain KEY", "")
 }
 
-// newExplain performs a get and shows each place that it came by.
+// newExplain returns a command that performs a get and shows each place where it looked.
 func newExplain(use, short, long string) *Command {
 	c := New(use, Reads, short, long)
 	c.keys = 1
@@ -62,8 +62,8 @@ func blocksRead(list []shale.BlockRead) string {
 	return strings.Join(parts, ", ")
 }
 
-// remark prints lines about a table below it; next to the output, if that is for
-// programs.
+// remark prints lines about a table below the table. If the output is for programs, it prints
+// them to standard error.
 func (s *Session) remark(text string, args ...any) {
 	if s.AsText() || s.Display == output.ShowBox || s.Display == output.ShowLines {
 		fmt.Fprintf(s.Out, text, args...)
@@ -72,9 +72,9 @@ func (s *Session) remark(text string, args ...any) {
 	s.note("%s", strings.TrimSuffix(fmt.Sprintf(text, args...), "\n"))
 }
 
-// withoutFilters does the get once more in the tables that it came by, without
-// asking their filters, and tells what it has to read then. Empty: a table is
-// gone meanwhile, or there is none.
+// withoutFilters repeats the get in the same tables, but without their filters, and returns
+// what it had to read. It returns "" if there is no table, or if one of them was removed
+// meanwhile.
 func (s *Session) withoutFilters(x *shale.Explanation) string {
 	blocks, bytes := 0, int64(0)
 	f, err := s.lookInto()

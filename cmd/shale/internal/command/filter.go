@@ -75,7 +75,7 @@ have 64 MiB. Status 1 if no line was printed.`)
 	})
 }
 
-// A sifter prints the lines whose keys are in a store, or those whose are not.
+// A sifter prints the lines whose keys are in a store, or the lines whose keys are not.
 type sifter struct {
 	db   *shale.DB
 	out  lineWriter
@@ -84,13 +84,13 @@ type sifter struct {
 
 	lines, present, printed, asked int // counts
 
-	// Of one batch, and reused.
+	// For one batch; the memory is reused.
 	keys  keyList
-	line  []int // of each key
+	line  []int // the line of each key
 	known []bool
 }
 
-// add looks up the lines of a batch together, and prints some.
+// add looks up the lines of a batch together, and prints those that are wanted.
 func (f *sifter) add(b *lineBatch) error {
 	f.keys.reset()
 	f.line = f.line[:0]
@@ -126,7 +126,7 @@ func (f *sifter) add(b *lineBatch) error {
 	return f.out.flush()
 }
 
-// report prints totals, and what filters saved.
+// report prints totals, and how many reads the filters saved.
 func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
 	what := "kept"
 	if f.drop {
@@ -139,7 +139,7 @@ func (f *sifter) report(w io.Writer, took time.Duration, m shale.Metrics) {
 		output.WasWere(m.BlockReads), falsePositives(m))
 }
 
-// falsePositives says how often filters erred.
+// falsePositives returns the number and the rate of false positives as text.
 func falsePositives(m shale.Metrics) string {
 	wrong := m.FilterFalsePositive + m.FalsePositivesRemembered
 	asked := wrong + m.FilterNegative

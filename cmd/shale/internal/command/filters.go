@@ -13,14 +13,14 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A filterRow is a table with what is known of its filter.
+// A filterRow is a table and what is known about its filter.
 type filterRow struct {
 	shale.TableInfo
 	asked uint64
-	fpr   float64 // measured, if asked > 0
+	fpr   float64 // the measured rate, if asked > 0
 }
 
-// ratio is measured to predicted.
+// ratio returns the measured rate divided by the predicted one.
 func (r *filterRow) ratio() float64 {
 	if r.PredictedFPR == 0 {
 		return 0
@@ -28,7 +28,7 @@ func (r *filterRow) ratio() float64 {
 	return r.fpr / r.PredictedFPR
 }
 
-// filtersCommand shows what the filters promise, and what they have kept.
+// filtersCommand shows the predicted and the measured false positive rates of filters.
 func filtersCommand() *Command {
 	var worst, probes int
 	c := New("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
@@ -76,7 +76,7 @@ should be 1.`)
 	})
 }
 
-// levelRows adds the sums of the levels of tables.
+// levelRows adds a row of sums for each level.
 func (s *Session) levelRows(g *output.Grid, tables []shale.TableInfo) {
 	listed := map[int]bool{}
 	for _, t := range tables {
@@ -90,15 +90,15 @@ func (s *Session) levelRows(g *output.Grid, tables []shale.TableInfo) {
 	}
 }
 
-// worstRows returns the tables with most false positives for those predicted.
+// worstRows returns the rows with the highest ratios, and at most this many.
 func worstRows(rows []filterRow, most int) []filterRow {
 	rows = slices.DeleteFunc(rows, func(r filterRow) bool { return r.asked == 0 || r.FilterBits == 0 })
 	slices.SortStableFunc(rows, func(a, b filterRow) int { return cmp.Compare(b.ratio(), a.ratio()) })
 	return rows[:min(most, len(rows))]
 }
 
-// probe asks each filter for so many random hashes, which is what the hashes of
-// absent keys are.
+// probe asks each filter for this many random hashes. The hashes of absent keys are like random
+// numbers, so this measures the false positive rate.
 func (s *Session) probe(ctx context.Context, rows []filterRow, probes int) error {
 	f, err := s.lookInto()
 	if err != nil {

@@ -44,7 +44,7 @@ with package bundle, and go run ./examples/filterserver serves it. The store may
 	})
 }
 
-// mayFiltersCommand asks the bundle that the first word names for the others.
+// mayFiltersCommand looks up keys, the other words, in the bundle that the first word names.
 func mayFiltersCommand() *Command {
 	c := New("filters may FILE KEY...", NeedsNothing, "ask a file of filters, without the store", `
 Prints each key with maybe or absent, as may does, from the bundle in FILE alone. absent is certain for the
@@ -61,8 +61,9 @@ state of the store when the bundle was made. Status 0 if all keys may be there, 
 	})
 }
 
-// storeFor returns the store that words name, opened read-only, or the
-// session's; and what to call when it is not needed any more.
+// storeFor returns the store that words name, opened read-only. If they name none, it returns
+// the store of the session. The caller must call the function that it returns when it does
+// not need the store any more.
 func (s *Session) storeFor(words []Word) (*shale.DB, func() error, error) {
 	if len(words) == 0 {
 		err := s.OpenFor("filters export", Reads)

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// rebuildCommand opens the store that the first word names, or that of the session, with
-// the options given.
+// rebuildCommand opens the store with the given options. The first word names the store; if
+// there is none, it is the store of the session.
 func rebuildCommand() *Command {
 	var opts shale.Options
 	c := New("filters rebuild [DIR]", NeedsNothing, "give tables the filters that the options ask for", `
@@ -38,8 +38,8 @@ those programs get filters according to their own options.`)
 		if s.readOnly {
 			return Failed, fmt.Errorf("filters rebuild writes, and --readonly was given")
 		}
-		// The session may have the store open, under other options. The next command
-		// opens it again.
+		// The session may have the store open with other options. The next command opens it
+		// again.
 		if dir == s.Dir {
 			if err := s.Close(); err != nil {
 				return Failed, err

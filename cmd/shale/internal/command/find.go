@@ -20,12 +20,12 @@ import (
 type sighting struct {
 	seq   base.Seq
 	kind  base.Kind
-	size  int // of the value
+	size  int // length of the value
 	file  string
 	where string // "log", "L3 run 0"
-	live  bool   // the file counts; if it does not, gone says why
+	live  bool   // the store uses the file; if not, gone says why
 	gone  string
-	age   int // of live files: the lower the newer
+	age   int // of live files: a lower number is newer
 }
 
 // A finder looks for a key in all files of a store.
@@ -33,15 +33,15 @@ type finder struct {
 	f       *folder
 	key     []byte
 	list    []sighting
-	tables  int // of the store
-	covered int // whose range has the key
-	denied  int // whose filter is certain that they lack it
+	tables  int // number of tables of the store
+	covered int // of these, tables whose range has the key
+	denied  int // of these, tables whose filter says no
 	damage  int
 	note    func(text string, args ...any)
 }
 
-// findCommand shows all versions of a key, in all files, those too that a lookup would
-// not see.
+// findCommand shows all versions of a key in all files, even those that a lookup would not
+// see.
 func findCommand() *Command {
 	c := New("find KEY", NeedsNothing, "all versions of a key in all files, and which of them a get sees", `
 Searches every log and table, even those that the manifest does not name. It searches tables whatever their
@@ -118,7 +118,7 @@ func (x *finder) damaged(err error) {
 	x.note("shale: %s", plain(err))
 }
 
-// inTables looks into the tables that the manifest names.
+// inTables searches the tables that the manifest names.
 func (x *finder) inTables(ctx context.Context) error {
 	places := x.f.places()
 	x.tables = len(places)
@@ -155,8 +155,8 @@ func (x *finder) inTables(ctx context.Context) error {
 	return nil
 }
 
-// inTable notes the versions in a table that is in order, and reports whether its
-// filter says that there is none.
+// inTable records the versions in an undamaged table, and reports whether its filter says that
+// there is none.
 func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 	r, release, err := x.f.reader(p.table)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s sighting) of(kv *base.KV) sighting {
 	return s
 }
 
-// through walks all of a table as far as blocks check.
+// through reads all blocks of a damaged table whose checksums are correct.
 func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) error {
 	return x.f.withTable(num, func(src vfs.File, size int64) error {
 		v, err := sstable.Salvage(ctx, src, size, x.f.salvageOptions(num))
@@ -201,8 +201,8 @@ func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) erro
 	})
 }
 
-// inStrays looks into the tables that the manifest does not name: a compaction
-// has replaced them, or is about to write them.
+// inStrays searches the tables that the manifest does not name. A compaction has replaced
+// them, or is writing them.
 func (x *finder) inStrays(ctx context.Context) error {
 	named := map[base.FileNum]bool{}
 	for _, p := range x.f.places() {
@@ -220,8 +220,8 @@ func (x *finder) inStrays(ctx context.Context) error {
 	return nil
 }
 
-// sort puts the versions in the order in which a lookup meets them, and returns
-// the one that it sees, or -1.
+// sort sorts the versions in the order in which a lookup finds them. It returns the index of
+// the version that the lookup sees, or -1.
 func (x *finder) sort() int {
 	slices.SortStableFunc(x.list, func(a, b sighting) int {
 		return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(a.age, b.age))
@@ -229,7 +229,8 @@ func (x *finder) sort() int {
 	return slices.IndexFunc(x.list, func(s sighting) bool { return s.live })
 }
 
-// seen says whether a lookup sees version i, where it sees version first.
+// seen says whether a lookup sees version i, and if not, why. first is the version that it
+// sees.
 func (x *finder) seen(i, first int) string {
 	v := &x.list[i]
 	switch {

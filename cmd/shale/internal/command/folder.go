@@ -24,11 +24,11 @@ type folder struct {
 	dir     string
 	sal     *manifest.Salvaged
 	storeID uint64
-	names   []string // of all files
+	names   []string // the names of all files
 }
 
-// lookInto reads the manifest of the session's store, as far as it is readable,
-// and says what is wrong with it.
+// lookInto reads the manifest of the session's store as far as possible, and reports what is
+// wrong with it.
 func (s *Session) lookInto() (*folder, error) {
 	if s.Dir == "" {
 		return nil, ErrNoDir
@@ -51,7 +51,7 @@ func (s *Session) lookInto() (*folder, error) {
 			break
 		}
 		if typ, num, ok := base.ParseFileName(name); ok && typ == base.FileTable {
-			_ = f.withTable(num, func(src vfs.File, size int64) error { // then another file tells
+			_ = f.withTable(num, func(src vfs.File, size int64) error { // if this fails, another file may state it
 				_, f.storeID, err = sstable.Identify(src, size)
 				return err
 			})
@@ -63,10 +63,10 @@ func (s *Session) lookInto() (*folder, error) {
 // errMoved says that a program has changed the store while its files were read.
 var errMoved = errors.New("the store changed while it was read")
 
-// maxLooks is how often a store that changes is looked at again.
+// maxLooks is the largest number of times that settled tries.
 const maxLooks = 10
 
-// settled calls look with what lookInto returns, again if a writer has removed
+// settled calls look with the result of lookInto. It repeats both if a writer has removed
 // files meanwhile.
 func (s *Session) settled(look func(f *folder) error) error {
 	for try := 1; ; try++ {
@@ -80,8 +80,7 @@ func (s *Session) settled(look func(f *folder) error) error {
 	}
 }
 
-// missing says why a file of which the manifest spoke is not there: errMoved,
-// or damage.
+// missing returns why a file that the manifest names is not there: errMoved, or damage.
 func (f *folder) missing(name string) error {
 	now, err := manifest.Salvage(f.FS, f.dir)
 	if err != nil {
@@ -101,7 +100,7 @@ func (f *folder) missing(name string) error {
 	return base.Corruption(name, -1, what+" named by the manifest", errors.New("missing"))
 }
 
-// version returns the tables of the store, none if no manifest is readable.
+// version returns the tables of the store. It has none if no manifest can be read.
 func (f *folder) version() *manifest.Version {
 	if f.sal.State == nil {
 		return &manifest.Version{}
@@ -109,7 +108,7 @@ func (f *folder) version() *manifest.Version {
 	return f.sal.State.Version
 }
 
-// numbers lists the files of a type, ascending.
+// numbers returns the numbers of the files of a type, in ascending order.
 func (f *folder) numbers(typ base.FileType) (list []base.FileNum) {
 	for _, name := range f.names {
 		if t, num, ok := base.ParseFileName(name); ok && t == typ {
@@ -122,7 +121,7 @@ func (f *folder) numbers(typ base.FileType) (list []base.FileNum) {
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// size returns a file's length, 0 if it is gone.
+// size returns the length of a file in bytes, or 0 if the file is gone.
 func (f *folder) size(name string) (int64, error) {
 	file, err := f.Open(f.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +151,7 @@ func (f *folder) withTable(num base.FileNum, fn func(src vfs.File, size int64) e
 	return fn(file, size)
 }
 
-// A place is where the manifest has a table.
+// A place is a table and its place in the tree, as the manifest states it.
 type place struct {
 	level, run int // run 0 is the newest of the level
 	table      *manifest.Table
@@ -165,7 +164,7 @@ func (p *place) String() string {
 	return fmt.Sprintf("%s run %d", levelName(p.level), p.run)
 }
 
-// info is what the manifest says of the table.
+// info returns what the manifest states about the table.
 func (p *place) info() shale.TableInfo {
 	t := p.table
 	return shale.TableInfo{
@@ -174,7 +173,7 @@ func (p *place) info() shale.TableInfo {
 	}
 }
 
-// places lists the tables of the version, as lookups ask them.
+// places returns the tables of the version in the order in which a lookup asks them.
 func (f *folder) places() (list []place) {
 	for level, l := range f.version().Levels {
 		for run := range l.Runs {
@@ -186,7 +185,7 @@ func (f *folder) places() (list []place) {
 	return list
 }
 
-// place returns where a table is, nil if the manifest does not name it.
+// place returns the place of a table, or nil if the manifest does not name the table.
 func (f *folder) place(num base.FileNum) *place {
 	for _, p := range f.places() {
 		if p.table.Num == num {
@@ -196,7 +195,7 @@ func (f *folder) place(num base.FileNum) *place {
 	return nil
 }
 
-// salvageOptions say what is known of a table.
+// salvageOptions returns what is known about a table.
 func (f *folder) salvageOptions(num base.FileNum) sstable.SalvageOptions {
 	o := sstable.SalvageOptions{Num: num, StoreID: f.storeID}
 	if p := f.place(num); p != nil {
@@ -205,8 +204,8 @@ func (f *folder) salvageOptions(num base.FileNum) sstable.SalvageOptions {
 	return o
 }
 
-// reader opens a table with the filter that the store uses for it. release is
-// to be called when it is not needed any more.
+// reader opens a table with the filter that the store uses for it. The caller must call
+// release when it does not need the table any more.
 func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), err error) {
 	file, err := f.Open(f.path(base.TableName(t.Num)))
 	if err != nil {
@@ -215,7 +214,7 @@ func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), e
 	release = func() { _ = file.Close() } // opened for reading
 	o := sstable.ReaderOptions{Num: t.Num, StoreID: f.storeID, Size: t.Size, Checksum: t.Checksum}
 	if s := t.Sidecar; s != nil {
-		if beside, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // else the filter in the table is used
+		if beside, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // if there is no sidecar, the filter in the table is used
 			release = func() { _, _ = file.Close(), beside.Close() }
 			o.Sidecar = sstable.NewSidecar(beside, sstable.SidecarInfo{
 				Num: s.Num, StoreID: f.storeID, Table: t.Num, TableChecksum: t.Checksum, Size: s.Size, Checksum: s.Checksum,
@@ -229,7 +228,7 @@ func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), e
 	return r, release, nil
 }
 
-// parseNumber reads the number of a file: 12, 000012, #12 or the file's name.
+// parseNumber parses the number of a file, which is written 12, 000012, #12 or as the file's name.
 func parseNumber(text string, typ base.FileType, what string) (base.FileNum, error) {
 	if t, num, ok := base.ParseFileName(text); ok && t == typ {
 		return num, nil

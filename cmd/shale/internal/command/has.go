@@ -25,7 +25,7 @@ as the filters' false positive rate says. Status 0 if all keys may be there, 1 i
 	})
 }
 
-// ask prints the answer to a question about each key: yes or absent.
+// ask asks a question about each key, and prints yes, or the word absent.
 func (s *Session) ask(ctx context.Context, keys []Word, yes string, question func(key []byte) (bool, error)) (Status, error) {
 	all := true
 	l := s.List(s.Format, "key", "answer")

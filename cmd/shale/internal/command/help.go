@@ -51,7 +51,7 @@ func NewHelp(name, short string) *Command {
 	})
 }
 
-// writeHelp prints how the program is called, and its commands.
+// writeHelp prints how the program is called, and the list of its commands.
 func (s *Session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, synopsis)
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
@@ -86,7 +86,7 @@ func (s *Session) writeCommands(out io.Writer) {
 	}
 }
 
-// explainCommand prints what help says of a command.
+// explainCommand prints the help text of a command.
 func (s *Session) explainCommand(c *Command) error {
 	width := s.TextWidth()
 	text := output.Wrap("", c.usage()+": "+c.Short, width)
@@ -102,7 +102,7 @@ func (s *Session) explainCommand(c *Command) error {
 	return err
 }
 
-// optionUsage says how an option is written.
+// optionUsage returns how an option is written, with its argument.
 func optionUsage(f *pflag.Flag) string {
 	if f.NoOptDefVal != "" {
 		return "--" + f.Name
@@ -110,7 +110,7 @@ func optionUsage(f *pflag.Flag) string {
 	return "--" + f.Name + " " + f.Value.Type()
 }
 
-// listed returns a line for each of some options, or more if it is long.
+// listed returns a line for each option. Long lines are wrapped.
 func listed(options []*pflag.Flag, width int) string {
 	names, widest := make([]string, len(options)), 0
 	for i, f := range options {
@@ -123,7 +123,7 @@ func listed(options []*pflag.Flag, width int) string {
 	text := ""
 	for i, f := range options {
 		lead := fmt.Sprintf("  %-*s   ", widest, names[i])
-		if len(lead) > width/2 { // there is hardly any room beside it
+		if len(lead) > width/2 { // there is hardly any space to the right of it
 			text += "  " + names[i] + "\n"
 			lead = "      "
 		}

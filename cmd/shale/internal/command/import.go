@@ -14,34 +14,34 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// What is imported is written in batches of this many entries, or this many bytes.
+// An import writes batches of this many entries or bytes, whichever is reached first.
 const (
 	importBatch = 1000
 	importBytes = 1 << 20
 )
 
-// An importing is one import.
+// An importing is the state of one import.
 type importing struct {
 	s        *Session
 	name     string // of the file, for messages
 	form     recordForm
 	sorted   bool
-	skip     bool // lines that are wrong
+	skip     bool // skip wrong lines
 	fromLine int
-	limit    int // 0: none
+	limit    int // largest number of entries; 0: no limit
 
 	in       recordReader
 	progress *progress
 	begin    time.Time
 
 	batch   shale.Batch
-	read    int // entries
-	line    int // of the last record read
-	written int // entries
-	upto    int // line of the last one written
+	read    int // entries read
+	line    int // line of the last record read
+	written int // entries written
+	upto    int // line of the last entry written
 	skipped int
-	notText int  // values
-	enough  bool // limit is reached
+	notText int  // values that are not strings
+	enough  bool // the limit is reached
 }
 
 func importCommand() *Command {
@@ -110,8 +110,8 @@ Creates the store as put does, after it has opened the file.`)
 	})
 }
 
-// choose sets the form of the records: given is the format that an option asks for, value
-// that of --value.
+// choose sets the form of the records. given is the format of the option --format, and value
+// the argument of --value.
 func (i *importing) choose(c *Command, name string, value []byte, given fileFormat) error {
 	format := formatOfFile(given, name, formatLines)
 	i.form.format = format
@@ -133,7 +133,7 @@ func (i *importing) choose(c *Command, name string, value []byte, given fileForm
 	return nil
 }
 
-// inputName is what to call the file that w names.
+// inputName returns the name for messages of the file that w names.
 func inputName(w Word) string {
 	if w.Text == "-" && !w.Literal {
 		return "standard input"
@@ -141,8 +141,8 @@ func inputName(w Word) string {
 	return output.Quote(w.Text)
 }
 
-// openInput opens the file that w names, or standard input, and tells its size if
-// it has one.
+// openInput opens the file that w names, or standard input. It returns the size in bytes too,
+// or 0 if the input has none.
 func (s *Session) openInput(ctx context.Context, w Word) (io.ReadCloser, int64, error) {
 	in, err := s.input(ctx, w)
 	if in != nil || err != nil {
@@ -162,13 +162,14 @@ func (s *Session) openInput(ctx context.Context, w Word) (io.ReadCloser, int64, 
 		return struct {
 			io.Reader
 			io.Closer
-		}{untilDone(ctx, f), f}, 0, nil // a pipe may keep us waiting
+		}{untilDone(ctx, f), f}, 0, nil // reading a pipe may take for ever
 	}
 	_ = f.Close() // only opened
 	return nil, 0, err
 }
 
-// open begins to read, so that a file that can't be read leaves no store behind.
+// open begins to read. It comes before the store is made, so that a file that can't be read
+// leaves no store behind.
 func (i *importing) open(in *bufio.Reader, formatGiven bool) error {
 	first, err := in.Peek(4096)
 	if err != nil && err != io.EOF {
@@ -182,8 +183,8 @@ func (i *importing) open(in *bufio.Reader, formatGiven bool) error {
 	return err
 }
 
-// next returns the next record that is asked for; io.EOF: there is none. What is
-// wrong it reports and skips, if that was asked for.
+// next returns the next record that is to be written, or io.EOF if there is none. With
+// --on-error skip it reports wrong lines and skips them.
 func (i *importing) next() (record, error) {
 	for {
 		if i.limit > 0 && i.read == i.limit {
@@ -228,7 +229,7 @@ func checkSizes(rec record) error {
 	return nil
 }
 
-// maxNoted is how many lines that are skipped are reported one by one.
+// maxNoted is the largest number of skipped lines that are reported one by one.
 const maxNoted = 10
 
 func (i *importing) noteSkipped(wrong *badLine) {
@@ -236,16 +237,16 @@ func (i *importing) noteSkipped(wrong *badLine) {
 		return
 	}
 	i.progress.clear()
-	_ = i.s.Out.Flush() // the end tells
+	_ = i.s.Out.Flush() // the end of the command reports a failure
 	fmt.Fprintf(i.s.Notes, "shale: %s, %v: skipped\n", i.name, wrong)
 	if i.skipped == maxNoted {
 		fmt.Fprintf(i.s.Notes, "shale: more of them are only counted\n")
 	}
 }
 
-// run writes batches.
+// run writes the entries in batches.
 func (i *importing) run(ctx context.Context) error {
-	i.batch.SetDurability(shale.SyncManual) // the end syncs
+	i.batch.SetDurability(shale.SyncManual) // there is one sync at the end
 	err := i.fill(ctx)
 	if err == nil {
 		err = ctx.Err()
@@ -268,7 +269,7 @@ func (i *importing) run(ctx context.Context) error {
 	return fmt.Errorf("%s: %w; %s", i.name, plainly(err), i.where())
 }
 
-// fill reads all and writes all but the last batch.
+// fill reads all entries, and writes all batches except the last one.
 func (i *importing) fill(ctx context.Context) error {
 	for {
 		rec, err := i.next()
@@ -305,7 +306,7 @@ func (i *importing) flush(ctx context.Context) error {
 	return nil
 }
 
-// where says what was written before the import ended, and how to go on.
+// where says which entries were written before the import ended, and how to go on.
 func (i *importing) where() string {
 	if i.written == 0 {
 		return "nothing was written"
@@ -313,7 +314,7 @@ func (i *importing) where() string {
 	return fmt.Sprintf("%s, up to line %d, %s written; --from-line %d goes on", output.Entries(i.written), i.upto, output.WasWere(i.written), i.upto+1)
 }
 
-// runSorted writes tables.
+// runSorted writes the entries directly into tables.
 func (i *importing) runSorted(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -349,7 +350,7 @@ func (i *importing) runSorted(ctx context.Context) error {
 	return fmt.Errorf("%s: %w; nothing was written", i.name, plainly(err))
 }
 
-// report says what was done.
+// report prints what was imported.
 func (i *importing) report() {
 	text := fmt.Sprintf("%s written in %v", output.Entries(i.written), output.Since(i.begin))
 	if i.skipped > 0 {

@@ -14,11 +14,11 @@ func IsCharDevice(f *os.File) bool {
 
 var errClosedInput = errors.New("standard input is closed, so there is nothing to read; use < FILE or a pipe")
 
-// checkInput returns an error if in was closed when the program began. The Go
-// runtime then opens the null device in its place, for reading and for writing.
-// Programs that mean the null device open it for reading alone. (That standard
-// output was closed cannot be known: Python and Node open the null device for both
-// when they throw output away.)
+// checkInput returns an error if in was closed when the program began. The Go runtime then
+// opens the null device in its place, for reading and writing. A shell with < /dev/null opens
+// it only for reading, so the two cases differ. For standard output there is no such
+// difference: Python and Node open the null device for reading and writing when they discard
+// output.
 func checkInput(in io.Reader) error {
 	f, ok := in.(*os.File)
 	if !ok || !IsCharDevice(f) || !isNull(f) {
@@ -40,7 +40,7 @@ func isNull(f *os.File) bool {
 	return err == nil && os.SameFile(info, null)
 }
 
-// input returns standard input if w stands for it, else nil.
+// input returns standard input if w stands for it, and nil otherwise.
 func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
 	switch {
 	case w.Text != "-" || w.Literal:

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// Ctrl-C ends a command. At a prompt the program goes on. The signals with which
-// a terminal that is closed, a service manager, a container or timeout(1) ends a
-// program end the command in the same way, and after it the program.
+// Ctrl-C ends a command. At a prompt the program goes on. Other signals end the command in the
+// same way, and then the program. A terminal sends them when it is closed, and service
+// managers, containers and timeout(1) send them to end a program.
 var (
 	commandSignals = []os.Signal{os.Interrupt}
 	programSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
 )
 
-// untilSignal returns a context that the first of these signals ends. The second
-// one has its usual effect. SIGHUP and SIGINT are still ignored if the parent of the
-// process has made it ignore them, as nohup does, and a shell in the background.
+// untilSignal returns a context that the first of these signals ends. The second one has its
+// usual effect. If the parent of the process has made it ignore SIGHUP or SIGINT, as nohup and
+// shells with background jobs do, the signal stays ignored.
 func untilSignal(ctx context.Context, signals []os.Signal) (context.Context, context.CancelFunc) {
 	var heard []os.Signal
 	for _, sig := range signals {
@@ -27,16 +27,16 @@ func untilSignal(ctx context.Context, signals []os.Signal) (context.Context, con
 		}
 	}
 	if len(heard) == 0 {
-		return context.WithCancel(ctx) // NotifyContext takes no signals for all signals
+		return context.WithCancel(ctx) // without signals, NotifyContext would take all of them
 	}
 	ctx, stop := signal.NotifyContext(ctx, heard...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// untilDone returns a reader of r whose Read gives ctx's error when ctx ends,
-// even if r, a terminal or a pipe, goes on waiting: then r must not be used any
-// more.
+// untilDone returns a reader of r whose Read returns ctx's error when ctx ends. It does so even
+// if a read of r is still waiting, as on a terminal or a pipe. After that r must not be used
+// any more.
 func untilDone(ctx context.Context, r io.Reader) io.Reader {
 	return &doneReader{ctx: ctx, r: r, buf: make([]byte, 64<<10), result: make(chan readResult, 1)}
 }
@@ -44,7 +44,7 @@ func untilDone(ctx context.Context, r io.Reader) io.Reader {
 type doneReader struct {
 	ctx    context.Context
 	r      io.Reader
-	buf    []byte // of the Read under way: the caller's may be gone when it ends
+	buf    []byte // for the Read under way, which may end after the caller has dropped its own buffer
 	result chan readResult
 }
 

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// base64Suffix marks the field of bytes that are no text.
+// base64Suffix is the end of the name of a field with bytes that are not text.
 const base64Suffix = "64"
 
 // A jsonReader reads lines of JSON objects.
 type jsonReader struct {
 	*lineReader
-	key, value string // fields
+	key, value string // the names of the fields
 }
 
 func newJSONReader(lines *lineReader, form recordForm) *jsonReader {
@@ -74,15 +74,15 @@ func (r *jsonReader) next() (record, error) {
 	return rec, nil
 }
 
-// twice returns an error if the object in text has a field of the record twice, of
-// which fields has the last one. Requires: text is JSON.
+// twice returns an error if the object in text has a field of the record twice; fields has only
+// the last one of the two. Requires: text is JSON.
 func (r *jsonReader) twice(text []byte, fields map[string]json.RawMessage) error {
 	if members(text) == len(fields) {
 		return nil
 	}
 	seen := map[string]bool{}
 	d := json.NewDecoder(bytes.NewReader(text))
-	_, _ = d.Token() // the brace: text is JSON
+	_, _ = d.Token() // the opening brace, which is there because text is JSON
 	for d.More() {
 		name, _ := d.Token()
 		text, _ := name.(string)
@@ -96,7 +96,7 @@ func (r *jsonReader) twice(text []byte, fields map[string]json.RawMessage) error
 	return nil
 }
 
-// members returns how many members the object in text has, by its colons.
+// members returns the number of members of the object in text. It counts colons.
 func members(text []byte) (n int) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -120,8 +120,8 @@ func members(text []byte) (n int) {
 	return n
 }
 
-// bytesOf returns the bytes of a field, or of its twin in base64. What is no string
-// is taken as it is written; null is nothing.
+// bytesOf returns the bytes of a field, or of the field with the same name and base64Suffix. A
+// value that is not a string is taken as it is written, and null as empty.
 func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, found bool, err error) {
 	raw, found := fields[name]
 	coded, twin := fields[name+base64Suffix]
@@ -155,7 +155,7 @@ func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, foun
 
 const replacement = string(utf8.RuneError)
 
-// lost reports whether decoding has put replacement characters where raw has none.
+// lost reports whether decoding has put replacement characters into text that raw does not have.
 func lost(raw []byte, text string) bool {
 	n := bytes.Count([]byte(text), []byte(replacement))
 	return n > 0 && n > bytes.Count(raw, []byte(replacement))+bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))

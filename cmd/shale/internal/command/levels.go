@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// openOrRead opens the store for a command that reads. If it does not open
-// because it is damaged, it returns what the manifest says of it.
+// openOrRead opens the store for a command that reads. If the store can't be opened because it
+// is damaged, openOrRead returns what the manifest states about it.
 func (s *Session) openOrRead(c *Command) (*folder, error) {
 	err := s.OpenFor(c.Title, Reads)
 	if !isDamage(err) {
@@ -71,7 +71,7 @@ func tablesCommand() *Command {
 	})
 }
 
-// filterPlace says which file a filter is in.
+// filterPlace returns the name of the file with the filter that is in use.
 func filterPlace(t shale.TableInfo) string {
 	if t.FilterFile == "" {
 		return "table"
@@ -83,8 +83,8 @@ func levelName(level int) string      { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string  { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) output.Cell { return output.FloatCell("%.1f", perKey) }
 
-// tablesOf returns the tables of the level that the first word names, else all.
-// f, if it is not nil, stands for a store that does not open.
+// tablesOf returns the tables of the level that the first word names, or all tables if there is
+// no word. If f is not nil, it takes the tables from f, because the store can't be opened.
 func (s *Session) tablesOf(words []Word, f *folder) ([]shale.TableInfo, error) {
 	var all []shale.TableInfo
 	if f == nil {

@@ -15,13 +15,13 @@ import (
 
 // A lineBatch is a number of lines that are handled together.
 type lineBatch struct {
-	data []byte   // lines, each with the \n that ends it
-	ends []uint32 // of each line in data, behind its \n
+	data []byte   // lines, each with the \n at its end
+	ends []uint32 // for each line, its end in data, after the \n
 }
 
 func (b *lineBatch) len() int { return len(b.ends) }
 
-// line returns line i as it came, with its \n.
+// line returns line i as it was read, with its \n.
 func (b *lineBatch) line(i int) []byte {
 	from := uint32(0)
 	if i > 0 {
@@ -30,7 +30,7 @@ func (b *lineBatch) line(i int) []byte {
 	return b.data[from:b.ends[i]]
 }
 
-// text returns line i without its end, which is \n or \r\n.
+// text returns line i without the \n or \r\n at its end.
 func (b *lineBatch) text(i int) []byte {
 	line := b.line(i)
 	line = line[:len(line)-1]
@@ -52,40 +52,40 @@ func (b *lineBatch) add(lines []byte) {
 	}
 }
 
-// feedLimits bound the memory of a lineFeed.
+// feedLimits are limits for the memory of a lineFeed.
 type feedLimits struct {
-	bytes, lines int  // of a batch, but for one read more
-	line         int  // bytes of one line
-	skip         bool // longer lines, which else are an error
+	bytes, lines int  // largest batch; one read may exceed it
+	line         int  // longest line, in bytes
+	skip         bool // skip longer lines; otherwise they are an error
 }
 
-// batch returns an empty batch with the memory that it may need, so that growing
-// leaves no garbage; the system gives it when it is used.
+// batch returns an empty batch with all the memory that it may need. So it never grows, which
+// would leave garbage. The system provides the memory only when it is used.
 func (l feedLimits) batch() lineBatch {
 	return lineBatch{data: make([]byte, 0, l.bytes+feedRead), ends: make([]uint32, 0, l.lines+feedRead)}
 }
 
-// A lineFeed reads lines ahead. A batch is what has come since the one before it
-// was taken, up to the limits: lines that trickle in are handled at once, those
-// of a file in large batches.
+// A lineFeed reads lines ahead. A batch has the lines that came since the last batch was
+// taken, up to the limits. So lines that come slowly are handled at once, and the lines of a
+// file in large batches.
 type lineFeed struct {
 	limits feedLimits
 
 	mu      sync.Mutex
-	changed sync.Cond // on mu
+	changed sync.Cond // with mu
 	filling lineBatch
-	err     error // what reading ended with
-	read    int64 // bytes
-	skipped int   // lines
+	err     error // why reading ended
+	read    int64 // bytes read
+	skipped int   // lines skipped
 }
 
 var errLongLine = errors.New("a line is longer")
 
-// feedRead is how much is read at a time.
+// feedRead is the number of bytes of one read.
 const feedRead = 64 << 10
 
-// feedLines begins to read lines from r, until ctx is done. A last line without
-// \n gets one.
+// feedLines begins to read lines from r, and stops when ctx is done. If the last line has no
+// \n, it adds one.
 func feedLines(ctx context.Context, r io.Reader, limits feedLimits) *lineFeed {
 	f := &lineFeed{limits: limits, filling: limits.batch()}
 	f.changed.L = &f.mu
@@ -94,7 +94,7 @@ func feedLines(ctx context.Context, r io.Reader, limits feedLimits) *lineFeed {
 	return f
 }
 
-// end lets next know that nothing more comes. The first reason counts.
+// end tells next that no more lines come, and why. Only the first reason counts.
 func (f *lineFeed) end(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,11 +104,11 @@ func (f *lineFeed) end(err error) {
 	f.changed.Broadcast()
 }
 
-// readAll hands over all lines of r and returns why it ended, never nil.
+// readAll hands over all lines of r. It returns why it ended, which is never nil.
 func (f *lineFeed) readAll(r io.Reader) error {
 	buf := make([]byte, feedRead)
-	var begun []byte  // a line whose end has not come
-	skipping := false // that line
+	var begun []byte  // a line whose end was not read yet
+	skipping := false // whether this line is skipped
 	for {
 		n, err := r.Read(buf)
 		rest := buf[:n]
@@ -119,7 +119,7 @@ func (f *lineFeed) readAll(r io.Reader) error {
 		}
 		if last := bytes.LastIndexByte(rest, '\n') + 1; last > 0 {
 			if !f.hand(begun, rest[:last]) {
-				return io.EOF // next says why
+				return io.EOF // next returns the real reason
 			}
 			begun, rest = begun[:0], rest[last:]
 		}
@@ -147,15 +147,15 @@ func (f *lineFeed) skipLine() {
 	f.skipped++
 }
 
-// skips returns how many lines were skipped.
+// skips returns the number of skipped lines.
 func (f *lineFeed) skips() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.skipped
 }
 
-// hand adds lines, which begin with begun, to the batch that is filling, when
-// there is room. It returns false if nobody wants them.
+// hand waits until the current batch has room, and adds begun and lines to it. begun is the
+// beginning of the first line. It returns false if reading was stopped.
 func (f *lineFeed) hand(begun, lines []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,9 +179,9 @@ func (f *lineFeed) hand(begun, lines []byte) bool {
 	return true
 }
 
-// next waits for lines and puts them into b, whose memory it takes for the next
-// batch. After the last line it returns io.EOF; when ctx is done, its error,
-// whatever has come.
+// next waits for lines and puts them into b. It reuses the memory of b for the next batch.
+// After the last line it returns io.EOF. When ctx is done it returns the error of ctx, even if
+// there are lines.
 func (f *lineFeed) next(ctx context.Context, b *lineBatch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,22 +208,22 @@ func (s *Session) checkLines(c *Command) error {
 	return checkInput(s.in)
 }
 
-// closeStore closes a store that a command has opened for itself. It sets what the command
-// returns if that fails and nothing else did.
+// closeStore closes a store that a command has opened itself. If that fails and the command has
+// no other error, it sets the status and the error of the command.
 func closeStore(db *shale.DB, st *Status, err *error) {
 	if cerr := db.Close(); *err == nil && cerr != nil {
 		*st, *err = Failed, cerr
 	}
 }
 
-// A lineWriter writes whole lines, many at a time: a process that is killed between two
-// writes leaves no part of one.
+// A lineWriter writes whole lines, many at a time. So a process that is killed between two
+// writes leaves no part of a line.
 type lineWriter struct {
 	out *bufio.Writer
 	buf []byte
 }
 
-// lineWrite is about how much is written at a time.
+// lineWrite is the approximate number of bytes of one write.
 const lineWrite = 64 << 10
 
 func (w *lineWriter) add(line []byte) error {
@@ -233,7 +233,7 @@ func (w *lineWriter) add(line []byte) error {
 	return w.flush()
 }
 
-// flush hands everything to the system, in one write unless out held something.
+// flush writes everything, with one system call unless out had buffered bytes.
 func (w *lineWriter) flush() error {
 	_, err := w.out.Write(w.buf)
 	if w.buf = w.buf[:0]; err != nil {

@@ -7,13 +7,14 @@ import (
 
 // A linePart says which part of a line is looked up.
 type linePart struct {
-	field     int    // from 1; 0: the whole line
-	separator []byte // between fields; none: spaces and tabs
-	host      bool   // the host of it, if it is a URL
-	parents   bool   // and the domains above it
+	field     int    // number of the field, from 1 up; 0: the whole line
+	separator []byte // between fields; empty: spaces and tabs
+	host      bool   // look up the host, if the text is a URL
+	parents   bool   // look up the domains above it, too
 }
 
-// keysOf adds the keys that stand for text, a line without its end; none, if it lacks the field.
+// keysOf adds the keys to look up for text, which is a line without its end. It adds none if the
+// line does not have the field.
 func (p linePart) keysOf(text []byte, keys *keyList) {
 	if p.field > 0 {
 		var ok bool
@@ -67,8 +68,8 @@ func (p linePart) fieldOf(text []byte) (field []byte, ok bool) {
 	}
 }
 
-// hostOf returns the host of a URL, or of what stands where one could: without
-// scheme, user, port, path, brackets and the dot that may end it.
+// hostOf returns the host of a URL, or of a text such as host:port. The result has no scheme,
+// user, port, path, brackets, or dot at its end.
 func hostOf(text []byte) []byte {
 	text = bytes.TrimSpace(text)
 	if i := bytes.Index(text, []byte("//")); i == 0 || i > 1 && text[i-1] == ':' && isScheme(text[:i-1]) {
@@ -98,7 +99,8 @@ func isScheme(text []byte) bool {
 	return true
 }
 
-// isAddress tells an IP address, which has no domains above it, from a name.
+// isAddress reports whether host is an IP address and not a name. An address has no domains
+// above it.
 func isAddress(host []byte) bool {
 	for _, c := range host {
 		if c == ':' {
@@ -111,11 +113,11 @@ func isAddress(host []byte) bool {
 	return true
 }
 
-// A keyList is a number of keys to look up: those that dedup would have.
+// A keyList is a list of keys to look up. They are the keys that dedup would store.
 type keyList struct {
 	keys [][]byte
-	made []byte // those that are not parts of lines
-	hash bool   // all are hashes
+	made []byte // memory of keys that are not parts of lines
+	hash bool   // the keys are hashes
 }
 
 func (l *keyList) reset()        { l.keys, l.made = l.keys[:0], l.made[:0] }
@@ -136,8 +138,8 @@ func (l *keyList) add(text []byte) {
 	l.keys = append(l.keys, text)
 }
 
-// lower returns text with its ASCII letters in lower case, in memory of l if it
-// is not so already. Keys that l has stay where they are when that grows.
+// lower returns text with its ASCII letters in lower case. If that changes anything, the result
+// is in memory of l. Keys that l has already do not move when this memory grows.
 func (l *keyList) lower(text []byte) []byte {
 	upper := func(r rune) bool { return 'A' <= r && r <= 'Z' }
 	if bytes.IndexFunc(text, upper) < 0 {

@@ -12,15 +12,15 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A step is what one change did to the store: the snapshot that a manifest begins
-// with, in one or more records, or the edit of one record.
+// A step is one change of the store. It is the edit of one record, or the snapshot with which a
+// manifest begins, which may have several records.
 type step struct {
-	offset int64 // of the record
-	first  bool  // the snapshot
+	offset int64 // of the step's first record
+	first  bool  // the step is the snapshot
 	*manifest.Edit
 }
 
-// what names the kind of a step.
+// what returns the name of the step's kind.
 func (e *step) what() string {
 	switch {
 	case e.first:
@@ -43,7 +43,7 @@ func (e *step) what() string {
 	return "numbers"
 }
 
-// moves reports whether all tables that come were there, in another place.
+// moves reports whether all added tables were there before, in another place.
 func (e *step) moves() bool {
 	there := map[base.FileNum]bool{}
 	for _, r := range e.Removed {
@@ -57,14 +57,14 @@ func (e *step) moves() bool {
 	return true
 }
 
-// history calls fn for the steps of a manifest. What is damaged ends it: that
-// error is a *base.CorruptionError.
+// history calls fn for the steps of a manifest. It ends at the first damage with a
+// *base.CorruptionError.
 func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	first := &manifest.Edit{}
 	begun, done := int64(-1), false
 	sum, err := manifest.ReadEdits(f, f.dir, num, func(offset int64, e *manifest.Edit) error {
-		// Of a snapshot only the first record has this counter, and every
-		// record after it.
+		// Only the first record of a snapshot has this counter, and every record after the
+		// snapshot has it.
 		if !done && (begun < 0 || e.NextFileNum == 0) {
 			if begun < 0 {
 				begun, *first = offset, *e
@@ -95,7 +95,7 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	return err
 }
 
-// A tornManifest says that an edit at the end of a manifest is not whole.
+// A tornManifest is the error for a torn edit at the end of a manifest.
 type tornManifest struct {
 	name   string
 	length int64
@@ -154,7 +154,7 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 		var torn *tornManifest
 		switch {
 		case isDamage(err):
-			if len(f.sal.Damage) == 0 { // else it was said
+			if len(f.sal.Damage) == 0 { // otherwise the damage was reported already
 				s.note("shale: %s", plain(err))
 			}
 		case errors.As(err, &torn):
@@ -168,10 +168,10 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 	})
 }
 
-// fewTables is how many tables are named one by one.
+// fewTables is the largest number of tables that are named one by one.
 const fewTables = 8
 
-// moved says which tables go and come: -L0 000004 +L6 000007.
+// moved returns which tables are removed and added: -L0 000004 +L6 000007.
 func (e *step) moved() string {
 	var parts []string
 	list := func(sign string, n int, each func(i int) string, size int64) {
@@ -199,7 +199,7 @@ func (e *step) moved() string {
 	return strings.Join(parts, " ")
 }
 
-// added returns the bytes of the tables that come.
+// added returns the number of bytes of the added tables.
 func (e *step) added() (size int64) {
 	for _, a := range e.Added {
 		size += a.Table.Size
@@ -207,7 +207,7 @@ func (e *step) added() (size int64) {
 	return size
 }
 
-// logs tells what becomes of logs.
+// logs returns which logs begin, end, or are not needed any more.
 func (e *step) logs() string {
 	var parts []string
 	if e.NewLog > 0 {

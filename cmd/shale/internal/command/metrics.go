@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// metricsCommand shows the counters of this program's handle, or with --watch what
-// whoever writes to the store does.
+// metricsCommand shows the counters of this program's handle. With --watch it shows what the
+// program that writes to the store does.
 func metricsCommand() *Command {
 	every, times := time.Second, -1
 	c := New("metrics", NeedsNothing, "the counters since the store was opened; --watch: what is written now", `
@@ -39,7 +39,7 @@ in a second, flushes, compactions, and the tree after them.`)
 			fmt.Fprintf(s.Out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
 		}
 		if m.FilterNegative > 0 {
-			// What a block has on average is what one not read would have had.
+			// This assumes that blocks that were not read have the average size.
 			saved := ""
 			if m.BlockReads > 0 {
 				saved = ", about " + base.FormatBytes(int64(float64(m.BlockReadBytes)/float64(m.BlockReads)*float64(m.FilterNegative)))
@@ -50,7 +50,7 @@ in a second, flushes, compactions, and the tree after them.`)
 	})
 }
 
-// share is a part of all as a percentage.
+// share returns part as a percentage of all.
 func share(part, all uint64) string {
 	if all == 0 {
 		return "-"
@@ -58,21 +58,20 @@ func share(part, all uint64) string {
 	return base.FormatPercent(float64(part) / float64(all))
 }
 
-// A look is what the files of a store say at one moment. Sums are since the
-// manifest in force began.
+// A look is what the files of a store show at one moment. Sums are counted since the manifest
+// in force began.
 type look struct {
 	at                   time.Time
 	manifest             base.FileNum
 	seq                  base.Seq
-	logs                 map[base.FileNum]int64 // where each ends
+	logs                 map[base.FileNum]int64 // the end of each log, in bytes
 	flushed, compacted   int64
 	flushes, compactions int
 	runs0, tables        int
 	bytes                int64 // of tables
 }
 
-// watchStore prints what changes from look to look: it sees what any program
-// writes.
+// watchStore prints the changes from one look to the next. It sees the writes of any program.
 func watchStore(ctx context.Context, s *Session, every time.Duration, times int) (Status, error) {
 	before, err := s.look(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func watchStore(ctx context.Context, s *Session, every time.Duration, times int)
 	for ; times != 0; times-- {
 		select {
 		case <-ctx.Done():
-			return Found, out.end() // that is how it ends
+			return Found, out.end() // an interrupt is the normal end
 		case <-tick.C:
 		}
 		now, err := s.look(ctx)
@@ -146,16 +145,16 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 	return l, nil
 }
 
-// A rates prints the differences of looks.
+// A rates prints the differences between looks.
 type rates struct {
 	s    *Session
-	list *output.Listing // nil: as text
+	list *output.Listing // nil: print text
 	rows int
 }
 
 var rateTitles = []string{"time", ">writes/s", ">log/s", ">flushed/s", ">compacted/s", ">flushes", ">compactions", ">L0 runs", ">tables", ">size"}
 
-// headEvery is after how many rows the titles come again.
+// headEvery is the number of rows after which the titles are printed again.
 const headEvery = 20
 
 func newRates(s *Session) *rates {

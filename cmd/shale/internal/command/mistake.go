@@ -8,10 +8,10 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A Mistake is an error that a part of a command line is to blame for.
+// A Mistake is an error that is caused by a part of a command line.
 type Mistake struct {
-	from, to int // bytes of the line
-	column   int // characters before it, and one, where the message names it; else 0
+	from, to int // the part's place in the line, in bytes
+	column   int // the part's column, counted from 1 in characters, if the message names it; otherwise 0
 	err      error
 }
 
@@ -24,8 +24,8 @@ func (m *Mistake) Error() string {
 
 func (m *Mistake) Unwrap() error { return m.err }
 
-// blame makes a mistake of err if a word or an option of c is to blame: the one
-// with which its message begins, as "--limit x is not a number" does.
+// blame turns err into a Mistake if its message begins with a word or an option of c, such as
+// "--limit x is not a number". That word caused the error.
 func (s *Session) blame(c *Command, err error) error {
 	var known *Mistake
 	var sourced *SourceError
@@ -50,7 +50,7 @@ func (s *Session) blame(c *Command, err error) error {
 	return err
 }
 
-// starts returns how a message about w begins.
+// starts returns the beginnings of messages about w.
 func (w Word) starts() string {
 	name, _, _ := strings.Cut(w.Text, "=")
 	if strings.HasPrefix(w.Text, "--") && !w.Literal {
@@ -59,8 +59,8 @@ func (w Word) starts() string {
 	return output.Quote(w.Text)
 }
 
-// ComplainOf reports err, with a caret under the words of line that are to
-// blame, if any are.
+// ComplainOf prints err. If it is a Mistake, it prints line too, with carets below the words
+// that caused it.
 func (s *Session) ComplainOf(line string, err error) Status {
 	var m *Mistake
 	if !errors.As(err, &m) {
@@ -71,9 +71,9 @@ func (s *Session) ComplainOf(line string, err error) Status {
 		fmt.Fprintf(s.Notes, "%s\n", output.PointAt("  shale ", line, m.from, m.to, s.Width()))
 		return st
 	}
-	// The line stands above, if it fitted and nothing was printed.
+	// At a prompt the line is right above, if it fits into the terminal and nothing was printed.
 	printed := s.Out.Buffered() > 0
-	_ = s.Out.Flush() // complain tells
+	_ = s.Out.Flush() // Complain reports a failure
 	lead := s.PromptText()
 	shown := output.PointAt(lead, line, m.from, m.to, s.Width())
 	typed, caret, _ := strings.Cut(shown, "\n")
@@ -84,7 +84,7 @@ func (s *Session) ComplainOf(line string, err error) Status {
 	return s.Complain(m.err)
 }
 
-// A SourceError is that of a line of a file.
+// A SourceError is an error in a line of a file.
 type SourceError struct {
 	Name string
 	Line int
@@ -96,7 +96,7 @@ func (e *SourceError) Error() string {
 }
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// PromptText is what a prompt begins its line with.
+// PromptText returns the text in front of a line at a prompt.
 func (s *Session) PromptText() string {
 	if s.DB != nil && !s.writable {
 		return "shale (read-only)> "

@@ -12,17 +12,17 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// An argument is what stands behind an option. It implements pflag.Value.
+// An argument is the argument of an option. It implements pflag.Value.
 type argument struct {
-	name, kind string // the option's, and what help calls the argument
+	name, kind string // the name of the option, and what help calls the argument
 	set        func(w Word) error
-	choices    []string // what it may be; nil: its kind says so
+	choices    []string // the possible values, for completion; nil: they follow from kind
 }
 
 func (a *argument) String() string { return "" }
 func (a *argument) Type() string   { return a.kind }
 
-// Set reads the argument. Its error is a sentence about the option.
+// Set parses the argument. Its error is a sentence about the option.
 func (a *argument) Set(token string) error {
 	w, err := argumentOf(token)
 	if err == nil && (a.kind == "KEY" || a.kind == "VALUE") {
@@ -40,8 +40,8 @@ func (a *argument) Set(token string) error {
 // flag adds an option that takes no argument.
 func (c *Command) flag(p *bool, name, help string) { c.Flags().BoolVar(p, name, false, help) }
 
-// option adds an option with an argument. set reads it; its error goes on after "--name
-// argument". choices are offered where it is completed.
+// option adds an option with an argument. set parses the argument; its error continues a
+// sentence that begins with "--name argument". choices are offered as completions.
 func (c *Command) option(name, kind, help string, set func(w Word) error, choices ...string) {
 	c.Flags().Var(&argument{name, kind, set, choices}, name, help)
 }
@@ -51,7 +51,7 @@ func (c *Command) text(p *string, name, kind, help string) {
 	c.option(name, kind, help, func(w Word) error { *p = w.Text; return nil })
 }
 
-// count adds an option whose argument is a number from 1 on.
+// count adds an option whose argument is a number from 1 up.
 func (c *Command) count(p *int, name, help string) {
 	c.option(name, "N", help, func(w Word) error {
 		n, err := strconv.Atoi(w.Text)
@@ -63,7 +63,7 @@ func (c *Command) count(p *int, name, help string) {
 	})
 }
 
-// duration adds an option whose argument is a time, and no shorter than least.
+// duration adds an option whose argument is a duration of at least least.
 func (c *Command) duration(p *time.Duration, name string, least time.Duration, help string) {
 	c.option(name, "TIME", help, func(w Word) error {
 		d, err := time.ParseDuration(w.Text)
@@ -112,7 +112,8 @@ func (b *bounds) options(c *Command) {
 	c.key(&b.to, "to", "below this key")
 }
 
-// of returns the range of a prefix, if words have one, within --from and --to.
+// of returns the range of keys within --from and --to. If there is a word, it is the prefix of
+// these keys.
 func (b *bounds) of(words []Word) shale.Range {
 	var r shale.Range
 	if len(words) > 0 {
@@ -135,7 +136,8 @@ func (f *form) options(c *Command) {
 	c.flag(&f.raw, "raw", "print the bytes as they are")
 }
 
-// format returns the format that the options ask for, else the session's.
+// format returns the format that the options ask for, or that of the session if they ask for
+// none.
 func (f *form) format(s *Session) (output.Format, error) {
 	chosen, err := output.FormatOf(f.hex, f.raw)
 	if chosen == output.AsWords {

@@ -12,24 +12,24 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A progress shows on standard error how far a command has come, how fast, and how
-// long the rest will take: on a terminal as a bar, else in a line now and then. It may be
-// read from: then it counts the bytes of its input.
+// A progress shows on standard error how much a command has done, how fast it is, and how long
+// the rest will take. On a terminal it draws a bar; otherwise it prints a line from time to
+// time. It is also a reader of the command's input, and counts the bytes.
 type progress struct {
-	in          io.Reader       // nil: who uses it counts
+	in          io.Reader       // nil: the user of the progress counts
 	w           io.Writer       // nil: it shows nothing
 	bar         *pb.ProgressBar // nil: it shows a line each time
-	done, total int64           // bytes; total 0: nobody knows
+	done, total int64           // in bytes; total is 0 if it is unknown
 	begin, last time.Time
 }
 
-// How often it is shown: on a terminal, and in a file or a pipe.
+// How often progress is shown on a terminal, and in a file or a pipe.
 const (
 	progressEvery = 200 * time.Millisecond
 	progressLines = 30 * time.Second
 )
 
-// What a bar shows, with the size of the input and without.
+// The texts of a bar, for inputs of known and of unknown size.
 const (
 	barTemplate   pb.ProgressBarTemplate = `{{string . "done"}} {{bar . "│" "█" "█" " " "│"}} {{string . "left"}}`
 	countTemplate pb.ProgressBarTemplate = `{{string . "done"}}`
@@ -44,7 +44,7 @@ func (s *Session) newProgress(in io.Reader, total int64) *progress {
 	return p
 }
 
-// newBar returns a bar that fits into this many columns. It draws nothing by itself.
+// newBar returns a bar that fits into this many columns. It draws only when it is told to.
 func newBar(total int64, columns int) *pb.ProgressBar {
 	template := barTemplate
 	if total == 0 {
@@ -52,13 +52,13 @@ func newBar(total int64, columns int) *pb.ProgressBar {
 	}
 	bar := template.New(int(total)).Set(pb.Static, true).Set(pb.Terminal, true)
 	if columns > 0 {
-		bar.SetWidth(columns - 1) // in the last column some terminals begin a new line
+		bar.SetWidth(columns - 1) // some terminals begin a new line at the last column
 	}
 	return bar.Start()
 }
 
-// newLineProgress is newProgress for what prints lines of standard input: it shows
-// nothing where they are printed to a terminal.
+// newLineProgress is newProgress for a command that prints lines of standard input. It shows
+// nothing if the lines are printed to a terminal.
 func (s *Session) newLineProgress() *progress {
 	total := int64(0)
 	if in, ok := s.in.(*os.File); ok {
@@ -80,7 +80,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// show shows what is done, now and then: so many things.
+// show shows that n things are done. It does so only from time to time.
 func (p *progress) show(n int, things string) {
 	every := progressEvery
 	if p.bar == nil {
@@ -104,7 +104,7 @@ func speed(n int, things string, took time.Duration) string {
 	return fmt.Sprintf("%s %s, %s a second", output.Number(n), things, output.Number(int(rate)))
 }
 
-// left says which part is done, and how long the rest takes at this speed.
+// left returns which part is done, and how long the rest will take at this speed.
 func (p *progress) left(took time.Duration) string {
 	if p.total <= 0 || p.done <= 0 {
 		return ""
@@ -114,15 +114,15 @@ func (p *progress) left(took time.Duration) string {
 	return fmt.Sprintf(", %.0f %%, %v left", 100*part, left)
 }
 
-// clear makes room for what else is said.
+// clear removes the bar, so that other text can be printed.
 func (p *progress) clear() {
 	if p.w != nil && p.bar != nil && p.last != p.begin {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
 
-// isTerminal takes a device of characters for a terminal, but for the one that
-// output is often thrown into.
+// isTerminal reports whether f is a character device, which is taken for a terminal, and not the
+// null device.
 func isTerminal(f *os.File) bool {
 	return IsCharDevice(f) && !isNull(f)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// A fileFormat is how a file holds entries.
+// A fileFormat is a format of files with entries.
 type fileFormat string
 
 const (
@@ -25,8 +25,8 @@ const (
 
 var fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
 
-// formatOfFile returns the format that an option gives, else that which the file's name says,
-// else other.
+// formatOfFile returns the format that an option gives. If there is none, it returns the format
+// for the end of the file's name, and if that is unknown, other.
 func formatOfFile(given fileFormat, name string, other fileFormat) fileFormat {
 	if given != "" {
 		return given
@@ -40,21 +40,20 @@ func formatOfFile(given fileFormat, name string, other fileFormat) fileFormat {
 	return other
 }
 
-// A record is an entry of a file. Key and value are valid until the next one is
-// read.
+// A record is an entry of a file. The key and the value are valid until the next record is read.
 type record struct {
 	key, value []byte
-	line       int  // where it begins
-	notText    bool // the value is no string of JSON
+	line       int  // the line in which it begins
+	notText    bool // the value is JSON, but not a string
 }
 
-// A recordReader reads the records of a file. Its errors are io.EOF, a *badLine,
-// behind which it goes on, and those of reading.
+// A recordReader reads the records of a file. Its error is io.EOF, a *badLine, or an error of
+// reading. After a *badLine it can go on.
 type recordReader interface {
 	next() (record, error)
 }
 
-// A badLine is a line that is no record.
+// A badLine is the error for a line that is not a record.
 type badLine struct {
 	line int
 	err  error
@@ -63,19 +62,19 @@ type badLine struct {
 func (b *badLine) Error() string { return fmt.Sprintf("line %d: %v", b.line, b.err) }
 func (b *badLine) Unwrap() error { return b.err }
 
-// A recordForm says what the records of a file are made of.
+// A recordForm describes the records of a file.
 type recordForm struct {
 	format     fileFormat
-	key, value string // columns, or fields
-	constant   []byte // the value of all lines
+	key, value string // columns of csv, or fields of jsonl
+	constant   []byte // the value of all keys, for lines
 	header     bool
-	plain      bool // nothing is a quoted word
+	plain      bool // no field is a quoted word
 }
 
-// newRecordReader reads the records of in.
+// newRecordReader returns a reader of the records of in.
 func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
 	if bom, err := in.Peek(3); err == nil && string(bom) == "\ufeff" {
-		_, _ = in.Discard(3) // which were peeked at
+		_, _ = in.Discard(3) // they were read by Peek
 	}
 	lines := &lineReader{in: in}
 	switch form.format {
@@ -89,7 +88,8 @@ func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
 	return &keyReader{lines, form}, nil
 }
 
-// maxLine is the most bytes of a line: of the largest entry each may be an escape.
+// maxLine is the length of the longest line, in bytes. Each byte of the largest entry may be an
+// escape of six bytes.
 const maxLine = 6 * (shale.MaxKeySize + shale.MaxValueSize)
 
 var errLongRecord = fmt.Errorf("the line has more than %d bytes, and no entry is so large", maxLine)
@@ -97,11 +97,11 @@ var errLongRecord = fmt.Errorf("the line has more than %d bytes, and no entry is
 // A lineReader reads lines, without their ends, and counts them.
 type lineReader struct {
 	in   *bufio.Reader
-	long []byte // a line that does not fit into the buffer of in
-	line int    // the last one read
+	long []byte // memory for lines that do not fit into the buffer of in
+	line int    // number of the last line read
 }
 
-// next returns the next line that is not empty, valid until the call after.
+// next returns the next line that is not empty. It is valid until the next call.
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		text, err := l.read()
@@ -142,7 +142,7 @@ func (l *lineReader) read() ([]byte, error) {
 	return bytes.TrimSuffix(text, []byte("\n")), nil
 }
 
-// bad blames the last line.
+// bad returns err as an error of the last line.
 func (l *lineReader) bad(err error) error { return &badLine{l.line, err} }
 
 // A keyReader reads lines that are keys.
@@ -168,8 +168,8 @@ func (r *keyReader) next() (record, error) {
 
 var errBehindQuote = errors.New(`text follows the closing quote; --plain takes quotes as they are`)
 
-// field returns the field that text begins with: a quoted word, unless plain says
-// that there is none, or all of it.
+// field returns the field with which text begins, and the rest. If text begins with a quote, the
+// field is a quoted word, unless plain is set. Otherwise it is all of text.
 func field(text []byte, plain bool) (value, rest []byte, err error) {
 	if plain || len(text) == 0 || text[0] != '"' {
 		return text, nil, nil

@@ -53,7 +53,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 	})
 }
 
-// repairCommand saves what is provable of one folder into another one.
+// repairCommand saves what is provably correct in one folder into another one.
 func repairCommand() *Command {
 	var doubtful bool
 	c := New("repair [DIR] INTO", NeedsNothing, "save what is provably correct into a new folder", `
@@ -92,7 +92,7 @@ out.`)
 	})
 }
 
-// writeAsOf says which state was saved.
+// writeAsOf prints which state was saved.
 func writeAsOf(s *Session, r *repair.Report) {
 	without, later := "", ""
 	if r.AtLeast {
@@ -114,7 +114,7 @@ func writeAsOf(s *Session, r *repair.Report) {
 	}
 }
 
-// writeLeft lists what is doubtful.
+// writeLeft lists the doubtful entries.
 func writeLeft(s *Session, r *repair.Report) error {
 	if len(r.Left) == 0 {
 		return nil
@@ -155,10 +155,11 @@ func which(l *repair.Left) string {
 	return strings.Join(parts, ": ")
 }
 
-// writeFindings lists what was found, if anything was.
+// writeFindings lists the findings. Without findings it prints nothing, or an empty table if the
+// output is for programs.
 func writeFindings(s *Session, findings []repair.Finding) error {
 	if len(findings) == 0 && s.remarks() == io.Writer(s.Out) {
-		return nil // for programs, an empty table
+		return nil
 	}
 	g := output.NewGrid("file", ">offset", "what is wrong", "what that means")
 	for i := range findings {
@@ -172,7 +173,7 @@ func writeFindings(s *Session, findings []repair.Finding) error {
 	return s.Show(g)
 }
 
-// folder returns the store that words name, or the session's.
+// folder returns the folder that words name, or that of the session's store.
 func (s *Session) folder(words []Word) (string, error) {
 	switch {
 	case len(words) > 0:

@@ -16,21 +16,21 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// An Environment is what a process has from its surroundings; tests make
-// their own.
+// An Environment is what a process gets from outside: arguments, variables and standard files.
+// Tests make their own.
 type Environment struct {
 	Args     []string // without the program's name
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool // in and out are a terminal
+	Terminal bool // input and output are a terminal
 	Getenv   func(string) string
-	Columns  func() int // of the terminal that is out; 0, or nil: not known
+	Columns  func() int // width of the terminal; 0 or nil: unknown
 
-	More   []Group                                  // commands beside those of this package
+	More   []Group                                  // commands of other packages
 	Prompt func(s *Session, env Environment) Status // reads commands from the terminal
 }
 
-// flags are the options of the program, which stand before the command.
+// flags are the options of the program, which come before the command.
 type flags struct {
 	dir      string
 	script   []string
@@ -64,7 +64,7 @@ func (f *flags) options(set *pflag.FlagSet) {
 	set.BoolVar(&f.version, "version", false, "the same as the command version")
 }
 
-// Run is the program; it returns the exit status.
+// Run runs the program and returns its exit status.
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
 	out := bufio.NewWriter(env.Out)
@@ -90,12 +90,12 @@ func Run(env Environment) Status {
 		st = s.Complain(err)
 	}
 	if err := out.Flush(); err != nil && (s.Mode != oneShot || !errors.Is(err, syscall.EPIPE)) {
-		st = s.Complain(err) // else the command has done its work
+		st = s.Complain(err) // a single command whose reader has gone has done its work
 	}
 	return st
 }
 
-// runMode does what f asks for: a command, a script or a prompt.
+// runMode runs what f asks for: a command, a script or a prompt.
 func (s *Session) runMode(env Environment, f flags) Status {
 	switch {
 	case len(f.command) > 0:
@@ -148,8 +148,8 @@ func parseFlags(env Environment) (flags, error) {
 	return f, err
 }
 
-// withTwoDashes returns args as pflag reads them: scripts may still have -readonly for
-// --readonly.
+// withTwoDashes returns args with two dashes before long options, as pflag needs them. Old
+// scripts may have -readonly instead of --readonly.
 func withTwoDashes(set *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
@@ -168,7 +168,7 @@ func withTwoDashes(set *pflag.FlagSet, args []string) []string {
 	return args
 }
 
-// flagMeant asks whether an option is meant whose name is nearly that.
+// flagMeant returns a question whether an option with a similar name is meant, or "".
 func flagMeant(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

@@ -31,7 +31,7 @@ there are no entries.`)
 func firstCommand() *Command { return endCommand("first", false) }
 func lastCommand() *Command  { return endCommand("last", true) }
 
-// endCommand prints the entry at one end of a range.
+// endCommand returns a command that prints the entry at one end of a range.
 func endCommand(which string, reverse bool) *Command {
 	var b bounds
 	var f form

@@ -69,7 +69,7 @@ only with --values.`)
 	})
 }
 
-// serveUntilDone serves until ctx ends, and lets requests under way end first.
+// serveUntilDone serves until ctx ends. Then it waits for the requests under way.
 func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Handler, notes *LockedWriter) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(notes, "shale: ", 0)}
 	ended := make(chan error, 1)
@@ -87,7 +87,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Han
 	return server.Close()
 }
 
-// checkAddr refuses addresses that other machines can reach, unless public.
+// checkAddr returns an error for an address that other machines can reach, unless public is set.
 func checkAddr(addr string, public bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -99,15 +99,15 @@ func checkAddr(addr string, public bool) error {
 	return fmt.Errorf("serve: other machines can reach %s and would see the keys of the store; give --public to allow that", output.Quote(addr))
 }
 
-// isOwn reports whether host names this machine for itself alone.
+// isOwn reports whether only this machine can reach it under the name host.
 func isOwn(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ownNamesOnly refuses requests under another name than this machine has for itself: a
-// page elsewhere can give its own name the address 127.0.0.1, and what a browser gets
-// from here then counts as that page's.
+// ownNamesOnly refuses requests whose Host is not a name for which isOwn is true. Otherwise a
+// web site could give its own name the address 127.0.0.1. A browser would then let the pages of
+// that site read what this server returns. This attack is called DNS rebinding.
 func ownNamesOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -10,33 +10,33 @@ import (
 	"github.com/shaledb/shale/debug"
 )
 
-// A servedStore is a store opened read-only, and so the state of one moment, that is opened
-// again when somebody looks and that state is old.
+// A servedStore is a store that is open read-only, so it shows the state of one moment. It is
+// opened again when somebody looks at the page and this state is old.
 type servedStore struct {
 	dir     string
 	every   time.Duration
 	values  bool
 	onEvent func(shale.Event)
 
-	renewing sync.Mutex // held by the one that opens anew
+	renewing sync.Mutex // held by the request that opens the store again
 	mu       sync.RWMutex
 	db       *shale.DB
 	pages    http.Handler
 	asOf     time.Time
-	next     time.Time // when to open anew
+	next     time.Time // when to open the store again
 }
 
-// reopenShare is which part of the time opening again may take at most: 1/5.
+// reopenShare says that at most 1/reopenShare of the time is spent on opening the store again.
 const reopenShare = 5
 
 func openServed(dir string, every time.Duration, values bool, onEvent func(shale.Event)) (*servedStore, error) {
 	s := &servedStore{dir: dir, every: every, values: values, onEvent: onEvent}
 	err := s.open()
-	s.onEvent = func(shale.Event) {} // the same again; the page shows them
+	s.onEvent = func(shale.Event) {} // these are the same events again; the page shows them
 	return s, err
 }
 
-// open opens the store and shows it from then on.
+// open opens the store, and serves it from now on.
 func (s *servedStore) open() error {
 	begin := time.Now()
 	db, err := shale.Open(s.dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
@@ -69,14 +69,14 @@ func (s *servedStore) show(db *shale.DB, asOf time.Time, note string) {
 	s.db, s.asOf, s.pages = db, asOf, debug.Handler(db, options...)
 }
 
-// ServeHTTP serves the page. Of requests that come while one opens the store
-// again, the others are served from the state before.
+// ServeHTTP serves the page. While one request opens the store again, other requests get the
+// state before.
 func (s *servedStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.RLock()
 	due := time.Now().After(s.next)
 	s.mu.RUnlock()
 	if due && s.renewing.TryLock() {
-		_ = s.open() // if it failed, the page says so
+		_ = s.open() // if it fails, the page shows that
 		s.renewing.Unlock()
 	}
 	s.mu.RLock()
@@ -87,5 +87,5 @@ func (s *servedStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *servedStore) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.db.Close() // it was only read
+	_ = s.db.Close() // it was open read-only
 }

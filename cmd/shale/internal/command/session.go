@@ -27,31 +27,30 @@ const (
 	AtPrompt
 )
 
-// A Session runs commands against one store, which it opens when the first
-// command needs it.
+// A Session runs commands on one store. It opens the store for the first command that needs it.
 type Session struct {
-	Ctx context.Context // ends when the program shall end; nil: never
+	Ctx context.Context // is done when the program must end; nil: never
 	output.Printer
 	Dir      string
 	readOnly bool
-	newStore bool // also where other files are
+	newStore bool // make a store even in a folder with other files
 	Mode     mode
-	in       io.Reader // what a bare - stands for; nil: nothing
+	in       io.Reader // the input that a bare - stands for; nil: none
 	Notes    *LockedWriter
 	Timer    bool    // print how long commands took
-	Explain  bool    // print how each get went
+	Explain  bool    // print for each get what it did
 	More     []Group // commands of other packages
 	table    *table
 
-	beforeKeys func() bool // opens the store to complete a key; nil: it is open, or there are none
+	beforeKeys func() bool // opens the store to complete a key; nil: keys are completed only if it is open
 
-	Sources int // how many files run each other now
+	Sources int // number of nested .source commands that are running
 
-	unread     bool         // the reader of Out has gone, and that was reported
-	syncOutput func() error // makes what Out has written durable, if it is a file
+	unread     bool         // the reader of Out has closed it, and that was reported
+	syncOutput func() error // makes the output durable, if Out writes to a file
 
 	DB       *shale.DB // nil: not open
-	writable bool      // DB is
+	writable bool      // DB is open for writing
 
 	damage damageNotes
 }
@@ -62,8 +61,8 @@ var ErrQuit = errors.New("quit")
 // ErrNoDir is the error of commands that need a store where none is named.
 var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
 
-// A LockedWriter may be written to by several goroutines: background work of
-// the store reports to the same place as commands.
+// A LockedWriter is a writer for several goroutines. Commands and the background work of the
+// store print their messages to the same place.
 type LockedWriter struct {
 	mu sync.Mutex
 	W  io.Writer
@@ -75,7 +74,7 @@ func (w *LockedWriter) Write(p []byte) (int, error) {
 	return w.W.Write(p)
 }
 
-// Say prints what is of interest at a prompt only.
+// Say prints a line if this is a prompt. Scripts and single commands do not need it.
 func (s *Session) Say(text string, args ...any) {
 	if s.Mode == AtPrompt {
 		fmt.Fprintf(s.Out, text+"\n", args...)
@@ -121,7 +120,7 @@ func (s *Session) runScript(in io.Reader) Status {
 			return s.Complain(fmt.Errorf("line %d: interrupted", n))
 		}
 		if lines.Buffered() == 0 {
-			// Whoever sends commands one by one waits for the answer.
+			// A program that sends commands one by one waits for each answer.
 			if err := s.Out.Flush(); err != nil {
 				return s.Complain(err)
 			}
@@ -156,7 +155,7 @@ func (s *Session) RunLine(line string) (Status, error) {
 	return s.run(words)
 }
 
-// run runs a command, until it ends or a signal ends it.
+// run runs a command. A signal can end it.
 func (s *Session) run(words []Word) (Status, error) {
 	c, list, err := s.Prepare(words)
 	if err != nil {
@@ -167,7 +166,7 @@ func (s *Session) run(words []Word) (Status, error) {
 	return s.do(ctx, c, list)
 }
 
-// Life returns the context that ends when the program shall end.
+// Life returns a context that is done when the program must end.
 func (s *Session) Life() context.Context {
 	if s.Ctx == nil {
 		return context.Background()
@@ -175,7 +174,7 @@ func (s *Session) Life() context.Context {
 	return s.Ctx
 }
 
-// RunIn runs a command as a part of another one, which has ctx.
+// RunIn runs a command as a part of another command, whose context is ctx.
 func (s *Session) RunIn(ctx context.Context, words []Word) (Status, error) {
 	c, list, err := s.Prepare(words)
 	if err != nil {
@@ -184,8 +183,8 @@ func (s *Session) RunIn(ctx context.Context, words []Word) (Status, error) {
 	return s.do(ctx, c, list)
 }
 
-// Prepare finds the command that words mean, and opens the store for it. It returns the
-// command and its words.
+// Prepare finds the command that words name, parses its options, and opens the store for it. It
+// returns the command and the words that are not options.
 func (s *Session) Prepare(words []Word) (*Command, []Word, error) {
 	c, rest := s.commandOf(words)
 	if c == nil {
@@ -207,7 +206,7 @@ func (s *Session) Prepare(words []Word) (*Command, []Word, error) {
 	return c, list, err
 }
 
-// do runs c, with the settings that its options ask for.
+// do runs c with the settings of its options.
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
 	timed := s.Timer && !c.Nested // .timer on is not timed
@@ -223,7 +222,7 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 		s.note("time: %s", output.Took(time.Since(begin)))
 	}
 	if m := new(Mistake); !c.Nested && errors.As(err, &m) {
-		err = errors.New(err.Error()) // in a line of a file: its columns are not those of this line
+		err = errors.New(err.Error()) // it is about a line of a file, so its columns do not fit this line
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -234,10 +233,10 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 	return st, err
 }
 
-// openLate opens the store for a command that has its input now.
+// openLate opens the store for a command with the field late.
 func (s *Session) openLate(c *Command) error { return s.OpenFor(c.Title, c.access) }
 
-// OpenFor makes sure that the store is open as a command of that name needs it.
+// OpenFor opens the store as the named command needs it, unless it is open already.
 func (s *Session) OpenFor(name string, need Access) error {
 	write := need == writes || need == creates
 	switch {
@@ -248,7 +247,7 @@ func (s *Session) OpenFor(name string, need Access) error {
 	case s.DB != nil && (s.writable || !write):
 		return nil
 	}
-	before := s.DB // open for reading, which takes no lock: it stays if the new way fails
+	before := s.DB // open read-only, which takes no lock, so it stays in use if Open fails
 	s.DB = nil
 	var err error
 	if s.Mode == AtPrompt && !s.readOnly {
@@ -269,8 +268,8 @@ func (s *Session) OpenFor(name string, need Access) error {
 	return err
 }
 
-// openForPrompt opens for writing if it can. A command that only reads takes
-// read-only for an answer.
+// openForPrompt opens the store for writing if possible. If it is not, a command that only reads
+// gets it read-only.
 func (s *Session) openForPrompt(need Access) error {
 	err := s.openStore(true, need == creates)
 	if need != Reads || isMissing(err) || err == nil {
@@ -306,8 +305,8 @@ func (s *Session) openStore(writable, create bool) error {
 	return nil
 }
 
-// openOrMake opens a store, and makes it if it is not there and its folder is empty or
-// missing: a slip in its name must not strew files among others.
+// openOrMake opens a store. If there is none, it makes one, but only in a folder that is empty or
+// missing. So a mistyped name does not put the files of a store among other files.
 func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 	o.MustExist = true
 	db, err := shale.Open(dir, o)
@@ -323,14 +322,14 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 	return shale.Open(dir, o)
 }
 
-// checkNew returns an error if there is anything in dir that no store has made.
+// checkNew returns an error if dir has files that are not those of a store.
 func checkNew(dir string) error {
 	if err := outfile.Folder(dir); err != nil {
 		return fmt.Errorf("%w, or give --new", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // to open it gives the error, if it is there
+		return nil // if there is an error, Open returns it
 	}
 	for _, e := range entries {
 		if _, _, ok := base.ParseFileName(e.Name()); !ok && e.Name() != "lost+found" {
@@ -351,8 +350,8 @@ func (s *Session) Close() error {
 	return err
 }
 
-// Refresh opens a store that is open read-only again, so that it shows what
-// another program has written.
+// Refresh opens the store again if it is open read-only. So it shows what another program has
+// written.
 func (s *Session) Refresh() error {
 	if s.DB == nil || s.writable {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// setFor sets what the options of one command ask for, and returns what sets it
-// back.
+// setFor applies the options of one command to the session. It returns a function that restores
+// the settings before.
 func (s *Session) setFor(c *Command) (restore func()) {
 	display, timer := s.Display, s.Timer
 	if c.mode != nil {
@@ -28,25 +28,25 @@ func (s *Session) setFor(c *Command) (restore func()) {
 	}
 }
 
-// note prints a line about a command next to its output.
+// note prints a line about a command to standard error.
 func (s *Session) note(text string, args ...any) {
-	_ = s.Out.Flush() // whoever prints next is told
+	_ = s.Out.Flush() // the next write reports a failure
 	fmt.Fprintf(s.Notes, text+"\n", args...)
 }
 
-// remarks is where lines about a table go: below it, and next to it where it is
-// for programs.
+// remarks returns the writer for lines about a table. It is the output, or standard error if the
+// output is for programs.
 func (s *Session) remarks() io.Writer {
 	switch s.Display {
 	case output.ShowJSON, output.ShowJSONLines, output.ShowCSV, output.ShowTSV:
-		_ = s.Out.Flush() // whoever prints next is told
+		_ = s.Out.Flush() // the next write reports a failure
 		return s.Notes
 	}
 	return s.Out
 }
 
-// explainGet tells in a line how a get of key goes. It does what the get will
-// do, before it: blocks that it reads are in the cache then.
+// explainGet says in one line what a get of key does. It does the same work before the get. So
+// the get finds the blocks in the cache.
 func (s *Session) explainGet(key []byte) (line string, err error) {
 	x, err := s.DB.Explain(key)
 	if err != nil {
@@ -84,7 +84,8 @@ func (s *Session) explainGet(key []byte) (line string, err error) {
 		output.Plural(asked, "level"), output.Plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, output.Took(x.Duration)), nil
 }
 
-// DisplayOf returns the mode of a name. Its error goes on after the name.
+// DisplayOf returns the mode with this name. Its error continues a sentence that begins with the
+// name.
 func DisplayOf(name string) (output.Display, error) {
 	for i, n := range output.DisplayNames {
 		if n == name {

@@ -13,16 +13,16 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A spaceRow is the sum of files that are for one thing.
+// A spaceRow is the sum over files with the same purpose.
 type spaceRow struct {
 	what           string
 	files          int
 	bytes, filters int64 // filters are in bytes
 	entries        uint64
-	dead           float64 // share that nobody can see any more; -1: not estimated
+	dead           float64 // share of entries that no reader can see; -1: not estimated
 }
 
-// spaceCommand shows where the bytes of the folder are.
+// spaceCommand shows what the bytes of the folder are used for.
 func spaceCommand() *Command {
 	c := New("space", NeedsNothing, "where the bytes are: in levels, in logs, in dead entries", `
 Prints how many files there are for each purpose, and their sizes. The share of dead entries is an estimate: the
@@ -86,11 +86,11 @@ counted since the manifest in force began.`)
 	})
 }
 
-// written says how often what was flushed was written.
+// written prints how often each flushed byte was written.
 func (s *Session) written(f *folder) error {
 	num, err := f.manifestNum(nil)
 	if err != nil {
-		return nil // it was said
+		return nil // it was reported
 	}
 	var flushed, compacted int64
 	err = f.history(num, func(e step) error {
@@ -113,7 +113,7 @@ func (s *Session) written(f *folder) error {
 	return nil
 }
 
-// otherSpace sums up what is in no level.
+// otherSpace sums up the files that are in no level.
 func (f *folder) otherSpace() ([]spaceRow, error) {
 	named := map[string]bool{}
 	for _, p := range f.places() {
@@ -140,10 +140,10 @@ func (f *folder) otherSpace() ([]spaceRow, error) {
 		row := &rows[others]
 		switch {
 		case typ == base.FileLock && ours:
-			continue // its length is that of a process number
+			continue // LOCK is as long as a process id has digits
 		case !ours:
 		case named[name] && typ == base.FileTable:
-			continue // in its level
+			continue // counted in its level
 		case named[name]:
 			row = &rows[besides]
 		case typ == base.FileLog && f.sal.State != nil && num < f.sal.State.MinLog:
@@ -171,15 +171,15 @@ func (f *folder) otherSpace() ([]spaceRow, error) {
 	return some, nil
 }
 
-// sampled is how many blocks are read for the estimate, in all.
+// sampled is the number of blocks that are read for the estimate, over all tables.
 const sampled = 1000
 
-// levelSpace sums up the tables of each level. An entry is dead if it is a
-// deletion, if its table has a newer version, or if the filter of a newer table
-// says maybe: what is a mistake of the filter, its rate tells.
+// levelSpace sums up the tables of each level. An entry is dead if it is a deletion, if its
+// table has a newer version, or if the filter of a newer table says maybe. The false positive
+// rate of that filter corrects for its mistakes.
 func (f *folder) levelSpace(ctx context.Context) (rows []spaceRow, damage []error, err error) {
 	places := f.places()
-	filters := make([]*bloom.Static, len(places)) // without their files: they may be many
+	filters := make([]*bloom.Static, len(places)) // their files are closed, because they may be many
 	missing := make([]bool, len(places))
 	for i, p := range places {
 		r, release, err := f.reader(p.table)
@@ -219,13 +219,13 @@ func (f *folder) levelSpace(ctx context.Context) (rows []spaceRow, damage []erro
 	return rows, damage, nil
 }
 
-// add counts a table of which a share is dead.
+// add adds a table to r. dead is the share of its entries that are dead.
 func (r *spaceRow) add(t *manifest.Table, dead float64) {
 	r.dead = (r.dead*float64(r.bytes) + dead*float64(t.Size)) / float64(r.bytes+t.Size)
 	r.files++
 	r.bytes += t.Size
 	r.entries += t.Entries
-	if t.Sidecar == nil { // else the filter in it is not used, and another file is
+	if t.Sidecar == nil { // otherwise the filter in the table is not used, but the sidecar
 		r.filters += t.FilterBytes
 	}
 }
@@ -257,7 +257,7 @@ func (f *folder) deadShare(places []place, filters []*bloom.Static, i int) (shar
 	return min(max(dead/float64(all), 0), 1), err
 }
 
-// A shadow is a newer table that may have a key too.
+// A shadow is a newer table that may have the same keys.
 type shadow struct {
 	table  *manifest.Table
 	filter *bloom.Static
@@ -276,8 +276,8 @@ func newerTables(places []place, filters []*bloom.Static, i int) (list []shadow)
 	return list
 }
 
-// shadowed estimates how likely a newer table has key. What it returns may be
-// below 0: it is right on average.
+// shadowed estimates the probability that a newer table has key. The result may be below 0. It
+// is correct on average.
 func shadowed(newer []shadow, key []byte) float64 {
 	alive := 1.0
 	for _, s := range newer {
@@ -286,7 +286,7 @@ func shadowed(newer []shadow, key []byte) float64 {
 		case bytes.Compare(key, s.table.Smallest) < 0, bytes.Compare(key, s.table.Largest) > 0, p >= 1:
 		case s.filter.MayContain(s.filter.Hasher().Hash(key)):
 			return 1
-		default: // a no makes up for the mistakes among the yeses
+		default: // a no outweighs the mistakes among the answers maybe
 			alive /= 1 - p
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// synonyms are what commands are called elsewhere.
+// synonyms maps names from other programs to names of commands.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
 	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
 }
 
-// unknownCommand tells that w begins no command, and which one may be meant.
+// unknownCommand returns the message that w is not a command, and which command may be meant.
 func (s *Session) unknownCommand(w Word) string {
 	names := s.commands().names
 	text := "unknown command " + output.Quote(w.Text)
@@ -25,8 +25,8 @@ func (s *Session) unknownCommand(w Word) string {
 	return text + "; help lists them"
 }
 
-// goesOn asks whether w, which follows the name of c, is meant to be the second
-// word of another name.
+// goesOn returns a question whether w, which follows the name of c, is meant to be the second
+// word of another command's name, or "".
 func (s *Session) goesOn(c *Command, w Word) string {
 	var names []string
 	for _, name := range s.commands().names {
@@ -40,8 +40,8 @@ func (s *Session) goesOn(c *Command, w Word) string {
 	return ""
 }
 
-// didYouMean returns the question whether the nearest of names is meant, if one
-// is near enough to be a slip of the fingers.
+// didYouMean returns the question whether the most similar of names is meant. It returns "" if
+// none is similar enough for text to be a typing mistake.
 func didYouMean(text string, names []string) string {
 	most := 2
 	if len(text) <= 3 {
@@ -59,13 +59,14 @@ func didYouMean(text string, names []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// editDistance returns how many letters are to be inserted, left out, changed,
-// or swapped with their neighbour, to make b of a; more than most if it is.
+// editDistance returns the number of edits that turn a into b. An edit inserts, deletes or
+// changes a letter, or swaps two neighbours. If the number is above most, the result is only
+// some number above most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
-	// Row i: of a[:i] to each b[:j]. The last two rows are kept.
+	// Row i has the distances of a[:i] from each b[:j]. Only the last two rows are kept.
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

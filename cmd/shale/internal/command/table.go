@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// tableCommand reads one file of the store. A damaged one gives status 1.
+// tableCommand returns a command that reads one table. If the table is damaged, its status is 1.
 func tableCommand() *Command {
 	views := []string{"properties", "layout", "blocks", "keys"}
 	var b bounds
@@ -94,7 +94,7 @@ func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNu
 	return worse(st, err), err
 }
 
-// worse is the status of a command that found damage, or failed.
+// worse returns the status of a command that found damage or failed.
 func worse(st Status, err error) Status {
 	if err != nil {
 		return Failed
@@ -122,7 +122,7 @@ func propertyRows(g *output.Grid, p *sstable.Properties) {
 	g.Row("index", index)
 }
 
-// filterRows reports the filter that lookups ask.
+// filterRows adds rows about the filter that lookups ask.
 func (f *folder) filterRows(g *output.Grid, p *place) error {
 	r, release, err := f.reader(p.table)
 	if err != nil {
@@ -163,12 +163,11 @@ func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstab
 	})
 }
 
-// tableLayout shows the parts of the file, the data blocks in one line unless
-// they are damaged.
+// tableLayout shows the parts of the file. Undamaged data blocks are in one line.
 func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	g := output.NewGrid("part", ">offset", ">bytes", ">count", "state")
 	st := Found
-	var run struct { // of blocks one after the other that are in order
+	var run struct { // consecutive data blocks that are undamaged
 		sstable.Part
 		n int
 	}
@@ -204,7 +203,7 @@ func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum) (
 	return st, s.Show(g)
 }
 
-// state says whether a part is right.
+// state says whether a part is undamaged, and if not, what is wrong.
 func state(p *sstable.Part) string {
 	var c *base.CorruptionError
 	switch {
@@ -247,7 +246,7 @@ func keyOrDash(k *base.InternalKey) output.Cell {
 	return output.KeyCell(k.UserKey)
 }
 
-// tableKeys shows the entries, those of damaged tables as far as blocks check.
+// tableKeys shows the entries. In a damaged table these are the entries of undamaged blocks.
 func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b bounds, limit int) (Status, error) {
 	st := Found
 	err := f.withTable(num, func(src vfs.File, size int64) error {
@@ -288,14 +287,14 @@ func kindName(k base.Kind) string {
 	return "put"
 }
 
-// A tableEntries walks a table, the first entry being at or behind from.
+// A tableEntries is an iterator over a table. It begins at the first entry at or after from.
 type tableEntries struct {
 	base.Iterator
 	from []byte
 }
 
-// startAt walks a table by its index if that is in order, else as far as
-// blocks check.
+// startAt opens a table for reading from the key from. It uses the index if the table is
+// undamaged. Otherwise it finds the undamaged blocks by their checksums.
 func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (tableEntries, error) {
 	if from != nil && size > 0 {
 		r, err := sstable.Open(src, sstable.ReaderOptions{Num: o.Num, StoreID: o.StoreID, Size: size, Checksum: o.Checksum, NoFilter: true})

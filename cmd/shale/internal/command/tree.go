@@ -17,11 +17,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// maxSteps is how many changes a page of the tree has, unless more are asked
-// for.
+// maxSteps is the number of changes on a page, unless --last asks for another number.
 const maxSteps = 1000
 
-// treeCommand draws the tables into a file.
+// treeCommand returns a command that draws the tables into a file.
 func treeCommand() *Command {
 	by, last := treepicture.ByBits, maxSteps
 	var toFile bool
@@ -39,7 +38,7 @@ added and removed.`)
 	}, treepicture.Colourings...)
 	c.count(&last, "last", "in FILE.html: only the last N changes; default 1000")
 	c.Flags().BoolVarP(&toFile, "output", "o", false, "") // tree -o FILE is the same as tree FILE
-	_ = c.Flags().MarkHidden("output")                    // it is there
+	_ = c.Flags().MarkHidden("output")                    // it fails only if there is no such option
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		file := words[0].Text
 		page := strings.EqualFold(filepath.Ext(file), ".html")
@@ -78,15 +77,14 @@ added and removed.`)
 	})
 }
 
-// A picture knows what lookups have found out about filters, by the numbers of
-// tables.
+// A picture has what lookups have measured about filters, by the number of the table.
 type picture struct {
 	filters map[uint64]shale.TableInfo
 	version *manifest.Version
 }
 
-// pictureOf takes what the store knows if it opens. It may be damaged: then the
-// manifest tells.
+// pictureOf takes the measurements from the store if it can be opened. If it is damaged, the
+// picture shows only what the manifest states.
 func pictureOf(s *Session, f *folder) picture {
 	p := picture{filters: map[uint64]shale.TableInfo{}, version: f.version()}
 	if err := s.OpenFor("tree", Reads); err != nil {

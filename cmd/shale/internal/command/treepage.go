@@ -21,15 +21,15 @@ import (
 //go:embed treepage.html
 var treePage string
 
-// pageData is what the page's script needs to show one step after the other.
+// pageData is the data with which the script of the page shows one step after the other.
 type pageData struct {
 	By    int        `json:"by"`
-	Note  string     `json:"note"` // what is missing
+	Note  string     `json:"note"` // says what the page lacks
 	Steps []pageStep `json:"steps"`
 }
 
-// A pageStep is one change. Tables are written as their places in pageBuilder.tables, which
-// are the IDs of their bars. Sums are the texts behind the rows that the step changes.
+// A pageStep is one change. It names a table by its index in pageBuilder.tables, which is also
+// the ID of its bar. Sums are the texts after the rows that the step changes.
 type pageStep struct {
 	What    string            `json:"what"`
 	Detail  string            `json:"detail"`
@@ -50,11 +50,11 @@ type pageBuilder struct {
 	*picture
 	data   pageData
 	tables []pageTable
-	now    map[base.FileNum]int // the tables that are there
+	now    map[base.FileNum]int // the tables that exist after the last step
 }
 
-// page writes the page, with the last so many changes of the manifest in force,
-// and returns how many these are.
+// page writes the page with the last changes of the manifest in force, at most this many, and
+// returns their number.
 func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepicture.Colouring, last int) (int, error) {
 	num, err := f.manifestNum(nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 	err = f.history(num, func(e step) error {
 		n++
 		b.step(&e)
-		if n <= total-last { // this is part of what the first change finds
+		if n <= total-last { // this change belongs to the state before the first change shown
 			b.data.Steps = b.data.Steps[:0]
 		}
 		if n == total-last+1 && n > 1 {
@@ -91,7 +91,7 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 	if err := b.draw(&drawn, by); err != nil {
 		return 0, err
 	}
-	data, err := json.Marshal(b.data) // which escapes < and >, so that no key ends the script
+	data, err := json.Marshal(b.data) // json escapes < and >, so no key can end the script
 	if err != nil {
 		return 0, err
 	}
@@ -100,12 +100,12 @@ func (p *picture) page(ctx context.Context, w io.Writer, f *folder, by treepictu
 		return 0, err
 	}
 	return len(b.data.Steps), t.Execute(w, map[string]any{
-		"Title": output.Quote(f.dir), "Data": template.JS(data), "Picture": template.HTML(drawn.String()), // whose texts are escaped
+		"Title": output.Quote(f.dir), "Data": template.JS(data), "Picture": template.HTML(drawn.String()), // the drawing escapes its texts
 	})
 }
 
-// endsHistory tells damage at the end of a manifest, which leaves a picture,
-// from errors.
+// endsHistory reports whether err is damage of a manifest. The page can still show the changes
+// before it.
 func endsHistory(err error) bool {
 	var torn *tornManifest
 	return isDamage(err) || errors.As(err, &torn)
@@ -124,7 +124,7 @@ func (b *pageBuilder) step(e *step) {
 	}
 	for _, a := range e.Added {
 		t := b.table(a.Table)
-		t.Run = -int(a.Run) // so that the newest is the first
+		t.Run = -int(a.Run) // so that the newest run comes first
 		s.Added = append(s.Added, b.add(a.Table.Num, pageTable{t, a.Level}))
 	}
 	for _, beside := range e.Sidecars {
@@ -140,7 +140,7 @@ func (b *pageBuilder) step(e *step) {
 	b.data.Steps = append(b.data.Steps, s)
 }
 
-// add takes a table into those that are there, and returns its ID.
+// add adds a table to the existing ones, and returns its ID.
 func (b *pageBuilder) add(num base.FileNum, t pageTable) int {
 	t.ID = len(b.tables)
 	b.tables = append(b.tables, t)
@@ -148,7 +148,7 @@ func (b *pageBuilder) add(num base.FileNum, t pageTable) int {
 	return t.ID
 }
 
-// join puts all that the first change of the page found into a step of its own.
+// join makes one step of all changes before the first change of the page.
 func (b *pageBuilder) join() {
 	e := b.data.Steps[0]
 	before := pageStep{What: "before", Detail: "the changes before are left out", Seq: e.Seq, Added: []int{}, Removed: []int{}}
@@ -162,8 +162,8 @@ func (b *pageBuilder) join() {
 	b.data.Steps = append([]pageStep{before}, b.data.Steps...)
 }
 
-// draw draws all tables that were there at any time, and adds to each step the sums of the
-// rows that it changes.
+// draw draws all tables that existed at any time. It adds to each step the sums of the rows that
+// the step changes.
 func (b *pageBuilder) draw(w io.Writer, by treepicture.Colouring) error {
 	levels := make([]treepicture.Level, manifest.NumLevels)
 	for i := range levels {

@@ -24,7 +24,7 @@ func versionCommand() *Command {
 	})
 }
 
-// built returns which version of which commit the program was built from.
+// built returns the version and the commit from which the program was built.
 func built() (version, commit string) {
 	version, commit = "unknown", "unknown"
 	info, ok := debug.ReadBuildInfo()

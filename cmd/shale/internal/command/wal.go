@@ -14,18 +14,18 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// A logView is what a log holds.
+// A logView describes the content of a log.
 type logView struct {
 	num      base.FileNum
 	obsolete bool // its entries are in tables
 	ops      uint64
-	first    base.Seq // 0: it holds nothing
+	first    base.Seq // 0: the log is empty
 	wal.Result
 	err error // why it can't be read
 }
 
-// known returns where a log ends, as the manifest or the log after it states,
-// or -1.
+// known returns the length of a log that the manifest or the next log states, or -1 if neither
+// does.
 func (f *folder) known(num base.FileNum) int64 {
 	if s := f.sal.State; s != nil {
 		for _, l := range s.Logs {
@@ -45,8 +45,8 @@ func (f *folder) known(num base.FileNum) int64 {
 	return -1
 }
 
-// readLog calls fn for each batch of a log, as far as records check. Damage is
-// in the logView, the error is fn's or that of the device.
+// readLog calls fn for each batch of a log, up to the first record that does not check. It
+// reports damage in the logView. Its error is that of fn or of the device.
 func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base.Seq, b *shale.Batch) error) (logView, error) {
 	v := logView{num: num, obsolete: f.sal.State != nil && num < f.sal.State.MinLog}
 	storeID := f.storeID
@@ -80,7 +80,7 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 	return v, err
 }
 
-// state says how a log ends.
+// state returns how a log ends, in words.
 func (v *logView) state(size int64) string {
 	switch {
 	case errors.Is(v.err, wal.ErrNeverUsed):
@@ -103,7 +103,7 @@ func (v *logView) damaged() bool {
 	return v.Damage != nil || v.err != nil && !errors.Is(v.err, wal.ErrNeverUsed)
 }
 
-// liveLogs lists the logs that are there, and those that should be.
+// liveLogs returns the logs that are in the folder, and those that should be.
 func (f *folder) liveLogs() []base.FileNum {
 	list := f.numbers(base.FileLog)
 	if s := f.sal.State; s != nil {
@@ -206,7 +206,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	return foundIf(!v.damaged()), nil
 }
 
-// lastRows keeps the last this many rows; 0: all.
+// lastRows keeps the last rows, up to a number; 0: all.
 type lastRows struct {
 	most int
 	rows [][]any
@@ -231,7 +231,7 @@ func (l *lastRows) into(g *output.Grid) {
 	}
 }
 
-// valueSize is the size of the value of an entry; a deletion has none.
+// valueSize returns a cell with the size of a value. A deletion has no value.
 func valueSize(k base.Kind, n int) output.Cell {
 	if k == base.KindDelete {
 		return output.NoCell("-")

@@ -15,16 +15,16 @@ import (
 
 // A Word is one word of a command.
 type Word struct {
-	Text string // the bytes that it stands for
-	// literal: it was written with quotes or in hexadecimal, and so is never
-	// an option and never the - of standard input.
+	Text string // the bytes that the word stands for
+	// Literal says that the word was written in quotes or in hexadecimal. Such a word is never
+	// an option, and never the - for standard input.
 	Literal bool
 
-	from, to int // where it stands in its line
+	from, to int // its place in the line, in bytes
 }
 
-// ParseLine splits a line into words (see the package comment). The line of a
-// comment has none.
+// ParseLine splits a line into words, as the documentation of the program says. A comment has no
+// words.
 func ParseLine(line string) ([]Word, error) {
 	var words []Word
 	for i := SkipSpace(line, 0); i < len(line); i = SkipSpace(line, i) {
@@ -42,8 +42,8 @@ func ParseLine(line string) ([]Word, error) {
 	return words, nil
 }
 
-// parseWord parses the word that s begins with and returns its length.
-// Requires: s begins with no space.
+// parseWord parses the word with which s begins, and returns its length too. Requires: s does not
+// begin with a space.
 func parseWord(s string) (w Word, n int, err error) {
 	if s[0] != '"' {
 		n = WordEnd(s)
@@ -60,7 +60,7 @@ func parseWord(s string) (w Word, n int, err error) {
 	return Word{Text: text, Literal: true}, n, nil
 }
 
-// parseArg makes a word of an argument that a shell has split off already.
+// parseArg returns the word for an argument, which a shell has already split off.
 func parseArg(arg string) (Word, error) {
 	text, literal, err := quoting.Parse(arg)
 	if err != nil && strings.HasPrefix(arg, `"`) {
@@ -69,7 +69,7 @@ func parseArg(arg string) (Word, error) {
 	return Word{Text: text, Literal: literal}, err
 }
 
-// parseBare makes a word of s, which is without quotes.
+// parseBare returns the word for s, which has no quotes.
 func parseBare(s string) (Word, error) {
 	text, literal, err := quoting.ParseBare(s)
 	return Word{Text: text, Literal: literal}, err
@@ -82,7 +82,7 @@ func SkipSpace(s string, i int) int {
 	return i
 }
 
-// WordEnd returns where the bare word that s begins with ends.
+// WordEnd returns the length of the bare word with which s begins.
 func WordEnd(s string) int {
 	n := 0
 	for n < len(s) && !isSpace(s[n]) {
@@ -91,17 +91,17 @@ func WordEnd(s string) int {
 	return n
 }
 
-// isSpace: \r too, so that lines may end as on Windows.
+// isSpace reports whether c separates words. \r does, so that lines may end as on Windows.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// Marks of words that package pflag must not take for options, and that must not be
-// unquoted again. A bare word that begins with such a byte is marked too.
+// These bytes mark words that package pflag must not take for options, and that must not be
+// unquoted again. A bare word that begins with such a byte is marked, too.
 const (
 	literalMark = "\x00q"
 	bareMark    = "\x00b"
 )
 
-// wordOf returns the word that a token stands for.
+// wordOf returns the word for a token.
 func wordOf(token string) Word {
 	if text, ok := strings.CutPrefix(token, literalMark); ok {
 		return Word{Text: text, Literal: true}
@@ -109,8 +109,8 @@ func wordOf(token string) Word {
 	return Word{Text: strings.TrimPrefix(token, bareMark)}
 }
 
-// argumentOf is wordOf for the argument of an option, which may be joined to it, as in
-// --from="a b".
+// argumentOf is wordOf for the argument of an option. The argument may be joined to the option,
+// as in --from="a b".
 func argumentOf(token string) (Word, error) {
 	if strings.HasPrefix(token, "\x00") {
 		return wordOf(token), nil
@@ -118,11 +118,10 @@ func argumentOf(token string) (Word, error) {
 	return parseArg(token)
 }
 
-// bytes returns what w stands for as a key or a value.
+// bytes returns w as a key or a value.
 func (w Word) bytes() []byte { return []byte(w.Text) }
 
-// readFiles puts the bytes of files in the place of words @FILE, where keys and
-// values stand.
+// readFiles replaces words @FILE by the bytes of the file, where c expects keys and values.
 func (c *Command) readFiles(words []Word) error {
 	n := max(c.keys, c.files)
 	if c.keys < 0 {
@@ -138,7 +137,7 @@ func (c *Command) readFiles(words []Word) error {
 	return nil
 }
 
-// readFile returns a word that means the bytes of FILE if w is @FILE, else w.
+// readFile returns a word with the bytes of FILE if w is @FILE, and otherwise w.
 func readFile(w Word) (Word, error) {
 	if w.Literal || len(w.Text) < 2 || w.Text[0] != '@' {
 		return w, nil
@@ -152,7 +151,7 @@ func readFile(w Word) (Word, error) {
 
 const maxValue = shale.MaxValueSize
 
-// fileBytes returns what a file holds, unless that is more than any value can have.
+// fileBytes returns the content of a file. It fails if that is larger than the largest value.
 func fileBytes(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -163,7 +162,7 @@ func fileBytes(name string) ([]byte, error) {
 		return nil, fmt.Errorf("the file has %s bytes, and a value has at most %s", output.Number(info.Size()), output.Number(maxValue))
 	}
 	b, err := io.ReadAll(io.LimitReader(f, int64(maxValue)+1))
-	if err == nil && len(b) > maxValue { // of a pipe
+	if err == nil && len(b) > maxValue { // a pipe has no size before it is read
 		err = fmt.Errorf("it has more than %s bytes, the largest size of a value", output.Number(maxValue))
 	}
 	return b, err

@@ -32,8 +32,8 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 	return &textWriter{w: w, keys: format == formatLines}
 }
 
-// appendField appends text, as a quoted word if it would else not be read as it
-// is, or not be seen.
+// appendField appends text. It writes a quoted word if bare text would be read differently, or if
+// it has bytes that can't be seen.
 func appendField(dst, text []byte) []byte {
 	if fieldNeedsQuotes(text) {
 		return strconv.AppendQuote(dst, string(text))
@@ -67,7 +67,7 @@ type textWriter struct {
 	w     io.Writer
 	keys  bool
 	begun bool
-	value []byte // of all entries
+	value []byte // the value of all entries
 	line  []byte
 }
 
@@ -122,7 +122,7 @@ func (j *jsonWriter) write(key, value []byte) error {
 
 func (j *jsonWriter) end() error { return nil }
 
-// jsonText returns b as a string, or in base64.
+// jsonText returns b as a string if it is UTF-8, and otherwise in base64.
 func jsonText(b []byte) (text, coded *string) {
 	if utf8.Valid(b) {
 		s := string(b)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// leastColumn is what a column of a box keeps when it is cut.
+// leastColumn is the least width of a column that is cut.
 const leastColumn = 6
 
-// boxRow prints a row of a box once the widths of its columns are known.
+// boxRow prints a row of a box. It holds the row until the widths of the columns are known.
 func (l *Listing) boxRow(cells []Cell) error {
 	if l.boxed != nil {
 		return l.writeBoxRow(cells)
@@ -24,7 +24,7 @@ func (l *Listing) boxRow(cells []Cell) error {
 	return l.beginBox()
 }
 
-// beginBox sets the widths, and prints the titles and what was held.
+// beginBox sets the widths, and prints the titles and the rows held so far.
 func (l *Listing) beginBox() error {
 	l.boxed = make([]int, len(l.titles))
 	for i, t := range l.titles {
@@ -58,7 +58,7 @@ func (l *Listing) beginBox() error {
 	return nil
 }
 
-// narrow takes from the widest columns until all fit into total.
+// narrow makes the widest columns narrower until all columns fit into total.
 func narrow(widths []int, total int) {
 	sum := 0
 	for _, w := range widths {

@@ -2,12 +2,12 @@ package output
 
 import "strings"
 
-// maxShown is how many columns of a line a complaint shows where the width
-// of the terminal is not known.
+// maxShown is the number of columns of a line that an error message shows if the width of the
+// terminal is unknown.
 const maxShown = 100
 
-// PointAt returns line behind lead, and below it a caret under its bytes from:to.
-// Of a line that does not fit into width columns it is a part.
+// PointAt returns lead and line, and below them carets under the bytes from:to of line. If line
+// does not fit into width columns, it returns only a part of it.
 func PointAt(lead, line string, from, to, width int) string {
 	if width <= 0 {
 		width = maxShown

@@ -14,22 +14,22 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// A Cell is one field of a table: what people read, and what programs do.
+// A Cell is one field of a table. It has a text for people and a value for programs.
 type Cell struct {
 	Text string
-	Raw  any // int64, uint64, float64, bool, []cell; nil: the text
+	Raw  any // int64, uint64, float64, bool, or []Cell; nil: programs get the text
 
-	// bytes is a key or a value, not nil, of which text, if not empty, is a short
-	// form. It is written in the format that is set.
+	// bytes is a key or a value, or nil for other cells. It is written in the format of the
+	// session. If text is not empty, it is a short form of bytes.
 	bytes []byte
 }
 
-// SizeCell is 1.2 MiB for people, and bytes for programs.
+// SizeCell returns a cell such as 1.2 MiB for people, and the number of bytes for programs.
 func SizeCell[N ~int | ~int64 | ~uint64](n N) Cell {
 	return Cell{Text: base.FormatBytes(int64(n)), Raw: int64(n)}
 }
 
-// NumberCell is n with commas for people.
+// NumberCell returns a cell with n, with commas for people.
 func NumberCell[N ~int | ~int64 | ~uint64](n N) Cell {
 	if n < 0 {
 		return Cell{Text: strconv.FormatInt(int64(n), 10), Raw: int64(n)}
@@ -37,16 +37,16 @@ func NumberCell[N ~int | ~int64 | ~uint64](n N) Cell {
 	return Cell{Text: Number(n), Raw: uint64(n)}
 }
 
-// PercentCell is a share of one: a percentage for people.
+// PercentCell returns a cell with a share from 0 to 1, which is a percentage for people.
 func PercentCell(p float64) Cell { return Cell{Text: base.FormatPercent(p), Raw: p} }
 
-// FloatCell has the digits of format, as of Printf, for people.
+// FloatCell returns a cell with v. People get it in a format of Printf.
 func FloatCell(format string, v float64) Cell { return Cell{Text: fmt.Sprintf(format, v), Raw: v} }
 
-// DurationCell is seconds for programs.
+// DurationCell returns a cell with d, in seconds for programs.
 func DurationCell(d time.Duration) Cell { return Cell{Text: d.String(), Raw: d.Seconds()} }
 
-// ByteCell is a key or a value, whole. It keeps b.
+// ByteCell returns a cell with a whole key or value. The cell keeps b.
 func ByteCell(b []byte) Cell {
 	if b == nil {
 		b = []byte{}
@@ -54,19 +54,19 @@ func ByteCell(b []byte) Cell {
 	return Cell{bytes: b}
 }
 
-// KeyCell is a key in a table: people get it cut if it is long.
+// KeyCell returns a cell with a key. People get a long key cut.
 func KeyCell(key []byte) Cell {
 	c := ByteCell(key)
 	c.Text = Short(key)
 	return c
 }
 
-// KeysCell is a range of keys: an array of two for programs.
+// KeysCell returns a cell with a range of keys, which is an array of two for programs.
 func KeysCell(smallest, largest []byte) Cell {
 	return Cell{Text: Short(smallest) + " … " + Short(largest), Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
 }
 
-// NoCell is a field without a value: empty for people, null for programs.
+// NoCell returns a cell without a value: empty for people, null for programs.
 func NoCell(text string) Cell { return Cell{Text: text, Raw: []Cell(nil)} }
 
 func (c Cell) isNull() bool {
@@ -74,8 +74,8 @@ func (c Cell) isNull() bool {
 	return ok && list == nil
 }
 
-// cellOf makes a cell of what a row was given. Text in a column of numbers that
-// is one is a number for programs too.
+// cellOf returns the cell for a field of a row. A text in a column of numbers is a number for
+// programs, if it can be parsed as one.
 func cellOf(v any, right bool) Cell {
 	switch v := v.(type) {
 	case Cell:
@@ -115,8 +115,7 @@ func textCell(text string, right bool) Cell {
 	return Cell{Text: text}
 }
 
-// plain returns what people read, on one line, with nothing that a terminal
-// would obey.
+// plain returns the text for people. It is one line without control characters.
 func (c Cell) plain(f Format) string {
 	if c.bytes == nil {
 		return Seen(c.Text)
@@ -125,12 +124,12 @@ func (c Cell) plain(f Format) string {
 		return c.Text
 	}
 	if f == AsBytes {
-		f = AsWords // raw bytes would break the frame
+		f = AsWords // raw bytes could break the lines of the box
 	}
 	return string(AppendWord(nil, c.bytes, f))
 }
 
-// Seen returns text with escapes for what can't be seen.
+// Seen returns text with escapes for characters that can't be seen.
 func Seen(text string) string {
 	for _, r := range text {
 		if r != ' ' && !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -141,9 +140,9 @@ func Seen(text string) string {
 	return text
 }
 
-// appendField appends c to a line of CSV: a number as a number is written, text
-// as it is; a key or value as a quoted word if it begins with a quote or has
-// what can't be seen, so that it is clear which of the two it is.
+// appendField appends c to a line of CSV. Numbers and texts are written as they are. A key or
+// value is a quoted word if it begins with a quote or has characters that can't be seen. So a
+// field that begins with a quote is always a quoted word.
 func (c Cell) appendField(dst []byte, f Format) []byte {
 	switch {
 	case c.bytes != nil && f == AsWords && isPlain(c.bytes):
@@ -202,7 +201,7 @@ func (c Cell) appendRaw(dst []byte) []byte {
 	return append(dst, "null"...)
 }
 
-// appendFloat appends v as JSON has it, which knows no infinities.
+// appendFloat appends v in the form of JSON, which has no infinities.
 func appendFloat(dst []byte, v float64) []byte {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return append(dst, "null"...)
@@ -210,7 +209,7 @@ func appendFloat(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, 'g', -1, 64)
 }
 
-// appendJSON appends c as a value of JSON.
+// appendJSON appends c as a JSON value.
 func (c Cell) appendJSON(dst []byte, f Format) []byte {
 	switch v := c.Raw.(type) {
 	case nil:
@@ -234,8 +233,8 @@ func (c Cell) appendJSON(dst []byte, f Format) []byte {
 	return c.appendRaw(dst)
 }
 
-// appendString appends text as a string of JSON. What can't be seen is escaped,
-// beyond what JSON asks for: terminals obey some of it.
+// appendString appends text as a JSON string. It escapes all characters that can't be seen, which
+// is more than JSON requires, because some of them control terminals.
 func appendString(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for _, r := range text {

@@ -6,12 +6,12 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// terminal is one that gives characters of ambiguous width one column, as most do
+// terminal is for terminals that give one column to characters of ambiguous width, as most do
 // outside East Asia.
 var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// columns returns how many columns of a terminal text takes: characters of East
-// Asia take two, marks that stand on another character none.
+// columns returns the number of columns that text takes on a terminal. Characters of East Asia
+// take two columns. Combining marks take none.
 func columns(text string) int {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -21,11 +21,11 @@ func columns(text string) int {
 	return len(text)
 }
 
-// cut returns text, or as much of its beginning as fits into this many columns with
-// a sign that more was there.
+// cut returns text if it fits into this many columns. Otherwise it returns the beginning of text
+// and a sign that something was cut off.
 func cut(text string, most int) string { return terminal.Truncate(text, most, "…") }
 
-// cutLeft does that from the end of text.
+// cutLeft is like cut, but keeps the end of text.
 func cutLeft(text string, most int) string {
 	if most = columns(text) - most; most <= 0 {
 		return text

@@ -6,15 +6,15 @@ type Display int
 const (
 	ShowText      Display = iota // tables with spaces, keys and values with tabs
 	ShowBox                      // drawn with lines, cut to the width of the terminal
-	ShowLines                    // name = value, one a line
+	ShowLines                    // a line "name = value" for each field
 	ShowHex                      // as text, with keys and values in hexadecimal
 	ShowJSON                     // one array of objects
-	ShowJSONLines                // an object a line
+	ShowJSONLines                // an object on each line
 	ShowCSV                      // RFC 4180, with a line of titles
 	ShowTSV                      // words with tabs, with a line of titles
 )
 
-// DisplayNames are what .mode and --mode take.
+// DisplayNames are the names of the modes, for .mode and --mode.
 var DisplayNames = []string{"text", "box", "lines", "hex", "json", "jsonl", "csv", "tsv"}
 
 func (d Display) String() string { return DisplayNames[d] }

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A Grid is a table to read. As text its columns are as wide as they need to
-// be, two spaces apart; no line ends in spaces.
+// A Grid is a table for people. As text its columns are as wide as necessary, with two spaces
+// between them. No line ends in spaces.
 type Grid struct {
 	titles []string
-	right  []bool // of each column: flush right, as numbers are
+	right  []bool // for each column: it is aligned to the right, like numbers
 	rows   [][]Cell
 }
 
-// NewGrid returns a grid with a row of titles. A title that begins with > is of
-// a column that is flush right.
+// NewGrid returns a grid with a row of titles. If a title begins with >, its column is aligned to
+// the right.
 func NewGrid(titles ...string) *Grid {
 	g := &Grid{right: make([]bool, len(titles))}
 	for i, t := range titles {
@@ -24,8 +24,8 @@ func NewGrid(titles ...string) *Grid {
 	return g
 }
 
-// Row adds a row: of text, numbers, and cells, which have a value for programs
-// next to the text for people.
+// Row adds a row. A field is a text, a number, or a Cell, which has both a text for people and a
+// value for programs.
 func (g *Grid) Row(values ...any) {
 	cells := make([]Cell, len(values))
 	for i, v := range values {

@@ -8,29 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// A Listing prints rows in the mode of the session, as they come.
+// A Listing prints rows in the mode of the session, each as soon as possible.
 type Listing struct {
 	w      *bufio.Writer
 	show   Display
 	format Format
 	titles []string
 	names  []string // the titles, for programs
-	right  []bool   // of each column: flush right, as numbers are
+	right  []bool   // for each column: it is aligned to the right, like numbers
 	width  int      // of the terminal; 0: not limited
 
 	Rows  int
-	held  [][]Cell // of a box: until the widths are known
-	boxed []int    // the widths, then
+	held  [][]Cell // for a box: the rows until the widths are known
+	boxed []int    // for a box: the widths, once they are known
 	line  []byte
 }
 
-// maxHeld is how many rows of a box are looked at for the widths of its
-// columns: all are not, so that a long scan begins at once and needs no memory.
+// maxHeld is the number of rows that decide the widths of the columns of a box. It is limited so
+// that a long scan begins at once and needs little memory.
 const maxHeld = 1000
 
-// List returns a listing of data, with keys and values in format f. A title
-// that begins with > is of a column that is flush right. As text it has no line
-// of titles.
+// List returns a listing of data, with keys and values in format f. If a title begins with >, its
+// column is aligned to the right. As text the listing has no line of titles.
 func (p *Printer) List(f Format, titles ...string) *Listing {
 	l := &Listing{w: p.Out, show: p.Display, format: f, right: make([]bool, len(titles)), width: p.Width()}
 	for _, t := range titles {
@@ -45,8 +44,8 @@ func (p *Printer) List(f Format, titles ...string) *Listing {
 	return l
 }
 
-// Row prints a row, or keeps it until the next ones are there. It does not keep
-// the bytes of cells.
+// Row prints a row, or holds it until more rows are there. It copies the bytes of cells that it
+// holds.
 func (l *Listing) Row(cells ...Cell) error {
 	l.Rows++
 	l.line = l.line[:0]
@@ -83,7 +82,7 @@ func (l *Listing) Row(cells ...Cell) error {
 	return err
 }
 
-// End prints what is left to print.
+// End prints the rows that are held, and the end of the listing.
 func (l *Listing) End() error {
 	var err error
 	switch {
@@ -123,8 +122,8 @@ func (l *Listing) addLines(cells []Cell) {
 	}
 }
 
-// addObject adds the row as an object of JSON. A key or value that is no UTF-8
-// is given in base64, under its name with 64 after it.
+// addObject adds the row as a JSON object. A key or value that is not UTF-8 is in base64, and 64
+// is added to the name of its field.
 func (l *Listing) addObject(cells []Cell) {
 	for i, c := range cells {
 		l.line = append(l.line, "{,"[min(i, 1)])
@@ -140,7 +139,7 @@ func (l *Listing) addObject(cells []Cell) {
 	l.line = append(l.line, '}')
 }
 
-// fieldName makes a name of a title that programs can do with.
+// fieldName turns a title into a name for a field of an object.
 func fieldName(title string) string {
 	return strings.NewReplacer(" ", "_", "/", "_per_").Replace(strings.ToLower(title))
 }
@@ -173,8 +172,8 @@ func (l *Listing) addCSV(cells []Cell) {
 	l.line = append(l.line, '\n')
 }
 
-// appendCSV appends a field, in quotes where RFC 4180 wants them. A single empty
-// field has them too, since an empty line is often taken for none.
+// appendCSV appends a field, in quotes where RFC 4180 requires them. A row that is a single empty
+// field has quotes, too, because many programs skip empty lines.
 func appendCSV(dst, field []byte) []byte {
 	if len(field) > 0 && !bytes.ContainsAny(field, "\",\r\n") && field[0] != ' ' {
 		return append(dst, field...)

@@ -1,6 +1,6 @@
 // Package output lays out what the command prints: tables, keys and values, in the mode
-// that the user chose, with units, and cut to the width of the terminal. Whatever bytes a
-// key has, a terminal gets nothing to obey.
+// that the user chose, with units, and cut to the width of the terminal. It escapes control
+// characters in keys and values, so that they can't control the terminal.
 package output
 
 import "bufio"
@@ -10,10 +10,10 @@ type Printer struct {
 	Out     *bufio.Writer
 	Display Display
 	Format  Format
-	Columns func() int // of the terminal; 0, or nil: not known
+	Columns func() int // width of the terminal; 0 or nil: unknown
 }
 
-// Width returns the width that a table is cut to; 0: it is not.
+// Width returns the width to which a table is cut. 0: it is not cut.
 func (p *Printer) Width() int {
 	if p.Columns == nil {
 		return 0

@@ -13,9 +13,9 @@ import (
 type Format int
 
 const (
-	AsWords Format = iota // so that they can be pasted back
-	AsHex                 // 0x6b6579, which can be pasted back too
-	AsBytes               // as they are
+	AsWords Format = iota // words, which can be used as input again
+	AsHex                 // 0x6b6579, which can be used as input again, too
+	AsBytes               // the bytes as they are
 )
 
 func FormatOf(hex, raw bool) (Format, error) {
@@ -48,10 +48,10 @@ func Quote[B ~string | ~[]byte](text B) string {
 	return string(AppendWord(nil, text, AsWords))
 }
 
-// shortKey is how many characters of a key a table shows.
+// shortKey is the number of characters of a key that a table shows.
 const shortKey = 32
 
-// Short returns a key as a word, cut if it is long.
+// Short returns a key as a word. A long key is cut.
 func Short(key []byte) string {
 	text := Quote(key)
 	if utf8.RuneCountInString(text) <= shortKey {

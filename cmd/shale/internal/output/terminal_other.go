@@ -4,5 +4,5 @@ package output
 
 import "os"
 
-// TerminalWidth returns the number of columns of the terminal f; 0: not known.
+// TerminalWidth returns the number of columns of the terminal f, or 0 if it is unknown.
 func TerminalWidth(*os.File) int { return 0 }

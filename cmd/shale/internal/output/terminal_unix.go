@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// TerminalWidth returns the number of columns of the terminal f; 0 if it is
-// none.
+// TerminalWidth returns the number of columns of the terminal f, or 0 if f is not a terminal.
 func TerminalWidth(f *os.File) int {
 	var size struct{ rows, columns, x, y uint16 }
 	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); e != 0 {

@@ -15,7 +15,7 @@ func Number[N ~int | ~int64 | ~uint64](n N) string {
 	return s
 }
 
-// Plural returns n things.
+// Plural returns n and the word thing, in the plural unless n is 1.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -23,8 +23,8 @@ func Plural(n int, thing string) string {
 	return Number(n) + " " + thing + "s"
 }
 
-// Took returns a short time, of which a Duration would show too many digits, or
-// in nanoseconds too few.
+// Took returns a short duration as text. Duration.String would show too many digits, or for
+// nanoseconds too few.
 func Took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -44,12 +44,12 @@ func RoundTime(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// Rate returns how many a second n things in so much time are.
+// Rate returns how many things a second n things in this time are.
 func Rate(n int, took time.Duration) string {
 	return Number(int(float64(n) / max(took.Seconds(), 1e-6)))
 }
 
-// Entries returns n entries.
+// Entries returns n and the word entry or entries.
 func Entries(n int) string {
 	if n == 1 {
 		return "1 entry"
@@ -57,7 +57,7 @@ func Entries(n int) string {
 	return Number(n) + " entries"
 }
 
-// WasWere is what happened to n things.
+// WasWere returns was or were, for n things.
 func WasWere[N int | uint64](n N) string {
 	if n == 1 {
 		return "was"

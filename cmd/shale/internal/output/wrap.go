@@ -2,8 +2,8 @@ package output
 
 import "strings"
 
-// TextWidth returns the width of text: that of the terminal, but no more than can be
-// read well.
+// TextWidth returns the width for text. It is the width of the terminal, with a limit, because
+// long lines are hard to read.
 func (p *Printer) TextWidth() int {
 	const most, least = 100, 20
 	if w := p.Width(); w > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// complete offers what the word before pos may become: commands, options,
-// keys. pos counts characters, as the editor does.
+// complete returns completions of the word before pos: commands, options, keys and files. pos
+// counts characters, as the editor does.
 func complete(s *command.Session, line string, pos int) (head string, completions []string, tail string) {
 	runes := []rune(line)
 	head, tail = string(runes[:pos]), string(runes[pos:])
@@ -26,14 +26,14 @@ func complete(s *command.Session, line string, pos int) (head string, completion
 	}
 	for _, choice := range choices(s, before, partial) {
 		if !strings.HasSuffix(choice, "/") && !strings.HasSuffix(choice, `/"`) {
-			choice += " " // a folder goes on
+			choice += " " // a folder is not complete yet
 		}
 		completions = append(completions, choice)
 	}
 	return head, completions, tail
 }
 
-// lastWord returns where the last, unfinished word of text begins.
+// lastWord returns the index in text at which the last, unfinished word begins.
 func lastWord(text string) int {
 	i := command.SkipSpace(text, 0)
 	for start := i; ; start = i {
@@ -56,8 +56,7 @@ func lastWord(text string) int {
 	}
 }
 
-// choices returns the words that begin with partial and make sense after
-// before.
+// choices returns the possible words after the words before that begin with partial.
 func choices(s *command.Session, before []command.Word, partial string) []string {
 	words, directive := s.Complete(before, partial)
 	switch {
@@ -65,14 +64,14 @@ func choices(s *command.Session, before []command.Word, partial string) []string
 		return filesFrom(partial, true)
 	case directive&cobra.ShellCompDirectiveNoFileComp == 0 && directive&cobra.ShellCompDirectiveError == 0 && len(words) == 0 && len(before) > 0:
 		return filesFrom(partial, false)
-	case len(before) == 0 && partial == "": // those with a dot would crowd the others out
+	case len(before) == 0 && partial == "": // commands with a dot would hide the others
 		words = slices.DeleteFunc(words, func(w string) bool { return w[0] == '.' })
 	}
 	return words
 }
 
-// filesFrom returns the files, or only the folders, whose names begin with the
-// unfinished word partial. A folder's ends in a slash, and is not finished.
+// filesFrom returns the files, or only the folders, whose names begin with the unfinished word
+// partial. The name of a folder gets a slash at its end.
 func filesFrom(partial string, foldersOnly bool) (words []string) {
 	text := partial
 	if strings.HasPrefix(partial, `"`) {
@@ -88,7 +87,7 @@ func filesFrom(partial string, foldersOnly bool) (words []string) {
 	}
 	entries, err := os.ReadDir(from)
 	if err != nil {
-		return nil // a command will tell
+		return nil // the command will report it
 	}
 	for _, e := range entries {
 		name := e.Name()

@@ -13,16 +13,16 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
-// A history is the file of lines typed at prompts. Each line is written when
-// it is typed: so it outlives a terminal that is closed, and prompts side by
-// side all add to it. A nil history keeps nothing; a prompt works without.
+// A history is the file of lines typed at prompts. Each line is written at once. So it is there
+// even if the terminal is closed, and several prompts can add to the same file. A nil history
+// keeps nothing; a prompt works without one.
 type history struct{ f *os.File }
 
-// maxHistoryLine is the longest line, in bytes, that is kept: what the editor
-// reads back.
+// maxHistoryLine is the length of the longest line that is kept, in bytes. The editor can't read
+// longer lines.
 const maxHistoryLine = 4000
 
-// historyFile returns where prompts keep their history, empty if nowhere.
+// historyFile returns the file for the history of prompts, or "" for none.
 func historyFile(env command.Environment) string {
 	if name := env.Getenv("SHALE_HISTORY"); name != "" {
 		return name
@@ -34,11 +34,11 @@ func historyFile(env command.Environment) string {
 	return filepath.Join(dir, "shale", "history")
 }
 
-// stateFolder returns where programs keep what they remember, as the XDG base
-// directory specification has it, or what the system has instead.
+// stateFolder returns the folder for state of programs according to the XDG base directory
+// specification, or the corresponding folder of the system.
 func stateFolder(env command.Environment) string {
 	if dir := env.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return dir // a relative one is to be ignored
+		return dir // the specification says to ignore relative paths
 	}
 	switch runtime.GOOS {
 	case "windows", "darwin", "ios", "plan9":
@@ -54,8 +54,8 @@ func stateFolder(env command.Environment) string {
 	return ""
 }
 
-// openHistory gives line the history of file name, and returns the file to
-// write it on.
+// openHistory reads the history from the named file into line. It returns a history that adds
+// lines to this file.
 func openHistory(name string, line *liner.State) *history {
 	if name == "" {
 		return nil
@@ -72,28 +72,29 @@ func openHistory(name string, line *liner.State) *history {
 	if err != nil {
 		return nil
 	}
-	// What is typed may be secret. A device, as /dev/null, is not ours to change.
+	// Lines may be secret, so only the user may read the file. A device such as /dev/null must
+	// not be changed.
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		_ = f.Chmod(0o600) // the prompt works all the same
+		_ = f.Chmod(0o600) // the prompt works without it
 	}
 	if mode == os.O_TRUNC {
-		_, _ = line.WriteHistory(f) // the newest lines; no command depends on it
+		_, _ = line.WriteHistory(f) // it writes only the newest lines; no command depends on it
 	}
 	return &history{f}
 }
 
-// readHistory returns how many lines there were.
+// readHistory reads the history of f into line, and returns the number of lines.
 func readHistory(name string, line *liner.State) int {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	n, _ := line.ReadHistory(f) // as far as it can be read
+	n, _ := line.ReadHistory(f) // what can't be read is ignored
 	return n
 }
 
-// append adds a line, unless the editor could not read it back.
+// append adds a line, unless it is too long for the editor to read it again.
 func (h *history) append(line string) {
 	if h != nil && len(line) <= maxHistoryLine && utf8.ValidString(line) {
 		_, _ = fmt.Fprintln(h.f, line) // no command depends on it
@@ -102,6 +103,6 @@ func (h *history) append(line string) {
 
 func (h *history) close() {
 	if h != nil {
-		_ = h.f.Close() // likewise
+		_ = h.f.Close() // no command depends on it
 	}
 }

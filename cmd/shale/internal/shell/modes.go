@@ -9,7 +9,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// Commands are those that set how commands are run, or run commands.
+// Commands are the commands that begin with a dot. They change how commands run, or run other
+// commands.
 func Commands() []command.Group {
 	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{
 		modeCommand, timerCommand, explainCommand, watchCommand, sourceCommand,
@@ -60,7 +61,7 @@ the blocks read, and the time. explain KEY shows it place by place.`,
 		func(s *command.Session) *bool { return &s.Explain })
 }
 
-// toggle returns a command that sets what its word says, and without one prints what is set.
+// toggle returns a command that turns a setting on or off. Without a word it prints the setting.
 func toggle(name, short, long string, of func(s *command.Session) *bool) *command.Command {
 	states := []string{"off", "on"}
 	c := command.New(name+" [on|off]", command.NeedsNothing, short, long)

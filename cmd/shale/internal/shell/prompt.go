@@ -15,37 +15,36 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 )
 
-// A lineEditor asks for a line and remembers those it is given; tests have one
-// without a terminal. Prompt gives liner.ErrPromptAborted for Ctrl-C, io.EOF
-// for Ctrl-D.
+// A lineEditor reads a line from the user, and has a history of lines. Tests have one without a
+// terminal. Prompt returns liner.ErrPromptAborted after Ctrl-C, and io.EOF after Ctrl-D.
 type lineEditor interface {
 	Prompt(prompt string) (string, error)
 	AppendHistory(line string)
 }
 
-// RunPrompt reads commands from the terminal until the end. Its status is
-// found: errors were shown.
+// RunPrompt reads commands from the terminal until the user leaves. Its status is Found, because
+// errors were shown.
 func RunPrompt(s *command.Session, env command.Environment) command.Status {
 	if s.Dir == "" {
 		return s.Complain(command.ErrNoDir)
 	}
 	line := liner.NewLiner()
-	defer line.Close() // it only gives the terminal its mode back
+	defer line.Close() // it only restores the mode of the terminal
 	line.SetCtrlCAborts(true)
 	line.SetTabCompletionStyle(liner.TabPrints)
 	line.SetWordCompleter(func(text string, pos int) (string, []string, string) { return complete(s, text, pos) })
 	h := openHistory(historyFile(env), line)
 	defer h.close()
 
-	// A Ctrl-C that comes between a command and the next prompt must not end
-	// the program. During a command run listens, during a prompt the editor.
+	// A Ctrl-C between a command and the next prompt must not end the program. During a command
+	// the session catches it, and during a prompt the editor.
 	unheard := make(chan os.Signal, 1)
 	signal.Notify(unheard, os.Interrupt)
 	defer signal.Stop(unheard)
 	return promptLoop(s, recorder{line, h})
 }
 
-// recorder is an editor that keeps its history in a file.
+// A recorder is an editor that writes its history to a file.
 type recorder struct {
 	*liner.State
 	file *history
@@ -58,10 +57,10 @@ func (r recorder) AppendHistory(line string) {
 
 func promptLoop(s *command.Session, line lineEditor) command.Status {
 	if err := s.OpenFor("", command.Reads); err != nil {
-		s.Complain(err) // a put may still make it
+		s.Complain(err) // a put may still make the store
 	}
 	s.Say("help lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D leaves.")
-	aborted := 0 // prompts in a row that Ctrl-C has ended
+	aborted := 0 // number of prompts in a row that ended with Ctrl-C
 	for {
 		if err := s.Out.Flush(); err != nil {
 			return s.Complain(err)
@@ -94,8 +93,8 @@ func promptLoop(s *command.Session, line lineEditor) command.Status {
 	}
 }
 
-// nextLine asks for a line, until the program shall end: then line must not be
-// used any more, but to give the terminal its mode back.
+// nextLine reads a line. It also returns when the program must end. After that the caller must
+// only close line, which restores the mode of the terminal.
 func nextLine(s *command.Session, line lineEditor) (string, error) {
 	type answer struct {
 		text string

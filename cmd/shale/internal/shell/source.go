@@ -13,13 +13,13 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// maxSources is how deep a file may run another one: deeper, they run each
-// other.
+// maxSources limits how deep files can run other files. Two files that run each other would
+// never end.
 const maxSources = 16
 
 var errTooDeep = errors.New(".source is nested too deeply")
 
-// sourceCommand runs the commands of a file, up to the first error.
+// sourceCommand returns a command that runs the commands of a file up to the first error.
 func sourceCommand() *command.Command {
 	c := command.New(".source FILE", command.NeedsNothing, "run the commands in a file", "Stops at the first error, and prints the line of the file where it is.")
 	c.Nested = true
@@ -47,10 +47,10 @@ func sourceCommand() *command.Command {
 			case errors.Is(err, command.ErrQuit) || ctx.Err() != nil:
 				return worst, err
 			case errors.Is(err, errTooDeep):
-				return command.Failed, err // not each of them
+				return command.Failed, err // without the name of each file on the way
 			case err != nil:
 				if m := new(command.Mistake); errors.As(err, &m) {
-					err = errors.New(err.Error()) // its columns are those of the file's line
+					err = errors.New(err.Error()) // its columns are those of a line in the file
 				}
 				return command.Failed, &command.SourceError{Name: name, Line: n, Err: err}
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// watchCommand runs a command again and again, until it fails or is interrupted.
+// watchCommand returns a command that repeats another one until that fails or is interrupted.
 func watchCommand() *command.Command {
 	c := command.New(".watch TIME COMMAND...", command.NeedsNothing, "run a command again and again, until Ctrl-C", `
 TIME is, for example, 500ms, 1s or 1m. A store that is open read-only is opened again each time, so that the
@@ -34,7 +34,7 @@ command sees what another program has written.`)
 			s.Say("-- %s", time.Now().Format(time.TimeOnly))
 			st, err := s.RunIn(ctx, words[1:])
 			if ctx.Err() != nil {
-				return command.Found, nil // that is how it ends
+				return command.Found, nil // an interrupt is the normal end
 			}
 			if err == nil {
 				err = s.Out.Flush()
