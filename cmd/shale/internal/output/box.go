@@ -8,100 +8,62 @@ import (
 // leastColumn is the least width of a column that is cut.
 const leastColumn = 6
 
-// boxRow prints a row of a box. It holds the row until the widths of the columns are known.
-func (l *Listing) boxRow(cells []Cell) error {
-	if l.boxed != nil {
-		return l.writeBoxRow(cells)
+// addBox adds a row of a box, or keeps it until the widths of the columns are known.
+func (l *Listing) addBox(cells []Cell) {
+	texts := textsOf(cells, l.format)
+	if l.box != nil {
+		l.addBoxRow(texts)
+	} else if l.held = append(l.held, texts); len(l.held) == maxHeld {
+		l.beginBox()
 	}
-	kept := make([]Cell, len(cells))
-	for i, c := range cells {
-		kept[i] = Cell{Text: c.plain(l.format)}
-	}
-	l.held = append(l.held, kept)
-	if len(l.held) < maxHeld {
-		return nil
-	}
-	return l.beginBox()
 }
 
-// beginBox sets the widths, and prints the titles and the rows held so far.
-func (l *Listing) beginBox() error {
-	l.boxed = make([]int, len(l.titles))
-	for i, t := range l.titles {
-		l.boxed[i] = columns(t)
-		for _, row := range l.held {
-			l.boxed[i] = max(l.boxed[i], columns(row[i].Text))
-		}
-	}
+// beginBox sets the widths, and adds the titles and what was held.
+func (l *Listing) beginBox() {
+	l.box = newLayout(l.right, l.titles, l.held)
 	if l.width > 0 {
-		narrow(l.boxed, l.width-1-3*len(l.boxed))
+		l.box.narrow(l.width - 1 - 3*len(l.titles))
 	}
-	titles := make([]Cell, len(l.titles))
-	for i, t := range l.titles {
-		titles[i].Text = t
-	}
-	if err := l.rule("┌", "┬", "┐"); err != nil {
-		return err
-	}
-	if err := l.writeBoxRow(titles); err != nil {
-		return err
-	}
-	if err := l.rule("├", "┼", "┤"); err != nil {
-		return err
-	}
-	for _, row := range l.held {
-		if err := l.writeBoxRow(row); err != nil {
-			return err
-		}
+	l.addRule("┌─", "─┬─", "─┐\n")
+	l.addBoxRow(l.titles)
+	l.addRule("├─", "─┼─", "─┤\n")
+	for _, texts := range l.held {
+		_ = l.write() // one row at a time, as values may be large; an error stays with the writer
+		l.addBoxRow(texts)
 	}
 	l.held = nil
-	return nil
 }
 
-// narrow makes the widest columns narrower until all columns fit into total.
-func narrow(widths []int, total int) {
+func (l *Listing) endBox() {
+	if l.box == nil {
+		l.beginBox()
+	}
+	l.addRule("└─", "─┴─", "─┘\n")
+}
+
+func (l *Listing) addBoxRow(texts []string) {
+	l.line = append(l.box.row(append(l.line, "│ "...), " │ ", texts), " │\n"...)
+}
+
+func (l *Listing) addRule(left, between, right string) {
+	lines := make([]string, len(l.box.widths))
+	for i, w := range l.box.widths {
+		lines[i] = strings.Repeat("─", w)
+	}
+	l.line = append(l.line, left+strings.Join(lines, between)+right...)
+}
+
+// narrow takes from the widest columns until all fit into total.
+func (l *layout) narrow(total int) {
 	sum := 0
-	for _, w := range widths {
+	for _, w := range l.widths {
 		sum += w
 	}
 	for ; sum > total; sum-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= leastColumn {
+		widest := slices.Index(l.widths, slices.Max(l.widths))
+		if l.widths[widest] <= leastColumn {
 			return
 		}
-		widths[widest]--
+		l.widths[widest]--
 	}
-}
-
-func (l *Listing) rule(left, between, right string) error {
-	parts := make([]string, len(l.boxed))
-	for i, w := range l.boxed {
-		parts[i] = strings.Repeat("─", w+2)
-	}
-	_, err := l.w.WriteString(left + strings.Join(parts, between) + right + "\n")
-	return err
-}
-
-func (l *Listing) writeBoxRow(cells []Cell) error {
-	var b strings.Builder
-	for i, c := range cells {
-		text := cut(c.plain(l.format), l.boxed[i])
-		pad := strings.Repeat(" ", l.boxed[i]-columns(text))
-		if l.right[i] {
-			b.WriteString("│ " + pad + text + " ")
-		} else {
-			b.WriteString("│ " + text + pad + " ")
-		}
-	}
-	_, err := l.w.WriteString(b.String() + "│\n")
-	return err
-}
-
-func (l *Listing) endBox() error {
-	if l.boxed == nil {
-		if err := l.beginBox(); err != nil {
-			return err
-		}
-	}
-	return l.rule("└", "┴", "┘")
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"io"
 	"strings"
 )
@@ -51,33 +52,15 @@ func (p *Printer) Show(g *Grid) error {
 
 // write prints g as text, with keys and values in format f.
 func (g *Grid) write(w io.Writer, f Format) error {
-	rows := [][]string{g.titles}
+	var rows [][]string
 	for _, row := range g.rows {
-		texts := make([]string, len(row))
-		for i, c := range row {
-			texts[i] = c.plain(f)
-		}
-		rows = append(rows, texts)
+		rows = append(rows, textsOf(row, f))
 	}
-	widths := make([]int, len(g.titles))
-	for _, row := range rows {
-		for i, text := range row {
-			widths[i] = max(widths[i], columns(text))
-		}
+	l := newLayout(g.right, g.titles, rows)
+	var text []byte
+	for _, row := range append([][]string{g.titles}, rows...) {
+		text = append(bytes.TrimRight(l.row(text, "  ", row), " "), '\n')
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, text := range row {
-			pad := strings.Repeat(" ", widths[i]-columns(text))
-			if g.right[i] {
-				line.WriteString(pad + text + "  ")
-			} else {
-				line.WriteString(text + pad + "  ")
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := w.Write(text)
 	return err
 }

@@ -18,10 +18,10 @@ type Listing struct {
 	right  []bool   // for each column: it is aligned to the right, like numbers
 	width  int      // of the terminal; 0: not limited
 
-	Rows  int
-	held  [][]Cell // for a box: the rows until the widths are known
-	boxed []int    // for a box: the widths, once they are known
-	line  []byte
+	Rows int
+	held [][]string // of a box: until the widths are known
+	box  *layout    // then
+	line []byte
 }
 
 // maxHeld is the number of rows that decide the widths of the columns of a box. It is limited so
@@ -48,10 +48,9 @@ func (p *Printer) List(f Format, titles ...string) *Listing {
 // holds.
 func (l *Listing) Row(cells ...Cell) error {
 	l.Rows++
-	l.line = l.line[:0]
 	switch l.show {
 	case ShowBox:
-		return l.boxRow(cells)
+		l.addBox(cells)
 	case ShowLines:
 		l.addLines(cells)
 	case ShowJSON:
@@ -68,7 +67,7 @@ func (l *Listing) Row(cells ...Cell) error {
 		l.addCSV(cells)
 	default:
 		if l.show == ShowTSV && l.Rows == 1 {
-			l.line = append(append(l.line, strings.Join(l.titles, "\t")...), '\n')
+			l.addTitles()
 		}
 		for i, c := range cells {
 			if i > 0 {
@@ -78,28 +77,29 @@ func (l *Listing) Row(cells ...Cell) error {
 		}
 		l.line = append(l.line, '\n')
 	}
+	return l.write()
+}
+
+// write prints line, and begins a new one.
+func (l *Listing) write() error {
 	_, err := l.w.Write(l.line)
+	l.line = l.line[:0]
 	return err
 }
 
 // End prints the rows that are held, and the end of the listing.
 func (l *Listing) End() error {
-	var err error
 	switch {
 	case l.show == ShowBox:
-		err = l.endBox()
+		l.endBox()
 	case l.show == ShowJSON && l.Rows == 0:
-		_, err = l.w.WriteString("[]\n")
+		l.line = append(l.line, "[]\n"...)
 	case l.show == ShowJSON:
-		_, err = l.w.WriteString("]\n")
-	case l.show == ShowCSV && l.Rows == 0:
-		l.line = l.line[:0]
+		l.line = append(l.line, "]\n"...)
+	case l.Rows == 0 && (l.show == ShowCSV || l.show == ShowTSV):
 		l.addTitles()
-		_, err = l.w.Write(l.line)
-	case l.show == ShowTSV && l.Rows == 0:
-		_, err = l.w.WriteString(strings.Join(l.titles, "\t") + "\n")
 	}
-	return err
+	return l.write()
 }
 
 func (l *Listing) addLines(cells []Cell) {
@@ -145,6 +145,10 @@ func fieldName(title string) string {
 }
 
 func (l *Listing) addTitles() {
+	if l.show == ShowTSV {
+		l.line = append(append(l.line, strings.Join(l.titles, "\t")...), '\n')
+		return
+	}
 	for i, name := range l.names {
 		if i > 0 {
 			l.line = append(l.line, ',')
