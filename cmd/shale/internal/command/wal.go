@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -73,9 +74,15 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 			v.Damage, v.err = nil, wal.ErrNeverUsed
 		}
 	}
-	var damage *base.CorruptionError
-	if errors.As(err, &damage) {
+	if isDamage(err) {
 		v.err, err = err, nil
+	}
+	if v.damaged() && err == nil {
+		// A writer may have made another log of the file meanwhile. Then it is not here.
+		var file vfs.File
+		if file, err = f.Open(f.path(base.LogName(num))); err == nil {
+			err = file.Close()
+		}
 	}
 	return v, err
 }
