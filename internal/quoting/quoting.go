@@ -100,9 +100,13 @@ func Quote[B ~string | ~[]byte](text B) string {
 // Short is Quote for a place of limited width. It cuts a word of more than most characters,
 // which then ends in an ellipsis and cannot be read back.
 func Short[B ~string | ~[]byte](text B, most int) string {
-	cut := len(text) > most
-	if cut {
-		text = text[:most] // longer texts have more characters, or are UTF-8 and cut
+	n := most * utf8.UTFMax
+	cut := n < len(text)
+	if cut { // it has more characters than that; the last one is left out if it is not whole
+		for i := 1; i < utf8.UTFMax && !utf8.RuneStart(text[n]); i++ {
+			n--
+		}
+		text = text[:n]
 	}
 	word := Quote(text)
 	if utf8.RuneCountInString(word) <= most && !cut {
@@ -118,12 +122,21 @@ func NeedsQuotes(text string) bool {
 	if text == "" || text == "-" || text == "-h" || text[0] == '"' || text[0] == '#' || text[0] == '@' || IsHex(text) || strings.HasPrefix(text, "--") {
 		return true
 	}
+	return strings.IndexByte(text, ' ') >= 0 || !Visible(text)
+}
+
+// Visible reports whether text is UTF-8 and has only spaces and characters that can be seen.
+func Visible[B ~string | ~[]byte](text B) bool {
 	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if r == ' ' || !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
-			return true
+		if c := text[i]; ' ' <= c && c < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
+		if !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
+			return false
 		}
 		i += size
 	}
-	return false
+	return true
 }

@@ -76,3 +76,22 @@ func checkPlain(t *testing.T, word string) {
 		}
 	}
 }
+
+// A key of East Asia has as many characters as another one, and is cut between them.
+func TestShort_Characters(t *testing.T) {
+	for n, want := range map[int]string{32: strings.Repeat("鍵", 32), 33: strings.Repeat("鍵", 31) + "…", 100: strings.Repeat("鍵", 31) + "…"} {
+		if got := Short(strings.Repeat("鍵", n), 32); got != want {
+			t.Errorf("Short of %d characters = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "a b": true, "é鍵\ufffd": true, "a\n": false, "a\x7f": false, "\xff": false, "鍵\xe9\x8d": false, "\u200b": false, "\u00a0": false,
+	} {
+		if Visible(text) != want || Visible([]byte(text)) != want {
+			t.Errorf("Visible(%q) = %v, want %v", text, !want, want)
+		}
+	}
+}

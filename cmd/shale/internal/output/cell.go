@@ -129,26 +129,10 @@ func (c Cell) plain(f Format) string {
 	return string(AppendWord(nil, c.bytes, f))
 }
 
-// Seen returns text with escapes for characters that can't be seen.
-func Seen(text string) string {
-	for _, r := range text {
-		if r != ' ' && !unicode.IsPrint(r) || r == utf8.RuneError {
-			q := strconv.Quote(text)
-			return q[1 : len(q)-1]
-		}
-	}
-	return text
-}
-
-// appendField appends c to a line of CSV. Numbers and texts are written as they are. A key or
-// value is a quoted word if it begins with a quote or has characters that can't be seen. So a
-// field that begins with a quote is always a quoted word.
+// appendField appends c to a line of CSV: a number as a number is written, text as it is.
 func (c Cell) appendField(dst []byte, f Format) []byte {
-	switch {
-	case c.bytes != nil && f == AsWords && isPlain(c.bytes):
-		return append(dst, c.bytes...)
-	case c.bytes != nil && f == AsWords:
-		return strconv.AppendQuote(dst, string(c.bytes))
+	if c.bytes != nil && f == AsWords {
+		return AppendField(dst, c.bytes)
 	}
 	return c.appendWord(dst, f)
 }
@@ -171,20 +155,6 @@ func (c Cell) appendWord(dst []byte, f Format) []byte {
 		return dst
 	}
 	return c.appendRaw(dst)
-}
-
-func isPlain(b []byte) bool {
-	if len(b) > 0 && b[0] == '"' {
-		return false
-	}
-	for i := 0; i < len(b); {
-		r, size := utf8.DecodeRune(b[i:])
-		if r != ' ' && !unicode.IsPrint(r) || r == utf8.RuneError && size == 1 {
-			return false
-		}
-		i += size
-	}
-	return true
 }
 
 func (c Cell) appendRaw(dst []byte) []byte {

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/quoting"
 )
@@ -44,18 +43,28 @@ func AppendWord[B ~string | ~[]byte](dst []byte, text B, f Format) []byte {
 }
 
 // Quote returns text as a word, for messages and tables.
-func Quote[B ~string | ~[]byte](text B) string {
-	return string(AppendWord(nil, text, AsWords))
-}
+func Quote[B ~string | ~[]byte](text B) string { return quoting.Quote(text) }
 
 // shortKey is the number of characters of a key that a table shows.
 const shortKey = 32
 
-// Short returns a key as a word. A long key is cut.
-func Short(key []byte) string {
-	text := Quote(key)
-	if utf8.RuneCountInString(text) <= shortKey {
+// Short returns a key as a word, cut if it is long.
+func Short(key []byte) string { return quoting.Short(key, shortKey) }
+
+// Seen returns text with escapes for what can't be seen.
+func Seen(text string) string {
+	if quoting.Visible(text) {
 		return text
 	}
-	return string([]rune(text)[:shortKey-1]) + "…"
+	q := strconv.Quote(text)
+	return q[1 : len(q)-1]
+}
+
+// AppendField appends text as a field of a file: as it is, or as a quoted word if it would
+// else be read as one, or has what can't be seen. So it is clear which of the two it is.
+func AppendField(dst, text []byte) []byte {
+	if len(text) > 0 && text[0] == '"' || !quoting.Visible(text) {
+		return strconv.AppendQuote(dst, string(text))
+	}
+	return append(dst, text...)
 }
