@@ -50,11 +50,15 @@ printed nor remembered, but counted. Creates the store as put does.`)
 		if err := s.checkLines(c); err != nil {
 			return Failed, err
 		}
-		db, err := s.openForDedup(store, dedupOptions(memory, hash, eachOnce(s.onEvent)))
+		var words []Word
+		if store != "" {
+			words = []Word{{Text: store}}
+		}
+		db, err := s.openOwn(c, words, s.openOrMake, dedupOptions(memory, hash, eachOnce(s.onEvent)))
 		if err != nil {
 			return Failed, err
 		}
-		defer closeStore(db, &st, &err)
+		defer func() { err = errors.Join(err, db.Close()) }()
 		defer boundHeap()()
 		d := &deduper{db: db, hash: hash, out: lineWriter{out: s.Out}}
 		if durable {
@@ -84,32 +88,8 @@ printed nor remembered, but counted. Creates the store as put does.`)
 	})
 }
 
-// openForDedup opens the store in dir, with options that stay within the memory of --memory.
-func (s *Session) openForDedup(dir string, o *shale.Options) (*shale.DB, error) {
-	if dir == "" {
-		dir = s.Dir
-	}
-	switch {
-	case dir == "":
-		return nil, ErrNoDir
-	case s.readOnly:
-		return nil, errors.New("dedup writes, and --readonly was given")
-	}
-	// The session may have the store open with other options.
-	if dir == s.Dir {
-		if err := s.Close(); err != nil {
-			return nil, err
-		}
-	}
-	db, err := s.openOrMake(dir, o)
-	if err != nil {
-		return nil, openError(dir, err)
-	}
-	return db, nil
-}
-
-// eachBatch calls fn for all lines of s.in, in batches, and shows the progress. fn must flush
-// what it prints, because a program that sends lines one by one waits for the answer.
+// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
+// flushes what it prints: whoever sends lines one by one waits for the answer.
 //
 // It returns the number of lines that were skipped because they are too long.
 func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) (skipped int, err error) {

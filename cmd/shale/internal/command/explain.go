@@ -62,19 +62,9 @@ func blocksRead(list []shale.BlockRead) string {
 	return strings.Join(parts, ", ")
 }
 
-// remark prints lines about a table below the table. If the output is for programs, it prints
-// them to standard error.
-func (s *Session) remark(text string, args ...any) {
-	if s.AsText() || s.Display == output.ShowBox || s.Display == output.ShowLines {
-		fmt.Fprintf(s.Out, text, args...)
-		return
-	}
-	s.note("%s", strings.TrimSuffix(fmt.Sprintf(text, args...), "\n"))
-}
-
-// withoutFilters repeats the get in the same tables, but without their filters, and returns
-// what it had to read. It returns "" if there is no table, or if one of them was removed
-// meanwhile.
+// withoutFilters does the get once more in the tables that it came by, without
+// asking their filters, and tells what it has to read then. Empty: a table is
+// gone meanwhile, or there is none.
 func (s *Session) withoutFilters(x *shale.Explanation) string {
 	blocks, bytes := 0, int64(0)
 	f, err := s.lookInto()

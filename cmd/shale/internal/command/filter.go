@@ -47,18 +47,11 @@ have 64 MiB. Status 1 if no line was printed.`)
 		if err := s.checkLines(c); err != nil {
 			return Failed, err
 		}
-		dir, err := s.folder(words)
+		db, release, err := s.storeFor(c, words)
 		if err != nil {
 			return Failed, err
 		}
-		db := s.DB
-		if db == nil || dir != s.Dir {
-			db, err = shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: eachOnce(s.onEvent)})
-			if err != nil {
-				return Failed, openError(dir, err)
-			}
-			defer closeStore(db, &st, &err)
-		}
+		defer func() { err = errors.Join(err, release()) }()
 		if sift.keys.hash, err = hashesLines(db); err != nil {
 			return Failed, err
 		}

@@ -27,7 +27,7 @@ with package bundle, and go run ./examples/filterserver serves it. The store may
 		if _, err := outfile.Path(file); err != nil {
 			return Failed, err
 		}
-		db, release, err := s.storeFor(words[:last])
+		db, release, err := s.storeFor(c, words[:last])
 		if err != nil {
 			return Failed, err
 		}
@@ -35,10 +35,10 @@ with package bundle, and go run ./examples/filterserver serves it. The store may
 		if err = errors.Join(err, release()); err != nil {
 			return Failed, err
 		}
-		fmt.Fprintf(s.remarks(), "%s: %s of %s in %s, %s, as of sequence number %d\n", output.Quote(file), base.FormatBytes(info.Bytes),
+		s.remark("%s: %s of %s in %s, %s, as of sequence number %d\n", output.Quote(file), base.FormatBytes(info.Bytes),
 			output.Plural(info.Tables, "table"), output.Plural(info.Runs, "run"), output.Plural(int(info.Keys), "key"), info.Seq)
 		if info.NoFilter > 0 {
-			fmt.Fprintf(s.remarks(), "%s without a filter: maybe for every key between the first and the last of each\n", output.Plural(info.NoFilter, "table"))
+			s.remark("%s without a filter: maybe for every key between the first and the last of each\n", output.Plural(info.NoFilter, "table"))
 		}
 		return Found, nil
 	})
@@ -61,16 +61,15 @@ state of the store when the bundle was made. Status 0 if all keys may be there, 
 	})
 }
 
-// storeFor returns the store that words name, opened read-only. If they name none, it returns
-// the store of the session. The caller must call the function that it returns when it does
-// not need the store any more.
-func (s *Session) storeFor(words []Word) (*shale.DB, func() error, error) {
+// storeFor returns the store that words name, opened read-only, or the
+// session's; and what to call when it is not needed any more.
+func (s *Session) storeFor(c *Command, words []Word) (*shale.DB, func() error, error) {
 	if len(words) == 0 {
-		err := s.OpenFor("filters export", Reads)
+		err := s.OpenFor(c.Title, Reads)
 		return s.DB, func() error { return nil }, err
 	}
 	dir := words[0].Text
-	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, OnEvent: s.onEvent})
+	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
 	if err != nil {
 		return nil, nil, openError(dir, err)
 	}

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/shaledb/shale"
@@ -31,31 +30,15 @@ those programs get filters according to their own options.`)
 	named(c, &opts.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
 		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		dir, err := s.folder(words)
+		opts.MustExist, opts.OnEvent = true, s.onEvent
+		db, err := s.openOwn(c, words, shale.Open, &opts)
 		if err != nil {
 			return Failed, err
 		}
-		if s.readOnly {
-			return Failed, fmt.Errorf("filters rebuild writes, and --readonly was given")
-		}
-		// The session may have the store open with other options. The next command opens it
-		// again.
-		if dir == s.Dir {
-			if err := s.Close(); err != nil {
-				return Failed, err
-			}
-		}
-		opts.MustExist, opts.OnEvent = true, s.onEvent
-		db, err := shale.Open(dir, &opts)
-		if err != nil {
-			return Failed, openError(dir, err)
-		}
 		r, err := db.RebuildFilters(ctx)
-		if cerr := db.Close(); err == nil {
-			err = cerr
-		}
+		err = errors.Join(err, db.Close())
 		if r.Tables > 0 {
-			fmt.Fprintf(s.remarks(), "%d of %s got new filters: %s in files, filters %s before, %s now\n", r.Rebuilt, output.Plural(r.Tables, "table"),
+			s.remark("%d of %s got new filters: %s in files, filters %s before, %s now\n", r.Rebuilt, output.Plural(r.Tables, "table"),
 				base.FormatBytes(r.BytesWritten), base.FormatBytes(r.FilterBytesBefore), base.FormatBytes(r.FilterBytesAfter))
 		}
 		return Found, err

@@ -9,7 +9,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -208,16 +207,8 @@ func (s *Session) checkLines(c *Command) error {
 	return checkInput(s.in)
 }
 
-// closeStore closes a store that a command has opened itself. If that fails and the command has
-// no other error, it sets the status and the error of the command.
-func closeStore(db *shale.DB, st *Status, err *error) {
-	if cerr := db.Close(); *err == nil && cerr != nil {
-		*st, *err = Failed, cerr
-	}
-}
-
-// A lineWriter writes whole lines, many at a time. So a process that is killed between two
-// writes leaves no part of a line.
+// A lineWriter writes whole lines, many at a time: a process that is killed between two
+// writes leaves no part of one.
 type lineWriter struct {
 	out *bufio.Writer
 	buf []byte

@@ -95,7 +95,32 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	return err
 }
 
-// A tornManifest is the error for a torn edit at the end of a manifest.
+// A tableWrites is what was written into tables.
+type tableWrites struct {
+	flushed, compacted   int64 // bytes
+	flushes, compactions int
+}
+
+// written sums up what was written since a manifest began, as far as it is readable.
+func (f *folder) written(ctx context.Context, num base.FileNum) (w tableWrites, err error) {
+	err = f.history(num, func(e step) error {
+		switch e.what() {
+		case "flush", "tables":
+			w.flushes++
+			w.flushed += e.added()
+		case "compaction":
+			w.compactions++
+			w.compacted += e.added()
+		}
+		return ctx.Err()
+	})
+	if endsHistory(err) {
+		err = nil
+	}
+	return w, err
+}
+
+// A tornManifest says that an edit at the end of a manifest is not whole.
 type tornManifest struct {
 	name   string
 	length int64
@@ -136,7 +161,8 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 		if err != nil {
 			return Failed, err
 		}
-		rows := newLastRows(last)
+		g := output.NewGrid(">edit", ">offset", "what", "tables", "logs", ">last seq")
+		g.Last(last)
 		n := 0
 		err = f.history(num, func(e step) error {
 			if err := ctx.Err(); err != nil {
@@ -146,7 +172,7 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 			if e.LastSeq > 0 {
 				seq = output.NumberCell(e.LastSeq)
 			}
-			rows.add(n, e.offset, e.what(), e.moved(), e.logs(), seq)
+			g.Row(n, e.offset, e.what(), e.moved(), e.logs(), seq)
 			n++
 			return nil
 		})
@@ -162,8 +188,6 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 		case err != nil:
 			return Failed, err
 		}
-		g := output.NewGrid(">edit", ">offset", "what", "tables", "logs", ">last seq")
-		rows.into(g)
 		return st, s.Show(g)
 	})
 }

@@ -61,14 +61,13 @@ func share(part, all uint64) string {
 // A look is what the files of a store show at one moment. Sums are counted since the manifest
 // in force began.
 type look struct {
-	at                   time.Time
-	manifest             base.FileNum
-	seq                  base.Seq
-	logs                 map[base.FileNum]int64 // the end of each log, in bytes
-	flushed, compacted   int64
-	flushes, compactions int
-	runs0, tables        int
-	bytes                int64 // of tables
+	at       time.Time
+	manifest base.FileNum
+	seq      base.Seq
+	logs     map[base.FileNum]int64 // where each ends
+	tableWrites
+	runs0, tables int
+	bytes         int64 // of tables
 }
 
 // watchStore prints the changes from one look to the next. It sees the writes of any program.
@@ -128,21 +127,11 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 		l.bytes += p.table.Size
 	}
 	l.runs0 = len(f.version().Levels[0].Runs)
-	err = f.history(l.manifest, func(e step) error {
-		switch e.what() {
-		case "flush", "tables":
-			l.flushes++
-			l.flushed += e.added()
-		case "compaction":
-			l.compactions++
-			l.compacted += e.added()
-		}
-		return ctx.Err()
-	})
-	if err != nil && !endsHistory(err) && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	l.tableWrites, err = f.written(ctx, l.manifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return l, nil
+	return l, err
 }
 
 // A rates prints the differences between looks.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
@@ -30,25 +31,25 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		if err != nil {
 			return Failed, openError(dir, err)
 		}
-		fmt.Fprintf(s.remarks(), "read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
+		s.remark("read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), nameOf(r.Manifest))
-		fmt.Fprintf(s.remarks(), "correct: blocks %s, entries %s, filters %s, keys in filters %s, log records %s, manifest edits %s\n",
+		s.remark("right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
 			output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
 		if r.Writer {
-			fmt.Fprintln(s.remarks(), "A program has the store open for writing, so the log that it is writing is not checked.")
+			s.remark("A program has the store open for writing: the log that it writes is not checked.\n")
 		}
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
 		}
 		if !r.Damaged() {
-			fmt.Fprintln(s.remarks(), "no damage")
+			s.remark("no damage\n")
 			return Found, nil
 		}
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			fmt.Fprintf(s.remarks(), "DAMAGED, but only in filters that lie next to their tables. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			s.remark("DAMAGED, but only filters next to tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
-		fmt.Fprintf(s.remarks(), "DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves what is provably correct into a new one.\n", output.Quote(dir))
+		s.remark("DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
 		return Absent, nil
 	})
 }
@@ -79,9 +80,9 @@ out.`)
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
 		}
-		fmt.Fprintf(s.remarks(), "%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
+		s.remark("%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
 		if r.Whole() {
-			fmt.Fprintf(s.remarks(), "That is everything that the store had, as of sequence number %d.\n", r.AsOf)
+			s.remark("That is all that the store held, as of sequence number %d.\n", r.AsOf)
 			return Found, nil
 		}
 		writeAsOf(s, r)
@@ -101,16 +102,16 @@ func writeAsOf(s *Session, r *repair.Report) {
 	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
 		without = ", without what is lost"
 	}
-	fmt.Fprintf(s.remarks(), "That is the store as of sequence number %d%s%s", r.AsOf, without, later)
+	s.remark("That is the store as of sequence number %d%s%s", r.AsOf, without, later)
 	switch {
 	case len(r.Left) == 0 && without == "":
-		fmt.Fprintln(s.remarks(), ". Nothing shows that the store ever had more, but the manifest can't confirm that.")
+		s.remark(". Nothing shows that it ever held more, but the manifest can't tell.\n")
 	case len(r.Left) == 0:
-		fmt.Fprintln(s.remarks(), ".")
+		s.remark(".\n")
 	case r.Doubtful:
-		fmt.Fprintln(s.remarks(), ". It also has these entries, which are intact but may be out of date:")
+		s.remark(". Saved with it is what follows, which is whole but may be out of date:\n")
 	default:
-		fmt.Fprintln(s.remarks(), ". These entries are left out; they are intact but may be out of date:")
+		s.remark(". Left out is what follows, which is whole but may be out of date:\n")
 	}
 }
 
@@ -127,9 +128,9 @@ func writeLeft(s *Session, r *repair.Report) error {
 		return err
 	}
 	if r.Doubtful {
-		fmt.Fprintln(s.remarks(), "Among them, deleted keys and overwritten values may have come back. Without --doubtful they are left out.")
+		s.remark("Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.\n")
 	} else {
-		fmt.Fprintln(s.remarks(), "With --doubtful they are saved too; then deleted keys and overwritten values may come back.")
+		s.remark("With --doubtful they are saved too: then deleted keys may be back, and overwritten values.\n")
 	}
 	return nil
 }
@@ -182,6 +183,28 @@ func (s *Session) folder(words []Word) (string, error) {
 		return "", ErrNoDir
 	}
 	return s.Dir, nil
+}
+
+// openOwn opens the store that words name, or the session's, for c to write to with options of
+// its own. The session may have it open under others: its next command opens it again.
+func (s *Session) openOwn(c *Command, words []Word, open func(string, *shale.Options) (*shale.DB, error), o *shale.Options) (*shale.DB, error) {
+	dir, err := s.folder(words)
+	if err != nil {
+		return nil, err
+	}
+	if s.readOnly {
+		return nil, fmt.Errorf("%s writes, and --readonly was given", c.Title)
+	}
+	if dir == s.Dir {
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := open(dir, o)
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	return db, nil
 }
 
 func nameOf(manifest string) string {

@@ -22,9 +22,7 @@ there are no entries.`)
 	c.flag(&r.KeysOnly, "keys", "print no values")
 	f.options(c)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		within := b.of(words)
-		r.Lower, r.Upper = within.Lower, within.Upper
-		return s.scanRange(ctx, r, &f)
+		return s.scanRange(ctx, r, b.of(words), &f)
 	})
 }
 
@@ -43,14 +41,13 @@ func endCommand(which string, reverse bool) *Command {
 	c.flag(&r.KeysOnly, "keys", "print no value")
 	f.options(c)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		within := b.of(words)
-		r.Lower, r.Upper = within.Lower, within.Upper
-		return s.scanRange(ctx, r, &f)
+		return s.scanRange(ctx, r, b.of(words), &f)
 	})
 }
 
-// scanRange prints the entries of r.
-func (s *Session) scanRange(ctx context.Context, r shale.Range, f *form) (Status, error) {
+// scanRange prints the entries within some bounds, as the options of r say.
+func (s *Session) scanRange(ctx context.Context, r, within shale.Range, f *form) (Status, error) {
+	r.Lower, r.Upper = within.Lower, within.Upper
 	format, err := f.format(s)
 	if err != nil {
 		return Failed, err

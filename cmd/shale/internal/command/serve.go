@@ -35,12 +35,9 @@ only with --values.`)
 		if err := checkAddr(addr, public); err != nil {
 			return Failed, err
 		}
-		dir := s.Dir
-		if len(words) > 0 {
-			dir = words[0].Text
-		}
-		if dir == "" {
-			return Failed, ErrNoDir
+		dir, err := s.folder(words)
+		if err != nil {
+			return Failed, err
 		}
 		pages, err := openServed(dir, every, values, s.onEvent)
 		if err != nil {

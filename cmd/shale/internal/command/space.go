@@ -82,35 +82,22 @@ counted since the manifest in force began.`)
 		for _, err := range damage {
 			s.note("shale: %s", plain(err))
 		}
-		return foundIf(len(damage) == 0), s.written(f)
+		return foundIf(len(damage) == 0), s.written(ctx, f)
 	})
 }
 
-// written prints how often each flushed byte was written.
-func (s *Session) written(f *folder) error {
+// written says how often what was flushed was written.
+func (s *Session) written(ctx context.Context, f *folder) error {
 	num, err := f.manifestNum(nil)
 	if err != nil {
 		return nil // it was reported
 	}
-	var flushed, compacted int64
-	err = f.history(num, func(e step) error {
-		switch e.what() {
-		case "flush", "tables":
-			flushed += e.added()
-		case "compaction":
-			compacted += e.added()
-		}
-		return nil
-	})
-	var torn *tornManifest
-	if err != nil && !isDamage(err) && !errors.As(err, &torn) {
-		return err
-	}
-	if flushed > 0 {
+	w, err := f.written(ctx, num)
+	if err == nil && w.flushed > 0 {
 		s.remark("since %s began: %s flushed, %s compacted: each byte was written %.2f times, the log not counted\n", base.ManifestName(num),
-			base.FormatBytes(flushed), base.FormatBytes(compacted), float64(flushed+compacted)/float64(flushed))
+			base.FormatBytes(w.flushed), base.FormatBytes(w.compacted), float64(w.flushed+w.compacted)/float64(w.flushed))
 	}
-	return nil
+	return err
 }
 
 // otherSpace sums up the files that are in no level.

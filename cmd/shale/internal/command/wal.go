@@ -184,12 +184,13 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	if err != nil {
 		return Failed, err
 	}
-	rows := newLastRows(last)
+	g := output.NewGrid(">record", ">seq", "operation", "key", ">value")
+	g.Last(last)
 	record := 0
 	v, err := f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
 		record++
 		for op := range b.Ops() {
-			rows.add(record, output.NumberCell(seq), op.Kind.String(), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
+			g.Row(record, output.NumberCell(seq), op.Kind.String(), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
 			seq++
 		}
 		return nil
@@ -200,8 +201,6 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	if err != nil {
 		return Failed, err
 	}
-	g := output.NewGrid(">record", ">seq", "operation", "key", ">value")
-	rows.into(g)
 	if err := s.Show(g); err != nil {
 		return Failed, err
 	}
@@ -213,32 +212,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	return foundIf(!v.damaged()), nil
 }
 
-// lastRows keeps the last rows, up to a number; 0: all.
-type lastRows struct {
-	most int
-	rows [][]any
-}
-
-func newLastRows(most int) *lastRows { return &lastRows{most: most} }
-
-func (l *lastRows) add(cells ...any) {
-	if l.most > 0 && len(l.rows) >= 2*l.most {
-		l.rows = append(l.rows[:0], l.rows[len(l.rows)-l.most:]...)
-	}
-	l.rows = append(l.rows, cells)
-}
-
-func (l *lastRows) into(g *output.Grid) {
-	rows := l.rows
-	if l.most > 0 && len(rows) > l.most {
-		rows = rows[len(rows)-l.most:]
-	}
-	for _, r := range rows {
-		g.Row(r...)
-	}
-}
-
-// valueSize returns a cell with the size of a value. A deletion has no value.
+// valueSize is the size of the value of an entry; a deletion has none.
 func valueSize(k base.Kind, n int) output.Cell {
 	if k == base.KindDelete {
 		return output.NoCell("-")

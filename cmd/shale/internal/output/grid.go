@@ -12,6 +12,7 @@ type Grid struct {
 	titles []string
 	right  []bool // for each column: it is aligned to the right, like numbers
 	rows   [][]Cell
+	most   int // of the rows: only the last so many; 0: all
 }
 
 // NewGrid returns a grid with a row of titles. If a title begins with >, its column is aligned to
@@ -25,18 +26,27 @@ func NewGrid(titles ...string) *Grid {
 	return g
 }
 
-// Row adds a row. A field is a text, a number, or a Cell, which has both a text for people and a
-// value for programs.
+// Last makes g keep only its last n rows; 0: all.
+func (g *Grid) Last(n int) { g.most = n }
+
+// Row adds a row: of text, numbers, and cells, which have a value for programs
+// next to the text for people.
 func (g *Grid) Row(values ...any) {
 	cells := make([]Cell, len(values))
 	for i, v := range values {
 		cells[i] = cellOf(v, g.right[i])
+	}
+	if g.most > 0 && len(g.rows) >= 2*g.most {
+		g.rows = append(g.rows[:0], g.rows[g.most:]...)
 	}
 	g.rows = append(g.rows, cells)
 }
 
 // Show prints g in the mode of p.
 func (p *Printer) Show(g *Grid) error {
+	if g.most > 0 {
+		g.rows = g.rows[max(0, len(g.rows)-g.most):]
+	}
 	l := p.List(p.Format, g.titles...)
 	l.right = g.right
 	if l.show == ShowText || l.show == ShowHex {
