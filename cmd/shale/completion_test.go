@@ -114,19 +114,22 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 	}
 }
 
-// The options before the command may be written as package flag took them.
-func TestOptions_OneDash(t *testing.T) {
+// The options before the command have one letter, which its argument may follow, or two dashes.
+func TestOptions_BeforeTheCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-new", "-C", dir, "-timer", "put", "-key", "v"); st != command.Found || !strings.HasPrefix(notes, "time: ") {
+	if _, notes, st := call("", "--new", "-C", dir, "--timer", "put", "-key", "v"); st != command.Found || !strings.HasPrefix(notes, "time: ") {
 		t.Fatalf("status %d, %s", st, notes)
 	}
 	for _, args := range [][]string{
-		{"-C", dir, "-readonly", "-hex", "get", "-key"}, {"-C=" + dir, "-hex=true", "get", "-key"}, {"--store", dir, "--hex", "-mode", "text", "get", "-key"},
-		{"-mode=text", "-readonly", "-C" + dir, "get", "-key", "--hex"},
+		{"-C", dir, "--readonly", "--hex", "get", "-key"}, {"-C=" + dir, "--hex=true", "get", "-key"}, {"--store", dir, "--hex", "--mode", "text", "get", "-key"},
+		{"--mode=text", "--readonly", "-C" + dir, "get", "-key", "--hex"},
 	} {
 		if out, notes, st := call("", args...); st != command.Found || out != "0x76\n" {
 			t.Errorf("%v: status %d, %s%s", args, st, out, notes)
 		}
+	}
+	if _, notes, st := call("", "-readonly", "-C", dir, "count"); st != command.Failed || !strings.Contains(notes, "did you mean --readonly;") {
+		t.Errorf("-readonly: status %d, %s", st, notes)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -142,13 +143,13 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 	c.given = given
 	flags := c.Flags()
 	flags.SetInterspersed(!c.Nested)
-	if err := flags.Parse(c.tokens(given)); err != nil {
+	if err := flags.Parse(c.tokens()); err != nil {
 		return nil, c.optionMistake(err)
 	}
 	if c.helpOnly {
 		return nil, nil
 	}
-	words := c.places(flags.Args())
+	words := c.words(flags.Args())
 	if err := c.readFiles(words); err != nil {
 		return nil, err
 	}
@@ -166,49 +167,38 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 	return words, nil
 }
 
-// tokens returns words in the form for package pflag. Options stay as they are. Other words
-// are marked, so that pflag takes none of them for an option.
-func (c *Command) tokens(words []Word) []string {
-	list := make([]string, len(words))
-	only := false // only words follow, and no options
-	for i, w := range words {
-		name, value, joined := strings.Cut(w.Text, "=")
-		switch isOption := strings.HasPrefix(w.Text, "--"); {
-		case joined && isOption && !only && !w.Literal && strings.HasPrefix(value, "\x00"):
-			list[i] = name + "=" + bareMark + value
-		case w.Literal:
-			list[i] = literalMark + w.Text
-		case strings.HasPrefix(w.Text, "\x00"):
-			list[i] = bareMark + w.Text
-		case only || !strings.HasPrefix(w.Text, "-") || w.Text == "-" || isOption:
-			list[i] = w.Text
-		case len(w.Text) == 2 && c.Flags().ShorthandLookup(w.Text[1:]) != nil:
+// wordMark begins a token that stands for a word by its number in the line.
+const wordMark = "\x00"
+
+// tokens returns the words of the line as package pflag gets them: options as they are, others
+// by their numbers, so that it takes none of them for an option.
+func (c *Command) tokens() []string {
+	list := make([]string, len(c.given))
+	for i, w := range c.given {
+		name, _, joined := strings.Cut(w.Text, "=")
+		f := c.optionOf(w)
+		short := len(w.Text) == 2 && w.Text[0] == '-' && c.Flags().ShorthandLookup(w.Text[1:]) != nil
+		switch {
+		case f != nil && joined && f.NoOptDefVal == "":
+			list[i] = name + "=" + wordMark + strconv.Itoa(i)
+		case !w.Literal && (short || strings.HasPrefix(w.Text, "--")):
 			list[i] = w.Text
 		default:
-			list[i] = bareMark + w.Text // a key may begin with a dash
+			list[i] = wordMark + strconv.Itoa(i) // also a key that begins with a dash
 		}
-		only = only || list[i] == "--"
 	}
 	return list
 }
 
-// places is the inverse of tokens. It returns words with their places in the line.
-func (c *Command) places(tokens []string) []Word {
+// words returns what the tokens that pflag has left stand for.
+func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
-	from := 0
 	for i, token := range tokens {
-		words[i] = wordOf(token)
-		for j := from; j < len(c.given); j++ {
-			w := c.given[j]
-			if f := c.optionOf(w); f != nil && f.NoOptDefVal == "" && !strings.Contains(w.Text, "=") {
-				j++ // its argument
-				continue
-			}
-			if w.Text == words[i].Text && w.Literal == words[i].Literal {
-				words[i], from = w, j+1
-				break
-			}
+		at := len(c.given) - len(tokens) + i // after -- options are words as well, and in commands that run others
+		if n, ok := strings.CutPrefix(token, wordMark); ok {
+			at, _ = strconv.Atoi(n) // tokens wrote it
 		}
+		words[i] = c.given[at]
 	}
 	return words
 }

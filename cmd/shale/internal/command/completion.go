@@ -90,7 +90,7 @@ func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellC
 	args := []string{cobra.ShellCompNoDescRequestCmd}
 	for _, w := range words {
 		if dash := len(w.Text) > 1 && w.Text[0] == '-' && w.Text[1] != '-'; w.Literal || dash {
-			args = append(args, literalMark+w.Text)
+			args = append(args, wordMark+w.Text)
 		} else {
 			args = append(args, w.Text)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // A store is made in a folder that is empty or not there. Among other files it is made
-// with -new only.
+// with --new only.
 func TestNewStore(t *testing.T) {
 	commands := [][]string{{"put", "k", "v"}, {"batch", "-"}, {"import", "-"}, {"dedup", "--quiet"}, {"-e", "put k v"}}
 	for _, args := range commands {
@@ -22,20 +22,20 @@ func TestNewStore(t *testing.T) {
 			input = "k\n"
 		}
 		_, notes, st := call(input, append([]string{"-C", dir}, args...)...)
-		if st != Failed || !strings.Contains(notes, "letter.txt") || !strings.Contains(notes, "-new") {
+		if st != Failed || !strings.Contains(notes, "letter.txt") || !strings.Contains(notes, "--new") {
 			t.Errorf("%v among other files: status %d, %s", args, st, notes)
 		}
 		if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
 			t.Errorf("%v left %v, %v", args, names, err)
 		}
-		if _, notes, st := call(input, append([]string{"-new", "-C", dir}, args...)...); st != Found {
-			t.Errorf("%v with -new: status %d, %s", args, st, notes)
+		if _, notes, st := call(input, append([]string{"--new", "-C", dir}, args...)...); st != Found {
+			t.Errorf("%v with --new: status %d, %s", args, st, notes)
 		}
 		if _, notes, st := call(input, append([]string{"-C", dir}, args...)...); st != Found {
 			t.Errorf("%v of a store that is there: status %d, %s", args, st, notes)
 		}
 		inside := filepath.Join(dir, "inside")
-		if _, notes, st := call(input, append([]string{"-C", inside}, args...)...); st != Failed || !strings.Contains(notes, "-new") {
+		if _, notes, st := call(input, append([]string{"-C", inside}, args...)...); st != Failed || !strings.Contains(notes, "--new") {
 			t.Errorf("%v in a folder of a store: status %d, %s", args, st, notes)
 		}
 		for _, fine := range []string{t.TempDir(), filepath.Join(t.TempDir(), "a", "b")} {

@@ -16,7 +16,8 @@ import (
 type argument struct {
 	name, kind string // the name of the option, and what help calls the argument
 	set        func(w Word) error
-	choices    []string // the possible values, for completion; nil: they follow from kind
+	choices    []string // what it may be; nil: its kind says so
+	of         *Command // nil: the program
 }
 
 func (a *argument) String() string { return "" }
@@ -24,7 +25,7 @@ func (a *argument) Type() string   { return a.kind }
 
 // Set parses the argument. Its error is a sentence about the option.
 func (a *argument) Set(token string) error {
-	w, err := argumentOf(token)
+	w, err := a.word(token)
 	if err == nil && (a.kind == "KEY" || a.kind == "VALUE") {
 		w, err = readFile(w)
 	}
@@ -37,13 +38,27 @@ func (a *argument) Set(token string) error {
 	return nil
 }
 
+// word returns the word of the line that token stands for, which may be joined to the option, as
+// in --from="a b".
+func (a *argument) word(token string) (Word, error) {
+	i, err := strconv.Atoi(strings.TrimPrefix(token, wordMark))
+	if err != nil || a.of == nil || i >= len(a.of.given) || !strings.HasPrefix(token, wordMark) {
+		return parseArg(token)
+	}
+	w := a.of.given[i]
+	if text, joined := strings.CutPrefix(w.Text, "--"+a.name+"="); joined && !w.Literal {
+		return parseArg(text)
+	}
+	return w, nil
+}
+
 // flag adds an option that takes no argument.
 func (c *Command) flag(p *bool, name, help string) { c.Flags().BoolVar(p, name, false, help) }
 
 // option adds an option with an argument. set parses the argument; its error continues a
 // sentence that begins with "--name argument". choices are offered as completions.
 func (c *Command) option(name, kind, help string, set func(w Word) error, choices ...string) {
-	c.Flags().Var(&argument{name, kind, set, choices}, name, help)
+	c.Flags().Var(&argument{name, kind, set, choices, c}, name, help)
 }
 
 // text adds an option whose argument is taken as it is.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -120,7 +119,7 @@ func parseFlags(env Environment) (flags, error) {
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
 	set.Usage = func() {} // Run prints the help
 	f.options(set)
-	err := set.Parse(withTwoDashes(set, env.Args))
+	err := set.Parse(env.Args)
 	var unknown *pflag.NotExistError
 	var bad *pflag.InvalidValueError
 	switch {
@@ -148,27 +147,7 @@ func parseFlags(env Environment) (flags, error) {
 	return f, err
 }
 
-// withTwoDashes returns args with two dashes before long options, as pflag needs them. Old
-// scripts may have -readonly instead of --readonly.
-func withTwoDashes(set *pflag.FlagSet, args []string) []string {
-	args = slices.Clone(args)
-	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		f := set.Lookup(name)
-		switch {
-		case f != nil:
-			args[i] = "--" + strings.TrimLeft(args[i], "-")
-		case len(name) == 1:
-			f = set.ShorthandLookup(name)
-		}
-		if f != nil && f.NoOptDefVal == "" && !joined {
-			i++ // its argument
-		}
-	}
-	return args
-}
-
-// flagMeant returns a question whether an option with a similar name is meant, or "".
+// flagMeant asks whether an option is meant whose name is nearly that.
 func flagMeant(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

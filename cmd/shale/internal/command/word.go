@@ -94,31 +94,7 @@ func WordEnd(s string) int {
 // isSpace reports whether c separates words. \r does, so that lines may end as on Windows.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// These bytes mark words that package pflag must not take for options, and that must not be
-// unquoted again. A bare word that begins with such a byte is marked, too.
-const (
-	literalMark = "\x00q"
-	bareMark    = "\x00b"
-)
-
-// wordOf returns the word for a token.
-func wordOf(token string) Word {
-	if text, ok := strings.CutPrefix(token, literalMark); ok {
-		return Word{Text: text, Literal: true}
-	}
-	return Word{Text: strings.TrimPrefix(token, bareMark)}
-}
-
-// argumentOf is wordOf for the argument of an option. The argument may be joined to the option,
-// as in --from="a b".
-func argumentOf(token string) (Word, error) {
-	if strings.HasPrefix(token, "\x00") {
-		return wordOf(token), nil
-	}
-	return parseArg(token)
-}
-
-// bytes returns w as a key or a value.
+// bytes returns what w stands for as a key or a value.
 func (w Word) bytes() []byte { return []byte(w.Text) }
 
 // readFiles replaces words @FILE by the bytes of the file, where c expects keys and values.
