@@ -33,10 +33,10 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		}
 		s.remark("read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), nameOf(r.Manifest))
-		s.remark("right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+		s.remark("correct: blocks %s, entries %s, filters %s, keys in filters %s, log records %s, manifest edits %s\n",
 			output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
 		if r.Writer {
-			s.remark("A program has the store open for writing: the log that it writes is not checked.\n")
+			s.remark("A program has the store open for writing, so the log that it is writing is not checked.\n")
 		}
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
@@ -46,10 +46,10 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 			return Found, nil
 		}
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			s.remark("DAMAGED, but only filters next to tables are. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
-		s.remark("DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves into a new one what can be proven right.\n", output.Quote(dir))
+		s.remark("DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves what is provably correct into a new one.\n", output.Quote(dir))
 		return Absent, nil
 	})
 }
@@ -82,7 +82,7 @@ out.`)
 		}
 		s.remark("%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
 		if r.Whole() {
-			s.remark("That is all that the store held, as of sequence number %d.\n", r.AsOf)
+			s.remark("That is everything that the store had, as of sequence number %d.\n", r.AsOf)
 			return Found, nil
 		}
 		writeAsOf(s, r)
@@ -105,13 +105,13 @@ func writeAsOf(s *Session, r *repair.Report) {
 	s.remark("That is the store as of sequence number %d%s%s", r.AsOf, without, later)
 	switch {
 	case len(r.Left) == 0 && without == "":
-		s.remark(". Nothing shows that it ever held more, but the manifest can't tell.\n")
+		s.remark(". Nothing shows that the store ever had more, but the manifest can't confirm that.\n")
 	case len(r.Left) == 0:
 		s.remark(".\n")
 	case r.Doubtful:
-		s.remark(". Saved with it is what follows, which is whole but may be out of date:\n")
+		s.remark(". It also has these entries, which are intact but may be out of date:\n")
 	default:
-		s.remark(". Left out is what follows, which is whole but may be out of date:\n")
+		s.remark(". These entries are left out; they are intact but may be out of date:\n")
 	}
 }
 
@@ -128,9 +128,9 @@ func writeLeft(s *Session, r *repair.Report) error {
 		return err
 	}
 	if r.Doubtful {
-		s.remark("Of these, deleted keys may be back, and overwritten values. Without --doubtful they are left out.\n")
+		s.remark("Among them, deleted keys and overwritten values may have come back. Without --doubtful they are left out.\n")
 	} else {
-		s.remark("With --doubtful they are saved too: then deleted keys may be back, and overwritten values.\n")
+		s.remark("With --doubtful they are saved too; then deleted keys and overwritten values may come back.\n")
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ type keyWriter struct {
 
 func (k *keyWriter) write(key, value []byte) error {
 	if k.begun && !bytes.Equal(value, k.value) {
-		return fmt.Errorf("the value of key %s is not that of the keys before it, and lines hold keys alone; --format tsv holds both", output.Short(key))
+		return fmt.Errorf("the value of key %s differs from the values before it, but the format lines has only keys; --format tsv has both", output.Short(key))
 	}
 	if !k.begun {
 		k.begun, k.value = true, bytes.Clone(value)
