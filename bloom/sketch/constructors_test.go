@@ -58,6 +58,7 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	panics("NewCuckoo of many", func() any { return NewCuckoo(many) })
 	fails("NewScalable of many", func() error { _, err := NewScalable(many, 0.01, ScalableOptions{}); return err })
 	fails("NewCountingFor of many", func() error { _, err := NewCountingFor(CountingOptions{Keys: many}); return err })
+	fails("NewWindow of many", func() error { _, err := NewWindow(WindowOptions{Keys: many}); return err })
 	fails("NewCuckooFor of many", func() error { _, err := NewCuckooFor(CuckooOptions{Keys: many}); return err })
 	if math.MaxInt == math.MaxInt32 {
 		const most = 1 << 34 // bits, 2 GiB: more than an int counts bytes

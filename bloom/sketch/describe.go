@@ -38,6 +38,16 @@ func (f Cuckoo) String() string {
 	return form.Printed("sketch.Cuckoo:", f.count, f.SizeBytes(), f.FPR())
 }
 
+// String describes the window in one line. The rate is the one that is expected of all
+// generations with the keys that they have.
+func (w Window) String() string {
+	if len(w.layers) == 0 {
+		return "sketch.Window: " + form.Zero
+	}
+	rate := w.passing(func(l *windowLayer, lane int) float64 { return bloom.SizeFill(l.m, l.k, l.counts[lane]) })
+	return form.Printed("sketch.Window:", w.Count(), w.SizeBytes(), rate)
+}
+
 // String describes the set in one line.
 func (s Bitset) String() string {
 	return fmt.Sprintf("sketch.Bitset: %d numbers below %d in %d bits, exactly", s.count, s.Limit(), 8*uint64(s.SizeBytes()))

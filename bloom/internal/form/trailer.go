@@ -30,7 +30,8 @@ const (
 	KindCuckoo   = 5
 	KindScalable = 6
 	KindBitset   = 7
-	LastKind     = KindBitset
+	KindWindow   = 9
+	LastKind     = KindWindow
 )
 
 // Castagnoli is the table of the checksum.
