@@ -60,6 +60,9 @@ var layers = map[string]int{
 	"bloom/internal/form":       -2,
 	"bloom/internal/filtertest": -1, // for tests only
 
+	"bloom/compat/blobloom":        1,
+	"bloom/compat/internal/pieces": 0,
+
 	"internal/chart":       0,
 	"internal/treepicture": 0,
 
@@ -112,6 +115,7 @@ var onlyImports = map[string][]string{
 	"bloom/sketch":       {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
 	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom"}, "bloom/compat/parquet": {"bloom"},
 	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
+	"bloom/compat/blobloom": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/internal/pieces": nil,
 	"filterplan": {"bloom", "internal/base"},
 }
 
