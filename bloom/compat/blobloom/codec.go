@@ -26,7 +26,7 @@ const (
 // filter has no hash function yet: see SetHash. The errors are those of UnmarshalBinary.
 func Open(b []byte) (*Filter, error) {
 	if len(b) < headerLen {
-		return nil, readError(io.ErrUnexpectedEOF, int64(len(b)))
+		return nil, readError(io.EOF, int64(len(b)))
 	}
 	f, blocks, err := parseHeader(b[:headerLen])
 	if err != nil {
@@ -167,8 +167,8 @@ func (f *Filter) replace(made *Filter) {
 // came after n bytes.
 func readError(err error, n int64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if err = io.ErrUnexpectedEOF; n == 0 {
-			err = io.EOF
+		if n > 0 {
+			err = io.ErrUnexpectedEOF
 		}
 		return fmt.Errorf("blobloom: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
 	}

@@ -5,6 +5,7 @@ go 1.25
 require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/greatroar/blobloom v0.8.0
+	github.com/holiman/bloomfilter/v2 v2.0.3
 	github.com/shaledb/shale v0.0.0
 )
 
