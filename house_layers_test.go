@@ -63,6 +63,7 @@ var layers = map[string]int{
 	"bloom/compat/blobloom":        1,
 	"bloom/compat/holiman":         7, // heavy: encoding/json
 	"bloom/compat/internal/pieces": 0,
+	"bloom/compat/xorfilter":       1,
 
 	"internal/chart":       0,
 	"internal/treepicture": 0,
@@ -117,8 +118,8 @@ var onlyImports = map[string][]string{
 	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom"}, "bloom/compat/parquet": {"bloom"},
 	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
 	"bloom/compat/blobloom": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/internal/pieces": nil,
-	"bloom/compat/holiman": {"bloom", "bloom/compat/internal/pieces"},
-	"filterplan":           {"bloom", "internal/base"},
+	"bloom/compat/holiman": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/xorfilter": {"bloom", "bloom/compat/internal/pieces"},
+	"filterplan": {"bloom", "internal/base"},
 }
 
 // forTests are packages for tests: no program or library of ours imports them.
