@@ -46,3 +46,25 @@ func ExampleByID() {
 	fmt.Println(read.CheckString("oak"), read.CheckString("elm"))
 	// Output: true false
 }
+
+// A bit array of a program that takes FNV-1 + i · FNV-1a modulo the number of bits, as
+// github.com/riobard/go-bloom does with double FNV.
+func ExamplePositions() {
+	bits := make([]byte, 128)
+	h1, h2 := hashes.DoubleFNV([]byte("oak"))
+	for x := range hashes.Positions(h1, h2, 8*uint64(len(bits)), 6) {
+		bits[x/8] |= 1 << (x % 8)
+	}
+
+	mayContain := func(key string) bool {
+		h1, h2 := hashes.DoubleFNV([]byte(key))
+		for x := range hashes.Positions(h1, h2, 8*uint64(len(bits)), 6) {
+			if bits[x/8]&(1<<(x%8)) == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	fmt.Println(mayContain("oak"), mayContain("elm"))
+	// Output: true false
+}

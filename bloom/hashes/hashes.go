@@ -24,6 +24,9 @@
 // A Filter copies the key for a function that is not of package bloom, which
 // takes another 7.
 //
+// DoubleFNV and Positions are for bit arrays of other programs, and not for
+// bloom.FilterOptions.
+//
 // None of the functions allocates or keeps the key. None has a seed, so someone who chooses
 // the keys can choose keys that pass. Use bloom.HashSipHash with a secret seed against
 // that. MD5 and SHA1 do not help, because they have no secret either.

@@ -6,9 +6,15 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/greatroar/blobloom v0.8.0
 	github.com/holiman/bloomfilter/v2 v2.0.3
+	github.com/riobard/go-bloom v0.0.0-20200614022211-cdc8013cb5b3
 	github.com/shaledb/shale v0.0.0
 )
 
-require github.com/FastFilter/xorfilter v0.4.2-0.20260120015552-4e5a4d9df65a // indirect
+require (
+	github.com/FastFilter/xorfilter v0.4.2-0.20260120015552-4e5a4d9df65a // indirect
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
+	golang.org/x/sys v0.30.0 // indirect
+)
 
 replace github.com/shaledb/shale => ../../..
