@@ -54,3 +54,54 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// transactionLimit is the memory for inputs and outputs.
+var transactionLimit = fuzzing.Limit{Bytes: 16 << 10, PerByte: 6}
+
+func FuzzParseTransaction(f *testing.F) {
+	for _, s := range []string{paid, spends, generated, address, witness} {
+		f.Add(unhex(s), []byte("element"))
+	}
+	f.Fuzz(func(t *testing.T, b, element []byte) {
+		var tx *Transaction
+		var err error
+		transactionLimit.Check(t, len(b), func() { tx, err = ParseTransaction(b) })
+		if err != nil {
+			if !errors.Is(err, ErrTransaction) {
+				t.Fatalf("another error: %v", err)
+			}
+			return
+		}
+		for _, flags := range []Flags{UpdateNone, UpdateAll, UpdateP2PubKeyOnly} {
+			filter := withElements(t, flags, element)
+			before := mustMarshal(t, filter)
+			found := filter.MatchAndUpdate(tx)
+			if again := filter.MatchAndUpdate(tx); found && !again {
+				t.Fatal("it does not match any more")
+			}
+			if !found && !bytes.Equal(mustMarshal(t, filter), before) {
+				t.Fatal("a transaction that does not match changes the filter")
+			}
+			if !withElements(t, flags, tx.TxID[:]).MatchAndUpdate(tx) {
+				t.Fatal("the id does not match")
+			}
+		}
+		// Written again without witnesses and with short parts, it has the same id.
+		if len(tx.Inputs) == 0 || len(tx.Inputs) > 252 || len(tx.Outputs) > 252 || b[4] == 0 {
+			return
+		}
+		for i := range tx.Inputs {
+			if len(tx.Inputs[i].Script) > 252 {
+				return
+			}
+		}
+		for i := range tx.Outputs {
+			if len(tx.Outputs[i].Script) > 252 {
+				return
+			}
+		}
+		if got := transaction(tx.Inputs, tx.Outputs); len(got) != len(b) {
+			t.Fatalf("%d bytes of %d were read", len(got), len(b))
+		}
+	})
+}
