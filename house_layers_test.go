@@ -60,10 +60,8 @@ var layers = map[string]int{
 	"bloom/internal/form":       -2,
 	"bloom/internal/filtertest": -1, // for tests only
 
-	"bloom/compat/blobloom":        1,
-	"bloom/compat/holiman":         7, // heavy: encoding/json
-	"bloom/compat/internal/pieces": 0,
-	"bloom/compat/xorfilter":       1,
+	// Many questions to filters at once.
+	"bloom/internal/lines": -1,
 
 	"internal/chart":       0,
 	"internal/treepicture": 0,

@@ -1,0 +1,15 @@
+//go:build !(amd64 || arm64) || purego
+
+package lines
+
+func hasMany(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
+	hasManyGo(lines, n, k, hashes, out)
+}
+
+func has(lines []byte, n uint64, k uint32, h uint64) bool       { return hasGo(lines, n, k, h) }
+func addMany(lines []byte, n uint64, k uint32, hashes []uint64) { addManyGo(lines, n, k, hashes) }
+
+func splitHas(b *Block, h uint64) bool                         { return b.hasGo(h) }
+func splitAdd(b *Block, h uint64)                              { b.addGo(h) }
+func splitHasMany(blocks []Block, hashes []uint64, out []bool) { splitHasManyGo(blocks, hashes, out) }
+func splitAddMany(blocks []Block, hashes []uint64)             { splitAddManyGo(blocks, hashes) }

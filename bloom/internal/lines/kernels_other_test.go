@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package lines
+
+func lesserKernels() []kernel { return nil }

@@ -1,0 +1,22 @@
+package lines
+
+// A kernel is one way to do what the package does.
+type kernel struct {
+	name         string
+	has          func(lines []byte, n uint64, k uint32, h uint64) bool
+	hasMany      func(lines []byte, n uint64, k uint32, hashes []uint64, out []bool)
+	addMany      func(lines []byte, n uint64, k uint32, hashes []uint64)
+	splitHas     func(b *Block, h uint64) bool
+	splitAdd     func(b *Block, h uint64)
+	splitHasMany func(blocks []Block, hashes []uint64, out []bool)
+	splitAddMany func(blocks []Block, hashes []uint64)
+}
+
+// kernels returns all ways that this machine knows: the functions in Go, those that the package has
+// chosen, and those that it would choose on a lesser machine.
+func kernels() []kernel {
+	return append([]kernel{
+		{"go", hasGo, hasManyGo, addManyGo, (*Block).hasGo, (*Block).addGo, splitHasManyGo, splitAddManyGo},
+		{"chosen", has, hasMany, addMany, splitHas, splitAdd, splitHasMany, splitAddMany},
+	}, lesserKernels()...)
+}
