@@ -1,0 +1,142 @@
+package main
+
+import "errors"
+
+// Limits of the protocol, as in Redis.
+const (
+	maxArgs   = 1 << 20
+	maxInline = 64 << 10
+	maxDigits = 20
+)
+
+// What a guard finds, in the words of Redis.
+var (
+	errMultibulk = errors.New("Protocol error: invalid multibulk length")
+	errBulk      = errors.New("Protocol error: invalid bulk length")
+	errDollar    = errors.New("Protocol error: expected '$'")
+	errInline    = errors.New("Protocol error: too big inline request")
+)
+
+// A guard follows the bytes of a client through the heads of commands: how many arguments
+// there are, and how long each is. The parser of redcon has no limits: a length of 2^63-1
+// makes it panic, and a number of arguments of that size keeps it counting for ever.
+// So it must not get to see such heads.
+type guard struct {
+	most int64 // bytes of the arguments of one command
+
+	state guardState
+	n     int64 // digits read so far, as a number; bytes of an argument or of a line
+	len   int   // length of the head so far
+	args  int64 // arguments that are still to come
+	used  int64 // bytes of the arguments of this command
+}
+
+type guardState uint8
+
+const (
+	atCommand guardState = iota // at the first byte of a command
+	inInline                    // in a command of one line
+	inCount                     // in the number of arguments
+	atLength                    // at the $ of an argument
+	inLength                    // in the length of an argument
+	inBody                      // in an argument and the line end after it
+)
+
+// check follows p, and returns how many of its bytes keep to the limits. If that is not all
+// of them, the error says why.
+func (g *guard) check(p []byte) (good int, err error) {
+	for i := 0; i < len(p); i++ {
+		if g.state == inBody {
+			step := min(g.n, int64(len(p)-i))
+			g.n -= step
+			i += int(step) - 1
+			if g.n == 0 {
+				g.nextArgument()
+			}
+			continue
+		}
+		if err := g.step(p[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+// nextArgument goes on after an argument, or after the number of them.
+func (g *guard) nextArgument() {
+	g.state = atLength
+	if g.args == 0 {
+		g.state = atCommand
+	}
+	g.args--
+}
+
+func (g *guard) step(b byte) error {
+	switch g.state {
+	case atCommand:
+		g.n, g.len, g.used, g.state = 0, 0, 0, inInline
+		if b == '*' {
+			g.state = inCount
+			return nil
+		}
+		return g.inline(b)
+	case inInline:
+		return g.inline(b)
+	case inCount:
+		done, ok := g.digit(b)
+		if !ok || g.n > maxArgs || done && g.n == 0 {
+			return errMultibulk
+		}
+		if done {
+			g.args = g.n
+			g.nextArgument()
+		}
+	case atLength:
+		if b != '$' {
+			return errDollar
+		}
+		g.n, g.len, g.state = 0, 0, inLength
+	case inLength:
+		done, ok := g.digit(b)
+		if !ok || g.n > g.most-g.used {
+			return errBulk
+		}
+		if done {
+			g.used += g.n
+			g.n += 2 // the line end
+			g.state = inBody
+		}
+	}
+	return nil
+}
+
+func (g *guard) inline(b byte) error {
+	g.n++
+	if b == '\n' {
+		g.state = atCommand
+	} else if g.n > maxInline {
+		return errInline
+	}
+	return nil
+}
+
+// digit takes a byte of a head: digits, a carriage return and a newline, which is the end.
+func (g *guard) digit(b byte) (done, ok bool) {
+	g.len++
+	switch {
+	case g.len > maxDigits:
+		return false, false
+	case g.len < 0: // after the carriage return
+		return b == '\n', b == '\n'
+	case b == '\r':
+		if g.len == 1 {
+			return false, false
+		}
+		g.len = -2
+		return false, true
+	case b < '0' || b > '9' || g.n > 1<<50:
+		return false, false
+	}
+	g.n = 10*g.n + int64(b-'0')
+	return false, true
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// limits are what a client may ask of the server before any command is looked at.
+type limits struct {
+	command int64 // bytes of all arguments of a command
+	clients int   // connections at a time
+}
+
+// A listener gives each connection a guard, refuses those above the limit, and ends all of
+// them in an orderly way. The server of redcon closes connections in the midst of
+// a command when its listener ends, so Accept returns its error only when none is left.
+type listener struct {
+	net.Listener
+	limits limits
+
+	mu       sync.Mutex
+	conns    map[*guardedConn]struct{}
+	stopping bool
+	none     chan struct{} // closed when stopping and no connection is left
+}
+
+func newListener(inner net.Listener, l limits) *listener {
+	return &listener{Listener: inner, limits: l, conns: make(map[*guardedConn]struct{}), none: make(chan struct{})}
+}
+
+// Accept returns the next connection. An error is final.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			l.mu.Lock()
+			stopping := l.stopping
+			l.mu.Unlock()
+			if stopping {
+				<-l.none
+			}
+			return nil, err
+		case err != nil:
+			time.Sleep(50 * time.Millisecond) // too many open files, most likely
+		default:
+			if g := l.admit(conn); g != nil {
+				return g, nil
+			}
+		}
+	}
+}
+
+// admit returns the guarded connection, or nil if there are too many.
+func (l *listener) admit(conn net.Conn) *guardedConn {
+	l.mu.Lock()
+	full := len(l.conns) >= l.limits.clients
+	refused := full || l.stopping
+	g := &guardedConn{Conn: conn, guard: guard{most: l.limits.command}, l: l}
+	if !refused {
+		l.conns[g] = struct{}{}
+	}
+	l.mu.Unlock()
+	if !refused {
+		return g
+	}
+	if full {
+		refuse(conn, "max number of clients reached")
+	}
+	_ = conn.Close() // it was told why, or the server ends
+	return nil
+}
+
+// stop ends the listener and lets each connection answer the commands that it has read.
+// Those that take longer than grace are closed.
+func (l *listener) stop(grace time.Duration) {
+	l.mu.Lock()
+	l.stopping = true
+	for g := range l.conns {
+		_ = g.SetReadDeadline(time.Unix(1, 0)) // wakes a Read that waits; it fails on a closed connection only
+	}
+	if len(l.conns) == 0 {
+		close(l.none)
+	}
+	l.mu.Unlock()
+	_ = l.Listener.Close() // only a second close fails
+	select {
+	case <-l.none:
+	case <-time.After(grace):
+		l.mu.Lock()
+		for g := range l.conns {
+			_ = g.Conn.Close() // its goroutine sees the error
+		}
+		l.mu.Unlock()
+		<-l.none
+	}
+}
+
+func (l *listener) isStopping() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopping
+}
+
+// A guardedConn is a connection whose bytes a guard has seen before redcon does.
+type guardedConn struct {
+	net.Conn
+	guard guard
+	bad   error // what the guard has found; the next Read reports it
+	l     *listener
+	once  sync.Once
+}
+
+// Read reads bytes that keep to the protocol and its limits. Where they stop doing so, the
+// client is told, and the connection ends.
+func (g *guardedConn) Read(p []byte) (int, error) {
+	if g.bad != nil {
+		refuse(g.Conn, g.bad.Error())
+		return 0, g.bad
+	}
+	if g.l.isStopping() {
+		return 0, io.EOF
+	}
+	n, err := g.Conn.Read(p)
+	good, bad := g.guard.check(p[:n])
+	if bad != nil {
+		g.bad = bad
+		if good == 0 {
+			return g.Read(p)
+		}
+		return good, nil
+	}
+	if err != nil && g.l.isStopping() {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close closes the connection once.
+func (g *guardedConn) Close() (err error) {
+	g.once.Do(func() {
+		err = g.Conn.Close()
+		l := g.l
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.conns, g)
+		if l.stopping && len(l.conns) == 0 {
+			close(l.none)
+		}
+	})
+	return err
+}
+
+// refuse writes an error reply to a connection that will be closed.
+func refuse(conn net.Conn, why string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read
+	_, _ = io.WriteString(conn, "-ERR "+why+"\r\n")        // it may be gone already
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/tidwall/redcon"
+)
+
+// A server has the store and the filters. Each connection has a goroutine of redcon, which
+// calls handle.
+type server struct {
+	config  config
+	db      *shale.DB
+	logf    func(string, ...any)
+	started time.Time
+
+	stripes stripes
+	filters filters
+	cursors cursors
+
+	background sync.WaitGroup // deletes what filters have left
+
+	commands atomic.Int64 // commands done since the start
+	clients  atomic.Int64 // connections now
+	lastID   atomic.Int64 // of a connection
+}
+
+// openServer opens the store and reads the filters.
+func openServer(c config, logf func(string, ...any)) (*server, error) {
+	o := &shale.Options{
+		FS:         c.fs,
+		Durability: shale.SyncManual,
+		FilterHash: shale.SipHash, // clients choose the names
+	}
+	if c.sync == syncEverysec {
+		o.Durability, o.SyncEvery = shale.SyncPeriodic, time.Second
+	}
+	db, err := shale.Open(c.dir, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{config: c, db: db, logf: logf, started: time.Now(), stripes: stripes{seed: maphash.MakeSeed()}}
+	if err := s.loadFilters(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// close makes everything durable and closes the store. No command may run.
+func (s *server) close() error {
+	err := s.db.Close() // which ends what the background does
+	s.background.Wait()
+	return err
+}
+
+// A client is a connection. One goroutine uses it.
+type client struct {
+	s    *server
+	id   int64
+	name string
+	out  []byte // replies that were not sent yet
+	quit bool   // the connection ends after its replies
+	// wrote says that a reply in out depends on a write that may not be on disk yet: its own,
+	// or one that it has seen.
+	wrote bool
+
+	// What follows is kept between commands, so that lookups do not allocate.
+	key, value []byte
+	answers    []bool // of a filter
+}
+
+func (s *server) newClient() *client { return &client{s: s, id: s.lastID.Add(1)} }
+
+func (s *server) accept(conn redcon.Conn) bool {
+	conn.SetContext(s.newClient())
+	return true
+}
+
+// sendAt is the size of waiting replies from which up they are sent in the midst of a
+// pipeline.
+const sendAt = 256 << 10
+
+// handle does a command and all that came with it, and answers them together.
+func (s *server) handle(conn redcon.Conn, first redcon.Command) {
+	c := conn.Context().(*client)
+	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
+	for len(pipeline) > 0 && !c.quit {
+		n := leadingSets(pipeline)
+		if n > 1 {
+			c.setMany(pipeline[:n])
+		} else {
+			n = 1
+			c.do(pipeline[0].Args)
+		}
+		pipeline = pipeline[n:]
+		if len(c.out) >= sendAt && len(pipeline) > 0 && !c.send(conn) {
+			return
+		}
+	}
+	if c.send(conn) && c.quit {
+		_ = conn.Close() // the client has asked for it
+	}
+}
+
+// send sends what the commands have answered. With -sync always, it waits until what they
+// wrote is on disk, once for a whole pipeline. It returns false if the connection has ended.
+func (c *client) send(conn redcon.Conn) bool {
+	if c.wrote && c.s.config.sync == syncAlways {
+		if err := c.s.db.Sync(); err != nil {
+			// The replies say that all is well, so they must not be sent.
+			c.s.logf("sync: %v", err)
+			_ = conn.NetConn().Close() // redcon sees that when it writes or reads
+			c.quit, c.out = true, nil
+			return false
+		}
+	}
+	c.wrote = false
+	conn.WriteRaw(c.out)
+	if cap(c.out) > 4*sendAt {
+		c.out = nil
+	}
+	c.out = c.out[:0]
+	return redcon.BaseWriter(conn).Flush() == nil
+}
+
+// write writes a batch for a client, whose reply may have to wait for the disk.
+func (c *client) write(b *shale.Batch) error {
+	c.wrote = true
+	return c.s.write(b)
+}
+
+// write writes a batch. It does not wait for the disk: see send.
+func (s *server) write(b *shale.Batch) error { return s.db.Write(context.Background(), b) }

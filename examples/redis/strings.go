@@ -1,0 +1,248 @@
+package main
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/shaledb/shale"
+	"github.com/tidwall/redcon"
+)
+
+// lookUp returns the value of a name with its first byte, which says what it is. It is
+// valid until the next lookup.
+func (c *client) lookUp(name []byte) ([]byte, error) {
+	c.key = appendNameKey(c.key[:0], name)
+	value, err := c.s.db.AppendValue(c.value[:0], c.key)
+	if err != nil {
+		return nil, err
+	}
+	if cap(value) <= sendAt { // a large one is not kept
+		c.value = value
+	}
+	return value, nil
+}
+
+func (c *client) get(args [][]byte) {
+	value, err := c.lookUp(args[0])
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		c.null()
+	case err != nil:
+		c.fail(err)
+	case value[0] != stringValue:
+		c.fail(errWrongType)
+	default:
+		c.bulk(value[1:])
+	}
+}
+
+// mget is MGET. All values are of one moment. A name that stands for no string has none.
+func (c *client) mget(args [][]byte) {
+	keys := make([][]byte, len(args))
+	for i, name := range args {
+		keys[i] = appendNameKey(nil, name)
+	}
+	begin := len(c.out)
+	c.array(len(args))
+	err := c.s.db.GetMany(keys, func(_ int, value []byte, found bool) error {
+		if found && value[0] == stringValue {
+			c.bulk(value[1:])
+		} else {
+			c.null()
+		}
+		return nil
+	})
+	if err != nil {
+		c.out = c.out[:begin]
+		c.fail(err)
+	}
+}
+
+func (c *client) exists(args [][]byte) {
+	n := int64(0)
+	for _, name := range args {
+		has, err := c.s.db.Has(appendNameKey(c.key[:0], name))
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		if has {
+			n++
+		}
+	}
+	c.integer(n)
+}
+
+// typeOf is TYPE. The name of filters is the one that RedisBloom has registered.
+func (c *client) typeOf(args [][]byte) {
+	value, err := c.lookUp(args[0])
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		c.simple("none")
+	case err != nil:
+		c.fail(err)
+	case value[0] == stringValue:
+		c.simple("string")
+	default:
+		c.simple("MBbloom--")
+	}
+}
+
+// set is SET with NX or XX.
+func (c *client) set(args [][]byte) {
+	name, value := args[0], args[1]
+	var ifAbsent, ifPresent bool
+	for _, option := range args[2:] {
+		switch {
+		case is(option, "NX"):
+			ifAbsent = true
+		case is(option, "XX"):
+			ifPresent = true
+		case is(option, "EX"), is(option, "PX"), is(option, "EXAT"), is(option, "PXAT"):
+			c.error("ERR keys do not expire in this server: SET takes NX or XX")
+			return
+		default:
+			c.syntaxError()
+			return
+		}
+	}
+	if ifAbsent && ifPresent {
+		c.syntaxError()
+		return
+	}
+	switch done, err := c.setIf(name, value, ifAbsent, ifPresent); {
+	case err != nil:
+		c.fail(err)
+	case done:
+		c.ok()
+	default:
+		c.null()
+	}
+}
+
+// setNX is SETNX, the old form of SET NX, which go-redis sends.
+func (c *client) setNX(args [][]byte) {
+	done, err := c.setIf(args[0], args[1], true, false)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.truth(done)
+}
+
+// setIf sets a name to a string if it may, and reports whether it did.
+func (c *client) setIf(name, value []byte, ifAbsent, ifPresent bool) (done bool, err error) {
+	h := c.s.stripes.lock(name)
+	defer c.s.stripes.unlock(h)
+	if ifAbsent || ifPresent {
+		c.wrote = true // the answer depends on what another client wrote
+		has, err := c.s.db.Has(appendNameKey(c.key[:0], name))
+		if err != nil || has == ifAbsent {
+			return false, err
+		}
+	}
+	return true, c.putStrings([][]byte{name}, [][]byte{value})
+}
+
+// Limits of the SETs of a pipeline that are written together.
+const (
+	mostSets     = 256
+	mostSetBytes = 1 << 20
+)
+
+// leadingSets returns how many commands at the begin of a pipeline are plain SETs that can
+// be written together. Each of them would otherwise be a write of the log of its own.
+func leadingSets(pipeline []redcon.Command) int {
+	bytes := 0
+	for i, cmd := range pipeline {
+		if len(cmd.Args) != 3 || !is(cmd.Args[0], "SET") || len(cmd.Args[1]) > maxName {
+			return i
+		}
+		if bytes += len(cmd.Raw); bytes > mostSetBytes || i == mostSets {
+			return i
+		}
+	}
+	return len(pipeline)
+}
+
+// setMany does SETs that leadingSets has found.
+func (c *client) setMany(sets []redcon.Command) {
+	c.s.commands.Add(int64(len(sets)))
+	names, values := make([][]byte, len(sets)), make([][]byte, len(sets))
+	for i, cmd := range sets {
+		names[i], values[i] = cmd.Args[1], cmd.Args[2]
+	}
+	h := c.s.stripes.lock(names...)
+	defer c.s.stripes.unlock(h)
+	err := c.putStrings(names, values)
+	for range sets {
+		if err != nil {
+			c.fail(err)
+		} else {
+			c.ok()
+		}
+	}
+}
+
+// putStrings sets names to strings. Filters of these names end. Requires: the stripes
+// of the names are held.
+func (c *client) putStrings(names, values [][]byte) error {
+	b := new(shale.Batch)
+	for i, name := range names {
+		c.key = appendNameKey(c.key[:0], name)
+		c.value = append(append(c.value[:0], stringValue), values[i]...)
+		if err := b.Put(c.key, c.value); err != nil {
+			return err
+		}
+	}
+	return c.replace(b, names)
+}
+
+// replace writes a batch after which no name of names stands for a filter.
+func (c *client) replace(b *shale.Batch, names [][]byte) error {
+	var dropped []*filter
+	for _, name := range names {
+		f := c.s.filters.get(name)
+		if f == nil || slices.Contains(dropped, f) {
+			continue
+		}
+		f.changing.Lock()
+		defer f.changing.Unlock()
+		dropped = append(dropped, f)
+		if err := b.Delete(idKey(filterMeta, f.id)); err != nil {
+			return err
+		}
+	}
+	if err := c.write(b); err != nil {
+		return err
+	}
+	c.s.dropFilters(dropped)
+	return nil
+}
+
+// del is DEL of strings and filters.
+func (c *client) del(args [][]byte) {
+	h := c.s.stripes.lock(args...)
+	defer c.s.stripes.unlock(h)
+	c.wrote = true // that a name was not there may depend on what another client wrote
+	b, deleted := new(shale.Batch), make(map[string]bool)
+	for _, name := range args {
+		c.key = appendNameKey(c.key[:0], name)
+		has, err := c.s.db.Has(c.key)
+		if err == nil && has && !deleted[string(name)] {
+			deleted[string(name)] = true
+			err = b.Delete(c.key)
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+	}
+	if b.Len() > 0 {
+		if err := c.replace(b, args); err != nil {
+			c.fail(err)
+			return
+		}
+	}
+	c.integer(int64(len(deleted)))
+}
