@@ -178,7 +178,10 @@ func (s *server) tryLoad(f *filter) error {
 	}
 	f.gen, f.slots, f.logged = r.gen, 0, 0
 	if r.loading {
-		return s.loadChunks(f)
+		if err := s.loadChunks(f); err != nil {
+			return err
+		}
+		return s.finishLoading(f) // a crash may have come between the last chunk and the save
 	}
 	if err := s.loadDump(f, r.sum); err != nil {
 		return err
@@ -202,7 +205,7 @@ func (s *server) tryLoad(f *filter) error {
 		f.logged += int64(len(e.Value)) + recordCost
 	}
 	f.reshape()
-	return nil
+	return s.deleteRange(shale.Prefix(idKey(loadSpace, f.id))) // of a crash after the save
 }
 
 // loadDump reads the pieces of the filter's generation, and deletes those that a crash has

@@ -108,25 +108,33 @@ func (s *server) handle(conn redcon.Conn, first redcon.Command) {
 	}
 }
 
-// send sends what the commands have answered. With -sync always, it waits until what they
-// wrote is on disk, once for a whole pipeline. It returns false if the connection has ended.
+// send sends what the commands have answered, once it is settled: with -sync always there is
+// one sync for a whole pipeline. It returns false if the connection has ended.
 func (c *client) send(conn redcon.Conn) bool {
-	if c.wrote && c.s.config.sync == syncAlways {
-		if err := c.s.db.Sync(); err != nil {
-			// The replies say that all is well, so they must not be sent.
-			c.s.logf("sync: %v", err)
-			_ = conn.NetConn().Close() // redcon sees that when it writes or reads
-			c.quit, c.out = true, nil
-			return false
-		}
+	if err := c.settle(); err != nil {
+		// The replies say that all is well, so they must not be sent.
+		c.s.logf("sync: %v", err)
+		_ = conn.NetConn().Close() // redcon sees that when it writes or reads
+		c.quit, c.out = true, nil
+		return false
 	}
-	c.wrote = false
 	conn.WriteRaw(c.out)
 	if cap(c.out) > 4*sendAt {
 		c.out = nil
 	}
 	c.out = c.out[:0]
 	return redcon.BaseWriter(conn).Flush() == nil
+}
+
+// settle makes what the replies depend on durable, if -sync says so.
+func (c *client) settle() error {
+	if c.wrote && c.s.config.sync == syncAlways {
+		if err := c.s.db.Sync(); err != nil {
+			return err
+		}
+	}
+	c.wrote = false
+	return nil
 }
 
 // write writes a batch for a client, whose reply may have to wait for the disk.

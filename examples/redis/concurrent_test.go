@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// Many clients add the same items at once: each item is new for one of them. Nobody who was
+// told that an item is there finds it missing, also while filters are saved.
+func TestConcurrent_Adds(t *testing.T) {
+	testenv.CheckLeaks(t)
+	ctx := t.Context()
+	c := settings(t)
+	r := start(t, c)
+	const clients, items = 6, 300
+	var added [items]atomic.Int64
+	var wg sync.WaitGroup
+	for i := range clients {
+		client := r.dial(t)
+		wg.Go(func() {
+			for _, n := range rand.Perm(items) {
+				item := longItem(n)[:leastLog/100]
+				isNew, err := client.BFAdd(ctx, "f", item).Result()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if isNew {
+					added[n].Add(1)
+				}
+				there, err := client.BFExists(ctx, "f", item).Result()
+				if err != nil || !there {
+					t.Errorf("client %d: BF.EXISTS %d = %v, %v", i, n, there, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	client := r.dial(t)
+	total := int64(0)
+	for n := range added {
+		if k := added[n].Load(); k > 1 {
+			t.Errorf("item %d was new for %d clients", n, k)
+		}
+		total += added[n].Load()
+	}
+	if n, err := client.BFCard(ctx, "f").Result(); err != nil || n != total {
+		t.Errorf("BF.CARD = %d, %v, want %d", n, err, total)
+	}
+	before := client.BFScanDump(ctx, "f", 0).Val()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if after := start(t, c).dial(t).BFScanDump(ctx, "f", 0).Val(); after != before {
+		t.Error("the filter is another one after a restart")
+	}
+}
+
+// Of many clients that set a name with NX, one succeeds.
+func TestConcurrent_SetNX(t *testing.T) {
+	ctx := t.Context()
+	r := start(t, settings(t))
+	var wg sync.WaitGroup
+	var winners [50]atomic.Int64
+	for range 6 {
+		client := r.dial(t)
+		wg.Go(func() {
+			for n := range winners {
+				done, err := client.SetNX(ctx, fmt.Sprint(n), "x", 0).Result()
+				if err != nil {
+					t.Error(err)
+				}
+				if done {
+					winners[n].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for n := range winners {
+		if k := winners[n].Load(); k != 1 {
+			t.Errorf("name %d was set by %d clients", n, k)
+		}
+	}
+}
+
+// Names become strings, filters and nothing while others use them. Replies are those of one
+// of these, filters never stay half deleted, and the server stays consistent.
+func TestConcurrent_Kinds(t *testing.T) {
+	testenv.CheckLeaks(t)
+	c := settings(t)
+	r := start(t, c)
+	names := []string{"a", "b", "c"}
+	var wg sync.WaitGroup
+	for range 6 {
+		client := r.dial(t)
+		wg.Go(func() { mixed(t, client, names) })
+	}
+	wg.Wait()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openServer(c, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.background.Wait()
+	if left := garbage(t, s); left != "" {
+		t.Error(left)
+	}
+	for _, name := range names {
+		kind := s.newClient().say("TYPE", name)
+		if isFilter := s.filters.get([]byte(name)) != nil; isFilter != (kind == "+MBbloom--\r\n") {
+			t.Errorf("%s: TYPE %q, a filter: %v", name, kind, isFilter)
+		}
+	}
+}
+
+func mixed(t *testing.T, client *redis.Client, names []string) {
+	ctx := context.Background()
+	for range 150 {
+		name := names[rand.IntN(len(names))]
+		var err error
+		switch rand.IntN(8) {
+		case 0:
+			err = client.Set(ctx, name, "x", 0).Err()
+		case 1:
+			err = client.Del(ctx, names...).Err()
+		case 2:
+			_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for _, name := range names {
+					p.Set(ctx, name, "y", 0)
+					p.Set(ctx, name, "z", 0)
+				}
+				return nil
+			})
+		case 3:
+			err = client.BFReserve(ctx, name, 0.01, 1000).Err()
+		case 4, 5:
+			err = client.BFMAdd(ctx, name, rand.IntN(100), longItem(rand.IntN(100))).Err()
+		case 6:
+			err = client.Get(ctx, name).Err()
+		case 7:
+			_, err = client.BFScanDump(ctx, name, 1).Result()
+		}
+		switch {
+		case err == nil, errors.Is(err, redis.Nil), strings.HasPrefix(err.Error(), "WRONGTYPE "),
+			err.Error() == "ERR item exists", err.Error() == "ERR not found":
+		default:
+			t.Error(err)
+		}
+	}
+}

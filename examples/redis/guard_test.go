@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// What breaks the protocol or a limit gets the error of Redis, after the replies to what came
+// before it, and ends the connection.
+func TestGuard_OverConnection(t *testing.T) {
+	r := start(t, settings(t, "-max-command", "2000"))
+	arg := func(n int) string { return fmt.Sprintf("$%d\r\n%s\r\n", n, strings.Repeat("x", n)) }
+	for _, test := range []struct{ sent, reply string }{
+		{"*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		{"*9223372036854775807\r\n$1\r\na\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*99999999999999999999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*1048577\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*0\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*-1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*x\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*1\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		{"*1\r\n+1\r\n", "-ERR Protocol error: expected '$'\r\n"},
+		{"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: invalid bulk length\r\n"},
+		{"*2\r\n$4\r\nECHO\r\n" + arg(2000), "-ERR Protocol error: invalid bulk length\r\n"},
+		{"*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$9999\r\n", "$-1\r\n-ERR Protocol error: invalid bulk length\r\n"},
+		{"PING\r\n" + strings.Repeat("x", maxInline+1), "+PONG\r\n-ERR Protocol error: too big inline request\r\n"},
+		{"\r\nPING\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$0\r\n\r\nQUIT\r\nPING\r\n", "+PONG\r\n+PONG\r\n$0\r\n\r\n+OK\r\n"},
+		{"PING \"un", ""},
+	} {
+		if got := exchange(t, r.addr, test.sent); got != test.reply {
+			t.Errorf("%.60q: %q, want %q", test.sent, got, test.reply)
+		}
+	}
+}
+
+// exchange sends bytes and returns all that comes back until the server ends the connection.
+func exchange(t *testing.T, addr, sent string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil && len(got) == 0 { // what came may be followed by a reset
+		t.Logf("%.60q: %v", sent, err)
+	}
+	return string(got)
+}
+
+// Connections above the limit are told so; when one ends, another may come.
+func TestListener_MaxClients(t *testing.T) {
+	testenv.CheckLeaks(t)
+	r := start(t, settings(t, "-max-clients", "2"))
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() }) // some are closed already
+		return conn
+	}
+	ask := func(conn net.Conn) string {
+		var reply [100]byte
+		_, _ = io.WriteString(conn, "PING\r\n") // a refused connection may be closed already
+		n, _ := conn.Read(reply[:])
+		return string(reply[:n])
+	}
+	first, second := dial(), dial()
+	if got := ask(first) + ask(second); got != "+PONG\r\n+PONG\r\n" {
+		t.Fatalf("the first connections: %q", got)
+	}
+	third := dial()
+	reply, err := io.ReadAll(third)
+	if string(reply) != "-ERR max number of clients reached\r\n" {
+		t.Errorf("the third connection: %q, %v", reply, err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.WaitFor(t, "a place for another connection", func() bool {
+		conn := dial()
+		defer conn.Close()
+		return ask(conn) == "+PONG\r\n"
+	})
+}
+
+// Whatever a client sends, the parser gets nothing from the guard at which it panics or hangs,
+// and it is the same in whatever pieces the bytes come.
+func FuzzGuard(f *testing.F) {
+	for _, seed := range []string{
+		"*1\r\n$4\r\nPING\r\n", "PING\r\n", "*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n$1\r\na\r\n",
+		"*2\r\n$3\r\nGET\r\n$0\r\n\r\nPING \"a b\"\r\n", "*1\r\n$9223372036854775806\r\nx", "*1\r\n$1\r\nab\r\n",
+	} {
+		f.Add([]byte(seed), 3)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, step int) {
+		if len(sent) > 1<<16 {
+			return
+		}
+		whole := guard{most: 1000}
+		good, err := whole.check(sent)
+		parts, passed := guard{most: 1000}, 0
+		var partErr error
+		for rest := sent; len(rest) > 0 && partErr == nil; {
+			n := min(len(rest), max(1, step%64))
+			var ok int
+			ok, partErr = parts.check(rest[:n])
+			passed += ok
+			rest = rest[n:]
+		}
+		if passed != good || !errors.Is(partErr, err) {
+			t.Fatalf("in pieces %d bytes, %v; whole %d, %v", passed, partErr, good, err)
+		}
+		reader := redcon.NewReader(bytes.NewReader(sent[:good]))
+		for {
+			cmd, err := reader.ReadCommand()
+			if err != nil {
+				return
+			}
+			if len(cmd.Args) > maxArgs {
+				t.Fatalf("a command of %d arguments", len(cmd.Args))
+			}
+		}
+	})
+}
