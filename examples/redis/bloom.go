@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
 // Limits of RedisBloom, but for the last.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
 // A filter is a Bloom filter with a name. Its bits are in memory, and all that has been

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
 // filters are all filters of the server by name. A name is added or removed with its stripe

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
 // How a filter is kept. A dump would have to be written whole for each BF.ADD, so what is

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"github.com/shaledb/shale/bloom/redisbloom"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
 // Any arguments get one reply that is well-formed, and no panic. Commands of one input run
