@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/shaledb/shale/internal/testenv"
 )
@@ -95,26 +92,20 @@ func TestConcurrent_SetNX(t *testing.T) {
 }
 
 // Names become strings, filters and nothing while others use them. Replies are those of one
-// of these, filters never stay half deleted, and the server stays consistent.
+// of these, and nothing is left of filters that have ended.
 func TestConcurrent_Kinds(t *testing.T) {
-	testenv.CheckLeaks(t)
-	c := settings(t)
-	r := start(t, c)
+	s := direct(t, settings(t, "-sync", "no")).s
 	names := []string{"a", "b", "c"}
 	var wg sync.WaitGroup
 	for range 6 {
-		client := r.dial(t)
-		wg.Go(func() { mixed(t, client, names) })
+		wg.Go(func() {
+			c := s.newClient()
+			for range 1000 {
+				c.mixed(t, names)
+			}
+		})
 	}
 	wg.Wait()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := openServer(c, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
 	s.background.Wait()
 	if left := garbage(t, s); left != "" {
 		t.Error(left)
@@ -127,38 +118,25 @@ func TestConcurrent_Kinds(t *testing.T) {
 	}
 }
 
-func mixed(t *testing.T, client *redis.Client, names []string) {
-	ctx := context.Background()
-	for range 150 {
-		name := names[rand.IntN(len(names))]
-		var err error
-		switch rand.IntN(8) {
-		case 0:
-			err = client.Set(ctx, name, "x", 0).Err()
-		case 1:
-			err = client.Del(ctx, names...).Err()
-		case 2:
-			_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for _, name := range names {
-					p.Set(ctx, name, "y", 0)
-					p.Set(ctx, name, "z", 0)
-				}
-				return nil
-			})
-		case 3:
-			err = client.BFReserve(ctx, name, 0.01, 1000).Err()
-		case 4, 5:
-			err = client.BFMAdd(ctx, name, rand.IntN(100), longItem(rand.IntN(100))).Err()
-		case 6:
-			err = client.Get(ctx, name).Err()
-		case 7:
-			_, err = client.BFScanDump(ctx, name, 1).Result()
-		}
-		switch {
-		case err == nil, errors.Is(err, redis.Nil), strings.HasPrefix(err.Error(), "WRONGTYPE "),
-			err.Error() == "ERR item exists", err.Error() == "ERR not found":
-		default:
-			t.Error(err)
-		}
+// mixed does a command by chance on one of the names, or on all.
+func (c *client) mixed(t *testing.T, names []string) {
+	name := names[rand.IntN(len(names))]
+	args := [][]string{
+		{"SET", name, "x"},
+		{"SET", name, "x", "NX"},
+		append([]string{"DEL"}, names...),
+		{"DEL", name},
+		{"BF.RESERVE", name, "0.01", "1000"},
+		{"BF.ADD", name, strconv.Itoa(rand.IntN(100))},
+		{"BF.MADD", name, strconv.Itoa(rand.IntN(100)), longItem(rand.IntN(100))},
+		{"BF.EXISTS", name, "1"},
+		{"GET", name},
+		{"BF.SCANDUMP", name, "1"},
+	}[rand.IntN(10)]
+	reply := c.say(args...)
+	switch {
+	case reply[0] != '-', strings.HasPrefix(reply, "-WRONGTYPE "), reply == "-ERR item exists\r\n", reply == "-ERR not found\r\n":
+	default:
+		t.Errorf("%.60q = %q", args, reply)
 	}
 }

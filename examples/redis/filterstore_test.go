@@ -130,23 +130,35 @@ func crashes(t *testing.T, c config, configs []vfs.CrashConfig, most int) (state
 }
 
 // check opens what a crash has left. The server must be in the state after the commands that
-// were answered, or after one more.
+// were answered, or after one more. From there it goes on with the rest.
 func (k crashed) check(t *testing.T, c config, states []string) {
 	t.Helper()
 	c.fs = k.disk
-	s, err := openServer(c, t.Logf)
+	s, err := openServer(c, func(string, ...any) {})
 	if err != nil {
 		t.Errorf("crash %v after %d commands: %v", k.how, k.answered, err)
 		return
 	}
 	defer s.close()
-	got := s.newClient().state()
-	if got != states[k.answered] && got != states[min(k.answered+1, len(states)-1)] {
-		t.Errorf("crash %v after %d commands: another state than after these or one more", k.how, k.answered)
-	}
 	s.background.Wait()
 	if left := garbage(t, s); left != "" {
 		t.Errorf("crash %v after %d commands: %s", k.how, k.answered, left)
+	}
+	client, next := s.newClient(), k.answered
+	if got := client.state(); got != states[next] {
+		if next++; next == len(states) || got != states[next] {
+			t.Errorf("crash %v after %d commands: another state than after these or one more", k.how, k.answered)
+			return
+		}
+	}
+	for i, args := range history(t)[next:] {
+		// What looks the same before and after it may have happened. Then it can't happen again.
+		if reply := client.say(args...); reply[0] == '-' && (i > 0 || states[next] != states[next+1]) {
+			t.Errorf("crash %v after %d commands: %.40q then = %s", k.how, k.answered, args, reply)
+		}
+	}
+	if client.state() != states[len(states)-1] {
+		t.Errorf("crash %v after %d commands: another state at the end", k.how, k.answered)
 	}
 }
 
@@ -172,10 +184,18 @@ func garbage(t *testing.T, s *server) string {
 	return left.String()
 }
 
+// most is how many crashes a test tries.
+func most(t *testing.T) int {
+	if testing.Short() || testenv.Race {
+		return 100
+	}
+	return 600
+}
+
 // After a kill of the process at any moment, every answered command is there.
 func TestFilters_Killed(t *testing.T) {
 	c := settings(t, "-sync", "no")
-	states, all := crashes(t, c, []vfs.CrashConfig{{Policy: vfs.KeepAll, Names: vfs.NamesKeep}}, 200)
+	states, all := crashes(t, c, []vfs.CrashConfig{{Policy: vfs.KeepAll, Names: vfs.NamesKeep}}, most(t))
 	for _, k := range all {
 		k.check(t, c, states)
 	}
@@ -185,7 +205,7 @@ func TestFilters_Killed(t *testing.T) {
 // With -sync always, every answered command is there after a power cut at any moment.
 func TestFilters_PowerCut(t *testing.T) {
 	c := settings(t, "-sync", "always")
-	states, all := crashes(t, c, vfs.CrashConfigs(testenv.Seed(t)), 200)
+	states, all := crashes(t, c, vfs.CrashConfigs(testenv.Seed(t)), most(t))
 	for _, k := range all {
 		k.check(t, c, states)
 	}
@@ -215,9 +235,9 @@ func TestFilters_FullDisk(t *testing.T) {
 			if !strings.HasPrefix(reply, "-") {
 				t.Fatalf("BF.ADD with a full disk = %q", reply)
 			}
-			for j := range i {
-				if got := client.say("BF.EXISTS", "f", longItem(j)); got != ":1\r\n" {
-					t.Errorf("BF.EXISTS of item %d = %q", j, got)
+			for j := range i + 1 {
+				if got := client.say("BF.EXISTS", "f", longItem(j)); got != map[bool]string{true: ":1\r\n", false: ":0\r\n"}[j < i] {
+					t.Errorf("after item %d failed, BF.EXISTS of item %d = %q", i, j, got)
 				}
 			}
 			full.Store(false)
@@ -235,6 +255,31 @@ func TestFilters_FullDisk(t *testing.T) {
 	again := direct(t, config{fs: mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep}), dir: c.dir, sync: c.sync, maxFilter: c.maxFilter})
 	if again.state() != before {
 		t.Error("the filter is another one after a restart")
+	}
+}
+
+// A start finds the log as it was, and nothing of older generations in it.
+func TestFilters_LogAfterStart(t *testing.T) {
+	cfg := settings(t)
+	for i, gen := 0, uint64(1); gen < 4; i++ {
+		c := direct(t, cfg)
+		for n := range 7 {
+			c.say("BF.ADD", "f", longItem(7*i+n))
+		}
+		f := c.s.filters.get([]byte("f"))
+		if err := c.s.db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := direct(t, cfg)
+		g := again.s.filters.get([]byte("f"))
+		if g.gen != f.gen || g.slots != f.slots || g.logged != f.logged || g.saveAt != f.saveAt || g.shape.room != f.shape.room || g.shape.bytes != f.shape.bytes {
+			t.Fatalf("generation %d with %d records, %d of %d bytes, %+v; it was %d with %d, %d of %d, %+v",
+				g.gen, g.slots, g.logged, g.saveAt, g.shape, f.gen, f.slots, f.logged, f.saveAt, f.shape)
+		}
+		gen = g.gen
+		if err := again.s.db.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

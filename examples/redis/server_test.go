@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
@@ -88,7 +89,7 @@ func direct(t testing.TB, c config) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := s.close(); err != nil && !errors.Is(err, shale.ErrClosed) {
 			t.Error(err)
 		}
 	})
