@@ -166,9 +166,9 @@ func (k crashed) check(t *testing.T, c config, states []string) {
 func garbage(t *testing.T, s *server) string {
 	t.Helper()
 	var left strings.Builder
-	gens := make(map[uint64]uint64)
+	filters := make(map[uint64]*filter)
 	for _, f := range s.filters.by {
-		gens[f.id] = f.gen
+		filters[f.id] = f
 	}
 	for _, space := range []byte{pieceSpace, logSpace, loadSpace} {
 		for e, err := range s.db.Scan(shale.Prefix([]byte{space})) {
@@ -176,7 +176,8 @@ func garbage(t *testing.T, s *server) string {
 				t.Fatal(err)
 			}
 			id, second := binary.BigEndian.Uint64(e.Key[1:]), binary.BigEndian.Uint64(e.Key[9:])
-			if gen, ok := gens[id]; !ok || space == pieceSpace && second != gen {
+			f := filters[id]
+			if f == nil || space == pieceSpace && second != f.gen || space == loadSpace && f.loading == nil {
 				fmt.Fprintf(&left, "%q is left over; ", e.Key)
 			}
 		}

@@ -91,11 +91,10 @@ func (s *server) handle(conn redcon.Conn, first redcon.Command) {
 	c := conn.Context().(*client)
 	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
 	for len(pipeline) > 0 && !c.quit {
-		n := leadingSets(pipeline)
+		n, together := leading(pipeline)
 		if n > 1 {
-			c.setMany(pipeline[:n])
+			together(c, pipeline[:n])
 		} else {
-			n = 1
 			c.do(pipeline[0].Args)
 		}
 		pipeline = pipeline[n:]

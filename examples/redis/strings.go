@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale"
-	"github.com/tidwall/redcon"
 )
 
 // lookUp returns the value of a name with its first byte, which says what it is. It is
@@ -142,46 +141,6 @@ func (c *client) setIf(name, value []byte, ifAbsent, ifPresent bool) (done bool,
 		}
 	}
 	return true, c.putStrings([][]byte{name}, [][]byte{value})
-}
-
-// Limits of the SETs of a pipeline that are written together.
-const (
-	mostSets     = 256
-	mostSetBytes = 1 << 20
-)
-
-// leadingSets returns how many commands at the begin of a pipeline are plain SETs that can
-// be written together. Each of them would otherwise be a write of the log of its own.
-func leadingSets(pipeline []redcon.Command) int {
-	bytes := 0
-	for i, cmd := range pipeline {
-		if len(cmd.Args) != 3 || !is(cmd.Args[0], "SET") || len(cmd.Args[1]) > maxName {
-			return i
-		}
-		if bytes += len(cmd.Raw); bytes > mostSetBytes || i == mostSets {
-			return i
-		}
-	}
-	return len(pipeline)
-}
-
-// setMany does SETs that leadingSets has found.
-func (c *client) setMany(sets []redcon.Command) {
-	c.s.commands.Add(int64(len(sets)))
-	names, values := make([][]byte, len(sets)), make([][]byte, len(sets))
-	for i, cmd := range sets {
-		names[i], values[i] = cmd.Args[1], cmd.Args[2]
-	}
-	h := c.s.stripes.lock(names...)
-	defer c.s.stripes.unlock(h)
-	err := c.putStrings(names, values)
-	for range sets {
-		if err != nil {
-			c.fail(err)
-		} else {
-			c.ok()
-		}
-	}
 }
 
 // putStrings sets names to strings. Filters of these names end. Requires: the stripes

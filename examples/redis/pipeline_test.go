@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/redcon"
+)
+
+// request returns a command as a client sends it.
+func request(args ...string) redcon.Command {
+	b := redcon.AppendArray(nil, len(args))
+	cmd := redcon.Command{}
+	for _, arg := range args {
+		b = redcon.AppendBulkString(b, arg)
+		cmd.Args = append(cmd.Args, []byte(arg))
+	}
+	cmd.Raw = b
+	return cmd
+}
+
+// Commands that can be written together are found, up to the limits.
+func TestLeading(t *testing.T) {
+	long := strings.Repeat("x", bytesTogether/2)
+	for _, test := range []struct {
+		pipeline []string
+		n        int
+	}{
+		{[]string{"GET a", "GET b"}, 1},
+		{[]string{"SET a 1"}, 1},
+		{[]string{"SET a 1", "set b 2", "SET c 3 NX", "SET d 4"}, 2},
+		{[]string{"SET a 1", "SET b", "SET c 3"}, 1},
+		{[]string{"SET a 1", "SET " + strings.Repeat("x", maxName+1) + " 1"}, 1},
+		{[]string{"SET " + strings.Repeat("x", maxName+1) + " 1", "SET a 1"}, 1},
+		{[]string{"SET a 1", "SET b " + long, "SET c " + long, "SET d 1"}, 2},
+		{[]string{"SET a " + long + long, "SET b 1"}, 1},
+		{[]string{"BF.ADD a 1", "bf.add a 2", "BF.ADD b 1"}, 2},
+		{[]string{"BF.ADD a 1", "SET a 2"}, 1},
+		{strings.Split(strings.Repeat("SET a 1,", 300)+"GET", ","), mostTogether},
+	} {
+		var pipeline []redcon.Command
+		for _, line := range test.pipeline {
+			pipeline = append(pipeline, request(strings.Fields(line)...))
+		}
+		if n, do := leading(pipeline); n != test.n || n > 1 && do == nil {
+			t.Errorf("%.60q: %d commands, want %d", test.pipeline, n, test.n)
+		}
+	}
+}
+
+// Commands that are done together are answered like those that are done one by one.
+func TestPipeline_Together(t *testing.T) {
+	lines := []string{
+		"SET a 1", "SET b 2", "SET a 3", "GET a", "BF.RESERVE n 0.01 2 NONSCALING",
+		"BF.ADD n x", "BF.ADD n x", "BF.ADD n y", "BF.ADD n z", "BF.ADD n x", "BF.ADD n z", "SET n 1", "SET n 2", "GET n",
+		"BF.ADD n x", "BF.ADD n y", "BF.ADD f 1", "BF.ADD f 2", "SET f 1", "SET f 2", "BF.CARD f", "PING", "QUIT", "PING",
+	}
+	alone := direct(t, settings(t))
+	var want, sent strings.Builder
+	for _, line := range lines {
+		if !alone.quit {
+			want.WriteString(alone.say(strings.Fields(line)...))
+		}
+		sent.Write(request(strings.Fields(line)...).Raw)
+	}
+	r := start(t, settings(t, "-sync", "always"))
+	if got := exchange(t, r.addr, sent.String()); got != want.String() {
+		t.Errorf("together %q, one by one %q", got, want.String())
+	}
+}
+
+// Replies that are large together come while the pipeline is still running.
+func TestPipeline_LargeReplies(t *testing.T) {
+	r := start(t, settings(t))
+	value := strings.Repeat("x", sendAt)
+	sent := string(request("SET", "a", value).Raw) + strings.Repeat(string(request("GET", "a").Raw), 40)
+	want := "+OK\r\n" + strings.Repeat(fmt.Sprintf("$%d\r\n%s\r\n", len(value), value), 40)
+	if got := exchange(t, r.addr, sent); got != want {
+		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
+	}
+}
