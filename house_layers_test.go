@@ -54,6 +54,11 @@ var layers = map[string]int{
 	"bloom/hashes":               1,
 	"bloom/compat/parquet":       1,
 	"bloom/compat/redisbloom":    1,
+	"bloom/compat/blobloom":      1,
+	"bloom/compat/holiman":       7, // heavy: encoding/json
+	"bloom/compat/xorfilter":     1,
+
+	"bloom/compat/internal/pieces": 0, // what codecs share
 
 	// What the filters share.
 	"bloom/internal/bitarray":   -1,
