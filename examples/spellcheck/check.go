@@ -80,12 +80,14 @@ func (k *checker) text(ctx context.Context, prefix string, r io.Reader) error {
 				continue
 			}
 			k.wrong++
-			better, err := k.suggest(key)
-			if err != nil {
-				return err
-			}
-			if len(better) > 0 {
-				word += ": " + strings.Join(better, ", ")
+			if k.list != nil {
+				better, err := k.suggest(key)
+				if err != nil {
+					return err
+				}
+				if len(better) > 0 {
+					word += ": " + strings.Join(better, ", ")
+				}
 			}
 			if _, err := fmt.Fprintf(k.out, "%s%d:%d: %s\n", prefix, line, column+1, word); err != nil {
 				return err
@@ -130,7 +132,8 @@ func inWord(r rune) bool {
 var apostrophes = strings.NewReplacer("'", "", "’", "")
 
 // suggest returns right words that are one edit away from word. There are about 500
-// candidates. Without a list, each of them may be a false positive of the filter.
+// candidates. Some that are no words pass the filter by chance, and the list drops them.
+// Requires: there is a list.
 func (k *checker) suggest(word []byte) ([]string, error) {
 	var found []string
 	for candidate := range edits(word) {
@@ -200,14 +203,14 @@ func edits(word []byte) func(yield func([]byte) bool) {
 
 // summary prints the counts, and what the filter has saved.
 func (k *checker) summary() {
-	asked := k.words + k.candidates
 	rate := k.filter.PredictedFPR()
-	fmt.Fprintf(k.out, "%d words, %d of them wrong; %d candidates for suggestions.\n", k.words, k.wrong, k.candidates)
 	if k.list == nil {
-		fmt.Fprintf(k.out, "Of wrong words %.2f %% pass unseen, and about %.0f candidates passed by chance.\n", 100*rate, rate*float64(k.candidates))
-		fmt.Fprintf(k.out, "The filter answered %d questions from %d bytes and saved the %d words it is made of.\n", asked, k.filter.SizeBytes(), k.filter.Keys())
+		fmt.Fprintf(k.out, "%d words, %d of them wrong. Of wrong words %.2f %% pass unseen.\n", k.words, k.wrong, 100*rate)
+		fmt.Fprintf(k.out, "The filter answered from %d bytes and saved the %d words it is made of.\n", k.filter.SizeBytes(), k.filter.Keys())
 		return
 	}
+	asked := k.words + k.candidates
+	fmt.Fprintf(k.out, "%d words, %d of them wrong; %d candidates for suggestions.\n", k.words, k.wrong, k.candidates)
 	fmt.Fprintf(k.out, "The list proved %d of %d that the filter had let pass wrong (predicted %.0f).\n",
 		k.disproved, k.passed, rate*float64(asked-k.passed+k.disproved))
 	fmt.Fprintf(k.out, "The filter answered %d of %d questions alone and saved so many searches of the list; %d took %.1f reads each.\n",

@@ -244,7 +244,7 @@ func TestRun(t *testing.T) {
 	}{
 		{c.words, "1:4: recieve: receive, relieve\n1:12: thier: their, tier\n1:18: lettres: letters\n5 words, 3 of them wrong; ", 2},
 		{c.words, "1:4: recieve\n1:12: thier\n1:18: lettres\n5 words, 3 of them wrong; 0 candidates", 0},
-		{"", "1:4: recieve: receive\n1:12: thier: their\n1:18: lettres: letters\n5 words, 3 of them wrong; ", 1},
+		{"", "1:4: recieve\n1:12: thier\n1:18: lettres\n5 words, 3 of them wrong. Of wrong words 0.39 % pass", 5},
 	} {
 		var out bytes.Buffer
 		c := c
@@ -255,6 +255,48 @@ func TestRun(t *testing.T) {
 		if !strings.HasPrefix(out.String(), tt.want) || strings.Count(out.String(), "saved") != 1 {
 			t.Errorf("%s\nwant %s", out.String(), tt.want)
 		}
+	}
+}
+
+// Only words of the list are offered, although the filter lets some of the candidates pass
+// that are no words.
+func TestSuggest_WordsOnly(t *testing.T) {
+	c := built(t, madeWords(t, 30_000))
+	words := make(map[string]bool)
+	var text strings.Builder
+	l, err := openList(c.words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for word, err := range l.all() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words[string(word)] = true; len(words)%100 == 0 {
+			fmt.Fprintf(&text, "%sx\n", word)
+		}
+	}
+	f, err := openFilter(c.filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	k := &checker{filter: f, list: l, most: 1000, out: &out}
+	if err := k.text(t.Context(), "", strings.NewReader(text.String())); err != nil {
+		t.Fatal(err)
+	}
+	offered := 0
+	for line := range strings.Lines(out.String()) {
+		_, list, _ := strings.Cut(strings.TrimSpace(line), "x: ")
+		for word := range strings.SplitSeq(list, ", ") {
+			if offered++; !words[word] {
+				t.Errorf("%q is offered and no word, in %q", word, line)
+			}
+		}
+	}
+	if offered < 100 || k.disproved < 100 {
+		t.Errorf("%d words offered, %d candidates disproved: the test shows little", offered, k.disproved)
 	}
 }
 
