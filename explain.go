@@ -315,7 +315,7 @@ func (x *explainer) run(r *tree.Run, l *lookup) error {
 		f := t.Filter()
 		s.asked = f != nil
 		switch {
-		case f != nil && !f.MayContain(l.hashFor(f)):
+		case f != nil && !f.MayContainHash(l.hashFor(f)):
 			s.Verdict = FilterNegative
 			return nil
 		case f != nil && x.db.falsePositives.Has(s.Table, x.Key, l.hash):

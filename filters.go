@@ -141,7 +141,7 @@ func (p *prefixProbe) denied(t *tree.Table) bool {
 	} else if f.Hasher() != p.hasher {
 		p.ask(f)
 	}
-	return p.inside && !f.MayContain(p.hash)
+	return p.inside && !f.MayContainHash(p.hash)
 }
 
 // ask hashes the prefix with the hash function of f. The hash serves all filters that have

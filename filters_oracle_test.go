@@ -202,7 +202,7 @@ func (o *filterOracle) askFilters(when string) {
 			}
 			it := t.Reader.NewIterator(nil)
 			for kv := it.First(); kv != nil; kv = it.Next() {
-				if !f.MayContain(f.Hasher().Hash(kv.UserKey)) {
+				if !f.MayContainHash(f.Hasher().Hash(kv.UserKey)) {
 					o.t.Fatalf("%s, %s: the filter of table %d denies %.60q", o.name, when, t.Meta.Num, kv.UserKey)
 				}
 				o.alone++
@@ -322,16 +322,16 @@ func TestFilterOracle_Filters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		atomic := bloom.NewAtomicBlocked(len(hs), bits)
+		atomic := bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(len(hs)), BitsPerKey: bits}))
 		for _, h := range hs {
-			atomic.Add(h)
+			atomic.AddHash(h)
 		}
 		first := f.FirstUnit()
 		for range 1 + min(long, 9) { // building takes longer
 			for _, h := range hs {
-				if !f.MayContain(h) || !first.MayContain(h) || !atomic.MayContain(h) {
+				if !f.MayContainHash(h) || !first.MayContainHash(h) || !atomic.MayContainHash(h) {
 					t.Fatalf("of %d hashes with %v bits %x is denied: %v, by the first unit %v, by the atomic filter %v",
-						len(hs), bits, h, f.MayContain(h), first.MayContain(h), atomic.MayContain(h))
+						len(hs), bits, h, f.MayContainHash(h), first.MayContainHash(h), atomic.MayContainHash(h))
 				}
 			}
 			asked += 3 * len(hs)

@@ -157,7 +157,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 			continue
 		}
 		f, level := t.Filter(), r.Level
-		if f != nil && !f.MayContain(l.hashFor(f)) {
+		if f != nil && !f.MayContainHash(l.hashFor(f)) {
 			c.negative(level)
 			// Levels count all negatives, in a stripe of the counters. Tables count only those of
 			// sampled lookups, or each miss would write to a cache line of every table.
@@ -381,7 +381,7 @@ func (db *DB) MayContain(key []byte) bool {
 	}
 	for _, r := range v.Runs {
 		if t := r.Find(key); t != nil {
-			if f := t.Filter(); f == nil || f.MayContain(l.hashFor(f)) {
+			if f := t.Filter(); f == nil || f.MayContainHash(l.hashFor(f)) {
 				return true
 			}
 		}

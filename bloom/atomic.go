@@ -20,7 +20,8 @@ import (
 //
 // The zero AtomicBlocked answers maybe to every key, and adding to it changes nothing.
 type AtomicBlocked struct {
-	lines []atomicLine // the slice is constant, its words are atomic
+	lines  []atomicLine // the slice is constant, its words are atomic
+	hasher Hasher       // of the keys; constant
 }
 
 type atomicLine [lineBits / 64]atomicWord
@@ -41,26 +42,23 @@ type AtomicBlockedOptions struct {
 	// false positives.
 	Keys uint64
 
-	// BitsPerKey is how many bits there are for each key, more than 0. Ten is the best
-	// number, because a key always sets six.
+	// BitsPerKey is how many bits there are for each key, above 0. The default is 10, which
+	// is the best number, because a key always sets six.
 	BitsPerKey float64
+
+	// Hasher is the hash function of keys. The default is the function Hash. If strangers
+	// choose the keys, use HashSipHash.
+	Hasher Hasher
 }
 
-// NewAtomicBlocked returns an empty filter with bitsPerKey bits for each of keys keys,
-// rounded up to whole lines of 64 bytes. It has at least one line. It panics if keys is
-// below 0, and with NewAtomicBlockedFor's error if there is no such filter. Use
-// NewAtomicBlockedFor for numbers that come from outside of the program.
-func NewAtomicBlocked(keys int, bitsPerKey float64) *AtomicBlocked {
-	if keys < 0 {
-		panic(fmt.Errorf("bloom: new atomic filter: %d keys", keys))
+// NewAtomicBlocked returns an empty filter with the size that o describes, rounded up to
+// whole lines of 64 bytes. It has at least one line. The error says that BitsPerKey is not a
+// number above 0, or that the filter would have more than 128 GiB, or 1 GiB where an int has
+// 32 bits.
+func NewAtomicBlocked(o AtomicBlockedOptions) (*AtomicBlocked, error) {
+	if o.BitsPerKey == 0 {
+		o.BitsPerKey = 10
 	}
-	return Must(NewAtomicBlockedFor(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
-}
-
-// NewAtomicBlockedFor returns an empty filter with the size that o describes. It returns an
-// error if BitsPerKey is not a number above 0, and if the filter would have more than 128
-// GiB, or 1 GiB where an int has 32 bits.
-func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 	if !(o.BitsPerKey > 0 && o.BitsPerKey <= math.MaxFloat64) {
 		return nil, fmt.Errorf("bloom: new atomic filter: BitsPerKey is %v, not a number above 0", o.BitsPerKey)
 	}
@@ -68,7 +66,7 @@ func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 	if lines > form.MaxBytes/lineBytes {
 		return nil, fmt.Errorf("bloom: new atomic filter: %d keys of %v bits are more than %d bytes", o.Keys, o.BitsPerKey, uint64(form.MaxBytes))
 	}
-	return &AtomicBlocked{lines: make([]atomicLine, max(1, int(lines)))}, nil
+	return &AtomicBlocked{lines: make([]atomicLine, max(1, int(lines))), hasher: o.Hasher}, nil
 }
 
 // The top bits of hash · probeMul choose the bits that a key sets in its line:
@@ -81,9 +79,9 @@ func NewAtomicBlockedFor(o AtomicBlockedOptions) (*AtomicBlocked, error) {
 // coincide, 1.01 % would pass at 10 bits a key and not 0.99 %.)
 const atomicBits = 6 // bits of a bit's number in its word
 
-// Add adds the key with this hash (see Hash). A MayContain that begins after Add
-// has returned answers true.
-func (f *AtomicBlocked) Add(h uint64) {
+// AddHash adds the key with this hash, made by the filter's Hasher. A question that begins
+// after AddHash has returned is answered with true.
+func (f *AtomicBlocked) AddHash(h uint64) {
 	i, word, step, p := f.place(h)
 	if i >= uint64(len(f.lines)) {
 		return
@@ -94,9 +92,9 @@ func (f *AtomicBlocked) Add(h uint64) {
 	line[(word+2*step)&7].set(twoBits(p << (4 * atomicBits)))
 }
 
-// MayContain reports whether a key with this hash may have been added. False is certain for
-// every key whose Add has returned.
-func (f *AtomicBlocked) MayContain(h uint64) bool {
+// MayContainHash reports whether a key with this hash may have been added. False is certain
+// for every key whose AddHash has returned.
+func (f *AtomicBlocked) MayContainHash(h uint64) bool {
 	i, word, step, p := f.place(h)
 	if i >= uint64(len(f.lines)) {
 		return true
@@ -122,3 +120,6 @@ func twoBits(p uint64) uint64 { return 1<<(p>>58) | 1<<(p>>52&63) }
 
 // SizeBytes returns the memory that the filter takes.
 func (f *AtomicBlocked) SizeBytes() int { return len(f.lines) * lineBytes }
+
+// Hasher returns the function that keys are hashed with.
+func (f *AtomicBlocked) Hasher() Hasher { return f.hasher }

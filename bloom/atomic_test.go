@@ -17,12 +17,12 @@ func TestAtomicBlocked_NeverDenies(t *testing.T) {
 	hs := filtertest.RandomHashes(1, 1<<20)
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 1000, len(hs)} {
 		for _, width := range []float64{math.SmallestNonzeroFloat64, 1, 4, 10, 16} {
-			f := NewAtomicBlocked(n, width)
+			f := atomicOf(n, width)
 			for _, h := range hs[:min(n, 1<<17)] {
-				f.Add(h)
+				f.AddHash(h)
 			}
 			for _, h := range hs[:min(n, 1<<17)] {
-				if !f.MayContain(h) {
+				if !f.MayContainHash(h) {
 					t.Fatalf("%d keys of %v bits: MayContain(%016x) = false, want true", n, width, h)
 				}
 			}
@@ -33,13 +33,13 @@ func TestAtomicBlocked_NeverDenies(t *testing.T) {
 // With more keys than it was made for the filter is full, and then says maybe to
 // everything.
 func TestAtomicBlocked_Overfull(t *testing.T) {
-	f := NewAtomicBlocked(10, 10)
+	f := atomicOf(10, 10)
 	hs := filtertest.RandomHashes(2, 10000)
 	for _, h := range hs {
-		f.Add(h)
+		f.AddHash(h)
 	}
 	for _, h := range append(hs, 0, math.MaxUint64, 12345) {
-		if !f.MayContain(h) {
+		if !f.MayContainHash(h) {
 			t.Errorf("MayContain(%016x) = false in a full filter", h)
 		}
 	}
@@ -47,9 +47,9 @@ func TestAtomicBlocked_Overfull(t *testing.T) {
 
 func TestAtomicBlocked_EmptyDeniesAll(t *testing.T) {
 	for _, n := range []int{0, 1, 1000} {
-		f := NewAtomicBlocked(n, 10)
+		f := atomicOf(n, 10)
 		for _, h := range append(filtertest.RandomHashes(3, 1000), 0, math.MaxUint64) {
-			if f.MayContain(h) {
+			if f.MayContainHash(h) {
 				t.Fatalf("an empty filter for %d keys holds %016x", n, h)
 			}
 		}
@@ -64,7 +64,7 @@ func TestAtomicBlocked_Size(t *testing.T) {
 	}{
 		{0, 10, 64}, {1, 10, 64}, {51, 10, 64}, {52, 10, 128}, {512, 10, 640}, {600000, 10, 750016},
 	} {
-		if got := NewAtomicBlocked(c.keys, c.width).SizeBytes(); got != c.want {
+		if got := atomicOf(c.keys, c.width).SizeBytes(); got != c.want {
 			t.Errorf("NewAtomicBlocked(%d, %v).SizeBytes() = %d, want %d", c.keys, c.width, got, c.want)
 		}
 	}
@@ -112,9 +112,9 @@ func TestAtomicBlocked_FPR(t *testing.T) {
 		questions, n = questions/10, n/10
 	}
 	for _, width := range []float64{8, 10, 16} {
-		f := NewAtomicBlocked(n, width)
+		f := atomicOf(n, width)
 		for _, h := range filtertest.RandomHashes(4, n) {
-			f.Add(h)
+			f.AddHash(h)
 		}
 		rate := measure(f, 5, questions)
 		want, variance := modelAtomic(6, len(f.lines), n)
@@ -131,9 +131,9 @@ func TestAtomicBlocked_FPR(t *testing.T) {
 
 // A key sets at most two bits in each of exactly three words of one line.
 func TestAtomicBlocked_ThreeWords(t *testing.T) {
-	f := NewAtomicBlocked(1000, 10)
+	f := atomicOf(1000, 10)
 	for _, h := range filtertest.RandomHashes(6, 20000) {
-		f.Add(h)
+		f.AddHash(h)
 		words, set := 0, 0
 		for i := range f.lines {
 			for j := range f.lines[i] {
@@ -154,14 +154,14 @@ func TestAtomicBlocked_ThreeWords(t *testing.T) {
 func TestAtomicBlocked_Concurrent(t *testing.T) {
 	const adders, readers, each = 4, 2, 20000
 	hs := filtertest.RandomHashes(7, adders*each)
-	f := NewAtomicBlocked(len(hs)/8, 10) // few lines, many encounters
-	var added [adders]atomic.Int64       // keys of each adder that are in
+	f := atomicOf(len(hs)/8, 10)   // few lines, many encounters
+	var added [adders]atomic.Int64 // keys of each adder that are in
 	var adding, reading sync.WaitGroup
 	failed := make(chan string, readers)
 	for a := range adders {
 		adding.Go(func() {
 			for i, h := range hs[a*each : (a+1)*each] {
-				f.Add(h)
+				f.AddHash(h)
 				added[a].Store(int64(i + 1))
 			}
 		})
@@ -172,7 +172,7 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 				a := i % adders
 				n := added[a].Load()
 				for j := max(0, n-50); j < n; j++ {
-					if !f.MayContain(hs[a*each+int(j)]) {
+					if !f.MayContainHash(hs[a*each+int(j)]) {
 						failed <- fmt.Sprintf("key %d of adder %d is added and denied", j, a)
 						return
 					}
@@ -190,7 +190,7 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 		t.Error(what)
 	}
 	for _, h := range hs {
-		if !f.MayContain(h) {
+		if !f.MayContainHash(h) {
 			t.Fatalf("%016x is lost", h)
 		}
 	}
@@ -201,20 +201,20 @@ func TestAtomicBlocked_NoBitLost(t *testing.T) {
 	const adders, each, rounds = 4, 25, 2000
 	for round := range rounds {
 		hs := filtertest.RandomHashes(uint64(round), adders*each)
-		f, alone := NewAtomicBlocked(1, 10), NewAtomicBlocked(1, 10)
+		f, alone := atomicOf(1, 10), atomicOf(1, 10)
 		var adding sync.WaitGroup
 		start := make(chan struct{})
 		for a := range adders {
 			adding.Go(func() {
 				<-start
 				for _, h := range hs[a*each : (a+1)*each] {
-					f.Add(h)
+					f.AddHash(h)
 				}
 			})
 		}
 		close(start)
 		for _, h := range hs {
-			alone.Add(h)
+			alone.AddHash(h)
 		}
 		adding.Wait()
 		for i := range alone.lines[0] {
@@ -234,7 +234,7 @@ func TestBlocked_Concurrent(t *testing.T) {
 		wg.Go(func() {
 			g := f.FirstUnit()
 			for _, h := range hs {
-				if f.Touch(h); !f.MayContain(h) || !g.MayContain(h) {
+				if f.Touch(h); !f.MayContainHash(h) || !g.MayContainHash(h) {
 					t.Errorf("MayContain(%016x) = false, want true", h)
 					return
 				}

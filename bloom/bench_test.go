@@ -38,7 +38,7 @@ func benchFilters(tables, keys int, bits float64) []*Blocked {
 	return fs
 }
 
-type asker interface{ MayContain(h uint64) bool }
+type asker interface{ MayContainHash(h uint64) bool }
 
 // stream asks one filter after the other, each time for a new absent key. The answers
 // are independent of each other.
@@ -47,7 +47,7 @@ func stream[F asker](b *testing.B, fs []F) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		benchSink = fs[i&(len(fs)-1)].MayContain(question(hs, i))
+		benchSink = fs[i&(len(fs)-1)].MayContainHash(question(hs, i))
 		i++
 	}
 }
@@ -60,7 +60,7 @@ func serial[F asker](b *testing.B, fs []F) {
 	i := 0
 	for b.Loop() {
 		h := question(hs, i)
-		if fs[i&(len(fs)-1)].MayContain(h ^ fence.Add(0)) {
+		if fs[i&(len(fs)-1)].MayContainHash(h ^ fence.Add(0)) {
 			benchTouch++
 		}
 		i++
@@ -83,7 +83,7 @@ func BenchmarkMiss(b *testing.B) {
 
 type nothing struct{}
 
-func (nothing) MayContain(h uint64) bool { return h == 0 }
+func (nothing) MayContainHash(h uint64) bool { return h == 0 }
 
 // 50M keys, 62 MB of filters: each question waits for memory.
 func BenchmarkMissOutOfCache(b *testing.B) {
@@ -103,7 +103,7 @@ func BenchmarkHit(b *testing.B) {
 			f := mustOpen(AppendBlocked(nil, hs, bits))
 			i := 0
 			for b.Loop() {
-				benchSink = f.MayContain(hs[i&(len(hs)-1)])
+				benchSink = f.MayContainHash(hs[i&(len(hs)-1)])
 				i++
 			}
 		})
@@ -140,7 +140,7 @@ func BenchmarkFiveFilters(b *testing.B) {
 						benchTouch = sum
 					}
 					for _, f := range five {
-						if f.MayContain(h) {
+						if f.MayContainHash(h) {
 							benchWord++
 						}
 					}
@@ -212,16 +212,16 @@ func BenchmarkAtomic(b *testing.B) {
 	hs := filtertest.RandomHashes(11, n)
 	b.Run("add", func(b *testing.B) {
 		for b.Loop() {
-			f := NewAtomicBlocked(n, 10)
+			f := atomicOf(n, 10)
 			for _, h := range hs {
-				f.Add(h)
+				f.AddHash(h)
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
 	})
-	f := NewAtomicBlocked(n, 10)
+	f := atomicOf(n, 10)
 	for _, h := range hs {
-		f.Add(h)
+		f.AddHash(h)
 	}
 	b.Run("miss", func(b *testing.B) { stream(b, []*AtomicBlocked{f}) })
 	b.Run("fence", func(b *testing.B) { serial(b, make([]nothing, 1)) })
@@ -232,7 +232,7 @@ func BenchmarkPredict(b *testing.B) {
 	f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(3, 1e5), 20))
 	b.Run("filter", func(b *testing.B) {
 		for b.Loop() {
-			f.PredictedFPR()
+			f.FPR()
 		}
 	})
 	b.Run("bits", func(b *testing.B) {
@@ -273,7 +273,7 @@ func newClassic(hashes []uint64) *classic {
 	return f
 }
 
-func (f *classic) MayContain(h uint64) bool {
+func (f *classic) MayContainHash(h uint64) bool {
 	step := h>>32 | 1
 	for range f.k {
 		i := h % f.m
@@ -306,7 +306,7 @@ func newLine32(hashes []uint64) *line32 {
 	return f
 }
 
-func (f *line32) MayContain(hash uint64) bool {
+func (f *line32) MayContainHash(hash uint64) bool {
 	h := uint32(hash)
 	step, line := h>>17|h<<15, h%f.lines*64
 	for range 6 {

@@ -53,9 +53,9 @@ func newBlocked(b []byte, t trailer) *Blocked {
 	return f
 }
 
-// MayContain reports whether a key with this hash (see Hash) may be in the filter. False is
+// MayContainHash reports whether a key with this hash (see Hash) may be in the filter. False is
 // certain. It allocates nothing.
-func (f *Blocked) MayContain(h uint64) bool {
+func (f *Blocked) MayContainHash(h uint64) bool {
 	o := f.first.line(h) * lineBytes
 	end := o + lineBytes
 	if o > end || end > uint64(len(f.first.bytes)) { // the zero Blocked; saves the slice's checks
@@ -81,7 +81,7 @@ func (f *Blocked) hasRest(line *[lineBytes]byte, h uint64) bool {
 	return hasFirst(line, h) && hasRest(line, h, f.second.k)
 }
 
-// Touch loads a byte of the cache line that MayContain(h) will look at first, and returns
+// Touch loads a byte of the cache line that MayContainHash(h) will look at first, and returns
 // it. It is for a caller that asks several filters, and does so much work between the
 // questions that the processor does not run ahead to the next one. Such a caller can touch
 // all lines first: then the cache misses overlap.
@@ -97,9 +97,9 @@ func (f *Blocked) Touch(h uint64) byte {
 	return 0
 }
 
-// Keys returns the number of hashes that the filter was built from. 2^32 - 1
+// Count returns the number of hashes that the filter was built from. 2^32 - 1
 // means that number or more.
-func (f *Blocked) Keys() uint64 { return uint64(f.keys) }
+func (f *Blocked) Count() uint64 { return uint64(f.keys) }
 
 // SizeBytes returns the memory that the filter keeps: its serialized bytes, or, for the
 // result of FirstUnit, the copied lines.
@@ -119,9 +119,9 @@ func (f *Blocked) BitsPerKey() float64 {
 	return float64(f.first.lines+f.second.lines) * lineBits / math.Max(float64(f.keys), 1)
 }
 
-// PredictedFPR returns the share of absent keys that are expected to pass MayContain. It
+// FPR returns the share of absent keys that are expected to pass. It
 // follows from the number of keys, lines and probes.
-func (f *Blocked) PredictedFPR() float64 {
+func (f *Blocked) FPR() float64 {
 	if f.first.lines == 0 {
 		return 1
 	}
@@ -142,7 +142,7 @@ func (f *Blocked) FirstUnitBytes() int {
 
 // FirstUnit returns the filter without its second unit, in memory of its own, so that the
 // bytes of f can be freed. It answers maybe to every key to which f answers maybe, and to
-// more others: see its PredictedFPR. For a filter of one unit it returns f itself.
+// more others: see its FPR. For a filter of one unit it returns f itself.
 func (f *Blocked) FirstUnit() *Blocked {
 	if f.Units() == 1 {
 		return f

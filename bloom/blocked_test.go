@@ -24,9 +24,9 @@ func checkHolds(t *testing.T, f *Blocked, hashes []uint64) {
 	t.Helper()
 	g := f.FirstUnit()
 	for i, h := range hashes {
-		if !f.MayContain(h) || !g.MayContain(h) {
+		if !f.MayContainHash(h) || !g.MayContainHash(h) {
 			t.Fatalf("MayContain(hash %d of %d, %016x) = %v, of the first unit %v, want true",
-				i, len(hashes), h, f.MayContain(h), g.MayContain(h))
+				i, len(hashes), h, f.MayContainHash(h), g.MayContainHash(h))
 		}
 	}
 }
@@ -39,8 +39,8 @@ func TestBlocked_NeverDenies(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%d", bits, n), func(t *testing.T) {
 				f := mustOpen(AppendBlocked(nil, hs[:n], bits))
 				checkHolds(t, f, hs[:n])
-				if f.Keys() != uint64(n) {
-					t.Errorf("Keys() = %d, want %d", f.Keys(), n)
+				if f.Count() != uint64(n) {
+					t.Errorf("Count() = %d, want %d", f.Count(), n)
 				}
 			})
 		}
@@ -78,12 +78,12 @@ func TestBlocked_EmptyDeniesAll(t *testing.T) {
 	for _, bits := range []float64{4, 10, 20} {
 		f := mustOpen(AppendBlocked(nil, nil, bits))
 		for _, h := range filtertest.RandomHashes(3, 1000) {
-			if f.MayContain(h) {
+			if f.MayContainHash(h) {
 				t.Fatalf("an empty filter of %v bits holds %016x", bits, h)
 			}
 		}
-		if f.Keys() != 0 || f.PredictedFPR() != 0 {
-			t.Errorf("Keys() = %d, PredictedFPR() = %v, want 0, 0", f.Keys(), f.PredictedFPR())
+		if f.Count() != 0 || f.FPR() != 0 {
+			t.Errorf("Count() = %d, FPR() = %v, want 0, 0", f.Count(), f.FPR())
 		}
 	}
 }
@@ -175,8 +175,8 @@ func TestBlocked_FirstUnit(t *testing.T) {
 		b := AppendBlocked(nil, hs, bits)
 		f := mustOpen(b)
 		g := f.FirstUnit()
-		if f.Units() != 2 || g.Units() != 1 || g.Keys() != f.Keys() {
-			t.Errorf("Units() = %d, of the first unit %d, keys %d, want 2, 1, %d", f.Units(), g.Units(), g.Keys(), f.Keys())
+		if f.Units() != 2 || g.Units() != 1 || g.Count() != f.Count() {
+			t.Errorf("Units() = %d, of the first unit %d, keys %d, want 2, 1, %d", f.Units(), g.Units(), g.Count(), f.Count())
 		}
 		if g.SizeBytes() != f.FirstUnitBytes() || g.SizeBytes() >= f.SizeBytes() {
 			t.Errorf("the first unit has %d bytes, want %d, less than %d", g.SizeBytes(), f.FirstUnitBytes(), f.SizeBytes())
@@ -189,20 +189,20 @@ func TestBlocked_FirstUnit(t *testing.T) {
 		asked := filtertest.RandomHashes(9, cap(before))
 		hits := 0
 		for _, h := range asked {
-			may := g.MayContain(h)
+			may := g.MayContainHash(h)
 			if before = append(before, may); may {
 				hits++
-			} else if f.MayContain(h) {
+			} else if f.MayContainHash(h) {
 				t.Fatalf("the first unit denies %016x, the filter does not", h)
 			}
 		}
-		rate, want := float64(hits)/float64(len(asked)), g.PredictedFPR()
+		rate, want := float64(hits)/float64(len(asked)), g.FPR()
 		if math.Abs(rate-want) > 4*math.Sqrt(want/float64(len(asked)))+0.03*want {
 			t.Errorf("the first unit of %v bits lets pass %v, predicted %v", bits, rate, want)
 		}
 		clear(b)
 		for i, h := range asked {
-			if g.MayContain(h) != before[i] {
+			if g.MayContainHash(h) != before[i] {
 				t.Fatal("the first unit's answers change with the bytes of the filter it came from")
 			}
 		}
@@ -228,27 +228,27 @@ func TestAllocations(t *testing.T) {
 	one, two := mustOpen(AppendBlocked(nil, hs, 10)), mustOpen(AppendBlocked(nil, hs, 20))
 	fuse := staticOf(hs, StaticOptions{Kind: KindFuse, BitsPerKey: 12})
 	hashers := everyHasher()
-	mem := NewAtomicBlocked(1000, 10)
+	mem := atomicOf(1000, 10)
 	buf := make([]byte, 0, BlockedSize(len(hs), 20))
 	for _, c := range []struct {
 		name string
 		fn   func()
 	}{
 		{"Hash", func() { benchWord = Hash(key) }},
-		{"MayContain, held", func() { benchSink = one.MayContain(hs[0]) && two.MayContain(hs[0]) }},
-		{"MayContain, absent", func() { benchSink = one.MayContain(1) || two.MayContain(1) }},
+		{"MayContain, held", func() { benchSink = one.MayContainHash(hs[0]) && two.MayContainHash(hs[0]) }},
+		{"MayContain, absent", func() { benchSink = one.MayContainHash(1) || two.MayContainHash(1) }},
 		{"Touch", func() { benchTouch = two.Touch(1) }},
-		{"Fuse.MayContain, held", func() { benchSink = fuse.MayContain(hs[0]) }},
-		{"Fuse.MayContain, absent", func() { benchSink = fuse.MayContain(1) }},
+		{"Fuse.MayContain, held", func() { benchSink = fuse.MayContainHash(hs[0]) }},
+		{"Fuse.MayContain, absent", func() { benchSink = fuse.MayContainHash(1) }},
 		{"Hasher.Hash", func() {
 			for _, h := range hashers {
 				benchWord = h.Hash(key) + h.Hash(long)
 			}
 		}},
-		{"Add", func() { mem.Add(hs[1]) }},
-		{"AtomicBlocked.MayContain", func() { benchSink = mem.MayContain(hs[1]) }},
+		{"Add", func() { mem.AddHash(hs[1]) }},
+		{"AtomicBlocked.MayContain", func() { benchSink = mem.MayContainHash(hs[1]) }},
 		{"AppendBlocked with room", func() { AppendBlocked(buf, hs, 20) }},
-		{"PredictedFPR", func() { two.PredictedFPR() }},
+		{"FPR", func() { two.FPR() }},
 	} {
 		if n := testing.AllocsPerRun(100, c.fn); n != 0 {
 			t.Errorf("%s: %v allocations, want 0", c.name, n)

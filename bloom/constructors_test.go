@@ -24,23 +24,19 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	for _, p := range []float64{nan, -1, 0, 1, 5, inf} {
 		panics(fmt.Sprintf("New(1, %v)", p), func() any { return New(1, p) })
 	}
-	for _, width := range []float64{nan, -1, 0, inf, math.Inf(-1)} {
-		panics(fmt.Sprintf("NewAtomicBlocked(1, %v)", width), func() any { return NewAtomicBlocked(1, width) })
-		fails(fmt.Sprintf("NewAtomicBlockedFor BitsPerKey %v", width), func() error {
-			_, err := NewAtomicBlockedFor(AtomicBlockedOptions{Keys: 1, BitsPerKey: width})
+	for _, width := range []float64{nan, -1, inf, math.Inf(-1)} {
+		fails(fmt.Sprintf("NewAtomicBlocked BitsPerKey %v", width), func() error {
+			_, err := NewAtomicBlocked(AtomicBlockedOptions{Keys: 1, BitsPerKey: width})
 			return err
 		})
 	}
-	panics("NewAtomicBlocked(-1, 10)", func() any { return NewAtomicBlocked(-1, 10) })
-	panics("NewAtomicBlocked of MinInt", func() any { return NewAtomicBlocked(math.MinInt, 10) })
 
 	const many = 1 << 62 // keys that no machine has the memory for
 	panics("New of many", func() any { return New(many, 0.01) })
-	panics("NewAtomicBlocked of many", func() any { return NewAtomicBlocked(math.MaxInt, 1e6) })
 	fails("NewFilter of many", func() error { _, err := NewFilter(FilterOptions{Keys: many}); return err })
 	fails("NewFilter of bits", func() error { _, err := NewFilter(FilterOptions{Bits: math.MaxUint64}); return err })
-	fails("NewAtomicBlockedFor of many", func() error {
-		_, err := NewAtomicBlockedFor(AtomicBlockedOptions{Keys: many, BitsPerKey: 10})
+	fails("NewAtomicBlocked of many", func() error {
+		_, err := NewAtomicBlocked(AtomicBlockedOptions{Keys: many, BitsPerKey: 10})
 		return err
 	})
 	if math.MaxInt == math.MaxInt32 {
@@ -88,7 +84,7 @@ func TestConstructors_Listed(t *testing.T) {
 			}
 		}
 	}
-	if found < 6 {
+	if found < 5 {
 		t.Errorf("%d constructors", found)
 	}
 }
@@ -113,16 +109,12 @@ func panicked(f func() error) (err error) {
 // at the largest numbers.
 func TestConstructors_KeepTheirPromise(t *testing.T) {
 	for _, width := range []float64{math.SmallestNonzeroFloat64, 0.5, 10, 64, 1000} {
-		f := NewAtomicBlocked(1000, width)
+		f := atomicOf(1000, width)
 		if got := float64(f.SizeBytes()) * 8; got < 1000*width || got > 1000*width+lineBits {
 			t.Errorf("NewAtomicBlocked(1000, %v) has %v bits", width, got)
 		}
-		g, err := NewAtomicBlockedFor(AtomicBlockedOptions{Keys: 1000, BitsPerKey: width})
-		if err != nil || g.SizeBytes() != f.SizeBytes() {
-			t.Errorf("NewAtomicBlockedFor: %v, %v", g, err)
-		}
 	}
-	if n := NewAtomicBlocked(0, 10).SizeBytes(); n != lineBytes {
+	if n := atomicOf(0, 10).SizeBytes(); n != lineBytes {
 		t.Errorf("NewAtomicBlocked of no keys has %d bytes", n)
 	}
 }

@@ -21,7 +21,7 @@ func (f Blocked) String() string {
 	if f.first.lines == 0 {
 		return "bloom.Blocked: " + form.Zero
 	}
-	return form.Printed("bloom.Blocked:", f.Keys(), f.SizeBytes(), f.PredictedFPR())
+	return form.Printed("bloom.Blocked:", f.Count(), f.SizeBytes(), f.FPR())
 }
 
 // String describes the filter in one line.
@@ -29,7 +29,7 @@ func (f Fuse) String() string {
 	if f.r == 0 {
 		return "bloom.Fuse: " + form.Zero
 	}
-	return form.Printed("bloom.Fuse:", f.Keys(), f.SizeBytes(), f.PredictedFPR())
+	return form.Printed("bloom.Fuse:", f.Count(), f.SizeBytes(), f.FPR())
 }
 
 // String describes the filter in one line.
@@ -37,7 +37,7 @@ func (s Static) String() string {
 	if s.fuse == nil && s.blocked.first.lines == 0 {
 		return "bloom.Static: " + form.Zero
 	}
-	return form.Printed("bloom.Static: "+s.Kind().String()+",", s.Keys(), s.SizeBytes(), s.PredictedFPR())
+	return form.Printed("bloom.Static: "+s.Kind().String()+",", s.Count(), s.SizeBytes(), s.FPR())
 }
 
 // String describes the filter in one line. It counts bits, and estimates the number of

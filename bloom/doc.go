@@ -3,7 +3,7 @@
 // whatever the length of the keys. A program asks the filter before an expensive lookup,
 // such as a read from disk, and saves the lookup if the answer is no.
 //
-// The package imports nothing of shale. Next to the standard library it imports xorfilter,
+// The package imports nothing of the store. Next to the standard library it imports xorfilter,
 // which solves the equations of fuse filters.
 //
 // # Which type
@@ -57,19 +57,30 @@
 //   - Keys are values of a Go type and not bytes: Of around a filter of any type.
 //   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
 //
-// Filters that other programs wrote are read by the packages below this one, one for each
-// format. Package hashes has more hash functions.
+// Scalable, Counting, Cuckoo, Bitset, Window, Exact and Of are in package sketch. Filters that other
+// programs wrote are read by the packages below compat, one for each format. Package hashes
+// has more hash functions.
 //
-// # Two ways to ask
+// # One name an operation
 //
-// A Filter, Scalable, Exact, Counting, Cuckoo or Window is asked for the key itself.
+// The methods have the same names and signatures on all types, so that generic code can take
+// any filter as a Set, or as an Adder:
 //
-// A Blocked, Fuse, Static or AtomicBlocked is asked for the 64-bit hash of the key. So a
-// key that is asked of many filters is hashed once. The hash is that of the function Hash;
-// for a Static, which is a Blocked or a Fuse, it is that of its Hasher.
+//	by key      Add            MayContain        Remove      CheckAndAdd
+//	by string   AddString      MayContainString
+//	by hash     AddHash        MayContainHash    RemoveHash  CheckAndAddHash
+//	many keys   AddKeys        MayContainKeys
+//	many hashes AddMany        MayContainMany
+//	numbers     Count          SizeBytes         FPR
+//	sets        Union          Intersect
 //
-// A Filter or Scalable can be asked for 128 bits of hash too, with AddHash and
-// with MayContainHash or HasHash.
+// Add, AddString and AddKeys return an error on all types. It is nil for every filter that a
+// constructor made and that cannot become full. A filter that can become full (Cuckoo,
+// Scalable) returns one from AddHash, AddMany and CheckAndAdd too.
+//
+// The hash of a Filter or Scalable has 128 bits and is two words, h1 and h2. All others have
+// 64 bits: those of the function Hash, or of the filter's Hasher. A key that is asked of many
+// filters is hashed once, and its hash asked of each.
 //
 // # Zero values and constructors
 //
@@ -82,11 +93,13 @@
 // nothing. A zero value cannot be written either. (The zero Bitset is different: it is the
 // empty set, and takes numbers.)
 //
-// A constructor makes exactly the filter that it is asked for, or fails. The long forms
-// take options (NewFilter, NewScalable, NewCountingFor, NewCuckooFor,
-// NewAtomicBlockedFor) and return an error. The short forms (New, NewCounting, NewCuckoo,
-// NewAtomicBlocked, NewBitset, NewExact, NewOf) panic instead. They are for arguments
-// that are written in the program itself.
+// A constructor makes exactly the filter that it is asked for, or returns an error. It takes
+// options, whose zero value is useful where there is a default:
+//
+//	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1e6, FPR: 0.001})
+//
+// New(n, p) is the short way to a Filter, and panics instead. Must makes a panic of the error
+// of any other constructor. Both are for arguments that are written in the program itself.
 //
 // # As text, and printed
 //

@@ -23,15 +23,15 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("user7:", filter.MayContain(bloom.Hash([]byte("user7"))))
+	fmt.Println("user7:", filter.MayContainHash(bloom.Hash([]byte("user7"))))
 	passed := 0
 	for i := range 10000 {
-		if filter.MayContain(bloom.Hash(fmt.Appendf(nil, "guest%d", i))) {
+		if filter.MayContainHash(bloom.Hash(fmt.Appendf(nil, "guest%d", i))) {
 			passed++
 		}
 	}
 	fmt.Println("guests that look like users:", passed, "of 10000")
-	fmt.Println(len(stored), "bytes for", filter.Keys(), "keys")
+	fmt.Println(len(stored), "bytes for", filter.Count(), "keys")
 	// Output:
 	// user7: true
 	// guests that look like users: 91 of 10000
@@ -46,7 +46,7 @@ func ExampleOpenBlocked() {
 	filter, err := bloom.OpenBlocked(stored)
 	fmt.Println(errors.Is(err, bloom.ErrDamaged))
 	mayContain := func(key string) bool {
-		return filter == nil || filter.MayContain(bloom.Hash([]byte(key)))
+		return filter == nil || filter.MayContainHash(bloom.Hash([]byte(key)))
 	}
 	fmt.Println(mayContain("apple"), mayContain("pear"))
 	// Output:
@@ -56,10 +56,10 @@ func ExampleOpenBlocked() {
 
 // An atomic filter grows while it is asked.
 func ExampleAtomicBlocked() {
-	filter := bloom.NewAtomicBlocked(1000, 10)
+	filter := bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 1000, BitsPerKey: 10}))
 	apple, pear := bloom.Hash([]byte("apple")), bloom.Hash([]byte("pear"))
-	filter.Add(apple) // from any goroutine
-	fmt.Println(filter.MayContain(apple), filter.MayContain(pear))
+	filter.AddHash(apple) // from any goroutine
+	fmt.Println(filter.MayContainHash(apple), filter.MayContainHash(pear))
 	fmt.Println(filter.SizeBytes(), "bytes")
 	// Output:
 	// true false
@@ -89,8 +89,8 @@ func ExampleBlocked_FirstUnit() {
 		return
 	}
 	small := filter.FirstUnit()
-	fmt.Printf("%d bytes, %.4f %%\n", filter.SizeBytes(), 100*filter.PredictedFPR())
-	fmt.Printf("%d bytes, %.4f %%\n", small.SizeBytes(), 100*small.PredictedFPR())
+	fmt.Printf("%d bytes, %.4f %%\n", filter.SizeBytes(), 100*filter.FPR())
+	fmt.Printf("%d bytes, %.4f %%\n", small.SizeBytes(), 100*small.FPR())
 	// Output:
 	// 25120 bytes, 0.0089 %
 	// 12544 bytes, 0.9431 %
@@ -117,7 +117,7 @@ func ExampleHasher() {
 		return
 	}
 	fmt.Println(filter.Kind(), filter.Hasher().ID(), filter.Hasher() == hasher)
-	fmt.Println(filter.MayContain(filter.Hasher().Hash([]byte("apple"))))
+	fmt.Println(filter.MayContainHash(filter.Hasher().Hash([]byte("apple"))))
 
 	_, err = bloom.OpenBlocked(stored) // would be asked with bloom.Hash
 	fmt.Println(errors.Is(err, bloom.ErrUnknown))
@@ -144,9 +144,9 @@ func ExampleFuse() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("7:", fuse.MayContain(bloom.Hash([]byte("7"))))
+	fmt.Println("7:", fuse.MayContainHash(bloom.Hash([]byte("7"))))
 	fmt.Printf("%.2f bits a key, of which a fingerprint has %d\n", fuse.BitsPerKey(), fuse.Bits())
-	fmt.Printf("%.2f %% pass, of a blocked filter with 10 bits a key %.2f %%\n", 100*fuse.PredictedFPR(), 100*bloom.PredictFPR(10))
+	fmt.Printf("%.2f %% pass, of a blocked filter with 10 bits a key %.2f %%\n", 100*fuse.FPR(), 100*bloom.PredictFPR(10))
 	// Output:
 	// 7: true
 	// 9.50 bits a key, of which a fingerprint has 8
@@ -185,7 +185,7 @@ func ExampleFilter_MarshalText() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(again.Seen.CheckString("/page/7"), again.Seen.CheckString("/about"))
+	fmt.Println(again.Seen.MayContainString("/page/7"), again.Seen.MayContainString("/about"))
 	fmt.Println(again.Seen)
 	// Output:
 	// true false

@@ -16,11 +16,11 @@ func ExampleFilter() {
 		filter.Add(fmt.Appendf(nil, "user%d", i))
 	}
 	fmt.Println("user7:", filter.MayContain([]byte("user7")))
-	fmt.Println("guest7:", filter.CheckString("guest7"))
+	fmt.Println("guest7:", filter.MayContainString("guest7"))
 
 	passed := 0
 	for i := range 10000 {
-		if filter.CheckString(fmt.Sprint("guest", i)) {
+		if filter.MayContainString(fmt.Sprint("guest", i)) {
 			passed++
 		}
 	}
@@ -52,7 +52,7 @@ func ExampleFilter_CheckAndAdd() {
 
 // A filter is written to a file and read from it. The filters of several machines
 // are merged into one.
-func ExampleFilter_Merge() {
+func ExampleFilter_Union() {
 	monday, tuesday := bloom.New(1000, 0.01), bloom.New(1000, 0.01)
 	monday.AddString("ann")
 	tuesday.AddString("bob")
@@ -67,12 +67,12 @@ func ExampleFilter_Merge() {
 		fmt.Println(err) // damaged, or of a later version: any key may be there
 		return
 	}
-	if err := monday.Merge(&read); err != nil {
+	if err := monday.Union(&read); err != nil {
 		fmt.Println(err) // of another size or hash function
 		return
 	}
-	fmt.Println(monday.CheckString("ann"), monday.CheckString("bob"), monday.CheckString("eve"))
-	fmt.Println(errors.Is(monday.Merge(bloom.New(5, 0.01)), bloom.ErrMismatch))
+	fmt.Println(monday.MayContainString("ann"), monday.MayContainString("bob"), monday.MayContainString("eve"))
+	fmt.Println(errors.Is(monday.Union(bloom.New(5, 0.01)), bloom.ErrMismatch))
 	// Output:
 	// true true false
 	// true
@@ -86,7 +86,7 @@ func ExampleNewFilter() {
 		return
 	}
 	filter.AddString("apple")
-	fmt.Println(filter.CheckString("apple"), filter.CheckString("pear"))
+	fmt.Println(filter.MayContainString("apple"), filter.MayContainString("pear"))
 	// Output: true false
 }
 

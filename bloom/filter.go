@@ -70,7 +70,7 @@ type FilterOptions struct {
 
 	// HashID names Hash in the serialized form: a number from FirstOwnHashID up.
 	// A filter that has Hash and no HashID cannot be serialized, and can be
-	// merged with its clones only.
+	// united with its clones only.
 	HashID HashID
 }
 
@@ -137,25 +137,6 @@ func (o *FilterOptions) shape() (m uint64, k int) {
 	return SizeBitsProbes(o.Keys, o.FPR, k), k
 }
 
-// Add adds key.
-func (f *Filter) Add(key []byte) { f.AddHash(f.hash.Hash128(key)) }
-
-// AddString adds s. It is the same as adding the bytes of s.
-func (f *Filter) AddString(s string) { f.AddHash(f.hash.Hash128([]byte(s))) }
-
-// MayContain reports whether key may have been added. False is certain. It
-// allocates nothing.
-func (f *Filter) MayContain(key []byte) bool { return f.MayContainHash(f.hash.Hash128(key)) }
-
-// Check is another name of MayContain.
-func (f *Filter) Check(key []byte) bool { return f.MayContainHash(f.hash.Hash128(key)) }
-
-// CheckString is MayContain for the bytes of s.
-func (f *Filter) CheckString(s string) bool { return f.MayContainHash(f.hash.Hash128([]byte(s))) }
-
-// CheckAndAdd adds key and reports whether it may have been there before.
-func (f *Filter) CheckAndAdd(key []byte) bool { return f.CheckAndAddHash(f.hash.Hash128(key)) }
-
 // Hash returns the hash of key by the filter's function, for AddHash, MayContainHash and
 // CheckAndAddHash. A key that is asked of several filters has to be hashed only once.
 func (f *Filter) Hash(key []byte) (h1, h2 uint64) { return f.hash.Hash128(key) }
@@ -170,7 +151,7 @@ func (f *Filter) MayContainHash(h1, h2 uint64) bool { return f.bits.Has(h1, h2) 
 func (f *Filter) CheckAndAddHash(h1, h2 uint64) bool { return f.bits.CheckAndAdd(h1, h2) }
 
 // Count returns how many keys were added. A key that was added twice counts twice. After
-// Merge it is the sum of both filters, in which the keys of both count twice. After
+// Union it is the sum of both filters, in which the keys of both count twice. After
 // Intersect it is EstimatedCount, rounded, but at most the smaller count of the two.
 // EstimatedCount counts different keys only.
 func (f *Filter) Count() uint64 { return f.bits.Count }
@@ -212,10 +193,10 @@ func (f *Filter) Reset() { f.bits.Reset() }
 // Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter { return &Filter{bits: f.bits.Clone(), hash: f.hash} }
 
-// Merge adds all keys of other, as if each had been added to f. If other differs in bits,
+// Union adds all keys of other, as if each had been added to f. If other differs in bits,
 // probes or hash function, the error is ErrMismatch, and f stays as it was.
-func (f *Filter) Merge(other *Filter) error {
-	if err := f.match(other, "merge"); err != nil {
+func (f *Filter) Union(other *Filter) error {
+	if err := f.match(other, "union"); err != nil {
 		return err
 	}
 	for i, w := range other.bits.Words {
@@ -228,7 +209,7 @@ func (f *Filter) Merge(other *Filter) error {
 // Intersect keeps in f what may be in both filters: all keys that both have. Its rate of
 // false positives is at most the lower one of the two. It is higher than the rate of a
 // filter that was made of the common keys only, because f keeps bits that are set by other
-// keys in both. The errors are those of Merge.
+// keys in both. The errors are those of Union.
 func (f *Filter) Intersect(other *Filter) error {
 	if err := f.match(other, "intersect"); err != nil {
 		return err

@@ -57,7 +57,7 @@ func TestFilter_HoldsItsKeys(t *testing.T) {
 		filtertest.CheckHas(t, f, 0, 1000)
 		for i := range 1000 {
 			key := filtertest.Numbered(i)
-			if !f.Check(key) || !f.CheckString(string(key)) || !f.MayContainHash(f.Hash(key)) || !f.CheckAndAdd(key) {
+			if !f.MayContain(key) || !f.MayContainString(string(key)) || !f.MayContainHash(f.Hash(key)) || !f.CheckAndAdd(key) {
 				t.Fatalf("%+v: key-%d is denied", o, i)
 			}
 		}
@@ -172,11 +172,11 @@ func TestFilter_Estimates(t *testing.T) {
 	}
 }
 
-func TestFilter_Merge(t *testing.T) {
+func TestFilter_Union(t *testing.T) {
 	for _, o := range everyFilter() {
 		f, g := filterOf(t, o, 0, 600), filterOf(t, o, 400, 600)
 		both := filterOf(t, o, 0, 1000)
-		if err := f.Merge(g); err != nil {
+		if err := f.Union(g); err != nil {
 			t.Fatal(err)
 		}
 		if f.Count() != 1200 || f.bits.Ones() != both.bits.Ones() {
@@ -215,7 +215,7 @@ func TestFilter_Mismatch(t *testing.T) {
 		{f, own}, {own, f}, {own, other}, {nameless, alike}, {nameless, own}, {&Filter{}, &Filter{}},
 	} {
 		before := pair[0].Clone()
-		for name, err := range map[string]error{"Merge": pair[0].Merge(pair[1]), "Intersect": pair[0].Intersect(pair[1])} {
+		for name, err := range map[string]error{"Union": pair[0].Union(pair[1]), "Intersect": pair[0].Intersect(pair[1])} {
 			if !errors.Is(err, ErrMismatch) {
 				t.Errorf("pair %d: %s = %v, want ErrMismatch", i, name, err)
 			}
@@ -224,11 +224,11 @@ func TestFilter_Mismatch(t *testing.T) {
 			t.Errorf("pair %d: changed", i)
 		}
 	}
-	if err := nameless.Merge(nameless.Clone()); err != nil {
-		t.Errorf("Merge of a clone: %v", err)
+	if err := nameless.Union(nameless.Clone()); err != nil {
+		t.Errorf("Union of a clone: %v", err)
 	}
-	if err := own.Merge(filterOf(t, ownOptions(200), 10, 10)); err != nil {
-		t.Errorf("Merge of the same id: %v", err)
+	if err := own.Union(filterOf(t, ownOptions(200), 10, 10)); err != nil {
+		t.Errorf("Union of the same id: %v", err)
 	}
 	filtertest.CheckHas(t, own, 0, 20)
 }

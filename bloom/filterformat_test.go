@@ -133,7 +133,7 @@ func TestFilterFormat_RoundTrip(t *testing.T) {
 		}
 		clear(b)
 		filtertest.CheckHas(t, g, 0, 700) // has a copy
-		if err := g.Merge(f); err != nil {
+		if err := g.Union(f); err != nil {
 			t.Error(err)
 		}
 	}

@@ -84,7 +84,7 @@ func FuzzFilter(f *testing.F) {
 			if g.CheckAndAdd(b) != had || !g.MayContain(b) || had != (one == g.bits.Ones()) {
 				t.Fatalf("%x: CheckAndAdd", b)
 			}
-			if err := g.Merge(g.Clone()); err != nil {
+			if err := g.Union(g.Clone()); err != nil {
 				t.Fatal(err)
 			}
 		}

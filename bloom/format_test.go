@@ -78,7 +78,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 					want = want && b[at]>>(q%8)&1 == 1
 				}
 			}
-			if got := f.MayContain(h); got != want {
+			if got := f.MayContainHash(h); got != want {
 				t.Fatalf("%d and %d probes: MayContain(%016x) = %v, want %v", tr.k[0], tr.k[1], h, got, want)
 			}
 		}

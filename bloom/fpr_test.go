@@ -78,7 +78,7 @@ func measure(f asker, seed uint64, questions int) float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := 0
 	for range questions {
-		if f.MayContain(r.Uint64()) {
+		if f.MayContainHash(r.Uint64()) {
 			n++
 		}
 	}
@@ -87,7 +87,7 @@ func measure(f asker, seed uint64, questions int) float64 {
 
 // This is the acceptance table: what filters let pass, and what theory says. The measured
 // rate is within 3 sigma of the exact theory, and the exact rate at most 4 % above the
-// one that PredictedFPR computes.
+// one that FPR computes.
 func TestFPR_Measured(t *testing.T) {
 	testenv.SkipRace(t)
 	const questions = 10e6
@@ -104,14 +104,14 @@ func TestFPR_Measured(t *testing.T) {
 			f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(uint64(n), n), bits))
 			rate := measure(f, uint64(bits*10), q)
 			want, sigma := expect(f, q)
-			predicted := f.PredictedFPR()
+			predicted := f.FPR()
 			t.Logf("%4v bits, %7d keys: measured %.4f %%, predicted %.4f %%, exact %.4f ± %.4f %%", bits, n,
 				100*rate, 100*predicted, 100*want, 100*sigma)
 			if math.Abs(rate-want) > 3*sigma {
 				t.Errorf("%v bits, %d keys: %.5f %% pass, want %.5f ± %.5f %%", bits, n, 100*rate, 100*want, 100*sigma)
 			}
 			if d := want/predicted - 1; d < -0.001 || d > 0.04 {
-				t.Errorf("%v bits, %d keys: PredictedFPR() = %.5f %%, %.1f %% off", bits, n, 100*predicted, 100*d)
+				t.Errorf("%v bits, %d keys: FPR() = %.5f %%, %.1f %% off", bits, n, 100*predicted, 100*d)
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func TestFPR_UnitsAreIndependent(t *testing.T) {
 			continue
 		}
 		first++
-		if f.MayContain(h) {
+		if f.MayContainHash(h) {
 			both++
 		}
 	}
@@ -193,12 +193,12 @@ func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
 }
 
 // The prediction for a filter of many keys is that for its bits a key.
-func TestPredictedFPR_ManyKeys(t *testing.T) {
+func TestFPR_ManyKeys(t *testing.T) {
 	hs := filtertest.RandomHashes(3, 200000)
 	for _, bits := range []float64{4, 7.3, 10, 14, 21, 26} {
 		f := mustOpen(AppendBlocked(nil, hs, bits))
-		if got, want := f.PredictedFPR(), PredictFPR(bits); math.Abs(got/want-1) > 0.01 {
-			t.Errorf("PredictedFPR() = %v of %v bits, want %v", got, bits, want)
+		if got, want := f.FPR(), PredictFPR(bits); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("FPR() = %v of %v bits, want %v", got, bits, want)
 		}
 		if got := f.BitsPerKey(); math.Abs(got-bits) > 0.01 {
 			t.Errorf("BitsPerKey() = %v, want %v", got, bits)

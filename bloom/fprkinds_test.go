@@ -69,19 +69,19 @@ func TestFPR_EveryKind(t *testing.T) {
 			f := mustOpen(AppendBlocked(nil, stored, bits))
 			checkHolds(t, f, stored)
 			rate, spread := expect(f, math.MaxInt)
-			c := cell{kind.Name, fmt.Sprintf("%v bits", bits), len(stored), len(questions), count(f, questions), f.PredictedFPR(), rate, spread, givenBits(f)}
+			c := cell{kind.Name, fmt.Sprintf("%v bits", bits), len(stored), len(questions), count(f, questions), f.FPR(), rate, spread, givenBits(f)}
 			if d := c.expected/c.predicted - 1; d < -0.001 || d > 0.04 {
-				t.Errorf("%v: PredictedFPR() is %.1f %% off", c, 100*d)
+				t.Errorf("%v: FPR() is %.1f %% off", c, 100*d)
 			}
 			cells = append(cells, c)
 		}
 		for _, bits := range []float64{6, 10, 16} {
-			f := NewAtomicBlocked(len(stored), bits)
+			f := atomicOf(len(stored), bits)
 			for _, h := range stored {
-				f.Add(h)
+				f.AddHash(h)
 			}
 			for _, h := range stored {
-				if !f.MayContain(h) {
+				if !f.MayContainHash(h) {
 					t.Fatalf("%s: the atomic filter denies %x", kind.Name, h)
 				}
 			}
@@ -103,7 +103,7 @@ func hashAll(keys [][]byte) []uint64 {
 
 func count(f asker, hashes []uint64) (passed int) {
 	for _, h := range hashes {
-		if f.MayContain(h) {
+		if f.MayContainHash(h) {
 			passed++
 		}
 	}

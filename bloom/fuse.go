@@ -60,9 +60,9 @@ func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 	}, nil
 }
 
-// MayContain reports whether a key with this hash (see Hash) may be in the filter. False is
+// MayContainHash reports whether a key with this hash (see Hash) may be in the filter. False is
 // certain. It allocates nothing.
-func (f *Fuse) MayContain(h uint64) bool {
+func (f *Fuse) MayContainHash(h uint64) bool {
 	h = form.Finish(h + f.seed)
 	first, _ := bits.Mul64(h, f.span)
 	second := (first + f.length) ^ (h >> 18 & (f.length - 1))
@@ -78,9 +78,9 @@ func (f *Fuse) MayContain(h uint64) bool {
 	return (x^uint32(h)^uint32(h>>32))&f.mask == 0
 }
 
-// Keys returns the number of hashes that the filter was built from. Equal hashes count more
+// Count returns the number of hashes that the filter was built from. Equal hashes count more
 // than once. 2^32 - 1 means that number or more.
-func (f *Fuse) Keys() uint64 { return uint64(f.head.keys) }
+func (f *Fuse) Count() uint64 { return uint64(f.head.keys) }
 
 // SizeBytes returns the memory that the filter keeps: the serialized bytes.
 func (f *Fuse) SizeBytes() int { return len(f.bytes) + form.TrailerLen }
@@ -94,8 +94,8 @@ func (f *Fuse) BitsPerKey() float64 {
 	return float64(len(f.bytes)) * 8 / math.Max(float64(f.head.keys), 1)
 }
 
-// PredictedFPR returns the share of absent keys that are expected to pass MayContain.
-func (f *Fuse) PredictedFPR() float64 { return FuseFPR(int(f.r)) }
+// FPR returns the share of absent keys that are expected to pass.
+func (f *Fuse) FPR() float64 { return FuseFPR(int(f.r)) }
 
 // Geometry of the fuse filter. Part of the file format, never changes.
 const (
@@ -137,7 +137,7 @@ func (t *fuseTrailer) put(filter []byte) {
 }
 
 // parseFuse reads and checks the trailer at the end of filter, in the order of
-// parseTrailer. MayContain relies on three of the checks: length is a power of two, there
+// parseTrailer. MayContainHash relies on three of the checks: length is a power of two, there
 // is at least one segment, and there are fingerprints for all places that a key can have.
 func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
 	b, err := trailerOf(filter, form.KindFuse, fuseVersion, accepted)

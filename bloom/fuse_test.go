@@ -19,12 +19,12 @@ import (
 func checkFuseHolds(t *testing.T, f *Fuse, hashes []uint64) {
 	t.Helper()
 	for i, h := range hashes {
-		if !f.MayContain(h) {
+		if !f.MayContainHash(h) {
 			t.Fatalf("%d bits: MayContain(hash %d of %d, %016x) = false, want true", f.Bits(), i, len(hashes), h)
 		}
 	}
-	if f.Keys() != uint64(len(hashes)) {
-		t.Errorf("Keys() = %d, want %d", f.Keys(), len(hashes))
+	if f.Count() != uint64(len(hashes)) {
+		t.Errorf("Count() = %d, want %d", f.Count(), len(hashes))
 	}
 }
 
@@ -117,10 +117,10 @@ func TestFuse_EqualsReference(t *testing.T) {
 		}
 		f8, f16 := fuseOf(hs, 8), fuseOf(hs, 16)
 		for _, h := range append(filtertest.RandomHashes(5, 40000), hs...) {
-			if got, want := f8.MayContain(h), narrow.Contains(h+salt); got != want {
+			if got, want := f8.MayContainHash(h), narrow.Contains(h+salt); got != want {
 				t.Fatalf("%d keys, 8 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
 			}
-			if got, want := f16.MayContain(h), wide.Contains(h+salt); got != want {
+			if got, want := f16.MayContainHash(h), wide.Contains(h+salt); got != want {
 				t.Fatalf("%d keys, 16 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
 			}
 		}
@@ -146,8 +146,8 @@ func TestFuseBits_Exact(t *testing.T) {
 			if got, want := float64(f.SizeBytes()-form.TrailerLen)*8/float64(max(n, 1)), f.BitsPerKey(); got != want {
 				t.Errorf("%d keys: %d bytes are %v bits a key, BitsPerKey() = %v", n, f.SizeBytes(), got, want)
 			}
-			if got, want := f.PredictedFPR(), math.Pow(0.5, float64(r)); got != want || FuseFPR(r) != want {
-				t.Errorf("PredictedFPR() = %v, FuseFPR(%d) = %v, want %v", got, r, FuseFPR(r), want)
+			if got, want := f.FPR(), math.Pow(0.5, float64(r)); got != want || FuseFPR(r) != want {
+				t.Errorf("FPR() = %v, FuseFPR(%d) = %v, want %v", got, r, FuseFPR(r), want)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ type xorFilter struct {
 	*xorfilter.BinaryFuse[uint8]
 }
 
-func (f xorFilter) MayContain(h uint64) bool { return f.Contains(h) }
+func (f xorFilter) MayContainHash(h uint64) bool { return f.Contains(h) }
 
 // fuseOf returns a fuse filter with fingerprints of r bits.
 func fuseOf(hashes []uint64, r int) *Fuse {
@@ -77,7 +77,7 @@ func BenchmarkFuseHit(b *testing.B) {
 		return func(b *testing.B) {
 			i := 0
 			for b.Loop() {
-				benchSink = f.MayContain(hs[i&(len(hs)-1)])
+				benchSink = f.MayContainHash(hs[i&(len(hs)-1)])
 				i++
 			}
 		}

@@ -48,7 +48,7 @@ func TestFormat_FuseAsDocumented(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, h := range append(filtertest.RandomHashes(99, 3000), hs[:min(n, 700)]...) {
-				if _, want := specFuse(b, h); f.MayContain(h) != want {
+				if _, want := specFuse(b, h); f.MayContainHash(h) != want {
 					t.Fatalf("%d keys of %d bits: MayContain(%016x) = %v, want %v", n, r, h, !want, want)
 				}
 			}
@@ -75,7 +75,7 @@ func TestFormat_FuseAnyGeometry(t *testing.T) {
 			hs := append(filtertest.RandomHashes(r, 3000), -f.seed, math.MaxUint64-f.seed)
 			for _, h := range hs {
 				_, want := specFuse(b, h)
-				if f.MayContain(h) != want {
+				if f.MayContainHash(h) != want {
 					t.Fatalf("%v, %d bits: MayContain(%016x) = %v, want %v", g, r, h, !want, want)
 				}
 				if want {

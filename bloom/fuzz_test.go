@@ -55,8 +55,8 @@ func probe(t *testing.T, b []byte, h uint64) {
 	var err error
 	probeLimit.Check(t, len(b), func() {
 		if f, err = OpenBlocked(b); err == nil {
-			f.MayContain(h)
-			f.PredictedFPR()
+			f.MayContainHash(h)
+			f.FPR()
 		}
 	})
 	if err != nil {
@@ -69,12 +69,12 @@ func probe(t *testing.T, b []byte, h uint64) {
 	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, Hash(b)} {
 		f.Touch(h)
 		g.Touch(h)
-		if f.MayContain(h) && !g.MayContain(h) {
+		if f.MayContainHash(h) && !g.MayContainHash(h) {
 			t.Fatalf("the first unit denies %016x, the filter does not", h)
 		}
 	}
-	if p := f.PredictedFPR(); !(p >= 0 && p <= 1) || !(f.BitsPerKey() > 0) {
-		t.Fatalf("PredictedFPR() = %v, BitsPerKey() = %v", p, f.BitsPerKey())
+	if p := f.FPR(); !(p >= 0 && p <= 1) || !(f.BitsPerKey() > 0) {
+		t.Fatalf("FPR() = %v, BitsPerKey() = %v", p, f.BitsPerKey())
 	}
 	if f.SizeBytes() != len(b) || g.SizeBytes() != f.FirstUnitBytes() || g.SizeBytes() > len(b) {
 		t.Fatalf("SizeBytes() = %d, %d of the first unit, want %d", f.SizeBytes(), g.SizeBytes(), len(b))

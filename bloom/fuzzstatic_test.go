@@ -27,8 +27,8 @@ func probeStatic(t *testing.T, b []byte, h uint64) {
 	var err error
 	probeLimit.Check(t, len(b), func() {
 		if s, err = OpenStatic(b); err == nil {
-			s.MayContain(h)
-			s.PredictedFPR()
+			s.MayContainHash(h)
+			s.FPR()
 		}
 	})
 	if err != nil {
@@ -42,17 +42,17 @@ func probeStatic(t *testing.T, b []byte, h uint64) {
 	}
 	unitLimit.Check(t, len(b), func() { one = s.FirstUnit() })
 	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, s.Hasher().Hash(b)} {
-		if s.MayContain(h) && !one.MayContain(h) {
+		if s.MayContainHash(h) && !one.MayContainHash(h) {
 			t.Fatalf("the first unit denies %016x, the filter does not", h)
 		}
 		if s.fuse != nil {
-			if _, want := specFuse(b, h); s.MayContain(h) != want {
+			if _, want := specFuse(b, h); s.MayContainHash(h) != want {
 				t.Fatalf("MayContain(%016x) = %v, want %v", h, !want, want)
 			}
 		}
 	}
-	if p := s.PredictedFPR(); !(p >= 0 && p <= 1) || !(s.BitsPerKey() > 0) {
-		t.Fatalf("PredictedFPR() = %v, BitsPerKey() = %v", p, s.BitsPerKey())
+	if p := s.FPR(); !(p >= 0 && p <= 1) || !(s.BitsPerKey() > 0) {
+		t.Fatalf("FPR() = %v, BitsPerKey() = %v", p, s.BitsPerKey())
 	}
 	if s.SizeBytes() != len(b) || one.SizeBytes() != s.FirstUnitBytes() || one.SizeBytes() > len(b) || one.Units() != 1 {
 		t.Fatalf("SizeBytes() = %d, %d of the first unit, want %d", s.SizeBytes(), one.SizeBytes(), len(b))
@@ -90,12 +90,12 @@ func FuzzAppendStatic(f *testing.F) {
 		}
 		s := mustOpenStatic(made)
 		for _, h := range hs {
-			if !s.MayContain(h) {
+			if !s.MayContainHash(h) {
 				t.Fatalf("%v of %x denies %016x", s.Kind(), hs, h)
 			}
 		}
-		if s.Keys() != uint64(len(hs)) {
-			t.Fatalf("Keys() = %d, want %d", s.Keys(), len(hs))
+		if s.Count() != uint64(len(hs)) {
+			t.Fatalf("Count() = %d, want %d", s.Count(), len(hs))
 		}
 	})
 }

@@ -51,8 +51,8 @@ func TestGolden_Version1(t *testing.T) {
 			continue
 		}
 		checkHolds(t, f, hs)
-		if f.Keys() != uint64(g.keys) || f.SizeBytes() != BlockedSize(g.keys, g.bits) {
-			t.Errorf("%s: %d keys in %d bytes, want %d in %d", g.name, f.Keys(), f.SizeBytes(), g.keys, BlockedSize(g.keys, g.bits))
+		if f.Count() != uint64(g.keys) || f.SizeBytes() != BlockedSize(g.keys, g.bits) {
+			t.Errorf("%s: %d keys in %d bytes, want %d in %d", g.name, f.Count(), f.SizeBytes(), g.keys, BlockedSize(g.keys, g.bits))
 		}
 	}
 }
@@ -88,11 +88,11 @@ func TestGolden_Static(t *testing.T) {
 			t.Errorf("%s: %v", g.name, err)
 			continue
 		}
-		if f.Kind() != g.o.Kind || f.Hasher() != g.o.Hasher || f.Keys() != uint64(g.keys) {
-			t.Errorf("%s: a %v of %d keys of %v", g.name, f.Kind(), f.Keys(), f.Hasher())
+		if f.Kind() != g.o.Kind || f.Hasher() != g.o.Hasher || f.Count() != uint64(g.keys) {
+			t.Errorf("%s: a %v of %d keys of %v", g.name, f.Kind(), f.Count(), f.Hasher())
 		}
 		for i, h := range hs {
-			if !f.MayContain(h) {
+			if !f.MayContainHash(h) {
 				t.Errorf("%s: key-%d is denied", g.name, i)
 			}
 		}

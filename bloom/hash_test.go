@@ -148,7 +148,7 @@ func TestHash_Collisions(t *testing.T) {
 		if f == nil {
 			f = mustOpen(AppendBlocked(nil, []uint64{h}, 10))
 		}
-		if !f.MayContain(h) {
+		if !f.MayContainHash(h) {
 			t.Errorf("MayContain(Hash(%x)) = false, want true", key)
 		}
 	}

@@ -60,13 +60,13 @@ func OpenStatic(b []byte) (*Static, error) {
 	return &Static{blocked: *newBlocked(b, t), hasher: t.hasher}, nil
 }
 
-// MayContain reports whether a key with this hash may be in the filter. The hash has to be
+// MayContainHash reports whether a key with this hash may be in the filter. The hash has to be
 // made by the filter's Hasher. False is certain. It allocates nothing.
-func (s *Static) MayContain(h uint64) (maybe bool) {
+func (s *Static) MayContainHash(h uint64) (maybe bool) {
 	if s.fuse != nil {
-		maybe = s.fuse.MayContain(h)
+		maybe = s.fuse.MayContainHash(h)
 	} else {
-		maybe = s.blocked.MayContain(h)
+		maybe = s.blocked.MayContainHash(h)
 	}
 	runtime.KeepAlive(s) // see OpenStatic
 	return maybe
@@ -83,13 +83,13 @@ func (s *Static) Kind() Kind {
 	return KindBlocked
 }
 
-// Keys returns the number of hashes that the filter was built from. 2^32 - 1
+// Count returns the number of hashes that the filter was built from. 2^32 - 1
 // means that number or more.
-func (s *Static) Keys() uint64 {
+func (s *Static) Count() uint64 {
 	if s.fuse != nil {
-		return s.fuse.Keys()
+		return s.fuse.Count()
 	}
-	return s.blocked.Keys()
+	return s.blocked.Count()
 }
 
 // SizeBytes returns the memory that the filter keeps.
@@ -117,12 +117,12 @@ func (s *Static) BitsPerKey() float64 {
 	return s.blocked.BitsPerKey()
 }
 
-// PredictedFPR returns the share of absent keys that are expected to pass MayContain.
-func (s *Static) PredictedFPR() float64 {
+// FPR returns the share of absent keys that are expected to pass.
+func (s *Static) FPR() float64 {
 	if s.fuse != nil {
-		return s.fuse.PredictedFPR()
+		return s.fuse.FPR()
 	}
-	return s.blocked.PredictedFPR()
+	return s.blocked.FPR()
 }
 
 // FirstUnitBytes returns the SizeBytes that the result of FirstUnit has.

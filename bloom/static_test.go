@@ -48,8 +48,8 @@ func TestStatic_Blocked(t *testing.T) {
 			t.Errorf("%v bits: AppendStatic differs from AppendBlocked", bits)
 		}
 		s, f := mustOpenStatic(b), mustOpen(b)
-		if s.Kind() != KindBlocked || s.Hasher() != (Hasher{}) || s.Keys() != f.Keys() || s.SizeBytes() != f.SizeBytes() ||
-			s.Units() != f.Units() || s.BitsPerKey() != f.BitsPerKey() || s.PredictedFPR() != f.PredictedFPR() ||
+		if s.Kind() != KindBlocked || s.Hasher() != (Hasher{}) || s.Count() != f.Count() || s.SizeBytes() != f.SizeBytes() ||
+			s.Units() != f.Units() || s.BitsPerKey() != f.BitsPerKey() || s.FPR() != f.FPR() ||
 			s.FirstUnitBytes() != f.FirstUnitBytes() {
 			t.Errorf("%v bits: OpenStatic and OpenBlocked tell of different filters", bits)
 		}
@@ -58,7 +58,7 @@ func TestStatic_Blocked(t *testing.T) {
 			t.Errorf("%v bits: the first units are different filters", bits)
 		}
 		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
-			if s.MayContain(h) != f.MayContain(h) || one.MayContain(h) != first.MayContain(h) {
+			if s.MayContainHash(h) != f.MayContainHash(h) || one.MayContainHash(h) != first.MayContainHash(h) {
 				t.Fatalf("%v bits: OpenStatic and OpenBlocked answer differently to %016x", bits, h)
 			}
 		}
@@ -75,16 +75,16 @@ func TestStatic_Fuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Kind() != KindFuse || s.Hasher() != (Hasher{}) || s.Keys() != f.Keys() || s.SizeBytes() != len(b) || f.SizeBytes() != len(b) ||
+		if s.Kind() != KindFuse || s.Hasher() != (Hasher{}) || s.Count() != f.Count() || s.SizeBytes() != len(b) || f.SizeBytes() != len(b) ||
 			s.Units() != 1 || s.FirstUnit() != s || s.FirstUnitBytes() != len(b) ||
-			s.BitsPerKey() != f.BitsPerKey() || s.PredictedFPR() != f.PredictedFPR() || f.Bits() != FuseFor(len(hs), bits) {
+			s.BitsPerKey() != f.BitsPerKey() || s.FPR() != f.FPR() || f.Bits() != FuseFor(len(hs), bits) {
 			t.Errorf("%v bits: OpenStatic and OpenFuse tell of different filters", bits)
 		}
 		if bits >= 5.4 && f.BitsPerKey() > bits {
 			t.Errorf("%v bits a key, asked for %v", f.BitsPerKey(), bits)
 		}
 		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
-			if s.MayContain(h) != f.MayContain(h) {
+			if s.MayContainHash(h) != f.MayContainHash(h) {
 				t.Fatalf("%v bits: OpenStatic and OpenFuse answer differently to %016x", bits, h)
 			}
 		}
@@ -100,11 +100,11 @@ func TestStatic_KnowsItsHasher(t *testing.T) {
 				hs := keyHashes(hasher, 500)
 				b := mustAppend(hs, StaticOptions{Kind: kind, BitsPerKey: bits, Hasher: hasher})
 				s := mustOpenStatic(b)
-				if s.Hasher() != hasher || s.FirstUnit().Hasher() != hasher || s.Keys() != 500 {
+				if s.Hasher() != hasher || s.FirstUnit().Hasher() != hasher || s.Count() != 500 {
 					t.Errorf("%v: Hasher() = %v, of the first unit %v, want %v", kind, s.Hasher(), s.FirstUnit().Hasher(), hasher)
 				}
 				for i := range hs {
-					if h := s.Hasher().Hash(fmt.Appendf(nil, "key-%d", i)); !s.MayContain(h) || !s.FirstUnit().MayContain(h) {
+					if h := s.Hasher().Hash(fmt.Appendf(nil, "key-%d", i)); !s.MayContainHash(h) || !s.FirstUnit().MayContainHash(h) {
 						t.Fatalf("%v of %v: key-%d is denied", kind, hasher.ID(), i)
 					}
 				}

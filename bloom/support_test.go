@@ -8,3 +8,7 @@ func mustOpen(b []byte) *Blocked {
 	}
 	return f
 }
+
+func atomicOf(keys int, bitsPerKey float64) *AtomicBlocked {
+	return Must(NewAtomicBlocked(AtomicBlockedOptions{Keys: uint64(keys), BitsPerKey: bitsPerKey}))
+}

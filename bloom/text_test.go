@@ -64,7 +64,7 @@ func TestStatic_UnmarshalCopies(t *testing.T) {
 		}
 		clear(b)
 		for _, h := range hs {
-			if !s.MayContain(h) {
+			if !s.MayContainHash(h) {
 				t.Fatalf("%v: a key is denied after the bytes were changed", kind)
 			}
 		}

@@ -145,7 +145,7 @@ func (b *Bundle) MayContain(key []byte) bool {
 	var h hashes
 	for i := range b.runs {
 		t := b.runs[i].find(key)
-		if t != nil && (t.filter == nil || t.filter.MayContain(h.of(b, t, key))) {
+		if t != nil && (t.filter == nil || t.filter.MayContainHash(h.of(b, t, key))) {
 			return true
 		}
 	}
@@ -257,7 +257,7 @@ func (r *run) predictedFPR() float64 {
 		t := &r.tables[i]
 		n, p := math.Max(float64(t.keys), 1), 1.0
 		if t.filter != nil {
-			p = t.filter.PredictedFPR()
+			p = t.filter.FPR()
 		}
 		keys += n
 		expected += n * p

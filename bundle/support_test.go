@@ -89,7 +89,7 @@ func (m *model) mayContain(key []byte) bool {
 				return true
 			}
 			f, err := bloom.OpenStatic(m.filters[i][j])
-			if err != nil || f.MayContain(f.Hasher().Hash(key)) {
+			if err != nil || f.MayContainHash(f.Hasher().Hash(key)) {
 				return true
 			}
 		}

@@ -191,7 +191,7 @@ func openFilter(b []byte, e *tableEntry) (*bloom.Static, error) {
 		return nil, errSum
 	}
 	f, err := bloom.OpenStatic(b)
-	if err == nil && f.Keys() < min(e.keys, math.MaxUint32) { // more: prefixes are in it too
+	if err == nil && f.Count() < min(e.keys, math.MaxUint32) { // more: prefixes are in it too
 		return nil, errKeys
 	}
 	return f, err

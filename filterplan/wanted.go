@@ -81,15 +81,15 @@ func (w WantedFilter) SatisfiedBy(stored StoredFilter, resident *bloom.Static) b
 	if f == nil {
 		return false
 	}
-	kind, fpr := ChooseKind(int(min(f.Keys(), math.MaxInt32)), w.StaticOptions)
+	kind, fpr := ChooseKind(int(min(f.Count(), math.MaxInt32)), w.StaticOptions)
 	if f.Kind() != kind || f.Hasher() != w.Hasher || stored.PrefixRule != w.PrefixRule {
 		return false
 	}
 	most := enoughBits * math.Log(fpr)
-	if math.Log(f.PredictedFPR()) > most {
+	if math.Log(f.FPR()) > most {
 		return false
 	}
-	fits := resident != nil && math.Log(resident.PredictedFPR()) <= most
+	fits := resident != nil && math.Log(resident.FPR()) <= most
 	if fits && !w.memoryShort {
 		return true
 	}

@@ -114,7 +114,9 @@ func New(opts Options) *Memtable {
 	m.arena.mu, m.arena.piece, m.arena.first = &m.mu, m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
 	if opts.filterBits > 0 {
-		m.filter = bloom.NewAtomicBlocked(int(min(opts.Size/bytesPerKey, 1<<27))+1, opts.filterBits)
+		m.filter = bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{
+			Keys: uint64(min(opts.Size/bytesPerKey, 1<<27)) + 1, BitsPerKey: opts.filterBits, Hasher: opts.Hasher,
+		}))
 	}
 	return m
 }
@@ -122,13 +124,13 @@ func New(opts Options) *Memtable {
 // MayContain reports whether key may be in m. False is certain for every key whose EndWrite
 // has returned.
 func (m *Memtable) MayContain(key []byte) bool {
-	return m.filter == nil || m.filter.MayContain(m.hasher.Hash(key))
+	return m.filter == nil || m.filter.MayContainHash(m.hasher.Hash(key))
 }
 
 // MayContainHash is MayContain for a caller that has the hash of the key by Options.Hasher. A
 // lookup asks many filters with one hash.
 func (m *Memtable) MayContainHash(hash uint64) bool {
-	return m.filter == nil || m.filter.MayContain(hash)
+	return m.filter == nil || m.filter.MayContainHash(hash)
 }
 
 // Get returns the newest version of key with a sequence number of at most seq: its value, its

@@ -53,7 +53,7 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	// no by the filter for a key that another one finds in the tree.
 	if m.filter != nil {
 		hash := m.hasher.Hash(key)
-		m.filter.Add(hash)
+		m.filter.AddHash(hash)
 	}
 	addr := m.arena.add(key, value)
 	m.staged = append(m.staged, makeEntry(key, base.NewTrailer(seq, kind), addr))

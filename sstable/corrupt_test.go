@@ -47,7 +47,7 @@ func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint
 		bad++
 	}
 	for _, e := range list {
-		if f := r.Filter(); f != nil && !f.MayContain(hashOf(e)) {
+		if f := r.Filter(); f != nil && !f.MayContainHash(hashOf(e)) {
 			t.Fatalf("%s: the filter hides %v", what, e)
 		}
 		for _, key := range [][]byte{e.key.UserKey, append(bytes.Clone(e.key.UserKey), '!')} {

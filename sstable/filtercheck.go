@@ -26,7 +26,7 @@ func (c *filterCheck) key(key []byte, own uint64) error {
 		return nil
 	}
 	f := &c.loaded.filter
-	if !f.MayContain(hashWith(f.Hasher(), key, own)) {
+	if !f.MayContainHash(hashWith(f.Hasher(), key, own)) {
 		return errNotInFilter
 	}
 	p, isNew := c.walk.next(c.loaded.rule, key)
@@ -35,7 +35,7 @@ func (c *filterCheck) key(key []byte, own uint64) error {
 		return nil
 	}
 	c.prefixes++
-	if !f.MayContain(base.PrefixHash(f.Hasher().Hash(p))) {
+	if !f.MayContainHash(base.PrefixHash(f.Hasher().Hash(p))) {
 		return errPrefixNotInFilter
 	}
 	return nil

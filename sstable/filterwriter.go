@@ -127,7 +127,7 @@ func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, er
 		return nil, fmt.Errorf("sstable: build filter: %w", err)
 	}
 	for _, h := range hashes {
-		if !filter.MayContain(h) {
+		if !filter.MayContainHash(h) {
 			return nil, errors.New("sstable: build filter: a key is missing in the result")
 		}
 		sum -= mixHash(h)

@@ -295,7 +295,7 @@ func (r *Reader) openFilter(b []byte) (*bloom.Static, error) {
 	h := r.foot.filter
 	r.stats.FilterReads.Add(1)
 	f, err := openFilterBlock(b, r.seed, h.offset)
-	if err == nil && f.Keys() != min(r.props.Keys+r.props.prefixes, math.MaxUint32) {
+	if err == nil && f.Count() != min(r.props.Keys+r.props.prefixes, math.MaxUint32) {
 		err = errFilterKeys
 	}
 	if err != nil {

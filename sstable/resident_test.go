@@ -46,7 +46,7 @@ func TestResident_FreedBehindLookups(t *testing.T) {
 				default:
 				}
 				key := list[i%n].key.UserKey
-				if f := table.Load().Filter(); f != nil && !f.MayContain(bloom.Hash(key)) {
+				if f := table.Load().Filter(); f != nil && !f.MayContainHash(bloom.Hash(key)) {
 					t.Errorf("the filter denies key %d", i%n)
 					return
 				}

@@ -304,7 +304,7 @@ func (s *Salvager) check(d *dataBlock, sep *base.InternalKey) (last base.Interna
 		if d.b[dataHeader+i] != byte(hash) {
 			return last, errTag
 		}
-		if s.filter != nil && !s.filter.MayContain(hashWith(s.filter.Hasher(), key, hash)) {
+		if s.filter != nil && !s.filter.MayContainHash(hashWith(s.filter.Hasher(), key, hash)) {
 			unknown++
 		}
 		last = k

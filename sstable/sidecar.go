@@ -170,7 +170,7 @@ func (s *Sidecar) appendFilter(dst []byte, keys uint64) ([]byte, error) {
 // checkKeys checks that the filter was built from as many keys and prefixes as it should be.
 // keys is the table's number of keys.
 func (s *Sidecar) checkKeys(f *bloom.Static, foot sidecarFoot, keys uint64) error {
-	if f.Keys() != min(keys+foot.prefixes, math.MaxUint32) {
+	if f.Count() != min(keys+foot.prefixes, math.MaxUint32) {
 		return s.damage(0, BlockFilter.String(), errFilterKeys)
 	}
 	return nil

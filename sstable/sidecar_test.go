@@ -299,8 +299,8 @@ func FuzzSidecar(f *testing.F) {
 		}
 		limit.Check(t, len(b), func() {
 			l, err := NewSidecar(bytes.NewReader(b), info).read(uint64(keys))
-			if err == nil && l.filter.Keys() < uint64(keys) {
-				t.Errorf("a filter of %d keys, asked for %d", l.filter.Keys(), keys)
+			if err == nil && l.filter.Count() < uint64(keys) {
+				t.Errorf("a filter of %d keys, asked for %d", l.filter.Count(), keys)
 			}
 			if err != nil && !strings.Contains(err.Error(), "000009.flt") {
 				t.Errorf("error %v does not name the file", err)

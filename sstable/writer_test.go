@@ -210,7 +210,7 @@ func TestReader_FilterUnits(t *testing.T) {
 			t.Fatalf("Filter() = %v, want %d units", f, units)
 		}
 		for _, e := range list {
-			if !f.MayContain(hashOf(e)) {
+			if !f.MayContainHash(hashOf(e)) {
 				t.Fatalf("%d units: %v is missing", units, e.key)
 			}
 		}
@@ -271,7 +271,7 @@ func readSome(r *Reader, list []entry, rng *rand.Rand) error {
 	var v Value
 	for range 3000 {
 		e := list[rng.IntN(len(list))]
-		if !r.Filter().MayContain(hashOf(e)) {
+		if !r.Filter().MayContainHash(hashOf(e)) {
 			return fmt.Errorf("filter hides %v", e)
 		}
 		found, err := r.Get(e.key.UserKey, hashOf(e), base.MaxSeq, &v, nil)

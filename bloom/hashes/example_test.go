@@ -43,7 +43,7 @@ func ExampleByID() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(read.CheckString("oak"), read.CheckString("elm"))
+	fmt.Println(read.MayContainString("oak"), read.MayContainString("elm"))
 	// Output: true false
 }
 

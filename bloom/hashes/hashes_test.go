@@ -156,8 +156,8 @@ func TestSerialized(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.UnmarshalBinary(b); err != nil || !g.CheckString("apple") || g.CheckString("pear") {
-			t.Errorf("%s: %v, apple %v, pear %v", c.name, err, g.CheckString("apple"), g.CheckString("pear"))
+		if err := g.UnmarshalBinary(b); err != nil || !g.MayContainString("apple") || g.MayContainString("pear") {
+			t.Errorf("%s: %v, apple %v, pear %v", c.name, err, g.MayContainString("apple"), g.MayContainString("pear"))
 		}
 		if again, err := g.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
 			t.Errorf("%s: other bytes, %v", c.name, err)

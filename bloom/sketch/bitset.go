@@ -42,15 +42,21 @@ const (
 	MaxLimit = 1 << 40
 )
 
-// NewBitset returns an empty set for numbers below limit, which is rounded up to a multiple
-// of 64. A limit of 0 stands for DefaultLimit. The set takes no memory yet: see Grow.
-// NewBitset panics if limit is above MaxLimit, or above 2^33 where an int has 32 bits,
-// because such numbers do not fit into memory.
-func NewBitset(limit uint64) *Bitset {
-	if limit > mostLimit {
-		panic(fmt.Errorf("bloom: new bitset: a limit of %d, %d is the largest", limit, uint64(mostLimit)))
+// BitsetOptions say which numbers a Bitset takes.
+type BitsetOptions struct {
+	// Limit is above all members. It is rounded up to a multiple of 64. The default is
+	// DefaultLimit, the largest value is MaxLimit, or 2^33 where an int has 32 bits, because
+	// larger numbers do not fit into memory.
+	Limit uint64
+}
+
+// NewBitset returns an empty set. It takes no memory yet: see Grow. The error says that the
+// limit is too large.
+func NewBitset(o BitsetOptions) (*Bitset, error) {
+	if o.Limit > mostLimit {
+		return nil, fmt.Errorf("bloom: new bitset: a limit of %d, %d is the largest", o.Limit, uint64(mostLimit))
 	}
-	return &Bitset{limit: (limit + 63) &^ 63}
+	return &Bitset{limit: (o.Limit + 63) &^ 63}, nil
 }
 
 // mostLimit is MaxLimit, or less where the bytes of such a set would overflow an int.
@@ -92,13 +98,13 @@ func (s *Bitset) reach(i uint64) error {
 
 // Set adds i. The error is ErrRange if i is not below the limit.
 func (s *Bitset) Set(i uint64) error {
-	_, err := s.SetAndTest(i)
+	_, err := s.CheckAndSet(i)
 	return err
 }
 
-// SetAndTest adds i and reports whether it was a member before. The error is ErrRange
+// CheckAndSet adds i and reports whether it was a member before. The error is ErrRange
 // if i is not below the limit.
-func (s *Bitset) SetAndTest(i uint64) (was bool, err error) {
+func (s *Bitset) CheckAndSet(i uint64) (was bool, err error) {
 	if i>>6 >= uint64(len(s.words)) {
 		if err := s.reach(i); err != nil {
 			return false, err
@@ -226,8 +232,8 @@ func (s *Bitset) Union(other *Bitset) error {
 	return nil
 }
 
-// Intersect removes the members that other does not have.
-func (s *Bitset) Intersect(other *Bitset) {
+// Intersect removes the members that other does not have. The error is always nil.
+func (s *Bitset) Intersect(other *Bitset) error {
 	s.count = 0
 	for i := range s.words {
 		if i < len(other.words) {
@@ -237,6 +243,7 @@ func (s *Bitset) Intersect(other *Bitset) {
 		}
 		s.count += uint64(bits.OnesCount64(s.words[i]))
 	}
+	return nil
 }
 
 // Difference removes the members that other has.

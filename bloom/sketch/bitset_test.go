@@ -15,7 +15,7 @@ import (
 
 // bitsetOf returns a set with these members. It fails if there is no such set.
 func bitsetOf(limit uint64, members ...uint64) *Bitset {
-	s := NewBitset(limit)
+	s := bitsetBelow(limit)
 	for _, i := range members {
 		if err := s.Set(i); err != nil {
 			panic(err)
@@ -63,15 +63,15 @@ func TestBitset_Model(t *testing.T) {
 		steps = 3000
 	}
 	const limit = 640
-	s, model := NewBitset(limit), make(map[uint64]bool)
+	s, model := bitsetBelow(limit), make(map[uint64]bool)
 	draw := func() uint64 { return rng.Uint64N(limit >> rng.IntN(4)) }
 	for step := range steps {
 		switch op := rng.IntN(40); {
 		case op < 17:
 			i := draw()
-			was, err := s.SetAndTest(i)
+			was, err := s.CheckAndSet(i)
 			if was != model[i] || err != nil {
-				t.Fatalf("SetAndTest(%d) = %v, %v, want %v", i, was, err, !was)
+				t.Fatalf("CheckAndSet(%d) = %v, %v, want %v", i, was, err, !was)
 			}
 			model[i] = true
 		case op < 34:
@@ -82,8 +82,8 @@ func TestBitset_Model(t *testing.T) {
 			delete(model, i)
 		case op == 34:
 			i := limit + rng.Uint64N(math.MaxUint64-limit)
-			if was, err := s.SetAndTest(i); was || !errors.Is(err, ErrRange) || s.Has(i) || s.Clear(i) {
-				t.Fatalf("SetAndTest(%d) = %v, %v", i, was, err)
+			if was, err := s.CheckAndSet(i); was || !errors.Is(err, ErrRange) || s.Has(i) || s.Clear(i) {
+				t.Fatalf("CheckAndSet(%d) = %v, %v", i, was, err)
 			}
 			refused++
 		case op == 35:
@@ -94,7 +94,7 @@ func TestBitset_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			other := NewBitset(limit)
+			other := bitsetBelow(limit)
 			has := make(map[uint64]bool)
 			for range rng.IntN(300) {
 				i := draw()
@@ -121,7 +121,9 @@ func combine(t *testing.T, s *Bitset, model map[uint64]bool, other *Bitset, has 
 		}
 		maps.Copy(model, has)
 	case 38:
-		s.Intersect(other)
+		if err := s.Intersect(other); err != nil {
+			t.Fatal(err)
+		}
 		maps.DeleteFunc(model, func(i uint64, _ bool) bool { return !has[i] })
 	case 39:
 		s.Difference(other)
@@ -154,11 +156,11 @@ func TestBitset_Limit(t *testing.T) {
 	for _, c := range []struct{ limit, want uint64 }{
 		{0, DefaultLimit}, {1, 64}, {64, 64}, {65, 128}, {largest, largest},
 	} {
-		if got := NewBitset(c.limit).Limit(); got != c.want {
+		if got := bitsetBelow(c.limit).Limit(); got != c.want {
 			t.Errorf("NewBitset(%d).Limit() = %d, want %d", c.limit, got, c.want)
 		}
 	}
-	small := NewBitset(900)
+	small := bitsetBelow(900)
 	for i := range uint64(960) {
 		if err := small.Set(i); err != nil {
 			t.Fatal(err)
@@ -170,7 +172,7 @@ func TestBitset_Limit(t *testing.T) {
 	if err := small.Set(960); !errors.Is(err, ErrRange) || small.Count() != 960 {
 		t.Errorf("Set(960) = %v, Count() = %d", err, small.Count())
 	}
-	grown := NewBitset(0)
+	grown := bitsetBelow(0)
 	if err := errors.Join(grown.Grow(0), grown.Grow(1000), grown.Grow(64)); err != nil || grown.SizeBytes() != 128 || grown.Count() != 0 {
 		t.Errorf("Grow(1000): %v, %d bytes", err, grown.SizeBytes())
 	}
@@ -205,7 +207,7 @@ func TestBitset_EqualAndItself(t *testing.T) {
 	if err := a.Union(a); err != nil || a.Count() != 2 {
 		t.Errorf("Union with itself: %v, Count() = %d", err, a.Count())
 	}
-	if a.Intersect(a); a.Count() != 2 {
+	if err := a.Intersect(a); err != nil || a.Count() != 2 {
 		t.Errorf("Intersect with itself: Count() = %d", a.Count())
 	}
 	if a.Difference(a); a.Count() != 0 || a.Has(500) {

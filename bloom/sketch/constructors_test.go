@@ -11,20 +11,8 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
-
-// foreign has an Add like that of bits-and-blooms, which NewOf does not know.
-type foreign struct{}
-
-func (*foreign) MayContain([]byte) bool { return true }
-func (f *foreign) Add([]byte) *foreign  { return f }
-
-// foreignRemove has a Remove that NewOf does not know.
-type foreignRemove struct{}
-
-func (foreignRemove) MayContain([]byte) bool { return true }
-func (foreignRemove) Add([]byte)             {}
-func (foreignRemove) Remove([]byte) error    { return nil }
 
 // A constructor makes the filter that it is asked for, or refuses with an error. A
 // constructor without an error panics instead, with an error of this package. None makes
@@ -32,53 +20,51 @@ func (foreignRemove) Remove([]byte) error    { return nil }
 func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	funnel := func(v string, s *Sink) { s.String(v) }
-	never := func(f any) error { return fmt.Errorf("it makes %v", f) }
 	refusals := map[string]func() error{}
-	panics := func(name string, make func() any) { refusals[name] = func() error { return never(make()) } }
 	fails := func(name string, make func() error) { refusals[name] = make }
 
 	for _, p := range []float64{nan, -1, 0, 1, 5, inf, 1e-9} {
-		panics(fmt.Sprintf("NewCounting(1, %v)", p), func() any { return NewCounting(1, p) })
 		if p != 0 {
-			fails(fmt.Sprintf("NewCountingFor FPR %v", p), func() error {
-				_, err := NewCountingFor(CountingOptions{Keys: 1, FPR: p})
+			fails(fmt.Sprintf("NewCounting FPR %v", p), func() error {
+				_, err := NewCounting(CountingOptions{Keys: 1, FPR: p})
 				return err
 			})
 		}
 	}
 	for _, width := range []float64{nan, -1, inf, 15.9, 256.1, 1e9} {
-		fails(fmt.Sprintf("NewCountingFor BitsPerKey %v", width), func() error {
-			_, err := NewCountingFor(CountingOptions{Keys: 1, BitsPerKey: width})
+		fails(fmt.Sprintf("NewCounting BitsPerKey %v", width), func() error {
+			_, err := NewCounting(CountingOptions{Keys: 1, BitsPerKey: width})
 			return err
 		})
 	}
 
 	const many = 1 << 62 // keys that no machine has the memory for
-	panics("NewCounting of many", func() any { return NewCounting(many, 0.01) })
-	panics("NewCuckoo of many", func() any { return NewCuckoo(many) })
-	fails("NewScalable of many", func() error { _, err := NewScalable(many, 0.01, ScalableOptions{}); return err })
-	fails("NewCountingFor of many", func() error { _, err := NewCountingFor(CountingOptions{Keys: many}); return err })
+	fails("NewScalable of many", func() error { _, err := NewScalable(ScalableOptions{Capacity: many}); return err })
+	fails("NewCounting of many", func() error { _, err := NewCounting(CountingOptions{Keys: many}); return err })
+	fails("NewCuckoo of many", func() error { _, err := NewCuckoo(CuckooOptions{Keys: many}); return err })
 	fails("NewWindow of many", func() error { _, err := NewWindow(WindowOptions{Keys: many}); return err })
-	fails("NewCuckooFor of many", func() error { _, err := NewCuckooFor(CuckooOptions{Keys: many}); return err })
 	if math.MaxInt == math.MaxInt32 {
 		const most = 1 << 34 // bits, 2 GiB: more than an int counts bytes
-		fails("NewScalable of 2 GiB", func() error { _, err := NewScalable(most, 0.5, ScalableOptions{}); return err })
-		fails("NewCountingFor of 2 GiB", func() error {
-			_, err := NewCountingFor(CountingOptions{Keys: most, BitsPerKey: 16})
+		fails("NewScalable of 2 GiB", func() error { _, err := NewScalable(ScalableOptions{Capacity: most, FPR: 0.5}); return err })
+		fails("NewCounting of 2 GiB", func() error {
+			_, err := NewCounting(CountingOptions{Keys: most, BitsPerKey: 16})
 			return err
 		})
-		panics("NewBitset of 2 GiB", func() any { return NewBitset(most) })
+		fails("NewBitset of 2 GiB", func() error { _, err := NewBitset(BitsetOptions{Limit: most}); return err })
 	}
 
-	panics("NewBitset beyond MaxLimit", func() any { return NewBitset(MaxLimit + 1) })
-	panics("NewBitset of MaxUint64", func() any { return NewBitset(math.MaxUint64) })
-	panics("NewExact of no filter", func() any { return NewExact(nil, 1000) })
-	panics("NewExact of negative size", func() any { return NewExact(bloom.New(1, 0.01), -1) })
-	panics("NewExact of too many bytes", func() any { return NewExact(bloom.New(1, 0.01), math.MaxInt) })
-	panics("NewOf of no filter", func() any { return NewOf(nil, funnel) })
-	panics("NewOf without a funnel", func() any { return NewOf[string](bloom.New(1, 0.01), nil) })
-	panics("NewOf of an unknown Add", func() any { return NewOf(&foreign{}, funnel) })
-	panics("NewOf of an unknown Remove", func() any { return NewOf(foreignRemove{}, funnel) })
+	fails("NewBitset beyond MaxLimit", func() error { _, err := NewBitset(BitsetOptions{Limit: MaxLimit + 1}); return err })
+	fails("NewBitset of MaxUint64", func() error { _, err := NewBitset(BitsetOptions{Limit: math.MaxUint64}); return err })
+	below := bloom.New(1, 0.01)
+	fails("NewExact of no filter", func() error { _, err := NewExact(nil, ExactOptions{Bytes: 1000}); return err })
+	fails("NewExact of negative size", func() error { _, err := NewExact(below, ExactOptions{Bytes: -1}); return err })
+	if math.MaxInt > form.MaxBytes {
+		fails("NewExact of too many bytes", func() error { _, err := NewExact(below, ExactOptions{Bytes: math.MaxInt}); return err })
+	}
+	fails("NewView of no filter", func() error { _, err := NewView(nil, funnel); return err })
+	fails("NewOf of no filter", func() error { _, err := NewOf(nil, funnel); return err })
+	fails("NewOf without a funnel", func() error { _, err := NewOf[string](below, nil); return err })
+	fails("NewOfRemover of no filter", func() error { _, err := NewOfRemover(nil, funnel); return err })
 
 	for name, refused := range refusals {
 		if err := panicked(refused); err == nil || !strings.HasPrefix(err.Error(), "bloom: ") {
@@ -139,7 +125,7 @@ func panicked(f func() error) (err error) {
 // at the largest numbers.
 func TestConstructors_KeepTheirPromise(t *testing.T) {
 	for _, p := range []float64{0.999, 0.3, 0.01, 1e-4, 7.5e-6} {
-		if f := NewCounting(100_000, p); countingFPR(100_000, float64(len(f.lines)), f.k) > p {
+		if f := countingFor(100_000, p); countingFPR(100_000, float64(len(f.lines)), f.k) > p {
 			t.Errorf("NewCounting at %v lets pass %v", p, countingFPR(100_000, float64(len(f.lines)), f.k))
 		}
 	}

@@ -84,20 +84,10 @@ type CountingOptions struct {
 	Hasher bloom.Hasher
 }
 
-// NewCounting returns an empty filter for n keys, which is expected to let pass at most a
-// share p of absent keys. It panics with NewCountingFor's error if there is no such filter.
-// Use NewCountingFor for numbers that come from outside of the program.
-func NewCounting(n uint64, p float64) *Counting {
-	if p == 0 {
-		p = math.NaN() // NewCountingFor would take 0 for the default
-	}
-	return bloom.Must(NewCountingFor(CountingOptions{Keys: n, FPR: p}))
-}
-
-// NewCountingFor returns an empty filter with the size and the hash function of o. It
+// NewCounting returns an empty filter with the size and the hash function of o. It
 // returns an error if FPR or BitsPerKey is out of bounds, if both are set, and if the
 // filter would have more than 64 GiB, or 1 GiB where an int has 32 bits.
-func NewCountingFor(o CountingOptions) (*Counting, error) {
+func NewCounting(o CountingOptions) (*Counting, error) {
 	width := o.BitsPerKey
 	switch {
 	case o.FPR != 0 && width != 0:
@@ -226,15 +216,3 @@ func (f *Counting) MayContainHash(h uint64) bool {
 	}
 	return true
 }
-
-// Add adds key once. It allocates nothing.
-func (f *Counting) Add(key []byte) { f.AddHash(f.hasher.Hash(key)) }
-
-// Remove removes key once, and reports whether it did. It refuses a key that is certainly
-// absent, and then changes nothing. A key that was never added must not be removed: if it
-// passes by chance, other keys may be denied from then on. It allocates nothing.
-func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.hasher.Hash(key)) }
-
-// MayContain reports whether key may be in the filter. False is certain. It
-// allocates nothing.
-func (f *Counting) MayContain(key []byte) bool { return f.MayContainHash(f.hasher.Hash(key)) }

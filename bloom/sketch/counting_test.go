@@ -122,7 +122,7 @@ func TestCounting_AsDocumented(t *testing.T) {
 // never denied too early.
 func TestCounting_FullCounters(t *testing.T) {
 	for _, times := range []int{1, 2, 14, 15, 16, 100} {
-		f := NewCounting(100, 0.01)
+		f := countingFor(100, 0.01)
 		h := uint64(0x123456789abcdef0)
 		for range times {
 			f.AddHash(h)
@@ -138,7 +138,7 @@ func TestCounting_FullCounters(t *testing.T) {
 	}
 }
 
-func TestCounting_Merge(t *testing.T) {
+func TestCounting_Union(t *testing.T) {
 	a, b := mustCounting(CountingOptions{Keys: 300}), mustCounting(CountingOptions{Keys: 300})
 	hs := filtertest.RandomHashes(testenv.Seed(t), 600)
 	both := a.Clone()
@@ -151,7 +151,7 @@ func TestCounting_Merge(t *testing.T) {
 			}
 		}
 	}
-	if err := a.Merge(b); err != nil {
+	if err := a.Union(b); err != nil {
 		t.Fatal(err)
 	}
 	want, _ := both.MarshalBinary()
@@ -161,17 +161,17 @@ func TestCounting_Merge(t *testing.T) {
 	for _, o := range []CountingOptions{{Keys: 600}, {Keys: 300, Hasher: hasherOf(bloom.HashXXH3, 0)}, {Keys: 214, BitsPerKey: 56.5}} {
 		other := mustCounting(o)
 		other.AddHash(1)
-		if err := a.Merge(other); err == nil {
-			t.Errorf("Merge of a filter of %+v, no error", o)
+		if err := a.Union(other); err == nil {
+			t.Errorf("Union of a filter of %+v, no error", o)
 		}
 	}
 	if got, _ := a.MarshalBinary(); string(got) != string(want) {
-		t.Errorf("a refused Merge changes the filter")
+		t.Errorf("a refused Union changes the filter")
 	}
 }
 
 func TestCounting_Reset(t *testing.T) {
-	f := NewCounting(100, 0.01)
+	f := countingFor(100, 0.01)
 	empty, _ := f.MarshalBinary()
 	copied := f.Clone()
 	for _, h := range filtertest.RandomHashes(1, 100) {
@@ -192,7 +192,7 @@ func TestCounting_Reset(t *testing.T) {
 func TestNewCounting_Options(t *testing.T) {
 	for _, p := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001, 0.00002} {
 		for _, n := range []uint64{1, 10, 1000, 1e6} {
-			f := NewCounting(n, p)
+			f := countingFor(n, p)
 			f.count = n
 			if got := f.FPR(); got > p || n >= 1e6 && got < 0.98*p {
 				t.Errorf("NewCounting(%d, %v): FPR() = %v of all keys", n, p, got)
@@ -203,11 +203,11 @@ func TestNewCounting_Options(t *testing.T) {
 		p     float64
 		bytes int
 	}{{0.00000742, 32000}, {0.25, 2048}, {0.99, 2048}} {
-		if got := NewCounting(1000, c.p).SizeBytes(); got != c.bytes {
+		if got := countingFor(1000, c.p).SizeBytes(); got != c.bytes {
 			t.Errorf("NewCounting(1000, %v) has %d bytes, want %d", c.p, got, c.bytes)
 		}
 	}
-	if f := NewCounting(0, 0.01); f.SizeBytes() != lineBytes || f.MayContain(nil) || f.FPR() != 0 {
+	if f := countingFor(0, 0.01); f.SizeBytes() != lineBytes || f.MayContain(nil) || f.FPR() != 0 {
 		t.Errorf("NewCounting(0) has %d bytes, or keys", f.SizeBytes())
 	}
 	if f := mustCounting(CountingOptions{Keys: 128e3}); f.SizeBytes() != 640e3 || f.K() != 6 || f.Cap() != 1280e3 {
@@ -217,8 +217,8 @@ func TestNewCounting_Options(t *testing.T) {
 		{Keys: 1, FPR: 0.01, BitsPerKey: 40}, {Keys: 1, FPR: -0.1}, {Keys: 1, FPR: 1}, {Keys: 1, FPR: math.NaN()},
 		{Keys: 1, BitsPerKey: -1}, {Keys: 1, BitsPerKey: math.NaN()}, {Keys: 1 << 60}, {Keys: math.MaxUint64, FPR: 0.01},
 	} {
-		if f, err := NewCountingFor(o); f != nil || err == nil {
-			t.Errorf("NewCountingFor(%+v) = %v, %v", o, f, err)
+		if f, err := NewCounting(o); f != nil || err == nil {
+			t.Errorf("NewCounting(%+v) = %v, %v", o, f, err)
 		}
 	}
 }

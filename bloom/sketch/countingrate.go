@@ -156,12 +156,12 @@ func (f *Counting) Clone() *Counting {
 	return &g
 }
 
-// Merge adds all keys of other. If the filters differ in size, counters a key or
+// Union adds all keys of other. If the filters differ in size, counters a key or
 // hash function, the error is ErrMismatch, and nothing changes. A counter whose
 // sum is above 15 stays at 15.
-func (f *Counting) Merge(other *Counting) error {
+func (f *Counting) Union(other *Counting) error {
 	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
-		return fmt.Errorf("bloom: merge counting filters: %w", bloom.ErrMismatch)
+		return fmt.Errorf("bloom: union of counting filters: %w", bloom.ErrMismatch)
 	}
 	for i := range f.lines {
 		line, with := &f.lines[i], &other.lines[i]

@@ -94,15 +94,10 @@ type CuckooOptions struct {
 	Hasher bloom.Hasher
 }
 
-// NewCuckoo returns an empty filter for n keys, with fingerprints of 12 bits. It
-// panics with NewCuckooFor's error if n keys do not fit into 2^32 - 1 buckets: about
-// 16e9 do, or 510e6 where an int has 32 bits. Use NewCuckooFor for numbers that come
-// from outside of the program.
-func NewCuckoo(n uint64) *Cuckoo { return bloom.Must(NewCuckooFor(CuckooOptions{Keys: n})) }
-
-// NewCuckooFor returns an empty filter with the size and the hash function of o. It returns
-// an error if FingerprintBits is none of the three, or if there are too many keys.
-func NewCuckooFor(o CuckooOptions) (*Cuckoo, error) {
+// NewCuckoo returns an empty filter with the size and the hash function of o. It returns an
+// error if FingerprintBits is none of the three, or if the keys do not fit into 2^32 - 1
+// buckets: about 16e9 do, or 510e6 where an int has 32 bits.
+func NewCuckoo(o CuckooOptions) (*Cuckoo, error) {
 	width := o.FingerprintBits
 	if width == 0 {
 		width = 12
@@ -225,19 +220,6 @@ func (f *Cuckoo) MayContainHash(h uint64) bool {
 	}
 	return f.waiting > 0 && f.stashIndex(p) >= 0
 }
-
-// Add adds key once. The error is ErrFull if there is no room, or if the key has been added
-// eight times; nothing has changed then. It allocates nothing.
-func (f *Cuckoo) Add(key []byte) error { return f.AddHash(f.hasher.Hash(key)) }
-
-// Remove removes key once, and reports whether it did. False means that the key was
-// certainly absent. A key that was never added must not be removed: if it passes by chance,
-// another key is denied from then on. It allocates nothing.
-func (f *Cuckoo) Remove(key []byte) bool { return f.RemoveHash(f.hasher.Hash(key)) }
-
-// MayContain reports whether key may be in the filter. False is certain. It
-// allocates nothing.
-func (f *Cuckoo) MayContain(key []byte) bool { return f.MayContainHash(f.hasher.Hash(key)) }
 
 // Count returns how many keys are in the filter: additions less removals.
 func (f *Cuckoo) Count() uint64 { return f.count }

@@ -182,7 +182,7 @@ func TestCuckoo_Full(t *testing.T) {
 					t.Fatalf("%d bits, room for %d: number %d of %d is denied", width, n, i, full)
 				}
 			}
-			if empty, _ := NewCuckooFor(CuckooOptions{Keys: uint64(n), FingerprintBits: width}); f.Count() != 0 || string(f.table) != string(empty.table) {
+			if empty, _ := NewCuckoo(CuckooOptions{Keys: uint64(n), FingerprintBits: width}); f.Count() != 0 || string(f.table) != string(empty.table) {
 				t.Errorf("%d bits, room for %d: %d left of an emptied filter", width, n, f.Count())
 			}
 		}
@@ -191,7 +191,7 @@ func TestCuckoo_Full(t *testing.T) {
 
 // One key has eight copies at most, and cannot fill the stash.
 func TestCuckoo_Copies(t *testing.T) {
-	f := NewCuckoo(1000)
+	f := cuckooFor(1000)
 	for _, h := range filtertest.RandomHashes(testenv.Seed(t), 100) {
 		p := specPlace(f, h)
 		want := 8
@@ -236,7 +236,7 @@ func TestCuckoo_HostileHashes(t *testing.T) {
 		if filtertest.Short() {
 			n = 1000
 		}
-		f := NewCuckoo(uint64(n))
+		f := cuckooFor(uint64(n))
 		var added []uint64
 		for i := range uint64(n) {
 			h := c.make(i)
@@ -272,7 +272,7 @@ const inverseProbeMul = 0xf1de83e19937733d
 
 // A filter with a stash is emptied at once, and its clone is not.
 func TestCuckoo_ResetAndClone(t *testing.T) {
-	f := NewCuckoo(100)
+	f := cuckooFor(100)
 	empty := bytesOf(f)
 	hs := filtertest.RandomHashes(1, 200)
 	added := 0
@@ -297,8 +297,8 @@ func TestNewCuckoo_Options(t *testing.T) {
 	for _, o := range []CuckooOptions{
 		{FingerprintBits: 1}, {FingerprintBits: 13}, {FingerprintBits: -8}, {FingerprintBits: 64}, {Keys: 1 << 40}, {Keys: math.MaxUint64},
 	} {
-		if f, err := NewCuckooFor(o); f != nil || err == nil {
-			t.Errorf("NewCuckooFor(%+v) = %v, %v", o, f, err)
+		if f, err := NewCuckoo(o); f != nil || err == nil {
+			t.Errorf("NewCuckoo(%+v) = %v, %v", o, f, err)
 		}
 	}
 	for _, c := range []struct {
@@ -307,7 +307,7 @@ func TestNewCuckoo_Options(t *testing.T) {
 	}{{CuckooOptions{}, 8}, {CuckooOptions{Keys: 1e6}, 263158*6 + 2}, {CuckooOptions{Keys: 1e6, FingerprintBits: 8}, 263158*4 + 4}, {CuckooOptions{Keys: 1e6, FingerprintBits: 16}, 263158 * 8}} {
 		f := mustCuckoo(c.o)
 		if f.SizeBytes() != c.bytes || f.Count() != 0 || f.FPR() != 0 || f.MayContain(nil) {
-			t.Errorf("NewCuckooFor(%+v): %d bytes, want %d", c.o, f.SizeBytes(), c.bytes)
+			t.Errorf("NewCuckoo(%+v): %d bytes, want %d", c.o, f.SizeBytes(), c.bytes)
 		}
 	}
 }

@@ -62,9 +62,17 @@ func (e Exact) String() string {
 }
 
 // String describes the filter below in one line.
-func (o Of[T]) String() string {
-	if o.asker == nil {
-		return "sketch.Of: " + form.Zero
+func (v View[T]) String() string { return v.describe("sketch.View: ") }
+
+// String describes the filter below in one line.
+func (o Of[T]) String() string { return o.describe("sketch.Of: ") }
+
+// String describes the filter below in one line.
+func (o OfRemover[T]) String() string { return o.describe("sketch.OfRemover: ") }
+
+func (v *View[T]) describe(kind string) string {
+	if v.set == nil {
+		return kind + form.Zero
 	}
-	return "sketch.Of: values in a " + form.NameOf(o.asker)
+	return kind + "values in a " + form.NameOf(v.set)
 }

@@ -51,7 +51,7 @@ import (
 // Exact has no serialized form, because the list of absent keys is only true until the next
 // key is added. Write the filter below instead.
 type Exact struct {
-	filter Asker        // nil in the zero Exact
+	filter bloom.Set    // nil in the zero Exact
 	hasher bloom.Hasher // its seed is secret
 	sets   []exactSet   // none in the zero Exact
 }
@@ -84,23 +84,32 @@ const (
 	exactOverhead = int(unsafe.Sizeof(exactEntry{}))
 )
 
-// NewExact returns a filter that answers like f, except for keys that it knows to be
-// absent. The list of these takes at most bytes bytes, but at least 1.2 KB. A key of 16
-// bytes takes about 80. Keys of more than about 900 bytes are not remembered. NewExact
-// panics if f is nil, and if bytes is below 0 or above 128 GiB.
-func NewExact(f Asker, bytes int) *Exact {
+// ExactOptions say how much an Exact remembers.
+type ExactOptions struct {
+	// Bytes is the memory of the list of absent keys. The list takes at most this much, but
+	// at least 1.2 KB. A key of 16 bytes takes about 80. Keys of more than about 900 bytes
+	// are not remembered. The default is 64 KiB, the largest value is 128 GiB.
+	Bytes int
+}
+
+// NewExact returns a filter that answers like set, except for keys that it knows to be
+// absent. The error says that set is nil, or that Bytes is out of bounds.
+func NewExact(set bloom.Set, o ExactOptions) (*Exact, error) {
+	bytes := o.Bytes
 	switch {
-	case f == nil:
-		panic(errors.New("bloom: new exact filter: no filter below"))
+	case set == nil:
+		return nil, errors.New("bloom: new exact filter: no filter below")
 	case bytes < 0 || bytes > form.MaxBytes:
-		panic(fmt.Errorf("bloom: new exact filter: a list of %d bytes", bytes))
+		return nil, fmt.Errorf("bloom: new exact filter: Bytes is %d, not 0 to %d", bytes, uint64(form.MaxBytes))
+	case bytes == 0:
+		bytes = 64 << 10
 	}
 	perSet := exactSetBytes + int(unsafe.Sizeof(exactSet{}))
 	h, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
 	if err != nil {
-		panic(err) // cannot happen: the function exists
+		return nil, err // cannot happen: the function exists
 	}
-	return &Exact{filter: f, hasher: h, sets: make([]exactSet, max(1, bytes/perSet))}
+	return &Exact{filter: set, hasher: h, sets: make([]exactSet, max(1, bytes/perSet))}, nil
 }
 
 // MayContain reports whether key may be present: the filter lets it pass, and it is not
@@ -200,7 +209,7 @@ func (e *Exact) SizeBytes() int {
 }
 
 // Filter returns the filter below.
-func (e *Exact) Filter() Asker { return e.filter }
+func (e *Exact) Filter() bloom.Set { return e.filter }
 
 // place returns the set of key, and the hash of key. Requires: e has sets.
 func (e *Exact) place(key []byte) (*exactSet, uint64) {

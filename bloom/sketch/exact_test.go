@@ -15,12 +15,12 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// everything is a filter that lets every key pass.
-var everything = AskerFunc(func([]byte) bool { return true })
+// everything is a filter that lets every key pass: a zero filter does.
+var everything = new(bloom.Filter)
 
 func TestExact_RemembersWhatIsAbsent(t *testing.T) {
 	f := filterOf(t, bloom.FilterOptions{Keys: 100}, 0, 1000) // ten times too many
-	e := NewExact(f, 1<<20)
+	e := exactOf(f, 1<<20)
 	asked := 0
 	find := func(key []byte) (bool, error) {
 		asked++
@@ -49,7 +49,7 @@ func TestExact_RemembersWhatIsAbsent(t *testing.T) {
 }
 
 func TestExact_LookupPassesOn(t *testing.T) {
-	e := NewExact(everything, 1000)
+	e := exactOf(everything, 1000)
 	failed := errors.New("no disk")
 	if found, err := e.Lookup([]byte("a"), func([]byte) (bool, error) { return false, failed }); found || err != failed {
 		t.Errorf("Lookup = %v, %v", found, err)
@@ -68,7 +68,7 @@ func TestExact_LookupPassesOn(t *testing.T) {
 // Sixteen keys have the same murmur3 hash. Only the one that was looked up is
 // known as absent.
 func TestExact_ComparesBytes(t *testing.T) {
-	e := NewExact(everything, 1<<20)
+	e := exactOf(everything, 1<<20)
 	keys := collisions(t)
 	e.Absent(keys[0], e.Since(keys[0]))
 	for i, key := range keys {
@@ -80,7 +80,7 @@ func TestExact_ComparesBytes(t *testing.T) {
 
 // The same holds for keys with the same hash in the list itself.
 func TestExact_ComparesBytesOfOneHash(t *testing.T) {
-	e := NewExact(everything, 1<<20)
+	e := exactOf(everything, 1<<20)
 	e.Absent([]byte("apple"), e.Since([]byte("apple")))
 	s, h := e.place([]byte("apple"))
 	if s.find(h, []byte("apple")) == nil || s.find(h, []byte("pearl")) != nil || s.find(h, []byte("appl")) != nil {
@@ -90,7 +90,7 @@ func TestExact_ComparesBytesOfOneHash(t *testing.T) {
 
 // A key that is added during a lookup must not become absent.
 func TestExact_PresentWins(t *testing.T) {
-	e := NewExact(everything, 1<<20)
+	e := exactOf(everything, 1<<20)
 	key := []byte("a")
 	since := e.Since(key)
 	e.Present(key)
@@ -114,7 +114,7 @@ func TestExact_Bounded(t *testing.T) {
 		rounds = 2000
 	}
 	for _, size := range []int{0, 1, 5000, 100_000} {
-		e := NewExact(everything, size)
+		e := exactOf(everything, size)
 		for range rounds {
 			key := make([]byte, 1+r.IntN(1<<r.IntN(12)))
 			for i := range key {
@@ -147,7 +147,7 @@ func TestExact_Bounded(t *testing.T) {
 func TestExact_Concurrent(t *testing.T) {
 	const keys = 300
 	var there [keys]atomic.Bool // what lookUp finds
-	e := NewExact(everything, 2000)
+	e := exactOf(everything, 2000)
 	find := func(key []byte) (bool, error) { return there[int(key[0])|int(key[1])<<8].Load(), nil }
 	name := func(i int) []byte { return []byte{byte(i), byte(i >> 8)} }
 	var next atomic.Int64 // keys below it are announced
@@ -195,7 +195,7 @@ func TestExact_Zipf(t *testing.T) {
 	}
 	f := filterOf(t, bloom.FilterOptions{Keys: uint64(n)}, 0, n)
 	for _, size := range []int{64 << 10, 256 << 10, 1 << 20} {
-		e, lookups, false0 := NewExact(f, size), 0, 0
+		e, lookups, false0 := exactOf(f, size), 0, 0
 		seed, _ := filtertest.Seed(t)
 		r := rand.New(rand.NewPCG(seed, 10))
 		find := func([]byte) (bool, error) { lookups++; return false, nil }
@@ -217,7 +217,7 @@ func TestExact_Zipf(t *testing.T) {
 }
 
 func TestExact_CopiesKeys(t *testing.T) {
-	e := NewExact(everything, 1000)
+	e := exactOf(everything, 1000)
 	key := bytes.Repeat([]byte("a"), 10)
 	e.Absent(key, e.Since(key))
 	key[0] = 'b'

@@ -10,32 +10,33 @@ import (
 
 // The number of keys is not known beforehand.
 func ExampleScalable() {
-	filter, err := sketch.NewScalable(100, 0.01, sketch.ScalableOptions{})
+	filter, err := sketch.NewScalable(sketch.ScalableOptions{Capacity: 100, FPR: 0.01})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for i := range 1000 {
-		if _, err := filter.Add(fmt.Appendf(nil, "user%d", i)); err != nil {
+		if err := filter.Add(fmt.Appendf(nil, "user%d", i)); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
 	passed := 0
 	for i := range 10000 {
-		if filter.HasString(fmt.Sprint("guest", i)) {
+		if filter.MayContainString(fmt.Sprint("guest", i)) {
 			passed++
 		}
 	}
 	info := filter.Info()
 	fmt.Println(info.Filters, "layers for", info.Capacity, "keys,", info.SizeBytes, "bytes")
 	fmt.Println(passed, "of 10000 guests pass")
-	added, err := filter.AddMany([]byte("user7"), []byte("new one"))
-	fmt.Println(added, err)
+	fmt.Println(filter.CheckAndAdd([]byte("user7")))
+	fmt.Println(filter.CheckAndAdd([]byte("new one")))
 	// Output:
 	// 4 layers for 1500 keys, 2696 bytes
 	// 71 of 10000 guests pass
-	// [false true] <nil>
+	// true <nil>
+	// false <nil>
 }
 
 // A message that comes twice within ten minutes is handled once. Now is set for the example;
@@ -78,7 +79,7 @@ func ExampleExact() {
 	}
 	filter.AddString("apple")
 
-	exact := sketch.NewExact(filter, 64<<10)
+	exact := bloom.Must(sketch.NewExact(filter, sketch.ExactOptions{}))
 	for range 3 {
 		for _, key := range []string{"apple", "pear"} {
 			found, err := exact.Lookup([]byte(key), read)
@@ -107,10 +108,10 @@ func ExampleOf() {
 		host string
 		user uint64
 	}
-	visits := sketch.NewOf(bloom.New(1e6, 0.01), func(v visit, s *sketch.Sink) {
+	visits := bloom.Must(sketch.NewOf(bloom.New(1e6, 0.01), func(v visit, s *sketch.Sink) {
 		s.String(v.host)
 		s.Uint64(v.user)
-	})
+	}))
 	if err := visits.Add(visit{"example.org", 7}); err != nil {
 		fmt.Println(err)
 		return
@@ -119,21 +120,22 @@ func ExampleOf() {
 	// Output: true false
 }
 
-// AskerFunc makes a static filter, which is asked for hashes, one that is asked for keys.
-func ExampleAskerFunc() {
-	stored, err := bloom.AppendStatic(nil, []uint64{bloom.Hash([]byte("apple"))}, bloom.StaticOptions{BitsPerKey: 10})
+// A static filter, to which nothing can be added, is asked for values by a View.
+func ExampleView() {
+	funnel := func(user uint64, s *sketch.Sink) { s.Uint64(user) }
+	var hashes []uint64
+	var s sketch.Sink
+	for user := range uint64(1000) {
+		s.Reset()
+		funnel(user, &s)
+		hashes = append(hashes, bloom.Hash(s.Key()))
+	}
+	users, err := bloom.OpenBlocked(bloom.AppendBlocked(nil, hashes, 10))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	static, err := bloom.OpenStatic(stored)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	exact := sketch.NewExact(sketch.AskerFunc(func(key []byte) bool {
-		return static.MayContain(static.Hasher().Hash(key))
-	}), 64<<10)
-	fmt.Println(exact.MayContain([]byte("apple")), exact.MayContain([]byte("pear")))
+	view := bloom.Must(sketch.NewView(users, funnel))
+	fmt.Println(view.MayContain(7), view.MayContain(7000))
 	// Output: true false
 }

@@ -10,9 +10,11 @@ import (
 
 // Who is logged in? Sessions are added and removed.
 func ExampleCounting() {
-	sessions := sketch.NewCounting(10_000, 0.01)
-	sessions.Add([]byte("alice"))
-	sessions.Add([]byte("bob"))
+	sessions := bloom.Must(sketch.NewCounting(sketch.CountingOptions{Keys: 10_000, FPR: 0.01}))
+	if err := sessions.AddKeys([][]byte{[]byte("alice"), []byte("bob")}); err != nil {
+		fmt.Println(err)
+		return
+	}
 	fmt.Println("alice:", sessions.MayContain([]byte("alice")))
 
 	fmt.Println("removed:", sessions.Remove([]byte("alice")))
@@ -28,13 +30,13 @@ func ExampleCounting() {
 }
 
 // The options can set the memory in place of a rate, and a secret hash function.
-func ExampleNewCountingFor() {
+func ExampleNewCounting() {
 	hasher, err := bloom.NewHasher(bloom.HashSipHash, 0x5bd1e995) // draw your own
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	f, err := sketch.NewCountingFor(sketch.CountingOptions{Keys: 1_000_000, BitsPerKey: 32, Hasher: hasher})
+	f, err := sketch.NewCounting(sketch.CountingOptions{Keys: 1_000_000, BitsPerKey: 32, Hasher: hasher})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +48,7 @@ func ExampleNewCountingFor() {
 
 // A cache tells its neighbours which pages it has, in 13 bits a page.
 func ExampleCuckoo() {
-	held := sketch.NewCuckoo(1000)
+	held := bloom.Must(sketch.NewCuckoo(sketch.CuckooOptions{Keys: 1000}))
 	for i := range 1000 {
 		if err := held.Add(fmt.Appendf(nil, "page-%d", i)); err != nil {
 			fmt.Println(err)
@@ -79,7 +81,7 @@ func ExampleCuckoo() {
 // A cuckoo filter has a fixed number of places. When they are all taken, nothing
 // that was added is lost.
 func ExampleCuckoo_Add() {
-	f := sketch.NewCuckoo(100)
+	f := bloom.Must(sketch.NewCuckoo(sketch.CuckooOptions{Keys: 100}))
 	added := 0
 	for f.Add(fmt.Append(nil, added)) == nil {
 		added++
@@ -98,7 +100,7 @@ func ExampleCuckoo_Add() {
 func ExampleBitset() {
 	var changed sketch.Bitset
 	for _, row := range []uint64{70, 3, 100_000, 3} {
-		was, err := changed.SetAndTest(row)
+		was, err := changed.CheckAndSet(row)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -3,139 +3,120 @@ package sketch
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
-	"reflect"
 	"sync"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// Of is a filter of values of type T in place of bytes. A function, the funnel, says which
-// fields of a value are its key:
-//
-//	visits := sketch.NewOf(bloom.New(1e6, 0.01), func(v Visit, s *sketch.Sink) {
-//		s.String(v.Host)
-//		s.Uint64(v.User)
-//	})
+// A View asks a filter of keys for values of type T. A function, the funnel, says which
+// fields of a value are its key. It is for filters that nothing can be added to, such as a
+// bloom.Static. An Of can add too.
 //
 // It may be used by several goroutines at once if the filter below may, and allocates
-// nothing of its own. It has no serialized form: write the filter below. The zero Of has no
-// filter below. It answers maybe to every value, and returns an error from Add.
-type Of[T any] struct {
-	asker  Asker // nil in the zero Of
-	add    func(key []byte) error
-	remove func(key []byte) bool
+// nothing of its own. It has no serialized form: write the filter below. The zero View has no
+// filter below, and answers maybe to every value.
+type View[T any] struct {
+	set    bloom.Set // nil in the zero View
 	funnel func(t T, s *Sink)
 }
 
-// An Asker is a filter that can be asked for keys: a Filter, Scalable, Counting,
-// Cuckoo or Exact, or a function.
-type Asker interface {
-	// MayContain reports whether key may be in the filter. False is certain. The key is
-	// only lent: the filter must not keep it.
-	MayContain(key []byte) bool
-}
-
-// AskerFunc is a function as an Asker. With it a Static, which is asked for
-// hashes, is an Asker too:
+// Of is a filter of values of type T in place of bytes:
 //
-//	sketch.AskerFunc(func(key []byte) bool { return s.MayContain(s.Hasher().Hash(key)) })
-type AskerFunc func(key []byte) bool
-
-// MayContain returns f(key).
-func (f AskerFunc) MayContain(key []byte) bool { return f(key) }
-
-// NewOf returns f as a filter of values. The funnel writes to the Sink the fields
-// that make two values different, and always the same fields for equal values. It
-// must not keep the Sink.
+//	visits := bloom.Must(sketch.NewOf(bloom.New(1e6, 0.01), func(v Visit, s *sketch.Sink) {
+//		s.String(v.Host)
+//		s.Uint64(v.User)
+//	}))
 //
-// NewOf adds keys with the method Add of f, and removes them with its method Remove. Add
-// takes the key, and returns nothing, a bool, an error, or a bool and an error. Remove
-// takes the key and returns a bool. The filters of this package and of the packages
-// below it have such methods. If f has neither, the result can only be asked. NewOf
-// panics if Add or Remove has another form; then f needs a type around it. It also
-// panics if f or funnel is nil.
-func NewOf[T any](f Asker, funnel func(t T, s *Sink)) *Of[T] {
-	if f == nil || funnel == nil {
-		panic(errors.New("bloom: new Of: no filter, or no funnel"))
-	}
-	o := &Of[T]{asker: f, funnel: funnel}
-	switch a := f.(type) {
-	case interface{ Add(key []byte) }:
-		o.add = func(key []byte) error { a.Add(key); return nil }
-	case interface{ Add(key []byte) error }:
-		o.add = a.Add
-	case interface{ Add(key []byte) bool }:
-		o.add = func(key []byte) error { a.Add(key); return nil }
-	case interface {
-		Add(key []byte) (bool, error)
-	}:
-		o.add = func(key []byte) error { _, err := a.Add(key); return err }
-	default:
-		m, found := reflect.TypeOf(f).MethodByName("Add")
-		refuse(f, m, found)
-	}
-	if r, ok := f.(interface{ Remove(key []byte) bool }); ok {
-		o.remove = r.Remove
-	} else {
-		m, found := reflect.TypeOf(f).MethodByName("Remove")
-		refuse(f, m, found)
-	}
-	return o
+// What the comment of View says holds here too. The zero Of returns an error from Add.
+type Of[T any] struct {
+	View[T]
+	adder bloom.Adder // the set of the View
 }
 
-// refuse panics if f has the method m. NewOf does not know the form of the method, so each
-// such call of the Of would fail.
-func refuse(f Asker, m reflect.Method, found bool) {
-	if found {
-		panic(fmt.Errorf("bloom: new Of: %T has a method %s that is %v, not one that NewOf knows", f, m.Name, m.Type))
-	}
+// A Remover is a filter that keys can be removed from, such as a Counting or a Cuckoo.
+type Remover interface {
+	bloom.Adder
+
+	// Remove removes key, which must have been added, and reports whether it did.
+	Remove(key []byte) bool
 }
 
-// Add adds t. It returns the error of the filter below, or an error that says that nothing
-// can be added to that filter.
+// OfRemover is an Of over a filter that keys can be removed from.
+type OfRemover[T any] struct {
+	Of[T]
+	remover Remover // the set of the View
+}
+
+// NewView returns set as a filter of values that can be asked. The funnel writes to the Sink
+// the fields that make two values different, and always the same fields for equal values. It
+// must not keep the Sink. The error says that set or funnel is nil.
+func NewView[T any](set bloom.Set, funnel func(t T, s *Sink)) (*View[T], error) {
+	if set == nil || funnel == nil {
+		return nil, errors.New("bloom: new filter of values: no filter, or no funnel")
+	}
+	return &View[T]{set: set, funnel: funnel}, nil
+}
+
+// NewOf returns set as a filter of values that can be added. The funnel and the error are
+// those of NewView.
+func NewOf[T any](set bloom.Adder, funnel func(t T, s *Sink)) (*Of[T], error) {
+	v, err := NewView(set, funnel)
+	if err != nil {
+		return nil, err
+	}
+	return &Of[T]{View: *v, adder: set}, nil
+}
+
+// NewOfRemover returns set as a filter of values that can be added and removed. The funnel
+// and the error are those of NewView.
+func NewOfRemover[T any](set Remover, funnel func(t T, s *Sink)) (*OfRemover[T], error) {
+	o, err := NewOf(set, funnel)
+	if err != nil {
+		return nil, err
+	}
+	return &OfRemover[T]{Of: *o, remover: set}, nil
+}
+
+// Add adds t. It returns the error of the filter below.
 func (o *Of[T]) Add(t T) error {
-	if o.asker == nil {
-		return errors.New("bloom: add: this Of was not made by NewOf")
-	}
-	if o.add == nil {
-		return fmt.Errorf("bloom: add: a %T cannot be added to", o.asker)
+	if o.adder == nil {
+		return errors.New("bloom: add: the zero Of takes no values; make one with NewOf")
 	}
 	s := sinks.Get().(*Sink)
 	o.funnel(t, s)
-	err := o.add(s.key)
+	err := o.adder.Add(s.key)
 	s.done()
 	return err
 }
 
 // MayContain reports whether t may have been added. False is certain.
-func (o *Of[T]) MayContain(t T) bool {
-	if o.asker == nil {
+func (v *View[T]) MayContain(t T) bool {
+	if v.set == nil {
 		return true
 	}
 	s := sinks.Get().(*Sink)
-	o.funnel(t, s)
-	may := o.asker.MayContain(s.key)
+	v.funnel(t, s)
+	may := v.set.MayContain(s.key)
 	s.done()
 	return may
 }
 
-// Remove removes t, which must have been added. It returns what the filter below returns,
-// or false if that filter has no Remove.
-func (o *Of[T]) Remove(t T) bool {
-	if o.remove == nil {
+// Remove removes t, which must have been added. It returns what the filter below returns.
+func (o *OfRemover[T]) Remove(t T) bool {
+	if o.remover == nil {
 		return false
 	}
 	s := sinks.Get().(*Sink)
 	o.funnel(t, s)
-	removed := o.remove(s.key)
+	removed := o.remover.Remove(s.key)
 	s.done()
 	return removed
 }
 
 // Filter returns the filter below.
-func (o *Of[T]) Filter() Asker { return o.asker }
+func (v *View[T]) Filter() bloom.Set { return v.set }
 
 // A Sink collects the fields of a value as bytes. It keeps a field apart from its
 // neighbours, and fields of different kinds apart: ("ab", "c") and ("a", "bc")

@@ -38,7 +38,7 @@ func TestKept_AllocateNothing(t *testing.T) {
 				benchSink = small.Add(key) == nil
 			},
 			"Bitset": func() {
-				benchSink, _ = set.SetAndTest(77)
+				benchSink, _ = set.CheckAndSet(77)
 				benchSink = set.Set(78) == nil && set.Has(77) && set.Clear(77)
 				for i := range set.All() {
 					benchWord += i + set.Rank(i)

@@ -59,7 +59,7 @@ func BenchmarkRemovers(b *testing.B) {
 func BenchmarkRemoverKeys(b *testing.B) {
 	const n = 1_000_000
 	keys, others := sixteenBytes(1, n), sixteenBytes(2, n)
-	counting, cuckoo := NewCounting(n, 0.01), NewCuckoo(n)
+	counting, cuckoo := countingFor(n, 0.01), cuckooFor(n)
 	for _, f := range []struct {
 		name           string
 		add, ask, drop func(key []byte) bool
@@ -160,7 +160,7 @@ func benchReplace(b *testing.B, f remover, hs []uint64) {
 
 func BenchmarkBitset(b *testing.B) {
 	for _, n := range []uint64{1 << 20, 1 << 30} {
-		s := NewBitset(n)
+		s := bitsetBelow(n)
 		if err := s.Grow(n); err != nil {
 			b.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func BenchmarkBitset(b *testing.B) {
 			}
 		})
 	}
-	dense, sparse := NewBitset(0), NewBitset(0)
+	dense, sparse := bitsetBelow(0), bitsetBelow(0)
 	for i := range uint64(1 << 20) {
 		if dense.Set(i) != nil || i%100 == 0 && sparse.Set(i) != nil {
 			b.Fatal("range")

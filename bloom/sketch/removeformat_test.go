@@ -39,20 +39,20 @@ var keptGoldens = []struct {
 	name string
 	make func() kept
 }{
-	{"counting-none", func() kept { return NewCounting(0, 0.01) }},
+	{"counting-none", func() kept { return countingFor(0, 0.01) }},
 	{"counting-example", func() kept { return countingOf(CountingOptions{Keys: 2}, 2) }},
 	{"counting-narrow", func() kept { return countingOf(CountingOptions{Keys: 100, BitsPerKey: 16}, 100) }},
 	{"counting-seven", func() kept { return countingOf(CountingOptions{Keys: 100, FPR: 0.0001}, 100) }},
 	{"counting-siphash", func() kept {
 		return countingOf(CountingOptions{Keys: 100, Hasher: hasherOf(bloom.HashSipHash, 0x0123456789abcdef)}, 100)
 	}},
-	{"cuckoo-none", func() kept { return NewCuckoo(0) }},
+	{"cuckoo-none", func() kept { return cuckooFor(0) }},
 	{"cuckoo-example", func() kept { return cuckooOf(CuckooOptions{Keys: 8}, 2) }},
 	{"cuckoo-eight", func() kept { return cuckooOf(CuckooOptions{Keys: 100, FingerprintBits: 8}, 100) }},
 	{"cuckoo-sixteen", func() kept { return cuckooOf(CuckooOptions{Keys: 100, FingerprintBits: 16}, 100) }},
 	{"cuckoo-stash", func() kept { return cuckooOf(CuckooOptions{Keys: 100}, 115) }},
 	{"cuckoo-xxh3", func() kept { return cuckooOf(CuckooOptions{Keys: 100, Hasher: hasherOf(bloom.HashXXH3, 7)}, 100) }},
-	{"bitset-none", func() kept { return NewBitset(0) }},
+	{"bitset-none", func() kept { return bitsetBelow(0) }},
 	{"bitset-example", func() kept { return bitsetOf(0, 1, 3, 64, 100) }},
 	{"bitset-wide", func() kept { return bitsetOf(0, 0, 63, 64, 127, 8191) }},
 }
@@ -284,7 +284,7 @@ func probeKept(t *testing.T, f kept, b []byte, h uint64) {
 	switch f := f.(type) {
 	case *Bitset:
 		i, before := h%4096, f.Count()
-		was, err := f.SetAndTest(i)
+		was, err := f.CheckAndSet(i)
 		if err != nil || !f.Has(i) || f.Clear(i) != true || f.Count()+1 != before && was || f.Count() != before && !was {
 			t.Fatalf("%d was there: %v, %v; %d members of %d", i, was, err, f.Count(), before)
 		}

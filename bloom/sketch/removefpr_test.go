@@ -29,7 +29,7 @@ func (c countingRemover) AddHash(h uint64) error {
 }
 
 func mustCounting(o CountingOptions) *Counting {
-	f, err := NewCountingFor(o)
+	f, err := NewCounting(o)
 	if err != nil {
 		panic(err)
 	}
@@ -37,7 +37,7 @@ func mustCounting(o CountingOptions) *Counting {
 }
 
 func mustCuckoo(o CuckooOptions) *Cuckoo {
-	f, err := NewCuckooFor(o)
+	f, err := NewCuckoo(o)
 	if err != nil {
 		panic(err)
 	}
@@ -53,10 +53,10 @@ var removers = []struct {
 		return countingRemover{mustCounting(CountingOptions{Keys: uint64(n), BitsPerKey: 16})}
 	}},
 	{"counting, 40 bits", func(n int) remover { return countingRemover{mustCounting(CountingOptions{Keys: uint64(n)})} }},
-	{"counting, 1 %", func(n int) remover { return countingRemover{NewCounting(uint64(n), 0.01)} }},
-	{"counting, 0.1 %", func(n int) remover { return countingRemover{NewCounting(uint64(n), 0.001)} }},
+	{"counting, 1 %", func(n int) remover { return countingRemover{countingFor(uint64(n), 0.01)} }},
+	{"counting, 0.1 %", func(n int) remover { return countingRemover{countingFor(uint64(n), 0.001)} }},
 	{"cuckoo, 8 bits", func(n int) remover { return mustCuckoo(CuckooOptions{Keys: uint64(n), FingerprintBits: 8}) }},
-	{"cuckoo, 12 bits", func(n int) remover { return NewCuckoo(uint64(n)) }},
+	{"cuckoo, 12 bits", func(n int) remover { return cuckooFor(uint64(n)) }},
 	{"cuckoo, 16 bits", func(n int) remover { return mustCuckoo(CuckooOptions{Keys: uint64(n), FingerprintBits: 16}) }},
 }
 

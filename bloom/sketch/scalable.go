@@ -13,8 +13,8 @@ import (
 // Scalable is a Bloom filter for an unknown number of keys. When it is full it gets another
 // layer: a Filter that is twice as large and has half the rate. So the rates of all layers
 // together stay below the rate that was asked for. It works by the same rules as
-// RedisBloom: NewScalable is BF.RESERVE, Add and AddMany are BF.ADD and BF.MADD, Has and
-// HasMany are BF.EXISTS and BF.MEXISTS, Info is BF.INFO.
+// RedisBloom: NewScalable is BF.RESERVE, CheckAndAdd is BF.ADD, MayContain and MayContainKeys
+// are BF.EXISTS and BF.MEXISTS, Info is BF.INFO.
 //
 // The price is memory and time. The first layer has half the rate that was asked for, and
 // each further layer half the rate of the one before. At 1 % a key has 11 bits in the first
@@ -43,6 +43,14 @@ type layer struct {
 
 // ScalableOptions are the options of NewScalable. All of them have defaults.
 type ScalableOptions struct {
+	// Capacity is how many keys the filter takes before it grows. The default is
+	// DefaultCapacity.
+	Capacity uint64
+
+	// FPR is the rate of false positives that the filter stays below, however far it grows.
+	// It is above 0 and below 1. The default is bloom.DefaultFPR.
+	FPR float64
+
 	// Expansion is the factor by which a layer is larger than the one before, RedisBloom's
 	// EXPANSION. With 1 all layers have the same size, and there soon are many. The default
 	// is 2, the largest value is MaxExpansion.
@@ -75,17 +83,23 @@ const maxLayers = 64
 // grow, or that it cannot grow any more.
 var ErrAtCapacity = errors.New("filter is at its capacity")
 
-// NewScalable returns an empty filter that takes capacity keys before it grows. It lets
-// pass less than a share fpr of absent keys, however far it grows.
-func NewScalable(capacity uint64, fpr float64, o ScalableOptions) (*Scalable, error) {
+// DefaultCapacity is the capacity of a Scalable for which none is set.
+const DefaultCapacity = 1000
+
+// NewScalable returns an empty filter. Its error names the option that is wrong.
+func NewScalable(o ScalableOptions) (*Scalable, error) {
+	if o.Capacity == 0 {
+		o.Capacity = DefaultCapacity
+	}
+	if o.FPR == 0 {
+		o.FPR = bloom.DefaultFPR
+	}
 	if o.Expansion == 0 {
 		o.Expansion = 2
 	}
 	switch {
-	case capacity == 0:
-		return nil, errors.New("bloom: new scalable filter: a capacity of 0")
-	case !(fpr > 0 && fpr < 1):
-		return nil, fmt.Errorf("bloom: new scalable filter: a rate of %v, not between 0 and 1", fpr)
+	case !(o.FPR > 0 && o.FPR < 1):
+		return nil, fmt.Errorf("bloom: new scalable filter: FPR is %v, not between 0 and 1", o.FPR)
 	case o.Expansion < 1 || o.Expansion > MaxExpansion:
 		return nil, fmt.Errorf("bloom: new scalable filter: Expansion is %d, not 1 to %d", o.Expansion, MaxExpansion)
 	}
@@ -93,8 +107,8 @@ func NewScalable(capacity uint64, fpr float64, o ScalableOptions) (*Scalable, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Scalable{hash: hash, rate: fpr, expansion: uint32(o.Expansion), nonScaling: o.NonScaling}
-	if err := s.grow(capacity); err != nil {
+	s := &Scalable{hash: hash, rate: o.FPR, expansion: uint32(o.Expansion), nonScaling: o.NonScaling}
+	if err := s.grow(o.Capacity); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -124,32 +138,23 @@ func (s *Scalable) layerRate(i int) float64 {
 	return math.Max(math.Ldexp(s.rate, -1-i), leastRate)
 }
 
-// Add adds key and reports whether it is new, that is, was certainly absent. A key that may
-// have been added before is not added again and takes no room.
-//
-// A full filter grows, which allocates. If it is NonScaling, or has grown as far as it can,
-// the error is ErrAtCapacity and a new key is not added.
-func (s *Scalable) Add(key []byte) (added bool, err error) {
-	h1, h2 := s.hash.Hash128(key)
-	return s.AddHash(h1, h2)
-}
-
-// AddString adds the bytes of key: see Add.
-func (s *Scalable) AddString(key string) (added bool, err error) {
-	h1, h2 := s.hash.Hash128([]byte(key))
-	return s.AddHash(h1, h2)
-}
-
-// Hash returns the hash of key by the filter's function, for AddHash and HasHash.
+// Hash returns the hash of key by the filter's function, for AddHash, MayContainHash and
+// CheckAndAddHash.
 func (s *Scalable) Hash(key []byte) (h1, h2 uint64) { return s.hash.Hash128(key) }
 
 // AddHash is Add for the key with this hash (see Hash).
-func (s *Scalable) AddHash(h1, h2 uint64) (added bool, err error) {
+func (s *Scalable) AddHash(h1, h2 uint64) error {
+	_, err := s.CheckAndAddHash(h1, h2)
+	return err
+}
+
+// CheckAndAddHash is CheckAndAdd for the key with this hash (see Hash).
+func (s *Scalable) CheckAndAddHash(h1, h2 uint64) (maybe bool, err error) {
 	if len(s.layers) == 0 {
-		return false, fmt.Errorf("bloom: scalable filter: %w: it was not made by NewScalable", ErrAtCapacity)
+		return true, fmt.Errorf("bloom: scalable filter: %w: it was not made by NewScalable", ErrAtCapacity)
 	}
-	if s.HasHash(h1, h2) {
-		return false, nil
+	if s.MayContainHash(h1, h2) {
+		return true, nil
 	}
 	last := &s.layers[len(s.layers)-1]
 	if last.Count >= last.capacity {
@@ -162,50 +167,18 @@ func (s *Scalable) AddHash(h1, h2 uint64) (added bool, err error) {
 		last = &s.layers[len(s.layers)-1]
 	}
 	last.Add(h1, h2)
-	return true, nil
+	return false, nil
 }
 
-// AddMany adds keys, and reports for each what Add reports. It stops at the first error.
-// added has an entry for each key before that one.
-func (s *Scalable) AddMany(keys ...[]byte) (added []bool, err error) {
-	added = make([]bool, 0, len(keys))
-	for _, key := range keys {
-		isNew, err := s.Add(key)
-		if err != nil {
-			return added, err
-		}
-		added = append(added, isNew)
-	}
-	return added, nil
-}
-
-// Has reports whether key may have been added. False is certain. It hashes the key once for
-// all layers, asks the newest layer first, which is the largest, and allocates nothing.
-func (s *Scalable) Has(key []byte) bool { return s.HasHash(s.hash.Hash128(key)) }
-
-// HasString is Has for the bytes of key.
-func (s *Scalable) HasString(key string) bool { return s.HasHash(s.hash.Hash128([]byte(key))) }
-
-// MayContain is another name of Has.
-func (s *Scalable) MayContain(key []byte) bool { return s.HasHash(s.hash.Hash128(key)) }
-
-// HasHash is Has for the key with this hash (see Hash).
-func (s *Scalable) HasHash(h1, h2 uint64) bool {
+// MayContainHash is MayContain for the key with this hash (see Hash). It asks the newest
+// layer first, which is the largest.
+func (s *Scalable) MayContainHash(h1, h2 uint64) bool {
 	for i := len(s.layers) - 1; i >= 0; i-- {
 		if s.layers[i].Has(h1, h2) {
 			return true
 		}
 	}
 	return len(s.layers) == 0
-}
-
-// HasMany returns Has of each key, in their order.
-func (s *Scalable) HasMany(keys ...[]byte) []bool {
-	has := make([]bool, len(keys))
-	for i, key := range keys {
-		has[i] = s.Has(key)
-	}
-	return has
 }
 
 // ScalableInfo is what Info returns, and what BF.INFO of RedisBloom reports.
@@ -235,6 +208,9 @@ func (s *Scalable) Info() ScalableInfo {
 // Count returns how many keys were added and were new. It does not include new keys for
 // which the filter gave a false positive when they were added.
 func (s *Scalable) Count() uint64 { return s.Info().Items }
+
+// SizeBytes returns the memory that the bits of all layers take.
+func (s *Scalable) SizeBytes() int { return s.Info().SizeBytes }
 
 // FPR returns the share of absent keys that pass with the bits that are set at the moment.
 // It counts bits: see Filter.FillRatio.

@@ -36,7 +36,7 @@ func TestGolden_Scalables(t *testing.T) {
 			t.Errorf("%s: not the same after it was read", name)
 		}
 		if bytes.Contains(kept[len(kept)-form.TrailerLen:], []byte{100, 0, 0, 0}) {
-			filtertest.CheckHas(t, made.(Asker), 0, 100)
+			filtertest.CheckHas(t, made.(bloom.Set), 0, 100)
 		}
 	}
 }
@@ -53,12 +53,12 @@ func FuzzScalable(f *testing.F) {
 			if p := s.FPR(); !(p >= 0 && p <= 1) || s.Info().Filters < 1 {
 				t.Fatalf("FPR() = %v, %+v", p, s.Info())
 			}
-			had, last := s.Has(b), s.layers[len(s.layers)-1]
+			had, last := s.MayContain(b), s.layers[len(s.layers)-1]
 			if last.Count >= last.capacity && !s.nonScaling && !had {
 				continue // the next layer is as large as the file says
 			}
-			if isNew, err := s.Add(b); isNew == had && err == nil || err == nil != s.Has(b) {
-				t.Fatalf("Add = %v, %v", isNew, err)
+			if maybe, err := s.CheckAndAdd(b); maybe != had && err == nil || err == nil != s.MayContain(b) {
+				t.Fatalf("CheckAndAdd = %v, %v", maybe, err)
 			}
 		}
 	})

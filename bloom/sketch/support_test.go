@@ -142,3 +142,15 @@ func probeUnmarshal(t *testing.T, b []byte, into interface {
 	}
 	return true
 }
+
+func countingFor(n uint64, p float64) *Counting {
+	return bloom.Must(NewCounting(CountingOptions{Keys: n, FPR: p}))
+}
+
+func cuckooFor(n uint64) *Cuckoo { return bloom.Must(NewCuckoo(CuckooOptions{Keys: n})) }
+
+func bitsetBelow(limit uint64) *Bitset { return bloom.Must(NewBitset(BitsetOptions{Limit: limit})) }
+
+func exactOf(set bloom.Set, bytes int) *Exact {
+	return bloom.Must(NewExact(set, ExactOptions{Bytes: bytes}))
+}

@@ -3,14 +3,15 @@ package sketch
 import (
 	"errors"
 	"math/bits"
-	"unsafe"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Add adds key. The error is not nil only for the zero Window, which takes no keys.
 func (w *Window) Add(key []byte) error { return w.addHash(w.hasher.Hash(key)) }
 
 // AddString adds the bytes of s: see Add.
-func (w *Window) AddString(s string) error { return w.addHash(w.hasher.Hash(keyBytes(s))) }
+func (w *Window) AddString(s string) error { return w.addHash(w.hasher.Hash(form.Bytes(s))) }
 
 func (w *Window) addHash(h uint64) error {
 	if len(w.layers) == 0 {
@@ -57,7 +58,7 @@ func (w *Window) CheckAndAdd(key []byte) bool { return w.CheckAndAddHash(w.hashe
 
 // CheckAndAddString is CheckAndAdd for the bytes of s.
 func (w *Window) CheckAndAddString(s string) bool {
-	return w.CheckAndAddHash(w.hasher.Hash(keyBytes(s)))
+	return w.CheckAndAddHash(w.hasher.Hash(form.Bytes(s)))
 }
 
 // CheckAndAddHash is CheckAndAdd for the key with this hash: see AddHash.
@@ -121,7 +122,7 @@ func (w *Window) MayContain(key []byte) bool { return w.MayContainHash(w.hasher.
 
 // MayContainString is MayContain for the bytes of s.
 func (w *Window) MayContainString(s string) bool {
-	return w.MayContainHash(w.hasher.Hash(keyBytes(s)))
+	return w.MayContainHash(w.hasher.Hash(form.Bytes(s)))
 }
 
 // MayContainHash is MayContain for the key with this hash: see AddHash.
@@ -164,6 +165,3 @@ func (w *Window) youngest(mask uint64) int {
 	byAge := mask>>oldest | mask<<(n-oldest)&w.all() // bit 0 is the oldest generation
 	return (bits.Len64(byAge) - 1 + oldest) % n
 }
-
-// keyBytes returns the bytes of s without a copy. The caller must not change or keep them.
-func keyBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -140,7 +140,7 @@ func TestJudge(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Parents are asked for again and again; each of them passes or not as one.
-			mean := float64(absent) * f.PredictedFPR()
+			mean := float64(absent) * f.FPR()
 			if absent < len(s.good) || math.Abs(float64(passed)-mean) > 6*math.Sqrt(mean)+mean/4 {
 				t.Errorf("%d of %d absent names pass, predicted %.0f", passed, absent, mean)
 			}
@@ -182,7 +182,7 @@ func TestTraffic(t *testing.T) {
 			pass, rank := 0, zipf(len(s.top))
 			for range c.lookups {
 				for name := range withParents(s.top[rank()]) {
-					if f.MayContain(bloom.Hash([]byte(name))) {
+					if f.MayContainHash(bloom.Hash([]byte(name))) {
 						pass++
 					}
 					if set[name] {

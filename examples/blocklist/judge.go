@@ -31,7 +31,7 @@ type judge struct {
 func (j *judge) has(name string) (bool, error) {
 	key := []byte(name)
 	j.names++
-	if j.filter != nil && !j.filter.MayContain(bloom.Hash(key)) {
+	if j.filter != nil && !j.filter.MayContainHash(bloom.Hash(key)) {
 		j.spared++
 		return false, nil
 	}
@@ -134,7 +134,7 @@ func answer(ctx context.Context, c config, r io.Reader, out io.Writer) (err erro
 	fmt.Fprintf(out, "%d lines, %d of them listed; %d names looked up, %d of them found.\n", lines, bad, j.names, j.listed)
 	absent := j.names - j.listed
 	fmt.Fprintf(out, "The filter let pass %d of %d absent names: %.2f %%, predicted %.2f %%. The exact check refuted them.\n",
-		j.refuted, absent, 100*float64(j.refuted)/float64(max(absent, 1)), 100*filter.PredictedFPR())
+		j.refuted, absent, 100*float64(j.refuted)/float64(max(absent, 1)), 100*filter.FPR())
 	m := db.Metrics()
 	fmt.Fprintf(out, "The filter saved %d of %d lookups in the store, and the store's own filters saved %d blocks in the rest, where %d were read from disk and %d found in the cache.\n",
 		j.spared, j.names, m.FilterNegative, m.BlockReads, m.CacheHits)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/sketch"
 )
 
@@ -52,7 +53,7 @@ func (s *set) add(ip [4]byte) (bool, error) {
 // numbers into bits.
 func (b *block) add(low uint16) (isNew bool, err error) {
 	if b.bits != nil {
-		was, err := b.bits.SetAndTest(uint64(low))
+		was, err := b.bits.CheckAndSet(uint64(low))
 		return !was, err
 	}
 	i, found := slices.BinarySearch(b.few, low)
@@ -63,7 +64,7 @@ func (b *block) add(low uint16) (isNew bool, err error) {
 		b.few = slices.Insert(b.few, i, low)
 		return true, nil
 	}
-	b.bits = sketch.NewBitset(blockSize)
+	b.bits = bloom.Must(sketch.NewBitset(sketch.BitsetOptions{Limit: blockSize}))
 	if err := b.bits.Grow(blockSize); err != nil {
 		return false, err
 	}

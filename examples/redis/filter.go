@@ -72,7 +72,8 @@ func (f *filter) add(item []byte, most int64) (bool, error) {
 	if grows && float64(f.shape.bytes)+f.shape.next > float64(most) && !f.bf.MayContain(item) {
 		return false, errInsert // it would grow too large
 	}
-	added, err := f.bf.Add(item)
+	maybe, err := f.bf.CheckAndAdd(item)
+	added := !maybe
 	switch {
 	case errors.Is(err, redisbloom.ErrFull):
 		return false, errFull

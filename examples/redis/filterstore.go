@@ -191,10 +191,7 @@ func (s *server) tryLoad(f *filter) error {
 		if err != nil {
 			return err
 		}
-		current, err := decodeLog(e.Value, f.gen, func(item []byte) error {
-			_, err := f.bf.Add(item)
-			return err
-		})
+		current, err := decodeLog(e.Value, f.gen, f.bf.Add)
 		if err != nil {
 			return err
 		}

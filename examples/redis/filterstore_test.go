@@ -36,7 +36,7 @@ func history(t testing.TB) (commands [][]string) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if _, err := loaded.Add(fmt.Append(nil, i)); err != nil {
+		if err := loaded.Add(fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}

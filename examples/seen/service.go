@@ -75,12 +75,12 @@ func (s *service) recommend(rng *rand.Rand, user string, n int) (items []string,
 	check := st.begin(s, user, f)
 	for tries := 50 * n; len(items) < n && tries > 0; tries-- {
 		item := s.propose(rng)
-		isNew, err := f.Add([]byte(item))
+		shown, err := f.CheckAndAdd([]byte(item))
 		if err != nil {
 			return nil, fmt.Errorf("user %q: %w", user, err)
 		}
-		check.answer(item, isNew)
-		if isNew {
+		check.answer(item, !shown)
+		if !shown {
 			items = append(items, item)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *service) stripe(user string) *stripe {
 func (s *service) filter(user string) (*sketch.Scalable, error) {
 	value, err := s.db.Get(userKey(user))
 	if errors.Is(err, shale.ErrNotFound) {
-		return sketch.NewScalable(s.capacity, s.fpr, sketch.ScalableOptions{})
+		return sketch.NewScalable(sketch.ScalableOptions{Capacity: s.capacity, FPR: s.fpr})
 	}
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type checker struct {
 // has reports whether the word is right. False is certain. True is certain if
 // there is a list.
 func (k *checker) has(word []byte) (bool, error) {
-	if !k.filter.MayContain(k.filter.Hasher().Hash(word)) {
+	if !k.filter.MayContain(word) {
 		return false, nil
 	}
 	k.passed++
@@ -203,10 +203,10 @@ func edits(word []byte) func(yield func([]byte) bool) {
 
 // summary prints the counts, and what the filter has saved.
 func (k *checker) summary() {
-	rate := k.filter.PredictedFPR()
+	rate := k.filter.FPR()
 	if k.list == nil {
 		fmt.Fprintf(k.out, "%d words, %d of them wrong. Of wrong words %.2f %% pass unseen.\n", k.words, k.wrong, 100*rate)
-		fmt.Fprintf(k.out, "The filter answered from %d bytes and saved the %d words it is made of.\n", k.filter.SizeBytes(), k.filter.Keys())
+		fmt.Fprintf(k.out, "The filter answered from %d bytes and saved the %d words it is made of.\n", k.filter.SizeBytes(), k.filter.Count())
 		return
 	}
 	asked := k.words + k.candidates

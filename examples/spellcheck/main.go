@@ -179,7 +179,7 @@ func build(c config, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %d words in %d bytes, %.2f bits each; %.2f %% of misspellings will pass.\n",
-		c.filter, f.Keys(), f.SizeBytes(), f.BitsPerKey(), 100*f.PredictedFPR())
+		c.filter, f.Count(), f.SizeBytes(), f.BitsPerKey(), 100*f.FPR())
 	fmt.Fprintf(out, "The filter saves %.0f %% of the list's %d bytes.\n", 100-100*float64(f.SizeBytes())/float64(l.size), l.size)
 	return nil
 }

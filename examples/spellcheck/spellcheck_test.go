@@ -112,7 +112,7 @@ func TestRates(t *testing.T) {
 			}
 			defer l.Close()
 			for word, err := range l.all() {
-				if err != nil || !f.MayContain(f.Hasher().Hash(word)) {
+				if err != nil || !f.MayContainHash(f.Hasher().Hash(word)) {
 					t.Fatalf("%q is called wrong: %v", word, err)
 				}
 			}
@@ -130,7 +130,7 @@ func TestRates(t *testing.T) {
 			if size != f.SizeBytes() || 8*size > 10*n+8*100 || memory < 15*size || asked < n*9/10 {
 				t.Errorf("%d words: filter %d bytes, map %d, %d misspellings", n, size, memory, asked)
 			}
-			mean := float64(asked) * f.PredictedFPR()
+			mean := float64(asked) * f.FPR()
 			if math.Abs(float64(passed)-mean) > 4*math.Sqrt(mean) {
 				t.Errorf("%d of %d misspellings pass, predicted %.0f", passed, asked, mean)
 			}

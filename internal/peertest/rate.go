@@ -12,7 +12,7 @@ import (
 
 // A Filter is what a rate is measured of.
 type Filter struct {
-	Add        func(key []byte)
+	Add        func(key []byte) error
 	MayContain func(key []byte) bool
 }
 
@@ -62,7 +62,9 @@ func (r Rate) measure(t *testing.T, kind string, n, inserted, asked int, seed ui
 		from := seed + uint64(i)<<40
 		for j := range uint64(n) {
 			buf = appendKey(buf[:0], kind, from, 2*j)
-			f.Add(buf)
+			if err := f.Add(buf); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for j := range uint64(each) {
 			buf = appendKey(buf[:0], kind, from, 2*j+1)

@@ -104,7 +104,7 @@ func (t *Table) PredictedFPR() float64 {
 	}
 	p := t.prediction.Load()
 	if p == nil || p.size != f.SizeBytes() || p.kind != f.Kind() {
-		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.PredictedFPR()}
+		p = &prediction{size: f.SizeBytes(), kind: f.Kind(), fpr: f.FPR()}
 		t.prediction.Store(p)
 	}
 	return p.fpr

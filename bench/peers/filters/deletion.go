@@ -14,13 +14,15 @@ import (
 func removers() []contestant {
 	return []contestant{
 		{removal, "shale Counting", "NewCounting for 1 %, bloom.Hash (murmur3)", false, func(n int) (filter, error) {
-			return &shaleCounting{sketch.NewCounting(uint64(n), rate)}, nil
+			f, err := sketch.NewCounting(sketch.CountingOptions{Keys: uint64(n), FPR: rate})
+			return &shaleCounting{f}, err
 		}},
 		{removal, "shale Cuckoo", "NewCuckoo: fingerprints of 12 bits, the default; 8 would have 3 %", false, func(n int) (filter, error) {
-			return &shaleCuckoo{sketch.NewCuckoo(uint64(n))}, nil
+			f, err := sketch.NewCuckoo(sketch.CuckooOptions{Keys: uint64(n)})
+			return &shaleCuckoo{f}, err
 		}},
-		{removal, "shale Cuckoo, 8 bits", "NewCuckooFor fingerprints of 8 bits, which is what the peer has", false, func(n int) (filter, error) {
-			f, err := sketch.NewCuckooFor(sketch.CuckooOptions{Keys: uint64(n), FingerprintBits: 8})
+		{removal, "shale Cuckoo, 8 bits", "NewCuckoo: fingerprints of 8 bits, which is what the peer has", false, func(n int) (filter, error) {
+			f, err := sketch.NewCuckoo(sketch.CuckooOptions{Keys: uint64(n), FingerprintBits: 8})
 			return &shaleCuckoo{f}, err
 		}},
 		{removal, "BoomFilters Counting", "NewDefaultCountingBloomFilter for 1 %: counters of 4 bits; its own fnv", false, func(n int) (filter, error) {

@@ -10,6 +10,11 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
+// atomicOf returns a filter of package bloom for n keys.
+func atomicOf(n int) *bloom.AtomicBlocked {
+	return bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(n), BitsPerKey: bitsPerKey}))
+}
+
 func growers() []contestant {
 	// 10 bits a key, and what blobloom finds best for them.
 	blob := func(n int) blobloom.Config {
@@ -17,10 +22,10 @@ func growers() []contestant {
 	}
 	return []contestant{
 		{growing, "shale AtomicBlocked", "10 bits, bloom.Hash (murmur3)", true, func(n int) (filter, error) {
-			return &shaleAtomic{n: n, f: bloom.NewAtomicBlocked(n, bitsPerKey)}, nil
+			return &shaleAtomic{n: n, f: atomicOf(n)}, nil
 		}},
 		{growing, "shale AtomicBlocked, xxh3", "10 bits, HashXXH3", true, func(n int) (filter, error) {
-			return &shaleAtomicXXH3{shaleAtomic{n: n, f: bloom.NewAtomicBlocked(n, bitsPerKey)}, xxh3()}, nil
+			return &shaleAtomicXXH3{shaleAtomic{n: n, f: atomicOf(n)}, xxh3()}, nil
 		}},
 		{growing, "shale Filter", "10 bits, Murmur3", false, func(n int) (filter, error) {
 			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(n), Bits: uint64(n) * bitsPerKey})
@@ -55,14 +60,14 @@ type shaleAtomic struct {
 
 func (f *shaleAtomic) add(k keys.Slab) error {
 	for i := range k.Len() {
-		f.f.Add(bloom.Hash(k.Key(i)))
+		f.f.AddHash(bloom.Hash(k.Key(i)))
 	}
 	return nil
 }
 
 func (f *shaleAtomic) ask(k keys.Slab) (maybe int) {
 	for i := range k.Len() {
-		if f.f.MayContain(bloom.Hash(k.Key(i))) {
+		if f.f.MayContainHash(bloom.Hash(k.Key(i))) {
 			maybe++
 		}
 	}
@@ -78,14 +83,14 @@ func (f *shaleAtomic) hash(k keys.Slab, hashes []uint64) []uint64 {
 
 func (f *shaleAtomic) addHashes(h []uint64) error {
 	for _, h := range h {
-		f.f.Add(h)
+		f.f.AddHash(h)
 	}
 	return nil
 }
 
 func (f *shaleAtomic) askHashes(h []uint64) (maybe int) {
 	for _, h := range h {
-		if f.f.MayContain(h) {
+		if f.f.MayContainHash(h) {
 			maybe++
 		}
 	}

@@ -23,14 +23,14 @@ type shaleAtomicXXH3 struct {
 
 func (f *shaleAtomicXXH3) add(k keys.Slab) error {
 	for i := range k.Len() {
-		f.f.Add(f.hasher.Hash(k.Key(i)))
+		f.f.AddHash(f.hasher.Hash(k.Key(i)))
 	}
 	return nil
 }
 
 func (f *shaleAtomicXXH3) ask(k keys.Slab) (maybe int) {
 	for i := range k.Len() {
-		if f.f.MayContain(f.hasher.Hash(k.Key(i))) {
+		if f.f.MayContainHash(f.hasher.Hash(k.Key(i))) {
 			maybe++
 		}
 	}
@@ -51,7 +51,9 @@ type shaleFilter struct {
 
 func (f *shaleFilter) add(k keys.Slab) error {
 	for i := range k.Len() {
-		f.f.Add(k.Key(i))
+		if err := f.f.Add(k.Key(i)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -100,7 +102,9 @@ type shaleCounting struct{ f *sketch.Counting }
 
 func (f *shaleCounting) add(k keys.Slab) error {
 	for i := range k.Len() {
-		f.f.Add(k.Key(i))
+		if err := f.f.Add(k.Key(i)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -212,7 +216,7 @@ type shaleScalable struct{ f *sketch.Scalable }
 
 func (f *shaleScalable) add(k keys.Slab) error {
 	for i := range k.Len() {
-		if _, err := f.f.Add(k.Key(i)); err != nil {
+		if err := f.f.Add(k.Key(i)); err != nil {
 			return err
 		}
 	}
@@ -239,7 +243,7 @@ func (f *shaleScalable) hash(k keys.Slab, hashes []uint64) []uint64 {
 
 func (f *shaleScalable) addHashes(h []uint64) error {
 	for ; len(h) >= 2; h = h[2:] {
-		if _, err := f.f.AddHash(h[0], h[1]); err != nil {
+		if err := f.f.AddHash(h[0], h[1]); err != nil {
 			return err
 		}
 	}
@@ -248,7 +252,7 @@ func (f *shaleScalable) addHashes(h []uint64) error {
 
 func (f *shaleScalable) askHashes(h []uint64) (maybe int) {
 	for ; len(h) >= 2; h = h[2:] {
-		if f.f.HasHash(h[0], h[1]) {
+		if f.f.MayContainHash(h[0], h[1]) {
 			maybe++
 		}
 	}

@@ -46,7 +46,7 @@ func (f *shaleBlocked) build() (err error) {
 
 func (f *shaleBlocked) ask(k keys.Slab) (maybe int) {
 	for i := range k.Len() {
-		if f.f.MayContain(bloom.Hash(k.Key(i))) {
+		if f.f.MayContainHash(bloom.Hash(k.Key(i))) {
 			maybe++
 		}
 	}
@@ -67,7 +67,7 @@ func (f *shaleBlocked) addHashes(h []uint64) error {
 
 func (f *shaleBlocked) askHashes(h []uint64) (maybe int) {
 	for _, h := range h {
-		if f.f.MayContain(h) {
+		if f.f.MayContainHash(h) {
 			maybe++
 		}
 	}
@@ -75,7 +75,7 @@ func (f *shaleBlocked) askHashes(h []uint64) (maybe int) {
 }
 
 func (f *shaleBlocked) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
-func (f *shaleBlocked) theory() float64 { return f.f.PredictedFPR() }
+func (f *shaleBlocked) theory() float64 { return f.f.FPR() }
 
 type shaleStatic struct {
 	kind   bloom.Kind
@@ -102,7 +102,7 @@ func (f *shaleStatic) build() error {
 func (f *shaleStatic) ask(k keys.Slab) (maybe int) {
 	hasher := f.f.Hasher()
 	for i := range k.Len() {
-		if f.f.MayContain(hasher.Hash(k.Key(i))) {
+		if f.f.MayContainHash(hasher.Hash(k.Key(i))) {
 			maybe++
 		}
 	}
@@ -123,7 +123,7 @@ func (f *shaleStatic) addHashes(h []uint64) error {
 
 func (f *shaleStatic) askHashes(h []uint64) (maybe int) {
 	for _, h := range h {
-		if f.f.MayContain(h) {
+		if f.f.MayContainHash(h) {
 			maybe++
 		}
 	}
@@ -131,7 +131,7 @@ func (f *shaleStatic) askHashes(h []uint64) (maybe int) {
 }
 
 func (f *shaleStatic) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
-func (f *shaleStatic) theory() float64 { return f.f.PredictedFPR() }
+func (f *shaleStatic) theory() float64 { return f.f.FPR() }
 
 // pending are the hashes of a static peer that is not built yet.
 type pending []uint64

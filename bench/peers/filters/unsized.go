@@ -13,11 +13,11 @@ import (
 func scalers() []contestant {
 	return []contestant{
 		{unsized, "shale Scalable", "NewScalable for 1 %, each part twice the one before, Murmur3; Add also tells whether the key was new", false, func(n int) (filter, error) {
-			f, err := sketch.NewScalable(uint64(max(1, n/beginning)), rate, sketch.ScalableOptions{})
+			f, err := sketch.NewScalable(sketch.ScalableOptions{Capacity: uint64(max(1, n/beginning)), FPR: rate})
 			return &shaleScalable{f}, err
 		}},
 		{unsized, "shale Scalable, xxh3", "the same, HashXXH3", false, func(n int) (filter, error) {
-			f, err := sketch.NewScalable(uint64(max(1, n/beginning)), rate, sketch.ScalableOptions{Hasher: xxh3()})
+			f, err := sketch.NewScalable(sketch.ScalableOptions{Capacity: uint64(max(1, n/beginning)), FPR: rate, Hasher: xxh3()})
 			return &shaleScalable{f}, err
 		}},
 		{unsized, "BoomFilters Scalable", "NewScalableBloomFilter, ratio 0.8, the first part for 0.2 %, so that all together have 1 %; parts as large as the first; its own fnv", false, func(n int) (filter, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"unsafe"
 )
 
 // ErrParameters says that there is no filter as it was asked for.
@@ -71,16 +72,23 @@ func sizes(n uint32, p float64) (size, k uint32) {
 	return size, uint32(math.Min(float64(size*8/n)*ln2, MaxHashFuncs))
 }
 
-// Add adds an element in its serialized form.
-func (f *Filter) Add(element []byte) {
+// errZero is the error of adding to the zero Filter, which would lose the key.
+var errZero = errors.New("bip37: add: the zero Filter takes no elements; make one with New")
+
+// Add adds an element in its serialized form. The error is nil unless f is the zero Filter.
+func (f *Filter) Add(element []byte) error {
 	if len(f.data) == 0 {
-		return
+		return errZero
 	}
 	for n := range f.hashFuncs {
 		x := f.position(n, element)
 		f.data[x>>3] |= 1 << (x & 7)
 	}
+	return nil
 }
+
+// AddString is Add of the bytes of s, which it does not copy.
+func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
 
 // MayContain reports whether an element may be in the filter. False is certain.
 func (f *Filter) MayContain(element []byte) bool {
@@ -94,6 +102,12 @@ func (f *Filter) MayContain(element []byte) bool {
 	}
 	return true
 }
+
+// MayContainString is MayContain of the bytes of s, which it does not copy.
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+
+// stringBytes returns the bytes of s without a copy. They must not be changed.
+func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // position returns the bit of hash function n. Requires: the filter has bits.
 func (f *Filter) position(n uint32, element []byte) uint32 {
@@ -114,10 +128,10 @@ func (o *OutPoint) serialized() (b [36]byte) {
 	return b
 }
 
-// AddOutPoint adds an outpoint.
-func (f *Filter) AddOutPoint(o OutPoint) {
+// AddOutPoint adds an outpoint. The error is that of Add.
+func (f *Filter) AddOutPoint(o OutPoint) error {
 	b := o.serialized()
-	f.Add(b[:])
+	return f.Add(b[:])
 }
 
 // MayContainOutPoint reports whether an outpoint may be in the filter. False is certain.

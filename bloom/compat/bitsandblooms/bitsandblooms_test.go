@@ -157,8 +157,8 @@ func TestEstimateParameters(t *testing.T) {
 
 func TestFilter(t *testing.T) {
 	f := mustNew(t, 1000, 1e-6)
-	if f.TestAndAddString("one") || !f.TestAndAddString("one") || !f.MayContainString("one") || f.MayContainString("two") {
-		t.Error("TestAndAdd tells wrongly")
+	if f.CheckAndAdd([]byte("one")) || !f.CheckAndAdd([]byte("one")) || !f.MayContainString("one") || f.MayContainString("two") {
+		t.Error("CheckAndAdd tells wrongly")
 	}
 	for i := range 500 {
 		f.AddString(strconv.Itoa(i))
@@ -185,19 +185,19 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
+func TestUnion(t *testing.T) {
 	a, b := mustNew(t, 100, 0.01), mustNew(t, 100, 0.01)
 	a.AddString("one")
 	b.AddString("two")
 	kept := b.Clone()
-	if err := a.Merge(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
+	if err := a.Union(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
 		t.Errorf("merged: %v", err)
 	}
 	if !bytes.Equal(mustMarshal(t, b), mustMarshal(t, kept)) {
-		t.Error("Merge changed the other filter")
+		t.Error("Union changed the other filter")
 	}
-	if err := a.Merge(mustNew(t, 101, 0.01)); !errors.Is(err, ErrParameters) {
-		t.Errorf("Merge of other bits: %v", err)
+	if err := a.Union(mustNew(t, 101, 0.01)); !errors.Is(err, ErrParameters) {
+		t.Errorf("Union of other bits: %v", err)
 	}
 	// One with a longer bitset, all of whose bits are set.
 	var long Filter
@@ -208,7 +208,7 @@ func TestMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := short.Merge(&long); err != nil || !bytes.Equal(mustMarshal(t, short), words(100, 3, 100, math.MaxUint64, 1<<36-1)) {
+	if err := short.Union(&long); err != nil || !bytes.Equal(mustMarshal(t, short), words(100, 3, 100, math.MaxUint64, 1<<36-1)) {
 		t.Errorf("merged with a longer bitset: %v, %x", err, mustMarshal(t, short))
 	}
 }
@@ -224,7 +224,7 @@ func words(vs ...uint64) (b []byte) {
 func TestZeroFilter_SaysMaybe(t *testing.T) {
 	var f Filter
 	f.AddString("a")
-	if !f.TestAndAddString("a") || !f.MayContainString("b") || f.FPR() != 1 || f.ApproximatedSize() != math.MaxUint32 {
+	if !f.CheckAndAdd([]byte("a")) || !f.MayContainString("b") || f.FPR() != 1 || f.ApproximatedSize() != math.MaxUint32 {
 		t.Error("the zero filter denies keys")
 	}
 	_, binaryErr := f.MarshalBinary()
@@ -258,7 +258,7 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		f.Add(key)
 		f.MayContain(key)
-		f.TestAndAdd(key)
+		f.CheckAndAdd(key)
 		f.AddString("key")
 		f.MayContainString("key")
 	}); n != 0 {

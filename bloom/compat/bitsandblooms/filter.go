@@ -53,16 +53,21 @@ func EstimateParameters(n uint64, p float64) (m, k uint64) {
 	return m, uint64(math.Ceil(math.Log(2) * bits / float64(n)))
 }
 
+// errZero is the error of adding to the zero Filter, which would lose the key.
+var errZero = errors.New("bitsandblooms: add: the zero Filter takes no keys; make one with New")
+
 // Add adds a key.
-func (f *Filter) Add(key []byte) {
+// The error is nil unless f is the zero Filter.
+func (f *Filter) Add(key []byte) error {
 	if f.m == 0 {
-		return
+		return errZero
 	}
 	h := hashes(key)
 	for i := range f.k {
 		x := location(&h, i) % f.m
 		f.words[x>>6] |= 1 << (x & 63)
 	}
+	return nil
 }
 
 // MayContain reports whether a key may be in the filter, as the peer's Test does.
@@ -81,8 +86,9 @@ func (f *Filter) MayContain(key []byte) bool {
 	return true
 }
 
-// TestAndAdd adds a key, and reports whether it may have been there before.
-func (f *Filter) TestAndAdd(key []byte) bool {
+// CheckAndAdd adds a key, and reports whether it may have been there before, as the peer's
+// TestAndAdd does.
+func (f *Filter) CheckAndAdd(key []byte) bool {
 	if f.m == 0 {
 		return true
 	}
@@ -97,13 +103,13 @@ func (f *Filter) TestAndAdd(key []byte) bool {
 }
 
 // AddString is Add of the bytes of s.
-func (f *Filter) AddString(s string) { f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
 
 // MayContainString is MayContain of the bytes of s.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
 
-// TestAndAddString is TestAndAdd of the bytes of s.
-func (f *Filter) TestAndAddString(s string) bool { return f.TestAndAdd(stringBytes(s)) }
+// SizeBytes returns the memory that the bits take.
+func (f *Filter) SizeBytes() int { return 8 * len(f.words) }
 
 // Cap returns m, the number of bits.
 func (f *Filter) Cap() uint64 { return f.m }
@@ -154,11 +160,11 @@ func (f *Filter) Clone() *Filter {
 	return &c
 }
 
-// Merge adds the keys of another filter. The error is ErrParameters if they
-// differ in bits or probes.
-func (f *Filter) Merge(other *Filter) error {
+// Union adds the keys of another filter. The error is ErrParameters if they
+// differ in bits or probes. The peer calls it Merge.
+func (f *Filter) Union(other *Filter) error {
 	if f.m != other.m || f.k != other.k {
-		return fmt.Errorf("bitsandblooms: merge: %w: %d bits, %d probes and %d bits, %d probes", ErrParameters, f.m, f.k, other.m, other.k)
+		return fmt.Errorf("bitsandblooms: union: %w: %d bits, %d probes and %d bits, %d probes", ErrParameters, f.m, f.k, other.m, other.k)
 	}
 	// Only one of the filters may have words past m. Bits there belong to no key.
 	for i := range min(len(f.words), len(other.words)) {

@@ -87,8 +87,8 @@ func use(t *testing.T, f *Filter, key string) {
 	if p := f.FPR(); !(p >= 0 && p <= 1) {
 		t.Fatalf("FPR() = %v", p)
 	}
-	if there := f.MayContainString(key); f.TestAndAddString(key) != there || !f.MayContainString(key) {
-		t.Fatal("an added key is denied, or TestAndAdd tells otherwise")
+	if there := f.MayContainString(key); f.CheckAndAdd([]byte(key)) != there || !f.MayContainString(key) {
+		t.Fatal("an added key is denied, or CheckAndAdd tells otherwise")
 	}
 }
 

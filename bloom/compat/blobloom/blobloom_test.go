@@ -258,7 +258,7 @@ func TestFPR(t *testing.T) {
 		Make: func(n int) peertest.Filter {
 			o.Keys = uint64(n)
 			f := mustNew(t, o)
-			return peertest.Filter{Add: func(key []byte) { f.AddHash(xxhash.Sum64(key)) }, MayContain: f.MayContain}
+			return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
 		},
 		Theory: func(n int) float64 {
 			blocks, hashes := sizes(uint64(n), o.FPR)

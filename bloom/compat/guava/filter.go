@@ -96,23 +96,35 @@ func (o Options) sizes() (m float64, k int) {
 	return m, max(1, int(math.Floor(raw+0.5)))
 }
 
-// Add adds a key as byteArrayFunnel does. It reports whether a bit has changed. If so, the
-// key was certainly absent before.
-func (f *Filter) Add(key []byte) bool { return f.set(bloom.Murmur3(key)) }
+// errZero is the error of adding to the zero Filter, which would lose the key.
+var errZero = errors.New("guava: add: the zero Filter takes no keys; make one with New")
+
+// Add adds a key as byteArrayFunnel does. The error is nil unless f is the zero Filter.
+func (f *Filter) Add(key []byte) error {
+	if len(f.words) == 0 {
+		return errZero
+	}
+	f.set(bloom.Murmur3(key))
+	return nil
+}
+
+// CheckAndAdd adds a key as byteArrayFunnel does, and reports whether it may have been there
+// before: no bit has changed. (Guava's put returns the opposite.)
+func (f *Filter) CheckAndAdd(key []byte) bool { return !f.set(bloom.Murmur3(key)) }
 
 // MayContain reports whether a key may be in the filter. False is certain.
 func (f *Filter) MayContain(key []byte) bool { return f.has(bloom.Murmur3(key)) }
 
 // AddString adds a string as stringFunnel(UTF_8) does. It is the same as Add of
 // the bytes of s.
-func (f *Filter) AddString(s string) bool { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
 
 // MayContainString is MayContain for keys of AddString.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
 
 // AddUTF16 adds a string as unencodedCharsFunnel does, as its UTF-16 code units. Bytes that
 // are not UTF-8 count as U+FFFD.
-func (f *Filter) AddUTF16(s string) bool {
+func (f *Filter) AddUTF16(s string) error {
 	var buf [256]byte
 	return f.Add(appendUTF16(buf[:0], s))
 }
@@ -124,7 +136,7 @@ func (f *Filter) MayContainUTF16(s string) bool {
 }
 
 // AddInt64 adds a number as longFunnel does.
-func (f *Filter) AddInt64(v int64) bool {
+func (f *Filter) AddInt64(v int64) error {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(v))
 	return f.Add(buf[:])
@@ -138,7 +150,7 @@ func (f *Filter) MayContainInt64(v int64) bool {
 }
 
 // AddInt32 adds a number as integerFunnel does.
-func (f *Filter) AddInt32(v int32) bool {
+func (f *Filter) AddInt32(v int32) error {
 	var buf [4]byte
 	binary.LittleEndian.PutUint32(buf[:], uint32(v))
 	return f.Add(buf[:])
@@ -156,6 +168,9 @@ func (f *Filter) K() int { return f.k }
 
 // Cap returns the number of bits.
 func (f *Filter) Cap() uint64 { return 64 * uint64(len(f.words)) }
+
+// SizeBytes returns the memory that the bits take.
+func (f *Filter) SizeBytes() int { return 8 * len(f.words) }
 
 // Strategy returns the strategy.
 func (f *Filter) Strategy() Strategy { return f.strategy }
@@ -198,12 +213,12 @@ func (f *Filter) Clone() *Filter {
 	return &Filter{words: append([]uint64(nil), f.words...), k: f.k, strategy: f.strategy}
 }
 
-// Merge adds the keys of another filter, as putAll does. The error is ErrParameters if
+// Union adds the keys of another filter, as putAll does. The error is ErrParameters if
 // the filters differ in bits, k or strategy. Both must have been filled by the same
-// funnel; Merge cannot check that.
-func (f *Filter) Merge(other *Filter) error {
+// funnel; Union cannot check that.
+func (f *Filter) Union(other *Filter) error {
 	if len(f.words) != len(other.words) || f.k != other.k || f.strategy != other.strategy {
-		return fmt.Errorf("guava: merge: %w: %d bits, k %d, %v and %d bits, k %d, %v", ErrParameters,
+		return fmt.Errorf("guava: union: %w: %d bits, k %d, %v and %d bits, k %d, %v", ErrParameters,
 			f.Cap(), f.k, f.strategy, other.Cap(), other.k, other.strategy)
 	}
 	for i, w := range other.words {

@@ -23,7 +23,7 @@ type peer struct {
 	name     string
 	options  Options
 	inserted int
-	add      func(f *Filter, input string) bool
+	add      func(f *Filter, input string) error
 	has      func(f *Filter, input string) bool
 }
 
@@ -32,13 +32,13 @@ var peers = []peer{
 	{"mitz32-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01, MITZ32: true}, 1000, (*Filter).AddString, (*Filter).MayContainString},
 	{"mitz64-utf16-1000-p03", Options{Keys: 1000, FPR: 0.03}, 1000, (*Filter).AddUTF16, (*Filter).MayContainUTF16},
 	{"mitz64-long-1000-p001", Options{Keys: 1000, FPR: 0.001}, 1000,
-		func(f *Filter, s string) bool { return f.AddInt64(number(s)) },
+		func(f *Filter, s string) error { return f.AddInt64(number(s)) },
 		func(f *Filter, s string) bool { return f.MayContainInt64(number(s)) }},
 	{"mitz64-int-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000,
-		func(f *Filter, s string) bool { return f.AddInt32(int32(number(s))) },
+		func(f *Filter, s string) error { return f.AddInt32(int32(number(s))) },
 		func(f *Filter, s string) bool { return f.MayContainInt32(int32(number(s))) }},
 	{"mitz64-bytes-100-p01", Options{Keys: 100, FPR: 0.01}, 100,
-		func(f *Filter, s string) bool { return f.Add(unhex(strings.TrimPrefix(s, "hex:"))) },
+		func(f *Filter, s string) error { return f.Add(unhex(strings.TrimPrefix(s, "hex:"))) },
 		func(f *Filter, s string) bool { return f.MayContain(unhex(strings.TrimPrefix(s, "hex:"))) }},
 }
 
@@ -219,8 +219,8 @@ func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
 				t.Errorf("number %d of a funnel is denied", i)
 			}
 		}
-		if f.MayContainString("schön 0 \U0001f33c") || f.MayContainInt32(77) || f.Add([]byte("key-0")) || !f.Add([]byte("other")) {
-			t.Error("a funnel finds what another one added, or Add tells wrongly")
+		if f.MayContainString("schön 0 \U0001f33c") || f.MayContainInt32(77) || !f.CheckAndAdd([]byte("key-0")) || f.CheckAndAdd([]byte("other")) {
+			t.Error("a funnel finds what another one added, or CheckAndAdd reports the opposite")
 		}
 		f.Reset()
 		if f.MayContainString("key-0") || f.FillRatio() != 0 || f.ApproximateCount() != 0 {
@@ -229,22 +229,22 @@ func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
+func TestUnion(t *testing.T) {
 	a, b := mustNew(t, Options{Keys: 100, FPR: 0.01}), mustNew(t, Options{Keys: 100, FPR: 0.01})
 	a.AddString("one")
 	b.AddString("two")
 	kept := b.Clone()
-	if err := a.Merge(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
+	if err := a.Union(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
 		t.Errorf("merged: %v", err)
 	}
 	a.AddString("three")
 	if !bytes.Equal(mustMarshal(t, b), mustMarshal(t, kept)) {
-		t.Error("Merge changed the other filter")
+		t.Error("Union changed the other filter")
 	}
 	for _, o := range []Options{{Keys: 1000, FPR: 0.01}, {Keys: 100, FPR: 0.01, MITZ32: true}, {Keys: 66, FPR: 0.001}} {
 		other := mustNew(t, o)
-		if err := a.Merge(other); !errors.Is(err, ErrParameters) {
-			t.Errorf("Merge with %+v: %v", o, err)
+		if err := a.Union(other); !errors.Is(err, ErrParameters) {
+			t.Errorf("Union with %+v: %v", o, err)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func TestNew_RefusesWhatGuavaRefuses(t *testing.T) {
 
 func TestZeroFilter_SaysMaybe(t *testing.T) {
 	var f Filter
-	if f.AddString("a") || !f.MayContainString("b") || f.FPR() != 1 {
+	if f.AddString("a") == nil || !f.CheckAndAdd([]byte("a")) || !f.MayContainString("b") || f.FPR() != 1 {
 		t.Error("the zero filter denies keys")
 	}
 	if _, err := f.MarshalBinary(); err == nil {
@@ -280,7 +280,7 @@ func TestFPR(t *testing.T) {
 			Make: func(n int) peertest.Filter {
 				o.Keys = uint64(n)
 				f := mustNew(t, o)
-				return peertest.Filter{Add: func(k []byte) { f.Add(k) }, MayContain: f.MayContain}
+				return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
 			},
 			Theory: func(n int) float64 {
 				o.Keys = uint64(n)

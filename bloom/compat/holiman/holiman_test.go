@@ -320,7 +320,7 @@ func TestFPR(t *testing.T) {
 				o.Seeds = append(o.Seeds, seed*seed^seed>>29)
 			}
 			f := mustNew(t, o)
-			return peertest.Filter{Add: func(key []byte) { f.AddHash(xxhash.Sum64(key)) }, MayContain: f.MayContain}
+			return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
 		},
 		Theory: func(n int) float64 {
 			return peertest.Classic(math.Ceil(float64(n)*-math.Log(0.01)/(math.Ln2*math.Ln2)), 7, float64(n))

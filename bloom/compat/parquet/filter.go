@@ -81,33 +81,44 @@ func NewBytes(size int) (*Filter, error) {
 func Hash(plain []byte) uint64 { return xxhash.Sum64(plain) }
 
 // Add adds a BYTE_ARRAY, a FIXED_LEN_BYTE_ARRAY or an INT96, or any other value
-// in its plain encoding.
-func (f *Filter) Add(plain []byte) { f.AddHash(xxhash.Sum64(plain)) }
+// in its plain encoding. The error is nil unless f is the zero Filter.
+func (f *Filter) Add(plain []byte) error { return f.add(xxhash.Sum64(plain)) }
+
+// errZero is the error of adding to the zero Filter, which would lose the key.
+var errZero = errors.New("parquet: add: the zero Filter takes no values; make one with New")
+
+func (f *Filter) add(x uint64) error {
+	if len(f.blocks) == 0 {
+		return errZero
+	}
+	f.AddHash(x)
+	return nil
+}
 
 // MayContain reports whether a value with this plain encoding may be in the
 // filter. False is certain.
 func (f *Filter) MayContain(plain []byte) bool { return f.MayContainHash(xxhash.Sum64(plain)) }
 
 // AddString is Add of the bytes of s.
-func (f *Filter) AddString(s string) { f.AddHash(xxhash.Sum64String(s)) }
+func (f *Filter) AddString(s string) error { return f.add(xxhash.Sum64String(s)) }
 
 // MayContainString is MayContain of the bytes of s.
 func (f *Filter) MayContainString(s string) bool { return f.MayContainHash(xxhash.Sum64String(s)) }
 
 // AddInt32 adds an INT32.
-func (f *Filter) AddInt32(v int32) { f.AddHash(hash32(uint32(v))) }
+func (f *Filter) AddInt32(v int32) error { return f.add(hash32(uint32(v))) }
 
 // MayContainInt32 reports whether an INT32 may be in the filter. False is certain.
 func (f *Filter) MayContainInt32(v int32) bool { return f.MayContainHash(hash32(uint32(v))) }
 
 // AddInt64 adds an INT64.
-func (f *Filter) AddInt64(v int64) { f.AddHash(hash64(uint64(v))) }
+func (f *Filter) AddInt64(v int64) error { return f.add(hash64(uint64(v))) }
 
 // MayContainInt64 reports whether an INT64 may be in the filter. False is certain.
 func (f *Filter) MayContainInt64(v int64) bool { return f.MayContainHash(hash64(uint64(v))) }
 
 // AddFloat adds a FLOAT.
-func (f *Filter) AddFloat(v float32) { f.AddHash(hash32(math.Float32bits(v))) }
+func (f *Filter) AddFloat(v float32) error { return f.add(hash32(math.Float32bits(v))) }
 
 // MayContainFloat reports whether a FLOAT may be in the filter. False is certain.
 func (f *Filter) MayContainFloat(v float32) bool {
@@ -115,7 +126,7 @@ func (f *Filter) MayContainFloat(v float32) bool {
 }
 
 // AddDouble adds a DOUBLE.
-func (f *Filter) AddDouble(v float64) { f.AddHash(hash64(math.Float64bits(v))) }
+func (f *Filter) AddDouble(v float64) error { return f.add(hash64(math.Float64bits(v))) }
 
 // MayContainDouble reports whether a DOUBLE may be in the filter. False is certain.
 func (f *Filter) MayContainDouble(v float64) bool {
@@ -130,6 +141,21 @@ func (f *Filter) AddHash(x uint64) {
 	b := f.block(x)
 	for j, s := range salt {
 		b[j] |= 1 << (uint32(x) * s >> 27)
+	}
+}
+
+// AddMany is AddHash for each of hashes.
+func (f *Filter) AddMany(hashes []uint64) {
+	for _, x := range hashes {
+		f.AddHash(x)
+	}
+}
+
+// MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the
+// rest of out becomes true.
+func (f *Filter) MayContainMany(hashes []uint64, out []bool) {
+	for i := range out {
+		out[i] = i >= len(hashes) || f.MayContainHash(hashes[i])
 	}
 }
 
@@ -187,11 +213,11 @@ func (f *Filter) Reset() { clear(f.blocks) }
 // Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter { return &Filter{blocks: append([]block(nil), f.blocks...)} }
 
-// Merge adds the values of another filter. The error is ErrParameters if the sizes differ.
-// The values of both must have the same type; Merge cannot check that.
-func (f *Filter) Merge(other *Filter) error {
+// Union adds the values of another filter. The error is ErrParameters if the sizes differ.
+// The values of both must have the same type; Union cannot check that.
+func (f *Filter) Union(other *Filter) error {
 	if len(f.blocks) != len(other.blocks) {
-		return fmt.Errorf("parquet: merge: %w: %d and %d bytes", ErrParameters, f.SizeBytes(), other.SizeBytes())
+		return fmt.Errorf("parquet: union: %w: %d and %d bytes", ErrParameters, f.SizeBytes(), other.SizeBytes())
 	}
 	for i := range other.blocks {
 		for j, w := range other.blocks[i] {

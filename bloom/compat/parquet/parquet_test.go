@@ -221,19 +221,19 @@ func TestNew_Sizes(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
+func TestUnion(t *testing.T) {
 	a, b := mustNew(t, 64), mustNew(t, 64)
 	a.AddString("one")
 	b.AddString("two")
 	kept := b.Clone()
-	if err := a.Merge(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
+	if err := a.Union(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
 		t.Errorf("merged: %v", err)
 	}
 	if !bytes.Equal(mustMarshal(t, b), mustMarshal(t, kept)) {
-		t.Error("Merge changed the other filter")
+		t.Error("Union changed the other filter")
 	}
-	if err := a.Merge(mustNew(t, 96)); !errors.Is(err, ErrParameters) {
-		t.Errorf("Merge of another size: %v", err)
+	if err := a.Union(mustNew(t, 96)); !errors.Is(err, ErrParameters) {
+		t.Errorf("Union of another size: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := f.AddString("alice"); err != nil { // BF.ADD visitors alice
+	if err := f.AddString("alice"); err != nil { // BF.ADD visitors alice
 		panic(err)
 	}
 	fmt.Println(f.MayContainString("alice"), f.MayContainString("bob")) // BF.EXISTS
@@ -32,7 +32,7 @@ func ExampleLoader() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := server.AddString("alice"); err != nil {
+	if err := server.AddString("alice"); err != nil {
 		panic(err)
 	}
 

@@ -160,19 +160,25 @@ func (f *Filter) addLink(entries uint64, rate float64) error {
 // hashesOf returns the number of hash functions for bpe bits an entry.
 func hashesOf(bpe float64) uint32 { return uint32(math.Ceil(ln2 * bpe)) }
 
-// Add adds a key if it is absent, as BF.ADD does, and reports whether it was added. False
-// means that the key may have been added before. If the last link is full, the filter grows
+// Add adds a key if it is absent, as BF.ADD does. If the last link is full, the filter grows
 // by a link; only then Add allocates.
 //
 // The error is ErrFull if the filter does not scale, and ErrParameters if there can be no
 // next link. The key is not added then.
-func (f *Filter) Add(key []byte) (added bool, err error) {
+func (f *Filter) Add(key []byte) error {
+	_, err := f.CheckAndAdd(key)
+	return err
+}
+
+// CheckAndAdd is Add, and reports whether the key may have been there before; then it is not
+// added again. (BF.ADD returns the opposite.)
+func (f *Filter) CheckAndAdd(key []byte) (maybe bool, err error) {
 	if len(f.links) == 0 {
-		return false, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
+		return true, fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
 	}
 	a, b := hash(key)
 	if f.has(a, b) {
-		return false, nil
+		return true, nil
 	}
 	last := &f.links[len(f.links)-1]
 	if last.items >= last.entries {
@@ -190,7 +196,7 @@ func (f *Filter) Add(key []byte) (added bool, err error) {
 	last.set(a, b)
 	last.items++
 	f.items++
-	return true, nil
+	return false, nil
 }
 
 // MayContain reports whether a key may be in the filter, as BF.EXISTS does. False
@@ -198,14 +204,22 @@ func (f *Filter) Add(key []byte) (added bool, err error) {
 func (f *Filter) MayContain(key []byte) bool { return f.has(hash(key)) }
 
 // AddString is Add of the bytes of s.
-func (f *Filter) AddString(s string) (added bool, err error) { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
 
 // MayContainString is MayContain of the bytes of s.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
 
-// Count returns how many keys were added, as BF.CARD does. Keys for which Add
-// returned false are not counted.
+// Count returns how many keys were added, as BF.CARD does. Keys that may have been there
+// before are not counted.
 func (f *Filter) Count() uint64 { return f.items }
+
+// SizeBytes returns the memory that the bits of all links take.
+func (f *Filter) SizeBytes() (n int) {
+	for i := range f.links {
+		n += len(f.links[i].bf)
+	}
+	return n
+}
 
 // Info is the result of BF.INFO.
 type Info struct {

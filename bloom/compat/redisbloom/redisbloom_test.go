@@ -38,11 +38,11 @@ func mustNew(t testing.TB, o Options) *Filter {
 
 func mustAdd(t testing.TB, f *Filter, key string) bool {
 	t.Helper()
-	added, err := f.AddString(key)
+	maybe, err := f.CheckAndAdd([]byte(key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return added
+	return !maybe
 }
 
 // dump returns all chunks of f, each after its iterator.
@@ -171,12 +171,12 @@ func TestAdd_NonScalingIsFull(t *testing.T) {
 			t.Errorf("%d was there", i)
 		}
 	}
-	if added, err := f.AddString("7"); added || err != nil {
-		t.Errorf("Add of a key that is there, when full = %v, %v", added, err)
+	if maybe, err := f.CheckAndAdd([]byte("7")); !maybe || err != nil {
+		t.Errorf("CheckAndAdd of a key that is there, when full = %v, %v", maybe, err)
 	}
 	before := dump(f)
-	if added, err := f.AddString("other"); added || !errors.Is(err, ErrFull) {
-		t.Errorf("Add when full = %v, %v", added, err)
+	if maybe, err := f.CheckAndAdd([]byte("other")); maybe || !errors.Is(err, ErrFull) {
+		t.Errorf("CheckAndAdd when full = %v, %v", maybe, err)
 	}
 	if !bytes.Equal(dump(f), before) || f.Count() != 10 || f.Info() != (Info{Capacity: 10, Size: 96 + 40, Filters: 1, Items: 10}) {
 		t.Errorf("Add when full changed something: %+v", f.Info())
@@ -231,7 +231,7 @@ func TestNew_Refuses(t *testing.T) {
 		t.Error("an error rate of 0.9 is not taken for 0.25")
 	}
 	var zero Filter
-	if _, err := zero.AddString("a"); err == nil || !zero.MayContainString("a") || len(dump(&zero)) != 0 {
+	if err := zero.AddString("a"); err == nil || !zero.MayContainString("a") || len(dump(&zero)) != 0 {
 		t.Errorf("the zero filter: Add = %v", err)
 	}
 }
@@ -240,12 +240,12 @@ func TestNew_Refuses(t *testing.T) {
 func TestAdd_LinkTooLarge(t *testing.T) {
 	f := mustNew(t, Options{Capacity: 1})
 	f.links[0].entries, f.links[0].items, f.growth = 1<<40, 1<<40, 1<<20
-	if _, err := f.AddString("a"); !errors.Is(err, ErrParameters) || len(f.links) != 1 {
+	if err := f.AddString("a"); !errors.Is(err, ErrParameters) || len(f.links) != 1 {
 		t.Errorf("Add = %v, %d links", err, len(f.links))
 	}
 	f.links[0].entries, f.growth = math.MaxUint64, 2
 	f.links[0].items = math.MaxUint64
-	if _, err := f.AddString("a"); !errors.Is(err, ErrParameters) {
+	if err := f.AddString("a"); !errors.Is(err, ErrParameters) {
 		t.Errorf("Add = %v", err)
 	}
 }
@@ -306,11 +306,7 @@ func TestFPR(t *testing.T) {
 		Make: func(n int) peertest.Filter {
 			f := mustNew(t, Options{Capacity: uint64(n), ErrorRate: 0.01, NonScaling: true})
 			return peertest.Filter{
-				Add: func(k []byte) {
-					if _, err := f.Add(k); err != nil {
-						t.Fatal(err)
-					}
-				},
+				Add:        f.Add,
 				MayContain: f.MayContain,
 			}
 		},
@@ -357,7 +353,7 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() {
 		i++
 		binary.LittleEndian.PutUint64(key, i)
-		if _, err := f.Add(key); err != nil {
+		if err := f.Add(key); err != nil {
 			t.Fatal(err)
 		}
 		f.MayContain(key)
@@ -451,7 +447,7 @@ func TestLoader_Order(t *testing.T) {
 func TestBinary_Chunks(t *testing.T) {
 	f := mustNew(t, Options{Capacity: 10})
 	for i := range 100 {
-		if _, err := f.AddString(fmt.Sprint(i)); err != nil {
+		if err := f.AddString(fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -114,26 +114,25 @@ func (b *bitmap) close() error     { return nil }
 
 // A filter is a Bloom filter without anything behind it. A new URL that it takes for seen
 // is never crawled. Its hash function has a secret, for the reason given at digestSet.
-type filter struct {
-	bits   *bloom.AtomicBlocked
-	hasher bloom.Hasher
-}
+type filter struct{ bits *bloom.AtomicBlocked }
 
 func openFilter(p plan) (way, error) {
 	hasher, err := bloom.NewHasher(bloom.HashSipHash, rand.Uint64())
 	if err != nil {
 		return nil, err
 	}
-	return &filter{bloom.NewAtomicBlocked(p.distinct, p.bits), hasher}, nil
+	bits, err := bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(p.distinct), BitsPerKey: p.bits, Hasher: hasher})
+	if err != nil {
+		return nil, err
+	}
+	return &filter{bits}, nil
 }
 
 func (f *filter) visit(url []byte) (bool, error) {
-	h := f.hasher.Hash(url)
-	if f.bits.MayContain(h) {
+	if f.bits.MayContain(url) {
 		return true, nil
 	}
-	f.bits.Add(h)
-	return false, nil
+	return false, f.bits.Add(url)
 }
 
 func (f *filter) counts(r *result) { r.FilterBytes = int64(f.bits.SizeBytes()) }

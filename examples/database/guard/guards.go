@@ -51,10 +51,7 @@ func (none) close() error           { return nil }
 // A filter is a guard in memory. It is loaded from the table when the program
 // starts. Strangers choose the names, so its hash function has a secret. Otherwise
 // they could find names that pass.
-type filter struct {
-	bits   *bloom.AtomicBlocked
-	hasher bloom.Hasher
-}
+type filter struct{ bits *bloom.AtomicBlocked }
 
 // The filter has room for half as many users again as there are. With that number 1 %
 // of absent names pass, and 3 % with twice as many users as at the start. Each start of
@@ -75,29 +72,32 @@ func openFilter(ctx context.Context, u *users, _ string) (guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &filter{bloom.NewAtomicBlocked(int(float64(n)*room), bitsPerKey), hasher}
+	bits, err := bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(float64(n) * room), BitsPerKey: bitsPerKey, Hasher: hasher})
+	if err != nil {
+		return nil, err
+	}
+	f := &filter{bits}
 	for name, err := range u.names(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		f.bits.Add(f.hasher.Hash([]byte(name)))
+		if err := f.add(name); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
 
-func (f *filter) mayContain(name string) bool { return f.bits.MayContain(f.hasher.Hash([]byte(name))) }
+func (f *filter) mayContain(name string) bool { return f.bits.MayContainString(name) }
 
-func (f *filter) add(name string) error {
-	f.bits.Add(f.hasher.Hash([]byte(name)))
-	return nil
-}
+func (f *filter) add(name string) error { return f.bits.AddString(name) }
 
 // rate measures the rate with random hashes. The hashes of absent names are random too.
 func (f *filter) rate() float64 {
 	const asked = 1 << 20
 	passed := 0
 	for range asked {
-		if f.bits.MayContain(rand.Uint64()) {
+		if f.bits.MayContainHash(rand.Uint64()) {
 			passed++
 		}
 	}

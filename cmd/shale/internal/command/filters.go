@@ -128,7 +128,7 @@ func (s *Session) probe(ctx context.Context, rows []filterRow, probes int) error
 		if filter := reader.Filter(); filter != nil {
 			yes := 0
 			for range probes {
-				if filter.MayContain(rand.Uint64()) {
+				if filter.MayContainHash(rand.Uint64()) {
 					yes++
 				}
 			}

@@ -164,7 +164,7 @@ func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 	}
 	defer release()
 	if f := r.Filter(); f != nil {
-		no = !f.MayContain(f.Hasher().Hash(x.key))
+		no = !f.MayContainHash(f.Hasher().Hash(x.key))
 	}
 	it := r.NewIterator(nil)
 	defer it.Close() // it only reads

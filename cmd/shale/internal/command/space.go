@@ -268,10 +268,10 @@ func newerTables(places []place, filters []*bloom.Static, i int) (list []shadow)
 func shadowed(newer []shadow, key []byte) float64 {
 	alive := 1.0
 	for _, s := range newer {
-		p := s.filter.PredictedFPR()
+		p := s.filter.FPR()
 		switch {
 		case bytes.Compare(key, s.table.Smallest) < 0, bytes.Compare(key, s.table.Largest) > 0, p >= 1:
-		case s.filter.MayContain(s.filter.Hasher().Hash(key)):
+		case s.filter.MayContainHash(s.filter.Hasher().Hash(key)):
 			return 1
 		default: // a no outweighs the mistakes among the answers maybe
 			alive /= 1 - p

@@ -146,7 +146,7 @@ func (f *folder) filterRows(g *output.Grid, p *place) error {
 	g.Row("filter", fmt.Sprintf("%s, %s, %s", filter.Kind(), filter.Hasher().ID(), where))
 	g.Row("filter bits a key", output.FloatCell("%.1f", filter.BitsPerKey()))
 	g.Row("filter size", output.SizeCell(filter.SizeBytes()))
-	g.Row("predicted FPR", output.PercentCell(filter.PredictedFPR()))
+	g.Row("predicted FPR", output.PercentCell(filter.FPR()))
 	switch {
 	case rule.Count > 0:
 		g.Row("prefixes", fmt.Sprintf("up to the byte %q, %d times", rule.Delimiter, rule.Count))
