@@ -13,8 +13,9 @@
 //	00 00 00 00 00 00 02 00  bit 9
 //
 // The format is the same in all releases. It was checked with filters that Guava 31.1
-// wrote, of both strategies and five funnels. Java's own serialization (ObjectOutputStream)
-// is another format, which this package does not read.
+// wrote, of both strategies, five funnels of Guava's, and eight funnels as programs write
+// them. Java's own serialization (ObjectOutputStream) is another format, which this package
+// does not read.
 //
 // What to mind:
 //
@@ -41,9 +42,9 @@
 //	Funnels.longFunnel()             AddInt64, MayContainInt64
 //	Funnels.integerFunnel()          AddInt32, MayContainInt32
 //
-// For a funnel that somebody wrote, call Add with the bytes that the funnel puts into its
-// sink. putInt, putLong, putChar and the like write little-endian, and strings are written
-// without their length. Funnels.sequentialFunnel writes its elements one after the other.
+// For a funnel that somebody wrote, and for Funnels.sequentialFunnel, there are NewOf and
+// Sequence: a function puts the fields of a value into a Sink, which has the methods of
+// Guava's PrimitiveSink and writes the same bytes.
 //
 // A filter cannot be converted to one of package bloom or back: the positions of keys
 // differ, and the filter does not have the keys.

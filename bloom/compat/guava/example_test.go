@@ -30,3 +30,26 @@ func Example() {
 	// 1206 bytes, MURMUR128_MITZ_64, k 7
 	// true false
 }
+
+// A filter of a Java program whose funnel is
+//
+//	(person, into) -> into.putInt(person.id).putString(person.name, UTF_8)
+func ExampleNewOf() {
+	type Person struct {
+		ID   int32
+		Name string
+	}
+	f, err := guava.New(1000, 0.01)
+	if err != nil {
+		panic(err)
+	}
+	people := guava.NewOf(f, func(p Person, s *guava.Sink) {
+		s.PutInt(p.ID)
+		s.PutString(p.Name, guava.UTF8)
+	})
+	if err := people.Add(Person{1, "Ada"}); err != nil {
+		panic(err)
+	}
+	fmt.Println(people.MayContain(Person{1, "Ada"}), people.MayContain(Person{2, "Ada"}))
+	// Output: true false
+}
