@@ -192,9 +192,10 @@ func (w *Window) layerRate(i int) float64 {
 	r := w.rate / float64(len(w.lanes))
 	switch {
 	case w.age == 0 || w.fixed:
-		return r
 	case i == 0:
-		return r * 3 / 4
+		r *= 3. / 4
+	default:
+		r = math.Ldexp(r, -2-i)
 	}
-	return max(math.Ldexp(r, -2-i), 0x1p-1022)
+	return max(r, 0x1p-1022) // math.Log is not exact below
 }

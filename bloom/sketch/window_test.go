@@ -624,10 +624,10 @@ func TestNewWindow_Errors(t *testing.T) {
 			t.Errorf("NewWindow(%+v) = %v, %v", c.o, w, err)
 		}
 	}
-	for _, o := range []WindowOptions{{Keys: 1}, {Keys: 1, Age: 1}, {Keys: 1, Age: MaxAge, Generations: 1}, {Keys: 1, FPR: 0x1p-1074}, {Keys: 1, Age: 1, FPR: 1 - 1e-16, Generations: MaxGenerations}} {
+	for _, o := range []WindowOptions{{Keys: 1}, {Keys: 1, Age: 1}, {Keys: 1, Age: MaxAge, Generations: 1}, {Keys: 9, Generations: 1, FPR: 0x1p-1074}, {Keys: 1, Age: 1, FPR: 1 - 1e-16, Generations: MaxGenerations}} {
 		o.Now = newHandClock().now
 		w := windowOf(t, o)
-		for i := range 200 {
+		for i := range 40 {
 			if err := w.Add(filtertest.Numbered(i)); err != nil || !w.MayContain(filtertest.Numbered(i)) {
 				t.Errorf("%+v: key-%d is denied, %v", o, i, err)
 			}

@@ -43,7 +43,7 @@ func newWindowLayer(capacity uint64, r float64, lanes int) (windowLayer, error) 
 	}
 	m = (m + 63) &^ 63
 	for capacity < manyKeys && laneFPR(m, k, capacity) > r {
-		m += 64
+		m += 64 + m>>10&^63
 	}
 	return windowLayer{
 		bytes: make([]byte, int(m/8)*lanes+slotPad), m: m, k: k,
