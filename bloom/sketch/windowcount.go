@@ -49,7 +49,7 @@ func (w *Window) SizeBytes() (n int) {
 }
 
 // FPR returns the share of absent keys that pass with the bits that are set at the moment.
-// It counts them, which takes 2 ms for a megabyte with 8 generations.
+// It counts them, which takes some milliseconds for a megabyte with 8 generations.
 func (w *Window) FPR() float64 {
 	if len(w.layers) == 0 {
 		return 1

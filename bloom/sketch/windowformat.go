@@ -88,7 +88,8 @@ func windowRest(layers, lanes int) int {
 
 // UnmarshalBinary makes w the window whose serialized form is b, all of b. It copies b, and
 // takes as much memory. w keeps its clock, by which the generations go on from the time of
-// the last addition. The error is ErrUnknown or ErrDamaged of package bloom, and leaves w as
+// the last addition: to read a window with a clock of your own, read it into one that
+// NewWindow made. The error is ErrUnknown or ErrDamaged of package bloom, and leaves w as
 // it was. The caller must then take every key for one that may be there.
 func (w *Window) UnmarshalBinary(b []byte) error {
 	t, err := trailerOf(b, form.KindWindow, windowVersion)
