@@ -20,7 +20,7 @@
 //	Scalable          11..20   1 %        92    36  no      yes    yes      asking
 //	Counting              44   1 %         8     7  yes     no     yes      asking
 //	Cuckoo              12.6   0.19 %     18     6  yes     no     yes      asking
-//	Window              16.6   1 %        50    36  by age  yes    yes      asking
+//	Window              16.6   1 %        39    19  by age  yes    yes      asking
 //	Bitset       1 a number    none        6     4  yes     yes    yes      asking
 //	Exact                as the filter below it, and some 80 bytes for each mistake it knows
 //
@@ -30,8 +30,8 @@
 //   - "Add" and "ask" are times in nanoseconds. They hold for a filter that fits into the
 //     processor's cache and for an absent key of 16 bytes. The times of Filter and Scalable
 //     include hashing the key (4 to 6 ns); the other types are given the hash. Scalable is
-//     measured with four layers. Window is measured with 8 generations, with the hash of the
-//     key and without reading the clock.
+//     measured with four layers. Window is measured with 8 generations, and without
+//     reading the clock.
 //   - "Delete": keys can be removed. A Window forgets them after some time, or after some
 //     number of other keys.
 //   - "Grows": the filter takes any number of keys and makes itself larger.
