@@ -124,9 +124,9 @@ type WindowOptions struct {
 	Hasher bloom.Hasher
 
 	// Now is the clock. The default is time.Now, which adds some 50 ns to a question; a clock
-	// that is read once a second is enough for most windows. If
-	// several goroutines ask the window, they call Now at once. A window by number calls it
-	// for Oldest only, once for each generation.
+	// that is read once a second is enough for most windows. If several goroutines ask the
+	// window, they call Now at once. A window by number calls it for Oldest only, once for
+	// each generation.
 	Now func() time.Time
 }
 
