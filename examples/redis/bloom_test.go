@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -254,4 +255,36 @@ func TestBloom_LoadChunkLimits(t *testing.T) {
 	}
 	c.want(t, "DEL 500", ":1")
 	c.want(t, "BF.ADD 500 a", ":1")
+}
+
+// Dumps that RedisBloom's own code has written load into the server, and come back from it as
+// they were.
+func TestBloom_RealDumps(t *testing.T) {
+	ctx := t.Context()
+	client := start(t, settings(t)).dial(t)
+	for name, chunks := range map[string]int{"redisbloom-nonscaling-cap1000-e001": 2, "redisbloom-scaling-cap100-e01": 5} {
+		at := int64(1)
+		var dump []redis.ScanDump
+		for i := range chunks {
+			chunk, err := os.ReadFile(fmt.Sprintf("../../bloom/compat/redisbloom/testdata/%s.%d.chunk", name, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				at += int64(len(chunk))
+			}
+			dump = append(dump, redis.ScanDump{Iter: at, Data: string(chunk)})
+			if err := client.BFLoadChunk(ctx, name, at, chunk).Err(); err != nil {
+				t.Fatalf("%s, chunk %d: %v", name, i, err)
+			}
+		}
+		at = 0
+		for i, want := range append(dump, redis.ScanDump{}) {
+			got, err := client.BFScanDump(ctx, name, at).Result()
+			if err != nil || got != want {
+				t.Errorf("%s: chunk %d has iterator %d and %d bytes, %v, want %d and %d", name, i, got.Iter, len(got.Data), err, want.Iter, len(want.Data))
+			}
+			at = got.Iter
+		}
+	}
 }

@@ -178,7 +178,7 @@ func (c *client) info(args [][]byte) {
 	sections := []struct{ name, text string }{
 		{"Server", fmt.Sprintf("server_name:shale\r\nredis_version:%s\r\nredis_mode:standalone\r\ngo_version:%s\r\nuptime_in_seconds:%d\r\n",
 			redisVersion, runtime.Version(), int(time.Since(c.s.started).Seconds()))},
-		{"Clients", fmt.Sprintf("maxclients:%d\r\n", c.s.config.maxClients)},
+		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\n", c.s.clients.Load(), c.s.config.maxClients)},
 		{"Memory", fmt.Sprintf("used_memory:%d\r\nbloom_filters_memory:%d\r\nstore_cache_memory:%d\r\nstore_memtable_memory:%d\r\nstore_filter_memory:%d\r\n",
 			memory.HeapInuse, filterBytes, m.CacheMemory, m.MemtableMemory, m.FilterMemory)},
 		{"Persistence", fmt.Sprintf("loading:0\r\naof_enabled:1\r\nappendfsync:%s\r\nwal_syncs:%d\r\nwal_bytes:%d\r\nflushes:%d\r\ncompactions:%d\r\n",

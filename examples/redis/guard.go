@@ -1,7 +1,5 @@
 package main
 
-import "errors"
-
 // Limits of the protocol, as in Redis.
 const (
 	maxArgs   = 1 << 20
@@ -10,11 +8,11 @@ const (
 )
 
 // What a guard finds, in the words of Redis.
-var (
-	errMultibulk = errors.New("Protocol error: invalid multibulk length")
-	errBulk      = errors.New("Protocol error: invalid bulk length")
-	errDollar    = errors.New("Protocol error: expected '$'")
-	errInline    = errors.New("Protocol error: too big inline request")
+const (
+	errMultibulk = replyError("ERR Protocol error: invalid multibulk length")
+	errBulk      = replyError("ERR Protocol error: invalid bulk length")
+	errDollar    = replyError("ERR Protocol error: expected '$'")
+	errInline    = replyError("ERR Protocol error: too big inline request")
 )
 
 // A guard follows the bytes of a client through the heads of commands: how many arguments

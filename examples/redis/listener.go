@@ -68,7 +68,7 @@ func (l *listener) admit(conn net.Conn) *guardedConn {
 		return g
 	}
 	if full {
-		refuse(conn, "max number of clients reached")
+		refuse(conn, "ERR max number of clients reached")
 	}
 	_ = conn.Close() // it was told why, or the server ends
 	return nil
@@ -157,5 +157,5 @@ func (g *guardedConn) Close() (err error) {
 // refuse writes an error reply to a connection that will be closed.
 func refuse(conn net.Conn, why string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read
-	_, _ = io.WriteString(conn, "-ERR "+why+"\r\n")        // it may be gone already
+	_, _ = io.WriteString(conn, "-"+why+"\r\n")            // it may be gone already
 }

@@ -97,7 +97,7 @@ func run(ctx context.Context, c config, inner net.Listener, logf func(string, ..
 	l := newListener(inner, limits{command: c.maxCommand, clients: c.maxClients})
 	logf("listening on %s, store in %s, %d filters", inner.Addr(), c.dir, s.filters.count())
 	served := make(chan error, 1)
-	go func() { served <- redcon.Serve(l, s.handle, s.accept, nil) }()
+	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
 	select {
 	case err = <-served:
 		err = errors.Join(errors.New("redis: the listener ended by itself"), err)

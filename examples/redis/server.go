@@ -79,8 +79,11 @@ func (s *server) newClient() *client { return &client{s: s, id: s.lastID.Add(1)}
 
 func (s *server) accept(conn redcon.Conn) bool {
 	conn.SetContext(s.newClient())
+	s.clients.Add(1)
 	return true
 }
+
+func (s *server) closed(redcon.Conn, error) { s.clients.Add(-1) }
 
 // sendAt is the size of waiting replies from which up they are sent in the midst of a
 // pipeline.
