@@ -27,6 +27,7 @@ type guard struct {
 	len   int   // length of the head so far
 	args  int64 // arguments that are still to come
 	used  int64 // bytes of the arguments of this command
+	whole int   // commands that were seen to their end
 }
 
 type guardState uint8
@@ -65,6 +66,7 @@ func (g *guard) nextArgument() {
 	g.state = atLength
 	if g.args == 0 {
 		g.state = atCommand
+		g.whole++
 	}
 	g.args--
 }
@@ -112,6 +114,7 @@ func (g *guard) inline(b byte) error {
 	g.n++
 	if b == '\n' {
 		g.state = atCommand
+		g.whole++
 	} else if g.n > maxInline {
 		return errInline
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,29 @@ func TestGuard_OverConnection(t *testing.T) {
 			t.Errorf("%.60q: %q, want %q", test.sent, got, test.reply)
 		}
 	}
+}
+
+// A Read returns as soon as there is a whole command, and not before.
+func TestGuard_WholeCommands(t *testing.T) {
+	ours, theirs := net.Pipe()
+	g := newListener(nil, limits{command: 1000, clients: 1}).admit(ours)
+	defer g.Close()
+	packets := []string{"PING\r\n*2\r\n$4\r", "\nEC", "HO\r\n$3\r\na", "bc\r\nPI", "NG\r\n"}
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		for _, packet := range packets {
+			if _, err := io.WriteString(theirs, packet); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	buf := make([]byte, 100)
+	for _, want := range []string{packets[0], packets[1] + packets[2] + packets[3], packets[4]} {
+		if n, err := g.Read(buf); err != nil || string(buf[:n]) != want {
+			t.Errorf("Read = %q, %v, want %q", buf[:n], err, want)
+		}
+	}
+	sent.Wait()
 }
 
 // exchange sends bytes and returns all that comes back until the server ends the connection.

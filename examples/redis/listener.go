@@ -116,27 +116,37 @@ type guardedConn struct {
 
 // Read reads bytes that keep to the protocol and its limits. Where they stop doing so, the
 // client is told, and the connection ends.
-func (g *guardedConn) Read(p []byte) (int, error) {
+//
+// It returns once there is a whole command, or p is full. redcon looks at an incomplete
+// command from its beginning again after each Read, and doubles p when it is full. So a
+// long command is looked at some twenty times, and not once for each packet.
+func (g *guardedConn) Read(p []byte) (n int, err error) {
 	if g.bad != nil {
 		refuse(g.Conn, g.bad.Error())
 		return 0, g.bad
 	}
-	if g.l.isStopping() {
-		return 0, io.EOF
-	}
-	n, err := g.Conn.Read(p)
-	good, bad := g.guard.check(p[:n])
-	if bad != nil {
-		g.bad = bad
-		if good == 0 {
-			return g.Read(p)
+	for whole := g.guard.whole; n < len(p) && g.guard.whole == whole; {
+		if g.l.isStopping() {
+			return n, io.EOF
 		}
-		return good, nil
+		k, err := g.Conn.Read(p[n:])
+		good, bad := g.guard.check(p[n : n+k])
+		n += good
+		if bad != nil {
+			g.bad = bad
+			if n == 0 {
+				return g.Read(p)
+			}
+			return n, nil
+		}
+		if err != nil {
+			if g.l.isStopping() {
+				err = io.EOF
+			}
+			return n, err
+		}
 	}
-	if err != nil && g.l.isStopping() {
-		err = io.EOF
-	}
-	return n, err
+	return n, nil
 }
 
 // Close closes the connection once.
