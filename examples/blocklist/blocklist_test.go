@@ -244,7 +244,7 @@ func TestHostOf(t *testing.T) {
 func TestLoad_NoOldFilter(t *testing.T) {
 	c := loaded(t, []string{"old.example"})
 	c.lists = []string{write(t, []string{"new.example"}), write(t, []string{"no host"})}
-	if err := run(t.Context(), c, nil, io.Discard); err == nil || !strings.Contains(err.Error(), "no filter until") {
+	if err := run(t.Context(), c, nil, io.Discard); err == nil || !strings.Contains(err.Error(), "there is no filter; run load again") {
 		t.Errorf("load of what is no list: %v", err)
 	}
 	c.job = "judge"

@@ -136,7 +136,7 @@ func answer(ctx context.Context, c config, r io.Reader, out io.Writer) (err erro
 	fmt.Fprintf(out, "The filter let pass %d of %d absent names: %.2f %%, predicted %.2f %%. The exact check refuted them.\n",
 		j.refuted, absent, 100*float64(j.refuted)/float64(max(absent, 1)), 100*filter.FPR())
 	m := db.Metrics()
-	fmt.Fprintf(out, "The filter saved %d of %d lookups in the store, and the store's own filters saved %d blocks in the rest, where %d were read from disk and %d found in the cache.\n",
+	fmt.Fprintf(out, "The filter saved %d of %d lookups in the store. In the rest, the store's own filters saved %d blocks; %d blocks were read from disk and %d from the cache.\n",
 		j.spared, j.names, m.FilterNegative, m.BlockReads, m.CacheHits)
 	return nil
 }

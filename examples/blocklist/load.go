@@ -29,7 +29,7 @@ func load(ctx context.Context, c config, out io.Writer) (err error) {
 	for _, name := range c.lists {
 		n, err := loadList(ctx, db, name)
 		if err != nil {
-			return fmt.Errorf("there is no filter until load has ended, and part of the lists is in the store: %w", err)
+			return fmt.Errorf("only a part of the lists is in the store, and there is no filter; run load again: %w", err)
 		}
 		lines += n
 	}
@@ -56,9 +56,9 @@ func load(ctx context.Context, c config, out io.Writer) (err error) {
 	for _, t := range db.Tables() {
 		size += t.Size
 	}
-	fmt.Fprintf(out, "%d lines read; %d hosts in a store of %d bytes and a filter of %d, which will let %.2f %% of other hosts pass.\n",
+	fmt.Fprintf(out, "%d lines read; %d hosts are in a store of %d bytes and a filter of %d, which will let %.2f %% of other hosts pass.\n",
 		lines, len(hashes), size, len(b), 100*bloom.PredictFPR(c.bits))
-	fmt.Fprintf(out, "The filter saves whoever only asks %.0f %% of the store's bytes.\n", 100-100*float64(len(b))/float64(max(size, 1)))
+	fmt.Fprintf(out, "A program that only asks needs the filter: it saves %.0f %% of the bytes of the store.\n", 100-100*float64(len(b))/float64(max(size, 1)))
 	return nil
 }
 

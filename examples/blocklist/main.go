@@ -12,8 +12,8 @@
 //
 // The first prints
 //
-//	1109722 lines read; 1109722 hosts in a store of 25922708 bytes and a filter of 1664672, which will let 0.41 % of other hosts pass.
-//	The filter saves whoever only asks 94 % of the store's bytes.
+//	1109722 lines read; 1109722 hosts are in a store of 25922708 bytes and a filter of 1664672, which will let 0.41 % of other hosts pass.
+//	A program that only asks needs the filter: it saves 94 % of the bytes of the store.
 //
 // The second, asked for two mail addresses and for 34,903 hosts of which two are
 // listed, prints
@@ -22,16 +22,16 @@
 //	Bob <bob@mail.Google.com>: ok
 //	...
 //	The filter let pass 315 of 67806 absent names: 0.46 %, predicted 0.41 %. The exact check refuted them.
-//	The filter saved 67491 of 67809 lookups in the store, and the store's own filters saved 309 blocks in the rest, where 9 were read from disk and 0 found in the cache.
+//	The filter saved 67491 of 67809 lookups in the store. In the rest, the store's own filters saved 309 blocks; 9 blocks were read from disk and 0 from the cache.
 //
 // The third prints
 //
-//	200000 questions for 10000 domains by rank; of each way
+//	200000 questions for 10000 domains, the first most often. For each way:
 //	                        in store    blocks   in vain from disk    listed   ns each
 //	no filters                203769    203769    203631     13554       138       528
 //	the store's filters       203769       150        12        25       138       196
 //	and the filter file          772       140         2        15       138       148
-//	The filters saved 203629 of 203769 looks into blocks.
+//	The filters saved 203629 of 203769 searches of blocks.
 //
 // # What the answers mean
 //
@@ -73,7 +73,7 @@ type config struct {
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	if len(args) == 0 {
-		return c, errors.New("say what to do: load, judge or traffic (-h after it lists its flags)")
+		return c, errors.New("say what to do: load, judge or traffic; with -h each lists its flags")
 	}
 	c.job = args[0]
 	set := flag.NewFlagSet("blocklist "+c.job, flag.ContinueOnError)
@@ -88,8 +88,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 		set.Int64Var(&c.cache, "cache", 8<<20, "bytes of the store's block cache")
 	case "traffic":
 		set.Int64Var(&c.cache, "cache", 8<<20, "bytes of the store's block cache")
-		set.StringVar(&c.top, "top", "", "domains that are asked for, the most asked first")
-		set.IntVar(&c.lookups, "n", 200_000, "how many are asked for")
+		set.StringVar(&c.top, "top", "", "file of the domains that are asked for, the most popular first")
+		set.IntVar(&c.lookups, "n", 200_000, "number of questions")
 	default:
 		return c, fmt.Errorf("%q is neither load nor judge nor traffic", c.job)
 	}

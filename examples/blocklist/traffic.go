@@ -26,7 +26,7 @@ func traffic(ctx context.Context, c config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d questions for %d domains by rank; of each way\n", c.lookups, len(domains))
+	fmt.Fprintf(out, "%d questions for %d domains, the first most often. For each way:\n", c.lookups, len(domains))
 	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s %9s %9s\n", "", "in store", "blocks", "in vain", "from disk", "listed", "ns each")
 	var blocks [3]uint64
 	for i, way := range []string{"no filters", "the store's filters", "and the filter file"} {
@@ -46,7 +46,7 @@ func traffic(ctx context.Context, c config, out io.Writer) error {
 		fmt.Fprintf(out, "%-22s %9d %9d %9d %9d %9d %9d\n",
 			way, j.names-j.spared, blocks[i], blocks[i]-uint64(j.listed), m.BlockReads, j.listed, each.Nanoseconds())
 	}
-	fmt.Fprintf(out, "The filters saved %d of %d looks into blocks.\n", blocks[0]-blocks[2], blocks[0])
+	fmt.Fprintf(out, "The filters saved %d of %d searches of blocks.\n", blocks[0]-blocks[2], blocks[0])
 	return nil
 }
 

@@ -62,17 +62,17 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("filterserver", flag.ContinueOnError)
 	set.SetOutput(out)
-	set.StringVar(&c.file, "bundle", "", "the file of filters that is served")
+	set.StringVar(&c.file, "bundle", "", "the bundle of filters to serve")
 	set.StringVar(&c.listen, "listen", "localhost:8080", "address to listen on")
 	set.DurationVar(&c.poll, "poll", 2*time.Second, "how often to look whether the file has changed")
-	set.Int64Var(&c.maxBundle, "max-bundle", 1<<30, "bytes of a bundle; a larger one is refused")
-	set.Int64Var(&c.maxBody, "max-body", 1<<20, "bytes of a request; a larger one is refused")
+	set.Int64Var(&c.maxBundle, "max-bundle", 1<<30, "largest size of a bundle in bytes")
+	set.Int64Var(&c.maxBody, "max-body", 1<<20, "largest size of a request in bytes")
 	if err := set.Parse(args); err != nil {
 		return c, err
 	}
 	if c.file == "" || set.NArg() > 0 || c.poll <= 0 {
 		set.Usage()
-		return c, errors.New("filterserver: -bundle names a file, -poll is above 0, and there are no other arguments")
+		return c, errors.New("filterserver: -bundle must name a file, -poll must be above 0, and other arguments are not allowed")
 	}
 	return c, nil
 }

@@ -177,10 +177,10 @@ func missed(f *bloom.Filter) (sum float64) {
 // summary prints the sums over all days.
 func (k *counter) summary() {
 	if k.invalid+k.late > 0 {
-		fmt.Fprintf(k.out, "%d lines have no address or date, %d are of a day that was over.\n", k.invalid, k.late)
+		fmt.Fprintf(k.out, "%d lines have no address or date, and %d are from a day that was over already.\n", k.invalid, k.late)
 	}
 	const each = 24 // of a netip.Addr
-	fmt.Fprintf(k.out, "Bit sets and filter held the %d visitors of %d lines in at most %d bytes a day, and never take more than %d MiB, which a map passes before it has %d million addresses.\n",
+	fmt.Fprintf(k.out, "Bit sets and filter held the %d visitors of %d lines in at most %d bytes a day. They never take more than %d MiB; a map takes more than that before it has %d million addresses.\n",
 		k.visitors, k.lines, k.size, 512+k.v6.SizeBytes()>>20, (512<<20+k.v6.SizeBytes())/each/1_000_000)
 }
 

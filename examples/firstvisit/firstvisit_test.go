@@ -170,7 +170,7 @@ func TestRun_Days(t *testing.T) {
 			"192.0.2.7\n192.0.2.3\n2001:db8::1\nfe80::1\n192.0.2.3\n192.0.2.7\nAll: 7 visits, 4 of them first visits: 2 by IPv4 in about", config{first: true, list: true}},
 		{"late", "192.0.2.7 - - [01/Dec/2031:23:59:59 +0000]\n192.0.2.7 - - [02/Dec/2031:00:00:00 +0000]\n192.0.2.8 - - [01/Dec/2031:23:59:58 +0000]\n",
 			"192.0.2.7\n192.0.2.7\n", config{first: true}},
-		{"no date", "192.0.2.7 - - [no date]\n192.0.2.7 - -\n", "2 lines have no address or date, 0 are of a day that was over.\n", config{}},
+		{"no date", "192.0.2.7 - - [no date]\n192.0.2.7 - -\n", "2 lines have no address or date, and 0 are from a day that was over already.\n", config{}},
 		{"nothing", "", "Bit sets and filter held the 0 visitors of 0 lines", config{}},
 	} {
 		tt.c.ipv6, tt.c.fpr = 1000, 1e-9
@@ -184,7 +184,7 @@ func TestRun_Days(t *testing.T) {
 				got.WriteString(line)
 			}
 		}
-		if !strings.HasPrefix(got.String(), tt.want) || tt.name == "late" && !strings.Contains(out.String(), "1 are of a day that was over") {
+		if !strings.HasPrefix(got.String(), tt.want) || tt.name == "late" && !strings.Contains(out.String(), "1 are from a day that was over already") {
 			t.Errorf("%s: %s\nwant %s", tt.name, out.String(), tt.want)
 		}
 	}

@@ -18,7 +18,7 @@
 //	A map of the 923350 visitors takes 65606392 bytes; the set takes 3107624, and 3287352 with the filter. First visits missed: 57 of 122584.
 //	2031-11-22: 1000000 visits, 924064 of them first visits: 801074 by IPv4 in about 3190984 bytes, 122990 by IPv6 in 179728, about 63.7 missed.
 //	A map of the 924124 visitors takes 66344264 bytes; the set takes 3117072, and 3296800 with the filter. First visits missed: 60 of 123050.
-//	Bit sets and filter held the 1847357 visitors of 2000000 lines in at most 3370712 bytes a day, and never take more than 512 MiB, which a map passes before it has 22 million addresses.
+//	Bit sets and filter held the 1847357 visitors of 2000000 lines in at most 3370712 bytes a day. They never take more than 512 MiB; a map takes more than that before it has 22 million addresses.
 //
 // # What the answers mean
 //
@@ -61,9 +61,9 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	set.SetOutput(out)
 	set.BoolVar(&c.first, "first", false, "print each address at its first visit of the day")
 	set.BoolVar(&c.list, "list", false, "print the IPv4 visitors of each day at its end, in order")
-	set.BoolVar(&c.check, "check", false, "keep a map of the visitors beside, and tell its memory and how often it differs")
-	set.Uint64Var(&c.ipv6, "ipv6", 100_000, "how many IPv6 visitors of a day the filter is for")
-	set.Float64Var(&c.fpr, "fpr", 0.001, "the filter's false positive rate with so many: first visits that are missed")
+	set.BoolVar(&c.check, "check", false, "also keep a map of the visitors, and print its memory and how often it differs")
+	set.Uint64Var(&c.ipv6, "ipv6", 100_000, "number of IPv6 visitors of a day for which the filter is made")
+	set.Float64Var(&c.fpr, "fpr", 0.001, "the share of first visits that the filter misses with so many visitors")
 	if err := set.Parse(args); err != nil {
 		return c, err
 	}

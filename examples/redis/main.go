@@ -44,23 +44,23 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	set := flag.NewFlagSet("redis", flag.ContinueOnError)
 	set.SetOutput(out)
 	set.StringVar(&c.addr, "addr", "127.0.0.1:6380", "address to listen on")
-	set.StringVar(&c.dir, "dir", "redis.db", "directory of the store; it is made if it is not there")
-	set.StringVar(&c.sync, "sync", syncEverysec, "when writes are on disk: always (before the reply), everysec, or no (when the system likes)")
-	set.Int64Var(&c.maxCommand, "max-command", 64<<20, "bytes of a command with its arguments; a larger one ends the connection")
-	set.Int64Var(&c.maxFilter, "max-filter", 256<<20, "bytes of a Bloom filter; it does not grow beyond that")
-	set.IntVar(&c.maxClients, "max-clients", 1000, "connections at a time; further ones are refused")
+	set.StringVar(&c.dir, "dir", "redis.db", "directory of the store; it is made if it does not exist")
+	set.StringVar(&c.sync, "sync", syncEverysec, "when writes are synced: always (before the reply), everysec, or no (the system decides)")
+	set.Int64Var(&c.maxCommand, "max-command", 64<<20, "largest size of a command with its arguments, in bytes; a larger one ends the connection")
+	set.Int64Var(&c.maxFilter, "max-filter", 256<<20, "largest size of a Bloom filter, in bytes")
+	set.IntVar(&c.maxClients, "max-clients", 1000, "largest number of connections at a time; further ones are refused")
 	if err := set.Parse(args); err != nil {
 		return c, err
 	}
 	switch {
 	case set.NArg() > 0:
-		return c, fmt.Errorf("redis: %q is no flag: there are flags only, see -help", set.Arg(0))
+		return c, fmt.Errorf("redis: %q is not a flag; there are only flags, which -help lists", set.Arg(0))
 	case c.sync != syncAlways && c.sync != syncEverysec && c.sync != syncNo:
-		return c, fmt.Errorf("redis: -sync %q: it is always, everysec or no", c.sync)
+		return c, fmt.Errorf("redis: -sync %q has to be always, everysec or no", c.sync)
 	case c.maxCommand < 1<<10 || c.maxCommand > 128<<20:
-		return c, fmt.Errorf("redis: -max-command %d: it is 1 KiB to 128 MiB", c.maxCommand)
+		return c, fmt.Errorf("redis: -max-command %d has to be from 1 KiB to 128 MiB", c.maxCommand)
 	case c.maxFilter < 1 || c.maxClients < 1:
-		return c, errors.New("redis: -max-filter and -max-clients are above 0")
+		return c, errors.New("redis: -max-filter and -max-clients have to be above 0")
 	}
 	return c, nil
 }

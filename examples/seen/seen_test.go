@@ -76,7 +76,7 @@ func TestSimulate(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := strings.Split(out.String(), "\n")
-			_, err := fmt.Sscanf(lines[2], "%d users were shown %f items each; of what they have not seen, %f", &users, &each, &now)
+			_, err := fmt.Sscanf(lines[2], "%d users were shown %f items each; %f", &users, &each, &now)
 			_, err2 := fmt.Sscanf(lines[3], "A user's filter has %d bytes and saves %d %% of", &size, &saves)
 			if err := errors.Join(err, err2); err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 		for _, line := range lines[2:5] {
-			if !strings.Contains(line, "want a user and a number") {
+			if !strings.Contains(line, "is not a user and a number") {
 				t.Errorf("%s", line)
 			}
 		}

@@ -140,7 +140,7 @@ func serve(ctx context.Context, s *service, r io.Reader, out *bufio.Writer) erro
 		if len(words) > 1 {
 			var err error
 			if n, err = strconv.Atoi(words[1]); err != nil || n < 1 || n > maxN || len(words) > 2 {
-				fmt.Fprintf(out, "%q: want a user and a number from 1 to %d\n", lines.Text(), maxN)
+				fmt.Fprintf(out, "%q is not a user and a number from 1 to %d\n", lines.Text(), maxN)
 				continue
 			}
 		}
@@ -170,11 +170,11 @@ func (s *service) summary(out io.Writer) error {
 		rates += f.FPR()
 	}
 	if users == 0 {
-		_, err := fmt.Fprintln(out, "Nobody was shown anything: no filter, and nothing saved.")
+		_, err := fmt.Fprintln(out, "No user was shown an item, so there is no filter and nothing is saved.")
 		return err
 	}
 	each := 1 / float64(users)
-	fmt.Fprintf(out, "%d users were shown %.1f items each; of what they have not seen, %.2f %% is withheld now.\n", users, each*float64(shown), 100*each*rates)
+	fmt.Fprintf(out, "%d users were shown %.1f items each; %.2f %% of the items that they have not seen are withheld now.\n", users, each*float64(shown), 100*each*rates)
 	saves := fmt.Sprintf("saves %.0f %% of", 100-100*float64(bytes)/float64(8*shown))
 	if bytes >= 8*shown {
 		saves = "saves nothing yet beside"

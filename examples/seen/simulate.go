@@ -89,7 +89,7 @@ func (r *checkedRequest) end() {
 func simulate(ctx context.Context, s *service, out io.Writer) error {
 	for _, err := range s.db.Scan(everyUser) {
 		if err == nil {
-			err = errors.New("the store has users already: simulate with one of its own")
+			err = errors.New("the store has users already; use a new store with -simulate")
 		}
 		return err
 	}
@@ -122,7 +122,7 @@ func simulate(ctx context.Context, s *service, out io.Writer) error {
 		sum.again += c.again
 	}
 	fmt.Fprintf(out, "%d requests: %d items were shown, %d of them twice.\n", answered.Load(), sum.shown, sum.twice)
-	fmt.Fprintf(out, "Of %d items new to a user %d were withheld: %.3f %%, predicted %.3f %%. As they stay so, they were withheld %d times more.\n",
+	fmt.Fprintf(out, "Of %d items new to a user %d were withheld: %.3f %%, predicted %.3f %%. They stay withheld: they were proposed %d times more.\n",
 		sum.fresh, sum.withheld, 100*float64(sum.withheld)/float64(max(sum.fresh, 1)), 100*sum.expected/float64(max(sum.fresh, 1)), sum.again)
 	return errors.Join(failed...)
 }

@@ -205,14 +205,14 @@ func edits(word []byte) func(yield func([]byte) bool) {
 func (k *checker) summary() {
 	rate := k.filter.FPR()
 	if k.list == nil {
-		fmt.Fprintf(k.out, "%d words, %d of them wrong. Of wrong words %.2f %% pass unseen.\n", k.words, k.wrong, 100*rate)
-		fmt.Fprintf(k.out, "The filter answered from %d bytes and saved the %d words it is made of.\n", k.filter.SizeBytes(), k.filter.Count())
+		fmt.Fprintf(k.out, "%d words, %d of them wrong. %.2f %% of wrong words pass unseen.\n", k.words, k.wrong, 100*rate)
+		fmt.Fprintf(k.out, "The filter answered from %d bytes, and saved a list of the %d words that it is made from.\n", k.filter.SizeBytes(), k.filter.Count())
 		return
 	}
 	asked := k.words + k.candidates
 	fmt.Fprintf(k.out, "%d words, %d of them wrong; %d candidates for suggestions.\n", k.words, k.wrong, k.candidates)
-	fmt.Fprintf(k.out, "The list proved %d of %d that the filter had let pass wrong (predicted %.0f).\n",
+	fmt.Fprintf(k.out, "The list proved %d of %d words wrong that the filter had let pass (predicted %.0f).\n",
 		k.disproved, k.passed, rate*float64(asked-k.passed+k.disproved))
-	fmt.Fprintf(k.out, "The filter answered %d of %d questions alone and saved so many searches of the list; %d took %.1f reads each.\n",
+	fmt.Fprintf(k.out, "The filter answered %d of %d questions alone, which saved as many searches of the list; %d searches took %.1f reads each.\n",
 		asked-k.passed, asked, k.list.searches, float64(k.list.reads)/float64(max(1, k.list.searches)))
 }

@@ -44,7 +44,7 @@ func (l *list) check() error {
 			return err
 		}
 		if words > 0 && bytes.Compare(last, word) >= 0 {
-			return fmt.Errorf("%q stands before %q: the list has to be sorted by bytes, without repetitions", last, word)
+			return fmt.Errorf("%q stands before %q: the list has to be sorted by bytes and must not have a word twice", last, word)
 		}
 		last = append(last[:0], word...)
 		words++

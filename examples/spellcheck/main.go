@@ -16,8 +16,8 @@
 //	1:4: recieve
 //	1:12: thier
 //	1:18: lettres
-//	4 words, 3 of them wrong. Of wrong words 0.39 % pass unseen.
-//	The filter answered from 426024 bytes and saved the 370099 words it is made of.
+//	4 words, 3 of them wrong. 0.39 % of wrong words pass unseen.
+//	The filter answered from 426024 bytes, and saved a list of the 370099 words that it is made from.
 //
 // The third has the list on disk too, and so can offer other words:
 //
@@ -25,14 +25,14 @@
 //	1:12: thier: their, tier, thir, shier, trier
 //	1:18: lettres: letters
 //	4 words, 3 of them wrong; 827 candidates for suggestions.
-//	The list proved 8 of 17 that the filter had let pass wrong (predicted 3).
-//	The filter answered 814 of 831 questions alone and saved so many searches of the list; 17 took 18.5 reads each.
+//	The list proved 8 of 17 words wrong that the filter had let pass (predicted 3).
+//	The filter answered 814 of 831 questions alone, which saved as many searches of the list; 17 searches took 18.5 reads each.
 //
 // The fourth prints
 //
 //	memory: 370099 words in a filter of 426024 bytes, in a map of 18562784: 44 times as much
 //	misspellings: 358752, 1390 passed: 0.387 %, predicted 0.391 %
-//	suggestions: of 519 candidates for a misspelling 3.8 pass, 2.0 by chance (predicted 2.0); what was meant is among them for 100.0 %
+//	suggestions: of 519 candidates for a misspelling 3.8 pass, 2.0 by chance (predicted 2.0); the right word is among them for 100.0 %
 //	The filter saves 98 % of the map's memory.
 //
 // # What the answers mean
@@ -72,10 +72,10 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("spellcheck", flag.ContinueOnError)
 	set.SetOutput(out)
-	set.StringVar(&c.words, "words", "", "the sorted list of words, one a line: what the filter is made of, or what answers are checked against")
+	set.StringVar(&c.words, "words", "", "the sorted list of words, one a line; the filter is made from it, or answers are checked with it")
 	set.StringVar(&c.filter, "filter", "", "the file of the filter")
 	set.BoolVar(&c.build, "build", false, "write the filter of -words to -filter")
-	set.BoolVar(&c.measure, "measure", false, "misspell each of -words and tell how many pass, and what memory is saved")
+	set.BoolVar(&c.measure, "measure", false, "misspell each word of -words, and print how many pass and how much memory is saved")
 	set.Float64Var(&c.bits, "bits", 10, "with -build: bits a word")
 	set.IntVar(&c.suggest, "suggest", 5, "the most suggestions for a word, which need -words")
 	if err := set.Parse(args); err != nil {

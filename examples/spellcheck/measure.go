@@ -63,7 +63,7 @@ func measure(ctx context.Context, f *bloom.Static, l *list, out io.Writer) error
 	fmt.Fprintf(out, "misspellings: %d, %d passed: %.3f %%, predicted %.3f %%\n",
 		asked, passed, 100*float64(passed)/float64(max(asked, 1)), 100*f.FPR())
 	per := 1 / float64(max(tried, 1))
-	fmt.Fprintf(out, "suggestions: of %.0f candidates for a misspelling %.1f pass, %.1f by chance (predicted %.1f); what was meant is among them for %.1f %%\n",
+	fmt.Fprintf(out, "suggestions: of %.0f candidates for a misspelling %.1f pass, %.1f by chance (predicted %.1f); the right word is among them for %.1f %%\n",
 		per*float64(candidates), per*float64(passing), per*float64(passing-right), per*float64(candidates-right)*f.FPR(), 100*per*float64(meant))
 	fmt.Fprintf(out, "The filter saves %.0f %% of the map's memory.\n", 100-100*float64(f.SizeBytes())/float64(memory))
 	runtime.KeepAlive(words)

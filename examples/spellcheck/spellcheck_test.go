@@ -134,8 +134,8 @@ func TestRates(t *testing.T) {
 			if math.Abs(float64(passed)-mean) > 4*math.Sqrt(mean) {
 				t.Errorf("%d of %d misspellings pass, predicted %.0f", passed, asked, mean)
 			}
-			if !strings.Contains(out.String(), "what was meant is among them for 100.0 %") {
-				t.Error("what was meant is not always suggested")
+			if !strings.Contains(out.String(), "the right word is among them for 100.0 %") {
+				t.Error("the right word is not always suggested")
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestRun(t *testing.T) {
 	}{
 		{c.words, "1:4: recieve: receive, relieve\n1:12: thier: their, tier\n1:18: lettres: letters\n5 words, 3 of them wrong; ", 2},
 		{c.words, "1:4: recieve\n1:12: thier\n1:18: lettres\n5 words, 3 of them wrong; 0 candidates", 0},
-		{"", "1:4: recieve\n1:12: thier\n1:18: lettres\n5 words, 3 of them wrong. Of wrong words 0.39 % pass", 5},
+		{"", "1:4: recieve\n1:12: thier\n1:18: lettres\n5 words, 3 of them wrong. 0.39 % of wrong words pass", 5},
 	} {
 		var out bytes.Buffer
 		c := c

@@ -140,14 +140,14 @@ func (k *counter) summary() {
 	}
 	k.report(k.now)
 	fmt.Fprintf(k.out, "%d lines, %d without a time or a visitor, %d earlier than the line before.\n", k.lines, k.invalid, k.late)
-	fmt.Fprintf(k.out, "The window took %d bytes for at most %.0f visitors in 24 hours, and lets pass %.2f %%.\n", k.size, k.most, 100*k.window.FPR())
+	fmt.Fprintf(k.out, "The window took %d bytes for at most %.0f visitors in 24 hours. Its false positive rate is %.2f %%.\n", k.size, k.most, 100*k.window.FPR())
 	if !k.check {
 		return
 	}
 	// The heap shrinks by what the map has taken.
 	n, both := len(k.seen), heap()
 	k.seen = nil
-	fmt.Fprintf(k.out, "The map took %d bytes for the last %d.\n", both-heap(), n)
+	fmt.Fprintf(k.out, "The map took %d bytes for the last %d visitors.\n", both-heap(), n)
 }
 
 // heap returns the bytes of all objects on the heap that are in use.

@@ -22,8 +22,8 @@
 //	2031-11-22 23:00: 9242 visits; 96907 visitors in 24 hours; by the map 96942 (-0.04 %)
 //	2031-11-22 23:59: 7970 visits; 96922 visitors in 24 hours; by the map 96961 (-0.04 %)
 //	290350 lines, 0 without a time or a visitor, 0 earlier than the line before.
-//	The window took 504192 bytes for at most 97019 visitors in 24 hours, and lets pass 0.13 %.
-//	The map took 13162120 bytes for the last 96961.
+//	The window took 504192 bytes for at most 97019 visitors in 24 hours. Its false positive rate is 0.13 %.
+//	The map took 13162120 bytes for the last 96961 visitors.
 //
 // # What the answers mean
 //
@@ -65,11 +65,11 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	set := flag.NewFlagSet("visitors", flag.ContinueOnError)
 	set.SetOutput(out)
-	set.Uint64Var(&c.hourly, "hourly", 10_000, "how many different visitors an hour is expected to have")
-	set.Float64Var(&c.fpr, "fpr", 0.01, "the filter's false positive rate: the share of visitors that are not counted, at most")
-	set.BoolVar(&c.check, "check", false, "keep a map of the visitors next to the window, and print what it counts and takes")
-	set.IntVar(&c.generate, "generate", 0, "instead of reading a log, make up so many hours of one")
-	set.Uint64Var(&c.seed, "seed", 1, "with -generate: another one makes another log")
+	set.Uint64Var(&c.hourly, "hourly", 10_000, "expected number of different visitors in an hour")
+	set.Float64Var(&c.fpr, "fpr", 0.01, "the filter's false positive rate, which is the largest share of visitors that are not counted")
+	set.BoolVar(&c.check, "check", false, "also keep a map of the visitors, and print its count and its memory")
+	set.IntVar(&c.generate, "generate", 0, "instead of reading a log, make up a log of this many hours")
+	set.Uint64Var(&c.seed, "seed", 1, "with -generate: seed of the log")
 	if err := set.Parse(args); err != nil {
 		return c, err
 	}

@@ -87,14 +87,14 @@ func parseFlags(args []string, messages io.Writer) (config, error) {
 	f.SetOutput(messages)
 	f.StringVar(&c.urls, "urls", "", "`file` of URLs, one a line, to which page numbers are added (default: made-up hosts)")
 	f.IntVar(&c.hosts, "hosts", 100_000, "made-up `hosts`, if there is no file")
-	f.IntVar(&c.n, "n", 2_000_000, "`URLs` of the stream; 0: those of the file as they are, in its order")
-	f.Float64Var(&c.zipf, "zipf", 1.05, "`exponent` of Zipf's law, above 1: more means more repetitions")
+	f.IntVar(&c.n, "n", 2_000_000, "number of `URLs` in the stream; 0: the URLs of the file as they are, in its order")
+	f.Float64Var(&c.zipf, "zipf", 1.05, "`exponent` of Zipf's law, above 1; a higher one gives more repetitions")
 	f.Uint64Var(&c.seed, "seed", 1, "`number` that chooses the stream")
-	f.Float64Var(&c.bits, "bits", 10, "`bits` of filter a URL, from 4 to 26")
-	f.IntVar(&c.batch, "batch", 100, "`URLs` that SQLite puts into a transaction")
-	f.StringVar(&c.dir, "dir", "", "`directory` that gets the files, which stay (default: a temporary one)")
+	f.Float64Var(&c.bits, "bits", 10, "`bits` of the filter for each URL, from 4 to 26")
+	f.IntVar(&c.batch, "batch", 100, "number of `URLs` in a transaction of SQLite")
+	f.StringVar(&c.dir, "dir", "", "`directory` for the files, which are kept (default: a temporary one)")
 	only := f.String("only", "", "`ways` to measure, with semicolons between them: "+strings.Join(names(), "; ")+" (default: all)")
-	f.StringVar(&c.way, "way", "", "measure this `way` in this process and print JSON: what the command calls itself with")
+	f.StringVar(&c.way, "way", "", "measure only this `way`, in this process, and print JSON; the command calls itself with this flag")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -114,7 +114,7 @@ func (c config) validate(extra int) error {
 	}
 	switch {
 	case extra > 0:
-		return errors.New("there are flags only, no arguments")
+		return errors.New("there are only flags, and no arguments")
 	case c.n < 0 || c.n == 0 && c.urls == "":
 		return errors.New("-n has to be above 0, or 0 with a file of URLs")
 	case c.hosts < 1 || c.batch < 1:

@@ -10,7 +10,7 @@ import (
 // report prints the table, and then sentences that compare the ways.
 func report(out io.Writer, c config, results []*result) error {
 	first := results[0]
-	fmt.Fprintf(out, "%d links in %d spellings to %d URLs of %s\n\n", first.URLs, first.Spellings, first.Distinct, megabytes(first.URLBytes))
+	fmt.Fprintf(out, "%d links, in %d spellings, to %d URLs of %s\n\n", first.URLs, first.Spellings, first.Distinct, megabytes(first.URLBytes))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "way\ttime a URL\tmemory\tat most\tdisk\ttaken for seen\ta kill leaves\t")
 	for _, r := range results {
@@ -48,13 +48,13 @@ func sentences(c config, results []*result) (said []string) {
 		say("It saved %.1f %% of the memory of the set of strings.", 100-100*float64(alone.FilterBytes)/float64(set.Held))
 	}
 	if with != nil && with.Spared+with.LookedInto == 0 {
-		say("shale lost none. All URLs are in its memtable, so it has no table to look into: take more URLs to see its filters at work.")
+		say("shale lost none. All URLs are in its memtable, so there is no table to search. Take more URLs to see its filters at work.")
 	} else if with != nil {
-		say("shale lost none. Its filters, %s, spared it %d of %d looks into tables, and let it look in vain %d times for %d new URLs: %.2f %%.",
+		say("shale lost none. Its filters, %s, saved %d of %d searches of tables. For %d of %d new URLs a table was searched in vain: %.2f %%.",
 			megabytes(with.FilterBytes), with.Spared, with.Spared+with.LookedInto, with.InVain, with.Distinct, 100*float64(with.InVain)/float64(with.Distinct))
 	}
 	if with != nil && without != nil && without.LookedInto > 0 {
-		say("Without filters the same store looked into tables %d times, and took %.2f times as long.", without.LookedInto, without.micros()/with.micros())
+		say("Without filters the same store searched tables %d times, and took %.2f times as long.", without.LookedInto, without.micros()/with.micros())
 	}
 	if with != nil && table != nil {
 		say("SQLite, with transactions of %d URLs, took %.1f times as long as shale, which writes each URL at once.", c.batch, table.micros()/with.micros())

@@ -53,7 +53,7 @@ func newStream(c config) (*stream, error) {
 // still is not longer than the longest key of shale.
 const maxURL = 60 << 10
 
-var errNoURLs = errors.New("no URLs in it")
+var errNoURLs = errors.New("it has no URLs")
 
 // all yields the URLs of the stream. Each is valid until the next one.
 func (s *stream) all() iter.Seq[[]byte] {

@@ -56,13 +56,13 @@ func parseFlags(args []string, messages io.Writer) (config, error) {
 	f := flag.NewFlagSet("guard", flag.ContinueOnError)
 	f.SetOutput(messages)
 	f.StringVar(&c.names, "names", "", "`file` of names of users, one a line (default: made-up ones)")
-	f.IntVar(&c.users, "users", 200_000, "`users` in the database at most")
+	f.IntVar(&c.users, "users", 200_000, "largest number of `users` in the database")
 	f.IntVar(&c.requests, "n", 300_000, "`requests`")
-	f.IntVar(&c.clients, "clients", 4, "`clients` that ask at the same time")
-	f.IntVar(&c.cache, "cache", 5_000, "`answers` that the cache keeps")
-	f.Float64Var(&c.absent, "absent", 0.8, "`share` of requests for users that are not there")
+	f.IntVar(&c.clients, "clients", 4, "number of `clients` that ask at the same time")
+	f.IntVar(&c.cache, "cache", 5_000, "number of `answers` that the cache keeps")
+	f.Float64Var(&c.absent, "absent", 0.8, "`share` of requests for users that do not exist")
 	f.Float64Var(&c.signUps, "signups", 0.001, "`share` of requests to sign up")
-	f.Float64Var(&c.zipf, "zipf", 1.1, "`exponent` of the law by which existing users are asked for, above 1")
+	f.Float64Var(&c.zipf, "zipf", 1.1, "`exponent` of Zipf's law for requests for existing users, above 1")
 	f.Uint64Var(&c.seed, "seed", 1, "`number` that chooses the requests")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -73,13 +73,13 @@ func parseFlags(args []string, messages io.Writer) (config, error) {
 func (c config) validate(extra int) error {
 	switch {
 	case extra > 0:
-		return errors.New("there are flags only, no arguments")
+		return errors.New("there are only flags, and no arguments")
 	case c.users < 1 || c.requests < 1 || c.clients < 1 || c.cache < 1:
 		return errors.New("-users, -n, -clients and -cache have to be above 0")
 	case c.clients > 1000:
 		return errors.New("-clients has to be at most 1000: each has a connection")
 	case !(c.absent >= 0 && c.signUps >= 0 && c.absent+c.signUps <= 1):
-		return errors.New("-absent and -signups have to be shares: from 0 to 1, together too")
+		return errors.New("-absent and -signups have to be from 0 to 1, and their sum, too")
 	case !(c.zipf > 1 && c.zipf <= 10):
 		return errors.New("-zipf has to be above 1, and at most 10")
 	}

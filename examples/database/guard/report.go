@@ -9,7 +9,7 @@ import (
 
 // report prints the table, and a sentence about what the guards have saved.
 func report(out io.Writer, c config, users int, l *load, results []*result) error {
-	fmt.Fprintf(out, "%d users; %d requests: %d for users that are there, %d for others, %d to sign up; a cache of %d answers\n\n",
+	fmt.Fprintf(out, "%d users; %d requests: %d for existing users, %d for others, %d to sign up; a cache of %d answers\n\n",
 		users, l.len(), l.present, l.absent, l.signUps, c.cache)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "way\tqueries\tin vain\texpected\tp50\tp99\trequests/s\tfilters\twrong\t")
@@ -22,7 +22,7 @@ func report(out io.Writer, c config, users int, l *load, results []*result) erro
 	}
 	alone, filter, store := find(results, "cache alone"), find(results, "cache and filter"), find(results, "cache and shale")
 	_, err := fmt.Fprintf(out, "\nOf %d queries the filter saved %d (%.1f %%) and shale %d (%.1f %%), with no wrong answer: "+
-		"of %d requests for users that are not there, %d and %d reached the database.\n",
+		"of %d requests for users that do not exist, %d and %d reached the database.\n",
 		alone.queries, alone.queries-filter.queries, saved(alone, filter), alone.queries-store.queries, saved(alone, store),
 		l.absent, filter.vain, store.vain)
 	return err
