@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// childArgs is the variable that makes the test binary the program itself, with
-// these arguments, one a line.
+// childArgs is an environment variable. If it is set, the test binary runs as the program, with
+// the arguments in the variable, one on each line.
 const childArgs = "SHALE_CHILD_ARGS"
 
 func TestMain(m *testing.M) {
@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child returns the program as a process of its own. A command of a shell, in
-// which "$0" stands for the program, may run it; empty: it runs by itself.
+// child returns a command that runs the program in another process. If shell is not empty, it is a
+// shell command that runs the program as "$0".
 func child(shell string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	if shell != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// bashWords asks the completion of a real bash what the last of words becomes.
+// bashWords asks a real bash for the completions of the last word.
 const bashWords = `
 source <(shale completion bash) || exit
 complete -p shale >&2
@@ -45,7 +45,7 @@ func TestCompletion_Bash(t *testing.T) {
 	}
 	for _, c := range []struct {
 		words []string
-		want  string // the descriptions of several are left out
+		want  string // without descriptions if there are several
 	}{
 		{[]string{"cou"}, "count"},
 		{[]string{"filters", "re"}, "rebuild"},
@@ -77,7 +77,7 @@ func TestCompletion_Bash(t *testing.T) {
 	}
 }
 
-// Each shell has a script, and a shell that is not known is named.
+// Each shell has a script. The error for an unknown shell names it.
 func TestCompletion_Scripts(t *testing.T) {
 	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {
 		if out, notes, st := call("", "completion", name); st != command.Found || !strings.Contains(out, "shale") {
@@ -89,7 +89,7 @@ func TestCompletion_Scripts(t *testing.T) {
 	}
 }
 
-// Every command explains itself in three ways, and needs no store for it.
+// The help of every command can be called in three ways, and needs no store.
 func TestHelp_OfEveryCommand(t *testing.T) {
 	s := command.Session{More: shell.Commands()}
 	for _, g := range s.Groups() {
@@ -114,7 +114,7 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 	}
 }
 
-// The options before the command have one letter, which its argument may follow, or two dashes.
+// An option before the command has one letter, which its argument may follow, or two dashes.
 func TestOptions_BeforeTheCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "--new", "-C", dir, "--timer", "put", "-key", "v"); st != command.Found || !strings.HasPrefix(notes, "time: ") {

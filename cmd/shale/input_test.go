@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A command that reads standard input says that it was closed. The null device is an
-// input without anything in it.
+// If standard input was closed, a command that reads it says so. The null device is an empty
+// input.
 func TestClosedInput(t *testing.T) {
 	testenv.SkipRace(t)
 	if runtime.GOOS == "windows" {
@@ -28,7 +28,7 @@ func TestClosedInput(t *testing.T) {
 			cmd := child(shell, append([]string{"-C", dir}, args...)...)
 			var notes bytes.Buffer
 			cmd.Stderr = &notes
-			_ = cmd.Run() // the status tells
+			_ = cmd.Run() // the status is checked below
 			if st := cmd.ProcessState.ExitCode(); st != int(want) || (want == command.Failed) != strings.Contains(notes.String(), "standard input is closed") {
 				t.Errorf("%v of %s: status %d, %q; want %d", args, shell, st, &notes, want)
 			}
@@ -36,7 +36,7 @@ func TestClosedInput(t *testing.T) {
 	}
 }
 
-// A file that is larger than any value is not said to have the size of the limit.
+// The error for a file that is larger than any value has the size of the file, and not the limit.
 func TestLargeFileWord(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "big")

@@ -34,7 +34,7 @@ func twoStores(t *testing.T) (own, other string) {
 	return own, other
 }
 
-// filesOf returns what the files in a folder hold.
+// filesOf returns the contents of the files in a folder.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -52,7 +52,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// Commands open the files that they write by package outfile alone.
+// Commands write files only through package outfile.
 func TestOutput_ByOutfileAlone(t *testing.T) {
 	writing := []string{"Create", "OpenFile", "OpenReadWrite", "WriteFile", "Rename", "Link", "Symlink"}
 	for _, dir := range []string{".", "internal/command", "internal/output", "internal/shell", "../../internal/benchmark", "../../bench/report"} {

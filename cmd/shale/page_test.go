@@ -10,8 +10,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
-// Each command is shown in docs/COMMAND.md with examples: doc/sections has a
-// heading for it, and a line to run.
+// docs/COMMAND.md has examples for each command: doc/sections has a heading for it and a line to run.
 func TestEveryCommandHasASection(t *testing.T) {
 	files, err := filepath.Glob("doc/sections/*.txt")
 	if err != nil {

@@ -26,9 +26,10 @@ func call(in string, args ...string) (out, notes string, st command.Status) {
 	return o.String(), e.String(), st
 }
 
-// Sessions as text: `run` is one command, its words one a line; `script` is a
-// script on standard input; `input` is what commands read from now on; `file` makes a file, `flip` changes a byte of one. Output is shown as it is,
-// complaints after it with ! before each line, then the status unless it is 0.
+// The files have sessions as text. `run` runs one command, with one word on each line. `script` runs
+// a script on standard input. `input` sets what commands read from now on, `file` makes a file, and
+// `flip` changes a byte of one. The result is the output, then the messages with ! before each line,
+// and then the status unless it is 0.
 func TestSessions(t *testing.T) {
 	datadriven.Walk(t, "testdata/sessions", func(t *testing.T, path string) {
 		path, err := filepath.Abs(path)

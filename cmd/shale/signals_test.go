@@ -61,15 +61,15 @@ func start(t *testing.T, shell string, args ...string) *started {
 	return c
 }
 
-// end waits for the end of c and returns what it printed since, and its status;
-// -1: a signal has killed it.
+// end waits for the end of c. It returns what c printed since the last call, and its status, which
+// is -1 if a signal killed it.
 func (c *started) end(t *testing.T) (out string, st int) {
 	t.Helper()
 	rest, err := io.ReadAll(c.out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Wait() // the state tells
+	_ = c.Wait() // the state of the process has the result
 	return string(rest), c.ProcessState.ExitCode()
 }
 
@@ -94,7 +94,7 @@ func (c *started) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// A dedup that is ended by a signal has remembered all that it has printed.
+// A dedup that a signal ends has remembered everything that it printed.
 func TestSignal_Dedup(t *testing.T) {
 	for _, sig := range endingSignals(t) {
 		dir := filepath.Join(t.TempDir(), "db")
@@ -113,7 +113,7 @@ func TestSignal_Dedup(t *testing.T) {
 	}
 }
 
-// An import that is ended by a signal says how far it has come.
+// An import that a signal ends says how far it has come.
 func TestSignal_Import(t *testing.T) {
 	for _, sig := range endingSignals(t) {
 		dir := filepath.Join(t.TempDir(), "db")
@@ -163,7 +163,7 @@ func TestSignal_Script(t *testing.T) {
 	}
 }
 
-// What nohup and a shell ignore for the program stays ignored.
+// Signals that nohup or a shell made the program ignore stay ignored.
 func TestSignal_Ignored(t *testing.T) {
 	for sig, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT"} {
 		c := start(t, `trap "" `+name+`; exec "$0"`, "-C", filepath.Join(t.TempDir(), "db"), "dedup", "--quiet")

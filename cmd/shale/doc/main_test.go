@@ -16,14 +16,13 @@ var (
 	spaces = regexp.MustCompile(`[ ─]+`)
 )
 
-// stable leaves out of a page what another version of a compressor, or a flush
-// at another moment, would print: figures, and the widths of columns.
+// stable returns the lines of a page without figures and widths of columns. These depend on the
+// version of the compressor and on the moment of a flush.
 func stable(page string) []string {
 	return strings.Split(spaces.ReplaceAllString(digits.ReplaceAllString(page, "N"), " "), "\n")
 }
 
-// The page is what the program prints today; `go run ./cmd/shale/doc` makes it
-// anew.
+// The page has what the program prints now. `go run ./cmd/shale/doc` makes it again.
 func TestPageIsUpToDate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and runs all of its commands")

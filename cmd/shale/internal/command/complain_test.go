@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 )
 
-// A command reports damage that it meets once, with advice once.
+// A command reports each damage once, with advice once.
 func TestDamageToldOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
@@ -35,7 +35,7 @@ func TestDamageToldOnce(t *testing.T) {
 	}
 }
 
-// A file in the place of a store is said to be one, by every command that opens it.
+// Every command that opens a file as a store says that it is a file.
 func TestFileIsNoStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "e.tsv")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -54,7 +54,7 @@ func TestFileIsNoStore(t *testing.T) {
 	}
 }
 
-// Every command that writes says which process has the store.
+// If the store is open elsewhere, every command that writes names the process.
 func TestStoreInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -74,7 +74,7 @@ func TestStoreInUse(t *testing.T) {
 	}
 }
 
-// A full disk is called so, whatever the store was doing; and the cause can still be asked for.
+// A full disk is named as the cause, whatever the store was doing. errors.Is still finds the cause.
 func TestPlainly(t *testing.T) {
 	full := fmt.Errorf("shale: store is read-only: begin log: wal: create 000012.wal: %w", syscall.ENOSPC)
 	err := plainly(fmt.Errorf("file: %w", full))

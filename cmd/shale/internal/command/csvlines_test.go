@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A csvRow is what reading a record gave: its fields, or that it is wrong.
+// A csvRow is the result of reading a record: its fields, or that it is wrong.
 type csvRow struct {
 	line   int
 	fields []string // nil: it is wrong
@@ -52,8 +52,8 @@ func rowsOf(t *testing.T, text string, most int) []csvRow {
 	}
 }
 
-// wantRows reads text with encoding/csv. Behind a record that is wrong it reads
-// what follows the line that the record begins in.
+// wantRows reads text with encoding/csv. After a wrong record it goes on with the line after the
+// one in which the record begins.
 func wantRows(t *testing.T, text string) []csvRow {
 	t.Helper()
 	var rows []csvRow
@@ -84,8 +84,8 @@ func wantRows(t *testing.T, text string) []csvRow {
 	}
 }
 
-// Records are those of encoding/csv. After a wrong one the next line is read, and no
-// line is lost.
+// csvLines returns the same records as encoding/csv. After a wrong record it reads the next line,
+// and it loses no line.
 func FuzzCSVLines(f *testing.F) {
 	for _, text := range []string{
 		"", "a,b\n", "a\r\n\r\n\nb", "\"a\nb\",c\n", "\"a\"\"b\",\n", "a,1\n\"b,2\nc,3\nd,4\n", "a\"b\nc\n", "\"a\nb\"c\nd\n", "\"\"\"\n,\"\r\n\"\r",
@@ -103,7 +103,7 @@ func checkCSVLines(t *testing.T, text string) {
 	}) {
 		t.Fatalf("%q: read\n%v, want\n%v", text, got, want)
 	}
-	rowsOf(t, text, 5) // reading ends, whatever is too large
+	rowsOf(t, text, 5) // reading must end, even if all records are too large
 }
 
 func TestCSVLines_Random(t *testing.T) {
@@ -118,8 +118,8 @@ func TestCSVLines_Random(t *testing.T) {
 	}
 }
 
-// A quote that is never closed costs its line only, wherever it is: nothing is lost
-// with --on-error skip, nor with --from-line after it.
+// A quote that is never closed costs only its line, wherever it is. No other line is lost with
+// --on-error skip, or with --from-line after it.
 func TestImport_QuoteNeverClosed(t *testing.T) {
 	const n = 3000
 	for _, bad := range []int{1, 2, 1001, n} {

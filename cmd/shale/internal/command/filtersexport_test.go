@@ -9,8 +9,8 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// An export next to a program that has the store open has what that wrote, also
-// what is in its memtable only.
+// An export next to a program that writes has all keys that the program wrote, even those that are
+// only in its memtable.
 func TestFiltersExport_BesideAWriter(t *testing.T) {
 	dir := t.TempDir()
 	db, err := shale.Open(filepath.Join(dir, "db"), nil)

@@ -60,8 +60,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// A store that is in use, or damaged, is told of; and the input is not read to
-// the end for that.
+// If the store is in use or damaged, the import says so before it has read all of the input.
 func TestImportIntoNoStore(t *testing.T) {
 	dir := t.TempDir()
 	db, file := filepath.Join(dir, "db"), filepath.Join(dir, "file")
@@ -93,7 +92,7 @@ func TestByteProgress(t *testing.T) {
 	}
 }
 
-// Where standard error is no terminal, a line now and then shows how far an import is.
+// If standard error is no terminal, a line from time to time shows the progress of an import.
 func TestProgressLines(t *testing.T) {
 	var notes bytes.Buffer
 	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}, Notes: &LockedWriter{W: &notes}}
@@ -111,7 +110,7 @@ func TestProgressLines(t *testing.T) {
 	}
 }
 
-// A bar fits into the terminal, unless that has no room for what it says.
+// A bar fits into the terminal, unless the terminal is too narrow for its text.
 func TestProgressBar(t *testing.T) {
 	for _, columns := range []int{60, 80, 200} {
 		var notes bytes.Buffer

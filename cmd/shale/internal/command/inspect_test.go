@@ -42,8 +42,8 @@ func fill(t *testing.T, dir string, rnd *rand.Rand, n int, key func(i int) strin
 	return db
 }
 
-// find and get agree, next to the program that writes and when it has closed
-// the store: which version is seen, or that there is none.
+// find and get agree on which version of a key is seen, or that there is none. They do so next to
+// the program that writes, and after it has closed the store.
 func TestFindAgreesWithGet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	dir := filepath.Join(t.TempDir(), "db")
@@ -206,8 +206,8 @@ func replay(t *testing.T, data *pageData, bars map[int]uint64) (numbers []uint64
 	return numbers, sums
 }
 
-// Whatever the keys are, the page has its scripts and no more, and the steps
-// end in the tables that are there.
+// Whatever the keys are, the page has only its own scripts, and its steps lead to the tables that
+// exist.
 func TestTreePage(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 3))
 	hostile := []string{
@@ -325,7 +325,7 @@ func TestTreePage_InABrowser(t *testing.T) {
 	}
 }
 
-// What is dead is estimated well enough.
+// The estimate of dead entries is good enough.
 func TestSpaceEstimate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, &shale.Options{MemtableSize: 1 << 20, Durability: shale.SyncManual})
@@ -369,8 +369,7 @@ func TestSpaceEstimate(t *testing.T) {
 	}
 }
 
-// A record that a crash has cut short is told from a log that ends whole, and
-// from damage.
+// wal distinguishes a record that a crash has torn from a complete end of a log, and from damage.
 func TestWalTornEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, &shale.Options{MemtableSize: 64 << 10, Durability: shale.SyncManual})

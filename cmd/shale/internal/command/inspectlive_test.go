@@ -12,9 +12,8 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// Beside a program that writes, so that logs and tables come and go while they
-// are read, find sees what was written before it began, and nobody speaks of
-// damage.
+// Another program writes, so logs and tables are added and removed while find reads them. find
+// sees everything that was written before it began, and no command reports damage.
 func TestFindBesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, &shale.Options{MemtableSize: 8 << 10, TableSize: 4 << 10, Durability: shale.SyncManual})

@@ -20,8 +20,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// hostileLine returns a line without its end: of few, short words, so that they
-// repeat, or of bytes that hurt.
+// hostileLine returns a line without its end. It has either a few short words, so that lines
+// repeat, or bytes that are hard to handle.
 func hostileLine(r *rand.Rand) string {
 	switch r.IntN(50) {
 	case 0:
@@ -50,7 +50,7 @@ func hostileLine(r *rand.Rand) string {
 	return string(b)
 }
 
-// hostileInput returns n lines, with ends of both kinds and perhaps no last one.
+// hostileInput returns n lines. They end in \n or \r\n, and the last one may have no end.
 func hostileInput(r *rand.Rand, n int) (input []byte, texts []string) {
 	for i := range n {
 		text := hostileLine(r)
@@ -67,7 +67,7 @@ func hostileInput(r *rand.Rand, n int) (input []byte, texts []string) {
 	return input, texts
 }
 
-// piecewise is a reader of input that gives any number of bytes at a time.
+// piecewise returns a reader of input that returns random numbers of bytes.
 func piecewise(r *rand.Rand, input []byte) io.Reader {
 	switch r.IntN(3) {
 	case 0:
@@ -92,7 +92,7 @@ func (p *piecewiseReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// What dedup and filter print is what maps say, over several runs.
+// dedup and filter print what maps predict, over several runs.
 func TestJobsAgainstMaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	begin, lines, rounds := time.Now(), 0, 0
@@ -223,7 +223,7 @@ func TestKeysOfALine(t *testing.T) {
 	}
 }
 
-// Whoever sends lines one by one gets each answer before sending the next.
+// A program that sends lines one by one gets each answer before it sends the next line.
 func TestJobsAnswerAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	for _, args := range [][]string{{"dedup", "--quiet"}, {"filter", "--quiet"}} {
@@ -247,7 +247,8 @@ func TestJobsAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// An interrupt, and an error of the input, end a job behind a batch: what it has printed it remembers.
+// An interrupt, or an error of the input, ends a job after a batch. dedup remembers everything that
+// it has printed.
 func TestDedupInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -287,7 +288,7 @@ func TestDedupInterrupted(t *testing.T) {
 	}
 }
 
-// What could not be printed is not remembered: it comes with the next run.
+// Lines that could not be printed are not remembered. The next run prints them.
 func TestDedupBrokenOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	const in = "a\nb\na\n"
@@ -303,7 +304,7 @@ func TestDedupBrokenOutput(t *testing.T) {
 	}
 }
 
-// A program that has the store open is no hindrance for filter, but for dedup.
+// filter works if another program has the store open. dedup does not.
 func TestJobsBesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -322,8 +323,8 @@ func TestJobsBesideAWriter(t *testing.T) {
 	}
 }
 
-// Lines that are too long are skipped and counted with --skip-long, wherever they begin
-// and end; else they end the run.
+// With --skip-long, lines that are too long are skipped and counted, wherever they begin and end.
+// Without it they end the run.
 func TestDedup_SkipLong(t *testing.T) {
 	long := strings.Repeat("x", int(dedupLimits(leastMemory).line)+feedRead+1)
 	for _, input := range []string{

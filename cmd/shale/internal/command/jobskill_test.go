@@ -14,11 +14,12 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// dedupChild tells a test binary to be dedup, and where its store is.
+// dedupChild is an environment variable. If it is set, the test binary runs dedup with the store
+// that the variable names.
 const dedupChild = "SHALE_DEDUP_CHILD"
 
-// A dedup that is killed again and again, and given the rest of the input or all
-// of it, prints each line at least once, and again only those of the last batch
+// dedup is killed again and again. Each time it gets the rest of the input, or all of it again. It
+// prints each line at least once, and prints lines again only if they are from the last batch
 // before a kill.
 func TestDedupKilled(t *testing.T) {
 	if dir := os.Getenv(dedupChild); dir != "" {
@@ -58,8 +59,8 @@ type killedDedup struct {
 	r      *rand.Rand
 	dir    string
 	pieces [][]byte
-	lines  int // of all pieces
-	next   int // piece: those before it were printed
+	lines  int // number of lines of all pieces
+	next   int // number of the next piece; the pieces before it were printed
 
 	run, marks    int
 	printed       map[string]bool
@@ -67,7 +68,7 @@ type killedDedup struct {
 	repeated, cut int
 }
 
-// piece returns piece i, which has lines of its own and some of earlier ones.
+// piece returns piece i. It has new lines and some lines of earlier pieces.
 func (k *killedDedup) piece(i int) []byte {
 	for len(k.pieces) <= i {
 		var piece []byte
@@ -86,7 +87,7 @@ func (k *killedDedup) piece(i int) []byte {
 	return k.pieces[i]
 }
 
-// start starts dedup. wait, which closes its input, returns what it printed.
+// start starts dedup. wait closes its input and returns what it printed.
 func (k *killedDedup) start() (process *os.Process, in io.Writer, name string, wait func() ([]byte, error)) {
 	k.t.Helper()
 	k.run++
@@ -120,8 +121,8 @@ func (k *killedDedup) start() (process *os.Process, in io.Writer, name string, w
 	}
 }
 
-// runKilled feeds some pieces, with a line at the end of each that is always
-// new, whose printing it awaits; then one more, in which it kills.
+// runKilled feeds some pieces. Each ends with a mark, a line that is always new, and runKilled waits
+// until it is printed. Then it feeds one more piece, and kills dedup during that.
 func (k *killedDedup) runKilled() {
 	process, in, name, wait := k.start()
 	first, last := k.next, k.next+k.r.IntN(4)
@@ -153,8 +154,8 @@ func (k *killedDedup) runKilled() {
 		k.t.Fatal(err)
 	}
 	out, _ := wait() // it was killed
-	// What follows the mark is of a later batch than the mark, which was
-	// remembered before that was printed.
+	// The lines after the mark are from a later batch. So the mark was remembered before they were
+	// printed.
 	certain := 0
 	if mark != "" {
 		certain = bytes.LastIndex(out, []byte(mark)) + len(mark)
@@ -165,7 +166,7 @@ func (k *killedDedup) runKilled() {
 	k.look(out, certain)
 }
 
-// runAll gives dedup everything, and lets it end.
+// runAll gives dedup all pieces and lets it end.
 func (k *killedDedup) runAll() {
 	_, in, _, wait := k.start()
 	for _, piece := range k.pieces {
@@ -181,7 +182,7 @@ func (k *killedDedup) runAll() {
 	clear(k.mayRepeat)
 }
 
-// look checks what a run has printed; up to certain it remembers that.
+// look checks what a run has printed. Up to the offset certain, dedup must remember it.
 func (k *killedDedup) look(out []byte, certain int) {
 	k.t.Helper()
 	at := 0
@@ -205,7 +206,7 @@ func (k *killedDedup) look(out []byte, certain int) {
 	}
 }
 
-// await waits until what was printed ends as it should.
+// await waits until good accepts the end of what was printed.
 func (k *killedDedup) await(name string, good func(end []byte) bool) {
 	k.t.Helper()
 	f, err := os.Open(name)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A store is made in a folder that is empty or not there. Among other files it is made
-// with --new only.
+// A store is made in a folder that is empty or missing. In a folder with other files it is made
+// only with --new.
 func TestNewStore(t *testing.T) {
 	commands := [][]string{{"put", "k", "v"}, {"batch", "-"}, {"import", "-"}, {"dedup", "--quiet"}, {"-e", "put k v"}}
 	for _, args := range commands {

@@ -21,14 +21,14 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// hostileFields are what formats have trouble with.
+// hostileFields are texts that are hard for file formats.
 var hostileFields = []string{
 	"", " ", "a", "a b", "\t", "\n", "\r", "\r\n", "a\r", "a\nb", "\"", "\"\"", "\"a\"", "a\"b", "\\", "\\n", "\"\\x00\"", "\x00", "\x7f", "\xff", "a\xc3", "é",
 	"\u2028", "\ufeff", "\ufeffa", "\ufffd", "😀", "<script>&'\"</script>", ",", "a,b", "#", "-", "@x", "0x6b", "--from", "null", "{}", "{\"key\":1}", "\x1b[31m",
 	strings.Repeat("k", shale.MaxKeySize), strings.Repeat("\x01", shale.MaxKeySize), strings.Repeat("\"", 300),
 }
 
-// hostileField returns a field of pieces of these.
+// hostileField returns a field that consists of pieces of hostileFields.
 func hostileField(r *rand.Rand) string {
 	if r.IntN(3) == 0 {
 		return hostileFields[r.IntN(len(hostileFields))]
@@ -106,7 +106,7 @@ func TestImportOfExport(t *testing.T) {
 	}
 }
 
-// What is printed by scan, tsv reads.
+// An import as tsv reads what scan prints.
 func TestScanIsTSV(t *testing.T) {
 	for _, f := range hostileFields {
 		line := output.AppendWord(append(output.AppendWord(nil, f, output.AsWords), '\t'), f, output.AsWords)
@@ -117,8 +117,8 @@ func TestScanIsTSV(t *testing.T) {
 	}
 }
 
-// Any bytes are read to the end, without a panic, and what is read is written so
-// that it is read again.
+// Any bytes are read to the end without a panic. Records that were read and written again are
+// read as the same records.
 func FuzzRecords(f *testing.F) {
 	for _, s := range []string{"a\tb\n", "\"a\\n\"\t\"b\"\n\"\"\n", "a,b\n\"c\"\"\",d\n", `{"key":"a","value64":"AAA="}`, "\xef\xbb\xbfa\r\n", "\"\\u00e9\n", "k"} {
 		for i := range 8 {

@@ -20,7 +20,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// served runs serve until the test ends, and returns where its pages are.
+// served runs serve until the test ends, and returns its address.
 func served(t *testing.T, words ...string) (address string, stop func() (Status, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,8 +81,8 @@ func fetch(t *testing.T, address, host string) (text string, code int) {
 	return string(body), response.StatusCode
 }
 
-// Beside a program that writes, what is shown is the state of the last opening,
-// and the store is opened again when that is due.
+// Next to a program that writes, the page shows the state when the store was last opened. The store
+// is opened again when that is due.
 func TestServe_BesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -125,7 +125,7 @@ func asked(h http.Handler, target string) string {
 	return w.Body.String()
 }
 
-// Many look at once, while it is opened again many times.
+// Many clients read the page at once while the store is opened again many times.
 func TestServe_ManyAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
@@ -152,7 +152,7 @@ func TestServe_ManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Ctrl-C ends it, without an error.
+// Ctrl-C ends serve without an error.
 func TestServe_Ends(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
@@ -182,8 +182,8 @@ func TestServe_Values(t *testing.T) {
 	}
 }
 
-// A page elsewhere that has its own name lead here gets nothing; whoever says
-// that other machines may ask, may be asked by any name.
+// A web site whose name resolves to this machine gets nothing. With --public, the server answers
+// under any name.
 func TestServe_OwnNamesOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
@@ -204,7 +204,7 @@ func TestServe_OwnNamesOnly(t *testing.T) {
 	}
 }
 
-// A store that can't be opened again is shown as it was, with the reason.
+// If the store can't be opened again, the page shows the last state and the reason.
 func TestServe_StoreThatIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {

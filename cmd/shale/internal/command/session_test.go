@@ -100,7 +100,7 @@ func TestClosedPipe(t *testing.T) {
 			t.Errorf("%v: status %d, %q; want %d and no word", args, st, notes.String(), want)
 		}
 	}
-	// To lose what cannot be printed again, or what is not done, is an error.
+	// It is an error if the command can't print its output again, or if commands were not run.
 	for _, args := range [][]string{{"dedup", "--quiet"}, {"-e", "scan", "-e", "put l v"}} {
 		notes.Reset()
 		st := Run(Environment{Args: append([]string{"-C", dir}, args...), In: strings.NewReader("a\n"), Out: w, Err: &notes,

@@ -40,12 +40,12 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-// A line of single letters has a word for every second byte; a word in quotes
-// grows by four times at most.
+// A line of single letters has a word for every second byte. A word in quotes grows to four times
+// its size at most.
 var lineLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 96}
 
-// What is printed, pasted back, means the same bytes, in every format that
-// promises it, in a line and as an argument of a shell.
+// What is printed means the same bytes when it is input again, in a line or as an argument of a
+// shell. This holds for every format that promises it.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "a", "-", "--from", "0x00", "#", "a b", "\"", "\x00\xff", "é", "\u2028", "a\\n", "\r"} {
 		f.Add(s)
@@ -72,7 +72,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// FuzzParseLine: a line that is accepted is the same once its words are printed.
+// If the words of an accepted line are printed and parsed again, the words are the same.
 func FuzzParseLine(f *testing.F) {
 	for _, line := range []string{`put "a\x00" 0x12 --from=x`, ` # "`, "get\tk\r", `"put" "\u00e9" 0X00 0x`, `scan --from - "-"`} {
 		f.Add(line)
@@ -99,7 +99,7 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// A bare word is a key whatever it begins with, but for two dashes and -h.
+// A bare word is a key whatever it begins with, except for two dashes and -h.
 func TestTokens(t *testing.T) {
 	for _, text := range []string{"-key", "-", "-5", "\x00qa", "\x00b", "\x00", "-hh", "-o", "=", "-=x"} {
 		words, err := ParseLine("get " + text + " --hex")

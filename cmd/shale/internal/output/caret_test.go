@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestColumns_Caret: the caret stands below what is to blame, whatever the
-// characters before it take, and line and caret fit into the width.
+// The caret is below the wrong word, however many columns the characters before it take. The line and
+// the caret fit into the width.
 func TestColumns_Caret(t *testing.T) {
 	for _, c := range []struct {
 		before, blamed, after string

@@ -16,7 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/quoting"
 )
 
-// hostile are keys and values that break what is careless with them.
+// hostile are keys and values that break careless programs.
 var hostile = []string{
 	"", " ", "plain", "a b", "a,b", `a"b`, `"quoted"`, "tab\tnewline\ncr\r\n", "\x00\x01\x1b[2J\x7f", "<script>alert(1)</script>&amp;",
 	"\xff\xfe", "é\u0085\u009b2J", "\u2028\u202e", "日本", "\U000e0001", "0x6b", "--option", "-", "#", "=1+1", "│", strings.Repeat("k\n", 32<<10),
@@ -43,7 +43,7 @@ func listed(t *testing.T, show Display, f Format) string {
 	return b.String()
 }
 
-// In no mode does a key or value reach the terminal but as what can be seen.
+// In no mode does a key or value send control characters to the terminal.
 func TestListing_NothingToObey(t *testing.T) {
 	for i := range DisplayNames {
 		for _, f := range []Format{AsWords, AsHex} {
@@ -66,7 +66,7 @@ func TestListing_NothingToObey(t *testing.T) {
 	}
 }
 
-// Other programs read the same bytes.
+// Other programs can read the output and get the same bytes.
 func TestListing_ReadBack(t *testing.T) {
 	check := func(mode string, i int, key, value string) {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestListing_ReadBack(t *testing.T) {
 	}
 }
 
-// twoWords returns what a line of two words, with a tab between them, stands for.
+// twoWords parses a line of two words with a tab between them.
 func twoWords(t *testing.T, line string) (first, second string) {
 	t.Helper()
 	a, b, _ := strings.Cut(line, "\t")
@@ -149,7 +149,7 @@ func twoWords(t *testing.T, line string) (first, second string) {
 	return first, second
 }
 
-// A long box has the widths of its first rows; what is longer later is cut.
+// The first rows of a long box decide the widths. Longer fields in later rows are cut.
 func TestListing_LongBox(t *testing.T) {
 	var b bytes.Buffer
 	s := &Printer{Out: bufio.NewWriter(&b)}

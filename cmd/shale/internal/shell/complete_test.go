@@ -17,7 +17,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// completions are, for lines with | where the cursor is, what is offered.
+// completions are lines with | at the cursor, and the completions offered for them.
 var completions = []struct{ line, head, want, tail string }{
 	{"ge|", "", "[get ]", ""},
 	{"get ap|", "get ", "[apple  apricot ]", ""},
@@ -104,7 +104,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("complete(%q) = %q, %v, %q; want %q, %s, %q", c.line, head, got, tail, c.head, c.want, c.tail)
 		}
 	}
-	// Of an empty line, all commands but those that begin with a dot.
+	// For an empty line these are all commands except those that begin with a dot.
 	var all []string
 	for _, g := range s.Groups() {
 		for _, makes := range g.Commands {
@@ -117,8 +117,8 @@ func TestComplete(t *testing.T) {
 	if _, got, _ := complete(s, "", 0); !slices.Equal(got, all) {
 		t.Errorf("an empty line becomes %q, want %q", got, all)
 	}
-	// The last of many is among them: else the editor would take what the first
-	// have in common for what all have.
+	// The last of many keys is offered. Otherwise the editor would take the common prefix of the first
+	// keys for that of all keys.
 	if _, got, _ := complete(s, "get many", 8); len(got) != command.MaxCompletions || got[command.MaxCompletions-1] != "many199 " {
 		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], command.MaxCompletions)
 	}

@@ -53,7 +53,7 @@ func atPrompt(t *testing.T, dir string, lines ...string) string {
 	return typed(t, dir, nil, lines...)
 }
 
-// typed does so on a terminal of this many columns.
+// typed is atPrompt on a terminal of this many columns.
 func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
 	t.Helper()
 	var seen bytes.Buffer
@@ -125,7 +125,7 @@ func TestPromptBesideAWriter(t *testing.T) {
 	}
 }
 
-// A prompt that waits for a line leaves when the program shall end.
+// A prompt that waits for a line ends when the program must end.
 func TestPromptEnds(t *testing.T) {
 	dir := cmdtest.NewStore(t, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,7 +139,7 @@ func TestPromptEnds(t *testing.T) {
 	}
 }
 
-// A waitingEditor waits for a line that does not come, and says that it does.
+// A waitingEditor waits for a line that never comes. It calls the function when it begins to wait.
 type waitingEditor func()
 
 func (w waitingEditor) Prompt(string) (string, error) { w(); select {} }
@@ -165,7 +165,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A long file is cut to what the editor keeps.
+// A long history file is cut to the lines that the editor keeps.
 func TestHistory_Cut(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "history")
 	if err := os.WriteFile(name, bytes.Repeat([]byte("get k\n"), 3*liner.HistoryLimit), 0o600); err != nil {
@@ -191,8 +191,7 @@ func TestHistory_Nowhere(t *testing.T) {
 
 var clocks = regexp.MustCompile(`(?m)^-- \d\d:\d\d:\d\d\n`)
 
-// What is typed at a prompt, and what is seen then: the lines of a session, ^C
-// for Ctrl-C.
+// The files have sessions: the lines typed at a prompt, with ^C for Ctrl-C, and what the user sees.
 func TestPrompts(t *testing.T) {
 	datadriven.Walk(t, "testdata/prompts", func(t *testing.T, path string) {
 		path, err := filepath.Abs(path)
@@ -247,7 +246,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
-// Only its owner may read what was typed; a device is left as it is.
+// Only the user may read the history. The mode of a device is not changed.
 func TestHistory_Private(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no permission bits")
@@ -273,7 +272,7 @@ func TestHistory_Private(t *testing.T) {
 	}
 }
 
-// A prompt gives advice about damage once, however many commands meet it.
+// A prompt gives advice about damage once, however many commands find it.
 func TestPrompt_DamageToldOnce(t *testing.T) {
 	dir := cmdtest.NewStore(t, 1)
 	atPrompt(t, dir, "flush")
@@ -288,7 +287,7 @@ func TestPrompt_DamageToldOnce(t *testing.T) {
 	}
 }
 
-// No file of a store is taken for the history, by whatever name.
+// The history is never written to a file of a store, whatever its name is.
 func TestHistory_NeverAStore(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need a privilege")

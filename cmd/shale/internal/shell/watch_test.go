@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A watcher calls seen for what is written.
+// A watcher is a writer that calls seen with what is written.
 type watcher struct {
 	bytes.Buffer
 	seen func(all string)
@@ -30,7 +30,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Ctrl-C ends what runs, and the prompt goes on.
+// Ctrl-C ends the running command, and the prompt goes on.
 func TestPromptInterrupted(t *testing.T) {
 	heard := make(chan os.Signal, 100) // so that a signal too many does not end the test
 	signal.Notify(heard, os.Interrupt)
@@ -51,7 +51,7 @@ func TestPromptInterrupted(t *testing.T) {
 				if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 					t.Error(err)
 				}
-				<-heard // it has come to everybody who listens
+				<-heard // the signal has reached all listeners
 			}
 		}
 		s := &command.Session{Dir: dir, Mode: command.AtPrompt, More: Commands(), Printer: output.Printer{Out: bufio.NewWriterSize(w, 64)}, Notes: &command.LockedWriter{W: w}}
