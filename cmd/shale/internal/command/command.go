@@ -167,11 +167,11 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 	return words, nil
 }
 
-// wordMark begins a token that stands for a word by its number in the line.
+// wordMark is the first byte of a token that refers to a word by its number in the line.
 const wordMark = "\x00"
 
-// tokens returns the words of the line as package pflag gets them: options as they are, others
-// by their numbers, so that it takes none of them for an option.
+// tokens returns the words of the line in the form for package pflag. Options stay as they are. Other
+// words are replaced by their numbers, so that pflag takes none of them for an option.
 func (c *Command) tokens() []string {
 	list := make([]string, len(c.given))
 	for i, w := range c.given {
@@ -184,19 +184,19 @@ func (c *Command) tokens() []string {
 		case !w.Literal && (short || strings.HasPrefix(w.Text, "--")):
 			list[i] = w.Text
 		default:
-			list[i] = wordMark + strconv.Itoa(i) // also a key that begins with a dash
+			list[i] = wordMark + strconv.Itoa(i) // this includes keys that begin with a dash
 		}
 	}
 	return list
 }
 
-// words returns what the tokens that pflag has left stand for.
+// words returns the words for the tokens that pflag did not take as options.
 func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	for i, token := range tokens {
-		at := len(c.given) - len(tokens) + i // after -- options are words as well, and in commands that run others
+		at := len(c.given) - len(tokens) + i // options are words, too, after -- and in commands that run others
 		if n, ok := strings.CutPrefix(token, wordMark); ok {
-			at, _ = strconv.Atoi(n) // tokens wrote it
+			at, _ = strconv.Atoi(n) // tokens wrote this number
 		}
 		words[i] = c.given[at]
 	}

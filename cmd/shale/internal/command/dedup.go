@@ -88,8 +88,8 @@ printed nor remembered, but counted. Creates the store as put does.`)
 	})
 }
 
-// eachBatch calls fn for all lines of s.in, in batches, and shows how far it is. fn
-// flushes what it prints: whoever sends lines one by one waits for the answer.
+// eachBatch calls fn for all lines of s.in, in batches, and shows the progress. fn must flush
+// what it prints, because a program that sends lines one by one waits for the answer.
 //
 // It returns the number of lines that were skipped because they are too long.
 func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lineBatch) error) (skipped int, err error) {

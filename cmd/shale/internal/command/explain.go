@@ -62,9 +62,9 @@ func blocksRead(list []shale.BlockRead) string {
 	return strings.Join(parts, ", ")
 }
 
-// withoutFilters does the get once more in the tables that it came by, without
-// asking their filters, and tells what it has to read then. Empty: a table is
-// gone meanwhile, or there is none.
+// withoutFilters repeats the get in the same tables, but without their filters, and returns
+// what it had to read. It returns "" if there is no table, or if one of them was removed
+// meanwhile.
 func (s *Session) withoutFilters(x *shale.Explanation) string {
 	blocks, bytes := 0, int64(0)
 	f, err := s.lookInto()

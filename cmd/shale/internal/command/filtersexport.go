@@ -61,8 +61,9 @@ state of the store when the bundle was made. Status 0 if all keys may be there, 
 	})
 }
 
-// storeFor returns the store that words name, opened read-only, or the
-// session's; and what to call when it is not needed any more.
+// storeFor returns the store that words name, opened read-only. If they name none, it returns
+// the store of the session. The caller must call the function that it returns when it does
+// not need the store any more.
 func (s *Session) storeFor(c *Command, words []Word) (*shale.DB, func() error, error) {
 	if len(words) == 0 {
 		err := s.OpenFor(c.Title, Reads)

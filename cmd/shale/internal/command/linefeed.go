@@ -207,8 +207,8 @@ func (s *Session) checkLines(c *Command) error {
 	return checkInput(s.in)
 }
 
-// A lineWriter writes whole lines, many at a time: a process that is killed between two
-// writes leaves no part of one.
+// A lineWriter writes whole lines, many at a time. So a process that is killed between two
+// writes leaves no part of a line.
 type lineWriter struct {
 	out *bufio.Writer
 	buf []byte

@@ -95,13 +95,13 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	return err
 }
 
-// A tableWrites is what was written into tables.
+// A tableWrites counts what was written into tables.
 type tableWrites struct {
-	flushed, compacted   int64 // bytes
+	flushed, compacted   int64 // in bytes
 	flushes, compactions int
 }
 
-// written sums up what was written since a manifest began, as far as it is readable.
+// written sums up what was written since a manifest began, as far as the manifest can be read.
 func (f *folder) written(ctx context.Context, num base.FileNum) (w tableWrites, err error) {
 	err = f.history(num, func(e step) error {
 		switch e.what() {
@@ -120,7 +120,7 @@ func (f *folder) written(ctx context.Context, num base.FileNum) (w tableWrites, 
 	return w, err
 }
 
-// A tornManifest says that an edit at the end of a manifest is not whole.
+// A tornManifest is the error for a torn edit at the end of a manifest.
 type tornManifest struct {
 	name   string
 	length int64

@@ -64,10 +64,10 @@ type look struct {
 	at       time.Time
 	manifest base.FileNum
 	seq      base.Seq
-	logs     map[base.FileNum]int64 // where each ends
+	logs     map[base.FileNum]int64 // the end of each log, in bytes
 	tableWrites
 	runs0, tables int
-	bytes         int64 // of tables
+	bytes         int64 // size of all tables
 }
 
 // watchStore prints the changes from one look to the next. It sees the writes of any program.

@@ -16,8 +16,8 @@ import (
 type argument struct {
 	name, kind string // the name of the option, and what help calls the argument
 	set        func(w Word) error
-	choices    []string // what it may be; nil: its kind says so
-	of         *Command // nil: the program
+	choices    []string // the possible values, for completion; nil: they follow from kind
+	of         *Command // the command with the option; nil: an option of the program
 }
 
 func (a *argument) String() string { return "" }
@@ -38,8 +38,8 @@ func (a *argument) Set(token string) error {
 	return nil
 }
 
-// word returns the word of the line that token stands for, which may be joined to the option, as
-// in --from="a b".
+// word returns the word of the line for token. The word may be joined to the option, as in
+// --from="a b".
 func (a *argument) word(token string) (Word, error) {
 	i, err := strconv.Atoi(strings.TrimPrefix(token, wordMark))
 	if err != nil || a.of == nil || i >= len(a.of.given) || !strings.HasPrefix(token, wordMark) {

@@ -185,8 +185,9 @@ func (s *Session) folder(words []Word) (string, error) {
 	return s.Dir, nil
 }
 
-// openOwn opens the store that words name, or the session's, for c to write to with options of
-// its own. The session may have it open under others: its next command opens it again.
+// openOwn opens the store that words name, or that of the session, for writing by c with the given
+// options. The session may have the store open with other options. If so, its next command opens
+// the store again.
 func (s *Session) openOwn(c *Command, words []Word, open func(string, *shale.Options) (*shale.DB, error), o *shale.Options) (*shale.DB, error) {
 	dir, err := s.folder(words)
 	if err != nil {

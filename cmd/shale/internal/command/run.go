@@ -147,7 +147,7 @@ func parseFlags(env Environment) (flags, error) {
 	return f, err
 }
 
-// flagMeant asks whether an option is meant whose name is nearly that.
+// flagMeant returns a question whether an option with a similar name is meant, or "".
 func flagMeant(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

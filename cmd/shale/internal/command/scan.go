@@ -45,7 +45,7 @@ func endCommand(which string, reverse bool) *Command {
 	})
 }
 
-// scanRange prints the entries within some bounds, as the options of r say.
+// scanRange prints the entries of a range of keys. The options of r say how.
 func (s *Session) scanRange(ctx context.Context, r, within shale.Range, f *form) (Status, error) {
 	r.Lower, r.Upper = within.Lower, within.Upper
 	format, err := f.format(s)

@@ -34,11 +34,11 @@ func (s *Session) note(text string, args ...any) {
 	fmt.Fprintf(s.Notes, text+"\n", args...)
 }
 
-// remark prints lines about a table.
+// remark prints lines about a table to remarks.
 func (s *Session) remark(text string, args ...any) { fmt.Fprintf(s.remarks(), text, args...) }
 
-// remarks is where lines about a table go: below it, and next to it where it is
-// for programs.
+// remarks returns the writer for lines about a table. It is the output, or standard error if the
+// output is for programs.
 func (s *Session) remarks() io.Writer {
 	switch s.Display {
 	case output.ShowJSON, output.ShowJSONLines, output.ShowCSV, output.ShowTSV:

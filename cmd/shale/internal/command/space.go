@@ -86,7 +86,7 @@ counted since the manifest in force began.`)
 	})
 }
 
-// written says how often what was flushed was written.
+// written prints how often each flushed byte was written.
 func (s *Session) written(ctx context.Context, f *folder) error {
 	num, err := f.manifestNum(nil)
 	if err != nil {

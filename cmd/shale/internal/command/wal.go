@@ -78,7 +78,7 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 		v.err, err = err, nil
 	}
 	if v.damaged() && err == nil {
-		// A writer may have made another log of the file meanwhile. Then it is not here.
+		// A writer may have recycled the file for another log meanwhile. Then this log is gone.
 		var file vfs.File
 		if file, err = f.Open(f.path(base.LogName(num))); err == nil {
 			err = file.Close()
@@ -212,7 +212,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	return foundIf(!v.damaged()), nil
 }
 
-// valueSize is the size of the value of an entry; a deletion has none.
+// valueSize returns a cell with the size of a value. A deletion has no value.
 func valueSize(k base.Kind, n int) output.Cell {
 	if k == base.KindDelete {
 		return output.NoCell("-")

@@ -94,7 +94,7 @@ func WordEnd(s string) int {
 // isSpace reports whether c separates words. \r does, so that lines may end as on Windows.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// bytes returns what w stands for as a key or a value.
+// bytes returns w as a key or a value.
 func (w Word) bytes() []byte { return []byte(w.Text) }
 
 // readFiles replaces words @FILE by the bytes of the file, where c expects keys and values.

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A recordWriter writes entries in a format. end writes what is left.
+// A recordWriter writes entries in a format. end writes the rest.
 type recordWriter struct {
 	write func(key, value []byte) error
 	end   func() error
@@ -46,7 +46,7 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 	}, nothing}
 }
 
-// A keyWriter writes lines of keys, which all have one value.
+// A keyWriter writes lines of keys. All of them must have the same value.
 type keyWriter struct {
 	w     io.Writer
 	begun bool
@@ -77,7 +77,7 @@ type jsonRecord struct {
 	Value64 *string `json:"value64,omitempty"`
 }
 
-// jsonText returns b as a string, or in base64.
+// jsonText returns b as a string if it is UTF-8, and otherwise in base64.
 func jsonText(b []byte) (text, coded *string) {
 	if utf8.Valid(b) {
 		s := string(b)

@@ -8,7 +8,7 @@ import (
 // leastColumn is the least width of a column that is cut.
 const leastColumn = 6
 
-// addBox adds a row of a box, or keeps it until the widths of the columns are known.
+// addBox adds a row of a box. It holds the row until the widths of the columns are known.
 func (l *Listing) addBox(cells []Cell) {
 	texts := textsOf(cells, l.format)
 	if l.box != nil {
@@ -18,7 +18,7 @@ func (l *Listing) addBox(cells []Cell) {
 	}
 }
 
-// beginBox sets the widths, and adds the titles and what was held.
+// beginBox sets the widths, and adds the titles and the rows held so far.
 func (l *Listing) beginBox() {
 	l.box = newLayout(l.right, l.titles, l.held)
 	if l.width > 0 {
@@ -28,7 +28,7 @@ func (l *Listing) beginBox() {
 	l.addBoxRow(l.titles)
 	l.addRule("├─", "─┼─", "─┤\n")
 	for _, texts := range l.held {
-		_ = l.write() // one row at a time, as values may be large; an error stays with the writer
+		_ = l.write() // one row at a time, because values may be large; the writer keeps an error
 		l.addBoxRow(texts)
 	}
 	l.held = nil
@@ -53,7 +53,7 @@ func (l *Listing) addRule(left, between, right string) {
 	l.line = append(l.line, left+strings.Join(lines, between)+right...)
 }
 
-// narrow takes from the widest columns until all fit into total.
+// narrow makes the widest columns narrower until all columns fit into total.
 func (l *layout) narrow(total int) {
 	sum := 0
 	for _, w := range l.widths {

@@ -129,7 +129,7 @@ func (c Cell) plain(f Format) string {
 	return string(AppendWord(nil, c.bytes, f))
 }
 
-// appendField appends c to a line of CSV: a number as a number is written, text as it is.
+// appendField appends c to a line of CSV. Numbers and texts are written as they are.
 func (c Cell) appendField(dst []byte, f Format) []byte {
 	if c.bytes != nil && f == AsWords {
 		return AppendField(dst, c.bytes)

@@ -21,11 +21,11 @@ func columns(text string) int {
 	return len(text)
 }
 
-// cut returns text, or as much of its beginning as fits into this many columns with
-// a sign that more was there.
+// cut returns text if it fits into this many columns. Otherwise it returns the beginning of text
+// and a sign that something was cut off.
 func cut(text string, most int) string {
 	if columns(text) <= most {
-		return text // which Truncate finds out far more slowly
+		return text // Truncate would find this out much more slowly
 	}
 	return terminal.Truncate(text, most, "…")
 }

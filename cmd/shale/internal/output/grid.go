@@ -12,7 +12,7 @@ type Grid struct {
 	titles []string
 	right  []bool // for each column: it is aligned to the right, like numbers
 	rows   [][]Cell
-	most   int // of the rows: only the last so many; 0: all
+	most   int // only the last rows, at most this many; 0: all
 }
 
 // NewGrid returns a grid with a row of titles. If a title begins with >, its column is aligned to
@@ -26,11 +26,11 @@ func NewGrid(titles ...string) *Grid {
 	return g
 }
 
-// Last makes g keep only its last n rows; 0: all.
+// Last makes g keep only its last n rows. 0: it keeps all.
 func (g *Grid) Last(n int) { g.most = n }
 
-// Row adds a row: of text, numbers, and cells, which have a value for programs
-// next to the text for people.
+// Row adds a row. A field is a text, a number, or a Cell, which has both a text for people and a
+// value for programs.
 func (g *Grid) Row(values ...any) {
 	cells := make([]Cell, len(values))
 	for i, v := range values {

@@ -2,10 +2,10 @@ package output
 
 import "strings"
 
-// A layout is the columns of a table that people read.
+// A layout has the columns of a table for people.
 type layout struct {
 	widths []int
-	right  []bool // flush right, as numbers are
+	right  []bool // the column is aligned to the right, like numbers
 }
 
 // newLayout returns columns that are as wide as the widest text in them.
@@ -37,7 +37,7 @@ func (l *layout) row(dst []byte, between string, texts []string) []byte {
 	return dst
 }
 
-// textsOf returns what people read in cells, with keys and values in format f.
+// textsOf returns the texts of cells for people, with keys and values in format f.
 func textsOf(cells []Cell, f Format) []string {
 	texts := make([]string, len(cells))
 	for i, c := range cells {

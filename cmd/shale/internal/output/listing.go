@@ -19,8 +19,8 @@ type Listing struct {
 	width  int      // of the terminal; 0: not limited
 
 	Rows int
-	held [][]string // of a box: until the widths are known
-	box  *layout    // then
+	held [][]string // for a box: the rows until the widths are known
+	box  *layout    // for a box: the columns, once the widths are known
 	line []byte
 }
 
@@ -80,7 +80,7 @@ func (l *Listing) Row(cells ...Cell) error {
 	return l.write()
 }
 
-// write prints line, and begins a new one.
+// write prints the line, and begins a new one.
 func (l *Listing) write() error {
 	_, err := l.w.Write(l.line)
 	l.line = l.line[:0]

@@ -48,10 +48,10 @@ func Quote[B ~string | ~[]byte](text B) string { return quoting.Quote(text) }
 // shortKey is the number of characters of a key that a table shows.
 const shortKey = 32
 
-// Short returns a key as a word, cut if it is long.
+// Short returns a key as a word. A long key is cut.
 func Short(key []byte) string { return quoting.Short(key, shortKey) }
 
-// Seen returns text with escapes for what can't be seen.
+// Seen returns text with escapes for characters that can't be seen.
 func Seen(text string) string {
 	if quoting.Visible(text) {
 		return text
@@ -60,8 +60,9 @@ func Seen(text string) string {
 	return q[1 : len(q)-1]
 }
 
-// AppendField appends text as a field of a file: as it is, or as a quoted word if it would
-// else be read as one, or has what can't be seen. So it is clear which of the two it is.
+// AppendField appends text as a field of a file. It is a quoted word if it begins with a quote or has
+// characters that can't be seen, and otherwise written as it is. So a field that begins with a quote
+// is always a quoted word.
 func AppendField(dst, text []byte) []byte {
 	if len(text) > 0 && text[0] == '"' || !quoting.Visible(text) {
 		return strconv.AppendQuote(dst, string(text))
