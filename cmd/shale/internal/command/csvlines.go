@@ -13,22 +13,23 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// csvLines reads the records of a file, which may span lines, with package encoding/csv.
+// csvLines reads the records of a file, which may span lines, with package encoding/csv. It
+// gives csv a line at a time, and so has the text of the record that csv is reading.
 //
-// A quote that is never closed makes the rest of the file look like one field. So the text
-// of a record is kept until the record is known to be correct. If it is wrong, reading goes
-// on at its second line.
+// A quote that is never closed makes the rest of the file look like one field. If a record is
+// wrong, reading goes on at its second line. A long record is looked through for its end before
+// csv gets more of it, which would copy it twice.
 type csvLines struct {
-	in   *bufio.Reader
-	csv  *csv.Reader
-	most int // largest size of a record, in bytes
+	in         *bufio.Reader
+	csv        *csv.Reader
+	most, long int // bytes of a record
 
-	text   []byte // what csv has read from the beginning of the current record
-	from   int64  // offset of text in the input of csv
-	at     int64  // offset of the current record
-	lines  int    // number of lines of the file before text
-	before int    // number of lines of the file before the input of csv
-	again  int    // number of bytes at the end of text that csv must still read
+	text   []byte // of the record
+	given  int    // bytes of text that csv has got
+	quotes int    // in text
+	rest   []byte // what comes before in: lines of a record that was wrong
+	back   []byte // rest, when text began
+	lines  int    // of the file before text
 
 	fields []string // of the last record, until the next one is read
 }
@@ -37,95 +38,133 @@ type csvLines struct {
 // and quotes are doubled. The other columns may have 1 MiB.
 const mostCSV = 2*(shale.MaxKeySize+shale.MaxValueSize) + 1<<20
 
-// csvAhead is the number of bytes that are read ahead of a record.
-const csvAhead = 64 << 10
+// longCSV is the size of a record that is looked through for its end.
+const longCSV = 1 << 20
 
-var errLargeRecord = errors.New("the record is larger than any entry")
+var (
+	errLargeRecord = errors.New("the record is larger than any entry")
+	errNotClosed   = errors.New("a quote is never closed")
+)
 
 func newCSVLines(in *bufio.Reader) *csvLines {
-	c := &csvLines{in: in, most: mostCSV}
+	c := &csvLines{in: in, most: mostCSV, long: longCSV}
 	c.begin()
 	return c
 }
 
-// begin starts a csv.Reader that reads text first, and then the rest of the file.
+// begin makes csv begin with what text has not given yet.
 func (c *csvLines) begin() {
-	c.from, c.at, c.again = 0, 0, len(c.text)
-	c.csv = csv.NewReader(bufio.NewReaderSize(c, csvAhead))
+	c.csv = csv.NewReader(bufio.NewReaderSize(c, 64<<10))
 	c.csv.FieldsPerRecord, c.csv.ReuseRecord = -1, true
 }
 
-// Read implements io.Reader for csv. It appends what csv reads to text.
+// Read gives csv its input.
 func (c *csvLines) Read(b []byte) (int, error) {
-	if c.again > 0 {
-		n := copy(b, c.text[len(c.text)-c.again:])
-		c.again -= n
-		return n, nil
+	if c.given == len(c.text) {
+		if err := c.more(); err != nil {
+			return 0, err
+		}
 	}
-	if done := int(c.at - c.from); done > len(c.text)/2 {
-		c.drop(done)
-	}
-	if len(c.text) > c.most+csvAhead {
-		return 0, errLargeRecord
-	}
-	n, err := c.in.Read(b)
-	c.text = append(c.text, b[:n]...)
-	return n, err
+	n := copy(b, c.text[c.given:])
+	c.given += n
+	return n, nil
 }
 
-// drop forgets the first n bytes of text.
-func (c *csvLines) drop(n int) {
-	c.lines += bytes.Count(c.text[:n], []byte("\n"))
-	c.from += int64(n)
-	c.text = append(c.text[:0], c.text[n:]...)
+// more adds a line to text, or a part of it; to a long record all that it still has.
+// Empty lines before a record are passed over.
+func (c *csvLines) more() error {
+	for {
+		if len(c.text) == 0 {
+			c.back = c.rest
+		}
+		p, err := c.part()
+		switch {
+		case err == io.EOF && c.given < len(c.text) && c.quotes%2 != 0:
+			return errNotClosed
+		case err == io.EOF && c.given < len(c.text):
+			return nil
+		case err != nil:
+			return err
+		case len(c.text) == 0 && (string(p) == "\n" || string(p) == "\r\n"):
+			c.lines++
+			continue
+		}
+		c.text = append(c.text, p...)
+		c.quotes += bytes.Count(p, []byte(`"`))
+		switch {
+		case len(c.text) > c.most:
+			return errLargeRecord
+		case len(c.text) <= c.long, c.quotes%2 == 0 && p[len(p)-1] == '\n':
+			return nil
+		}
+	}
+}
+
+// part returns the next line, or of one that does not fit into in a part.
+func (c *csvLines) part() ([]byte, error) {
+	if len(c.rest) > 0 {
+		n := bytes.IndexByte(c.rest, '\n') + 1
+		if n == 0 {
+			n = len(c.rest)
+		}
+		p := c.rest[:n]
+		c.rest = c.rest[n:]
+		return p, nil
+	}
+	p, err := c.in.ReadSlice('\n')
+	if len(p) > 0 && (err == io.EOF || err == bufio.ErrBufferFull) {
+		err = nil
+	}
+	return p, err
 }
 
 // next reads a record into fields, and returns the line in which it begins. It skips empty
 // lines. Its error is io.EOF, a *badLine, or an error of reading.
 func (c *csvLines) next() (line int, err error) {
-	c.at = c.csv.InputOffset()
+	c.lines += bytes.Count(c.text, []byte("\n"))
+	c.text, c.given, c.quotes = c.text[:0], 0, 0
 	c.fields, err = c.csv.Read()
+	line = c.lines + 1
+	end := bytes.IndexByte(c.text, '\n') + 1
 	var wrong *csv.ParseError
 	switch {
 	case err == nil:
-		line, _ = c.csv.FieldPos(0)
-		return c.before + line, nil
-	case !errors.As(err, &wrong) && !errors.Is(err, errLargeRecord):
-		return 0, err
-	}
-	c.drop(int(c.at - c.from))
-	for len(c.text) > 0 && (c.text[0] == '\n' || bytes.HasPrefix(c.text, []byte("\r\n"))) {
-		c.drop(bytes.IndexByte(c.text, '\n') + 1)
-	}
-	line = c.lines + 1
-	end := bytes.IndexByte(c.text, '\n') + 1
-	switch {
-	case wrong != nil:
+		return line, nil
+	case errors.As(err, &wrong):
 		err = c.mistake(line, wrong)
+	case errors.Is(err, errNotClosed):
+		err = notClosed(line, line+bytes.Count(c.text[:len(c.text)-1], []byte("\n")))
+	case !errors.Is(err, errLargeRecord):
+		return 0, err
 	case end == 0:
 		err = fmt.Errorf("the line has more than %s, and no entry is so large", base.FormatBytes(int64(c.most)))
 	default:
 		err = fmt.Errorf("the quote that opens in line %d is not closed within %s, and no entry is so large", line, base.FormatBytes(int64(c.most)))
 	}
-	if end > 0 {
-		c.drop(end)
-	} else if err := c.skipLine(); err != nil {
-		return 0, err
+	switch {
+	case end == 0:
+		if err := c.skipLine(); err != nil {
+			return 0, err
+		}
+	case len(c.text) <= len(c.back):
+		c.rest = c.back[end:]
+	default:
+		c.rest, c.text = c.text[end:], nil
 	}
-	c.before = c.lines
+	c.text = c.text[:0]
+	c.lines++
 	c.begin()
 	return line, &badLine{line, err}
 }
 
 // skipLine skips a line. text has its beginning, but not its end.
 func (c *csvLines) skipLine() error {
-	c.drop(len(c.text))
-	c.lines++
 	for {
-		if _, err := c.in.ReadSlice('\n'); err != bufio.ErrBufferFull {
-			if err == io.EOF {
-				err = nil // csv will find the same end
-			}
+		p, err := c.part()
+		if err == io.EOF {
+			return nil // csv finds it too
+		}
+		if err != nil || p[len(p)-1] == '\n' {
 			return err
 		}
 	}
@@ -146,7 +185,13 @@ func (c *csvLines) mistake(line int, wrong *csv.ParseError) error {
 		return errors.New("text follows a closing quote")
 	case closed:
 		return fmt.Errorf("a quote opens in line %d, and text follows where line %d closes it", line, last)
-	case last == line:
+	}
+	return notClosed(line, last)
+}
+
+// notClosed says that the quote that opens in line makes all up to the last one a field.
+func notClosed(line, last int) error {
+	if last == line {
 		return fmt.Errorf("the quote that opens in line %d is never closed", line)
 	}
 	return fmt.Errorf("the quote that opens in line %d is never closed; the %s after it would be part of it",

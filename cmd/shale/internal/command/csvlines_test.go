@@ -26,10 +26,10 @@ type csvRow struct {
 func (r csvRow) String() string { return fmt.Sprintf("line %d: %q", r.line, r.fields) }
 
 // rowsOf reads text with csvLines.
-func rowsOf(t *testing.T, text string, most int) []csvRow {
+func rowsOf(t *testing.T, text string, most, long int) []csvRow {
 	t.Helper()
 	c := newCSVLines(bufio.NewReaderSize(strings.NewReader(text), 16))
-	c.most = most
+	c.most, c.long = most, long
 	var rows []csvRow
 	for {
 		line, err := c.next()
@@ -97,13 +97,16 @@ func FuzzCSVLines(f *testing.F) {
 }
 
 func checkCSVLines(t *testing.T, text string) {
-	got, want := rowsOf(t, text, 1<<20), wantRows(t, text)
-	if !slices.EqualFunc(got, want, func(a, b csvRow) bool {
-		return a.line == b.line && (a.fields == nil) == (b.fields == nil) && slices.Equal(a.fields, b.fields)
-	}) {
-		t.Fatalf("%q: read\n%v, want\n%v", text, got, want)
+	want := wantRows(t, text)
+	for _, long := range []int{0, 5, 1 << 20} {
+		got := rowsOf(t, text, 1<<20, long)
+		if !slices.EqualFunc(got, want, func(a, b csvRow) bool {
+			return a.line == b.line && (a.fields == nil) == (b.fields == nil) && slices.Equal(a.fields, b.fields)
+		}) {
+			t.Fatalf("%q, long from %d: read\n%v, want\n%v", text, long, got, want)
+		}
+		rowsOf(t, text, 5, long) // reading ends, whatever is too large
 	}
-	rowsOf(t, text, 5) // reading must end, even if all records are too large
 }
 
 func TestCSVLines_Random(t *testing.T) {
