@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -40,23 +41,38 @@ func (s *Session) goesOn(c *Command, w Word) string {
 	return ""
 }
 
-// didYouMean returns the question whether the most similar of names is meant. It returns "" if
-// none is similar enough for text to be a typing mistake.
+// didYouMean returns the question whether one of names is meant: those that begin with text, or
+// else the nearest, if it is near enough to be a slip of the fingers.
 func didYouMean(text string, names []string) string {
-	most := 2
-	if len(text) <= 3 {
-		most = 1
+	text = strings.ToLower(text)
+	meant := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return len(strings.TrimLeft(text, "-.")) < 2 || !strings.HasPrefix(name, text) || strings.Contains(name[len(text):], " ")
+	})
+	if len(meant) == 0 {
+		meant = nearest(text, names)
 	}
-	best, least := "", most+1
-	for _, name := range names {
-		if d := editDistance(strings.ToLower(text), name, most); d < least && d < len(name) {
-			best, least = name, d
-		}
-	}
-	if best == "" {
+	if len(meant) == 0 {
 		return ""
 	}
-	return "; did you mean " + best + "?"
+	last := len(meant) - 1
+	if last > 0 {
+		meant = []string{strings.Join(meant[:last], ", "), meant[last]}
+	}
+	return "; did you mean " + strings.Join(meant, " or ") + "?"
+}
+
+// nearest returns the name that least is to be changed in to make text of it, or nothing.
+func nearest(text string, names []string) (best []string) {
+	least := 3
+	if len(text) <= 3 {
+		least = 2
+	}
+	for _, name := range names {
+		if d := editDistance(text, name, least-1); d < least && d < len(name) {
+			best, least = []string{name}, d
+		}
+	}
+	return best
 }
 
 // editDistance returns the number of edits that turn a into b. An edit inserts, deletes or

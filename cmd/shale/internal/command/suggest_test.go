@@ -17,10 +17,12 @@ func TestEditDistance(t *testing.T) {
 }
 
 func TestDidYouMean(t *testing.T) {
-	names := []string{"get", "put", "scan", "compact", "filters rebuild"}
+	names := []string{"get", "put", "scan", "compact", "filters rebuild", "explain", "export", "expand all", "--limit", "explode"}
 	for text, want := range map[string]string{
 		"gte": "; did you mean get?", "PUT": "; did you mean put?", "comapct": "; did you mean compact?", "x": "", "": "",
 		"nonsense": "", "filters rebiuld": "; did you mean filters rebuild?", "\xff\xff\xff": "",
+		"exp": "; did you mean explain, export or explode?", "expl": "; did you mean explain or explode?", "EXPO": "; did you mean export?",
+		"p": "", "--lim": "; did you mean --limit?", "--l": "", "filters re": "; did you mean filters rebuild?",
 	} {
 		if got := didYouMean(text, names); got != want {
 			t.Errorf("didYouMean(%q) = %q, want %q", text, got, want)
