@@ -5,7 +5,6 @@ package data
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
@@ -143,15 +142,4 @@ func (k *Key) user(x uint64) []byte {
 		k[i], k[i+1] = byte('0'+pair/10), byte('0'+pair%10)
 	}
 	return k[:]
-}
-
-func (s *Space) String() string {
-	switch s.kind {
-	case "structured":
-		return fmt.Sprintf("user%%012d, even of %d", 2*s.n)
-	case "hashed":
-		return "16 hexadecimal digits of a mixed number"
-	default:
-		return "16 random bytes"
-	}
 }

@@ -3,7 +3,6 @@
 package keys
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 )
@@ -124,11 +123,4 @@ func (s Space) PresentRange(from uint64, count int) Slab {
 		data = s.Present(data, from+uint64(i))
 	}
 	return Slab{data: data, size: s.size()}
-}
-
-func (s Space) String() string {
-	if s.structured {
-		return fmt.Sprintf("user%%012d, even of %d", 2*s.order.n)
-	}
-	return "16 random hexadecimal digits"
 }

@@ -15,16 +15,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// missingStore is the error for a folder without a store.
-type missingStore string
-
-func (dir missingStore) Error() string {
-	return fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", output.Quote(string(dir)))
-}
-
-func (dir missingStore) Is(target error) bool { return target == fs.ErrNotExist }
-
-// A sentence is an error of the store in plain words.
+// A sentence says in plain words what an error of the store means.
 type sentence struct {
 	text string
 	err  error // the error of the store
@@ -37,7 +28,7 @@ func (s *sentence) Unwrap() error { return s.err }
 func openError(dir string, err error) error {
 	switch {
 	case isMissing(err):
-		return missingStore(dir)
+		return &sentence{fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", output.Quote(dir)), err}
 	case errors.Is(err, shale.ErrLocked):
 		return &sentence{fmt.Sprintf("%s has %s open for writing; try again when it ends", owner(err), output.Quote(dir)), err}
 	}

@@ -16,37 +16,30 @@ func (s *Session) showCounters(m shale.Metrics) error {
 	g := output.NewGrid("counter", ">value")
 	v := reflect.ValueOf(m)
 	for i := range v.NumField() {
-		if c, ok := counterCell(v.Type().Field(i).Name, v.Field(i).Interface()); ok {
-			g.Row(snakeCase(v.Type().Field(i).Name), c)
+		name, f := v.Type().Field(i).Name, v.Field(i)
+		isSize := strings.HasSuffix(name, "Bytes") || strings.HasSuffix(name, "Memory") || name == "CompactionDebt"
+		n := int64(0)
+		switch d, isTime := f.Interface().(time.Duration); {
+		case isTime:
+			g.Row(snakeCase(name), d)
+			continue
+		case f.CanInt():
+			n = f.Int()
+		case f.CanUint():
+			n = int64(f.Uint())
+		default:
+			continue
+		}
+		if isSize {
+			g.Row(snakeCase(name), output.SizeCell(n))
+		} else {
+			g.Row(snakeCase(name), n)
 		}
 	}
 	return s.Show(g)
 }
 
-// counterCell returns the cell of a field of the metrics. It returns false for fields that
-// are no counters, such as the levels.
-func counterCell(name string, value any) (output.Cell, bool) {
-	isSize := strings.HasSuffix(name, "Bytes") || strings.HasSuffix(name, "Memory") || name == "CompactionDebt"
-	switch n := value.(type) {
-	case time.Duration:
-		return output.DurationCell(n), true
-	case uint64:
-		if isSize {
-			return output.SizeCell(n), true
-		}
-		return output.NumberCell(n), true
-	case int64:
-		if isSize {
-			return output.SizeCell(n), true
-		}
-		return output.NumberCell(n), true
-	case int:
-		return output.NumberCell(n), true
-	}
-	return output.Cell{}, false
-}
-
-// snakeCase turns CacheHits into cache_hits, and WALBytes into wal_bytes.
+// snakeCase makes cache_hits of CacheHits, wal_bytes of WALBytes.
 func snakeCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {

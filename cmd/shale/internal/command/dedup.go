@@ -98,19 +98,20 @@ func (s *Session) eachBatch(ctx context.Context, limits feedLimits, fn func(*lin
 	p := s.newLineProgress()
 	defer p.clear()
 	feed := feedLines(ctx, s.in, limits)
+	defer func() { skipped = int(feed.skipped.Load()) }()
 	b := limits.batch()
 	lines := 0
 	for {
 		switch err := feed.next(ctx, &b); {
 		case errors.Is(err, io.EOF):
-			return feed.skips(), nil
+			return 0, nil
 		case errors.Is(err, context.Canceled):
-			return feed.skips(), err
+			return 0, err
 		case err != nil:
-			return feed.skips(), fmt.Errorf("standard input, after %s: %w", output.Plural(lines, "line"), err)
+			return 0, fmt.Errorf("standard input, after %s: %w", output.Plural(lines, "line"), err)
 		}
 		if err := fn(&b); err != nil {
-			return feed.skips(), err
+			return 0, err
 		}
 		lines += b.len()
 		p.done += int64(len(b.data))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -73,9 +74,9 @@ type lineFeed struct {
 	mu      sync.Mutex
 	changed sync.Cond // with mu
 	filling lineBatch
-	err     error // why reading ended
-	read    int64 // bytes read
-	skipped int   // lines skipped
+	err     error // what reading ended with
+
+	skipped atomic.Int64 // lines
 }
 
 var errLongLine = errors.New("a line is longer")
@@ -125,7 +126,7 @@ func (f *lineFeed) readAll(r io.Reader) error {
 		begun = append(begun, rest...)
 		if len(begun) > f.limits.line && f.limits.skip {
 			begun, skipping = begun[:0], true
-			f.skipLine()
+			f.skipped.Add(1)
 		}
 		if len(begun) > f.limits.line {
 			return fmt.Errorf("%w than %s", errLongLine, base.FormatBytes(int64(f.limits.line)))
@@ -140,21 +141,8 @@ func (f *lineFeed) readAll(r io.Reader) error {
 	}
 }
 
-func (f *lineFeed) skipLine() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.skipped++
-}
-
-// skips returns the number of skipped lines.
-func (f *lineFeed) skips() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.skipped
-}
-
-// hand waits until the current batch has room, and adds begun and lines to it. begun is the
-// beginning of the first line. It returns false if reading was stopped.
+// hand adds lines, which begin with begun, to the batch that is filling, when
+// there is room. It returns false if nobody wants them.
 func (f *lineFeed) hand(begun, lines []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,10 +158,8 @@ func (f *lineFeed) hand(begun, lines []byte) bool {
 		b.data = append(append(b.data, begun...), lines[:first]...)
 		b.ends = append(b.ends, uint32(len(b.data)))
 		lines = lines[first:]
-		f.read += int64(len(begun) + first)
 	}
 	b.add(lines)
-	f.read += int64(len(lines))
 	f.changed.Broadcast()
 	return true
 }

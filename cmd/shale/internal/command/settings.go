@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale"
@@ -90,10 +91,8 @@ func (s *Session) explainGet(key []byte) (line string, err error) {
 // DisplayOf returns the mode with this name. Its error continues a sentence that begins with the
 // name.
 func DisplayOf(name string) (output.Display, error) {
-	for i, n := range output.DisplayNames {
-		if n == name {
-			return output.Display(i), nil
-		}
+	if i := slices.Index(output.DisplayNames, name); i >= 0 {
+		return output.Display(i), nil
 	}
 	if meant := didYouMean(name, output.DisplayNames); meant != "" {
 		return 0, fmt.Errorf("is not a mode%s", meant)

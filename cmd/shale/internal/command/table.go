@@ -91,15 +91,7 @@ func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNu
 		}
 		return s.Show(g)
 	})
-	return worse(st, err), err
-}
-
-// worse returns the status of a command that found damage or failed.
-func worse(st Status, err error) Status {
-	if err != nil {
-		return Failed
-	}
-	return st
+	return st, err
 }
 
 func propertyRows(g *output.Grid, p *sstable.Properties) {
@@ -277,7 +269,7 @@ func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b b
 		}
 		return s.Show(g)
 	})
-	return worse(st, err), err
+	return st, err
 }
 
 func kindName(k base.Kind) string {
