@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -21,24 +20,14 @@ has an error, nothing is applied. A bare - stands for standard input. A batch of
 than a put for each line. Creates the store as put does.`)
 	c.late = true
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		name := words[0].Text
-		in, err := s.input(ctx, words[0])
+		in, _, err := s.openInput(ctx, words[0])
 		if err != nil {
 			return Failed, err
 		}
-		if in != nil {
-			name = "standard input"
-		} else {
-			f, err := os.Open(name)
-			if err != nil {
-				return Failed, err
-			}
-			defer f.Close()
-			in = f
-		}
+		defer in.Close() // only read
 		begin := time.Now()
 		var b shale.Batch
-		if err := readBatch(ctx, &b, in, name); err != nil {
+		if err := readBatch(ctx, &b, in, inputName(words[0])); err != nil {
 			return Failed, err
 		}
 		if err := s.openLate(c); err != nil {

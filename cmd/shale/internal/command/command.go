@@ -222,7 +222,7 @@ func (c *Command) optionMistake(err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name = unknown.GetSpecifiedName()
-		if meant := c.optionMeant(name); meant != "" {
+		if meant := flagMeant(c.Flags(), name); meant != "" {
 			err = fmt.Errorf("unknown option --%s%s", name, meant)
 		} else {
 			err = fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, name, c.Title)
@@ -257,11 +257,4 @@ func (c *Command) placeOf(option string) (from, to int) {
 		}
 	}
 	return from, to
-}
-
-// optionMeant returns a question whether an option with a similar name is meant, or "".
-func (c *Command) optionMeant(name string) string {
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return didYouMean("--"+name, slices.DeleteFunc(names, func(n string) bool { return n == "--help" }))
 }

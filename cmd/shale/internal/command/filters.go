@@ -69,7 +69,7 @@ should be 1.`)
 			if t.FilterHash == "" {
 				hash = output.NoCell("-")
 			}
-			g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, filterPlace(t.TableInfo), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
+			g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, cmp.Or(t.FilterFile, "table"), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
 				output.PercentCell(t.PredictedFPR), measured(t.fpr, t.asked), ratio, t.asked)
 		}
 		return foundIf(len(rows) > 0), s.Show(g)

@@ -71,14 +71,6 @@ func tablesCommand() *Command {
 	})
 }
 
-// filterPlace returns the name of the file with the filter that is in use.
-func filterPlace(t shale.TableInfo) string {
-	if t.FilterFile == "" {
-		return "table"
-	}
-	return t.FilterFile
-}
-
 func levelName(level int) string      { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string  { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) output.Cell { return output.FloatCell("%.1f", perKey) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -130,7 +131,7 @@ func parseFlags(env Environment) (flags, error) {
 		if name == "-" {
 			name = "--" + unknown.GetSpecifiedName()
 		}
-		return f, fmt.Errorf("unknown option %s%s; -h lists the options", name, flagMeant(set, name))
+		return f, fmt.Errorf("unknown option %s%s; -h lists the options", name, strings.TrimSuffix(flagMeant(set, name), "?"))
 	case errors.As(err, &bad):
 		return f, bad.Unwrap()
 	case err != nil:
@@ -151,5 +152,5 @@ func parseFlags(env Environment) (flags, error) {
 func flagMeant(set *pflag.FlagSet, name string) string {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return strings.TrimSuffix(didYouMean("--"+strings.TrimLeft(name, "-"), names), "?")
+	return didYouMean("--"+strings.TrimLeft(name, "-"), slices.DeleteFunc(names, func(n string) bool { return n == "--help" }))
 }

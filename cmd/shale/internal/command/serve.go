@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -111,17 +112,10 @@ func ownNamesOnly(next http.Handler) http.Handler {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
 		}
-		if !isOwn(host) && !isOwn(trimBrackets(host)) {
+		if !isOwn(strings.Trim(host, "[]")) {
 			http.Error(w, "ask for localhost: another name needs --public", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func trimBrackets(host string) string {
-	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
-		return host[1 : len(host)-1]
-	}
-	return host
 }

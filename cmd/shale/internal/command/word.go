@@ -47,7 +47,7 @@ func ParseLine(line string) ([]Word, error) {
 func parseWord(s string) (w Word, n int, err error) {
 	if s[0] != '"' {
 		n = WordEnd(s)
-		w, err = parseBare(s[:n])
+		w.Text, w.Literal, err = quoting.ParseBare(s[:n])
 		return w, n, err
 	}
 	text, n, err := quoting.Unquote(s)
@@ -66,12 +66,6 @@ func parseArg(arg string) (Word, error) {
 	if err != nil && strings.HasPrefix(arg, `"`) {
 		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
 	}
-	return Word{Text: text, Literal: literal}, err
-}
-
-// parseBare returns the word for s, which has no quotes.
-func parseBare(s string) (Word, error) {
-	text, literal, err := quoting.ParseBare(s)
 	return Word{Text: text, Literal: literal}, err
 }
 

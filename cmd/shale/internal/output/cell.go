@@ -43,10 +43,7 @@ func PercentCell(p float64) Cell { return Cell{Text: base.FormatPercent(p), Raw:
 // FloatCell returns a cell with v. People get it in a format of Printf.
 func FloatCell(format string, v float64) Cell { return Cell{Text: fmt.Sprintf(format, v), Raw: v} }
 
-// DurationCell returns a cell with d, in seconds for programs.
-func DurationCell(d time.Duration) Cell { return Cell{Text: d.String(), Raw: d.Seconds()} }
-
-// ByteCell returns a cell with a whole key or value. The cell keeps b.
+// ByteCell is a key or a value, whole. It keeps b.
 func ByteCell(b []byte) Cell {
 	if b == nil {
 		b = []byte{}
@@ -93,7 +90,7 @@ func cellOf(v any, right bool) Cell {
 	case uint64:
 		return NumberCell(v)
 	case time.Duration:
-		return DurationCell(v)
+		return Cell{Text: v.String(), Raw: v.Seconds()}
 	}
 	return textCell(fmt.Sprint(v), right)
 }
