@@ -182,7 +182,10 @@ func TestOf(t *testing.T) {
 // The Of of package sketch takes a Guava filter, but puts other bytes into it.
 func TestOf_OfPackageSketch(t *testing.T) {
 	f := mustNew(t, Options{Keys: 100, FPR: 1e-6})
-	o := sketch.NewOf(f, func(v string, s *sketch.Sink) { s.String(v) })
+	o, err := sketch.NewOf(f, func(v string, s *sketch.Sink) { s.String(v) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := o.Add("one"); err != nil || !o.MayContain("one") || o.MayContain("two") || f.MayContainString("one") {
 		t.Errorf("sketch.Of over a Guava filter: %v", err)
 	}

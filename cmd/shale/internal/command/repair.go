@@ -34,7 +34,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		}
 		s.remark("read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), cmp.Or(r.Manifest, "no manifest"))
-		s.remark("right: blocks %s, entries %s, filters %s, keys that they know %s, log records %s, manifest edits %s\n",
+		s.remark("correct: blocks %s, entries %s, filters %s, keys in filters %s, log records %s, manifest edits %s\n",
 			output.Number(r.Read.Blocks), output.Number(r.Read.Entries), output.Number(r.Read.Filters), output.Number(r.Read.Keys), output.Number(r.Read.Records), output.Number(r.Read.Edits))
 		if r.Writer {
 			s.remark("A program has the store open for writing, so the log that it is writing is not checked.\n")

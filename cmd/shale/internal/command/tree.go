@@ -25,11 +25,12 @@ func treeCommand() *Command {
 	by, last := treepicture.ByBits, maxSteps
 	var toFile bool
 	c := New("tree FILE", NeedsNothing, "draw the tables over the keys: FILE.svg or FILE.html", `
-Draws a row for each run, newest first, and a bar for each table from its smallest key to its largest. The
-place of a key is its rank: half of the picture is half of the entries. The page has all in one file, works
-without a network, and shows each change of the manifest in force: what came and what went.`)
-	named(c, &by, "by", "what colours stand for; default bits", treepicture.Colourings, treepicture.ByBits, treepicture.ByFPR, treepicture.BySize)
-	c.count(&last, "last", "of .html: the last N changes; default 1000")
+Draws a row for each run, the newest first, and in it a bar for each table, from its smallest key to its
+largest. The place of a key is its rank, so half of the width is half of the entries. FILE.html is a page in one
+file, which works without a network. It also shows each change of the manifest in force: which tables were
+added and removed.`)
+	named(c, &by, "by", "what the colours show; default bits", treepicture.Colourings, treepicture.ByBits, treepicture.ByFPR, treepicture.BySize)
+	c.count(&last, "last", "in FILE.html: only the last N changes; default 1000")
 	c.Flags().BoolVarP(&toFile, "output", "o", false, "") // tree -o FILE is the same as tree FILE
 	_ = c.Flags().MarkHidden("output")                    // it fails only if there is no such option
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
