@@ -123,6 +123,9 @@ func TestFilter(t *testing.T) {
 	if f.MayContainMany([]uint64{1, 2, 3, 4}, out[:6]); !allBut(out[:6], 3) {
 		t.Errorf("MayContainMany = %v", out[:6])
 	}
+	if f.CheckAndAddHash(77) || !f.CheckAndAddHash(77) || !f.CheckAndAdd([]byte("key-1")) || f.CheckAndAdd([]byte("new")) || !f.MayContainString("new") {
+		t.Error("CheckAndAdd tells wrongly, or does not add")
+	}
 	kept := f.Clone()
 	f.Reset()
 	if f.MayContainHash(1) || f.EstimatedCount() != 0 || f.FPR() != 0 || !kept.MayContainHash(1) {
@@ -198,7 +201,7 @@ func TestWithoutHash_SaysMaybe(t *testing.T) {
 	if err := f.AddKeys([][]byte{nil}); !errors.Is(err, ErrNoHash) {
 		t.Errorf("AddKeys without a hash function: %v", err)
 	}
-	if !f.MayContainString("one") || f.MayContainHash(1) {
+	if !f.MayContainString("one") || !f.CheckAndAdd([]byte("one")) || f.FillRatio() != 0 || f.MayContainHash(1) {
 		t.Error("a key is denied whose hash is unknown, or a hash is not")
 	}
 }

@@ -145,6 +145,10 @@ func (f *Filter) AddKeys(keys [][]byte) error {
 	return nil
 }
 
+// CheckAndAdd adds a key, and reports whether it may have been there before. Without a hash
+// function it adds nothing, and returns true.
+func (f *Filter) CheckAndAdd(key []byte) bool { return f.hash == nil || f.CheckAndAddHash(f.hash(key)) }
+
 func (f *Filter) canAdd() error {
 	switch {
 	case len(f.blocks) == 0:
@@ -182,6 +186,14 @@ func (f *Filter) AddHash(h uint64) {
 		step += i
 		b[at%BlockBits>>3] |= 1 << (at & 7)
 	}
+}
+
+// CheckAndAddHash adds a key by its hash, and reports whether it may have been there before.
+// For the zero value it returns true.
+func (f *Filter) CheckAndAddHash(h uint64) bool {
+	there := f.MayContainHash(h)
+	f.AddHash(h)
+	return there
 }
 
 // AddMany adds many keys by their hashes.

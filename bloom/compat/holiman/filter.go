@@ -156,6 +156,10 @@ func (f *Filter) AddKeys(keys [][]byte) error {
 	return nil
 }
 
+// CheckAndAdd adds a key, and reports whether it may have been there before. Without a hash
+// function it adds nothing, and returns true.
+func (f *Filter) CheckAndAdd(key []byte) bool { return f.hash == nil || f.CheckAndAddHash(f.hash(key)) }
+
 func (f *Filter) canAdd() error {
 	switch {
 	case f.m == 0:
@@ -194,6 +198,14 @@ func (f *Filter) AddHash(h uint64) {
 		f.bits[i>>3] |= 1 << (i & 7)
 	}
 	f.n++
+}
+
+// CheckAndAddHash adds a key by its hash, and reports whether it may have been there before.
+// For the zero value it returns true.
+func (f *Filter) CheckAndAddHash(h uint64) bool {
+	there := f.MayContainHash(h)
+	f.AddHash(h)
+	return there
 }
 
 // AddMany adds many keys by their hashes.
