@@ -118,7 +118,7 @@ var layers = map[string]int{
 var onlyImports = map[string][]string{
 	"bloom": {"bloom/internal/bitarray", "bloom/internal/form"}, "bloom/internal/bitarray": {"bloom/internal/form"}, "bloom/internal/form": nil,
 	"bloom/sketch":       {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
-	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom"}, "bloom/compat/parquet": {"bloom"},
+	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom"},
 	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
 	"bloom/compat/blobloom": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/internal/pieces": nil,
 	"bloom/compat/holiman": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/xorfilter": {"bloom", "bloom/compat/internal/pieces"},

@@ -133,6 +133,9 @@ var every = []filterType{
 		must(f.AddString("key"))
 		return f
 	}),
+	without(typeOf("guava.Of", func() *guava.Of[string] {
+		return get(guava.NewOf(get(guava.New(100, 0.01)), func(v string, s *guava.Sink) { s.PutString(v, guava.UTF8) }))
+	})),
 	typeOf("parquet.Filter", func() *parquet.Filter { return withKey(get(parquet.New(100, 0.01))) }),
 	typeOf("redisbloom.Filter", func() *redisbloom.Filter {
 		f := get(redisbloom.New(2, 0.01))
@@ -154,12 +157,14 @@ var hashless = map[string]bool{"blobloom.Filter": true, "holiman.Filter": true, 
 
 // others are the exported types with methods that are not filters.
 var others = map[string]string{
-	"bloom.HashFunc":       "the function of a filter",
-	"bloom.HashID":         "a number",
-	"bloom.Hasher":         "TestHasher_Text",
-	"bloom.Kind":           "a number",
-	"sketch.Sink":          "a buffer",
-	"guava.Strategy":       "a number",
+	"bloom.HashFunc": "the function of a filter",
+	"bloom.HashID":   "a number",
+	"bloom.Hasher":   "TestHasher_Text",
+	"bloom.Kind":     "a number",
+	"sketch.Sink":    "a buffer",
+	"guava.Strategy": "a number",
+
+	"guava.Sink":           "a buffer",
 	"xorfilter.FuseFields": "the fields of a filter of the peer",
 	"xorfilter.Xor8Fields": "the fields of a filter of the peer",
 	"redisbloom.Loader":    "the state of a load",

@@ -28,7 +28,7 @@ func BenchmarkAdd(b *testing.B) {
 		var buf []byte
 		for i := range b.N {
 			buf = item(buf, i)
-			if _, err := f.Add(buf); err != nil {
+			if err := f.Add(buf); err != nil {
 				b.Fatal(err)
 			}
 		}

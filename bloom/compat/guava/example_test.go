@@ -43,10 +43,13 @@ func ExampleNewOf() {
 	if err != nil {
 		panic(err)
 	}
-	people := guava.NewOf(f, func(p Person, s *guava.Sink) {
+	people, err := guava.NewOf(f, func(p Person, s *guava.Sink) {
 		s.PutInt(p.ID)
 		s.PutString(p.Name, guava.UTF8)
 	})
+	if err != nil {
+		panic(err)
+	}
 	if err := people.Add(Person{1, "Ada"}); err != nil {
 		panic(err)
 	}

@@ -1,11 +1,11 @@
 package guava
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Of is a Guava filter of values of type T, as BloomFilter<T> is in Java. A function, the
@@ -13,7 +13,7 @@ import (
 // Java program's Funnel<T>:
 //
 //	// In Java: (person, into) -> into.putInt(person.id).putString(person.name, UTF_8)
-//	people := guava.NewOf(filter, func(p Person, s *guava.Sink) {
+//	people, err := guava.NewOf(filter, func(p Person, s *guava.Sink) {
 //		s.PutInt(p.ID)
 //		s.PutString(p.Name, guava.UTF8)
 //	})
@@ -30,12 +30,12 @@ type Of[T any] struct {
 }
 
 // NewOf returns f as a filter of values. The funnel must not keep the Sink. Several
-// goroutines may call it at once. NewOf panics if f or funnel is nil.
-func NewOf[T any](f *Filter, funnel func(t T, s *Sink)) *Of[T] {
+// goroutines may call it at once. It is an error if f or funnel is nil.
+func NewOf[T any](f *Filter, funnel func(t T, s *Sink)) (*Of[T], error) {
 	if f == nil || funnel == nil {
-		panic(errors.New("guava: new Of: no filter, or no funnel"))
+		return nil, fmt.Errorf("guava: new Of: %w: no filter, or no funnel", ErrParameters)
 	}
-	return &Of[T]{f, funnel}
+	return &Of[T]{f, funnel}, nil
 }
 
 // sinks holds *Sink with their buffers for the next call. What the funnel receives is moved
@@ -90,3 +90,18 @@ func (o *Of[T]) MayContain(t T) bool {
 
 // Filter returns the filter below.
 func (o *Of[T]) Filter() *Filter { return o.filter }
+
+// String describes the filter below in one line.
+func (o Of[T]) String() string {
+	if o.filter == nil {
+		return "guava.Of: " + form.Zero
+	}
+	return "guava.Of: " + o.filter.String()
+}
+
+// MarshalText always returns an error, which is errors.ErrUnsupported: an Of has no serialized
+// form. Without it an encoder would write an empty object and return no error.
+func (o Of[T]) MarshalText() ([]byte, error) { return nil, form.ErrNone("guava.Of", form.WriteBelow) }
+
+// UnmarshalText always returns an error: see MarshalText.
+func (o *Of[T]) UnmarshalText([]byte) error { return form.ErrNone("guava.Of", form.WriteBelow) }
