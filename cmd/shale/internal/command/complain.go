@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// A sentence says in plain words what an error of the store means.
+// A sentence is an error of the store in plain words.
 type sentence struct {
 	text string
 	err  error // the error of the store

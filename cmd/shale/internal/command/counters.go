@@ -39,7 +39,7 @@ func (s *Session) showCounters(m shale.Metrics) error {
 	return s.Show(g)
 }
 
-// snakeCase makes cache_hits of CacheHits, wal_bytes of WALBytes.
+// snakeCase turns CacheHits into cache_hits, and WALBytes into wal_bytes.
 func snakeCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {

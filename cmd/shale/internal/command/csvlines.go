@@ -14,22 +14,22 @@ import (
 )
 
 // csvLines reads the records of a file, which may span lines, with package encoding/csv. It
-// gives csv a line at a time, and so has the text of the record that csv is reading.
+// gives csv a line at a time, and keeps the lines of the current record.
 //
 // A quote that is never closed makes the rest of the file look like one field. If a record is
-// wrong, reading goes on at its second line. A long record is looked through for its end before
-// csv gets more of it, which would copy it twice.
+// wrong, reading goes on at its second line. Of a long record csvLines finds the end before csv
+// gets more of it, because csv would copy the record twice.
 type csvLines struct {
 	in         *bufio.Reader
 	csv        *csv.Reader
-	most, long int // bytes of a record
+	most, long int // sizes of the largest record, and of one whose end is found first, in bytes
 
-	text   []byte // of the record
-	given  int    // bytes of text that csv has got
-	quotes int    // in text
-	rest   []byte // what comes before in: lines of a record that was wrong
-	back   []byte // rest, when text began
-	lines  int    // of the file before text
+	text   []byte // the current record, as far as it has been read
+	given  int    // number of bytes of text that csv has
+	quotes int    // number of quotes in text
+	rest   []byte // lines of a wrong record, which are read before in
+	back   []byte // what rest was at the beginning of text
+	lines  int    // number of lines of the file before text
 
 	fields []string // of the last record, until the next one is read
 }
@@ -38,7 +38,7 @@ type csvLines struct {
 // and quotes are doubled. The other columns may have 1 MiB.
 const mostCSV = 2*(shale.MaxKeySize+shale.MaxValueSize) + 1<<20
 
-// longCSV is the size of a record that is looked through for its end.
+// longCSV is the size above which the end of a record is found before csv gets more of it.
 const longCSV = 1 << 20
 
 var (
@@ -52,13 +52,13 @@ func newCSVLines(in *bufio.Reader) *csvLines {
 	return c
 }
 
-// begin makes csv begin with what text has not given yet.
+// begin starts a csv.Reader.
 func (c *csvLines) begin() {
 	c.csv = csv.NewReader(bufio.NewReaderSize(c, 64<<10))
 	c.csv.FieldsPerRecord, c.csv.ReuseRecord = -1, true
 }
 
-// Read gives csv its input.
+// Read implements io.Reader for csv.
 func (c *csvLines) Read(b []byte) (int, error) {
 	if c.given == len(c.text) {
 		if err := c.more(); err != nil {
@@ -70,8 +70,8 @@ func (c *csvLines) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// more adds a line to text, or a part of it; to a long record all that it still has.
-// Empty lines before a record are passed over.
+// more appends the next line to text, or a part of a line that does not fit into in. If the
+// record is long, it appends the rest of the record. It skips empty lines before a record.
 func (c *csvLines) more() error {
 	for {
 		if len(c.text) == 0 {
@@ -100,7 +100,7 @@ func (c *csvLines) more() error {
 	}
 }
 
-// part returns the next line, or of one that does not fit into in a part.
+// part returns the next line, or a part of a line that does not fit into in.
 func (c *csvLines) part() ([]byte, error) {
 	if len(c.rest) > 0 {
 		n := bytes.IndexByte(c.rest, '\n') + 1
@@ -162,7 +162,7 @@ func (c *csvLines) skipLine() error {
 	for {
 		p, err := c.part()
 		if err == io.EOF {
-			return nil // csv finds it too
+			return nil // csv will find the same end
 		}
 		if err != nil || p[len(p)-1] == '\n' {
 			return err
@@ -189,7 +189,7 @@ func (c *csvLines) mistake(line int, wrong *csv.ParseError) error {
 	return notClosed(line, last)
 }
 
-// notClosed says that the quote that opens in line makes all up to the last one a field.
+// notClosed is the error of a quote that opens in line and is not closed up to the line last.
 func notClosed(line, last int) error {
 	if last == line {
 		return fmt.Errorf("the quote that opens in line %d is never closed", line)

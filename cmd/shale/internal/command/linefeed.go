@@ -74,9 +74,9 @@ type lineFeed struct {
 	mu      sync.Mutex
 	changed sync.Cond // with mu
 	filling lineBatch
-	err     error // what reading ended with
+	err     error // why reading ended
 
-	skipped atomic.Int64 // lines
+	skipped atomic.Int64 // lines skipped
 }
 
 var errLongLine = errors.New("a line is longer")
@@ -141,8 +141,8 @@ func (f *lineFeed) readAll(r io.Reader) error {
 	}
 }
 
-// hand adds lines, which begin with begun, to the batch that is filling, when
-// there is room. It returns false if nobody wants them.
+// hand waits until the current batch has room, and adds begun and lines to it. begun is the
+// beginning of the first line. It returns false if reading was stopped.
 func (f *lineFeed) hand(begun, lines []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

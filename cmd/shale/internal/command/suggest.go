@@ -41,8 +41,8 @@ func (s *Session) goesOn(c *Command, w Word) string {
 	return ""
 }
 
-// didYouMean returns the question whether one of names is meant: those that begin with text, or
-// else the nearest, if it is near enough to be a slip of the fingers.
+// didYouMean returns the question whether one of names is meant. It asks for the names that begin
+// with text, or else for the most similar one. It returns "" if there is none.
 func didYouMean(text string, names []string) string {
 	text = strings.ToLower(text)
 	meant := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -61,7 +61,8 @@ func didYouMean(text string, names []string) string {
 	return "; did you mean " + strings.Join(meant, " or ") + "?"
 }
 
-// nearest returns the name that least is to be changed in to make text of it, or nothing.
+// nearest returns the most similar name, or nothing if none is similar enough for text to be a
+// typing mistake.
 func nearest(text string, names []string) (best []string) {
 	least := 3
 	if len(text) <= 3 {

@@ -43,7 +43,7 @@ func PercentCell(p float64) Cell { return Cell{Text: base.FormatPercent(p), Raw:
 // FloatCell returns a cell with v. People get it in a format of Printf.
 func FloatCell(format string, v float64) Cell { return Cell{Text: fmt.Sprintf(format, v), Raw: v} }
 
-// ByteCell is a key or a value, whole. It keeps b.
+// ByteCell returns a cell with a whole key or value. The cell keeps b.
 func ByteCell(b []byte) Cell {
 	if b == nil {
 		b = []byte{}
