@@ -3,8 +3,7 @@
 // whatever the length of the keys. A program asks the filter before an expensive lookup,
 // such as a read from disk, and saves the lookup if the answer is no.
 //
-// The package imports nothing of the store. Next to the standard library it imports xorfilter,
-// which solves the equations of fuse filters.
+// The package imports nothing of the store, and nothing else but the standard library.
 //
 // # Which type
 //
@@ -15,7 +14,7 @@
 //	              bits a key   passes    add   ask  delete  grows  written  concurrent
 //	Filter               9.6   1 %        17    15  no      no     yes      asking
 //	Blocked               10   0.96 %  5..10     7  no      no     yes      asking
-//	Fuse                 9.1   0.39 % 40..60     8  no      no     yes      asking
+//	Fuse                 9.1   0.39 % 20..30     7  no      no     yes      asking
 //	AtomicBlocked         10   1.00 %     10    10  no      no     no       all
 //	Scalable          11..20   1 %        92    36  no      yes    yes      asking
 //	Counting              44   1 %         8     7  yes     no     yes      asking
@@ -146,7 +145,7 @@
 //	00 00 00 00 00 00 00 00  seed
 //	1b 11 9c 7b              crc32c of all that is above
 //
-// Costs. A Blocked takes 5 to 10 ns a key to build, a Fuse 40 to 60 ns. A Fuse lets pass
+// Costs. A Blocked takes 5 to 10 ns a key to build, a Fuse 20 to 30 ns. A Fuse lets pass
 // 0.39 % where a Blocked of 10 bits lets pass 0.96 %, and 0.006 % where a Blocked of 16
 // bits lets pass 0.054 %. Outside of the cache a question to a Blocked costs one cache
 // line, and a question to a Fuse three, which are loaded in parallel. Once a filter is

@@ -157,14 +157,13 @@ var hashless = map[string]bool{"blobloom.Filter": true, "holiman.Filter": true, 
 
 // others are the exported types with methods that are not filters.
 var others = map[string]string{
-	"bloom.HashFunc": "the function of a filter",
-	"bloom.HashID":   "a number",
-	"bloom.Hasher":   "TestHasher_Text",
-	"bloom.Kind":     "a number",
-	"sketch.Sink":    "a buffer",
-	"guava.Strategy": "a number",
-
-	"guava.Sink":           "a buffer",
+	"bloom.HashFunc":       "the function of a filter",
+	"bloom.HashID":         "a number",
+	"bloom.Hasher":         "TestHasher_Text",
+	"bloom.Kind":           "a number",
+	"bloom.StaticBuilder":  "memory for building",
+	"sketch.Sink":          "a buffer",
+	"guava.Strategy":       "a number",
 	"xorfilter.FuseFields": "the fields of a filter of the peer",
 	"xorfilter.Xor8Fields": "the fields of a filter of the peer",
 	"redisbloom.Loader":    "the state of a load",

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/FastFilter/xorfilter"
-
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/testenv"
@@ -98,35 +96,6 @@ func TestFuse_EqualHashes(t *testing.T) {
 	}
 }
 
-// The unpacked filter in memory of the builder's module gives the same answers.
-func TestFuse_EqualsReference(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 10, 100, 5000} {
-		hs := filtertest.RandomHashes(4, n)
-		salt := fuseSalt(hs)
-		salted := slices.Clone(hs)
-		for i := range salted {
-			salted[i] += salt
-		}
-		narrow, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(salted))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wide, err := xorfilter.NewBinaryFuse[uint16](salted)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f8, f16 := fuseOf(hs, 8), fuseOf(hs, 16)
-		for _, h := range append(filtertest.RandomHashes(5, 40000), hs...) {
-			if got, want := f8.MayContainHash(h), narrow.Contains(h+salt); got != want {
-				t.Fatalf("%d keys, 8 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
-			}
-			if got, want := f16.MayContainHash(h), wide.Contains(h+salt); got != want {
-				t.Fatalf("%d keys, 16 bits: MayContain(%016x) = %v, want %v", n, h, got, want)
-			}
-		}
-	}
-}
-
 // The size is known before a filter is built, to the bit.
 func TestFuseBits_Exact(t *testing.T) {
 	hs := filtertest.RandomHashes(6, 300000)
@@ -199,12 +168,10 @@ func TestAppendFuse_KeepsWhatIsThere(t *testing.T) {
 
 // A filter that cannot be built leaves everything as it was.
 func TestAppendFuse_Fails(t *testing.T) {
-	defer func(n int) { xorfilter.MaxIterations = n }(xorfilter.MaxIterations)
-	xorfilter.MaxIterations = 0
-	for _, bits := range []float64{8, 20} {
-		b, err := AppendStatic([]byte("front"), filtertest.RandomHashes(8, 1000), StaticOptions{Kind: KindFuse, BitsPerKey: bits})
+	for _, r := range []int{8, 9, 16} {
+		b, err := new(fuseSolver).appendFuse([]byte("front"), filtertest.RandomHashes(8, 1000), r, Hasher{}, 0)
 		if err == nil || string(b) != "front" || !strings.Contains(err.Error(), "1000 keys") {
-			t.Errorf("AppendStatic = %q, %v, want an error", b, err)
+			t.Errorf("appendFuse = %q, %v, want an error", b, err)
 		}
 	}
 }
@@ -216,17 +183,14 @@ func TestAppendFuse_HostileHashes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var hostile []uint64
 	counter := uint64(1)
-	for range xorfilter.MaxIterations {
-		// splitmix64, as the builder has it.
-		counter += 0x9e3779b97f4a7c15
-		seed := (counter ^ counter>>30) * 0xbf58476d1ce4e5b9
-		seed = (seed ^ seed>>27) * 0x94d049bb133111eb
-		seed ^= seed >> 31
+	for range fuseAttempts {
+		seed := splitmix64(&counter)
 		x := r.Uint64()
 		hostile = append(hostile, unfinish(x)-seed, unfinish(x^1<<30)-seed)
 	}
-	if _, err := xorfilter.NewBinaryFuse[uint8](slices.Clone(hostile)); err == nil {
-		t.Error("the builder alone manages hostile hashes: they are not")
+	tr := fuseTrailer{r: 8}
+	if _, err := new(fuseSolver).solve(hostile, 0, &tr, fuseAttempts); err == nil {
+		t.Error("the solver without a salt manages hostile hashes: they are not")
 	}
 	checkFuseHolds(t, fuseOf(hostile, 8), hostile)
 	more := append(filtertest.RandomHashes(1, 1000), hostile...)

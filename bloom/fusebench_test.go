@@ -2,23 +2,14 @@ package bloom
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
-	"github.com/FastFilter/xorfilter"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
-// xorFilter is the builder's own filter, unpacked and in memory, to compare with.
-type xorFilter struct {
-	*xorfilter.BinaryFuse[uint8]
-}
-
-func (f xorFilter) MayContainHash(h uint64) bool { return f.Contains(h) }
-
 // fuseOf returns a fuse filter with fingerprints of r bits.
 func fuseOf(hashes []uint64, r int) *Fuse {
-	b, err := appendFuse(nil, hashes, r, Hasher{})
+	b, err := new(fuseSolver).appendFuse(nil, hashes, r, Hasher{}, fuseAttempts)
 	if err != nil {
 		panic(err)
 	}
@@ -43,20 +34,11 @@ func BenchmarkFuseMiss(b *testing.B) {
 		})
 	}
 	b.Run("fuse8/static", func(b *testing.B) { stream(b, peers(tables, keys, fuse)) })
-	b.Run("xorfilter8", func(b *testing.B) { stream(b, peers(tables, keys, newXorFilter)) })
 	b.Run("fence", func(b *testing.B) { serial(b, make([]nothing, tables)) })
 	b.Run("blocked10/serial", func(b *testing.B) { serial(b, benchFilters(tables, keys, 10)) })
 	b.Run("fuse8/serial", func(b *testing.B) {
 		serial(b, peers(tables, keys, func(hs []uint64) *Fuse { return fuseOf(hs, 8) }))
 	})
-}
-
-func newXorFilter(hashes []uint64) xorFilter {
-	f, err := xorfilter.NewBinaryFuse[uint8](hashes)
-	if err != nil {
-		panic(err)
-	}
-	return xorFilter{f}
 }
 
 // 50M keys: each question waits for memory.
@@ -85,7 +67,6 @@ func BenchmarkFuseHit(b *testing.B) {
 	b.Run("blocked10", hit(mustOpen(AppendBlocked(nil, hs, 10))))
 	b.Run("fuse8", hit(fuseOf(hs, 8)))
 	b.Run("fuse16", hit(fuseOf(hs, 16)))
-	b.Run("xorfilter8", hit(newXorFilter(slices.Clone(hs))))
 }
 
 func BenchmarkFuseBuild(b *testing.B) {

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/FastFilter/xorfilter"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// maxFuseKeys is a limit because the builder counts in 32 bits.
+// maxFuseKeys is a limit because the solver numbers the places in 32 bits.
 const maxFuseKeys = 1 << 30
 
 // FuseFPR returns the share of absent keys that pass a Fuse with fingerprints of r bits.
@@ -31,7 +30,7 @@ func FuseFor(n int, bitsPerKey float64) (r int) {
 	return r
 }
 
-// fuseLayout returns the segments that the builder chooses. The builder may also halve
+// fuseLayout returns the segments that the solver tries first. It may also halve
 // length and double the rest; the number of places is then the same.
 func fuseLayout(n, r int) fuseTrailer {
 	t := fuseTrailer{head: head{keys: countOf(n)}, r: uint64(r), length: 4, segments: 1}
@@ -45,26 +44,28 @@ func fuseLayout(n, r int) fuseTrailer {
 	return t
 }
 
-// appendFuse is AppendStatic for KindFuse with fingerprints of r bits.
-func appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher) ([]byte, error) {
+// appendFuse is StaticBuilder.Append for KindFuse with fingerprints of r bits. It tries at
+// most attempts seeds.
+func (s *fuseSolver) appendFuse(dst []byte, hashes []uint64, r int, hasher Hasher, attempts int) ([]byte, error) {
 	if len(hashes) > maxFuseKeys {
 		return dst, fmt.Errorf("bloom: build fuse filter: %d keys are too many", len(hashes))
 	}
-	// The builder gets a copy, because it sorts its input if some hashes are equal.
-	own := make([]uint64, len(hashes))
-	salt := fuseSalt(hashes)
-	for i, h := range hashes {
-		own[i] = h + salt
-	}
 	t := fuseTrailer{head: head{keys: countOf(len(hashes)), hasher: hasher}, r: uint64(r)}
-	if r <= 8 {
-		return buildFuse[uint8](dst, own, salt, t)
+	seed, err := s.solve(hashes, fuseSalt(hashes), &t, attempts)
+	if err != nil {
+		return dst, fmt.Errorf("bloom: build fuse filter of %d keys: %w", len(hashes), err)
 	}
-	return buildFuse[uint16](dst, own, salt, t)
+	start, body := len(dst), int(t.bodySize())
+	dst = grow(dst, body+form.TrailerLen)
+	filter := dst[start:]
+	pack(filter[:body-fuseSeedLen], s.table, uint(t.r))
+	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], seed)
+	t.put(filter)
+	return dst, nil
 }
 
 // fuseSalt returns a number that is added to all hashes of a filter. It depends on all
-// hashes, but not on their order. The builder tries the same seeds each time. Without the
+// hashes, but not on their order. The solver tries the same seeds each time. Without the
 // salt, someone could choose a few keys whose hashes collide under each of these seeds, and
 // no filter that has those keys could be built.
 func fuseSalt(hashes []uint64) uint64 {
@@ -75,37 +76,35 @@ func fuseSalt(hashes []uint64) uint64 {
 	return form.Finish(sum)
 }
 
-// buildFuse solves the filter for fingerprints that fill a whole T, and keeps the low r
-// bits of each: an xor that holds for all bits holds for these. salted is the hashes plus
-// salt; the builder changes their order.
-func buildFuse[T uint8 | uint16](dst []byte, salted []uint64, salt uint64, t fuseTrailer) ([]byte, error) {
-	f, err := xorfilter.NewBinaryFuse[T](salted)
-	if err != nil {
-		return dst, fmt.Errorf("bloom: build fuse filter of %d keys: %w", t.keys, err)
-	}
-	t.segments, t.length = uint64(f.SegmentCount), uint64(f.SegmentLength)
-	start, body := len(dst), int(t.bodySize())
-	dst = grow(dst, body+form.TrailerLen)
-	filter := dst[start:]
-	pack(filter[:body-fuseSeedLen], f.Fingerprints, uint(t.r))
-	binary.LittleEndian.PutUint64(filter[body-fuseSeedLen:], salt+f.Seed)
-	t.put(filter)
-	return dst, nil
-}
-
 // pack writes the low r bits of each fingerprint, one after the other, from the lowest bit
 // of the first byte up. Requires: b has room for whole words.
-func pack[T uint8 | uint16](b []byte, fingerprints []T, r uint) {
+func pack(b []byte, fingerprints []uint64, r uint) {
+	switch r {
+	case 8:
+		for i, x := range fingerprints {
+			b[i] = byte(x)
+		}
+	case 16:
+		for i, x := range fingerprints {
+			binary.LittleEndian.PutUint16(b[2*i:], uint16(x))
+		}
+	default:
+		packBits(b, fingerprints, r)
+	}
+}
+
+// packBits is pack for any r.
+func packBits(b []byte, fingerprints []uint64, r uint) {
 	var word uint64
 	used := uint(0) // bits of word
 	for _, x := range fingerprints {
-		v := uint64(x) & (1<<r - 1)
-		word |= v << used
+		x &= 1<<r - 1
+		word |= x << used
 		if used += r; used >= 64 {
 			binary.LittleEndian.PutUint64(b, word)
 			b = b[8:]
 			used -= 64
-			word = v >> (r - used)
+			word = x >> (r - used)
 		}
 	}
 	if used > 0 {

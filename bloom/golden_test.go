@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
@@ -95,6 +96,33 @@ func TestGolden_Static(t *testing.T) {
 			if !f.MayContainHash(h) {
 				t.Errorf("%s: key-%d is denied", g.name, i)
 			}
+		}
+	}
+}
+
+// Fuse filters of the first builder open and hold their keys. It peeled the newest place first,
+// and so found other fingerprints for the same keys.
+func TestGolden_FuseOfTheFirstBuilder(t *testing.T) {
+	for _, g := range staticGoldens {
+		if g.o.Kind != KindFuse || g.keys == 0 {
+			continue
+		}
+		kept, err := os.ReadFile("testdata/" + g.name + "-stack-v1.filter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenStatic(kept)
+		if err != nil {
+			t.Errorf("%s: %v", g.name, err)
+			continue
+		}
+		for i, h := range keyHashes(g.o.Hasher, g.keys) {
+			if !f.MayContainHash(h) {
+				t.Errorf("%s: key-%d is denied", g.name, i)
+			}
+		}
+		if now := mustAppend(keyHashes(g.o.Hasher, g.keys), g.o); len(now) != len(kept) || bytes.Equal(now, kept) {
+			t.Errorf("%s: a filter of today has %d bytes, want %d other ones", g.name, len(now), len(kept))
 		}
 	}
 }

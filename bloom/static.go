@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/shaledb/shale/bloom/internal/form"
@@ -163,18 +162,13 @@ type StaticOptions struct {
 
 // AppendStatic appends to dst a filter of the keys with these hashes, and returns the
 // longer slice. OpenStatic opens it from the appended bytes alone. What AppendBlocked says
-// of dst and hashes holds here too, with two exceptions: a KindFuse allocates, and if some
-// hashes are equal, the order of the hashes may change its bytes.
+// of dst and hashes holds here too, except that a KindFuse allocates. A StaticBuilder
+// allocates only once.
 //
 // A KindFuse has the widest fingerprints that fit into BitsPerKey (see FuseFor). A
 // KindBlocked can always be built; with a very small probability a KindFuse cannot.
 // An error leaves dst as it was.
 func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
-	switch o.Kind {
-	case 0, KindBlocked:
-		return appendBlocked(dst, hashes, o.BitsPerKey, o.Hasher), nil
-	case KindFuse:
-		return appendFuse(dst, hashes, FuseFor(len(hashes), o.BitsPerKey), o.Hasher)
-	}
-	return dst, fmt.Errorf("bloom: build filter: %w: kind %d", ErrUnknown, o.Kind)
+	var b StaticBuilder
+	return b.Append(dst, hashes, o)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/FastFilter/xorfilter"
 	"github.com/cespare/xxhash/v2"
 
@@ -9,6 +11,7 @@ import (
 )
 
 func statics() []contestant {
+	ours, theirs := new(bloom.StaticBuilder), new(xorfilter.BinaryFuseBuilder)
 	return []contestant{
 		{static, "shale Blocked", "AppendBlocked of 10 bits, bloom.Hash (murmur3)", true, func(n int) (filter, error) {
 			return &shaleBlocked{hashes: make([]uint64, 0, n)}, nil
@@ -16,11 +19,20 @@ func statics() []contestant {
 		{static, "shale Blocked, xxh3", "AppendStatic of 10 bits, HashXXH3", true, func(n int) (filter, error) {
 			return &shaleStatic{kind: bloom.KindBlocked, hasher: xxh3(), hashes: make([]uint64, 0, n)}, nil
 		}},
+		{static, "shale Fuse", "OpenFuse; bloom.Hash (murmur3); the widest fingerprints that fit 10 bits", true, func(n int) (filter, error) {
+			return &shaleFuse{shaleBlocked: shaleBlocked{hashes: make([]uint64, 0, n)}}, nil
+		}},
 		{static, "shale Fuse, xxh3", "AppendStatic of KindFuse, the widest fingerprints that fit 10 bits, HashXXH3", true, func(n int) (filter, error) {
 			return &shaleStatic{kind: bloom.KindFuse, hasher: xxh3(), hashes: make([]uint64, 0, n)}, nil
 		}},
 		{static, "xorfilter BinaryFuse8", "PopulateBinaryFuse8; xxhash, as it has no hash of its own", true, func(n int) (filter, error) {
 			return &xorFuse{pending: make(pending, 0, n)}, nil
+		}},
+		{static, "shale Fuse, xxh3, StaticBuilder", "the same, built in the memory of the filter before", true, func(n int) (filter, error) {
+			return &shaleStatic{kind: bloom.KindFuse, hasher: xxh3(), hashes: make([]uint64, 0, n), builder: ours}, nil
+		}},
+		{static, "xorfilter BinaryFuse8, builder", "BuildBinaryFuse in the memory of the filter before; xxhash", true, func(n int) (filter, error) {
+			return &xorFuse{pending: make(pending, 0, n), builder: theirs}, nil
 		}},
 		{static, "xorfilter Xor8", "Populate; xxhash", true, func(n int) (filter, error) {
 			return &xor8{pending: make(pending, 0, n)}, nil
@@ -77,11 +89,48 @@ func (f *shaleBlocked) askHashes(h []uint64) (maybe int) {
 func (f *shaleBlocked) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
 func (f *shaleBlocked) theory() float64 { return f.f.FPR() }
 
+type shaleFuse struct {
+	shaleBlocked
+	f *bloom.Fuse
+}
+
+func (f *shaleFuse) build() error {
+	b, err := bloom.AppendStatic(nil, f.hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: bitsPerKey})
+	if err != nil {
+		return err
+	}
+	f.f, err = bloom.OpenFuse(b)
+	f.hashes = nil
+	return err
+}
+
+func (f *shaleFuse) ask(k keys.Slab) (maybe int) {
+	for i := range k.Len() {
+		if f.f.MayContain(k.Key(i)) {
+			maybe++
+		}
+	}
+	return maybe
+}
+
+func (f *shaleFuse) askHashes(h []uint64) (maybe int) {
+	for _, h := range h {
+		if f.f.MayContainHash(h) {
+			maybe++
+		}
+	}
+	return maybe
+}
+
+func (f *shaleFuse) bits() float64   { return float64(f.f.SizeBytes()) * 8 }
+func (f *shaleFuse) theory() float64 { return f.f.FPR() }
+
 type shaleStatic struct {
-	kind   bloom.Kind
-	hasher bloom.Hasher
-	hashes []uint64
-	f      *bloom.Static
+	kind    bloom.Kind
+	hasher  bloom.Hasher
+	hashes  []uint64
+	builder *bloom.StaticBuilder // nil: a new one
+	f       *bloom.Static
 }
 
 func (f *shaleStatic) add(k keys.Slab) error {
@@ -90,7 +139,10 @@ func (f *shaleStatic) add(k keys.Slab) error {
 }
 
 func (f *shaleStatic) build() error {
-	b, err := bloom.AppendStatic(nil, f.hashes, bloom.StaticOptions{Kind: f.kind, BitsPerKey: bitsPerKey, Hasher: f.hasher})
+	if f.builder == nil {
+		f.builder = new(bloom.StaticBuilder)
+	}
+	b, err := f.builder.Append(nil, f.hashes, bloom.StaticOptions{Kind: f.kind, BitsPerKey: bitsPerKey, Hasher: f.hasher})
 	if err != nil {
 		return err
 	}
@@ -158,11 +210,19 @@ func xxHashes(k keys.Slab, hashes []uint64) []uint64 {
 
 type xorFuse struct {
 	pending
-	f *xorfilter.BinaryFuse8
+	builder *xorfilter.BinaryFuseBuilder // nil: a new one
+	f       *xorfilter.BinaryFuse8
 }
 
 func (f *xorFuse) build() (err error) {
-	f.f, err = xorfilter.PopulateBinaryFuse8(f.pending)
+	if f.builder == nil {
+		f.f, err = xorfilter.PopulateBinaryFuse8(f.pending)
+	} else {
+		var made xorfilter.BinaryFuse[uint8]
+		made, err = xorfilter.BuildBinaryFuse[uint8](f.builder, f.pending)
+		made.Fingerprints = slices.Clone(made.Fingerprints)
+		f.f = (*xorfilter.BinaryFuse8)(&made)
+	}
 	f.pending = nil
 	return err
 }
