@@ -87,14 +87,15 @@ func (db *DB) rebuildError(err error) error {
 
 // A rebuild is one call of RebuildFilters. One goroutine uses it.
 type rebuild struct {
-	db     *DB
-	ctx    context.Context
-	report FilterRebuild
-	made   []*newFilter             // written, and not installed yet; at most installFilters
-	bytes  int64                    // in the files of made
-	damage error                    // the first that kept a table from getting a filter, for the end
-	want   filterplan.WantedFilters // of the pass under way
-	again  bool                     // this is not the first pass: the report has counted the tables
+	db      *DB
+	ctx     context.Context
+	report  FilterRebuild
+	builder bloom.StaticBuilder
+	made    []*newFilter             // written, and not installed yet; at most installFilters
+	bytes   int64                    // in the files of made
+	damage  error                    // the first that kept a table from getting a filter, for the end
+	want    filterplan.WantedFilters // of the pass under way
+	again   bool                     // this is not the first pass: the report has counted the tables
 }
 
 // A newFilter is a sidecar that is written and not in use yet. install sets filter, which
@@ -203,7 +204,7 @@ func (r *rebuild) table(t *tree.Table) error {
 		return nil
 	}
 	read := sstable.IterOptions{NoFill: true, Readahead: compactionReadahead}
-	built, err := t.Reader.BuildFilter(r.ctx, read, want.StaticOptions, want.PrefixRule)
+	built, err := t.Reader.BuildFilter(r.ctx, read, &r.builder, want.StaticOptions, want.PrefixRule)
 	if err != nil {
 		return r.unreadable(err)
 	}

@@ -389,7 +389,7 @@ func forceRebuild(t *testing.T, db *DB, bits float64) {
 	v := db.acquireView()
 	defer db.tree.Release(v.Version)
 	for table := range v.Tables() {
-		built, err := table.Reader.BuildFilter(r.ctx, sstable.IterOptions{}, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
+		built, err := table.Reader.BuildFilter(r.ctx, sstable.IterOptions{}, nil, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
 		if err == nil {
 			err = r.write(table, built, bits, 0)
 		}

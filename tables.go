@@ -3,6 +3,7 @@ package shale
 import (
 	"fmt"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
@@ -107,6 +108,8 @@ type sink struct {
 	bits   float64 // filter bits a key
 	ingest bool    // entries get their sequence number when they are installed
 
+	builder bloom.StaticBuilder // memory for the filters of all tables
+
 	metas  []*manifest.Table // the tables that are finished
 	tables []*tree.Table     // those of them that are open
 	bytes  int64             // on disk, of metas
@@ -134,6 +137,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		FilterBits: s.bits,
 		FilterKind: db.filterPolicy().Kind(s.level),
 		Hasher:     db.hasher,
+		Builder:    &s.builder,
 		PrefixRule: db.opts.FilterPrefix.rule,
 		Ingested:   s.ingest,
 	})

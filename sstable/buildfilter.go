@@ -17,10 +17,11 @@ const buildEvery = 4096
 // the way that read says, and puts their user keys, and the prefixes that rule finds in them,
 // into the filter.
 //
-// It needs 8 bytes of memory for each key and each prefix. Before it returns, it has asked
+// It needs 8 bytes of memory for each key and each prefix, and that of builder, which may be
+// nil. Before it returns, it has asked
 // the finished filter for each of them. It fails with damage if it meets another number of
 // keys or entries than the properties state: then the filter might lack a key.
-func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.StaticOptions, rule base.PrefixRule) (BuiltFilter, error) {
+func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, builder *bloom.StaticBuilder, o bloom.StaticOptions, rule base.PrefixRule) (BuiltFilter, error) {
 	hashes := newHashCollector(o.Hasher, rule)
 	defer hashes.release()
 	it := r.NewIteratorWith(nil, read)
@@ -31,7 +32,7 @@ func (r *Reader) BuildFilter(ctx context.Context, read IterOptions, o bloom.Stat
 	if got.Entries != r.props.Entries || got.Keys != r.props.Keys {
 		return BuiltFilter{}, r.damage(r.foot.props.offset, BlockProperties.String(), errCounts)
 	}
-	b, err := buildFilter(hashes.list.all, hashes.sum, o)
+	b, err := buildFilter(builder, hashes.list.all, hashes.sum, o)
 	return BuiltFilter{Bytes: b, Rule: rule, prefixes: hashes.prefixes}, err
 }
 

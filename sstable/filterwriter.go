@@ -96,7 +96,7 @@ func (w *Writer) writeFilter() (handle, error) {
 		return handle{}, nil
 	}
 	w.props.FilterBits, w.props.prefixRule, w.props.prefixes = w.opts.FilterBits, w.opts.PrefixRule, w.hashes.prefixes
-	filter, err := buildFilter(w.hashes.list.all, w.hashes.sum, bloom.StaticOptions{
+	filter, err := buildFilter(w.opts.Builder, w.hashes.list.all, w.hashes.sum, bloom.StaticOptions{
 		Kind: w.opts.FilterKind, BitsPerKey: w.opts.FilterBits, Hasher: w.opts.Hasher,
 	})
 	if err != nil {
@@ -111,13 +111,16 @@ func (w *Writer) writeFilter() (handle, error) {
 
 // buildFilter returns the bytes of a filter that has all hashes. A filter must never deny a
 // key of its table, so buildFilter asks the finished filter for every hash. It also checks
-// with sum that the hashes are still those that were collected.
-func buildFilter(hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
+// with sum that the hashes are still those that were collected. builder may be nil.
+func buildFilter(builder *bloom.StaticBuilder, hashes []uint64, sum uint64, o bloom.StaticOptions) ([]byte, error) {
+	if builder == nil {
+		builder = new(bloom.StaticBuilder)
+	}
 	o.Kind, _ = filterplan.ChooseKind(len(hashes), o)
-	b, err := bloom.AppendStatic(nil, hashes, o)
+	b, err := builder.Append(nil, hashes, o)
 	if err != nil && o.Kind != bloom.KindBlocked { // by chance, and rarely
 		o.Kind = bloom.KindBlocked
-		b, err = bloom.AppendStatic(nil, hashes, o)
+		b, err = builder.Append(nil, hashes, o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sstable: build filter: %w", err)

@@ -23,7 +23,7 @@ const sidecarNum = base.FileNum(9)
 // writeSidecarOf builds a new filter for a table and writes it as a sidecar.
 func writeSidecarOf(t testing.TB, r *Reader, num base.FileNum, bits float64) ([]byte, SidecarInfo) {
 	t.Helper()
-	filter, err := r.BuildFilter(context.Background(), IterOptions{NoFill: true}, bloom.StaticOptions{BitsPerKey: bits}, base.PrefixRule{})
+	filter, err := r.BuildFilter(context.Background(), IterOptions{NoFill: true}, nil, bloom.StaticOptions{BitsPerKey: bits}, base.PrefixRule{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestSidecar_Foreign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filter, err := src.BuildFilter(context.Background(), IterOptions{}, bloom.StaticOptions{BitsPerKey: 20}, base.PrefixRule{})
+		filter, err := src.BuildFilter(context.Background(), IterOptions{}, nil, bloom.StaticOptions{BitsPerKey: 20}, base.PrefixRule{})
 		if err != nil {
 			t.Fatal(err)
 		}

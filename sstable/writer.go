@@ -14,13 +14,17 @@ import (
 
 // WriterOptions describe a table that will be written.
 type WriterOptions struct {
-	Num            base.FileNum    // the table's number; part of every checksum
-	StoreID        uint64          // part of every checksum too
-	BlockSize      int             // bytes of a data block before compression; default 4 KiB
-	Codec          *Codec          // of blocks; nil: none
-	FilterBits     float64         // bits of the filter for each key; 0 or less: no filter
-	FilterKind     bloom.Kind      // default: blocked
-	Hasher         bloom.Hasher    // of the filter
+	Num        base.FileNum // the table's number; part of every checksum
+	StoreID    uint64       // part of every checksum too
+	BlockSize  int          // bytes of a data block before compression; default 4 KiB
+	Codec      *Codec       // of blocks; nil: none
+	FilterBits float64      // bits of the filter for each key; 0 or less: no filter
+	FilterKind bloom.Kind   // default: blocked
+	Hasher     bloom.Hasher // of the filter
+
+	// Builder is memory for building the filter, which writers may share if they finish one
+	// after the other. Default: memory of the writer's own.
+	Builder        *bloom.StaticBuilder
 	PrefixRule     base.PrefixRule // which prefixes the filter knows; the zero rule: none
 	Ingested       bool            // entries are puts with number 0; the manifest will state their number
 	indexPartition int             // bytes of index above which it has two levels; default 1 MiB

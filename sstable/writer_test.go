@@ -116,6 +116,24 @@ func TestWriter_Info(t *testing.T) {
 	}
 }
 
+// TestWriter_SharedBuilder writes tables one after the other with one builder. They have the
+// same bytes as with a builder each.
+func TestWriter_SharedBuilder(t *testing.T) {
+	var builder bloom.StaticBuilder
+	for i, n := range []int{2000, 300, 2500} {
+		var list []entry
+		for k := range n {
+			list = append(list, parseEntries(t, fmt.Sprintf("key-%d-%06d#%d,PUT=v", i, k, k+1))...)
+		}
+		o := WriterOptions{FilterBits: 16, FilterKind: bloom.KindFuse}
+		want, _ := writeFile(t, o, list)
+		o.Builder = &builder
+		if got, info := writeFile(t, o, list); !bytes.Equal(got, want) || info.FilterBytes == 0 {
+			t.Errorf("table %d of %d keys: the bytes depend on the builder", i, n)
+		}
+	}
+}
+
 // TestWriter_EstimatedSize checks that the estimate is close to the final size.
 func TestWriter_EstimatedSize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -178,12 +196,12 @@ func TestFilter_HashesChangedInMemory(t *testing.T) {
 	for i := range 1000 {
 		c.add(uint64(i) * 0x9e3779b97f4a7c15)
 	}
-	if _, err := buildFilter(c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
+	if _, err := buildFilter(nil, c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 64 {
 		c.list.all[500] ^= 1 << bit
-		if _, err := buildFilter(c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
+		if _, err := buildFilter(nil, c.list.all, c.sum, bloom.StaticOptions{BitsPerKey: 10}); !errors.Is(err, errHashSum) {
 			t.Errorf("bit %d: %v, want %v", bit, err, errHashSum)
 		}
 		c.list.all[500] ^= 1 << bit
