@@ -101,10 +101,12 @@ type shape struct {
 	next  float64  // bytes of the next link; 0 if there may be none
 }
 
-// Places in a header, and the option of a filter with one link only.
+// Places in a header, and options of a filter: sizes are not rounded up to a power of two; there
+// is one link only.
 const (
 	headerLen  = 20
 	linkLen    = 53
+	noRounding = 1
 	nonScaling = 8
 )
 
@@ -130,6 +132,9 @@ func shapeOf(header []byte) (s shape, ok bool) {
 		s.room = entries - min(items, entries)
 		if options&nonScaling == 0 {
 			s.next = filterBytes(float64(entries)*float64(growth), rate/2)
+		}
+		if options&noRounding == 0 {
+			s.next *= 2 // a power of two of bits, as in old releases
 		}
 	}
 	return s, true

@@ -74,8 +74,10 @@ func TestPipeline_Together(t *testing.T) {
 func TestPipeline_LargeReplies(t *testing.T) {
 	r := start(t, settings(t))
 	value := strings.Repeat("x", sendAt)
-	sent := string(request("SET", "a", value).Raw) + strings.Repeat(string(request("GET", "a").Raw), 40)
-	want := "+OK\r\n" + strings.Repeat(fmt.Sprintf("$%d\r\n%s\r\n", len(value), value), 40)
+	sent := string(request("SET", "a", value).Raw) + strings.Repeat(string(request("GET", "a").Raw), 40) +
+		string(request(strings.Fields("MGET"+strings.Repeat(" a", 20))...).Raw)
+	one := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value)
+	want := "+OK\r\n" + strings.Repeat(one, 40) + "*20\r\n" + strings.Repeat(one, 20)
 	if got := exchange(t, r.addr, sent); got != want {
 		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
 	}

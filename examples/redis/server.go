@@ -64,8 +64,9 @@ type client struct {
 	s    *server
 	id   int64
 	name string
-	out  []byte // replies that were not sent yet
-	quit bool   // the connection ends after its replies
+	conn redcon.Conn // nil in tests of commands alone
+	out  []byte      // replies that were not sent yet
+	quit bool        // the connection ends after its replies
 	// wrote says that a reply in out depends on a write that may not be on disk yet: its own,
 	// or one that it has seen.
 	wrote bool
@@ -78,16 +79,24 @@ type client struct {
 func (s *server) newClient() *client { return &client{s: s, id: s.lastID.Add(1)} }
 
 func (s *server) accept(conn redcon.Conn) bool {
-	conn.SetContext(s.newClient())
+	c := s.newClient()
+	c.conn = conn
+	conn.SetContext(c)
 	s.clients.Add(1)
 	return true
 }
 
 func (s *server) closed(redcon.Conn, error) { s.clients.Add(-1) }
 
-// sendAt is the size of waiting replies from which up they are sent in the midst of a
-// pipeline.
+// sendAt is the size of waiting replies from which up they are sent in the midst of a pipeline,
+// or of an MGET.
 const sendAt = 256 << 10
+
+// sendIfLarge sends what is waiting if that is much. It returns false if the connection
+// has ended.
+func (c *client) sendIfLarge() bool {
+	return len(c.out) < sendAt || c.conn == nil || c.send()
+}
 
 // handle does a command and all that came with it, and answers them together.
 func (s *server) handle(conn redcon.Conn, first redcon.Command) {
@@ -101,31 +110,36 @@ func (s *server) handle(conn redcon.Conn, first redcon.Command) {
 			c.do(pipeline[0].Args)
 		}
 		pipeline = pipeline[n:]
-		if len(c.out) >= sendAt && len(pipeline) > 0 && !c.send(conn) {
+		if len(pipeline) > 0 && !c.sendIfLarge() {
 			return
 		}
 	}
-	if c.send(conn) && c.quit {
+	if c.send() && c.quit {
 		_ = conn.Close() // the client has asked for it
 	}
 }
 
 // send sends what the commands have answered, once it is settled: with -sync always there is
 // one sync for a whole pipeline. It returns false if the connection has ended.
-func (c *client) send(conn redcon.Conn) bool {
+func (c *client) send() bool {
 	if err := c.settle(); err != nil {
 		// The replies say that all is well, so they must not be sent.
 		c.s.logf("sync: %v", err)
-		_ = conn.NetConn().Close() // redcon sees that when it writes or reads
-		c.quit, c.out = true, nil
+		c.hangUp()
 		return false
 	}
-	conn.WriteRaw(c.out)
+	c.conn.WriteRaw(c.out)
 	if cap(c.out) > 4*sendAt {
 		c.out = nil
 	}
 	c.out = c.out[:0]
-	return redcon.BaseWriter(conn).Flush() == nil
+	return redcon.BaseWriter(c.conn).Flush() == nil
+}
+
+// hangUp ends the connection without the replies that are waiting.
+func (c *client) hangUp() {
+	_ = c.conn.NetConn().Close() // redcon sees that when it writes or reads
+	c.quit, c.out = true, nil
 }
 
 // settle makes what the replies depend on durable, if -sync says so.

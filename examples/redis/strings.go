@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"slices"
 
 	"github.com/shaledb/shale"
@@ -35,13 +36,14 @@ func (c *client) get(args [][]byte) {
 	}
 }
 
-// mget is MGET. All values are of one moment. A name that stands for no string has none.
+// mget is MGET. All values are of one moment. A name that stands for no string has none. Large
+// values are sent while others are looked up, so that they are not all in memory.
 func (c *client) mget(args [][]byte) {
 	keys := make([][]byte, len(args))
 	for i, name := range args {
 		keys[i] = appendNameKey(nil, name)
 	}
-	begin := len(c.out)
+	begin, sent := len(c.out), false
 	c.array(len(args))
 	err := c.s.db.GetMany(keys, func(_ int, value []byte, found bool) error {
 		if found && value[0] == stringValue {
@@ -49,9 +51,18 @@ func (c *client) mget(args [][]byte) {
 		} else {
 			c.null()
 		}
+		sent = sent || len(c.out) >= sendAt
+		if !c.sendIfLarge() {
+			return net.ErrClosed
+		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+	case sent && c.conn != nil: // an error would be taken for a value
+		c.s.logf("MGET: %v", err)
+		c.hangUp()
+	default:
 		c.out = c.out[:begin]
 		c.fail(err)
 	}
