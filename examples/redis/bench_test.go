@@ -101,7 +101,7 @@ func BenchmarkSave(b *testing.B) {
 			c.want(b, fmt.Sprintf("BF.RESERVE f 0.01 %d", items), "+OK")
 			f := c.s.filters.get([]byte("f"))
 			for i := range items {
-				if _, err := f.bf.Add(strconv.AppendInt(nil, int64(i), 10)); err != nil {
+				if err := f.bf.Add(strconv.AppendInt(nil, int64(i), 10)); err != nil {
 					b.Fatal(err)
 				}
 			}
