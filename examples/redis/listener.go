@@ -149,6 +149,15 @@ func (g *guardedConn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
+// Write leaves out the empty writes of redcon, which flushes after each pipeline even if there
+// is nothing left. Each would be a call of the system.
+func (g *guardedConn) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	return g.Conn.Write(p)
+}
+
 // Close closes the connection once.
 func (g *guardedConn) Close() (err error) {
 	g.once.Do(func() {
