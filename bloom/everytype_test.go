@@ -164,6 +164,7 @@ var others = map[string]string{
 	"bloom.StaticBuilder":  "memory for building",
 	"sketch.Sink":          "a buffer",
 	"guava.Strategy":       "a number",
+	"guava.Sink":           "a buffer",
 	"xorfilter.FuseFields": "the fields of a filter of the peer",
 	"xorfilter.Xor8Fields": "the fields of a filter of the peer",
 	"redisbloom.Loader":    "the state of a load",
