@@ -87,7 +87,7 @@
 // any key that is absent. Its rates of false positives are 1. So a filter that could not be
 // read from its bytes never says no.
 //
-// Zero values are there to be filled by UnmarshalBinary and UnmarshalText. Nothing can be
+// Zero values are there to be filled by UnmarshalBinary, UnmarshalText and ReadFrom. Nothing can be
 // added to one: a method that can return an error returns one, and another method does
 // nothing. A zero value cannot be written either. (The zero Bitset is different: it is the
 // empty set, and takes numbers.)
@@ -107,6 +107,12 @@
 // serialized form in base64, a third longer. (gob takes a value only if it can address it,
 // and otherwise returns an error that says so.) AtomicBlocked, Exact and Of have no
 // serialized form: writing one is an error.
+//
+// MarshalBinary and UnmarshalBinary take the serialized form alone, all of it. In a stream,
+// where something else may follow, WriteTo puts a frame with the length in front of the form,
+// and ReadFrom stops at its end. OpenFilter, OpenBlocked and the other Open functions keep
+// the bytes, for example those of a file in mapped memory, and do not copy them. A filter
+// that is opened so and can be added to copies its bits at the first change.
 //
 // Two things to know:
 //

@@ -199,6 +199,7 @@ func (f *Filter) Union(other *Filter) error {
 	if err := f.match(other, "union"); err != nil {
 		return err
 	}
+	f.bits.Own()
 	for i, w := range other.bits.Words {
 		f.bits.Words[i] |= w
 	}
@@ -214,6 +215,7 @@ func (f *Filter) Intersect(other *Filter) error {
 	if err := f.match(other, "intersect"); err != nil {
 		return err
 	}
+	f.bits.Own()
 	for i, w := range other.bits.Words {
 		f.bits.Words[i] &= w
 	}

@@ -75,41 +75,65 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 // A filter with a Hash of the caller's own can only be read into a Filter that was made
 // with the same HashID. f keeps that function, and its m and k become those of b.
 func (f *Filter) UnmarshalBinary(b []byte) error {
-	t, err := form.TrailerOf(b, form.KindFilter, filterVersion)
+	made, err := openFilter(b, &f.hash)
 	if err != nil {
 		return err
 	}
-	head := form.HeadOf(b)
-	hash, err := f.hash.Named(HashID(head.Hash), head.Seed)
+	made.bits.Own()
+	*f = *made
+	return nil
+}
+
+// OpenFilter returns the filter whose serialized form is b, all of b. It keeps b and does not
+// copy it: b must not change while the filter is in use. The filter copies its bits when it
+// is changed for the first time, and never changes b. If b does not begin at an address that
+// 8 divides, or on a big-endian machine, it copies them at once.
+//
+// Every byte is checked. The errors are those of UnmarshalBinary. A filter with a Hash of the
+// caller's own is ErrUnknown, and can be read by UnmarshalBinary only.
+func OpenFilter(b []byte) (*Filter, error) { return openFilter(b, new(HashFunc)) }
+
+// openFilter is OpenFilter for a filter whose hash function is own if it is not one of this
+// package.
+func openFilter(b []byte, own *HashFunc) (*Filter, error) {
+	t, err := form.TrailerOf(b, form.KindFilter, filterVersion)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	head := form.HeadOf(b)
+	hash, err := own.Named(HashID(head.Hash), head.Seed)
+	if err != nil {
+		return nil, err
 	}
 	m, k := binary.LittleEndian.Uint64(t[12:]), int(t[3])
 	body := len(b) - filterTailLen
 	if body < 0 || m != uint64(body)*8 || body%8 != 0 {
-		return form.Damage("%d bits in %d bytes", m, len(b))
+		return nil, form.Damage("%d bits in %d bytes", m, len(b))
 	}
 	if err := form.Check(b); err != nil {
-		return err
+		return nil, err
 	}
 	count := binary.LittleEndian.Uint64(b[body:])
-	switch reserved, keys := binary.LittleEndian.Uint32(t[4:]), binary.LittleEndian.Uint32(t[8:]); {
+	switch reserved := binary.LittleEndian.Uint32(t[4:]); {
 	case reserved != 0:
-		return form.Damage("reserved bytes are %#x", reserved)
+		return nil, form.Damage("reserved bytes are %#x", reserved)
 	case k < 1 || k > MaxProbes || m == 0:
-		return form.Damage("%d probes, %d bits", k, m)
-	case uint64(keys) != min(count, math.MaxUint32):
-		return form.Damage("%d keys, %d counted", keys, count)
+		return nil, form.Damage("%d probes, %d bits", k, m)
+	case uint64(head.Keys) != min(count, math.MaxUint32):
+		return nil, form.Damage("%d keys, %d counted", head.Keys, count)
 	}
-	*f = Filter{bits: bitarray.Array{Words: bitarray.DecodeWords(b[:body]), M: m, K: k, Count: count}, hash: hash}
-	return nil
+	return &Filter{bits: bitarray.Open(b[:body:body], k, count), hash: hash}, nil
 }
 
-// WriteTo writes the serialized form, the bytes of MarshalBinary. It writes 32 KiB at a
-// time and does not hold a copy of the whole.
+// WriteTo writes a frame of 24 bytes and the serialized form, the bytes of MarshalBinary, so
+// that ReadFrom finds its end in a stream. It writes 32 KiB at a time and does not hold a copy
+// of the whole.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if err := f.canWrite(); err != nil {
 		return 0, err
+	}
+	if n, err = form.WriteFrame(w, f.SizeBytes()+filterTailLen); err != nil {
+		return n, err
 	}
 	const chunk = 4096 // words
 	buf := make([]byte, 0, 8*min(chunk, len(f.bits.Words)))
@@ -135,13 +159,10 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// ReadFrom reads to the end of r, as an io.ReaderFrom does, and makes f the filter that it
-// has read: see UnmarshalBinary. The memory that it takes grows with the bytes that
-// arrive, up to three times as many.
+// ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes f that filter: see
+// UnmarshalBinary. So something else may follow in r. The memory that it takes grows with the
+// bytes that arrive, up to three times as many. The error is io.EOF if r has ended, and
+// io.ErrUnexpectedEOF if it ends inside of the filter; f then is as it was.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return int64(len(b)), fmt.Errorf("bloom: read filter: %w", err)
-	}
-	return int64(len(b)), f.UnmarshalBinary(b)
+	return form.ReadFrom(r, f.UnmarshalBinary)
 }

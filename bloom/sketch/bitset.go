@@ -31,6 +31,8 @@ type Bitset struct {
 	words []uint64 // bit n&63 of words[n>>6] stands for the number n; the last word may be 0
 	limit uint64   // a multiple of 64; 0: DefaultLimit
 	count uint64   // number of members
+
+	shared bool // the words belong to the bytes of OpenBitset
 }
 
 // Limits of a Bitset.
@@ -90,11 +92,23 @@ func (s *Bitset) reach(i uint64) error {
 		s.words = s.words[:need] // words between length and capacity are 0
 		return nil
 	}
+	s.shared = false
 	words := make([]uint64, need, min(max(need, 2*uint64(len(s.words))), s.Limit()>>6))
 	copy(words, s.words)
 	s.words = words
 	return nil
 }
+
+// own copies the words if they belong to the bytes of OpenBitset. It comes before each
+// change of a word.
+func (s *Bitset) own() {
+	if s.shared {
+		s.copyWords()
+	}
+}
+
+// copyWords is apart from own so that the compiler inlines own.
+func (s *Bitset) copyWords() { s.words, s.shared = slices.Clone(s.words), false }
 
 // Set adds i. The error is ErrRange if i is not below the limit.
 func (s *Bitset) Set(i uint64) error {
@@ -110,6 +124,7 @@ func (s *Bitset) CheckAndSet(i uint64) (was bool, err error) {
 			return false, err
 		}
 	}
+	s.own()
 	w := &s.words[i>>6]
 	before := *w >> (i & 63) & 1
 	*w |= 1 << (i & 63)
@@ -122,6 +137,7 @@ func (s *Bitset) Clear(i uint64) (was bool) {
 	if i>>6 >= uint64(len(s.words)) {
 		return false
 	}
+	s.own()
 	w := &s.words[i>>6]
 	before := *w >> (i & 63) & 1
 	*w &^= 1 << (i & 63)
@@ -202,10 +218,10 @@ func (s *Bitset) AllFrom(i uint64) iter.Seq[uint64] {
 func (s *Bitset) SizeBytes() int { return cap(s.words) * 8 }
 
 // Reset removes all members and frees the memory.
-func (s *Bitset) Reset() { s.words, s.count = nil, 0 }
+func (s *Bitset) Reset() { s.words, s.count, s.shared = nil, 0, false }
 
 // Compact frees the memory above the largest member.
-func (s *Bitset) Compact() { s.words = slices.Clone(s.words[:s.used()]) }
+func (s *Bitset) Compact() { s.words, s.shared = slices.Clone(s.words[:s.used()]), false }
 
 // Clone returns a copy in memory of its own.
 func (s *Bitset) Clone() *Bitset {
@@ -225,6 +241,7 @@ func (s *Bitset) Union(other *Bitset) error {
 			return err
 		}
 	}
+	s.own()
 	for i, w := range other.words[:other.used()] {
 		s.count += uint64(bits.OnesCount64(w &^ s.words[i]))
 		s.words[i] |= w
@@ -234,6 +251,7 @@ func (s *Bitset) Union(other *Bitset) error {
 
 // Intersect removes the members that other does not have. The error is always nil.
 func (s *Bitset) Intersect(other *Bitset) error {
+	s.own()
 	s.count = 0
 	for i := range s.words {
 		if i < len(other.words) {
@@ -248,6 +266,7 @@ func (s *Bitset) Intersect(other *Bitset) error {
 
 // Difference removes the members that other has.
 func (s *Bitset) Difference(other *Bitset) {
+	s.own()
 	for i := range min(len(s.words), len(other.words)) {
 		s.count -= uint64(bits.OnesCount64(s.words[i] & other.words[i]))
 		s.words[i] &^= other.words[i]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/form"
@@ -39,10 +40,11 @@ import (
 // is added, and cannot be written. It is for UnmarshalBinary and UnmarshalText. Any number
 // of goroutines may ask a Counting at once, as long as none changes it.
 type Counting struct {
-	lines  []countingLine // at least one; the slice is constant
+	lines  []countingLine // at least one
 	k      int            // counters of a key: countingMinK or countingMaxK; constant
 	hasher bloom.Hasher   // constant
 	count  uint64         // additions less removals
+	shared bool           // the lines belong to the bytes of OpenCounting
 }
 
 // Geometry of the counting filter. Part of the file format, never changes.
@@ -152,12 +154,24 @@ func (f *Counting) place(h uint64) (i, word, step, p uint64) {
 // of p chooses.
 func counterShift(p uint64) uint64 { return p >> 60 * counterBits }
 
+// own copies the lines if they belong to the bytes of OpenCounting. It comes before each
+// change of a line.
+func (f *Counting) own() {
+	if f.shared {
+		f.copyLines()
+	}
+}
+
+// copyLines is apart from own so that the compiler inlines own.
+func (f *Counting) copyLines() { f.lines, f.shared = slices.Clone(f.lines), false }
+
 // AddHash adds the key with this hash. Requires: the filter's Hasher has made the hash.
 func (f *Counting) AddHash(h uint64) {
 	i, word, step, p := f.place(h)
 	if i >= uint64(len(f.lines)) {
 		return
 	}
+	f.own()
 	line := &f.lines[i]
 	for range f.k {
 		w := &line[word&7]
@@ -178,6 +192,7 @@ func (f *Counting) RemoveHash(h uint64) bool {
 	if i >= uint64(len(f.lines)) {
 		return false
 	}
+	f.own()
 	line := &f.lines[i]
 	for range f.k {
 		w := &line[word&7]

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"unsafe"
 
+	"github.com/shaledb/shale/bloom/internal/bitarray"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
@@ -49,36 +51,48 @@ func (f *Counting) MarshalBinary() ([]byte, error) {
 // function. It copies b, and takes as much memory. The error is ErrUnknown or
 // ErrDamaged; f then is as it was.
 func (f *Counting) UnmarshalBinary(b []byte) error {
-	t, err := trailerOf(b, form.KindCounting, countingVersion)
+	g, err := OpenCounting(b)
 	if err != nil {
 		return err
 	}
+	g.own()
+	*f = *g
+	return nil
+}
+
+// OpenCounting returns the filter that MarshalBinary wrote as b. It keeps b and does not copy
+// it: b must not change while the filter is in use. The filter copies its counters when it is
+// changed for the first time, and never changes b. If b does not begin at an address that 8
+// divides, or on a big-endian machine, it copies them at once. Every byte is checked: the
+// errors are those of UnmarshalBinary.
+func OpenCounting(b []byte) (*Counting, error) {
+	t, err := trailerOf(b, form.KindCounting, countingVersion)
+	if err != nil {
+		return nil, err
+	}
 	lines := binary.LittleEndian.Uint32(t[12:])
 	if want := uint64(lines)*lineBytes + countingTail; want != uint64(len(b)) {
-		return form.Damage("%d lines of counters in %d bytes", lines, len(b))
+		return nil, form.Damage("%d lines of counters in %d bytes", lines, len(b))
 	}
 	var h head
 	if err := h.open(b); err != nil {
-		return err
+		return nil, err
 	}
 	k, count := int(t[3]), binary.LittleEndian.Uint64(b[len(b)-countingTail:])
 	zero := binary.LittleEndian.Uint32(t[4:]) | binary.LittleEndian.Uint32(t[16:])
 	switch {
 	case k < countingMinK || k > countingMaxK || lines < 1 || lines > maxCountingLines:
-		return form.Damage("%d lines, %d counters a key", lines, k)
+		return nil, form.Damage("%d lines, %d counters a key", lines, k)
 	case zero != 0:
-		return form.Damage("reserved bytes are %#x", zero)
+		return nil, form.Damage("reserved bytes are %#x", zero)
 	case uint64(h.keys) != min(count, math.MaxUint32):
-		return form.Damage("%d keys, and %d in the trailer", count, h.keys)
+		return nil, form.Damage("%d keys, and %d in the trailer", count, h.keys)
 	}
-	g := newCounting(int(lines), h.hasher, k)
-	g.count = count
-	for i := range g.lines {
-		line := b[i*lineBytes : (i+1)*lineBytes]
-		for j := range g.lines[i] {
-			g.lines[i][j] = binary.LittleEndian.Uint64(line[8*j:])
-		}
-	}
-	*f = *g
-	return nil
+	words, shared := bitarray.WordsIn(b[:int(lines)*lineBytes])
+	return &Counting{lines: linesOf(words), k: k, hasher: h.hasher, count: count, shared: shared}, nil
+}
+
+// linesOf returns words as lines. Requires: there is a whole number of lines, and at least one.
+func linesOf(words []uint64) []countingLine {
+	return unsafe.Slice((*countingLine)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8/lineBytes)
 }

@@ -145,6 +145,7 @@ func (f *Counting) FillRatio() float64 {
 
 // Reset removes all keys. It keeps the memory.
 func (f *Counting) Reset() {
+	f.own()
 	clear(f.lines)
 	f.count = 0
 }
@@ -152,7 +153,7 @@ func (f *Counting) Reset() {
 // Clone returns a copy in memory of its own.
 func (f *Counting) Clone() *Counting {
 	g := *f
-	g.lines = slices.Clone(f.lines)
+	g.lines, g.shared = slices.Clone(f.lines), false
 	return &g
 }
 
@@ -163,6 +164,7 @@ func (f *Counting) Union(other *Counting) error {
 	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
 		return fmt.Errorf("bloom: union of counting filters: %w", bloom.ErrMismatch)
 	}
+	f.own()
 	for i := range f.lines {
 		line, with := &f.lines[i], &other.lines[i]
 		for j, w := range line {

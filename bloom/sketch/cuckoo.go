@@ -49,12 +49,14 @@ var ErrFull = errors.New("bloom: filter is full")
 // (ErrFull), and cannot be written. It is for UnmarshalBinary and UnmarshalText. Any number
 // of goroutines may ask a Cuckoo at once, as long as none changes it.
 type Cuckoo struct {
-	table   []byte       // buckets, then zeros: each bucket can be loaded as 8 bytes; constant slice
+	table   []byte       // buckets, then zeros: each bucket can be loaded as 8 bytes
 	buckets uint64       // at least 1; constant
 	lanes   lanes        // constant
 	hasher  bloom.Hasher // constant
 
 	count uint64 // fingerprints in the table and in the stash
+
+	shared bool // the table belongs to the bytes of OpenCuckoo
 
 	// The stash has fingerprints that found no place, because both of their buckets are
 	// full. A removal from one of these buckets moves such a fingerprint into it.
@@ -156,7 +158,17 @@ func (f *Cuckoo) load(bucket uint64) uint64 {
 
 // store writes back what load has returned, changed in its four places.
 func (f *Cuckoo) store(bucket, places uint64) {
+	if f.shared {
+		f.own()
+	}
 	binary.LittleEndian.PutUint64(f.table[bucket*f.lanes.bytes():], places)
+}
+
+// own copies the table if it belongs to the bytes of OpenCuckoo. What follows the buckets
+// there is not a part of the table.
+func (f *Cuckoo) own() {
+	f.table, f.shared = slices.Clone(f.table), false
+	clear(f.table[f.buckets*f.lanes.bytes():])
 }
 
 // replace replaces one fingerprint old in the bucket by with. It reports whether the bucket
@@ -258,6 +270,9 @@ func (f *Cuckoo) FPR() float64 {
 
 // Reset removes all keys. It keeps the memory.
 func (f *Cuckoo) Reset() {
+	if f.shared {
+		f.own()
+	}
 	clear(f.table)
 	clear(f.stash[:])
 	f.count, f.waiting = 0, 0
@@ -266,6 +281,8 @@ func (f *Cuckoo) Reset() {
 // Clone returns a copy in memory of its own.
 func (f *Cuckoo) Clone() *Cuckoo {
 	g := *f
-	g.table = slices.Clone(f.table)
+	if g.buckets > 0 {
+		g.own()
+	}
 	return &g
 }

@@ -47,41 +47,55 @@ func (f *Cuckoo) MarshalBinary() ([]byte, error) {
 // function. It copies b, and takes as much memory. The error is ErrUnknown or
 // ErrDamaged; f then is as it was.
 func (f *Cuckoo) UnmarshalBinary(b []byte) error {
-	t, err := trailerOf(b, form.KindCuckoo, cuckooVersion)
+	g, err := OpenCuckoo(b)
 	if err != nil {
 		return err
 	}
+	g.own()
+	*f = *g
+	return nil
+}
+
+// OpenCuckoo returns the filter that MarshalBinary wrote as b. It keeps b and does not copy
+// it: b must not change while the filter is in use. The filter copies its places when one of
+// them is changed for the first time, and never changes b. Every byte is checked: the errors
+// are those of UnmarshalBinary.
+func OpenCuckoo(b []byte) (*Cuckoo, error) {
+	t, err := trailerOf(b, form.KindCuckoo, cuckooVersion)
+	if err != nil {
+		return nil, err
+	}
 	width, waiting, buckets := int(t[3]), int(t[4]), uint64(binary.LittleEndian.Uint32(t[12:]))
 	if !validFingerprint(width) || waiting > cuckooStash || buckets < 1 || buckets > maxCuckooBuckets {
-		return form.Damage("%d buckets, %d-bit fingerprints, %d in the stash", buckets, width, waiting)
+		return nil, form.Damage("%d buckets, %d-bit fingerprints, %d in the stash", buckets, width, waiting)
 	}
 	l := lanesOf(width)
 	if want := buckets*l.bytes() + uint64(waiting)*stashedBytes + form.TrailerLen; want != uint64(len(b)) {
-		return form.Damage("%d buckets and %d stashed fingerprints in %d bytes", buckets, waiting, len(b))
+		return nil, form.Damage("%d buckets and %d stashed fingerprints in %d bytes", buckets, waiting, len(b))
 	}
 	var h head
 	if err := h.open(b); err != nil {
-		return err
+		return nil, err
 	}
 	if zero := uint32(t[5]) | uint32(t[6]) | uint32(t[7]) | binary.LittleEndian.Uint32(t[16:]); zero != 0 {
-		return form.Damage("reserved bytes are %#x", zero)
+		return nil, form.Damage("reserved bytes are %#x", zero)
 	}
-	g := newCuckoo(buckets, l, h.hasher)
-	rest := b[copy(g.table, b[:buckets*l.bytes()]):]
+	// The trailer follows the buckets, so that the last one can be loaded as 8 bytes too.
+	g := &Cuckoo{table: b[:buckets*l.bytes()+8-l.bytes()], buckets: buckets, lanes: l, hasher: h.hasher, shared: true}
+	rest := b[buckets*l.bytes():]
 	for g.waiting < waiting {
 		s := binary.LittleEndian.Uint64(rest[g.waiting*stashedBytes:])
 		entry := stashed{bucket: s & math.MaxUint32, fingerprint: s >> 32}
 		if entry.bucket >= buckets || entry.fingerprint < 1 || entry.fingerprint > l.most {
-			return form.Damage("stashed fingerprint %#x for bucket %d of %d", entry.fingerprint, entry.bucket, buckets)
+			return nil, form.Damage("stashed fingerprint %#x for bucket %d of %d", entry.fingerprint, entry.bucket, buckets)
 		}
 		g.stash[g.waiting] = entry
 		g.waiting++
 	}
 	if g.count = g.taken() + uint64(waiting); uint64(h.keys) != min(g.count, math.MaxUint32) {
-		return form.Damage("%d fingerprints, and %d in the trailer", g.count, h.keys)
+		return nil, form.Damage("%d fingerprints, and %d in the trailer", g.count, h.keys)
 	}
-	*f = *g
-	return nil
+	return g, nil
 }
 
 // taken counts the places of the table that are not free.

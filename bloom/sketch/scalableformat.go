@@ -71,22 +71,42 @@ func (s *Scalable) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary makes s the filter whose serialized form is b, all of b. Copying, errors
 // and hash functions of the caller's own are as for Filter.UnmarshalBinary.
 func (s *Scalable) UnmarshalBinary(b []byte) error {
-	t, err := form.TrailerOf(b, form.KindScalable, scalableVersion)
+	made, err := openScalable(b, &s.hash)
 	if err != nil {
 		return err
 	}
-	head := form.HeadOf(b)
-	hash, err := s.hash.Named(bloom.HashID(head.Hash), head.Seed)
+	for i := range made.layers {
+		made.layers[i].Own()
+	}
+	*s = *made
+	return nil
+}
+
+// OpenScalable returns the filter whose serialized form is b, all of b. It keeps b and does
+// not copy it: b must not change while the filter is in use. A layer copies its bits when a
+// key is added to it for the first time, and b is never changed. What bloom.OpenFilter says
+// of addresses, of errors and of hash functions of the caller's own holds here too.
+func OpenScalable(b []byte) (*Scalable, error) { return openScalable(b, new(bloom.HashFunc)) }
+
+// openScalable is OpenScalable for a filter whose hash function is own if it is not one of
+// package bloom.
+func openScalable(b []byte, own *bloom.HashFunc) (*Scalable, error) {
+	t, err := form.TrailerOf(b, form.KindScalable, scalableVersion)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	head := form.HeadOf(b)
+	hash, err := own.Named(bloom.HashID(head.Hash), head.Seed)
+	if err != nil {
+		return nil, err
 	}
 	n := binary.LittleEndian.Uint32(t[12:])
 	if n < 1 || n > maxLayers || uint64(len(b)) < uint64(n)*layerLen+8+form.TrailerLen {
-		return form.Damage("%d layers in %d bytes", n, len(b))
+		return nil, form.Damage("%d layers in %d bytes", n, len(b))
 	}
 	body := len(b) - form.TrailerLen - 8 - int(n)*layerLen // of words
 	if err := form.Check(b); err != nil {
-		return err
+		return nil, err
 	}
 	made := Scalable{
 		hash:       hash,
@@ -96,22 +116,21 @@ func (s *Scalable) UnmarshalBinary(b []byte) error {
 	}
 	switch reserved := binary.LittleEndian.Uint32(t[16:]); {
 	case reserved != 0 || t[3] > 1:
-		return form.Damage("reserved bytes are %#x, flags %#x", reserved, t[3])
+		return nil, form.Damage("reserved bytes are %#x, flags %#x", reserved, t[3])
 	case made.expansion < 1 || made.expansion > MaxExpansion:
-		return form.Damage("expansion by %d", made.expansion)
+		return nil, form.Damage("expansion by %d", made.expansion)
 	case !(made.rate > 0 && made.rate < 1):
-		return form.Damage("a rate of %v", made.rate)
+		return nil, form.Damage("a rate of %v", made.rate)
 	case made.nonScaling && n != 1:
-		return form.Damage("%d layers that do not scale", n)
+		return nil, form.Damage("%d layers that do not scale", n)
 	}
 	if err := made.decodeLayers(b[:body], b[body:body+int(n)*layerLen]); err != nil {
-		return err
+		return nil, err
 	}
 	if keys := binary.LittleEndian.Uint32(t[8:]); uint64(keys) != min(made.Count(), math.MaxUint32) {
-		return form.Damage("%d keys, %d counted", keys, made.Count())
+		return nil, form.Damage("%d keys, %d counted", keys, made.Count())
 	}
-	*s = made
-	return nil
+	return &made, nil
 }
 
 // decodeLayers appends the layers that the bytes layers describe to s. Their words are
@@ -132,8 +151,7 @@ func (s *Scalable) decodeLayers(body, layers []byte) error {
 			return form.Damage("a layer with %d keys of %d", l.Count, l.capacity)
 		}
 		total += l.Count
-		l.K = int(k)
-		l.Words = bitarray.DecodeWords(body[:l.M/8])
+		l.Array = bitarray.Open(body[:l.M/8:l.M/8], int(k), l.Count)
 		body = body[l.M/8:]
 		s.layers = append(s.layers, l)
 	}

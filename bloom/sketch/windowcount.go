@@ -88,7 +88,8 @@ func (w *Window) Clone() *Window {
 	c.layers = append([]windowLayer(nil), w.layers...)
 	for i := range c.layers {
 		l := &c.layers[i]
-		l.bytes = append([]byte(nil), l.bytes...)
+		l.bytes, l.shared = append([]byte(nil), l.bytes...), false
+		clear(l.bytes[len(l.bytes)-slotPad:])
 		l.counts = append([]uint64(nil), l.counts...)
 	}
 	return &c

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/form"
@@ -92,23 +93,42 @@ func windowRest(layers, lanes int) int {
 // NewWindow made. The error is ErrUnknown or ErrDamaged of package bloom, and leaves w as
 // it was. The caller must then take every key for one that may be there.
 func (w *Window) UnmarshalBinary(b []byte) error {
-	t, err := trailerOf(b, form.KindWindow, windowVersion)
+	made, err := openWindow(b, w.now)
 	if err != nil {
 		return err
 	}
+	for i := range made.layers {
+		made.layers[i].own()
+	}
+	*w = *made
+	return nil
+}
+
+// OpenWindow returns the window whose serialized form is b, all of b. It keeps b and does not
+// copy it: b must not change while the window is in use. The window copies its slots when they
+// are changed for the first time, and never changes b. Its clock is time.Now. Every byte is
+// checked: the errors are those of UnmarshalBinary.
+func OpenWindow(b []byte) (*Window, error) { return openWindow(b, nil) }
+
+// openWindow is OpenWindow for a window with this clock.
+func openWindow(b []byte, now func() time.Time) (*Window, error) {
+	t, err := trailerOf(b, form.KindWindow, windowVersion)
+	if err != nil {
+		return nil, err
+	}
 	lanes, layers := int(t[4]), int(t[6])
 	if lanes < 2 || lanes > MaxGenerations+1 || layers < 1 || layers > maxWindowLayers || len(b) < windowRest(layers, lanes) {
-		return form.Damage("%d layers of %d lanes in %d bytes", layers, lanes, len(b))
+		return nil, form.Damage("%d layers of %d lanes in %d bytes", layers, lanes, len(b))
 	}
 	var h head
 	if err := h.open(b); err != nil {
-		return err
+		return nil, err
 	}
 	if zero := binary.LittleEndian.Uint64(t[12:]); zero != 0 || t[7] != 0 || t[3] > 1 {
-		return form.Damage("reserved bytes are %#x and %#x, flags %#x", t[7], zero, t[3])
+		return nil, form.Damage("reserved bytes are %#x and %#x, flags %#x", t[7], zero, t[3])
 	}
 	made := Window{
-		fixed: t[3] == 1, hasher: h.hasher, now: w.now, current: int(t[5]),
+		fixed: t[3] == 1, hasher: h.hasher, now: now, current: int(t[5]),
 		lanes: make([]generation, lanes), layers: make([]windowLayer, 0, layers),
 	}
 	slots := len(b) - windowRest(layers, lanes)
@@ -116,17 +136,16 @@ func (w *Window) UnmarshalBinary(b []byte) error {
 	tail := rest[len(rest)-windowTailLen-lanes*windowLaneLen:]
 	keys, err := made.decodeLayers(b[:slots], rest[:len(rest)-len(tail)])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if uint64(h.keys) != min(keys, math.MaxUint32) {
-		return form.Damage("%d keys, %d counted", h.keys, keys)
+		return nil, form.Damage("%d keys, %d counted", h.keys, keys)
 	}
 	made.decodeLanes(tail)
 	if err := made.checkLanes(); err != nil {
-		return err
+		return nil, err
 	}
-	*w = made
-	return nil
+	return &made, nil
 }
 
 // decodeLayers appends the layers that the bytes in heads describe to w, and returns how
@@ -150,8 +169,7 @@ func (w *Window) decodeLayers(body, heads []byte) (keys uint64, err error) {
 		}
 		l.k = int(k)
 		n := int(l.m/8) * lanes
-		l.bytes = make([]byte, n+slotPad)
-		copy(l.bytes, body[:n])
+		l.bytes, l.shared = body[:n+slotPad:n+slotPad], true // more than slotPad bytes follow
 		body = body[n:]
 		w.layers = append(w.layers, l)
 	}

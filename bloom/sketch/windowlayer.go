@@ -29,6 +29,16 @@ type windowLayer struct {
 	k        int    // probes
 	capacity uint64 // keys that a lane is for
 	counts   []uint64
+	shared   bool // bytes belong to those of OpenWindow
+}
+
+// own copies the slots if they belong to the bytes of OpenWindow. What follows them there is
+// not a part of the layer.
+func (l *windowLayer) own() {
+	if l.shared {
+		l.bytes, l.shared = append([]byte(nil), l.bytes...), false
+		clear(l.bytes[len(l.bytes)-slotPad:])
+	}
 }
 
 // slotPad is how many bytes a load may reach over the end.
@@ -119,6 +129,7 @@ func (l *windowLayer) find(h, mask uint64) uint64 {
 
 // add adds the hash to a lane. Requires: no other lane's change, nor question, at the time.
 func (l *windowLayer) add(h uint64, lane int) {
+	l.own()
 	p := windowProbesOf(h)
 	for range l.k {
 		o := l.bit(p) + uint64(lane)
@@ -144,6 +155,7 @@ func (l *windowLayer) pattern(mask uint64) (p pattern) {
 
 // drop empties the lanes in mask.
 func (l *windowLayer) drop(mask uint64) {
+	l.own()
 	if mask == 1<<len(l.counts)-1 {
 		clear(l.bytes)
 		clear(l.counts)

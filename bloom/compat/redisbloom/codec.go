@@ -1,9 +1,12 @@
 package redisbloom
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"slices"
@@ -111,6 +114,58 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 		*f = *made
 	}
 	return err
+}
+
+// WriteTo writes the bytes of MarshalBinary. The header says how many there are, so that
+// ReadFrom finds their end.
+func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
+	b, err := f.AppendBinary(nil)
+	if err != nil {
+		return 0, err
+	}
+	wrote, err := w.Write(b)
+	if err != nil {
+		return int64(wrote), fmt.Errorf("redisbloom: write filter: %w", err)
+	}
+	return int64(wrote), nil
+}
+
+// ReadFrom reads from r what WriteTo wrote, and not a byte more, and replaces the filter by
+// it. The memory that it takes grows with the bytes that arrive. The errors are those of
+// UnmarshalBinary; io.EOF if r has ended, and io.ErrUnexpectedEOF if it ends inside. After an
+// error the filter is as it was.
+func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
+	var b bytes.Buffer
+	more := func(length uint64) error {
+		read, err := io.CopyN(&b, r, int64(min(length, math.MaxInt64)))
+		if n += read; errors.Is(err, io.EOF) && n > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("redisbloom: read filter: %d bytes: %w", n, err)
+		}
+		return nil
+	}
+	if err := more(headerLen); err != nil {
+		return n, err
+	}
+	if err := more(linkLen * uint64(binary.LittleEndian.Uint32(b.Bytes()[8:]))); err != nil {
+		return n, err
+	}
+	made, err := parseHeader(b.Bytes())
+	if err != nil {
+		return n, err
+	}
+	bits := uint64(0)
+	for i := range made.links {
+		if bits += made.links[i].bytes; bits > math.MaxInt/2 {
+			return n, damage("%d links of more than %d bytes", len(made.links), bits)
+		}
+	}
+	if err := more(bits); err != nil {
+		return n, err
+	}
+	return n, f.UnmarshalBinary(b.Bytes())
 }
 
 // MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml

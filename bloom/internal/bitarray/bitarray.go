@@ -20,6 +20,8 @@ type Array struct {
 	M     uint64 // bits: 64 · len(Words)
 	K     int    // probes of a key
 	Count uint64 // keys added
+
+	Shared bool // the words belong to the bytes that the array was opened from: see Own
 }
 
 // Make returns an empty array of m bits, rounded up to whole words, and k probes.
@@ -41,6 +43,9 @@ func thirdWord(h1, h2 uint64) uint64 { return h1<<32 | h2&math.MaxUint32 }
 
 // Add adds the key with this hash.
 func (a *Array) Add(h1, h2 uint64) {
+	if a.Shared {
+		a.Own()
+	}
 	x, y, z := h1, h2, thirdWord(h1, h2)
 	for range a.K {
 		i, _ := bits.Mul64(x, a.M)
@@ -94,6 +99,9 @@ func (a *Array) bit(x uint64) uint64 {
 // CheckAndAdd adds the key with this hash, and reports whether it may have been there
 // before.
 func (a *Array) CheckAndAdd(h1, h2 uint64) bool {
+	if a.Shared {
+		a.Own()
+	}
 	x, y, z := h1, h2, thirdWord(h1, h2)
 	all := uint64(1)
 	for range a.K {
@@ -132,8 +140,11 @@ func (a *Array) FPR() float64 { return math.Pow(a.Fill(), float64(max(a.K, 1))) 
 // SizeBytes returns the memory that the bits take.
 func (a *Array) SizeBytes() int { return len(a.Words) * 8 }
 
-// Reset removes all keys. It keeps the memory.
+// Reset removes all keys. It keeps the memory, unless that is shared.
 func (a *Array) Reset() {
+	if a.Shared {
+		a.Words, a.Shared = make([]uint64, len(a.Words)), false
+	}
 	clear(a.Words)
 	a.Count = 0
 }
@@ -141,7 +152,7 @@ func (a *Array) Reset() {
 // Clone returns a copy in memory of its own.
 func (a *Array) Clone() Array {
 	c := *a
-	c.Words = append([]uint64(nil), a.Words...)
+	c.Words, c.Shared = append([]uint64(nil), a.Words...), false
 	return c
 }
 
