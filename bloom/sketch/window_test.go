@@ -47,7 +47,8 @@ func windowOf(t testing.TB, o WindowOptions) *Window {
 // again returns w as it is after it was written and read.
 func again(t testing.TB, w *Window, clock func() time.Time) *Window {
 	t.Helper()
-	r := &Window{now: clock}
+	r := new(Window)
+	r.SetClock(clock)
 	if err := r.UnmarshalBinary(filtertest.Marshal(t, w)); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +392,7 @@ func TestWindow_Rate(t *testing.T) {
 				clock := newHandClock()
 				w := windowOf(t, WindowOptions{Age: age, Keys: planned, Generations: generations, FPR: rate, Now: clock.now})
 				n, worst := planned/generations, 0.0
-				for i := range min(len(keys), 3*n*(generations+1)) / n {
+				for i := range min(len(keys), 2*n*(generations+1)) / n {
 					for _, key := range keys[i*n : (i+1)*n] {
 						w.AddString(key)
 					}

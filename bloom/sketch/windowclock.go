@@ -19,6 +19,11 @@ func nanoseconds(t time.Time) int64 {
 	return seconds*int64(time.Second) + int64(t.Nanosecond())
 }
 
+// SetClock makes now the clock, or time.Now if it is nil: see WindowOptions.Now. It is for a
+// window that was read: its generations go on by this clock from the time of the last
+// addition. It must not be called while others ask the window.
+func (w *Window) SetClock(now func() time.Time) { w.now = now }
+
 // read returns the time of the clock.
 func (w *Window) read() int64 {
 	if w.now == nil {
