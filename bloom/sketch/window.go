@@ -36,8 +36,8 @@ import (
 //
 // The window is a ring of Generations + 1 Bloom filters, its generations. Keys are added to
 // the newest one. From time to time the oldest is emptied as a whole and becomes the newest:
-// each Age/Generations, or each Keys/Generations keys. This is the jumping window of
-// Metwally, Agrawal and El Abbadi ("Duplicate detection in click streams", 2005). Every
+// each Age/Generations, or each Keys/Generations keys. This is a jumping window, as in
+// the detection of duplicates in click streams (Zhang and Guan, see below). Every
 // generation has the rate FPR/(Generations + 1), and by the union bound all of them together
 // have at most FPR. Growth follows Scalable: a full generation gets another layer with a
 // fraction of the rate, and the fractions add up to 1.
@@ -61,9 +61,10 @@ import (
 // time has another 0.6, in order that it can grow.
 //
 // Two other algorithms were not chosen. Age-partitioned Bloom filters (Shtul, Baquero and
-// Almeida 2020, and their time-limited filters of 2023) spread each key over several slices,
-// and have no bound on the rate when more keys come than planned. Timing Bloom filters
-// (Zhang and Guan) forget exactly, but have a time in place of each bit.
+// Almeida 2020) and time-limited ones (Rodrigues and others 2023) spread each key over
+// several slices, and look for a run of them. The bound above is simpler, and needs no
+// assumption about how many keys come in what time. Timing Bloom filters (Zhang and Guan)
+// forget exactly, but store a time in place of each bit.
 //
 // # Clock
 //
