@@ -2,10 +2,16 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 // request returns a command as a client sends it.
@@ -81,4 +87,46 @@ func TestPipeline_LargeReplies(t *testing.T) {
 	if got := exchange(t, r.addr, sent); got != want {
 		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
 	}
+}
+
+// If what was written can't be made durable, the client with -sync always gets no reply that
+// says it is, and its connection ends. Others may still read.
+func TestPipeline_SyncFails(t *testing.T) {
+	var fails atomic.Bool
+	c := settings(t, "-sync", "always")
+	c.fs = vfs.NewFault(c.fs, func(op vfs.Op, _ string, _ int64) error {
+		if fails.Load() && op == vfs.OpSync {
+			return syscall.EIO
+		}
+		return nil
+	})
+	s, err := openServer(c, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newListener(inner, limits{command: c.maxCommand, clients: 10})
+	served := make(chan error, 1)
+	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
+	addr := inner.Addr().String()
+	if got := exchange(t, addr, "SET a 1\r\n"); got != "+OK\r\n" {
+		t.Errorf("SET = %q", got)
+	}
+	fails.Store(true)
+	for _, sent := range []string{"SET a 2\r\n", "BF.ADD f x\r\nPING\r\n", "DEL a\r\n"} {
+		if got := exchange(t, addr, sent); got != "" && got[0] != '-' {
+			t.Errorf("%q without a sync = %q", sent, got)
+		}
+	}
+	if got := exchange(t, addr, "PING\r\n"); got != "+PONG\r\n" {
+		t.Errorf("PING = %q", got)
+	}
+	l.stop(time.Second)
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	t.Logf("close: %v", s.close()) // which can't make all durable either
 }
