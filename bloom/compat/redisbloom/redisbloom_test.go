@@ -197,8 +197,9 @@ func TestInfo_Scaling(t *testing.T) {
 	if i.Filters != 3 || i.Capacity != 700 || i.Items != f.Count() || i.Items < 345 {
 		t.Errorf("Info() = %+v", i)
 	}
-	if p := f.FPR(); p < 0.0087 || p > 0.0088 {
-		t.Errorf("FPR() = %v, want 0.00873", p)
+	// Two links are full, for which 0.5 and 0.25 % were asked. The third is nearly empty.
+	if p := f.FPR(); p < 0.0045 || p > 0.0075 {
+		t.Errorf("FPR() = %v, want about 0.006", p)
 	}
 	four := mustNew(t, Options{Capacity: 5, Expansion: 4})
 	for i := range 20 {
@@ -337,9 +338,9 @@ func TestFPR_Scaling(t *testing.T) {
 		}
 	}
 	p := float64(passed) / float64(asked)
-	t.Logf("%d keys, %d links, %d asked, %d passed: %.4f %%, %.4f %% if all links were full", n, len(f.links), asked, passed, 100*p, 100*f.FPR())
+	t.Logf("%d keys, %d links, %d asked, %d passed: %.4f %%, %.4f %% by its bits", n, len(f.links), asked, passed, 100*p, 100*f.FPR())
 	// Double hashing in the small links, and chance, add something.
-	if most := f.FPR()*1.1 + 4*math.Sqrt(0.01/float64(asked)); p > most || p < 0.005 {
+	if most := f.FPR()*1.1 + 4*math.Sqrt(0.01/float64(asked)); p > most || p < 0.005 || f.FPR() > 0.01 {
 		t.Errorf("%.4f %% passed, at most %.4f %% are expected", 100*p, 100*most)
 	}
 }
