@@ -77,7 +77,7 @@ import (
 //
 // Any number of goroutines may ask a Window at once, as long as none changes it. The zero
 // Window answers maybe to every key, takes none, and cannot be written. It is for
-// UnmarshalBinary and UnmarshalText.
+// UnmarshalBinary, UnmarshalText and ReadFrom.
 type Window struct {
 	layers []windowLayer // at least one; all but the first are for generations that are too full
 	age    int64         // nanoseconds; 0 for a window by number

@@ -89,9 +89,8 @@ func windowRest(layers, lanes int) int {
 
 // UnmarshalBinary makes w the window whose serialized form is b, all of b. It copies b, and
 // takes as much memory. w keeps its clock, by which the generations go on from the time of
-// the last addition: to read a window with a clock of your own, read it into one that
-// NewWindow made. The error is ErrUnknown or ErrDamaged of package bloom, and leaves w as
-// it was. The caller must then take every key for one that may be there.
+// the last addition: see SetClock. The error is ErrUnknown or ErrDamaged of package bloom, and
+// leaves w as it was. The caller must then take every key for one that may be there.
 func (w *Window) UnmarshalBinary(b []byte) error {
 	made, err := openWindow(b, w.now)
 	if err != nil {
@@ -106,8 +105,8 @@ func (w *Window) UnmarshalBinary(b []byte) error {
 
 // OpenWindow returns the window whose serialized form is b, all of b. It keeps b and does not
 // copy it: b must not change while the window is in use. The window copies its slots when they
-// are changed for the first time, and never changes b. Its clock is time.Now. Every byte is
-// checked: the errors are those of UnmarshalBinary.
+// are changed for the first time, and never changes b. Its clock is time.Now: see SetClock.
+// Every byte is checked: the errors are those of UnmarshalBinary.
 func OpenWindow(b []byte) (*Window, error) { return openWindow(b, nil) }
 
 // openWindow is OpenWindow for a window with this clock.

@@ -128,6 +128,57 @@ func TestWindowFormat_AsDocumented(t *testing.T) {
 	}
 }
 
+// A window that was opened answers from the bytes of the caller, and copies them before it
+// changes anything.
+func TestOpenWindow(t *testing.T) {
+	changes := map[string]func(w *Window, clock *handClock){
+		"Add": func(w *Window, _ *handClock) { w.AddString("new") },
+		"turn": func(w *Window, clock *handClock) {
+			clock.move(time.Hour)
+			w.AddString("key-1")
+		},
+		"Reset": func(w *Window, _ *handClock) { w.Reset() },
+		"Clone": func(w *Window, _ *handClock) { w.Clone().AddString("new") },
+		"read":  func(w *Window, _ *handClock) { w.UnmarshalBinary(filtertest.Marshal(t, w)) },
+	}
+	for name, made := range windowGoldens(t) {
+		b := filtertest.Marshal(t, made)
+		for what, change := range changes {
+			clock := &handClock{made.now()}
+			lent := append(bytes.Clone(b), "what follows"...)[:len(b)]
+			w, err := OpenWindow(lent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.SetClock(clock.now)
+			if &w.layers[0].bytes[0] != &lent[0] {
+				t.Errorf("%s: it was copied", name)
+			}
+			for i := range 100 {
+				if key := filtertest.Numbered(i); w.MayContain(key) != made.MayContain(key) {
+					t.Errorf("%s: key-%d", name, i)
+				}
+			}
+			if !bytes.Equal(filtertest.Marshal(t, w), b) || w.FPR() != made.FPR() {
+				t.Errorf("%s: it differs after it was opened", name)
+			}
+			change(w, clock)
+			if !bytes.Equal(lent, b) {
+				t.Errorf("%s: %s changed the caller's bytes", name, what)
+			}
+			r := made.Clone()
+			clock = &handClock{made.now()}
+			r.SetClock(clock.now)
+			if change(r, clock); !bytes.Equal(filtertest.Marshal(t, w), filtertest.Marshal(t, r)) {
+				t.Errorf("%s: %s is not what it is for a window that was not opened", name, what)
+			}
+		}
+	}
+	if w, err := OpenWindow([]byte("rubbish")); w != nil || err == nil {
+		t.Errorf("rubbish: %v, %v", w, err)
+	}
+}
+
 // Every value that no writer makes is refused, and leaves the window as it was.
 func TestWindow_UnmarshalRefuses(t *testing.T) {
 	w := windowGoldens(t)["window-crowd"]
@@ -236,6 +287,17 @@ func FuzzWindow(f *testing.F) {
 			}
 			if again := filtertest.Marshal(t, w); !bytes.Equal(again, b) {
 				t.Fatalf("written again %x", again)
+			}
+			kept := bytes.Clone(b)
+			lent, err := OpenWindow(b)
+			if err != nil {
+				t.Fatalf("OpenWindow: %v", err)
+			}
+			c := newHandClock()
+			lent.SetClock(c.now)
+			use(t, lent, c, time.Duration(jump))
+			if !bytes.Equal(b, kept) {
+				t.Fatal("the caller's bytes changed")
 			}
 			use(t, w, clock, time.Duration(jump))
 		}
