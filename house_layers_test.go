@@ -116,9 +116,10 @@ var layers = map[string]int{
 // Most of them are useful without the store, and import nothing of it or only the
 // filters. Package filterplan decides about plain values.
 var onlyImports = map[string][]string{
-	"bloom": {"bloom/internal/bitarray", "bloom/internal/form"}, "bloom/internal/bitarray": {"bloom/internal/form"}, "bloom/internal/form": nil,
-	"bloom/sketch":       {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
-	"bloom/compat/bip37": {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom"},
+	"bloom": {"bloom/internal/bitarray", "bloom/internal/form", "bloom/internal/lines"}, "bloom/internal/bitarray": {"bloom/internal/form"}, "bloom/internal/form": nil,
+	"bloom/internal/lines": {"bloom/internal/form"},
+	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
+	"bloom/compat/bip37":   {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom", "bloom/internal/lines"},
 	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
 	"bloom/compat/blobloom": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/internal/pieces": nil,
 	"bloom/compat/holiman": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/xorfilter": {"bloom", "bloom/compat/internal/pieces"},

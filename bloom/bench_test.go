@@ -26,7 +26,7 @@ func questions() []uint64 { return filtertest.RandomHashes(7, 1<<16) }
 // question returns the i-th hash to ask. Each round has different hashes, so that the
 // processor cannot learn the branches, and lines do not stay in a cache.
 func question(hs []uint64, i int) uint64 {
-	return hs[i&(len(hs)-1)] ^ uint64(i>>16)*probeMul2
+	return hs[i&(len(hs)-1)] ^ uint64(i>>16)*0xd6e8feb86659fd93
 }
 
 // benchFilters builds filters of different random keys.

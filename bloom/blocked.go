@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // A Blocked is a read-only blocked Bloom filter. It probes its serialized bytes where they
@@ -19,10 +20,9 @@ import (
 // The zero Blocked answers maybe to every key. It is for UnmarshalBinary and UnmarshalText.
 type Blocked struct {
 	// Constant after construction.
-	first  unit
-	second unit // with 0 lines if there is none
-	keys   uint32
-	size   int
+	units lines.Units
+	keys  uint32
+	size  int
 }
 
 // OpenBlocked returns the filter whose serialized form is b, all of b. It keeps b and does
@@ -45,41 +45,17 @@ func newBlocked(b []byte, t trailer) *Blocked {
 	f := &Blocked{keys: t.keys, size: len(b)}
 	// The lines' lengths add up to len(b), which is an int.
 	end := int(t.lines[0]) * lineBytes
-	f.first = unit{bytes: b[:end:end], lines: uint64(t.lines[0]), k: t.k[0]}
+	f.units.First = lines.Unit{Bytes: b[:end:end], Lines: uint64(t.lines[0]), K: t.k[0]}
 	if t.units == 2 {
 		all := len(b) - form.TrailerLen
-		f.second = unit{bytes: b[end:all:all], lines: uint64(t.lines[1]), k: t.k[1]}
+		f.units.Second = lines.Unit{Bytes: b[end:all:all], Lines: uint64(t.lines[1]), K: t.k[1]}
 	}
 	return f
 }
 
 // MayContainHash reports whether a key with this hash (see Hash) may be in the filter. False is
 // certain. It allocates nothing.
-func (f *Blocked) MayContainHash(h uint64) bool {
-	o := f.first.line(h) * lineBytes
-	end := o + lineBytes
-	if o > end || end > uint64(len(f.first.bytes)) { // the zero Blocked; saves the slice's checks
-		return true
-	}
-	line := (*[lineBytes]byte)(f.first.bytes[o:end])
-	return hasFirst(line, h) && f.hasRest(line, h)
-}
-
-// hasRest tests everything but the first probes of the first unit. About one
-// absent key in ten gets here.
-//
-//go:noinline
-func (f *Blocked) hasRest(line *[lineBytes]byte, h uint64) bool {
-	if !hasRest(line, h, f.first.k) {
-		return false
-	}
-	if f.second.lines == 0 {
-		return true
-	}
-	h = secondHash(h)
-	line = f.second.at(h)
-	return hasFirst(line, h) && hasRest(line, h, f.second.k)
-}
+func (f *Blocked) MayContainHash(h uint64) bool { return f.units.Has(h) }
 
 // Touch loads a byte of the cache line that MayContainHash(h) will look at first, and returns
 // it. It is for a caller that asks several filters, and does so much work between the
@@ -91,8 +67,8 @@ func (f *Blocked) hasRest(line *[lineBytes]byte, h uint64) bool {
 // touched first; in cache 44 and 53. The byte means nothing. It is returned so that
 // the compiler keeps the load.
 func (f *Blocked) Touch(h uint64) byte {
-	if o := f.first.line(h) * lineBytes; o < uint64(len(f.first.bytes)) {
-		return f.first.bytes[o]
+	if o := lines.Place(h, f.units.First.Lines) * lineBytes; o < uint64(len(f.units.First.Bytes)) {
+		return f.units.First.Bytes[o]
 	}
 	return 0
 }
@@ -107,7 +83,7 @@ func (f *Blocked) SizeBytes() int { return f.size }
 
 // Units returns how many units the filter has, 1 or 2.
 func (f *Blocked) Units() int {
-	if f.second.lines == 0 {
+	if f.units.Second.Lines == 0 {
 		return 1
 	}
 	return 2
@@ -116,18 +92,18 @@ func (f *Blocked) Units() int {
 // BitsPerKey returns how many bits of lines there are for each key. With few keys that is
 // more than was asked for, because there is at least one line of 512 bits.
 func (f *Blocked) BitsPerKey() float64 {
-	return float64(f.first.lines+f.second.lines) * lineBits / math.Max(float64(f.keys), 1)
+	return float64(f.units.First.Lines+f.units.Second.Lines) * lineBits / math.Max(float64(f.keys), 1)
 }
 
 // FPR returns the share of absent keys that are expected to pass. It
 // follows from the number of keys, lines and probes.
 func (f *Blocked) FPR() float64 {
-	if f.first.lines == 0 {
+	if f.units.First.Lines == 0 {
 		return 1
 	}
-	p := unitFPR(float64(f.keys), float64(f.first.lines), f.first.k)
-	if f.second.lines != 0 {
-		p *= unitFPR(float64(f.keys), float64(f.second.lines), f.second.k)
+	p := unitFPR(float64(f.keys), float64(f.units.First.Lines), f.units.First.K)
+	if f.units.Second.Lines != 0 {
+		p *= unitFPR(float64(f.keys), float64(f.units.Second.Lines), f.units.Second.K)
 	}
 	return p
 }
@@ -137,7 +113,7 @@ func (f *Blocked) FirstUnitBytes() int {
 	if f.Units() == 1 {
 		return f.size
 	}
-	return len(f.first.bytes)
+	return len(f.units.First.Bytes)
 }
 
 // FirstUnit returns the filter without its second unit, in memory of its own, so that the
@@ -148,13 +124,13 @@ func (f *Blocked) FirstUnit() *Blocked {
 		return f
 	}
 	// The size is a whole number of lines. The allocator aligns such sizes to 64.
-	return f.firstUnitIn(make([]byte, len(f.first.bytes)))
+	return f.firstUnitIn(make([]byte, len(f.units.First.Bytes)))
 }
 
 // firstUnitIn is FirstUnit with memory of the caller. Requires: f has two units,
 // and mem is FirstUnitBytes long.
 func (f *Blocked) firstUnitIn(mem []byte) *Blocked {
-	g := &Blocked{first: f.first, keys: f.keys, size: len(f.first.bytes)}
-	g.first.bytes = mem[:copy(mem, f.first.bytes):len(mem)]
+	g := &Blocked{units: lines.Units{First: f.units.First}, keys: f.keys, size: len(f.units.First.Bytes)}
+	g.units.First.Bytes = mem[:copy(mem, f.units.First.Bytes):len(mem)]
 	return g
 }

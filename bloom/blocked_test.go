@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // everyWidth has bits a key on both sides of every change of probes and units,
@@ -157,7 +158,7 @@ func TestBlocked_Aligned(t *testing.T) {
 	for n := 0; n < len(hs); n += 1 + n/20 {
 		b := AppendBlocked(nil, hs[:n], 16)
 		g := mustOpen(b).FirstUnit()
-		for _, p := range []*byte{&b[0], &g.first.bytes[0]} {
+		for _, p := range []*byte{&b[0], &g.units.First.Bytes[0]} {
 			if uintptr(unsafe.Pointer(p))%lineBytes != 0 {
 				t.Fatalf("%d keys: lines at %p", n, p)
 			}
@@ -214,7 +215,7 @@ func TestBlocked_Touch(t *testing.T) {
 	b := AppendBlocked(nil, filtertest.RandomHashes(10, 2000), 20)
 	f := mustOpen(b)
 	for _, h := range append(filtertest.RandomHashes(11, 1000), 0, math.MaxUint64) {
-		line := f.first.line(h)
+		line := lines.Place(h, f.units.First.Lines)
 		want := b[line*lineBytes]
 		if got := f.Touch(h); got != want {
 			t.Fatalf("Touch(%016x) = %d, want byte 0 of line %d, %d", h, got, line, want)

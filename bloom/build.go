@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // MinBits and MaxBits are the bounds of bits a key for AppendBlocked. A number outside of
@@ -41,11 +42,9 @@ func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hashe
 	dst = grow(dst, int(t.size()))
 	filter := dst[start:]
 	end := int(t.lines[0]) * lineBytes
-	first := unit{bytes: filter[:end], lines: uint64(t.lines[0]), k: t.k[0]}
-	first.add(hashes)
+	lines.AddMany(filter[:end], uint64(t.lines[0]), t.k[0], hashes)
 	if t.units == 2 {
-		second := unit{bytes: filter[end : len(filter)-form.TrailerLen], lines: uint64(t.lines[1]), k: t.k[1]}
-		second.addSecond(hashes)
+		lines.AddManySecond(filter[end:len(filter)-form.TrailerLen], uint64(t.lines[1]), t.k[1], hashes)
 	}
 	t.put(filter)
 	return dst

@@ -18,7 +18,7 @@ func (f Filter) String() string {
 
 // String describes the filter in one line.
 func (f Blocked) String() string {
-	if f.first.lines == 0 {
+	if f.units.First.Lines == 0 {
 		return "bloom.Blocked: " + form.Zero
 	}
 	return form.Printed("bloom.Blocked:", f.Count(), f.SizeBytes(), f.FPR())
@@ -34,7 +34,7 @@ func (f Fuse) String() string {
 
 // String describes the filter in one line.
 func (s Static) String() string {
-	if s.fuse == nil && s.blocked.first.lines == 0 {
+	if s.fuse == nil && s.blocked.units.First.Lines == 0 {
 		return "bloom.Static: " + form.Zero
 	}
 	return form.Printed("bloom.Static: "+s.Kind().String()+",", s.Count(), s.SizeBytes(), s.FPR())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // specBits returns the line and the bits of a key as docs/FORMAT.md says, word
@@ -71,7 +72,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 		checkHolds(t, f, hs)
 		for _, h := range filtertest.RandomHashes(2, 3000) {
 			want := true
-			for i, g := range []uint64{h, secondHash(h)} {
+			for i, g := range []uint64{h, lines.SecondHash(h)} {
 				line, set := specBits(g, uint64(tr.lines[i]), int(tr.k[i]))
 				for _, q := range set {
 					at := int(line)*64 + q/8 + i*int(tr.lines[0])*64

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/lines"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -65,10 +66,10 @@ func powerMean(r, k float64) float64 {
 func expect(f *Blocked, questions int) (rate, sigma float64) {
 	rate = 1
 	relative := 0.0
-	for _, u := range []unit{f.first, f.second}[:f.Units()] {
-		mean, variance := moments(float64(f.keys), float64(u.lines), u.k)
+	for _, u := range []lines.Unit{f.units.First, f.units.Second}[:f.Units()] {
+		mean, variance := moments(float64(f.keys), float64(u.Lines), u.K)
 		rate *= mean
-		relative += variance / (mean * mean) / float64(u.lines)
+		relative += variance / (mean * mean) / float64(u.Lines)
 	}
 	return rate, math.Sqrt(rate/float64(questions) + rate*rate*relative)
 }
@@ -138,7 +139,7 @@ func TestFPR_UnitsAreIndependent(t *testing.T) {
 	first, both := 0.0, 0.0
 	for range int(questions) {
 		h := r.Uint64()
-		if !(hasFirst(f.first.at(h), h) && hasRest(f.first.at(h), h, f.first.k)) {
+		if !lines.Has(f.units.First.Bytes, f.units.First.Lines, f.units.First.K, h) {
 			continue
 		}
 		first++
@@ -146,7 +147,7 @@ func TestFPR_UnitsAreIndependent(t *testing.T) {
 			both++
 		}
 	}
-	alone, _ := moments(float64(f.keys), float64(f.second.lines), f.second.k)
+	alone, _ := moments(float64(f.keys), float64(f.units.Second.Lines), f.units.Second.K)
 	sigma := math.Sqrt(alone / first)
 	if got := both / first; math.Abs(got-alone) > 4*sigma {
 		t.Errorf("the second unit lets pass %.5f of what passed the first, want %.5f ± %.5f", got, alone, sigma)

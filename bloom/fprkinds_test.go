@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
+	"github.com/shaledb/shale/bloom/internal/lines"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
 )
@@ -154,16 +155,16 @@ func checkCells(t *testing.T, cells []cell) {
 // givenBits returns the share of random hashes that f lets pass.
 func givenBits(f *Blocked) float64 {
 	rate := 1.0
-	for _, u := range []unit{f.first, f.second}[:f.Units()] {
+	for _, u := range []lines.Unit{f.units.First, f.units.Second}[:f.Units()] {
 		sum := 0.0
-		for line := range slices.Chunk(u.bytes[:u.lines*lineBytes], lineBytes) {
+		for line := range slices.Chunk(u.Bytes[:u.Lines*lineBytes], lineBytes) {
 			set := 0
 			for _, b := range line {
 				set += bits.OnesCount8(b)
 			}
-			sum += math.Pow(float64(set)/lineBits, float64(u.k))
+			sum += math.Pow(float64(set)/lineBits, float64(u.K))
 		}
-		rate *= sum / float64(u.lines)
+		rate *= sum / float64(u.Lines)
 	}
 	return rate
 }

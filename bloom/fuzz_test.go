@@ -82,8 +82,8 @@ func probe(t *testing.T, b []byte, h uint64) {
 	again := append([]byte(nil), b...)
 	tr := trailer{
 		head: head{keys: f.keys}, units: f.Units(),
-		k:     [2]uint32{f.first.k, f.second.k},
-		lines: [2]uint32{uint32(f.first.lines), uint32(f.second.lines)},
+		k:     [2]uint32{f.units.First.K, f.units.Second.K},
+		lines: [2]uint32{uint32(f.units.First.Lines), uint32(f.units.Second.Lines)},
 	}
 	if tr.put(again); !bytes.Equal(again, kept) {
 		t.Fatalf("trailer %x, written again %x", kept[len(kept)-form.TrailerLen:], again[len(again)-form.TrailerLen:])

@@ -17,17 +17,17 @@ func (f *Blocked) AppendBinary(dst []byte) ([]byte, error) { return f.appendWith
 
 // appendWith is AppendBinary for a filter whose hashes were made by hasher.
 func (f *Blocked) appendWith(dst []byte, hasher Hasher) ([]byte, error) {
-	if f.first.lines == 0 {
+	if f.units.First.Lines == 0 {
 		return dst, errors.New("bloom: write filter: it was not made by OpenBlocked or OpenStatic")
 	}
 	t := trailer{head: head{keys: f.keys, hasher: hasher}, units: f.Units()}
-	t.k = [2]uint32{f.first.k, f.second.k}
-	t.lines = [2]uint32{uint32(f.first.lines), uint32(f.second.lines)}
-	start, first := len(dst), len(f.first.bytes)
+	t.k = [2]uint32{f.units.First.K, f.units.Second.K}
+	t.lines = [2]uint32{uint32(f.units.First.Lines), uint32(f.units.Second.Lines)}
+	start, first := len(dst), len(f.units.First.Bytes)
 	dst = grow(dst, int(t.size()))
 	filter := dst[start:]
-	copy(filter, f.first.bytes)
-	copy(filter[first:], f.second.bytes)
+	copy(filter, f.units.First.Bytes)
+	copy(filter[first:], f.units.Second.Bytes)
 	t.put(filter)
 	return dst, nil
 }

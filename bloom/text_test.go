@@ -37,7 +37,7 @@ func TestStatic_WritesWhatItReads(t *testing.T) {
 		}
 		first := s.FirstUnit()
 		var again Static
-		if got, err := first.MarshalBinary(); err != nil || again.UnmarshalBinary(got) != nil || !reflect.DeepEqual(&again.blocked.first, &first.blocked.first) {
+		if got, err := first.MarshalBinary(); err != nil || again.UnmarshalBinary(got) != nil || !reflect.DeepEqual(&again.blocked.units.First, &first.blocked.units.First) {
 			t.Errorf("%s: the first unit is %v after a round trip, %v", name, again, err)
 		}
 		b[0] ^= 1

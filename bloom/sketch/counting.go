@@ -214,7 +214,8 @@ func (f *Counting) MayContainHash(h uint64) bool {
 		return true
 	}
 	line := &f.lines[i]
-	// The first three counters are tested with one branch: see hasFirst. A counter plus
+	// The first three counters are tested with one branch, which
+	// can be predicted better than a branch for each. A counter plus
 	// counterMax has bit 4 set unless the counter is 0.
 	a := line[word&7] >> counterShift(p) & counterMax
 	b := line[(word+step)&7] >> counterShift(p<<counterBits) & counterMax

@@ -98,7 +98,7 @@ func BenchmarkAddMany(b *testing.B) {
 	}
 }
 
-func BenchmarkSplit(b *testing.B) {
+func BenchmarkOthers(b *testing.B) {
 	const batch = 1024
 	for _, n := range []int{1_000_000} {
 		blocks := make([]Block, n*10/256)
@@ -116,7 +116,9 @@ func BenchmarkSplit(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/question")
 			})
 		}
+		words := make([]uint64, n*10/512*8)
 		for _, k := range kernels() {
+			run("atomic/"+k.name, func(hashes []uint64) { k.atomic(words, hashes, out) })
 			run("has/"+k.name, func(hashes []uint64) { k.splitHasMany(blocks, hashes, out) })
 			run("add/"+k.name, func(hashes []uint64) { k.splitAddMany(blocks, hashes) })
 		}

@@ -49,6 +49,10 @@ func TestGuardPages(t *testing.T) {
 	for _, n := range []uint64{1, 2, 5, uint64(page / Bytes), uint64(page/Bytes) + 1} {
 		lines := guarded(t, int(n)*Bytes)
 		blocks := guardedAs[Block](t, int(n))
+		words := guardedAs[uint64](t, int(n)*lineWords)
+		for i := range words {
+			words[i] = 1<<64 - 1
+		}
 		for _, count := range []int{1, 2, 15, 16, 17, 31, 63, 64, 65, 130} {
 			hashes, out := guardedAs[uint64](t, count), guardedAs[bool](t, count)
 			copy(hashes, randomHashes(uint64(count), count))
@@ -58,9 +62,11 @@ func TestGuardPages(t *testing.T) {
 				for _, k := range []uint32{3, 7, 8, 14} {
 					kernel.addMany(lines, n, k, hashes)
 					kernel.hasMany(lines, n, k, hashes, out)
-					kernel.has(lines, n, k, hashes[count-1])
+					kernel.has(&Units{First: Unit{lines, n, k}}, hashes[count-1])
 					allTrue(t, what, out)
 				}
+				kernel.atomic(words, hashes, out)
+				allTrue(t, what+", atomic", out)
 				kernel.splitAddMany(blocks, hashes)
 				kernel.splitHasMany(blocks, hashes, out)
 				kernel.splitAdd(&blocks[n-1], hashes[count-1])

@@ -34,7 +34,7 @@ func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)
 func xgetbv() (ax uint32)
 
 //go:noescape
-func hasAVX2(lines *byte, n, k, h uint64) bool
+func hasUnitsAVX2(u *Units, h uint64) bool
 
 //go:noescape
 func hasManyAVX2(lines *byte, n, k uint64, hashes *uint64, count int, out *bool)
@@ -44,6 +44,9 @@ func hasManyAVX512(lines *byte, n, k uint64, hashes *uint64, count int, out *boo
 
 //go:noescape
 func addManyBMI2(lines *byte, n, k uint64, hashes *uint64, count int)
+
+//go:noescape
+func atomicHasManyBMI2(words *uint64, n uint64, hashes *uint64, count int, out *bool)
 
 //go:noescape
 func splitHasAVX2(block *Block, h uint64) bool
@@ -57,12 +60,16 @@ func splitHasManyAVX2(blocks *Block, n uint64, hashes *uint64, count int, out *b
 //go:noescape
 func splitAddManyAVX2(blocks *Block, n uint64, hashes *uint64, count int)
 
-// has has no kernel for AVX-512: it would take as long as the one for AVX2.
-func has(lines []byte, n uint64, k uint32, h uint64) bool {
+// hasUnits is a variable, because a function that chooses would be called, and call the kernel: these two
+// calls take as long as a quarter of the question. It has no kernel for AVX-512, which would take
+// as long as the one for AVX2.
+var hasUnits = chooseHasUnits()
+
+func chooseHasUnits() func(u *Units, h uint64) bool {
 	if useAVX2 {
-		return hasAVX2(&lines[0], n, uint64(k), h)
+		return hasUnitsAVX2
 	}
-	return hasGo(lines, n, k, h)
+	return hasUnitsGo
 }
 
 func hasMany(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
@@ -82,6 +89,14 @@ func addMany(lines []byte, n uint64, k uint32, hashes []uint64) {
 		return
 	}
 	addManyGo(lines, n, k, hashes)
+}
+
+func atomicHasMany(words []uint64, hashes []uint64, out []bool) {
+	if useAVX2 {
+		atomicHasManyBMI2(&words[0], uint64(len(words)/lineWords), &hashes[0], len(out), &out[0])
+		return
+	}
+	atomicHasManyGo(words, hashes, out)
 }
 
 func splitHas(b *Block, h uint64) bool {

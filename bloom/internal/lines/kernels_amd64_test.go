@@ -6,9 +6,9 @@ import "testing"
 
 func lesserKernels() (all []kernel) {
 	if useAVX2 && useAVX512 {
-		all = append(all, kernel{"avx2", has, func(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
+		all = append(all, kernel{"avx2", hasUnits, func(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
 			hasManyAVX2(&lines[0], n, uint64(k), &hashes[0], len(out), &out[0])
-		}, addMany, splitHas, splitAdd, splitHasMany, splitAddMany})
+		}, addMany, atomicHasMany, splitHas, splitAdd, splitHasMany, splitAddMany})
 	}
 	return all
 }
@@ -19,9 +19,14 @@ func TestChoice(t *testing.T) {
 		t.Error("AVX-512 without AVX2")
 	}
 	was2, was512 := useAVX2, useAVX512
-	defer func() { useAVX2, useAVX512 = was2, was512 }()
+	defer func() {
+		useAVX2, useAVX512 = was2, was512
+		hasUnits = chooseHasUnits()
+	}()
 	useAVX2, useAVX512 = false, false
+	hasUnits = chooseHasUnits()
 	testHasMany(t, kernels()[1])
 	testAddMany(t, kernels()[1])
+	testAtomic(t, kernels()[1])
 	testSplit(t, kernels()[1])
 }

@@ -11,10 +11,13 @@ func hasMany(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
 	hasManyNEON(&lines[0], n, uint64(k), &hashes[0], len(out), &out[0])
 }
 
-func has(lines []byte, n uint64, k uint32, h uint64) bool       { return hasGo(lines, n, k, h) }
+func hasUnits(u *Units, h uint64) bool { return hasUnitsGo(u, h) }
+
 func addMany(lines []byte, n uint64, k uint32, hashes []uint64) { addManyGo(lines, n, k, hashes) }
 
 func splitHas(b *Block, h uint64) bool                         { return b.hasGo(h) }
 func splitAdd(b *Block, h uint64)                              { b.addGo(h) }
 func splitHasMany(blocks []Block, hashes []uint64, out []bool) { splitHasManyGo(blocks, hashes, out) }
 func splitAddMany(blocks []Block, hashes []uint64)             { splitAddManyGo(blocks, hashes) }
+
+func atomicHasMany(words, hashes []uint64, out []bool) { atomicHasManyGo(words, hashes, out) }

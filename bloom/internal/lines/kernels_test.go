@@ -3,9 +3,10 @@ package lines
 // A kernel is one way to do what the package does.
 type kernel struct {
 	name         string
-	has          func(lines []byte, n uint64, k uint32, h uint64) bool
+	has          func(u *Units, h uint64) bool
 	hasMany      func(lines []byte, n uint64, k uint32, hashes []uint64, out []bool)
 	addMany      func(lines []byte, n uint64, k uint32, hashes []uint64)
+	atomic       func(words, hashes []uint64, out []bool)
 	splitHas     func(b *Block, h uint64) bool
 	splitAdd     func(b *Block, h uint64)
 	splitHasMany func(blocks []Block, hashes []uint64, out []bool)
@@ -16,7 +17,7 @@ type kernel struct {
 // chosen, and those that it would choose on a lesser machine.
 func kernels() []kernel {
 	return append([]kernel{
-		{"go", hasGo, hasManyGo, addManyGo, (*Block).hasGo, (*Block).addGo, splitHasManyGo, splitAddManyGo},
-		{"chosen", has, hasMany, addMany, splitHas, splitAdd, splitHasMany, splitAddMany},
+		{"go", hasUnitsGo, hasManyGo, addManyGo, atomicHasManyGo, (*Block).hasGo, (*Block).addGo, splitHasManyGo, splitAddManyGo},
+		{"chosen", hasUnits, hasMany, addMany, atomicHasMany, splitHas, splitAdd, splitHasMany, splitAddMany},
 	}, lesserKernels()...)
 }

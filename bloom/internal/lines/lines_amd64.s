@@ -1,5 +1,6 @@
 //go:build !purego
 
+#include "go_asm.h"
 #include "textflag.h"
 
 // Eight lanes of 64 bits, one for each probe; the eighth is never looked at. The word of a probe in
@@ -340,6 +341,55 @@ TEXT ·splitAddAVX2(SB), NOSPLIT, $0-16
 	VZEROUPPER
 	RET
 
+// BOTH clears R10 unless both bits are set in the word at offset AX of the line in R14. The numbers of the
+// bits are at bits first and second of the product in DX. It loads the word twice, each time whole: others
+// may set bits of it. SHRX looks at the lower six bits only.
+#define BOTH(first, second) \
+	RORXQ $first, DX, R11; \
+	SHRXQ R11, (R14)(AX*1), R11; \
+	ANDQ R11, R10; \
+	RORXQ $second, DX, R11; \
+	SHRXQ R11, (R14)(AX*1), R11; \
+	ANDQ R11, R10
+
+// func atomicHasManyBMI2(words *uint64, n uint64, hashes *uint64, count int, out *bool)
+//
+// n is the number of lines. AX is the offset of the first word in the line, and then of the others. CX
+// is the distance between two words, in bytes.
+TEXT ·atomicHasManyBMI2(SB), NOSPLIT, $0-40
+	MOVQ words+0(FP), DI
+	MOVQ n+8(FP), R8
+	MOVQ hashes+16(FP), SI
+	MOVQ count+24(FP), R9
+	LEAQ -1(R9), R13
+	XORL BX, BX
+	FIRST
+	MOVQ out+32(FP), R15
+loop:
+	NEXT
+	PLACE((SI)(BX*8), R14)
+	ADDQ DI, R14
+	MOVQ $0x9e3779b97f4a7c15, R11
+	IMULQ R11, DX
+	RORXQ $55, DX, CX
+	RORXQ $58, DX, AX
+	ANDL $0x30, CX
+	ANDL $0x38, AX
+	ORL  $8, CX
+	MOVL $1, R10
+	BOTH(53, 47)
+	ADDL CX, AX
+	ANDL $0x38, AX
+	BOTH(41, 35)
+	ADDL CX, AX
+	ANDL $0x38, AX
+	BOTH(29, 23)
+	MOVB R10, (R15)(BX*1)
+	INCQ BX
+	CMPQ BX, R9
+	JLT  loop
+	RET
+
 // func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)
 TEXT ·cpuid(SB), NOSPLIT, $0-24
 	MOVL leaf+0(FP), AX
@@ -365,35 +415,64 @@ TEXT ·xgetbv(SB), NOSPLIT, $0-4
 	XORQ from, DX; \
 	IMULQ R15, DX
 
-// func hasAVX2(lines *byte, n, k, h uint64) bool
-TEXT ·hasAVX2(SB), NOSPLIT, $0-33
-	MOVQ lines+0(FP), DI
-	MOVQ n+8(FP), R8
-	MOVQ k+16(FP), CX
-	PLACE(h+24(FP), R14)
+// func hasUnitsAVX2(u *Units, h uint64) bool
+//
+// If there is no second unit, no branch depends on the lines.
+TEXT ·hasUnitsAVX2(SB), NOSPLIT, $0-17
+	MOVQ u+0(FP), SI
+	MOVQ h+8(FP), BX
+	MOVL $1, R12
+	MOVQ (Units_First+Unit_Lines)(SI), R8
+	TESTQ R8, R8
+	JEQ  done
 	MOVQ $0x9e3779b97f4a7c15, R11
-	MOVQ DX, BX
-	IMULQ R11, DX
 	VMOVDQU evenShifts<>(SB), Y8
 	VMOVDQU oddShifts<>(SB), Y9
 	VPBROADCASTD low5<>(SB), Y10
-	MOVQ CX, AX
+unit:
+	MOVQ (Units_First+Unit_Bytes)(SI), DI
+	MOVL (Units_First+Unit_K)(SI), AX
+	MOVL AX, CX
 	ONES(Y11)
+	PLACE(BX, R14)
+	IMULQ R11, DX
 	TEST2(Y11)
 	SETCS R12
-	CMPQ CX, $7
-	JLE  done
+	CMPL CX, $7
+	JGT  more
+next:
+	CMPQ SI, u+0(FP)
+	JNE  done // that was the second
+	MOVQ (Units_Second+Unit_Lines)(SI), R8
+	TESTQ R8, R8
+	JNE  second
+done:
+	MOVB R12, ret+16(FP)
+	VZEROUPPER
+	RET
+
+more:
+	LEAL -7(CX), AX
+	ONES(Y12)
 	MOVQ $0xd6e8feb86659fd93, R15
 	SECOND(BX)
-	LEAQ -7(CX), AX
-	ONES(Y12)
 	TEST2(Y12)
 	SETCS AX
 	ANDL AX, R12
-done:
-	MOVB R12, ret+32(FP)
-	VZEROUPPER
-	RET
+	JMP  next
+
+second:
+	TESTL R12, R12
+	JEQ  done
+	// The hash for the second unit, and where it lies from here on.
+	MOVQ BX, DX
+	SHRQ $29, DX
+	XORQ DX, BX
+	MOVQ $0xbf58476d1ce4e5b9, DX
+	IMULQ DX, BX
+	ROLQ $32, BX
+	ADDQ $(Units_Second-Units_First), SI
+	JMP  unit
 
 // SET sets the bit of a probe whose upper three bits lie at bit up of the product in DX, rotated
 // as RORX counts. It uses AX and R12. R10 is the address of the line. BTSQ looks at the lower

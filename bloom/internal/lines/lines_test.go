@@ -106,7 +106,7 @@ func testHasMany(t *testing.T, kernel kernel) {
 				if out[i] != want {
 					t.Fatalf("k %d, %d lines, hash %d of %d: %v, want %v", k, n, i, count, out[i], want)
 				}
-				if got := kernel.has(lines, n, k, h); got != want {
+				if got := kernel.has(&Units{First: Unit{lines, n, k}}, h); got != want {
 					t.Fatalf("k %d, %d lines, hash %#x alone: %v, want %v", k, n, h, got, want)
 				}
 				maybe += one(want)
@@ -116,6 +116,34 @@ func testHasMany(t *testing.T, kernel kernel) {
 	}
 	if maybe < all/10 || maybe > all*9/10 {
 		t.Errorf("%d of %d answers are maybe: the test asks little", maybe, all)
+	}
+}
+
+// A single question asks both units, the second by another hash. The zero filter says maybe.
+func TestUnits(t *testing.T) {
+	for _, kernel := range kernels() {
+		r := rand.New(rand.NewPCG(11, 12))
+		if !kernel.has(&Units{}, r.Uint64()) {
+			t.Errorf("%s: the zero filter denies a hash", kernel.name)
+		}
+		maybe, all := 0, 0
+		for k1 := uint32(MinProbes); k1 <= MaxProbes; k1++ {
+			for k2 := uint32(MinProbes); k2 <= MaxProbes; k2++ {
+				n1, n2 := lineCounts[r.IntN(5)], lineCounts[r.IntN(5)]
+				u := Units{Unit{randomLines(r, n1, 3), n1, k1}, Unit{randomLines(r, n2, 3), n2, k2}}
+				for range 50 {
+					h := r.Uint64()
+					want := hasByFormat(u.First.Bytes, n1, k1, h) && hasByFormat(u.Second.Bytes, n2, k2, SecondHash(h))
+					if got := kernel.has(&u, h); got != want {
+						t.Fatalf("%s: %d probes of %d lines, %d of %d: %v, want %v", kernel.name, k1, n1, k2, n2, got, want)
+					}
+					all, maybe = all+1, maybe+one(want)
+				}
+			}
+		}
+		if maybe < all/20 || maybe > all*9/10 {
+			t.Errorf("%d of %d answers are maybe: the test asks little", maybe, all)
+		}
 	}
 }
 
@@ -167,6 +195,66 @@ func TestSecond(t *testing.T) {
 		if !bytes.Equal(added, want) {
 			t.Fatalf("k %d, %d lines, %d hashes: the bits differ", k, n, count)
 		}
+	}
+}
+
+// atomicBits returns the line of h and the bits that it sets there, as package bloom defines them: the fields
+// of the product are, from the top, the first word, half the distance between two words, and six
+// times the number of a bit.
+func atomicBits(h uint64, n int) (line uint64, bits [8]uint64) {
+	p := h * 0x9e3779b97f4a7c15
+	first, distance := p>>61, 2*(p>>59&3)+1
+	for i := range uint64(6) {
+		bits[(first+i/2*distance)%8] |= 1 << (p >> (53 - 6*i) & 63)
+	}
+	return Place(h, uint64(n)), bits
+}
+
+// A filter that others add to has the answers of its own layout.
+func TestAtomic(t *testing.T) {
+	for _, kernel := range kernels() {
+		t.Run(kernel.name, func(t *testing.T) { testAtomic(t, kernel) })
+	}
+}
+
+func testAtomic(t *testing.T, kernel kernel) {
+	r := rand.New(rand.NewPCG(9, 10))
+	maybe, all := 0, 0
+	for count := 1; count <= 130; count++ {
+		for _, n := range []int{1, 2, 3, 50} {
+			words := make([]uint64, n*8)
+			for i := range words {
+				words[i] = r.Uint64() & r.Uint64()
+			}
+			hashes, want := randomHashes(r.Uint64(), count), make([]bool, count)
+			for i, h := range hashes {
+				line, bits := atomicBits(h, n)
+				if i%2 == 0 {
+					for j, w := range bits {
+						words[line*8+uint64(j)] |= w
+					}
+				}
+			}
+			for i, h := range hashes {
+				line, bits := atomicBits(h, n)
+				want[i] = true
+				for j, w := range bits {
+					want[i] = want[i] && words[line*8+uint64(j)]&w == w
+				}
+				if AtomicHas(words, h) != want[i] {
+					t.Fatalf("%d lines, hash %#x alone: want %v", n, h, want[i])
+				}
+				all, maybe = all+1, maybe+one(want[i])
+			}
+			out := make([]bool, count+1)
+			kernel.atomic(words, hashes, out[:count])
+			if !slices.Equal(out[:count], want) || out[count] {
+				t.Fatalf("%d lines, %d hashes: answers differ", n, count)
+			}
+		}
+	}
+	if maybe < all/3 || maybe > all*9/10 {
+		t.Errorf("%d of %d answers are maybe: the test asks little", maybe, all)
 	}
 }
 
@@ -251,6 +339,7 @@ func TestBounds(t *testing.T) {
 	AddMany(lines, 2, 6, nil)
 	HasManySecond(lines, 2, 6, nil, nil)
 	AddManySecond(lines, 2, 6, nil)
+	AtomicHasMany(make([]uint64, 8), nil, nil)
 	SplitHasMany(make([]Block, 1), nil, nil)
 	SplitAddMany(make([]Block, 1), nil)
 	if !bytes.Equal(lines, make([]byte, 2*Bytes)) {
@@ -260,8 +349,8 @@ func TestBounds(t *testing.T) {
 	for name, call := range map[string]func(){
 		"lines of HasMany": func() { HasMany(lines[:2*Bytes-1:2*Bytes-1], 2, 6, hashes, out) },
 		"lines of AddMany": func() { AddMany(lines[:2*Bytes-1:2*Bytes-1], 2, 6, hashes) },
-		"lines of Has":     func() { Has(lines[:2*Bytes-1:2*Bytes-1], 2, 6, 1) },
 		"hashes":           func() { HasMany(lines, 2, 6, nil, out) },
+		"words":            func() { AtomicHasMany(make([]uint64, 7), hashes, out) },
 		"blocks to ask":    func() { SplitHasMany(nil, hashes, out) },
 		"blocks to add to": func() { SplitAddMany(nil, hashes) },
 	} {
@@ -280,16 +369,19 @@ func TestAllocatesNothing(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
 	}
-	lines, blocks, hashes := make([]byte, 100*Bytes), make([]Block, 100), randomHashes(1, 100)
+	lines, words, blocks, hashes := make([]byte, 100*Bytes), make([]uint64, 800), make([]Block, 100), randomHashes(1, 100)
+	units := Units{First: Unit{lines, 100, 9}}
 	n := testing.AllocsPerRun(100, func() {
 		var out [100]bool
 		AddMany(lines, 100, 9, hashes)
 		AddManySecond(lines, 100, 9, hashes)
 		HasMany(lines, 100, 9, hashes, out[:])
 		HasManySecond(lines, 100, 9, hashes, out[:])
+		AtomicHasMany(words, hashes, out[:])
 		SplitAddMany(blocks, hashes)
 		SplitHasMany(blocks, hashes, out[:])
 		out[0] = Has(lines, 100, 9, hashes[0])
+		out[1] = units.Has(hashes[1])
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
