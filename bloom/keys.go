@@ -44,8 +44,15 @@ func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Byte
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (f *Filter) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
+	var hashes [2 * someKeys]uint64
+	out = askable(len(keys), out)
+	for len(out) > 0 {
+		n := min(len(out), someKeys)
+		for i, key := range keys[:n] {
+			hashes[2*i], hashes[2*i+1] = f.hash.Hash128(key)
+		}
+		f.MayContainMany(hashes[:2*n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
 }
 
@@ -67,10 +74,14 @@ func (f *AtomicBlocked) AddString(s string) error { return f.Add(form.Bytes(s)) 
 
 // AddKeys is Add for each of keys.
 func (f *AtomicBlocked) AddKeys(keys [][]byte) error {
-	for _, key := range keys {
-		if err := f.Add(key); err != nil {
-			return err
-		}
+	if len(f.lines) == 0 && len(keys) > 0 {
+		return errZeroAtomic
+	}
+	var hashes [someKeys]uint64
+	for len(keys) > 0 {
+		n := hashSome(f.hasher, keys, &hashes)
+		f.AddMany(hashes[:n])
+		keys = keys[n:]
 	}
 	return nil
 }
@@ -85,8 +96,12 @@ func (f *AtomicBlocked) MayContainString(s string) bool { return f.MayContain(fo
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (f *AtomicBlocked) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
+	var hashes [someKeys]uint64
+	out = askable(len(keys), out)
+	for len(out) > 0 {
+		n := hashSome(f.hasher, keys[:len(out)], &hashes)
+		f.MayContainMany(hashes[:n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
 }
 
@@ -100,8 +115,12 @@ func (f *Blocked) MayContainString(s string) bool { return f.MayContain(form.Byt
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (f *Blocked) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
+	var hashes [someKeys]uint64
+	out = askable(len(keys), out)
+	for len(out) > 0 {
+		n := hashSome(Hasher{}, keys[:len(out)], &hashes)
+		f.MayContainMany(hashes[:n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
 }
 
@@ -115,8 +134,12 @@ func (f *Fuse) MayContainString(s string) bool { return f.MayContain(form.Bytes(
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (f *Fuse) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
+	var hashes [someKeys]uint64
+	out = askable(len(keys), out)
+	for len(out) > 0 {
+		n := hashSome(Hasher{}, keys[:len(out)], &hashes)
+		f.MayContainMany(hashes[:n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
 }
 
@@ -130,7 +153,11 @@ func (s *Static) MayContainString(key string) bool { return s.MayContain(form.By
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (s *Static) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || s.MayContain(keys[i])
+	var hashes [someKeys]uint64
+	out = askable(len(keys), out)
+	for len(out) > 0 {
+		n := hashSome(s.hasher, keys[:len(out)], &hashes)
+		s.MayContainMany(hashes[:n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
 }

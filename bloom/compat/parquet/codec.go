@@ -20,7 +20,7 @@ const pieceBlocks = 128
 func (f *Filter) AppendBits(dst []byte) []byte {
 	dst = slices.Grow(dst, f.SizeBytes())
 	for i := range f.blocks {
-		dst = f.blocks[i].append(dst)
+		dst = appendBlock(dst, &f.blocks[i])
 	}
 	return dst
 }
@@ -33,21 +33,21 @@ func OpenBits(b []byte) (*Filter, error) {
 		return nil, damage("%d bytes of blocks", len(b))
 	}
 	for i := range f.blocks {
-		f.blocks[i].read(b[i*BlockBytes:])
+		readBlock(&f.blocks[i], b[i*BlockBytes:])
 	}
 	return f, nil
 }
 
-// append appends the words of the block, little-endian.
-func (b *block) append(dst []byte) []byte {
+// appendBlock appends the words of the block, little-endian.
+func appendBlock(dst []byte, b *block) []byte {
 	for _, w := range b {
 		dst = binary.LittleEndian.AppendUint32(dst, w)
 	}
 	return dst
 }
 
-// read sets the block to the first BlockBytes of from.
-func (b *block) read(from []byte) {
+// readBlock sets the block to the first BlockBytes of from.
+func readBlock(b *block, from []byte) {
 	for j := range b {
 		b[j] = binary.LittleEndian.Uint32(from[4*j:])
 	}
@@ -74,7 +74,7 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	buf := appendHeader(make([]byte, 0, 32+BlockBytes*pieceBlocks), f.SizeBytes())
 	for blocks := range slices.Chunk(f.blocks, pieceBlocks) {
 		for i := range blocks {
-			buf = blocks[i].append(buf)
+			buf = appendBlock(buf, &blocks[i])
 		}
 		m, err := w.Write(buf)
 		n += int64(m)
@@ -151,7 +151,7 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 		}
 		for ; len(b) > 0; b = b[BlockBytes:] {
 			blocks = append(blocks, block{})
-			blocks[len(blocks)-1].read(b)
+			readBlock(&blocks[len(blocks)-1], b)
 		}
 	}
 	f.blocks = blocks

@@ -8,6 +8,8 @@ import (
 	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // ErrParameters says that there is no filter as it was asked for, or that two filters
@@ -19,18 +21,10 @@ const (
 	BlockBytes = 32
 	// MaxBytes is the largest filter that New makes, as Arrow and parquet-java do.
 	MaxBytes = 128 << 20
-
-	blockWords = BlockBytes / 4
 )
 
-// salt turns the low half of a hash into the bit of each word of a block. Part of
-// the format.
-var salt = [blockWords]uint32{
-	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
-}
-
 // A block holds all bits of a value, one in each word.
-type block [blockWords]uint32
+type block = lines.Block
 
 // A Filter is a split block Bloom filter. The zero value answers maybe to every value. It
 // is for ReadFrom, UnmarshalBinary and UnmarshalText.
@@ -135,48 +129,42 @@ func (f *Filter) MayContainDouble(v float64) bool {
 
 // AddHash adds the value with this hash (see Hash).
 func (f *Filter) AddHash(x uint64) {
-	if len(f.blocks) == 0 {
-		return
-	}
-	b := f.block(x)
-	for j, s := range salt {
-		b[j] |= 1 << (uint32(x) * s >> 27)
-	}
-}
-
-// AddMany is AddHash for each of hashes.
-func (f *Filter) AddMany(hashes []uint64) {
-	for _, x := range hashes {
-		f.AddHash(x)
-	}
-}
-
-// MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the
-// rest of out becomes true.
-func (f *Filter) MayContainMany(hashes []uint64, out []bool) {
-	for i := range out {
-		out[i] = i >= len(hashes) || f.MayContainHash(hashes[i])
+	if len(f.blocks) > 0 {
+		f.block(x).Add(x)
 	}
 }
 
 // MayContainHash reports whether a value with this hash may be in the filter.
 // False is certain.
 func (f *Filter) MayContainHash(x uint64) bool {
+	return len(f.blocks) == 0 || f.block(x).Has(x)
+}
+
+// AddMany is AddHash for each of hashes. It takes a third of the time, or less.
+func (f *Filter) AddMany(hashes []uint64) {
+	if len(f.blocks) > 0 {
+		lines.SplitAddMany(f.blocks, hashes)
+	}
+}
+
+// MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the
+// rest of out becomes true. It takes half of the time of single questions, or less.
+func (f *Filter) MayContainMany(hashes []uint64, out []bool) {
+	n := min(len(hashes), len(out))
 	if len(f.blocks) == 0 {
-		return true
+		n = 0
 	}
-	b := f.block(x)
-	for j, s := range salt {
-		if b[j]&(1<<(uint32(x)*s>>27)) == 0 {
-			return false
-		}
+	for i := range out[n:] {
+		out[n+i] = true
 	}
-	return true
+	if n > 0 {
+		lines.SplitHasMany(f.blocks, hashes[:n], out[:n])
+	}
 }
 
 // block returns the block of a hash. Requires: the filter has blocks.
 func (f *Filter) block(x uint64) *block {
-	return &f.blocks[x>>32*uint64(len(f.blocks))>>32]
+	return &f.blocks[lines.SplitPlace(x, uint64(len(f.blocks)))]
 }
 
 // SizeBytes returns the number of bytes of the blocks. The header stores this number.

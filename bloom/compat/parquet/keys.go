@@ -18,7 +18,14 @@ func (f *Filter) AddKeys(keys [][]byte) error {
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
 func (f *Filter) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
+	var hashes [64]uint64
+	for len(keys) > 0 && len(out) > 0 {
+		n := min(len(keys), len(out), len(hashes))
+		for i, key := range keys[:n] {
+			hashes[i] = Hash(key)
+		}
+		f.MayContainMany(hashes[:n], out[:n])
+		keys, out = keys[n:], out[n:]
 	}
+	f.MayContainMany(nil, out)
 }
