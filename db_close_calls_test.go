@@ -242,6 +242,14 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return nil
 		},
+		"DB.MayContainMany": func(c *closing) error {
+			_, key := c.key()
+			out := make([]bool, 2)
+			if c.db.MayContainMany([][]byte{key}, out); !out[0] || !out[1] {
+				return errors.New("MayContainMany denies a key that is there")
+			}
+			return nil
+		},
 		"DB.GetMany": func(c *closing) error {
 			var wrong error
 			keys := [][]byte{closingKey(5), {0}, closingKey(3)}

@@ -248,6 +248,7 @@ func (c *crowd) members() map[string]func(r *rand.Rand) error {
 				return fmt.Errorf("Explain(%q) finds it", key)
 			}
 			c.db.MayContain(key)
+			c.db.MayContainMany([][]byte{key, {1}}, make([]bool, 2))
 			_, _ = c.db.Metrics(), c.db.Tables()
 			return err
 		},

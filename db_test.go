@@ -174,6 +174,10 @@ func TestClose_EveryCallAfterwards(t *testing.T) {
 	if !db.MayContain(k) {
 		t.Error("MayContain on a closed store claims to know")
 	}
+	out := make([]bool, 2)
+	if db.MayContainMany([][]byte{k, []byte("nope")}, out); !out[0] || !out[1] {
+		t.Error("MayContainMany on a closed store claims to know")
+	}
 	_, _ = db.Tables(), db.Metrics().String()
 	_ = s.Close()
 }

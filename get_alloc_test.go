@@ -35,6 +35,12 @@ func readPaths(tb testing.TB, db *DB) map[string]func(i int) {
 		}
 	})
 	return map[string]func(i int){
+		"MayContainMany": func(i int) {
+			var out [40]bool
+			db.MayContainMany(absent[:30], out[:])
+			db.MayContainMany(present[:30], out[:30])
+			check(out[i%30], nil, true)
+		},
 		"MayContain absent":  func(i int) { db.MayContain(absent[i%n]) },
 		"MayContain present": func(i int) { check(db.MayContain(present[i%n]), nil, true) },
 		"Has absent":         func(i int) { ok, err := db.Has(absent[i%n]); check(ok, err, false) },

@@ -58,8 +58,9 @@ const (
 
 // many is the work space of one GetMany, which works in batches:
 //
-//  1. prepare hashes the keys of the batch and sorts them.
-//  2. readCached looks up all of them in key order, as far as memory goes. A key that needs a
+//  1. prepare hashes the keys of the batch. screen asks the filters of all of them at once: a key that
+//     all filters deny is absent and needs nothing more. The other keys are sorted.
+//  2. readCached looks these up in key order, as far as memory goes. A key that needs a
 //     block from disk goes into cold, with the place where its lookup goes on.
 //  3. readCold looks the cold keys up, in several goroutines if they are many.
 //  4. hand calls fn in the order of keys, up to the first key that is late.
@@ -72,7 +73,11 @@ const (
 // answers of its own keys.
 type many struct {
 	answers []answer // one for each key of the batch, in the order of keys
-	order   []int    // the indexes of the keys, sorted by key
+	hashes  []uint64 // of the keys of the batch
+	first   []int32  // what screen has found, for each key of the batch
+	view    *view    // that screen has asked
+	screen  *screen
+	order   []int // the indexes of the keys that are looked up, sorted by key
 	cold    []coldKey
 	values  [1 + coldReaders][]byte // one for what was in memory, one for each reader
 	copied  atomic.Int64            // bytes in values
@@ -80,7 +85,6 @@ type many struct {
 
 // An answer is what a batch knows of one of its keys.
 type answer struct {
-	hash     uint64
 	buf      int // the value is in values[buf],
 	from, to int // between these
 	found    bool
@@ -96,7 +100,7 @@ type coldKey struct {
 	i int
 }
 
-var manyPool = sync.Pool{New: func() any { return new(many) }}
+var manyPool = sync.Pool{New: func() any { return &many{screen: new(screen)} }}
 
 // free gives m back to the pool, without buffers that are large.
 func (m *many) free() {
@@ -116,6 +120,7 @@ func (m *many) clear() {
 		m.values[i] = m.values[i][:0]
 	}
 	clear(m.cold) // they hold views
+	m.view = nil
 	m.order, m.cold = m.order[:0], m.cold[:0]
 	m.copied.Store(0)
 }
@@ -124,7 +129,9 @@ func (m *many) clear() {
 // come first in key order get one; the others are late. After an error no answer is to be used.
 // Answers that the last batch has left say what the metrics have counted already.
 func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
-	m.prepare(db, keys)
+	if err := m.prepare(db, keys); err != nil {
+		return err
+	}
 	if err := m.readCached(db, keys, seq); err != nil {
 		return err
 	}
@@ -169,10 +176,11 @@ func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []
 // again, but the metrics do not count them again.
 func (m *many) nextBatch(handed int) int {
 	looked := 0
-	for i := range m.order { // each of the batch
-		if a := &m.answers[i]; !a.late {
+	for i := range m.first { // each of the batch
+		a := &m.answers[i]
+		if a.counted = true; !a.late {
 			looked++
-			a.counted, a.hit = true, a.found
+			a.hit = a.found
 		}
 	}
 	m.answers = m.answers[:copy(m.answers, m.answers[handed:])]
@@ -184,26 +192,53 @@ func (m *many) nextBatch(handed int) int {
 	return int(n)
 }
 
-// prepare makes an answer for each key, with its hash, and sorts the keys. It keeps the counts
-// of answers that the last batch has left.
-func (m *many) prepare(db *DB, keys [][]byte) {
+// prepare makes an answer for each key, screens the keys, and sorts those that may be there. It keeps
+// the counts of answers that the last batch has left.
+func (m *many) prepare(db *DB, keys [][]byte) error {
 	had := len(m.answers)
 	m.answers = slices.Grow(m.answers, max(0, len(keys)-had))[:max(had, len(keys))]
+	m.hashes = slices.Grow(m.hashes[:0], len(keys))[:len(keys)]
+	m.first = slices.Grow(m.first[:0], len(keys))[:len(keys)]
+	uncounted := 0
 	for i, key := range keys {
-		a := answer{hash: db.hasher.Hash(key)}
+		a := answer{}
 		if i < had {
 			a.counted, a.hit = m.answers[i].counted, m.answers[i].hit
 		}
+		if !a.counted {
+			uncounted++
+		}
 		m.answers[i] = a
-		m.order = append(m.order, i)
+		m.hashes[i] = db.hasher.Hash(key)
+	}
+	// The view comes after the snapshot's number, as in every read: see view.
+	v := db.view.Load()
+	if v == nil {
+		return ErrClosed
+	}
+	m.view = v
+	c := db.counters.lookup()
+	m.screen.count(c, c.gets.Add(uint64(uncounted))-uint64(uncounted))
+	m.screen.ask(v, db.hasher, keys, m.hashes, m.first)
+	for i := range keys {
+		if m.first[i] != int32(len(v.Runs)) {
+			m.order = append(m.order, i)
+		}
 	}
 	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	return nil
 }
 
-// newLookup returns the lookup of key i of the batch, at the sequence number of the snapshot.
+// newLookup returns the lookup of key i of the batch, at the sequence number of the snapshot. If screen
+// has found that no memtable and no run before a certain one has the key, the lookup begins there.
 func (m *many) newLookup(db *DB, key []byte, i int, seq base.Seq) lookup {
 	a := &m.answers[i]
-	return lookup{key: key, hasher: db.hasher, hash: a.hash, seq: seq, counted: a.counted, hit: a.hit}
+	l := lookup{key: key, hasher: db.hasher, hash: m.hashes[i], seq: seq, counted: true, hit: a.hit,
+		sample: sampled(m.screen.lookups + 1 + uint64(i))}
+	if first := m.first[i]; first >= 0 {
+		l.view, l.from = m.view, int(first)
+	}
+	return l
 }
 
 // readCached looks the keys up in key order, as far as memtables, filters and cached blocks go.

@@ -280,3 +280,126 @@ func TestGetMany_CopiesFewAtATime(t *testing.T) {
 		}
 	}
 }
+
+// mixedStore has tables in several levels with different hash functions and kinds of filters, tables
+// without a filter, and keys in the memtable. manyTables: the last run has more than 64 tables.
+func mixedStore(t *testing.T, manyTables bool) (db *DB, keys [][]byte) {
+	t.Helper()
+	opts := tinyStore(vfs.NewMem())
+	opts.CompactionWorkers = -1
+	for round, choice := range []struct {
+		hash FilterHash
+		kind FilterKind
+		bits float64
+	}{{Murmur3, BlockedFilter, 10}, {XXH3, FuseFilter, 8}, {Murmur3, BlockedFilter, -1}, {SipHash, BlockedFilter, 20}} {
+		opts.FilterHash, opts.LastLevelFilter, opts.FilterBits = choice.hash, choice.kind, choice.bits
+		db = openTest(t, &opts)
+		n := 2000
+		switch {
+		case round == 0 && manyTables:
+			n = 30_000
+		case round == 2:
+			n = 50 // few keys, so that most are not in a table without a filter
+		}
+		for i := range n {
+			key := fmt.Appendf(nil, "key%d-%06d", round, i*7919%n)
+			if mustPut(t, db, string(key), "value"); i%5 == 0 {
+				keys = append(keys, key, append(key, 'x'))
+			}
+		}
+		mustFlush(t, db)
+		if round == 3 { // a later flush would change which absent keys pass
+			for i := range 20 {
+				key := fmt.Appendf(nil, "new%d", i)
+				mustPut(t, db, string(key), "value")
+				keys = append(keys, key, append(key, 'x'))
+			}
+			break
+		}
+		if round == 0 {
+			if err := db.Compact(t.Context(), Range{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return db, append(keys, nil, []byte("a"), []byte("z"))
+}
+
+// MayContainMany has the answers of MayContain, whatever the tables, the filters and the number of
+// keys, and says maybe where there is no key.
+func TestMayContainMany(t *testing.T) {
+	for _, manyTables := range []bool{false, true} {
+		db, keys := mixedStore(t, manyTables)
+		widest := 0
+		for _, r := range db.view.Load().Runs {
+			widest = max(widest, len(r.Tables))
+		}
+		if widest < 5 || manyTables != (widest > 64) {
+			t.Fatalf("the widest run has %d tables", widest)
+		}
+		want, absent := make([]bool, len(keys)), 0
+		for i, key := range keys {
+			if want[i] = db.MayContain(key); !want[i] {
+				absent++
+			}
+		}
+		if absent < len(keys)/4 || absent > len(keys)/2+3 {
+			t.Fatalf("%d of %d keys are certainly absent", absent, len(keys))
+		}
+		for _, n := range []int{0, 1, 2, 64, 255, 256, 257, 1000, len(keys)} {
+			for _, first := range []int{0, len(keys) - n} {
+				for _, outs := range []int{n, n / 2, n + 3} {
+					out := make([]bool, outs)
+					db.MayContainMany(keys[first:first+n], out)
+					for i, maybe := range out {
+						if maybe != (i >= n || want[first+i]) {
+							t.Fatalf("%d keys from %d, %d answers: answer %d is %v", n, first, outs, i, maybe)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// GetMany finds what Get finds, and the metrics count the same.
+func TestGetMany_CountsLikeGet(t *testing.T) {
+	for _, manyTables := range []bool{false, true} {
+		db, keys := mixedStore(t, manyTables)
+		for _, n := range []int{1, 300, len(keys)} {
+			some := keys[len(keys)-n:]
+			for _, key := range some { // fill the cache, and the memory of false positives
+				if _, err := db.Has(key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := db.Metrics()
+			values := make([][]byte, n)
+			for i, key := range some {
+				values[i], _ = db.Get(key)
+			}
+			middle := db.Metrics()
+			err := db.GetMany(some, func(i int, value []byte, found bool) error {
+				if found != (values[i] != nil) || !bytes.Equal(value, values[i]) {
+					t.Errorf("%d tables: %q = %q, %v; want %q", len(db.Tables()), some[i], value, found, values[i])
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, many := middle.Sub(before), db.Metrics().Sub(middle)
+			type counts struct{ lookups, hits, no, yes, wrong, remembered, without uint64 }
+			count := func(m Metrics) counts {
+				return counts{m.Gets, m.GetHits, m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive, m.FalsePositivesRemembered, m.NoFilter}
+			}
+			if count(one) != count(many) {
+				t.Errorf("%d keys: GetMany counts %+v, Get %+v", n, count(many), count(one))
+			}
+		}
+	}
+}

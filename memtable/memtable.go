@@ -133,6 +133,16 @@ func (m *Memtable) MayContainHash(hash uint64) bool {
 	return m.filter == nil || m.filter.MayContainHash(hash)
 }
 
+// MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the rest of
+// out becomes true.
+func (m *Memtable) MayContainMany(hashes []uint64, out []bool) {
+	f := m.filter
+	if f == nil {
+		f = new(bloom.AtomicBlocked) // says maybe to all
+	}
+	f.MayContainMany(hashes, out)
+}
+
 // Get returns the newest version of key with a sequence number of at most seq: its value, its
 // kind and its number s. A tombstone is found like any other version, and its value is empty.
 // The value is a part of the arena, and must not be changed. Requires: m is pinned as long as

@@ -49,6 +49,12 @@ func (m *Model) MayContain(key []byte) bool {
 	return found
 }
 
+func (m *Model) MayContainMany(keys [][]byte, out []bool) {
+	for i := range out {
+		out[i] = i >= len(keys) || m.MayContain(keys[i])
+	}
+}
+
 func (m *Model) Denied(keys [][]byte) (denied [][]byte, err error) {
 	return slices.DeleteFunc(slices.Clone(keys), m.MayContain), nil
 }

@@ -99,6 +99,7 @@ var Operations = []Operation{
 	{"lookup", 30, drawLookup},
 	{"getMany", 8, drawGetMany},
 	{"mayContain", 4, drawMayContain},
+	{"mayContainMany", 4, drawMayContainMany},
 	{"scan", 14, drawScan},
 	{"snapshot", 5, drawSnapshot},
 	{"iterator", 5, drawIterator},

@@ -66,6 +66,37 @@ func drawMayContain(s *Source) Step {
 	}}
 }
 
+// drawMayContainMany asks filters for several keys, and for more answers than there are keys. They must
+// not deny a key that is there, nor one that was not asked for.
+func drawMayContainMany(s *Source) Step {
+	var keys [][]byte
+	var args strings.Builder
+	for range s.IntN(400) {
+		key := s.Key()
+		keys = append(keys, []byte(key))
+		args.WriteString(ShowKey(key) + " ")
+	}
+	answers := s.IntN(len(keys) + 2)
+	return Step{Name: "mayContainMany", Args: fmt.Sprint(answers, " of ", args.String()), Do: func(s *Side) string {
+		out := make([]bool, answers)
+		s.MayContainMany(keys, out)
+		return fmt.Sprint(out)
+	}, Fits: func(now State, answer string) error {
+		for i, word := range strings.Fields(strings.Trim(answer, "[]")) {
+			if word == "true" {
+				continue
+			}
+			if i >= len(keys) {
+				return fmt.Errorf("MayContainMany denies key %d of %d", i, len(keys))
+			}
+			if _, is := now.Get(string(keys[i])); is {
+				return fmt.Errorf("MayContainMany denies %s, which is there", Show(keys[i]))
+			}
+		}
+		return nil
+	}}
+}
+
 // drawExportFilters asks a bundle of all filters for keys. It must not deny one that is there.
 func drawExportFilters(s *Source) Step {
 	keys := [][]byte{}

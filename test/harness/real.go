@@ -121,6 +121,8 @@ func (r *Real) Explain(key []byte) (found bool, value []byte, err error) {
 
 func (r *Real) MayContain(key []byte) bool { return r.DB.MayContain(key) }
 
+func (r *Real) MayContainMany(keys [][]byte, out []bool) { r.DB.MayContainMany(keys, out) }
+
 func (r *Real) Denied(keys [][]byte) (denied [][]byte, err error) {
 	var file bytes.Buffer
 	if _, err := r.DB.ExportFilters(context.Background(), &file); err != nil {

@@ -42,8 +42,10 @@ type Store interface {
 	Reader
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 	Explain(key []byte) (found bool, value []byte, err error)
-	// MayContain and Denied may say less than a Model knows: that a key may be there says nothing.
+	// MayContain, MayContainMany and Denied may say less than a Model knows: that a key may be there
+	// says nothing.
 	MayContain(key []byte) bool
+	MayContainMany(keys [][]byte, out []bool)
 	Denied(keys [][]byte) ([][]byte, error) // by a bundle of the exported filters
 	Snapshot() (Snapshot, error)
 

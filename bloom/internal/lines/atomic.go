@@ -28,7 +28,7 @@ func twoBits(p uint64) uint64 { return 1<<(p>>58) | 1<<(p>>52&63) }
 // AtomicHasMany sets out[i] to the answer of AtomicHas for hashes[i], for each i below len(out).
 // Requires: what AtomicHas requires, and hashes is as long as out.
 func AtomicHasMany(words []uint64, hashes []uint64, out []bool) {
-	_, hashes = words[:lineWords], hashes[:len(out)]
+	_, hashes = words[lineWords:], hashes[:len(out)]
 	if len(out) > 0 {
 		atomicHasMany(words, hashes, out)
 	}

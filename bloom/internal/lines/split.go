@@ -48,7 +48,7 @@ func (b *Block) addGo(h uint64) {
 // SplitHasMany sets out[i] to whether all bits of hashes[i] are set in its block, for each i below
 // len(out). Requires: there are 1 to 2^32 - 1 blocks, and hashes is as long as out.
 func SplitHasMany(blocks []Block, hashes []uint64, out []bool) {
-	_, hashes = blocks[:1], hashes[:len(out)]
+	_, hashes = blocks[1:], hashes[:len(out)]
 	if len(out) > 0 {
 		splitHasMany(blocks, hashes, out)
 	}
@@ -57,7 +57,7 @@ func SplitHasMany(blocks []Block, hashes []uint64, out []bool) {
 // SplitAddMany sets all bits of all hashes. Requires: what SplitHasMany requires, and nobody
 // else reads or changes the blocks.
 func SplitAddMany(blocks []Block, hashes []uint64) {
-	_ = blocks[:1]
+	_ = blocks[1:]
 	if len(hashes) > 0 {
 		splitAddMany(blocks, hashes)
 	}
