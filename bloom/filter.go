@@ -227,10 +227,15 @@ func (f *Filter) Intersect(other *Filter) error {
 // names the operation in the error.
 func (f *Filter) match(other *Filter, doing string) error {
 	if f.bits.M != other.bits.M || f.bits.K != other.bits.K || f.bits.M == 0 {
-		return fmt.Errorf("bloom: %s: %w: %d bits and %d probes, other %d and %d", doing, ErrMismatch, f.bits.M, f.bits.K, other.bits.M, other.bits.K)
+		return mismatch(doing, "%d bits and %d probes, other %d and %d", f.bits.M, f.bits.K, other.bits.M, other.bits.K)
 	}
 	if !f.hash.Same(&other.hash) {
-		return fmt.Errorf("bloom: %s: %w: the hash functions are not known to be the same", doing, ErrMismatch)
+		return mismatch(doing, "the hash functions are not known to be the same")
 	}
 	return nil
+}
+
+// mismatch returns an ErrMismatch that says what differs.
+func mismatch(doing, format string, args ...any) error {
+	return fmt.Errorf("bloom: %s: %w: %s", doing, ErrMismatch, fmt.Sprintf(format, args...))
 }

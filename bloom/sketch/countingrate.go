@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -136,8 +135,7 @@ func (f *Counting) FillRatio() float64 {
 	set := 0
 	for i := range f.lines {
 		for _, w := range f.lines[i] {
-			w |= w >> 2
-			set += bits.OnesCount64((w | w>>1) & counterOnes)
+			set += bits.OnesCount64(taken(w))
 		}
 	}
 	return float64(set) / float64(f.Cap())
@@ -161,8 +159,8 @@ func (f *Counting) Clone() *Counting {
 // hash function, the error is ErrMismatch, and nothing changes. A counter whose
 // sum is above 15 stays at 15.
 func (f *Counting) Union(other *Counting) error {
-	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
-		return fmt.Errorf("bloom: union of counting filters: %w", bloom.ErrMismatch)
+	if err := f.match(other, "union"); err != nil {
+		return err
 	}
 	f.own()
 	for i := range f.lines {

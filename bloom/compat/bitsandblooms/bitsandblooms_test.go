@@ -163,14 +163,14 @@ func TestFilter(t *testing.T) {
 	for i := range 500 {
 		f.AddString(strconv.Itoa(i))
 	}
-	if n := f.ApproximatedSize(); n < 490 || n > 512 {
-		t.Errorf("ApproximatedSize() = %d, want about 501", n)
+	if n := f.EstimatedCount(); n < 490 || n > 512 {
+		t.Errorf("EstimatedCount() = %v, want about 501", n)
 	}
 	if r := f.FillRatio(); r < 0.25 || r > 0.35 || f.FPR() != math.Pow(r, float64(f.K())) {
 		t.Errorf("FillRatio() = %v, FPR() = %v", r, f.FPR())
 	}
 	f.Reset()
-	if f.MayContainString("one") || f.ApproximatedSize() != 0 {
+	if f.MayContainString("one") || f.EstimatedCount() != 0 {
 		t.Error("Reset leaves something")
 	}
 	full, err := New(10, 1)
@@ -180,8 +180,8 @@ func TestFilter(t *testing.T) {
 	for i := range 500 {
 		full.AddString(strconv.Itoa(i))
 	}
-	if full.FPR() != 1 || full.ApproximatedSize() != math.MaxUint32 {
-		t.Errorf("a full filter: FPR() = %v, ApproximatedSize() = %d", full.FPR(), full.ApproximatedSize())
+	if full.FPR() != 1 || full.EstimatedCount() != math.Inf(1) {
+		t.Errorf("a full filter: FPR() = %v, EstimatedCount() = %v", full.FPR(), full.EstimatedCount())
 	}
 }
 
@@ -224,7 +224,7 @@ func words(vs ...uint64) (b []byte) {
 func TestZeroFilter_SaysMaybe(t *testing.T) {
 	var f Filter
 	f.AddString("a")
-	if !f.CheckAndAdd([]byte("a")) || !f.MayContainString("b") || f.FPR() != 1 || f.ApproximatedSize() != math.MaxUint32 {
+	if !f.CheckAndAdd([]byte("a")) || !f.MayContainString("b") || f.FPR() != 1 || f.EstimatedCount() != math.Inf(1) {
 		t.Error("the zero filter denies keys")
 	}
 	_, binaryErr := f.MarshalBinary()

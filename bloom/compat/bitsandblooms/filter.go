@@ -128,18 +128,13 @@ func (f *Filter) FillRatio() float64 {
 // FPR returns the share of absent keys that pass with the bits that are set at the moment.
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
-// ApproximatedSize estimates from the bits that are set how many keys were added, as the
-// peer's method of that name does. It is 2^32-1 if all bits are set.
-func (f *Filter) ApproximatedSize() uint32 {
+// EstimatedCount estimates from the bits that are set how many different keys were added, as
+// the peer's ApproximatedSize does, but not rounded. It is +Inf if all bits are set.
+func (f *Filter) EstimatedCount() float64 {
 	if f.m == 0 {
-		return math.MaxUint32
+		return math.Inf(1)
 	}
-	m, k := float64(f.m), float64(f.k)
-	n := -m / k * math.Log(1-f.FillRatio())
-	if !(n < math.MaxUint32) {
-		return math.MaxUint32
-	}
-	return uint32(math.Floor(n + 0.5))
+	return max(0, -float64(f.m)/float64(f.k)*math.Log(1-f.FillRatio()))
 }
 
 // String describes the filter in one line. It counts bits.
@@ -147,7 +142,7 @@ func (f Filter) String() string {
 	if f.m == 0 {
 		return "bitsandblooms.Filter: the zero value, which says maybe to every key"
 	}
-	return fmt.Sprintf("bitsandblooms.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximatedSize(), f.m, 100*f.FPR())
+	return fmt.Sprintf("bitsandblooms.Filter: about %.0f keys in %d bits, %.3g %% of absent keys pass", f.EstimatedCount(), f.m, 100*f.FPR())
 }
 
 // Reset removes all keys, as the peer's ClearAll does.

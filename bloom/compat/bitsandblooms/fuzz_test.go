@@ -83,7 +83,7 @@ func FuzzUnmarshalJSON(f *testing.F) {
 }
 
 func use(t *testing.T, f *Filter, key string) {
-	f.ApproximatedSize()
+	f.EstimatedCount()
 	if p := f.FPR(); !(p >= 0 && p <= 1) {
 		t.Fatalf("FPR() = %v", p)
 	}

@@ -187,14 +187,13 @@ func (f *Filter) FillRatio() float64 {
 // moment: Guava's expectedFpp.
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
-// ApproximateCount estimates from the bits that are set how many keys were added: Guava's
-// approximateElementCount. It is 2^63-1 if all bits are set.
-func (f *Filter) ApproximateCount() uint64 {
-	n := -math.Log1p(-f.FillRatio()) * float64(f.Cap()) / float64(max(f.k, 1))
-	if !(n < math.MaxInt64) {
-		return math.MaxInt64
+// EstimatedCount estimates from the bits that are set how many different keys were added: as
+// Guava's approximateElementCount, but not rounded. It is +Inf if all bits are set.
+func (f *Filter) EstimatedCount() float64 {
+	if len(f.words) == 0 {
+		return math.Inf(1)
 	}
-	return uint64(math.Floor(n + 0.5))
+	return max(0, -math.Log1p(-f.FillRatio())*float64(f.Cap())/float64(f.k))
 }
 
 // String describes the filter in one line. It counts bits.
@@ -202,7 +201,7 @@ func (f Filter) String() string {
 	if len(f.words) == 0 {
 		return "guava.Filter: the zero value, which says maybe to every key"
 	}
-	return fmt.Sprintf("guava.Filter: about %d keys in %d bits, %.3g %% of absent keys pass", f.ApproximateCount(), f.Cap(), 100*f.FPR())
+	return fmt.Sprintf("guava.Filter: about %.0f keys in %d bits, %.3g %% of absent keys pass", f.EstimatedCount(), f.Cap(), 100*f.FPR())
 }
 
 // Reset removes all keys.

@@ -44,7 +44,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		stream.MayContainString(key)
-		stream.ApproximateCount()
+		stream.EstimatedCount()
 		if p := stream.FPR(); !(p >= 0 && p <= 1) {
 			t.Fatalf("FPR() = %v", p)
 		}

@@ -210,8 +210,8 @@ func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		f := mustNew(t, Options{Keys: 20, FPR: 1e-6, MITZ32: old})
 		fill(f)
-		if got := f.ApproximateCount(); got < 18 || got > 22 {
-			t.Errorf("ApproximateCount() = %d, want about 20", got)
+		if got := f.EstimatedCount(); got < 18 || got > 22 {
+			t.Errorf("EstimatedCount() = %v, want about 20", got)
 		}
 		for i := range 4 {
 			if !f.MayContain([]byte{byte(i), 0, 0xff}) || !f.MayContainString(fmt.Sprintf("key-%d", i)) ||
@@ -223,7 +223,7 @@ func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
 			t.Error("a funnel finds what another one added, or CheckAndAdd reports the opposite")
 		}
 		f.Reset()
-		if f.MayContainString("key-0") || f.FillRatio() != 0 || f.ApproximateCount() != 0 {
+		if f.MayContainString("key-0") || f.FillRatio() != 0 || f.EstimatedCount() != 0 {
 			t.Error("Reset leaves something")
 		}
 	}
