@@ -23,7 +23,7 @@ func (f *Filter) MatchAndUpdate(t *Transaction) bool {
 		}
 		found = true
 		if f.updatesOn(script) {
-			f.AddOutPoint(OutPoint{TxID: t.TxID, Index: uint32(i)})
+			_ = f.AddOutPoint(OutPoint{TxID: t.TxID, Index: uint32(i)}) // nil, as the filter has bits
 		}
 	}
 	for i := 0; i < len(t.Inputs) && !found; i++ {
