@@ -27,7 +27,6 @@ type guard struct {
 	len   int   // length of the head so far
 	args  int64 // arguments that are still to come
 	used  int64 // bytes of the arguments of this command
-	whole int   // commands that were seen to their end
 }
 
 type guardState uint8
@@ -41,9 +40,9 @@ const (
 	inBody                      // in an argument and the line end after it
 )
 
-// check follows p, and returns how many of its bytes keep to the limits. If that is not all
-// of them, the error says why.
-func (g *guard) check(p []byte) (good int, err error) {
+// check follows p, and returns how many of its bytes keep to the limits, and where the last
+// whole command ends among them, or 0. If not all bytes are good, the error says why.
+func (g *guard) check(p []byte) (good, end int, err error) {
 	for i := 0; i < len(p); i++ {
 		if g.state == inBody {
 			step := min(g.n, int64(len(p)-i))
@@ -52,13 +51,14 @@ func (g *guard) check(p []byte) (good int, err error) {
 			if g.n == 0 {
 				g.nextArgument()
 			}
-			continue
+		} else if err := g.step(p[i]); err != nil {
+			return i, end, err
 		}
-		if err := g.step(p[i]); err != nil {
-			return i, err
+		if g.state == atCommand {
+			end = i + 1
 		}
 	}
-	return len(p), nil
+	return len(p), end, nil
 }
 
 // nextArgument goes on after an argument, or after the number of them.
@@ -66,7 +66,6 @@ func (g *guard) nextArgument() {
 	g.state = atLength
 	if g.args == 0 {
 		g.state = atCommand
-		g.whole++
 	}
 	g.args--
 }
@@ -114,7 +113,6 @@ func (g *guard) inline(b byte) error {
 	g.n++
 	if b == '\n' {
 		g.state = atCommand
-		g.whole++
 	} else if g.n > maxInline {
 		return errInline
 	}

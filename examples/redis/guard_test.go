@@ -46,7 +46,8 @@ func TestGuard_OverConnection(t *testing.T) {
 	}
 }
 
-// A Read returns as soon as there is a whole command, and not before.
+// A Read returns as soon as there is a whole command, and not before. It returns a part of one
+// only if the buffer is full.
 func TestGuard_WholeCommands(t *testing.T) {
 	ours, theirs := net.Pipe()
 	g := newListener(nil, limits{command: 1000, clients: 1}).admit(ours)
@@ -60,10 +61,13 @@ func TestGuard_WholeCommands(t *testing.T) {
 			}
 		}
 	})
-	buf := make([]byte, 100)
-	for _, want := range []string{packets[0], packets[1] + packets[2] + packets[3], packets[4]} {
-		if n, err := g.Read(buf); err != nil || string(buf[:n]) != want {
-			t.Errorf("Read = %q, %v, want %q", buf[:n], err, want)
+	for _, test := range []struct {
+		size int
+		want string
+	}{{100, "PING\r\n"}, {5, "*2\r\n$"}, {100, "4\r\nECHO\r\n$3\r\nabc\r\n"}, {1, "P"}, {100, "ING\r\n"}} {
+		buf := make([]byte, test.size)
+		if n, err := g.Read(buf); err != nil || string(buf[:n]) != test.want {
+			t.Errorf("Read = %q, %v, want %q", buf[:n], err, test.want)
 		}
 	}
 	sent.Wait()
@@ -144,18 +148,21 @@ func FuzzGuard(f *testing.F) {
 			return
 		}
 		whole := guard{most: 1000}
-		good, err := whole.check(sent)
-		parts, passed := guard{most: 1000}, 0
+		good, end, err := whole.check(sent)
+		parts, passed, partEnd := guard{most: 1000}, 0, 0
 		var partErr error
 		for rest := sent; len(rest) > 0 && partErr == nil; {
 			n := min(len(rest), max(1, step%64))
-			var ok int
-			ok, partErr = parts.check(rest[:n])
+			var ok, at int
+			ok, at, partErr = parts.check(rest[:n])
+			if at > 0 {
+				partEnd = passed + at
+			}
 			passed += ok
 			rest = rest[n:]
 		}
-		if passed != good || !errors.Is(partErr, err) {
-			t.Fatalf("in pieces %d bytes, %v; whole %d, %v", passed, partErr, good, err)
+		if passed != good || partEnd != end || !errors.Is(partErr, err) {
+			t.Fatalf("in pieces %d bytes, the last command ends at %d, %v; whole %d, %d, %v", passed, partEnd, partErr, good, end, err)
 		}
 		reader := redcon.NewReader(bytes.NewReader(sent[:good]))
 		for {

@@ -109,7 +109,8 @@ func (l *listener) isStopping() bool {
 type guardedConn struct {
 	net.Conn
 	guard guard
-	bad   error // what the guard has found; the next Read reports it
+	rest  []byte // what came after the last whole command; the guard has seen it
+	bad   error  // what the guard has found; the next Read reports it
 	l     *listener
 	once  sync.Once
 }
@@ -117,34 +118,40 @@ type guardedConn struct {
 // Read reads bytes that keep to the protocol and its limits. Where they stop doing so, the
 // client is told, and the connection ends.
 //
-// It returns once there is a whole command, or p is full. redcon looks at an incomplete
-// command from its beginning again after each Read, and doubles p when it is full. So a
-// long command is looked at some twenty times, and not once for each packet.
-func (g *guardedConn) Read(p []byte) (n int, err error) {
+// It returns whole commands. What follows the last one is kept for the next Read. Only if p is
+// full with the beginning of a command, it returns that. There are two reasons. redcon looks
+// at an incomplete command from its beginning again after each Read. And its buffer grows until
+// it ends in a whole command, which that of a long pipeline may never do.
+func (g *guardedConn) Read(p []byte) (int, error) {
 	if g.bad != nil {
 		refuse(g.Conn, g.bad.Error())
 		return 0, g.bad
 	}
-	for whole := g.guard.whole; n < len(p) && g.guard.whole == whole; {
+	n := copy(p, g.rest)
+	g.rest = g.rest[n:]
+	for n < len(p) {
 		if g.l.isStopping() {
-			return n, io.EOF
+			return 0, io.EOF // n bytes are no command
 		}
 		k, err := g.Conn.Read(p[n:])
-		good, bad := g.guard.check(p[n : n+k])
-		n += good
-		if bad != nil {
+		good, end, bad := g.guard.check(p[n : n+k])
+		switch {
+		case bad != nil && n+good == 0:
+			refuse(g.Conn, bad.Error())
+			return 0, bad
+		case bad != nil:
 			g.bad = bad
-			if n == 0 {
-				return g.Read(p)
-			}
-			return n, nil
-		}
-		if err != nil {
+			return n + good, nil
+		case end > 0:
+			g.rest = append(g.rest[:0], p[n+end:n+k]...)
+			return n + end, nil
+		case err != nil:
 			if g.l.isStopping() {
 				err = io.EOF
 			}
-			return n, err
+			return 0, err
 		}
+		n += k
 	}
 	return n, nil
 }
