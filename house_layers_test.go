@@ -101,7 +101,8 @@ var layers = map[string]int{
 	"internal/outfile": 1,
 
 	// For the examples.
-	"internal/input": -1,
+	"internal/input":  -1,
+	"internal/weburl": -1,
 
 	// For tests only.
 	"internal/testkeys":    -1,

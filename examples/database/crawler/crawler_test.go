@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/internal/weburl"
 )
 
 // childEnv makes the test's program be the command: it starts itself to measure.
@@ -162,7 +164,7 @@ func checkKept(t *testing.T, c config, dir string) {
 		if asked++; asked > 20_000 {
 			break
 		}
-		url := []byte(normalize(string(raw)))
+		url := []byte(weburl.Normalize(string(raw)))
 		if ok, err := db.Has(url); !ok || err != nil || !db.MayContain(url) {
 			t.Fatalf("Has(%q) = %v, %v and MayContain = %v after a restart", url, ok, err, db.MayContain(url))
 		}
@@ -288,5 +290,24 @@ func TestCheck(t *testing.T) {
 func TestPredictRate(t *testing.T) {
 	if got := predictRate(1e6, 1e7/lineBits); math.Abs(got-0.01) > 0.0001 {
 		t.Errorf("predicted at 10 bits a key: %.5f", got)
+	}
+}
+
+// A URL of the list that has been normalized stays as it is.
+func TestNormalize(t *testing.T) {
+	args := realURLs(t)
+	if args[0] != "-urls" {
+		t.Skip("no list of URLs")
+	}
+	file, err := os.Open(args[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		once := weburl.Normalize(lines.Text())
+		if twice := weburl.Normalize(once); twice != once {
+			t.Errorf("%q, then %q, then %q", lines.Text(), once, twice)
+		}
 	}
 }

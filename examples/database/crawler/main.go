@@ -1,5 +1,5 @@
 // Command crawler answers the question that a crawler has at each link: has it seen the
-// URL before? It gives each URL one spelling (see normalize), answers in several ways, and
+// URL before? It gives each URL one spelling (package weburl), answers in several ways, and
 // compares them: with a set of the URLs, a set of their MD5 digests, a bitmap of one hash, a
 // Bloom filter alone, a table of a SQL database (SQLite), and shale, with and without its
 // filters.

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/shaledb/shale/internal/weburl"
 )
 
 // unknown stands for a number of bytes that this operating system does not report.
@@ -124,7 +126,7 @@ func (r *result) walk(ctx context.Context, s *stream, right []bool, w way, befor
 		return nil
 	}
 	for url := range s.all() {
-		buf = append(buf, normalize(string(url))...)
+		buf = append(buf, weburl.Normalize(string(url))...)
 		if ends = append(ends, len(buf)); len(ends) == chunk {
 			if err := visit(); err != nil {
 				return err

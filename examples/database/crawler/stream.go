@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+
+	"github.com/shaledb/shale/internal/weburl"
 )
 
 // A stream is the URLs that a crawler meets, one after the other. Many come again and
@@ -130,7 +132,7 @@ func walkOnce(s *stream) truth {
 	spelled, met := make(map[string]struct{}), make(map[string]struct{})
 	for raw := range s.all() {
 		spelled[string(raw)] = struct{}{}
-		url := normalize(string(raw))
+		url := weburl.Normalize(string(raw))
 		_, seen := met[url]
 		if !seen {
 			met[url] = struct{}{}

@@ -1,11 +1,13 @@
-package main
+// Package weburl gives the spellings of one web address one name, for the examples that keep
+// sets of addresses.
+package weburl
 
 import (
 	"net/url"
 	"strings"
 )
 
-// normalize returns the one spelling that stands for all spellings of a URL. A crawler asks
+// Normalize returns the one spelling that stands for all spellings of a URL. A crawler asks
 // for this spelling, because otherwise it would fetch http://a.example and
 // HTTP://A.example:80/#top as two pages. The rule follows section 6.2 of RFC 3986, as far
 // as it does not depend on the server:
@@ -21,7 +23,7 @@ import (
 // The query keeps its order, because a server may care about it. A URL that package net/url
 // cannot parse, that has no host, or another scheme than http and https, stays as it is but
 // for the white space.
-func normalize(raw string) string {
+func Normalize(raw string) string {
 	raw = strings.TrimSpace(raw)
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

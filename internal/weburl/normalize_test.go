@@ -1,10 +1,6 @@
-package main
+package weburl
 
-import (
-	"bufio"
-	"os"
-	"testing"
-)
+import "testing"
 
 // All spellings of a row become its first one.
 func TestNormalize(t *testing.T) {
@@ -25,8 +21,8 @@ func TestNormalize(t *testing.T) {
 		{""},
 	} {
 		for _, spelling := range row {
-			if got := normalize(spelling); got != row[0] {
-				t.Errorf("normalize(%q) = %q, want %q", spelling, got, row[0])
+			if got := Normalize(spelling); got != row[0] {
+				t.Errorf("Normalize(%q) = %q, want %q", spelling, got, row[0])
 			}
 		}
 	}
@@ -38,28 +34,9 @@ func FuzzNormalize(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		once := normalize(s)
-		if twice := normalize(once); twice != once {
+		once := Normalize(s)
+		if twice := Normalize(once); twice != once {
 			t.Errorf("%q, then %q, then %q", s, once, twice)
 		}
 	})
-}
-
-// The same for URLs that nobody chose for a test.
-func TestNormalize_List(t *testing.T) {
-	args := realURLs(t)
-	if args[0] != "-urls" {
-		t.Skip("no list of URLs")
-	}
-	file, err := os.Open(args[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		once := normalize(lines.Text())
-		if twice := normalize(once); twice != once {
-			t.Errorf("%q, then %q, then %q", lines.Text(), once, twice)
-		}
-	}
 }
