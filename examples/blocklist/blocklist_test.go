@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -82,7 +81,7 @@ func loaded(t testing.TB, bad []string) config {
 	if err := run(t.Context(), c, nil, &out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), fmt.Sprintf("%d lines read; %d hosts", len(bad), len(bad))) {
+	if !strings.Contains(out.String(), fmt.Sprintf("%d lines read; %d names", len(bad), len(bad))) {
 		t.Errorf("%s", out.String())
 	}
 	return c
@@ -141,11 +140,38 @@ func TestJudge(t *testing.T) {
 			}
 			// Parents are asked for again and again; each of them passes or not as one.
 			mean := float64(absent) * f.FPR()
+			var lookups, saved int
+			if _, after, _ := strings.Cut(lines[len(want)+1], "which took "); true {
+				if _, err := fmt.Sscanf(after, "%d lookups; %d were saved", &lookups, &saved); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Each name that passes is looked up once, unless many of them share a place in the list.
+			if lookups+saved != passed || lookups > passedOnce(f, asked, set)+passed/20 {
+				t.Errorf("%d lookups for %d that passed, %d saved; %d different names pass", lookups, passed, saved, passedOnce(f, asked, set))
+			}
 			if absent < len(s.good) || math.Abs(float64(passed)-mean) > 6*math.Sqrt(mean)+mean/4 {
 				t.Errorf("%d of %d absent names pass, predicted %.0f", passed, absent, mean)
 			}
 		})
 	}
+}
+
+// passedOnce returns how many different names pass the filter although they are not listed.
+func passedOnce(f filter, lines []string, set map[string]bool) int {
+	passed := make(map[string]bool)
+	for _, line := range lines {
+		e, _ := entryOf(line)
+		for name := range e.names() {
+			if set[name] {
+				break
+			}
+			if f.MayContainString(name) {
+				passed[name] = true
+			}
+		}
+	}
+	return len(passed)
 }
 
 // The filters save nearly all reads of blocks, and change no answer.
@@ -163,8 +189,8 @@ func TestTraffic(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%s", out.String())
-			var names, blocks, vain, listed [3]int
-			for i, line := range strings.Split(out.String(), "\n")[2:5] {
+			var names, blocks, vain, listed [4]int
+			for i, line := range strings.Split(out.String(), "\n")[2:6] {
 				var disk int
 				if _, err := fmt.Sscan(line[22:], &names[i], &blocks[i], &vain[i], &disk, &listed[i]); err != nil {
 					t.Fatal(err)
@@ -182,13 +208,17 @@ func TestTraffic(t *testing.T) {
 			pass, rank := 0, zipf(len(s.top))
 			for range c.lookups {
 				for name := range withParents(s.top[rank()]) {
-					if f.MayContainHash(bloom.Hash([]byte(name))) {
+					if f.MayContainString(name) {
 						pass++
 					}
 					if set[name] {
 						break // listed: nobody asks for the domains above it
 					}
 				}
+			}
+			distinct := passedOnce(f, s.top, set)
+			if names[3]-listed[3] > distinct || listed[3] != listed[0] {
+				t.Errorf("%d lookups in vain of %d names that pass", names[3]-listed[3], distinct)
 			}
 			if vain[1] > vain[0]/20 || vain[2] > vain[1] || names[2] != pass {
 				t.Errorf("in vain %v, names that reached the store %v, want %d with the filter file", vain, names, pass)
@@ -217,18 +247,29 @@ func TestZipf(t *testing.T) {
 	}
 }
 
-func TestHostOf(t *testing.T) {
+func TestEntryOf(t *testing.T) {
 	for _, tt := range []struct {
-		line, host string
-		ok         bool
+		line, whole, host string
+		ok                bool
 	}{
-		{"", "", true}, {"# comment", "", true}, {" Example.ORG. ", "example.org", true}, {"a@b@c.org", "c.org", true},
-		{"Me <me@c.org>", "c.org", true}, {"x@[192.0.2.1]", "192.0.2.1", true}, {"a b", "a b", false}, {"me@", "", false},
-		{"http://a/b", "http://a/b", false}, {strings.Repeat("a", 254), strings.Repeat("a", 254), false},
+		{"", "", "", true}, {"# comment", "", "", true}, {" Example.ORG. ", "", "example.org", true}, {"<example.org>", "", "example.org", true},
+		{"Me@C.org.", "me@c.org", "c.org", true}, {"a@b@c.org", "a@b@c.org", "c.org", true}, {"Me <me@c.org>", "me@c.org", "c.org", true},
+		{"x@[192.0.2.1]", "x@192.0.2.1", "192.0.2.1", true}, {"2001:db8::1", "", "2001:db8::1", true},
+		{"HTTP://A.org:80/b/../c#top", "http://a.org/c", "a.org", true}, {"https://a.org:8443", "https://a.org:8443/", "a.org", true},
+		{"http://good.org@bad.org/", "http://good.org@bad.org/", "bad.org", true}, {"http://[2001:DB8::1]/x", "http://[2001:db8::1]/x", "2001:db8::1", true},
+		{"http://a.org/me@c.org", "http://a.org/me@c.org", "a.org", true}, {"http://a.org.:8080/", "http://a.org.:8080/", "a.org", true},
+		{"a b", "", "", false}, {"me@", "", "", false}, {"@c.org", "", "", false}, {"write to me@c.org", "", "", false}, {"a.org/b", "", "", false},
+		{"ftp://a/b", "", "", false}, {"http:///b", "", "", false}, {"http://a b/", "", "", false}, {strings.Repeat("a", 254), "", "", false},
+		{strings.Repeat("a", 65) + "@c.org", "", "", false}, {"http://a.org/" + strings.Repeat(" ", 30_000) + "b", "", "", false},
 	} {
-		if host, ok := hostOf(tt.line); host != tt.host || ok != tt.ok {
-			t.Errorf("hostOf(%q) = %q, %v; want %q, %v", tt.line, host, ok, tt.host, tt.ok)
+		e, ok := entryOf(tt.line)
+		if ok != tt.ok || ok && (e != entry{tt.whole, tt.host}) {
+			t.Errorf("entryOf(%.80q) = %+v, %v; want %q, %q, %v", tt.line, e, ok, tt.whole, tt.host, tt.ok)
 		}
+	}
+	e, _ := entryOf("me@a.example.org")
+	if got := strings.Join(slices.Collect(e.names()), " "); got != "me@a.example.org a.example.org example.org" {
+		t.Errorf("the names of an address: %s", got)
 	}
 	for host, want := range map[string]string{
 		"a.b.example.org": "a.b.example.org b.example.org example.org", "example.org": "example.org", "localhost": "localhost",

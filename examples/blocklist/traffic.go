@@ -1,22 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"sort"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom/sketch"
 )
 
 // traffic asks for the domains of a list as often as Zipf's law says: the share of the r-th
-// is proportional to 1/r. It does so three times: without filters, with those of the store,
-// and with the filter file in front of the store.
+// is proportional to 1/r. It does so four times: without filters, with those of the store,
+// with the filter file in front of the store, and with a list of the filter's mistakes.
 func traffic(ctx context.Context, c config, out io.Writer) error {
 	filter, err := openFilter(c.filter)
 	if err != nil {
@@ -28,15 +27,20 @@ func traffic(ctx context.Context, c config, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%d questions for %d domains, the first most often. For each way:\n", c.lookups, len(domains))
 	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s %9s %9s\n", "", "in store", "blocks", "in vain", "from disk", "listed", "ns each")
-	var blocks [3]uint64
-	for i, way := range []string{"no filters", "the store's filters", "and the filter file"} {
+	var blocks [4]uint64
+	for i, way := range []string{"no filters", "the store's filters", "and the filter file", "and its mistakes"} {
 		opts := &shale.Options{ReadOnly: true, CacheSize: c.cache}
 		if i == 0 {
 			opts.FilterBits = -1
 		}
 		j := &judge{}
-		if i == 2 {
+		if i >= 2 {
 			j.filter = filter
+		}
+		if i == 3 {
+			if j.exact, err = sketch.NewExact(filter, sketch.ExactOptions{}); err != nil {
+				return err
+			}
 		}
 		m, each, err := ask(ctx, c, opts, j, domains)
 		if err != nil {
@@ -44,15 +48,15 @@ func traffic(ctx context.Context, c config, out io.Writer) error {
 		}
 		blocks[i] = m.CacheHits + m.CacheMisses
 		fmt.Fprintf(out, "%-22s %9d %9d %9d %9d %9d %9d\n",
-			way, j.names-j.spared, blocks[i], blocks[i]-uint64(j.listed), m.BlockReads, j.listed, each.Nanoseconds())
+			way, j.lookups, blocks[i], blocks[i]-uint64(j.listed), m.BlockReads, j.listed, each.Nanoseconds())
 	}
-	fmt.Fprintf(out, "The filters saved %d of %d searches of blocks.\n", blocks[0]-blocks[2], blocks[0])
+	fmt.Fprintf(out, "The filters saved %d of %d searches of blocks.\n", blocks[0]-blocks[3], blocks[0])
 	return nil
 }
 
 // ask makes j answer the questions of the traffic, which are the same each time. It returns
 // the metrics of the store and the mean time of a question.
-func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains []string) (m shale.Metrics, each time.Duration, err error) {
+func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains []entry) (m shale.Metrics, each time.Duration, err error) {
 	db, err := shale.Open(c.db, opts)
 	if err != nil {
 		return m, 0, err
@@ -62,7 +66,7 @@ func ask(ctx context.Context, c config, opts *shale.Options, j *judge, domains [
 	rank := zipf(len(domains))
 	begin := time.Now()
 	for range c.lookups {
-		if _, err := j.host(domains[rank()]); err != nil {
+		if _, err := j.entry(domains[rank()]); err != nil {
 			return m, 0, err
 		}
 		if j.names&1023 == 0 && ctx.Err() != nil {
@@ -86,25 +90,13 @@ func zipf(n int) func() int {
 }
 
 // readDomains returns the hosts of a list in the order of the list.
-func readDomains(name string) ([]string, error) {
-	f, err := os.Open(name)
-	if err != nil {
+func readDomains(name string) ([]entry, error) {
+	var domains []entry
+	if _, err := readList(name, func(e entry) error {
+		domains = append(domains, entry{host: e.host})
+		return nil
+	}); err != nil {
 		return nil, err
-	}
-	defer f.Close() // opened for reading
-	var domains []string
-	s := bufio.NewScanner(f)
-	for n := 1; s.Scan(); n++ {
-		host, ok := hostOf(s.Text())
-		if !ok {
-			return nil, fmt.Errorf("%s:%d: %.80q is not a host", name, n, s.Bytes())
-		}
-		if host != "" {
-			domains = append(domains, host)
-		}
-	}
-	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(domains) == 0 {
 		return nil, fmt.Errorf("%s: no domains", name)
