@@ -84,7 +84,9 @@ func checkCounts[F any, P counted[F]](t *testing.T, name string, make func() P, 
 func TestCounts_WithinThreeSigma(t *testing.T) {
 	classic := bloom.New(10_000, 0.01)
 	checkCounts(t, "Filter", func() *bloom.Filter { return bloom.New(10_000, 0.01) }, float64(classic.Cap()), float64(classic.K()))
-	atomic := func() *bloom.AtomicBlocked { return get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 10_000})) }
+	atomic := func() *bloom.AtomicBlocked {
+		return get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 10_000}))
+	}
 	checkCounts(t, "AtomicBlocked", atomic, 8*float64(atomic().SizeBytes()), 6)
 	for _, width := range []float64{40, 80} { // six counters a key, and seven
 		counting := func() *sketch.Counting {
