@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -8,56 +9,108 @@ import (
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// String describes the filter in one line, with the rate that is expected after Count keys.
+// A filter prints as a small table: its keys, its bits, how many of these are set, and the
+// share of absent keys that are expected to pass. The methods have value receivers, so that a
+// filter inside of a struct prints in the same way. They count bits, which takes 0.1 ms for a
+// megabyte.
+
+// String returns the filter's statistics in six lines:
+//
+//	bloom.Filter:
+//	  keys                   1000
+//	  bits                   9600
+//	  bits set               4937
+//	  fill ratio           51.4 %
+//	  false maybes        0.997 %
+//
+// The share of false maybes is the one that is expected after Count keys. It counts bits: see
+// FillRatio.
 func (f Filter) String() string {
 	if f.bits.M == 0 {
 		return "bloom.Filter: " + form.Zero
 	}
-	return form.Printed("bloom.Filter:", f.bits.Count, f.SizeBytes(), SizeFPR(f.bits.M, f.bits.K, f.bits.Count))
+	return form.Statistics{
+		Keys: form.Number(f.bits.Count), Bits: f.bits.M, Set: f.bits.Ones(), Rate: SizeFPR(f.bits.M, f.bits.K, f.bits.Count),
+	}.Table("bloom.Filter")
 }
 
-// String describes the filter in one line.
+// String returns the filter's statistics in lines: see Filter.String. It counts bits.
 func (f Blocked) String() string {
 	if f.units.First.Lines == 0 {
 		return "bloom.Blocked: " + form.Zero
 	}
-	return form.Printed("bloom.Blocked:", f.Count(), f.SizeBytes(), f.FPR())
+	return f.statistics().Table("bloom.Blocked")
 }
 
-// String describes the filter in one line.
+func (f *Blocked) statistics() form.Statistics {
+	ones := uint64(0)
+	for _, lines := range [][]byte{f.units.First.Bytes, f.units.Second.Bytes} {
+		for ; len(lines) >= 8; lines = lines[8:] {
+			ones += uint64(bits.OnesCount64(binary.LittleEndian.Uint64(lines)))
+		}
+	}
+	return form.Statistics{
+		Keys: form.Number(f.Count()), Bits: (f.units.First.Lines + f.units.Second.Lines) * lineBits, Set: ones, Rate: f.FPR(),
+	}
+}
+
+// String returns the filter's statistics in lines: see Filter.String. All bits are of
+// fingerprints, so there is no fill ratio.
 func (f Fuse) String() string {
 	if f.r == 0 {
 		return "bloom.Fuse: " + form.Zero
 	}
-	return form.Printed("bloom.Fuse:", f.Count(), f.SizeBytes(), f.FPR())
+	return f.statistics().Table("bloom.Fuse")
 }
 
-// String describes the filter in one line.
+func (f *Fuse) statistics() form.Statistics {
+	return form.Statistics{Keys: form.Number(f.Count()), Bits: 8 * uint64(len(f.bytes)), Solid: true, Rate: f.FPR()}
+}
+
+// String returns the filter's kind and its statistics in lines: see Blocked.String and
+// Fuse.String.
 func (s Static) String() string {
-	if s.fuse == nil && s.blocked.units.First.Lines == 0 {
-		return "bloom.Static: " + form.Zero
+	switch {
+	case s.fuse != nil:
+		return s.fuse.statistics().Table("bloom.Static: fuse")
+	case s.blocked.units.First.Lines > 0:
+		return s.blocked.statistics().Table("bloom.Static: blocked")
 	}
-	return form.Printed("bloom.Static: "+s.Kind().String()+",", s.Count(), s.SizeBytes(), s.FPR())
+	return "bloom.Static: " + form.Zero
 }
 
-// String describes the filter in one line. It counts bits, and estimates the number of
-// keys and the rate from them.
+// String returns the filter's statistics in lines: see Filter.String. It counts bits, and
+// estimates the number of keys from them.
 func (f AtomicBlocked) String() string {
 	if len(f.lines) == 0 {
 		return "bloom.AtomicBlocked: " + form.Zero
 	}
-	ones, rate := uint64(0), 0.0
+	ones := uint64(0)
+	for i := range f.lines {
+		for j := range f.lines[i] {
+			ones += uint64(bits.OnesCount64(f.lines[i][j].Load()))
+		}
+	}
+	return form.Statistics{
+		Keys: fmt.Sprintf("about %.0f", f.EstimatedCount()), Bits: 8 * uint64(f.SizeBytes()), Set: ones, Rate: f.FPR(),
+	}.Table("bloom.AtomicBlocked")
+}
+
+// FPR returns the share of absent keys that pass with the bits that are set at the moment. It
+// counts bits.
+func (f *AtomicBlocked) FPR() (rate float64) {
+	if len(f.lines) == 0 {
+		return 1
+	}
 	for i := range f.lines {
 		squares := 0.0 // sum of the squared shares of a word's bits: a key sets two bits a word
 		for j := range f.lines[i] {
-			n := bits.OnesCount64(f.lines[i][j].Load())
-			ones += uint64(n)
-			squares += float64(n*n) / (64 * 64)
+			n := float64(bits.OnesCount64(f.lines[i][j].Load()))
+			squares += n * n / (64 * 64)
 		}
 		rate += math.Pow(squares/float64(len(f.lines[i])), 3) / float64(len(f.lines))
 	}
-	keys := SizeCount(8*uint64(f.SizeBytes()), 6, ones)
-	return form.Printed("bloom.AtomicBlocked: about", form.Whole(math.Round(keys)), f.SizeBytes(), rate)
+	return min(rate, 1)
 }
 
 // String returns the function's name, and the seed if the seed is not a secret.

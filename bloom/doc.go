@@ -118,8 +118,8 @@
 //
 //   - A struct that embeds a filter takes over its methods, and is then written as the
 //     filter alone. Give the field a name instead.
-//   - A logger of package log/slog writes the whole text of a filter. Log the result of
-//     String instead, which is one line.
+//   - A logger of package log/slog writes the whole text of a filter. Log a number
+//     of it instead.
 //
 // # More about Blocked and Fuse
 //

@@ -189,5 +189,10 @@ func ExampleFilter_MarshalText() {
 	fmt.Println(again.Seen)
 	// Output:
 	// true false
-	// bloom.Filter: 1000 keys in 9600 bits, 0.997 % of absent keys pass
+	// bloom.Filter:
+	//   keys                   1000
+	//   bits                   9600
+	//   bits set               5015
+	//   fill ratio           52.2 %
+	//   false maybes        0.997 %
 }

@@ -146,7 +146,7 @@ func TestScheme_Interfaces(t *testing.T) {
 				t.Errorf("%s has only one of %v", f.name, both)
 			}
 		}
-		if !has("FPR") && f.name != "sketch.Exact" && f.name != "bloom.AtomicBlocked" {
+		if !has("FPR") && f.name != "sketch.Exact" {
 			t.Errorf("%s has no FPR", f.name)
 		}
 	}

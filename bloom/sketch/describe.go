@@ -2,55 +2,74 @@ package sketch
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// String describes the filter in one line. The rate is the one that is expected of all
-// layers with the keys that they have.
+// String returns the filter's statistics in lines: see String of bloom.Filter. The share of
+// false maybes is the one that is expected of all layers with the keys that they have.
 func (s Scalable) String() string {
 	if len(s.layers) == 0 {
 		return "sketch.Scalable: " + form.Zero
 	}
-	denied := 1.0
+	denied, ones := 1.0, uint64(0)
 	for i := range s.layers {
 		l := &s.layers[i]
 		denied *= 1 - bloom.SizeFPR(l.M, l.K, l.Count)
+		ones += l.Ones()
 	}
 	info := s.Info()
-	return form.Printed("sketch.Scalable:", info.Items, info.SizeBytes, 1-denied)
+	return form.Statistics{
+		Keys: form.Number(info.Items), Bits: 8 * uint64(info.SizeBytes), Set: ones, Rate: 1 - denied,
+	}.Table("sketch.Scalable")
 }
 
-// String describes the filter in one line.
+// String returns the filter's statistics in lines: see String of bloom.Filter. In place of
+// bits it counts the counters that are not 0.
 func (f Counting) String() string {
 	if len(f.lines) == 0 {
 		return "sketch.Counting: " + form.Zero
 	}
-	return form.Printed("sketch.Counting:", f.count, f.SizeBytes(), f.FPR())
+	return form.Statistics{
+		Keys: form.Number(f.count), Bits: 8 * uint64(f.SizeBytes()), Name: "counters set", Of: f.Cap(),
+		Set: uint64(math.Round(f.FillRatio() * float64(f.Cap()))), Rate: f.FPR(),
+	}.Table("sketch.Counting")
 }
 
-// String describes the filter in one line.
+// String returns the filter's statistics in lines: see String of bloom.Filter. In place of
+// bits it counts the places that are taken.
 func (f Cuckoo) String() string {
 	if f.buckets == 0 {
 		return "sketch.Cuckoo: " + form.Zero
 	}
-	return form.Printed("sketch.Cuckoo:", f.count, f.SizeBytes(), f.FPR())
+	return form.Statistics{
+		Keys: form.Number(f.count), Bits: f.Cap() * f.lanes.width, Name: "places taken", Of: f.Cap(), Set: f.count - uint64(f.waiting), Rate: f.FPR(),
+	}.Table("sketch.Cuckoo")
 }
 
-// String describes the window in one line. The rate is the one that is expected of all
-// generations with the keys that they have.
+// String returns the window's statistics in lines: see String of bloom.Filter. The share of
+// false maybes is the one that is expected of all generations with the keys that they have.
 func (w Window) String() string {
 	if len(w.layers) == 0 {
 		return "sketch.Window: " + form.Zero
 	}
 	rate := w.passing(func(l *windowLayer, lane int) float64 { return bloom.SizeFill(l.m, l.k, l.counts[lane]) })
-	return form.Printed("sketch.Window:", w.Count(), w.SizeBytes(), rate)
+	slots, ones := uint64(0), uint64(0)
+	for i := range w.layers {
+		slots += w.layers[i].m * uint64(len(w.lanes))
+		for lane := range w.lanes {
+			ones += uint64(w.layers[i].ones(lane))
+		}
+	}
+	return form.Statistics{Keys: form.Number(w.Count()), Bits: slots, Set: ones, Rate: rate}.Table("sketch.Window")
 }
 
-// String describes the set in one line.
+// String returns the set's statistics in lines: see String of bloom.Filter. There are no false
+// maybes.
 func (s Bitset) String() string {
-	return fmt.Sprintf("sketch.Bitset: %d numbers below %d in %d bits, exactly", s.count, s.Limit(), 8*uint64(s.SizeBytes()))
+	return form.Statistics{Keys: form.Number(s.count), Bits: 64 * uint64(len(s.words)), Set: s.count}.Table("sketch.Bitset")
 }
 
 // String describes the filter, and the filter below it, in one line.

@@ -1,9 +1,11 @@
 package form
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -39,16 +41,38 @@ func ErrNone(what, instead string) error {
 // WriteBelow says what to do in place of writing a filter around another.
 const WriteBelow = "write the filter below"
 
-// A filter prints as its type, its number of keys, its size in bits, and the share of absent
-// keys that are expected to pass.
-
 // Zero follows the type in what a zero filter prints.
 const Zero = "the zero value, which says maybe to every key"
 
-// Printed returns what a filter prints. kind is the type of the filter and a colon.
-func Printed(kind string, keys uint64, bytes int, rate float64) string {
-	return fmt.Sprintf("%s %d keys in %d bits, %.3g %% of absent keys pass", kind, keys, 8*uint64(bytes), 100*rate)
+// Statistics are what a filter prints, beneath its type: a table of one line each.
+type Statistics struct {
+	Keys string  // how many
+	Bits uint64  // of all places
+	Name string  // of the row of Set; "bits set" if it is empty
+	Of   uint64  // how many of these there are; Bits if it is 0
+	Set  uint64  // how many of them are not 0
+	Rate float64 // share of absent keys that are expected to pass
+
+	Solid bool // there is no number of set places: all of them mean something
 }
+
+// Table returns the lines of a filter. kind is its type.
+func (s Statistics) Table(kind string) string {
+	var b strings.Builder
+	row := func(name, format string, v any) { fmt.Fprintf(&b, "\n  %-12s %14s", name, fmt.Sprintf(format, v)) }
+	b.WriteString(kind + ":")
+	row("keys", "%s", s.Keys)
+	row("bits", "%d", s.Bits)
+	if !s.Solid {
+		row(cmp.Or(s.Name, "bits set"), "%d", s.Set)
+		row("fill ratio", "%.1f %%", 100*float64(s.Set)/float64(max(cmp.Or(s.Of, s.Bits), 1)))
+	}
+	row("false maybes", "%.3g %%", 100*s.Rate)
+	return b.String()
+}
+
+// Number returns n as Statistics.Keys has it.
+func Number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // NameOf returns what a filter prints as, or its type if it has no method String.
 func NameOf(f any) string {
