@@ -53,7 +53,8 @@
 //   - Keys are dense numbers: Bitset, which makes no mistakes.
 //   - The same absent keys are asked for again and again: Exact around a filter
 //     of any type.
-//   - Keys are values of a Go type and not bytes: Of around a filter of any type.
+//   - Keys are values of a Go type and not bytes: Of around a filter of any type, or a
+//     View if nothing can be added to it.
 //   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
 //
 // Scalable, Counting, Cuckoo, Bitset, Window, Exact and Of are in package sketch. Filters that other
