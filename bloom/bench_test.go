@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -210,14 +212,36 @@ func BenchmarkHash(b *testing.B) {
 func BenchmarkAtomic(b *testing.B) {
 	const n = 600e3
 	hs := filtertest.RandomHashes(11, n)
-	b.Run("add", func(b *testing.B) {
-		for b.Loop() {
-			f := atomicOf(n, 10)
-			for _, h := range hs {
-				f.AddHash(h)
-			}
+	for _, goroutines := range []int{1, 2} {
+		o := AtomicBlockedOptions{Keys: n}
+		atOnce := func(name string, o AtomicBlockedOptions, add func(f *AtomicBlocked, h uint64)) {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", name, goroutines), func(b *testing.B) {
+				for b.Loop() {
+					f := Must(NewAtomicBlocked(o))
+					var wg sync.WaitGroup
+					for part := range slices.Chunk(hs, len(hs)/goroutines) {
+						wg.Go(func() {
+							for _, h := range part {
+								add(f, h)
+							}
+						})
+					}
+					wg.Wait()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
+			})
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/key")
+		atOnce("add", o, (*AtomicBlocked).AddHash)
+		atOnce("checkandadd", o, func(f *AtomicBlocked, h uint64) { f.CheckAndAddHash(h) })
+		o.Uncounted = true
+		atOnce("uncounted", o, (*AtomicBlocked).AddHash)
+	}
+	full := atomicOf(n, 10)
+	full.AddMany(hs)
+	b.Run("checkandadd/held", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			benchSink = full.CheckAndAddHash(hs[i%len(hs)])
+		}
 	})
 	f := atomicOf(n, 10)
 	for _, h := range hs {

@@ -78,6 +78,9 @@ func (f *AtomicBlocked) Union(other *AtomicBlocked) error {
 	if err := f.match(other, "union"); err != nil {
 		return err
 	}
+	if f.noted {
+		f.shared.note(0, other.Count())
+	}
 	for i := range f.lines {
 		for j := range f.lines[i] {
 			f.lines[i][j].set(other.lines[i][j].Load())

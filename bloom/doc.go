@@ -15,7 +15,7 @@
 //	Filter               9.6   1 %        17    15  no      no     yes      asking
 //	Blocked               10   0.96 %  5..10     7  no      no     yes      asking
 //	Fuse                 9.1   0.39 % 20..30     7  no      no     yes      asking
-//	AtomicBlocked         10   1.00 %     10    10  no      no     no       all
+//	AtomicBlocked         10   1.00 % 10..15    10  no      no     yes      all
 //	Scalable          11..20   1 %        92    36  no      yes    yes      asking
 //	Counting              44   1 %         8     7  yes     no     yes      asking
 //	Cuckoo              12.6   0.19 %     18     6  yes     no     yes      asking
@@ -106,8 +106,8 @@
 // encoding/json, encoding/xml and encoding/gob write every filter that has a serialized
 // form, by value or by pointer, alone or inside a struct. The text of a filter is its
 // serialized form in base64, a third longer. (gob takes a value only if it can address it,
-// and otherwise returns an error that says so.) AtomicBlocked, Exact and Of have no
-// serialized form: writing one is an error.
+// and otherwise returns an error that says so.) Exact and Of have no serialized form: writing
+// one is an error.
 //
 // MarshalBinary and UnmarshalBinary take the serialized form alone, all of it. In a stream,
 // where something else may follow, WriteTo puts a frame with the length in front of the form,
@@ -134,7 +134,8 @@
 //
 // Concurrency. Any number of goroutines may ask a Blocked, Fuse or Static, as long as
 // nobody changes the bytes that it was opened from. Any number of goroutines may ask an
-// AtomicBlocked and add to it. There are no locks.
+// AtomicBlocked and add to it, without locks, and write it meanwhile. Its CheckAndAdd tells
+// at most one of several goroutines that a key is new; it takes a lock if the key is.
 //
 // Formats. docs/FORMAT.md describes them in section 4, under "Filter block". A Blocked is a
 // row of lines of 64 bytes, and a trailer of 32 bytes. A key sets a few bits of one line,

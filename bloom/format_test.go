@@ -94,6 +94,10 @@ func TestFormat_WorkedExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	atomic, err := os.ReadFile("testdata/atomic-example-v1.filter")
+	if err != nil {
+		t.Fatal(err)
+	}
 	row := regexp.MustCompile(`^(?://\t)?((?:[0-9a-f]{2} {1,2})+) `)
 	for _, doc := range []struct {
 		file, from, to string
@@ -101,6 +105,7 @@ func TestFormat_WorkedExample(t *testing.T) {
 	}{
 		{"../docs/FORMAT.md", "#### Kind 1", "#### Kind 2", blocked},
 		{"../docs/FORMAT.md", "#### Kind 2", "\n#", fuse},
+		{"../docs/FORMAT.md", "#### Kind 8", "\n#", atomic},
 		{"doc.go", "package bloom has", "package bloom\n", blocked},
 	} {
 		text, err := os.ReadFile(doc.file)

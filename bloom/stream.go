@@ -20,6 +20,19 @@ func (f *Blocked) ReadFrom(r io.Reader) (n int64, err error) {
 }
 
 // WriteTo writes a frame of 24 bytes and the serialized form, the bytes of MarshalBinary, so
+// that ReadFrom finds its end in a stream. It holds a copy while it writes. Keys may be added
+// meanwhile: each key whose addition has returned before is written.
+func (f *AtomicBlocked) WriteTo(w io.Writer) (n int64, err error) {
+	return form.WriteTo(w, f.AppendBinary)
+}
+
+// ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes f that filter: see
+// Filter.ReadFrom. Nobody may use f at the same time.
+func (f *AtomicBlocked) ReadFrom(r io.Reader) (n int64, err error) {
+	return form.ReadFrom(r, f.UnmarshalBinary)
+}
+
+// WriteTo writes a frame of 24 bytes and the serialized form, the bytes of MarshalBinary, so
 // that ReadFrom finds its end in a stream. It holds a copy while it writes.
 func (f *Fuse) WriteTo(w io.Writer) (n int64, err error) { return form.WriteTo(w, f.AppendBinary) }
 

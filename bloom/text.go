@@ -36,17 +36,12 @@ func (s Static) MarshalText() ([]byte, error) { return form.Text(s.MarshalBinary
 // UnmarshalText makes s the filter that MarshalText wrote as text: see UnmarshalBinary.
 func (s *Static) UnmarshalText(text []byte) error { return form.UnmarshalText(text, s.UnmarshalBinary) }
 
-const writeBlocked = "a Blocked has one"
+// MarshalText returns the bytes of AppendBinary in base64.
+func (f AtomicBlocked) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()) }
 
-// MarshalText always returns an error, which is errors.ErrUnsupported: an
-// AtomicBlocked has no serialized form.
-func (f AtomicBlocked) MarshalText() ([]byte, error) {
-	return nil, form.ErrNone("AtomicBlocked", writeBlocked)
-}
-
-// UnmarshalText always returns an error: see MarshalText.
-func (f *AtomicBlocked) UnmarshalText([]byte) error {
-	return form.ErrNone("AtomicBlocked", writeBlocked)
+// UnmarshalText makes f the filter that MarshalText wrote as text: see UnmarshalBinary.
+func (f *AtomicBlocked) UnmarshalText(text []byte) error {
+	return form.UnmarshalText(text, f.UnmarshalBinary)
 }
 
 // MarshalText returns the function's name and, if it has one, the seed:

@@ -116,6 +116,7 @@ func New(opts Options) *Memtable {
 	if opts.filterBits > 0 {
 		m.filter = bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{
 			Keys: uint64(min(opts.Size/bytesPerKey, 1<<27)) + 1, BitsPerKey: opts.filterBits, Hasher: opts.Hasher,
+			Uncounted: true,
 		}))
 	}
 	return m

@@ -30,6 +30,7 @@ const (
 	KindCuckoo   = 5
 	KindScalable = 6
 	KindBitset   = 7
+	KindAtomic   = 8
 	KindWindow   = 9
 	LastKind     = KindWindow
 )

@@ -1,6 +1,9 @@
 package lines
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // lineWords is how many words of 64 bits a line has.
 const lineWords = Bytes / 8
@@ -23,7 +26,13 @@ func AtomicHas(words []uint64, h uint64) bool {
 }
 
 // twoBits returns the mask of the two bits at the top of p.
-func twoBits(p uint64) uint64 { return 1<<(p>>58) | 1<<(p>>52&63) }
+func twoBits(p uint64) uint64 {
+	mask := uint64(1)<<(p>>58) | 1<<(p>>52&63)
+	if BigEndian { // the bytes of a word are the same on all machines
+		mask = bits.ReverseBytes64(mask)
+	}
+	return mask
+}
 
 // AtomicHasMany sets out[i] to the answer of AtomicHas for hashes[i], for each i below len(out).
 // Requires: what AtomicHas requires, and hashes is as long as out.
