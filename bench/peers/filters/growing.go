@@ -12,7 +12,7 @@ import (
 
 // atomicOf returns a filter of package bloom for n keys.
 func atomicOf(n int) *bloom.AtomicBlocked {
-	return bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(n), BitsPerKey: bitsPerKey}))
+	return bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(n), BitsPerKey: bitsPerKey, Uncounted: true}))
 }
 
 func growers() []contestant {
@@ -21,10 +21,10 @@ func growers() []contestant {
 		return blobloom.Config{Capacity: uint64(n), FPRate: bestRate(bitsPerKey), MaxBits: uint64(n) * bitsPerKey}
 	}
 	return []contestant{
-		{growing, "shale AtomicBlocked", "10 bits, bloom.Hash (murmur3)", true, func(n int) (filter, error) {
+		{growing, "shale AtomicBlocked", "10 bits, Uncounted as the peers; bloom.Hash (murmur3)", true, func(n int) (filter, error) {
 			return &shaleAtomic{n: n, f: atomicOf(n)}, nil
 		}},
-		{growing, "shale AtomicBlocked, xxh3", "10 bits, HashXXH3", true, func(n int) (filter, error) {
+		{growing, "shale AtomicBlocked, xxh3", "10 bits, Uncounted as the peers; HashXXH3", true, func(n int) (filter, error) {
 			return &shaleAtomicXXH3{shaleAtomic{n: n, f: atomicOf(n)}, xxh3()}, nil
 		}},
 		{growing, "shale Filter", "10 bits, Murmur3", false, func(n int) (filter, error) {
