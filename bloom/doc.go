@@ -82,6 +82,21 @@
 // 64 bits: those of the function Hash, or of the filter's Hasher. A key that is asked of many
 // filters is hashed once, and its hash asked of each.
 //
+// # Many at once
+//
+// MayContainMany, MayContainKeys, AddMany and AddKeys are faster than single calls from about
+// two dozen keys up, because the loads of the next keys do not wait for the answers to the
+// first. Questions to a Blocked, by hash, at 10 bits a key, in nanoseconds:
+//
+//	                                       1 million keys   64 million keys
+//	one by one, in Go (miss to half)           7 to 15          40 to 65
+//	one by one, AVX2                                 6               34
+//	many at once, in Go                              6               21
+//	many at once, AVX2 or AVX-512                    2               10
+//
+// Package bloom/internal/lines has the instructions, and chooses them by what the processor
+// has. The build tag purego leaves them out.
+//
 // # Zero values and constructors
 //
 // The zero value of every filter answers maybe to every key, because it does not know of
