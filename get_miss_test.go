@@ -255,6 +255,26 @@ func BenchmarkMiss(b *testing.B) {
 				}
 				b.ReportMetric(float64(maybe)/float64(b.N), "maybe/op")
 			})
+			// A thousand keys at a time; the figures are for one key.
+			many := func(name string, ask func(keys [][]byte)) {
+				b.Run(name, func(b *testing.B) {
+					keys := make([][]byte, 1000)
+					for i := 0; i < b.N; i += len(keys) {
+						some := keys[:min(len(keys), b.N-i)]
+						for j := range some {
+							some[j] = missKey(some[j], 2*uint64(i+j)+1)
+						}
+						ask(some)
+					}
+				})
+			}
+			many("many", func(keys [][]byte) {
+				if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			})
+			out := make([]bool, 1000)
+			many("filters-many", func(keys [][]byte) { db.MayContainMany(keys, out[:len(keys)]) })
 			b.Run("parallel", func(b *testing.B) {
 				b.RunParallel(func(pb *testing.PB) {
 					var key []byte

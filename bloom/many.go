@@ -105,13 +105,18 @@ func (f *Fuse) MayContainMany(hashes []uint64, out []bool) {
 	out = askable(len(hashes), out)
 	for len(out) > 0 {
 		n := min(len(out), someKeys)
-		f.touch(hashes[:n])
+		if len(f.bytes) > cachedBytes {
+			f.touch(hashes[:n])
+		}
 		for i, h := range hashes[:n] {
 			out[i] = f.MayContainHash(h)
 		}
 		hashes, out = hashes[n:], out[n:]
 	}
 }
+
+// cachedBytes is the size of a filter that the caches of a core probably have. To load it ahead does not pay.
+const cachedBytes = 2 << 20
 
 // touch loads the fingerprints that MayContainHash will look at. The loads do not depend on each other,
 // so they overlap. The result means nothing: touch is not inlined, so that the compiler keeps the loads.

@@ -20,7 +20,7 @@ func growers() []contestant {
 	blob := func(n int) blobloom.Config {
 		return blobloom.Config{Capacity: uint64(n), FPRate: bestRate(bitsPerKey), MaxBits: uint64(n) * bitsPerKey}
 	}
-	return []contestant{
+	return append([]contestant{
 		{growing, "shale AtomicBlocked", "10 bits, Uncounted as the peers; bloom.Hash (murmur3)", true, func(n int) (filter, error) {
 			return &shaleAtomic{n: n, f: atomicOf(n)}, nil
 		}},
@@ -50,7 +50,7 @@ func growers() []contestant {
 			size, k := blobloom.Optimize(blob(n))
 			return &blobSync{n, k, size, blobloom.NewSync(size, k)}, nil
 		}},
-	}
+	}, blocks()...)
 }
 
 type shaleAtomic struct {

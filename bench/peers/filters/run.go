@@ -131,7 +131,7 @@ func (s *stage) inTurn(round int, do func(*entry) error) error {
 // the cost is kept.
 func (s *stage) fill(e *entry) error {
 	e.filter = nil
-	f, took, err := s.filledInTheEnd(e.contestant, false)
+	f, took, err := s.filledInTheEnd(e.contestant, byKey)
 	if err != nil {
 		return err
 	}
@@ -141,22 +141,42 @@ func (s *stage) fill(e *entry) error {
 	if _, takes := f.(hashed); !takes || !s.hashes {
 		return nil
 	}
-	_, took, err = s.filledInTheEnd(e.contestant, true)
+	_, took, err = s.filledInTheEnd(e.contestant, byHash)
 	if err != nil {
 		return err
 	}
 	s.report.add(s.n, e.contestant, "add", "hash", took)
+	if f, takes := f.(bulk); !takes || f.addMany() == nil {
+		return nil
+	}
+	_, took, err = s.filledInTheEnd(e.contestant, byMany)
+	if err != nil {
+		return err
+	}
+	s.report.add(s.n, e.contestant, "add", manyHashes, took)
 	return nil
 }
+
+// A way is how a filter is given keys.
+type way int
+
+const (
+	byKey way = iota
+	byHash
+	byMany // hashes, a batch at a time
+)
+
+// manyHashes is the form of keys in the report if they are given as hashes, a batch at a time.
+const manyHashes = "many"
 
 // patience is how many times in a row a filter may refuse a key.
 const patience = 10
 
 // filledInTheEnd is filled, anew if the filter refuses a key. One that is nearly
 // full, and chooses at random what it moves, does so now and then.
-func (s *stage) filledInTheEnd(c contestant, byHash bool) (filter, cost, error) {
+func (s *stage) filledInTheEnd(c contestant, how way) (filter, cost, error) {
 	for range patience {
-		f, took, err := s.filled(c, byHash)
+		f, took, err := s.filled(c, how)
 		if !errors.Is(err, errFull) {
 			return f, took, err
 		}
@@ -171,7 +191,7 @@ const chunk = 1 << 19
 // filled makes a filter of all keys, or of their hashes, and tells what that
 // cost: to make it empty, to add, and to build it. The hashes of a filter that is
 // built are what it is built of, so that to collect them costs nothing then.
-func (s *stage) filled(c contestant, byHash bool) (filter, cost, error) {
+func (s *stage) filled(c contestant, how way) (filter, cost, error) {
 	s.collect()
 	var f filter
 	total, err := timed(s.n, func() (err error) {
@@ -183,11 +203,11 @@ func (s *stage) filled(c contestant, byHash bool) (filter, cost, error) {
 	}
 	for done := 0; done < s.n; done += chunk {
 		k := s.space.PresentRange(uint64(done), min(chunk, s.n-done))
-		one, err := timed(s.n, s.adding(f, k, byHash))
+		one, err := timed(s.n, s.adding(f, k, how))
 		if err != nil {
 			return nil, cost{}, err
 		}
-		if _, collects := f.(built); !collects || !byHash {
+		if _, collects := f.(built); !collects || how == byKey {
 			total.plus(one)
 		}
 	}
@@ -203,12 +223,15 @@ func (s *stage) filled(c contestant, byHash bool) (filter, cost, error) {
 }
 
 // adding is what is timed of the keys of one chunk.
-func (s *stage) adding(f filter, k keys.Slab, byHash bool) func() error {
-	if !byHash {
+func (s *stage) adding(f filter, k keys.Slab, how way) func() error {
+	if how == byKey {
 		return func() error { return f.add(k) }
 	}
 	h := f.(hashed)
 	s.buf = h.hash(k, s.buf[:0])
+	if how == byMany {
+		return func() error { return addInBatches(f.(bulk), s.buf, wordsOf(f)) }
+	}
 	return func() error { return h.addHashes(s.buf) }
 }
 
@@ -228,14 +251,26 @@ func (s *stage) ask(e *entry, hit, miss keys.Slab) error {
 	if !takes || !s.hashes {
 		return nil
 	}
-	s.buf = h.hash(hit, s.buf[:0])
-	if _, err := s.asking(e, "hit", "hash", hit.Len(), hit.Len(), func() int { return h.askHashes(s.buf) }); err != nil {
-		return err
-	}
 	// By their hashes the same keys get the same answers.
-	s.buf = h.hash(miss, s.buf[:0])
-	_, err = s.asking(e, "miss", "hash", miss.Len(), maybe, func() int { return h.askHashes(s.buf) })
-	return err
+	for _, q := range []struct {
+		name  string
+		keys  keys.Slab
+		maybe int
+	}{{"hit", hit, hit.Len()}, {"miss", miss, maybe}} {
+		s.buf = h.hash(q.keys, s.buf[:0])
+		if _, err := s.asking(e, q.name, "hash", q.keys.Len(), q.maybe, func() int { return h.askHashes(s.buf) }); err != nil {
+			return err
+		}
+		f, takes := h.(bulk)
+		if !takes || f.askMany() == nil {
+			continue
+		}
+		words := wordsOf(e.filter)
+		if _, err := s.asking(e, q.name, manyHashes, q.keys.Len(), q.maybe, func() int { return askInBatches(f, s.buf, words) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // anything is no expectation of how many answers are maybe.
@@ -283,7 +318,7 @@ func (s *stage) remove(e *entry) error {
 	err = e.filter.add(gone)
 	if errors.Is(err, errFull) {
 		s.report.noteRefusal(s.n, e.contestant)
-		e.filter, _, err = s.filledInTheEnd(e.contestant, false)
+		e.filter, _, err = s.filledInTheEnd(e.contestant, byKey)
 	}
 	return err
 }

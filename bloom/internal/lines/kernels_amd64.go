@@ -99,19 +99,14 @@ func atomicHasMany(words []uint64, hashes []uint64, out []bool) {
 	atomicHasManyGo(words, hashes, out)
 }
 
-func splitHas(b *Block, h uint64) bool {
-	if useAVX2 {
-		return splitHasAVX2(b, h)
-	}
-	return b.hasGo(h)
-}
+// splitHas and splitAdd are variables for the same reason.
+var splitHas, splitAdd = chooseSplit()
 
-func splitAdd(b *Block, h uint64) {
+func chooseSplit() (has func(b *Block, h uint64) bool, add func(b *Block, h uint64)) {
 	if useAVX2 {
-		splitAddAVX2(b, h)
-		return
+		return splitHasAVX2, splitAddAVX2
 	}
-	b.addGo(h)
+	return (*Block).hasGo, (*Block).addGo
 }
 
 func splitHasMany(blocks []Block, hashes []uint64, out []bool) {

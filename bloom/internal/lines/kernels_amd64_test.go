@@ -21,12 +21,17 @@ func TestChoice(t *testing.T) {
 	was2, was512 := useAVX2, useAVX512
 	defer func() {
 		useAVX2, useAVX512 = was2, was512
-		hasUnits = chooseHasUnits()
+		choose()
 	}()
 	useAVX2, useAVX512 = false, false
-	hasUnits = chooseHasUnits()
+	choose()
 	testHasMany(t, kernels()[1])
 	testAddMany(t, kernels()[1])
 	testAtomic(t, kernels()[1])
 	testSplit(t, kernels()[1])
+}
+
+func choose() {
+	hasUnits = chooseHasUnits()
+	splitHas, splitAdd = chooseSplit()
 }
