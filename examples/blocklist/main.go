@@ -14,7 +14,7 @@
 //	printf 'spam@mail.example\n' > gone.txt
 //	go run ./examples/blocklist remove -db bad.db -filter bad.filter gone.txt
 //
-// The second go run prints
+// The second go run prints, before its totals:
 //
 //	Any <any@www.bad.example>: listed as bad.example
 //	ham@mail.example: ok
