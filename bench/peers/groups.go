@@ -35,7 +35,7 @@ var groups = []group{
 	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne},
 	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne},
 	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne},
-	{"read", []string{"readrandom", "readmissing", "readmissing2", "seekrandom", "readseq", "readreverse"}, filled, (*child).readCached},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, filled, (*child).readCached},
 	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small"}, scratch, (*child).readSmall},
 	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels},
 	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting},

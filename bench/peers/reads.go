@@ -22,7 +22,7 @@ func (c *child) readCached() error {
 		return err
 	}
 	if err := c.eachWay(func() error {
-		return c.lookups("readrandom", "readmissing", "readmissing2")
+		return c.lookups("readrandom", "readmissing", "readmissing2", "readmissing-many")
 	}); err != nil {
 		return err
 	}
@@ -162,8 +162,11 @@ func (c *child) lookups(names ...string) error {
 			next = c.absentKeys
 		}
 		work := []func(*track) error{c.lookUp(name, stores.Held, next)}
-		if name == "readmissing2" {
+		switch name {
+		case "readmissing2":
 			work = append(work, work[0])
+		case "readmissing-many":
+			work[0] = c.lookUpMany(name)
 		}
 		if err := c.measureRead(name, work...); err != nil {
 			return err
@@ -250,6 +253,57 @@ func (c *child) lookUp(name string, way stores.Way, from source) func(*track) er
 		}
 		return r.Close()
 	}
+}
+
+// lookUpMany asks for absent keys, many in one call, until the time is over. An engine that has no such
+// call is asked for one after the other.
+func (c *child) lookUpMany(name string) func(*track) error {
+	return func(t *track) error {
+		t.of = "a lookup"
+		way := stores.Held
+		if c.way == stores.Seeking {
+			way = stores.Seeking
+		}
+		r, err := c.store.Reader(way)
+		if err != nil {
+			return err
+		}
+		next, _ := c.absentKeys(name, t.id)
+		keys := make([][]byte, chunk)
+		for more := true; more; more = t.now() < t.limit {
+			if err := r.Refresh(); err != nil {
+				return err
+			}
+			for i := range keys {
+				keys[i] = append(keys[i][:0], next()...)
+			}
+			begin := t.now()
+			if err := c.checkAbsent(r, keys); err != nil {
+				return err
+			}
+			t.timed.Add((t.now() - begin) / chunk)
+			t.ops += chunk
+		}
+		return r.Close()
+	}
+}
+
+// checkAbsent looks keys up and sees that none is there.
+func (c *child) checkAbsent(r stores.Reader, keys [][]byte) error {
+	many, has := r.(stores.ManyReader)
+	if !has {
+		for _, key := range keys {
+			if err := c.check(r, key, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	present, err := many.GetMany(keys)
+	if err == nil && present > 0 {
+		err = fmt.Errorf("wrong answer: %d of %d absent keys are there", present, len(keys))
+	}
+	return err
 }
 
 // scans measures workloads with iterators.

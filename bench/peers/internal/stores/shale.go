@@ -126,6 +126,16 @@ func (r *shaleReader) Get(key []byte) (int, uint64, error) {
 	return found(r.buf)
 }
 
+func (r *shaleReader) GetMany(keys [][]byte) (present int, err error) {
+	err = r.db.GetMany(keys, func(_ int, _ []byte, found bool) error {
+		if found {
+			present++
+		}
+		return nil
+	})
+	return present, err
+}
+
 func (r *shaleReader) Refresh() error { return nil }
 func (r *shaleReader) Close() error   { return nil }
 

@@ -74,6 +74,11 @@ type Reader interface {
 	Close() error
 }
 
+// A ManyReader looks up many keys in one call. It returns how many of them are there.
+type ManyReader interface {
+	GetMany(keys [][]byte) (present int, err error)
+}
+
 // An Iterator moves over all entries, as they were when it was made. Key and
 // Value are valid until it moves.
 type Iterator interface {
