@@ -155,7 +155,7 @@ func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []
 		return 1, err
 	}
 	for i := range keys {
-		a := m.answers[i]
+		a := &m.answers[i]
 		var value []byte
 		switch {
 		case a.late:
