@@ -128,17 +128,11 @@ func (f *Filter) MayContainDouble(v float64) bool {
 }
 
 // AddHash adds the value with this hash (see Hash).
-func (f *Filter) AddHash(x uint64) {
-	if len(f.blocks) > 0 {
-		f.block(x).Add(x)
-	}
-}
+func (f *Filter) AddHash(x uint64) { lines.SplitAdd(f.blocks, x) }
 
 // MayContainHash reports whether a value with this hash may be in the filter.
 // False is certain.
-func (f *Filter) MayContainHash(x uint64) bool {
-	return len(f.blocks) == 0 || f.block(x).Has(x)
-}
+func (f *Filter) MayContainHash(x uint64) bool { return lines.SplitHas(f.blocks, x) }
 
 // AddMany is AddHash for each of hashes. It takes a third of the time, or less.
 func (f *Filter) AddMany(hashes []uint64) {
@@ -160,11 +154,6 @@ func (f *Filter) MayContainMany(hashes []uint64, out []bool) {
 	if n > 0 {
 		lines.SplitHasMany(f.blocks, hashes[:n], out[:n])
 	}
-}
-
-// block returns the block of a hash. Requires: the filter has blocks.
-func (f *Filter) block(x uint64) *block {
-	return &f.blocks[lines.SplitPlace(x, uint64(len(f.blocks)))]
 }
 
 // SizeBytes returns the number of bytes of the blocks. The header stores this number.

@@ -49,10 +49,10 @@ func addManyBMI2(lines *byte, n, k uint64, hashes *uint64, count int)
 func atomicHasManyBMI2(words *uint64, n uint64, hashes *uint64, count int, out *bool)
 
 //go:noescape
-func splitHasAVX2(block *Block, h uint64) bool
+func splitHasAVX2(blocks []Block, h uint64) bool
 
 //go:noescape
-func splitAddAVX2(block *Block, h uint64)
+func splitAddAVX2(blocks []Block, h uint64)
 
 //go:noescape
 func splitHasManyAVX2(blocks *Block, n uint64, hashes *uint64, count int, out *bool)
@@ -102,11 +102,11 @@ func atomicHasMany(words []uint64, hashes []uint64, out []bool) {
 // splitHas and splitAdd are variables for the same reason.
 var splitHas, splitAdd = chooseSplit()
 
-func chooseSplit() (has func(b *Block, h uint64) bool, add func(b *Block, h uint64)) {
+func chooseSplit() (has func(blocks []Block, h uint64) bool, add func(blocks []Block, h uint64)) {
 	if useAVX2 {
 		return splitHasAVX2, splitAddAVX2
 	}
-	return (*Block).hasGo, (*Block).addGo
+	return splitHasGo, splitAddGo
 }
 
 func splitHasMany(blocks []Block, hashes []uint64, out []bool) {

@@ -10,8 +10,8 @@ func hasUnits(u *Units, h uint64) bool { return hasUnitsGo(u, h) }
 
 func addMany(lines []byte, n uint64, k uint32, hashes []uint64) { addManyGo(lines, n, k, hashes) }
 
-func splitHas(b *Block, h uint64) bool                         { return b.hasGo(h) }
-func splitAdd(b *Block, h uint64)                              { b.addGo(h) }
+func splitHas(blocks []Block, h uint64) bool                   { return splitHasGo(blocks, h) }
+func splitAdd(blocks []Block, h uint64)                        { splitAddGo(blocks, h) }
 func splitHasMany(blocks []Block, hashes []uint64, out []bool) { splitHasManyGo(blocks, hashes, out) }
 func splitAddMany(blocks []Block, hashes []uint64)             { splitAddManyGo(blocks, hashes) }
 

@@ -7,8 +7,8 @@ type kernel struct {
 	hasMany      func(lines []byte, n uint64, k uint32, hashes []uint64, out []bool)
 	addMany      func(lines []byte, n uint64, k uint32, hashes []uint64)
 	atomic       func(words, hashes []uint64, out []bool)
-	splitHas     func(b *Block, h uint64) bool
-	splitAdd     func(b *Block, h uint64)
+	splitHas     func(blocks []Block, h uint64) bool
+	splitAdd     func(blocks []Block, h uint64)
 	splitHasMany func(blocks []Block, hashes []uint64, out []bool)
 	splitAddMany func(blocks []Block, hashes []uint64)
 }
@@ -17,7 +17,7 @@ type kernel struct {
 // chosen, and those that it would choose on a lesser machine.
 func kernels() []kernel {
 	return append([]kernel{
-		{"go", hasUnitsGo, hasManyGo, addManyGo, atomicHasManyGo, (*Block).hasGo, (*Block).addGo, splitHasManyGo, splitAddManyGo},
+		{"go", hasUnitsGo, hasManyGo, addManyGo, atomicHasManyGo, splitHasGo, splitAddGo, splitHasManyGo, splitAddManyGo},
 		{"chosen", hasUnits, hasMany, addMany, atomicHasMany, splitHas, splitAdd, splitHasMany, splitAddMany},
 	}, lesserKernels()...)
 }

@@ -318,27 +318,39 @@ loop:
 	VZEROUPPER
 	RET
 
-// func splitHasAVX2(block *Block, h uint64) bool
-TEXT ·splitHasAVX2(SB), NOSPLIT, $0-17
-	MOVQ block+0(FP), DI
+// func splitHasAVX2(blocks []Block, h uint64) bool
+TEXT ·splitHasAVX2(SB), NOSPLIT, $0-33
+	MOVQ blocks_base+0(FP), DI
+	MOVQ blocks_len+8(FP), R8
+	TESTQ R8, R8
+	JEQ  none
 	VMOVDQU ·salt(SB), Y8
 	VPBROADCASTD bit<>(SB), Y9
-	SPLITBITS(h+8(FP))
-	VMOVDQU (DI), Y3
+	SPLITBITS(h+24(FP))
+	SPLITPLACE(h+24(FP), R14)
+	VMOVDQU (DI)(R14*1), Y3
 	VPTEST Y2, Y3
-	SETCS ret+16(FP)
+	SETCS ret+32(FP)
 	VZEROUPPER
 	RET
+none:
+	MOVB $1, ret+32(FP)
+	RET
 
-// func splitAddAVX2(block *Block, h uint64)
-TEXT ·splitAddAVX2(SB), NOSPLIT, $0-16
-	MOVQ block+0(FP), DI
+// func splitAddAVX2(blocks []Block, h uint64)
+TEXT ·splitAddAVX2(SB), NOSPLIT, $0-32
+	MOVQ blocks_base+0(FP), DI
+	MOVQ blocks_len+8(FP), R8
+	TESTQ R8, R8
+	JEQ  none
 	VMOVDQU ·salt(SB), Y8
 	VPBROADCASTD bit<>(SB), Y9
-	SPLITBITS(h+8(FP))
-	VPOR (DI), Y2, Y2
-	VMOVDQU Y2, (DI)
+	SPLITBITS(h+24(FP))
+	SPLITPLACE(h+24(FP), R14)
+	VPOR (DI)(R14*1), Y2, Y2
+	VMOVDQU Y2, (DI)(R14*1)
 	VZEROUPPER
+none:
 	RET
 
 // BOTH clears R10 unless both bits are set in the word at offset AX of the line in R14. The numbers of the

@@ -9,16 +9,30 @@ var salt = Block{
 	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 }
 
-// SplitPlace returns the index of the block of h among n blocks. Requires: n is below 2^32.
-func SplitPlace(h, n uint64) uint64 { return h >> 32 * n >> 32 }
+// splitPlace returns the index of the block of h among n blocks. Requires: n is below 2^32.
+func splitPlace(h, n uint64) uint64 { return h >> 32 * n >> 32 }
 
-// Has reports whether all bits of h are set.
-func (b *Block) Has(h uint64) bool { return splitHas(b, h) }
+// SplitHas reports whether all bits of h are set in its block. A filter without blocks says maybe.
+// Requires: there are less than 2^32 blocks.
+func SplitHas(blocks []Block, h uint64) bool { return splitHas(blocks, h) }
 
-// Add sets all bits of h.
-func (b *Block) Add(h uint64) { splitAdd(b, h) }
+// SplitAdd sets all bits of h in its block, if there are blocks. Requires: what SplitHas requires, and
+// nobody else reads or changes the blocks.
+func SplitAdd(blocks []Block, h uint64) { splitAdd(blocks, h) }
 
-// hasGo is Has in Go. No branch depends on the bits.
+// splitHasGo is SplitHas in Go.
+func splitHasGo(blocks []Block, h uint64) bool {
+	return len(blocks) == 0 || blocks[splitPlace(h, uint64(len(blocks)))].hasGo(h)
+}
+
+// splitAddGo is SplitAdd in Go.
+func splitAddGo(blocks []Block, h uint64) {
+	if len(blocks) > 0 {
+		blocks[splitPlace(h, uint64(len(blocks)))].addGo(h)
+	}
+}
+
+// hasGo reports whether all bits of h are set. No branch depends on the bits.
 func (b *Block) hasGo(h uint64) bool {
 	x := uint32(h)
 	a := b[0] >> (x * salt[0] >> 27)
@@ -32,7 +46,7 @@ func (b *Block) hasGo(h uint64) bool {
 	return a&1 != 0
 }
 
-// addGo is Add in Go.
+// addGo sets all bits of h.
 func (b *Block) addGo(h uint64) {
 	x := uint32(h)
 	b[0] |= 1 << (x * salt[0] >> 27)
@@ -69,7 +83,7 @@ func splitHasManyGo(blocks []Block, hashes []uint64, out []bool) {
 		m := min(len(out), atOnce)
 		touchSplit(blocks, hashes[:m])
 		for i, h := range hashes[:m] {
-			out[i] = blocks[SplitPlace(h, uint64(len(blocks)))].hasGo(h)
+			out[i] = blocks[splitPlace(h, uint64(len(blocks)))].hasGo(h)
 		}
 		hashes, out = hashes[m:], out[m:]
 	}
@@ -81,7 +95,7 @@ func splitAddManyGo(blocks []Block, hashes []uint64) {
 		m := min(len(hashes), atOnce)
 		touchSplit(blocks, hashes[:m])
 		for _, h := range hashes[:m] {
-			blocks[SplitPlace(h, uint64(len(blocks)))].addGo(h)
+			blocks[splitPlace(h, uint64(len(blocks)))].addGo(h)
 		}
 		hashes = hashes[m:]
 	}
@@ -92,7 +106,7 @@ func splitAddManyGo(blocks []Block, hashes []uint64) {
 //go:noinline
 func touchSplit(blocks []Block, hashes []uint64) (all uint32) {
 	for _, h := range hashes {
-		all |= blocks[SplitPlace(h, uint64(len(blocks)))][0]
+		all |= blocks[splitPlace(h, uint64(len(blocks)))][0]
 	}
 	return all
 }
