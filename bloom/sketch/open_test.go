@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -124,6 +125,9 @@ func TestOpen_CloneIsFree(t *testing.T) {
 	clear(c)
 	filtertest.CheckHas(t, counting, 0, 100)
 	filtertest.CheckHas(t, cuckoo, 0, 100)
+	if strconv.IntSize == 32 {
+		return // a Bitset has no such numbers there
+	}
 	if again := bloom.Must(OpenBitset(filtertest.Marshal(t, bitsetOf(1<<40, 1<<33)))); !again.Has(1<<33) || again.Limit() < 1<<33 {
 		t.Errorf("a large number is not opened: limit %d", again.Limit())
 	}
