@@ -66,8 +66,8 @@ func (f *AtomicBlocked) AddMany(hashes []uint64) {
 }
 
 // MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the
-// rest of out becomes true. It allocates nothing. If the filter is larger than the cache, it takes a
-// third of the time of single questions.
+// rest of out becomes true. It allocates nothing. If the filter is larger than the cache, it takes
+// about half of the time of single questions.
 func (f *AtomicBlocked) MayContainMany(hashes []uint64, out []bool) {
 	out = askable(len(hashes), out)
 	if len(f.lines) == 0 {

@@ -1,6 +1,9 @@
 package tree
 
-import "github.com/shaledb/shale/bloom"
+import (
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/keys"
+)
 
 // screenSize is how many keys a Screen works on at a time. If a run has more than mostTables tables, it
 // does not pay to sort them by their tables.
@@ -13,21 +16,27 @@ const (
 // goroutine at a time uses it. It reads no file and allocates nothing.
 //
 // It takes the runs one after the other, newest first, and in each run the keys that no newer run may
-// have. It sorts these by their tables, so that each filter is asked about all its keys at once.
+// have. It sorts these by their tables, so that each filter is asked about all its keys at once. The
+// filter of a run of one table, as in level 0, is asked about all keys, also those outside of its range.
 type Screen struct {
 	// Hasher is the function that the hashes of the keys are made by.
 	Hasher bloom.Hasher
 	// Denied, if it is set, is called when filters of level have denied n keys.
 	Denied func(level, n int)
-	// DeniedBy, if it is set, is called when the filter of t has denied key i.
-	DeniedBy func(t *Table, i int)
+	// DeniedBy is called when the filter of t has denied a key for which Sampled is true. Both
+	// are set if Denied is.
+	DeniedBy func(t *Table)
+	Sampled  func(i int) bool
 
 	pending [screenSize]int32      // keys that no run so far may have
+	hashOf  [screenSize]uint64     // of each pending key
 	table   [screenSize]int32      // the index of the table for each pending key, or -1
 	sorted  [screenSize]int32      // the pending keys that have a table in a run, by their tables
 	ends    [mostTables + 1]uint16 // where the keys of each table end in sorted
 	hashes  [screenSize]uint64     // of the keys that one filter is asked about
 	maybe   [screenSize]bool       // the answers
+	begin   int                    // the first of the keys at work
+	sample  [screenSize]bool       // Sampled of these keys
 }
 
 // FirstMaybe sets first[i] to the index of the first run of v that may have keys[i], as far as filters
@@ -36,10 +45,12 @@ type Screen struct {
 func (s *Screen) FirstMaybe(v *Version, keys [][]byte, hashes []uint64, first []int32) {
 	for begin := 0; begin < len(keys); begin += screenSize {
 		n := 0
+		s.begin = begin
 		for i := begin; i < min(begin+screenSize, len(keys)); i++ {
+			s.sample[i-begin] = s.Denied != nil && s.Sampled(i)
 			if first[i] >= 0 {
 				first[i] = int32(len(v.Runs))
-				s.pending[n] = int32(i)
+				s.pending[n], s.hashOf[n] = int32(i), hashes[i]
 				n++
 			}
 		}
@@ -51,6 +62,55 @@ func (s *Screen) FirstMaybe(v *Version, keys [][]byte, hashes []uint64, first []
 
 // askRun asks run number r about the first n pending keys, and returns how many stay pending.
 func (s *Screen) askRun(run *Run, r int32, n int, keys [][]byte, hashes []uint64, first []int32) int {
+	if len(run.Tables) == 1 {
+		if f := run.Tables[0].Filter(); f != nil && f.Hasher() == s.Hasher {
+			return s.askOnly(run, f, r, n, keys, first)
+		}
+	}
+	n = s.askByTables(run, r, n, keys, hashes, first)
+	for j, i := range s.pending[:n] {
+		s.hashOf[j] = hashes[i]
+	}
+	return n
+}
+
+// askOnly is askRun for a run of one table, whose filter is f and takes the hashes as they are. To ask
+// about a key outside of the table's range costs less than to find that out first. Such a key stays
+// pending, and does not count as denied.
+func (s *Screen) askOnly(run *Run, f *bloom.Static, r int32, n int, asked [][]byte, first []int32) (stay int) {
+	f.MayContainMany(s.hashOf[:n], s.maybe[:n])
+	low, high := run.bounds.Smallest[0], run.bounds.Largest[0]
+	whole := len(run.bounds.Prefix) == 0 // low and high are heads of whole keys
+	counts, denied := s.Denied != nil, 0
+	for j, i := range s.pending[:n] {
+		if s.maybe[j] || counts {
+			head := uint64(0)
+			if whole {
+				head = keys.Head(asked[i])
+			}
+			in := low < head && head < high && whole || run.bounds.Find(asked[i], run) == 0
+			switch {
+			case in && s.maybe[j]:
+				first[i] = r
+				continue
+			case in:
+				denied++
+				if s.sample[int(i)-s.begin] {
+					s.DeniedBy(run.Tables[0])
+				}
+			}
+		}
+		if stay != j {
+			s.pending[stay], s.hashOf[stay] = i, s.hashOf[j]
+		}
+		stay++
+	}
+	s.countDenied(run, denied)
+	return stay
+}
+
+// askByTables is askRun for any run. It leaves hashOf as it was.
+func (s *Screen) askByTables(run *Run, r int32, n int, keys [][]byte, hashes []uint64, first []int32) int {
 	for j, i := range s.pending[:n] {
 		s.table[j] = int32(run.bounds.Find(keys[i], run))
 	}
@@ -130,8 +190,8 @@ func (s *Screen) askTable(t *Table, r int32, some []int32, keys [][]byte, hashes
 			first[i] = r
 			continue
 		}
-		if s.DeniedBy != nil {
-			s.DeniedBy(t, int(i))
+		if s.sample[int(i)-s.begin] {
+			s.DeniedBy(t)
 		}
 		some[denied] = i
 		denied++
