@@ -333,10 +333,11 @@ type counters struct {
 // tables. It is a power of two.
 const sampleEvery = 16
 
-// sampled reports whether the n-th lookup is one of those. They are spread by the golden
-// ratio. Every sixteenth would always be of the same sort if lookups come in turns, such as
-// a host and then its domain.
-func sampled(n uint64) bool { return n*0x9e3779b97f4a7c15 <= math.MaxUint64/sampleEvery }
+// sampled reports whether the n-th lookup is one of those. They are spread by the square root
+// of two. Every sixteenth would always be of the same sort if lookups come in turns, such as a
+// host and then its domain. The golden ratio would spread them too, but many programs scatter
+// their keys by it: then all sampled lookups in a row would be for the same tables.
+func sampled(n uint64) bool { return n*0x6a09e667f3bcc909 <= math.MaxUint64/sampleEvery }
 
 // lookupCounters are one stripe of what lookups count.
 type lookupCounters struct {

@@ -287,3 +287,33 @@ func TestMetrics_LaterVersionIsNoFalsePositive(t *testing.T) {
 		t.Errorf("%d false positives, %d remembered, %d true ones; want none, none and 100", m.FilterFalsePositive, m.FalsePositivesRemembered, m.FilterTruePositive)
 	}
 }
+
+// Sampled lookups are spread over all keys and all sorts of lookups, whatever the order in which
+// a program asks: in turns, or for keys that are scattered by a usual multiplier.
+func TestSampled_AnyOrder(t *testing.T) {
+	const n, parts = 1 << 18, 32
+	for name, part := range map[string]func(i uint64) uint64{
+		"in turns":               func(i uint64) uint64 { return i % parts },
+		"rising":                 func(i uint64) uint64 { return i * parts / n },
+		"by the golden ratio":    func(i uint64) uint64 { return i * 0x9e3779b97f4a7c15 / (1 << 59) },
+		"the same, odd ones":     func(i uint64) uint64 { return (2*i + 1) * 0x9e3779b97f4a7c15 / (1 << 59) },
+		"by a prime of xxHash":   func(i uint64) uint64 { return i * 0xc2b2ae3d27d4eb4f / (1 << 59) },
+		"by one of MurmurHash":   func(i uint64) uint64 { return i * 0xff51afd7ed558ccd / (1 << 59) },
+		"by Knuth's in 32 bits":  func(i uint64) uint64 { return uint64(uint32(i)*2654435769) / (1 << 27) },
+		"by that of PCG and LCG": func(i uint64) uint64 { return i * 6364136223846793005 / (1 << 59) },
+	} {
+		var asked, taken [parts]float64
+		for i := range uint64(n) {
+			p := part(i)
+			if asked[p]++; sampled(i) {
+				taken[p] += sampleEvery
+			}
+		}
+		for p := range asked {
+			if taken[p] < asked[p]*0.8 || taken[p] > asked[p]*1.2 {
+				t.Errorf("%s: %.0f of %.0f lookups of part %d are counted", name, taken[p], asked[p], p)
+				break
+			}
+		}
+	}
+}
