@@ -150,11 +150,18 @@ func (w *singleWriter) fill(n int) error {
 }
 
 // goOn makes n writes when there is room again. Each may have to wait until the store has tried again
-// what found no room, which takes up to five seconds.
+// what found no room. It tries every five seconds, and an attempt may wait ten for a compaction. So a
+// minute is in vain for certain, and ten seconds are not on a busy machine.
 func (w *singleWriter) goOn(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		testenv.WaitFor(t, "writes to go on by themselves", func() bool { return w.write() == nil })
+		err := w.write()
+		for begin := time.Now(); err != nil; err = w.write() {
+			if time.Since(begin) > time.Minute {
+				t.Fatalf("waited in vain for writes to go on by themselves: %v\n%v", err, w.db.RecentEvents())
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 
