@@ -24,7 +24,7 @@ type atomicStripe struct {
 
 const maxStripes = 64
 
-// newAtomicShared returns the part that a filter with so many lines shares.
+// newAtomicShared returns the shared part of a filter that has lines lines and count keys.
 func newAtomicShared(lines int, count uint64) *atomicShared {
 	stripes := 1
 	for stripes < maxStripes && 2*stripes <= lines {

@@ -150,14 +150,14 @@ func (w *singleWriter) fill(n int) error {
 }
 
 // goOn makes n writes when there is room again. Each may have to wait until the store has tried again
-// what found no room. It tries every five seconds, and an attempt may wait ten for a compaction. So a
-// minute is in vain for certain, and ten seconds are not on a busy machine.
+// what found no room, which takes up to five seconds. If it waits in vain, it prints why the store
+// refuses, and what happened before.
 func (w *singleWriter) goOn(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		err := w.write()
 		for begin := time.Now(); err != nil; err = w.write() {
-			if time.Since(begin) > time.Minute {
+			if time.Since(begin) > 10*time.Second {
 				t.Fatalf("waited in vain for writes to go on by themselves: %v\n%v", err, w.db.RecentEvents())
 			}
 			time.Sleep(time.Millisecond)

@@ -51,8 +51,8 @@ func others(p person, s *Sink) {
 	s.PutUnencodedChars(p.name)
 }
 
-// Guava 31.1 with Java 17 wrote these filters by testdata/Person.java, and answered maybe for
-// so many of 101,000 values.
+// Guava 31.1 with Java 17 wrote these filters by testdata/Person.java. yes is the number of
+// values, of 101,000, for which it answered maybe.
 func TestOf_AsInJava(t *testing.T) {
 	for _, c := range []struct {
 		name   string

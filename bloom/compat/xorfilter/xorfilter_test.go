@@ -179,7 +179,7 @@ func TestPeer_Xor8(t *testing.T) {
 }
 
 // xor_singleheader of January 2026 wrote these files on amd64, with the 1000 keys of
-// hashes(1000), and answered maybe for so many of the first 101,000.
+// hashes(1000). yes is the number of the first 101,000 hashes for which it answered maybe.
 func TestVectors_OfC(t *testing.T) {
 	for _, c := range []struct {
 		name string
