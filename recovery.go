@@ -172,10 +172,17 @@ func (db *DB) tryWrites(f *health.Failure) error {
 		}
 	}
 	// Writes may also wait for a flush or for level 0, and would be refused again at once.
+	return db.retryBackground(db.ctx)
+}
+
+// retryBackground has what has failed in the background, and keeps writers from room, tried
+// again at once: its cause may be gone. It returns why there is still no room, or nil.
+// Requires: the caller leads the queue.
+func (db *DB) retryBackground(ctx context.Context) error {
 	if err := db.retryFlush(); err != nil {
 		return err
 	}
-	return db.retryCompaction()
+	return db.retryCompaction(ctx)
 }
 
 // retryPatience is how long retryCompaction waits for the compaction that it has tried
@@ -184,19 +191,24 @@ const retryPatience = 10 * time.Second
 
 // retryCompaction returns why level 0 can't be made shallower, if writers wait for that.
 // The cause of an earlier failure may be gone, so it has one compaction tried again first.
-// Damage does not go away, so for that it tries nothing.
-func (db *DB) retryCompaction() error {
+// That is not needed if one that has begun earlier makes level 0 shallower meanwhile. Then
+// there may be nothing left to compact, so another one may never begin. Damage does not go
+// away, so for that it tries nothing.
+func (db *DB) retryCompaction(ctx context.Context) error {
 	stuck := func() error { return db.stuck(db.stallReason()) }
 	var damage *CorruptionError
 	if err := stuck(); err == nil || errors.As(err, &damage) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(db.ctx, retryPatience)
+	patience, cancel := context.WithTimeout(ctx, retryPatience)
 	defer cancel()
 	ended := db.scheduler.RetryNow()
-	db.changes.await(ctx, func() bool { return ended() || ctx.Err() != nil })
+	db.changes.await(patience, func() bool { return ended() || stuck() == nil || db.closing() || patience.Err() != nil })
 	if db.closing() {
 		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return stuck()
 }

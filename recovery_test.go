@@ -17,33 +17,52 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A lack is a shortage that keeps a store from taking writes until it ends. Operations for which fails
-// returns an error fail with that error.
+// A lack is a shortage that keeps a store from taking writes until it ends. The operations
+// that hits names fail with cause.
 type lack struct {
-	name  string
-	noMap bool
-	fails func(op vfs.Op, name string) error
+	name    string
+	cause   error
+	noMap   bool
+	workers int // CompactionWorkers
+	hits    func(op vfs.Op, name string) bool
 }
 
 var lacks = []lack{
-	{"no room for tables", false, func(op vfs.Op, name string) error {
-		return errorIf(op == vfs.OpCreate && strings.HasSuffix(name, ".sst"), syscall.ENOSPC)
+	{"no room for tables", syscall.ENOSPC, false, -1, func(op vfs.Op, name string) bool {
+		return op == vfs.OpCreate && strings.HasSuffix(name, ".sst")
 	}},
-	{"no descriptors for logs", false, func(op vfs.Op, name string) error {
-		return errorIf((op == vfs.OpCreate || op == vfs.OpOpenReadWrite) && strings.HasSuffix(name, ".wal"), syscall.EMFILE)
+	{"no room for compactions", syscall.ENOSPC, false, 1, createsMerged},
+	{"no descriptors for logs", syscall.EMFILE, false, -1, func(op vfs.Op, name string) bool {
+		return (op == vfs.OpCreate || op == vfs.OpOpenReadWrite) && strings.HasSuffix(name, ".wal")
 	}},
-	{"no room for logs", false, func(op vfs.Op, name string) error {
-		return errorIf((op == vfs.OpCreate || op == vfs.OpPreallocate) && strings.HasSuffix(name, ".wal"), syscall.ENOSPC)
+	{"no room for logs", syscall.ENOSPC, false, -1, func(op vfs.Op, name string) bool {
+		return (op == vfs.OpCreate || op == vfs.OpPreallocate) && strings.HasSuffix(name, ".wal")
 	}},
-	{"no room for the log to grow", false, func(op vfs.Op, name string) error {
-		return errorIf(op == vfs.OpPreallocate && strings.HasSuffix(name, ".wal"), syscall.EDQUOT)
+	{"no room for the log to grow", syscall.EDQUOT, false, -1, func(op vfs.Op, name string) bool {
+		return op == vfs.OpPreallocate && strings.HasSuffix(name, ".wal")
 	}},
-	{"no room in the log", true, func(op vfs.Op, name string) error {
-		return errorIf(op == vfs.OpWrite || op == vfs.OpCreate, syscall.ENOSPC)
+	{"no room in the log", syscall.ENOSPC, true, -1, func(op vfs.Op, _ string) bool {
+		return op == vfs.OpWrite || op == vfs.OpCreate
 	}},
-	{"no room for the manifest", false, func(op vfs.Op, name string) error {
-		return errorIf((op == vfs.OpWrite || op == vfs.OpCreate) && strings.Contains(name, "MANIFEST"), syscall.ENOSPC)
+	{"no room for the manifest", syscall.ENOSPC, false, -1, func(op vfs.Op, name string) bool {
+		return (op == vfs.OpWrite || op == vfs.OpCreate) && strings.Contains(name, "MANIFEST")
 	}},
+}
+
+// fails returns the error of an operation during the shortage.
+func (l lack) fails(op vfs.Op, name string) error { return errorIf(l.hits(op, name), l.cause) }
+
+// memtable returns the size of the memtables. They are small if level 0 has to become full.
+func (l lack) memtable() int64 {
+	if l.workers > 0 {
+		return 16 << 10
+	}
+	return 256 << 10
+}
+
+// createsMerged reports whether its caller creates a table of a compaction.
+func createsMerged(op vfs.Op, name string) bool {
+	return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
 }
 
 // During a shortage writes fail with its cause, which Err returns too. The store tries again by itself, at
@@ -74,7 +93,7 @@ func recoverFrom(t *testing.T, l lack) {
 		}
 		return err
 	})
-	opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, CompactionWorkers: -1}
+	opts := Options{FS: faults, MemtableSize: l.memtable(), Durability: SyncManual, CompactionWorkers: l.workers}
 	opts.testing.noMap = l.noMap
 	var refusals refusals
 	var lasted time.Duration
@@ -95,11 +114,11 @@ func recoverFrom(t *testing.T, l lack) {
 		for n := 0; err == nil && n < 20_000; n++ {
 			err = w.put(db)
 		}
-		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, l.cause()) {
+		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, l.cause) {
 			t.Fatalf("round %d: Put = %v, want ErrReadOnly with the cause", round, err)
 		}
 		begun := time.Now()
-		if !refusals.refused() || !errors.Is(db.Err(), ErrReadOnly) || !errors.Is(db.Err(), l.cause()) {
+		if !refusals.refused() || !errors.Is(db.Err(), ErrReadOnly) || !errors.Is(db.Err(), l.cause) {
 			t.Errorf("round %d: Err = %v while writes are refused, told of %v", round, db.Err(), refusals.refused())
 		}
 		if err := db.Resume(); err == nil {
@@ -147,18 +166,6 @@ func recoverFrom(t *testing.T, l lack) {
 	closeTest(t, db)
 }
 
-// cause returns the error that operations fail with.
-func (l lack) cause() error {
-	for _, op := range vfs.AllOps() {
-		for _, name := range []string{"1.sst", "1.wal", "MANIFEST-1"} {
-			if err := l.fails(op, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Close during a shortage returns at once, ends the attempts to resume, and makes all acknowledged writes
 // durable, unless the log itself has failed.
 func TestRecovery_EndsWithClose(t *testing.T) {
@@ -173,7 +180,7 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 					}
 					return l.fails(op, name)
 				})
-				opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, CompactionWorkers: -1,
+				opts := Options{FS: faults, MemtableSize: l.memtable(), Durability: SyncManual, CompactionWorkers: l.workers,
 					OnEvent: func(Event) {}}
 				opts.testing.noMap = l.noMap
 				db, err := Open("db", &opts)
@@ -200,7 +207,7 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 				if time.Since(begun) > time.Second {
 					t.Errorf("Close took %v", time.Since(begun))
 				}
-				if err != nil && !errors.Is(err, l.cause()) {
+				if err != nil && !errors.Is(err, l.cause) {
 					t.Errorf("Close: %v", err)
 				}
 				wantNoOpenFiles(t, mem)
@@ -306,48 +313,6 @@ func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// Flush, Compact, Checkpoint and Ingest try at once whether a shortage has ended, and then succeed.
-func TestRecovery_ByOtherCalls(t *testing.T) {
-	calls := map[string]func(db *DB) error{
-		"Flush":      func(db *DB) error { return db.Flush(context.Background()) },
-		"Compact":    func(db *DB) error { return db.Compact(context.Background(), Range{}) },
-		"Checkpoint": func(db *DB) error { return db.Checkpoint("copy") },
-		"Ingest": func(db *DB) error {
-			return db.Ingest(context.Background(), func(yield func([]byte, []byte) bool) { yield([]byte("z"), nil) })
-		},
-	}
-	for name, call := range calls {
-		for _, l := range lacks {
-			t.Run(name+"/"+l.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					faults := vfs.NewFault(vfs.NewMem(), nil)
-					opts := Options{FS: faults, MemtableSize: 64 << 10, Durability: SyncManual, OnEvent: func(Event) {}}
-					opts.testing.noMap = l.noMap
-					db, err := Open("db", &opts)
-					if err != nil {
-						t.Fatal(err)
-					}
-					faults.Inject(func(op vfs.Op, name string, _ int64) error { return l.fails(op, name) })
-					for i := 0; err == nil; i++ {
-						err = db.Put(fmt.Appendf(nil, "k%06d", i), make([]byte, 100))
-					}
-					time.Sleep(time.Minute)
-					synctest.Wait()
-					if err := call(db); !errors.Is(err, l.cause()) {
-						t.Errorf("%s while something is lacking: %v", name, err)
-					}
-					faults.Inject(nil)
-					if err := call(db); err != nil {
-						t.Errorf("%s when nothing is lacking: %v", name, err)
-					}
-					mustPut(t, db, "k", "v")
-					closeTest(t, db)
-				})
-			})
-		}
-	}
-}
-
 // Writes are refused because level 0 is full and compactions fail. Once a compaction can succeed, Resume runs
 // one at once, and does not return the error of an earlier one.
 func TestResume_AfterAFailedCompaction(t *testing.T) {
@@ -355,8 +320,7 @@ func TestResume_AfterAFailedCompaction(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var failing atomic.Bool
 			faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
-				merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
-				return errorIf(failing.Load() && merging, cause)
+				return errorIf(failing.Load() && createsMerged(op, name), cause)
 			})
 			opts := Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}}
 			db := mustOpen(t, "db", &opts)

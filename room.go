@@ -2,6 +2,7 @@ package shale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -107,9 +108,16 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 }
 
 // awaitRoom waits until there is room for another immutable memtable and level 0 is not too
-// deep. It returns an error that wraps ErrReadOnly if neither will come about, and does not
-// refuse writes for that. Requires: the caller leads the queue.
+// deep. If a flush or a compaction that is needed for that has failed, it is tried again first:
+// a call, other than a write, is worth an attempt. awaitRoom returns an error that wraps
+// ErrReadOnly if there will be no room, and does not refuse writes for that. Requires: the
+// caller leads the queue.
 func (db *DB) awaitRoom(ctx context.Context) error {
+	if err := db.retryBackground(ctx); errors.Is(err, ErrClosed) || err != nil && errors.Is(err, ctx.Err()) {
+		return err
+	} else if err != nil {
+		return base.ReadOnly(err)
+	}
 	stuck, err := db.stall(ctx)
 	if stuck != nil {
 		return base.ReadOnly(stuck)
