@@ -114,9 +114,10 @@ func TestOpen_Strangers(t *testing.T) {
 			if err := writeFile(mem, filepath.Join("db", name), []byte(data)); err != nil {
 				t.Fatal(err)
 			}
+			opened := false
 			for i := range 3 {
 				db, err := Open("db", &Options{FS: mem})
-				if err != nil {
+				if opened = err == nil; !opened {
 					var damage *CorruptionError
 					if !errors.As(err, &damage) || damage.File != name {
 						t.Errorf("%s with %s: Open: %v, want a CorruptionError of it", name, what, err)
@@ -140,6 +141,8 @@ func TestOpen_Strangers(t *testing.T) {
 				if got := readFile(t, mem, filepath.Join("db", name)); got != data {
 					t.Errorf("%s with %s: has %d bytes now", name, what, len(got))
 				}
+			} else if _, err := mem.Stat(filepath.Join("db", name)); opened && err == nil {
+				t.Errorf("%s with %s: Open has not removed it", name, what)
 			}
 		}
 	}

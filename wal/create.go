@@ -91,7 +91,9 @@ func (p *Prepared) Close() error { return p.file.Close() }
 func open(num base.FileNum, o Options, first int64) (*Prepared, error) {
 	p := &Prepared{num: num, opts: o}
 	var err error
-	if p.file, err = openFile(filepath.Join(o.Dir, base.LogName(num)), o); err != nil {
+	name := filepath.Join(o.Dir, base.LogName(num))
+	if p.file, err = openFile(name, o); err != nil {
+		_ = o.FS.Remove(name) // it may be there all the same
 		return nil, fmt.Errorf("wal: create log: %w", err)
 	}
 	if err := p.allocate(min(first, o.Prealloc)); err != nil {
@@ -119,12 +121,15 @@ func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
 	return w, nil
 }
 
-// openFile renames the file to recycle, or makes a new one. If the rename fails, the old file
-// stays where it is, and is removed later like any obsolete file. If the file was renamed and
-// can't be opened, Create empties it.
+// openFile renames the file to recycle, or makes a new one. If the rename fails, the old file is
+// removed, because nobody knows of it any more. If the file was renamed and can't be opened, Create
+// empties it.
 func openFile(name string, o Options) (vfs.File, error) {
-	if o.Recycle != 0 && o.FS.Rename(filepath.Join(o.Dir, base.LogName(o.Recycle)), name) == nil {
-		if f, err := o.FS.OpenReadWrite(name); err == nil {
+	if o.Recycle != 0 {
+		old := filepath.Join(o.Dir, base.LogName(o.Recycle))
+		if o.FS.Rename(old, name) != nil {
+			_ = o.FS.Remove(old) // if this fails too, the next Open removes the file
+		} else if f, err := o.FS.OpenReadWrite(name); err == nil {
 			return f, nil
 		}
 	}

@@ -142,6 +142,16 @@ func createWithFault(t *testing.T, recycle base.FileNum, k int64, after bool) bo
 	if n := mem.OpenFiles(); n != 0 {
 		t.Errorf("operation %d fails: %d files stay open", k, n)
 	}
+	var want []string
+	if recycle == 0 {
+		want = append(want, base.LogName(6))
+	}
+	if err == nil {
+		want = append(want, base.LogName(7))
+	}
+	if names, _ := mem.List("."); !slices.Equal(names, want) {
+		t.Errorf("operation %d fails (Create = %v): files are %q, want %q", k, err, names, want)
+	}
 	for _, c := range vfs.CrashConfigs(uint64(k)) {
 		got, _, rerr := readLog(mem.Crash(c), 7, ReadOptions{Known: -1})
 		switch {

@@ -15,8 +15,9 @@ type journal struct {
 	state  *manifest.State // the state after all edits in the manifest
 	broken bool            // an append failed, or the creation of a new manifest did: the next edit begins a new one
 	limit  int64           // bytes; an edit after this size begins a new manifest, with a snapshot of the state
-	// doubtful are files of tables and sidecars that a torn manifest
-	// may name. Once the next manifest is in use, nothing needs them.
+	// doubtful are files of tables and sidecars that a torn manifest may
+	// name, and manifests whose creation has failed, which CURRENT may name.
+	// Once the next manifest is in use, nothing needs them.
 	doubtful []Obsolete
 }
 
@@ -90,6 +91,7 @@ func (t *Tree) newManifest(state *manifest.State) error {
 	state.LastSeq = max(state.LastSeq, t.env.Visible())
 	log, err := manifest.Create(t.env.FS, t.env.Dir, num, state)
 	if err != nil {
+		t.journal.doubtful = append(t.journal.doubtful, Obsolete{Name: base.ManifestName(num)}) // it may be there
 		return fmt.Errorf("shale: begin manifest: %w", err)
 	}
 	old := t.journal

@@ -306,9 +306,9 @@ func (t *Tree) Needs(kind base.FileType, num base.FileNum) bool {
 			}
 		}
 	case base.FileManifest:
-		// A manifest with a higher number exists if the creation of
-		// a new one has failed. CURRENT may name it all the same.
-		return num >= t.journal.num
+		// If the creation of a new manifest has failed, a manifest with a
+		// higher number may exist, and CURRENT may name it all the same.
+		return num == t.journal.num || t.journal.broken && num > t.journal.num
 	}
 	return false
 }

@@ -134,7 +134,9 @@ func TestTree_DoubtfulAfterAFailedAppend(t *testing.T) {
 	if _, err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(w.gone, name) || !slices.Contains(w.gone, base.ManifestName(before)) || w.journal.num == before {
+	// The manifest whose creation has failed has the number after the table.
+	failed := base.ManifestName(doubtful.Meta.Num + 1)
+	if !slices.Contains(w.gone, name) || !slices.Contains(w.gone, base.ManifestName(before)) || !slices.Contains(w.gone, failed) || w.journal.num == before {
 		t.Errorf("after another manifest (%d, was %d) gone are %q", w.journal.num, before, w.gone)
 	}
 	state, err := manifest.Load(w.mem, "d")

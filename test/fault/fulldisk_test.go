@@ -88,6 +88,9 @@ func fillDisk(t *testing.T, kind string, opts shale.Options) {
 	if refusals.refused() {
 		t.Error("no event tells that writes are taken again")
 	}
+	if err := harness.Strays(w.db, mem, harness.Dir); err != nil {
+		t.Error(err)
+	}
 	w.close(t, mem)
 	opts.FS = mem.Crash(vfs.CrashConfig{})
 	w.open(t, &opts)

@@ -150,6 +150,9 @@ func (l *smallLife) live(seed uint64) {
 	if l.db.Err() != nil || l.refusals.refused() {
 		t.Errorf("Err = %v with room, refused %v", l.db.Err(), l.refusals.refused())
 	}
+	if err := harness.Strays(l.db, l.mem, "parent/db"); err != nil {
+		t.Error(err)
+	}
 	l.check(t)
 	harness.WantClose(t, l.db)
 	if !l.open() {

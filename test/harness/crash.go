@@ -110,7 +110,7 @@ func (s crashState) check() (err error) {
 			err = want.Diff(found)
 		}
 		if err == nil {
-			err = Strays(db, s.mem)
+			err = Strays(db, s.mem, Dir)
 		}
 		if err == nil {
 			err = db.Verify(context.Background())

@@ -251,7 +251,7 @@ func (l *Life) End() error {
 	if err := l.Reopen(); err != nil {
 		return err
 	}
-	return errors.Join(Strays(l.DB, l.Mem), l.Close())
+	return errors.Join(Strays(l.DB, l.Mem, Dir), l.Close())
 }
 
 // Abandon closes the store of a life that has failed.
@@ -261,13 +261,13 @@ func (l *Life) Abandon() {
 	}
 }
 
-// Strays returns an error if a file of a table or filter lies in the store's directory that is not
-// part of the store, or if one is missing that is. Compactions may be about to remove some, so it
-// waits for that.
-func Strays(db *shale.DB, fs vfs.FS) error {
+// Strays returns an error if a file lies in the store's directory that is not part of the store,
+// or if one is missing that is. Compactions may be about to remove some, and the next log may be
+// in the making, so it waits for that.
+func Strays(db *shale.DB, fs vfs.FS, dir string) error {
 	var err error
 	for range 2000 {
-		if err = straysNow(db, fs); err == nil {
+		if err = straysNow(db, fs, dir); err == nil {
 			return nil
 		}
 		time.Sleep(time.Millisecond)
@@ -275,8 +275,8 @@ func Strays(db *shale.DB, fs vfs.FS) error {
 	return err
 }
 
-func straysNow(db *shale.DB, fs vfs.FS) error {
-	names, err := fs.List(Dir)
+func straysNow(db *shale.DB, fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
 	if err != nil {
 		return err
 	}
@@ -287,15 +287,31 @@ func straysNow(db *shale.DB, fs vfs.FS) error {
 			needed[t.FilterFile] = true
 		}
 	}
+	logs := LogsOf(db)
+	prepared, kept := logs.Spare()
+	others := map[base.FileType]int{base.FileLog: logs.Count() + kept, base.FileManifest: 1, base.FileTemp: 0}
+	if prepared {
+		others[base.FileLog]++
+	}
 	for _, name := range names {
 		kind, _, ok := base.ParseFileName(name)
-		if ok && (kind == base.FileTable || kind == base.FileFilter) && !needed[name] {
+		switch {
+		case !ok:
 			return fmt.Errorf("%s is left over", name)
+		case kind == base.FileTable || kind == base.FileFilter:
+			if !needed[name] {
+				return fmt.Errorf("%s is left over", name)
+			}
+			delete(needed, name)
+		default:
+			others[kind]--
 		}
-		delete(needed, name)
 	}
 	for name := range needed {
 		return fmt.Errorf("%s is missing", name)
+	}
+	if n := others; n[base.FileLog] != 0 || n[base.FileManifest] != 0 || n[base.FileTemp] != 0 {
+		return fmt.Errorf("the store needs %d other logs and %d other manifests than are in %q", n[base.FileLog], n[base.FileManifest], names)
 	}
 	return nil
 }
