@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses bench figures peers filters cross size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses bench figures peers filters steady cross size simulate
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -19,6 +19,8 @@ bench: ; go run ./bench
 figures: ; cd bench/report && go run . -only F1,F2 -o ../../report && cp ../../report/figures/f[12]-*.svg ../../docs/figures
 peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 filters: ; cd bench/peers && go run ./filters
+steady: T = 20m
+steady: ; cd bench/peers && go run ./steady -t $(T)
 cross: ; .ci/cross
 size:  ; .ci/size
 simulate: T = 1h
