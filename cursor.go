@@ -369,7 +369,7 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 // addRuns adds the runs that have tables in the range, newest first. It leaves out tables whose
 // filter denies the prefix that all keys of the range have.
 func (c *cursor) addRuns(runs []*tree.Run) {
-	p := prefixProbe{rng: c.rng}
+	p := newPrefixProbe(c.rng, c.db.tree.PrefixRules())
 	young := 0
 	for _, run := range runs {
 		if c.nruns == len(c.runs) {
@@ -422,6 +422,7 @@ func (c *cursor) close() error {
 	for _, s := range c.runs[:c.nruns] {
 		s.tables = nil
 		clear(s.kept)
+		s.kept = s.kept[:0] // so that the next close does not clear it again
 	}
 	c.db.releaseAll(c.view)
 	c.db.counters.iterators.Add(-1)

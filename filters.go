@@ -94,6 +94,7 @@ func (db *DB) judgeFilter(t *tree.Table, n uint64) {
 // denies the prefix. One goroutine uses it.
 type prefixProbe struct {
 	rng       Range
+	any       bool   // by one of the rules in use, the range lies inside a prefix
 	negatives uint64 // tables that were left out, for the metrics
 
 	// The last question. Most tables ask the same one: rule and hasher tell whether the
@@ -105,10 +106,29 @@ type prefixProbe struct {
 	inside bool // the range lies inside prefix, by rule
 }
 
+// newPrefixProbe returns a probe for rng. rules are those by which filters in memory know
+// prefixes. They may change at any time. If a rule is missing, the probe may leave out fewer
+// tables than it could. If there is one too many, it looks at tables in vain.
+func newPrefixProbe(rng Range, rules []base.PrefixRule) prefixProbe {
+	p := prefixProbe{rng: rng}
+	for _, rule := range rules {
+		if _, inside := rule.OfRange(rng.Lower, rng.Upper); inside {
+			p.any = true
+		}
+	}
+	return p
+}
+
 // keep returns the tables that may hold keys of the range. If that is all of them, it
 // returns tables itself, which is the run's and must not be changed. Else it returns *kept,
 // which it overwrites.
+//
+// If no rule in use fits the range, it looks at no table. Otherwise tables are only those of
+// one prefix, however many the store has.
 func (p *prefixProbe) keep(tables []*tree.Table, kept *[]*tree.Table) []*tree.Table {
+	if !p.any {
+		return tables
+	}
 	for i, t := range tables {
 		if !p.denied(t) {
 			continue

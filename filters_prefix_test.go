@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -82,6 +84,34 @@ func TestPrefix_AbsentReadsNothing(t *testing.T) {
 		t.Error("a scan that found entries read nothing")
 	}
 	t.Logf("%d scans of absent prefixes passed over %d tables", asked, passed)
+}
+
+// A range that lies in no prefix of the rules in use looks at no table, however many there are.
+// Here the tables are nil pointers, so that a look at one would be a fault.
+func TestPrefix_LooksAtNoTableInVain(t *testing.T) {
+	tables := make([]*tree.Table, 100_000)
+	byTwo, byColon := FixedPrefix(2).rule, DelimitedPrefix(':', 1).rule
+	for _, c := range []struct {
+		rng   Range
+		rules []base.PrefixRule
+	}{
+		{Prefix("user1:"), nil},
+		{Range{}, []base.PrefixRule{byTwo, byColon}},
+		{Prefix("u"), []base.PrefixRule{byTwo}},
+		{Range{Lower: []byte("user"), Upper: []byte("v")}, []base.PrefixRule{byTwo, byColon}},
+		{Prefix("user"), []base.PrefixRule{byColon}},
+	} {
+		var kept []*tree.Table
+		p := newPrefixProbe(c.rng, c.rules)
+		if got := p.keep(tables, &kept); len(got) != len(tables) || p.negatives != 0 {
+			t.Errorf("%q to %q: %d tables are left, %d denied", c.rng.Lower, c.rng.Upper, len(got), p.negatives)
+		}
+	}
+	for _, rules := range [][]base.PrefixRule{{byTwo}, {byColon, byTwo}} {
+		if p := newPrefixProbe(Prefix("user"), rules); !p.any {
+			t.Errorf("%v: no prefix is asked for, although the range lies in one", rules)
+		}
+	}
 }
 
 // Filters of prefixes hide no key. The cases are those in which RocksDB once lost keys (its issues

@@ -82,7 +82,7 @@ func (db *DB) publish(v *view, seq base.Seq) {
 // only is not needed by this handle.
 func (db *DB) dropFile(f tree.Obsolete) {
 	if f.Table != nil {
-		f.Table.Retire()
+		f.Table.Close()
 		db.cache.EvictFile(uint64(f.Table.Meta.Num))
 		db.falsePositives.Forget(uint64(f.Table.Meta.Num))
 		db.scheduler.TakeBack(f.Table.Meta.Num)

@@ -3,8 +3,10 @@ package shale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -66,6 +68,9 @@ func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
 			t.Errorf("set %d: the last level has filters %v", i, kinds)
 		}
 		checkPrefixes(t, db, n)
+		if got := db.tree.PrefixRules(); (set.rule == PrefixRule{}) != (len(got) == 0) || len(got) > 0 && !slices.Equal(got, []base.PrefixRule{set.rule.rule}) {
+			t.Errorf("set %d: the prefix rules in use are %v, want only %v", i, got, set.rule)
+		}
 		if set.rule == FixedPrefix(8) && db.Metrics().PrefixNegative == 0 {
 			t.Errorf("set %d: no scan passed over a table", i)
 		}

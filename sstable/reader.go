@@ -33,6 +33,7 @@ type ReaderOptions struct {
 
 	Cache    *cache.Cache // for blocks; nil: a cache that keeps nothing
 	Stats    *Stats       // counts reads; nil: nothing is counted
+	Rules    *RulesInUse  // counts the rules of filters in memory; nil: nothing is counted
 	Sidecar  *Sidecar     // the file with the filter to use; nil: use the one in the table
 	NoFilter bool         // do not load a filter
 
@@ -54,6 +55,7 @@ type Reader struct {
 	src     io.ReaderAt
 	cache   *cache.Cache
 	stats   *Stats
+	rules   *RulesInUse
 	retried func(error) // ReaderOptions.Retried
 	num     base.FileNum
 	name    string
@@ -89,7 +91,7 @@ var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 //
 // src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
 	if r.cache == nil {
 		r.cache = cache.New(0)
 	}

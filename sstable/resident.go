@@ -3,6 +3,7 @@ package sstable
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -16,6 +17,9 @@ type LoadedFilter struct {
 	filter bloom.Static
 	rule   base.PrefixRule
 	beside int // bytes of the filter if it is off the Go heap, else 0
+
+	// counted is where the rule is counted as one in use; nil: nowhere.
+	counted atomic.Pointer[RulesInUse]
 }
 
 // Filter returns the filter itself, and nil if l is nil.
@@ -48,10 +52,24 @@ func (l *LoadedFilter) alloc(n int) []byte {
 	return b
 }
 
+// use counts l's rule as one in use, before l becomes a reader's filter. l may be nil.
+func (l *LoadedFilter) use(rules *RulesInUse) {
+	if l != nil {
+		rules.add(l.rule, 1)
+		l.counted.Store(rules)
+	}
+}
+
+// unuse undoes use. It does nothing the second time.
+func (l *LoadedFilter) unuse() {
+	l.counted.Swap(nil).add(l.rule, -1)
+}
+
 // abandon notes that l was replaced, so that its memory may be freed soon. Lookups that have
 // loaded l before may still be using it; they keep it reachable. l may be nil.
 func (l *LoadedFilter) abandon() {
 	if l != nil {
+		l.unuse()
 		offheap.Abandon(l.beside)
 	}
 }
@@ -108,6 +126,7 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	if o.Sidecar != nil {
 		l, err := r.readStored(o.Sidecar, t, false)
 		if err == nil {
+			l.use(r.rules)
 			r.filter.Store(l)
 			return
 		}
@@ -119,6 +138,7 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 		r.filterErr.Store(&err)
 		return
 	}
+	l.use(r.rules)
 	r.filter.Store(l)
 }
 
@@ -149,6 +169,7 @@ func (r *Reader) ReadSidecar(s *Sidecar) (*LoadedFilter, error) {
 // SetSidecar makes l, which ReadSidecar has read from s, the filter in use. Lookups may be
 // under way: each uses the old filter or the new one. Both are right.
 func (r *Reader) SetSidecar(s *Sidecar, l *LoadedFilter) {
+	l.use(r.rules)
 	r.sidecar.Store(s) // before filter: see LoadFilter
 	r.filter.Swap(l).abandon()
 }
@@ -189,11 +210,8 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	// here. SetSidecar stores sidecar before filter, and this line looks at them in the same
 	// order. So if it does not see the new sidecar, then SetSidecar stores its filter later,
 	// or has done so already and the comparison with was fails.
-	if l != nil && r.sidecar.Load() == s && r.filter.CompareAndSwap(was, l) {
-		was.abandon()
-		if s == nil {
-			r.filterErr.Store(nil)
-		}
+	if l != nil && r.sidecar.Load() == s && r.replaceFilter(was, l) && s == nil {
+		r.filterErr.Store(nil)
 	}
 	return err
 }
@@ -234,10 +252,17 @@ func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
 // whether it did. Lookups may be under way.
 func (r *Reader) DropSecondUnit() bool {
 	l := r.filter.Load()
-	if l == nil || l.filter.Units() < 2 || !r.filter.CompareAndSwap(l, l.firstUnit()) {
+	return l != nil && l.filter.Units() > 1 && r.replaceFilter(l, l.firstUnit())
+}
+
+// replaceFilter makes l the filter in memory if was still is, and reports whether it did.
+func (r *Reader) replaceFilter(was, l *LoadedFilter) bool {
+	l.use(r.rules)
+	if !r.filter.CompareAndSwap(was, l) {
+		l.unuse()
 		return false
 	}
-	l.abandon()
+	was.abandon()
 	return true
 }
 

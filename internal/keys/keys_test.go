@@ -47,8 +47,8 @@ type bounds [][2][]byte
 
 func (b bounds) Bounds(i int) (smallest, largest []byte) { return b[i][0], b[i][1] }
 
-// TestRanges_Find compares with a walk over the whole bounds.
-func TestRanges_Find(t *testing.T) {
+// TestRanges compares with a walk over the whole bounds.
+func TestRanges(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var all [][]byte
@@ -72,6 +72,18 @@ func TestRanges_Find(t *testing.T) {
 			want := slices.IndexFunc(b, func(x [2][]byte) bool { return bytes.Compare(x[0], key) <= 0 && bytes.Compare(key, x[1]) <= 0 })
 			if got := ranges.Find(key, b); got != want {
 				t.Fatalf("seed %d: Find(%q) = %d, want %d, of %s", seed, key, got, want, fmt.Sprintf("%q", b))
+			}
+			from, before := 0, 0
+			for _, x := range b {
+				if bytes.Compare(x[1], key) < 0 {
+					from++
+				}
+				if bytes.Compare(x[0], key) < 0 {
+					before++
+				}
+			}
+			if f, n := ranges.From(key, b), ranges.Before(key, b); f != from || n != before {
+				t.Fatalf("seed %d: From(%q) = %d, Before = %d, want %d and %d, of %s", seed, key, f, n, from, before, fmt.Sprintf("%q", b))
 			}
 		}
 	}

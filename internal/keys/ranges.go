@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 )
 
@@ -67,6 +68,40 @@ func (r *Ranges) Find(key []byte, whole Bounded) int {
 		}
 	}
 	return lo
+}
+
+// From returns the index of the first range that does not end before key, or the
+// number of ranges. Where a head is equal to that of key, it asks whole.
+func (r *Ranges) From(key []byte, whole Bounded) int {
+	largest := func(i int) []byte { _, b := whole.Bounds(i); return b }
+	return r.search(r.Largest, key, largest)
+}
+
+// Before returns how many ranges begin before key. Where a
+// head is equal to that of key, it asks whole.
+func (r *Ranges) Before(key []byte, whole Bounded) int {
+	smallest := func(i int) []byte { b, _ := whole.Bounds(i); return b }
+	return r.search(r.Smallest, key, smallest)
+}
+
+// search returns the index of the first of some bounds that is not below key, or
+// their number. heads has their heads, and bound returns a whole one.
+func (r *Ranges) search(heads []uint64, key []byte, bound func(i int) []byte) int {
+	n := min(len(key), len(r.Prefix))
+	switch c := bytes.Compare(key[:n], r.Prefix[:n]); {
+	case c > 0:
+		return len(heads)
+	case c < 0 || n < len(r.Prefix):
+		return 0
+	}
+	head := Head(key[n:])
+	at, _ := slices.BinarySearch(heads, head)
+	if at == len(heads) || heads[at] != head {
+		return at
+	}
+	return at + sort.Search(len(heads)-at, func(i int) bool {
+		return heads[at+i] != head || bytes.Compare(bound(at+i), key) >= 0
+	})
 }
 
 // findEqual returns the first range that does not end before key. lo is the first range

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"bytes"
-	"sort"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/keys"
@@ -59,14 +57,14 @@ func (r *Run) Bounds(i int) (smallest, largest []byte) {
 // Overlapping returns the tables of the run that may hold keys from lower (inclusive)
 // to upper (exclusive). A nil upper means no bound. The result is a part of r.Tables.
 func (r *Run) Overlapping(lower, upper []byte) []*Table {
-	tables := r.Tables
+	from, end := 0, len(r.Tables)
 	if len(lower) > 0 {
-		tables = tables[sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].Meta.Largest, lower) >= 0 }):]
+		from = r.bounds.From(lower, r)
 	}
 	if upper != nil {
-		tables = tables[:sort.Search(len(tables), func(i int) bool { return bytes.Compare(tables[i].Meta.Smallest, upper) >= 0 })]
+		end = max(from, r.bounds.Before(upper, r))
 	}
-	return tables
+	return r.Tables[from:end]
 }
 
 // NumTables, KeyRange and Rank implement filterplan.KeyRun.

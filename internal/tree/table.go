@@ -47,7 +47,7 @@ func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) 
 	file := t.env.Files.Add(t.path(base.TableName(meta.Num)))
 	beside := t.NewSidecar(meta, meta.Sidecar)
 	opts := t.env.Reading()
-	opts.Sidecar = beside.forReader()
+	opts.Rules, opts.Sidecar = &t.rules, beside.forReader()
 	opts.Num, opts.Size, opts.Checksum, opts.Seq = meta.Num, meta.Size, meta.Checksum, meta.MaxSeq
 	opts.NoFilter = opts.NoFilter || !withFilter
 	reader, err := sstable.Open(file, opts)
@@ -84,12 +84,9 @@ func (t *Tree) openTables(v *manifest.Version, withFilters bool) ([]*Table, erro
 	return tables, errors.Join(errs...)
 }
 
-// Close closes the file of a table that has not become part of a version.
-func (t *Table) Close() { t.file.Close() }
-
-// Retire closes the file of a table that is in no version any more.
-// Its memory can be freed when the lookups in progress have ended.
-func (t *Table) Retire() {
+// Close closes the file of a table that is in no version: in none any more, or in none so far,
+// and it will not be. Its memory can be freed when the lookups in progress have ended.
+func (t *Table) Close() {
 	t.file.Close()
 	t.Reader.Retire()
 }

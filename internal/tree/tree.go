@@ -33,6 +33,8 @@ type Tree struct {
 	editing sync.Mutex
 	journal journal // the manifest; guarded by editing
 
+	rules sstable.RulesInUse // of the filters of all tables; has a lock of its own
+
 	mu          sync.Mutex
 	version     *Version                  // the current one; written under editing and mu; nil: the store is closed
 	tables      map[base.FileNum]*Table   // tables of all versions that are in use
@@ -60,6 +62,10 @@ func New(env Env) *Tree {
 
 // path returns the path of a file of the store.
 func (t *Tree) path(name string) string { return filepath.Join(t.env.Dir, name) }
+
+// PrefixRules returns the rules by which filters in memory know prefixes. It
+// takes no lock. The caller must not change the result.
+func (t *Tree) PrefixRules() []base.PrefixRule { return t.rules.All() }
 
 // NewFileNum returns the next file number. No number is given out twice.
 func (t *Tree) NewFileNum() base.FileNum {
