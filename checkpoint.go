@@ -189,8 +189,8 @@ func (c *checkpoint) write() error {
 			return err
 		}
 	}
-	for _, s := range c.view.Sidecars {
-		err := c.link(base.FilterName(s.Meta.Num))
+	for s := range c.view.Sidecars() {
+		err := c.link(base.FilterName(s.Num))
 		// Without its sidecar, a table is opened with the filter that it has itself.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

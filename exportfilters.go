@@ -186,7 +186,7 @@ func (x *filterExport) addRun(r *tree.Run) {
 	var sources []filterSource
 	for _, t := range r.Tables {
 		run.Tables = append(run.Tables, bundle.Table{Smallest: t.Meta.Smallest, Largest: t.Meta.Largest, Keys: t.Reader.Props().Keys})
-		sources = append(sources, filterSource{table: t, beside: x.view.SidecarOf(t)})
+		sources = append(sources, filterSource{table: t, beside: x.db.tree.SidecarOf(x.view.Version, t)})
 	}
 	if len(run.Tables) > 0 {
 		x.spec.Runs, x.sources = append(x.spec.Runs, run), append(x.sources, sources)

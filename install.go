@@ -81,6 +81,9 @@ func (db *DB) publish(v *view, seq base.Seq) {
 // fails, the next Open removes the file. A store that is read-only or closed keeps the file: it
 // only is not needed by this handle.
 func (db *DB) dropFile(f tree.Obsolete) {
+	if db.tree.Retire(f) { // a version, whose files come next if nothing else needs them
+		return
+	}
 	if f.Table != nil {
 		f.Table.Close()
 		db.cache.EvictFile(uint64(f.Table.Meta.Num))

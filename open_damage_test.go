@@ -41,7 +41,7 @@ func damagedStore(t *testing.T) *vfs.Mem {
 	return mem
 }
 
-// storeFiles returns all files of the store but the lock.
+// storeFiles returns all files of the store but the lock, and those that are removed meanwhile.
 func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
 	t.Helper()
 	names, err := mem.List("db")
@@ -54,6 +54,9 @@ func storeFiles(t testing.TB, mem *vfs.Mem) map[string]string {
 			continue
 		}
 		f, err := mem.Open(filepath.Join("db", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

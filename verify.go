@@ -40,7 +40,7 @@ func (db *DB) Verify(ctx context.Context) error {
 	}
 	for _, r := range v.Runs {
 		for _, t := range r.Tables {
-			if err := t.Reader.VerifyWith(ctx, v.SidecarOf(t)); err != nil {
+			if err := t.Reader.VerifyWith(ctx, db.tree.SidecarOf(v.Version, t)); err != nil {
 				if db.ctx.Err() != nil {
 					return ErrClosed
 				}

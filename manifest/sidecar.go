@@ -141,14 +141,34 @@ func (v *Version) Current(t *Table) (now Added, there bool) {
 // it adds the table with its old description. Rebase replaces the description by the one in
 // v.
 func (e *Edit) Rebase(v *Version) {
-	for i, a := range e.Added {
-		moves := slices.ContainsFunc(e.Removed, func(r Removed) bool { return r.Num == a.Table.Num })
-		// A table that a compaction or flush has made is new: v does not have it.
-		if !moves {
+	from := make(map[base.FileNum]int, len(e.Removed)) // levels
+	for _, r := range e.Removed {
+		from[r.Num] = r.Level
+	}
+	// A table that a compaction or flush has made is new: v does not have it.
+	var moved [NumLevels]map[base.FileNum]*Table
+	for _, a := range e.Added {
+		if level, moves := from[a.Table.Num]; moves && level >= 0 && level < NumLevels {
+			if moved[level] == nil {
+				moved[level] = make(map[base.FileNum]*Table)
+			}
+			moved[level][a.Table.Num] = a.Table
+		}
+	}
+	now := make(map[base.FileNum]*Table)
+	for level, tables := range moved {
+		if len(tables) == 0 {
 			continue
 		}
-		if now, there := v.Current(a.Table); there {
-			e.Added[i].Table = now.Table
+		for _, run := range v.Levels[level].Runs {
+			for _, i := range run.indexes(tables) {
+				now[run.Tables[i].Num] = run.Tables[i]
+			}
+		}
+	}
+	for i, a := range e.Added {
+		if t := now[a.Table.Num]; t != nil {
+			e.Added[i].Table = t
 		}
 	}
 }

@@ -169,9 +169,18 @@ func (r Run) without(removed map[base.FileNum]*Table) Run {
 }
 
 // indexes returns the places, in ascending order, of those tables in removed that are in r. A
-// table whose description is given is found by its keys. If there are others, it looks at the
-// tables of r one by one.
+// table whose description is given is found by its keys. If there are others, or r has fewer
+// tables than removed, it looks at the tables of r one by one. So it takes little time to remove
+// many tables from a level of many runs.
 func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
+	if len(r.Tables) < len(removed) {
+		for i, t := range r.Tables {
+			if _, ok := removed[t.Num]; ok {
+				at = append(at, i)
+			}
+		}
+		return at
+	}
 	// Tables without a description, which can be found only by their numbers.
 	unknown := 0
 	for num, t := range removed {

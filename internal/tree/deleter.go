@@ -7,11 +7,14 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// An Obsolete is a file that nothing needs any more.
+// An Obsolete is a file that nothing needs any more, or
+// a version that nobody uses any more: see Tree.Retire.
 type Obsolete struct {
 	Name    string
 	Table   *Table   // the table of that file; nil for other files
 	Sidecar *Sidecar // the sidecar of that file; nil for other files
+
+	version *Version // nil for files
 }
 
 // A Deleter removes files that nothing needs any more. While the store is open, a
@@ -95,19 +98,28 @@ func (d *Deleter) Idle() bool {
 	return !d.loops || d.removing == 0 && len(d.files) == 0
 }
 
-// removeAll removes the files that are noted. It
-// holds no lock while it calls remove and changed.
+// removeAll removes the files that are noted, and those that remove
+// adds. It holds no lock while it calls remove and changed.
 func (d *Deleter) removeAll() {
-	d.mu.Lock()
-	files := d.files
-	d.files = nil
-	d.removing++
-	d.mu.Unlock()
-	for _, f := range files {
-		d.remove(f)
+	for files := d.take(1); len(files) > 0; files = d.take(0) {
+		for _, f := range files {
+			d.remove(f)
+		}
 	}
 	d.mu.Lock()
 	d.removing--
 	d.mu.Unlock()
 	d.changed()
+}
+
+// take returns the files that are noted and forgets them. begin is
+// 1 at the beginning of removeAll, so that no caller of Idle finds
+// that there are no files before it finds that they are removed.
+func (d *Deleter) take(begin int) []Obsolete {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.removing += begin
+	files := d.files
+	d.files = nil
+	return files
 }

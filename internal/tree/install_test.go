@@ -17,11 +17,16 @@ import (
 type bigTree struct {
 	tree *Tree
 	next base.FileNum
+	dead []Obsolete // versions without users, to be retired
+	gone []string   // files that nothing needs
 }
 
 func newBigTree(tb testing.TB, n int) *bigTree {
-	t := &bigTree{tree: New(Env{Obsolete: func(...Obsolete) {}}), next: 1}
-	t.tree.tables = make(map[base.FileNum]*Table)
+	t := &bigTree{next: 1}
+	t.tree = New(Env{Obsolete: t.obsolete, Remove: t.remove})
+	if _, err := t.tree.Load(new(manifest.Version), Loading{}); err != nil {
+		tb.Fatal(err)
+	}
 	e := &manifest.Edit{}
 	var opened []*Table
 	for i := range n {
@@ -29,9 +34,26 @@ func newBigTree(tb testing.TB, n int) *bigTree {
 		e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.Meta})
 		opened = append(opened, m)
 	}
-	t.tree.version = newVersion(&manifest.Version{}, nil, nil)
 	t.install(tb, e, opened)
 	return t
+}
+
+// obsolete and remove stand for the deleter of a store.
+func (t *bigTree) obsolete(files ...Obsolete) {
+	for _, f := range files {
+		if f.version != nil {
+			t.dead = append(t.dead, f)
+		} else {
+			t.gone = append(t.gone, f.Name)
+		}
+	}
+}
+
+func (t *bigTree) remove() {
+	for _, o := range t.dead {
+		t.tree.Retire(o)
+	}
+	t.dead = t.dead[:0]
 }
 
 func (t *bigTree) table(from, to uint64) *Table {
@@ -41,22 +63,17 @@ func (t *bigTree) table(from, to uint64) *Table {
 	return &Table{Meta: m, Reader: &sstable.Reader{}}
 }
 
-func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table) {
+func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table, beside ...*Sidecar) {
+	tb.Helper()
 	old := t.tree.version
 	meta, err := old.Meta.Apply(e)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next := nextVersion(old, meta, t.tree.added(e, opened), nil, 0)
-	t.tree.mu.Lock()
-	next.refLocked()
-	for _, m := range opened {
-		t.tree.tables[m.Meta.Num] = m
-	}
-	t.tree.version = next
-	t.tree.mu.Unlock()
+	next, left := nextVersion(old, meta, t.tree.added(e, opened), 0)
+	t.tree.publish(&Change{Edit: e, Opened: opened, Sidecars: beside, Publish: func(*Version) {}}, next, left)
 	next.FilterMemory(0) // as whoever keeps them within their budget does
-	t.tree.releaseTablesLocked(old)
+	t.tree.Release(old)
 }
 
 // BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
@@ -175,20 +192,20 @@ func checkVersion(t *testing.T, tree *Tree, v *Version) {
 	all := make(map[base.FileNum]*Table)
 	for m := range v.Tables() {
 		all[m.Meta.Num] = m
-		if tree.tables[m.Meta.Num] != m || m.refs != 1 {
-			t.Fatalf("table %d: the store has %p of %p, %d references, want 1", m.Meta.Num, tree.tables[m.Meta.Num], m, m.refs)
+		if tree.tables[m.Meta.Num] != m || m.born > v.num {
+			t.Fatalf("table %d: the store has %p of %p, born with version %d of %d", m.Meta.Num, tree.tables[m.Meta.Num], m, m.born, v.num)
 		}
 	}
 	if len(all) != v.Meta.NumTables() || len(tree.tables) != len(all) {
 		t.Fatalf("%d tables, %d in the store, want %d", len(all), len(tree.tables), v.Meta.NumTables())
 	}
-	want := newVersion(v.Meta, all, nil)
+	want := newVersion(v.Meta, all)
 	if len(v.Runs) != len(want.Runs) {
 		t.Fatalf("%d runs, want %d", len(v.Runs), len(want.Runs))
 	}
 	for i, w := range want.Runs {
 		r := v.Runs[i]
-		if r.Level != w.Level || r.Nth != w.Nth || r.id != w.id || r.Keys != w.Keys || r.refs != 1 || string(r.bounds.Prefix) != string(w.bounds.Prefix) ||
+		if r.Level != w.Level || r.Nth != w.Nth || r.id != w.id || r.Keys != w.Keys || string(r.bounds.Prefix) != string(w.bounds.Prefix) ||
 			!slices.Equal(r.Tables, w.Tables) || !slices.Equal(r.metas, w.metas) ||
 			!slices.Equal(r.bounds.Largest, w.bounds.Largest) || !slices.Equal(r.bounds.Smallest, w.bounds.Smallest) {
 			t.Fatalf("run %d of level %d, %d tables, is not that of level %d, %d tables, made anew", i, r.Level, len(r.Tables), w.Level, len(w.Tables))

@@ -18,8 +18,6 @@ type Run struct {
 	id    uint64            // in the manifest
 	metas []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
 
-	// refs counts the versions that contain the run. Guarded by the tree's mu.
-	refs int
 	// filters is the last sum of the resident filters. It is nil if none
 	// was taken, and out of date if its epoch is not the current one.
 	filters atomic.Pointer[FilterSum]

@@ -23,8 +23,7 @@ type Sidecar struct {
 	// or nil. A read-only handle opens the file early: see NewSidecar.
 	pinned error
 
-	// refs counts the versions that contain the sidecar. Guarded by the tree's mu.
-	refs int
+	born uint64 // number of the first version with the sidecar; guarded by the tree's mu
 }
 
 // NewSidecar returns the sidecar of a table that meta describes,
@@ -46,6 +45,18 @@ func (t *Tree) NewSidecar(table *manifest.Table, meta *manifest.Sidecar) *Sideca
 		Size:          meta.Size,
 		Checksum:      meta.Checksum,
 	})}
+}
+
+// SidecarOf returns the sidecar of table in v in the form that
+// sstable takes, or nil if it has none. Requires: the caller holds v.
+func (t *Tree) SidecarOf(v *Version, table *Table) *sstable.Sidecar {
+	now, there := v.Meta.Current(table.Meta)
+	if !there || now.Table.Sidecar == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sidecars[now.Table.Sidecar.Num].forReader()
 }
 
 // forReader returns s in the form that sstable takes, or nil if s is nil.

@@ -22,9 +22,7 @@ type Table struct {
 	file   *filecache.File
 	opened *Sidecar // the sidecar that the table had when it was opened, usable or not; nil: none
 
-	// refs counts the runs that contain the table and
-	// are in a version. Guarded by the tree's mu.
-	refs int
+	born uint64 // number of the first version with the table; guarded by the tree's mu
 
 	// Negatives and FalsePositives count lookups that did not find their key in the
 	// table. Only some lookups count a negative, and each of these counts for

@@ -37,7 +37,9 @@ type Tree struct {
 
 	mu          sync.Mutex
 	version     *Version                  // the current one; written under editing and mu; nil: the store is closed
+	newest      *Version                  // of the list of versions in use: see lifespan.go
 	tables      map[base.FileNum]*Table   // tables of all versions that are in use
+	sidecars    map[base.FileNum]*Sidecar // sidecars of all versions that are in use
 	pending     map[base.FileNum]struct{} // tables and sidecars being written, not in a version yet
 	nextFileNum base.FileNum
 }
@@ -131,22 +133,24 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables := make(map[base.FileNum]*Table, len(opened))
-	sidecars := make(map[base.FileNum]*Sidecar)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.newest = nil // of an attempt that failed
+	t.tables = make(map[base.FileNum]*Table, len(opened))
+	t.sidecars = make(map[base.FileNum]*Sidecar)
+	var beside []*Sidecar
 	for _, table := range opened {
 		if how.Moving && table.opened.missing() {
 			return nil, table.opened.pinned
 		}
-		tables[table.Meta.Num] = table
 		if table.opened != nil {
-			sidecars[table.Meta.Num] = table.opened
+			beside = append(beside, table.opened)
 		}
+		t.tables[table.Meta.Num] = table
 	}
-	v := newVersion(meta, tables, sidecars)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tables, t.version, t.nextFileNum = tables, v, how.NextFileNum
-	v.refLocked()
+	v := newVersion(meta, t.tables)
+	t.appendLocked(v, opened, beside, nil)
+	t.version, t.nextFileNum = v, how.NextFileNum
 	return v, nil
 }
 
@@ -197,22 +201,22 @@ func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
 		t.keepDoubtful(c.Opened, c.Sidecars)
 		return err
 	}
-	next := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Sidecars, c.Epoch)
-	t.publish(c, next)
+	next, left := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Epoch)
+	t.publish(c, next, left)
 	c.Installed(old, next)
 	t.Release(old)
 	return nil
 }
 
 // publish makes next the current version and takes the new files
-// out of pending. The references of next are counted first, so
-// that files which both versions have are never without one.
-func (t *Tree) publish(c *Change, next *Version) {
+// out of pending. left is what the version before it has, and next
+// has not. The current version has a reference until the caller
+// releases it, so nothing that has left is removed before.
+func (t *Tree) publish(c *Change, next *Version, left []departure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next.refLocked()
+	t.appendLocked(next, c.Opened, c.Sidecars, left)
 	for _, table := range c.Opened {
-		t.tables[table.Meta.Num] = table
 		delete(t.pending, table.Meta.Num)
 	}
 	for _, s := range c.Sidecars {
@@ -251,50 +255,26 @@ func (t *Tree) TablesOf(metas []*manifest.Table) []*Table {
 	return tables
 }
 
-// Release gives back a reference on v. With the last reference,
-// the tables and sidecars that are in no other version become
-// obsolete and are removed. Requires: the caller does not hold mu.
+// Release gives back a reference on v. With the last reference, the tables and sidecars
+// that are in no other version become obsolete and are removed. That is the work of
+// whoever removes files (Env.Remove), so a reader that is the last to need a version does
+// not wait for it. Requires: the caller does not hold mu.
 func (t *Tree) Release(v *Version) {
 	if v.refs.Add(-1) != 0 {
 		return
 	}
-	t.mu.Lock()
-	t.releaseTablesLocked(v)
-	for _, s := range v.Sidecars {
-		t.unrefSidecarLocked(s)
-	}
-	t.mu.Unlock()
+	t.env.Obsolete(Obsolete{version: v})
 	t.env.Remove()
 }
 
-// releaseTablesLocked undoes what refLocked did for
-// the runs and tables of v. Requires: mu is held.
-func (t *Tree) releaseTablesLocked(v *Version) {
-	for _, r := range v.Runs {
-		if r.refs--; r.refs > 0 {
-			continue
-		}
-		for _, table := range r.Tables {
-			t.unrefTableLocked(table)
-		}
+// Retire does what Release leaves to whoever removes files: if o
+// is a version, it notes the files that nothing needs any more as
+// obsolete, and returns true. Requires: the caller does not hold mu.
+func (t *Tree) Retire(o Obsolete) (done bool) {
+	if o.version != nil {
+		t.retire(o.version)
 	}
-}
-
-// unrefTableLocked takes back a run's reference on table. Requires: mu is held.
-func (t *Tree) unrefTableLocked(table *Table) {
-	table.refs--
-	if table.refs == 0 {
-		delete(t.tables, table.Meta.Num)
-		t.env.Obsolete(Obsolete{Name: base.TableName(table.Meta.Num), Table: table})
-	}
-}
-
-// unrefSidecarLocked takes back a version's reference on s. Requires: mu is held.
-func (t *Tree) unrefSidecarLocked(s *Sidecar) {
-	s.refs--
-	if s.refs == 0 {
-		t.env.Obsolete(Obsolete{Name: base.FilterName(s.Meta.Num), Sidecar: s})
-	}
+	return o.version != nil
 }
 
 // Needs reports whether the tree needs the file with this number. kind is a table,
@@ -306,11 +286,7 @@ func (t *Tree) Needs(kind base.FileType, num base.FileNum) bool {
 	case base.FileTable:
 		return t.tables[num] != nil
 	case base.FileFilter:
-		for _, s := range t.version.Sidecars {
-			if s.Meta.Num == num {
-				return true
-			}
-		}
+		return t.sidecars[num] != nil
 	case base.FileManifest:
 		// If the creation of a new manifest has failed, a manifest with a
 		// higher number may exist, and CURRENT may name it all the same.

@@ -16,7 +16,8 @@ import (
 type treeWorld struct {
 	t       *testing.T
 	mem     *vfs.Mem
-	failing bool // appends to the manifest fail, and so does making another
+	failing bool       // appends to the manifest fail, and so does making another
+	dead    []Obsolete // versions without users
 	gone    []string
 	failed  int
 	*Tree
@@ -38,10 +39,19 @@ func newTreeWorld(t *testing.T) *treeWorld {
 		Visible: func() base.Seq { return 5 },
 		Obsolete: func(files ...Obsolete) {
 			for _, f := range files {
-				w.gone = append(w.gone, f.Name)
+				if f.version != nil {
+					w.dead = append(w.dead, f)
+				} else {
+					w.gone = append(w.gone, f.Name)
+				}
 			}
 		},
-		Remove: func() {},
+		Remove: func() {
+			for _, o := range w.dead {
+				w.Retire(o)
+			}
+			w.dead = nil
+		},
 		Failed: func(string, error) { w.failed++ },
 	})
 	if _, err := w.Load(new(manifest.Version), Loading{NextFileNum: 1}); err != nil {
