@@ -43,6 +43,9 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	if len(s.metas) == 0 {
 		return nil
 	}
+	if err := s.open(); err != nil {
+		return err
+	}
 	if err := db.Flush(ctx); err != nil { // so that writers will wait for little
 		return err
 	}
@@ -68,9 +71,11 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 //
 //  1. write makes tables of what sorted gives. It holds no lock, so reads, writes and
 //     compactions go on. No entry has a sequence number yet.
-//  2. Ingest flushes the memtables, so that little is left to flush in step 3.
-//  3. commit leads the queue of writers. install flushes what has been written since, takes one
-//     sequence number for all entries, opens the tables and chooses their level.
+//  2. Ingest makes the tables durable and opens them, which checks them. Then it flushes the
+//     memtables, so that little is left to flush in step 3.
+//  3. commit leads the queue of writers, so writers wait. install flushes what has been written
+//     since, takes one sequence number for all entries, and chooses the level of the tables. It
+//     reads no table: with 7,500 tables, writers waited 200 ms for that.
 //  4. The edit goes to the manifest. Then the view with the tables, and the number, become
 //     visible in one step.
 //  5. giveUp removes what was written, unless step 4 has succeeded.
@@ -215,11 +220,8 @@ func (g *ingestion) install() (level int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, meta := range g.sink.metas {
-		meta.MinSeq, meta.MaxSeq = seq, seq
-	}
-	if err := g.sink.open(); err != nil {
-		return 0, err
+	for _, t := range g.sink.tables {
+		t.Number(seq)
 	}
 	// Until the tables are installed, no compaction may write data to their place, which would be
 	// older. Level 0 needs no reservation: a new run there is above all others.

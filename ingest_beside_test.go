@@ -205,6 +205,51 @@ func TestIngest_InvisibleUntilInstalled(t *testing.T) {
 	}
 }
 
+// TestIngest_ReadsNoTableWhileItLeads keeps the queue of writers busy until an ingestion waits for its
+// turn. All its tables are open by then: while the ingestion leads the queue, and writers wait, it does
+// nothing with files of tables, however many there are.
+func TestIngest_ReadsNoTableWhileItLeads(t *testing.T) {
+	for _, n := range []int{1, 200} {
+		var opened, later atomic.Int64
+		var leads atomic.Bool
+		o := small()
+		o.TableSize, o.CompactionWorkers = 4<<10, -1
+		o.FS = vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+			switch table := strings.HasSuffix(name, ".sst"); {
+			case leads.Load() && (table || op == vfs.OpSyncDir):
+				later.Add(1)
+			case table && op == vfs.OpOpen:
+				opened.Add(1)
+			}
+			return nil
+		})
+		db := openTest(t, o)
+		mustPut(t, db, "before", "v")
+		mustFlush(t, db)
+		opened.Store(0)
+		var ingestion sync.WaitGroup
+		err := db.commits.Alone(context.Background(), func() error {
+			ingestion.Go(func() { mustIngest(t, db, sortedKeys(0, n, strings.Repeat("x", 5<<10))) })
+			for db.commits.Waiting() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			leads.Store(true)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testenv.Within(t, time.Minute, "Ingest", ingestion.Wait)
+		leads.Store(false)
+		tables := len(db.Tables())
+		if tables < n || int(opened.Load()) < n || later.Load() != 0 {
+			t.Errorf("%d tables, %d opened before the ingestion had its turn, and %d operations on tables in its turn", tables, opened.Load(), later.Load())
+		}
+		wantGet(t, db, "k000000", strings.Repeat("x", 5<<10), true)
+		closeTest(t, db)
+	}
+}
+
 // TestIngest_PublishedWithItsTables looks at the store under the lock of its snapshots, as Snapshot and
 // compactions do, while keys are ingested. No table may have entries whose sequence numbers are not
 // published: otherwise a snapshot with an older number could be opened after a compaction has merged

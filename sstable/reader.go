@@ -113,7 +113,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openProperties(t); err != nil {
 		return nil, err
 	}
-	r.number(o.Seq)
+	r.Number(o.Seq)
 	if err := r.openIndex(t); err != nil {
 		return nil, err
 	}
@@ -215,9 +215,10 @@ func (r *Reader) openProperties(t tail) error {
 	return nil
 }
 
-// number gives the entries of an ingested table their sequence number. Other tables keep
-// theirs.
-func (r *Reader) number(seq base.Seq) {
+// Number gives all entries of an ingested table their sequence number. Other tables keep
+// theirs. Open does that with ReaderOptions.Seq. A table that is opened before its number is
+// known gets it later, before anybody reads an entry: blocks in the cache have the number.
+func (r *Reader) Number(seq base.Seq) {
 	if r.props.ingested == 1 {
 		r.seq, r.props.MinSeq, r.props.MaxSeq = seq, seq, seq
 	}

@@ -166,7 +166,7 @@ func (s *Salvager) openMeta() error {
 	if s.hasProps = err == nil; err != nil && !s.damaged(err) {
 		return err
 	}
-	r.number(s.o.Seq)
+	r.Number(s.o.Seq)
 	err = r.openIndex(tail{})
 	if s.hasIndex = err == nil; err != nil && !s.damaged(err) {
 		return err

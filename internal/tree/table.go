@@ -61,6 +61,13 @@ func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) 
 	return opened, nil
 }
 
+// Number gives all entries of an ingested table their sequence number. Requires:
+// the table is in no version, and nobody else has read from it.
+func (t *Table) Number(seq base.Seq) {
+	t.Meta.MinSeq, t.Meta.MaxSeq = seq, seq
+	t.Reader.Number(seq)
+}
+
 // openTables opens the tables of v. It uses several goroutines, because
 // reading indexes and filters takes most of the time. If a table fails
 // to open, the others stay open: Open then fails and closes all files.
