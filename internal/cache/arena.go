@@ -20,6 +20,8 @@ import (
 type arena struct {
 	chunkBytes int // a power of two
 	chunks     []*chunk
+	unused     []*chunk                       // those that are not in use
+	sparse     sparse                         // those in use that are at most half full
 	bases      atomic.Pointer[[][]byte]       // the chunks' memory, for Peek; replaced, never changed
 	bins       [numClasses]*Block             // holes with room for the class, but not for the next one
 	filled     [(numClasses + 63) / 64]uint64 // bit i is set if bins[i] is not empty
@@ -33,6 +35,7 @@ type chunk struct {
 	mem   []byte // nil: given back to the system, with its addresses
 	first *Block // the piece at offset 0
 	live  int    // bytes of the pieces that are not holes
+	place int    // in the arena's sparse, from 1; 0: not there
 }
 
 const (
@@ -152,6 +155,7 @@ func (s *shard) carve(class int) *Block {
 		a.addHole(r)
 	}
 	b.chunk.live += cap(b.buf)
+	a.sparse.update(b.chunk)
 	checkPoison(b.buf)
 	b.refs.Add(1 - freed)
 	return b
@@ -167,6 +171,7 @@ func (s *shard) freePiece(b *Block) *Block {
 	}
 	poison(b.buf)
 	c.live -= cap(b.buf)
+	a.sparse.update(c)
 	if l := b.left; l != nil && l.hole {
 		a.removeHole(l)
 		b = a.join(l, b)
@@ -195,18 +200,13 @@ func (a *arena) join(l, r *Block) *Block {
 // that is not in use, it uses that one again. Requires: s.mu is held.
 func (s *shard) grow() {
 	a := &s.arena
-	var c *chunk
-	for _, old := range a.chunks {
-		if old.first == nil {
-			c = old
-			break
-		}
+	if len(a.unused) == 0 {
+		c := &chunk{id: len(a.chunks)}
+		a.chunks, a.unused = append(a.chunks, c), append(a.unused, c)
 	}
+	c := a.unused[len(a.unused)-1]
+	a.unused = a.unused[:len(a.unused)-1]
 	switch {
-	case c == nil:
-		c = &chunk{id: len(a.chunks)}
-		a.chunks = append(a.chunks, c)
-		fallthrough
 	case c.mem == nil:
 		c.mem = offheap.Alloc(a.chunkBytes)
 		offheap.Huge(c.mem)
@@ -221,6 +221,7 @@ func (s *shard) grow() {
 	b.chunk, b.off, b.buf = c, 0, c.mem[:a.chunkBytes:a.chunkBytes]
 	c.first = b
 	a.addHole(b)
+	a.sparse.update(c)
 	a.taken += int64(a.chunkBytes)
 	s.heldChunks.Store(a.taken)
 }
@@ -236,10 +237,8 @@ func (a *arena) setBases() {
 
 // trim gives chunks without blocks back to the system. Requires: s.mu is held.
 func (s *shard) trim() {
-	for _, c := range s.arena.chunks {
-		if c.first != nil && c.live == 0 {
-			s.discard(c)
-		}
+	for c := s.arena.sparse.least(); c != nil && c.live == 0; c = s.arena.sparse.least() {
+		s.discard(c)
 	}
 }
 
@@ -250,6 +249,8 @@ func (s *shard) discard(c *chunk) {
 	a.removeHole(c.first)
 	a.spareHeader(c.first)
 	c.first = nil
+	a.sparse.update(c)
+	a.unused = append(a.unused, c)
 	a.taken -= int64(a.chunkBytes)
 	s.heldChunks.Store(a.taken)
 	if b := offheap.Discard(c.mem); b == nil {

@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ func checkArena(t *testing.T, s *shard) {
 	defer s.mu.Unlock()
 	a := &s.arena
 	holes, taken := map[*Block]bool{}, int64(0)
+	checkSparse(t, a)
 	for _, c := range a.chunks {
 		if c.first == nil {
 			continue
@@ -71,6 +74,120 @@ func checkArena(t *testing.T, s *shard) {
 	}
 	if len(holes) > 0 {
 		t.Fatalf("%d holes are in no bin", len(holes))
+	}
+}
+
+// checkSparse checks that sparse has the chunks that are at most half full, and no
+// others, and that its first is the emptiest. unused has the chunks not in use.
+func checkSparse(t *testing.T, a *arena) {
+	t.Helper()
+	in, unused := 0, 0
+	var least *chunk
+	for _, c := range a.chunks {
+		if c.first == nil {
+			unused++
+			if !slices.Contains(a.unused, c) || c.place != 0 {
+				t.Fatalf("chunk %d is not in use, but has place %d, or can't be used again", c.id, c.place)
+			}
+			continue
+		}
+		if want := c.live <= a.chunkBytes/2; want != (c.place > 0) || want && a.sparse[c.place-1] != c {
+			t.Fatalf("chunk %d with %d of %d bytes has place %d", c.id, c.live, a.chunkBytes, c.place)
+		}
+		if c.place > 0 {
+			in++
+			if least == nil || c.emptier(least) {
+				least = c
+			}
+		}
+	}
+	if in != len(a.sparse) || unused != len(a.unused) || a.sparse.least() != least {
+		t.Fatalf("%d chunks are sparse, want %d; %d are unused, want %d; the emptiest is %v, want %v", len(a.sparse), in, len(a.unused), unused, a.sparse.least(), least)
+	}
+}
+
+// TestSparse changes the bytes of chunks at random, takes some into use and gives others
+// back. After each change the emptiest is that which a walk through all chunks finds.
+func TestSparse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testenv.Seed(t), 2))
+	a := &arena{chunkBytes: 100}
+	most := 0
+	for range 20_000 {
+		switch i := rng.IntN(60); {
+		case i == len(a.chunks):
+			a.chunks = append(a.chunks, &chunk{id: i, mem: make([]byte, 100), first: new(Block)})
+			a.sparse.update(a.chunks[i])
+		case i > len(a.chunks):
+		case a.chunks[i].first == nil:
+			a.chunks[i].first = new(Block)
+			a.unused = slices.DeleteFunc(a.unused, func(c *chunk) bool { return c == a.chunks[i] })
+			a.sparse.update(a.chunks[i])
+		case a.chunks[i].live == 0:
+			a.chunks[i].first = nil
+			a.unused = append(a.unused, a.chunks[i])
+			a.sparse.update(a.chunks[i])
+		default:
+			a.chunks[i].live = max(0, rng.IntN(110)-10)
+			a.sparse.update(a.chunks[i])
+		}
+		checkSparse(t, a)
+		most = max(most, len(a.sparse))
+	}
+	if most < 10 {
+		t.Errorf("never more than %d chunks were sparse", most)
+	}
+}
+
+// manyChunks returns a full cache of one shard with n chunks, which is fewer in a cache that New makes.
+func manyChunks(n int) (c *Cache, miss func()) {
+	c = New(2<<20 - 1)
+	s := &c.shards[0]
+	s.capacity = int64(n) * minChunkBytes * 11 / 10
+	next := uint64(0)
+	miss = func() {
+		next++
+		k := Key{1, next}
+		c.Insert(k, c.AllocAt(k, 4096)).Release()
+	}
+	for range 20 * n {
+		miss()
+	}
+	return c, miss
+}
+
+// An eviction looks at no chunk but those that it takes blocks from. The list of chunks
+// is cleared, so that a walk through it would be a fault.
+func TestEvict_LooksAtNoOtherChunk(t *testing.T) {
+	const n = 300
+	c, miss := manyChunks(n)
+	s := &c.shards[0]
+	if len(s.arena.chunks) < n*9/10 || s.mayGrow() {
+		t.Fatalf("%d chunks of %d, and more would fit", len(s.arena.chunks), n)
+	}
+	chunks := slices.Clone(s.arena.chunks)
+	clear(s.arena.chunks)
+	before := c.Stats().Blocks
+	for range 2000 {
+		miss()
+	}
+	if after := c.Stats().Blocks; after > before+2 || after < before*9/10 {
+		t.Errorf("%d blocks, %d before 2000 misses", after, before)
+	}
+	copy(s.arena.chunks, chunks)
+	checkArena(t, s)
+	c.Close()
+}
+
+// BenchmarkMiss inserts blocks into full caches of many chunks, so that each evicts another.
+func BenchmarkMiss(b *testing.B) {
+	for _, n := range []int{64, 4096} {
+		b.Run(fmt.Sprintf("chunks=%d", n), func(b *testing.B) {
+			c, miss := manyChunks(n)
+			for b.Loop() {
+				miss()
+			}
+			c.Close()
+		})
 	}
 }
 

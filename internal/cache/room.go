@@ -92,10 +92,11 @@ func (s *shard) mayGrow() bool {
 	return s.taken()+more+expected <= s.capacity
 }
 
-// evictSome evicts the blocks of the emptiest chunk, or SIEVE's victim.
+// evictSome evicts the blocks of the emptiest chunk, if
+// that is at most half full, or otherwise SIEVE's victim.
 // It returns false if there is nothing to evict. Requires: s.mu is held.
 func (s *shard) evictSome() bool {
-	if c := s.emptiest(); c != nil && c.live <= s.arena.chunkBytes/2 && s.evictChunk(c) {
+	if c := s.arena.sparse.least(); c != nil && s.evictChunk(c) {
 		return true
 	}
 	if s.order.oldest == nil {
@@ -115,17 +116,6 @@ func (s *shard) makeRoom(charge int64) bool {
 		s.trim()
 	}
 	return true
-}
-
-// emptiest returns the chunk in use with the fewest
-// bytes of blocks, or nil if there is no chunk.
-func (s *shard) emptiest() (least *chunk) {
-	for _, c := range s.arena.chunks {
-		if c.first != nil && (least == nil || c.live < least.live) {
-			least = c
-		}
-	}
-	return least
 }
 
 // evictChunk evicts the blocks of a chunk, and reports whether there were any. A
