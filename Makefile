@@ -3,7 +3,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses bench figures peers filters steady cross size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses bench figures peers filters steady scale cross size simulate
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -21,6 +21,7 @@ peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 filters: ; cd bench/peers && go run ./filters
 steady: T = 20m
 steady: ; cd bench/peers && go run ./steady -t $(T)
+scale: ; go run ./bench/scale $(if $(TABLES),-tables $(TABLES)) $(if $(KEYS),-keys $(KEYS)) $(if $(DIR),-dir $(DIR) -keep) $(if $(ROWS),-rows '$(ROWS)')
 cross: ; .ci/cross
 size:  ; .ci/size
 simulate: T = 1h

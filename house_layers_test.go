@@ -25,6 +25,7 @@ var layers = map[string]int{
 	"repair":             7,
 	"internal/benchmark": 7,
 	"bench":              8,
+	"bench/scale":        8,
 	"debug":              7,
 	"test/harness":       7,
 	"test/soak":          8,
