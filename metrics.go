@@ -12,7 +12,6 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -223,7 +222,7 @@ func (db *DB) Metrics() Metrics {
 	// The view comes before the counters: flushes and compactions that it shows were
 	// counted before it was published.
 	if v := db.acquireView(); v != nil {
-		v.addTo(&m)
+		v.addTo(&m, db.filters.Epoch())
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
 		m.LiveBytes = compaction.LiveBytes(v.Meta)
 		db.tree.Release(v.Version)
@@ -243,9 +242,10 @@ func (db *DB) Metrics() Metrics {
 	return m
 }
 
-// addTo adds the shape of the view: memtables, levels, runs and tables. Requires: m.Levels
-// has all levels.
-func (v *view) addTo(m *Metrics) {
+// addTo adds the shape of the view: memtables, levels and runs. It looks at sums over the
+// tables of runs, and not at all tables: a store may have 100,000 of them. epoch is that of
+// the resident filters. Requires: m.Levels has all levels.
+func (v *view) addTo(m *Metrics, epoch uint64) {
 	add := func(mem *memtable.Memtable) {
 		m.MemtableMemory += mem.Size() + mem.FilterSize()
 		m.MemtableBytes += mem.Size()
@@ -255,20 +255,29 @@ func (v *view) addTo(m *Metrics) {
 	for _, imm := range v.imms {
 		add(imm.mem)
 	}
-	var keys [NumLevels]float64
+	var keys [NumLevels]uint64
 	spread := v.keySpread()
 	for _, r := range v.Runs {
 		l := &m.Levels[r.Level]
+		sums := v.Meta.Levels[r.Level].Runs[r.Nth].Totals()
 		l.Runs++
-		n, fpr := m.addRun(l, r)
-		keys[r.Level] += n
+		l.Tables += sums.Tables
+		l.Bytes += sums.Bytes
+		l.Entries += sums.Entries
+		l.Tombstones += sums.Tombstones
+		keys[r.Level] += max(sums.Keys, uint64(sums.Tables))
+		indexes, filters := r.Memory(epoch)
+		m.IndexMemory += indexes
+		m.FilterMemory += filters
+		l.FilterBytes += filters
+		fpr := r.PredictedFPR(epoch)
 		l.PredictedFPR += fpr
 		l.KeyShare += fpr * spread.Share(r)
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		if keys[i] > 0 {
-			l.FilterBits = 8 * float64(l.FilterBytes) / keys[i]
+			l.FilterBits = 8 * float64(l.FilterBytes) / float64(keys[i])
 			l.KeyShare /= max(l.PredictedFPR, math.SmallestNonzeroFloat64)
 		}
 	}
@@ -281,26 +290,6 @@ func (v *view) keySpread() filterplan.KeySpread {
 		runs[i] = r
 	}
 	return filterplan.NewKeySpread(runs)
-}
-
-// addRun adds a run and returns its number of keys and its predicted rate, which is
-// that of its tables, weighted by their keys: a lookup asks one of them.
-func (m *Metrics) addRun(l *LevelMetrics, r *tree.Run) (keys, fpr float64) {
-	expected := 0.0
-	for _, t := range r.Tables {
-		l.Tables++
-		l.Bytes += t.Meta.Size
-		l.Entries += t.Meta.Entries
-		l.Tombstones += t.Meta.Tombstones
-		index, filter := t.Reader.MemoryBytes()
-		m.IndexMemory += index
-		m.FilterMemory += filter
-		l.FilterBytes += filter
-		n := float64(max(t.Meta.Keys, 1))
-		keys += n
-		expected += n * t.PredictedFPR()
-	}
-	return keys, expected / keys
 }
 
 // counters are what Metrics reports. All are atomic or have a lock of their own. Those that

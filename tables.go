@@ -42,7 +42,7 @@ func (db *DB) Tables() []TableInfo {
 		return nil
 	}
 	defer db.tree.Release(v.Version)
-	infos := []TableInfo{}
+	infos := make([]TableInfo, 0, v.Meta.NumTables())
 	for _, r := range v.Runs {
 		for _, t := range r.Tables {
 			infos = append(infos, tableInfo(r, t))
@@ -54,10 +54,11 @@ func (db *DB) Tables() []TableInfo {
 // tableInfo describes table t of run r.
 func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	m := t.Meta
+	smallest, largest := cloneBoth(m.Smallest, m.Largest)
 	info := TableInfo{
 		Level: r.Level, Run: r.Nth,
 		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
-		Smallest: cloneNonNil(m.Smallest), Largest: cloneNonNil(m.Largest),
+		Smallest: smallest, Largest: largest,
 		FilterKind: "none", PredictedFPR: t.PredictedFPR(),
 	}
 	if f := t.Filter(); f != nil {
@@ -75,6 +76,14 @@ func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	info.Asked = fp + t.Negatives.Load()
 	info.MeasuredFPR = ratio(fp, info.Asked)
 	return info
+}
+
+// cloneBoth returns copies of a and b, which are not nil. It allocates once: Tables copies the
+// bounds of all tables.
+func cloneBoth(a, b []byte) ([]byte, []byte) {
+	both := make([]byte, 0, len(a)+len(b))
+	both = append(append(both, a...), b...)
+	return both[:len(a):len(a)], both[len(a):]
 }
 
 // whyUnusable returns the reason why neither the filter in the table nor the one beside it can

@@ -13,44 +13,78 @@ import (
 // to its own size. Of an older table that overlaps the range only in part, half of the
 // bytes count. What is overwritten is not live. So runs that share no keys count as a
 // whole, and data that was written twice counts once. Tombstones count like puts.
+//
+// Of a run of more than liveSamples tables, it looks at as many, and assumes that the
+// others are overwritten to the same share. So it takes the same time for a run of any
+// length, but for the search for the tables below one.
 func LiveBytes(v *manifest.Version) int64 {
+	live, _ := liveBytes(v)
+	return live
+}
+
+// liveSamples is how many tables of a run LiveBytes looks at, at most.
+const liveSamples = 64
+
+// liveBytes is LiveBytes. looked is at how many tables it has looked, searches not counted.
+func liveBytes(v *manifest.Version) (live int64, looked int) {
 	var runs []*manifest.Run // newest first
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
 			runs = append(runs, &v.Levels[level].Runs[i])
 		}
 	}
-	live := int64(0)
 	for i, run := range runs {
-		for _, t := range run.Tables {
-			under := int64(0)
-			for _, older := range runs[i+1:] {
-				if under >= t.Size {
-					break
-				}
-				under += bytesWithin(older.Overlaps(t.Smallest, t.Largest), t)
+		older := runs[i+1:]
+		if len(older) == 0 {
+			live += run.Totals().Bytes
+			continue
+		}
+		n := len(run.Tables)
+		var bytes, over int64 // of the samples, and how much of that is overwritten
+		for j := range min(n, liveSamples) {
+			if n > liveSamples {
+				j = int(int64(j) * int64(n) / liveSamples)
 			}
-			live += t.Size - min(under, t.Size)
+			t := run.Tables[j]
+			under, more := bytesUnder(older, t)
+			bytes, over, looked = bytes+t.Size, over+under, looked+1+more
+		}
+		if n <= liveSamples {
+			live += bytes - over
+		} else {
+			live += int64(float64(run.Totals().Bytes) * float64(bytes-over) / float64(bytes))
 		}
 	}
-	return live
+	return live, looked
 }
 
-// bytesWithin estimates how many bytes of tables lie in t's key
-// range. Requires: they are tables of one run that all overlap
-// t, so only the first and the last can reach beyond its range.
-func bytesWithin(tables []*manifest.Table, t *manifest.Table) int64 {
-	if len(tables) == 0 {
-		return 0
+// bytesUnder estimates how many bytes older runs hold in t's key range,
+// up to the size of t. looked is at how many of their tables it has looked.
+func bytesUnder(older []*manifest.Run, t *manifest.Table) (under int64, looked int) {
+	for _, run := range older {
+		more, n := bytesWithin(run.Overlaps(t.Smallest, t.Largest), t, t.Size-under)
+		under, looked = under+more, looked+n
+		if under >= t.Size {
+			break
+		}
 	}
-	sum := manifest.TotalsOf(tables).Bytes
-	first, last := tables[0], tables[len(tables)-1]
-	before, behind := bytes.Compare(first.Smallest, t.Smallest) < 0, bytes.Compare(last.Largest, t.Largest) > 0
-	if before {
-		sum -= first.Size / 2
+	return min(under, t.Size), looked
+}
+
+// bytesWithin estimates how many bytes of tables lie in t's key range. It stops when these
+// are enough. looked is at how many tables it has looked. Requires: they are tables of one
+// run that all overlap t, so only the first and the last can reach beyond its range.
+func bytesWithin(tables []*manifest.Table, t *manifest.Table, enough int64) (sum int64, looked int) {
+	for i, o := range tables {
+		size := o.Size
+		beyond := i == 0 && bytes.Compare(o.Smallest, t.Smallest) < 0 ||
+			i == len(tables)-1 && bytes.Compare(o.Largest, t.Largest) > 0
+		if beyond {
+			size -= size / 2
+		}
+		if sum, looked = sum+size, i+1; sum >= enough {
+			break
+		}
 	}
-	if behind && !(before && first == last) {
-		sum -= last.Size / 2
-	}
-	return sum
+	return sum, looked
 }

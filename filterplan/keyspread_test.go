@@ -1,6 +1,7 @@
 package filterplan
 
 import (
+	"fmt"
 	"math"
 	"testing"
 )
@@ -14,6 +15,13 @@ type testTable struct {
 }
 
 func (r *testRun) NumTables() int { return len(*r) }
+
+func (r *testRun) NumKeys() (n uint64) {
+	for _, t := range *r {
+		n += t.keys
+	}
+	return n
+}
 
 func (r *testRun) KeyRange(i int) (smallest, largest []byte, keys uint64) {
 	t := (*r)[i]
@@ -67,5 +75,38 @@ func TestKeySpread_WithoutCounts(t *testing.T) {
 	s := NewKeySpread([]KeyRun{largest})
 	if got := s.Share(&testRun{{"a", "c", 1}}); math.Abs(got-0.5) > 1e-9 {
 		t.Errorf("share %v, want 0.5", got)
+	}
+}
+
+// A longRun has tables of 10 keys each, from 10i to 10i+9, and counts how often it was asked
+// for one.
+type longRun struct{ first, n, asked int }
+
+func (r *longRun) NumTables() int  { return r.n }
+func (r *longRun) NumKeys() uint64 { return uint64(10 * r.n) }
+func (r *longRun) KeyRange(i int) (smallest, largest []byte, keys uint64) {
+	r.asked++
+	key := func(k int) []byte { return fmt.Appendf(nil, "%09d", k) }
+	return key(10 * (r.first + i)), key(10*(r.first+i) + 9), 10
+}
+func (r *longRun) Rank(int, []byte) float64 { return 0.5 }
+
+// Among a hundred times as many tables, shares are as right and take not much longer.
+func TestKeySpread_AnyNumberOfTables(t *testing.T) {
+	var asked [2]int
+	for i, n := range []int{1000, 100_000} {
+		largest, quarter := &longRun{n: n}, &longRun{first: n / 3, n: n / 4}
+		s := NewKeySpread([]KeyRun{quarter, largest})
+		if got := s.Share(quarter); math.Abs(got-0.25) > 0.005 {
+			t.Errorf("%d tables: share %v, want 0.25", n, got)
+		}
+		if got := s.rank(fmt.Appendf(nil, "%09d", 10*(n/3)+5)); math.Abs(got-float64(10*(n/3)+5)) > 1 {
+			t.Errorf("%d tables: %v keys are below the third part, want %d", n, got, 10*(n/3)+5)
+		}
+		asked[i] = largest.asked + quarter.asked
+	}
+	// A search is logarithmic: 17 steps instead of 10.
+	if asked[0] == 0 || asked[1] > 2*asked[0] {
+		t.Errorf("asked for tables %d times among 1,000, and %d times among 100,000", asked[0], asked[1])
 	}
 }

@@ -33,28 +33,34 @@ func (t *Table) FilterMemory() int64 {
 func (v *Version) FilterMemory(epoch uint64) int64 {
 	total := int64(0)
 	for _, r := range v.Runs {
-		sum, known := r.FilterSum(epoch)
-		if !known {
-			for _, t := range r.Tables {
-				sum.Add(t, 1)
-			}
-			r.filters.Store(&sum)
-		}
-		total += sum.bytes
+		total += r.sum(epoch).bytes
 	}
 	return total
 }
 
-// A FilterSum says how much memory the resident
-// filters of a run take, and how many are incomplete.
+// sum returns the sum at an epoch. If it is not known, it is computed and kept.
+func (r *Run) sum(epoch uint64) FilterSum {
+	sum, known := r.FilterSum(epoch)
+	if !known {
+		for _, t := range r.Tables {
+			sum.Add(t, 1)
+		}
+		r.filters.Store(&sum)
+	}
+	return sum
+}
+
+// A FilterSum says how much memory the resident filters and
+// indexes of a run take, and how many filters are incomplete.
 //
 // It is valid as long as the epoch of the resident filters stays the
 // same. A change of the filters increments the epoch before and after.
 // So a sum that was taken during a change is not valid after it.
 type FilterSum struct {
-	Epoch uint64 // when the sum was taken
-	bytes int64
-	Short int // number of tables whose filter is not completely in memory
+	Epoch   uint64 // when the sum was taken
+	bytes   int64
+	indexes int64
+	Short   int // number of tables whose filter is not completely in memory
 }
 
 // FilterSum returns the sum of the run's filters at an epoch. If the sum is not known,
@@ -68,7 +74,9 @@ func (r *Run) FilterSum(epoch uint64) (sum FilterSum, known bool) {
 
 // Add adds t's filter if by is 1, and takes it out if by is -1.
 func (s *FilterSum) Add(t *Table, by int) {
-	s.bytes += int64(by) * t.FilterMemory()
+	index, filter := t.Reader.MemoryBytes()
+	s.bytes += int64(by) * filter
+	s.indexes += int64(by) * index
 	if t.MissingFilter(false) > 0 {
 		s.Short += by
 	}

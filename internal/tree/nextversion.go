@@ -62,17 +62,21 @@ func (b *versionBuilder) run(level, nth int, mr manifest.Run) *Run {
 
 	r.Keys = old.Keys
 	sum, known := old.FilterSum(b.epoch)
+	foreseen := old.foreseenAfter(b.epoch)
 	for _, p := range b.left[left:] {
 		r.Keys -= p.table.Meta.Keys
 		sum.Add(p.table, -1)
+		foreseen.add(p.table, -1)
 	}
 	for _, p := range b.anew[anew:] {
 		r.Keys += p.table.Meta.Keys
 		sum.Add(p.table, 1)
+		foreseen.add(p.table, 1)
 	}
 	if known {
 		r.filters.Store(&sum)
 	}
+	r.foreseen.Store(foreseen)
 	return r
 }
 

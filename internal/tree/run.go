@@ -21,6 +21,8 @@ type Run struct {
 	// filters is the last sum of the resident filters. It is nil if none
 	// was taken, and out of date if its epoch is not the current one.
 	filters atomic.Pointer[FilterSum]
+	// foreseen is the same for false positives. It is nil until Metrics asks for it.
+	foreseen atomic.Pointer[foreseen]
 
 	bounds keys.Ranges
 }
@@ -65,8 +67,11 @@ func (r *Run) Overlapping(lower, upper []byte) []*Table {
 	return r.Tables[from:end]
 }
 
-// NumTables, KeyRange and Rank implement filterplan.KeyRun.
+// NumTables, NumKeys, KeyRange and Rank implement filterplan.KeyRun.
 func (r *Run) NumTables() int { return len(r.Tables) }
+
+// NumKeys returns the number of keys in all tables.
+func (r *Run) NumKeys() uint64 { return r.Keys }
 
 // KeyRange returns the smallest and the largest key of table i, and how many keys it has.
 func (r *Run) KeyRange(i int) (smallest, largest []byte, keys uint64) {
