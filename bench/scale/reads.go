@@ -7,28 +7,31 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// hot is how many keys the rows of lookups ask for, spread evenly over the store. They are
-// few, so that what they need is in the processor's caches in a store of any size. What is
-// left is the work that a lookup does.
-const hot = 1024
+const (
+	// spots and near say which keys lookups ask for: near neighbours at each of a few spots,
+	// spread evenly over the store. They lie in few tables, so that what they need is in the
+	// processor's caches in a store of any size. What is left is the work that a lookup does.
+	spots = 32
+	near  = 32
+	// anywhere is the number of spots, with one key each, where lookups ask for keys all over
+	// the store. They read the filters of all tables, and what leads to them, from memory.
+	anywhere = 1 << 16
+)
 
-// anywhere is how many keys there are where the filters of all tables are read, from memory.
-const anywhere = 1 << 16
-
-// sample returns n keys, spread over the store: present ones, or absent ones that lie
-// between them.
-func (s *session) sample(n int, present bool) [][]byte {
-	sample := make([][]byte, n)
-	for i := range sample {
-		// The number is about i parts of n, and differs in its last digits, so that one key
-		// of upperShare is in the upper level.
-		number := int(float64(i) / float64(n) * float64(s.keys-upperShare))
-		number += i % upperShare
-		nth := 0
-		if !present {
-			nth = 1 + i%3
+// sample returns n keys at each of some spots: present keys, or absent ones between them. One
+// key of upperShare is in the upper level, or next to a key that is.
+func (s *session) sample(spots, n int, present bool) [][]byte {
+	var sample [][]byte
+	for spot := range spots {
+		// With a single key at a spot, its last digit changes from spot to spot.
+		first := int(float64(spot)/float64(spots)*float64(s.keys-n-upperShare)) + spot%upperShare
+		for i := range n {
+			nth := 0
+			if !present {
+				nth = 1 + (spot+i)%3
+			}
+			sample = append(sample, key(nil, first+i, nth))
 		}
-		sample[i] = key(nil, number, nth)
 	}
 	shuffle(sample)
 	return sample
@@ -61,9 +64,9 @@ func inTurns(sample [][]byte, fn func(key []byte) error) (func() error, error) {
 }
 
 // lookups measures lookups of a sample.
-func (s *session) lookups(n int, present bool) ([]float64, error) {
+func (s *session) lookups(sample [][]byte, present bool) ([]float64, error) {
 	var value []byte
-	call, err := inTurns(s.sample(n, present), func(key []byte) error {
+	call, err := inTurns(sample, func(key []byte) error {
 		var err error
 		value, err = s.db.AppendValue(value[:0], key)
 		if found := err == nil; found != present && (found || errors.Is(err, shale.ErrNotFound)) {
@@ -80,15 +83,23 @@ func (s *session) lookups(n int, present bool) ([]float64, error) {
 	return s.perCall(call)
 }
 
-func (s *session) hits() ([]float64, error)           { return s.lookups(hot, true) }
-func (s *session) misses() ([]float64, error)         { return s.lookups(hot, false) }
-func (s *session) missesAnywhere() ([]float64, error) { return s.lookups(anywhere, false) }
+func (s *session) hits() ([]float64, error) {
+	return s.lookups(s.sample(spots, near, true), true)
+}
+
+func (s *session) misses() ([]float64, error) {
+	return s.lookups(s.sample(spots, near, false), false)
+}
+
+func (s *session) missesAnywhere() ([]float64, error) {
+	return s.lookups(s.sample(anywhere, 1, false), false)
+}
 
 // seeks measures the movements of one iterator.
 func (s *session) seeks() (figures []float64, err error) {
 	it := s.db.NewIterator(shale.Range{})
 	defer func() { err = errors.Join(err, it.Close()) }()
-	call, err := inTurns(s.sample(hot, true), func(key []byte) error {
+	call, err := inTurns(s.sample(spots, near, true), func(key []byte) error {
 		if !it.SeekGE(key) {
 			return fmt.Errorf("no key from %q up: %w", key, it.Err())
 		}
@@ -118,11 +129,18 @@ func (s *session) metrics() ([]float64, error) {
 	return s.perCall(func() error { return s.check(s.db.Metrics()) })
 }
 
+// tables measures Tables. A list of all tables takes time in proportion to their number, so
+// the figure is for each of them.
 func (s *session) tables() ([]float64, error) {
-	return s.perCall(func() error {
-		if n := len(s.db.Tables()); n == 0 || s.spec.tables > 0 && n != s.spec.tables {
+	n := 0
+	figures, err := s.perCall(func() error {
+		if n = len(s.db.Tables()); n == 0 || s.spec.tables > 0 && n != s.spec.tables {
 			return fmt.Errorf("there are %d tables, want %d", n, s.spec.tables)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{figures[0] / float64(n)}, nil
 }

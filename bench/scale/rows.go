@@ -51,7 +51,7 @@ var groups = []group{
 	{read, []row{{"NewIterator and Close", inSeconds}}, (*session).iterators},
 	{read, []row{{"Snapshot and Close", inSeconds}}, (*session).snapshots},
 	{read, []row{{"Metrics", inSeconds}}, (*session).metrics},
-	{read, []row{{"Tables", inSeconds}}, (*session).tables},
+	{read, []row{{"Tables, for each table", inSeconds}}, (*session).tables},
 	{written, []row{{"Put", inSeconds}}, (*session).puts},
 	{written, []row{{"longest of Puts alone, in 100 ms", inSeconds}}, (*session).putsAlone},
 	{written, []row{{"flush and install", inSeconds}, {"Compact of that table", inSeconds}}, (*session).flushes},
