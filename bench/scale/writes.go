@@ -122,10 +122,13 @@ func (s *session) nextToPuts(call func() error) ([]float64, error) {
 	var failed error
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for failed == nil && ctx.Err() == nil {
+		for {
 			begin := time.Now()
 			failed = s.put()
 			longest = max(longest, time.Since(begin))
+			if failed != nil || ctx.Err() != nil {
+				return
+			}
 			time.Sleep(between)
 		}
 	})
