@@ -461,3 +461,19 @@ func TestClose_ReturnsTheErrorOfAFailedSync(t *testing.T) {
 		t.Errorf("Close after a failed Sync = %v; want EIO", err)
 	}
 }
+
+// Close gives up all tables. It does not look through the caches for each of them, as a
+// compaction does for the tables that it replaces: with 100,000 tables, Close took 6 s.
+func TestClose_CachesAsAWhole(t *testing.T) {
+	db := openTest(t, small())
+	mustPut(t, db, "key", "value")
+	mustFlush(t, db)
+	table := db.Tables()[0].Number
+	db.falsePositives.Remember(table, []byte("absent"), 1)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !db.falsePositives.Has(table, []byte("absent"), 1) {
+		t.Error("Close has looked through the remembered false positives for those of a table")
+	}
+}

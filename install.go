@@ -84,14 +84,17 @@ func (db *DB) dropFile(f tree.Obsolete) {
 	if db.tree.Retire(f) { // a version, whose files come next if nothing else needs them
 		return
 	}
+	closed := db.view.Load() == nil
 	if f.Table != nil {
 		f.Table.Close()
+	}
+	if f.Table != nil && !closed { // Close gives up all tables at once, and the caches as a whole
 		db.cache.EvictFile(uint64(f.Table.Meta.Num))
 		db.falsePositives.Forget(uint64(f.Table.Meta.Num))
 		db.scheduler.TakeBack(f.Table.Meta.Num)
 	}
 	f.Sidecar.Close()
-	if db.opts.ReadOnly || db.view.Load() == nil {
+	if db.opts.ReadOnly || closed {
 		return
 	}
 	if err := db.fs.Remove(db.path(f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

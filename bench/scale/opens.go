@@ -23,6 +23,7 @@ const childVariable = "SHALE_SCALE_OPEN"
 // An opening is what a process says that has opened a store.
 type opening struct {
 	Open, Loaded  float64 // seconds until Open returned, and until filters and indexes were there
+	Close         float64 // seconds
 	Heap, Outside float64 // bytes in use: on the Go heap, and allocated outside of it
 	Resident      float64 // bytes of the process in memory; 0: not known
 	Filters       float64 // bytes
@@ -31,7 +32,7 @@ type opening struct {
 
 // runChild opens the store in dir as a program does that was just started, and writes an
 // opening to out. If there is no store, it makes an empty one.
-func runChild(dir string, out io.Writer) (err error) {
+func runChild(dir string, out io.Writer) error {
 	opts := spec{}.reading()
 	opts.MustExist = false
 	begin := time.Now()
@@ -49,7 +50,12 @@ func runChild(dir string, out io.Writer) (err error) {
 	o.Heap, o.Outside = float64(heap.HeapAlloc), float64(offheap.InUse())
 	o.Filters, o.Indexes = float64(m.FilterMemory), float64(m.IndexMemory)
 	o.Resident = residentBytes()
-	return errors.Join(json.NewEncoder(out).Encode(o), db.Close())
+	begin = time.Now()
+	if err := db.Close(); err != nil {
+		return err
+	}
+	o.Close = time.Since(begin).Seconds()
+	return json.NewEncoder(out).Encode(o)
 }
 
 // loaded waits until the filters and indexes of a store do not grow any more, and returns
@@ -119,7 +125,7 @@ func (s *session) opens() ([]float64, error) {
 		o, err := s.openInChild(s.path)
 		heap, outside := o.Heap-empty.Heap, o.Outside-empty.Outside
 		return []float64{
-			o.Open, o.Loaded, o.Resident, heap / tables, outside / tables,
+			o.Open, o.Loaded, o.Close, o.Resident, heap / tables, outside / tables,
 			(heap + outside) / keys, o.Filters / keys, o.Indexes / keys,
 		}, err
 	})

@@ -38,6 +38,7 @@ type group struct {
 var groups = []group{
 	{closed, []row{
 		{"Open, in a new process", inSeconds}, {"until filters and indexes are in memory", inSeconds},
+		{"Close", inSeconds},
 		{"memory of that process", inBytes},
 		{"Go heap for each table", inBytes}, {"memory outside of it for each table", inBytes},
 		{"memory for each key", inBytes}, {"of that, filters", inBytes}, {"of that, indexes", inBytes},
