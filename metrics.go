@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -224,7 +225,6 @@ func (db *DB) Metrics() Metrics {
 	if v := db.acquireView(); v != nil {
 		v.addTo(&m, db.filters.Epoch())
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
-		m.LiveBytes = compaction.LiveBytes(v.Meta)
 		db.tree.Release(v.Version)
 	}
 	db.counters.addTo(&m)
@@ -256,8 +256,9 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 		add(imm.mem)
 	}
 	var keys [NumLevels]uint64
-	spread := v.keySpread()
-	for _, r := range v.Runs {
+	estimates := v.Estimates(v.estimate)
+	m.LiveBytes = estimates.LiveBytes
+	for i, r := range v.Runs {
 		l := &m.Levels[r.Level]
 		sums := v.Meta.Levels[r.Level].Runs[r.Nth].Totals()
 		l.Runs++
@@ -272,7 +273,7 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 		l.FilterBytes += filters
 		fpr := r.PredictedFPR(epoch)
 		l.PredictedFPR += fpr
-		l.KeyShare += fpr * spread.Share(r)
+		l.KeyShare += fpr * estimates.KeyShares[i]
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
@@ -283,13 +284,18 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 	}
 }
 
-// keySpread returns how the keys of the view's tables are spread.
-func (v *view) keySpread() filterplan.KeySpread {
+// estimate estimates how many bytes are live, and which share of the keys each run spans.
+func (v *view) estimate() tree.Estimates {
 	runs := make([]filterplan.KeyRun, len(v.Runs))
 	for i, r := range v.Runs {
 		runs[i] = r
 	}
-	return filterplan.NewKeySpread(runs)
+	spread := filterplan.NewKeySpread(runs)
+	e := tree.Estimates{LiveBytes: compaction.LiveBytes(v.Meta), KeyShares: make([]float64, len(v.Runs))}
+	for i, r := range v.Runs {
+		e.KeyShares[i] = spread.Share(r)
+	}
+	return e
 }
 
 // counters are what Metrics reports. All are atomic or have a lock of their own. Those that

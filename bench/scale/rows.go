@@ -55,7 +55,7 @@ var groups = []group{
 	{read, []row{{"Tables, for each table", inSeconds}}, (*session).tables},
 	{written, []row{{"Put", inSeconds}}, (*session).puts},
 	{written, []row{{"longest of Puts alone, in 100 ms", inSeconds}}, (*session).putsAlone},
-	{written, []row{{"flush and install", inSeconds}, {"Compact of that table", inSeconds}}, (*session).flushes},
+	{written, []row{{"flush and install", inSeconds}, {"Metrics after a flush", inSeconds}, {"Compact of that table", inSeconds}}, (*session).flushes},
 	{written, []row{{"Checkpoint", inSeconds}, {"longest Put next to a Checkpoint", inSeconds}}, (*session).checkpoints},
 	{written, []row{{"Ingest of 1 table", inSeconds}, {"longest Put next to an Ingest of 1 table", inSeconds}}, (*session).ingestsOne},
 	{written, []row{{"Ingest of 1,000 tables", inSeconds}, {"longest Put next to an Ingest of 1,000", inSeconds}}, (*session).ingestsMany},

@@ -81,7 +81,7 @@ func TestRun_Rows(t *testing.T) {
 	}
 	for _, name := range rowNames() {
 		want := name == "seek" || name == "Snapshot and Close"
-		if got := strings.Contains(out.String(), name+" "); got != want {
+		if got := strings.Contains(out.String(), "\n  "+name+" "); got != want {
 			t.Errorf("row %q is printed: %t, want %t", name, got, want)
 		}
 	}

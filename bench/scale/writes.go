@@ -37,8 +37,8 @@ func (s *session) put() error {
 
 func (s *session) puts() ([]float64, error) { return s.perCall(s.put) }
 
-// flushes measures flushes of one key, and compactions of the table that a flush makes. The
-// compaction takes it to the last level, whose run is the longest.
+// flushes measures flushes of one key, Metrics of the version that a flush makes, and
+// compactions of its table into the last level, whose run is the longest.
 func (s *session) flushes() ([]float64, error) {
 	if err := s.db.Flush(s.ctx); err != nil {
 		return nil, err
@@ -51,8 +51,10 @@ func (s *session) flushes() ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The first call for a version makes estimates, which later calls use again.
+		metrics, _ := timed(func() error { s.db.Metrics(); return nil })
 		compact, err := timed(func() error { return s.db.Compact(s.ctx, shale.Prefix(putPrefix)) })
-		return append(flush, compact...), err
+		return append(append(flush, metrics...), compact...), err
 	})
 }
 

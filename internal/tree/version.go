@@ -17,6 +17,8 @@ type Version struct {
 	// When it falls to 0, the tables that no other version has become obsolete.
 	refs atomic.Int64
 
+	estimates atomic.Pointer[Estimates] // nil until they are asked for
+
 	// Guarded by the tree's mu: see lifespan.go.
 	num          uint64   // each version has a higher number than the one before it
 	older, newer *Version // the neighbours among the versions that are in use
