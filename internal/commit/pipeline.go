@@ -314,19 +314,14 @@ func (q *Pipeline) leaderFailed() {
 	}
 }
 
-// handOver ends the turn of r, the leader. It wakes the other writers of the group, and
+// handOver ends the turn of r, the leader. It wakes the other writers of the group, and then
 // makes the first writer in the queue the next leader. If nobody waits, nobody leads.
+//
+// It wakes the writers without the lock, which each of them takes to write again. If it held
+// the lock meanwhile, thousands of writers would block on it, and be woken once more, one by one.
 func (q *Pipeline) handOver(r *Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if r.Sync {
-		q.together = len(q.group) + len(q.pending)
-	}
-	if len(q.pending) > 0 {
-		q.pending[0].leads = true
-		q.pending[0].wake <- true
-	} else {
-		q.led = false
+		q.together = len(q.group) + q.Waiting() // before the writers of the group come back
 	}
 	for _, member := range q.group {
 		if member != r {
@@ -334,7 +329,15 @@ func (q *Pipeline) handOver(r *Request) {
 		}
 	}
 	clear(q.group)
-	q.group = q.group[:0] // belongs to the next leader once the lock is free
+	q.group = q.group[:0]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.pending) == 0 {
+		q.led = false
+		return
+	}
+	q.pending[0].leads = true
+	q.pending[0].wake <- true
 }
 
 // gatherSynced waits briefly for the writers of the last synced group, before the
