@@ -387,7 +387,9 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		c.sources = append(c.sources, &s.concat)
 	}
 	c.wasted = max(0, min(young, c.nruns-1))
-	c.db.counters.prefixNegative.Add(p.negatives)
+	if p.negatives > 0 {
+		c.db.counters.prefixNegative.Add(p.negatives)
+	}
 }
 
 // A runSource is a run's part of a cursor: it opens one table at a time, as concat comes to it.
@@ -425,7 +427,7 @@ func (c *cursor) close() error {
 		s.kept = s.kept[:0] // so that the next close does not clear it again
 	}
 	c.db.releaseAll(c.view)
-	c.db.counters.iterators.Add(-1)
+	c.db.counters.iterators.Add(^uint64(0)) // one less
 	if cap(c.valueBuf) > maxKeptBuffer {
 		c.valueBuf = nil
 	}

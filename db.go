@@ -115,6 +115,7 @@ func (db *DB) Close() error {
 	db.tree.Close()
 	db.tree.Release(last.Version)
 	last.releaseMemtables()
+	db.releaseAll(last)
 	db.memory.Close()
 	db.files.Close()
 	db.cache.Close()

@@ -219,8 +219,8 @@ func TestExportFilters_Canceled(t *testing.T) {
 	if _, err := db.ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
 		t.Errorf("a writer that fails: %v", err)
 	}
-	// Only the store itself holds the version, once background work has released it.
-	testenv.WaitFor(t, "references on the version to go", func() bool { return !db.view.Load().Held() })
+	// Only the store itself holds the view, once background work has released it.
+	testenv.WaitFor(t, "references on the version to go", func() bool { return db.view.Load().pins.Alone() })
 }
 
 // An export during Close and after it returns ErrClosed, and leaves no file open.

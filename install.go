@@ -44,12 +44,14 @@ func (db *DB) installWrites(edit *manifest.Edit, opened []*tree.Table, seq base.
 // sidecars are the tables and the filters beside tables that the edit adds. seq is the sequence
 // number to be published with them; 0: there is none.
 func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*tree.Sidecar, seq base.Seq, changeView func(*view)) *tree.Change {
+	var replaced *view
 	return &tree.Change{
 		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.Epoch(),
 		Publish: func(next *tree.Version) {
-			db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
+			replaced = db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
 		},
 		Installed: func(old, next *tree.Version) {
+			db.releaseAll(replaced)
 			// What seeks have earned was for compacting another level 0.
 			if !scheduler.SameLevel0(old.Meta, next.Meta) {
 				db.scheduler.Seeks.Earned.Store(0)

@@ -299,12 +299,14 @@ func (v *view) estimate() tree.Estimates {
 }
 
 // counters are what Metrics reports. All are atomic or have a lock of their own. Those that
-// every lookup touches are striped, so that lookups on different cores write different
-// cache lines. For the others, which are written less often, one atomic each is enough.
+// every lookup or iterator touches are striped, so that processors write different cache lines.
+// For the others, which are written less often, one atomic each is enough.
 type counters struct {
-	tables sstable.Stats // written by the readers of tables
-
-	lookups [base.Shards]lookupCounters
+	tables         sstable.Stats    // written by the readers of tables
+	lookups        []lookupCounters // stripes: see base.Stripes
+	iterators      base.Counter     // opened less closed
+	prefixNegative base.Counter
+	_              [64]byte // lookups read what is above, and do not write what follows
 
 	writes, writtenBytes       atomic.Uint64
 	flushBytes, compactBytes   atomic.Uint64
@@ -318,10 +320,7 @@ type counters struct {
 	unusableFilters            atomic.Uint64
 	worseFilters               atomic.Uint64
 	retries                    atomic.Uint64
-	prefixNegative             atomic.Uint64
 	probes                     probeCounter
-	iterators                  atomic.Int64
-	_                          [64]byte // what follows is not written by seeks
 }
 
 // sampleEvery is how many lookups there are for one that counts the negatives of single
@@ -345,8 +344,11 @@ type lookupCounters struct {
 	_             [64]byte // the next stripe begins in another cache line
 }
 
+// init makes the stripes. It is called once, before any lookup.
+func (c *counters) init() { c.lookups = make([]lookupCounters, base.Stripes()) }
+
 // lookup returns the stripe of the calling goroutine.
-func (c *counters) lookup() *lookupCounters { return &c.lookups[base.Shard()] }
+func (c *counters) lookup() *lookupCounters { return &c.lookups[base.StripeOf(len(c.lookups))] }
 
 func (c *lookupCounters) negative(level int)      { c.negatives[level%NumLevels].Add(1) }
 func (c *lookupCounters) falsePositive(level int) { c.falsePos[level%NumLevels].Add(1) }
@@ -417,5 +419,5 @@ func (c *counters) addTo(m *Metrics) {
 	m.WorseFilters = c.worseFilters.Load()
 	m.PrefixNegative = c.prefixNegative.Load()
 	m.BackgroundRetries = c.retries.Load()
-	m.OpenIterators = c.iterators.Load()
+	m.OpenIterators = int64(c.iterators.Load())
 }

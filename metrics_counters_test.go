@@ -34,6 +34,7 @@ func TestSampled_EachPlaceOfACycle(t *testing.T) {
 // lookup is lost or counted twice.
 func TestProbeShares_AtOnce(t *testing.T) {
 	var c counters
+	c.init()
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -73,6 +73,7 @@ func newDB(dir string, o Options) *DB {
 		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 	}
+	db.counters.init()
 	limit := o.MaxOpenFiles
 	if o.ReadOnly {
 		// A writer next to us may delete a table at any time. It stays readable only while
@@ -252,7 +253,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
 		return err
 	}
-	db.view.open(&view{mem: db.newMemtable(), Version: v})
+	db.view.open(newView(db.newMemtable(), nil, v))
 	db.filters.Adjust(v)
 	return nil
 }

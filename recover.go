@@ -54,7 +54,7 @@ func (db *DB) replayBatch(num base.FileNum, payload []byte) error {
 	}
 	v := db.view.Load()
 	if v.mem.Taken() >= db.opts.MemtableSize && !v.mem.Empty() {
-		db.view.freeze(db.newMemtable)
+		db.freezeMemtable()
 		v = db.view.Load()
 	}
 	if v.mem.Empty() {
@@ -99,7 +99,7 @@ func (db *DB) newMemtable() *memtable.Memtable {
 func (db *DB) beginLog(h wal.Header) error {
 	v := db.view.Load()
 	if db.logs.Count() > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
-		db.view.freeze(db.newMemtable)
+		db.freezeMemtable()
 	}
 	if err := db.logs.Begin(h); err != nil {
 		return err

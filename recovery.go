@@ -217,7 +217,7 @@ func (db *DB) retryCompaction(ctx context.Context) error {
 // fails, the broken log stays the current one, and the store goes on refusing writes.
 // Requires: the caller leads the queue.
 func (db *DB) replaceLog() error {
-	db.view.freeze(db.newMemtable)
+	db.freezeMemtable()
 	// Once the memtables are tables, nothing needs the broken log. The edit below keeps the
 	// numbers of what failed in it from being given out again.
 	if err := db.flusher.flushAll(); err != nil {

@@ -233,7 +233,7 @@ func (db *DB) changeLogs() error {
 	}
 	// Between these lines a flush may ask which logs are needed (readState.logAfter). It
 	// finds that the new memtable has no log yet, and keeps one log too many.
-	db.view.freeze(db.newMemtable)
+	db.freezeMemtable()
 	db.view.setLog(db.logs.Rotated())
 	base.Wake(db.flusher.wake)
 	return nil

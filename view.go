@@ -22,12 +22,23 @@ import (
 // A lookup holds no reference on the tables. If the file of one is gone meanwhile, the read gets
 // filecache.ErrGone, and the lookup starts again with the next view. A memtable whose filter
 // says maybe is pinned while it is read. If it is gone, the lookup starts again as well.
-// Iterators, compactions and checkpoints take longer, so they hold the version. Iterators
-// hold the memtables too.
+// Compactions and checkpoints take longer, so they hold the version. Iterators pin the view, and
+// with it the version and the memtables.
 type view struct {
 	mem  *memtable.Memtable
 	imms []*immutable // newest first
 	*tree.Version
+
+	// pins counts iterators. Its owner's pin means that the view is the current one, whose
+	// version and memtables the store itself holds. When the view is replaced, it takes a
+	// reference and pins of its own, which releaseAll gives back with the last pin. So an
+	// iterator writes to one word, and not to those of the version and of each memtable.
+	pins *memtable.Pins
+}
+
+// newView returns a view of which there are no readers yet.
+func newView(mem *memtable.Memtable, imms []*immutable, v *tree.Version) *view {
+	return &view{mem: mem, imms: imms, Version: v, pins: memtable.NewPins()}
 }
 
 // An immutable is a memtable that takes no more writes and waits to be flushed. Its writes are
@@ -50,44 +61,46 @@ func (db *DB) acquireView() *view {
 	}
 }
 
-// acquireAll is acquireView for readers that read the memtables too. It pins them. The caller
-// gives all back with releaseAll.
+// acquireAll is acquireView for readers that read the memtables too. It pins the view. The caller
+// gives the pin back with releaseAll.
 func (db *DB) acquireAll() *view {
 	for {
-		v := db.acquireView()
-		if v == nil || v.pinMemtables() {
+		v := db.view.Load()
+		if v == nil || v.pins.Pin() {
 			return v
-		}
-		db.tree.Release(v.Version) // a flush finished meanwhile: its table is in the next view
+		} // else v was replaced meanwhile, and its readers have gone
 	}
 }
 
-// releaseAll undoes acquireAll. Requires: the caller uses no slice of the memtables any more.
+// releaseAll undoes acquireAll. It also takes the owner's pin of a view that was replaced.
+// Requires: the caller uses no slice of the memtables any more, and holds no lock of the tree or
+// of the view; v was replaced, or the caller has pinned it.
 func (db *DB) releaseAll(v *view) {
-	v.unpinMemtables(len(v.imms))
-	db.tree.Release(v.Version)
-}
-
-// pinMemtables pins all memtables and returns true. If the memory of one is gone, it pins none
-// and returns false.
-func (v *view) pinMemtables() bool {
-	if !v.mem.Pin() {
-		return false
-	}
-	for i, imm := range v.imms {
-		if !imm.mem.Pin() {
-			v.unpinMemtables(i)
-			return false
+	if v.pins.Unpin() {
+		v.mem.Unpin()
+		for _, imm := range v.imms {
+			imm.mem.Unpin()
 		}
+		db.tree.Release(v.Version)
 	}
-	return true
 }
 
-// unpinMemtables unpins the memtable and the first n immutable ones.
-func (v *view) unpinMemtables(n int) {
-	v.mem.Unpin()
-	for _, imm := range v.imms[:n] {
-		imm.mem.Unpin()
+// freezeMemtable makes the memtable immutable, unless it is empty. Requires: as for
+// readState.freeze; the caller holds no lock of the tree or of the view.
+func (db *DB) freezeMemtable() {
+	if old := db.view.freeze(db.newMemtable); old != nil {
+		db.releaseAll(old)
+	}
+}
+
+// hold takes what releaseAll gives back with the last pin. Requires: v is the current view, and
+// readState.mu is held; so nobody has given up the version or a memtable of it yet, and no pin
+// fails.
+func (v *view) hold() {
+	v.Version.Acquire()
+	v.mem.Pin()
+	for _, imm := range v.imms {
+		imm.mem.Pin()
 	}
 }
 
@@ -106,7 +119,8 @@ func (v *view) releaseMemtables() {
 // Once the store is open, the view changes in three ways: the leader of the commit queue makes
 // the memtable immutable (freeze), an edit of the tables brings the next version (replace), and
 // Close takes the view away (close). The first two make a new view from the current one. They do
-// so under mu, so that neither undoes a change of the other.
+// so under mu, so that neither undoes a change of the other. All three return the view before,
+// which holds what its readers need. The caller passes it to releaseAll when it has no lock.
 type readState struct {
 	atomic.Pointer[view]
 
@@ -117,24 +131,39 @@ type readState struct {
 }
 
 // open makes v the first view. Requires: no other goroutine uses the store yet.
-func (s *readState) open(v *view) { s.Store(v) }
+func (s *readState) open(v *view) {
+	v.share()
+	s.Store(v)
+}
+
+// share tells the memtables that iterators pin them by the pins of v, which becomes the current
+// view. Requires: readState.mu is held, or no other goroutine uses the store yet.
+func (v *view) share() {
+	v.mem.PinnedBy(v.pins)
+	for _, imm := range v.imms {
+		imm.mem.PinnedBy(v.pins)
+	}
+}
 
 // freeze makes the memtable immutable, unless it is empty, and puts the one that next returns
-// in its place. It reports whether it did. The new memtable has no log until setLog. Requires:
-// the caller leads the commit queue, or the store is being opened, so that nobody writes to the
-// memtable.
-func (s *readState) freeze(next func() *memtable.Memtable) bool {
+// in its place. It returns the view before, or nil if the memtable is empty. The new memtable has
+// no log until setLog. Requires: the caller leads the commit queue, or the store is being opened,
+// so that nobody writes to the memtable.
+func (s *readState) freeze(next func() *memtable.Memtable) (old *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.Load()
+	old = s.Load()
 	if old.mem.Empty() {
-		return false
+		return nil
 	}
 	old.mem.Freeze()
 	imms := append([]*immutable{{mem: old.mem, log: s.memLog}}, old.imms...)
-	s.Store(&view{mem: next(), imms: imms, Version: old.Version})
+	v := newView(next(), imms, old.Version)
+	v.share()
+	old.hold()
+	s.Store(v)
 	s.memLog = 0
-	return true
+	return old
 }
 
 // setLog notes that num is the oldest log with writes of the memtable, or will be. Requires: as
@@ -164,25 +193,30 @@ func (s *readState) logAfter(imm *immutable) base.FileNum {
 	return log
 }
 
-// replace makes next the version that reads see. change, if not nil, changes the new view
-// further. store makes it the current one, in one step for readers: so a table comes and its
-// memtable goes at once. Requires: the caller holds Tree.editing and Tree.mu.
-func (s *readState) replace(next *tree.Version, change func(*view), store func(*view)) {
+// replace makes next the version that reads see, and returns the view before. change, if not nil,
+// changes the new view further. store makes it the current one, in one step for readers: so a
+// table comes and its memtable goes at once. Requires: the caller holds Tree.editing and Tree.mu;
+// the store is not closed.
+func (s *readState) replace(next *tree.Version, change func(*view), store func(*view)) (old *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &view{Version: next}
-	if cur := s.Load(); cur != nil {
-		v.mem, v.imms = cur.mem, cur.imms
-	}
+	old = s.Load()
+	v := newView(old.mem, old.imms, next)
 	if change != nil {
 		change(v)
 	}
+	v.share()
+	old.hold()
 	store(v)
+	return old
 }
 
 // close ends all reads to come, which find a nil view, and returns the last view.
-func (s *readState) close() *view {
+func (s *readState) close() (last *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.Swap(nil)
+	last = s.Load()
+	last.hold()
+	s.Store(nil)
+	return last
 }

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/google/btree"
 
@@ -131,22 +130,19 @@ func (p *Pool) tree(less btree.LessFunc[entry]) *btree.BTreeG[entry] {
 
 // A memory is what a memtable has off the Go heap, and the count of those that use it.
 type memory struct {
-	// pins counts the owner, until Release, and the readers. When the memory is freed it
-	// becomes gone, far below zero, so that every later Pin fails.
-	pins atomic.Int64
+	pins Pins
+	// shared counts readers that have pinned m together with the rest of what they read: see
+	// PinnedBy. nil: there is no such count.
+	shared *Pins
 	// pieces are from package offheap. The writer adds to them, and Pack does after Freeze.
 	pieces [][]byte
 }
-
-// gone is the value of pins after the memory was freed. It stays negative, however many calls
-// of Pin add 1 to it.
-const gone = -1 << 40
 
 // drop frees the memory of a memtable that can't be reached any more, because its store was
 // dropped without Close. A reader may have been dropped too, without Unpin. Then slices may
 // still be in use, and the memory is never freed.
 func (o *memory) drop() {
-	if o.pins.Load() <= 1 {
+	if o.pins.Alone() && (o.shared == nil || o.shared.Alone()) {
 		freeAll(o.pieces)
 		o.pieces = nil
 	}
@@ -155,16 +151,20 @@ func (o *memory) drop() {
 // Pin keeps the memory of m until Unpin. It returns false if the memory was freed; then the
 // entries are in tables. Get and iterators may only be used while m is pinned, and so may the
 // slices that they return.
-func (m *Memtable) Pin() bool { return m.memory.pins.Add(1) > 0 }
+func (m *Memtable) Pin() bool { return m.memory.pins.Pin() }
 
 // Unpin ends a Pin. The last one frees the memory. The caller may then use only the filter
 // and the counts of m.
 func (m *Memtable) Unpin() {
-	pins := &m.memory.pins
-	if pins.Add(-1) == 0 && pins.CompareAndSwap(0, gone) {
+	if m.memory.pins.Unpin() {
 		m.free()
 	}
 }
+
+// PinnedBy says that readers hold m by a pin of p instead of m's own, until the next PinnedBy.
+// The owner has to keep m pinned as long as p is. p only matters if all of them are dropped
+// without a word: then m notices that slices of it may still be in use. Calls come one at a time.
+func (m *Memtable) PinnedBy(p *Pins) { m.memory.shared = p }
 
 // Release ends the owner's pin. It is called once, when only readers need m any more and
 // nobody writes to it.

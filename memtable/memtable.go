@@ -77,9 +77,11 @@ const (
 type Memtable struct {
 	filter *bloom.AtomicBlocked // nil: there is none; safe for concurrent use
 	hasher bloom.Hasher         // of the filter; constant
-	pivots pivotSlots           // safe for concurrent use
 	pool   *Pool
-	memory *memory // the pins, and the memory that is freed after the last one
+	memory *memory    // the pins, and the memory that is freed after the last one
+	_      [64]byte   // every lookup reads what is above; searches and the writer write what follows
+	pivots pivotSlots // safe for concurrent use
+	_      [64]byte   // readers write pivots at the same time as they wait for mu
 
 	// staged has the entries of a group that are not in the tree yet. Only the writer uses
 	// it.
@@ -110,7 +112,7 @@ func New(opts Options) *Memtable {
 		opts.filterBits = defaultFilterBits
 	}
 	m := &Memtable{hasher: opts.Hasher, pool: opts.Pool, memory: &memory{}}
-	m.memory.pins.Store(1)
+	m.memory.pins.n.Store(1)
 	m.arena.mu, m.arena.piece, m.arena.first = &m.mu, m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
 	if opts.filterBits > 0 {

@@ -15,15 +15,19 @@ import (
 // the heap.
 //
 // Keys of up to 16 bytes are in the pivot itself, and take no slot.
+//
+// The shards do not grow with the processors: as long as the memtable is written, readers share
+// its lock anyway, and afterwards it stays for one flush.
 const (
+	pivotShards   = 8
 	slotsPerShard = 8
-	slotsTotal    = base.Shards * slotsPerShard
+	slotsTotal    = pivotShards * slotsPerShard
 )
 
 // A pivotSlots hands out slots. A goroutine begins to look at a shard of its own, so that two
 // goroutines rarely write to the same cache line.
 type pivotSlots struct {
-	shards [base.Shards]struct {
+	shards [pivotShards]struct {
 		taken atomic.Uint32 // bit i is set while slot i of the shard is owned
 		_     [60]byte
 	}
@@ -68,9 +72,9 @@ func (p *pivotSlots) release(e entry) {
 // tries again.
 func (p *pivotSlots) acquire() uint {
 	const full = 1<<slotsPerShard - 1
-	for first := base.Shard(); ; runtime.Gosched() {
-		for n := uint(0); n < base.Shards; n++ {
-			shard := (first + n) % base.Shards
+	for first := base.StripeOf(pivotShards); ; runtime.Gosched() {
+		for n := range pivotShards {
+			shard := uint(first+n) % pivotShards
 			taken := &p.shards[shard].taken
 			for old := taken.Load(); old != full; old = taken.Load() {
 				i := uint(bits.TrailingZeros32(^old))

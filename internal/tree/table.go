@@ -24,16 +24,19 @@ type Table struct {
 
 	born uint64 // number of the first version with the table; guarded by the tree's mu
 
-	// Negatives and FalsePositives count lookups that did not find their key in the
-	// table. Only some lookups count a negative, and each of these counts for
-	// several. So a miss does not write to a cache line of every table that it asks.
-	Negatives      atomic.Uint64
-	FalsePositives atomic.Uint64
-
 	FilterLost atomic.Bool                // the filter could not be read again, and is not tried again
 	Worse      atomic.Bool                // an event has reported that the filter is worse than predicted
 	besideBits atomic.Pointer[float64]    // bits a key of the sidecar's filter; nil: no sidecar
 	prediction atomic.Pointer[prediction] // see PredictedFPR
+
+	// Negatives and FalsePositives count lookups that did not find their key in the
+	// table. Only some lookups count a negative, and each of these counts for
+	// several. So a miss does not write to a cache line of every table that it asks.
+	// They are in another cache line than Meta and Reader, which every lookup reads.
+	// With them the struct ends at 128 bytes, so the next one in memory begins with a line.
+	_              [48]byte
+	Negatives      atomic.Uint64
+	FalsePositives atomic.Uint64
 }
 
 // Filter returns the resident filter, or nil if there is none.

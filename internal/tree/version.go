@@ -64,9 +64,6 @@ func (v *Version) Sidecars() iter.Seq[*manifest.Sidecar] {
 	}
 }
 
-// Held reports whether v has references besides the one for being the current version.
-func (v *Version) Held() bool { return v.refs.Load() > 1 }
-
 // Acquire takes a reference and reports whether it did. It does not if
 // the count is 0 already, because the files are then being removed.
 func (v *Version) Acquire() bool {
