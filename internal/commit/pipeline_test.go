@@ -3,10 +3,12 @@ package commit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -62,15 +64,22 @@ func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
 
 // A onePut is a batch of one Put.
 type onePut struct {
-	key string
-	seq base.Seq
+	key   string
+	seq   base.Seq
+	large int  // the size it claims to have in the log, if that is more
+	asked *int // counts calls of Keys; nil: nobody counts
 }
 
-func (b *onePut) Size() int                        { return len(b.key) }
-func (b *onePut) Count() int                       { return 1 }
-func (b *onePut) Payload() int                     { return len(b.key) }
-func (b *onePut) Keys(yield func(key []byte) bool) { yield([]byte(b.key)) }
-func (b *onePut) Apply(mem *memtable.Memtable)     { mem.Add(b.seq, base.KindPut, []byte(b.key), nil) }
+func (b *onePut) Size() int    { return max(len(b.key), b.large) }
+func (b *onePut) Count() int   { return 1 }
+func (b *onePut) Payload() int { return len(b.key) }
+func (b *onePut) Keys(yield func(key []byte) bool) {
+	if b.asked != nil {
+		*b.asked++
+	}
+	yield([]byte(b.key))
+}
+func (b *onePut) Apply(mem *memtable.Memtable) { mem.Add(b.seq, base.KindPut, []byte(b.key), nil) }
 func (b *onePut) SetSeq(first base.Seq) []byte {
 	b.seq = first
 	return []byte(b.key)
@@ -134,6 +143,37 @@ func TestPipeline_OneClaimWins(t *testing.T) {
 	wg.Wait()
 	if won != 1 || w.mem.Len() != 1 {
 		t.Errorf("%d won, %d entries", won, w.mem.Len())
+	}
+}
+
+// Thousands of claims wait while the leader waits for room. The work for each is the same as if it
+// were alone: nobody looks at its key again for each group that is written before it.
+func TestPipeline_ClaimsThatWaitCostNothing(t *testing.T) {
+	const claims = 5000
+	w := newCommitWorld(t, false)
+	var wg sync.WaitGroup
+	looked, asked := 0, 0 // by the leader, of whom there is one at a time
+	room := make(chan struct{})
+	w.env.MakeRoom = func(context.Context) error { <-room; return nil }
+	written := w.env.WrittenSince
+	w.env.WrittenSince = func(key []byte, seq base.Seq) bool { looked++; return written(key, seq) }
+	for i := range claims {
+		wg.Go(func() {
+			key := fmt.Sprint(i)
+			r := w.NewRequest()
+			defer r.Free()
+			r.Batch = &onePut{key: key, large: maxGroupBytes / 10, asked: &asked} // ten make a group
+			r.IfAbsent, r.Key = true, []byte(key)
+			if err := w.Commit(context.Background(), r); err != nil || r.Lost {
+				t.Errorf("claim %d: lost %v, %v", i, r.Lost, err)
+			}
+		})
+	}
+	testenv.WaitFor(t, "all claims to wait", func() bool { return w.Waiting() == claims-1 })
+	close(room)
+	wg.Wait()
+	if looked != claims || asked > claims {
+		t.Errorf("%d claims: %d questions to the memtable, want one each; %d times keys to remember, want once each at most", claims, looked, asked)
 	}
 }
 
