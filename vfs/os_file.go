@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -13,6 +14,8 @@ type osFile struct {
 	// conn runs system calls on the descriptor while it is certainly open. With
 	// f.Fd, a concurrent Close could free the number, and another file could get it.
 	conn syscall.RawConn
+	// noTry says that the system refused a TryReadAt: the call, or its flag for this file system.
+	noTry atomic.Bool
 }
 
 // openOS opens a file. whence puts its write position at the start or at the end.

@@ -89,6 +89,35 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// TryReadAt is vfs.TryReader's. It opens the file if needed, and may wait for that. With
+// vfs.ErrUnsupported, the file can't tell what is in memory.
+func (f *File) TryReadAt(p []byte, off int64) error {
+	h, err := f.acquire()
+	if err != nil {
+		return err
+	}
+	err = vfs.ErrUnsupported
+	if t, ok := h.file.(vfs.TryReader); ok {
+		err = t.TryReadAt(p, off)
+	}
+	if closeErr := f.cache.release(h); closeErr != nil && err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// WillNeed is vfs.TryReader's. It does nothing if the file can't be opened.
+func (f *File) WillNeed(off, n int64) {
+	h, err := f.acquire()
+	if err != nil {
+		return
+	}
+	if t, ok := h.file.(vfs.TryReader); ok {
+		t.WillNeed(off, n)
+	}
+	_ = f.cache.release(h) // the next read reports what is wrong with the file
+}
+
 // acquire returns the file's handle with a reference. If the file is open, it
 // takes no lock. It also marks the file as used, but writes the mark only if
 // it is not set: a write each time would slow down readers on other cores.
