@@ -128,6 +128,34 @@ func (x *index) search(key []byte, limit base.Trailer) int {
 	return x.searchEqual(i, key, head, limit)
 }
 
+// searchNear is search for a key that may be near block at: in it, or in the next one. Then two
+// or three comparisons find it. at may be any number, and one outside of the index means that
+// nothing is known.
+func (x *index) searchNear(at int, key []byte, limit base.Trailer) int {
+	p := len(x.prefix)
+	if uint(at) >= uint(x.n) || len(key) < p || string(key[:p]) != string(x.prefix) {
+		return x.search(key, limit)
+	}
+	suffix := key[p:]
+	head := keys.Head(suffix)
+	if x.isBefore(at, suffix, head, limit) {
+		if at++; at == x.n || !x.isBefore(at, suffix, head, limit) {
+			return at
+		}
+	} else if at == 0 || x.isBefore(at-1, suffix, head, limit) {
+		return at
+	}
+	return x.search(key, limit)
+}
+
+// isBefore is before for a suffix whose first bytes are head. Heads mostly decide.
+func (x *index) isBefore(i int, suffix []byte, head uint64, limit base.Trailer) bool {
+	if h := x.head(i); h != head {
+		return h < head
+	}
+	return x.before(i, suffix, limit)
+}
+
 // lowerHead returns the first i whose head is at least head, or x.n. No branch of the loop
 // depends on the keys, so the processor need not guess where the search goes.
 func (x *index) lowerHead(head uint64) int {

@@ -2,7 +2,6 @@ package sstable
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
@@ -54,9 +53,10 @@ type Iterator struct {
 
 	// Reading ahead: see fetch.
 	ahead  window
-	stride int // direction of the last reads: 1, -1, or 0 for a seek
-	streak int // number of reads in that direction since the last one that was cached
-	want   int // bytes that the next read ahead takes
+	stride int  // direction of the last reads: 1, -1, or 0 for a seek
+	back   bool // the last seek was towards smaller keys
+	streak int  // number of reads in that direction since the last one that was cached
+	want   int  // bytes that the next read ahead takes
 
 	sought sought
 	misses uint32 // blocks not found in the cache by First, Last and seeks
@@ -97,7 +97,7 @@ func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
 
 // First implements base.Iterator.
 func (i *Iterator) First() *base.KV {
-	i.err = nil
+	i.err, i.back = nil, false
 	if i.r.index.n == 0 || !i.loadTop(0) || !i.load(0) {
 		return i.leave()
 	}
@@ -106,7 +106,7 @@ func (i *Iterator) First() *base.KV {
 
 // Last implements base.Iterator.
 func (i *Iterator) Last() *base.KV {
-	i.err = nil
+	i.err, i.back = nil, true
 	n := i.r.index.n
 	if n == 0 || !i.loadTop(n-1) || !i.load(i.leaf.n-1) {
 		return i.leave()
@@ -117,7 +117,7 @@ func (i *Iterator) Last() *base.KV {
 // SeekGE implements base.Iterator. If the target is further ahead in the current block, it is
 // found without the index.
 func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
-	i.err = nil
+	i.err, i.back = nil, false
 	limit := base.NewTrailer(seq, base.KindMax)
 	if i.on {
 		if c := bytes.Compare(i.kv.UserKey, key); c < 0 || c == 0 && i.kv.Trailer > limit {
@@ -148,11 +148,18 @@ func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 }
 
 // SeekLT implements base.Iterator. It finds the first entry at or after key, and goes to the
-// one before it.
+// one before it. If the target is further back in the current block, it is found without the
+// index.
 func (i *Iterator) SeekLT(key []byte) *base.KV {
-	i.err = nil
-	const first = base.Trailer(math.MaxUint64) // before all versions of key
-	found, past := i.find(key, first)
+	i.err, i.back = nil, true
+	if i.on && bytes.Compare(i.kv.UserKey, key) >= 0 {
+		// The current entry is not before key, so the first one that is not is this one, or
+		// further back. If it is the first of the block, the result is in another block.
+		if pos := i.data.seek(key, beforeAll, 0); pos > 0 {
+			return i.show(pos - 1)
+		}
+	}
+	found, past := i.find(key, beforeAll)
 	if !found {
 		if i.err != nil {
 			return i.leave()
@@ -161,8 +168,13 @@ func (i *Iterator) SeekLT(key []byte) *base.KV {
 	}
 	pos := i.data.n
 	if !past {
-		pos = i.data.seek(key, first, 0)
+		pos = i.data.seek(key, beforeAll, 0)
 	}
+	return i.showBefore(pos)
+}
+
+// showBefore moves to the entry before entry pos of the loaded block.
+func (i *Iterator) showBefore(pos int) *base.KV {
 	if pos > 0 {
 		return i.show(pos - 1)
 	}
@@ -194,13 +206,7 @@ func (i *Iterator) Prev() *base.KV {
 	if !i.on {
 		return nil
 	}
-	if i.pos > 0 {
-		return i.show(i.pos - 1)
-	}
-	if !i.loadPrev() {
-		return i.leave()
-	}
-	return i.show(i.data.n - 1)
+	return i.showBefore(i.pos)
 }
 
 // Err implements base.Iterator.
@@ -254,17 +260,15 @@ func (i *Iterator) leave() *base.KV {
 // loaded block are before the target. That happens only if the two levels of an index
 // contradict each other.
 func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
-	top := i.r.index.search(key, limit)
-	if top == i.r.index.n {
-		return false, false
-	}
 	if i.r.foot.levels == 1 {
-		return i.load(top), false
+		ix := i.leaf.searchNear(i.near(), key, limit)
+		return ix < i.leaf.n && i.load(ix), false
 	}
-	if !i.loadTop(top) {
+	top := i.r.index.searchNear(i.top, key, limit)
+	if top == i.r.index.n || !i.loadTop(top) {
 		return false, false
 	}
-	ix := i.leaf.search(key, limit)
+	ix := i.leaf.searchNear(i.near(), key, limit)
 	past = ix == i.leaf.n
 	return i.load(min(ix, i.leaf.n-1)), past
 }
@@ -300,14 +304,21 @@ func (i *Iterator) loadTop(top int) bool {
 	}
 	i.dropData()
 	i.dropPartition()
-	b, err := i.r.block(i.r.index.handle(top), BlockIndexPartition, !i.opts.NoFill, i.trace)
+	// One pass over the table needs each partition once, like the blocks.
+	fill := !i.opts.NoFill && i.opts.Readahead == 0
+	b, err := i.r.block(i.r.index.handle(top), BlockIndexPartition, fill, i.trace)
 	if err != nil {
 		i.err = err
 		return false
 	}
+	i.setTop(top, b)
+	return true
+}
+
+// setTop makes b, which is pinned, the partition. Requires: none is loaded, and no data block.
+func (i *Iterator) setTop(top int, b *cache.Block) {
 	i.pinned, i.top = b, top
 	i.part = viewIndex(b.Bytes())
-	return true
 }
 
 // load loads data block ix of the leaf, as part of a seek.
@@ -321,12 +332,11 @@ func (i *Iterator) loadOn(ix, stride int) bool {
 		return true
 	}
 	i.dropData()
-	h := i.leaf.handle(ix)
 	var payload []byte
 	var err error
 	if i.opts.Readahead > 0 {
-		payload, err = i.readAhead(h)
-	} else if i.block, err = i.fetch(h, stride); err == nil {
+		payload, err = i.readAhead(i.leaf.handle(ix), stride)
+	} else if i.block, err = i.fetch(ix, stride); err == nil {
 		payload = i.block.Bytes()
 	}
 	if err != nil {
@@ -338,8 +348,8 @@ func (i *Iterator) loadOn(ix, stride int) bool {
 	}
 	i.view(payload)
 	i.loaded, i.ix = true, ix
-	// The block was in the cache, so the next ones probably are too.
-	if stride != 0 && i.streak == 0 {
+	// The block was in the cache, so the next ones probably are too. A window is not the cache.
+	if stride != 0 && i.streak == 0 && i.opts.Readahead == 0 {
 		i.expect(ix, stride)
 	}
 	return true

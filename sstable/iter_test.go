@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
 )
 
 // A modelIter does what an Iterator does, over a slice.
@@ -43,20 +44,22 @@ func (m *modelIter) step(rng *rand.Rand, it base.Iterator, key []byte) (op strin
 	if rng.IntN(4) == 0 {
 		seq = base.MaxSeq
 	}
-	switch n := rng.IntN(20); {
+	s, inSteps := it.(base.StepSeeker)
+	switch n := rng.IntN(24); {
 	case n == 0:
 		return "First", it.First(), m.show(0)
 	case n == 1:
 		return "Last", it.Last(), m.show(len(m.list) - 1)
-	case n == 2:
-		s, ok := it.(base.StepSeeker)
-		for step := 0; ok && step < base.SeekSteps; step++ {
+	case n >= 20 && n < 22 && inSteps:
+		for step := range base.SeekSteps {
 			s.SeekStep(step, key, seq)
 		}
-		if ok {
-			return fmt.Sprintf("SeekGE(%q, %d) in steps", key, seq), s.SeekEnd(key, seq), m.seekGE(key, seq)
+		return fmt.Sprintf("SeekGE(%q, %d) in steps", key, seq), s.SeekEnd(key, seq), m.seekGE(key, seq)
+	case n >= 22 && inSteps:
+		for step := range base.SeekSteps {
+			s.SeekLTStep(step, key)
 		}
-		fallthrough
+		return fmt.Sprintf("SeekLT(%q) in steps", key), s.SeekLTEnd(key), m.seekLT(key)
 	case n < 5:
 		return fmt.Sprintf("SeekGE(%q, %d)", key, seq), it.SeekGE(key, seq), m.seekGE(key, seq)
 	case n < 8:
@@ -69,8 +72,18 @@ func (m *modelIter) step(rng *rand.Rand, it base.Iterator, key []byte) (op strin
 	return "Prev", it.Prev(), m.show(m.at - 1)
 }
 
+// nearKey is randomKey, but mostly a key that is a few entries from where m stands.
+func (m *modelIter) nearKey(rng *rand.Rand) []byte {
+	if m.at < 0 || rng.IntN(3) == 0 {
+		return randomKey(rng, m.list)
+	}
+	at := min(max(m.at+rng.IntN(61)-30, 0), len(m.list)-1)
+	return randomKey(rng, m.list[at:at+1])
+}
+
 // TestIterator_Model runs random operations, with changes of direction and
-// seeks near and far, against a slice.
+// seeks near and far, against a slice. Of every other table, the source now and then
+// can't read without waiting, or not at all.
 func TestIterator_Model(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -79,15 +92,21 @@ func TestIterator_Model(t *testing.T) {
 		{Codec: &SnappyCodec, BlockSize: 100},
 		{Codec: nil, BlockSize: 300, indexPartition: 150},
 		{Codec: &SnappyCodec},
+		{Codec: &SnappyCodec, BlockSize: 200, indexPartition: 150},
+		{Codec: &SnappyCodec, BlockSize: 200},
 	}
 	for name, list := range shapes() {
 		for n, o := range options {
 			r := newTable(t, o, list)
-			it := r.NewIteratorWith(nil, IterOptions{NoFill: n == 1, Readahead: n % 2 * 500})
+			if n > 1 {
+				r.try = &moodySource{r.src, rng}
+				r.cache = cache.New(int64(n-2) * 10_000)
+			}
+			it := r.NewIteratorWith(nil, IterOptions{NoFill: n == 1, Readahead: n % 2 * (4 - n) * 250})
 			m := &modelIter{list: list, at: -1}
 			history := []string{name}
 			for range 1500 {
-				op, got, want := m.step(rng, it, randomKey(rng, list))
+				op, got, want := m.step(rng, it, m.nearKey(rng))
 				history = append(history, op)
 				if (got == nil) != (want == nil) || got != nil && !sameEntry(got, *want) {
 					t.Fatalf("%v = %v, want %v", history[max(0, len(history)-8):], got, want)
@@ -189,6 +208,14 @@ func TestHotPaths_AllocateNothing(t *testing.T) {
 				t.Fatal("SeekGE finds nothing")
 			}
 			it.SeekLT(k)
+			for step := range base.SeekSteps {
+				it.SeekStep(step, k, base.MaxSeq)
+			}
+			it.SeekEnd(k, base.MaxSeq)
+			for step := range base.SeekSteps {
+				it.SeekLTStep(step, k)
+			}
+			it.SeekLTEnd(k)
 			it.First()
 			it.Next()
 			it.Prev()

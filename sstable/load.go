@@ -82,13 +82,18 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 // where it can stay. An uncompressed block remains in the buffer that it was read into, which
 // is longer by the tail.
 func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
-	// Only a block that is stored uncompressed stays in this buffer.
-	stored := r.alloc(h, h.stored+blockTail, fill && h.stored == h.raw)
+	stored := r.allocStored(h, fill)
 	if err := r.readAt(stored.Bytes(), h.offset, kind); err != nil {
 		stored.Release()
 		return nil, err
 	}
 	r.countRead(h, kind, t)
+	return r.openStored(stored, h, kind, fill)
+}
+
+// openStored is readBlock for the bytes of block h, which were read into stored. It takes over
+// the pin of stored.
+func (r *Reader) openStored(stored *cache.Block, h handle, kind BlockKind, fill bool) (*cache.Block, error) {
 	payload, c, err := openBlock(stored.Bytes(), r.seed, kind, h.offset)
 	if err != nil {
 		stored.Release()
@@ -130,6 +135,12 @@ func (r *Reader) alloc(h handle, n int, keep bool) *cache.Block {
 		return r.cache.AllocAt(cache.Key{File: uint64(r.num), Offset: uint64(h.offset)}, n)
 	}
 	return r.cache.Alloc(n)
+}
+
+// allocStored returns a buffer for the bytes of the block at h as they are in the file. Only a
+// block that is stored uncompressed stays in this buffer.
+func (r *Reader) allocStored(h handle, keep bool) *cache.Block {
+	return r.alloc(h, h.stored+blockTail, keep && h.stored == h.raw)
 }
 
 // countRead counts a block that was read from the file.

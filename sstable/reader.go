@@ -53,6 +53,7 @@ type ReaderOptions struct {
 type Reader struct {
 	// Constant after Open.
 	src     io.ReaderAt
+	try     tryReader // src, if it can read without waiting; nil: it can't
 	cache   *cache.Cache
 	stats   *Stats
 	rules   *RulesInUse
@@ -92,6 +93,7 @@ var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 // src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
+	r.try, _ = src.(tryReader)
 	if r.cache == nil {
 		r.cache = cache.New(0)
 	}

@@ -33,9 +33,9 @@ var windows = sync.Pool{New: func() any { return new([maxAhead]byte) }}
 // were not cached. Such a read takes minAhead bytes at first, twice as much each time, and at
 // most maxAhead. The other blocks of the window stay out of the cache until the scan comes to
 // them.
-func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
-	r, k := i.r, cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}
-	if b := r.cache.Get(k); b != nil {
+func (i *Iterator) fetch(ix, stride int) (*cache.Block, error) {
+	r, h := i.r, i.leaf.handle(ix)
+	if b := r.cache.Get(i.cacheKey(ix)); b != nil {
 		i.streak = 0
 		r.stats.CacheHits.Add(1)
 		if i.trace != nil {
@@ -47,18 +47,24 @@ func (i *Iterator) fetch(h handle, stride int) (*cache.Block, error) {
 	if stride == 0 {
 		i.misses++
 	}
-	b, err := i.read(h, stride)
-	if err == nil && !i.opts.NoFill {
-		b = r.cache.Insert(k, b)
+	b, err := i.read(ix, h, stride)
+	if err == nil {
+		b = i.keep(ix, b)
 	}
 	return b, err
 }
 
 // read reads a data block from the file. After minStreak neighbours in one direction it takes
 // the block from the window. The steps for it are those of readBlock.
-func (i *Iterator) read(h handle, stride int) (*cache.Block, error) {
+func (i *Iterator) read(ix int, h handle, stride int) (*cache.Block, error) {
 	if i.streak++; stride == 0 || stride != i.stride {
 		i.stride, i.streak, i.want = stride, 1, minAhead
+	}
+	if stride == 0 {
+		// If this fails, the block is read below, and an error met again there.
+		if b, err := i.tryData(ix, h); err == nil {
+			return b, nil
+		}
 	}
 	// Too early to read ahead, or the block is too large for a window, or it can't be read.
 	if i.streak <= minStreak || h.stored+blockTail > maxAhead || !i.scroll(h) {
@@ -95,13 +101,7 @@ func (i *Iterator) scroll(h handle) bool {
 	if i.ahead.pooled == nil {
 		i.ahead.pooled = windows.Get().(*[maxAhead]byte)
 	}
-	from, to := h.offset, h.offset+int64(h.stored+blockTail)
-	// A scan towards smaller keys reads what is in front of the block.
-	if want := int64(i.want); i.stride > 0 {
-		to = max(to, min(from+want, int64(i.r.props.DataBytes)))
-	} else {
-		from = min(from, max(to-want, 0))
-	}
+	from, to := i.r.span(h, int64(i.want), i.stride < 0)
 	i.want = min(2*i.want, maxAhead)
 	i.ahead.b, i.ahead.at = i.ahead.pooled[:to-from], from
 	if err := i.r.readAt(i.ahead.b, from, BlockData); err != nil {
@@ -112,6 +112,16 @@ func (i *Iterator) scroll(h handle) bool {
 		return false
 	}
 	return true
+}
+
+// span returns the part of the file that a window of want bytes takes: block h and what follows
+// it, or with back what is in front of it. It contains all of h, however large that is.
+func (r *Reader) span(h handle, want int64, back bool) (from, to int64) {
+	from, to = h.offset, h.offset+int64(h.stored+blockTail)
+	if back {
+		return min(from, max(to-want, 0)), to
+	}
+	return from, max(to, min(from+want, int64(r.props.DataBytes)))
 }
 
 // holds reports whether the window contains all of block h.
@@ -136,19 +146,21 @@ func (i *Iterator) dropWindow() {
 
 // readAhead returns the payload of a data block for an iterator with IterOptions.Readahead.
 // It takes the block from a window of that many bytes, and moves the window if the block is
-// not in it.
+// not in it. stride is as in loadOn: a pass towards smaller keys reads what is in front of the
+// block.
 //
 // The payload is a part of the window if the file has it in that form. Otherwise it is in
 // i.block.
-func (i *Iterator) readAhead(h handle) ([]byte, error) {
-	r, size := i.r, h.stored+blockTail
+func (i *Iterator) readAhead(h handle, stride int) ([]byte, error) {
+	r := i.r
 	if !i.ahead.holds(h) {
-		want := max(size, int(min(int64(i.opts.Readahead), r.props.DataBytes-h.offset)))
+		from, to := r.span(h, int64(i.opts.Readahead), stride < 0)
+		want := int(to - from)
 		if cap(i.ahead.b) < want {
 			i.ahead.b = make([]byte, want)
 		}
-		i.ahead = window{b: i.ahead.b[:want], at: h.offset}
-		if err := r.readAt(i.ahead.b, h.offset, BlockData); err != nil {
+		i.ahead = window{b: i.ahead.b[:want], at: from}
+		if err := r.readAt(i.ahead.b, from, BlockData); err != nil {
 			i.ahead.b = i.ahead.b[:0]
 			return nil, err
 		}

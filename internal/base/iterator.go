@@ -39,18 +39,23 @@ type Iterator interface {
 	Close() error
 }
 
-// SeekSteps is the number of calls of SeekStep in one seek.
+// SeekSteps is the number of steps in one seek.
 const SeekSteps = 5
 
-// A StepSeeker is an iterator that can do SeekGE in steps. Each step begins
+// A StepSeeker is an iterator that can seek in steps. Each step begins
 // to load what the next step needs, and does not wait for it. A merge takes
 // each step with all its children before the next step. So it waits for
-// main memory once for each step, and not once for each step and child.
+// main memory once for each step, and not once for each step and child. And it
+// waits for the device once: a step asks for what is not in memory, and only
+// SeekEnd waits for it. (An index partition that is not in memory is a wait of its own.)
 //
-// A caller calls SeekStep with 0 to SeekSteps-1 and then SeekEnd,
-// all with the same key and seq, and no other method in between.
+// A caller calls SeekStep with 0 to SeekSteps-1 and then SeekEnd, all with the same key
+// and seq, and no other method in between. Or it calls SeekLTStep and SeekLTEnd that way.
 type StepSeeker interface {
 	SeekStep(step int, key []byte, seq Seq)
 	// SeekEnd finishes the seek and returns what SeekGE would return.
 	SeekEnd(key []byte, seq Seq) *KV
+	SeekLTStep(step int, key []byte)
+	// SeekLTEnd finishes the seek and returns what SeekLT would return.
+	SeekLTEnd(key []byte) *KV
 }

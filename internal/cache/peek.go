@@ -40,6 +40,30 @@ func (c *Cache) Peek(k Key) Peek {
 	return Peek{}
 }
 
+// Holds reports whether the block at k is in the cache. It does not count as a hit. It may miss
+// a block, so it is for deciding whether a read is worth while.
+func (c *Cache) Holds(k Key) bool {
+	h := k.hash()
+	t := c.shard(h).table.Load()
+	if t == nil {
+		return false
+	}
+	mask := uint(len(t.slots) - 1)
+	i := uint(h >> t.shift)
+	for range t.slots {
+		slot := &t.slots[i&mask]
+		file := slot.file.Load()
+		if file == 0 {
+			return false
+		}
+		if slot.offset.Load() == k.Offset && file == k.File+1 {
+			return true
+		}
+		i++
+	}
+	return false
+}
+
 // Valid reports whether Bytes held the block during all reads up to now.
 // It does if no block of the shard was evicted since Peek loaded moves.
 //

@@ -72,6 +72,9 @@ func (c *Concat) SeekGE(key []byte, seq base.Seq) *base.KV {
 // tableGE returns the index of the first table that
 // ends at key or later, or n if there is none.
 func (c *Concat) tableGE(key []byte) int {
+	if c.it != nil && c.spans(key) {
+		return c.at
+	}
 	lo, hi := 0, c.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -82,6 +85,13 @@ func (c *Concat) tableGE(key []byte) int {
 		}
 	}
 	return lo
+}
+
+// spans reports whether key lies within the bounds of the open table. If so, a seek in either
+// direction begins there. Seeks to near keys find their table by this.
+func (c *Concat) spans(key []byte) bool {
+	smallest, largest := c.src.Bounds(c.at)
+	return string(smallest) < string(key) && string(key) <= string(largest)
 }
 
 // SeekStep implements base.StepSeeker.
@@ -111,6 +121,42 @@ func (c *Concat) SeekEnd(key []byte, seq base.Seq) *base.KV {
 // SeekLT moves to the last entry whose user key is less
 // than key. It is in the last table that begins before key.
 func (c *Concat) SeekLT(key []byte) *base.KV {
+	if !c.enter(c.tableLT(key)) {
+		return nil
+	}
+	return c.back(c.it.SeekLT(key))
+}
+
+// SeekLTStep implements base.StepSeeker.
+func (c *Concat) SeekLTStep(step int, key []byte) {
+	if step == 0 {
+		c.stepper = nil
+		if c.enter(c.tableLT(key)) {
+			c.stepper, _ = c.it.(base.StepSeeker)
+		}
+	}
+	if c.stepper != nil {
+		c.stepper.SeekLTStep(step, key)
+	}
+}
+
+// SeekLTEnd implements base.StepSeeker.
+func (c *Concat) SeekLTEnd(key []byte) *base.KV {
+	switch {
+	case c.it == nil: // no table begins before key, or it could not be opened
+		return nil
+	case c.stepper == nil:
+		return c.back(c.it.SeekLT(key))
+	}
+	return c.back(c.stepper.SeekLTEnd(key))
+}
+
+// tableLT returns the index of the last table that
+// begins before key, or -1 if there is none.
+func (c *Concat) tableLT(key []byte) int {
+	if c.it != nil && c.spans(key) {
+		return c.at
+	}
 	lo, hi := 0, c.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -120,10 +166,7 @@ func (c *Concat) SeekLT(key []byte) *base.KV {
 			hi = mid
 		}
 	}
-	if !c.enter(lo - 1) {
-		return nil
-	}
-	return c.back(c.it.SeekLT(key))
+	return lo - 1
 }
 
 // Next moves one entry forward.

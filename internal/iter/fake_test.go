@@ -72,27 +72,41 @@ func (f *fake) Close() error {
 type stepping struct {
 	*fake
 	steps int
-	key   string
-	seq   base.Seq
+	seek  string // which one is under way
 }
 
-func (f *stepping) SeekStep(step int, key []byte, seq base.Seq) {
+func (f *stepping) step(step int, seek string) {
 	if step == 0 {
-		f.steps, f.key, f.seq = 0, string(key), seq
+		f.steps, f.seek = 0, seek
 	}
-	if f.closed > 0 || step != f.steps || string(key) != f.key || seq != f.seq {
-		f.t.Errorf("step %d of a seek of %q, %d, want %d of %q, %d", step, key, seq, f.steps, f.key, f.seq)
+	if f.closed > 0 || step != f.steps || seek != f.seek {
+		f.t.Errorf("step %d of %s, want %d of %s", step, seek, f.steps, f.seek)
 	}
 	f.steps++
 	f.i = -2 // there is no position until the end
 }
 
-func (f *stepping) SeekEnd(key []byte, seq base.Seq) *base.KV {
-	if f.steps != base.SeekSteps || string(key) != f.key || seq != f.seq {
-		f.t.Errorf("end of a seek of %q, %d after %d steps to %q, %d", key, seq, f.steps, f.key, f.seq)
+func (f *stepping) end(seek string) {
+	if f.steps != base.SeekSteps || seek != f.seek {
+		f.t.Errorf("end of %s after %d steps of %s", seek, f.steps, f.seek)
 	}
 	f.steps = 0
+}
+
+func (f *stepping) SeekStep(step int, key []byte, seq base.Seq) {
+	f.step(step, fmt.Sprintf("SeekGE(%q, %d)", key, seq))
+}
+
+func (f *stepping) SeekEnd(key []byte, seq base.Seq) *base.KV {
+	f.end(fmt.Sprintf("SeekGE(%q, %d)", key, seq))
 	return f.SeekGE(key, seq)
+}
+
+func (f *stepping) SeekLTStep(step int, key []byte) { f.step(step, fmt.Sprintf("SeekLT(%q)", key)) }
+
+func (f *stepping) SeekLTEnd(key []byte) *base.KV {
+	f.end(fmt.Sprintf("SeekLT(%q)", key))
+	return f.SeekLT(key)
 }
 
 // seekGE returns the index of the first entry at or after (key, seq).

@@ -56,6 +56,7 @@ type child struct {
 	it      base.Iterator
 	kv      *base.KV        // the entry; nil: the child is at its end in the current direction
 	stepper base.StepSeeker // it as a StepSeeker, or nil if it is none
+	stays   bool            // the seek under way leaves the child where it is
 }
 
 // A player is a child's entry in the tournament. hi and lo are the first 16 bytes of its
@@ -106,20 +107,27 @@ func (m *Merging) Last() *base.KV {
 }
 
 // SeekGE moves to the first entry at or after (key, seq). Children that can seek in steps
-// take each step together, so that their waits for memory overlap: see base.StepSeeker.
+// take each step together, so that their waits overlap: see base.StepSeeker.
+//
+// A seek from the current entry to a greater one leaves those children where they are that
+// already stand behind the target. So a seek to a near key costs little more than a step.
 func (m *Merging) SeekGE(key []byte, seq base.Seq) *base.KV {
-	m.begin()
+	target := base.NewKey(key, seq, base.KindMax)
+	n := m.choose(forward, func(kv *base.KV) bool { return base.Compare(kv.InternalKey, target) >= 0 })
 	for step := range base.SeekSteps {
 		for i := range m.children {
-			if s := m.children[i].stepper; s != nil {
-				s.SeekStep(step, key, seq)
+			if c := &m.children[i]; n > 1 && c.stepper != nil && !c.stays {
+				c.stepper.SeekStep(step, key, seq)
 			}
 		}
 	}
 	for i := range m.children {
 		c := &m.children[i]
+		if c.stays {
+			continue
+		}
 		kv := (*base.KV)(nil)
-		if c.stepper != nil {
+		if n > 1 && c.stepper != nil {
 			kv = c.stepper.SeekEnd(key, seq)
 		} else {
 			kv = c.it.SeekGE(key, seq)
@@ -131,15 +139,51 @@ func (m *Merging) SeekGE(key []byte, seq base.Seq) *base.KV {
 	return m.contest(forward)
 }
 
-// SeekLT moves to the last entry whose user key is less than key.
+// SeekLT moves to the last entry whose user key is less than key. It takes
+// steps, and leaves children where they are, as SeekGE does.
 func (m *Merging) SeekLT(key []byte) *base.KV {
-	m.begin()
+	n := m.choose(backward, func(kv *base.KV) bool { return string(kv.UserKey) < string(key) })
+	for step := range base.SeekSteps {
+		for i := range m.children {
+			if c := &m.children[i]; n > 1 && c.stepper != nil && !c.stays {
+				c.stepper.SeekLTStep(step, key)
+			}
+		}
+	}
 	for i := range m.children {
-		if c := &m.children[i]; !m.moved(c, c.it.SeekLT(key)) {
+		c := &m.children[i]
+		if c.stays {
+			continue
+		}
+		kv := (*base.KV)(nil)
+		if n > 1 && c.stepper != nil {
+			kv = c.stepper.SeekLTEnd(key)
+		} else {
+			kv = c.it.SeekLT(key)
+		}
+		if !m.moved(c, kv) {
 			return nil
 		}
 	}
 	return m.contest(backward)
+}
+
+// choose begins a seek. It marks the children that stay, and returns how many do not. reached
+// reports whether an entry is at the target or behind it, in direction dir.
+//
+// A child may stay only if the seek goes on in the direction of the last movement, and not back:
+// the current entry must not have reached the target. Then what the child has passed by was
+// before the current entry, so it is before the target too.
+func (m *Merging) choose(dir direction, reached func(*base.KV) bool) (moving int) {
+	near := m.dir == dir && !reached(m.children[m.winner.child].kv)
+	m.begin()
+	for i := range m.children {
+		c := &m.children[i]
+		if c.stays = near && (c.kv == nil || reached(c.kv)); !c.stays {
+			moving++
+		}
+	}
+	return moving
 }
 
 // Next moves one entry forward.

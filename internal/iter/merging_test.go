@@ -267,3 +267,41 @@ func TestMerging_CloseClosesAllAndJoins(t *testing.T) {
 		t.Errorf("second Close() = %v", err)
 	}
 }
+
+// TestMerging_NearSeek checks which children a seek moves: in the direction of the last movement,
+// those that are not at the target yet, and otherwise all.
+func TestMerging_NearSeek(t *testing.T) {
+	_, fs := fakes(t, [][]base.KV{
+		parse(t, "a#1,PUT b#1,PUT c#1,PUT z#1,PUT"), parse(t, "a#2,PUT m#1,PUT"), parse(t, "a#3,PUT"),
+	})
+	m := NewMerging(fs[0], &stepping{fake: fs[1]}, &stepping{fake: fs[2]})
+	defer m.Close()
+	for _, s := range []struct {
+		seek  string
+		back  bool
+		want  string
+		moved [3]int // seeks of each child
+	}{
+		{"a", false, "a#3,PUT", [3]int{1, 1, 1}},
+		{"aa", false, "b#1,PUT", [3]int{1, 1, 1}}, // all stood on a
+		{"c", false, "c#1,PUT", [3]int{1, 0, 0}},  // the third is at its end, the second on m
+		{"b", false, "b#1,PUT", [3]int{1, 1, 1}},  // back
+		{"y", false, "z#1,PUT", [3]int{1, 1, 0}},
+		{"zz", true, "z#1,PUT", [3]int{1, 1, 1}}, // the other direction
+		{"n", true, "m#1,PUT", [3]int{1, 0, 0}},  // the others stand on m and a
+		{"c", true, "b#1,PUT", [3]int{1, 1, 0}},
+		{"d", true, "c#1,PUT", [3]int{1, 1, 1}},
+	} {
+		before := [3]int{fs[0].ops, fs[1].ops, fs[2].ops}
+		var kv *base.KV
+		if s.back {
+			kv = m.SeekLT([]byte(s.seek))
+		} else {
+			kv = m.SeekGE([]byte(s.seek), base.MaxSeq)
+		}
+		moved := [3]int{fs[0].ops - before[0], fs[1].ops - before[1], fs[2].ops - before[2]}
+		if got := describe(kv); got != s.want || moved != s.moved {
+			t.Errorf("seek to %s, back %v: %s after %v seeks of the children, want %s after %v", s.seek, s.back, got, moved, s.want, s.moved)
+		}
+	}
+}
