@@ -258,3 +258,40 @@ func passes(t *testing.T, r *Reader, src *badSector, list []entry) {
 		}
 	}
 }
+
+// TestIterator_AsksAheadBackwards checks that a scan towards smaller keys asks for each window
+// while it has the one before, and a scan towards larger keys for none: there the system reads
+// ahead by itself.
+func TestIterator_AsksAheadBackwards(t *testing.T) {
+	readers, keys, log := coldTables(t, 1, WriterOptions{})
+	it := readers[0].NewIterator(nil)
+	defer it.Close()
+	n := 0
+	for kv := it.Last(); kv != nil; kv = it.Prev() {
+		n++
+	}
+	asked, reads := access{}, 0
+	for _, a := range *log {
+		switch {
+		case a.what == "need":
+			asked = a
+		case a.to-a.from >= minAhead && reads > 0 && (a.from < asked.from || a.from >= asked.to):
+			t.Errorf("%v begins outside of %v", a, asked)
+		}
+		if a.what == "read" && a.to-a.from >= minAhead {
+			reads++
+		}
+	}
+	if n != len(keys) || reads < 3 {
+		t.Errorf("%d of %d entries in %d windows", n, len(keys), reads)
+	}
+	readers[0].cache = cache.New(0)
+	forward := readers[0].NewIterator(nil)
+	defer forward.Close()
+	kv := forward.First()
+	for *log = nil; kv != nil; kv = forward.Next() {
+	}
+	if slices.ContainsFunc(*log, func(a access) bool { return a.what == "need" }) {
+		t.Errorf("a scan forward asks: %v", *log)
+	}
+}

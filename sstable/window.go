@@ -111,6 +111,11 @@ func (i *Iterator) scroll(h handle) bool {
 		}
 		return false
 	}
+	// The system notices by itself that a file is read forwards, and reads ahead of the windows.
+	if i.stride < 0 && i.r.try != nil && from > 0 {
+		next := max(from-int64(i.want), 0)
+		i.r.try.WillNeed(next, from-next)
+	}
 	return true
 }
 
