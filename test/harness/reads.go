@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -206,8 +207,9 @@ func drawIterator(s *Source) Step {
 	}}
 }
 
-// Movements are the ways to move an iterator, which stand as often as programs have them.
-var Movements = []string{"Next", "Next", "Next", "Prev", "Prev", "Prev", "SeekGE", "SeekLT", "First", "Last"}
+// Movements are the ways to move an iterator, which stand as often as programs have them. The near
+// seeks go from the entry on which the iterator stands to a key close by.
+var Movements = []string{"Next", "Next", "Next", "Prev", "Prev", "Prev", "SeekGE", "SeekLT", "NearGE", "NearLT", "First", "Last"}
 
 // drawMove moves an iterator, which may be older than many writes.
 func drawMove(s *Source) Step {
@@ -244,7 +246,18 @@ func move(w *strings.Builder, it Iterator, hows, keys []string) {
 	}
 }
 
-// Move moves an iterator in one of the Movements. The key is where seeks go.
+// near returns a key that differs by 1 in its last byte from that of the entry on which it stands,
+// or key if it stands on none.
+func near(it Iterator, key []byte, by int) []byte {
+	if !it.Valid() || len(it.Key()) == 0 {
+		return key
+	}
+	key = bytes.Clone(it.Key())
+	key[len(key)-1] += byte(by)
+	return key
+}
+
+// Move moves an iterator in one of the Movements. The key is where seeks go, but for near ones.
 func Move(it Iterator, how string, key []byte) (ok bool) {
 	switch how {
 	case "First":
@@ -255,6 +268,10 @@ func Move(it Iterator, how string, key []byte) (ok bool) {
 		return it.SeekGE(key)
 	case "SeekLT":
 		return it.SeekLT(key)
+	case "NearGE":
+		return it.SeekGE(near(it, key, 1))
+	case "NearLT":
+		return it.SeekLT(near(it, key, -1))
 	case "Next":
 		return it.Next()
 	case "Prev":

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -165,7 +166,7 @@ func (r *role) twinsIn(from shale.Reader, writer int) error {
 // move moves a held iterator and checks where it is then.
 func (r *role) move(h *held) error {
 	it, how, key := h.iterator, harness.Movements[r.r.IntN(len(harness.Movements))], r.key(h)
-	if h.lost && (how == "Next" || how == "Prev") {
+	if h.lost && slices.Contains([]string{"Next", "Prev", "NearGE", "NearLT"}, how) {
 		how = "First"
 	}
 	ok := harness.Move(it, how, key)
