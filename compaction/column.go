@@ -40,6 +40,11 @@ func (s *span) widen(tables []*manifest.Table) {
 	}
 }
 
+// equal reports whether s and o are the same range.
+func (s span) equal(o span) bool {
+	return (s.hi == nil) == (o.hi == nil) && bytes.Equal(s.lo, o.lo) && bytes.Equal(s.hi, o.hi)
+}
+
 // target chooses the run of a level that the output of a compaction joins. size is the number
 // of bytes that come into the level, and s is their key range. below has the tables of the
 // level that must be merged with them, newest run first. run is the ID of the output's run.

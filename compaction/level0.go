@@ -2,165 +2,198 @@ package compaction
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
 // The runs of level 0 may overlap each other, and their tables may not overtake each other.
 // So a compaction of level 0 is picked as a set of tables that is closed downwards: with
-// each table it has all older tables of level 0 that overlap the set's range. The steps are:
+// each table it has all tables of the same run and of older ones that overlap the set's
+// range. The steps are:
 //
-//  1. oldestFirst lists the tables and blocks those that can't be
-//     picked: tables in use, and newer tables that overlap these.
-//  2. fromLevel0 starts a set with the oldest table that is wanted and
-//     not blocked. add also picks the older tables that this table needs.
-//  3. fromLevel0 goes on to newer tables that overlap the set, and
-//     adds each with what it needs, up to maxBytes. If one can't
-//     be added, it and the newer tables above it are blocked.
+//  1. fromLevel0 starts a set with the oldest table that no plan in flight
+//     is in the way of. add also picks the older tables that it needs.
+//  2. addNewer goes on to newer tables that overlap the set, and adds each
+//     run's with what they need, up to level0Bytes, until some can't be added.
+//  3. addBeside adds tables that lie within the range of the tables of the base
+//     level: these are rewritten in any case, so each costs its own bytes only.
 //
-// A young table is a table of level 0 while a compaction of level 0 is picked.
-type young struct {
-	*manifest.Table
-	run     int  // index of its run in the level; a lower index is newer
-	picked  bool // it is an input
-	blocked bool // it must not be an input: it is in use, or overlaps an older table that is blocked
-}
+// A level0Index finds the tables, so a pick takes no longer because level 0 is large.
 
-// overlaps reports whether y has keys in [lo, hi].
-func (y *young) overlaps(lo, hi []byte) bool {
-	return bytes.Compare(y.Smallest, hi) <= 0 && bytes.Compare(y.Largest, lo) >= 0
-}
+// level0Tables bounds how many tables a set takes, and how many runs it is
+// compared with, one by one. Only ingestions leave more of them in level 0.
+const level0Tables = 1000
 
-// pickLevel0 picks tables of level 0, beginning with the oldest.
-func (p *picker) pickLevel0() (Plan, bool) {
-	return p.fromLevel0(func(*manifest.Table) bool { return true }, "level 0")
-}
-
-// fromLevel0 picks the oldest possible table of level 0 that is wanted,
-// the older tables that must go with it, and newer tables that overlap
-// these, up to maxBytes. The plan compacts them into the base level.
-func (p *picker) fromLevel0(wanted func(*manifest.Table) bool, reason string) (Plan, bool) {
-	all := p.oldestFirst()
-	for i := range all {
-		if all[i].blocked || !wanted(all[i].Table) {
-			continue
+// fromLevel0 picks the oldest possible table of level 0 that the query fits, the
+// older tables that must go with it, and others that cost little more with it than
+// alone, up to level0Bytes. The plan compacts them into the base level.
+func (p *picker) fromLevel0(q level0Query, reason string) (Plan, bool) {
+	index := p.busy.level0(p.v)
+	q.blocked = p.level0Blocks()
+	for {
+		first, ok := index.oldest(q)
+		if !ok {
+			return Plan{}, false
 		}
-		set := level0Set{all: append([]young(nil), all...), max: p.opts.maxBytes}
-		if !set.add(i) {
-			continue
-		}
-		for j := i + 1; j < len(all); j++ {
-			if set.all[j].overlaps(set.lo, set.hi) && !set.add(j) {
-				set.block(j)
-			}
-		}
-		if plan, ok := p.plan(0, p.shape.base, set.inputs(p.v.Levels[0].Runs), reason); ok {
+		if plan, ok := p.level0With(index, first, reason); ok {
 			return plan, true
 		}
+		// Neither the table can be picked, nor a newer one that overlaps it.
+		q.blocked = append(q.blocked, level0Block{span{first.Smallest, first.Largest}, first.run})
 	}
-	return Plan{}, false
 }
 
-// oldestFirst lists the tables of level 0, oldest run first. Tables
-// in use are blocked, and so are newer tables that overlap them.
-func (p *picker) oldestFirst() []young {
-	runs := p.v.Levels[0].Runs
-	var all []young
-	for i := len(runs) - 1; i >= 0; i-- {
-		for _, t := range runs[i].Tables {
-			all = append(all, young{Table: t, run: i})
-		}
-	}
-	set := level0Set{all: all}
-	for i := range all {
-		if p.busy.isBusy(all[i].Num) {
-			set.block(i)
-		}
-	}
-	return all
-}
-
-// A level0Set is a growing set of tables of level 0. It never holds
-// a table without all older tables that overlap the set's range.
-type level0Set struct {
-	all    []young // oldest first
-	lo, hi []byte  // key range of the picked tables; nil hi: none is picked yet
-	size   int64   // bytes of the picked tables
-	max    int64   // limit of size
-}
-
-// block marks table i and all newer tables that could not be picked without it.
-func (s *level0Set) block(i int) {
-	s.all[i].blocked = true
-	for j := i + 1; j < len(s.all); j++ {
-		if s.all[j].blocked || s.all[j].run == s.all[i].run {
+// level0Blocks returns the ranges of keys in which nothing can be compacted into
+// the base level, because a plan in flight writes there or takes tables away.
+func (p *picker) level0Blocks() (blocks []level0Block) {
+	for _, plan := range p.busy.plans {
+		if plan.To == p.shape.base {
+			blocks = append(blocks, level0Block{span: span{plan.smallest, plan.largest}})
 			continue
 		}
-		if s.all[j].overlaps(s.all[i].Smallest, s.all[i].Largest) {
-			s.block(j)
-		}
-	}
-}
-
-// add picks table i and the older tables that must go with it, and reports whether
-// it did. It changes nothing if one of them is blocked, or if the set would get
-// larger than max. The first table of a set, with what it needs, may exceed max.
-func (s *level0Set) add(i int) bool {
-	lo, hi, size := s.lo, s.hi, s.size
-	var fresh []int
-	newest := i
-	for j := range s.all {
-		if s.all[j].picked {
-			newest = max(newest, j)
-		}
-	}
-	take := func(j int) {
-		fresh = append(fresh, j)
-		s.all[j].picked = true
-		size += s.all[j].Size
-		if hi == nil || bytes.Compare(s.all[j].Smallest, lo) < 0 {
-			lo = s.all[j].Smallest
-		}
-		if hi == nil || bytes.Compare(s.all[j].Largest, hi) > 0 {
-			hi = s.all[j].Largest
-		}
-	}
-	take(i)
-	ok := !s.all[i].blocked
-	for grown := true; grown && ok; {
-		grown = false
-		for j := 0; j < newest && ok; j++ {
-			if y := &s.all[j]; !y.picked && y.overlaps(lo, hi) {
-				ok = !y.blocked
-				take(j)
-				grown = true
+		for _, in := range plan.Inputs {
+			if in.level == p.shape.base {
+				var s span
+				s.widen(in.Tables)
+				blocks = append(blocks, level0Block{span: s})
 			}
 		}
 	}
-	if ok && (s.hi == nil || size <= s.max) {
-		s.lo, s.hi, s.size = lo, hi, size
-		return true
+	return blocks
+}
+
+// level0With plans a compaction of level 0 with the table first.
+func (p *picker) level0With(index *level0Index, first young, reason string) (Plan, bool) {
+	set := level0Set{index: index, busy: p.busy, max: p.opts.level0Bytes, picked: make(map[base.FileNum]bool)}
+	if !set.add(first.run, first.Table) {
+		return Plan{}, false
 	}
-	for _, j := range fresh {
-		s.all[j].picked = false
+	least := set.level0Mark
+	set.addNewer()
+	plan, ok := p.plan(0, p.shape.base, set.inputs(), reason)
+	if !ok { // something is in the way of the newer tables
+		set.undo(least)
+		return p.plan(0, p.shape.base, set.inputs(), reason)
 	}
-	return false
+	below := plan.Inputs[len(plan.Inputs)-1]
+	if below.level > 0 && set.addBeside(span{plan.smallest, plan.largest}) {
+		return p.plan(0, p.shape.base, set.inputs(), reason)
+	}
+	return plan, true
+}
+
+// A level0Set is a growing set of tables of level 0. It has all
+// tables that overlap its range and are of runs up to newest.
+type level0Set struct {
+	index  *level0Index
+	busy   *InFlight
+	max    int64 // limit of size
+	tables []young
+	picked map[base.FileNum]bool // the same tables
+
+	level0Mark
+}
+
+// A level0Mark is what a level0Set returns to if it has grown too far.
+type level0Mark struct {
+	n      int    // number of tables
+	covers span   // their range of keys
+	size   int64  // their bytes
+	newest uint64 // ID of a run
+}
+
+// undo makes the set what it was.
+func (s *level0Set) undo(m level0Mark) {
+	for _, t := range s.tables[m.n:] {
+		delete(s.picked, t.Num)
+	}
+	s.tables, s.level0Mark = s.tables[:m.n], m
+}
+
+// add adds tables of one run, and those that must go with them, and reports whether it
+// did. It changes nothing if one of them is in use, or if the set would get too large.
+// The first table of a set, with what it needs, may be of any size.
+func (s *level0Set) add(run uint64, tables ...*manifest.Table) bool {
+	before := s.level0Mark
+	s.newest = max(s.newest, run)
+	take := func(t young) bool {
+		if s.picked[t.Num] {
+			return true
+		}
+		s.picked[t.Num] = true
+		s.tables = append(s.tables, t)
+		s.n++
+		s.size += t.Size
+		s.covers.widen([]*manifest.Table{t.Table})
+		fits := before.n == 0 || s.size <= s.max && s.n <= level0Tables
+		return fits && !s.busy.isBusy(t.Num)
+	}
+	ok := true
+	for _, t := range tables {
+		ok = ok && take(young{t, run})
+	}
+	// What overlaps the range as it was is in the set already. Each round looks
+	// at what overlaps the range by which the round before it has grown.
+	for closed := before.covers; ok && !s.covers.equal(closed); {
+		reach := s.covers
+		ok = s.index.upTo(s.newest, reach, closed, take)
+		closed = reach
+	}
+	if !ok {
+		s.undo(before)
+	}
+	return ok
+}
+
+// addNewer adds what newer runs have in the range of the set, one run after the
+// other, until that of one run can't be added: the runs after it must wait for it.
+func (s *level0Set) addNewer() {
+	newer := s.index.newerThan(s.newest)
+	for i := len(newer) - 1; i >= max(0, len(newer)-level0Tables); i-- {
+		run := &newer[i]
+		if tables := s.index.overlaps(run, s.covers); len(tables) > level0Tables || !s.add(run.ID, tables...) {
+			return
+		}
+	}
+}
+
+// addBeside adds tables that lie behind the set, in the order of keys, but still
+// in a range, as long as the set stays in that range. It reports whether it did.
+func (s *level0Set) addBeside(in span) (added bool) {
+	for s.n < level0Tables {
+		behind := level0Query{span: span{s.covers.lo, in.hi}, blocked: []level0Block{{span: s.covers}}}
+		next, ok := s.index.oldest(behind)
+		if !ok || next.run > s.newest {
+			break
+		}
+		before := s.level0Mark
+		if !s.add(next.run, next.Table) {
+			break
+		}
+		if bytes.Compare(s.covers.lo, in.lo) < 0 || bytes.Compare(s.covers.hi, in.hi) > 0 {
+			s.undo(before)
+			break
+		}
+		added = true
+	}
+	return added
 }
 
 // inputs returns the picked tables as the inputs of a plan, newest run first.
-func (s *level0Set) inputs(runs []manifest.Run) []Input {
-	inputs := make([]Input, len(runs))
-	for _, y := range s.all {
-		if y.picked {
-			inputs[y.run].Tables = append(inputs[y.run].Tables, y.Table)
+func (s *level0Set) inputs() (inputs []Input) {
+	all := slices.Clone(s.tables)
+	slices.SortFunc(all, func(a, b young) int {
+		return cmp.Or(cmp.Compare(b.run, a.run), bytes.Compare(a.Smallest, b.Smallest))
+	})
+	for i, t := range all {
+		if i == 0 || t.run != all[i-1].run {
+			inputs = append(inputs, Input{level: 0, run: t.run})
 		}
+		in := &inputs[len(inputs)-1]
+		in.Tables = append(in.Tables, t.Table)
 	}
-	n := 0
-	for i, in := range inputs {
-		if len(in.Tables) > 0 {
-			inputs[n] = Input{level: 0, run: runs[i].ID, Tables: in.Tables}
-			n++
-		}
-	}
-	return inputs[:n]
+	return inputs
 }

@@ -72,16 +72,7 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 			}
 		}
 	}
-	idle := 0
-	for _, run := range v.Levels[0].Runs {
-		if !busy.anyBusy(run.Tables) {
-			idle++
-		}
-	}
-	score[0] = float64(idle) / float64(o.l0Trigger)
-	if idle > 0 {
-		score[0] = max(score[0], float64(v.Bytes(0)-leaving[0])/float64(o.BaseBytes))
-	}
+	score[0] = max(float64(idleRuns(v, busy))/float64(o.l0Trigger), float64(v.Bytes(0)-leaving[0])/float64(o.BaseBytes))
 	for level := 1; level < lastLevel; level++ {
 		bytes := v.Bytes(level) - leaving[level]
 		switch {
@@ -96,6 +87,27 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 		}
 	}
 	return score
+}
+
+// idleRuns returns how many runs of level 0 have no table in use.
+func idleRuns(v *manifest.Version, busy *InFlight) int {
+	runs := v.Levels[0].Runs
+	used := make(map[uint64]bool)
+	for _, p := range busy.plans {
+		for _, in := range p.Inputs {
+			if in.level == 0 {
+				used[in.run] = true
+			}
+		}
+	}
+	if len(busy.aside) > 0 { // which is rare: the store is damaged
+		for i := range runs {
+			if busy.anyBusy(runs[i].Tables) {
+				used[runs[i].ID] = true
+			}
+		}
+	}
+	return len(runs) - len(used)
 }
 
 // Debt estimates how many bytes compactions still have

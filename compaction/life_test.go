@@ -66,7 +66,11 @@ func (l *life) flush() {
 	slices.SortFunc(fresh, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
 	run := uint64(l.next + 1)
 	var out outputs
-	if _, err := Merge(context.Background(), &sliceIter{entries: fresh}, MergeOptions{Snapshots: l.snapshots, NewOutput: out.new}); err != nil {
+	opts := MergeOptions{Snapshots: l.snapshots, NewOutput: out.new}
+	if l.r.IntN(3) == 0 { // as an ingestion does, which makes several tables
+		opts.TableSize = l.o.TableSize
+	}
+	if _, err := Merge(context.Background(), &sliceIter{entries: fresh}, opts); err != nil {
 		l.t.Fatal(err)
 	}
 	l.install(&manifest.Edit{Added: l.added(0, run, &out)})
@@ -231,6 +235,9 @@ func (l *life) check(what string) {
 // reopen continues with other options, and without the jobs that were running.
 func (l *life) reopen() {
 	l.running, l.busy = nil, InFlight{}
+	if l.r.IntN(2) == 0 {
+		l.busy = NewInFlight()
+	}
 	l.o = Options{
 		MemtableSize: 100,
 		TableSize:    int64(20 << l.r.IntN(3)),

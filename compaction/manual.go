@@ -51,12 +51,12 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 	p := newPicker(v, o, &busy)
 	m.begin(v)
 	for level := range lastLevel {
-		if !m.any(v, level) {
+		if !m.any(p, level) {
 			continue
 		}
 		var ok bool
 		if level == 0 {
-			plan, ok = p.fromLevel0(m.wants, byRequest)
+			plan, ok = p.fromLevel0(m.young(), byRequest)
 		} else {
 			plan, ok = m.fromLevel(p, level)
 		}
@@ -100,9 +100,18 @@ func (m *Manual) inRange(t *manifest.Table) bool {
 // is in the range and holds entries as old as the first step.
 func (m *Manual) wants(t *manifest.Table) bool { return t.MinSeq <= m.maxSeq && m.inRange(t) }
 
+// young asks for the tables of level 0 to bring down.
+func (m *Manual) young() level0Query {
+	return level0Query{span: span{m.lower, m.upper}, wanted: m.wants}
+}
+
 // any reports whether level has a table to bring down.
-func (m *Manual) any(v *manifest.Version, level int) bool {
-	for _, run := range v.Levels[level].Runs {
+func (m *Manual) any(p *picker, level int) bool {
+	if level == 0 {
+		_, ok := p.busy.level0(p.v).oldest(m.young())
+		return ok
+	}
+	for _, run := range p.v.Levels[level].Runs {
 		for _, t := range run.Overlaps(m.lower, nil) {
 			if m.wants(t) {
 				return true

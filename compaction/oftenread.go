@@ -25,7 +25,7 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 	if len(v.Levels[0].Runs) == 0 || len(busy.plans) > 0 || slices.Max(score[:]) >= 1 {
 		return Plan{}, math.MaxInt64
 	}
-	plan, ok := p.fromLevel0(func(*manifest.Table) bool { return true }, "often read")
+	plan, ok := p.fromLevel0(level0Query{}, "often read")
 	if !ok {
 		return Plan{}, math.MaxInt64
 	}

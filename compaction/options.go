@@ -28,6 +28,10 @@ type Options struct {
 	// maxBytes bounds the inputs of one compaction, except
 	// those that it can't do without. Default 25 tables.
 	maxBytes int64
+	// level0Bytes bounds what one compaction takes from level 0, in the same way. Default
+	// maxBytes, or two times BaseBytes if that is more: level 0 is due at BaseBytes, and
+	// one compaction of all of it writes less than several.
+	level0Bytes int64
 
 	// DropSeq is the sequence number up to which no snapshot needs an old version any
 	// more. It is the oldest snapshot, or base.MaxSeq if there is none. With 0 no table of
@@ -49,6 +53,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.LevelRuns, 1)
 	o.LevelRuns = min(o.LevelRuns, manifest.MaxRuns)
 	setDefault(&o.maxBytes, 25*o.TableSize)
+	setDefault(&o.level0Bytes, max(o.maxBytes, 2*o.BaseBytes))
 	return o
 }
 

@@ -27,7 +27,7 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 		var plan Plan
 		var ok bool
 		if level == 0 {
-			plan, ok = p.pickLevel0()
+			plan, ok = p.fromLevel0(level0Query{}, "level 0")
 		} else {
 			plan, ok = p.pickLevel(level)
 		}
@@ -47,7 +47,7 @@ func PickLevel0(v *manifest.Version, o Options, busy InFlight) Plan {
 	if score < 1 {
 		return Plan{}
 	}
-	plan, _ := p.pickLevel0()
+	plan, _ := p.fromLevel0(level0Query{}, "level 0")
 	return plan
 }
 

@@ -57,6 +57,7 @@ func TestPick(t *testing.T) {
 						a.Scan(t, 0, &o.TableSize)
 					case "max":
 						a.Scan(t, 0, &o.maxBytes)
+						o.level0Bytes = o.maxBytes
 					case "runs":
 						a.Scan(t, 0, &o.LevelRuns)
 					case "drop":

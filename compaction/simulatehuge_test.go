@@ -42,7 +42,7 @@ func BenchmarkPick(b *testing.B) {
 				for b.Loop() {
 					p := newPicker(s.v, s.o, &s.busy)
 					if level == 0 {
-						p.pickLevel0()
+						p.fromLevel0(level0Query{}, "level 0")
 					} else {
 						p.pickLevel(level)
 					}

@@ -63,7 +63,7 @@ type Attempt struct {
 
 // New returns a Scheduler without plans in flight.
 func New(env Env) *Scheduler {
-	s := &Scheduler{env: env, wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
+	s := &Scheduler{env: env, inFlight: compaction.NewInFlight(), wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
 	s.Seeks.Price.Store(math.MaxInt64)
 	return s
 }
