@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // An automatic compaction takes these steps:
 //
 //  1. The scheduler is nudged when there may be something to compact: after a flush or an
-//     ingestion, after another compaction, when a snapshot is closed, or when seeks have
+//     ingestion, after another compaction, when a snapshot is closed, or when reads have
 //     paid for a compaction.
 //  2. compactLoop, on a goroutine of its own, asks the scheduler for plans (Pick). A plan
 //     that it gets is reserved: until Done no other plan takes its tables and its key
@@ -43,6 +44,10 @@ func (db *DB) compactLoop() {
 		case <-db.ctx.Done():
 			return
 		case <-db.scheduler.Woken():
+		case <-db.nextLook():
+			if !db.scheduler.ReadsPay() {
+				continue
+			}
 		}
 		// Go is safe although Close may be waiting for the group, which counts this
 		// goroutine.
@@ -50,6 +55,19 @@ func (db *DB) compactLoop() {
 			db.background.Go(func() { db.compactInBackground(plan) })
 		}
 	}
+}
+
+// lookEvery is how often compactLoop looks what point lookups have earned. They are too many
+// to wake it, as seeks do.
+const lookEvery = 100 * time.Millisecond
+
+// nextLook returns a channel for the time of the next look, or nil if reads can't pay for a
+// compaction now.
+func (db *DB) nextLook() <-chan time.Time {
+	if db.scheduler.Reads.Price.Load() == math.MaxInt64 {
+		return nil
+	}
+	return time.After(lookEvery)
 }
 
 // compactInBackground carries out an automatic compaction, and gives its worker and its
@@ -279,7 +297,7 @@ func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
 // none. It plans the filters of the tree as it will be after the compaction.
 func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 {
 	tree := compaction.FilterTree(meta, plan, db.planOptions())
-	filters := db.filterPolicy().Plan(tree, db.counters.probeShares())
+	filters := db.filterPolicy().Plan(tree, db.counters.probeShares(emptyLevels(meta)))
 	return filters.Bits(plan.To, plan.OutputRun())
 }
 

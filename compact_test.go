@@ -263,9 +263,9 @@ func TestCosts_OfAFill(t *testing.T) {
 		tables, logs float64 // bytes written for each byte of keys and values
 		runs         int     // how many runs the store may have at the end
 	}{
-		{"new keys in no order", func(_ *rand.Rand, i int) uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }, 5.10, 1.166, 3},
-		{"new keys in order", func(_ *rand.Rand, i int) uint64 { return uint64(i) }, 0.676, 1.166, 6},
-		{"the same keys again", func(r *rand.Rand, _ int) uint64 { return r.Uint64N(n/4) * 0x9e3779b97f4a7c15 }, 3.54, 1.166, 2},
+		{"new keys in no order", func(_ *rand.Rand, i int) uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }, 3.40, 1.166, 7},
+		{"new keys in order", func(_ *rand.Rand, i int) uint64 { return uint64(i) }, 0.676, 1.166, 14},
+		{"the same keys again", func(r *rand.Rand, _ int) uint64 { return r.Uint64N(n/4) * 0x9e3779b97f4a7c15 }, 2.32, 1.166, 6},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -470,13 +470,13 @@ func (c *cursor) creditSeeks() {
 	looks := int64(c.seeks) * int64(c.wasted)
 	misses := min(int64(c.misses), looks)
 	c.seeks, c.misses = 0, 0
-	credit := &c.db.scheduler.Seeks
+	credit := &c.db.scheduler.Reads
 	price := credit.Price.Load()
 	now := c.db.view.Load()
 	if price == math.MaxInt64 || now == nil || !scheduler.SameLevel0(c.view.Meta, now.Meta) {
 		return // an iterator that is older than a compaction gains by none
 	}
-	if credit.Earned.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {
+	if credit.Seeks.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {
 		c.db.scheduler.Nudge()
 	}
 }

@@ -75,13 +75,13 @@ func (s *seekStore) runs(want int) {
 func (s *seekStore) level0() int { return len(s.view.Load().Meta.Levels[0].Runs) }
 
 func (s *seekStore) earned() int64 {
-	return s.scheduler.Seeks.Earned.Load()
+	return s.scheduler.Reads.Seeks.Load()
 }
 
 // price waits until a compaction for seeks has a price, and returns it.
 func (s *seekStore) price() int64 {
 	s.t.Helper()
-	price := &s.scheduler.Seeks.Price
+	price := &s.scheduler.Reads.Price
 	testenv.WaitFor(s.t, "a price", func() bool { return price.Load() != math.MaxInt64 })
 	return price.Load()
 }
@@ -198,9 +198,9 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 		s.flusher.mu.Unlock()
 		t.Fatal(err)
 	}
-	s.scheduler.Seeks.Earned.Store(1 << 40)
+	s.scheduler.Reads.Seeks.Store(1 << 40)
 	plan := s.scheduler.PickFor(1)
-	s.scheduler.Seeks.Earned.Store(0) // so that no compaction begins after the flush
+	s.scheduler.Reads.Seeks.Store(0) // so that no compaction begins after the flush
 	s.flusher.mu.Unlock()
 	if plan != nil {
 		s.scheduler.Done(plan)
@@ -227,7 +227,7 @@ func TestSeeks_WritesBetween(t *testing.T) {
 		return s, s.Metrics().CompactBytes
 	}
 	_, without := written(0)
-	few, with := written(3 * seeksAtOnce)
+	few, with := written(seeksAtOnce / 2)
 	if few.oftenRead.Load() > 0 || with != without {
 		t.Errorf("compactions have written %d bytes, and %d without the seeks; %d were for these", with, without, few.oftenRead.Load())
 	}
@@ -253,7 +253,7 @@ func TestSeeks_Allocations(t *testing.T) {
 	seekWith(t, it, seeksAtOnce)
 	before, key := s.earned(), []byte("key000100")
 	seek := func() {
-		s.scheduler.Seeks.Price.Store(math.MaxInt64 - 1) // a late pick takes the price away
+		s.scheduler.Reads.Price.Store(math.MaxInt64 - 1) // a late pick takes the price away
 		for range 10 * seeksAtOnce {
 			if !it.SeekGE(key) {
 				t.Fatal(it.Err())
@@ -275,7 +275,7 @@ func BenchmarkSeek(b *testing.B) {
 		b.Run(fmt.Sprintf("young=%d", young), func(b *testing.B) {
 			const keys = 500_000
 			db := missStore(b, keys, young)
-			db.scheduler.Seeks.Price.Store(math.MaxInt64 - 1) // seeks earn credit, but never enough to compact
+			db.scheduler.Reads.Price.Store(math.MaxInt64 - 1) // seeks earn credit, but never enough to compact
 			for range db.Scan(Range{}) {
 				continue // fills the cache
 			}

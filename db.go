@@ -272,10 +272,11 @@ func (db *DB) schedulerEnv() scheduler.Env {
 			}
 			return nil
 		},
-		Options:  db.planOptions,
-		Flushing: func() bool { return db.oldestImmutable() != nil },
-		Started:  func(n int64) { db.counters.compacting.Add(n) },
-		Changed:  db.changes.broadcast,
+		Options:     db.planOptions,
+		Flushing:    func() bool { return db.oldestImmutable() != nil },
+		Level0Asked: func() uint64 { return db.counters.askedInVain(0) },
+		Started:     func(n int64) { db.counters.compacting.Add(n) },
+		Changed:     db.changes.broadcast,
 	}
 }
 

@@ -64,7 +64,7 @@ type Event struct {
 	Kind     EventKind
 	Time     time.Time
 	Duration time.Duration
-	Reason   string // why it was done; of a compaction "level 0", "size", "tombstones", "often read" (by seeks), "range" (by Compact)
+	Reason   string // why it was done; of a compaction "level 0", "size", "tombstones", "often read" (by lookups and seeks), "range" (by Compact)
 	Level    int    // to which level
 	Tables   []uint64
 	BytesIn  int64

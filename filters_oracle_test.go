@@ -67,7 +67,7 @@ func (o *filterOracle) options(fs vfs.FS) *Options {
 	opts.FilterBits = bits[o.rng.IntN(len(bits))]
 	opts.MemtableSize, opts.TableSize = 64<<10<<o.rng.IntN(5), 16<<10<<o.rng.IntN(6)
 	opts.BlockSize = 512 << o.rng.IntN(4)
-	opts.testing.baseSize, opts.testing.runs = 64<<10<<o.rng.IntN(4), 1+o.rng.IntN(4)
+	opts.testing.baseSize, opts.testing.runs, opts.testing.level0 = 64<<10<<o.rng.IntN(4), 1+o.rng.IntN(4), 4
 	opts.OnEvent = func(e Event) {
 		if e.Err != nil {
 			o.t.Errorf("%s: event %v: %v", o.name, e.Kind, e.Err)

@@ -102,7 +102,7 @@ func TestMiss_EveryKind(t *testing.T) {
 	case testenv.Race:
 		n = 2000
 	case testing.Short():
-		n = 4000
+		n = 8000 // enough for a compaction of level 0
 	}
 	widths := []float64{10, 4, 20, 6, 24, 8, 14, 2, 12, 16}
 	t.Logf("%-25s %5s %7s %8s %9s %9s %7s", "kind", "bits", "keys", "asked", "promised", "met", "sigmas")

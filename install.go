@@ -52,9 +52,9 @@ func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*t
 		},
 		Installed: func(old, next *tree.Version) {
 			db.releaseAll(replaced)
-			// What seeks have earned was for compacting another level 0.
+			// What reads have earned was for compacting another level 0.
 			if !scheduler.SameLevel0(old.Meta, next.Meta) {
-				db.scheduler.Seeks.Earned.Store(0)
+				db.scheduler.ForgetReads()
 			}
 			db.changes.broadcast()
 			db.filters.FitSoon(next)

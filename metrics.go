@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -361,15 +362,33 @@ type probeCounter struct {
 }
 
 // probeShares adds the lookups since the last call to the history, and returns the share of
-// each level.
-func (c *counters) probeShares() filterplan.ProbeShares {
+// each level. empty says which levels of the current version have no table.
+func (c *counters) probeShares(empty [NumLevels]bool) filterplan.ProbeShares {
 	p := &c.probes
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// The counts are taken under the lock. Of two compactions that ask at once, the second
 	// must not have older counts than the first.
-	p.history = p.history.Next(c.lookupCounts())
+	now := c.lookupCounts()
+	now.Empty = empty
+	p.history = p.history.Next(now)
 	return p.history.Shares()
+}
+
+// askedInVain returns how many tables of a level lookups have asked that did not have the key.
+func (c *counters) askedInVain(level int) (n uint64) {
+	for i := range c.lookups {
+		n += c.lookups[i].negatives[level].Load() + c.lookups[i].falsePos[level].Load()
+	}
+	return n
+}
+
+// emptyLevels says which levels of v have no table.
+func emptyLevels(v *manifest.Version) (empty [NumLevels]bool) {
+	for level := range empty {
+		empty[level] = len(v.Levels[level].Runs) == 0
+	}
+	return empty
 }
 
 // lookupCounts sums the stripes.

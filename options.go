@@ -105,7 +105,7 @@ type Options struct {
 
 	// CompactionWorkers is how many goroutines compact at most, callers of Compact not
 	// counted. Default: half the CPUs, at least 1; negative: no automatic compaction. A
-	// store that is only read is compacted too, once its seeks have paid for it.
+	// store that is only read is compacted too, once its reads have paid for it.
 	CompactionWorkers int
 
 	// Layout of what is written from now on.
@@ -134,6 +134,7 @@ type testOptions struct {
 	seed        uint64 // of the store id; 0: from the clock
 	baseSize    int64  // of the first level below level 0; 0: four memtables
 	runs        int    // that a level may hold; 0: the default of package compaction
+	level0      int    // runs at which level 0 is compacted; 0: the default of package compaction
 }
 
 // Durability says when a write is on disk, that is, survives a crash of the
@@ -359,10 +360,12 @@ func (r PrefixRule) String() string {
 // of the oldest snapshot, so each plan asks again.
 func (db *DB) planOptions() compaction.Options {
 	return compaction.Options{
-		MemtableSize: db.opts.MemtableSize,
-		TableSize:    db.opts.TableSize,
-		BaseBytes:    db.opts.testing.baseSize,
-		LevelRuns:    db.opts.testing.runs,
-		DropSeq:      db.snapshots.Oldest(),
+		MemtableSize:  db.opts.MemtableSize,
+		TableSize:     db.opts.TableSize,
+		BaseBytes:     db.opts.testing.baseSize,
+		LevelRuns:     db.opts.testing.runs,
+		Level0Trigger: db.opts.testing.level0,
+		DropSeq:       db.snapshots.Oldest(),
+		Unfiltered:    db.opts.FilterBits < 0,
 	}
 }

@@ -227,7 +227,7 @@ func (db *DB) wantedFilters(v *tree.Version) filterplan.WantedFilters {
 		stored += t.Reader.StoredFilterBytes()
 	}
 	tree := compaction.FilterTree(v.Meta, nil, db.planOptions())
-	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(), v.Meta.NumTables(), stored)
+	return db.filterPolicy().WantedFilters(tree, db.counters.probeShares(emptyLevels(v.Meta)), v.Meta.NumTables(), stored)
 }
 
 // storedFilter describes a filter to package filterplan. A nil l means that there is none.

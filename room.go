@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
@@ -267,10 +268,11 @@ const (
 
 // Level 0 holds one run a flush. Filters make many runs bearable for lookups, but not for
 // scans. So writers are slowed from slowdownRuns up, more with each run, and stopped at
-// stopRuns.
+// stopRuns. Level 0 is compacted from compaction.Level0Runs up. While that goes on, writers
+// that are as fast as a disk can make eight more runs, so slowdownRuns is some more away.
 const (
-	slowdownRuns = 16
-	stopRuns     = 32
+	slowdownRuns = compaction.Level0Runs + 12
+	stopRuns     = slowdownRuns + 16
 )
 
 // level0Rate returns by how many bytes a second a memtable may grow when level 0 has that

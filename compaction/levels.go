@@ -72,7 +72,7 @@ func scores(v *manifest.Version, o Options, busy *InFlight, s shape) (score [man
 			}
 		}
 	}
-	score[0] = max(float64(idleRuns(v, busy))/float64(o.l0Trigger), float64(v.Bytes(0)-leaving[0])/float64(o.BaseBytes))
+	score[0] = max(float64(idleRuns(v, busy))/float64(o.Level0Trigger), float64(v.Bytes(0)-leaving[0])/float64(o.BaseBytes))
 	for level := 1; level < lastLevel; level++ {
 		bytes := v.Bytes(level) - leaving[level]
 		switch {
@@ -116,7 +116,7 @@ func Debt(v *manifest.Version, o Options) int64 {
 	o = o.withDefaults()
 	s := shapeOf(v, o, &InFlight{})
 	debt, incoming := int64(0), int64(0)
-	if l0 := v.Totals(0); len(v.Levels[0].Runs) >= o.l0Trigger || l0.Bytes >= o.BaseBytes {
+	if l0 := v.Totals(0); len(v.Levels[0].Runs) >= o.Level0Trigger || l0.Bytes >= o.BaseBytes {
 		incoming = l0.Bytes
 		debt = l0.Bytes + v.Bytes(s.base)
 	}

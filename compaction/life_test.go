@@ -239,13 +239,13 @@ func (l *life) reopen() {
 		l.busy = NewInFlight()
 	}
 	l.o = Options{
-		MemtableSize: 100,
-		TableSize:    int64(20 << l.r.IntN(3)),
-		l0Trigger:    1 + l.r.IntN(3),
-		BaseBytes:    int64(30 << l.r.IntN(4)),
-		multiplier:   int64(2 + l.r.IntN(3)),
-		maxBytes:     int64(100 * (1 + l.r.IntN(5))),
-		LevelRuns:    1 + l.r.IntN(4),
+		MemtableSize:  100,
+		TableSize:     int64(20 << l.r.IntN(3)),
+		Level0Trigger: 1 + l.r.IntN(3),
+		BaseBytes:     int64(30 << l.r.IntN(4)),
+		multiplier:    int64(2 + l.r.IntN(3)),
+		maxBytes:      int64(100 * (1 + l.r.IntN(5))),
+		LevelRuns:     1 + l.r.IntN(4),
 	}
 	l.mostRuns = max(l.mostRuns, l.o.LevelRuns)
 }

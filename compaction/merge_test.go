@@ -334,7 +334,7 @@ L6: 000001:[a-c]{size=400} 000002:[d-f]{size=400} 000003:[g-i]{size=400} 000004:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Pick(v, Options{l0Trigger: 1, TableSize: 100, BaseBytes: 2500}, InFlight{})
+	p := Pick(v, Options{Level0Trigger: 1, TableSize: 100, BaseBytes: 2500}, InFlight{})
 	for _, c := range []struct {
 		n    int
 		want string

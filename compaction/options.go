@@ -12,10 +12,15 @@ type Options struct {
 	// TableSize is the target size of a table in bytes. Default 16 MiB.
 	TableSize int64
 
-	// l0Trigger is the number of runs in level 0 at which a compaction starts. With
+	// Unfiltered says that tables have no filters, so a lookup reads a block
+	// in each run of level 0. Level 0 then holds fewer runs: see Level0Trigger.
+	Unfiltered bool
+
+	// Level0Trigger is the number of runs in level 0 at which a compaction starts. With
 	// a higher number each compaction merges more runs, so write amplification is
-	// lower. But lookups and scans have more runs to read. Default 4.
-	l0Trigger int
+	// lower. But lookups and scans have more runs to read: PickOftenRead starts
+	// earlier if there are many of them. Default Level0Runs, or 4 if Unfiltered.
+	Level0Trigger int
 	// BaseBytes is the smallest target size of a level in bytes. Default 4 memtables:
 	// then a compaction of level 0 is about as large as the data that it is merged with.
 	BaseBytes int64
@@ -43,11 +48,22 @@ type Options struct {
 	order func(level int, inputs []Input, cost float64) float64
 }
 
+// Level0Runs is the number of runs at which level 0 of a store with filters is
+// compacted, if neither its size nor its readers ask for it earlier. Writers have
+// to be held back at a higher number only. docs/decisions/0006 has measurements.
+const Level0Runs = 12
+
+// unfilteredRuns takes the place of Level0Runs in a store without filters.
+const unfilteredRuns = 4
+
 // withDefaults returns o with the defaults for the fields that are not set.
 func (o Options) withDefaults() Options {
 	setDefault(&o.MemtableSize, 32<<20)
 	setDefault(&o.TableSize, 16<<20)
-	setDefault(&o.l0Trigger, 4)
+	if o.Unfiltered {
+		setDefault(&o.Level0Trigger, unfilteredRuns)
+	}
+	setDefault(&o.Level0Trigger, Level0Runs)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)
 	setDefault(&o.multiplier, 10)
 	setDefault(&o.LevelRuns, 1)

@@ -50,7 +50,7 @@ func TestPick(t *testing.T) {
 				for _, a := range d.CmdArgs {
 					switch a.Key {
 					case "trigger":
-						a.Scan(t, 0, &o.l0Trigger)
+						a.Scan(t, 0, &o.Level0Trigger)
 					case "base":
 						a.Scan(t, 0, &o.BaseBytes)
 					case "table":

@@ -31,8 +31,8 @@ type simJob struct {
 
 const (
 	maxImmutables = 2
-	slowdownRuns  = 16
-	stopRuns      = 32
+	slowdownRuns  = Level0Runs + 12
+	stopRuns      = slowdownRuns + 16
 	writeRate     = 16 << 20 // at slowdownRuns, in bytes of memtable
 )
 

@@ -21,6 +21,9 @@ type LookupCounts struct {
 	// InVain counts for each level how often its filters were asked by lookups that
 	// did not find their key in the run.
 	InVain [base.NumLevels]uint64
+	// Empty says which levels have no table now. The lookups since the counts before
+	// could not ask these, so they say nothing about tables that come there.
+	Empty [base.NumLevels]bool
 }
 
 // A ProbeHistory is what is known of past lookups, where old lookups weigh less than
@@ -28,8 +31,8 @@ type LookupCounts struct {
 // another.
 type ProbeHistory struct {
 	Counted LookupCounts // all lookups, as last counted
-	// The same counts, where each lookup has the weight that it has by now.
-	Lookups float64
+	// The same counts for each level, where each lookup has the weight that it has by now.
+	Lookups [base.NumLevels]float64
 	inVain  [base.NumLevels]float64
 }
 
@@ -49,8 +52,12 @@ const (
 func (h ProbeHistory) Next(now LookupCounts) ProbeHistory {
 	recent := float64(now.Lookups - h.Counted.Lookups)
 	keep := math.Exp2(-recent / probeHalfLife)
-	next := ProbeHistory{Counted: now, Lookups: h.Lookups*keep + recent}
+	next := ProbeHistory{Counted: now}
 	for level := range next.inVain {
+		next.Lookups[level] = h.Lookups[level] * keep
+		if !now.Empty[level] {
+			next.Lookups[level] += recent
+		}
 		next.inVain[level] = h.inVain[level]*keep + float64(now.InVain[level]-h.Counted.InVain[level])
 	}
 	return next
@@ -59,7 +66,7 @@ func (h ProbeHistory) Next(now LookupCounts) ProbeHistory {
 // Shares returns the share of each level.
 func (h ProbeHistory) Shares() (shares ProbeShares) {
 	for level := range shares {
-		shares[level] = max(minProbeShare, (h.inVain[level]+assumedLookups)/(h.Lookups+assumedLookups))
+		shares[level] = max(minProbeShare, (h.inVain[level]+assumedLookups)/(h.Lookups[level]+assumedLookups))
 	}
 	return shares
 }

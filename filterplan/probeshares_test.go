@@ -35,8 +35,13 @@ func TestProbeHistory(t *testing.T) {
 		t.Errorf("after many misses: %v, want nearly 1", got)
 	}
 	n.Lookups += 1 << 40
-	if got := shares(); got[6] != minProbeShare {
+	n.Empty[5] = true
+	got := shares()
+	if got[6] != minProbeShare {
 		t.Errorf("after nothing but hits above: %v, want %v", got, minProbeShare)
+	}
+	if got[5] != 1 {
+		t.Errorf("of a level that had no table all that time: %v, want 1", got[5])
 	}
 	if h.Counted != n {
 		t.Errorf("the history has counted %v, want %v", h.Counted, n)

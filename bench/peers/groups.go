@@ -21,8 +21,7 @@ type origin int
 
 const (
 	empty   origin = iota
-	filled         // by fillrandom in the same round; left as it is
-	scratch        // a copy of that
+	scratch        // a copy of what fillrandom has filled in the same round
 )
 
 // fillGroup fills the store that other groups read.
@@ -35,7 +34,7 @@ var groups = []group{
 	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne},
 	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne},
 	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne},
-	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, filled, (*child).readCached},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached},
 	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small"}, scratch, (*child).readSmall},
 	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels},
 	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting},

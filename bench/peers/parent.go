@@ -100,7 +100,7 @@ func (b *bench) filledDir(store string) string { return filepath.Join(b.dir, sto
 func (b *bench) group(g *group, store string, round int, asked []string) (err error) {
 	fmt.Fprintf(b.messages, "%7.1fs  round %d/%d  %-17s %s\n", time.Since(b.begin).Seconds(), round+1, b.rounds, g.name, store)
 	dir := b.filledDir(store)
-	if g.name != fillGroup && g.from != filled {
+	if g.name != fillGroup {
 		dir = filepath.Join(b.dir, store+"-scratch")
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 
 // readCached reads a settled store whose cache holds all of it.
 func (c *child) readCached() error {
+	if err := c.settleByLookups(); err != nil {
+		return err
+	}
 	if err := c.openToRead(false); err != nil {
 		return err
 	}
@@ -31,7 +35,7 @@ func (c *child) readCached() error {
 
 // readSmall reads it with a cache of 1/16 of the data.
 func (c *child) readSmall() error {
-	if err := c.settleByReads(); err != nil {
+	if err := c.settleBySeeks(); err != nil {
 		return err
 	}
 	if err := c.openToRead(true); err != nil {
@@ -67,27 +71,52 @@ func (c *child) smallCache(o *stores.Options) {
 	o.FilterCache = int64(c.N)*10/8 + int64(c.N)*c.entryBytes()/128
 }
 
-// settleByReads lets the store be read for a second by seeks that are not cached,
+// settleBySeeks lets the store be read for a second by seeks that are not cached,
 // before the clock starts: some engines compact what is often read.
-func (c *child) settleByReads() error {
+func (c *child) settleBySeeks() error {
 	o := stores.Options{Compactions: true}
 	c.smallCache(&o)
+	return c.settleBy(o, func(read func(func() error) error) error {
+		it, err := c.store.Iterator()
+		if err != nil {
+			return err
+		}
+		next, _ := c.presentKeys("settle by reads", 0)
+		err = read(func() error { return c.scan(it, next(), seekEntries+1) })
+		return errors.Join(err, it.Close())
+	})
+}
+
+// settleByLookups does so by lookups of absent keys.
+func (c *child) settleByLookups() error {
+	return c.settleBy(stores.Options{Compactions: true}, func(read func(func() error) error) error {
+		r, err := c.store.Reader(stores.Held)
+		if err != nil {
+			return err
+		}
+		next, _ := c.absentKeys("settle by reads", 0)
+		err = read(func() error { return c.check(r, next(), false) })
+		return errors.Join(err, r.Close())
+	})
+}
+
+// settleBy opens the store, calls work, and lets the store come to rest.
+// work passes what reads once to read, which repeats it for a second.
+func (c *child) settleBy(o stores.Options, work func(read func(func() error) error) error) error {
 	if err := c.open(o); err != nil {
 		return err
 	}
-	it, err := c.store.Iterator()
-	if err != nil {
-		return err
-	}
-	next, _ := c.presentKeys("settle by reads", 0)
-	for begin := time.Now(); time.Since(begin) < min(time.Second, 2*c.duration()); {
-		for range 100 {
-			if err := c.scan(it, next(), seekEntries+1); err != nil {
-				return fmt.Errorf("settle by reads: %w", err)
+	err := work(func(once func() error) error {
+		for begin := time.Now(); time.Since(begin) < min(time.Second, 2*c.duration()); {
+			for range 100 {
+				if err := once(); err != nil {
+					return fmt.Errorf("settle by reads: %w", err)
+				}
 			}
 		}
-	}
-	if err := it.Close(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	if _, err := c.settle(); err != nil {

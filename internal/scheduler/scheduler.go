@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
@@ -26,7 +25,7 @@ import (
 type Scheduler struct {
 	env   Env
 	wake  chan struct{} // see Nudge
-	Seeks SeekCredit
+	Reads ReadCredit
 	_     [64]byte // readers count seeks: this keeps mu in another cache line
 
 	mu         sync.Mutex // protects the following fields
@@ -45,13 +44,14 @@ type Scheduler struct {
 // An Env is what a Scheduler needs from the store. Some of its functions are called
 // under mu. They must not take a lock under which a method of the Scheduler is called.
 type Env struct {
-	Workers  func() int               // limit of running; below 1 there are no automatic compactions
-	Closing  func() bool              // reports whether Close has begun
-	Version  func() *manifest.Version // the current one; nil: the store is closed
-	Options  func() compaction.Options
-	Flushing func() bool   // reports whether a memtable waits to be flushed
-	Started  func(n int64) // counts compactions in progress: n more
-	Changed  func()        // wakes goroutines that wait for a flush or compaction
+	Workers     func() int               // limit of running; below 1 there are no automatic compactions
+	Closing     func() bool              // reports whether Close has begun
+	Version     func() *manifest.Version // the current one; nil: the store is closed
+	Options     func() compaction.Options
+	Flushing    func() bool   // reports whether a memtable waits to be flushed
+	Level0Asked func() uint64 // how many runs of level 0 point lookups have asked in vain since Open
+	Started     func(n int64) // counts compactions in progress: n more
+	Changed     func()        // wakes goroutines that wait for a flush or compaction
 }
 
 // An Attempt belongs to one automatic compaction. It says in
@@ -64,7 +64,7 @@ type Attempt struct {
 // New returns a Scheduler without plans in flight.
 func New(env Env) *Scheduler {
 	s := &Scheduler{env: env, inFlight: compaction.NewInFlight(), wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
-	s.Seeks.Price.Store(math.MaxInt64)
+	s.Reads.Price.Store(math.MaxInt64)
 	return s
 }
 
@@ -83,24 +83,25 @@ func (s *Scheduler) PickFor(workers int) *compaction.Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.env.Closing() || s.running >= workers {
-		s.Seeks.Price.Store(math.MaxInt64)
+		s.Reads.Price.Store(math.MaxInt64)
 		return nil
 	}
-	plan, forSeeks := s.nextLocked()
+	plan, forReads := s.nextLocked()
 	if plan.Kind == compaction.Nothing || (plan.From == 0 || s.compactErr != nil) && s.requestsFirstLocked() {
 		return nil
 	}
-	if forSeeks {
-		s.Seeks.spend()
+	if forReads {
+		s.Reads.Price.Store(math.MaxInt64)
+		s.ForgetReads()
 	}
 	s.reserveLocked(&plan)
 	return &plan
 }
 
-// nextLocked returns the next automatic compaction without a reservation. forSeeks reports
-// whether it is one that seeks have paid for. It also sets Seeks.Price. Requires: mu is held.
-func (s *Scheduler) nextLocked() (plan compaction.Plan, forSeeks bool) {
-	s.Seeks.Price.Store(math.MaxInt64)
+// nextLocked returns the next automatic compaction without a reservation. forReads reports
+// whether it is one that reads have paid for. It also sets Reads.Price. Requires: mu is held.
+func (s *Scheduler) nextLocked() (plan compaction.Plan, forReads bool) {
+	s.Reads.Price.Store(math.MaxInt64)
 	meta := s.env.Version()
 	if meta == nil {
 		return compaction.Plan{}, false
@@ -110,8 +111,8 @@ func (s *Scheduler) nextLocked() (plan compaction.Plan, forSeeks bool) {
 	if plan.Kind != compaction.Nothing || s.env.Workers() < 1 || s.env.Flushing() {
 		return plan, false
 	}
-	plan, price := compaction.PickOftenRead(meta, opts, s.inFlight, s.Seeks.Earned.Load())
-	s.Seeks.Price.Store(price)
+	plan, price := compaction.PickOftenRead(meta, opts, s.inFlight, s.earned())
+	s.Reads.Price.Store(price)
 	return plan, plan.Kind != compaction.Nothing
 }
 
@@ -430,33 +431,4 @@ func (s *Scheduler) damageInTheWayLocked() error {
 		return nil
 	}
 	return s.asideErr
-}
-
-// A seek reads every run of level 0, because filters do not help to find
-// the next key. Flushes alone may never bring level 0 to a compaction. So
-// the bytes that seeks read in vain there are credited to a compaction that
-// would save them. Only seeks count, and not the steps that follow them.
-
-// A SeekCredit counts the bytes that seeks would not have read if level 0 were compacted.
-type SeekCredit struct {
-	// Earned is the credit in bytes, since level 0
-	// has changed or a compaction was started for it.
-	Earned atomic.Int64
-	// Price is the credit in bytes at which a compaction pays for itself,
-	// or MaxInt64 if there is nothing to compact. Each pick sets it.
-	Price atomic.Int64
-}
-
-// spend uses up the credit, because the compaction that it pays for begins.
-func (s *SeekCredit) spend() {
-	s.Price.Store(math.MaxInt64)
-	s.Earned.Store(0)
-}
-
-// SameLevel0 reports whether two versions have the same runs in level
-// 0. It compares the number of runs and the newest one. That is enough,
-// because runs are added as the newest and removed as the oldest.
-func SameLevel0(a, b *manifest.Version) bool {
-	x, y := a.Levels[0].Runs, b.Levels[0].Runs
-	return a == b || len(x) == len(y) && (len(x) == 0 || x[0].ID == y[0].ID)
 }

@@ -15,6 +15,7 @@ type fakeTree struct {
 	meta     *manifest.Version
 	closed   bool
 	flushing bool
+	asked    uint64
 	running  int64
 	changes  int
 }
@@ -40,9 +41,10 @@ func (f *fakeTree) scheduler(workers int) *Scheduler {
 		Options: func() compaction.Options {
 			return compaction.Options{MemtableSize: 1 << 20, TableSize: 1 << 20, DropSeq: base.MaxSeq}
 		},
-		Flushing: func() bool { return f.flushing },
-		Started:  func(n int64) { f.running += n },
-		Changed:  func() { f.changes++ },
+		Flushing:    func() bool { return f.flushing },
+		Level0Asked: func() uint64 { return f.asked },
+		Started:     func(n int64) { f.running += n },
+		Changed:     func() { f.changes++ },
 	})
 }
 
@@ -109,6 +111,40 @@ func TestScheduler_TurnsWithCompact(t *testing.T) {
 	s.Done(step)
 	if turn, _ := s.PickStep(job); turn == nil || turn.ByRequest() {
 		t.Errorf("the step after that is %v, want level 0's turn", turn)
+	}
+}
+
+// Lookups that ask level 0 in vain earn the price of a compaction of it. What they have earned
+// is forgotten when the compaction begins, and when level 0 changes.
+func TestScheduler_LookupsPay(t *testing.T) {
+	f := newFakeTree(3)
+	f.asked = 1 << 40 // before the store was opened
+	s := f.scheduler(1)
+	s.ForgetReads()
+	if plan := s.Pick(); plan != nil || s.ReadsPay() {
+		t.Fatalf("without lookups: %v, %v", plan, s.ReadsPay())
+	}
+	price := s.Reads.Price.Load()
+	f.asked += uint64(price/compaction.LookupCost) - 1
+	if s.ReadsPay() {
+		t.Errorf("%d lookups pay %d", f.asked-1<<40, price)
+	}
+	s.Reads.Seeks.Add(compaction.LookupCost)
+	if !s.ReadsPay() {
+		t.Error("lookups and seeks together do not pay")
+	}
+	s.ForgetReads()
+	if s.ReadsPay() {
+		t.Error("what was forgotten pays")
+	}
+	f.asked += uint64(price / compaction.LookupCost)
+	plan := s.Pick()
+	if plan == nil || plan.From != 0 || plan.Reason != "often read" {
+		t.Fatalf("lookups have paid for %v", plan)
+	}
+	s.Done(plan)
+	if again := s.Pick(); again != nil {
+		t.Errorf("they pay again, for %v", again)
 	}
 }
 

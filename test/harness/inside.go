@@ -42,6 +42,7 @@ type Knobs struct {
 	Seed        *uint64 // of the store's identity
 	BaseSize    *int64  // of the first level below level 0
 	Runs        *int    // that a level may hold
+	Level0      *int    // runs at which level 0 is compacted
 }
 
 // KnobsOf returns the knobs of o.
@@ -53,6 +54,7 @@ func KnobsOf(o *shale.Options) Knobs {
 		Seed:        hidden[uint64](o, "testing", "seed"),
 		BaseSize:    hidden[int64](o, "testing", "baseSize"),
 		Runs:        hidden[int](o, "testing", "runs"),
+		Level0:      hidden[int](o, "testing", "level0"),
 	}
 }
 

@@ -64,6 +64,7 @@ var optionDraws = []optionDraw{
 	scaled("testing.seed", func(o *shale.Options) *uint64 { return KnobsOf(o).Seed }, []uint64{77, 78, 79}, []uint64{0, 77}),
 	scaled("testing.baseSize", func(o *shale.Options) *int64 { return KnobsOf(o).BaseSize },
 		[]int64{8 << 10, 2 << 10, 4 << 10, 32 << 10}, []int64{0, 0, 64 << 10, 1 << 20}),
+	scaled("testing.level0", func(o *shale.Options) *int { return KnobsOf(o).Level0 }, []int{4, 1, 2, 12}, []int{0, 0, 4}),
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
 		[]int{0, 1, 2, 3, 4, 8}, []int{0, 1}), // both one run: the soak checks that no level has more
 }
