@@ -151,19 +151,8 @@ func (l *Log) Append(e *Edit, sync bool) error {
 // validate returns an error if Load would refuse the levels, tables, log or counters of e. It
 // does not check e.Sidecars. If it returns nil, it has applied e to the counters.
 func (l *Log) validate(e *Edit) error {
-	if _, _, err := e.byLevel(); err != nil {
+	if err := e.check(); err != nil {
 		return err
-	}
-	for _, a := range e.Added {
-		if err := a.Table.check(); err != nil {
-			return err
-		}
-	}
-	if s := e.SealedLog; s != nil && (s.Length < 0 || s.LastSeq > base.MaxSeq) {
-		return fmt.Errorf("log %s is sealed with length %d and sequence number %d", s.Num, s.Length, s.LastSeq)
-	}
-	if e.LastSeq > base.MaxSeq {
-		return fmt.Errorf("sequence number %d is too large", e.LastSeq)
 	}
 	return l.counted.applyCounters(e)
 }
