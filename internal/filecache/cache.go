@@ -24,12 +24,15 @@ type Cache struct {
 	fs    vfs.FS
 	limit int
 
-	mu     sync.Mutex // protects the following fields
-	idle   sync.Cond  // signalled when an open file is closed
-	ring   []*File    // the open files
-	hand   int        // index in ring of the file to look at next
-	open   int        // open descriptors, also of files that left the ring and are still being read
-	closed bool
+	// mu protects the following fields. It is never held while a file is opened or closed, so
+	// that a slow disk delays only those who read that file.
+	mu      sync.Mutex
+	idle    sync.Cond // signalled when an open file is closed
+	ring    []*File   // the open files
+	hand    int       // index in ring of the file to look at next
+	opening int       // files that are being opened
+	open    int       // open descriptors, also of files that left the ring, or that are being opened or closed
+	closed  bool
 }
 
 // New returns a cache that keeps up to limit files open. There may
@@ -48,6 +51,17 @@ type File struct {
 	handle atomic.Pointer[handle] // nil: the file is not open
 	used   atomic.Bool            // it was read a second time since it was opened, or since the hand passed
 	gone   atomic.Bool            // it was closed for good
+
+	// Guarded by the cache's mu.
+	attempt *attempt // to open the file, which is under way; nil: there is none
+	slot    int      // 1 + the file's index in ring; 0: it is not in there
+}
+
+// An attempt is one try to open a file. The goroutine that begins it opens the
+// file. Others that want to read the same file meanwhile wait until it ends.
+type attempt struct {
+	done chan struct{} // closed when the attempt has ended
+	err  error         // why the file could not be opened; set before done is closed
 }
 
 // A handle is an open descriptor with a count of references. The cache holds one, and
@@ -131,31 +145,95 @@ func (f *File) acquire() (*handle, error) {
 	return f.cache.openFile(f)
 }
 
-// openFile opens f and returns its handle with a reference. If
-// another reader has just opened f, it returns that handle.
+// openFile opens f and returns its handle with a reference. If another
+// reader is just opening f, it waits for that one and takes its handle.
 func (c *Cache) openFile(f *File) (*handle, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, base.ErrClosed
+	for {
+		h, other, err := c.begin(f)
+		switch {
+		case err != nil || h != nil:
+			return h, err
+		case other == nil:
+			return c.finish(f)
+		}
+		<-other.done
+		if other.err != nil {
+			return nil, other.err
+		}
+		// The file is open now, or it was and had to make room for others already.
 	}
-	if f.gone.Load() {
-		return nil, ErrGone
+}
+
+// begin returns f's handle with a reference, if f is open, or the attempt of the reader that is
+// opening it. If both are nil, the caller must call finish: it has begun an attempt of its own.
+func (c *Cache) begin(f *File) (*handle, *attempt, error) {
+	c.mu.Lock()
+	var drop []*handle
+	defer func() {
+		c.mu.Unlock()
+		c.closeAll(drop)
+	}()
+	if err := c.usableLocked(f); err != nil {
+		return nil, nil, err
 	}
 	if h := f.handle.Load(); h != nil && h.acquire() {
-		return h, nil
+		return h, nil, nil
 	}
-	c.makeRoomLocked()
-	file, err := c.fs.Open(f.path)
-	if err != nil {
-		return nil, err
+	if f.attempt != nil {
+		return nil, f.attempt, nil
 	}
+	drop = c.makeRoomLocked()
+	f.attempt = &attempt{done: make(chan struct{})}
+	c.opening++
 	c.open++
-	h := &handle{file: file}
-	h.refs.Store(2) // the cache's and the caller's
-	f.handle.Store(h)
-	c.insertLocked(f)
-	return h, nil
+	return nil, nil, nil
+}
+
+// usableLocked returns the error with which reads of f fail. Requires: mu is held.
+func (c *Cache) usableLocked(f *File) error {
+	switch {
+	case c.closed:
+		return base.ErrClosed
+	case f.gone.Load():
+		return ErrGone
+	}
+	return nil
+}
+
+// errPanicked is what the others get that wait for an opener whose file system panics.
+var errPanicked = errors.New("shale: the file system panicked while it opened a table")
+
+// finish opens f, ends the attempt that the caller has begun, and
+// returns the handle with a reference. Requires: mu is not held.
+func (c *Cache) finish(f *File) (h *handle, err error) {
+	var file vfs.File
+	err = errPanicked
+	defer func() {
+		c.mu.Lock()
+		c.opening--
+		if err == nil {
+			// The cache, or the file, may have been closed meanwhile.
+			err = c.usableLocked(f)
+		}
+		if err == nil {
+			h = &handle{file: file}
+			h.refs.Store(2) // the cache's and the caller's
+			f.handle.Store(h)
+			c.insertLocked(f)
+		}
+		f.attempt.err = err
+		close(f.attempt.done)
+		f.attempt = nil
+		c.mu.Unlock()
+		if err != nil {
+			_ = c.close(file) // it was opened for reading, so nothing is lost if closing fails
+		}
+	}()
+	file, err = c.fs.Open(f.path)
+	if err != nil {
+		file = nil
+	}
+	return nil, err
 }
 
 // insertLocked puts a file that was just opened into the ring, at the place that the hand
@@ -163,16 +241,26 @@ func (c *Cache) openFile(f *File) (*handle, error) {
 // a scan for example, do not replace files that are read often. Requires: mu is held.
 func (c *Cache) insertLocked(f *File) {
 	c.ring = append(c.ring, f)
-	if last := len(c.ring) - 1; c.hand < last {
-		c.ring[c.hand], c.ring[last] = f, c.ring[c.hand]
+	last := len(c.ring) - 1
+	f.slot = last + 1
+	if c.hand < last {
+		c.moveLocked(c.ring[c.hand], last)
+		c.moveLocked(f, c.hand)
 	}
 	c.hand++
 }
 
+// moveLocked puts f into the place with index i. Requires: mu is held.
+func (c *Cache) moveLocked(f *File, i int) {
+	c.ring[i] = f
+	f.slot = i + 1
+}
+
 // makeRoomLocked takes files out of the ring, by CLOCK, until there is room for one
-// more. If a file is being read, its last reader closes it. Requires: mu is held.
-func (c *Cache) makeRoomLocked() {
-	for len(c.ring) >= c.limit {
+// more. It returns the handles that the caller closes once it has given up the lock. If
+// a file is being read, its last reader closes it. Requires: mu is held.
+func (c *Cache) makeRoomLocked() (drop []*handle) {
+	for len(c.ring) > 0 && len(c.ring)+c.opening >= c.limit {
 		if c.hand >= len(c.ring) {
 			c.hand = 0
 		}
@@ -181,20 +269,24 @@ func (c *Cache) makeRoomLocked() {
 			c.hand++
 			continue
 		}
-		c.dropLocked(c.hand)
+		drop = c.dropLocked(f, drop)
 	}
+	return drop
 }
 
-// dropLocked takes the file with index i out of the ring and
-// gives back the cache's reference. Requires: mu is held.
-func (c *Cache) dropLocked(i int) {
-	f := c.ring[i]
+// dropLocked takes f out of the ring and gives back the cache's reference. If that was
+// the last one, it appends the handle to drop, for the caller to close. Requires: mu is
+// held, and f is in the ring.
+func (c *Cache) dropLocked(f *File, drop []*handle) []*handle {
 	last := len(c.ring) - 1
-	c.ring[i] = c.ring[last]
+	c.moveLocked(c.ring[last], f.slot-1)
+	f.slot = 0
+	c.ring[last] = nil
 	c.ring = c.ring[:last]
 	if h := f.handle.Swap(nil); h != nil && h.refs.Add(-1) == 0 {
-		_ = c.closeLocked(h) // it was opened for reading, so nothing is lost if closing fails
+		drop = append(drop, h)
 	}
+	return drop
 }
 
 // release gives back a reader's reference, and closes the file if it was the last one.
@@ -202,14 +294,24 @@ func (c *Cache) release(h *handle) error {
 	if h.refs.Add(-1) > 0 {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closeLocked(h)
+	return c.close(h.file)
 }
 
-// closeLocked closes the file of h. Requires: mu is held, and h has no references.
-func (c *Cache) closeLocked(h *handle) error {
-	err := h.file.Close()
+// closeAll closes handles that have no references. Requires: mu is not held.
+func (c *Cache) closeAll(drop []*handle) {
+	for _, h := range drop {
+		_ = c.close(h.file) // it was opened for reading, so nothing is lost if closing fails
+	}
+}
+
+// close closes a file, or counts that a file which was to be opened could not be, if it is
+// nil. Requires: mu is not held.
+func (c *Cache) close(file vfs.File) (err error) {
+	if file != nil {
+		err = file.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.open--
 	c.idle.Broadcast()
 	return err
@@ -219,14 +321,13 @@ func (c *Cache) closeLocked(h *handle) error {
 func (f *File) Close() {
 	c := f.cache
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	var drop []*handle
 	f.gone.Store(true)
-	for i := range c.ring {
-		if c.ring[i] == f {
-			c.dropLocked(i)
-			return
-		}
+	if f.slot > 0 {
+		drop = c.dropLocked(f, nil)
 	}
+	c.mu.Unlock()
+	c.closeAll(drop)
 }
 
 // Reset closes all files and waits for the reads in
@@ -242,11 +343,15 @@ func (c *Cache) Reset() {
 // progress. Later reads fail with base.ErrClosed.
 func (c *Cache) Close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
+	var drop []*handle
 	for len(c.ring) > 0 {
-		c.dropLocked(len(c.ring) - 1)
+		drop = c.dropLocked(c.ring[len(c.ring)-1], drop)
 	}
+	c.mu.Unlock()
+	c.closeAll(drop)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for c.open > 0 {
 		c.idle.Wait()
 	}

@@ -1,0 +1,203 @@
+package filecache
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A blockedOpen makes the opening of file 0 wait until resume is called.
+type blockedOpen struct {
+	entered chan struct{} // closed when the file is being opened
+	resume  func()
+}
+
+// blockOpen blocks the first opening of file 0. When it goes on, it fails with err, if err is
+// not nil.
+func blockOpen(faults *vfs.FaultFS, err error) blockedOpen {
+	entered, resume := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	faults.Inject(func(op vfs.Op, name string, _ int64) (failure error) {
+		if op == vfs.OpOpen && name == "0000" {
+			once.Do(func() {
+				close(entered)
+				<-resume
+				failure = err
+			})
+		}
+		return failure
+	})
+	return blockedOpen{entered, func() { close(resume) }}
+}
+
+// opening returns how many files are being opened, as the cache counts them.
+func opening(c *Cache) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opening
+}
+
+// While a file is being opened, other files can be opened and closed. Readers of the same file
+// wait, and it is opened once.
+func TestCache_OpensOutsideOfItsLock(t *testing.T) {
+	c, files, mem, faults := cacheFiles(t, 60, 16)
+	blocked := blockOpen(faults, nil)
+	before := faults.Count(vfs.OpOpen)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { readNumber(t, files, 0) })
+	}
+	<-blocked.entered
+	others := make(chan struct{})
+	wg.Go(func() {
+		defer close(others)
+		for i := 1; i < len(files); i++ {
+			readNumber(t, files, i)
+			if n := mem.OpenFiles(); n > 16 {
+				t.Errorf("%d files are open while one more is being opened", n)
+			}
+		}
+		files[59].Close()
+		if n := opening(c); n != 1 {
+			t.Errorf("%d files are being opened, want 1", n)
+		}
+	})
+	select {
+	case <-others:
+	case <-time.After(20 * time.Second):
+		t.Error("reads of other files wait until the file is open")
+	}
+	blocked.resume()
+	wg.Wait()
+	if n := faults.Count(vfs.OpOpen) - before; n != 60 {
+		t.Errorf("60 files were opened %d times", n)
+	}
+}
+
+// A file or a cache that is closed while the file is being opened leaves no file open, and no
+// reader gets one.
+func TestCache_ClosedWhileAFileIsOpened(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		close func(c *Cache, f *File)
+		want  error
+	}{
+		{"file", func(_ *Cache, f *File) { f.Close() }, ErrGone},
+		{"cache", func(c *Cache, _ *File) { c.Close() }, base.ErrClosed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, files, mem, faults := cacheFiles(t, 3, 16)
+			blocked := blockOpen(faults, nil)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					if _, err := files[0].ReadAt(make([]byte, 4), 0); !errors.Is(err, tt.want) {
+						t.Errorf("ReadAt = %v, want %v", err, tt.want)
+					}
+				})
+			}
+			<-blocked.entered
+			wg.Go(func() { tt.close(c, files[0]) })
+			testenv.WaitFor(t, "close to begin", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.closed || files[0].gone.Load()
+			})
+			blocked.resume()
+			wg.Wait()
+			if n := mem.OpenFiles(); n != 0 || c.open != 0 {
+				t.Errorf("%d files are open, and the cache counts %d", n, c.open)
+			}
+		})
+		if t.Failed() {
+			return // Close of the cache would wait for a file that stays open
+		}
+	}
+}
+
+// All readers that wait for an attempt get its error. The next reader tries again.
+func TestCache_AttemptFails(t *testing.T) {
+	c, files, _, faults := cacheFiles(t, 2, 16)
+	blocked := blockOpen(faults, syscall.EMFILE)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := files[0].ReadAt(make([]byte, 4), 0); !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("ReadAt by the reader that opens = %v", err)
+		}
+	})
+	<-blocked.entered
+	_, other, err := c.begin(files[0])
+	if other == nil || err != nil {
+		t.Fatalf("a second reader found no attempt to wait for: %v", err)
+	}
+	blocked.resume()
+	<-other.done
+	if !errors.Is(other.err, syscall.EMFILE) {
+		t.Errorf("a reader that waited got %v", other.err)
+	}
+	wg.Wait()
+	readNumber(t, files, 0)
+	if c.open != 1 || opening(c) != 0 {
+		t.Errorf("the cache counts %d open files and %d attempts", c.open, opening(c))
+	}
+}
+
+// If the file system panics, the panic goes to the reader that opens the file. Nobody waits for
+// the attempt any more, and the next reader tries again.
+func TestCache_FileSystemPanics(t *testing.T) {
+	c, files, _, faults := cacheFiles(t, 2, 16)
+	faults.Inject(func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpOpen {
+			panic("a bad file system")
+		}
+		return nil
+	})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("ReadAt did not panic")
+			}
+		}()
+		_, _ = files[0].ReadAt(make([]byte, 4), 0)
+	}()
+	faults.Inject(nil)
+	readNumber(t, files, 0)
+	if c.open != 1 || opening(c) != 0 {
+		t.Errorf("the cache counts %d open files and %d attempts", c.open, opening(c))
+	}
+}
+
+// The ring knows the place of each of its files, so that a file is closed without a search.
+func TestCache_Slots(t *testing.T) {
+	c, files, _, _ := cacheFiles(t, 40, 16)
+	for i := range 500 {
+		readNumber(t, files, i*7%len(files))
+		if i%5 == 0 {
+			// Not for good, unlike Close, so that the file can come back.
+			c.mu.Lock()
+			if f := files[i*3%len(files)]; f.slot > 0 {
+				drop := c.dropLocked(f, nil)
+				c.mu.Unlock()
+				c.closeAll(drop)
+				c.mu.Lock()
+			}
+			c.mu.Unlock()
+		}
+		for j, f := range c.ring {
+			if f.slot != j+1 {
+				t.Fatalf("the file at %d has slot %d", j, f.slot)
+			}
+		}
+		for _, f := range files {
+			if inRing := f.slot > 0; inRing != (f.handle.Load() != nil) {
+				t.Fatalf("file %s is in the ring: %v, and is open: %v", f.path, inRing, !inRing)
+			}
+		}
+	}
+}
