@@ -112,7 +112,7 @@ func BenchmarkIndexSearch(b *testing.B) {
 	for b.Loop() {
 		key = benchKey(key, order[i&(1<<16-1)]*3)
 		i++
-		if r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax)) == r.index.n {
+		if r.index.Load().search(key, base.NewTrailer(base.MaxSeq, base.KindMax)) == r.index.Load().n {
 			b.Fatal("not found")
 		}
 	}

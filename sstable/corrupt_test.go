@@ -33,8 +33,18 @@ func checkDamage(t *testing.T, what string, err error, size int64) {
 // CorruptionError. It returns the number of errors.
 func checkDamaged(t *testing.T, what string, b []byte, size int64, checksum uint32, list []entry) (bad int) {
 	t.Helper()
-	src := bytes.NewReader(b)
-	r, err := Open(src, ReaderOptions{Num: testNum, StoreID: testStore, Size: size, Checksum: checksum, Cache: cache.New(1 << 20)})
+	for _, o := range []ReaderOptions{{}, {NoIndex: true}} {
+		o.Num, o.StoreID, o.Size, o.Checksum, o.Cache = testNum, testStore, size, checksum, cache.New(1<<20)
+		bad += checkDamagedWith(t, what, b, o, list)
+	}
+	return bad
+}
+
+// checkDamagedWith is checkDamaged for a Reader with options o.
+func checkDamagedWith(t *testing.T, what string, b []byte, o ReaderOptions, list []entry) (bad int) {
+	t.Helper()
+	src, size := bytes.NewReader(b), o.Size
+	r, err := Open(src, o)
 	if err != nil {
 		checkDamage(t, what, err, size)
 		return 1
@@ -84,7 +94,7 @@ func damageTables(t *testing.T) map[string]WriterOptions {
 	t.Helper()
 	return map[string]WriterOptions{
 		"snappy":                     {Codec: &SnappyCodec, BlockSize: 400, FilterBits: 10},
-		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, indexPartition: 120},
+		"two levels, raw, two units": {BlockSize: 200, FilterBits: 20, IndexPartition: 120},
 		"zstd":                       {Codec: &ZstdCodec, BlockSize: 600},
 	}
 }
@@ -241,8 +251,8 @@ func TestDamage_BlocksSwapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	swapped := 0
-	for i := 1; i < r.index.n; i++ {
-		x, y := r.index.handle(i-1), r.index.handle(i)
+	for i := 1; i < r.index.Load().n; i++ {
+		x, y := r.index.Load().handle(i-1), r.index.Load().handle(i)
 		if x.stored != y.stored {
 			continue
 		}
@@ -253,7 +263,7 @@ func TestDamage_BlocksSwapped(t *testing.T) {
 		swapped++
 	}
 	if swapped < 5 {
-		t.Errorf("only %d of %d blocks are as long as their neighbours", swapped, r.index.n)
+		t.Errorf("only %d of %d blocks are as long as their neighbours", swapped, r.index.Load().n)
 	}
 }
 
@@ -277,7 +287,7 @@ func TestUnknown_IsTooNew(t *testing.T) {
 	}
 	t.Run("kind of entry", func(t *testing.T) {
 		b, info, r := fresh()
-		h := r.index.handle(0)
+		h := r.index.Load().handle(0)
 		d := viewData(b[:h.stored])
 		b[d.trailers] = b[d.trailers]&0xf0 | 3 ^ byte(putBit)
 		reseal(b, h, BlockData, noCompression)
@@ -291,7 +301,7 @@ func TestUnknown_IsTooNew(t *testing.T) {
 	})
 	t.Run("compression", func(t *testing.T) {
 		b, info, r := fresh()
-		reseal(b, r.index.handle(0), BlockData, 9)
+		reseal(b, r.index.Load().handle(0), BlockData, 9)
 		r, _ = openFile(b, info)
 		if _, _, _, err := get(r, []byte("a"), base.MaxSeq); !errors.Is(err, base.ErrFormatTooNew) {
 			t.Errorf("Get = %v, want ErrFormatTooNew", err)

@@ -412,8 +412,8 @@ func fixChecksums(b []byte) []byte {
 	if ft.levels == 2 {
 		kind = BlockIndexPartition
 	}
-	for i := range r.index.n {
-		fix(r.index.handle(i), kind)
+	for i := range r.index.Load().n {
+		fix(r.index.Load().handle(i), kind)
 	}
 	if ft.levels == 2 {
 		_ = r.eachLeaf(func(x *index) error { // damaged partitions stay damaged

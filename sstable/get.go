@@ -1,8 +1,6 @@
 package sstable
 
 import (
-	"runtime"
-
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 )
@@ -38,8 +36,8 @@ func (v *Value) Release() {
 // Get finds the newest version of key with a sequence number of at most seq. A tombstone is a
 // version too. hash is bloom.Hash(key).
 //
-// Get does not ask the filter; that is for the caller. It reads at most one block, or two if
-// the index has two levels. If it returns true, the caller has to call v.Release. It does not
+// Get does not ask the filter; that is for the caller. It reads at most one block, one more if
+// the index has two levels, and one more if the index is not in memory. If it returns true, the caller has to call v.Release. It does not
 // release what v held before. t, if not nil, records the blocks.
 func (r *Reader) Get(key []byte, hash uint64, seq base.Seq, v *Value, t *Trace) (bool, error) {
 	return r.get(nil, key, hash, seq, v, t)
@@ -129,23 +127,17 @@ func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Val
 // locate returns the handle of the one data block that can hold the newest entry at or after
 // (key, limit). It returns false if there is none. n may be nil.
 func (r *Reader) locate(n *Near, key []byte, limit base.Trailer, t *Trace) (handle, bool, error) {
-	i := r.index.search(key, limit)
-	if i == r.index.n {
-		return handle{}, false, nil
-	}
-	h := r.index.handle(i)
-	// The index may be memory that is freed when r can't be reached. This keeps r reachable
-	// until the index was read.
-	runtime.KeepAlive(r)
-	if r.foot.levels == 1 {
-		return h, true, nil
+	h, ok, err := r.locateTop(n, key, limit, t)
+	if !ok || err != nil || r.foot.levels == 1 {
+		return h, ok, err
 	}
 	b, err := r.blockNear(n, h, BlockIndexPartition, t)
 	if err != nil {
 		return handle{}, false, err
 	}
 	x := viewIndex(b.Bytes())
-	if i = x.search(key, limit); i < x.n {
+	i := x.search(key, limit)
+	if i < x.n {
 		h = x.handle(i)
 	}
 	b.Release()

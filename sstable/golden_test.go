@@ -28,7 +28,7 @@ var goldenTables = []struct {
 }{
 	{"example", WriterOptions{}, exampleEntries, true},
 	{"raw", WriterOptions{BlockSize: 300, FilterBits: 10}, func(testing.TB) []entry { return goldenEntries() }, true},
-	{"snappy", WriterOptions{Codec: &SnappyCodec, BlockSize: 300, FilterBits: 20, indexPartition: 200}, manyEntries, true},
+	{"snappy", WriterOptions{Codec: &SnappyCodec, BlockSize: 300, FilterBits: 20, IndexPartition: 200}, manyEntries, true},
 	{"zstd", WriterOptions{Codec: &ZstdCodec, BlockSize: 2000, FilterBits: 10}, manyEntries, false},
 	{"empty", WriterOptions{}, func(testing.TB) []entry { return nil }, true},
 }

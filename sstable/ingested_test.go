@@ -28,7 +28,7 @@ func TestIngested(t *testing.T) {
 	testenv.SkipRace(t)
 	const seq = 1<<40 + 77
 	for _, o := range []WriterOptions{
-		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, indexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},
+		{BlockSize: 300, FilterBits: 10}, {BlockSize: 300, Codec: &SnappyCodec, IndexPartition: 200}, {BlockSize: 300, Codec: &ZstdCodec},
 	} {
 		o.Ingested = true
 		b, info := writeFile(t, o, ingestedEntries(2000, 0))

@@ -46,7 +46,10 @@ type Iterator struct {
 	loaded bool // data is a view of block ix; block pins it, unless it is in ahead
 	block  *cache.Block
 	ix     int
-	top    int // number of the partition in part; -1: none is loaded
+	root   *index       // the index, or its top level; nil: openRoot was not called yet
+	cached index        // what root points to if the Reader does not have it in memory
+	held   *cache.Block // that cached is in, pinned
+	top    int          // number of the partition in part; -1: none is loaded
 	leaf   *index
 	part   index // what leaf points to if there are two levels
 	pinned *cache.Block
@@ -88,17 +91,62 @@ func (r *Reader) NewIteratorWith(t *Trace, o IterOptions) *Iterator {
 func (i *Iterator) Reset(r *Reader, t *Trace, o IterOptions) {
 	// Everything else becomes zero. The buffer of key is kept.
 	*i = Iterator{r: r, opts: o, trace: t, top: -1, key: i.key[:0]}
-	if r.foot.levels == 1 {
-		i.leaf = &r.index
-	} else {
+	if x := r.index.Load(); x != nil {
+		i.setRoot(&x.index)
+	}
+}
+
+// setRoot makes x the index, or its top level.
+func (i *Iterator) setRoot(x *index) {
+	if i.root, i.leaf = x, x; i.r.foot.levels > 1 {
 		i.leaf = &i.part
 	}
+}
+
+// openRoot makes root the index, which was not in memory when the iterator was reset. It is
+// read through the cache, unless it is in memory by now, and stays pinned. openRoot returns false
+// after an error, which is in err. Requires: root is nil.
+func (i *Iterator) openRoot() bool {
+	if i.findRoot() {
+		return true
+	}
+	fill := !i.opts.NoFill && i.opts.Readahead == 0
+	b, err := i.r.block(i.r.foot.index, BlockIndex, fill, i.trace)
+	if err != nil {
+		i.err = err
+		return false
+	}
+	i.holdRoot(b)
+	return true
+}
+
+// findRoot makes root the index if it is in memory, or in the cache, and reports whether it is.
+// Requires: root is nil.
+func (i *Iterator) findRoot() bool {
+	if x := i.r.index.Load(); x != nil {
+		i.setRoot(&x.index)
+		return true
+	}
+	b := i.r.cache.Get(cache.Key{File: uint64(i.r.num), Offset: uint64(i.r.foot.index.offset)})
+	if b == nil {
+		return false // openRoot counts the miss
+	}
+	i.r.stats.CacheHits.Add(1)
+	i.trace.add(BlockIndex, i.r.foot.index, true)
+	i.holdRoot(b)
+	return true
+}
+
+// holdRoot makes root the index in b, which is pinned.
+func (i *Iterator) holdRoot(b *cache.Block) {
+	i.held, i.cached = b, viewIndex(b.Bytes())
+	i.setRoot(&i.cached)
 }
 
 // First implements base.Iterator.
 func (i *Iterator) First() *base.KV {
 	i.err, i.back = nil, false
-	if i.r.index.n == 0 || !i.loadTop(0) || !i.load(0) {
+	if i.root == nil && !i.openRoot() || i.root.n == 0 || !i.loadTop(0) || !i.load(0) {
 		return i.leave()
 	}
 	return i.show(0)
@@ -107,7 +155,10 @@ func (i *Iterator) First() *base.KV {
 // Last implements base.Iterator.
 func (i *Iterator) Last() *base.KV {
 	i.err, i.back = nil, true
-	n := i.r.index.n
+	if i.root == nil && !i.openRoot() {
+		return i.leave()
+	}
+	n := i.root.n
 	if n == 0 || !i.loadTop(n-1) || !i.load(i.leaf.n-1) {
 		return i.leave()
 	}
@@ -218,6 +269,9 @@ func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
 	i.dropWindow()
+	if i.held != nil {
+		i.held.Release()
+	}
 	*i = Iterator{key: i.key[:0], err: i.err, top: -1}
 	return nil
 }
@@ -260,12 +314,15 @@ func (i *Iterator) leave() *base.KV {
 // loaded block are before the target. That happens only if the two levels of an index
 // contradict each other.
 func (i *Iterator) find(key []byte, limit base.Trailer) (found, past bool) {
+	if i.root == nil && !i.openRoot() {
+		return false, false
+	}
 	if i.r.foot.levels == 1 {
 		ix := i.leaf.searchNear(i.near(), key, limit)
 		return ix < i.leaf.n && i.load(ix), false
 	}
-	top := i.r.index.searchNear(i.top, key, limit)
-	if top == i.r.index.n || !i.loadTop(top) {
+	top := i.root.searchNear(i.top, key, limit)
+	if top == i.root.n || !i.loadTop(top) {
 		return false, false
 	}
 	ix := i.leaf.searchNear(i.near(), key, limit)
@@ -279,7 +336,7 @@ func (i *Iterator) loadNext() bool {
 	if i.ix+1 < i.leaf.n {
 		return i.loadOn(i.ix+1, 1)
 	}
-	if i.r.foot.levels == 1 || i.top+1 >= i.r.index.n {
+	if i.r.foot.levels == 1 || i.top+1 >= i.root.n {
 		return false
 	}
 	return i.loadTop(i.top+1) && i.loadOn(0, 1)
@@ -306,7 +363,7 @@ func (i *Iterator) loadTop(top int) bool {
 	i.dropPartition()
 	// One pass over the table needs each partition once, like the blocks.
 	fill := !i.opts.NoFill && i.opts.Readahead == 0
-	b, err := i.r.block(i.r.index.handle(top), BlockIndexPartition, fill, i.trace)
+	b, err := i.r.block(i.root.handle(top), BlockIndexPartition, fill, i.trace)
 	if err != nil {
 		i.err = err
 		return false

@@ -82,17 +82,17 @@ func (m *modelIter) nearKey(rng *rand.Rand) []byte {
 }
 
 // TestIterator_Model runs random operations, with changes of direction and
-// seeks near and far, against a slice. Of every other table, the source now and then
-// can't read without waiting, or not at all.
+// seeks near and far, against a slice. The index leaves memory and comes back meanwhile.
+// Of every other table, the source now and then can't read without waiting, or not at all.
 func TestIterator_Model(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	options := []WriterOptions{
 		{Codec: &SnappyCodec, BlockSize: 100},
-		{Codec: nil, BlockSize: 300, indexPartition: 150},
+		{Codec: nil, BlockSize: 300, IndexPartition: 150},
 		{Codec: &SnappyCodec},
-		{Codec: &SnappyCodec, BlockSize: 200, indexPartition: 150},
+		{Codec: &SnappyCodec, BlockSize: 200, IndexPartition: 150},
 		{Codec: &SnappyCodec, BlockSize: 200},
 	}
 	for name, list := range shapes() {
@@ -102,10 +102,18 @@ func TestIterator_Model(t *testing.T) {
 				r.try = &moodySource{r.src, rng}
 				r.cache = cache.New(int64(n-2) * 10_000)
 			}
+			if rng.IntN(2) == 0 {
+				r.DropIndex()
+			}
 			it := r.NewIteratorWith(nil, IterOptions{NoFill: n == 1, Readahead: n % 2 * (4 - n) * 250})
 			m := &modelIter{list: list, at: -1}
 			history := []string{name}
 			for range 1500 {
+				if rng.IntN(200) == 0 && !r.DropIndex() {
+					if err := r.LoadIndex(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				op, got, want := m.step(rng, it, m.nearKey(rng))
 				history = append(history, op)
 				if (got == nil) != (want == nil) || got != nil && !sameEntry(got, *want) {
@@ -187,7 +195,7 @@ func TestIterator_NowhereAfterEnd(t *testing.T) {
 func TestHotPaths_AllocateNothing(t *testing.T) {
 	list := shapes()["many"]
 	for _, part := range []int{0, 300} {
-		r := newTable(t, WriterOptions{Codec: &SnappyCodec, FilterBits: 10, BlockSize: 1 << 10, indexPartition: part}, list)
+		r := newTable(t, WriterOptions{Codec: &SnappyCodec, FilterBits: 10, BlockSize: 1 << 10, IndexPartition: part}, list)
 		it := r.NewIterator(nil)
 		for kv := it.First(); kv != nil; kv = it.Next() {
 		}

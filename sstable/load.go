@@ -50,7 +50,7 @@ func (r *Reader) readAt(b []byte, offset int64, kind BlockKind) error {
 	return nil
 }
 
-// block returns a data block or an index partition, pinned, whose structure was checked. It
+// block returns a data block, an index or an index partition, pinned, whose structure was checked. It
 // takes the block from the cache. If it is not there, it reads the block from the file and,
 // if fill is set, puts it into the cache.
 func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
@@ -147,6 +147,9 @@ func (r *Reader) allocStored(h handle, keep bool) *cache.Block {
 func (r *Reader) countRead(h handle, kind BlockKind, t *Trace) {
 	r.stats.BlockReads.Add(1)
 	r.stats.BlockReadBytes.Add(uint64(h.stored) + blockTail)
+	if kind != BlockData {
+		r.stats.IndexReads.Add(1)
+	}
 	t.add(kind, h, false)
 }
 
@@ -163,9 +166,12 @@ func (r *Reader) expand(dst, payload []byte, c Compression, h handle, kind Block
 func (r *Reader) checkPayload(payload []byte, h handle, kind BlockKind) error {
 	err := errRawLength
 	if len(payload) == h.raw {
-		if kind == BlockData {
+		switch kind {
+		case BlockData:
 			err = checkData(payload)
-		} else {
+		case BlockIndex:
+			err = checkIndex(payload, h.offset)
+		default:
 			err = checkPartition(payload, h.offset)
 		}
 	}

@@ -150,19 +150,20 @@ func (p *parts) blocks() error {
 	if !s.hasIndex {
 		return p.search(s.dataEnd())
 	}
+	top := s.r.index.Load()
 	if s.r.foot.levels == 1 {
-		return p.leaf(&s.r.index)
+		return p.leaf(&top.index)
 	}
 	// damaged says that the partition before could not be read, so its data blocks have to be
 	// found.
 	damaged := false
-	for i := range s.r.index.n {
-		h := s.r.index.handle(i)
+	for i := range top.n {
+		h := top.handle(i)
 		part, payload, err := p.read(h, BlockIndexPartition)
 		if err != nil {
 			return err
 		}
-		sep := s.r.index.separator(i)
+		sep := top.separator(i)
 		part.Separator = &sep
 		if payload == nil {
 			damaged = true

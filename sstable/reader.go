@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -36,6 +35,13 @@ type ReaderOptions struct {
 	Rules    *RulesInUse  // counts the rules of filters in memory; nil: nothing is counted
 	Sidecar  *Sidecar     // the file with the filter to use; nil: use the one in the table
 	NoFilter bool         // do not load a filter
+	NoIndex  bool         // do not load the index: see HasIndex
+
+	// Later makes Open read the file once. It checks footer and properties, and loads of the
+	// index and the filter only what this read has brought along. LoadIndex and LoadFilter load
+	// the rest later. Until then lookups read the index through the cache, and there is no
+	// filter.
+	Later bool
 
 	// Retried is called with the error of a failed read ahead. The iterator then reads the
 	// blocks one by one, and returns an error only if it comes to a block that can't be read.
@@ -45,11 +51,11 @@ type ReaderOptions struct {
 
 // A Reader is an open table. Open reads its properties, its index and its filter, which stay
 // in memory. A lookup needs only data blocks from the file, and partitions if the index is
-// large.
+// large. The index may also be left out, or be dropped later; then lookups read it through the
+// cache.
 //
 // What the Reader has in memory may be off the Go heap, where it is freed when nothing leads
-// to the Reader any more. So a method that reads index must keep r reachable until it has
-// done so: by using r afterwards, or with runtime.KeepAlive(r).
+// to its owner any more: a loadedIndex or a LoadedFilter.
 type Reader struct {
 	// Constant after Open.
 	src     io.ReaderAt
@@ -65,9 +71,11 @@ type Reader struct {
 	seq     base.Seq // number of all entries of an ingested table; 0: entries have their own
 	foot    footer
 	props   Properties
-	index   index // top level
-	indexed int64 // bytes of memory of index
-	beside  int   // of these, bytes off the Go heap: all or 0
+
+	// index is the index in memory, or its top level; nil: it is read through the cache. Open,
+	// LoadIndex and DropIndex replace it as a whole. It is next to filter, so that the lookup
+	// that has asked the filter has this pointer too.
+	index atomic.Pointer[loadedIndex]
 
 	// filter is the filter in memory; nil: there is none. Open, DropSecondUnit, DropFilter,
 	// LoadFilter and SetSidecar replace it as a whole, while lookups go on with what they
@@ -82,13 +90,19 @@ type Reader struct {
 
 // tailRead is the number of bytes that Open reads at once from the end of the file. They
 // contain the footer, the properties, and in most tables the index.
-const tailRead = 64 << 10
+//
+// With ReaderOptions.Later, laterRead bytes are read. They contain the footer of any version.
+const (
+	tailRead  = 64 << 10
+	laterRead = maxFooter
+)
 
 var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 
 // Open opens a table. It reads the end of the file, then the parts that were not in it: in
 // all, two or three reads. It checks the footer against the options, then the properties and
-// the index. A filter that can't be read is no error: see FilterErr and SidecarErr.
+// the index, unless the options leave that out. A filter that can't be read is no error: see
+// FilterErr and SidecarErr.
 //
 // src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
@@ -105,7 +119,11 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	}
 	buf := tails.Get().(*[tailRead + 1]byte)
 	defer tails.Put(buf)
-	t, err := r.readTail(buf[:])
+	n := int64(tailRead)
+	if o.Later {
+		n = laterRead
+	}
+	t, err := r.readTail(buf[:], n)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +134,23 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 		return nil, err
 	}
 	r.Number(o.Seq)
-	if err := r.openIndex(t); err != nil {
+	if err := r.openIndex(t, o); err != nil {
 		return nil, err
 	}
 	r.loadForOpen(t, o)
 	return r, nil
+}
+
+// openIndex loads the index for Open, unless the options leave it for later.
+func (r *Reader) openIndex(t tail, o ReaderOptions) error {
+	if o.NoIndex || o.Later && !t.holds(r.foot.index) {
+		return nil
+	}
+	x, err := r.readIndex(t)
+	if err == nil {
+		r.index.Store(x)
+	}
+	return err
 }
 
 // findSize asks the source for the size of the file, if the options do not state it.
@@ -155,10 +185,17 @@ func (t tail) slice(offset int64, n int) ([]byte, bool) {
 	return t.b[from : from+n], true
 }
 
-// readTail reads the end of the file into buf. It asks for one byte more than there should
-// be, and fails if it gets it: a file that is too long is damaged.
-func (r *Reader) readTail(buf []byte) (tail, error) {
-	n := int(min(r.size, tailRead))
+// holds reports whether the tail contains all of block h.
+func (t tail) holds(h handle) bool {
+	_, ok := t.slice(h.offset, h.stored+blockTail)
+	return ok
+}
+
+// readTail reads up to most bytes at the end of the file into buf. It asks for one byte more
+// than there should be, and fails if it gets it: a file that is too long is damaged. Requires:
+// buf is longer than most.
+func (r *Reader) readTail(buf []byte, most int64) (tail, error) {
+	n := int(min(r.size, most))
 	at := r.size - int64(n)
 	got, err := r.src.ReadAt(buf[:n+1], at)
 	switch {
@@ -224,27 +261,6 @@ func (r *Reader) Number(seq base.Seq) {
 	if r.props.ingested == 1 {
 		r.seq, r.props.MinSeq, r.props.MaxSeq = seq, seq, seq
 	}
-}
-
-// openIndex reads the index, or its top level, into memory that stays. A large one is off the
-// Go heap: see residentBytes.
-func (r *Reader) openIndex(t tail) error {
-	payload, err := r.readMeta(t, r.foot.index, BlockIndex, func(n int) []byte {
-		b, beside := residentBytes(r, n)
-		if beside {
-			r.beside = n
-		}
-		return b
-	})
-	if err != nil {
-		return err
-	}
-	if err := checkIndex(payload, r.foot.index.offset); err != nil {
-		return r.damage(r.foot.index.offset, BlockIndex.String(), err)
-	}
-	r.index = viewIndex(payload)
-	r.indexed = int64(len(payload))
-	return nil
 }
 
 // readMeta reads a block that stays in memory, from t if it is there, else from the file. It
@@ -350,19 +366,13 @@ func (r *Reader) Checksum() uint32 { return r.foot.checksum }
 // FilterBytes returns the length of the filter in the table, whether it is in use or not.
 func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
-// Rank estimates which part of the table's entries comes before key, from 0 to 1. It counts
-// blocks, or partitions of an index with two levels, and reads nothing from the file.
-func (r *Reader) Rank(key []byte) float64 {
-	i := r.index.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
-	// The index must not be freed while it is searched.
-	runtime.KeepAlive(r)
-	return min(1, (float64(i)+0.5)/float64(r.index.n))
-}
-
-// MemoryBytes returns how many bytes of memory the index and the filter take.
+// MemoryBytes returns how many bytes of memory the index and the filter take now.
 func (r *Reader) MemoryBytes() (index, filter int64) {
+	if x := r.index.Load(); x != nil {
+		index = x.bytes
+	}
 	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())
 	}
-	return r.indexed, filter
+	return index, filter
 }

@@ -120,7 +120,7 @@ func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
 // there is no sidecar or it can't be used. Errors go to FilterErr and SidecarErr.
 func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.sidecar.Store(o.Sidecar)
-	if o.NoFilter {
+	if o.NoFilter || o.Later && (o.Sidecar != nil || !t.holds(r.foot.filter)) {
 		return
 	}
 	if o.Sidecar != nil {
@@ -195,16 +195,23 @@ func (r *Reader) StoredFilterBytes() int64 {
 // Reader that was opened without a filter, or has dropped it or its second unit.
 //
 // If it fails, the filter in memory stays. If there was none, and the filter should come from
-// a sidecar, LoadFilter uses the one in the table instead and still returns the error.
+// a sidecar, LoadFilter uses the one in the table instead and still returns the error. FilterErr
+// and SidecarErr say then what is wrong with each.
 func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	s, was := r.sidecar.Load(), r.filter.Load()
 	l, err := r.readStored(s, tail{}, firstUnitOnly)
-	if err != nil && s != nil && was == nil && r.sidecar.CompareAndSwap(s, nil) {
-		r.sidecarErr.Store(&err)
-		var ownErr error
+	var ownErr error // of the filter in the table
+	if s == nil {
+		ownErr = err
+	} else if err != nil && was == nil && r.sidecar.CompareAndSwap(s, nil) {
+		besideErr := err
+		r.sidecarErr.Store(&besideErr)
 		s = nil
 		l, ownErr = r.readStored(nil, tail{}, firstUnitOnly)
 		err = errors.Join(err, ownErr)
+	}
+	if ownErr != nil && was == nil {
+		r.filterErr.Store(&ownErr)
 	}
 	// SetSidecar may have run meanwhile. Its filter must stay, not the one that was read
 	// here. SetSidecar stores sidecar before filter, and this line looks at them in the same
@@ -279,5 +286,5 @@ func (r *Reader) DropFilter() bool {
 // they have ended and nothing leads to r any more.
 func (r *Reader) Retire() {
 	r.filter.Load().abandon()
-	offheap.Abandon(r.beside)
+	r.index.Load().abandon()
 }

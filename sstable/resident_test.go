@@ -12,7 +12,7 @@ import (
 )
 
 // TestResident_FreedBehindLookups looks keys up in tables whose index and filter are off the
-// heap. Meanwhile filters are dropped, loaded and replaced, tables are opened again, and the
+// heap. Meanwhile indexes and filters are dropped, loaded and replaced, tables are opened again, and the
 // old ones are collected. Memory that is freed too early causes a fault.
 func TestResident_FreedBehindLookups(t *testing.T) {
 	const n = 50_000
@@ -32,8 +32,8 @@ func TestResident_FreedBehindLookups(t *testing.T) {
 	}
 	var table atomic.Pointer[Reader]
 	table.Store(open())
-	if r := table.Load(); r.beside < residentLarge || r.filter.Load().beside < residentLarge {
-		t.Fatalf("%d bytes of index and %d of filter lie beside the heap", r.beside, r.filter.Load().beside)
+	if r := table.Load(); r.index.Load().beside < residentLarge || r.filter.Load().beside < residentLarge {
+		t.Fatalf("%d bytes of index and %d of filter lie beside the heap", r.index.Load().beside, r.filter.Load().beside)
 	}
 	var wg sync.WaitGroup
 	done := make(chan struct{})
@@ -60,7 +60,11 @@ func TestResident_FreedBehindLookups(t *testing.T) {
 	for range 12 {
 		r := table.Load()
 		r.DropSecondUnit()
+		r.DropIndex()
 		runtime.GC()
+		if err := r.LoadIndex(); err != nil {
+			t.Error(err)
+		}
 		if err := r.LoadFilter(false); err != nil {
 			t.Error(err)
 		}

@@ -167,7 +167,7 @@ func (s *Salvager) openMeta() error {
 		return err
 	}
 	r.Number(s.o.Seq)
-	err = r.openIndex(tail{})
+	err = r.openIndex(tail{}, ReaderOptions{})
 	if s.hasIndex = err == nil; err != nil && !s.damaged(err) {
 		return err
 	}

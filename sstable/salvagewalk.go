@@ -25,7 +25,7 @@ func (s *Salvager) walk(yield func() bool) {
 	case !s.hasIndex:
 		goOn = s.searchRest(yield)
 	case s.r.foot.levels == 1:
-		goOn = s.leaf(&s.r.index, yield)
+		goOn = s.leaf(&s.r.index.Load().index, yield)
 	default:
 		goOn = s.partitions(yield)
 	}
@@ -106,7 +106,7 @@ func (s *Salvager) survives(err error) bool {
 // searches for blocks up to the first one of the next partition that can. It returns false if
 // the walk has to end.
 func (s *Salvager) partitions(yield func() bool) (goOn bool) {
-	top := &s.r.index
+	top := s.r.index.Load()
 	var upto []byte // the last key of the damaged partitions just before; nil: there are none
 	for i := range top.n {
 		sep := top.separator(i)

@@ -1,6 +1,10 @@
 package sstable
 
-import "github.com/shaledb/shale/internal/base"
+import (
+	"runtime"
+
+	"github.com/shaledb/shale/internal/base"
+)
 
 // Sample calls fn for the entries of at most n data blocks that are spread evenly over the
 // table, in the order of the table. first says that kv is the first entry of its block. kv is
@@ -8,13 +12,22 @@ import "github.com/shaledb/shale/internal/base"
 //
 // Sample is for estimates. It reads past the cache, so that it pushes no blocks out of it.
 func (r *Reader) Sample(n int, fn func(kv *base.KV, first bool) error) error {
-	top := r.index.n
-	if r.foot.levels == 1 {
-		return r.sampleLeaf(&r.index, n, fn)
+	root := r.index.Load()
+	if root == nil {
+		var err error
+		if root, err = r.readIndex(tail{}); err != nil {
+			return err
+		}
+		defer root.abandon()
 	}
+	defer runtime.KeepAlive(root)
+	if r.foot.levels == 1 {
+		return r.sampleLeaf(&root.index, n, fn)
+	}
+	top := root.n
 	n = min(n, top)
 	for i := range n {
-		b, err := r.readBlock(r.index.handle((2*i+1)*top/(2*n)), BlockIndexPartition, false, nil)
+		b, err := r.readBlock(root.handle((2*i+1)*top/(2*n)), BlockIndexPartition, false, nil)
 		if err != nil {
 			return err
 		}

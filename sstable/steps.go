@@ -41,7 +41,7 @@ const beforeAll = base.Trailer(math.MaxUint64)
 
 // SeekStep implements base.StepSeeker. It does nothing if the target is past the end of the
 // table: SeekEnd does that. It also leaves those iterators to SeekEnd that have a window of
-// IterOptions.Readahead, or a trace.
+// IterOptions.Readahead, or a trace, or an index that is neither in memory nor in the cache.
 func (i *Iterator) SeekStep(step int, key []byte, seq base.Seq) {
 	i.seekStep(step, key, base.NewTrailer(seq, base.KindMax), false)
 }
@@ -88,9 +88,12 @@ func (i *Iterator) seekStep(step int, key []byte, limit base.Trailer, last bool)
 }
 
 // findTop finds the block in an index of one level, or the partition in one of two levels, and
-// reports whether there is one.
+// reports whether there is one. It returns false too if the index would have to be read.
 func (i *Iterator) findTop(key []byte, limit base.Trailer, last bool) bool {
-	s, x := &i.sought, &i.r.index
+	if i.root == nil && !i.findRoot() {
+		return false
+	}
+	s, x := &i.sought, i.root
 	if i.r.foot.levels == 1 {
 		s.ix = x.searchNear(i.near(), key, limit)
 		if last {

@@ -235,15 +235,19 @@ func TestTable_RoundTrip(t *testing.T) {
 	testenv.SkipRace(t)
 	options := []WriterOptions{
 		{Codec: &SnappyCodec, FilterBits: 10},
-		{Codec: nil, BlockSize: 128, indexPartition: 200},
-		{Codec: &ZstdCodec, BlockSize: 512, FilterBits: 20, indexPartition: 64},
-		{Codec: &SnappyCodec, BlockSize: 1, FilterBits: 5, indexPartition: 1},
+		{Codec: nil, BlockSize: 128, IndexPartition: 200},
+		{Codec: &ZstdCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 64},
+		{Codec: &SnappyCodec, BlockSize: 1, FilterBits: 5, IndexPartition: 1},
 		{Codec: &SnappyCodec, BlockSize: 200_000, FilterBits: 24},
 	}
 	for name, list := range shapes() {
 		for _, o := range options {
 			t.Run(fmt.Sprintf("%s/%d %v", name, o.BlockSize, o.Codec), func(t *testing.T) {
 				r := newTable(t, o, list)
+				checkTable(t, r, list)
+				if !r.DropIndex() || r.HasIndex() {
+					t.Fatal("the index is still in memory")
+				}
 				checkTable(t, r, list)
 			})
 		}
@@ -277,7 +281,7 @@ var errDevice = errors.New("device failed")
 // TestReader_ReadErrorIsNoEnd opens and reads a table, and fails each of its reads in turn.
 func TestReader_ReadErrorIsNoEnd(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, indexPartition: 300}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 128, FilterBits: 10, IndexPartition: 300}, list)
 	failed := 0
 	for k := range 400 {
 		src := &failingReader{b: b, left: k, err: errDevice}

@@ -6,6 +6,7 @@ import "github.com/shaledb/shale/internal/base"
 type Stats struct {
 	BlockReads     base.Counter // blocks read from files, of any kind
 	BlockReadBytes base.Counter // their stored bytes
+	IndexReads     base.Counter // of these, indexes that are not in memory, and partitions of indexes
 	FilterReads    base.Counter // filters read, at Open or later
 	ReadCalls      base.Counter // calls of ReadAt: with reading ahead fewer than blocks
 	CacheHits      base.Counter // blocks found in the cache

@@ -115,7 +115,7 @@ func (i *Iterator) tryTop(top int) {
 	i.dropData()
 	i.dropPartition()
 	i.on = false
-	h := i.r.index.handle(top)
+	h := i.root.handle(top)
 	k := cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}
 	if b := i.r.cache.Get(k); b != nil {
 		i.r.stats.CacheHits.Add(1)

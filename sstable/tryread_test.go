@@ -103,7 +103,7 @@ func TestSeek_AsksForAllBeforeItWaits(t *testing.T) {
 	for _, partition := range []int{0, 300} {
 		for _, back := range []bool{false, true} {
 			const tables = 6
-			readers, keys, log := coldTables(t, tables, WriterOptions{Codec: &SnappyCodec, BlockSize: 1 << 10, indexPartition: partition})
+			readers, keys, log := coldTables(t, tables, WriterOptions{Codec: &SnappyCodec, BlockSize: 1 << 10, IndexPartition: partition})
 			its := make([]base.Iterator, tables)
 			for i, r := range readers {
 				its[i] = r.NewIterator(nil)
@@ -206,7 +206,7 @@ func TestSeek_ReadsWhatIsInMemory(t *testing.T) {
 		t.Errorf("%d accesses that may wait, the first is %v", len(*log), (*log)[0])
 	}
 	for i, r := range readers {
-		if got, want := r.stats.CacheMisses.Load(), uint64(r.index.n); got != want || r.stats.ReadCalls.Load() < want {
+		if got, want := r.stats.CacheMisses.Load(), uint64(r.index.Load().n); got != want || r.stats.ReadCalls.Load() < want {
 			t.Errorf("table %d: %d misses and %d reads, want %d", i, got, r.stats.ReadCalls.Load(), want)
 		}
 	}
@@ -228,7 +228,7 @@ func (s inMemory) WillNeed(int64, int64) {}
 func TestIterator_ReadaheadBothWays(t *testing.T) {
 	r, src, list := windowTable(t, &SnappyCodec, 64<<20)
 	passes(t, r, src, list)
-	readers, keys, log := coldTables(t, 1, WriterOptions{Codec: &SnappyCodec, indexPartition: 300})
+	readers, keys, log := coldTables(t, 1, WriterOptions{Codec: &SnappyCodec, IndexPartition: 300})
 	it := readers[0].NewIteratorWith(nil, IterOptions{Readahead: 64 << 10})
 	defer it.Close()
 	n := 0

@@ -88,20 +88,20 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 }
 
 // eachLeaf calls fn for the index, or for each of its partitions. The separator of a
-// partition must be that of its last block.
+// partition must be that of its last block. Requires: the index is in memory.
 func (r *Reader) eachLeaf(fn func(x *index) error) error {
+	top := r.index.Load()
 	if r.foot.levels == 1 {
-		return fn(&r.index)
+		return fn(&top.index)
 	}
-	for i := range r.index.n {
-		h := r.index.handle(i)
+	for i := range top.n {
+		h := top.handle(i)
 		b, err := r.readBlock(h, BlockIndexPartition, false, nil)
 		if err != nil {
 			return err
 		}
 		x := viewIndex(b.Bytes())
-		last, top := x.separator(x.n-1), r.index.separator(i)
-		if base.Compare(last, top) != 0 {
+		if base.Compare(x.separator(x.n-1), top.separator(i)) != 0 {
 			err = r.damage(h.offset, BlockIndexPartition.String(), errSeparator)
 		} else {
 			err = fn(&x)
@@ -242,7 +242,7 @@ func (v *verifier) finish() error {
 	if want.Partitions > 0 {
 		levels = 2
 	}
-	if levels != v.r.foot.levels || levels == 2 && want.Partitions != uint64(v.r.index.n) {
+	if levels != v.r.foot.levels || levels == 2 && want.Partitions != uint64(v.r.index.Load().n) {
 		return v.r.damage(v.r.foot.index.offset, BlockIndex.String(), errCounts)
 	}
 	return nil

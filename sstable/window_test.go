@@ -55,7 +55,7 @@ func windowTable(t *testing.T, c *Codec, capacity int64) (*Reader, *badSector, [
 func TestIterator_ReadsAhead(t *testing.T) {
 	for _, c := range []*Codec{nil, &SnappyCodec} {
 		r, src, list := windowTable(t, c, 0)
-		blocks := r.index.n
+		blocks := r.index.Load().n
 		it := r.NewIterator(nil)
 		walk := func(start, step func() *base.KV) {
 			t.Helper()
@@ -102,7 +102,7 @@ func TestIterator_ReadAheadFillsTheCache(t *testing.T) {
 				t.Errorf("%v: %d reads of what is cached", c, src.calls)
 			}
 		}
-		if blocks := uint64(r.index.n); r.stats.BlockReads.Load() != blocks || r.stats.CacheMisses.Load() != blocks {
+		if blocks := uint64(r.index.Load().n); r.stats.BlockReads.Load() != blocks || r.stats.CacheMisses.Load() != blocks {
 			t.Errorf("%v: %d reads and %d misses of %d blocks", c, r.stats.BlockReads.Load(), r.stats.CacheMisses.Load(), blocks)
 		}
 	}
@@ -114,8 +114,8 @@ func TestIterator_ReadAheadErrors(t *testing.T) {
 	r, src, list := windowTable(t, &SnappyCodec, 0)
 	it := r.NewIterator(nil)
 	defer it.Close()
-	for _, ix := range []int{1, 3, 40, r.index.n / 2, r.index.n - 1} {
-		h := r.index.handle(ix)
+	for _, ix := range []int{1, 3, 40, r.index.Load().n / 2, r.index.Load().n - 1} {
+		h := r.index.Load().handle(ix)
 		src.at = h.offset + int64(h.stored)/2
 		first, last := 0, 0 // entries before and behind the block
 		for kv := it.First(); kv != nil; kv = it.Next() {

@@ -261,7 +261,7 @@ func TestReader_FilterUnits(t *testing.T) {
 // small.
 func TestReader_Concurrent(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, indexPartition: 400}, list)
+	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
 	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(16 << 10)})
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func readSome(r *Reader, list []entry, rng *rand.Rand) error {
 // TestTrace_NamesBlocks checks that a trace has what a lookup reads, in order.
 func TestTrace_NamesBlocks(t *testing.T) {
 	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{BlockSize: 512, indexPartition: 400}, list)
+	b, info := writeFile(t, WriterOptions{BlockSize: 512, IndexPartition: 400}, list)
 	var stats Stats
 	r, err := Open(bytes.NewReader(b), ReaderOptions{
 		Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(1 << 20), Stats: &stats,
