@@ -314,6 +314,13 @@ func (db *DB) residentFiltersEnv() residency.Env {
 		},
 		Release:    db.tree.Release,
 		Unreadable: db.filterUnusable,
+		IndexLimit: db.opts.IndexMemory,
+		UnreadableIndex: func(_ *tree.Table, err error) {
+			// Lookups that need the index get the error.
+			if !db.noteCorruption(err) {
+				db.backgroundError("read index", err)
+			}
+		},
 	}
 }
 

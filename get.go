@@ -261,13 +261,15 @@ func (db *DB) readError(key []byte, err error) error {
 }
 
 // noteCorruption counts err and emits EventCorruption if err is a CorruptionError. It ignores
-// any other error.
-func (db *DB) noteCorruption(err error) {
+// any other error. It reports whether it did.
+func (db *DB) noteCorruption(err error) bool {
 	var damage *CorruptionError
-	if errors.As(err, &damage) {
-		db.counters.corruptions.Add(1)
-		db.events.emit(Event{Kind: EventCorruption, Err: err})
+	if !errors.As(err, &damage) {
+		return false
 	}
+	db.counters.corruptions.Add(1)
+	db.events.emit(Event{Kind: EventCorruption, Err: err})
+	return true
 }
 
 // abbreviate returns key as an error message prints it: at most 64 bytes.

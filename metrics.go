@@ -69,6 +69,16 @@ type Metrics struct {
 	// Memory by owner, in bytes, now.
 	MemtableMemory, CacheMemory, FilterMemory, IndexMemory, FalsePositiveMemory int64
 
+	// IndexOnDisk are the bytes of indexes that are not in memory, because of
+	// Options.IndexMemory, while Loading, or in tables whose index has partitions: lookups
+	// read them through the block cache. IndexReads counts the blocks of indexes, and
+	// partitions, that were read from files for that.
+	IndexOnDisk int64
+	IndexReads  uint64
+	// Loading says that filters and indexes which Open has left for later are still being
+	// read in the background.
+	Loading bool
+
 	// What is under way now.
 	Flushing, Compacting int
 	CompactionDebt       int64 // bytes that compactions have to rewrite until the tree is in shape
@@ -165,7 +175,7 @@ func (m *Metrics) counters() []*uint64 {
 		&m.Gets, &m.GetHits, &m.GetMisses,
 		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
 		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative,
-		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses,
+		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses, &m.IndexReads,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions, &m.Ingests, &m.IngestBytes,
 		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.WorseFilters, &m.BackgroundRetries,
@@ -211,6 +221,12 @@ func (m Metrics) String() string {
 	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",
 		base.FormatBytes(m.MemtableMemory), base.FormatBytes(m.CacheMemory), base.FormatBytes(m.FilterMemory),
 		base.FormatBytes(m.IndexMemory), base.FormatBytes(m.FalsePositiveMemory))
+	if m.IndexOnDisk > 0 {
+		fmt.Fprintf(&s, "indexes on disk: %s, read %d times\n", base.FormatBytes(m.IndexOnDisk), m.IndexReads)
+	}
+	if m.Loading {
+		fmt.Fprintln(&s, "loading: filters and indexes are still being read")
+	}
 	return s.String()
 }
 
@@ -236,6 +252,8 @@ func (db *DB) Metrics() Metrics {
 	s := &db.counters.tables
 	m.BlockReads, m.BlockReadBytes = s.BlockReads.Load(), s.BlockReadBytes.Load()
 	m.CacheHits, m.CacheMisses = s.CacheHits.Load(), s.CacheMisses.Load()
+	m.IndexReads = s.IndexReads.Load()
+	m.Loading = db.filters.Loading()
 	m.CacheMemory = db.cache.Stats().Bytes
 	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
 	m.WALSyncs, m.WALBytes = db.logs.Stats()
@@ -270,6 +288,7 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 		keys[r.Level] += max(sums.Keys, uint64(sums.Tables))
 		indexes, filters := r.Memory(epoch)
 		m.IndexMemory += indexes
+		m.IndexOnDisk += r.IndexOnDisk(epoch)
 		m.FilterMemory += filters
 		l.FilterBytes += filters
 		fpr := r.PredictedFPR(epoch)

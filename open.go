@@ -19,6 +19,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// readNow is how many bytes of filters and indexes Open reads before it returns, about: those
+// of the newest runs, and all of a store of a few gigabytes. The rest is read in the background.
+const readNow = 64 << 20
+
 // falsePositiveMemory is how many bytes the exact memory of proven false positives takes.
 // It is less for stores with a smaller cache.
 const falsePositiveMemory = 1 << 20
@@ -31,7 +35,11 @@ const falsePositiveMemory = 1 << 20
 // the call: the program may change that later.
 //
 // Damage to what the store needs to open gives a CorruptionError and changes
-// nothing on disk. A failed Open leaves neither goroutines nor open files, and of
+// nothing on disk. Open checks that each table is there, has its size and ends as
+// it should. Of a large store it reads only a part of the filters and indexes, of
+// about 64 MiB, and the rest in the background (Metrics.Loading). Until a filter is
+// there, lookups read the table; damage that is found later is reported like damage
+// to any other block (EventCorruption, EventFilterUnusable). A failed Open leaves neither goroutines nor open files, and of
 // a store that was not there before no file and no directory, as far as the file
 // system lets it remove them.
 func Open(dir string, opts *Options) (*DB, error) {
@@ -90,7 +98,7 @@ func newDB(dir string, o Options) *DB {
 //  1. lockDir makes the directory and takes its lock. From here on nobody else writes
 //     there.
 //  2. loadState reads the manifest, or makes the state of a new store.
-//  3. openVersion opens the tables. Their highest sequence number says which batches of the
+//  3. openVersion opens the tables, and reads filters and indexes up to readNow. Their highest sequence number says which batches of the
 //     logs are in tables already, so this comes before step 4.
 //  4. replayLogs puts the other batches into memtables.
 //  5. beginManifest begins a manifest of our own. Until then a damaged store is left as it
@@ -100,8 +108,8 @@ func newDB(dir string, o Options) *DB {
 //  8. startBackground starts the goroutines.
 //
 // If one of the first six steps fails, the caller calls abandon. After them nothing fails
-// any more. A read-only store takes steps 2 to 4 only (openReadOnly): it writes nothing and
-// has no background work.
+// any more. A read-only store takes steps 2 to 4 only (openReadOnly): it writes nothing, and
+// reading the filters and indexes that Open has left for later is its only background work.
 func (db *opening) open() error {
 	if err := db.lockDir(); err != nil {
 		return err
@@ -228,14 +236,17 @@ func (db *opening) loadState() (*manifest.State, error) {
 }
 
 // openVersion opens the tables of the manifest's version and makes it the current one, with
-// an empty memtable. With moving set, a sidecar that is not there is an error: a writer
+// an empty memtable. Of a large store, most filters and indexes are read later, in the
+// background (residency.Filters.Loop). With moving set, a sidecar that is not there is an error: a writer
 // next to us may have put another in its place. Requires: nobody else uses the store yet.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID = state.StoreID
-	v, err := db.tree.Load(state.Version, tree.Loading{
+	v, complete, err := db.tree.Load(state.Version, tree.Loading{
 		NextFileNum: state.NextFileNum,
 		ReadFilters: db.filtersFit(state.Version),
 		Moving:      moving,
+		Now:         db.opts.testing.readNow,
+		IndexMemory: db.opts.IndexMemory,
 	})
 	if err != nil {
 		return err
@@ -254,7 +265,10 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		return err
 	}
 	db.view.open(newView(db.newMemtable(), nil, v))
-	db.filters.Adjust(v)
+	// What has to be read beyond what fits into one go is read in the background.
+	if !complete || db.filters.Adjust(v) {
+		db.filters.LoadLater()
+	}
 	return nil
 }
 
@@ -346,6 +360,7 @@ func (db *opening) openReadOnly() error {
 			db.dropTables()
 			continue
 		}
+		db.background.Go(func() { db.filters.Loop(db.ctx) })
 		return nil
 	}
 	return err

@@ -69,7 +69,8 @@ type Options struct {
 	MemtableSize int64
 
 	// CacheSize is how many bytes of uncompressed data blocks are kept.
-	// Default 64 MiB; negative: none. Filters and indexes are not in it.
+	// Default 64 MiB; negative: none. Filters are not in it, and indexes only as far
+	// as IndexMemory leaves them out of memory.
 	CacheSize int64
 
 	// FilterBits is the filter memory in bits a key, averaged over the store:
@@ -84,6 +85,14 @@ type Options struct {
 	// does not fit, second units of filters are left on disk, and if that is
 	// not enough whole filters, those of the deepest level first.
 	FilterMemory int64
+
+	// IndexMemory is the most bytes that resident indexes may take; 0: no limit. They take
+	// about a hundredth of the tables. Indexes that do not fit are read when they are needed,
+	// through the block cache; those of the deepest level are the first. With a limit, tables
+	// of the last level are written with an index in partitions of 4 KiB: only the list of
+	// these needs memory, and a lookup whose partition is not in the cache reads it alone. Of
+	// a table that was written without a limit, such a lookup reads the whole index.
+	IndexMemory int64
 
 	// LastLevelFilter is the kind of the filters of the last level, where most
 	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
@@ -133,6 +142,7 @@ type testOptions struct {
 	now         func() time.Time
 	seed        uint64 // of the store id; 0: from the clock
 	baseSize    int64  // of the first level below level 0; 0: four memtables
+	readNow     int64  // bytes of filters and indexes that Open reads; 0: readNow, negative: none
 	runs        int    // that a level may hold; 0: the default of package compaction
 	level0      int    // runs at which level 0 is compacted; 0: the default of package compaction
 }
@@ -275,6 +285,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.testing.now == nil {
 		c.testing.now = time.Now
 	}
+	setDefault(&c.testing.readNow, readNow)
 	return c, c.validate()
 }
 
@@ -301,6 +312,8 @@ func (o *Options) validate() error {
 		return optionError("FilterBits", fmt.Sprintf("is %v, above 64", o.FilterBits))
 	case o.FilterMemory < 0:
 		return optionError("FilterMemory", "is negative")
+	case o.IndexMemory < 0:
+		return optionError("IndexMemory", "is negative")
 	case o.LastLevelFilter < BlockedFilter || o.LastLevelFilter > FuseFilter:
 		return optionError("LastLevelFilter", fmt.Sprintf("is unknown: %d", o.LastLevelFilter))
 	case o.FilterHash < Murmur3 || o.FilterHash > SipHash:
@@ -316,6 +329,16 @@ func (o *Options) validate() error {
 		return optionError("TableSize", fmt.Sprintf("is %d, below 4 KiB", o.TableSize))
 	}
 	return nil
+}
+
+// indexPartition returns the size of the partitions of an index in bytes, for a table of a
+// level; 0: the default of package sstable. The indexes of the last level are the first that
+// IndexMemory has no room for.
+func (o *Options) indexPartition(level int) int {
+	if o.IndexMemory > 0 && level == NumLevels-1 {
+		return 4 << 10
+	}
+	return 0
 }
 
 func optionError(field, what string) error {

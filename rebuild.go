@@ -70,6 +70,11 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 		return FilterRebuild{}, db.rebuildError(err)
 	}
 	defer end()
+	// Whether a filter may stay depends on whether there is room for it in memory. That is not
+	// known of filters that Open has left for later.
+	if err := db.filters.AwaitLoaded(ctx); err != nil {
+		return FilterRebuild{}, db.rebuildError(err)
+	}
 	r := rebuild{db: db, ctx: ctx}
 	if err := r.run(); err != nil {
 		return r.report, db.rebuildError(err)

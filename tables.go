@@ -21,7 +21,7 @@ type TableInfo struct {
 	Tombstones        uint64
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
-	FilterKind  string // "blocked", "fuse", "none", or why it can't be used
+	FilterKind  string // "blocked", "fuse", "none", "not in memory", or why it can't be used
 	FilterHash  string // the function that it hashes keys with; empty: there is no filter
 	FilterFile  string // that the filter is in; empty: in the table
 	FilterBits  float64
@@ -66,7 +66,7 @@ func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 		info.FilterHash = f.Hasher().ID().String()
 		info.FilterBits = f.BitsPerKey()
 		info.FilterBytes = int64(f.SizeBytes())
-	} else if t.Reader.Sidecar() == nil {
+	} else if t.Reader.Sidecar() == nil || t.MissingFilter(false) > 0 {
 		info.FilterKind = whyUnusable(t, info.FilterKind)
 	}
 	if s := t.Reader.Sidecar(); s != nil {
@@ -87,12 +87,15 @@ func cloneBoth(a, b []byte) ([]byte, []byte) {
 }
 
 // whyUnusable returns the reason why neither the filter in the table nor the one beside it can
-// be used. If there is no reason it returns kind.
+// be used, or that it is not in memory. If neither is so it returns kind.
 func whyUnusable(t *tree.Table, kind string) string {
 	for _, err := range []error{t.Reader.FilterErr(), t.Reader.SidecarErr()} {
 		if err != nil {
 			return err.Error()
 		}
+	}
+	if t.MissingFilter(false) > 0 {
+		return "not in memory"
 	}
 	return kind
 }
@@ -149,6 +152,8 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		Builder:    &s.builder,
 		PrefixRule: db.opts.FilterPrefix.rule,
 		Ingested:   s.ingest,
+
+		IndexPartition: db.opts.indexPartition(s.level),
 	})
 	return &output{Writer: w, file: f, num: num, sink: s}, nil
 }
@@ -206,7 +211,7 @@ func (s *sink) open() error {
 		return fmt.Errorf("shale: sync directory: %w", err)
 	}
 	for _, meta := range s.metas {
-		t, err := s.db.tree.OpenTable(meta, true)
+		t, err := s.db.tree.OpenTable(meta)
 		if err != nil {
 			return err
 		}

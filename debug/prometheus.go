@@ -39,6 +39,9 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_block_read_bytes_total", "counter", "Bytes of blocks read from disk.", func(m *shale.Metrics) float64 { return float64(m.BlockReadBytes) }},
 	{"shale_cache_hits_total", "counter", "Blocks found in the cache.", func(m *shale.Metrics) float64 { return float64(m.CacheHits) }},
 	{"shale_cache_misses_total", "counter", "Blocks not found in the cache.", func(m *shale.Metrics) float64 { return float64(m.CacheMisses) }},
+	{"shale_index_reads_total", "counter", "Indexes of tables, and partitions of them, read because they are not in memory.", func(m *shale.Metrics) float64 { return float64(m.IndexReads) }},
+	{"shale_index_on_disk_bytes", "gauge", "Indexes of tables that are not in memory.", func(m *shale.Metrics) float64 { return float64(m.IndexOnDisk) }},
+	{"shale_loading", "gauge", "1 while filters and indexes are read that Open has left for later.", func(m *shale.Metrics) float64 { return oneIf(m.Loading) }},
 	{"shale_writes_total", "counter", "Operations written.", func(m *shale.Metrics) float64 { return float64(m.Writes) }},
 	{"shale_written_bytes_total", "counter", "Bytes of keys and values written.", func(m *shale.Metrics) float64 { return float64(m.WrittenBytes) }},
 	{"shale_log_syncs_total", "counter", "Syncs of the log.", func(m *shale.Metrics) float64 { return float64(m.WALSyncs) }},
@@ -95,6 +98,13 @@ type labelled struct {
 }
 
 func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
 
 // serveMetrics writes all metrics in Prometheus' text format.
 func (h *handler) serveMetrics(w http.ResponseWriter) error {

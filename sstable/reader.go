@@ -85,6 +85,7 @@ type Reader struct {
 	filter     atomic.Pointer[LoadedFilter]
 	sidecar    atomic.Pointer[Sidecar]
 	filterErr  atomic.Pointer[error]
+	indexErr   atomic.Pointer[error] // of the last LoadIndex
 	sidecarErr atomic.Pointer[error]
 }
 

@@ -70,6 +70,9 @@ func (r *Reader) IndexOnDisk() (n int64) {
 // through the block cache, as a whole, or its top level if it has two.
 func (r *Reader) HasIndex() bool { return r.index.Load() != nil }
 
+// IndexErr returns the error of the last LoadIndex, or nil if there was none.
+func (r *Reader) IndexErr() error { return loadError(&r.indexErr) }
+
 // LoadIndex reads the index into memory that stays, if it is not there. Lookups may be under way.
 func (r *Reader) LoadIndex() error {
 	if r.HasIndex() {
@@ -77,8 +80,10 @@ func (r *Reader) LoadIndex() error {
 	}
 	x, err := r.readIndex(tail{})
 	if err != nil {
+		r.indexErr.Store(&err)
 		return err
 	}
+	r.indexErr.Store(nil)
 	if !r.index.CompareAndSwap(nil, x) {
 		x.abandon() // another caller was faster
 	}

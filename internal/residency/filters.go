@@ -1,4 +1,4 @@
-// Package residency decides which filters of a store's tables are in memory.
+// Package residency decides which filters and indexes of a store's tables are in memory.
 package residency
 
 import (
@@ -16,6 +16,10 @@ import (
 // Filters that exceed the budget are released. They are read again from
 // their files when there is room. All methods may be called concurrently.
 //
+// It does the same with the indexes of the tables, which have a limit of their own
+// (indexes.go). And it reads what Open has left for later. A lookup does without:
+// a filter that is not in memory means maybe, and an index is read through the cache.
+//
 // A filter with many bits a key has two units. The first unit alone is a
 // filter of the same keys with more false positives, so it is useful to
 // release only the second. After each change of the tables this happens:
@@ -23,10 +27,14 @@ import (
 //  1. FitSoon releases filters if the new tables' filters exceed the budget.
 //  2. Loop calls Adjust, which checks that again and reads back what fits.
 type Filters struct {
-	env   Env
-	wake  chan struct{} // to Loop: the tables have changed
-	mu    sync.Mutex    // held during each change of what is resident
-	epoch atomic.Uint64 // incremented before and after each change: see tree.FilterSum
+	env  Env
+	wake chan struct{} // to Loop: the tables have changed
+	// loaded is closed once Loop has read what Open has left for later. It
+	// is constant after Open; nil: Open has left nothing.
+	loaded    chan struct{}
+	endOfLoad sync.Once
+	mu        sync.Mutex    // held during each change of what is resident
+	epoch     atomic.Uint64 // incremented before and after each change: see tree.FilterSum
 
 	rebuilding chan struct{} // holds a token while a caller of BeginRebuild rebuilds filters
 }
@@ -40,6 +48,9 @@ type Env struct {
 	Acquire    func() *tree.Version           // the current version with a reference; nil: the store is closed
 	Release    func(v *tree.Version)          // gives the reference back
 	Unreadable func(t *tree.Table, err error) // reports that t's filter can't be read again
+
+	IndexLimit      int64                          // bytes for all indexes in memory; 0: no limit
+	UnreadableIndex func(t *tree.Table, err error) // reports that t's index can't be read
 }
 
 // New returns a Filters that has not seen a version yet.
@@ -55,10 +66,54 @@ func (f *Filters) Loop(ctx context.Context) {
 			return
 		case <-f.wake:
 		}
-		if v := f.env.Acquire(); v != nil {
-			f.Adjust(v)
-			f.env.Release(v)
+		for !f.env.Closing() && f.adjustCurrent() {
+			continue
 		}
+		if f.loaded != nil && !f.env.Closing() {
+			f.endOfLoad.Do(func() { close(f.loaded) })
+		}
+	}
+}
+
+// adjustCurrent calls Adjust for the current version, and reports whether there is more to
+// read. Between two calls no version is held, so that files which compactions replace can go.
+func (f *Filters) adjustCurrent() (more bool) {
+	v := f.env.Acquire()
+	if v == nil {
+		return false
+	}
+	defer f.env.Release(v)
+	return f.Adjust(v)
+}
+
+// LoadLater has Loop read what Open has left for later. Requires: Loop does not run yet.
+func (f *Filters) LoadLater() {
+	if f.loaded == nil {
+		f.loaded = make(chan struct{})
+	}
+	base.Wake(f.wake)
+}
+
+// Loading reports whether Loop is still reading what Open has left for later.
+func (f *Filters) Loading() bool {
+	select {
+	case <-f.loaded:
+		return false
+	default:
+		return f.loaded != nil
+	}
+}
+
+// AwaitLoaded waits until Loop has read what Open has left for later, or until ctx is done.
+func (f *Filters) AwaitLoaded(ctx context.Context) error {
+	if f.loaded == nil {
+		return nil
+	}
+	select {
+	case <-f.loaded:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -77,13 +132,16 @@ func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
 // the resident filters is valid as long as the epoch stays the same.
 func (f *Filters) Epoch() uint64 { return f.epoch.Load() }
 
-// Adjust makes the resident filters of v fit the budget, and then reads released
-// filters for which there is room. Requires: the caller holds v's files.
-func (f *Filters) Adjust(v *tree.Version) {
+// Adjust makes the resident filters and indexes of v fit their budgets, and then reads those
+// for which there is room. It reads about adjustBytes, and reports whether there is more to
+// read. Requires: the caller holds v's files.
+func (f *Filters) Adjust(v *tree.Version) (more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fitLocked(v)
-	f.restoreLocked(v)
+	f.fitIndexesLocked(v)
+	moreIndexes := f.restoreIndexesLocked(v) // also of the newest runs, whose filters follow
+	return f.restoreLocked(v) || moreIndexes
 }
 
 // FitSoon releases what exceeds the budget, and leaves the rest
@@ -137,13 +195,19 @@ func (f *Filters) fitLocked(v *tree.Version) {
 // restoreLocked reads released filters for which there is room: first those
 // that are gone as a whole, then second units, each beginning with the newest
 // run. It leaves a sixteenth of the budget free, so that the next flush does
-// not exceed it again. Requires: mu is held, and the caller holds v's files.
-func (f *Filters) restoreLocked(v *tree.Version) {
+// not exceed it again. It reports whether there is more to read, as Adjust does.
+// Requires: mu is held, and the caller holds v's files.
+func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 	if !f.env.Wanted {
-		return
+		return false
 	}
 	budget := f.budgetOf(v)
 	room := budget - budget/16 - v.FilterMemory(f.epoch.Load())
+	if all := f.missing(v, filters, max(0, room)); all.bytes <= room {
+		f.load(all.first(adjustBytes), func(t *tree.Table) { f.restoreTable(t, false) })
+		return all.bytes > adjustBytes
+	}
+	read := int64(0)
 	for _, firstUnit := range []bool{true, false} {
 		for _, r := range v.Runs {
 			if sum, known := r.FilterSum(f.epoch.Load()); known && sum.Short == 0 {
@@ -155,18 +219,23 @@ func (f *Filters) restoreLocked(v *tree.Version) {
 					continue
 				}
 				if need > room || f.env.Closing() {
-					return // a filter of a deeper run must not take the room of this one
+					return false // a filter of a deeper run must not take the room of this one
+				}
+				if read >= adjustBytes {
+					return true
 				}
 				before := t.FilterMemory()
 				f.restoreTable(t, firstUnit)
 				room -= t.FilterMemory() - before
+				read += need
 				if room < -budget/16 { // the filter has only one unit, and its size was a wrong guess
 					f.fitLocked(v)
-					return
+					return false
 				}
 			}
 		}
 	}
+	return false
 }
 
 // restoreTable reads t's filter again. If that fails, it

@@ -21,6 +21,15 @@ func (t *Table) MissingFilter(firstUnit bool) int64 {
 	return whole - int64(f.SizeBytes())
 }
 
+// MissingIndex returns how many bytes of memory it takes to bring back the
+// index of t. It returns 0 if the index is in memory, or can't be read.
+func (t *Table) MissingIndex() int64 {
+	if t.Reader.HasIndex() || t.Reader.IndexErr() != nil {
+		return 0
+	}
+	return t.Reader.IndexBytes()
+}
+
 // FilterMemory returns the size in bytes of the table's resident filter.
 func (t *Table) FilterMemory() int64 {
 	_, filter := t.Reader.MemoryBytes()
@@ -38,6 +47,16 @@ func (v *Version) FilterMemory(epoch uint64) int64 {
 	return total
 }
 
+// IndexMemory returns the size in bytes of all resident
+// indexes of v. For the rest it is like FilterMemory.
+func (v *Version) IndexMemory(epoch uint64) int64 {
+	total := int64(0)
+	for _, r := range v.Runs {
+		total += r.sum(epoch).indexes
+	}
+	return total
+}
+
 // sum returns the sum at an epoch. If it is not known, it is computed and kept.
 func (r *Run) sum(epoch uint64) FilterSum {
 	sum, known := r.FilterSum(epoch)
@@ -51,16 +70,18 @@ func (r *Run) sum(epoch uint64) FilterSum {
 }
 
 // A FilterSum says how much memory the resident filters and
-// indexes of a run take, and how many filters are incomplete.
+// indexes of a run take, and how many of them are incomplete.
 //
-// It is valid as long as the epoch of the resident filters stays the
-// same. A change of the filters increments the epoch before and after.
+// It is valid as long as the epoch of what is resident stays the same. A
+// change of the filters or indexes increments the epoch before and after.
 // So a sum that was taken during a change is not valid after it.
 type FilterSum struct {
-	Epoch   uint64 // when the sum was taken
-	bytes   int64
-	indexes int64
-	Short   int // number of tables whose filter is not completely in memory
+	Epoch     uint64 // when the sum was taken
+	bytes     int64
+	indexes   int64
+	onDisk    int64 // of indexes that are not in memory, with all partitions
+	Short     int   // number of tables whose filter is not completely in memory
+	Unindexed int   // number of tables whose index is not in memory, and can be read
 }
 
 // FilterSum returns the sum of the run's filters at an epoch. If the sum is not known,
@@ -72,11 +93,15 @@ func (r *Run) FilterSum(epoch uint64) (sum FilterSum, known bool) {
 	return FilterSum{Epoch: epoch}, len(r.Tables) == 0
 }
 
-// Add adds t's filter if by is 1, and takes it out if by is -1.
+// Add adds t's filter and index if by is 1, and takes them out if by is -1.
 func (s *FilterSum) Add(t *Table, by int) {
 	index, filter := t.Reader.MemoryBytes()
 	s.bytes += int64(by) * filter
 	s.indexes += int64(by) * index
+	s.onDisk += int64(by) * t.Reader.IndexOnDisk()
+	if t.MissingIndex() > 0 {
+		s.Unindexed += by
+	}
 	if t.MissingFilter(false) > 0 {
 		s.Short += by
 	}

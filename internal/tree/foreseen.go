@@ -7,6 +7,10 @@ func (r *Run) Memory(epoch uint64) (indexes, filters int64) {
 	return sum.indexes, sum.bytes
 }
 
+// IndexOnDisk returns the bytes of the run's indexes that are not in memory. For the rest it is
+// like Memory.
+func (r *Run) IndexOnDisk(epoch uint64) int64 { return r.sum(epoch).onDisk }
+
 // A foreseen is the sum of the predicted rates of a run's tables, each as many times as
 // the table has keys. It is valid for one epoch, as a FilterSum is.
 type foreseen struct {

@@ -24,7 +24,7 @@ type bigTree struct {
 func newBigTree(tb testing.TB, n int) *bigTree {
 	t := &bigTree{next: 1}
 	t.tree = New(Env{Obsolete: t.obsolete, Remove: t.remove})
-	if _, err := t.tree.Load(new(manifest.Version), Loading{}); err != nil {
+	if _, _, err := t.tree.Load(new(manifest.Version), Loading{}); err != nil {
 		tb.Fatal(err)
 	}
 	e := &manifest.Edit{}

@@ -1,10 +1,7 @@
 package tree
 
 import (
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
@@ -42,15 +39,18 @@ type Table struct {
 // Filter returns the resident filter, or nil if there is none.
 func (t *Table) Filter() *bloom.Static { return t.Reader.Filter() }
 
-// OpenTable opens the table that meta describes and loads its index. With withFilter it also
-// loads the filter. The caller calls Close on the table, or makes it part of a version.
-func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) {
+// OpenTable opens the table that meta describes and loads its index and its filter.
+// The caller calls Close on the table, or makes it part of a version.
+func (t *Tree) OpenTable(meta *manifest.Table) (*Table, error) {
+	return t.openTable(meta, t.env.Reading())
+}
+
+// openTable is OpenTable with options. It sets those that depend on the table.
+func (t *Tree) openTable(meta *manifest.Table, opts sstable.ReaderOptions) (*Table, error) {
 	file := t.env.Files.Add(t.path(base.TableName(meta.Num)))
 	beside := t.NewSidecar(meta, meta.Sidecar)
-	opts := t.env.Reading()
 	opts.Rules, opts.Sidecar = &t.rules, beside.forReader()
 	opts.Num, opts.Size, opts.Checksum, opts.Seq = meta.Num, meta.Size, meta.Checksum, meta.MaxSeq
-	opts.NoFilter = opts.NoFilter || !withFilter
 	reader, err := sstable.Open(file, opts)
 	if err != nil {
 		file.Close()
@@ -69,27 +69,6 @@ func (t *Tree) OpenTable(meta *manifest.Table, withFilter bool) (*Table, error) 
 func (t *Table) Number(seq base.Seq) {
 	t.Meta.MinSeq, t.Meta.MaxSeq = seq, seq
 	t.Reader.Number(seq)
-}
-
-// openTables opens the tables of v. It uses several goroutines, because
-// reading indexes and filters takes most of the time. If a table fails
-// to open, the others stay open: Open then fails and closes all files.
-func (t *Tree) openTables(v *manifest.Version, withFilters bool) ([]*Table, error) {
-	const workers = 8
-	metas := slices.Collect(v.Tables())
-	tables := make([]*Table, len(metas))
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range min(workers, len(metas)) {
-		wg.Go(func() {
-			for i := w; i < len(metas) && errs[w] == nil; i += workers {
-				tables[i], errs[w] = t.OpenTable(metas[i], withFilters)
-				errs[w] = base.MissingIsDamage(errs[w], base.TableName(metas[i].Num))
-			}
-		})
-	}
-	wg.Wait()
-	return tables, errors.Join(errs...)
 }
 
 // Close closes the file of a table that is in no version: in none any more, or in none so far,

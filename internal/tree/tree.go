@@ -116,44 +116,6 @@ func (t *Tree) RemovePending(num base.FileNum, name string) {
 	}
 }
 
-// A Loading holds the parameters of Load.
-type Loading struct {
-	NextFileNum base.FileNum
-	ReadFilters bool // read the filters when the tables are opened
-	// Moving makes a missing sidecar an error. A read-only handle
-	// sets it: a writer may have replaced the sidecar meanwhile,
-	// and Open then starts again from what the manifest says now.
-	Moving bool
-}
-
-// Load opens the tables of meta and makes it the current version.
-// It is called once, before all other methods that need a version.
-func (t *Tree) Load(meta *manifest.Version, how Loading) (*Version, error) {
-	opened, err := t.openTables(meta, how.ReadFilters)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.newest = nil // of an attempt that failed
-	t.tables = make(map[base.FileNum]*Table, len(opened))
-	t.sidecars = make(map[base.FileNum]*Sidecar)
-	var beside []*Sidecar
-	for _, table := range opened {
-		if how.Moving && table.opened.missing() {
-			return nil, table.opened.pinned
-		}
-		if table.opened != nil {
-			beside = append(beside, table.opened)
-		}
-		t.tables[table.Meta.Num] = table
-	}
-	v := newVersion(meta, t.tables)
-	t.appendLocked(v, opened, beside, nil)
-	t.version, t.nextFileNum = v, how.NextFileNum
-	return v, nil
-}
-
 // Close forgets the current version: a closed DB that is still referenced must not keep its
 // tables in memory. The caller releases the reference that the version had for being current.
 func (t *Tree) Close() {

@@ -54,7 +54,7 @@ func newTreeWorld(t *testing.T) *treeWorld {
 		},
 		Failed: func(string, error) { w.failed++ },
 	})
-	if _, err := w.Load(new(manifest.Version), Loading{NextFileNum: 1}); err != nil {
+	if _, _, err := w.Load(new(manifest.Version), Loading{NextFileNum: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.BeginManifest(&manifest.State{Version: new(manifest.Version), StoreID: 1, NextFileNum: 1, MinLog: 1}); err != nil {

@@ -43,6 +43,7 @@ type Knobs struct {
 	BaseSize    *int64  // of the first level below level 0
 	Runs        *int    // that a level may hold
 	Level0      *int    // runs at which level 0 is compacted
+	ReadNow     *int64  // bytes of filters and indexes that Open does not leave for later
 }
 
 // KnobsOf returns the knobs of o.
@@ -55,6 +56,7 @@ func KnobsOf(o *shale.Options) Knobs {
 		BaseSize:    hidden[int64](o, "testing", "baseSize"),
 		Runs:        hidden[int](o, "testing", "runs"),
 		Level0:      hidden[int](o, "testing", "level0"),
+		ReadNow:     hidden[int64](o, "testing", "readNow"),
 	}
 }
 

@@ -49,6 +49,8 @@ var optionDraws = []optionDraw{
 	drawn("FilterBits", func(o *shale.Options) *float64 { return &o.FilterBits }, 0, -1, 1, 2, 4, 10, 20, 64),
 	scaled("FilterMemory", func(o *shale.Options) *int64 { return &o.FilterMemory },
 		[]int64{0, 0, 1, 512, 2 << 10, 20 << 10, 1 << 40}, []int64{0, 0, 0, 0, 0, 0, 4 << 10, 32 << 10, 1 << 40}),
+	scaled("IndexMemory", func(o *shale.Options) *int64 { return &o.IndexMemory },
+		[]int64{0, 0, 1, 300, 2 << 10, 1 << 40}, []int64{0, 0, 0, 1, 4 << 10, 64 << 10, 1 << 40}),
 	drawn("LastLevelFilter", func(o *shale.Options) *shale.FilterKind { return &o.LastLevelFilter }, shale.BlockedFilter, shale.FuseFilter),
 	drawn("FilterHash", func(o *shale.Options) *shale.FilterHash { return &o.FilterHash }, shale.Murmur3, shale.XXH3, shale.SipHash),
 	drawn("FilterPrefix", func(o *shale.Options) *shale.PrefixRule { return &o.FilterPrefix }, drawnPrefixes...),
@@ -67,6 +69,7 @@ var optionDraws = []optionDraw{
 	scaled("testing.level0", func(o *shale.Options) *int { return KnobsOf(o).Level0 }, []int{4, 1, 2, 12}, []int{0, 0, 4}),
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
 		[]int{0, 1, 2, 3, 4, 8}, []int{0, 1}), // both one run: the soak checks that no level has more
+	drawn("testing.readNow", func(o *shale.Options) *int64 { return KnobsOf(o).ReadNow }, 0, -1, 2<<10),
 }
 
 // doubled returns the numbers from lo to hi, each twice the one before it.

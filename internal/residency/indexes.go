@@ -1,0 +1,64 @@
+package residency
+
+import (
+	"math"
+	"slices"
+
+	"github.com/shaledb/shale/internal/tree"
+)
+
+// This file does for indexes what filters.go does for filters. An index is in memory as a whole
+// or not at all. Those of the deepest level are released first: it has most of the tables, and
+// each of its tables is asked the least often.
+
+// fitIndexesLocked releases indexes of v if they exceed the limit. It then releases a sixteenth
+// of the limit more than it must. So it need not look for an index to release after each change
+// of the tables, among many tables that have none in memory. Requires: mu is held.
+func (f *Filters) fitIndexesLocked(v *tree.Version) {
+	limit := f.env.IndexLimit
+	if limit == 0 {
+		return
+	}
+	excess := v.IndexMemory(f.epoch.Load()) - limit
+	if excess <= 0 {
+		return
+	}
+	excess += limit / 16
+	defer f.Changing()()
+	for _, r := range slices.Backward(v.Runs) {
+		for _, t := range slices.Backward(r.Tables) {
+			if excess <= 0 {
+				return
+			}
+			if t.Reader.DropIndex() {
+				excess -= t.Reader.IndexBytes()
+			}
+		}
+	}
+}
+
+// restoreIndexesLocked reads the indexes that are not in memory and for which there is room,
+// beginning with the newest run. Like restoreLocked it leaves a sixteenth of the limit free, and
+// reports whether there is more to read. Requires: mu is held, and the caller holds v's files.
+func (f *Filters) restoreIndexesLocked(v *tree.Version) (more bool) {
+	room := int64(math.MaxInt64)
+	if limit := f.env.IndexLimit; limit > 0 {
+		room = max(0, limit-limit/16-v.IndexMemory(f.epoch.Load()))
+	}
+	all := f.missing(v, indexes, room)
+	if all.bytes > room {
+		all = all.withoutLast() // no index of a deeper run takes the room of this one
+	}
+	f.load(all.first(adjustBytes), f.restoreIndex)
+	return all.bytes > adjustBytes
+}
+
+// restoreIndex reads t's index. If that fails it is not tried again: see
+// MissingIndex. Lookups in t try it.
+func (f *Filters) restoreIndex(t *tree.Table) {
+	if err := t.Reader.LoadIndex(); err != nil {
+		if !f.env.Closing() {
+			f.env.UnreadableIndex(t, err)
+		}
+	}
+}
