@@ -1,7 +1,10 @@
 package shale
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,5 +75,53 @@ func TestDelete_NotByReaders(t *testing.T) {
 		if left != kept {
 			t.Errorf("%d tables on disk, want %d", left, kept)
 		}
+	})
+}
+
+// A compaction that finds the disk full waits for the files that are about to be removed, and is
+// tried again: while their removal is under way, the room is not free yet.
+func TestDelete_RoomForTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full, refused atomic.Bool
+		mem := vfs.NewMem()
+		opts := tinyStore(vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+			switch {
+			case !full.Load() || !strings.HasSuffix(name, ".sst"):
+			case op == vfs.OpRemove:
+				time.Sleep(time.Second)
+				full.Store(false)
+			case op == vfs.OpWrite:
+				refused.Store(true)
+				return syscall.ENOSPC
+			}
+			return nil
+		}))
+		opts.CompactionWorkers, opts.testing.minPrepared = -1, 0
+		db := openTest(t, &opts)
+		for range 2 {
+			for _, tenant := range []string{"a", "b"} {
+				for i := range 500 {
+					mustPut(t, db, fmt.Sprintf("%s%06d", tenant, i), "v")
+				}
+				mustFlush(t, db)
+			}
+		}
+		it := db.NewIterator(Range{})
+		if err := db.Compact(t.Context(), Prefix("a")); err != nil {
+			t.Fatal(err)
+		}
+		db.giveUpRoom() // so that nothing else makes it worthwhile to try again
+		synctest.Wait()
+		full.Store(true)
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Compact(t.Context(), Prefix("b")); err != nil {
+			t.Errorf("a compaction while files were being removed: %v", err)
+		}
+		if !refused.Load() {
+			t.Error("the compaction did not find the disk full")
+		}
+		wantGet(t, db, "b000499", "v", true)
 	})
 }

@@ -258,12 +258,14 @@ func (db *DB) giveUpFor(what string, err error) bool {
 }
 
 // giveUpReserve gives back the room that the store holds without need: the log that was
-// prepared, and those kept for reuse. It reports whether there was any. Requires: the
-// caller holds no lock from changes.mu on in the list at DB.
+// prepared, and those kept for reuse. It waits for the removal of these files, and of all
+// others that nothing needs. It reports whether there may be more room now than at its last
+// call. Requires: the caller holds no lock from changes.mu on in the list at DB.
 func (db *DB) giveUpReserve() (any bool) {
 	any = db.logs.GiveUp()
 	db.awaitDeletions(db.ctx) // there is more room only once the files are removed
-	return any
+	// Others may have been removed since the attempt that has failed.
+	return db.deleter.TakeRemoved() || any
 }
 
 // leadPatience is how long giveUpRoom waits for its turn to lead the queue. The leader may

@@ -32,6 +32,7 @@ type Deleter struct {
 	files    []Obsolete // to be removed
 	loops    bool       // Loop removes the files; otherwise the caller of Run does
 	removing int        // calls of removeAll in progress
+	removed  bool       // files were removed since the last TakeRemoved
 }
 
 // NewDeleter returns a Deleter that calls remove for each file. After some
@@ -90,23 +91,37 @@ func (d *Deleter) Run() {
 	}
 }
 
-// Idle reports whether there is nothing left for Loop
-// to remove. It is also true when Loop does not run.
+// Idle reports whether there is nothing left for Loop to remove,
+// not even files that only a version needs whose last user has gone.
+// It is also true when Loop does not run.
 func (d *Deleter) Idle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.loops || d.removing == 0 && len(d.files) == 0
 }
 
+// TakeRemoved reports whether files were removed since it was called before.
+// If so, there may be more room on the disk than a caller has found then.
+func (d *Deleter) TakeRemoved() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	removed := d.removed
+	d.removed = false
+	return removed
+}
+
 // removeAll removes the files that are noted, and those that remove
 // adds. It holds no lock while it calls remove and changed.
 func (d *Deleter) removeAll() {
+	removed := false
 	for files := d.take(1); len(files) > 0; files = d.take(0) {
 		for _, f := range files {
 			d.remove(f)
+			removed = removed || f.version == nil
 		}
 	}
 	d.mu.Lock()
+	d.removed = d.removed || removed
 	d.removing--
 	d.mu.Unlock()
 	d.changed()

@@ -235,3 +235,32 @@ func TestInstall_ManyRuns(t *testing.T) {
 		t.Errorf("%v with 2,000 runs, %v with 32,000", few, many)
 	}
 }
+
+// TestRelease_ByAReader releases the last reference on an old version, from which many tables have
+// left. That only hands the version over. Its tables go when the files are removed.
+func TestRelease_ByAReader(t *testing.T) {
+	const n = 1000
+	big := newBigTree(t, n)
+	held := big.tree.version
+	held.refs.Add(1)
+	e := &manifest.Edit{}
+	for m := range held.Meta.Tables() {
+		e.Removed = append(e.Removed, manifest.Removed{Level: 6, Num: m.Num, Table: m})
+	}
+	big.install(t, e, nil)
+	big.tree.env.Remove = func() {}
+	if allocs := testing.AllocsPerRun(1, func() {
+		held.refs.Add(1)
+		big.tree.Release(held)
+	}); allocs > 0 {
+		t.Errorf("a release that is not the last allocates %v times", allocs)
+	}
+	big.tree.Release(held)
+	if len(big.gone) != 0 || len(big.dead) != 1 || len(big.tree.tables) != n {
+		t.Errorf("after the last release %d files are gone, %d versions handed over, and %d tables left", len(big.gone), len(big.dead), len(big.tree.tables))
+	}
+	big.remove()
+	if len(big.gone) != n || len(big.tree.tables) != 0 {
+		t.Errorf("in the end %d files are gone, and %d tables left", len(big.gone), len(big.tree.tables))
+	}
+}
