@@ -124,9 +124,9 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 	next := make([]Run, 0, len(runs)+len(added))
 	found := 0
 	for i := range runs {
-		run := runs[i].without(removed)
-		found += len(runs[i].Tables) - len(run.Tables)
-		run, err := run.with(added[run.ID])
+		gone := runs[i].indexes(removed)
+		found += len(gone)
+		run, err := runs[i].changed(gone, added[runs[i].ID])
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 		return nil, fmt.Errorf("%d of %d tables to remove are not there", len(removed)-found, len(removed))
 	}
 	for id, fresh := range added {
-		run, err := Run{ID: id}.with(fresh)
+		run, err := Run{ID: id}.changed(nil, fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -149,23 +149,6 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 	}
 	slices.SortFunc(next, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return next, nil
-}
-
-// without returns r without the tables in removed. r does not change.
-func (r Run) without(removed map[base.FileNum]*Table) Run {
-	gone := r.indexes(removed)
-	if len(gone) == 0 {
-		return r
-	}
-	kept := make([]*Table, 0, len(r.Tables)-len(gone))
-	totals := r.Totals()
-	next := 0
-	for _, i := range gone {
-		kept = append(kept, r.Tables[next:i]...)
-		totals.subtract(TotalsOf(r.Tables[i : i+1]))
-		next = i + 1
-	}
-	return Run{ID: r.ID, Tables: append(kept, r.Tables[next:]...), totals: totals}
 }
 
 // indexes returns the places, in ascending order, of those tables in removed that are in r. A
@@ -200,28 +183,71 @@ func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
 	return at
 }
 
-// with returns r with the tables fresh in their places. r does not change, but fresh becomes
-// sorted. Tables that overlap are an error.
-func (r Run) with(fresh []*Table) (Run, error) {
-	if len(fresh) == 0 {
+// changed returns r without the tables at the places gone, which ascend, and with the tables
+// fresh in theirs. r does not change, but fresh becomes sorted. Tables that overlap are an error.
+//
+// It copies the list of tables once, and looks only at those that come, those that go, and their
+// neighbours: a run may have 100,000 others.
+func (r Run) changed(gone []int, fresh []*Table) (Run, error) {
+	if len(gone) == 0 && len(fresh) == 0 {
 		return r, nil
 	}
 	slices.SortFunc(fresh, compareTables)
-	rest := r.Tables
-	all := make([]*Table, 0, len(rest)+len(fresh))
+	rest := keeper{tables: r.Tables, gone: gone}
+	all := make([]*Table, 0, len(r.Tables)-len(gone)+len(fresh))
 	for _, t := range fresh {
-		n, _ := slices.BinarySearchFunc(rest, t, compareTables)
-		// Everything in front of t is in all, and everything behind it in rest.
-		all, rest = append(all, rest[:n]...), rest[n:]
+		n, _ := slices.BinarySearchFunc(rest.tables, t, compareTables)
+		all = rest.appendTo(all, n)
 		if len(all) > 0 && !inOrder(all[len(all)-1], t) {
 			return Run{}, overlapError(all[len(all)-1], t)
 		}
-		if len(rest) > 0 && !inOrder(t, rest[0]) {
-			return Run{}, overlapError(t, rest[0])
+		if next := rest.first(); next != nil && !inOrder(t, next) {
+			return Run{}, overlapError(t, next)
 		}
 		all = append(all, t)
 	}
+	all = rest.appendTo(all, len(rest.tables))
 	totals := r.Totals()
+	for _, i := range gone {
+		totals.subtract(TotalsOf(r.Tables[i : i+1]))
+	}
 	totals.Add(TotalsOf(fresh))
-	return Run{ID: r.ID, Tables: append(all, rest...), totals: totals}, nil
+	return Run{ID: r.ID, Tables: all, totals: totals}, nil
+}
+
+// A keeper is the rest of a list of tables of which some go.
+type keeper struct {
+	tables []*Table
+	at     int   // index of the first of tables in the list
+	gone   []int // indexes in the list of those that go and are not passed yet
+}
+
+// appendTo appends the tables that stay, of the next n, to dst, and passes the n tables.
+func (k *keeper) appendTo(dst []*Table, n int) []*Table {
+	end := k.at + n
+	for n > 0 {
+		stay := n
+		goes := len(k.gone) > 0 && k.gone[0] < end
+		if goes {
+			stay = k.gone[0] - k.at
+		}
+		dst = append(dst, k.tables[:stay]...)
+		if goes {
+			stay++
+			k.gone = k.gone[1:]
+		}
+		k.tables, k.at, n = k.tables[stay:], k.at+stay, n-stay
+	}
+	return dst
+}
+
+// first passes the tables that go, and returns the first that stays, or nil.
+func (k *keeper) first() *Table {
+	for len(k.gone) > 0 && k.gone[0] == k.at {
+		k.tables, k.at, k.gone = k.tables[1:], k.at+1, k.gone[1:]
+	}
+	if len(k.tables) == 0 {
+		return nil
+	}
+	return k.tables[0]
 }
