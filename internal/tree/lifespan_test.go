@@ -219,20 +219,27 @@ func manyRuns(t *testing.T, n int) time.Duration {
 	return took
 }
 
-// TestInstall_ManyRuns installs in a level 0 of many runs, as after an import in pieces. To look
-// for each run in all others would take some 200 times as long for 16 times as many. Both times
-// are long enough that a busy machine lengthens them alike.
+// TestInstall_ManyRuns installs in a level 0 of many runs, as after an import in pieces. That takes
+// about as long as in many levels 0 of few runs, one after the other, so a busy machine lengthens
+// both alike. To look for each run in all others would take 16 times as long.
 func TestInstall_ManyRuns(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector makes times meaningless")
 	}
-	few, many := time.Hour, time.Hour
-	for range 3 {
-		few, many = min(few, manyRuns(t, 2000)), min(many, manyRuns(t, 32_000))
-	}
-	t.Logf("%v with 2,000 runs, %v with 32,000", few, many)
-	if many > 80*few {
-		t.Errorf("%v with 2,000 runs, %v with 32,000", few, many)
+	const runs, stores = 6_400, 16
+	for attempt := 1; ; attempt++ {
+		few := time.Duration(0)
+		for range stores {
+			few += manyRuns(t, runs/stores)
+		}
+		many := manyRuns(t, runs)
+		t.Logf("%v in %d levels of %d runs, %v in one of %d", few, stores, runs/stores, many, runs)
+		if many < 3*few {
+			return
+		}
+		if attempt == 5 {
+			t.Fatal("many runs take longer than in proportion")
+		}
 	}
 }
 
