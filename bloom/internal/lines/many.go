@@ -17,6 +17,7 @@ func HasMany(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
 // The requirements are those of HasMany.
 func HasManySecond(lines []byte, n uint64, k uint32, hashes []uint64, out []bool) {
 	var passed [atOnce]uint64
+	var places [atOnce]uint8
 	var answers [atOnce]bool
 	hashes = hashes[:len(out)]
 	for len(out) > 0 {
@@ -25,16 +26,15 @@ func HasManySecond(lines []byte, n uint64, k uint32, hashes []uint64, out []bool
 		// the next one overwrites it if it has not.
 		count := 0
 		for i, h := range hashes[:m] {
-			passed[count&(atOnce-1)] = SecondHash(h)
+			passed[count&(atOnce-1)], places[count&(atOnce-1)] = h, uint8(i)
 			count += one(out[i])
 		}
-		if count > 0 {
-			HasMany(lines, n, k, passed[:count], answers[:count])
-			count = 0
-			for i, first := range out[:m] {
-				out[i] = first && answers[count&(atOnce-1)]
-				count += one(first)
-			}
+		for i, h := range passed[:count] {
+			passed[i] = SecondHash(h)
+		}
+		HasMany(lines, n, k, passed[:count], answers[:count])
+		for i, maybe := range answers[:count] {
+			out[places[i]] = maybe
 		}
 		hashes, out = hashes[m:], out[m:]
 	}
