@@ -47,7 +47,7 @@ type bounds [][2][]byte
 
 func (b bounds) Bounds(i int) (smallest, largest []byte) { return b[i][0], b[i][1] }
 
-// TestRanges compares with a walk over the whole bounds.
+// TestRanges compares with a walk over the whole bounds, and FindMany with Find.
 func TestRanges(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -67,8 +67,10 @@ func TestRanges(t *testing.T) {
 		for i := range b {
 			ranges.Set(i, b[i][0], b[i][1])
 		}
+		var many [][]byte
 		for range 200 {
 			key := randomKey(r)
+			many = append(many, key)
 			want := slices.IndexFunc(b, func(x [2][]byte) bool { return bytes.Compare(x[0], key) <= 0 && bytes.Compare(key, x[1]) <= 0 })
 			if got := ranges.Find(key, b); got != want {
 				t.Fatalf("seed %d: Find(%q) = %d, want %d, of %s", seed, key, got, want, fmt.Sprintf("%q", b))
@@ -86,5 +88,60 @@ func TestRanges(t *testing.T) {
 				t.Fatalf("seed %d: From(%q) = %d, Before = %d, want %d and %d, of %s", seed, key, f, n, from, before, fmt.Sprintf("%q", b))
 			}
 		}
+		checkFindMany(t, &ranges, b, many)
 	}
+}
+
+// checkFindMany asks for some of the keys at once.
+func checkFindMany(t *testing.T, ranges *Ranges, b bounds, keys [][]byte) {
+	t.Helper()
+	var some []uint8
+	for i := range keys {
+		if i%3 > 0 {
+			some = append(some, uint8(i))
+		}
+	}
+	var heads Heads
+	ranges.HeadsOf(keys, some, &heads)
+	found := make([]int32, len(some))
+	ranges.FindMany(keys, some, &heads, b, found)
+	for j, i := range some {
+		if want := ranges.Find(keys[i], b); int(found[j]) != want {
+			t.Fatalf("FindMany(%q) = %d, want %d, of %q", keys[i], found[j], want, b)
+		}
+	}
+}
+
+func BenchmarkRanges(b *testing.B) {
+	const n = 64
+	of := func(i int) []byte { return fmt.Appendf(nil, "%016x", uint64(i)*(1<<64-1)/(2*n)) }
+	var all bounds
+	ranges := NewRanges(n, of(0), of(2*n-1))
+	for i := range n {
+		all = append(all, [2][]byte{of(2 * i), of(2*i + 1)})
+		ranges.Set(i, all[i][0], all[i][1])
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	keys, some := make([][]byte, 1<<13), make([]uint8, 256)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "%016x", r.Uint64())
+	}
+	for i := range some {
+		some[i] = uint8(i)
+	}
+	sum := 0
+	b.Run("one", func(b *testing.B) {
+		for i := range b.N {
+			sum += ranges.Find(keys[i%len(keys)], all)
+		}
+	})
+	b.Run("many", func(b *testing.B) {
+		var heads Heads
+		var found [256]int32
+		for i := 0; i < b.N; i += len(found) {
+			asked := keys[i%len(keys):][:len(found)]
+			ranges.HeadsOf(asked, some, &heads)
+			ranges.FindMany(asked, some, &heads, all, found[:])
+		}
+	})
 }
