@@ -63,7 +63,7 @@ func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t
 	if !ok || err != nil {
 		return false, err
 	}
-	if v.Want != WantPinned && n == nil && t == nil {
+	if v.Want != WantPinned && (n == nil || n.CachedOnly) && t == nil {
 		if found, ok := r.peek(h, key, byte(hash), limit, v); ok {
 			return found, nil
 		}
@@ -125,8 +125,11 @@ func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Val
 }
 
 // locate returns the handle of the one data block that can hold the newest entry at or after
-// (key, limit). It returns false if there is none. n may be nil.
+// (key, limit). It returns false if there is none. n may be nil; it may know the handle.
 func (r *Reader) locate(n *Near, key []byte, limit base.Trailer, t *Trace) (handle, bool, error) {
+	if n != nil && n.Ahead.r == r {
+		return n.Ahead.h, true, nil
+	}
 	h, ok, err := r.locateTop(n, key, limit, t)
 	if !ok || err != nil || r.foot.levels == 1 {
 		return h, ok, err

@@ -14,7 +14,8 @@ var ErrNotCached = errors.New("sstable: block is not in the cache")
 // search in the cache, and without a read if there is no cache. The zero value is ready. Its
 // user calls Release at the end. A Near belongs to one goroutine.
 type Near struct {
-	CachedOnly bool // fail with ErrNotCached instead of reading a block
+	CachedOnly bool  // fail with ErrNotCached instead of reading a block
+	Ahead      Ahead // that was made for the next lookup, with its key and number; or the zero Ahead
 
 	// The block that is pinned, and where it is from.
 	reader *Reader

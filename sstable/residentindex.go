@@ -104,16 +104,23 @@ func (r *Reader) indexBlock(n *Near, t *Trace) (*cache.Block, error) {
 	return r.blockNear(n, r.foot.index, BlockIndex, t)
 }
 
+// locate returns the handle of the first block that the index has for entries at or after (key,
+// limit). It returns false if there is none.
+func (x *loadedIndex) locate(key []byte, limit base.Trailer) (h handle, ok bool) {
+	i := x.search(key, limit)
+	if ok = i < x.n; ok {
+		h = x.handle(i)
+	}
+	// The memory must not be freed before it was read.
+	runtime.KeepAlive(x)
+	return h, ok
+}
+
 // locateTop returns the handle of the first block that the index, or its top level, has for
 // entries at or after (key, limit). It returns false if there is none.
 func (r *Reader) locateTop(n *Near, key []byte, limit base.Trailer, t *Trace) (h handle, ok bool, err error) {
 	if x := r.index.Load(); x != nil {
-		i := x.search(key, limit)
-		if ok = i < x.n; ok {
-			h = x.handle(i)
-		}
-		// The memory must not be freed before it was read.
-		runtime.KeepAlive(x)
+		h, ok = x.locate(key, limit)
 		return h, ok, nil
 	}
 	b, err := r.indexBlock(n, t)
