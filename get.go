@@ -394,7 +394,7 @@ func (db *DB) MayContain(key []byte) bool {
 
 // MayContainMany sets out[i] to MayContain(keys[i]), for each i below len(out). If out is longer than
 // keys, the rest of out becomes true. Like MayContain it does no I/O, has no error and allocates
-// nothing for a key; keys are not kept. With a few dozen keys or more it takes half to three quarters of
+// nothing for a key; keys are not kept. With a few dozen keys or more it takes a third to a half of
 // the time of MayContain a key, because it asks each filter about many of them at once.
 func (db *DB) MayContainMany(keys [][]byte, out []bool) {
 	n := min(len(keys), len(out))
@@ -410,69 +410,48 @@ func (db *DB) MayContainMany(keys [][]byte, out []bool) {
 	}
 	s := screenPool.Get().(*screen)
 	defer screenPool.Put(s)
-	var hashes [screenKeys]uint64
-	var first [screenKeys]int32
-	for begin := 0; begin < n; begin += screenKeys {
-		some := keys[begin:min(begin+screenKeys, n)]
-		for i, key := range some {
-			hashes[i] = db.hasher.Hash(key)
-		}
-		s.ask(v, db.hasher, some, hashes[:len(some)], first[:len(some)])
-		for i := range some {
-			out[begin+i] = first[i] != int32(len(v.Runs))
+	for begin := 0; begin < n; begin += tree.ScreenSize {
+		end := min(begin+tree.ScreenSize, n)
+		s.ask(v, db.hasher, keys[begin:end])
+		for i, first := range s.tables.First[:end-begin] {
+			out[begin+i] = first != int32(len(v.Runs))
 		}
 	}
 }
 
-// screenKeys is how many keys a screen asks for at a time.
-const screenKeys = 256
-
-// A screen asks all filters of a view about many keys. One goroutine at a time uses it.
+// A screen asks all filters of a view about up to tree.ScreenSize keys. One goroutine at a time uses it.
 type screen struct {
 	tables tree.Screen
-	maybe  [screenKeys]bool
-	// What count has set.
-	counters *lookupCounters
-	lookups  uint64 // before the first key
+	maybe  [tree.ScreenSize]bool
+	hashes [tree.ScreenSize]uint64 // of the keys
 }
 
 var screenPool = sync.Pool{New: func() any { return new(screen) }}
 
-// count lets the next call of ask count what filters deny. The first key is lookup number lookups+1.
-func (s *screen) count(c *lookupCounters, lookups uint64) {
-	s.counters, s.lookups = c, lookups
-	if s.tables.Denied == nil { // each of the three allocates
-		s.tables.Denied, s.tables.DeniedBy, s.tables.Sampled = s.denied, s.deniedBy, s.sampled
+// ask sets hashes for the keys, and tables.First: to -1 if a memtable may have the key; else to the index
+// of the first run that may have it, or to the number of runs if the key is certainly absent.
+func (s *screen) ask(v *view, hasher bloom.Hasher, keys [][]byte) {
+	n := len(keys)
+	for i, key := range keys {
+		s.hashes[i] = hasher.Hash(key)
 	}
-}
-
-func (s *screen) denied(level, n int) { s.counters.negatives[level%NumLevels].Add(uint64(n)) }
-
-// deniedBy counts for one lookup in sampleEvery, as findIn does.
-func (s *screen) deniedBy(t *tree.Table) { t.Negatives.Add(sampleEvery) }
-
-func (s *screen) sampled(i int) bool { return sampled(s.lookups + 1 + uint64(i)) }
-
-// ask sets first[i] to -1 if a memtable may have keys[i]; else to the index of the first run of v that may
-// have it; or to len(v.Runs) if the key is certainly absent. hashes are those of the keys, by hasher.
-func (s *screen) ask(v *view, hasher bloom.Hasher, keys [][]byte, hashes []uint64, first []int32) {
+	clear(s.tables.First[:n])
+	s.askMemtable(v.mem, n)
+	for _, imm := range v.imms {
+		s.askMemtable(imm.mem, n)
+	}
 	s.tables.Hasher = hasher
-	for begin := 0; begin < len(keys); begin += screenKeys {
-		end := min(begin+screenKeys, len(keys))
-		clear(first[begin:end])
-		s.askMemtable(v.mem, hashes[begin:end], first[begin:end])
-		for _, imm := range v.imms {
-			s.askMemtable(imm.mem, hashes[begin:end], first[begin:end])
-		}
-	}
-	s.tables.FirstMaybe(v.Version, keys, hashes, first)
+	s.tables.FirstMaybe(v.Version, keys, s.hashes[:n])
 }
 
-func (s *screen) askMemtable(m *memtable.Memtable, hashes []uint64, first []int32) {
-	m.MayContainMany(hashes, s.maybe[:len(hashes)])
-	for i := range first {
-		if s.maybe[i] {
-			first[i] = -1
+func (s *screen) askMemtable(m *memtable.Memtable, n int) {
+	if m.Empty() {
+		return
+	}
+	m.MayContainMany(s.hashes[:n], s.maybe[:n])
+	for i, maybe := range s.maybe[:n] {
+		if maybe {
+			s.tables.First[i] = -1
 		}
 	}
 }

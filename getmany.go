@@ -7,14 +7,17 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/sstable"
 )
 
 // GetMany looks up many keys at one state of the store and calls fn once for
 // each, in the order of keys. value is nil and found false for an absent key;
-// value is valid only during the call. Some thousand keys at a time are looked up in
-// key order, so that those that lie in one block share its reading, and blocks that
-// are not in the cache are read several at a time; then fn gets these. GetMany copies
+// value is valid only during the call. Some thousand keys are looked up at a time, and
+// then fn gets these. With a few dozen keys or more, an absent one takes at most half of the
+// time of Get, because each filter is asked about many of them at once. The lookups of the
+// others wait together for memory; keys that lie in one block which is not in the cache share
+// its reading, and such blocks are read several at a time. GetMany copies
 // some megabytes of values at a time, however many keys there are. fn's first error
 // ends GetMany, which returns it. If a lookup fails, GetMany returns its error, and fn
 // may have been called for earlier keys.
@@ -27,16 +30,16 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	m := manyPool.Get().(*many)
 	defer m.free()
 	for first, n := 0, mostKeys; first < len(keys); {
-		some := keys[first:min(first+n, len(keys))]
-		if err := m.lookUp(db, some, s.seq); err != nil {
+		m.keys = keys[first:min(first+n, len(keys))]
+		if err := m.lookUp(db, s.seq); err != nil {
 			return err
 		}
-		handed, err := m.hand(db, some, s.seq, func(i int, value []byte, found bool) error { return fn(first+i, value, found) })
+		handed, err := m.hand(db, s.seq, first, fn)
 		if err != nil {
 			return err
 		}
-		first += handed
 		n = m.nextBatch(handed)
+		first += handed
 	}
 	return nil
 }
@@ -49,6 +52,8 @@ const (
 	// has as many as are likely to have values of manyBytes.
 	mostKeys = 16384
 
+	// manyAhead is how many keys loadAhead takes at a time. Their memory fits into the nearest cache.
+	manyAhead = 16
 	// coldReaders is how many goroutines read at a time: about as many requests
 	// as a disk likes to have.
 	coldReaders = 16
@@ -58,11 +63,11 @@ const (
 
 // many is the work space of one GetMany, which works in batches:
 //
-//  1. prepare hashes the keys of the batch. screen asks the filters of all of them at once: a key that
-//     all filters deny is absent and needs nothing more. The other keys are sorted.
-//  2. readCached looks these up in key order, as far as memory goes. A key that needs a
-//     block from disk goes into cold, with the place where its lookup goes on.
-//  3. readCold looks the cold keys up, in several goroutines if they are many.
+//  1. ask hashes the keys of the batch and asks the filters about them, many keys at once. A key that
+//     all filters deny is absent and needs nothing more. The others are the possible keys.
+//  2. readCached looks these up, as far as memory goes. A key that needs a block from disk goes into
+//     cold, with the place where its lookup goes on.
+//  3. readCold looks the cold keys up in key order, in several goroutines if they are many.
 //  4. hand calls fn in the order of keys, up to the first key that is late.
 //  5. nextBatch keeps what is known of the others and chooses the size of the next batch.
 //
@@ -72,40 +77,45 @@ const (
 // Only step 3 has several goroutines. Each of them writes to a buffer of its own, and to the
 // answers of its own keys.
 type many struct {
-	answers []answer // one for each key of the batch, in the order of keys
-	hashes  []uint64 // of the keys of the batch
-	first   []int32  // what screen has found, for each key of the batch
-	view    *view    // that screen has asked
-	screen  *screen
-	order   []int // the indexes of the keys that are looked up, sorted by key
-	cold    []coldKey
-	values  [1 + coldReaders][]byte // one for what was in memory, one for each reader
-	copied  atomic.Int64            // bytes in values
+	keys     [][]byte // of the batch
+	view     *view    // that ask has used
+	screen   screen
+	possible []possibleKey // in the order of keys
+	near     sstable.Near  // of readCached
+	cold     []coldKey
+	values   [1 + coldReaders][]byte // one for what was in memory, one for each reader
+	copied   atomic.Int64            // bytes in values
+	lookups  uint64                  // the number of the lookup of the first key, for sampled
+	// hits are the first keys, of this batch or of the next, that an earlier batch did not hand out.
+	// The metrics have counted their lookups, and, where it is true, that they are hits.
+	hits []bool
 }
 
-// An answer is what a batch knows of one of its keys.
-type answer struct {
-	buf      int // the value is in values[buf],
-	from, to int // between these
-	found    bool
-	late     bool // not looked up, because the batch had enough
-	// What the metrics have counted already, in this batch or in an earlier one that did not
-	// hand the key out.
-	counted, hit bool
+// A possibleKey is a key of the batch that no filter denies, and what the batch knows of it.
+type possibleKey struct {
+	i    int // the index of the key in the batch
+	hash uint64
+	from int // the first run that may have it; -1: a memtable may have it
+
+	buf        int // the value is in values[buf],
+	begin, end int // between these
+	found      bool
+	late       bool // not looked up, because the batch had enough
 }
 
-// A coldKey is the lookup of key i, which goes on with a read.
+// A coldKey is a possible key whose lookup goes on with a read, at run from of view.
 type coldKey struct {
-	lookup
-	i int
+	*possibleKey
+	view *view
+	from int
 }
 
-var manyPool = sync.Pool{New: func() any { return &many{screen: new(screen)} }}
+var manyPool = sync.Pool{New: func() any { return new(many) }}
 
 // free gives m back to the pool, without buffers that are large.
 func (m *many) free() {
 	m.clear()
-	m.answers = m.answers[:0]
+	m.hits = m.hits[:0]
 	for i := range m.values {
 		if cap(m.values[i]) > 1<<20 {
 			m.values[i] = nil
@@ -114,76 +124,99 @@ func (m *many) free() {
 	manyPool.Put(m)
 }
 
-// clear drops what a batch has needed, except its answers, and keeps the memory.
+// clear drops what a batch has needed, except its hits, and keeps the memory.
 func (m *many) clear() {
 	for i := range m.values {
 		m.values[i] = m.values[i][:0]
 	}
 	clear(m.cold) // they hold views
-	m.view = nil
-	m.order, m.cold = m.order[:0], m.cold[:0]
+	m.keys, m.view, m.near = nil, nil, sstable.Near{}
+	m.possible, m.cold = m.possible[:0], m.cold[:0]
 	m.copied.Store(0)
 }
 
-// lookUp finds the answers for a batch of keys. If their values are many bytes, only those that
-// come first in key order get one; the others are late. After an error no answer is to be used.
-// Answers that the last batch has left say what the metrics have counted already.
-func (m *many) lookUp(db *DB, keys [][]byte, seq base.Seq) error {
-	if err := m.prepare(db, keys); err != nil {
+// lookUp finds the answers for a batch of keys. If their values are many bytes, only some keys get
+// one; the others are late. After an error no answer is to be used.
+func (m *many) lookUp(db *DB, seq base.Seq) error {
+	if err := m.ask(db); err != nil {
 		return err
 	}
-	if err := m.readCached(db, keys, seq); err != nil {
+	if err := m.readCached(db, seq); err != nil {
 		return err
 	}
-	return m.readCold(db)
+	return m.readCold(db, seq)
 }
 
 // hand calls fn for the keys of the batch in their order, up to the first that is late, and
-// returns for how many. If the very first key is late, hand looks it up by itself, so that each
-// batch gets at least one key further.
-func (m *many) hand(db *DB, keys [][]byte, seq base.Seq, fn func(i int, value []byte, found bool) error) (int, error) {
-	if m.answers[0].late {
-		l := m.newLookup(db, keys[0], 0, seq)
-		found := false
-		err := db.viewValue(&l, func(value []byte) error {
-			found = true
-			return fn(0, value, true)
-		})
-		if err == ErrNotFound && !found { // an error of fn is its own, whichever it is
-			err = fn(0, nil, false)
+// returns for how many. The first of them is key number first of GetMany. If it is late itself,
+// hand looks it up, so that each batch gets at least one key further.
+func (m *many) hand(db *DB, seq base.Seq, first int, fn func(i int, value []byte, found bool) error) (int, error) {
+	next := 0
+	for k := range m.possible {
+		p := &m.possible[k]
+		if err := handAbsent(first+next, first+p.i, fn); err != nil {
+			return p.i, err
 		}
-		return 1, err
-	}
-	for i := range keys {
-		a := &m.answers[i]
+		if p.late {
+			if p.i > 0 {
+				return p.i, nil
+			}
+			return 1, m.handLate(db, p, seq, first, fn)
+		}
 		var value []byte
-		switch {
-		case a.late:
-			return i, nil
-		case a.found:
-			value = m.values[a.buf][a.from:a.to:a.to]
+		if p.found {
+			value = m.values[p.buf][p.begin:p.end:p.end]
 		}
-		if err := fn(i, value, a.found); err != nil {
-			return i, err
+		if err := fn(first+p.i, value, p.found); err != nil {
+			return p.i, err
 		}
+		next = p.i + 1
 	}
-	return len(keys), nil
+	return len(m.keys), handAbsent(first+next, first+len(m.keys), fn)
 }
 
-// nextBatch forgets the answers that were handed out, and returns how many keys the next batch
-// should have: mostKeys, or fewer if these would probably have values of more than manyBytes.
-// The answers that remain are those of the first keys of the next batch. It looks these keys up
-// again, but the metrics do not count them again.
-func (m *many) nextBatch(handed int) int {
-	looked := 0
-	for i := range m.first { // each of the batch
-		a := &m.answers[i]
-		if a.counted = true; !a.late {
-			looked++
-			a.hit = a.found
+// handAbsent calls fn for absent keys, from number begin to number end of GetMany.
+func handAbsent(begin, end int, fn func(i int, value []byte, found bool) error) error {
+	for i := begin; i < end; i++ {
+		if err := fn(i, nil, false); err != nil {
+			return err
 		}
 	}
-	m.answers = m.answers[:copy(m.answers, m.answers[handed:])]
+	return nil
+}
+
+// handLate looks up the first key of a batch, and calls fn.
+func (m *many) handLate(db *DB, p *possibleKey, seq base.Seq, first int, fn func(i int, value []byte, found bool) error) error {
+	l := m.newLookup(db, p, seq)
+	found := false
+	err := db.viewValue(&l, func(value []byte) error {
+		found = true
+		return fn(first, value, true)
+	})
+	if err == ErrNotFound && !found { // an error of fn is its own, whichever it is
+		err = fn(first, nil, false)
+	}
+	return err
+}
+
+// nextBatch forgets the keys that were handed out, and returns how many keys the next batch
+// should have: mostKeys, or fewer if these would probably have values of more than manyBytes.
+// The next batch begins with the keys that remain. It looks them up again, but the metrics do not
+// count them again.
+func (m *many) nextBatch(handed int) int {
+	looked := len(m.keys)
+	if remain := len(m.keys) - handed; remain > 0 {
+		m.hits = append(m.hits, make([]bool, max(0, len(m.keys)-len(m.hits)))...)
+	}
+	for k := range m.possible {
+		switch p := &m.possible[k]; {
+		case p.late:
+			looked--
+		case p.found && p.i < len(m.hits):
+			m.hits[p.i] = true
+		}
+	}
+	m.hits = m.hits[:copy(m.hits, m.hits[min(handed, len(m.hits)):])]
 	n := int64(mostKeys)
 	if copied := m.copied.Load(); copied > 0 {
 		n = min(n, max(1, int64(looked)*manyBytes/copied))
@@ -192,25 +225,8 @@ func (m *many) nextBatch(handed int) int {
 	return int(n)
 }
 
-// prepare makes an answer for each key, screens the keys, and sorts those that may be there. It keeps
-// the counts of answers that the last batch has left.
-func (m *many) prepare(db *DB, keys [][]byte) error {
-	had := len(m.answers)
-	m.answers = slices.Grow(m.answers, max(0, len(keys)-had))[:max(had, len(keys))]
-	m.hashes = slices.Grow(m.hashes[:0], len(keys))[:len(keys)]
-	m.first = slices.Grow(m.first[:0], len(keys))[:len(keys)]
-	uncounted := 0
-	for i, key := range keys {
-		a := answer{}
-		if i < had {
-			a.counted, a.hit = m.answers[i].counted, m.answers[i].hit
-		}
-		if !a.counted {
-			uncounted++
-		}
-		m.answers[i] = a
-		m.hashes[i] = db.hasher.Hash(key)
-	}
+// ask asks the filters about the keys, and puts those into possible that they do not deny.
+func (m *many) ask(db *DB) error {
 	// The view comes after the snapshot's number, as in every read: see view.
 	v := db.view.Load()
 	if v == nil {
@@ -218,40 +234,55 @@ func (m *many) prepare(db *DB, keys [][]byte) error {
 	}
 	m.view = v
 	c := db.counters.lookup()
-	m.screen.count(c, c.gets.Add(uint64(uncounted))-uint64(uncounted))
-	m.screen.ask(v, db.hasher, keys, m.hashes, m.first)
-	for i := range keys {
-		if m.first[i] != int32(len(v.Runs)) {
-			m.order = append(m.order, i)
+	uncounted := uint64(max(0, len(m.keys)-len(m.hits)))
+	m.lookups = c.gets.Add(uncounted) - uncounted
+	s := &m.screen
+	for begin := 0; begin < len(m.keys); begin += tree.ScreenSize {
+		some := m.keys[begin:min(begin+tree.ScreenSize, len(m.keys))]
+		s.tables.Sampling, s.tables.Sampled = true, scatter(m.lookups+uint64(begin))
+		s.ask(v, db.hasher, some)
+		for i, from := range s.tables.First[:len(some)] {
+			if from != int32(len(v.Runs)) {
+				m.possible = append(m.possible, possibleKey{i: begin + i, hash: s.hashes[i], from: int(from)})
+			}
 		}
 	}
-	slices.SortFunc(m.order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	for level := range s.tables.Denied {
+		if n := &s.tables.Denied[level]; *n > 0 {
+			c.negatives[level].Add(*n)
+			*n = 0
+		}
+	}
 	return nil
 }
 
-// newLookup returns the lookup of key i of the batch, at the sequence number of the snapshot. If screen
-// has found that no memtable and no run before a certain one has the key, the lookup begins there.
-func (m *many) newLookup(db *DB, key []byte, i int, seq base.Seq) lookup {
-	a := &m.answers[i]
-	l := lookup{key: key, hasher: db.hasher, hash: m.hashes[i], seq: seq, counted: true, hit: a.hit,
-		sample: sampled(m.screen.lookups + 1 + uint64(i))}
-	if first := m.first[i]; first >= 0 {
-		l.view, l.from = m.view, int(first)
+// newLookup returns the lookup of a possible key, at the sequence number of the snapshot. If no
+// memtable and no run before a certain one has the key, the lookup begins there.
+func (m *many) newLookup(db *DB, p *possibleKey, seq base.Seq) lookup {
+	l := lookup{key: m.keys[p.i], hasher: db.hasher, hash: p.hash, seq: seq, counted: true,
+		hit:    p.i < len(m.hits) && m.hits[p.i],
+		sample: sampled(m.lookups + 1 + uint64(p.i))}
+	if p.from >= 0 {
+		l.view, l.from = m.view, p.from
 	}
 	return l
 }
 
-// readCached looks the keys up in key order, as far as memtables, filters and cached blocks go.
-// It leaves the keys that need a read in m.cold, in key order.
-func (m *many) readCached(db *DB, keys [][]byte, seq base.Seq) error {
-	near := sstable.Near{CachedOnly: true}
-	for _, i := range m.order {
-		l := m.newLookup(db, keys[i], i, seq)
-		l.near = &near
-		err := m.read(db, &l, i, 0)
+// readCached looks the possible keys up, as far as memtables, filters and cached blocks go. It
+// leaves the keys that need a read in m.cold.
+func (m *many) readCached(db *DB, seq base.Seq) error {
+	m.near.CachedOnly = true
+	var ahead [manyAhead]sstable.Ahead
+	for k := range m.possible {
+		if k%manyAhead == 0 {
+			m.loadAhead(m.possible[k:min(k+manyAhead, len(m.possible))], seq, &ahead)
+		}
+		p := &m.possible[k]
+		l := m.newLookup(db, p, seq)
+		l.near, m.near.Ahead = &m.near, ahead[k%manyAhead]
+		err := m.read(db, &l, p, 0)
 		if err == sstable.ErrNotCached {
-			m.cold = append(m.cold, coldKey{lookup: l, i: i})
-			m.answers[i].counted = true
+			m.cold = append(m.cold, coldKey{p, l.view, l.from})
 		} else if err != nil {
 			return err
 		}
@@ -259,19 +290,37 @@ func (m *many) readCached(db *DB, keys [][]byte, seq base.Seq) error {
 	return nil
 }
 
-// readCold reads what the cold keys need, in several goroutines if they are many. Each takes
-// keys that lie next to each other, so that few blocks are read twice. It returns when all of
+// loadAhead begins to load the memory that the lookups of some keys in the cache will look at.
+func (m *many) loadAhead(some []possibleKey, seq base.Seq, ahead *[manyAhead]sstable.Ahead) {
+	clear(ahead[:])
+	for k, p := range some {
+		if p.from >= 0 {
+			key := m.keys[p.i]
+			ahead[k] = m.view.Runs[p.from].Find(key).Reader.Ahead(key, seq)
+		}
+	}
+	for k := range some {
+		ahead[k].Block()
+	}
+}
+
+// readCold reads what the cold keys need, in key order, so that few blocks are read twice. If they are
+// many it uses several goroutines, each for keys that lie next to each other. It returns when all of
 // them are done, with the first error in key order.
-func (m *many) readCold(db *DB) error {
+func (m *many) readCold(db *DB, seq base.Seq) error {
+	if len(m.cold) == 0 {
+		return nil
+	}
+	slices.SortFunc(m.cold, func(a, b coldKey) int { return bytes.Compare(m.keys[a.i], m.keys[b.i]) })
 	readers := min(coldReaders, len(m.cold)/coldShare)
 	if readers <= 1 {
-		return m.readSome(db, m.cold, 1)
+		return m.readSome(db, seq, m.cold, 1)
 	}
 	errs := make([]error, readers)
 	var wg sync.WaitGroup
 	for r := range readers {
 		some := m.cold[len(m.cold)*r/readers : len(m.cold)*(r+1)/readers]
-		wg.Go(func() { errs[r] = m.readSome(db, some, 1+r) })
+		wg.Go(func() { errs[r] = m.readSome(db, seq, some, 1+r) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -284,38 +333,39 @@ func (m *many) readCold(db *DB) error {
 
 // readSome reads what some cold keys need, in key order. Requires: no other goroutine uses buffer
 // buf or the answers of these keys.
-func (m *many) readSome(db *DB, some []coldKey, buf int) error {
+func (m *many) readSome(db *DB, seq base.Seq, some []coldKey, buf int) error {
 	var near sstable.Near
 	defer near.Release()
-	for k := range some {
-		l := some[k].lookup
-		l.near = &near
-		if err := m.read(db, &l, some[k].i, buf); err != nil {
+	for _, c := range some {
+		l := m.newLookup(db, c.possibleKey, seq)
+		l.near, l.view, l.from = &near, c.view, c.from
+		if err := m.read(db, &l, c.possibleKey, buf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read looks key i up and copies its value into buffer buf, and notes where it lies. If the batch
+// read looks a possible key up and copies its value into buffer buf, and notes where it lies. If the batch
 // has copied enough already, it does nothing, and the key is late.
-func (m *many) read(db *DB, l *lookup, i, buf int) error {
+func (m *many) read(db *DB, l *lookup, p *possibleKey, buf int) error {
 	if m.copied.Load() >= manyBytes {
-		m.answers[i].late = true
+		p.late = true
 		return nil
 	}
-	found, err := db.find(l)
-	if err != nil || !found {
-		return err
-	}
-	a, values := &m.answers[i], m.values[buf]
+	values := m.values[buf]
 	if values == nil {
 		values = []byte{} // an empty value must not look absent
 	}
-	a.found, a.buf, a.from = true, buf, len(values)
-	values = append(values, l.value...)
-	a.to, m.values[buf] = len(values), values
-	m.copied.Add(int64(len(l.value)))
-	l.release()
-	return nil
+	p.buf, p.begin = buf, len(values)
+	values, err := db.appendValue(values, l)
+	switch err {
+	case nil:
+		p.found, p.end, m.values[buf] = true, len(values), values
+		m.copied.Add(int64(len(values) - p.begin))
+		return nil
+	case ErrNotFound:
+		return nil
+	}
+	return err
 }

@@ -45,14 +45,18 @@ func TestGetMany(t *testing.T) {
 }
 
 // An error of the function ends GetMany, even if it is ErrNotFound. GetMany must not take it for its own
-// answer, not even for a key whose value it reads later because it is large.
+// answer, not even for a key that it looks up later than others: the first five are not in the cache, and
+// the values of the others fill a batch.
 func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
-	db := openTest(t, &Options{FS: vfs.NewMem()})
+	db := openTest(t, &Options{FS: vfs.NewMem(), CacheSize: -1})
 	var keys [][]byte
 	for i := range 10 {
 		key := fmt.Appendf(nil, "key%02d", 9-i)
 		mustPut(t, db, string(key), strings.Repeat("v", 1<<20))
 		keys = append(keys, key)
+		if i == 4 {
+			mustFlush(t, db)
+		}
 	}
 	calls := make(map[int]int)
 	for i := range keys {
@@ -188,34 +192,41 @@ func TestGetMany_ReadError(t *testing.T) {
 	}
 }
 
-// BenchmarkGetMany compares GetMany with single lookups. Each reads its block from the file system.
+// BenchmarkGetMany compares GetMany with single lookups of present keys. The blocks are in the cache, or
+// each has to be read from the file system. The figures are for one key.
 func BenchmarkGetMany(b *testing.B) {
-	opts := &Options{CacheSize: -1, Durability: SyncManual}
-	db := openTest(b, opts)
-	fill(b, db, 100_000, 0)
-	if err := db.Compact(b.Context(), Range{}); err != nil {
-		b.Fatal(err)
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	keys := make([][]byte, 1000)
-	for i := range keys {
-		keys[i] = fmt.Appendf(nil, "key%06d", r.IntN(100_000))
-	}
-	b.Run("one by one", func(b *testing.B) {
-		var buf []byte
-		for b.Loop() {
-			for _, k := range keys {
-				buf, _ = db.AppendValue(buf[:0], k)
-			}
+	for _, cache := range []int64{64 << 20, -1} {
+		db := openTest(b, &Options{CacheSize: cache, Durability: SyncManual})
+		fill(b, db, 100_000, 0)
+		if err := db.Compact(b.Context(), Range{}); err != nil {
+			b.Fatal(err)
 		}
-	})
-	b.Run("together", func(b *testing.B) {
-		for b.Loop() {
-			if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); err != nil {
-				b.Fatal(err)
-			}
+		r := rand.New(rand.NewPCG(1, 2))
+		all := make([][]byte, 10_000)
+		for i := range all {
+			all[i] = fmt.Appendf(nil, "key%06d", r.IntN(100_000))
 		}
-	})
+		for _, n := range []int{10, 1000} {
+			bench := func(way string, do func(keys [][]byte)) {
+				b.Run(fmt.Sprintf("cached=%v/keys=%d/%s", cache > 0, n, way), func(b *testing.B) {
+					for i := 0; i < b.N; i += n {
+						do(all[i%len(all):][:n])
+					}
+				})
+			}
+			var buf []byte
+			bench("one by one", func(keys [][]byte) {
+				for _, k := range keys {
+					buf, _ = db.AppendValue(buf[:0], k)
+				}
+			})
+			bench("together", func(keys [][]byte) {
+				if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
 }
 
 // The memory that GetMany allocates does not grow with the number and the size of the values. It hands
@@ -402,4 +413,37 @@ func TestGetMany_CountsLikeGet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The keys that the filter of a table denies count for that table, whether many of them come at once or
+// few, all of one table or not, and whether a run has few tables or many.
+func TestGetMany_CountsForTables(t *testing.T) {
+	testenv.SkipRace(t)
+	for _, manyTables := range []bool{false, true} {
+		db, _ := mixedStore(t, manyTables)
+		for _, c := range []struct{ keys, span int }{{7, 30_000}, {1000, 30_000}, {1000, 10}} {
+			asked := make([][]byte, c.keys)
+			before, begin := db.Metrics(), sumNegatives(db)
+			for n := 0; n < 20_000; n += c.keys {
+				for i := range asked {
+					asked[i] = fmt.Appendf(nil, "key%d-%06dx%d", i%4, rand.IntN(c.span), n+i)
+				}
+				if err := db.GetMany(asked, func(int, []byte, bool) error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			no, counted := float64(db.Metrics().Sub(before).FilterNegative), float64(sumNegatives(db)-begin)
+			if no < 3000 || counted < 0.9*no || counted > 1.1*no {
+				t.Errorf("many tables %v, %+v: the tables count %.0f negatives, the levels %.0f", manyTables, c, counted, no)
+			}
+		}
+	}
+}
+
+// sumNegatives returns how many negatives the tables count.
+func sumNegatives(db *DB) (sum uint64) {
+	for table := range db.view.Load().Tables() {
+		sum += table.Negatives.Load()
+	}
+	return sum
 }

@@ -3,6 +3,7 @@ package shale
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,13 +346,19 @@ type counters struct {
 
 // sampleEvery is how many lookups there are for one that counts the negatives of single
 // tables. It is a power of two.
-const sampleEvery = 16
+const sampleEvery = tree.SampleEvery
 
 // sampled reports whether the n-th lookup is one of those. They are spread by the square root
 // of two. Every sixteenth would always be of the same sort if lookups come in turns, such as a
 // host and then its domain. The golden ratio would spread them too, but many programs scatter
 // their keys by it: then all sampled lookups in a row would be for the same tables.
-func sampled(n uint64) bool { return n*0x6a09e667f3bcc909 <= math.MaxUint64/sampleEvery }
+func sampled(n uint64) bool { return scatter(n) == 0 }
+
+// scatter turns the number of a lookup into one below sampleEvery.
+func scatter(n uint64) int {
+	high, _ := bits.Mul64(n*0x6a09e667f3bcc909, sampleEvery)
+	return int(high)
+}
 
 // lookupCounters are one stripe of what lookups count.
 type lookupCounters struct {

@@ -1,16 +1,22 @@
 package tree
 
 import (
+	"bytes"
+
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// screenSize is how many keys a Screen works on at a time. If a run has more than mostTables tables, it
-// does not pay to sort them by their tables.
-const (
-	screenSize = 256
-	mostTables = 64
-)
+// ScreenSize is how many keys a Screen takes at a time.
+const ScreenSize = 1 << 8
+
+// fewAsked is the number of keys for each table of a run from which on it pays to sort them by tables.
+const fewAsked = 4
+
+// SampleEvery is how many absent keys there are for one that counts in Table.Negatives. It is a
+// power of two.
+const SampleEvery = 16
 
 // A Screen asks the filters of a version about many keys, in memory that may be used again. One
 // goroutine at a time uses it. It reads no file and allocates nothing.
@@ -21,133 +27,119 @@ const (
 type Screen struct {
 	// Hasher is the function that the hashes of the keys are made by.
 	Hasher bloom.Hasher
-	// Denied, if it is set, is called when filters of level have denied n keys.
-	Denied func(level, n int)
-	// DeniedBy is called when the filter of t has denied a key for which Sampled is true. Both
-	// are set if Denied is.
-	DeniedBy func(t *Table)
-	Sampled  func(i int) bool
+	// Denied counts, by level, the keys in the range of a table that its filter has denied.
+	Denied [base.NumLevels]uint64
+	// If Sampling is set, each SampleEvery-th of these keys adds SampleEvery to the Negatives of its
+	// table. Sampled is the number of keys since the last one. The caller sets it at random: keys
+	// that come in turns must not always count for the same tables.
+	Sampling bool
+	Sampled  int
 
-	pending [screenSize]int32      // keys that no run so far may have
-	hashOf  [screenSize]uint64     // of each pending key
-	table   [screenSize]int32      // the index of the table for each pending key, or -1
-	sorted  [screenSize]int32      // the pending keys that have a table in a run, by their tables
-	ends    [mostTables + 1]uint16 // where the keys of each table end in sorted
-	hashes  [screenSize]uint64     // of the keys that one filter is asked about
-	maybe   [screenSize]bool       // the answers
-	begin   int                    // the first of the keys at work
-	sample  [screenSize]bool       // Sampled of these keys
+	// First is what FirstMaybe changes.
+	First [ScreenSize]int32
+
+	keys [][]byte // that FirstMaybe asks for
+	// The keys that no run so far may have: their indexes and their hashes. An index fits into a byte,
+	// so that the compiler need not check it.
+	pending  [ScreenSize]uint8
+	hashOf   [ScreenSize]uint64
+	heads    keys.Heads // of the keys, by index, for the bounds of headsFor
+	headsFor *Run
+
+	// Of one run.
+	table   [ScreenSize]int32               // the index of the table for each pending key, or -1
+	ends    [ScreenSize/fewAsked + 1]uint16 // where the keys of each table end in sorted
+	sorted  [ScreenSize]uint8               // the pending keys that have a table, by their tables
+	hashes  [ScreenSize]uint64              // of sorted
+	foreign [ScreenSize]uint64              // of the keys of one table, by another Hasher
+	maybe   [ScreenSize]bool                // the answers
 }
 
-// FirstMaybe sets first[i] to the index of the first run of v that may have keys[i], as far as filters
-// in memory know, or to len(v.Runs) if no run has it. It leaves out the keys for which first[i] is
-// below 0. hashes[i] is the hash of keys[i].
-func (s *Screen) FirstMaybe(v *Version, keys [][]byte, hashes []uint64, first []int32) {
-	for begin := 0; begin < len(keys); begin += screenSize {
-		n := 0
-		s.begin = begin
-		for i := begin; i < min(begin+screenSize, len(keys)); i++ {
-			s.sample[i-begin] = s.Denied != nil && s.Sampled(i)
-			if first[i] >= 0 {
-				first[i] = int32(len(v.Runs))
-				s.pending[n], s.hashOf[n] = int32(i), hashes[i]
-				n++
-			}
-		}
-		for r := 0; r < len(v.Runs) && n > 0; r++ {
-			n = s.askRun(v.Runs[r], int32(r), n, keys, hashes, first)
+// FirstMaybe sets First[i] to the index of the first run of v that may have keys[i], as far as filters
+// in memory know, or to len(v.Runs) if no run has it. It leaves out the keys for which First[i] is
+// below 0. hashes[i] is the hash of keys[i]. Requires: there are at most ScreenSize keys.
+func (s *Screen) FirstMaybe(v *Version, keys [][]byte, hashes []uint64) {
+	n := 0
+	for i, h := range hashes {
+		if s.First[i] >= 0 {
+			s.First[i] = int32(len(v.Runs))
+			n = s.keep(n, uint8(i), h)
 		}
 	}
+	s.keys = keys
+	for r := 0; r < len(v.Runs) && n > 0; r++ {
+		n = s.askRun(v.Runs[r], int32(r), n)
+	}
+	s.keys, s.headsFor = nil, nil // they may go
+}
+
+// keep makes key i, with hash h, the pending key behind the first stay ones. It returns how many there
+// are then.
+func (s *Screen) keep(stay int, i uint8, h uint64) int {
+	s.pending[uint8(stay)], s.hashOf[uint8(stay)] = i, h
+	return stay + 1
 }
 
 // askRun asks run number r about the first n pending keys, and returns how many stay pending.
-func (s *Screen) askRun(run *Run, r int32, n int, keys [][]byte, hashes []uint64, first []int32) int {
+func (s *Screen) askRun(run *Run, r int32, n int) (stay int) {
+	s.takeHeads(run, n)
 	if len(run.Tables) == 1 {
 		if f := run.Tables[0].Filter(); f != nil && f.Hasher() == s.Hasher {
-			return s.askOnly(run, f, r, n, keys, first)
+			return s.askOnly(run, f, r, n)
 		}
 	}
-	n = s.askByTables(run, r, n, keys, hashes, first)
-	for j, i := range s.pending[:n] {
-		s.hashOf[j] = hashes[i]
+	run.bounds.FindMany(s.keys, s.pending[:n], &s.heads, run, s.table[:n])
+	if n < fewAsked*len(run.Tables) {
+		return s.askEach(run, r, n)
 	}
-	return n
+	stay = s.sort(n, len(run.Tables))
+	begin := 0
+	for t, end := range s.ends[:len(run.Tables)] {
+		if begin < int(end) {
+			stay = s.askTable(run, t, r, begin, int(end), stay)
+		}
+		begin = int(end)
+	}
+	return stay
+}
+
+// takeHeads sets s.heads to what run needs. Mostly it has the prefix of the last run.
+func (s *Screen) takeHeads(run *Run, n int) {
+	if last := s.headsFor; last == nil || !bytes.Equal(last.bounds.Prefix, run.bounds.Prefix) {
+		run.bounds.HeadsOf(s.keys, s.pending[:n], &s.heads)
+	}
+	s.headsFor = run
 }
 
 // askOnly is askRun for a run of one table, whose filter is f and takes the hashes as they are. To ask
 // about a key outside of the table's range costs less than to find that out first. Such a key stays
 // pending, and does not count as denied.
-func (s *Screen) askOnly(run *Run, f *bloom.Static, r int32, n int, asked [][]byte, first []int32) (stay int) {
+func (s *Screen) askOnly(run *Run, f *bloom.Static, r int32, n int) (stay int) {
 	f.MayContainMany(s.hashOf[:n], s.maybe[:n])
 	low, high := run.bounds.Smallest[0], run.bounds.Largest[0]
-	whole := len(run.bounds.Prefix) == 0 // low and high are heads of whole keys
-	counts, denied := s.Denied != nil, 0
+	outside := 0
 	for j, i := range s.pending[:n] {
-		if s.maybe[j] || counts {
-			head := uint64(0)
-			if whole {
-				head = keys.Head(asked[i])
-			}
-			in := low < head && head < high && whole || run.bounds.Find(asked[i], run) == 0
-			switch {
-			case in && s.maybe[j]:
-				first[i] = r
-				continue
-			case in:
-				denied++
-				if s.sample[int(i)-s.begin] {
-					s.DeniedBy(run.Tables[0])
-				}
+		if head := s.heads[i]; head <= low || high <= head { // if it is one of them, the whole key decides
+			if run.bounds.Find(s.keys[i], run) < 0 {
+				outside++
+				s.maybe[j] = false
 			}
 		}
-		if stay != j {
-			s.pending[stay], s.hashOf[stay] = i, s.hashOf[j]
+		if s.maybe[j] {
+			s.First[i] = r
+			continue
 		}
-		stay++
+		stay = s.keep(stay, i, s.hashOf[j])
 	}
-	s.countDenied(run, denied)
+	s.deny(run, 0, stay-outside)
 	return stay
 }
 
-// askByTables is askRun for any run. It leaves hashOf as it was.
-func (s *Screen) askByTables(run *Run, r int32, n int, keys [][]byte, hashes []uint64, first []int32) int {
-	for j, i := range s.pending[:n] {
-		s.table[j] = int32(run.bounds.Find(keys[i], run))
-	}
-	if len(run.Tables) > mostTables {
-		return s.askEach(run, r, n, keys, hashes, first)
-	}
-	stay, denied := s.sort(n, len(run.Tables)), 0
-	begin := uint16(0)
-	for t, end := range s.ends[:len(run.Tables)] {
-		if begin < end {
-			no := s.askTable(run.Tables[t], r, s.sorted[begin:end], keys, hashes, first)
-			denied += copy(s.pending[stay:], s.sorted[begin:int(begin)+no])
-			stay += no
-		}
-		begin = end
-	}
-	s.countDenied(run, denied)
-	return stay
-}
-
-// sort puts the first n pending keys into sorted, by their tables, and sets ends. It leaves those that
-// have no table in pending and returns how many these are.
+// sort puts the first n pending keys that have a table into sorted, by their tables, and sets ends. The
+// others stay pending. It returns how many these are.
 func (s *Screen) sort(n, tables int) (stay int) {
 	ends := s.ends[:tables+1]
 	clear(ends)
-	if tables == 1 { // as in level 0
-		for j, i := range s.pending[:n] {
-			if s.table[j] == 0 {
-				s.sorted[ends[0]] = i
-				ends[0]++
-			} else {
-				s.pending[stay] = i
-				stay++
-			}
-		}
-		return stay
-	}
 	for _, t := range s.table[:n] {
 		ends[t+1]++ // ends[0] counts the keys without a table
 	}
@@ -157,67 +149,75 @@ func (s *Screen) sort(n, tables int) (stay int) {
 	}
 	// ends[t] is where the keys of table t begin, and after this loop where they end.
 	for j, i := range s.pending[:n] {
+		h := s.hashOf[j]
 		if t := s.table[j]; t >= 0 {
-			s.sorted[ends[t]] = i
-			ends[t]++
+			to := ends[t]
+			s.sorted[to], s.hashes[to] = i, h
+			ends[t] = to + 1
 		} else {
-			s.pending[stay] = i
-			stay++
+			stay = s.keep(stay, i, h)
 		}
 	}
 	return stay
 }
 
-// askTable asks the filter of t about some keys. It moves those that the filter denies to the beginning
-// of some, and returns how many they are.
-func (s *Screen) askTable(t *Table, r int32, some []int32, keys [][]byte, hashes []uint64, first []int32) (denied int) {
-	f := t.Filter()
+// askTable asks the filter of table t of a run about the keys from begin to end of sorted. Those that it
+// denies stay pending, behind the first stay ones. It returns how many keys stay pending then.
+func (s *Screen) askTable(run *Run, t int, r int32, begin, end, stay int) int {
+	some, hashes, maybe := s.sorted[begin:end], s.hashes[begin:end], s.maybe[:end-begin]
+	f := run.Tables[t].Filter()
 	if f == nil {
 		for _, i := range some {
-			first[i] = r
+			s.First[i] = r
 		}
-		return 0
+		return stay
 	}
-	hasher := f.Hasher()
-	for j, i := range some {
-		if s.hashes[j] = hashes[i]; hasher != s.Hasher {
-			s.hashes[j] = hasher.Hash(keys[i])
+	asked := hashes
+	if hasher := f.Hasher(); hasher != s.Hasher {
+		asked = s.foreign[:len(some)]
+		for j, i := range some {
+			asked[j] = hasher.Hash(s.keys[i])
 		}
 	}
-	f.MayContainMany(s.hashes[:len(some)], s.maybe[:len(some)])
+	f.MayContainMany(asked, maybe)
+	had := stay
 	for j, i := range some {
-		if s.maybe[j] {
-			first[i] = r
+		if maybe[j] {
+			s.First[i] = r
 			continue
 		}
-		if s.sample[int(i)-s.begin] {
-			s.DeniedBy(t)
-		}
-		some[denied] = i
-		denied++
+		stay = s.keep(stay, i, hashes[j])
 	}
-	return denied
+	s.deny(run, t, stay-had)
+	return stay
 }
 
 // askEach is askRun for a run of so many tables that hardly two keys have one table.
-func (s *Screen) askEach(run *Run, r int32, n int, keys [][]byte, hashes []uint64, first []int32) (stay int) {
-	denied := 0
+func (s *Screen) askEach(run *Run, r int32, n int) (stay int) {
 	for j, i := range s.pending[:n] {
-		no := 1
+		h := s.hashOf[j]
 		if t := s.table[j]; t >= 0 {
-			s.sorted[0] = i
-			no = s.askTable(run.Tables[t], r, s.sorted[:1], keys, hashes, first)
-			denied += no
+			f, asked := run.Tables[t].Filter(), h
+			if f != nil && f.Hasher() != s.Hasher {
+				asked = f.Hasher().Hash(s.keys[i])
+			}
+			if f == nil || f.MayContainHash(asked) {
+				s.First[i] = r
+				continue
+			}
+			s.deny(run, int(t), 1)
 		}
-		s.pending[stay] = i
-		stay += no
+		stay = s.keep(stay, i, h)
 	}
-	s.countDenied(run, denied)
 	return stay
 }
 
-func (s *Screen) countDenied(run *Run, n int) {
-	if s.Denied != nil && n > 0 {
-		s.Denied(run.Level, n)
+// deny counts n keys that the filter of table t of a run has denied.
+func (s *Screen) deny(run *Run, t, n int) {
+	s.Denied[run.Level%base.NumLevels] += uint64(n)
+	s.Sampled += n
+	if s.Sampled >= SampleEvery && s.Sampling {
+		run.Tables[t].Negatives.Add(uint64(s.Sampled &^ (SampleEvery - 1)))
+		s.Sampled %= SampleEvery
 	}
 }
