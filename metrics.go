@@ -31,7 +31,8 @@ const NumLevels = 7
 // the call. Bytes and entries are plain numbers, rates are shares of one.
 type Metrics struct {
 	// Point lookups: Get, AppendValue, ViewValue, Has, PutIfAbsent, and the keys
-	// of GetMany. A lookup that is not a hit, or not yet, counts as a miss.
+	// of GetMany. A lookup that is not a hit, or not yet, counts as a miss. A PutIfAbsent is one
+	// lookup, also if it looks again because another write came first; a Has before it is another one.
 	Gets, GetHits, GetMisses uint64
 
 	// What the filters of tables answered, one count for each table asked. A

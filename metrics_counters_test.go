@@ -3,6 +3,7 @@ package shale
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -90,5 +91,32 @@ func TestProbeShares_MoveBits(t *testing.T) {
 		t.Errorf("the last level has %.2f bits a key when keys are found there, %.2f when not", hit, miss)
 	} else {
 		t.Logf("last level: %.2f bits a key when keys are found there, %.2f when not", hit, miss)
+	}
+}
+
+// PutIfAbsent counts as one lookup, also if it looks again because another one has come first.
+func TestMetrics_PutIfAbsentIsOneLookup(t *testing.T) {
+	db := openTest(t, small())
+	before := db.Metrics()
+	var claims sync.WaitGroup
+	var inserted [3]bool
+	err := db.commits.Alone(t.Context(), func() error {
+		for i := range inserted {
+			claims.Go(func() {
+				var err error
+				if inserted[i], err = db.PutIfAbsent([]byte("k"), []byte("v")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for db.commits.Waiting() < len(inserted) { // until all have looked in vain
+			runtime.Gosched()
+		}
+		return nil
+	})
+	claims.Wait()
+	m := db.Metrics().Sub(before)
+	if err != nil || m.Gets != 3 || m.GetHits != 2 || m.GetMisses != 1 || m.Writes != 1 {
+		t.Errorf("%v: %d lookups, %d hits, %d misses, %d writes of three calls; inserted %v", err, m.Gets, m.GetHits, m.GetMisses, m.Writes, inserted)
 	}
 }

@@ -133,6 +133,7 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		if !lost {
 			return true, nil
 		}
+		l.counted = true // it looks again, but is one lookup
 	}
 }
 
