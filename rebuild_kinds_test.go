@@ -6,9 +6,36 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
+
+// A flushed table that Compact moves to the last level as it is keeps its rich filter while there is room.
+// RebuildFilters leaves it, and replaces it once FilterMemory is short.
+func TestRebuildFilters_OfAMovedTable(t *testing.T) {
+	const n = 20_000
+	opts := &Options{FS: vfs.NewMem(), Durability: SyncManual}
+	db := openTest(t, opts)
+	fill(t, db, n, 0)
+	mustFlush(t, db)
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(rebuilt int, bits float64) {
+		t.Helper()
+		r, last := mustRebuild(t, db), db.Metrics().Levels[NumLevels-1]
+		if r.Rebuilt != rebuilt || last.Tables != 1 || last.FilterBits < bits-1.5 || last.FilterBits > bits+0.5 {
+			t.Errorf("%+v; %d tables with %.2f bits a key in the last level; want one with %v", r, last.Tables, last.FilterBits, bits)
+		}
+	}
+	check(0, filterplan.FlushBits)
+	closeTest(t, db)
+	opts.FilterMemory = n * 10 / 8
+	db = openTest(t, opts)
+	check(1, 10)
+}
 
 // If FilterMemory has no room for all filters, RebuildFilters replaces those that are too large for it once,
 // and a second call replaces none.
