@@ -3,7 +3,6 @@ package residency
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -168,28 +167,61 @@ func (f *Filters) budgetOf(v *tree.Version) int64 {
 // filters go first. Whole filters go only if that is not enough and the budget is
 // strict. Both times it begins with the deepest level: most of the memory is there,
 // and a byte of filter saves more reads in the levels above. Requires: mu is held.
+//
+// If nothing can be released, it visits no table and changes nothing. That is so after
+// each flush if small tables have filters of the smallest size, which are above the budget.
 func (f *Filters) fitLocked(v *tree.Version) {
-	excess := v.FilterMemory(f.epoch.Load()) - f.budgetOf(v)
+	epoch := f.epoch.Load()
+	excess := v.FilterMemory(epoch) - f.budgetOf(v)
 	if excess <= 0 {
 		return
 	}
-	defer f.Changing()()
-	releases := []func(*sstable.Reader) bool{(*sstable.Reader).DropSecondUnit, (*sstable.Reader).DropFilter}
+	sums := make([]tree.Sums, len(v.Runs))
+	for i, r := range v.Runs {
+		sums[i] = r.Sums(epoch)
+	}
+	done := func() {}
+	changed := false
+	releases := []release{
+		{(*sstable.Reader).DropSecondUnit, func(s tree.FilterSum) int { return s.Double }},
+		{(*sstable.Reader).DropFilter, func(s tree.FilterSum) int { return s.Filters }},
+	}
 	if !f.env.Limited {
 		releases = releases[:1]
 	}
 	for _, release := range releases {
-		for _, r := range slices.Backward(v.Runs) {
-			for _, t := range r.Tables {
-				if excess <= 0 {
-					return
-				}
-				before := t.FilterMemory()
-				release(t.Reader)
-				excess -= before - t.FilterMemory()
+		for i := len(sums) - 1; i >= 0 && excess > 0; i-- {
+			if release.possible(sums[i].Filters) > 0 && !changed {
+				done, changed = f.Changing(), true
 			}
+			excess -= release.from(v.Runs[i].Tables, &sums[i], excess)
 		}
 	}
+	done()
+	// The sums are right if no one else has changed filters meanwhile.
+	if changed && f.epoch.Load() == epoch+2 {
+		for i := range sums {
+			sums[i].Keep(epoch + 2)
+		}
+	}
+}
+
+// A release is a way to free memory of filters.
+type release struct {
+	of       func(*sstable.Reader) bool
+	possible func(tree.FilterSum) int // the number of tables of a run for which it frees something
+}
+
+// from releases filters of tables, which are those of one run, until enough bytes are free
+// or there is nothing left to release. It returns how many bytes are free.
+func (r release) from(tables []*tree.Table, sums *tree.Sums, enough int64) (freed int64) {
+	for _, t := range tables {
+		if freed >= enough || r.possible(sums.Filters) == 0 {
+			break
+		}
+		freed -= sums.Change(t, func() { r.of(t.Reader) })
+	}
+	return freed
 }
 
 // restoreLocked reads released filters for which there is room: first those

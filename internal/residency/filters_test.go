@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -258,5 +259,50 @@ func TestFilters_Epoch(t *testing.T) {
 	done()
 	if known() {
 		t.Error("a sum from within a change is known after it")
+	}
+}
+
+// Filters above the budget, of which nothing can be released, are no change: sums stay valid.
+func TestFilters_NothingToRelease(t *testing.T) {
+	w := newFilterWorld(t, false)
+	w.budget.Store(0)
+	w.FitSoon(w.v) // releases all second units
+	w.want("without a budget", 1, 1, 1, 1, 1, 1)
+	w.v.FilterMemory(w.epoch.Load()) // as that of the version before is known when a flush ends
+	epoch := w.epoch.Load()
+	for range 3 {
+		w.FitSoon(w.v)
+	}
+	if got := w.epoch.Load(); got != epoch {
+		t.Errorf("epoch %d after three calls that have nothing to release, want %d", got, epoch)
+	}
+}
+
+// Filters that are released for a flush do not make the sums over all tables unknown.
+func TestFilters_SumsFollow(t *testing.T) {
+	w := newFilterWorld(t, true)
+	all := w.bytes()
+	for i := 20; i >= 0; i-- {
+		w.budget.Store(all * int64(i) / 20)
+		for _, r := range w.v.Runs {
+			r.PredictedFPR(w.epoch.Load()) // as Metrics does
+		}
+		w.FitSoon(w.v)
+		epoch := w.epoch.Load()
+		got := make([]float64, len(w.v.Runs))
+		for i, r := range w.v.Runs {
+			if _, known := r.FilterSum(epoch); !known {
+				t.Fatalf("budget %d of 20: the sum of run %d is not known", i, i)
+			}
+			got[i] = r.PredictedFPR(epoch)
+		}
+		if sum := w.v.FilterMemory(epoch); sum != w.bytes() {
+			t.Errorf("budget %d of 20: the sums are %d bytes, want %d", i, sum, w.bytes())
+		}
+		for i, r := range w.v.Runs {
+			if want := r.PredictedFPR(epoch + 1); math.Abs(got[i]-want) > 1e-9 { // from all tables
+				t.Errorf("budget %d of 20: run %d lets pass %v, want %v", i, i, got[i], want)
+			}
+		}
 	}
 }

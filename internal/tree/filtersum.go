@@ -81,6 +81,8 @@ type FilterSum struct {
 	indexes   int64
 	onDisk    int64 // of indexes that are not in memory, with all partitions
 	Short     int   // number of tables whose filter is not completely in memory
+	Filters   int   // number of tables with a filter in memory
+	Double    int   // number of these whose filter has a second unit in memory
 	Unindexed int   // number of tables whose index is not in memory, and can be read
 }
 
@@ -104,5 +106,11 @@ func (s *FilterSum) Add(t *Table, by int) {
 	}
 	if t.MissingFilter(false) > 0 {
 		s.Short += by
+	}
+	if f := t.Filter(); f != nil {
+		s.Filters += by
+		if f.Units() > 1 {
+			s.Double += by
+		}
 	}
 }
