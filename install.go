@@ -46,7 +46,7 @@ func (db *DB) installWrites(edit *manifest.Edit, opened []*tree.Table, seq base.
 func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*tree.Sidecar, seq base.Seq, changeView func(*view)) *tree.Change {
 	var replaced *view
 	return &tree.Change{
-		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.Epoch(),
+		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.Epoch,
 		Publish: func(next *tree.Version) {
 			replaced = db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
 		},

@@ -183,8 +183,8 @@ func (f *Filters) fitLocked(v *tree.Version) {
 	done := func() {}
 	changed := false
 	releases := []release{
-		{(*sstable.Reader).DropSecondUnit, func(s tree.FilterSum) int { return s.Double }},
-		{(*sstable.Reader).DropFilter, func(s tree.FilterSum) int { return s.Filters }},
+		{(*sstable.Reader).DropSecondUnit, 2, func(s tree.FilterSum) int { return s.Double }},
+		{(*sstable.Reader).DropFilter, 1, func(s tree.FilterSum) int { return s.Filters }},
 	}
 	if !f.env.Limited {
 		releases = releases[:1]
@@ -209,6 +209,7 @@ func (f *Filters) fitLocked(v *tree.Version) {
 // A release is a way to free memory of filters.
 type release struct {
 	of       func(*sstable.Reader) bool
+	units    int                      // that a filter needs in memory so that it frees something
 	possible func(tree.FilterSum) int // the number of tables of a run for which it frees something
 }
 
@@ -219,7 +220,9 @@ func (r release) from(tables []*tree.Table, sums *tree.Sums, enough int64) (free
 		if freed >= enough || r.possible(sums.Filters) == 0 {
 			break
 		}
-		freed -= sums.Change(t, func() { r.of(t.Reader) })
+		if f := t.Filter(); f != nil && f.Units() >= r.units {
+			freed -= sums.Change(t, func() { r.of(t.Reader) })
+		}
 	}
 	return freed
 }

@@ -129,7 +129,9 @@ type Change struct {
 	Edit     *manifest.Edit
 	Opened   []*Table   // the tables that the edit adds
 	Sidecars []*Sidecar // sidecars that the edit adds
-	Epoch    uint64     // of the resident filters: see FilterSum
+	// Epoch returns the epoch of the resident filters: see FilterSum. It is called when the
+	// next version is built, because filters may change while the edit is made durable.
+	Epoch func() uint64
 	// Publish makes the version after the edit visible to
 	// readers. It is called under mu, after the edit is durable.
 	Publish func(next *Version)
@@ -163,7 +165,7 @@ func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
 		t.keepDoubtful(c.Opened, c.Sidecars)
 		return err
 	}
-	next, left := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Epoch)
+	next, left := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Epoch())
 	t.publish(c, next, left)
 	c.Installed(old, next)
 	t.Release(old)

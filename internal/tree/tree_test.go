@@ -88,7 +88,8 @@ func (w *treeWorld) edit(edit *manifest.Edit, opened ...*Table) error {
 	var published, current *Version
 	err := w.Install(func(*manifest.Version) *Change {
 		return &Change{
-			Edit: edit, Opened: opened,
+			Epoch: func() uint64 { return 0 },
+			Edit:  edit, Opened: opened,
 			Publish:   func(v *Version) { published = v },
 			Installed: func(_, next *Version) { current = next },
 		}
