@@ -43,6 +43,7 @@ func (s *session) flushes() ([]float64, error) {
 	if err := s.db.Flush(s.ctx); err != nil {
 		return nil, err
 	}
+	s.db.Metrics() // the first call of all sums up rates over all tables
 	return s.each(func() ([]float64, error) {
 		if err := s.put(); err != nil {
 			return nil, err
@@ -51,7 +52,7 @@ func (s *session) flushes() ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The first call for a version makes estimates, which later calls use again.
+		// The first call for a version makes estimates that later calls use again.
 		metrics, _ := timed(func() error { s.db.Metrics(); return nil })
 		compact, err := timed(func() error { return s.db.Compact(s.ctx, shale.Prefix(putPrefix)) })
 		return append(append(flush, metrics...), compact...), err
