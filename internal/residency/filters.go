@@ -238,7 +238,10 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 	}
 	budget := f.budgetOf(v)
 	room := budget - budget/16 - v.FilterMemory(f.epoch.Load())
-	if all := f.missing(v, filters, max(0, room)); all.bytes <= room {
+	if room <= 0 { // as after most flushes of a store whose filters take all of the budget
+		return false
+	}
+	if all := f.missing(v, filters, room); all.bytes <= room {
 		f.load(all.first(adjustBytes), func(t *tree.Table) { f.restoreTable(t, false) })
 		return all.bytes > adjustBytes
 	}
