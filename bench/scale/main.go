@@ -17,6 +17,9 @@
 // are smaller in proportion, the planner of compactions sees a store of tables of 16 MiB
 // on a scale of 1 to 4096. So 100,000 tables stand for 1.6 TB, in half a gigabyte.
 //
+// Calls that wait for nothing are measured by the processor time of their thread, where the
+// system tells it, and all others by the clock.
+//
 // A tenth of the tables is in the last level but one, and the rest in the last level. The
 // stores have no automatic compactions, so that they stay like this.
 package main

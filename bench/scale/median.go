@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime"
 	"slices"
 	"time"
 )
@@ -23,21 +24,46 @@ func (s *session) enough(n int, took time.Duration) bool {
 	return n > 0 && (took >= s.budget && n >= fewest || took >= patience*s.budget)
 }
 
-// perCall returns the median time of a call in seconds. It makes batches of calls.
+// A watch measures the processor time of the calling thread where the system tells it, and
+// otherwise the time that passes. So other programs on the machine hardly count. Requires:
+// the goroutine is locked to its thread.
+type watch struct {
+	thread time.Duration
+	known  bool
+	begin  time.Time
+}
+
+func startWatch() watch {
+	w := watch{begin: time.Now()}
+	w.thread, w.known = threadTime()
+	return w
+}
+
+func (w watch) elapsed() time.Duration {
+	if now, ok := threadTime(); ok && w.known {
+		return now - w.thread
+	}
+	return time.Since(w.begin)
+}
+
+// perCall returns the median time of a call in seconds, by a watch. It is for calls that wait
+// for nothing. It makes batches of calls.
 func (s *session) perCall(call func() error) ([]float64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	n := 1
 	var samples []float64
 	for begin := time.Now(); !s.enough(len(samples), time.Since(begin)); {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
-		from := time.Now()
+		from := startWatch()
 		for range n {
 			if err := call(); err != nil {
 				return nil, err
 			}
 		}
-		took := time.Since(from)
+		took := from.elapsed()
 		if took < batchTime {
 			n *= 2 // the batch is too short to be a sample
 			continue
