@@ -16,6 +16,9 @@ type osFile struct {
 	conn syscall.RawConn
 	// noTry says that the system refused a TryReadAt: the call, or its flag for this file system.
 	noTry atomic.Bool
+	// mapped serves small reads of a file that is open for reading only.
+	mapped  mappedReads
+	reading bool
 }
 
 // openOS opens a file. whence puts its write position at the start or at the end.
@@ -33,15 +36,32 @@ func openOS(name string, flag, whence int) (File, error) {
 		_ = f.Close() // unused so far
 		return nil, err
 	}
-	return &osFile{f: f, conn: conn}, nil
+	return &osFile{f: f, conn: conn, reading: flag == os.O_RDONLY}, nil
 }
 
 // The simple operations are those of package os.
-func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
 func (f *osFile) Write(p []byte) (int, error)              { return f.f.Write(p) }
 func (f *osFile) Truncate(size int64) error                { return f.f.Truncate(size) }
-func (f *osFile) Close() error                             { return f.f.Close() }
+
+// ReadAt reads by a call, or copies from memory: see mappedReads.
+func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
+	if f.reading && f.mapped.read(f, p, off) {
+		return len(p), nil
+	}
+	n, err := f.f.ReadAt(p, off)
+	if f.reading && err == nil {
+		f.mapped.note(f, off, n)
+	}
+	return n, err
+}
+
+// Close closes the file. The copies that are under way end well.
+func (f *osFile) Close() error {
+	err := f.f.Close()
+	f.mapped.stop()
+	return err
+}
 
 // Sync returns the first error unchanged and never tries again:
 // the kernel reports a failed write-back once and drops the pages.

@@ -41,17 +41,28 @@ var tryCalls = sync.Pool{New: func() any {
 	return c
 }}
 
-// TryReadAt implements TryReader by preadv2 with RWF_NOWAIT, which costs what a read does.
+// TryReadAt implements TryReader by preadv2 with RWF_NOWAIT, which costs what a read does, or by
+// a copy from memory.
 func (f *osFile) TryReadAt(p []byte, off int64) error {
-	if f.noTry.Load() {
-		return ErrUnsupported
-	}
 	switch {
+	case f.noTry.Load():
+		return ErrUnsupported
 	case len(p) == 0:
 		return nil
 	case off < 0: // -1 would be the file's own position
 		return f.pathError("read", fs.ErrInvalid)
+	case f.reading && f.mapped.read(f, p, off):
+		return nil
 	}
+	err := f.tryCall(p, off)
+	if f.reading && err == nil {
+		f.mapped.note(f, off, len(p))
+	}
+	return err
+}
+
+// tryCall is TryReadAt by a call.
+func (f *osFile) tryCall(p []byte, off int64) error {
 	c := tryCalls.Get().(*tryCall)
 	c.p, c.off = p, off
 	if err := f.conn.Control(c.read); err != nil { // an error of package poll, which errors.Is does not know
