@@ -35,7 +35,7 @@ var groups = []group{
 	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne},
 	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne},
 	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached},
-	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small"}, scratch, (*child).readSmall},
+	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall},
 	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels},
 	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting},
 	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update},

@@ -46,7 +46,10 @@ func (c *child) readSmall() error {
 	}); err != nil {
 		return err
 	}
-	return c.scans("seekrandom-small", "readseq-small")
+	if err := c.scans("seekrandom-small", "readseq-small"); err != nil {
+		return err
+	}
+	return c.seekCold()
 }
 
 // openToRead opens a store that is settled, and warms it up.
