@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
@@ -183,9 +183,9 @@ func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 	return added
 }
 
-// merge writes the output of a plan. It cuts the range of keys into parts, one for each
-// free worker, and merges each part on a goroutine of its own. It returns when all of them
-// have ended. The first that fails cancels the others.
+// merge writes the output of a plan. It cuts the range of keys into parts, one for each free
+// worker, and returns when all of them have ended (compaction.InParts). A part that ends gives its worker
+// back at once, unless it is the last one: other compactions need not wait for the longest part.
 //
 // The sinks have the new tables, in the order of the parts. The caller discards them if it
 // gets an error, or if it fails later. Requires: the plan is reserved and is to merge; the
@@ -194,23 +194,21 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	ranges := db.subRanges(plan)
 	bits := db.filterBits(v.Meta, plan)
 	out := make(sinks, len(ranges))
-	errs := make([]error, len(ranges))
-	results := make([]compaction.MergeResult, len(ranges))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	for i, r := range ranges {
+	for i := range out {
 		out[i] = db.newSink(plan.To, bits)
-		wg.Go(func() {
-			if results[i], errs[i] = db.mergeRange(ctx, plan, r, out[i]); errs[i] != nil {
-				cancel()
-			}
-		})
 	}
-	wg.Wait()
-	// Split took a worker for each part but the first.
-	db.scheduler.Merged(len(ranges) - 1)
-	err := firstCause(errs)
+	results := make([]compaction.MergeResult, len(ranges))
+	var busy atomic.Int64
+	busy.Store(int64(len(ranges)))
+	err := compaction.InParts(ctx, len(ranges), func(ctx context.Context, i int) (err error) {
+		defer func() {
+			if busy.Add(-1) > 0 { // the last worker is the plan's own
+				db.scheduler.PartDone()
+			}
+		}()
+		results[i], err = db.mergeRange(ctx, plan, ranges[i], out[i])
+		return err
+	})
 	if err == nil {
 		// All parts together must have read each entry of the inputs. A part that ended
 		// early without an error would lose keys, because the edit removes its inputs.
@@ -221,17 +219,6 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 	}
 	e.BytesIn = plan.InputBytes()
 	return out, err
-}
-
-// firstCause returns the error that made the other parts give up: the first that is not a
-// cancellation. If there is none, it joins the cancellations; nil: there are none.
-func firstCause(errs []error) error {
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // subRanges cuts the plan's key range into as many parts as workers are free, that of the
@@ -336,19 +323,25 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			db.awaitDeletions(ctx)
 			return nil
 		}
-		err = db.runPlanInRoom(ctx, plan)
-		// Another's plan is a compaction of level 0 whose turn came before this step.
-		if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
-			err = nil // the damage may lie outside r
-		}
-		db.scheduler.Done(plan)
-		if err != nil {
+		if err := db.carryOut(ctx, plan); err != nil {
 			if db.ctx.Err() != nil {
 				return ErrClosed
 			}
 			return fmt.Errorf("shale: compact: %w", err)
 		}
 	}
+}
+
+// carryOut carries out a plan of Compact, and gives its inputs back, also if the file system
+// panics. Requires: the plan is reserved.
+func (db *DB) carryOut(ctx context.Context, plan *compaction.Plan) error {
+	defer db.scheduler.Done(plan)
+	err := db.runPlanInRoom(ctx, plan)
+	// Another's plan is a compaction of level 0 whose turn came before this step.
+	if err != nil && !plan.ByRequest() && db.setAside(plan, err) {
+		return nil // the damage may lie outside the range of Compact
+	}
+	return err
 }
 
 // pickStep reserves the next step of Compact; nil: Compact is done. While other plans are

@@ -33,8 +33,8 @@
 //
 // A plan does not change once it is made, and may be shared. InFlight and
 // Manual have no lock: their owner guards them with one. Merges run in
-// parallel, and so may merges of sub-ranges of one plan (SplitRanges).
+// parallel, and so may merges of sub-ranges of one plan (SplitRanges, InParts).
 //
-// The package leaves out when to compact. The goroutines,
-// the files and the versions belong to the caller.
+// The package leaves out when to compact. The files and the versions belong
+// to the caller, and so do all goroutines, except those of InParts.
 package compaction

@@ -170,7 +170,31 @@ func (l *life) merge(p *Plan) []manifest.Added {
 	if err := p.CheckMerged(results...); err != nil {
 		l.t.Fatal(err)
 	}
+	l.checkParts(p, entries, all)
 	return all
+}
+
+// checkParts merges the entries once more, in a single part, and compares: the tables of all parts
+// must have the same entries.
+func (l *life) checkParts(p *Plan, entries []base.KV, added []manifest.Added) {
+	var parts []base.KV
+	for _, a := range added {
+		parts = append(parts, l.content[a.Table.Num]...)
+	}
+	var out outputs
+	_, err := Merge(context.Background(), &sliceIter{entries: entries}, MergeOptions{
+		Snapshots: slices.Clone(l.snapshots), Older: p.Older, NewOutput: out.new,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	whole := slices.Concat(out.tables...)
+	same := func(a, b base.KV) bool {
+		return base.Compare(a.InternalKey, b.InternalKey) == 0 && string(a.Value) == string(b.Value)
+	}
+	if !slices.EqualFunc(parts, whole, same) {
+		l.t.Fatalf("merged in parts: %v\nas a whole: %v\nplan %s", parts, whole, p)
+	}
 }
 
 // end installs one of the running jobs, or gives it up.

@@ -218,7 +218,7 @@ func (s *Scheduler) PlaceIngest(smallest, largest []byte) *compaction.Plan {
 
 // Split cuts the plan's key range into parts that can be merged in parallel, and
 // takes a free worker for each part after the first. A step of Compact leaves
-// one worker to level 0. The caller gives len(cuts) workers back with Merged.
+// one worker to level 0. The caller gives len(cuts) workers back, each with PartDone.
 func (s *Scheduler) Split(plan *compaction.Plan) (cuts [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,11 +256,12 @@ func (s *Scheduler) Busy() int {
 	return s.running
 }
 
-// Merged gives back workers that Split has taken.
-func (s *Scheduler) Merged(workers int) {
+// PartDone gives back a worker that Split has taken. Another compaction may have it.
+func (s *Scheduler) PartDone() {
+	defer s.given()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running -= workers
+	s.running--
 }
 
 // Done gives back the worker and the inputs of a plan, in one step. A pick

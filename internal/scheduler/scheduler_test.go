@@ -91,6 +91,47 @@ func TestScheduler_Workers(t *testing.T) {
 	}
 }
 
+// A plan is cut into as many parts as workers are free, and takes these workers. Each is given back
+// by itself, and wakes those that look for one.
+func TestScheduler_Split(t *testing.T) {
+	f := newFakeTree(0)
+	f.meta.Levels[5].Runs = []manifest.Run{{ID: 2, Tables: []*manifest.Table{{Num: 40, Size: 4 << 20, Entries: 1000, Keys: 1000,
+		Smallest: []byte("a"), Largest: []byte("z"), MinSeq: 2, MaxSeq: 2}}}}
+	last := manifest.Run{ID: 1}
+	for i := range 8 {
+		first := string(rune('a' + 3*i))
+		last.Tables = append(last.Tables, &manifest.Table{Num: base.FileNum(50 + i), Size: 4 << 20, Entries: 1000, Keys: 1000,
+			Smallest: []byte(first), Largest: []byte(first + "z"), MaxSeq: 1})
+	}
+	f.meta.Levels[6].Runs = []manifest.Run{last}
+	s := f.scheduler(4)
+	plan, _ := s.PickStep(compaction.NewManual(nil, nil))
+	if plan == nil || plan.To != 6 {
+		t.Fatalf("the step is %v", plan)
+	}
+	cuts := s.Split(plan)
+	if len(cuts) != 3 || s.Busy() != 3 {
+		t.Fatalf("cut at %q, %d workers are busy; want 4 parts, of which one runs in Compact's goroutine", cuts, s.Busy())
+	}
+	if more := s.Split(plan); len(more) != 0 {
+		t.Errorf("without free workers cut at %q", more)
+	}
+	for left := 2; left >= 0; left-- {
+		before := f.changes
+		for len(s.Woken()) > 0 {
+			<-s.Woken()
+		}
+		s.PartDone()
+		if s.Busy() != left || f.changes == before || len(s.Woken()) == 0 {
+			t.Errorf("%d workers are busy, want %d; %d were woken", s.Busy(), left, f.changes-before)
+		}
+	}
+	s.Done(plan)
+	if !s.Unused() {
+		t.Error("something stays reserved")
+	}
+}
+
 // A step of Compact and a compaction of level 0 take turns.
 func TestScheduler_TurnsWithCompact(t *testing.T) {
 	f := newFakeTree(8)

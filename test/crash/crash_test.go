@@ -35,6 +35,16 @@ var scripts = map[string]func(s *harness.Script){
 		s.Write(10, 3)
 		s.Compact()
 	},
+	"compaction in parts": func(s *harness.Script) {
+		s.Reopen(func(o *shale.Options) {
+			o.CompactionWorkers, o.TableSize, o.MemtableSize, o.BlockSize = 4, 4<<10, 8<<10, 512
+		})
+		for range 3 {
+			s.Write(120, 17)
+			s.Compact()
+		}
+		s.Write(10, 3)
+	},
 	"rotation": func(s *harness.Script) {
 		s.Reopen(func(o *shale.Options) { o.MemtableSize = 4 << 10 })
 		s.Write(120, 7)

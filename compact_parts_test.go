@@ -1,0 +1,271 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A partsStore is a store that compacts only by Compact, and counts the workers that it uses.
+type partsStore struct {
+	*DB
+	mem       *vfs.Mem
+	faults    *vfs.FaultFS
+	mostParts atomic.Int64
+	snapshots []*Snapshot
+}
+
+// partsStoreOf fills a store with random puts and deletions, with snapshots between them and
+// flushes after them. A compaction after the first ones gives the last level tables, at whose
+// bounds the next compaction can be cut. The same seed gives the same tables.
+func partsStoreOf(t *testing.T, seed uint64) *partsStore {
+	s := &partsStore{mem: vfs.NewMem()}
+	s.faults = vfs.NewFault(s.mem, nil)
+	opts := small()
+	opts.FS, opts.TableSize, opts.CompactionWorkers, opts.OnEvent = s.faults, 4<<10, -1, func(Event) {}
+	opts.testing.seed = 1
+	s.DB = openTest(t, opts)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for round := range 4 + r.IntN(4) {
+		for range 200 + r.IntN(800) {
+			key := fmt.Sprintf("key%04d", r.IntN(1500))
+			if r.IntN(5) == 0 {
+				mustDelete(t, s, key)
+			} else {
+				mustPut(t, s, key, fmt.Sprintf("%x", r.Uint64()))
+			}
+			if r.IntN(1000) == 0 {
+				s.snapshots = append(s.snapshots, mustSnapshot(t, s.DB))
+			}
+		}
+		mustFlush(t, s.DB)
+		if round == 2 {
+			if err := s.compact(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+// compact calls Compact in as many parts as given, or less. Compact itself takes no worker and leaves
+// one to level 0, unless a step of it is a compaction of level 0.
+func (s *partsStore) compact(parts int) error {
+	s.opts.CompactionWorkers = parts
+	defer func() { s.opts.CompactionWorkers = -1 }()
+	return s.Compact(context.Background(), Range{})
+}
+
+// watch notes how many workers were busy when tables were created. More than one: parts.
+func (s *partsStore) watch(op vfs.Op, _ string, _ int64) error {
+	if op == vfs.OpCreate {
+		busy := int64(s.scheduler.Busy())
+		for most := s.mostParts.Load(); busy > most && !s.mostParts.CompareAndSwap(most, busy); most = s.mostParts.Load() {
+			continue
+		}
+	}
+	return nil
+}
+
+// state returns all that readers see: the entries of the store and of its snapshots, forward, and
+// which lookups find something.
+func (s *partsStore) state(t *testing.T) string {
+	var b strings.Builder
+	readers := []Reader{s.DB}
+	for _, snap := range s.snapshots {
+		readers = append(readers, snap)
+	}
+	for _, r := range readers {
+		fmt.Fprintln(&b, scanAll(t, r, Range{}))
+		for i := range 1500 {
+			if ok, err := r.Has(fmt.Appendf(nil, "key%04d", i)); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				fmt.Fprint(&b, i, " ")
+			}
+		}
+	}
+	return b.String()
+}
+
+// A compaction in four parts gives the same store as one in a single part, for the newest state
+// and for all snapshots, and counts the same.
+func TestCompact_InParts(t *testing.T) {
+	seed := testenv.Seed(t)
+	cut := 0 // how many of the compactions were cut into parts
+	for round := range uint64(12) {
+		var states [2]string
+		var entries [2]uint64
+		for i, parts := range []int{1, 4} {
+			s := partsStoreOf(t, seed+round)
+			before := s.state(t)
+			s.faults.Inject(s.watch)
+			if err := s.compact(parts); err != nil {
+				t.Fatalf("%d parts: %v", parts, err)
+			}
+			states[i] = s.state(t)
+			if states[i] != before {
+				t.Errorf("seed %d: %d parts change what readers see", seed+round, parts)
+			}
+			for _, l := range s.Metrics().Levels {
+				entries[i] += l.Entries
+			}
+			if err := s.Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := s.scheduler.Busy(); n != 0 || !s.scheduler.Unused() {
+				t.Errorf("%d workers are busy after Compact", n)
+			}
+			if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Tables()); on != in && len(s.snapshots) == 0 {
+				t.Errorf("%d tables on disk, %d in the tree", on, in)
+			}
+			switch most := s.mostParts.Load(); {
+			case parts == 1 && most > 1:
+				t.Errorf("%d workers are busy, want one part", most)
+			case parts == 4 && most > 1:
+				cut++
+			}
+			for _, snap := range s.snapshots {
+				_ = snap.Close()
+			}
+			closeTest(t, s.DB)
+		}
+		if states[0] != states[1] {
+			t.Errorf("seed %d: one part and four give different stores", seed+round)
+		}
+		if entries[0] != entries[1] {
+			t.Errorf("seed %d: one part leaves %d entries, four leave %d", seed+round, entries[0], entries[1])
+		}
+	}
+	if cut < 8 {
+		t.Errorf("only %d of 12 compactions were cut into parts", cut)
+	}
+}
+
+// Whatever operation of a compaction in parts fails, the store is as before: all parts have ended,
+// their tables are removed, and their workers are free. The next Compact succeeds.
+func TestCompact_PartFails(t *testing.T) {
+	seed := testenv.Seed(t)
+	failures := 0
+	for _, kind := range []struct {
+		op  vfs.Op
+		err error
+	}{{vfs.OpCreate, syscall.EMFILE}, {vfs.OpWrite, syscall.EIO}, {vfs.OpSync, syscall.EIO}, {vfs.OpRead, syscall.EIO}, {vfs.OpSyncDir, syscall.EIO}} {
+		for k := range int64(3) {
+			s := partsStoreOf(t, seed)
+			before, tables := s.state(t), len(s.Tables())
+			var failed atomic.Bool
+			fail := vfs.FailAt(3*k+1, kind.err, kind.op)
+			s.faults.Inject(func(op vfs.Op, name string, n int64) error {
+				_ = s.watch(op, name, n)
+				if !strings.HasSuffix(name, ".sst") && op != vfs.OpSyncDir || s.scheduler.Busy() == 0 {
+					return nil // not of a part
+				}
+				err := fail(op, name, n)
+				failed.Store(failed.Load() || err != nil)
+				return err
+			})
+			err := s.compact(4)
+			s.faults.Inject(nil)
+			if err != nil {
+				failures++
+			}
+			if failed.Load() && !errors.Is(err, kind.err) && kind.op != vfs.OpRead { // a read ahead is tried again
+				t.Errorf("%v %d fails: Compact returns %v, want %v", kind.op, k, err, kind.err)
+			}
+			if err != nil {
+				if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Tables()); on != in {
+					t.Errorf("%v %d fails: %d tables on disk, %d in the tree, which had %d", kind.op, k, on, in, tables)
+				}
+			}
+			if n := s.scheduler.Busy(); n != 0 {
+				t.Errorf("%v %d fails: %d workers stay busy", kind.op, k, n)
+			}
+			if s.state(t) != before {
+				t.Errorf("%v %d fails: readers see something else", kind.op, k)
+			}
+			if err := s.compact(4); err != nil || s.state(t) != before {
+				t.Errorf("%v %d fails: the next Compact: %v", kind.op, k, err)
+			}
+			for _, snap := range s.snapshots {
+				_ = snap.Close()
+			}
+			closeTest(t, s.DB)
+		}
+	}
+	if failures < 5 {
+		t.Errorf("only %d of 15 calls of Compact failed", failures)
+	}
+}
+
+// If the file system panics in a part, the caller of Compact gets the panic. Nothing stays reserved
+// then, and the next Compact succeeds.
+func TestCompact_PartPanics(t *testing.T) {
+	s := partsStoreOf(t, 7)
+	before := s.state(t)
+	s.faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpCreate && s.scheduler.Busy() > 0 {
+			panic("out of order")
+		}
+		return nil
+	})
+	func() {
+		defer func() {
+			if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "out of order") {
+				t.Errorf("Compact panics with %q", p)
+			}
+		}()
+		t.Error("Compact returns", s.compact(4))
+	}()
+	s.faults.Inject(nil)
+	if !s.scheduler.Unused() {
+		t.Errorf("%d workers are busy, or inputs are reserved", s.scheduler.Busy())
+	}
+	if err := s.compact(4); err != nil || s.state(t) != before {
+		t.Errorf("the next Compact: %v, or readers see something else", err)
+	}
+	for _, snap := range s.snapshots {
+		_ = snap.Close()
+	}
+}
+
+// A part that ends gives its worker back while others go on, so that another compaction may begin.
+func TestCompact_PartGivesWorkerBack(t *testing.T) {
+	s := partsStoreOf(t, 7)
+	for _, snap := range s.snapshots {
+		_ = snap.Close()
+	}
+	// The first part to sync a table waits. All others end. One worker may be that of a compaction
+	// of level 0 that Compact carries out.
+	held, resume := make(chan struct{}), make(chan struct{})
+	var holds atomic.Bool
+	s.faults.Inject(func(op vfs.Op, name string, n int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".sst") && s.scheduler.Busy() > 1 && holds.CompareAndSwap(false, true) {
+			close(held)
+			<-resume
+		}
+		return s.watch(op, name, n)
+	})
+	done := make(chan error)
+	go func() { done <- s.compact(4) }()
+	select {
+	case <-held:
+		defer func() {
+			close(resume)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}()
+		testenv.WaitFor(t, "all parts but one to give their workers back", func() bool { return s.scheduler.Busy() <= 1 })
+	case err := <-done:
+		t.Fatalf("Compact was not cut into parts: %v", err)
+	}
+}
