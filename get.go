@@ -163,7 +163,7 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 			// Levels count all negatives, in a stripe of the counters. Tables count only those of
 			// sampled lookups, or each miss would write to a cache line of every table.
 			if l.sample {
-				t.Negatives.Add(sampleEvery)
+				t.Negatives.Add(uint64(tree.SampleEvery))
 			}
 			continue
 		}

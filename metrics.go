@@ -345,19 +345,16 @@ type counters struct {
 	probes                     probeCounter
 }
 
-// sampleEvery is how many lookups there are for one that counts the negatives of single
-// tables. It is a power of two.
-const sampleEvery = tree.SampleEvery
-
-// sampled reports whether the n-th lookup is one of those. They are spread by the square root
-// of two. Every sixteenth would always be of the same sort if lookups come in turns, such as a
-// host and then its domain. The golden ratio would spread them too, but many programs scatter
-// their keys by it: then all sampled lookups in a row would be for the same tables.
+// sampled reports whether the n-th lookup is one of those, one in tree.SampleEvery, that count the
+// negatives of single tables. They are spread by the square root of two. Every sixteenth would always
+// be of the same sort if lookups come in turns, such as a host and then its domain. The golden ratio
+// would spread them too, but many programs scatter their keys by it: then all sampled lookups in a row
+// would be for the same tables.
 func sampled(n uint64) bool { return scatter(n) == 0 }
 
-// scatter turns the number of a lookup into one below sampleEvery.
+// scatter turns the number of a lookup into one below tree.SampleEvery.
 func scatter(n uint64) int {
-	high, _ := bits.Mul64(n*0x6a09e667f3bcc909, sampleEvery)
+	high, _ := bits.Mul64(n*0x6a09e667f3bcc909, uint64(tree.SampleEvery))
 	return int(high)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -306,7 +307,7 @@ func TestSampled_AnyOrder(t *testing.T) {
 		for i := range uint64(n) {
 			p := part(i)
 			if asked[p]++; sampled(i) {
-				taken[p] += sampleEvery
+				taken[p] += float64(tree.SampleEvery)
 			}
 		}
 		for p := range asked {

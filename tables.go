@@ -29,7 +29,7 @@ type TableInfo struct {
 	// PredictedFPR is what the filter's layout promises, 1 without a filter.
 	// MeasuredFPR is the share of lookups of absent keys that it let through
 	// since Open, or since it came into use, Asked their number (counted on one
-	// lookup in 16, weighted).
+	// lookup in 16, with more than two CPUs on fewer, and weighted).
 	PredictedFPR, MeasuredFPR float64
 	Asked                     uint64
 }

@@ -2,6 +2,8 @@ package tree
 
 import (
 	"bytes"
+	"math/bits"
+	"runtime"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -15,8 +17,12 @@ const ScreenSize = 1 << 8
 const fewAsked = 4
 
 // SampleEvery is how many absent keys there are for one that counts in Table.Negatives. It is a
-// power of two.
-const SampleEvery = 16
+// power of two: 16, and with more than two processors 8 to 16 for each. So however many processors
+// look keys up, they do not write to the counts of one table more often than two would. Only tests
+// change it, before they use a store.
+var SampleEvery = sampleEveryFor(runtime.GOMAXPROCS(0))
+
+func sampleEveryFor(processors int) int { return 8 << bits.Len(uint(max(processors, 2)-1)) }
 
 // A Screen asks the filters of a version about many keys, in memory that may be used again. One
 // goroutine at a time uses it. It reads no file and allocates nothing.
