@@ -25,18 +25,18 @@ func TestInParts_OneEndsAll(t *testing.T) {
 	} {
 		for bad := range 4 {
 			var ended atomic.Int64
-			run := func() (err error, p any) {
+			run := func() (p any, err error) {
 				defer func() { p = recover() }()
-				return InParts(t.Context(), 4, func(ctx context.Context, i int) error {
+				return nil, InParts(t.Context(), 4, func(ctx context.Context, i int) error {
 					defer ended.Add(1)
 					if i == bad {
 						return c.fail()
 					}
 					<-ctx.Done()
 					return fmt.Errorf("part %d: %w", i, ctx.Err())
-				}), nil
+				})
 			}
-			err, p := run()
+			p, err := run()
 			if ended.Load() != 4 {
 				t.Errorf("%s of part %d: %d parts had ended when InParts returned", name, bad, ended.Load())
 			}
