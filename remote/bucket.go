@@ -1,0 +1,148 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+)
+
+// A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
+// returned without error, every later Stat, ReadAt and List of any process sees what it did. What
+// Put has made is durable when Put returns. So is what has made another Put fail with ErrExists.
+//
+// Names are as CheckName says; every method but List returns an error for any other name. A bucket
+// need not have room for an object "a" next to an object "a/b". Sizes and offsets are in bytes.
+//
+// Each method returns an error that wraps that of ctx if ctx is done when it begins, and then has
+// done nothing. Any error of Put and Delete other than the ones listed there leaves unknown
+// whether the object was made or removed, because an answer may get lost. The caller may try again.
+//
+// Any number of goroutines may call the methods at the same time.
+type Bucket interface {
+	// Put makes an object of the first size bytes of body, whole or not at all. The caller states
+	// their crc32c (Checksum), and the bucket itself checks it where it keeps the object: if the bytes
+	// that have arrived do not match, the error wraps ErrChecksum and nothing is made.
+	//
+	// If absent is set and there is an object with this name, the error wraps ErrExists and that
+	// object stays as it is. Of any number of such calls at the same time one succeeds, the others
+	// get ErrExists. If absent is not set, the object replaces the one that was there, in one step.
+	//
+	// If body ends early, the error wraps io.ErrUnexpectedEOF and nothing is made. Put may read body
+	// several times and from several goroutines, and does not use it after it has returned.
+	Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error
+
+	// ReadAt reads bytes of an object into p, from offset off. If off is negative, it reads the last
+	// len(p) bytes, or the whole object if that is shorter. As with io.ReaderAt, it returns how many
+	// bytes it has read, and io.EOF itself if these are fewer than len(p) because the object ends. If
+	// there is no such object, the error wraps fs.ErrNotExist.
+	//
+	// The bytes are not checked. The caller compares what it has read with a checksum that it knows,
+	// of a block, of a record, or of the whole object (Stat). Requires: p is not empty.
+	ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error)
+
+	// Stat describes an object, with its checksum. If there is no such object, the error wraps
+	// fs.ErrNotExist.
+	Stat(ctx context.Context, name string) (Info, error)
+
+	// List goes through the objects whose names begin with prefix and are greater than after, in
+	// ascending order of the bytes of their names. prefix and after are any strings, and may be
+	// empty. Objects that are made or deleted meanwhile may be left out or not. After an error, which
+	// comes with an empty Info, it ends. The caller may stop at any time.
+	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+
+	// Delete removes an object. It is no error if there is none.
+	Delete(ctx context.Context, name string) error
+}
+
+// An Info describes an object. There is no time in it: nothing may be decided by a clock.
+type Info struct {
+	Name string
+	Size int64 // bytes
+	// CRC32C is the checksum that Put was given. Only Stat knows it; List leaves 0, because the
+	// lists of object stores do not have it.
+	CRC32C uint32
+}
+
+var (
+	// ErrExists is wrapped by the error of a Put that must create an object whose name is taken.
+	// errors.Is(ErrExists, fs.ErrExist) holds.
+	ErrExists = fmt.Errorf("object exists: %w", fs.ErrExist)
+
+	// ErrChecksum is wrapped when the bytes of an object do not have the checksum that was stated
+	// for them: by Put, which then makes nothing, and by ReadObject.
+	ErrChecksum = errors.New("wrong checksum")
+)
+
+// maxName and maxElement are the largest lengths of a name, and of its parts between slashes, in
+// bytes. Object stores allow 1,024 bytes, of which a prefix takes some, and file systems 255 for
+// each part.
+const (
+	maxName    = 512
+	maxElement = 200
+)
+
+// CheckName returns an error if name is not that of an object. Names have 1 to 512 bytes. They
+// consist of one or more parts with slashes between them. A part has 1 to 200 bytes: lower-case
+// letters, digits, '.', '-' and '_'. It does not begin or end with a '.'.
+//
+// So every name can be the path of a file on every system, and means the same file on systems that
+// do not distinguish upper and lower case.
+func CheckName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("object name of %d bytes, at most %d are allowed", len(name), maxName)
+	}
+	start := 0
+	for i := 0; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		if !isElement(name[start:i]) {
+			return fmt.Errorf("%q is not the name of an object: the part %q must have 1 to %d lower-case letters, digits, '.', '-' or '_', and no '.' at either end",
+				name, name[start:i], maxElement)
+		}
+		start = i + 1
+	}
+	return nil
+}
+
+// isElement reports whether s may stand between two slashes of a name.
+func isElement(s string) bool {
+	if s == "" || len(s) > maxElement || s[0] == '.' || s[len(s)-1] == '.' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// begin returns the error with which a call of a bucket that is about the object name ends before
+// it does anything, or nil.
+func begin(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return CheckName(name)
+}
+
+// callError adds the call and the object to an error. It returns nil for nil.
+func callError(call, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("remote: %s %q: %w", call, name, err)
+}
+
+// window returns the part of an object of the given size that ReadAt reads into n bytes at off, as
+// Bucket says: where it begins and its length. With a length below n the object ends within it.
+func window(size, off int64, n int) (from, length int64) {
+	if off < 0 {
+		off = max(0, size-int64(n))
+	}
+	return off, max(0, min(int64(n), size-off))
+}

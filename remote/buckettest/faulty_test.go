@@ -1,0 +1,287 @@
+package buckettest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/bits"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/buckettest"
+)
+
+var allFaults = []buckettest.Fault{
+	buckettest.None, buckettest.DropBefore, buckettest.DropAfter, buckettest.Late, buckettest.Duplicate,
+	buckettest.Delay, buckettest.Conflict, buckettest.Cut, buckettest.Flip,
+}
+
+// always returns a Faulty over a new bucket with the object "old", and that bucket. Every call has
+// the fault.
+func always(t *testing.T, fault buckettest.Fault) (*buckettest.Faulty, remote.Bucket) {
+	t.Helper()
+	mem := remote.NewMem()
+	if err := remote.PutObject(t.Context(), mem, "old", []byte("old bytes"), true); err != nil {
+		t.Fatal(err)
+	}
+	return buckettest.NewFaulty(mem, time.Second, func(buckettest.Op) buckettest.Fault { return fault }), mem
+}
+
+// there reports whether a bucket has an object.
+func there(t *testing.T, b remote.Bucket, name string) bool {
+	t.Helper()
+	_, err := b.Stat(t.Context(), name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestFaulty_Changes makes each fault with a Put and a Delete: what the caller is told, and what the
+// bucket has then, and after Replay.
+func TestFaulty_Changes(t *testing.T) {
+	for _, c := range []struct {
+		fault    buckettest.Fault
+		err      error // of a Put with absent
+		deleteIs error
+		now      bool // it has happened
+		late     int  // what Replay does
+		then     bool // it has happened after that
+	}{
+		{buckettest.None, nil, nil, true, 0, true},
+		{buckettest.DropBefore, buckettest.ErrDropped, buckettest.ErrDropped, false, 0, false},
+		{buckettest.DropAfter, buckettest.ErrDropped, buckettest.ErrDropped, true, 0, true},
+		{buckettest.Late, buckettest.ErrDropped, buckettest.ErrDropped, false, 1, true},
+		{buckettest.Duplicate, nil, nil, true, 1, true},
+		{buckettest.Conflict, buckettest.ErrConflict, nil, false, 0, false},
+		{buckettest.Cut, io.ErrUnexpectedEOF, nil, false, 0, false},
+		{buckettest.Flip, remote.ErrChecksum, nil, false, 0, false},
+	} {
+		f, mem := always(t, c.fault)
+		body := []byte("new bytes")
+		err := remote.PutObject(t.Context(), f, "new", body, true)
+		if !errors.Is(err, c.err) || errors.Is(err, remote.ErrExists) || there(t, mem, "new") != c.now {
+			t.Errorf("%v: Put = %v, and it is there: %v; want %v, %v", c.fault, err, there(t, mem, "new"), c.err, c.now)
+		}
+		if string(body) != "new bytes" {
+			t.Errorf("%v: Put has changed the caller's body to %q", c.fault, body)
+		}
+		clear(body) // the caller goes on, and a late request is not to be changed by that
+		if n := f.Replay(t.Context()); n != c.late || there(t, mem, "new") != c.then {
+			t.Errorf("%v: Replay = %d, and it is there: %v; want %d, %v", c.fault, n, there(t, mem, "new"), c.late, c.then)
+		}
+		if got, err := remote.ReadObject(t.Context(), mem, "new", 99); c.then && (err != nil || string(got) != "new bytes") {
+			t.Errorf("%v: the object is %q, %v", c.fault, got, err)
+		}
+		wantGone := c.deleteIs == nil || c.now
+		if err := f.Delete(t.Context(), "old"); !errors.Is(err, c.deleteIs) || there(t, mem, "old") == wantGone {
+			t.Errorf("%v: Delete = %v, and it is there: %v; want %v, %v", c.fault, err, there(t, mem, "old"), c.deleteIs, !wantGone)
+		}
+		f.Replay(t.Context())
+		if there(t, mem, "old") && c.late > 0 {
+			t.Errorf("%v: a late Delete has not happened", c.fault)
+		}
+		if f.Replay(t.Context()) != 0 {
+			t.Errorf("%v: Replay does the same twice", c.fault)
+		}
+	}
+}
+
+// TestFaulty_LateAnswersAreLost checks that the caller does not learn what the bucket has said to a
+// request whose answer is lost.
+func TestFaulty_LateAnswersAreLost(t *testing.T) {
+	f, mem := always(t, buckettest.DropAfter)
+	if err := remote.PutObject(t.Context(), f, "old", nil, true); !errors.Is(err, buckettest.ErrDropped) || errors.Is(err, remote.ErrExists) {
+		t.Errorf("Put of a name that is taken = %v, want only ErrDropped", err)
+	}
+	// A duplicate of a Put without absent lands after the object was replaced: old bytes come back.
+	f = buckettest.NewFaulty(mem, 0, buckettest.At(buckettest.Put, 1, buckettest.Duplicate))
+	for _, data := range []string{"first", "second"} {
+		if err := remote.PutObject(t.Context(), f, "old", []byte(data), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Replay(t.Context())
+	if got, err := remote.ReadObject(t.Context(), mem, "old", 9); err != nil || string(got) != "first" {
+		t.Errorf("after the replay it is %q, %v", got, err)
+	}
+}
+
+// TestFaulty_Reads makes each fault with the calls that only read.
+func TestFaulty_Reads(t *testing.T) {
+	for _, fault := range allFaults {
+		if fault == buckettest.Delay {
+			continue
+		}
+		f, _ := always(t, fault)
+		want := []byte("old bytes")
+		got := make([]byte, len(want))
+		n, err := f.ReadAt(t.Context(), "old", got, 0)
+		info, serr := f.Stat(t.Context(), "old")
+		var names []string
+		var lerr error
+		for i, err := range f.List(t.Context(), "", "") {
+			if lerr = err; err == nil {
+				names = append(names, i.Name)
+			}
+		}
+		lost := fault == buckettest.DropBefore || fault == buckettest.DropAfter
+		switch {
+		case lost && (n != 0 || !errors.Is(err, buckettest.ErrDropped) || !errors.Is(serr, buckettest.ErrDropped) || !errors.Is(lerr, buckettest.ErrDropped) || names != nil):
+			t.Errorf("%v: ReadAt = %d, %v; Stat: %v; List = %q, %v", fault, n, err, serr, names, lerr)
+		case lost:
+		case serr != nil || info.Size != int64(len(want)):
+			t.Errorf("%v: Stat = %+v, %v", fault, info, serr)
+		case fault == buckettest.Cut && (n >= len(want) || !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(lerr, buckettest.ErrDropped)):
+			t.Errorf("%v: ReadAt = %d, %v; List: %v", fault, n, err, lerr)
+		case fault == buckettest.Cut:
+		case err != nil || lerr != nil || !slices.Equal(names, []string{"old"}):
+			t.Errorf("%v: ReadAt = %d, %v; List = %q, %v", fault, n, err, names, lerr)
+		case fault == buckettest.Flip && difference(got, want) != 1:
+			t.Errorf("%v: %d bits of %q differ, want 1", fault, difference(got, want), got)
+		case fault != buckettest.Flip && !bytes.Equal(got, want):
+			t.Errorf("%v: ReadAt gives %q", fault, got)
+		}
+	}
+}
+
+// difference returns how many bits of two byte strings of one length differ.
+func difference(a, b []byte) (n int) {
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n
+}
+
+// TestFaulty_Delay checks, by a clock of its own, that calls take longer, and that a context ends
+// the wait.
+func TestFaulty_Delay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, mem := always(t, buckettest.Delay)
+		begin := time.Now()
+		if err := remote.PutObject(t.Context(), f, "new", nil, true); err != nil || time.Since(begin) != time.Second {
+			t.Errorf("Put = %v after %v", err, time.Since(begin))
+		}
+		if _, err := f.Stat(t.Context(), "new"); err != nil || time.Since(begin) != 2*time.Second {
+			t.Errorf("Stat = %v after %v", err, time.Since(begin))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := f.Delete(ctx, "new"); !errors.Is(err, context.DeadlineExceeded) || !there(t, mem, "new") {
+			t.Errorf("Delete = %v", err)
+		}
+	})
+}
+
+// TestBySeed checks that seeds repeat, that they differ, and that faults are as frequent as asked.
+func TestBySeed(t *testing.T) {
+	draw := func(seed uint64, rates buckettest.Rates) (faults []buckettest.Fault) {
+		decide := buckettest.BySeed(seed, rates)
+		for n := range int64(20000) {
+			faults = append(faults, decide(buckettest.Op{N: n + 1}))
+		}
+		return faults
+	}
+	rates := buckettest.All(0.4)
+	if !slices.Equal(draw(7, rates), draw(7, rates)) {
+		t.Error("a seed does not repeat")
+	}
+	if slices.Equal(draw(7, rates), draw(8, rates)) {
+		t.Error("two seeds are alike")
+	}
+	counts := map[buckettest.Fault]int{}
+	for _, f := range draw(9, rates) {
+		counts[f]++
+	}
+	for _, f := range allFaults {
+		want := 1000 // 20,000 draws, eight faults with 0.05 each
+		if f == buckettest.None {
+			want = 12000
+		}
+		if n := counts[f]; n < want*8/10 || n > want*12/10 {
+			t.Errorf("%v: %d times in 20,000, want about %d", f, n, want)
+		}
+	}
+	if got := draw(1, buckettest.Rates{buckettest.Late: 1}); slices.ContainsFunc(got, func(f buckettest.Fault) bool { return f != buckettest.Late }) {
+		t.Error("a fault with the rate 1 does not always happen")
+	}
+	if got := buckettest.Fault(99).String() + buckettest.Flip.String(); got != "Fault(99)Flip" {
+		t.Errorf("String = %q", got)
+	}
+}
+
+// TestAt checks that one call of one method has the fault.
+func TestAt(t *testing.T) {
+	f := buckettest.NewFaulty(remote.NewMem(), 0, buckettest.At(buckettest.Delete, 2, buckettest.DropBefore))
+	for i := range 4 {
+		if _, err := f.Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Stat = %v", err)
+		}
+		if err := f.Delete(t.Context(), "a"); errors.Is(err, buckettest.ErrDropped) != (i == 1) {
+			t.Errorf("Delete %d = %v", i+1, err)
+		}
+	}
+	if n, m := f.Count(buckettest.Delete), f.Count(buckettest.Put); n != 4 || m != 0 {
+		t.Errorf("%d deletes and %d puts are counted, want 4 and 0", n, m)
+	}
+}
+
+// TestFaulty_RetriesWin lets goroutines create the same objects through faults of all kinds. Each
+// tries again until it knows. By reading what is there, exactly one finds that it has won, and the
+// replay of late requests changes nothing.
+func TestFaulty_RetriesWin(t *testing.T) {
+	for seed := range uint64(20) {
+		mem := remote.NewMem()
+		f := buckettest.NewFaulty(mem, 0, buckettest.BySeed(seed, buckettest.All(0.5)))
+		const objects, goroutines = 10, 4
+		var won [objects][goroutines]bool
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() {
+				for o := range objects {
+					won[o][g] = create(t, f, remote.StepName(uint64(o)), fmt.Sprintf("object %d of %d", o, g))
+				}
+			})
+		}
+		wg.Wait()
+		for late := range 2 {
+			for o := range objects {
+				got, err := remote.ReadObject(t.Context(), mem, remote.StepName(uint64(o)), 99)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				for g := range goroutines {
+					if is := string(got) == fmt.Sprintf("object %d of %d", o, g); is != won[o][g] {
+						t.Errorf("seed %d, replayed %d times: object %d is that of %d: %v, which believes %v", seed, late, o, g, is, won[o][g])
+					}
+				}
+			}
+			f.Replay(t.Context())
+		}
+	}
+}
+
+// create creates an object, whatever happens to the calls, and reports whether it is its own.
+func create(t *testing.T, b remote.Bucket, name, data string) bool {
+	for {
+		err := remote.PutObject(t.Context(), b, name, []byte(data), true)
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, remote.ErrExists) {
+			continue // lost, damaged or in conflict: nobody knows
+		}
+		for { // it may be ours all the same, from an earlier try
+			if got, err := remote.ReadObject(t.Context(), b, name, 99); err == nil {
+				return string(got) == data
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A dirBucket keeps each object in a file whose path is the object's name. The file has the bytes
+// of the object and a trailer (dir_file.go).
+//
+// Put writes and syncs a file in the directory unfinished. Then it gives the file its name, by a
+// link, which fails if the name is taken, or by a rename, which replaces what is there. So there is
+// never a name without all its bytes, and any number of processes may use the directory, as long
+// as its file system makes links in one step.
+type dirBucket struct {
+	fs   vfs.FS
+	root string
+}
+
+const (
+	// unfinished is the directory of files that have no name of an object yet. It begins with a
+	// '.', so it is no part of a name.
+	unfinished = ".put"
+	// unfinishedAge is how old a file there must be before NewDir removes it. Only a process that
+	// ended in the middle of a Put leaves one. If the clock is wrong, a Put that is under way fails,
+	// and nothing else happens.
+	unfinishedAge = 24 * time.Hour
+	// publishTries is how often Put makes the directory of an object again, because a Delete
+	// has removed it when it was empty.
+	publishTries = 100
+)
+
+// NewDir returns a bucket in a directory of fsys, which is made if it is missing; its parent is
+// synced then. nil stands for vfs.Default. The file system must have hard links.
+//
+// An object takes a few syncs: of its file, and of the directories on the way to it. A directory
+// without objects is removed, except for dir itself. Files that are not objects of the bucket must
+// not be put there.
+func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
+	if fsys == nil {
+		fsys = vfs.Default
+	}
+	b := &dirBucket{fs: fsys, root: filepath.Clean(dir)}
+	temps := filepath.Join(b.root, unfinished)
+	if err := fsys.MkdirAll(temps); err != nil {
+		return nil, fmt.Errorf("remote: make a bucket in %s: %w", dir, err)
+	}
+	if err := b.sweep(temps); err != nil {
+		return nil, fmt.Errorf("remote: open the bucket in %s: %w", dir, err)
+	}
+	return b, nil
+}
+
+// sweep removes files that processes have left behind in the middle of a Put.
+func (b *dirBucket) sweep(temps string) error {
+	names, err := b.fs.List(temps)
+	for _, name := range names {
+		path := filepath.Join(temps, name)
+		info, serr := b.fs.Stat(path)
+		if serr == nil && time.Since(info.ModTime) > unfinishedAge {
+			serr = b.fs.Remove(path)
+		}
+		if !errors.Is(serr, fs.ErrNotExist) { // it may be finished meanwhile
+			err = errors.Join(err, serr)
+		}
+	}
+	return err
+}
+
+// path returns the path of an object's file. Requires: CheckName(name) == nil.
+func (b *dirBucket) path(name string) string {
+	return filepath.Join(b.root, filepath.FromSlash(name))
+}
+
+func (b *dirBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	if err := begin(ctx, name); err != nil {
+		return callError("put", name, err)
+	}
+	temp := filepath.Join(b.root, unfinished, rand.Text())
+	err := b.write(ctx, temp, body, size, crc32c)
+	if err == nil {
+		err = b.publish(temp, b.path(name), absent)
+	}
+	// A rename has taken it away already. If it stays, it is not listed, and swept in the end.
+	_ = b.fs.Remove(temp)
+	return callError("put", name, err)
+}
+
+// publish gives the file temp the path of an object, durably.
+func (b *dirBucket) publish(temp, path string, absent bool) error {
+	dir := filepath.Dir(path)
+	if info, err := b.fs.Stat(path); err == nil && info.IsDir {
+		return errors.New("there are objects below this name: a directory can't have both")
+	}
+	var err error
+	for range publishTries {
+		if err = b.fs.MkdirAll(dir); err == nil {
+			err = b.give(temp, path, absent)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	taken := errors.Is(err, fs.ErrExist)
+	if err != nil && !taken {
+		return err
+	}
+	// Other processes may have made the directories, and need not have synced them yet. If the
+	// name is taken, what has taken it becomes durable here too, as Bucket promises.
+	if err := b.syncUp(dir); err != nil {
+		return err
+	}
+	if taken {
+		return ErrExists
+	}
+	return nil
+}
+
+// give makes one attempt to give the file temp a path.
+func (b *dirBucket) give(temp, path string, absent bool) error {
+	if !absent {
+		return b.fs.Rename(temp, path)
+	}
+	err := b.fs.Link(temp, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (a bucket needs a file system with hard links)", err)
+	}
+	return err
+}
+
+// syncUp makes the names in dir and in its parents durable, up to the bucket's own directory. It
+// passes over directories that are gone: then the sync of a parent makes that durable.
+func (b *dirBucket) syncUp(dir string) error {
+	for {
+		if err := b.fs.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if dir == b.root {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	o, err := b.open(ctx, name)
+	if err != nil {
+		return 0, callError("read", name, err)
+	}
+	defer o.file.Close() // only read: nothing to lose
+	from, length := window(o.size, off, len(p))
+	n, err = o.file.ReadAt(p[:length], from)
+	switch {
+	case err != nil && n < int(length):
+		return n, callError("read", name, err)
+	case n < len(p):
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (b *dirBucket) Stat(ctx context.Context, name string) (Info, error) {
+	o, err := b.open(ctx, name)
+	if err != nil {
+		return Info{}, callError("stat", name, err)
+	}
+	return Info{Name: name, Size: o.size, CRC32C: o.sum}, callError("stat", name, o.file.Close())
+}
+
+// Delete also removes the directories that become empty: each log has one.
+func (b *dirBucket) Delete(ctx context.Context, name string) error {
+	if err := begin(ctx, name); err != nil {
+		return callError("delete", name, err)
+	}
+	path := b.path(name)
+	if info, err := b.fs.Stat(path); err == nil && info.IsDir {
+		return nil // it has other objects; there is none with this name
+	}
+	err := b.fs.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = b.syncUp(filepath.Dir(path))
+	}
+	for dir := filepath.Dir(path); err == nil && dir != b.root; dir = filepath.Dir(dir) {
+		if b.fs.Remove(dir) != nil {
+			break // it has other objects, or another Delete was faster
+		}
+	}
+	return callError("delete", name, err)
+}
+
+func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		_, err := b.walk(ctx, "", prefix, after, func(i Info) bool { return yield(i, nil) })
+		if err != nil {
+			yield(Info{}, callError("list", prefix, err))
+		}
+	}
+}
+
+// walk yields the objects in one directory of the bucket and below. dir is "" or ends with a
+// slash. It reports whether the caller wants to go on.
+func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield func(Info) bool) (more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	found, err := b.entries(dir, prefix, after)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range found {
+		more := true
+		if strings.HasSuffix(e.Name, "/") {
+			more, err = b.walk(ctx, e.Name, prefix, after, yield)
+		} else if err = ctx.Err(); err == nil {
+			more = yield(e)
+		}
+		if err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// entries returns what a directory has of the objects that List wants, in ascending order. The name
+// of a directory has a slash at the end, so that it stands where the names in it belong.
+func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
+	names, err := b.fs.List(b.path(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was put there, or a Delete has removed it
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []Info
+	for _, name := range names {
+		object := dir + name
+		wanted := strings.HasPrefix(object, prefix) && object > after
+		if !isElement(name) || !wanted && !leadsTo(object+"/", prefix, after) {
+			continue
+		}
+		info, err := b.fs.Stat(b.path(object))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case info.IsDir && leadsTo(object+"/", prefix, after):
+			found = append(found, Info{Name: object + "/"})
+		case !info.IsDir && wanted:
+			found = append(found, Info{Name: object, Size: max(0, info.Size-trailerSize)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// leadsTo reports whether names that begin with dir may be among those that List wants.
+func leadsTo(dir, prefix, after string) bool {
+	within := strings.HasPrefix(dir, prefix) || strings.HasPrefix(prefix, dir)
+	return within && (dir > after || strings.HasPrefix(after, dir))
+}

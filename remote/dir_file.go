@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A file of a bucket in a directory has the bytes of the object and then a trailer:
+//
+// crc32c of the object u32 · crc32c of (the field before, size of the object u64) u32
+//
+// The second one finds a file that was cut, or that this package has not written. It is part of the
+// format of the directory and never changes.
+const trailerSize = 8
+
+// chunk is how many bytes of a body are in memory at a time.
+const chunk = 1 << 20
+
+// appendTrailer appends the trailer of an object.
+func appendTrailer(dst []byte, sum uint32, size int64) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, sum)
+	return binary.LittleEndian.AppendUint32(dst, trailerSum(sum, size))
+}
+
+// trailerSum returns the second field of a trailer.
+func trailerSum(sum uint32, size int64) uint32 {
+	var b [12]byte
+	binary.LittleEndian.PutUint32(b[:], sum)
+	binary.LittleEndian.PutUint64(b[4:], uint64(size))
+	return crc32.Checksum(b[:], castagnoli)
+}
+
+// write makes the file temp of the body and its trailer, and syncs it. Its name is not durable.
+func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, size int64, crc32c uint32) error {
+	if size < 0 {
+		return fmt.Errorf("size %d", size)
+	}
+	f, err := b.fs.Create(temp)
+	if err != nil {
+		return err
+	}
+	sum, err := copyBody(ctx, f, body, size)
+	if err == nil {
+		err = checkSum(sum, crc32c)
+	}
+	if err == nil {
+		err = writeAll(f, appendTrailer(nil, sum, size))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// copyBody writes the first size bytes of body to f and returns their checksum.
+func copyBody(ctx context.Context, f vfs.File, body io.ReaderAt, size int64) (sum uint32, err error) {
+	buf := make([]byte, min(size, chunk))
+	for off := int64(0); off < size; off += int64(len(buf)) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		buf = buf[:min(int64(len(buf)), size-off)]
+		n, err := body.ReadAt(buf, off)
+		if n < len(buf) {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, fmt.Errorf("read the body: %w", err)
+		}
+		sum = crc32.Update(sum, castagnoli, buf)
+		if err := writeAll(f, buf); err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}
+
+// writeAll writes b to f. A short write is an error.
+func writeAll(f vfs.File, b []byte) error {
+	n, err := f.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// An openObject is an object whose file is open. Whoever opens it closes the file.
+type openObject struct {
+	file vfs.File
+	size int64 // without the trailer
+	sum  uint32
+}
+
+// open opens the file of an object and checks its trailer.
+func (b *dirBucket) open(ctx context.Context, name string) (openObject, error) {
+	if err := begin(ctx, name); err != nil {
+		return openObject{}, err
+	}
+	path := b.path(name)
+	// A directory can be opened too, on most systems.
+	if info, err := b.fs.Stat(path); err != nil || info.IsDir {
+		if err == nil {
+			err = fs.ErrNotExist
+		}
+		return openObject{}, err
+	}
+	f, err := b.fs.Open(path)
+	if err != nil {
+		return openObject{}, err
+	}
+	o := openObject{file: f}
+	if err := o.readTrailer(name); err != nil {
+		return openObject{}, errors.Join(err, f.Close())
+	}
+	return o, nil
+}
+
+// readTrailer sets size and sum.
+func (o *openObject) readTrailer(name string) error {
+	length, err := o.file.Size()
+	if err != nil {
+		return err
+	}
+	o.size = length - trailerSize
+	if o.size < 0 {
+		return base.Corruption(name, -1, "object in a directory", fmt.Errorf("its file has %d bytes, it must have %d at least", length, trailerSize))
+	}
+	var trailer [trailerSize]byte
+	if n, err := o.file.ReadAt(trailer[:], o.size); n < trailerSize {
+		return fmt.Errorf("read its trailer: %w", err)
+	}
+	o.sum = binary.LittleEndian.Uint32(trailer[:])
+	if trailerSum(o.sum, o.size) != binary.LittleEndian.Uint32(trailer[4:]) {
+		return base.Corruption(name, o.size, "trailer of an object in a directory",
+			errors.New("checksum mismatch: the file was cut, or another program has written it"))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+func mustDir(t testing.TB, fsys vfs.FS, dir string) Bucket {
+	t.Helper()
+	b, err := NewDir(fsys, dir)
+	mustNil(t, err)
+	return b
+}
+
+// TestDir_FileIsObjectAndTrailer checks what docs/REMOTE.md says about the files.
+func TestDir_FileIsObjectAndTrailer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "bucket")
+	b := mustDir(t, nil, dir)
+	data := []byte("the bytes of an object")
+	mustNil(t, PutObject(t.Context(), b, TableName(0x3f), data, true))
+	got, err := os.ReadFile(filepath.Join(dir, "t", "3f", "000000000000003f.sst"))
+	mustNil(t, err)
+	want := slices.Concat(data, []byte{0xd5, 0x00, 0x58, 0xcd, 0xf7, 0x6a, 0x4d, 0x4f})
+	if !bytes.Equal(got, want) {
+		t.Errorf("the file is % x, want % x", got, want)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, unfinished)); err != nil || len(left) > 0 {
+		t.Errorf("%s has %v, %v", unfinished, left, err)
+	}
+	// Another handle sees the same.
+	read, err := ReadObject(t.Context(), mustDir(t, nil, dir), TableName(0x3f), 100)
+	if err != nil || !bytes.Equal(read, data) {
+		t.Errorf("%q, %v", read, err)
+	}
+}
+
+// TestDir_DamageIsFound flips every bit of a file and cuts it at every byte. Nobody may get a wrong
+// checksum or size; wrong bytes are found by the checksum.
+func TestDir_DamageIsFound(t *testing.T) {
+	m := vfs.NewMem()
+	b := mustDir(t, m, "bucket")
+	data := []byte("0123456789")
+	mustNil(t, PutObject(t.Context(), b, "object", data, true))
+	path := filepath.Join("bucket", "object")
+	good := appendTrailer(bytes.Clone(data), Checksum(data), int64(len(data)))
+	check := func(what string, content []byte) {
+		t.Helper()
+		f, err := m.Create(path)
+		mustNil(t, err)
+		mustNil(t, writeAll(f, content))
+		mustNil(t, f.Close())
+		var c *base.CorruptionError
+		got, err := ReadObject(t.Context(), b, "object", 1000)
+		if damage := errors.As(err, &c) && c.File == "object"; !damage && !errors.Is(err, ErrChecksum) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+		if info, err := b.Stat(t.Context(), "object"); err == nil && info != (Info{"object", 10, Checksum(data)}) {
+			t.Errorf("%s: Stat = %+v", what, info)
+		}
+	}
+	for bit := range 8 * len(good) {
+		check(fmt.Sprintf("bit %d flipped", bit), flipped(good, bit))
+	}
+	for n := range good {
+		check(fmt.Sprintf("cut to %d bytes", n), good[:n])
+	}
+	check("a byte more", append(bytes.Clone(good), 0))
+	for info, err := range b.List(t.Context(), "", "") { // it is listed all the same
+		if err != nil || info.Name != "object" {
+			t.Errorf("List: %+v, %v", info, err)
+		}
+	}
+}
+
+// TestDir_OthersFiles checks that files that are no objects are not taken for some.
+func TestDir_OthersFiles(t *testing.T) {
+	dir := t.TempDir()
+	b := mustDir(t, nil, dir)
+	mustNil(t, PutObject(t.Context(), b, "m/1", []byte("step"), true))
+	for _, name := range []string{".hidden", "Notes.TXT", "m/.nfs0001", "lost+found/file"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		mustNil(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		mustNil(t, os.WriteFile(path, []byte("not an object at all"), 0o644))
+	}
+	var got []string
+	for info, err := range b.List(t.Context(), "", "") {
+		mustNil(t, err)
+		got = append(got, info.Name)
+	}
+	if want := []string{"m/1"}; !slices.Equal(got, want) {
+		t.Errorf("List = %q, want %q", got, want)
+	}
+	// Its directory stays, as it has another file.
+	mustNil(t, b.Delete(t.Context(), "m/1"))
+	if _, err := os.Stat(filepath.Join(dir, "m", ".nfs0001")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDir_ObjectAboveAnother puts an object where a directory is, and below a file.
+func TestDir_ObjectAboveAnother(t *testing.T) {
+	b := mustDir(t, nil, t.TempDir())
+	mustNil(t, PutObject(t.Context(), b, "a/b", []byte("below"), true))
+	for _, absent := range []bool{true, false} {
+		err := PutObject(t.Context(), b, "a", []byte("above"), absent)
+		if err == nil || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "objects below this name") {
+			t.Errorf("Put of a over a/b: %v", err)
+		}
+		err = PutObject(t.Context(), b, "a/b/c", []byte("below"), absent)
+		if err == nil || errors.Is(err, ErrExists) {
+			t.Errorf("Put of a/b/c below a/b: %v", err)
+		}
+	}
+	if _, err := b.Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat of a directory: %v", err)
+	}
+	got, err := ReadObject(t.Context(), b, "a/b", 10)
+	if err != nil || string(got) != "below" {
+		t.Errorf("a/b = %q, %v", got, err)
+	}
+}
+
+// TestDir_SweepsOldLeftovers opens a directory in which a process has ended in the middle of Put.
+func TestDir_SweepsOldLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	mustDir(t, nil, dir)
+	for name, age := range map[string]time.Duration{"OLD": unfinishedAge + time.Hour, "YOUNG": unfinishedAge - time.Hour} {
+		path := filepath.Join(dir, unfinished, name)
+		mustNil(t, os.WriteFile(path, []byte("half"), 0o644))
+		then := time.Now().Add(-age)
+		mustNil(t, os.Chtimes(path, then, then))
+	}
+	mustDir(t, nil, dir)
+	left, err := os.ReadDir(filepath.Join(dir, unfinished))
+	mustNil(t, err)
+	if len(left) != 1 || left[0].Name() != "YOUNG" {
+		t.Errorf("%v are left, want the young one", left)
+	}
+}
+
+func TestDir_NotADirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	mustNil(t, os.WriteFile(path, nil, 0o644))
+	if _, err := NewDir(nil, path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("NewDir of a file: %v", err)
+	}
+}
+
+// TestDir_NoHardLinks says what a file system lacks.
+func TestDir_NoHardLinks(t *testing.T) {
+	fsys := vfs.NewFault(vfs.NewMem(), vfs.FailFrom(1, syscall.EPERM, vfs.OpLink))
+	b := mustDir(t, fsys, "bucket")
+	err := PutObject(t.Context(), b, "m/1", []byte("step"), true)
+	if !errors.Is(err, syscall.EPERM) || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "hard links") {
+		t.Errorf("Put = %v", err)
+	}
+	if left, err := fsys.List(filepath.Join("bucket", unfinished)); err != nil || len(left) > 0 {
+		t.Errorf("%q is left, %v", left, err)
+	}
+}
+
+// TestDir_CancelledPut ends a Put of many bytes in the middle.
+func TestDir_CancelledPut(t *testing.T) {
+	m := vfs.NewMem()
+	b := mustDir(t, m, "bucket")
+	ctx, cancel := context.WithCancel(t.Context())
+	data := make([]byte, 4*chunk)
+	err := b.Put(ctx, "object", &cancelling{data, cancel}, int64(len(data)), Checksum(data), true)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Put = %v", err)
+	}
+	if _, err := b.Stat(t.Context(), "object"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat = %v", err)
+	}
+	if left, err := m.List(filepath.Join("bucket", unfinished)); err != nil || len(left) > 0 || m.OpenFiles() > 0 {
+		t.Errorf("%q is left, %d files are open, %v", left, m.OpenFiles(), err)
+	}
+}
+
+// A cancelling body cancels a context when it is read behind its first chunk.
+type cancelling struct {
+	data   []byte
+	cancel func()
+}
+
+func (c *cancelling) ReadAt(p []byte, off int64) (int, error) {
+	if off > 0 {
+		c.cancel()
+	}
+	return copy(p, c.data[off:]), nil
+}

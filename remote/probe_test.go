@@ -1,0 +1,203 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A broken bucket does something else than the bucket below it, where a function is set.
+type broken struct {
+	Bucket
+	put    func(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error
+	stat   func(ctx context.Context, name string) (Info, error)
+	read   func(ctx context.Context, name string, p []byte, off int64) (int, error)
+	list   func(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+	delete func(ctx context.Context, name string) error
+}
+
+func (b *broken) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	if b.put != nil {
+		return b.put(ctx, name, body, size, crc32c, absent)
+	}
+	return b.Bucket.Put(ctx, name, body, size, crc32c, absent)
+}
+
+func (b *broken) Stat(ctx context.Context, name string) (Info, error) {
+	if b.stat != nil {
+		return b.stat(ctx, name)
+	}
+	return b.Bucket.Stat(ctx, name)
+}
+
+func (b *broken) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	if b.read != nil {
+		return b.read(ctx, name, p, off)
+	}
+	return b.Bucket.ReadAt(ctx, name, p, off)
+}
+
+func (b *broken) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	if b.list != nil {
+		return b.list(ctx, prefix, after)
+	}
+	return b.Bucket.List(ctx, prefix, after)
+}
+
+func (b *broken) Delete(ctx context.Context, name string) error {
+	if b.delete != nil {
+		return b.delete(ctx, name)
+	}
+	return b.Bucket.Delete(ctx, name)
+}
+
+// actual returns the checksum of a body, whatever was stated.
+func actual(body io.ReaderAt, size int64) uint32 {
+	data := make([]byte, size)
+	_, _ = body.ReadAt(data, 0) // a short body gives another checksum, and that is all that matters here
+	return Checksum(data)
+}
+
+// TestProbe_Fit checks that both buckets pass, and that nothing is left in them.
+func TestProbe_Fit(t *testing.T) {
+	for name, b := range map[string]Bucket{"memory": NewMem(), "directory": mustDir(t, vfs.NewMem(), "bucket")} {
+		for range 2 {
+			if err := Probe(t.Context(), b); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for info := range b.List(t.Context(), "", "") {
+			t.Errorf("%s: %s is left", name, info.Name)
+		}
+	}
+}
+
+// TestProbe_Unfit checks that a bucket that breaks a promise is refused with the error that names
+// it.
+func TestProbe_Unfit(t *testing.T) {
+	mem := NewMem()
+	deleted := map[string]Info{}
+	for name, c := range map[string]struct {
+		broken
+		want error
+	}{
+		"it ignores conditions": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+			return mem.Put(ctx, name, body, size, sum, false)
+		}}, ErrIgnoresConditions},
+		"it replaces, and says that it has not": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			_, err := mem.Stat(ctx, name)
+			if there := err == nil; there && absent {
+				return errors.Join(ErrExists, mem.Put(ctx, name, body, size, sum, false))
+			}
+			return mem.Put(ctx, name, body, size, sum, absent)
+		}}, ErrIgnoresConditions},
+		"it ignores checksums": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+			return mem.Put(ctx, name, body, size, actual(body, size), absent)
+		}}, ErrIgnoresChecksums},
+		"it ignores checksums of replacements": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			if !absent {
+				sum = actual(body, size)
+			}
+			return mem.Put(ctx, name, body, size, sum, absent)
+		}}, ErrIgnoresChecksums},
+		"it checks too late": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			if right := actual(body, size); sum != right {
+				return errors.Join(ErrChecksum, mem.Put(ctx, name, body, size, right, absent))
+			}
+			return mem.Put(ctx, name, body, size, sum, absent)
+		}}, ErrIgnoresChecksums},
+		"it ignores ranges from the end": {broken{read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+			return mem.ReadAt(ctx, name, p, max(0, off))
+		}}, ErrInconsistent},
+		"it ignores ranges": {broken{read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+			return mem.ReadAt(ctx, name, p, min(0, off))
+		}}, ErrInconsistent},
+		"it forgets checksums": {broken{stat: func(ctx context.Context, name string) (Info, error) {
+			info, err := mem.Stat(ctx, name)
+			info.CRC32C = 0
+			return info, err
+		}}, ErrInconsistent},
+		"its lists are stale": {broken{list: func(context.Context, string, string) iter.Seq2[Info, error] {
+			return func(func(Info, error) bool) {}
+		}}, ErrInconsistent},
+		"its lists ignore where they begin": {broken{list: func(ctx context.Context, prefix, _ string) iter.Seq2[Info, error] {
+			return mem.List(ctx, prefix, "")
+		}}, ErrInconsistent},
+		"its lists ignore prefixes": {broken{list: func(ctx context.Context, _, after string) iter.Seq2[Info, error] {
+			return mem.List(ctx, "", after)
+		}}, ErrInconsistent},
+		"it does not delete": {broken{delete: func(context.Context, string) error { return nil }}, ErrInconsistent},
+		"it lists what was deleted": {broken{
+			delete: func(ctx context.Context, name string) error {
+				deleted[name] = Info{Name: name}
+				return mem.Delete(ctx, name)
+			},
+			list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+				return func(yield func(Info, error) bool) {
+					if info, was := deleted[prefix]; was {
+						yield(info, nil)
+						return
+					}
+					mem.List(ctx, prefix, after)(yield)
+				}
+			}}, ErrInconsistent},
+	} {
+		c.Bucket = mem
+		err := Probe(t.Context(), &c.broken)
+		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "remote: probe: the bucket ") {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		for _, other := range []error{ErrIgnoresConditions, ErrIgnoresChecksums, ErrInconsistent} {
+			if other != c.want && errors.Is(err, other) {
+				t.Errorf("%s: %v is also %v", name, err, other)
+			}
+		}
+	}
+}
+
+// TestProbe_Unusable checks that a bucket that can't be reached is not called unfit.
+func TestProbe_Unusable(t *testing.T) {
+	away := errors.New("no route to host")
+	calls := []broken{
+		{put: func(context.Context, string, io.ReaderAt, int64, uint32, bool) error { return away }},
+		{stat: func(context.Context, string) (Info, error) { return Info{}, away }},
+		{read: func(context.Context, string, []byte, int64) (int, error) { return 0, away }},
+		{list: func(context.Context, string, string) iter.Seq2[Info, error] {
+			return func(yield func(Info, error) bool) { yield(Info{}, away) }
+		}},
+		{delete: func(context.Context, string) error { return away }},
+	}
+	for i := range calls {
+		calls[i].Bucket = NewMem()
+		err := Probe(t.Context(), &calls[i])
+		if !errors.Is(err, away) || errors.Is(err, ErrIgnoresConditions) || errors.Is(err, ErrIgnoresChecksums) || errors.Is(err, ErrInconsistent) {
+			t.Errorf("call %d fails: %v", i, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Probe(ctx, NewMem()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Probe with a cancelled context: %v", err)
+	}
+}
+
+// TestProbe_CleansUp cancels the context in the middle. The object goes all the same.
+func TestProbe_CleansUp(t *testing.T) {
+	mem := NewMem()
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &broken{Bucket: mem, read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+		cancel()
+		return mem.ReadAt(ctx, name, p, off)
+	}}
+	if err := Probe(ctx, b); !errors.Is(err, context.Canceled) {
+		t.Errorf("Probe = %v", err)
+	}
+	for info := range mem.List(t.Context(), "", "") {
+		t.Errorf("%s is left", info.Name)
+	}
+}
