@@ -1,0 +1,194 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// TestFormat_WorkedExamples checks that each object is written as docs/REMOTE.md shows it, and
+// that what it shows can be read.
+func TestFormat_WorkedExamples(t *testing.T) {
+	for _, o := range examples() {
+		got, want := o.bytes(t), documented(t, o.kind)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: written\n%s, documented\n%s", o.kind, hex.Dump(got), hex.Dump(want))
+		}
+		back, err := o.decode(o.name, exampleStore, want)
+		if err != nil || !bytes.Equal(back, want) {
+			t.Errorf("%s: what is documented reads back as %x, %v", o.kind, back, err)
+		}
+	}
+}
+
+// TestFormat_PackageComment checks the example of the package comment.
+func TestFormat_PackageComment(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	mustNil(t, err)
+	all := strings.ReplaceAll(string(text), " ", "")
+	for part := range slices.Chunk(documented(t, "identity"), 8) {
+		if !strings.Contains(all, hex.EncodeToString(part)) {
+			t.Errorf("doc.go lacks the bytes % x of an identity", part)
+		}
+	}
+}
+
+// TestFormat_AppendsToWhatIsThere checks that checksums do not cover what was in dst before.
+func TestFormat_AppendsToWhatIsThere(t *testing.T) {
+	for _, o := range examples() {
+		got, err := o.encode([]byte("before"))
+		mustNil(t, err)
+		if want := append([]byte("before"), o.bytes(t)...); !bytes.Equal(got, want) {
+			t.Errorf("%s: %x, want %x", o.kind, got, want)
+		}
+	}
+}
+
+// TestFormat_EveryBitCounts flips each bit of each object, cuts it at each byte, and adds a byte.
+func TestFormat_EveryBitCounts(t *testing.T) {
+	for _, o := range examples() {
+		good := o.bytes(t)
+		for bit := range 8 * len(good) {
+			_, err := o.decode(o.name, exampleStore, flipped(good, bit))
+			if err == nil {
+				t.Errorf("%s: bit %d of byte %d flipped: it is accepted", o.kind, bit%8, bit/8)
+				continue
+			}
+			mustBeDamage(t, o.name, err)
+			// A flip is not a newer version: nobody shall look for another program.
+			if errors.Is(err, base.ErrFormatTooNew) {
+				t.Errorf("%s: bit %d of byte %d flipped: %v", o.kind, bit%8, bit/8, err)
+			}
+		}
+		for i := range good {
+			if _, err := o.decode(o.name, exampleStore, good[:i]); err == nil {
+				t.Errorf("%s: cut to %d bytes: it is accepted", o.kind, i)
+			}
+		}
+		if _, err := o.decode(o.name, exampleStore, append(good, 0)); err == nil {
+			t.Errorf("%s: a byte too many: it is accepted", o.kind)
+		}
+	}
+}
+
+// TestFormat_OtherStoreOrPlace checks that an object is found out that belongs to another store,
+// stands under another name, or is of another kind.
+func TestFormat_OtherStoreOrPlace(t *testing.T) {
+	elsewhere := map[string]string{
+		"identity": "id2", "segment": SegmentName(12, 0x1001), "step": StepName(8), "state": StateName(8), "pin": "p/after-upgrade",
+	}
+	all := examples()
+	for i, o := range all {
+		good := o.bytes(t)
+		if _, err := o.decode(o.name, exampleStore+1, good); err == nil {
+			t.Errorf("%s of another store is accepted", o.kind)
+		} else {
+			mustBeDamage(t, o.name, err)
+		}
+		if _, err := o.decode(elsewhere[o.kind], exampleStore, good); err == nil {
+			t.Errorf("%s under the name %s is accepted", o.kind, elsewhere[o.kind])
+		}
+		if _, err := o.decode(o.name, exampleStore, all[(i+1)%len(all)].bytes(t)); err == nil {
+			t.Errorf("%s in the place of a %s is accepted", all[(i+1)%len(all)].kind, o.kind)
+		}
+	}
+}
+
+// TestFormat_NewerVersion checks that an object of a later version is called that, whatever else
+// is in it, and that version 0 is damage.
+func TestFormat_NewerVersion(t *testing.T) {
+	for _, o := range examples() {
+		for version, newer := range map[byte]bool{FormatVersion + 1: true, 255: true, 0: false} {
+			b := o.bytes(t)
+			b[8] = version
+			b = slices.Concat(appendSum(b[:12:12], 0), []byte("and anything"), b)
+			_, err := o.decode(o.name, exampleStore, b)
+			if err == nil || errors.Is(err, base.ErrFormatTooNew) != newer {
+				t.Errorf("%s of version %d: %v", o.kind, version, err)
+			}
+		}
+	}
+}
+
+// TestFormat_UnknownFields checks the rule for tags: even ones are refused, odd ones are skipped.
+func TestFormat_UnknownFields(t *testing.T) {
+	for _, o := range examples() {
+		if o.kind == "identity" || o.kind == "segment" {
+			continue // they have no fields
+		}
+		good := o.bytes(t)
+		with := func(field ...byte) []byte {
+			return resealed(slices.Concat(good[:len(good)-sumSize], field, make([]byte, sumSize)))
+		}
+		if back, err := o.decode(o.name, exampleStore, with(21, 3, 'x', 'y', 'z')); err != nil || !bytes.Equal(back, good) {
+			t.Errorf("%s with an unknown field of an odd tag: %x, %v; want it skipped", o.kind, back, err)
+		}
+		for _, tag := range []byte{20, 64} {
+			if _, err := o.decode(o.name, exampleStore, with(tag, 1, 1)); !errors.Is(err, base.ErrFormatTooNew) {
+				t.Errorf("%s with tag %d: %v, want ErrFormatTooNew", o.kind, tag, err)
+			}
+		}
+		for what, field := range map[string][]byte{
+			"cut content": {21, 4, 'x'}, "cut length": {21}, "cut tag": {0x80}, "long length": {21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		} {
+			_, err := o.decode(o.name, exampleStore, with(field...))
+			if err == nil || errors.Is(err, base.ErrFormatTooNew) {
+				t.Errorf("%s with a field with a %s: %v", o.kind, what, err)
+			}
+		}
+	}
+}
+
+// TestFormat_RepeatedFields adds each field of an object to it once more. Only lists may have two.
+func TestFormat_RepeatedFields(t *testing.T) {
+	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize}
+	for _, o := range examples() {
+		begin, ok := fixed[o.kind]
+		if !ok {
+			continue
+		}
+		good := o.bytes(t)
+		fields := good[begin : len(good)-sumSize]
+		for rest := fields; len(rest) > 0; {
+			d := decoder{src: rest}
+			tag := d.uvarint()
+			content := d.next(d.uvarint())
+			mustNil(t, d.err)
+			rest = d.src
+			b := resealed(append(appendField(bytes.Clone(good[:len(good)-sumSize]), tag, content), 0, 0, 0, 0))
+			if _, err := o.decode(o.name, exampleStore, b); err == nil {
+				t.Errorf("%s with two fields %d is accepted", o.kind, tag)
+			}
+			longer := resealed(append(appendField(bytes.Clone(good[:begin]), tag, append(bytes.Clone(content), 0)), 0, 0, 0, 0))
+			if _, err := o.decode(o.name, exampleStore, longer); err == nil {
+				t.Errorf("%s with one field %d, a byte too long, is accepted", o.kind, tag)
+			}
+		}
+	}
+}
+
+// refusals is what must be refused of one kind of object: what is changed, and how.
+type refusals[T any] map[string]func(o *T)
+
+// tryRefusals makes each change to an example. It must be refused when it is encoded.
+func tryRefusals[T any](t *testing.T, example func() *T, encode func(*T) ([]byte, error), changes refusals[T]) {
+	t.Helper()
+	for what, change := range changes {
+		o := example()
+		change(o)
+		if b, err := encode(o); err == nil || len(b) > 0 {
+			t.Errorf("%T with %s is encoded: %x, %v", o, what, b, err)
+		} else if !strings.Contains(err.Error(), "remote: encode ") {
+			t.Errorf("%T with %s: %v does not say which object", o, what, err)
+		}
+	}
+	if _, err := encode(example()); err != nil {
+		t.Errorf("%T without a change: %v", example(), err)
+	}
+}

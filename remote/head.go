@@ -1,0 +1,116 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// FormatVersion is the version of the objects that this package writes.
+const FormatVersion = 1
+
+// All objects begin alike:
+//
+// magic 8 · version u32 · crc32c of bytes 0 to 11 u32 · store id u64
+//
+// All but segments end with the crc32c of everything before, u32. These are part of the format and
+// never change.
+const (
+	identityMagic = "shaleBKT"
+	segmentMagic  = "shaleSEG"
+	stepMagic     = "shaleSTP"
+	stateMagic    = "shaleSTA"
+	pinMagic      = "shalePIN"
+
+	headSize = 24
+	sumSize  = 4
+)
+
+// appendHead appends what an object begins with.
+func appendHead(dst []byte, magic string, storeID uint64) []byte {
+	start := len(dst)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
+	dst = appendSum(dst, start)
+	return binary.LittleEndian.AppendUint64(dst, storeID)
+}
+
+// appendSum appends the crc32c of dst[start:].
+func appendSum(dst []byte, start int) []byte {
+	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
+}
+
+// checkHead checks what an object begins with, except for the store id, which it returns. size is
+// the least that such an object has. The error names no object.
+func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
+	if len(src) < size {
+		return 0, fmt.Errorf("%d bytes, it has %d at least", len(src), size)
+	}
+	if string(src[:8]) != magic {
+		return 0, fmt.Errorf("magic %q, want %q", src[:8], magic)
+	}
+	if err := checkStored(src[:12], src[12:]); err != nil {
+		return 0, fmt.Errorf("version: %w", err)
+	}
+	switch v := binary.LittleEndian.Uint32(src[8:]); {
+	case v > FormatVersion:
+		return 0, fmt.Errorf("version %d: %w", v, base.ErrFormatTooNew)
+	case v == 0:
+		return 0, errors.New("version 0")
+	}
+	return binary.LittleEndian.Uint64(src[16:]), nil
+}
+
+// checkStored compares the crc32c of b with the one that stored begins with.
+func checkStored(b, stored []byte) error {
+	if got, want := Checksum(b), binary.LittleEndian.Uint32(stored); got != want {
+		return fmt.Errorf("checksum %08x, want %08x", got, want)
+	}
+	return nil
+}
+
+// unseal checks the head and the checksum at the end of an object that has one, and returns what
+// lies between the two. size is the least that such an object has.
+func unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
+	storeID, err = checkHead(src, magic, size)
+	if err != nil {
+		return 0, nil, err
+	}
+	end := len(src) - sumSize
+	if err := checkStored(src[:end], src[end:]); err != nil {
+		return 0, nil, err
+	}
+	return storeID, src[headSize:end], nil
+}
+
+// checkStore returns an error if an object is of another store.
+func checkStore(got, want uint64) error {
+	if got != want {
+		return fmt.Errorf("it belongs to store %016x, not to %016x", got, want)
+	}
+	return nil
+}
+
+// checkPlace returns an error if an object that says where it belongs stands under another name.
+func checkPlace(says, name string) error {
+	if says != name {
+		return fmt.Errorf("it is the object %s", says)
+	}
+	return nil
+}
+
+// damage turns the error of a decoder into the one that callers get. It returns nil for nil.
+func damage(name, part string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, base.ErrFormatTooNew):
+		return fmt.Errorf("remote: %s %s: %w", part, name, err)
+	}
+	return base.Corruption(name, -1, part, err)
+}
+
+// encodeError adds the object to the error of an encoder. It returns nil for nil.
+func encodeError(name string, err error) error { return callError("encode", name, err) }

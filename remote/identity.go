@@ -1,0 +1,48 @@
+package remote
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// An Identity says which store a bucket has. It is the first object, made if it is absent, so that
+// of two programs that begin with an empty bucket one is refused.
+type Identity struct {
+	StoreID uint64
+	Created time.Time // to the millisecond
+}
+
+// identitySize is the number of bytes of an identity: the head, the time and the checksum. Part of
+// the format.
+const identitySize = headSize + 8 + sumSize
+
+// Encode appends the object to dst, which belongs to the caller:
+//
+// head 24 · created in Unix ms u64 · crc32c u32
+func (i *Identity) Encode(dst []byte) ([]byte, error) {
+	if err := checkTime(i.Created); err != nil {
+		return dst, encodeError(IdentityName, err)
+	}
+	start := len(dst)
+	dst = appendHead(dst, identityMagic, i.StoreID)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(i.Created.UnixMilli()))
+	return appendSum(dst, start), nil
+}
+
+// DecodeIdentity decodes the object IdentityName. It keeps no part of src. An error wraps a
+// *shale.CorruptionError or shale.ErrFormatTooNew.
+func DecodeIdentity(src []byte) (*Identity, error) {
+	i := new(Identity)
+	id, content, err := unseal(src, identityMagic, identitySize)
+	if err == nil {
+		d := decoder{src: content}
+		i.StoreID, i.Created = id, d.time(d.uint64())
+		if err = d.err; err == nil && len(d.src) > 0 {
+			err = errTrailing
+		}
+	}
+	if err != nil {
+		return nil, damage(IdentityName, "identity", err)
+	}
+	return i, nil
+}

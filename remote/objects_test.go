@@ -1,0 +1,161 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// exampleStore is the store of the examples in docs/REMOTE.md.
+const exampleStore = 0x1122334455667788
+
+var exampleTime = time.UnixMilli(1_700_000_000_000).UTC()
+
+// An object is anything that this package encodes, for tests that are the same for all.
+type object struct {
+	kind   string // as docs/REMOTE.md calls its example
+	name   string
+	encode func(dst []byte) ([]byte, error)
+	// decode decodes what is under a name, and encodes it again.
+	decode func(name string, storeID uint64, src []byte) ([]byte, error)
+}
+
+// bytes returns the encoded object.
+func (o *object) bytes(t testing.TB) []byte {
+	t.Helper()
+	b, err := o.encode(nil)
+	mustNil(t, err)
+	return b
+}
+
+// again decodes with decode and encodes the result.
+func again[T interface {
+	Encode([]byte) ([]byte, error)
+}](decode func(string, uint64, []byte) (T, error)) func(string, uint64, []byte) ([]byte, error) {
+	return func(name string, storeID uint64, src []byte) ([]byte, error) {
+		o, err := decode(name, storeID, src)
+		if err != nil {
+			return nil, err
+		}
+		b, err := o.Encode(nil)
+		if err != nil {
+			b = []byte("it was decoded, but can't be encoded")
+		}
+		return b, err
+	}
+}
+
+// identityOf is DecodeIdentity in the form of the other decoders.
+func identityOf(name string, storeID uint64, src []byte) (*Identity, error) {
+	i, err := DecodeIdentity(src)
+	if err == nil && (i.StoreID != storeID || name != IdentityName) {
+		return nil, base.Corruption(name, -1, "identity", errors.New("another store or name"))
+	}
+	return i, err
+}
+
+// examples are the objects of docs/REMOTE.md.
+func examples() []object {
+	id := &Identity{StoreID: exampleStore, Created: exampleTime}
+	segment, step, state, pin := exampleSegment(), exampleStep(), exampleState(), examplePin()
+	return []object{
+		{"identity", IdentityName, id.Encode, again(identityOf)},
+		{"segment", segment.Name(), segment.Encode, again(DecodeSegment)},
+		{"step", step.Name(), step.Encode, again(DecodeStep)},
+		{"state", state.Name(), state.Encode, again(DecodeState)},
+		{"pin", pin.Name(), pin.Encode, again(DecodePin)},
+	}
+}
+
+func exampleSegment() *Segment {
+	return &Segment{
+		StoreID: exampleStore, Log: 1<<EpochShift | 12, Offset: 0x1000, FirstSeq: 7, LastSeq: 8, Written: exampleTime,
+		Kind: SegmentData, Body: []byte{0xde, 0xad, 0xbe, 0xef, 0x0f, 0x00},
+	}
+}
+
+func exampleTable(num base.FileNum) *manifest.Table {
+	return &manifest.Table{
+		Num: num, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1, MaxSeq: 6,
+		Entries: 5, Keys: 5, RawKeyBytes: 10, RawValueBytes: 50, FilterBytes: 192, FilterBits: 9.5,
+	}
+}
+
+func exampleStep() *Step {
+	return &Step{
+		StoreID: exampleStore, N: 7, Epoch: 1, Writer: 0xfeedfacecafef00d, Written: exampleTime, Kind: StepPublish,
+		Edit:    &manifest.Edit{NextFileNum: 20, Added: []manifest.Added{{Level: 0, Run: 13, Table: exampleTable(13)}}},
+		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
+		Floor:   3, LastTableSeq: 6,
+		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
+	}
+}
+
+func exampleState() *State {
+	v, err := new(manifest.Version).Apply(&manifest.Edit{Added: []manifest.Added{{Level: 0, Run: 13, Table: exampleTable(13)}}})
+	if err != nil {
+		panic(err)
+	}
+	return &State{
+		StoreID: exampleStore, N: 7, Written: exampleTime,
+		Tables:  &manifest.State{Version: v, StoreID: exampleStore, NextFileNum: 20, LastSeq: 6},
+		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
+		Floor:   3,
+		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
+	}
+}
+
+func examplePin() *Pin {
+	p := &Pin{State: *exampleState(), Label: "before-upgrade", Owner: "ann", Expires: exampleTime.Add(time.Hour)}
+	p.Floor = 0
+	p.Parents = nil
+	return p
+}
+
+// documented returns the bytes of an example in docs/REMOTE.md: the hexadecimal digits of its
+// lines, each up to the first three spaces in a row.
+func documented(t testing.TB, kind string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../docs/REMOTE.md")
+	mustNil(t, err)
+	_, rest, ok := strings.Cut(string(text), "```example "+kind+"\n")
+	block, _, end := strings.Cut(rest, "```")
+	if !ok || !end {
+		t.Fatalf("docs/REMOTE.md has no example of a %s", kind)
+	}
+	var b []byte
+	for line := range strings.Lines(block) {
+		digits, _, _ := strings.Cut(strings.TrimSpace(line), "   ")
+		part, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
+		if err != nil {
+			t.Fatalf("docs/REMOTE.md, %s: %q: %v", kind, line, err)
+		}
+		b = append(b, part...)
+	}
+	return b
+}
+
+// mustBeDamage checks that an error is one that decoders may return for bytes of an object.
+func mustBeDamage(t *testing.T, name string, err error) {
+	t.Helper()
+	var c *base.CorruptionError
+	if !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("%s: error %v is neither damage nor a newer format", name, err)
+	}
+	if errors.As(err, &c) && c.File != name {
+		t.Errorf("error %v names %s, want %s", err, c.File, name)
+	}
+}
+
+// resealed returns a copy of an object with the checksum at its end made right.
+func resealed(b []byte) []byte {
+	end := len(b) - sumSize
+	return appendSum(bytes.Clone(b[:end]), 0)
+}

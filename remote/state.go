@@ -1,0 +1,131 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A State is all that the steps up to one of them say. With it, nobody needs the steps before.
+type State struct {
+	StoreID uint64
+	N       uint64    // the number of the step
+	Written time.Time // to the millisecond
+	// Tables are the tables of the store after the step. Their StoreID is the same as here. An encoded
+	// State has a NextFileNum of N + 1 at least.
+	Tables  *manifest.State
+	Extents []Extent // those of the step
+	Floor   uint64   // the highest floor of a step so far; 0 in a pin
+	Parents []Parent // of a clone, in the order of their numbers
+}
+
+// leastState is the number of bytes of a state without fields: the head, the number, the time and the
+// checksum. Part of the format.
+const leastState = headSize + 2*8 + sumSize
+
+// Name returns the name of the object.
+func (s *State) Name() string { return StateName(s.N) }
+
+// Encode appends the object to dst, which belongs to the caller:
+//
+// head 24 · number · Unix ms (u64 each) · field* · crc32c u32
+func (s *State) Encode(dst []byte) ([]byte, error) {
+	out, err := s.appendTo(dst, stateMagic)
+	if err != nil {
+		return dst, encodeError(s.Name(), err)
+	}
+	return appendSum(out, len(dst)), nil
+}
+
+// DecodeState decodes the object with the given name, which must be a state of the store. It keeps
+// no part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
+func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
+	s := new(State)
+	err := s.decode(src, stateMagic, s.decodeField)
+	if err == nil {
+		err = checkStore(s.StoreID, storeID)
+	}
+	if err == nil {
+		err = checkPlace(s.Name(), name)
+	}
+	if err != nil {
+		return nil, damage(name, "state", err)
+	}
+	return s, nil
+}
+
+// appendTo appends a state, without its checksum. A pin begins in the same way.
+func (s *State) appendTo(dst []byte, magic string) ([]byte, error) {
+	if err := s.check(); err != nil {
+		return dst, err
+	}
+	tables, err := s.Tables.Encode(nil, base.FileNum(s.N))
+	if err != nil {
+		return dst, err
+	}
+	dst = appendHead(dst, magic, s.StoreID)
+	dst = binary.LittleEndian.AppendUint64(dst, s.N)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Written.UnixMilli()))
+	dst = appendExtents(dst, s.Extents)
+	dst = appendNumber(dst, tagFloor, s.Floor)
+	dst = appendParents(dst, s.Parents)
+	return appendField(dst, tagTables, tables), nil
+}
+
+// decode decodes and checks a state of any store. field decodes one field.
+func (s *State) decode(src []byte, magic string, field func(tag uint64, d *decoder) (known bool)) error {
+	id, content, err := unseal(src, magic, leastState)
+	if err != nil {
+		return err
+	}
+	d := decoder{src: content}
+	s.StoreID, s.N, s.Written = id, d.uint64(), d.time(d.uint64())
+	if err := errors.Join(d.err, checkNum("step", s.N)); err != nil {
+		return err
+	}
+	if err := decodeFields(d.src, field); err != nil {
+		return err
+	}
+	return s.check()
+}
+
+// decodeField decodes the content of one field into s. known is false if states of this version do
+// not have the tag. Requires: s.N is set.
+func (s *State) decodeField(tag uint64, d *decoder) (known bool) {
+	switch tag {
+	case tagExtent:
+		s.Extents = append(s.Extents, d.extent())
+	case tagFloor:
+		s.Floor = d.uvarint()
+	case tagParent:
+		s.Parents = append(s.Parents, d.parent())
+	case tagTables:
+		tables, err := manifest.DecodeState(d.rest(), base.FileNum(s.N))
+		if err != nil {
+			d.fail(err)
+		}
+		s.Tables = tables
+	default:
+		return false
+	}
+	return true
+}
+
+// check returns what is impossible about s, or nil. The tables are checked where they are encoded
+// and decoded.
+func (s *State) check() error {
+	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), checkParents(s.Parents))
+	switch {
+	case err != nil:
+		return err
+	case s.Tables == nil:
+		return errors.New("it has no tables")
+	case s.Tables.StoreID != s.StoreID:
+		return fmt.Errorf("its tables belong to store %016x, not to %016x", s.Tables.StoreID, s.StoreID)
+	}
+	return checkFloor(s.Floor, s.N)
+}

@@ -1,0 +1,180 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A Step is one link of the chain of a store's steps, which are numbered from 1. It says what has
+// changed in the tables since the step before, and how far the logs are in the bucket. The tables
+// after step N are the edits of the steps up to N, applied one after the other to an empty
+// version, or the tables of a State and the edits after it.
+type Step struct {
+	StoreID uint64
+	N       uint64
+	Epoch   uint64    // how often the store has been claimed so far; from 1 to MaxEpoch
+	Writer  uint64    // drawn at random by each Open, so that a writer knows its own steps; not 0
+	Written time.Time // to the millisecond
+	Kind    StepKind
+	// Edit is all that has changed in the tables since the last step. nil: nothing.
+	Edit *manifest.Edit
+	// Extents are the logs that are needed to restore this step, in the order of their numbers. All
+	// but the last are sealed.
+	Extents []Extent
+	// Floor says that earlier steps can't be restored or pinned any more. 0: nothing new.
+	Floor        uint64
+	LastTableSeq uint64   // the highest sequence number in tables
+	Parents      []Parent // of a clone, in the order of their numbers
+}
+
+// A StepKind says why there is a step.
+type StepKind uint64
+
+// The kinds of steps. Part of the format; they never change.
+const (
+	StepPublish StepKind = 0 // tables have changed, or logs have grown
+	StepClaim   StepKind = 1 // a writer makes itself the owner; the tables do not change
+	StepRewind  StepKind = 2 // the edit leads back to the tables of an earlier step
+)
+
+const (
+	// EpochShift is the number of bits for the file numbers of one epoch. The numbers of an epoch begin
+	// at epoch << EpochShift, so no two writers give the same number to a file.
+	EpochShift = 36
+	// MaxEpoch is the last epoch whose file numbers a store accepts.
+	MaxEpoch = maxNum>>EpochShift - 1
+)
+
+// leastStep is the number of bytes of a step without fields: the head, the number, epoch, writer and
+// time, and the checksum. Part of the format.
+const leastStep = headSize + 4*8 + sumSize
+
+// Name returns the name of the object.
+func (s *Step) Name() string { return StepName(s.N) }
+
+// Encode appends the object to dst, which belongs to the caller:
+//
+// head 24 · number · epoch · writer · Unix ms (u64 each) · field* · crc32c u32
+func (s *Step) Encode(dst []byte) ([]byte, error) {
+	if err := s.check(); err != nil {
+		return dst, encodeError(s.Name(), err)
+	}
+	out := appendHead(dst, stepMagic, s.StoreID)
+	for _, v := range []uint64{s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli())} {
+		out = binary.LittleEndian.AppendUint64(out, v)
+	}
+	out = appendField(out, tagKind, appendUvarints(nil, uint64(s.Kind)))
+	if s.Edit != nil {
+		edit, err := s.Edit.Encode(nil)
+		if err != nil {
+			return dst, encodeError(s.Name(), err)
+		}
+		out = appendField(out, tagEdit, edit)
+	}
+	out = appendExtents(out, s.Extents)
+	out = appendNumber(out, tagFloor, s.Floor)
+	out = appendNumber(out, tagLastTableSeq, s.LastTableSeq)
+	out = appendParents(out, s.Parents)
+	return appendSum(out, len(dst)), nil
+}
+
+// DecodeStep decodes the object with the given name, which must be a step of the store. It keeps
+// no part of src. Whether the edit fits to the steps before is not checked here. An error wraps a
+// *shale.CorruptionError or shale.ErrFormatTooNew.
+func DecodeStep(name string, storeID uint64, src []byte) (*Step, error) {
+	s, err := decodeStep(src)
+	if err == nil {
+		err = checkStore(s.StoreID, storeID)
+	}
+	if err == nil {
+		err = checkPlace(s.Name(), name)
+	}
+	if err != nil {
+		return nil, damage(name, "step", err)
+	}
+	return s, nil
+}
+
+// decodeStep decodes and checks a step of any store.
+func decodeStep(src []byte) (*Step, error) {
+	id, content, err := unseal(src, stepMagic, leastStep)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{src: content}
+	s := &Step{StoreID: id, N: d.uint64(), Epoch: d.uint64(), Writer: d.uint64(), Written: d.time(d.uint64())}
+	if d.err != nil {
+		return nil, d.err
+	}
+	hasKind := false
+	err = decodeFields(d.src, func(tag uint64, d *decoder) bool {
+		hasKind = hasKind || tag == tagKind
+		return s.decodeField(tag, d)
+	})
+	if err == nil && !hasKind {
+		err = errors.New("it has no kind")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, s.check()
+}
+
+// decodeField decodes the content of one field into s. known is false if steps of this version do
+// not have the tag.
+func (s *Step) decodeField(tag uint64, d *decoder) (known bool) {
+	switch tag {
+	case tagKind:
+		s.Kind = StepKind(d.uvarint())
+	case tagEdit:
+		edit, err := manifest.DecodeEdit(d.rest())
+		if err != nil {
+			d.fail(err)
+		}
+		s.Edit = edit
+	case tagExtent:
+		s.Extents = append(s.Extents, d.extent())
+	case tagFloor:
+		s.Floor = d.uvarint()
+	case tagLastTableSeq:
+		s.LastTableSeq = d.uvarint()
+	case tagParent:
+		s.Parents = append(s.Parents, d.parent())
+	default:
+		return false
+	}
+	return true
+}
+
+// check returns what is impossible about s, or nil. The edit is checked where it is encoded and
+// decoded.
+func (s *Step) check() error {
+	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents),
+		checkSeq(s.LastTableSeq), checkParents(s.Parents))
+	switch {
+	case err != nil:
+		return err
+	case s.Kind > StepRewind:
+		return fmt.Errorf("kind %d: %w", s.Kind, base.ErrFormatTooNew)
+	case s.Epoch == 0 || s.Epoch > MaxEpoch:
+		return fmt.Errorf("epoch %d is not in [1, %d]", s.Epoch, uint64(MaxEpoch))
+	case s.Writer == 0:
+		return errors.New("writer 0 is nobody")
+	case s.Kind == StepClaim && s.Edit != nil:
+		return errors.New("a claim does not change tables")
+	}
+	return checkFloor(s.Floor, s.N)
+}
+
+// checkFloor returns an error if step n can't say that floor is the first that can be restored.
+func checkFloor(floor, n uint64) error {
+	if floor > n {
+		return fmt.Errorf("step %d says that all below step %d is gone", n, floor)
+	}
+	return nil
+}
