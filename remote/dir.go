@@ -162,8 +162,8 @@ func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64
 	from, length := window(o.size, off, len(p))
 	n, err = o.file.ReadAt(p[:length], from)
 	switch {
-	case err != nil && n < int(length):
-		return n, callError("read", name, err)
+	case n < int(length):
+		return n, callError("read", name, early(err))
 	case n < len(p):
 		return n, io.EOF
 	}

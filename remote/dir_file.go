@@ -70,10 +70,7 @@ func copyBody(ctx context.Context, f vfs.File, body io.ReaderAt, size int64) (su
 		buf = buf[:min(int64(len(buf)), size-off)]
 		n, err := body.ReadAt(buf, off)
 		if n < len(buf) {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return 0, fmt.Errorf("read the body: %w", err)
+			return 0, fmt.Errorf("read the body: %w", early(err))
 		}
 		sum = crc32.Update(sum, castagnoli, buf)
 		if err := writeAll(f, buf); err != nil {
@@ -81,6 +78,15 @@ func copyBody(ctx context.Context, f vfs.File, body io.ReaderAt, size int64) (su
 		}
 	}
 	return sum, nil
+}
+
+// early returns the error of a read that has given less than must be there: if that was the end, it
+// is not one that a caller may take for the end of an object.
+func early(err error) error {
+	if err == nil || err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // writeAll writes b to f. A short write is an error.
@@ -135,7 +141,7 @@ func (o *openObject) readTrailer(name string) error {
 	}
 	var trailer [trailerSize]byte
 	if n, err := o.file.ReadAt(trailer[:], o.size); n < trailerSize {
-		return fmt.Errorf("read its trailer: %w", err)
+		return fmt.Errorf("read its trailer: %w", early(err))
 	}
 	o.sum = binary.LittleEndian.Uint32(trailer[:])
 	if trailerSum(o.sum, o.size) != binary.LittleEndian.Uint32(trailer[4:]) {

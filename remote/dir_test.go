@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -187,6 +188,62 @@ func TestDir_CancelledPut(t *testing.T) {
 	}
 	if left, err := m.List(filepath.Join("bucket", unfinished)); err != nil || len(left) > 0 || m.OpenFiles() > 0 {
 		t.Errorf("%q is left, %d files are open, %v", left, m.OpenFiles(), err)
+	}
+}
+
+// TestDir_ReadErrors fails each operation of the calls that read, with an error and with an early
+// end of a file. Nobody may take that for an absent object, or for the end of one.
+func TestDir_ReadErrors(t *testing.T) {
+	m := vfs.NewMem()
+	ok := mustDir(t, m, "bucket")
+	for _, name := range []string{"id", "m/1", "m/2"} {
+		mustNil(t, PutObject(t.Context(), ok, name, []byte("some bytes"), true))
+	}
+	calls := map[string]func(b Bucket) error{
+		"stat": func(b Bucket) error { _, err := b.Stat(t.Context(), "m/1"); return err },
+		"read": func(b Bucket) error { _, err := b.ReadAt(t.Context(), "m/1", make([]byte, 4), 2); return err },
+		"list": func(b Bucket) error {
+			n := 0
+			for _, err := range b.List(t.Context(), "", "") {
+				if err != nil {
+					return err
+				}
+				n++
+			}
+			if n != 3 {
+				t.Errorf("List has %d of 3 objects, and no error", n)
+			}
+			return nil
+		},
+		"open": func(b Bucket) error {
+			fsys := b.(*dirBucket).fs
+			_, err := NewDir(fsys, "bucket")
+			return err
+		},
+	}
+	for what, call := range calls {
+		count := vfs.NewFault(m, nil)
+		mustNil(t, call(&dirBucket{fs: count, root: "bucket"}))
+		for k := int64(1); k <= count.Ops(); k++ {
+			for _, cause := range []error{syscall.EIO, io.EOF} {
+				var failed vfs.Op
+				fsys := vfs.NewFault(m, func(op vfs.Op, _ string, n int64) error {
+					if n != k {
+						return nil
+					}
+					failed = op
+					return cause
+				})
+				err := call(&dirBucket{fs: fsys, root: "bucket"})
+				// A file that was only read may fail to close.
+				if failed != vfs.OpClose && (err == nil || errors.Is(err, fs.ErrNotExist) || err == io.EOF) {
+					t.Errorf("%s, operation %d of %d fails with %v: %v", what, k, count.Ops(), cause, err)
+				}
+			}
+		}
+	}
+	if n := m.OpenFiles(); n != 0 {
+		t.Errorf("%d files are open at the end", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -46,15 +47,16 @@ func readBody(body io.ReaderAt, size int64, crc32c uint32) ([]byte, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("size %d", size)
 	}
-	data := make([]byte, size)
-	_, err := io.ReadFull(io.NewSectionReader(body, 0, size), data)
-	if err == io.EOF {
+	// The buffer grows with what is there, and not with the size, which may be wrong.
+	var data bytes.Buffer
+	n, err := io.Copy(&data, io.NewSectionReader(body, 0, size))
+	if err == nil && n < size {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the body: %w", err)
 	}
-	return data, checkSum(Checksum(data), crc32c)
+	return data.Bytes(), checkSum(Checksum(data.Bytes()), crc32c)
 }
 
 // checkSum returns an error that wraps ErrChecksum if a body has another checksum than stated.

@@ -123,7 +123,7 @@ func (s *suite) checksum() {
 func (s *suite) shortBody() {
 	whole := pattern(100, 4)
 	for _, absent := range []bool{true, false} {
-		for _, size := range []int64{101, 5 << 20} {
+		for _, size := range []int64{101, 5 << 20, 1 << 50} {
 			err := s.b.Put(s.ctx, "short", bytes.NewReader(whole), size, remote.Checksum(whole), absent)
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				s.Errorf("Put of %d bytes of 100: %v, want io.ErrUnexpectedEOF", size, err)
