@@ -10,8 +10,8 @@ import (
 )
 
 // A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
-// returned without error, every later Stat, ReadAt and List of any process sees what it did. What
-// Put has made is durable when Put returns. So is what has made another Put fail with ErrExists.
+// returned without error, every later Stat, ReadAt and List of any process sees the change. An object
+// is durable when its Put returns, and also when another Put fails because of it with ErrExists.
 //
 // Names are as CheckName says; every method but List returns an error for any other name. A bucket
 // need not have room for an object "a" next to an object "a/b". Sizes and offsets are in bytes.
@@ -39,8 +39,8 @@ type Bucket interface {
 	// bytes it has read, and io.EOF itself if these are fewer than len(p) because the object ends. If
 	// there is no such object, the error wraps fs.ErrNotExist.
 	//
-	// The bytes are not checked. The caller compares what it has read with a checksum that it knows,
-	// of a block, of a record, or of the whole object (Stat). Requires: p is not empty.
+	// The bytes are not checked. The caller checks them against a checksum that it knows, of a block,
+	// of a record, or of the whole object (Stat). Requires: p is not empty.
 	ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error)
 
 	// Stat describes an object, with its checksum. If there is no such object, the error wraps

@@ -116,8 +116,8 @@ func (b *dirBucket) publish(temp, path string, absent bool) error {
 	if err != nil && !taken {
 		return err
 	}
-	// Other processes may have made the directories, and need not have synced them yet. If the
-	// name is taken, what has taken it becomes durable here too, as Bucket promises.
+	// Another process may have made the directories and not synced them yet. If the name is taken,
+	// the object that has it becomes durable here too, as Bucket promises.
 	if err := b.syncUp(dir); err != nil {
 		return err
 	}
@@ -235,8 +235,9 @@ func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield f
 	return true, nil
 }
 
-// entries returns what a directory has of the objects that List wants, in ascending order. The name
-// of a directory has a slash at the end, so that it stands where the names in it belong.
+// entries returns the objects and directories in one directory that List has to go through, in
+// ascending order. The name of a directory has a slash at the end, so that it stands where the names
+// in it belong.
 func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
 	names, err := b.fs.List(b.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -98,7 +98,7 @@ func writeAll(f vfs.File, b []byte) error {
 	return err
 }
 
-// An openObject is an object whose file is open. Whoever opens it closes the file.
+// An openObject is an object whose file is open. The caller of dirBucket.open closes the file.
 type openObject struct {
 	file vfs.File
 	size int64 // without the trailer

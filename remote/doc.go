@@ -1,10 +1,10 @@
-// Package remote describes how a store is kept in a bucket of an object store, past the machine
-// that writes it. It has what such a bucket must be able to do, two buckets, and the formats of
-// the objects in it. It does not copy a store yet: that comes on top of this.
+// Package remote defines how a store is kept in a bucket of an object store, so that it outlives the
+// machine that writes it. It has the interface of a bucket, two buckets, and the formats of the
+// objects. It does not copy a store: programs that do are built on it.
 //
-//   - Bucket is what an object store must offer. NewMem makes one in memory, and NewDir one in a
-//     directory. Probe finds out whether a bucket keeps its promises. Package buckettest tests that
-//     thoroughly, and makes faults for tests.
+//   - Bucket is the interface that an object store has to offer. NewMem makes a bucket in memory, and
+//     NewDir one in a directory. Probe finds out whether a bucket keeps its promises. Package
+//     buckettest tests that thoroughly, and injects faults for tests.
 //   - Identity, Segment, Step, State and Pin are the objects, each with an encoder and a decoder.
 //   - The functions that end in Name make the names of objects, and ParseName reads them.
 //
@@ -12,7 +12,7 @@
 //
 // A decoder gets the name of an object and the id of the store, and accepts only an object that
 // was written under this name for this store. Every byte of an object is covered by a checksum. A
-// decoder allocates at most a small multiple of what it is given, and never panics. Damage is a
+// decoder allocates at most a small multiple of its input, and never panics. Damage is a
 // *shale.CorruptionError with the object's name; an object of a newer format gives
 // shale.ErrFormatTooNew. Encoders refuse what decoders would refuse.
 //

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,5 +192,29 @@ func tryRefusals[T any](t *testing.T, example func() *T, encode func(*T) ([]byte
 	}
 	if _, err := encode(example()); err != nil {
 		t.Errorf("%T without a change: %v", example(), err)
+	}
+}
+
+// TestFormat_FieldsAreDocumented holds the table of fields in docs/REMOTE.md against the decoders:
+// each knows the tags that the table gives it, and no others.
+func TestFormat_FieldsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/REMOTE.md")
+	mustNil(t, err)
+	documented := map[string]string{} // by tag: the objects that have the field
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(string(text), -1) {
+		if strings.ContainsAny(row[2], "0123456789") {
+			continue // a row of offsets and sizes
+		}
+		documented[row[1]] = row[2]
+	}
+	for tag := range uint64(64) {
+		for kind, field := range map[string]func(uint64, *decoder) bool{
+			"step": new(Step).decodeField, "state": new(State).decodeField, "pin": new(Pin).decodeField,
+		} {
+			says := documented[strconv.FormatUint(tag, 10)]
+			if known, want := field(tag, new(decoder)), strings.Contains(says, kind); known != want {
+				t.Errorf("a %s knows field %d: %v, but documented is %q", kind, tag, known, says)
+			}
+		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 	sumSize  = 4
 )
 
-// appendHead appends what an object begins with.
+// appendHead appends the head of an object.
 func appendHead(dst []byte, magic string, storeID uint64) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
@@ -42,8 +42,8 @@ func appendSum(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
 }
 
-// checkHead checks what an object begins with, except for the store id, which it returns. size is
-// the least that such an object has. The error names no object.
+// checkHead checks the head of an object, except for the store id, which it returns. size is the
+// least number of bytes of such an object. The error names no object.
 func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
 	if len(src) < size {
 		return 0, fmt.Errorf("%d bytes, it has %d at least", len(src), size)
@@ -71,8 +71,8 @@ func checkStored(b, stored []byte) error {
 	return nil
 }
 
-// unseal checks the head and the checksum at the end of an object that has one, and returns what
-// lies between the two. size is the least that such an object has.
+// unseal checks the head of an object and the checksum at its end, and returns the bytes between the
+// two. size is the least number of bytes of such an object.
 func unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
 	storeID, err = checkHead(src, magic, size)
 	if err != nil {

@@ -47,7 +47,7 @@ func readBody(body io.ReaderAt, size int64, crc32c uint32) ([]byte, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("size %d", size)
 	}
-	// The buffer grows with what is there, and not with the size, which may be wrong.
+	// The buffer grows with the bytes that come, because the size may be wrong.
 	var data bytes.Buffer
 	n, err := io.Copy(&data, io.NewSectionReader(body, 0, size))
 	if err == nil && n < size {

@@ -34,7 +34,7 @@ const (
 	KindProbe                    // probe/0123456789abcdef: one that Probe has made
 )
 
-// A Name is what the name of an object says.
+// A Name is the parsed name of an object.
 type Name struct {
 	Kind   Kind
 	Num    uint64 // the number of a table, filter, log, step or state, or that of a probe
@@ -76,8 +76,8 @@ func PinName(pin string) (string, error) {
 // ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.
 func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", probeFolder, num) }
 
-// ParseName returns what the name of an object says. ok is false for every name that the functions
-// above would not have made, so that nobody touches objects of others.
+// ParseName parses the name of an object. ok is false for every name that the functions above would
+// not have made, so that programs leave the objects of others alone.
 func ParseName(name string) (n Name, ok bool) {
 	if n, ok = parse(name); !ok || n.String() != name {
 		return Name{}, false

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A Pin keeps the objects of a step from being deleted, after the step itself is gone. It copies
-// what is needed to restore the step.
+// A Pin keeps the objects of a step from being deleted, after the step itself is gone. It has a copy
+// of everything that the steps say and a restore of this one needs.
 type Pin struct {
 	State // Floor is 0: a pin needs no other steps
 	// Label is the name of the pin, as PinName accepts it.
 	Label string
-	// Owner says for people who has made the pin: up to 1,024 bytes of UTF-8, or nothing.
+	// Owner names the maker of the pin, for people: up to 1,024 bytes of UTF-8, or nothing.
 	Owner string
 	// Expires is when the pin may be removed, to the millisecond. The zero Time means never.
 	Expires time.Time
@@ -78,6 +78,8 @@ func (p *Pin) decodeField(tag uint64, d *decoder) (known bool) {
 		if err := checkText("owner", p.Owner, maxOwner); err != nil {
 			d.fail(err)
 		}
+	case tagFloor:
+		return false // a floor is for the chain of steps, and a pin stands alone
 	default:
 		return p.State.decodeField(tag, d)
 	}

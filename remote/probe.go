@@ -11,7 +11,7 @@ import (
 	"io/fs"
 )
 
-// Errors of Probe. Each says what a bucket does not do that a store relies on.
+// Errors of Probe. Each names a promise that a store relies on and the bucket does not keep.
 var (
 	// ErrIgnoresConditions says that Put with absent replaced an object. Two writers could then both
 	// take themselves for the owner of a store.
@@ -36,7 +36,7 @@ var (
 func Probe(ctx context.Context, b Bucket) (err error) {
 	p := probe{ctx: ctx, b: b, name: ProbeName(randomNumber())}
 	defer func() {
-		// Also if ctx is done by now: nobody else would delete the object.
+		// The object goes even if ctx is done by now, because no other call would delete it.
 		derr := b.Delete(context.WithoutCancel(ctx), p.name)
 		if err == nil {
 			err = derr
@@ -53,7 +53,7 @@ func Probe(ctx context.Context, b Bucket) (err error) {
 	return nil
 }
 
-// randomNumber returns a number that nobody else has drawn.
+// randomNumber returns a random number, so that probes at the same time have different names.
 func randomNumber() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -67,7 +67,7 @@ type probe struct {
 	name string
 }
 
-// first and second are what the probe writes. They differ in each byte, and in their lengths.
+// first and second are the bodies that the probe writes. They differ in their bytes and lengths.
 var first, second = []byte("the first object"), []byte("another thing")
 
 // checksums puts bytes with a wrong checksum, in both ways in which a store puts objects.
@@ -139,7 +139,7 @@ func (p *probe) reads() error {
 	return err
 }
 
-// read returns what ReadAt reads. The end of the object is no error here.
+// read returns the bytes that ReadAt reads. The end of the object is no error here.
 func (p *probe) read(n int, off int64) ([]byte, error) {
 	buf := make([]byte, n)
 	n, err := p.b.ReadAt(p.ctx, p.name, buf, off)

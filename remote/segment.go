@@ -35,7 +35,7 @@ const (
 )
 
 const (
-	// segmentHeader is the length of what stands before the body. Part of the format.
+	// segmentHeader is the length of the header, in bytes. Part of the format.
 	segmentHeader = 84
 	// logHeader is the length of the header of a log (docs/FORMAT.md, section 3).
 	logHeader = 4096
@@ -71,7 +71,7 @@ func (s *Segment) Encode(dst []byte) ([]byte, error) {
 }
 
 // DecodeSegment decodes the object with the given name, which must be a segment of the store. The
-// body of the result is a part of src. What the records in it say is not checked here. An error
+// body of the result is a part of src. The records in it are not checked here. An error
 // wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeSegment(name string, storeID uint64, src []byte) (*Segment, error) {
 	s, err := decodeSegment(src)

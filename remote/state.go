@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A State is all that the steps up to one of them say. With it, nobody needs the steps before.
+// A State is the sum of all steps up to one of them. With it, a restore needs no step before that.
 type State struct {
 	StoreID uint64
 	N       uint64    // the number of the step

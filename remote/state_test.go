@@ -150,7 +150,7 @@ func TestState_DecoderChecksFields(t *testing.T) {
 		{replaced(pin, tagLabel, 'A'), `"A" is not the name of a pin`},
 		{replaced(pin, tagOwner, 0), "field 19: owner"},
 		{replaced(pin, tagExpires, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "field 18: "},
-		{replaced(pin, tagFloor, 1), "a pin has no floor"},
+		{replaced(pin, tagFloor, 0), "field 8 is unknown: written by a newer"},
 		{replaced(pin, tagKind, 1), "field 2 is unknown: written by a newer"},
 	} {
 		var name string

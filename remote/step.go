@@ -164,7 +164,7 @@ func (s *Step) check() error {
 	case s.Epoch == 0 || s.Epoch > MaxEpoch:
 		return fmt.Errorf("epoch %d is not in [1, %d]", s.Epoch, uint64(MaxEpoch))
 	case s.Writer == 0:
-		return errors.New("writer 0 is nobody")
+		return errors.New("writer 0 stands for none")
 	case s.Kind == StepClaim && s.Edit != nil:
 		return errors.New("a claim does not change tables")
 	}

@@ -87,7 +87,7 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 	}{
 		{number(24, 0), "step 0 is not in"},
 		{number(32, MaxEpoch+1), "epoch 16777216 is not in"},
-		{number(40, 0), "writer 0"},
+		{number(40, 0), "writer 0 stands for none"},
 		{number(48, 1<<63), "after the year 9999"},
 		{bare(), "it has no kind"},
 		{bare(tagFloor, 1, 1), "it has no kind"},

@@ -28,7 +28,7 @@ const (
 	Delay            // it takes Faulty.Wait longer
 	Conflict         // the server asks to try again: nothing happens, and the caller gets ErrConflict
 	Cut              // the body ends early: at the bucket, or at the caller with io.ErrUnexpectedEOF or ErrDropped
-	Flip             // a bit of the body changes on the way; of a ReadAt nobody but the caller can notice
+	Flip             // a bit of the body changes on the way; after a ReadAt only a checksum shows it
 	numFaults
 )
 
@@ -81,7 +81,7 @@ type Faulty struct {
 	mu     sync.Mutex // protects the following fields
 	n      int64
 	counts map[Call]int64
-	held   []func(ctx context.Context) error // what Replay does
+	held   []func(ctx context.Context) error // the calls that Replay makes
 	random uint64                            // which bit, and how many bytes
 }
 
@@ -103,8 +103,8 @@ func (f *Faulty) Count(call Call) int64 {
 }
 
 // Replay does everything that is late, and repeats everything that was duplicated, in the order of
-// the calls. It returns how many there were. Each is done once. What the bucket says to them goes to
-// nobody, as with packets that arrive after their sender is gone.
+// the calls. It returns how many there were. Each is done once. The answers of the bucket are
+// dropped, like those to packets that arrive after their sender is gone.
 func (f *Faulty) Replay(ctx context.Context) int {
 	f.mu.Lock()
 	held := f.held
@@ -145,7 +145,7 @@ func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string
 	case DropBefore:
 		return failed(call, name, ErrDropped)
 	case DropAfter:
-		_ = do(ctx) // the answer is what is lost
+		_ = do(ctx) // its answer gets lost
 		return failed(call, name, ErrDropped)
 	case Late:
 		f.hold(do)

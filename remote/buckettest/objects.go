@@ -149,7 +149,7 @@ type brokenBody struct{}
 
 func (brokenBody) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
-// bodyIsCopied changes a body after Put, and what ReadAt has returned.
+// bodyIsCopied overwrites a body after Put, and the bytes that ReadAt has returned.
 func (s *suite) bodyIsCopied() {
 	data := pattern(3000, 5)
 	body := bytes.Clone(data)

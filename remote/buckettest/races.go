@@ -49,7 +49,7 @@ func (s *suite) creatorsRace() {
 			case !errors.Is(err, remote.ErrExists):
 				s.Errorf("%s: %v, want ErrExists", name, err)
 			default:
-				// A loser may rely on what has beaten it.
+				// A loser may rely on the object that has won.
 				if _, err := s.b.Stat(s.ctx, name); err != nil {
 					s.Errorf("%s exists, but: %v", name, err)
 				}
@@ -95,7 +95,7 @@ func (s *suite) writersRace() {
 }
 
 // deletersRace makes and deletes objects of one folder from several goroutines, so that the folder
-// comes and goes. Each goroutine sees what it has done.
+// comes and goes. Each goroutine sees its own changes.
 func (s *suite) deletersRace() {
 	together(8, func(i int) {
 		name := fmt.Sprintf("w/1/%d", i)

@@ -18,7 +18,7 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
-// Run runs all tests of the suite. open returns a bucket without objects, which nobody else uses; it
+// Run runs all tests of the suite. open returns a bucket without objects, for this test alone; it
 // is called for each test. It may use t.Cleanup to close it. Objects have 9 MiB at most, and one
 // test makes 1,100 of them, more than servers return in one list.
 func Run(t *testing.T, open func(t *testing.T) remote.Bucket) {
