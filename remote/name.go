@@ -67,10 +67,18 @@ func StateName(n uint64) string { return fmt.Sprintf("%s%016x", stateFolder, n) 
 // PinName returns the name of a pin, or an error if a pin can't be called that: it may be 1 to 200
 // bytes long and have lower-case letters, digits, '.', '-' and '_', no '.' at either end.
 func PinName(pin string) (string, error) {
-	if !isElement(pin) {
-		return "", fmt.Errorf("remote: %q is not the name of a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end", pin, maxElement)
+	if err := checkPin(pin); err != nil {
+		return "", fmt.Errorf("remote: %w", err)
 	}
 	return pinFolder + pin, nil
+}
+
+// checkPin returns an error if a pin can't be called that.
+func checkPin(pin string) error {
+	if !isElement(pin) {
+		return fmt.Errorf("%q is not the name of a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end", pin, maxElement)
+	}
+	return nil
 }
 
 // ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.

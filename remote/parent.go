@@ -34,10 +34,7 @@ func (d *decoder) parent() Parent {
 // checkParents checks each parent, and that their numbers ascend.
 func checkParents(parents []Parent) error {
 	for i, p := range parents {
-		if err := errors.Join(checkNum("file number", p.Below), checkText("prefix", p.Prefix, maxPrefix)); err != nil {
-			return err
-		}
-		if _, err := PinName(p.Pin); err != nil {
+		if err := errors.Join(checkNum("file number", p.Below), checkText("prefix", p.Prefix, maxPrefix), checkPin(p.Pin)); err != nil {
 			return err
 		}
 		if i > 0 && parents[i-1].Below >= p.Below {

@@ -88,7 +88,7 @@ func (p *Pin) decodeField(tag uint64, d *decoder) (known bool) {
 
 // check returns what is impossible about p, or nil, except for what State.check finds.
 func (p *Pin) check() error {
-	if _, err := PinName(p.Label); err != nil {
+	if err := checkPin(p.Label); err != nil {
 		return err
 	}
 	if p.Floor != 0 {
