@@ -16,7 +16,7 @@ import (
 // uses what the one before has prefetched, and prefetches for the next one.
 //
 //  0. Find the block in the index, and prefetch its place in the cache. If the index has two
-//     levels, find the partition and ask for it.
+//     levels, find the partition and ask for it. If the index is not in memory, ask for it.
 //  1. Prefetch the block's entry in the cache. With two levels, find the block in the partition.
 //  2. Pin the block, and prefetch its header. If it is not in the cache but in the system's
 //     memory, read it; else ask for it (see tryread.go).
@@ -41,7 +41,7 @@ const beforeAll = base.Trailer(math.MaxUint64)
 
 // SeekStep implements base.StepSeeker. It does nothing if the target is past the end of the
 // table: SeekEnd does that. It also leaves those iterators to SeekEnd that have a window of
-// IterOptions.Readahead, or a trace, or an index that is neither in memory nor in the cache.
+// IterOptions.Readahead, or a trace.
 func (i *Iterator) SeekStep(step int, key []byte, seq base.Seq) {
 	i.seekStep(step, key, base.NewTrailer(seq, base.KindMax), false)
 }
@@ -57,14 +57,16 @@ func (i *Iterator) seekStep(step int, key []byte, limit base.Trailer, last bool)
 	if step == 0 {
 		i.back = last
 		s.pinned, s.pending, s.inside = false, false, false
-		s.found = i.opts.Readahead == 0 && i.trace == nil && i.findTop(key, limit, last)
+		s.found = i.opts.Readahead == 0 && i.trace == nil && (!i.tryRoot() || i.findTop(key, limit, last))
+	} else if step == 1 && s.found && i.root == nil {
+		s.found = i.openRoot() && i.findTop(key, limit, last) // waits for the index
 	}
 	if !s.found {
 		return
 	}
 	switch step {
 	case 0:
-		if i.r.foot.levels == 1 {
+		if i.r.foot.levels == 1 && i.root != nil {
 			i.prefetchSlot()
 		}
 	case 1:
@@ -88,11 +90,8 @@ func (i *Iterator) seekStep(step int, key []byte, limit base.Trailer, last bool)
 }
 
 // findTop finds the block in an index of one level, or the partition in one of two levels, and
-// reports whether there is one. It returns false too if the index would have to be read.
+// reports whether there is one. Requires: root is not nil.
 func (i *Iterator) findTop(key []byte, limit base.Trailer, last bool) bool {
-	if i.root == nil && !i.findRoot() {
-		return false
-	}
 	s, x := &i.sought, i.root
 	if i.r.foot.levels == 1 {
 		s.ix = x.searchNear(i.near(), key, limit)

@@ -109,6 +109,19 @@ func (i *Iterator) await() bool {
 	return true
 }
 
+// tryRoot makes root the index if that needs no wait, and reports whether root is there. Otherwise
+// it asks for the index, and openRoot waits for it. openRoot also reports errors.
+func (i *Iterator) tryRoot() bool {
+	if i.root != nil || i.findRoot() {
+		return true
+	}
+	b := i.tryIndex(i.r.foot.index, BlockIndex)
+	if b != nil {
+		i.holdRoot(b)
+	}
+	return b != nil
+}
+
 // tryTop loads partition top of the index if that needs no wait. Otherwise it asks for the
 // partition, and loadTop waits for it. loadTop also reports errors.
 func (i *Iterator) tryTop(top int) {
@@ -116,22 +129,30 @@ func (i *Iterator) tryTop(top int) {
 	i.dropPartition()
 	i.on = false
 	h := i.root.handle(top)
-	k := cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}
-	if b := i.r.cache.Get(k); b != nil {
+	b := i.r.cache.Get(cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)})
+	if b != nil {
 		i.r.stats.CacheHits.Add(1)
-		i.setTop(top, b)
-		return
+	} else {
+		b = i.tryIndex(h, BlockIndexPartition)
 	}
-	b, err := i.r.tryBlock(h, BlockIndexPartition, !i.opts.NoFill, nil)
+	if b != nil {
+		i.setTop(top, b)
+	}
+}
+
+// tryIndex reads an index or a partition, which is not in the cache, and puts it there. If that
+// would wait, tryIndex asks for it. It returns nil then, and after an error.
+func (i *Iterator) tryIndex(h handle, kind BlockKind) *cache.Block {
+	b, err := i.r.tryBlock(h, kind, !i.opts.NoFill, nil)
 	if err == vfs.ErrWouldWait {
 		i.r.try.WillNeed(h.offset, int64(h.stored+blockTail))
 	}
 	if err != nil {
-		return
+		return nil
 	}
 	i.r.stats.CacheMisses.Add(1)
 	if !i.opts.NoFill {
-		b = i.r.cache.Insert(k, b)
+		b = i.r.cache.Insert(cache.Key{File: uint64(i.r.num), Offset: uint64(h.offset)}, b)
 	}
-	i.setTop(top, b)
+	return b
 }

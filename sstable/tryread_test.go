@@ -98,40 +98,59 @@ func coldTables(t *testing.T, n int, o WriterOptions) (readers []*Reader, keys [
 // TestSeek_AsksForAllBeforeItWaits seeks in several tables whose blocks are neither in the cache
 // nor in the system's memory. Every block is asked for before the first is waited for, and only
 // once, and never if it is in the cache. With an index of two levels the same holds of the
-// partitions, before that.
+// partitions before that, and of indexes that are not in memory.
 func TestSeek_AsksForAllBeforeItWaits(t *testing.T) {
-	for _, partition := range []int{0, 300} {
-		for _, back := range []bool{false, true} {
-			const tables = 6
-			readers, keys, log := coldTables(t, tables, WriterOptions{Codec: &SnappyCodec, BlockSize: 1 << 10, IndexPartition: partition})
-			its := make([]base.Iterator, tables)
-			for i, r := range readers {
-				its[i] = r.NewIterator(nil)
+	for n := range 6 {
+		partition, back := []int{0, 300, 0}[n%3], n >= 3
+		const tables = 6
+		readers, keys, log := coldTables(t, tables, WriterOptions{Codec: &SnappyCodec, BlockSize: 1 << 10, IndexPartition: partition})
+		its := make([]base.Iterator, tables)
+		for i, r := range readers {
+			if n%3 == 2 {
+				r.DropIndex()
 			}
-			m := iter.NewMerging(its...)
-			rng := rand.New(rand.NewPCG(testenv.Seed(t), 4))
-			inCache := make(map[access]bool) // as reads
-			all := 0                         // seeks that missed in all tables
-			for range 300 {
-				*log = nil
-				key := keys[rng.IntN(len(keys))]
-				seekEither(m, key, back)
-				missed := checkAccesses(t, readers, *log, inCache)
-				if missed == tables {
-					all++
-				}
-				*log = nil
-				if seekEither(m, key, back); len(*log) > 0 {
-					t.Fatalf("the same seek again: %v", *log)
-				}
+			its[i] = r.NewIterator(nil)
+		}
+		m := iter.NewMerging(its...)
+		rng := rand.New(rand.NewPCG(testenv.Seed(t), 4))
+		inCache := make(map[access]bool) // as reads
+		all := 0                         // seeks that missed in all tables
+		for round := range 300 {
+			*log = nil
+			key := keys[rng.IntN(len(keys))]
+			seekEither(m, key, back)
+			if round == 0 && n%3 > 0 {
+				checkIndexesAsked(t, readers, *log)
 			}
-			if all < 3 {
-				t.Errorf("partition %d, back %v: only %d seeks have missed in all tables", partition, back, all)
+			missed := checkAccesses(t, readers, *log, inCache)
+			if missed == tables {
+				all++
 			}
-			if err := m.Close(); err != nil {
-				t.Error(err)
+			*log = nil
+			if seekEither(m, key, back); len(*log) > 0 {
+				t.Fatalf("the same seek again: %v", *log)
 			}
 		}
+		if all < 3 {
+			t.Errorf("partition %d, back %v: only %d seeks have missed in all tables", partition, back, all)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checkIndexesAsked checks that the first seek has asked for an index, or a partition, of each table.
+func checkIndexesAsked(t *testing.T, readers []*Reader, log []access) {
+	t.Helper()
+	asked := 0
+	for _, a := range log {
+		if a.what == "need" && a.from >= int64(readers[a.table].props.DataBytes) {
+			asked++
+		}
+	}
+	if asked != len(readers) {
+		t.Errorf("%d indexes or partitions of %d tables were asked for: %v", asked, len(readers), log)
 	}
 }
 
