@@ -1,5 +1,4 @@
-# Each target is one line; tools are pinned here, so that go.mod lists only what the store needs.
-STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Each target is one line.
 FUZZTIME   ?= 5s
 T          ?= 5m
 
@@ -7,7 +6,7 @@ T          ?= 5m
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
-lint:  ; @test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; } && go vet ./... && $(STATICCHECK) ./... && .ci/errcheck
+lint:  ; .ci/lint
 fuzz:  ; .ci/fuzz $(FUZZTIME)
 proof: ; .ci/proof
 sweep: ; T=$(T) .ci/proof all
