@@ -41,7 +41,8 @@ func runChild(dir string, out io.Writer) error {
 		return err
 	}
 	o := opening{Open: time.Since(begin).Seconds()}
-	o.Loaded = max(o.Open, loaded(db).Sub(begin).Seconds())
+	awaitLoaded(db)
+	o.Loaded = time.Since(begin).Seconds()
 	runtime.GC()
 	runtime.GC() // the first one may have left objects to cleanups
 	var heap runtime.MemStats
@@ -58,22 +59,11 @@ func runChild(dir string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(o)
 }
 
-// loaded waits until the filters and indexes of a store do not grow any more, and returns
-// when they were last seen to grow.
-func loaded(db *shale.DB) time.Time {
-	const quiet = 100 * time.Millisecond
-	var last int64
-	var grown time.Time
-	for now := time.Now(); grown.IsZero() || now.Sub(grown) < quiet; now = time.Now() {
-		m := db.Metrics()
-		if bytes := m.FilterMemory + m.IndexMemory; bytes != last {
-			last, grown = bytes, now
-		} else if grown.IsZero() {
-			grown = now.Add(-quiet) // nothing to load
-		}
+// awaitLoaded waits until the filters and indexes that Open has left for later are in memory.
+func awaitLoaded(db *shale.DB) {
+	for db.Metrics().Loading {
 		time.Sleep(time.Millisecond)
 	}
-	return grown
 }
 
 // residentBytes returns how many bytes of this process are in memory, or 0 if the system

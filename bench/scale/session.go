@@ -67,6 +67,7 @@ func (s *session) begin(stage stage) (end func() error, err error) {
 		if s.db, err = shale.Open(s.path, s.reading()); err != nil {
 			return nil, err
 		}
+		awaitLoaded(s.db)
 		return s.close, nil
 	case written:
 		copied, err := s.copy()
@@ -77,6 +78,7 @@ func (s *session) begin(stage stage) (end func() error, err error) {
 		if s.db, err = shale.Open(copied, s.writing()); err != nil {
 			return nil, errors.Join(err, remove())
 		}
+		awaitLoaded(s.db)
 		return remove, nil
 	}
 	return func() error { return nil }, nil
