@@ -62,7 +62,7 @@ func runChild(dir string, out io.Writer) error {
 // awaitLoaded waits until the filters and indexes that Open has left for later are in memory.
 func awaitLoaded(db *shale.DB) {
 	for db.Metrics().Loading {
-		time.Sleep(time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
