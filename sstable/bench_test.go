@@ -29,28 +29,81 @@ func benchValue(rng *rand.Rand) []byte {
 }
 
 func benchTable(b *testing.B, c *Codec, n int) (*Reader, Info) {
+	return benchTableWith(b, WriterOptions{Codec: c}, ReaderOptions{Cache: cache.New(256 << 20)}, n)
+}
+
+func benchTableWith(b *testing.B, w WriterOptions, o ReaderOptions, n int) (*Reader, Info) {
 	f, err := vfs.NewMem().Create("000007.sst")
 	if err != nil {
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	w := NewWriter(f, WriterOptions{Num: 7, StoreID: 1, Codec: c, FilterBits: 10})
+	w.Num, w.StoreID, w.FilterBits = 7, 1, 10
+	writer := NewWriter(f, w)
 	var key []byte
 	for i := range n {
 		key = benchKey(key, i)
-		if err := w.Add(base.NewKey(key, base.Seq(rng.IntN(5_000_000)), base.KindPut), benchValue(rng)); err != nil {
+		if err := writer.Add(base.NewKey(key, base.Seq(rng.IntN(5_000_000)), base.KindPut), benchValue(rng)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	info, err := w.Finish()
+	info, err := writer.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := Open(f, ReaderOptions{Num: 7, StoreID: 1, Size: info.Size, Checksum: info.Checksum, Cache: cache.New(256 << 20)})
+	o.Num, o.StoreID, o.Size, o.Checksum = 7, 1, info.Size, info.Checksum
+	r, err := Open(f, o)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return r, info
+}
+
+// BenchmarkGet_Index looks up keys that exist, with the index in memory, in partitions that are
+// not, or not in memory at all. With "cached" all blocks are in the cache, with "cold" none ever
+// is. It prints the bytes read for a lookup.
+func BenchmarkGet_Index(b *testing.B) {
+	for _, t := range []struct {
+		name string
+		w    WriterOptions
+		o    ReaderOptions
+	}{
+		{"resident", WriterOptions{}, ReaderOptions{}},
+		{"partitions", WriterOptions{IndexPartition: 4 << 10}, ReaderOptions{}},
+		{"whole", WriterOptions{}, ReaderOptions{NoIndex: true}},
+	} {
+		for _, state := range []string{"cached", "cold"} {
+			b.Run(t.name+"/"+state, func(b *testing.B) {
+				t.w.Codec, t.o.Stats = &SnappyCodec, new(Stats)
+				if t.o.Cache = nil; state == "cached" {
+					t.o.Cache = cache.New(256 << 20)
+				}
+				r, info := benchTableWith(b, t.w, t.o, benchKeys)
+				rng := rand.New(rand.NewPCG(1, 2))
+				var key []byte
+				v := Value{Want: WantCopy, Bytes: make([]byte, 0, 200)}
+				lookUp := func(i int) {
+					key = benchKey(key, i)
+					v.Bytes = v.Bytes[:0]
+					if ok, err := r.Get(key, bloom.Hash(key), base.MaxSeq, &v, nil); !ok || err != nil {
+						b.Fatal(ok, err)
+					}
+				}
+				if state == "cached" {
+					for i := range benchKeys {
+						lookUp(i)
+					}
+				}
+				before := t.o.Stats.BlockReadBytes.Load()
+				for b.Loop() {
+					lookUp(rng.IntN(benchKeys))
+				}
+				b.ReportMetric(float64(t.o.Stats.BlockReadBytes.Load()-before)/float64(b.N), "read-B/op")
+				b.ReportMetric(float64(r.IndexBytes()), "index-B")
+				b.ReportMetric(float64(info.Size), "table-B")
+			})
+		}
+	}
 }
 
 // BenchmarkBlockFind looks up keys that exist, in 64 blocks that stay in the processor's
@@ -108,11 +161,11 @@ func BenchmarkIndexSearch(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	order := rng.Perm(1 << 16)
 	var key []byte
-	i := 0
+	i, x := 0, r.index.Load()
 	for b.Loop() {
 		key = benchKey(key, order[i&(1<<16-1)]*3)
 		i++
-		if r.index.Load().search(key, base.NewTrailer(base.MaxSeq, base.KindMax)) == r.index.Load().n {
+		if x.search(key, base.NewTrailer(base.MaxSeq, base.KindMax)) == x.n {
 			b.Fatal("not found")
 		}
 	}
