@@ -369,8 +369,8 @@ func (r *Reader) FilterBytes() int64 { return int64(r.foot.filter.stored) }
 
 // MemoryBytes returns how many bytes of memory the index and the filter take now.
 func (r *Reader) MemoryBytes() (index, filter int64) {
-	if x := r.index.Load(); x != nil {
-		index = x.bytes
+	if r.HasIndex() {
+		index = r.IndexBytes()
 	}
 	if f := r.Filter(); f != nil {
 		filter = int64(f.SizeBytes())

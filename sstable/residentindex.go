@@ -14,8 +14,7 @@ import (
 // because the memory may be off the Go heap.
 type loadedIndex struct {
 	index
-	bytes  int64 // of memory that the index takes
-	beside int   // of these, bytes off the Go heap: all or 0
+	beside int // bytes of it off the Go heap: all or 0
 }
 
 // readIndex reads the index from t if it is there, else from the file, and checks it.
@@ -34,7 +33,7 @@ func (r *Reader) readIndex(t tail) (*loadedIndex, error) {
 	if err := checkIndex(payload, r.foot.index.offset); err != nil {
 		return nil, r.damage(r.foot.index.offset, BlockIndex.String(), err)
 	}
-	x.index, x.bytes = viewIndex(payload), int64(len(payload))
+	x.index = viewIndex(payload)
 	return x, nil
 }
 

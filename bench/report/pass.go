@@ -70,6 +70,9 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 		return none, noMetrics, err
 	}
 	defer db.Close()
+	for db.Metrics().Loading { // Open leaves most filters of a large store for later
+		time.Sleep(10 * time.Millisecond)
+	}
 	if have := db.Metrics().FilterMemory; w.filters && have < s.shape.FilterMemory {
 		return none, noMetrics, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
 	}

@@ -22,8 +22,13 @@ func (s *shaleStore) Open(dir string, o Options) (err error) {
 	if !o.Compactions {
 		opts.CompactionWorkers = -1
 	}
-	s.db, err = shale.Open(dir, opts)
-	return err
+	if s.db, err = shale.Open(dir, opts); err != nil {
+		return err
+	}
+	for s.db.Metrics().Loading { // lookups are measured with all filters in memory
+		time.Sleep(settleInterval)
+	}
+	return nil
 }
 
 func (s *shaleStore) Writer() (Writer, error) { return &shaleWriter{db: s.db}, nil }

@@ -40,6 +40,9 @@ should be 1.`)
 	c.count(&worst, "worst", "only the N filters with the highest ratio")
 	c.count(&probes, "probe", "measure now, with N absent keys for each filter")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if err := s.awaitLoaded(ctx); err != nil {
+			return Failed, err
+		}
 		list, err := s.tablesOf(words, nil)
 		if err != nil {
 			return Failed, err

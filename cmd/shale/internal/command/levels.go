@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -74,6 +75,19 @@ func tablesCommand() *Command {
 func levelName(level int) string      { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string  { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) output.Cell { return output.FloatCell("%.1f", perKey) }
+
+// awaitLoaded waits until the filters are in memory that Open has left for later, so that a command
+// shows all of them.
+func (s *Session) awaitLoaded(ctx context.Context) error {
+	for s.DB.Metrics().Loading {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
 
 // tablesOf returns the tables of the level that the first word names, or all tables if there is
 // no word. If f is not nil, it takes the tables from f, because the store can't be opened.
