@@ -59,7 +59,7 @@ type cursor struct {
 	nruns   int
 
 	// What creditSeeks reports: see countSeek.
-	wasted int    // a compaction of level 0 would spare each seek this many runs, the first of runs
+	wasted int    // compactions would spare each seek this many runs, those that are spare
 	seeks  uint32 // since the last creditSeeks
 	misses uint32 // blocks of these runs that the seeks did not find in the cache
 }
@@ -370,7 +370,7 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 // filter denies the prefix that all keys of the range have.
 func (c *cursor) addRuns(runs []*tree.Run) {
 	p := newPrefixProbe(c.rng, c.db.tree.PrefixRules())
-	young := 0
+	young, level := 0, 0 // level: of the last run
 	for _, run := range runs {
 		if c.nruns == len(c.runs) {
 			c.runs = append(c.runs, new(runSource))
@@ -379,14 +379,23 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		if s.tables = p.keep(run.Overlapping(c.rng.Lower, c.rng.Upper), &s.kept); len(s.tables) == 0 {
 			continue
 		}
-		c.nruns++
-		if run.Level == 0 {
+		// Of several runs of a level, compactions leave the oldest.
+		if s.spare = run.Level == 0; s.spare {
 			young++
+		} else if run.Level == level {
+			c.runs[c.nruns-1].spare = true
+			c.wasted++
 		}
+		level = run.Level
+		c.nruns++
 		s.concat.Reset(len(s.tables), s)
 		c.sources = append(c.sources, &s.concat)
 	}
-	c.wasted = max(0, min(young, c.nruns-1))
+	if young > 0 && young == c.nruns { // the oldest would be the only run
+		c.runs[c.nruns-1].spare = false
+		young--
+	}
+	c.wasted += young
 	if p.negatives > 0 {
 		c.db.counters.prefixNegative.Add(p.negatives)
 	}
@@ -396,6 +405,7 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 type runSource struct {
 	concat iter.Concat
 	tables []*tree.Table
+	spare  bool             // a compaction would merge it with another run of the cursor
 	kept   []*tree.Table    // where tables lie if they are not the run's own
 	table  sstable.Iterator // over the open one
 }
@@ -448,14 +458,16 @@ const (
 )
 
 // countSeek counts a movement that goes to another place, such as a seek: it has looked into
-// every run. Steps to the next entry do not count. Filters can't help a seek, so each run of
-// level 0 costs it a look; creditSeeks adds these up.
+// every run. Steps to the next entry do not count. Filters can't help a seek, so each spare run
+// costs it a look; creditSeeks adds these up.
 func (c *cursor) countSeek() {
 	if c.wasted == 0 {
 		return
 	}
-	for _, s := range c.runs[:c.wasted] {
-		c.misses += s.table.TakeMisses()
+	for _, s := range c.runs[:c.nruns] {
+		if s.spare {
+			c.misses += s.table.TakeMisses()
+		}
 	}
 	if c.seeks++; c.seeks == seeksAtOnce {
 		c.creditSeeks()
@@ -463,7 +475,7 @@ func (c *cursor) countSeek() {
 }
 
 // creditSeeks credits the scheduler with what the seeks since the last call would have saved
-// after a compaction of level 0. When the credit reaches the price of such a compaction, it wakes
+// after compactions of the spare runs. When the credit reaches the price of such a compaction, it wakes
 // the scheduler. Seeks are reported in groups, since the credit is one cache line for all
 // cursors.
 func (c *cursor) creditSeeks() {

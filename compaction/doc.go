@@ -8,9 +8,9 @@
 // a Manual remembers how far it has come. So tests of the planner write versions
 // down as text, and simulate the life of a store of any size without a disk.
 //
-// The last level holds one run. A level between level 0 and the last holds up
-// to Options.LevelRuns runs. With 1 the tree is "leveled". With more, data is
-// merged less often on its way down ("lazy leveling"; docs/decisions/0003).
+// The last level holds one run. A level between level 0 and the last holds one
+// too (the tree is "leveled"), or up to two in a large store: then data is merged
+// less often on its way down ("lazy leveling"; docs/decisions/0003 and 0007).
 // column.go says how such runs are filled and emptied. The target sizes of
 // levels are computed from the size of the last level: see shape.
 //

@@ -17,21 +17,30 @@ const SeekCost = 16 << 10
 // then a second of lookups pays for the compaction of some hundred megabytes.
 const LookupCost = 64
 
+// oftenRead is the reason of the plans of PickOftenRead.
+const oftenRead = "often read"
+
 // PickOftenRead returns a compaction of level 0 although no level is due, if credit
 // is at least its price. Both are in bytes. The price is what the compaction reads
 // and writes. The credit is what reads have wasted on the runs of level 0 since the
 // level last changed: a seek looks into every run, because filters can't help it,
 // and a lookup asks the filter of every run down to the one that has its key.
 //
+// If level 0 is empty, and a deeper level has several runs, it returns a compaction
+// of a part of the newest one instead. Only seeks earn credit for that.
+//
 // The caller calls it when Pick returns nothing. While compactions
 // are due or in flight, price is MaxInt64. It is a pure function.
 func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) (plan Plan, price int64) {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)
-	if len(v.Levels[0].Runs) == 0 || len(busy.plans) > 0 || slices.Max(score[:]) >= 1 {
+	if len(busy.plans) > 0 || slices.Max(score[:]) >= 1 {
 		return Plan{}, math.MaxInt64
 	}
-	plan, ok := p.fromLevel0(level0Query{}, "often read")
+	plan, ok := p.fromLevel0(level0Query{}, oftenRead)
+	if len(v.Levels[0].Runs) == 0 {
+		plan, ok = p.pickSpare()
+	}
 	if !ok {
 		return Plan{}, math.MaxInt64
 	}
@@ -43,4 +52,36 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 		return Plan{}, price
 	}
 	return plan, price
+}
+
+// pickSpare picks a column of the highest level with several runs, with a table of the newest
+// run in it. Of some places of that run it takes the one that is cheapest for its size.
+func (p *picker) pickSpare() (Plan, bool) {
+	for level := 1; level < lastLevel; level++ {
+		runs := p.v.Levels[level].Runs
+		if len(runs) < 2 {
+			continue
+		}
+		var best []Input
+		bestCost := math.Inf(1)
+		newest := runs[0].Tables
+		step := (len(newest) + candidates - 1) / candidates
+		for at := 0; at < len(newest); at += step {
+			inputs, below, ok := p.candidate(level, 0, at)
+			if !ok {
+				continue
+			}
+			size := int64(0)
+			for _, in := range inputs {
+				size += manifest.TotalsOf(in.Tables).Bytes
+			}
+			if cost := float64(below) / float64(size); cost < bestCost {
+				best, bestCost = inputs, cost
+			}
+		}
+		if best != nil {
+			return p.plan(level, level+1, best, oftenRead)
+		}
+	}
+	return Plan{}, false
 }

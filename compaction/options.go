@@ -28,7 +28,8 @@ type Options struct {
 	multiplier int64
 	// LevelRuns is how many runs a level between level 0 and the last may hold,
 	// up to manifest.MaxRuns. More than 1 is lazy leveling: data is rewritten
-	// less often on its way down, but lookups ask more filters. Default 1.
+	// less often on its way down, but lookups ask more filters. Default: 1, or
+	// 2 in a large store (see runsBySize). Only tests and simulations set it.
 	LevelRuns int
 	// maxBytes bounds the inputs of one compaction, except
 	// those that it can't do without. Default 25 tables.
@@ -56,7 +57,8 @@ const Level0Runs = 12
 // unfilteredRuns takes the place of Level0Runs in a store without filters.
 const unfilteredRuns = 4
 
-// withDefaults returns o with the defaults for the fields that are not set.
+// withDefaults returns o with the defaults for the fields that are
+// not set, except LevelRuns, which depends on the version.
 func (o Options) withDefaults() Options {
 	setDefault(&o.MemtableSize, 32<<20)
 	setDefault(&o.TableSize, 16<<20)
@@ -66,10 +68,45 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Level0Trigger, Level0Runs)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)
 	setDefault(&o.multiplier, 10)
-	setDefault(&o.LevelRuns, 1)
-	o.LevelRuns = min(o.LevelRuns, manifest.MaxRuns)
 	setDefault(&o.maxBytes, 25*o.TableSize)
 	setDefault(&o.level0Bytes, max(o.maxBytes, 2*o.BaseBytes))
+	return o
+}
+
+const (
+	// lazyFrom is the size of the last level, as a multiple of BaseBytes, from which
+	// on the levels above it may hold lazyRuns runs. That is 32 GiB with the defaults
+	// of a store. There are three or more such levels then. docs/decisions/0007 has
+	// what the second run saves, and what it costs.
+	lazyFrom = 256
+	lazyRuns = 2
+)
+
+// runsBySize returns LevelRuns for a store that sets none. It depends on the size
+// of the last level, which has most of the data. A store whose levels hold several
+// runs already keeps them until it is half as large: else a store that is about as
+// large as the limit would merge its runs and begin new ones again and again.
+func runsBySize(v *manifest.Version, baseBytes int64) int {
+	limit := lazyFrom * baseBytes
+	for level := 1; level < lastLevel; level++ {
+		if len(v.Levels[level].Runs) > 1 {
+			limit = lazyFrom / 2 * baseBytes
+		}
+	}
+	if v.Bytes(lastLevel) < limit {
+		return 1
+	}
+	return lazyRuns
+}
+
+// forVersion returns o with the defaults for the fields
+// that are not set, which depend on the version too.
+func (o Options) forVersion(v *manifest.Version) Options {
+	o = o.withDefaults()
+	if o.LevelRuns <= 0 {
+		o.LevelRuns = runsBySize(v, o.BaseBytes)
+	}
+	o.LevelRuns = min(o.LevelRuns, manifest.MaxRuns)
 	return o
 }
 

@@ -61,7 +61,7 @@ type picker struct {
 
 // newPicker returns a picker for v. It sets the defaults of o and computes the shape.
 func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
-	o = o.withDefaults()
+	o = o.forVersion(v)
 	return &picker{v: v, opts: o, busy: busy, shape: shapeOf(v, o, busy)}
 }
 

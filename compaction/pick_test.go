@@ -273,6 +273,6 @@ func olderTables(v *manifest.Version, p *Plan, input map[base.FileNum]bool) (old
 // idleScores returns the scores of the levels while nothing
 // is in flight. A level is due if its score is at least 1.
 func idleScores(v *manifest.Version, o Options) [manifest.NumLevels]float64 {
-	o = o.withDefaults()
+	o = o.forVersion(v)
 	return scores(v, o, &InFlight{}, shapeOf(v, o, &InFlight{}))
 }

@@ -87,7 +87,7 @@ func (s *simulation) checkShape() {
 	var sum int64
 	for level := range s.v.Levels {
 		sum += s.v.Bytes(level)
-		if n := len(s.v.Levels[level].Runs); level > 0 && n > s.o.levelRuns(level) {
+		if n := len(s.v.Levels[level].Runs); level > 0 && n > s.levelRuns(level) {
 			s.t.Errorf("L%d has %d runs", level, n)
 		}
 	}

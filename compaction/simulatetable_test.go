@@ -70,7 +70,7 @@ func (p *printer) row(name string, o Options, load workload, size, writes int64)
 	}
 	m := s.seen.means()
 	fmt.Printf("| %s | %d | %.1f | %s | %.1f | %d | %.2f %% | %.1f | %.2f | %.2f | %s |\n",
-		name, s.o.LevelRuns, wa, by, m.met, m.maxRuns, 100*m.rate, m.bits, m.amplified, m.peak, byteSize(s.input))
+		name, s.levelRuns(1), wa, by, m.met, m.maxRuns, 100*m.rate, m.bits, m.amplified, m.peak, byteSize(s.input))
 }
 
 var levelRuns = []int{1, 2, 4, 8}

@@ -125,8 +125,8 @@ func (s *simulation) fill(bytes int64) {
 	for level := lastLevel - 1; level > 0 && shape.target[level] > 0; level-- {
 		// Where a level was compacted last, it is empty. Elsewhere it
 		// is fuller the longer ago that was, up to twice the mean.
-		for run := range s.o.LevelRuns {
-			s.fillRun(level, uint64(run), shape.target[level]/int64(s.o.LevelRuns), keySpace/16*uint64(3*level), math.Sqrt)
+		for run := range s.levelRuns(level) {
+			s.fillRun(level, uint64(run), shape.target[level]/int64(s.levelRuns(level)), keySpace/16*uint64(3*level), math.Sqrt)
 		}
 	}
 	filters := s.filters(nil)
@@ -140,6 +140,12 @@ func (s *simulation) fill(bytes int64) {
 	}
 }
 
+// levelRuns returns how many runs a level may hold now.
+func (s *simulation) levelRuns(level int) int {
+	o := s.o.forVersion(s.v)
+	return o.levelRuns(level)
+}
+
 // filters returns the bits of the filters for the tree as
 // it is when p is done, with 10 bits a key on average.
 func (s *simulation) filters(p *Plan) filterplan.Plan {
@@ -150,7 +156,7 @@ func (s *simulation) filters(p *Plan) filterplan.Plan {
 // a given part of the entries lies. The keys begin at first and wrap around.
 func (s *simulation) fillRun(level int, run uint64, bytes int64, first uint64, at func(part float64) float64) {
 	var edit manifest.Edit
-	tableSize := s.o.TableSize / int64(s.o.levelRuns(level)) // for what they lie over
+	tableSize := s.o.TableSize / int64(s.levelRuns(level)) // for what they lie over
 	n := int((bytes + tableSize - 1) / tableSize)
 	entries := float64(bytes) / tableEntry / float64(n)
 	fresh := 0.

@@ -68,7 +68,7 @@ var optionDraws = []optionDraw{
 		[]int64{8 << 10, 2 << 10, 4 << 10, 32 << 10}, []int64{0, 0, 64 << 10, 1 << 20}),
 	scaled("testing.level0", func(o *shale.Options) *int { return KnobsOf(o).Level0 }, []int{4, 1, 2, 12}, []int{0, 0, 4}),
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
-		[]int{0, 1, 2, 3, 4, 8}, []int{0, 1}), // both one run: the soak checks that no level has more
+		[]int{0, 1, 2, 3, 4, 8}, []int{0, 0, 1, 2}), // two runs at most: the soak checks that no level has more
 	drawn("testing.readNow", func(o *shale.Options) *int64 { return KnobsOf(o).ReadNow }, 0, -1, 2<<10),
 }
 

@@ -195,7 +195,7 @@ func (r *role) checkMetrics(last *shale.Metrics) error {
 		return violationf("Metrics: memory below nothing:\n%v", m)
 	}
 	for _, l := range m.Levels {
-		if l.Runs > l.Tables || l.Level > 0 && l.Runs > 1 || (l.Tables == 0) != (l.Bytes == 0) || l.Tombstones > l.Entries {
+		if l.Runs > l.Tables || l.Level > 0 && l.Runs > 2 || l.Level == shale.NumLevels-1 && l.Runs > 1 || (l.Tables == 0) != (l.Bytes == 0) || l.Tombstones > l.Entries {
 			return violationf("Metrics: level %+v", l)
 		}
 	}
