@@ -234,15 +234,14 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	// the view changes: else writtenSince could find neither the memtable in the view nor a
 	// number which says that the memtable is in tables, and PutIfAbsent would overwrite a key.
 	db.flusher.raise(imm.mem.LastSeq())
-	var logs []string
-	err := db.install(edit, out, func(v *view) {
-		logs = db.logs.DropBelow(minLog) // before Flush returns, as the counts
+	return db.install(edit, out, func(v *view) {
+		// All of this is done before Flush returns, which waits for the view only. The caller
+		// runs the deleter.
+		db.obsolete(db.logs.DropBelow(minLog)...)
 		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
 		db.counters.flushes.Add(1)
 		db.counters.flushBytes.Add(uint64(bytes))
 	})
-	db.removeFiles(logs...)
-	return err
 }
 
 // Flush writes the memtables to tables, and waits until that is done or until ctx is done. If

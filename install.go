@@ -113,8 +113,13 @@ func (db *DB) awaitDeletions(ctx context.Context) {
 
 // removeFiles has the deleter remove files that nothing needs any more, and does not wait for it.
 func (db *DB) removeFiles(names ...string) {
+	db.obsolete(names...)
+	db.deleter.Run()
+}
+
+// obsolete is removeFiles for a caller that holds locks. It runs the deleter afterwards.
+func (db *DB) obsolete(names ...string) {
 	for _, name := range names {
 		db.deleter.Add(tree.Obsolete{Name: name})
 	}
-	db.deleter.Run()
 }
