@@ -5,6 +5,7 @@ package vfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -177,5 +178,37 @@ func TestMappedReads_Close(t *testing.T) {
 		}
 		must(t, f.Close())
 		wg.Wait()
+	}
+}
+
+// A file of Unmapped is read by calls only, which the system counts.
+func TestUnmapped(t *testing.T) {
+	calls := func() int {
+		data, err := os.ReadFile("/proc/self/io")
+		if err != nil {
+			t.Skip("the system counts no calls of this process: ", err)
+		}
+		var read, written, n int
+		if _, err := fmt.Sscanf(string(data), "rchar: %d\nwchar: %d\nsyscr: %d", &read, &written, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	_, name, content := mappedFile(t, 50_000)
+	f, err := Unmapped.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const reads = 1000
+	p := make([]byte, 100)
+	before := calls()
+	for i := range reads {
+		if _, err := f.ReadAt(p, int64(i)); err != nil || !bytes.Equal(p, content[i:i+len(p)]) {
+			t.Fatalf("ReadAt at %d: %v, or wrong bytes", i, err)
+		}
+	}
+	if n := calls() - before; n < reads {
+		t.Errorf("%d calls for %d reads", n, reads)
 	}
 }

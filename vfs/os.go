@@ -11,11 +11,15 @@ import (
 
 // Default is the operating system's file system. Errors are those of package
 // os, so errors.Is(err, fs.ErrNotExist) and errors.Is(err, syscall.ENOSPC) work.
-var Default FS = osFS{}
+var Default FS = osFS{mapsReads: true}
 
-// osFS is the file system of the operating system. It has
-// no state: the locks of the process are in the table held.
-type osFS struct{}
+// Unmapped is Default for those who count: each read is a system call. Default copies
+// small reads of some files from a mapping, which the system does not count.
+var Unmapped FS = osFS{}
+
+// osFS is the file system of the operating system. It has no state
+// that changes: the locks of the process are in the table held.
+type osFS struct{ mapsReads bool }
 
 const (
 	filePerm = 0o644 // before the umask
@@ -25,15 +29,15 @@ const (
 // Create empties a file that exists already, and
 // keeps its inode, so its other names are empty too.
 func (osFS) Create(name string) (File, error) {
-	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, io.SeekStart)
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, io.SeekStart, false)
 }
 
-func (osFS) Open(name string) (File, error) {
-	return openOS(name, os.O_RDONLY, io.SeekStart)
+func (o osFS) Open(name string) (File, error) {
+	return openOS(name, os.O_RDONLY, io.SeekStart, o.mapsReads)
 }
 
 func (osFS) OpenReadWrite(name string) (File, error) {
-	return openOS(name, os.O_RDWR, io.SeekEnd)
+	return openOS(name, os.O_RDWR, io.SeekEnd, false)
 }
 
 // Rename is atomic where the system's rename is: on unix, and on NTFS.

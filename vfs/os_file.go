@@ -16,14 +16,14 @@ type osFile struct {
 	conn syscall.RawConn
 	// noTry says that the system refused a TryReadAt: the call, or its flag for this file system.
 	noTry atomic.Bool
-	// mapped serves small reads of a file that is open for reading only.
-	mapped  mappedReads
-	reading bool
+	// mapped serves small reads, if mapsReads is set. The file is open for reading only then.
+	mapped    mappedReads
+	mapsReads bool
 }
 
 // openOS opens a file. whence puts its write position at the start or at the end.
 // WriteAt and ReadAt do not depend on that position, and only Write moves it.
-func openOS(name string, flag, whence int) (File, error) {
+func openOS(name string, flag, whence int, mapsReads bool) (File, error) {
 	f, err := openFile(name, flag)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func openOS(name string, flag, whence int) (File, error) {
 		_ = f.Close() // unused so far
 		return nil, err
 	}
-	return &osFile{f: f, conn: conn, reading: flag == os.O_RDONLY}, nil
+	return &osFile{f: f, conn: conn, mapsReads: mapsReads}, nil
 }
 
 // The simple operations are those of package os.
@@ -46,11 +46,11 @@ func (f *osFile) Truncate(size int64) error                { return f.f.Truncate
 
 // ReadAt reads by a call, or copies from memory: see mappedReads.
 func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
-	if f.reading && f.mapped.read(f, p, off) {
+	if f.mapsReads && f.mapped.read(f, p, off) {
 		return len(p), nil
 	}
 	n, err := f.f.ReadAt(p, off)
-	if f.reading && err == nil {
+	if f.mapsReads && err == nil {
 		f.mapped.note(f, off, n)
 	}
 	return n, err

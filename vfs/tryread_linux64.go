@@ -51,11 +51,11 @@ func (f *osFile) TryReadAt(p []byte, off int64) error {
 		return nil
 	case off < 0: // -1 would be the file's own position
 		return f.pathError("read", fs.ErrInvalid)
-	case f.reading && f.mapped.read(f, p, off):
+	case f.mapsReads && f.mapped.read(f, p, off):
 		return nil
 	}
 	err := f.tryCall(p, off)
-	if f.reading && err == nil {
+	if f.mapsReads && err == nil {
 		f.mapped.note(f, off, len(p))
 	}
 	return err

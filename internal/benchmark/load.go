@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A loaded store is closed, so that it can be opened with various options.
@@ -34,6 +35,7 @@ func load(ctx context.Context, dir string, d *Dataset, bits float64) (*loaded, e
 	tail := min(len(order)/2, int(float64(len(order))*float64(l.Memtable)/float64(l.RawBytes)/3*level0Runs))
 	begin := time.Now()
 	opts := shale.Options{
+		FS:           vfs.Unmapped,
 		MemtableSize: l.Memtable * 16, TableSize: max(l.Memtable*8, 256<<10),
 		FilterBits: bits, Durability: shale.SyncManual,
 	}

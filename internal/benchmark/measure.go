@@ -27,7 +27,7 @@ func measure(ctx context.Context, l *loaded, c cell, keys [][]byte, limit time.D
 	if !c.Filters {
 		bits = -1
 	}
-	db, err := shale.Open(l.dir, &shale.Options{ReadOnly: true, CacheSize: c.CacheSize, FilterBits: bits})
+	db, err := shale.Open(l.dir, &shale.Options{FS: vfs.Unmapped, ReadOnly: true, CacheSize: c.CacheSize, FilterBits: bits})
 	if err != nil {
 		return nil, err
 	}
