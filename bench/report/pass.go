@@ -58,7 +58,7 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 // pass looks up the keys of q once, and checks the answers and the counts.
 func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, shale.Metrics, error) {
 	none, noMetrics := benchmark.Counts{}, shale.Metrics{}
-	opts := shale.Options{ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
+	opts := shale.Options{FS: vfs.Unmapped, ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
 	if !w.filters {
 		opts.FilterBits = -1
 	}

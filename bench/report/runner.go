@@ -123,7 +123,7 @@ func (r *runner) mixture(n int, hits float64) (warmUp, q stream) {
 
 // cacheNeed returns how much of the block cache all blocks of s take.
 func cacheNeed(s *store) (int64, error) {
-	db, err := shale.Open(s.dir, &shale.Options{ReadOnly: true, CacheSize: 2*s.raw + 64<<20})
+	db, err := shale.Open(s.dir, &shale.Options{FS: vfs.Unmapped, ReadOnly: true, CacheSize: 2*s.raw + 64<<20})
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/benchmark"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A recipe says how to make a store.
@@ -71,6 +72,7 @@ func (r recipe) options(memtable, table int64) shale.Options {
 		bits = -1
 	}
 	return shale.Options{
+		FS:           vfs.Unmapped, // whose reads the system counts
 		MemtableSize: max(memtable, 4<<10), TableSize: table, FilterBits: bits, Durability: shale.SyncManual,
 	}
 }
@@ -193,7 +195,7 @@ func (m *maker) put(upTo int) error {
 // finished describes the store.
 func (m *maker) finished(r recipe, raw int64) (*store, error) {
 	// Fewer bits than the filters have would limit their memory.
-	db, err := shale.Open(m.dir, &shale.Options{ReadOnly: true, FilterBits: r.bits})
+	db, err := shale.Open(m.dir, &shale.Options{FS: vfs.Unmapped, ReadOnly: true, FilterBits: r.bits})
 	if err != nil {
 		return nil, err
 	}
