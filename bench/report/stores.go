@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/benchmark"
 	"github.com/shaledb/shale/vfs"
 )
@@ -132,10 +133,10 @@ func (m *maker) tree(r recipe, raw int64) error {
 	return nil
 }
 
-// level makes the level above one of size bytes. Four runs in level 0 are due for
+// level makes the level above one of size bytes. So many runs in level 0 are due for
 // compaction, and the size of the memtable decides to which level they go.
 func (m *maker) level(opts shale.Options, end int, size int64) error {
-	if err := m.with(opts, func() error { return m.parts(end, 4) }); err != nil {
+	if err := m.with(opts, func() error { return m.parts(end, compaction.Level0Runs) }); err != nil {
 		return err
 	}
 	base := size / 10 * 2 // the least size of a level: four memtables
