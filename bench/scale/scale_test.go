@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -235,5 +236,26 @@ func TestUnsynced(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "text" {
 		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+// The time of a thread goes on in small steps. A clock of ticks would make a figure a multiple of them.
+func TestThreadTime(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	first, ok := threadTime()
+	if !ok {
+		t.Skip("the system does not tell the time of a thread")
+	}
+	steps := 0
+	for now := first; now < first+2*time.Millisecond; {
+		next, _ := threadTime()
+		if next > now {
+			steps++
+		}
+		now = next
+	}
+	if steps < 50 {
+		t.Errorf("%d steps in 2 ms", steps)
 	}
 }
