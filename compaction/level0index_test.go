@@ -115,7 +115,7 @@ var level0Shapes = []struct {
 	run  func(r *rand.Rand, n, i int) (run int, lo, hi uint64)
 }{
 	{"one run", func(_ *rand.Rand, n, i int) (int, uint64, uint64) {
-		each := uint64(level0Keys / n)
+		each := level0Keys / uint64(n)
 		return 0, uint64(i) * each, uint64(i)*each + each - 1
 	}},
 	{"runs over all keys", func(_ *rand.Rand, n, i int) (int, uint64, uint64) {
@@ -124,7 +124,7 @@ var level0Shapes = []struct {
 		return i / in, uint64(i%in) * each, uint64(i%in)*each + each - 1
 	}},
 	{"a run for each table, apart", func(_ *rand.Rand, n, i int) (int, uint64, uint64) {
-		each := uint64(level0Keys / n)
+		each := level0Keys / uint64(n)
 		at := uint64(i*7919%n) * each
 		return i, at, at + each - 1
 	}},
