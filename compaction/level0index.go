@@ -18,7 +18,7 @@ import (
 // priorities, which keep it balanced (Seidel and Aragon, "Randomized Search Trees", 1996).
 // Each node sums up the runs below it, so that a query passes over those it does not need.
 //
-// It belongs to the owner of an InFlight, who guards it with a lock.
+// The owner of an InFlight owns it, and guards it with a lock.
 type level0Index struct {
 	runs []manifest.Run // level 0 as of the last update
 	root *runNode

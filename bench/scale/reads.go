@@ -9,8 +9,9 @@ import (
 
 const (
 	// spots and near say which keys lookups ask for: near neighbours at each of a few spots,
-	// spread evenly over the store. They lie in few tables, so that what they need is in the
-	// processor's caches in a store of any size. What is left is the work that a lookup does.
+	// spread evenly over the store. They lie in few tables. So the
+	// processor's caches hold what they need, however large the store is, and only the work of
+	// a lookup is measured.
 	spots = 32
 	near  = 32
 	// anywhere is the number of spots, with one key each, where lookups ask for keys all over

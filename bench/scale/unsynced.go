@@ -2,8 +2,8 @@ package main
 
 import "github.com/shaledb/shale/vfs"
 
-// An unsynced is a file system without syncs. What is written survives the process, but
-// not a crash of the machine.
+// An unsynced is a file system that does not sync. What is written survives a crash of the
+// process, but not of the machine.
 type unsynced struct{ vfs.FS }
 
 func (u unsynced) Create(name string) (vfs.File, error) { return withoutSync(u.FS.Create(name)) }

@@ -180,8 +180,7 @@ func (f *Filters) fitLocked(v *tree.Version) {
 	for i, r := range v.Runs {
 		sums[i] = r.Sums(epoch)
 	}
-	done := func() {}
-	changed := false
+	var done func() // nil: nothing has changed
 	releases := []release{
 		{(*sstable.Reader).DropSecondUnit, 2, func(s tree.FilterSum) int { return s.Double }},
 		{(*sstable.Reader).DropFilter, 1, func(s tree.FilterSum) int { return s.Filters }},
@@ -191,15 +190,18 @@ func (f *Filters) fitLocked(v *tree.Version) {
 	}
 	for _, release := range releases {
 		for i := len(sums) - 1; i >= 0 && excess > 0; i-- {
-			if release.possible(sums[i].Filters) > 0 && !changed {
-				done, changed = f.Changing(), true
+			if release.possible(sums[i].Filters) > 0 && done == nil {
+				done = f.Changing()
 			}
 			excess -= release.from(v.Runs[i].Tables, &sums[i], excess)
 		}
 	}
+	if done == nil {
+		return
+	}
 	done()
 	// The sums are right if no one else has changed filters meanwhile.
-	if changed && f.epoch.Load() == epoch+2 {
+	if f.epoch.Load() == epoch+2 {
 		for i := range sums {
 			sums[i].Keep(epoch + 2)
 		}

@@ -15,9 +15,9 @@ import (
 
 // A ReadCredit counts the bytes that reads have earned for a compaction of level 0.
 //
-// Seeks are credited by the cursors. Point lookups are not: they are so many that
-// they must not share a counter. The store counts for its metrics, in stripes, which
-// levels they have asked in vain, and ReadsPay looks at these counts now and then.
+// Cursors credit each seek. Point lookups are too many to share a counter. For its
+// metrics the store counts them by level, in stripes, if they asked a level in vain.
+// ReadsPay looks at these counts now and then.
 type ReadCredit struct {
 	// Seeks is what seeks have earned since ForgetReads.
 	Seeks atomic.Int64

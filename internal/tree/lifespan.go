@@ -107,8 +107,8 @@ type departure struct {
 	sidecar base.FileNum // of the sidecar; 0: there was none
 }
 
-// departures returns what of the tables in left is not in the next version. anew has those that
-// are in another place of it, or have another sidecar.
+// departures returns which tables of left, and which of their sidecars, the next version does not
+// have. anew has the tables that the next version has in another place or with another sidecar.
 func departures(left, anew []placed) []departure {
 	now := make(map[base.FileNum]*manifest.Table, len(anew))
 	for _, p := range anew {
