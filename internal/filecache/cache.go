@@ -3,6 +3,7 @@
 package filecache
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -211,10 +212,9 @@ func (c *Cache) finish(f *File) (h *handle, err error) {
 	defer func() {
 		c.mu.Lock()
 		c.opening--
-		if err == nil {
-			// The cache, or the file, may have been closed meanwhile.
-			err = c.usableLocked(f)
-		}
+		// The cache, or the file, may have been closed meanwhile. The file may even have been removed, so
+		// that it could not be opened. Readers must learn that it is gone: they look elsewhere then.
+		err = cmp.Or(c.usableLocked(f), err)
 		if err == nil {
 			h = &handle{file: file}
 			h.refs.Store(2) // the cache's and the caller's

@@ -2,6 +2,7 @@ package filecache
 
 import (
 	"errors"
+	"io/fs"
 	"sync"
 	"syscall"
 	"testing"
@@ -81,19 +82,25 @@ func TestCache_OpensOutsideOfItsLock(t *testing.T) {
 }
 
 // A file or a cache that is closed while the file is being opened leaves no file open, and no
-// reader gets one.
+// reader gets one. Readers learn what was closed, even if the file can't be opened any more:
+// a file that is gone is removed at once.
 func TestCache_ClosedWhileAFileIsOpened(t *testing.T) {
+	closeFile := func(_ *Cache, f *File) { f.Close() }
+	closeCache := func(c *Cache, _ *File) { c.Close() }
 	for _, tt := range []struct {
-		name  string
-		close func(c *Cache, f *File)
-		want  error
+		name    string
+		close   func(c *Cache, f *File)
+		opening error // the result of opening the file
+		want    error
 	}{
-		{"file", func(_ *Cache, f *File) { f.Close() }, ErrGone},
-		{"cache", func(c *Cache, _ *File) { c.Close() }, base.ErrClosed},
+		{"file", closeFile, nil, ErrGone},
+		{"file removed", closeFile, fs.ErrNotExist, ErrGone},
+		{"cache", closeCache, nil, base.ErrClosed},
+		{"cache and store removed", closeCache, fs.ErrNotExist, base.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, files, mem, faults := cacheFiles(t, 3, 16)
-			blocked := blockOpen(faults, nil)
+			blocked := blockOpen(faults, tt.opening)
 			var wg sync.WaitGroup
 			for range 3 {
 				wg.Go(func() {
