@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -55,7 +56,8 @@ func (b *beside) draw(fs vfs.FS) shale.Options {
 }
 
 // open opens the store read-only, and has the owner make its other commits before the k-th operation
-// of that. It reports whether there is one.
+// of that. It reports whether there is one. A later operation may be one of the background, which goes
+// on while the state is checked; so the owner draws its commits from a stream of its own.
 func (b *beside) open(k int64) (met bool, err error) {
 	mem := vfs.NewMem()
 	opts := b.draw(mem)
@@ -64,10 +66,10 @@ func (b *beside) open(k int64) (met bool, err error) {
 		return false, err
 	}
 	defer db.Close()
-	s := harness.NewStream("a", b.seed, 120)
+	writes := harness.NewStream("a", b.seed, 120)
 	write := func(from, to int) error {
 		for n := from + 1; n <= to; n++ {
-			if err := db.Write(context.Background(), s.Write(n).Batch()); err != nil {
+			if err := db.Write(context.Background(), writes.Write(n).Batch()); err != nil {
 				return err
 			}
 		}
@@ -76,7 +78,7 @@ func (b *beside) open(k int64) (met bool, err error) {
 	if err := write(0, b.before); err != nil {
 		return false, err
 	}
-	var failed error
+	var failed error // this and met are set once, by the goroutine of the k-th operation
 	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
 	reader.ReadOnly = true
 	reader.FS = vfs.NewFault(mem, func(_ vfs.Op, _ string, n int64) error {
@@ -94,12 +96,12 @@ func (b *beside) open(k int64) (met bool, err error) {
 		return nil
 	})
 	ro, err := shale.Open(harness.Dir, &reader)
-	if err != nil {
-		return met, err
+	if err == nil {
+		err = harness.NewStream("a", b.seed, 120).Check(ro, b.before, b.all)
+		err = errors.Join(err, ro.Close()) // which waits for the background, and so for failed and met
 	}
-	defer ro.Close()
 	if failed != nil {
-		return met, fmt.Errorf("the owner: %w", failed)
+		err = fmt.Errorf("the owner: %w", failed)
 	}
-	return met, s.Check(ro, b.before, b.all)
+	return met, err
 }
