@@ -111,6 +111,29 @@ func (b *Batch) Reset() {
 // batch whose d is none of the three.
 func (b *Batch) SetDurability(d Durability) { b.durability, b.ownChoice = d, true }
 
+// AppendTo appends the batch to dst, in the form that the log stores and DecodeBatch reads, and
+// returns the longer slice, which belongs to the caller. The sequence number of the first change
+// is that with which the batch was last written, or came from DecodeBatch; before that it is 1.
+func (b *Batch) AppendTo(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(max(b.seq, 1)))
+	dst = binary.AppendUvarint(dst, uint64(b.count))
+	if b.count == 0 {
+		return dst
+	}
+	return append(dst, b.data[b.ops:]...)
+}
+
+// Ingested returns the least and the greatest key of an ingestion, if the batch is the mark of
+// one: DecodeBatch returns such batches. Ingest writes tables, and no changes, to the store; so
+// the log has only the mark, which takes one sequence number. Len is 1, and Ops gives nothing.
+func (b *Batch) Ingested() (least, greatest []byte, ok bool) {
+	if b.count != 1 || base.Kind(b.data[b.ops]) != kindIngestMark {
+		return nil, nil, false
+	}
+	op, _, err := decodeOp(b.data[b.ops:])
+	return op.Key, op.Value, err == nil
+}
+
 // Ops walks the changes in the order in which they were added.
 func (b *Batch) Ops() iter.Seq[Op] {
 	return func(yield func(Op) bool) {
@@ -120,8 +143,9 @@ func (b *Batch) Ops() iter.Seq[Op] {
 		for rest := b.data[b.ops:]; len(rest) > 0; {
 			var op Op
 			var err error
-			if op, rest, err = decodeOp(rest); err != nil || !yield(op) {
-				return // our own bytes decode; a foreign batch was checked before
+			op, rest, err = decodeOp(rest)
+			if err != nil || base.Kind(op.Kind) == kindIngestMark || !yield(op) {
+				return // our own bytes decode; a foreign batch was checked before. A mark stands alone
 			}
 		}
 	}
@@ -129,7 +153,13 @@ func (b *Batch) Ops() iter.Seq[Op] {
 
 // An operation in bytes:
 //
-//	kind u8 | key length varint | key | (put only) value length varint | value
+//	kind u8 | key length varint | key | (put and mark only) value length varint | value
+//
+// A mark says that an ingestion has taken the sequence number. It is the only operation of its
+// batch, and its key and value are the least and the greatest key of the ingestion.
+
+// kindIngestMark is the kind of a mark. Part of the format; it never changes. No table has it.
+const kindIngestMark base.Kind = 6
 
 // opHeader is the most bytes that an operation takes besides key and value.
 const opHeader = 1 + 2*binary.MaxVarintLen32
@@ -138,7 +168,7 @@ func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 	dst = append(dst, byte(kind))
 	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	dst = append(dst, key...)
-	if kind == base.KindPut {
+	if kind != base.KindDelete {
 		dst = binary.AppendUvarint(dst, uint64(len(value)))
 		dst = append(dst, value...)
 	}
@@ -149,16 +179,20 @@ func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 // slices of op alias src. An unknown kind is what a newer program has written, and not damage.
 // Requires: src is not empty.
 func decodeOp(src []byte) (op Op, rest []byte, err error) {
-	kind := base.Kind(src[0])
-	if kind != base.KindPut && kind != base.KindDelete {
+	kind, limit := base.Kind(src[0]), uint64(MaxValueSize)
+	switch kind {
+	case base.KindPut, base.KindDelete:
+	case kindIngestMark:
+		limit = MaxKeySize
+	default:
 		return Op{}, nil, fmt.Errorf("%w (operation of kind %d)", base.ErrFormatTooNew, uint8(kind))
 	}
 	op.Kind = OpKind(kind)
 	if op.Key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {
 		return Op{}, nil, fmt.Errorf("key: %w", err)
 	}
-	if kind == base.KindPut {
-		if op.Value, rest, err = decodeBytes(rest, MaxValueSize); err != nil {
+	if kind != base.KindDelete {
+		if op.Value, rest, err = decodeBytes(rest, limit); err != nil {
 			return Op{}, nil, fmt.Errorf("value: %w", err)
 		}
 	}
@@ -216,9 +250,13 @@ func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 	b := &Batch{data: data, ops: n + m, seq: base.Seq(seq), count: uint32(count), decoded: true}
 	found := uint64(0)
 	for rest := data[b.ops:]; len(rest) > 0; found++ {
+		var op Op
 		var err error
-		if _, rest, err = decodeOp(rest); err != nil {
+		if op, rest, err = decodeOp(rest); err != nil {
 			return 0, nil, fmt.Errorf("operation %d: %w", found, err)
+		}
+		if base.Kind(op.Kind) == kindIngestMark && count != 1 {
+			return 0, nil, fmt.Errorf("operation %d marks an ingestion, in a batch of %d", found, count)
 		}
 	}
 	if found != count {

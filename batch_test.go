@@ -140,6 +140,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add(good)
 	f.Add(good[:3])
 	f.Add([]byte{1, 0})
+	f.Add(exampleBytes(f, "mark"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var seq base.Seq
 		var b *Batch
@@ -152,6 +153,13 @@ func FuzzDecodeBatch(f *testing.F) {
 			}
 		})
 		if err != nil || b.Len() == 0 {
+			return
+		}
+		// The header of data may be longer than it has to be.
+		if bytes := b.AppendTo(nil); len(bytes) > len(data) || string(bytes[len(bytes)-len(b.data[b.ops:]):]) != string(b.data[b.ops:]) {
+			t.Fatalf("%x is appended as %x", data, bytes)
+		}
+		if _, _, mark := b.Ingested(); mark {
 			return
 		}
 		var again Batch

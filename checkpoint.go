@@ -24,7 +24,7 @@ import (
 //  4. write links the tables, their sidecars and the logs into the directory, and makes the
 //     names durable. Then it writes a manifest, and CURRENT last. Until then the directory
 //     is no store that opens.
-//  5. release gives back what take holds.
+//  5. Release gives back what take holds.
 //
 // Files of a store never change, so links are as good as copies. There is one exception: a
 // log is overwritten when it is reused. take has marked those that it links, and they are
@@ -68,22 +68,80 @@ func (db *DB) checkpoint(dir string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	c := &checkpoint{db: db, dir: abs}
-	defer c.release()
+	c := &checkpoint{Hold: Hold{db: db}, dir: abs}
+	defer c.Release()
 	if err := c.take(); err != nil {
 		return err
 	}
 	return c.make()
 }
 
-// A checkpoint is one that is being made. take sets the fields view, state and logs, and
-// holds what they name until release. One goroutine uses it.
-type checkpoint struct {
+// A Hold keeps the files of one state of a store, while a program copies them. Its methods may be
+// called by one goroutine at a time.
+type Hold struct {
 	db    *DB
-	dir   string
-	view  *view
-	state *manifest.State // what the new manifest says; the copy is the checkpoint's own
-	logs  []base.FileNum  // sealed ones, which are linked and so never overwritten
+	view  *view           // nil after Release
+	state *manifest.State // the Hold's own
+	logs  []base.FileNum  // the sealed ones of the state
+}
+
+// Hold holds the tables of the store, their sidecars and its sealed logs: none of their files is
+// removed or overwritten before Release. Writers and readers do not wait. Unlike Checkpoint it
+// does not begin a log, so the newest writes may be in a log that is still written: State has that
+// log, which is not sealed, and HoldLogs keeps it.
+//
+// A Hold costs disk space as long as it lives. Close does not wait for it, and after Close the
+// files stay until the store is opened again.
+func (db *DB) Hold() (*Hold, error) {
+	if db.opts.ReadOnly {
+		return nil, ErrReadOnly
+	}
+	if err := db.begin(); err != nil {
+		return nil, err
+	}
+	defer db.calls.Done()
+	h := &Hold{db: db}
+	db.tree.WithState(func(now *manifest.State) {
+		h.keep(now)
+		for _, l := range db.logs.Hold(now.Logs) {
+			h.logs = append(h.logs, l.Num)
+		}
+	})
+	return h, nil
+}
+
+// State returns what the manifest says of the store: its tables and sidecars (Version), its logs
+// from MinLog on, with the length and the last sequence number of those that are sealed, and
+// numbers. NextFileNum is above the number of every file in it. The caller must not change what
+// it points to.
+func (h *Hold) State() *manifest.State { return h.state }
+
+// Release lets the files go. Further calls do nothing.
+func (h *Hold) Release() {
+	if h.view == nil {
+		return
+	}
+	h.db.tree.Release(h.view.Version)
+	h.view = nil
+	h.db.logs.Release(h.logs)
+}
+
+// keep takes the view and a copy of now, the tree's state, which belong together. Requires:
+// Tree.editing is held, so that no version comes or goes between these lines.
+func (h *Hold) keep(now *manifest.State) {
+	h.view = h.db.acquireView()
+	state := *now
+	state.Logs = slices.Clone(now.Logs)
+	// Every file number in the state is below NextFileNum.
+	state.NextFileNum = h.db.tree.PeekFileNum()
+	h.state = &state
+}
+
+// A checkpoint is one that is being made. take fills the Hold, whose logs are linked, and so
+// never overwritten. One goroutine uses it.
+type checkpoint struct {
+	Hold
+	dir string
 }
 
 // take fixes the state that the checkpoint holds, while no group of writes is under way. If
@@ -106,26 +164,14 @@ func (c *checkpoint) take() error {
 	})
 }
 
-// takeState takes the view, the logs and the manifest's state, which belong together. now
-// is the tree's, so it is copied. Requires: the caller leads the commit queue and
-// Tree.editing is held, so that no version and no log comes or goes between these lines.
+// takeState takes the state and all logs but the current one, which has no writes. Requires: the
+// caller leads the commit queue and Tree.editing is held, so that no log comes or goes either.
 func (c *checkpoint) takeState(now *manifest.State) {
-	db := c.db
-	c.view = db.acquireView()
-	c.logs = db.logs.Share()
-	state := *now
-	// The current log is left out: it has no writes.
-	state.Logs = nil
-	for _, l := range now.Logs {
-		if l.Sealed {
-			state.Logs = append(state.Logs, l)
-		}
-	}
-	// Every file number in the checkpoint is below NextFileNum, and every sequence number
-	// is at most LastSeq.
-	state.NextFileNum = db.tree.PeekFileNum()
-	state.LastSeq = max(state.LastSeq, db.commits.Visible())
-	c.state = &state
+	c.keep(now)
+	c.logs = c.db.logs.Share()
+	c.state.Logs = slices.DeleteFunc(c.state.Logs, func(l manifest.LogInfo) bool { return !l.Sealed })
+	// The writes in memory are in these logs, so every sequence number is at most LastSeq.
+	c.state.LastSeq = max(c.state.LastSeq, c.db.commits.Visible())
 }
 
 // make makes the directory and all that is in it, or nothing. The lock of the directory
@@ -275,13 +321,4 @@ func (c *checkpoint) remove() {
 			_ = disk.Remove(filepath.Join(c.dir, name))
 		}
 	}
-}
-
-// release gives back the version and the logs that take holds. It may be called without a
-// take.
-func (c *checkpoint) release() {
-	if c.view != nil {
-		c.db.tree.Release(c.view.Version)
-	}
-	c.db.logs.Release(c.logs)
 }

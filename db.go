@@ -218,6 +218,7 @@ func (db *DB) logEnv() logset.Env {
 	return logset.Env{
 		FS: db.fs, Dir: db.dir, NoMap: db.opts.testing.noMap,
 		MemtableSize: db.opts.MemtableSize, MinPrepared: db.opts.testing.minPrepared,
+		HoldFrom:    base.FileNum(db.opts.HoldLogs),
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
 		Remove:      db.removeFiles,
@@ -232,6 +233,7 @@ func (db *DB) commitEnv() commit.Env {
 		SyncFirst:    db.opts.Durability == SyncEach,
 		MakeRoom:     db.makeRoom,
 		Append:       db.appendLog,
+		Gate:         db.commitGate(),
 		Log:          db.logs.Current,
 		Memtable:     func() *memtable.Memtable { return db.view.Load().mem },
 		WrittenSince: db.writtenSince,

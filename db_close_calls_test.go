@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A closing is a store that is about to be closed. Its methods make calls of the store and
@@ -302,6 +304,32 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return err
 		},
+		"DB.Hold": func(c *closing) error {
+			h, err := c.db.Hold()
+			if err != nil {
+				return err
+			}
+			defer h.Release()
+			for m := range h.State().Version.Tables() {
+				if _, err := c.db.fs.Stat(c.db.path(base.TableName(m.Num))); err != nil {
+					return fmt.Errorf("a table that is held: %w", err)
+				}
+			}
+			return nil
+		},
+		"Hold.State":   func(c *closing) error { return nil }, // see DB.Hold
+		"Hold.Release": func(c *closing) error { return nil },
+		"DB.LogPosition": func(c *closing) error {
+			if p := c.db.LogPosition(); p.Log == 0 || p.Synced > p.Written {
+				return fmt.Errorf("position %+v", p)
+			}
+			return nil
+		},
+		"DB.HoldLogs": func(c *closing) error {
+			c.db.HoldLogs(c.db.LogPosition().Log)
+			return nil
+		},
+		"DB.Fence": func(c *closing) error { return nil }, // it ends all writes: TestFence_
 		"DB.ExportFilters": func(c *closing) error {
 			_, err := c.db.ExportFilters(c.ctx, io.Discard)
 			return err
@@ -358,6 +386,7 @@ var storeTypes = map[string]reflect.Type{
 	"EventKind":   reflect.TypeFor[*EventKind](),
 	"ExplainStep": reflect.TypeFor[*ExplainStep](),
 	"Explanation": reflect.TypeFor[*Explanation](),
+	"Hold":        reflect.TypeFor[*Hold](),
 	"Iterator":    reflect.TypeFor[*Iterator](),
 	"Metrics":     reflect.TypeFor[*Metrics](),
 	"OpKind":      reflect.TypeFor[*OpKind](),

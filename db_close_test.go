@@ -172,7 +172,8 @@ func TestClose_BesideEveryCall(t *testing.T) {
 // needsNoStore reports whether a call works when the store is closed.
 func needsNoStore(name string) bool {
 	switch name {
-	case "DB.MayContain", "DB.MayContainMany", "DB.Err", "DB.Metrics", "DB.Tables", "DB.RecentEvents", "Snapshot.Seq":
+	case "DB.MayContain", "DB.MayContainMany", "DB.Err", "DB.Metrics", "DB.Tables", "DB.RecentEvents", "Snapshot.Seq",
+		"DB.LogPosition", "DB.HoldLogs", "DB.Fence", "Hold.State", "Hold.Release":
 		return true
 	}
 	return false

@@ -78,7 +78,8 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 //     reads no table: with 7,500 tables, writers waited 200 ms for that.
 //  4. The edit goes to the manifest. Then the view with the tables, and the number, become
 //     visible in one step.
-//  5. giveUp removes what was written, unless step 4 has succeeded.
+//  5. mark notes the number in the log, for those who read logs and miss a number there.
+//  6. giveUp removes what was written, unless step 4 has succeeded.
 type ingestion struct {
 	db   *DB
 	ctx  context.Context
@@ -244,7 +245,34 @@ func (g *ingestion) install() (level int, err error) {
 	empty.Freeze()
 	empty.Release()
 	db.flusher.raise(seq)
-	return plan.To, nil
+	return plan.To, g.mark(seq)
+}
+
+// mark appends the mark of the ingestion to the log. It comes after the edit is durable: so who
+// finds the mark finds the tables in the manifest, or in a later one. A crash may come between
+// the two, and then only the manifest tells what became of the number. If the mark can't be
+// written, the ingestion stands all the same, and the store refuses writes as after any other
+// error of the log.
+//
+// Then mark asks Options.CommitGate. Its error is that of the ingestion. Requires: the caller
+// leads the queue.
+func (g *ingestion) mark(seq base.Seq) error {
+	metas := g.sink.metas
+	var b Batch
+	if err := b.add(kindIngestMark, metas[0].Smallest, metas[len(metas)-1].Largest); err != nil {
+		return err
+	}
+	db := g.db
+	if err := db.appendLog([][]byte{b.setSeq(seq)}, seq, false); err != nil {
+		_ = db.health.LogFailed(err) // DB.Err and an event report it
+		return nil
+	}
+	if gate := db.commitGate(); gate != nil {
+		if err := gate(seq); err != nil {
+			return db.health.LogFailed(err)
+		}
+	}
+	return nil
 }
 
 // flush brings all that is in memtables into tables. When it returns nil the memtable is empty,

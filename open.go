@@ -121,6 +121,7 @@ func (db *opening) open() error {
 	if err != nil {
 		return err
 	}
+	state.NextFileNum = max(state.NextFileNum, base.FileNum(db.opts.FirstFileNum))
 	if err := db.openVersion(state, false); err != nil {
 		return err
 	}
@@ -324,7 +325,7 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	case base.FileTable, base.FileFilter, base.FileManifest:
 		return !db.tree.Needs(t, n)
 	case base.FileLog:
-		return !db.logs.IsLive(n)
+		return !db.logs.IsLive(n) && !db.logs.Adopt(n)
 	case base.FileTemp:
 		return true
 	}

@@ -44,6 +44,28 @@ type Options struct {
 	// SyncEvery is the interval of SyncPeriodic. Default 100 ms.
 	SyncEvery time.Duration
 
+	// CommitGate, if not nil, is asked before a group of writes becomes visible and is
+	// acknowledged: a program that copies the log elsewhere can wait there until it has the
+	// group. The position reaches to the end of the group, and LastSeq is the number of its
+	// last write. With SyncEach the log is durable up to there. Ingest asks when its keys are
+	// durable and visible already, but not acknowledged.
+	//
+	// One call at a time is under way. Other writers wait meanwhile, and so does Close. The
+	// gate may call LogPosition, HoldLogs, Hold, Sync and Fence, and read; it must not write. An
+	// error makes the store read-only, and the writers of the group get it. The group is not
+	// visible then; but it is in the log, and so it may be there when the store is opened
+	// again. If Resume succeeds, it is gone.
+	CommitGate func(LogPosition) error
+
+	// HoldLogs is what DB.HoldLogs gets when the store is opened, before any log is removed.
+	// 0: no log is kept.
+	HoldLogs uint64
+
+	// FirstFileNum is the least number that new files get, at most 2^60 - 2^36. It is for stores whose
+	// files are copied to one place by several writers, one after the other: if each has a range
+	// of its own, no two files have the same number. 0: the number after the last file's.
+	FirstFileNum uint64
+
 	// FS is the file system. Default: the operating system's. vfs.NewMem()
 	// gives a store in memory.
 	FS vfs.FS
@@ -264,6 +286,9 @@ const (
 	MaxBatchSize = 512 << 20
 )
 
+// maxFirstFileNum leaves 2^36 numbers up to the largest that names of files may have.
+const maxFirstFileNum = 1<<60 - 1<<36
+
 // withDefaults returns a copy of o (which may be nil) with every unset field
 // filled in, or an error that names the field at fault.
 func (o *Options) withDefaults() (Options, error) {
@@ -302,6 +327,8 @@ func (o *Options) validate() error {
 		return optionError("ErrorIfExists", "contradicts ReadOnly and MustExist")
 	case o.LockTimeout < 0:
 		return optionError("LockTimeout", "is negative")
+	case o.FirstFileNum > maxFirstFileNum:
+		return optionError("FirstFileNum", fmt.Sprintf("is %d, above 2^60 - 2^36", o.FirstFileNum))
 	case !o.Durability.known():
 		return optionError("Durability", fmt.Sprintf("is unknown: %d", o.Durability))
 	case o.SyncEvery < 0:

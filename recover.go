@@ -52,6 +52,12 @@ func (db *DB) replayBatch(num base.FileNum, payload []byte) error {
 		return base.Corruption(base.LogName(num), -1, "batch",
 			fmt.Errorf("sequence number %d comes again", seq))
 	}
+	if _, _, mark := b.Ingested(); mark {
+		// The number was taken by an ingestion that is no longer in a table of its own: all
+		// that it wrote was overwritten and compacted away.
+		db.commits.Skip(last)
+		return nil
+	}
 	v := db.view.Load()
 	if v.mem.Taken() >= db.opts.MemtableSize && !v.mem.Empty() {
 		db.freezeMemtable()

@@ -52,6 +52,20 @@ func (db *DB) Resume() error {
 	return db.commits.Alone(context.Background(), db.resume)
 }
 
+// Fence makes the store refuse writes for good: another writer has taken over what this one was
+// writing for. Every write returns cause, wrapped in ErrReadOnly, and so does Resume. Only another
+// Open ends that. Reads go on. A write whose group is being committed may still be acknowledged;
+// Options.CommitGate can prevent that. An earlier fence stays. Of a store that is closed, or was
+// opened with ReadOnly, nothing changes.
+func (db *DB) Fence(cause error) {
+	if cause == nil {
+		cause = errors.New("shale: fenced")
+	}
+	if !db.opts.ReadOnly && !db.closing() {
+		db.health.Fence(cause)
+	}
+}
+
 // beginUsable is begin for a call that needs a store which can write, but writes no entries. A
 // failure that may pass does not refuse it. It is tried whether it has passed, because the
 // caller may have removed its cause. The call is registered first: what is tried may begin a
@@ -134,7 +148,10 @@ func (db *DB) resume() error {
 // resumeFrom is resume for the failure f. If it returns an error, writes stay refused.
 // Requires: the caller leads the queue.
 func (db *DB) resumeFrom(f *health.Failure) error {
-	if db.commits.Torn() {
+	switch {
+	case f.Fenced:
+		return base.ReadOnly(f.Err)
+	case db.commits.Torn():
 		return base.ReadOnly(errTorn)
 	}
 	if base.IsNoSpace(f.Err) {
@@ -244,7 +261,7 @@ func (db *DB) replaceLog() error {
 // nor tells the manifest that it is whole. Requires: the caller leads the queue.
 func (db *DB) logBroken() bool {
 	f := db.health.Current()
-	return f != nil && (!f.Passes || db.logs.Current().Err() != nil)
+	return f != nil && (!f.Passes && !f.Intact || db.logs.Current().Err() != nil)
 }
 
 // giveUpFor gives up what the store has reserved ahead if err says that the disk is full.

@@ -299,8 +299,8 @@ func (l *logs) record(f *logFile, payload []byte) error {
 	}
 	at.last = seq + base.Seq(b.Len()) - 1
 	at.commits++
-	at.entries += uint64(b.Len())
 	for op := range b.Ops() {
+		at.entries++
 		if len(at.samples) < maxSamples {
 			at.samples = append(at.samples, bytes.Clone(op.Key))
 		}

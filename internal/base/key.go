@@ -24,7 +24,8 @@ const MaxSeq Seq = 1<<56 - 1
 type Kind uint8
 
 // Kinds 0 and 1 are in use. The numbers 2 to 5 are reserved: 2 for range tombstones,
-// 3 for merge operands, 4 for values that expire, 5 for values in a blob file. A
+// 3 for merge operands, 4 for values that expire, 5 for values in a blob file. The log
+// has 6 for the mark of an ingestion, which no table has. A
 // program that does not know a kind refuses a file that has it, with a clear error.
 const (
 	KindDelete Kind = 0

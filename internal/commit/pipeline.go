@@ -22,7 +22,7 @@ import (
 //     waits until its request is done or it is made the leader.
 //  2. The leader waits for room in the memtable (MakeRoom),
 //     and takes the waiting requests as one group (takeGroup).
-//  3. It gives the operations of the group sequence numbers, and appends them to the log.
+//  3. It numbers the operations of the group, appends them to the log, and asks the gate.
 //  4. It applies the group to the memtable, and then publishes the
 //     last sequence number. Readers see the group from now on.
 //  5. It wakes the writers of the group, and makes the first
@@ -76,7 +76,8 @@ type Env struct {
 	// Append appends payloads to the log. last is the last
 	// sequence number in them. syncNext says that a sync follows.
 	Append   func(payloads [][]byte, last base.Seq, syncNext bool) error
-	Log      func() *wal.Writer // the current log
+	Gate     func(last base.Seq) error // asked before a group with numbers up to last becomes visible; nil: none
+	Log      func() *wal.Writer        // the current log
 	Memtable func() *memtable.Memtable
 	// WrittenSince reports whether key may have been written after seq.
 	WrittenSince func(key []byte, seq base.Seq) bool
@@ -470,8 +471,8 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	return nil
 }
 
-// logGroup appends the payloads to the log. With
-// SyncFirst, it also syncs the log if wantSync is set.
+// logGroup appends the payloads to the log. With SyncFirst, it also
+// syncs the log if wantSync is set. Then it asks the gate.
 func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
 		if err := q.env.Append(payloads, q.lastSeq, wantSync); err != nil {
@@ -482,6 +483,9 @@ func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 		if err := q.env.Log().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
+	}
+	if len(payloads) > 0 && q.env.Gate != nil {
+		return q.env.Gate(q.lastSeq)
 	}
 	return nil
 }

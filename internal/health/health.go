@@ -36,6 +36,9 @@ type Failure struct {
 	// ends only with Resume or with another Open. A failed sync of the log is
 	// of that kind, because nobody knows which bytes are on the disk.
 	Passes bool
+	// Fenced says that writes are refused for good, because the program has said so (Fence).
+	// Intact says that until then no failure of the log was known that lasts.
+	Fenced, Intact bool
 }
 
 // New returns the Health of a store that takes writes.
@@ -133,6 +136,24 @@ func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool)
 		}
 	}
 	return base.ReadOnly(err)
+}
+
+// Fence refuses writes for good because of cause. An earlier fence stays, and any other failure
+// is replaced.
+func (h *Health) Fence(cause error) {
+	f := &Failure{Err: cause, since: h.env.Now(), Fenced: true}
+	for {
+		old := h.state.Load()
+		if old.Fenced {
+			return
+		}
+		f.Intact = old.Err == nil || old.Passes
+		if h.state.CompareAndSwap(old, f) {
+			h.env.Refused(cause)
+			h.Nudge()
+			return
+		}
+	}
 }
 
 // Resolve ends the failure f, so that writes are taken again. If another

@@ -33,6 +33,8 @@ const minPrepared = 1 << 20
 // writes that are in no table yet, the prepared next log, and obsolete
 // logs that are kept to be used again. A log that a checkpoint links or
 // that Verify reads is held: meanwhile it is neither removed nor renamed.
+// So are all obsolete logs from some number on, if the program wants to
+// copy them (HoldFrom).
 //
 // Methods that require the leader are called only by the leader of the store's commit
 // queue. There is only one leader at a time. All other methods may be called concurrently.
@@ -53,7 +55,8 @@ type Set struct {
 	prepared   *wal.Prepared        // the file of the next log; nil: there is none
 	recyclable []base.FileNum       // obsolete logs that are kept to be used again
 	held       map[base.FileNum]int // number of holders of each held log
-	orphans    []base.FileNum       // obsolete logs that are held; the last Release removes them
+	orphans    []base.FileNum       // obsolete logs that are held; the last Release removes them, or HoldFrom
+	holdFrom   base.FileNum         // obsolete logs from this number on are held; 0: none
 	pastSyncs  uint64               // syncs of all logs before the current one
 	pastBytes  uint64               // bytes written to them
 }
@@ -66,6 +69,7 @@ type Env struct {
 	MinPrepared  int64 // bytes; size of the smallest memtable for which logs are prepared; 0: the default
 	NoMap        bool  // do not map logs into memory
 	NewFileNum   func() base.FileNum
+	HoldFrom     base.FileNum // see Set.HoldFrom
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
 	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
@@ -89,7 +93,7 @@ func New(env Env) *Set {
 	if env.MinPrepared == 0 {
 		env.MinPrepared = minPrepared
 	}
-	return &Set{env: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int)}
+	return &Set{env: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int), holdFrom: env.HoldFrom}
 }
 
 // Current returns the current log, or nil if the store is read-only.
@@ -306,7 +310,7 @@ func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 		switch {
 		case f.num >= min:
 			kept = append(kept, f)
-		case f.sealed && !f.linked && l.held[f.num] == 0 && len(l.recyclable) < maxRecyclable:
+		case f.sealed && !f.linked && !l.isHeldLocked(f.num) && len(l.recyclable) < maxRecyclable:
 			l.recyclable = append(l.recyclable, f.num)
 		default:
 			nums = append(nums, f.num)
@@ -335,11 +339,17 @@ func (l *Set) GiveUp() (any bool) {
 	return l.DropRecyclable() || any
 }
 
-// orphanLocked returns the names of obsolete logs that can be removed
-// now. Logs that are held are left to Release. Requires: mu is held.
+// isHeldLocked reports whether log num must be neither removed nor
+// used again, if it is obsolete. Requires: mu is held.
+func (l *Set) isHeldLocked(num base.FileNum) bool {
+	return l.held[num] > 0 || l.holdFrom > 0 && num >= l.holdFrom
+}
+
+// orphanLocked returns the names of obsolete logs that can be removed now. Logs
+// that are held are left to Release and HoldFrom. Requires: mu is held.
 func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
 	for _, num := range nums {
-		if l.held[num] > 0 {
+		if l.isHeldLocked(num) {
 			l.orphans = append(l.orphans, num)
 		} else {
 			names = append(names, base.LogName(num))
@@ -386,14 +396,32 @@ func (l *Set) Release(nums []base.FileNum) {
 			delete(l.held, num)
 		}
 	}
-	orphans := l.orphans
-	l.orphans = nil
-	names := l.orphanLocked(orphans)
+	names := l.releasedLocked()
 	l.mu.Unlock()
 	l.env.Remove(names...)
 }
 
-// ForgetRecovered forgets all logs but the current one. The caller removes their files.
+// HoldFrom holds all logs with number num and higher ones, and no longer those with lower
+// numbers: obsolete ones of these are removed. 0 holds none. Logs that are kept to be used
+// again are not held: their content was given up when they were put there.
+func (l *Set) HoldFrom(num base.FileNum) {
+	l.mu.Lock()
+	l.holdFrom = num
+	names := l.releasedLocked()
+	l.mu.Unlock()
+	l.env.Remove(names...)
+}
+
+// releasedLocked takes the obsolete logs that nobody holds any
+// more out of orphans, and returns their names. Requires: mu is held.
+func (l *Set) releasedLocked() (names []string) {
+	orphans := l.orphans
+	l.orphans = nil
+	return l.orphanLocked(orphans)
+}
+
+// ForgetRecovered forgets all logs but the current one. The caller removes their
+// files, but for those that Adopt takes.
 // Requires: the manifest's MinLog is the number of the current log, and this is durable.
 func (l *Set) ForgetRecovered() {
 	l.mu.Lock()
@@ -414,6 +442,18 @@ func (l *Set) IsLive(num base.FileNum) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.live, func(f logFile) bool { return f.num == num })
+}
+
+// Adopt takes over an obsolete log that an earlier process has left, if logs with its number
+// are held: HoldFrom removes it later. Otherwise it returns false, and the caller removes it.
+func (l *Set) Adopt(num base.FileNum) (held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.isHeldLocked(num) {
+		return false
+	}
+	l.orphans = append(l.orphans, num)
+	return true
 }
 
 // Stats returns the number of syncs of logs since

@@ -240,3 +240,49 @@ func TestSet_ReplayMissing(t *testing.T) {
 		t.Errorf("%q, %v; want the last log", records, err)
 	}
 }
+
+// A log that is held from its number on is neither used again nor removed when it is obsolete, nor when
+// the disk is full, until a higher number is held from. So is one that an earlier process has left.
+func TestHoldFrom_KeepsLogs(t *testing.T) {
+	w := newLogWorld(t)
+	var nums []base.FileNum
+	for range 5 {
+		nums = append(nums, w.rotate())
+	}
+	w.HoldFrom(nums[1])
+	drop := func(below base.FileNum) {
+		t.Helper()
+		w.env.Remove(w.DropBelow(below)...)
+	}
+	drop(nums[3])
+	if _, kept := w.Spare(); kept != 1 || len(w.removed) != 0 {
+		t.Fatalf("%d logs to be used again, removed %v", kept, w.removed)
+	}
+	w.GiveUp()
+	if want := []string{base.LogName(nums[0])}; !slices.Equal(w.removed, want) {
+		t.Fatalf("removed %v, want %v", w.removed, want)
+	}
+	held := w.Hold([]manifest.LogInfo{{Num: nums[3], Sealed: true}})
+	w.HoldFrom(nums[2])
+	drop(nums[4])
+	w.HoldFrom(nums[4])
+	want := []string{base.LogName(nums[0]), base.LogName(nums[1]), base.LogName(nums[2])}
+	if !slices.Equal(w.removed, want) {
+		t.Fatalf("removed %v, want %v", w.removed, want)
+	}
+	if w.Adopt(nums[0]) {
+		t.Error("a log below the number is adopted")
+	}
+	left := nums[4] + 100
+	if !w.Adopt(left) || w.IsLive(left) {
+		t.Error("a log from the number on is not adopted")
+	}
+	w.HoldFrom(0)
+	if want = append(want, base.LogName(left)); !slices.Equal(w.removed, want) {
+		t.Fatalf("removed %v, want %v", w.removed, want)
+	}
+	w.Release([]base.FileNum{held[0].Num})
+	if want = append(want, base.LogName(nums[3])); !slices.Equal(w.removed, want) {
+		t.Fatalf("removed %v, want %v", w.removed, want)
+	}
+}

@@ -263,9 +263,10 @@ func (l *Life) Abandon() {
 
 // Strays returns an error if a file lies in the store's directory that is not part of the store,
 // or if one is missing that is. Compactions may be about to remove some, and the next log may be
-// in the making, so it waits for that.
+// in the making, so it waits for that. It lets go of the logs that the program holds.
 func Strays(db *shale.DB, fs vfs.FS, dir string) error {
 	var err error
+	db.HoldLogs(0)
 	for range 2000 {
 		if err = straysNow(db, fs, dir); err == nil {
 			return nil

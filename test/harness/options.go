@@ -40,6 +40,9 @@ var optionDraws = []optionDraw{
 	scaled("Durability", func(o *shale.Options) *shale.Durability { return &o.Durability },
 		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual},
 		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual, shale.SyncManual}),
+	drawn("CommitGate", func(o *shale.Options) *func(shale.LogPosition) error { return &o.CommitGate }, nil, nil, nil, gate),
+	drawn("HoldLogs", func(o *shale.Options) *uint64 { return &o.HoldLogs }, 0, 0, 0, 0, 0, 0, 12, 1<<36),
+	drawn("FirstFileNum", func(o *shale.Options) *uint64 { return &o.FirstFileNum }, 0, 0, 0, 0, 12, 1<<36, 3<<36),
 	scaled("SyncEvery", func(o *shale.Options) *time.Duration { return &o.SyncEvery },
 		[]time.Duration{0, time.Millisecond, time.Hour}, []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second}),
 	scaled("MemtableSize", func(o *shale.Options) *int64 { return &o.MemtableSize },
@@ -70,6 +73,14 @@ var optionDraws = []optionDraw{
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
 		[]int{0, 1, 2, 3, 4, 8}, []int{0, 0, 1, 2}), // two runs at most: the soak checks that no level has more
 	drawn("testing.readNow", func(o *shale.Options) *int64 { return KnobsOf(o).ReadNow }, 0, -1, 2<<10),
+}
+
+// gate is a CommitGate that lets pass what is possible.
+func gate(p shale.LogPosition) error {
+	if p.Log == 0 || p.Synced > p.Written || p.LastSeq == 0 {
+		return fmt.Errorf("impossible position: %+v", p)
+	}
+	return nil
 }
 
 // doubled returns the numbers from lo to hi, each twice the one before it.

@@ -30,7 +30,11 @@ func testDraw(t *testing.T, draw func(r *rand.Rand, fs vfs.FS) shale.Options) {
 			if seen[name] == nil {
 				seen[name] = make(map[string]bool)
 			}
-			if at := of.Field(i); at.Kind() != reflect.Func && at.Kind() != reflect.Interface {
+			switch at := of.Field(i); at.Kind() {
+			case reflect.Func:
+				seen[name][fmt.Sprint(at.IsNil())] = true
+			case reflect.Interface:
+			default:
 				seen[name][fmt.Sprint(at)] = true
 			}
 			if name == "testing" {

@@ -66,7 +66,9 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 		if v.first == 0 {
 			v.first = base.Seq(seq)
 		}
-		v.ops += uint64(b.Len())
+		if _, _, mark := b.Ingested(); !mark {
+			v.ops += uint64(b.Len())
+		}
 		return fn(base.Seq(seq), b)
 	})
 	if v.Damage != nil && v.Records == 0 {
@@ -189,6 +191,9 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	record := 0
 	v, err := f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
 		record++
+		if least, greatest, ok := b.Ingested(); ok {
+			g.Row(record, output.NumberCell(seq), "ingestion", output.ByteCell(slices.Concat(least, []byte(" .. "), greatest)), "")
+		}
 		for op := range b.Ops() {
 			g.Row(record, output.NumberCell(seq), op.Kind.String(), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
 			seq++

@@ -1,0 +1,145 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// writeRanges writes a log of records of all sizes, and returns where each of them ends. The first
+// offset is 0, the last one the end of the seal.
+func writeRanges(t *testing.T, mem *vfs.Mem, sizes []int) (ends []int64, payloads [][]byte) {
+	t.Helper()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(Header{StoreID: 7, Num: 9, Prev: 5, PrevLen: 4200, PrevSeq: 41}, Options{FS: mem, Dir: "d", Prealloc: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends = append(ends, 0)
+	for i, size := range sizes {
+		p := bytes.Repeat([]byte{byte(i + 1)}, size)
+		end, err := w.Append(p, base.Seq(42+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		payloads = append(payloads, p)
+		ends = append(ends, end)
+	}
+	end, err := w.Seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends = append(ends, end)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return ends, payloads
+}
+
+// Every range between two ends of records gives the records between them.
+func TestReadRange_EveryRange(t *testing.T) {
+	mem := vfs.NewMem()
+	ends, payloads := writeRanges(t, mem, []int{10, 1, 500, 32 << 10, 70 << 10, 32<<10 - 60, 20, 5, 100 << 10, 3})
+	for i := range ends {
+		for j := i; j < len(ends); j++ {
+			next := i
+			res, err := ReadRange(mem, "d", 9, 7, ends[i], ends[j], func(payload []byte, end int64) error {
+				if next >= len(payloads) || !bytes.Equal(payload, payloads[next]) || end != ends[next+1] {
+					return fmt.Errorf("record %d: %d bytes that end at %d", next, len(payload), end)
+				}
+				next++
+				return nil
+			})
+			want := min(j, len(payloads))
+			if err != nil || next != max(want, i) || res.Records != uint64(max(want-i, 0)) || res.Sealed != (j == len(ends)-1 && i < j) || res.Length != max(ends[j], headerSize) {
+				t.Fatalf("records %d to %d: %+v, %v, and %d came", i, j, res, err, next)
+			}
+			if j > i && res.LastSeq != base.Seq(41+want) {
+				t.Errorf("records %d to %d: last number %d", i, j, res.LastSeq)
+			}
+		}
+	}
+}
+
+// A range whose ends are not those of records is an error that names the log, and so is any damage
+// within it. The log may have anything behind it.
+func TestReadRange_Damage(t *testing.T) {
+	mem := vfs.NewMem()
+	ends, payloads := writeRanges(t, mem, []int{10, 700, 40 << 10, 9})
+	read := func(from, to int64) error {
+		_, err := ReadRange(mem, "d", 9, 7, from, to, func(p []byte, _ int64) error {
+			for _, want := range payloads {
+				if bytes.Equal(p, want) {
+					return nil
+				}
+			}
+			return errors.New("a record that nobody wrote")
+		})
+		return err
+	}
+	var damage *base.CorruptionError
+	last := ends[len(ends)-1]
+	for _, at := range []int64{1, 5000, ends[1] + 1, ends[2] - 1, ends[3] - 40000, last - 1, last + 1, last + 100000} {
+		if err := read(0, at); at > headerSize && !errors.As(err, &damage) {
+			t.Errorf("up to %d: %v", at, err)
+		}
+		if err := read(at, last+200000); at > headerSize && !errors.As(err, &damage) {
+			t.Errorf("from %d: %v", at, err)
+		}
+	}
+	f, err := mem.OpenReadWrite("d/" + base.LogName(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for at := int64(0); at < last; at += 1 + at/300 {
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], at); err != nil {
+			t.Fatal(err)
+		}
+		flip := func() {
+			b[0] ^= 0x10
+			if _, err := f.WriteAt(b[:], at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flip()
+		for i := range ends[:len(ends)-1] {
+			from, to := ends[i], ends[i+1]
+			err := read(from, to)
+			inside := at >= max(from, headerSize) && at < to
+			if inside && err == nil && !padding(at, ends) {
+				t.Errorf("byte %d is wrong, and records from %d to %d were read", at, from, to)
+			}
+			if !inside && at >= headerSize && err != nil {
+				t.Errorf("byte %d is wrong, and the records from %d to %d are not read: %v", at, from, to, err)
+			}
+		}
+		flip()
+	}
+	if err := read(0, last); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRange(mem, "d", 8, 7, 0, last, nil); err == nil {
+		t.Error("a log that is not there was read")
+	}
+	if _, err := ReadRange(mem, "d", 9, 6, 0, last, nil); !errors.As(err, &damage) {
+		t.Errorf("the log of another store: %v", err)
+	}
+}
+
+// padding reports whether offset at may be among the zeros at the end of a block, behind a record.
+func padding(at int64, ends []int64) bool {
+	for _, end := range ends {
+		if end > 0 && at >= end && at < end+minRoom && blockRoom(end) < minRoom {
+			return true
+		}
+	}
+	return false
+}
