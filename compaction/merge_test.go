@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -313,6 +315,28 @@ func TestMerge_Cancelled(t *testing.T) {
 	_, err := Merge(ctx, &sliceIter{entries: parseEntries(t, "a#3,PUT=1\n")}, MergeOptions{NewOutput: out.new})
 	if !errors.Is(err, context.Canceled) || out.adds != 0 || out.open != 0 {
 		t.Errorf("Merge = %v, %d entries written, %d outputs open; want %v, 0, 0", err, out.adds, out.open, context.Canceled)
+	}
+}
+
+// On one processor, another goroutine gets its turns during a long merge.
+func TestMerge_Yields(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const pauses = 100
+	entries := make([]base.KV, pauses*pauseEvery)
+	for i := range entries {
+		entries[i].InternalKey = base.NewKey(fmt.Appendf(nil, "%09d", i), 1, base.KindPut)
+	}
+	var turns atomic.Int64
+	var stop atomic.Bool
+	go func() {
+		for ; !stop.Load(); turns.Add(1) {
+			runtime.Gosched()
+		}
+	}()
+	_, err := Merge(context.Background(), &sliceIter{entries: entries}, MergeOptions{NewOutput: func() (Output, error) { return nullOutput{}, nil }})
+	stop.Store(true)
+	if n := turns.Load(); err != nil || n < pauses/2 {
+		t.Errorf("Merge of %d entries: %v, another goroutine had %d turns, want %d at least", len(entries), err, n, pauses/2)
 	}
 }
 
