@@ -79,7 +79,7 @@ func ExampleDecodeSegment() {
 	fmt.Printf("%s has %q, up to %d\n", got.Name(), got.Body, got.End())
 	_, err = remote.DecodeSegment(remote.SegmentName(13, 4096), store, object)
 	fmt.Println(err)
-	object[90] ^= 1
+	object[98] ^= 1
 	_, err = remote.DecodeSegment(s.Name(), store, object)
 	fmt.Println(err)
 	// Output:

@@ -11,7 +11,7 @@ type Extent struct {
 	Log     uint64
 	Length  int64  // bytes: where the last of the segments ends
 	LastSeq uint64 // the last sequence number that is given out up to there
-	Sealed  bool   // the log is complete
+	Sealed  bool   // no segment of the log follows: a seal or a fence has ended it
 }
 
 // appendExtents appends a field for each extent:

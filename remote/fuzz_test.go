@@ -66,8 +66,8 @@ func FuzzDecodeSegment(f *testing.F) {
 			return
 		}
 		copy(b[12:], appendSum(b[:12:12], 0)[12:])
-		copy(b[76:], appendSum(bytes.Clone(b[segmentHeader:]), 0)[len(b)-segmentHeader:])
-		copy(b[80:], appendSum(b[:80:80], 0)[80:])
+		copy(b[84:], appendSum(bytes.Clone(b[segmentHeader:]), 0)[len(b)-segmentHeader:])
+		copy(b[88:], appendSum(b[:88:88], 0)[88:])
 	})
 }
 

@@ -19,8 +19,11 @@ type Segment struct {
 	// gives out none, LastSeq is the last one before it, and FirstSeq is one more. A fence has 0 and 0.
 	FirstSeq, LastSeq uint64
 	Written           time.Time // to the millisecond
-	Kind              SegmentKind
-	// Body has the log's bytes, unchanged. It ends where a record ends.
+	// Next is the log with whose offset 0 the list of segments goes on after a seal or a fence. Data has
+	// 0: the next segment begins at End.
+	Next uint64
+	Kind SegmentKind
+	// Body has the log's bytes, unchanged. It ends where a record ends. A seal may have none.
 	Body []byte
 }
 
@@ -29,14 +32,17 @@ type SegmentKind uint8
 
 // The kinds of segments. Part of the format; they never change.
 const (
-	SegmentData  SegmentKind = 0 // another segment may follow
-	SegmentSeal  SegmentKind = 1 // the log is complete: the body ends with its seal record
-	SegmentFence SegmentKind = 2 // another writer has taken the store over: nothing may follow; no body
+	SegmentData  SegmentKind = 0 // the log goes on
+	SegmentSeal  SegmentKind = 1 // the log ends here: with its seal record, or, if another log took its place without one, with what is there
+	SegmentFence SegmentKind = 2 // another writer has taken the store over: the log ends here; no body
 )
 
 const (
 	// segmentHeader is the length of the header, in bytes. Part of the format.
-	segmentHeader = 84
+	segmentHeader = 92
+	// kindOffset and bodySumOffset are where the kind and the body's checksum stand in the header.
+	kindOffset    = 80
+	bodySumOffset = 84
 	// logHeader is the length of the header of a log (docs/FORMAT.md, section 3).
 	logHeader = 4096
 	// maxBody is the longest body, in bytes. A record has one batch, of 512 MiB at most.
@@ -53,15 +59,15 @@ func (s *Segment) End() int64 { return s.Offset + int64(len(s.Body)) }
 
 // Encode appends the object to dst, which belongs to the caller:
 //
-//	head 24 · log · offset · length · first and last sequence number · Unix ms (u64 each)
-//	· kind u8 · zero 3 · crc32c of the body u32 · crc32c of bytes 0 to 79 u32 · body
+//	head 24 · log · offset · length · first and last sequence number · Unix ms · next log (u64 each)
+//	· kind u8 · zero 3 · crc32c of the body u32 · crc32c of bytes 0 to 87 u32 · body
 func (s *Segment) Encode(dst []byte) ([]byte, error) {
-	if err := s.check(); err != nil {
+	if err := s.check(int64(len(s.Body))); err != nil {
 		return dst, encodeError(s.Name(), err)
 	}
 	start := len(dst)
 	dst = appendHead(dst, segmentMagic, s.StoreID)
-	for _, v := range []uint64{s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli())} {
+	for _, v := range []uint64{s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli()), s.Next} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
@@ -89,52 +95,68 @@ func DecodeSegment(name string, storeID uint64, src []byte) (*Segment, error) {
 
 // decodeSegment decodes and checks a segment of any store.
 func decodeSegment(src []byte) (*Segment, error) {
-	id, err := checkHead(src, segmentMagic, segmentHeader)
+	s, length, err := decodeSegmentHeader(src)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStored(src[:segmentHeader-sumSize], src[segmentHeader-sumSize:]); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	d := decoder{src: src[headSize:segmentHeader]}
-	s := &Segment{StoreID: id, Log: d.uint64(), Offset: d.signed(d.uint64())}
-	length := d.uint64()
-	s.FirstSeq, s.LastSeq, s.Written = d.uint64(), d.uint64(), d.time(d.uint64())
-	s.Kind, s.Body = SegmentKind(src[72]), src[segmentHeader:]
-	switch {
-	case d.err != nil:
-		return nil, d.err
-	case length != uint64(len(s.Body)):
+	s.Body = src[segmentHeader:]
+	if length != int64(len(s.Body)) {
 		return nil, fmt.Errorf("a body of %d bytes, the header says %d", len(s.Body), length)
-	case src[73]|src[74]|src[75] != 0:
-		return nil, fmt.Errorf("bytes 73 to 75 are %x, want zeros", src[73:76])
 	}
-	if err := checkStored(s.Body, src[76:]); err != nil {
+	if err := checkStored(s.Body, src[bodySumOffset:]); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	return s, s.check()
+	return s, nil
 }
 
-// check returns what is impossible about s, or nil.
-func (s *Segment) check() error {
+// decodeSegmentHeader decodes and checks the header that src begins with. The segment has no body;
+// length is the number of bytes that it has.
+func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
+	id, err := checkHead(src, segmentMagic, segmentHeader)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := checkStored(src[:segmentHeader-sumSize], src[segmentHeader-sumSize:]); err != nil {
+		return nil, 0, fmt.Errorf("header: %w", err)
+	}
+	d := decoder{src: src[headSize:segmentHeader]}
+	s = &Segment{StoreID: id, Log: d.uint64(), Offset: d.signed(d.uint64())}
+	length = d.signed(d.uint64())
+	s.FirstSeq, s.LastSeq, s.Written, s.Next = d.uint64(), d.uint64(), d.time(d.uint64()), d.uint64()
+	s.Kind = SegmentKind(src[kindOffset])
+	zeros := src[kindOffset+1 : bodySumOffset]
+	switch {
+	case d.err != nil:
+		return nil, 0, d.err
+	case zeros[0]|zeros[1]|zeros[2] != 0:
+		return nil, 0, fmt.Errorf("bytes 81 to 83 are %x, want zeros", zeros)
+	}
+	return s, length, s.check(length)
+}
+
+// check returns what is impossible about s with a body of length bytes, or nil.
+func (s *Segment) check(length int64) error {
 	if err := errors.Join(checkNum("log", s.Log), checkTime(s.Written), checkSeq(s.LastSeq)); err != nil {
 		return err
 	}
 	switch {
 	case s.Offset < 0 || s.Offset > 0 && s.Offset < logHeader:
 		return fmt.Errorf("it begins at offset %d, within the header of the log", s.Offset)
-	case len(s.Body) > maxBody || s.Offset > maxLog-int64(len(s.Body)):
-		return fmt.Errorf("%d bytes at offset %d of a log are too many", len(s.Body), s.Offset)
-	case s.Kind == SegmentFence:
-		if len(s.Body) > 0 || s.FirstSeq != 0 || s.LastSeq != 0 {
-			return fmt.Errorf("a fence with %d bytes and sequence numbers %d to %d", len(s.Body), s.FirstSeq, s.LastSeq)
-		}
-		return nil
+	case length > maxBody || s.Offset > maxLog-length:
+		return fmt.Errorf("%d bytes at offset %d of a log are too many", length, s.Offset)
 	case s.Kind > SegmentFence:
 		return fmt.Errorf("kind %d: %w", s.Kind, base.ErrFormatTooNew)
-	case len(s.Body) == 0 || s.Offset == 0 && len(s.Body) < logHeader:
-		return fmt.Errorf("%d bytes at offset %d are no record", len(s.Body), s.Offset)
-	case s.FirstSeq == 0 || s.FirstSeq > s.LastSeq+1:
+	case s.Kind == SegmentData && s.Next != 0:
+		return fmt.Errorf("data is followed by log %d, not by more of its own", s.Next)
+	case s.Kind != SegmentData && (s.Next <= s.Log || s.Next > maxNum):
+		return fmt.Errorf("log %d is followed by log %d", s.Log, s.Next)
+	case s.Kind == SegmentFence && (length > 0 || s.FirstSeq != 0 || s.LastSeq != 0):
+		return fmt.Errorf("a fence with %d bytes and sequence numbers %d to %d", length, s.FirstSeq, s.LastSeq)
+	case s.Kind == SegmentFence:
+		return nil
+	case s.Kind == SegmentData && length == 0 || s.Offset == 0 && length > 0 && length < logHeader:
+		return fmt.Errorf("%d bytes at offset %d are no record", length, s.Offset)
+	case s.FirstSeq == 0 || s.FirstSeq > s.LastSeq+1 || length == 0 && s.FirstSeq != s.LastSeq+1:
 		return fmt.Errorf("sequence numbers %d to %d", s.FirstSeq, s.LastSeq)
 	}
 	return nil

@@ -20,9 +20,12 @@ func TestSegment_RoundTrip(t *testing.T) {
 	for _, s := range []*Segment{
 		exampleSegment(),
 		{StoreID: 1, Log: 1, FirstSeq: 1, Written: time.UnixMilli(0).UTC(), Body: first},
-		{Log: maxNum, Offset: maxLog - 1, FirstSeq: last + 1, LastSeq: last, Written: time.UnixMilli(maxMilli).UTC(), Kind: SegmentSeal, Body: []byte{1}},
-		{Log: 2, Offset: logHeader, Written: exampleTime, Kind: SegmentFence, Body: []byte{}},
-		{Log: 2, Written: exampleTime, Kind: SegmentFence, Body: []byte{}},
+		{Log: maxNum, Offset: maxLog - 1, FirstSeq: last + 1, LastSeq: last, Written: time.UnixMilli(maxMilli).UTC(), Body: []byte{1}},
+		{Log: maxNum - 1, Offset: maxLog - 1, FirstSeq: 1, LastSeq: 2, Written: exampleTime, Next: maxNum, Kind: SegmentSeal, Body: []byte{1}},
+		{Log: 2, Offset: logHeader, FirstSeq: 6, LastSeq: 5, Written: exampleTime, Next: 3, Kind: SegmentSeal, Body: []byte{}},
+		{Log: 1 << EpochShift, FirstSeq: 6, LastSeq: 5, Written: exampleTime, Next: 1<<EpochShift | 1, Kind: SegmentSeal, Body: []byte{}},
+		{Log: 2, Offset: logHeader, Written: exampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
+		{Log: 2, Written: exampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
 	} {
 		b, err := s.Encode(nil)
 		mustNil(t, err)
@@ -55,11 +58,24 @@ func TestSegment_RefusesWhatCannotBe(t *testing.T) {
 		"a time too late":          func(s *Segment) { s.Written = time.UnixMilli(maxMilli + 1) },
 		"unknown kind":             func(s *Segment) { s.Kind = SegmentFence + 1 },
 		"no body":                  func(s *Segment) { s.Body = nil },
-		"a seal without a record":  func(s *Segment) { s.Kind, s.Body = SegmentSeal, nil },
-		"a fence with a body":      func(s *Segment) { s.Kind, s.FirstSeq, s.LastSeq = SegmentFence, 0, 0 },
-		"a fence with a first":     func(s *Segment) { s.Kind, s.Body, s.LastSeq = SegmentFence, nil, 0 },
-		"a fence with a last":      func(s *Segment) { s.Kind, s.Body, s.FirstSeq = SegmentFence, nil, 0 },
+		"data and a next log":      func(s *Segment) { s.Next = s.Log + 1 },
+		"a seal without a next":    func(s *Segment) { s.Kind = SegmentSeal },
+		"a seal that goes back":    func(s *Segment) { s.Kind, s.Next = SegmentSeal, s.Log },
+		"a next log too large":     func(s *Segment) { s.Kind, s.Next = SegmentSeal, maxNum+1 },
+		"an empty seal's numbers":  func(s *Segment) { s.Kind, s.Next, s.Body = SegmentSeal, s.Log+1, nil },
+		"a fence with a body":      func(s *Segment) { *s = *exampleFence(); s.Body = []byte{1} },
+		"a fence with a first":     func(s *Segment) { *s = *exampleFence(); s.FirstSeq = 7 },
+		"a fence with a last":      func(s *Segment) { *s = *exampleFence(); s.LastSeq = 7 },
+		"a fence that goes back":   func(s *Segment) { *s = *exampleFence(); s.Next = s.Log },
+		"a fence without a next":   func(s *Segment) { *s = *exampleFence(); s.Next = 0 },
 	})
+}
+
+// exampleFence is a fence at the place of the example.
+func exampleFence() *Segment {
+	s := exampleSegment()
+	s.Kind, s.Next, s.FirstSeq, s.LastSeq, s.Body = SegmentFence, 2<<EpochShift, 0, 0, nil
+	return s
 }
 
 // TestSegment_DecoderChecksFields writes impossible values under right checksums.
@@ -72,15 +88,16 @@ func TestSegment_DecoderChecksFields(t *testing.T) {
 		"first":     func(b []byte) { binary.LittleEndian.PutUint64(b[48:], 0) },
 		"last":      func(b []byte) { binary.LittleEndian.PutUint64(b[56:], math.MaxUint64) },
 		"time":      func(b []byte) { binary.LittleEndian.PutUint64(b[64:], maxMilli+1) },
-		"kind":      func(b []byte) { b[72] = 3 },
-		"zero":      func(b []byte) { b[75] = 1 },
-		"body":      func(b []byte) { b[76]++ },
+		"next":      func(b []byte) { b[72] = 1 },
+		"kind":      func(b []byte) { b[80] = 3 },
+		"zero":      func(b []byte) { b[83] = 1 },
+		"body":      func(b []byte) { b[84]++ },
 		"the store": func(b []byte) { b[16]++ },
 	} {
 		b, err := exampleSegment().Encode(nil)
 		mustNil(t, err)
 		change(b)
-		copy(b[80:84], appendSum(b[:80:80], 0)[80:])
+		copy(b[88:92], appendSum(b[:88:88], 0)[88:])
 		_, err = DecodeSegment(exampleSegment().Name(), exampleStore, b)
 		if err == nil {
 			t.Errorf("%s: it is accepted", what)

@@ -24,9 +24,11 @@ type Step struct {
 	// Edit is all that has changed in the tables since the last step. nil: nothing.
 	Edit *manifest.Edit
 	// Extents are the logs that are needed to restore this step, in the order of their numbers. All
-	// but the last are sealed.
+	// but the last are sealed. The last one is how far the list of segments has got: it is there even
+	// if no restore needs it, once a step has had one.
 	Extents []Extent
-	// Floor says that earlier steps can't be restored or pinned any more. 0: nothing new.
+	// Floor says that earlier steps can't be restored or pinned any more. A step repeats the floor of
+	// the step before, or raises it.
 	Floor        uint64
 	LastTableSeq uint64   // the highest sequence number in tables
 	Parents      []Parent // of a clone, in the order of their numbers

@@ -1,0 +1,451 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A chain is what a program knows of the steps of a store: the newest one that it has read or written, and
+// the sum of all up to it. Owners, readers and restores each have one.
+//
+// Only the newest step is never deleted. So a writer that was stopped for a long time may create a step
+// under a name that was superseded and deleted meanwhile. All who read steps must not believe in such
+// a stray. It can be told by this: a step is deleted only when a later one says that the floor is above it,
+// floors never sink, and the newest step stays. So a step that was read is not a stray if the newest
+// step, looked for afterwards, has a floor that is not above it.
+type chain struct {
+	storeID uint64
+	step    *Step  // nil: there is none yet
+	state   *State // after step
+
+	// Of an owner: set by claim.
+	epoch, writer uint64
+	now           func() time.Time
+
+	misses int // how often in a row next has found nothing
+}
+
+const (
+	// stepGuess is how many bytes are asked for first, when a step is read. One with fewer takes
+	// one request.
+	stepGuess = 16 << 10
+	// maxObject is the size of the largest step, state or pin that is read, in bytes. A table takes some
+	// hundred bytes of a state.
+	maxObject = 1 << 30
+	// missesToList is after how many answers that there is no next step a reader makes sure of it with a list: the
+	// step may have been there and be deleted again.
+	missesToList = 60
+	// chainTries is how often a chain is read that changes meanwhile.
+	chainTries = 20
+)
+
+// n returns the number of the newest step of c, and 0 if there is none.
+func (c *chain) n() uint64 { return c.state.N }
+
+// readChecked returns all bytes of an object that has a checksum of its own, which the caller checks. It
+// takes one request if the object has fewer than guess bytes, and refuses one of more than most bytes. If there
+// is no such object, the error wraps fs.ErrNotExist.
+func readChecked(ctx context.Context, b Bucket, name string, guess int, most int64) ([]byte, error) {
+	src := make([]byte, guess)
+	n, err := b.ReadAt(ctx, name, src, 0)
+	if err == io.EOF {
+		return src[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := b.Stat(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Size > most:
+		return nil, callError("read", name, fmt.Errorf("it has %d bytes, at most %d are expected", info.Size, most))
+	case info.Size <= int64(guess):
+		return src[:min(int64(guess), max(0, info.Size))], nil
+	}
+	src = append(src, make([]byte, info.Size-int64(guess))...)
+	if _, err := b.ReadAt(ctx, name, src[guess:], int64(guess)); err != nil {
+		if err == io.EOF {
+			err = callError("read", name, io.ErrUnexpectedEOF)
+		}
+		return nil, err
+	}
+	return src, nil
+}
+
+// readIdentity reads which store the bucket has. If nobody has used the bucket yet, the error wraps
+// fs.ErrNotExist.
+func readIdentity(ctx context.Context, b Bucket) (*Identity, error) {
+	src, err := readChecked(ctx, b, IdentityName, identitySize+1, identitySize)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeIdentity(src)
+}
+
+// readStep reads step n. If it is not there, the error wraps fs.ErrNotExist. Whether the step is a
+// stray is not checked.
+func readStep(ctx context.Context, b Bucket, storeID, n uint64) (*Step, error) {
+	src, err := readChecked(ctx, b, StepName(n), stepGuess, maxObject)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeStep(StepName(n), storeID, src)
+}
+
+// newestStep returns the number of the newest step, by a list of those behind step after. It returns
+// after if there is none.
+func newestStep(ctx context.Context, b Bucket, after uint64) (uint64, error) {
+	newest := after
+	for info, err := range b.List(ctx, stepFolder, StepName(after)) {
+		if err != nil {
+			return 0, err
+		}
+		if name, ok := ParseName(info.Name); ok {
+			newest = name.Num
+		}
+	}
+	return newest, nil
+}
+
+// readNewest reads the newest step behind step after, and returns nil if there is none. The step was the newest
+// one at some time during the call.
+func readNewest(ctx context.Context, b Bucket, storeID, after uint64) (*Step, error) {
+	n, err := newestStep(ctx, b, after)
+	for err == nil && n != after {
+		step, readErr := readStep(ctx, b, storeID, n)
+		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+			return nil, readErr
+		}
+		// If there is none behind it now, then it was the newest when it was read, and no stray.
+		var later uint64
+		later, err = newestStep(ctx, b, n)
+		switch {
+		case err == nil && later == n && readErr == nil:
+			return step, nil
+		case err == nil && later == n:
+			return nil, fmt.Errorf("remote: the newest step was listed but can't be read: %w", readErr)
+		}
+		n = later
+	}
+	return nil, err
+}
+
+// checkFloorOf returns an error that wraps ErrSnapshotGone if the steps from n on, which the caller has read,
+// may be gone or strays: the floor is above n. newest is the newest of them.
+func checkFloorOf(ctx context.Context, b Bucket, storeID, n, newest uint64) error {
+	step, err := readNewest(ctx, b, storeID, newest)
+	if err == nil && step != nil && step.Floor > n {
+		err = fmt.Errorf("remote: step %d is below the floor, which is step %d now: %w", n, step.Floor, ErrSnapshotGone)
+	}
+	return err
+}
+
+// emptyState is the state of a store that has no steps.
+func emptyState(storeID uint64) *State {
+	return &State{StoreID: storeID, Tables: &manifest.State{Version: new(manifest.Version), StoreID: storeID, NextFileNum: 1}}
+}
+
+// loadChain reads the chain up to step n, or up to the newest step if n is 0. If the store has no steps then, the
+// chain has none. It begins with the newest state that is not behind n.
+//
+// If step n is below the floor, the error wraps ErrSnapshotGone. Nothing keeps the objects that the state names
+// from being deleted, once the floor is above it: see pin.
+func loadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error) {
+	var err error
+	for range chainTries {
+		var c *chain
+		c, err = tryLoadChain(ctx, b, storeID, n)
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
+			return nil, err
+		}
+		// What was listed is gone: the floor was raised meanwhile. Below the floor there will be nothing again.
+		if n == 0 {
+			continue
+		}
+		newest, floorErr := readNewest(ctx, b, storeID, 0)
+		if floorErr == nil && newest != nil && newest.Floor > n {
+			floorErr = fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", n, newest.Floor, ErrSnapshotGone)
+		}
+		if floorErr != nil {
+			return nil, floorErr
+		}
+		if newest == nil || newest.N < n {
+			return nil, fmt.Errorf("remote: there is no step %d yet: %w", n, fs.ErrNotExist)
+		}
+	}
+	return nil, err
+}
+
+// tryLoadChain is loadChain. If the floor is raised meanwhile, it may fail with an error that wraps
+// fs.ErrNotExist or ErrSnapshotGone.
+func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error) {
+	if n == 0 {
+		var err error
+		if n, err = newestStep(ctx, b, 0); err != nil {
+			return nil, err
+		}
+	}
+	c := &chain{storeID: storeID, state: emptyState(storeID)}
+	if n == 0 {
+		return c, nil
+	}
+	begin, err := newestState(ctx, b, n)
+	if err != nil {
+		return nil, err
+	}
+	if begin > 0 {
+		if c.state, err = readState(ctx, b, storeID, begin); err != nil {
+			return nil, err
+		}
+	}
+	if begin == n {
+		if c.step, err = readStep(ctx, b, storeID, n); err != nil {
+			return nil, err
+		}
+	}
+	for c.n() < n {
+		step, err := readStep(ctx, b, storeID, c.n()+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.apply(step); err != nil {
+			// A stray does not fit to the others. Then this says that it is gone.
+			return nil, errors.Join(checkFloorOf(ctx, b, storeID, begin+1, n), err)
+		}
+	}
+	first := begin + 1 // the first step that was read and must be no stray
+	if begin == n {
+		first = n
+	}
+	if c.state.Floor > first {
+		return nil, fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", first, c.state.Floor, ErrSnapshotGone)
+	}
+	return c, checkFloorOf(ctx, b, storeID, first, n)
+}
+
+// newestState returns the number of the newest state that is not behind step n, and 0 if there is none.
+func newestState(ctx context.Context, b Bucket, n uint64) (uint64, error) {
+	newest := uint64(0)
+	for info, err := range b.List(ctx, stateFolder, "") {
+		if err != nil {
+			return 0, err
+		}
+		name, ok := ParseName(info.Name)
+		if ok && name.Num > n {
+			break
+		}
+		if ok {
+			newest = name.Num
+		}
+	}
+	return newest, nil
+}
+
+// readState reads the state after step n. If it is not there, the error wraps fs.ErrNotExist.
+func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error) {
+	src, err := readChecked(ctx, b, StateName(n), 1<<20, maxObject)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeState(StateName(n), storeID, src)
+}
+
+// apply makes step the newest one of c.
+func (c *chain) apply(step *Step) error {
+	if c.step != nil {
+		var err error
+		switch claim := step.Kind == StepClaim; {
+		case claim && step.Epoch <= c.step.Epoch:
+			err = fmt.Errorf("it claims epoch %d after epoch %d", step.Epoch, c.step.Epoch)
+		case !claim && (step.Epoch != c.step.Epoch || step.Writer != c.step.Writer):
+			err = fmt.Errorf("it is of epoch %d, writer %016x, after epoch %d, writer %016x, without a claim", step.Epoch, step.Writer, c.step.Epoch, c.step.Writer)
+		}
+		if err != nil {
+			return damage(step.Name(), "step", err)
+		}
+	}
+	if err := c.state.apply(step); err != nil {
+		return err
+	}
+	c.step, c.misses = step, 0
+	return nil
+}
+
+// apply makes s the state after step, which must be the one after s. If it returns an error, s has not
+// changed.
+func (s *State) apply(step *Step) error {
+	next, err := s.after(step)
+	if err != nil {
+		return damage(step.Name(), "step", err)
+	}
+	*s = *next
+	return nil
+}
+
+// after returns the state after step.
+func (s *State) after(step *Step) (*State, error) {
+	if err := checkStore(step.StoreID, s.StoreID); err != nil {
+		return nil, err
+	}
+	if step.N != s.N+1 {
+		return nil, fmt.Errorf("step %d does not follow step %d", step.N, s.N)
+	}
+	if step.Floor < s.Floor {
+		return nil, fmt.Errorf("it lowers the floor from %d to %d", s.Floor, step.Floor)
+	}
+	if err := checkProgress(s.Extents, step.Extents); err != nil {
+		return nil, err
+	}
+	next := &State{
+		StoreID: s.StoreID, N: step.N, Written: step.Written, Tables: s.Tables,
+		Extents: step.Extents, Floor: step.Floor, Parents: step.Parents,
+	}
+	if step.Edit != nil {
+		v, err := s.Tables.Version.Apply(step.Edit)
+		if err != nil {
+			return nil, err
+		}
+		if next.Tables, err = s.Tables.Apply(step.Edit, v); err != nil {
+			return nil, err
+		}
+	}
+	lastSeq := max(next.Tables.LastSeq, base.Seq(step.LastTableSeq))
+	if step.Kind == StepRewind {
+		lastSeq = base.Seq(step.LastTableSeq)
+	}
+	if lastSeq != next.Tables.LastSeq {
+		tables := *next.Tables
+		tables.LastSeq = lastSeq
+		next.Tables = &tables
+	}
+	return next, nil
+}
+
+// checkProgress returns an error if the list of segments is shorter in next than in last, which are the
+// extents of two steps that follow each other.
+func checkProgress(last, next []Extent) error {
+	if len(last) == 0 {
+		return nil
+	}
+	if len(next) == 0 {
+		return errors.New("it has no extents, the step before has some")
+	}
+	before, now := last[len(last)-1], next[len(next)-1]
+	if (place{now.Log, now.Length}).before(place{before.Log, before.Length}) {
+		return fmt.Errorf("the logs go up to %d bytes of log %d, and in the step before to %d bytes of log %d", now.Length, now.Log, before.Length, before.Log)
+	}
+	return nil
+}
+
+// next reads the step behind c's newest one and applies it. It returns nil if there is none yet. If c is
+// below the floor, the error wraps ErrSnapshotGone, and the caller has to load the chain anew.
+func (c *chain) next(ctx context.Context, b Bucket) (*Step, error) {
+	n := c.n() + 1
+	step, err := readStep(ctx, b, c.storeID, n)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.misses++
+		if c.misses%missesToList != 0 {
+			return nil, nil
+		}
+		return nil, checkFloorOf(ctx, b, c.storeID, n, n-1)
+	case err != nil:
+		return nil, err
+	}
+	if err := checkFloorOf(ctx, b, c.storeID, n, n); err != nil {
+		return nil, err
+	}
+	return step, c.apply(step)
+}
+
+// errOtherStep is returned by publish if an earlier attempt of the same owner stands at the place of the step. The
+// chain goes up to that one now, and the caller publishes what is left.
+var errOtherStep = errors.New("remote: an earlier attempt to publish has succeeded")
+
+// publish appends a step to the chain of an owner. The caller sets Written, Kind, Edit, Extents,
+// LastTableSeq, Parents, and Floor if it shall be raised. note is called with the number of the step before the
+// step is put, for the directory to keep.
+//
+// If the error wraps ErrFenced, another writer has claimed the store. After any other error but
+// errOtherStep it is unknown whether the step was appended. The caller may publish another one, made from c as it
+// is then.
+func (c *chain) publish(ctx context.Context, b Bucket, step *Step, note func(n uint64) error) error {
+	step.StoreID, step.N, step.Epoch, step.Writer = c.storeID, c.n()+1, c.epoch, c.writer
+	step.Floor = max(step.Floor, c.state.Floor)
+	if len(step.Extents) == 0 {
+		step.Extents = c.state.Extents
+	}
+	if _, err := c.state.after(step); err != nil {
+		return encodeError(step.Name(), err)
+	}
+	src, err := step.Encode(nil)
+	if err != nil {
+		return err
+	}
+	if err := note(step.N); err != nil {
+		return err
+	}
+	there, err := c.put(ctx, b, step, src)
+	if err != nil {
+		return err
+	}
+	if err := c.lookBehind(ctx, b, step.N); err != nil {
+		return err
+	}
+	if err := c.apply(there); err != nil {
+		return err
+	}
+	if there != step {
+		return errOtherStep
+	}
+	return nil
+}
+
+// put creates the object of a step, whose bytes are src, and returns the step that stands there then: step, or an
+// earlier attempt of the same writer. If it is another writer's, the error wraps ErrFenced.
+func (c *chain) put(ctx context.Context, b Bucket, step *Step, src []byte) (*Step, error) {
+	err := PutObject(ctx, b, step.Name(), src, true)
+	if !errors.Is(err, ErrExists) {
+		return step, err
+	}
+	taken, err := readChecked(ctx, b, step.Name(), stepGuess, maxObject)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("remote: step %d was there and is deleted: %w", step.N, ErrFenced)
+	case err != nil:
+		return nil, err
+	case bytes.Equal(taken, src):
+		return step, nil
+	}
+	there, err := DecodeStep(step.Name(), c.storeID, taken)
+	if err != nil {
+		return nil, err
+	}
+	if there.Writer != step.Writer || there.Epoch != step.Epoch {
+		return nil, fmt.Errorf("remote: step %d is of epoch %d, writer %016x: %w", there.N, there.Epoch, there.Writer, ErrFenced)
+	}
+	return there, nil
+}
+
+// lookBehind returns an error that wraps ErrFenced if there are steps behind step n, which the caller has
+// just appended. The name of step n may have been free because it was used and deleted, but then a
+// later one stands behind it.
+func (c *chain) lookBehind(ctx context.Context, b Bucket, n uint64) error {
+	newest, err := newestStep(ctx, b, n)
+	if err == nil && newest != n {
+		err = fmt.Errorf("remote: step %d stands behind step %d: %w", newest, n, ErrFenced)
+	}
+	return err
+}

@@ -1,0 +1,321 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+func noNote(uint64) error { return nil }
+
+// addTable returns a step that adds a table.
+func addTable(num base.FileNum) *Step {
+	table := exampleTable(num)
+	table.MinSeq, table.MaxSeq = base.Seq(num), base.Seq(num)
+	return &Step{
+		Written: exampleTime, LastTableSeq: uint64(num),
+		Edit: &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(num), Table: table}}},
+	}
+}
+
+// beginChain returns the chain of the first owner of an empty bucket.
+func beginChain(t testing.TB, b Bucket) *chain {
+	t.Helper()
+	c, err := loadChain(context.Background(), b, exampleStore, 0)
+	mustNil(t, err)
+	if c.step != nil || c.n() != 0 {
+		t.Fatalf("an empty bucket has the step %+v", c.step)
+	}
+	c.epoch, c.writer, c.now = 1, 77, func() time.Time { return exampleTime }
+	publish(t, c, b, &Step{Kind: StepClaim, Written: exampleTime})
+	return c
+}
+
+// publish appends a step.
+func publish(t testing.TB, c *chain, b Bucket, s *Step) {
+	t.Helper()
+	mustNil(t, c.publish(context.Background(), b, s, noNote))
+}
+
+// putState writes the state of a chain.
+func putState(t testing.TB, c *chain, b Bucket) {
+	t.Helper()
+	src, err := c.state.Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(context.Background(), b, c.state.Name(), src, true))
+}
+
+// tablesOf returns the numbers of the tables of a state, in ascending order.
+func tablesOf(s *State) []uint64 {
+	var nums []uint64
+	for table := range s.Tables.Version.Tables() {
+		nums = append(nums, uint64(table.Num))
+	}
+	slices.Sort(nums)
+	return nums
+}
+
+// fiveSteps makes a chain: a claim, tables 2 to 5 in the steps of these numbers, the state after step
+// 3 and the floor 3 in step 5.
+func fiveSteps(t testing.TB, b Bucket) *chain {
+	c := beginChain(t, b)
+	for n := base.FileNum(2); n <= 5; n++ {
+		s := addTable(n)
+		if n == 5 {
+			s.Floor = 3
+		}
+		publish(t, c, b, s)
+		if n == 3 {
+			putState(t, c, b)
+		}
+	}
+	return c
+}
+
+func TestLoadChain_EveryStep(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := fiveSteps(t, b)
+	for n, want := range map[uint64][]uint64{3: {2, 3}, 4: {2, 3, 4}, 5: {2, 3, 4, 5}, 0: {2, 3, 4, 5}} {
+		c, err := loadChain(ctx, b, exampleStore, n)
+		mustNil(t, err)
+		if got := tablesOf(c.state); !slices.Equal(got, want) {
+			t.Errorf("step %d has the tables %v, want %v", n, got, want)
+		}
+		if n == 0 {
+			n = 5
+		}
+		if c.step == nil || c.step.N != n || c.n() != n || c.state.Tables.LastSeq != base.Seq(n) {
+			t.Errorf("the chain up to step %d goes up to %d, step %+v, last sequence number %d", n, c.n(), c.step, c.state.Tables.LastSeq)
+		}
+		if n == 5 && c.state.Floor != 3 {
+			t.Errorf("floor %d, want 3", c.state.Floor)
+		}
+	}
+	if got := tablesOf(own.state); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
+		t.Errorf("the owner's chain has the tables %v", got)
+	}
+	if _, err := loadChain(ctx, b, exampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a step below the floor: %v", err)
+	}
+	if _, err := loadChain(ctx, b, exampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a step that is not there yet: %v", err)
+	}
+	if _, err := loadChain(ctx, b, exampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the chain of another store: %v", err)
+	}
+	// Steps below the floor are deleted.
+	mustNil(t, b.Delete(ctx, StepName(1)))
+	mustNil(t, b.Delete(ctx, StepName(2)))
+	if c, err := loadChain(ctx, b, exampleStore, 0); err != nil || c.n() != 5 {
+		t.Errorf("a chain without its first steps: %v", err)
+	}
+	mustNil(t, b.Delete(ctx, StepName(4)))
+	if _, err := loadChain(ctx, b, exampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
+		t.Errorf("a chain without a step that is needed: %v", err)
+	}
+}
+
+// TestChain_Follows checks what a reader sees of the steps that an owner appends.
+func TestChain_Follows(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := beginChain(t, b)
+	reader, err := loadChain(ctx, b, exampleStore, 0)
+	mustNil(t, err)
+	for n := base.FileNum(2); n < 5; n++ {
+		if step, err := reader.next(ctx, b); step != nil || err != nil {
+			t.Errorf("before step %d: %v, %v", n, step, err)
+		}
+		publish(t, own, b, addTable(n))
+		step, err := reader.next(ctx, b)
+		if err != nil || step.N != uint64(n) || !slices.Equal(tablesOf(reader.state), tablesOf(own.state)) {
+			t.Errorf("step %d: %+v, %v", n, step, err)
+		}
+	}
+}
+
+// TestChain_Stray lets a stopped writer create a step under a name that was superseded and deleted. Neither
+// it nor readers may believe in it.
+func TestChain_Stray(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := beginChain(t, b)
+	publish(t, own, b, addTable(2))
+	stopped, err := loadChain(ctx, b, exampleStore, 0)
+	mustNil(t, err)
+	stopped.epoch, stopped.writer = own.epoch, own.writer
+	reader, err := loadChain(ctx, b, exampleStore, 0)
+	mustNil(t, err)
+	for n := base.FileNum(3); n <= 6; n++ {
+		publish(t, own, b, addTable(n))
+	}
+	putState(t, own, b)
+	publish(t, own, b, &Step{Written: exampleTime, Floor: 6})
+	for n := range uint64(6) {
+		mustNil(t, b.Delete(ctx, StepName(n)))
+	}
+	if err := stopped.publish(ctx, b, addTable(99), noNote); !errors.Is(err, ErrFenced) {
+		t.Errorf("a writer creates step 3 again: %v", err)
+	}
+	if _, err := b.Stat(ctx, StepName(3)); err != nil {
+		t.Fatalf("there is no stray: %v", err)
+	}
+	if step, err := reader.next(ctx, b); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a reader sees the stray %+v: %v", step, err)
+	}
+	if _, err := loadChain(ctx, b, exampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("the stray is loaded: %v", err)
+	}
+}
+
+// TestChain_ReaderBelowTheFloor checks that a reader whose next step was deleted finds out, after a while.
+func TestChain_ReaderBelowTheFloor(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := beginChain(t, b)
+	reader, err := loadChain(ctx, b, exampleStore, 0)
+	mustNil(t, err)
+	publish(t, own, b, addTable(2))
+	publish(t, own, b, addTable(3))
+	publish(t, own, b, &Step{Written: exampleTime, Floor: 3})
+	mustNil(t, b.Delete(ctx, StepName(2)))
+	for i := range missesToList {
+		step, err := reader.next(ctx, b)
+		last := i == missesToList-1
+		if step != nil || errors.Is(err, ErrSnapshotGone) != last || err != nil && !last {
+			t.Errorf("call %d: %v, %v", i+1, step, err)
+		}
+	}
+}
+
+// TestPublish_OwnAttempt checks the four ways in which the name of a step can be taken: by the same bytes, by
+// an earlier attempt of the same writer, and by other writers, before it and behind it.
+func TestPublish_OwnAttempt(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := beginChain(t, b)
+	lost := &failing{Bucket: b, plan: []failure{{errPasses, true}}}
+	first := addTable(2)
+	if err := own.publish(ctx, lost, first, noNote); !errors.Is(err, errPasses) || own.n() != 1 {
+		t.Fatalf("the answer was lost: %v, step %d", err, own.n())
+	}
+	again := *first
+	if err := own.publish(ctx, b, &again, noNote); err != nil || own.n() != 2 {
+		t.Fatalf("the same step again: %v, step %d", err, own.n())
+	}
+	lost.plan = []failure{{errPasses, true}}
+	if err := own.publish(ctx, lost, addTable(3), noNote); !errors.Is(err, errPasses) {
+		t.Fatal(err)
+	}
+	both := addTable(3)
+	both.Edit.Added = append(both.Edit.Added, addTable(4).Edit.Added...)
+	if err := own.publish(ctx, b, both, noNote); !errors.Is(err, errOtherStep) {
+		t.Fatalf("another step in the place of an earlier attempt: %v", err)
+	}
+	if got := tablesOf(own.state); own.n() != 3 || !slices.Equal(got, []uint64{2, 3}) {
+		t.Errorf("after it the chain goes up to %d with the tables %v", own.n(), got)
+	}
+
+	other, err := loadChain(ctx, b, exampleStore, 0)
+	mustNil(t, err)
+	other.epoch, other.writer = 2, 78
+	publish(t, other, b, &Step{Kind: StepClaim, Written: exampleTime})
+	if err := own.publish(ctx, b, addTable(4), noNote); !errors.Is(err, ErrFenced) || own.n() != 3 {
+		t.Errorf("after a claim by another writer: %v, step %d", err, own.n())
+	}
+	refused := errors.New("the disk is full")
+	if err := other.publish(ctx, b, addTable(5), func(n uint64) error { return refused }); err != refused || other.n() != 4 {
+		t.Errorf("a step that can't be noted: %v, step %d", err, other.n())
+	}
+	if n, err := newestStep(ctx, b, 0); err != nil || n != 4 {
+		t.Errorf("a step that can't be noted: the newest is %d, %v", n, err)
+	}
+}
+
+// TestChain_RefusesWhatDoesNotFollow checks that neither owners nor readers take a step that does not fit
+// to the one before it.
+func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
+	for what, change := range map[string]func(s *Step){
+		"another store":           func(s *Step) { s.StoreID++ },
+		"a number left out":       func(s *Step) { s.N++ },
+		"a lower floor":           func(s *Step) { s.Floor = 1 },
+		"a table that is there":   func(s *Step) { s.Edit = addTable(5).Edit },
+		"another writer":          func(s *Step) { s.Writer++ },
+		"another epoch":           func(s *Step) { s.Epoch++ },
+		"a claim of an old epoch": func(s *Step) { s.Kind, s.Edit = StepClaim, nil },
+		"no extents":              func(s *Step) { s.Extents = nil },
+		"an extent before it":     func(s *Step) { s.Extents = []Extent{{Log: 9, Length: 9000, Sealed: true}} },
+		"a shorter extent":        func(s *Step) { s.Extents = []Extent{{Log: 10, Length: 4999}} },
+	} {
+		b := NewMem()
+		c := fiveSteps(t, b)
+		publish(t, c, b, &Step{Written: exampleTime, Extents: []Extent{{Log: 10, Length: 5000}}})
+		s := addTable(7)
+		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = exampleStore, 7, 1, 77, 3, c.state.Extents
+		good := *s
+		change(s)
+		if err := c.apply(s); err == nil || c.n() != 6 || len(tablesOf(c.state)) != 4 {
+			t.Errorf("%s: %v, step %d", what, err, c.n())
+		} else {
+			mustBeDamage(t, s.Name(), err)
+		}
+		mustNil(t, c.apply(&good))
+	}
+}
+
+// TestChain_Rewind checks that a rewind leads back to earlier tables and sequence numbers.
+func TestChain_Rewind(t *testing.T) {
+	b := NewMem()
+	c := fiveSteps(t, b)
+	publish(t, c, b, &Step{
+		Written: exampleTime, Kind: StepRewind, LastTableSeq: 3,
+		Edit: &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: 4}, {Level: 0, Num: 5}}},
+	})
+	if got := tablesOf(c.state); !slices.Equal(got, []uint64{2, 3}) || c.state.Tables.LastSeq != 3 {
+		t.Errorf("tables %v, last sequence number %d", got, c.state.Tables.LastSeq)
+	}
+}
+
+func TestReadIdentity(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	if _, err := readIdentity(ctx, b); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of an empty bucket: %v", err)
+	}
+	src, err := (&Identity{StoreID: 5, Created: exampleTime}).Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(ctx, b, IdentityName, src, true))
+	if id, err := readIdentity(ctx, b); err != nil || id.StoreID != 5 {
+		t.Errorf("%+v, %v", id, err)
+	}
+	mustNil(t, PutObject(ctx, b, IdentityName, append(src, 0), false))
+	if id, err := readIdentity(ctx, b); err == nil {
+		t.Errorf("with a byte more: %+v", id)
+	}
+}
+
+// TestReadChecked_EverySize reads objects around the sizes at which it takes more requests.
+func TestReadChecked_EverySize(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	for size := range 12 {
+		data := []byte("0123456789ab")[:size]
+		mustNil(t, PutObject(ctx, b, "m/1", data, false))
+		got, err := readChecked(ctx, b, "m/1", 4, 10)
+		if size > 10 {
+			if err == nil {
+				t.Errorf("%d bytes, 10 are allowed: %q", size, got)
+			}
+		} else if err != nil || string(got) != string(data) {
+			t.Errorf("%d bytes: %q, %v", size, got, err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+)
+
+// A place is where a segment stands or may stand: an offset of a log, in bytes.
+//
+// All segments of a store form one list (docs/REMOTE.md, section 4). The list's end is a place
+// that is known from what is in the bucket, and the only one where a writer may append. Of all who try
+// to append there one succeeds, which is how a writer is fenced.
+type place struct {
+	log uint64
+	off int64
+}
+
+// rootPlace is where the list of segments begins. Part of the format.
+var rootPlace = place{log: 1 << EpochShift}
+
+// anchorPlace returns the first place of the writer of an epoch. Fences lead there.
+func anchorPlace(epoch uint64) place { return place{log: epoch << EpochShift} }
+
+// before reports whether p comes before q in the list of segments.
+func (p place) before(q place) bool { return p.log < q.log || p.log == q.log && p.off < q.off }
+
+// String returns the name of the segment.
+func (p place) String() string { return SegmentName(p.log, p.off) }
+
+// after returns the place where the list goes on behind s.
+func (s *Segment) after() place { return s.behind(int64(len(s.Body))) }
+
+// behind is after for a segment whose body, of length bytes, was not read.
+func (s *Segment) behind(length int64) place {
+	if s.Kind == SegmentData {
+		return place{s.Log, s.Offset + length}
+	}
+	return place{log: s.Next}
+}
+
+// segmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
+// not busy are shorter, so one request is enough.
+const segmentGuess = 64 << 10
+
+// readSegment reads the segment at a place, which must belong to the store. If there is none, the error
+// wraps fs.ErrNotExist. The records in the body are not checked.
+func readSegment(ctx context.Context, b Bucket, storeID uint64, at place) (*Segment, error) {
+	src, err := readChecked(ctx, b, at.String(), segmentGuess, segmentHeader+maxBody)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeSegment(at.String(), storeID, src)
+}
+
+// readSegmentHeader is readSegment without the body, whose length it returns.
+func readSegmentHeader(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, err error) {
+	src := make([]byte, segmentHeader)
+	n, err := b.ReadAt(ctx, at.String(), src, 0)
+	if err != nil && err != io.EOF {
+		return nil, 0, err
+	}
+	s, length, err = decodeSegmentHeader(src[:n])
+	if err == nil {
+		err = checkStore(s.StoreID, storeID)
+	}
+	if err == nil {
+		err = checkPlace(s.Name(), at.String())
+	}
+	return s, length, damage(at.String(), "segment", err)
+}
+
+// A segmentInfo describes a segment of the list.
+type segmentInfo struct {
+	at   place
+	size int64 // of the body, in bytes
+	next place // where the list goes on
+}
+
+// walkSegments goes through the list of segments from a place to the end. It asks for lists of names, and for the
+// header of the last segment of each log. If a segment is missing that another one follows, the error
+// wraps fs.ErrNotExist: it was collected, or the bucket has lost it.
+func walkSegments(ctx context.Context, b Bucket, storeID uint64, from place) iter.Seq2[segmentInfo, error] {
+	return func(yield func(segmentInfo, error) bool) {
+		at := from
+		for {
+			next, err := walkLog(ctx, b, storeID, at, yield)
+			if err != nil {
+				yield(segmentInfo{}, err)
+				return
+			}
+			if next == at || next == (place{}) {
+				return
+			}
+			at = next
+		}
+	}
+}
+
+// walkLog goes through the segments of one log from a place. It returns where the list goes on: at
+// itself if it ends there, and the zero place if yield has ended the walk.
+func walkLog(ctx context.Context, b Bucket, storeID uint64, at place, yield func(segmentInfo, error) bool) (place, error) {
+	// A segment may turn out to be the last of its log, so one is always held back.
+	var held *segmentInfo
+	for info, err := range b.List(ctx, logFolder(at.log), justBefore(at)) {
+		if err != nil {
+			return place{}, err
+		}
+		name, ok := ParseName(info.Name)
+		if !ok {
+			continue
+		}
+		if want := at.orBehind(held); name.Offset != want.off {
+			// A list may leave out what is made meanwhile. What it shows is there, so what stands before
+			// it must be there too.
+			s, length, err := readSegmentHeader(ctx, b, storeID, want)
+			if err != nil {
+				return place{}, fmt.Errorf("remote: segment %s stands behind one that is missing: %w", info.Name, err)
+			}
+			if held != nil && !yield(*held, nil) {
+				return place{}, nil
+			}
+			found := segmentInfo{want, length, s.behind(length)}
+			if !yield(found, nil) {
+				return place{}, nil
+			}
+			return found.next, nil
+		}
+		if held != nil && !yield(*held, nil) {
+			return place{}, nil
+		}
+		size := info.Size - segmentHeader
+		held = &segmentInfo{place{at.log, name.Offset}, size, place{at.log, name.Offset + size}}
+	}
+	if held == nil {
+		return at, nil
+	}
+	s, length, err := readSegmentHeader(ctx, b, storeID, held.at)
+	if err != nil {
+		return place{}, err
+	}
+	held.size, held.next = length, s.behind(length)
+	if !yield(*held, nil) {
+		return place{}, nil
+	}
+	return held.next, nil
+}
+
+// orBehind returns the place behind held, or p if there is none.
+func (p place) orBehind(held *segmentInfo) place {
+	if held == nil {
+		return p
+	}
+	return held.next
+}
+
+// logFolder returns the prefix of the names of all segments of a log.
+func logFolder(log uint64) string { return fmt.Sprintf("%s%016x/", segmentFolder, log) }
+
+// justBefore returns a string that is less than the name of the segment at p, and not less than that of
+// any before it.
+func justBefore(p place) string {
+	if p.off == 0 {
+		return ""
+	}
+	return SegmentName(p.log, p.off-1)
+}
+
+// listEnd returns the place behind the last extent: where a store's list of segments goes on after the
+// state with these extents. If the segments are gone, the error wraps fs.ErrNotExist.
+func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (place, error) {
+	if len(extents) == 0 {
+		return rootPlace, nil
+	}
+	last := extents[len(extents)-1]
+	end := place{last.Log, last.Length}
+	if !last.Sealed {
+		return end, nil
+	}
+	// A seal may have a body, and then begins somewhere before the end. It is the log's last segment.
+	name := ""
+	for info, err := range b.List(ctx, logFolder(last.Log), "") {
+		if err != nil {
+			return place{}, err
+		}
+		name = info.Name
+	}
+	n, ok := ParseName(name)
+	if !ok {
+		return place{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
+	}
+	s, length, err := readSegmentHeader(ctx, b, storeID, place{n.Num, n.Offset})
+	if err != nil {
+		return place{}, err
+	}
+	if s.Kind == SegmentData || s.Offset+length != last.Length {
+		return place{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
+	}
+	return s.behind(length), nil
+}
+
+// putSegment appends a segment to the list, and returns the segment that stands at its place then. That is s,
+// or one with the first bytes of s, which the same directory has put before: its answer was lost, or the
+// process ended before it came. The caller goes on behind it.
+//
+// If anything else stands there, the error wraps ErrFenced. Any other error leaves unknown whether s
+// was appended; the caller tries again with the same bytes or more.
+func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
+	src, err := s.Encode(nil)
+	if err != nil {
+		return nil, err
+	}
+	err = PutObject(ctx, b, s.Name(), src, true)
+	if !errors.Is(err, ErrExists) {
+		return s, err
+	}
+	there, err := readSegment(ctx, b, s.StoreID, place{s.Log, s.Offset})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Only an owner deletes segments, and only those that it did not append.
+		return nil, fmt.Errorf("remote: segment %s was there and is deleted: %w", s.Name(), ErrFenced)
+	case err != nil:
+		return nil, err
+	case there.Kind == SegmentFence:
+		return nil, fmt.Errorf("remote: segment %s is a fence of epoch %d: %w", s.Name(), there.Next>>EpochShift, ErrFenced)
+	}
+	same := there.Kind == s.Kind && there.Next == s.Next && bytes.Equal(there.Body, s.Body)
+	if same || there.Kind == SegmentData && bytes.HasPrefix(s.Body, there.Body) {
+		return there, nil
+	}
+	return nil, fmt.Errorf("remote: segment %s has other bytes than the log of this directory: %w", s.Name(), ErrFenced)
+}

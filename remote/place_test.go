@@ -1,0 +1,221 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// segmentAt returns a segment with length bytes of data.
+func segmentAt(at place, length int) *Segment {
+	return &Segment{
+		StoreID: exampleStore, Log: at.log, Offset: at.off, FirstSeq: 6, LastSeq: 5, Written: exampleTime,
+		Body: bytes.Repeat([]byte{byte(at.log)}, length),
+	}
+}
+
+// sealAt returns a seal. Behind it the list goes on with log next.
+func sealAt(at place, length int, next uint64) *Segment {
+	s := segmentAt(at, length)
+	s.Kind, s.Next = SegmentSeal, next
+	return s
+}
+
+// fenceAt returns the fence of the owner of an epoch.
+func fenceAt(at place, epoch uint64) *Segment {
+	return &Segment{StoreID: exampleStore, Log: at.log, Offset: at.off, Written: exampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
+}
+
+// log returns the number of a log of an epoch.
+func logOf(epoch, n uint64) uint64 { return epoch<<EpochShift + n }
+
+// theList is a list of segments of two writers, and the place where it ends.
+func theList() (list []*Segment, end place) {
+	a, b, c, d := logOf(1, 3), logOf(1, 8), logOf(3, 1), logOf(3, 2)
+	list = []*Segment{
+		sealAt(rootPlace, 0, a),                   // the first writer's anchor
+		segmentAt(place{a, 0}, 5000),              //
+		segmentAt(place{a, 5000}, 300),            //
+		sealAt(place{a, 5300}, 50, b),             // a seal with a body
+		segmentAt(place{b, 0}, 4096),              //
+		fenceAt(place{b, 4096}, 2),                // the second writer never came to write its anchor
+		fenceAt(anchorPlace(2), 3),                //
+		sealAt(anchorPlace(3), 0, c),              // the third writer's anchor
+		sealAt(place{c, 0}, 0, d),                 // a log of which nothing was shipped
+		segmentAt(place{d, 0}, segmentGuess+5000), // more than one request
+	}
+	return list, list[len(list)-1].after()
+}
+
+// putList writes segments.
+func putList(t testing.TB, b Bucket, list []*Segment) {
+	t.Helper()
+	for _, s := range list {
+		there, err := putSegment(context.Background(), b, s)
+		mustNil(t, err)
+		if there != s {
+			t.Fatalf("%s stands where %s should", there.Name(), s.Name())
+		}
+	}
+}
+
+// walked returns what walkSegments finds, in notation.
+func walked(b Bucket, from place) (list []string, err error) {
+	for info, err := range walkSegments(context.Background(), b, exampleStore, from) {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, fmt.Sprintf("%v+%d>%v", info.at, info.size, info.next))
+	}
+	return list, nil
+}
+
+func TestWalkSegments_FromEachPlace(t *testing.T) {
+	b := NewMem()
+	list, end := theList()
+	putList(t, b, list)
+	var want []string
+	for _, s := range list {
+		want = append(want, fmt.Sprintf("%v+%d>%v", place{s.Log, s.Offset}, len(s.Body), s.after()))
+	}
+	for i, s := range list {
+		got, err := walked(b, place{s.Log, s.Offset})
+		if err != nil || !slices.Equal(got, want[i:]) {
+			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
+		}
+		back, err := readSegment(context.Background(), b, exampleStore, place{s.Log, s.Offset})
+		if err != nil || back.Next != s.Next || !bytes.Equal(back.Body, s.Body) {
+			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
+		}
+	}
+	if got, err := walked(b, end); err != nil || len(got) > 0 {
+		t.Errorf("from the end: %v, %v", got, err)
+	}
+	for range walkSegments(context.Background(), b, exampleStore, rootPlace) {
+		break // a caller may stop
+	}
+}
+
+// TestWalkSegments_Missing leaves out each segment that another one of the same log follows.
+func TestWalkSegments_Missing(t *testing.T) {
+	ctx := context.Background()
+	for _, i := range []int{1, 2, 4} {
+		b := NewMem()
+		list, _ := theList()
+		putList(t, b, list)
+		mustNil(t, b.Delete(ctx, list[i].Name()))
+		if got, err := walked(b, rootPlace); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
+			t.Errorf("without %s: %v, %v", list[i].Name(), got, err)
+		}
+	}
+}
+
+// A forgetful bucket leaves one name out of its lists, as if it was made meanwhile.
+type forgetful struct {
+	Bucket
+	name string
+}
+
+func (f forgetful) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for info, err := range f.Bucket.List(ctx, prefix, after) {
+			if info.Name != f.name && !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestWalkSegments_ListLacksOne checks that the walk finds a segment that a list has left out.
+func TestWalkSegments_ListLacksOne(t *testing.T) {
+	b := NewMem()
+	list, _ := theList()
+	putList(t, b, list)
+	want, err := walked(b, rootPlace)
+	mustNil(t, err)
+	for i := 1; i <= 2; i++ {
+		got, err := walked(forgetful{b, list[i].Name()}, rootPlace)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("lists without %s:\n%s\n%v", list[i].Name(), strings.Join(got, "\n"), err)
+		}
+	}
+}
+
+func TestListEnd(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	list, _ := theList()
+	putList(t, b, list)
+	a, log8 := logOf(1, 3), logOf(1, 8)
+	for _, c := range []struct {
+		extents []Extent
+		want    place
+	}{
+		{nil, rootPlace},
+		{[]Extent{{Log: a, Length: 5000}}, place{a, 5000}},
+		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, place{log8, 0}},
+		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, anchorPlace(2)},
+	} {
+		if got, err := listEnd(ctx, b, exampleStore, c.extents); err != nil || got != c.want {
+			t.Errorf("behind %v the list goes on at %v, %v; want %v", c.extents, got, err, c.want)
+		}
+	}
+	for _, gone := range []Extent{{Log: a, Length: 5300, Sealed: true}, {Log: logOf(3, 2), Length: segmentGuess + 5000, Sealed: true}, {Log: 99, Length: 5000, Sealed: true}} {
+		if got, err := listEnd(ctx, b, exampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("behind %v, which has no end, the list goes on at %v, %v", gone, got, err)
+		}
+	}
+}
+
+// TestPutSegment_Taken checks what a writer makes of a place that is taken.
+func TestPutSegment_Taken(t *testing.T) {
+	at := place{logOf(1, 3), 5000}
+	ours := segmentAt(at, 300)
+	other := segmentAt(at, 300)
+	other.Body[299]++
+	for what, c := range map[string]struct {
+		s, there *Segment
+		fenced   bool
+	}{
+		"the same":                  {ours, segmentAt(at, 300), false},
+		"an earlier, shorter one":   {ours, segmentAt(at, 100), false},
+		"the same seal":             {sealAt(at, 300, logOf(1, 4)), sealAt(at, 300, logOf(1, 4)), false},
+		"data before a seal":        {sealAt(at, 300, logOf(1, 4)), segmentAt(at, 100), false},
+		"a fence":                   {ours, fenceAt(at, 2), true},
+		"other bytes":               {ours, other, true},
+		"more bytes":                {ours, segmentAt(at, 301), true},
+		"a seal":                    {ours, sealAt(at, 300, logOf(1, 4)), true},
+		"a seal with another next":  {sealAt(at, 300, logOf(1, 4)), sealAt(at, 300, logOf(1, 5)), true},
+		"an empty seal before data": {ours, sealAt(at, 0, logOf(1, 4)), true},
+	} {
+		b := NewMem()
+		putList(t, b, []*Segment{c.there})
+		got, err := putSegment(context.Background(), b, c.s)
+		if errors.Is(err, ErrFenced) != c.fenced || !c.fenced && (err != nil || got.End() != c.there.End()) {
+			t.Errorf("%s is there: %v, %v", what, got, err)
+		}
+	}
+}
+
+// TestReadSegment_OfAnotherPlace checks that a segment under a wrong name is damage, read whole or not.
+func TestReadSegment_OfAnotherPlace(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	at, wrong := place{12, 5000}, place{12, 6000}
+	src, err := segmentAt(at, 10).Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
+	_, err = readSegment(ctx, b, exampleStore, wrong)
+	mustBeDamage(t, wrong.String(), err)
+	_, _, err = readSegmentHeader(ctx, b, exampleStore, wrong)
+	mustBeDamage(t, wrong.String(), err)
+	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
+	_, _, err = readSegmentHeader(ctx, b, exampleStore, at)
+	mustBeDamage(t, at.String(), err)
+}
