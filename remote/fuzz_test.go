@@ -90,3 +90,49 @@ func FuzzParseName(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecodeTailHeader decodes the header of a local tail.
+func FuzzDecodeTailHeader(f *testing.F) {
+	file := storedFile{fileID: fileID{KindTable, 12, 0xdeadbeef}, size: 100_000}
+	f.Add(appendTail(nil, exampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
+	f.Add(appendTail(nil, exampleStore, file, 99_999, []byte{1}), true)
+	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {
+		if fixed && len(b) >= headSize {
+			b = bytes.Clone(b)
+			copy(b[12:], appendSum(b[:12:12], 0)[12:])
+			if len(b) >= tailFixed+sumSize {
+				end := len(b) - sumSize
+				copy(b[end:], appendSum(b[:end:end], 0)[end:])
+			}
+		}
+		var h *tailHeader
+		var err error
+		objectLimit.Check(t, len(b), func() { h, err = decodeTailHeader(b) })
+		if err != nil {
+			return
+		}
+		length := h.size - h.at
+		if int64(len(h.sums)) != chunks(length) || int64(len(b)) < tailHeaderSize(length) || h.at < 0 {
+			t.Errorf("%x is accepted as %+v", b, h)
+		}
+	})
+}
+
+// FuzzDecodePageIndex decodes the index of a page cache. What is accepted is written in the same way.
+func FuzzDecodePageIndex(f *testing.F) {
+	entry := pageInfo{pageID: pageID{fileID{KindTable, 12, 5}, 3}, from: 10, to: pageSize, sum: 77}
+	f.Add(appendPageEntry(make([]byte, pageEntry), entry), true)
+	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {
+		if fixed && len(b) >= pageEntry {
+			b = bytes.Clone(b)
+			copy(b[pageEntry-sumSize:], appendSum(b[:pageEntry-sumSize:pageEntry-sumSize], 0)[pageEntry-sumSize:])
+		}
+		objectLimit.Check(t, len(b), func() {
+			decodePageIndex(b, func(i int, p pageInfo) {
+				if back := appendPageEntry(nil, p); !bytes.Equal(back, b[i*pageEntry:(i+1)*pageEntry]) {
+					t.Errorf("%x is accepted as %+v, which is written as %x", b[i*pageEntry:], p, back)
+				}
+			})
+		})
+	})
+}

@@ -5,3 +5,9 @@ go 1.25
 replace github.com/shaledb/shale => ..
 
 require github.com/shaledb/shale v0.0.0
+
+require (
+	github.com/golang/snappy v1.0.0 // indirect
+	github.com/google/btree v1.1.3 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
+)

@@ -1,0 +1,182 @@
+package remote
+
+// readData fills p with bytes of data blocks from offset off. Requires: the tail begins at or after the
+// end of p.
+func (s *tableState) readData(p []byte, off int64) error {
+	if done, err := s.readStream(p, off); done {
+		return err
+	}
+	lo, hi := off, off+int64(len(p)) // what is missing in p
+	for {
+		if lo, hi = s.fromCache(p, off, lo, hi); lo >= hi {
+			return nil
+		}
+		f, mine := s.join(lo, hi)
+		if mine && s.note(f.from, f.to) {
+			s.land(f, errAborted) // those who wait begin again, and find the stream
+			s.openStream(f.from)
+			if done, err := s.readStream(p[lo-off:hi-off], lo); done {
+				return err
+			}
+			continue
+		}
+		if mine {
+			s.fly(f)
+		}
+		<-f.done
+		if f.err == errAborted {
+			continue
+		}
+		if f.err != nil {
+			return f.err
+		}
+		lo, hi = f.copyTo(p, off, lo, hi)
+	}
+}
+
+// fromCache copies the pages that the cache has into p, which begins at offset off. lo and hi say which part of
+// p is missing; the result is the part that is missing now.
+func (s *tableState) fromCache(p []byte, off, lo, hi int64) (int64, int64) {
+	for lo < hi {
+		n := min(hi, lo/pageSize*pageSize+pageSize) - lo
+		if !s.all.pages.read(s.page(lo), p[lo-off:lo-off+n], uint32(lo%pageSize)) {
+			break
+		}
+		lo += n
+	}
+	for lo < hi {
+		n := hi - max(lo, (hi-1)/pageSize*pageSize)
+		if !s.all.pages.read(s.page(hi-n), p[hi-n-off:hi-off], uint32((hi-n)%pageSize)) {
+			break
+		}
+		hi -= n
+	}
+	return lo, hi
+}
+
+// page returns the page with an offset.
+func (s *tableState) page(off int64) pageID { return pageID{s.fileID, uint32(off / pageSize)} }
+
+// A flight is one GET that is under way, or was. All that wait for it read its bytes.
+type flight struct {
+	from, to int64 // offsets in the object
+
+	done chan struct{} // closed when the following fields are set
+	b    []byte
+	err  error
+}
+
+// copyTo copies what the flight has of p, which begins at off and of which lo to hi are missing. It returns
+// what is missing now. If the flight has bytes in the middle only, that is as before.
+func (f *flight) copyTo(p []byte, off, lo, hi int64) (int64, int64) {
+	from, to := max(lo, f.from), min(hi, f.to)
+	switch {
+	case from >= to:
+	case from == lo:
+		copy(p[from-off:to-off], f.b[from-f.from:])
+		lo = to
+	case to == hi:
+		copy(p[from-off:to-off], f.b[from-f.from:])
+		hi = from
+	}
+	return lo, hi
+}
+
+// join returns the flight that brings a part of [lo, hi). mine says that there was none: the caller must call fly.
+func (s *tableState) join(lo, hi int64) (f *flight, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flights {
+		if f.from < hi && lo < f.to {
+			return f, false
+		}
+	}
+	from, to := span(lo, hi, s.at.Load())
+	f = &flight{from: from, to: to, done: make(chan struct{})}
+	s.flights = append(s.flights, f)
+	return f, true
+}
+
+// span returns which bytes are fetched if [lo, hi) is missing, of data that ends at end: whole pages. Bytes of two
+// pages that fit into one are fetched as a part of each, so that a block costs one GET of a page.
+func span(lo, hi, end int64) (from, to int64) {
+	first, last := lo/pageSize, (hi-1)/pageSize
+	from, to = first*pageSize, (last+1)*pageSize
+	if last == first+1 && hi-lo <= pageSize {
+		from = max(min(lo, last*pageSize-pageSize/2), hi-pageSize)
+		to = from + pageSize
+	}
+	return from, min(to, end)
+}
+
+// mostCached is the longest fetch that goes to the cache. Longer ones are for those who read much, once.
+const mostCached = 4 * pageSize
+
+// fly makes the GET of a flight.
+func (s *tableState) fly(f *flight) {
+	b := make([]byte, f.to-f.from)
+	s.all.counts.pages.Add(1)
+	err := s.all.get(s.all.ctx, s.storedFile, b, f.from)
+	if err == nil && len(b) <= mostCached {
+		s.fill(f.from, b)
+	}
+	f.b = b
+	s.land(f, err)
+}
+
+// fill puts bytes from offset off into the cache.
+func (s *tableState) fill(off int64, b []byte) {
+	for len(b) > 0 {
+		n := min(int64(len(b)), pageSize-off%pageSize)
+		s.all.pages.write(s.page(off), b[:n], uint32(off%pageSize))
+		off, b = off+n, b[n:]
+	}
+}
+
+// land ends a flight. Those who wait for it go on.
+func (s *tableState) land(f *flight, err error) {
+	f.err = err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.flights {
+		if s.flights[i] == f {
+			s.flights = append(s.flights[:i], s.flights[i+1:]...)
+			break
+		}
+	}
+	close(f.done)
+}
+
+// prefetch fetches [lo, hi) in the background, unless it is there or under way, or too much else is.
+func (s *tableState) prefetch(lo, hi int64) {
+	if s.all.ctx.Err() != nil || s.streaming(lo) || s.cached(lo, hi) {
+		return
+	}
+	select {
+	case s.all.permits <- struct{}{}:
+	default:
+		return
+	}
+	f, mine := s.join(lo, hi)
+	if !mine {
+		<-s.all.permits
+		return
+	}
+	s.all.background.Go(func() {
+		s.fly(f)
+		<-s.all.permits
+	})
+}
+
+// cached reports whether the cache has all of [lo, hi).
+func (s *tableState) cached(lo, hi int64) bool {
+	for lo < hi {
+		n := min(hi, lo/pageSize*pageSize+pageSize) - lo
+		from := uint32(lo % pageSize)
+		if !s.all.pages.holds(s.page(lo), from, from+uint32(n)) {
+			return false
+		}
+		lo += n
+	}
+	return true
+}

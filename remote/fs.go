@@ -1,0 +1,367 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A tableFS is a file system whose tables and sidecars are in a bucket, as far as the file system under it
+// does not have them. All other files are those of the file system under it.
+type tableFS struct {
+	vfs.FS
+	files *bucketFiles
+}
+
+// Abs implements vfs.PathFS.
+func (t *tableFS) Abs(name string) (string, error) { return vfs.Abs(t.FS, name) }
+
+// Within implements vfs.PathFS.
+func (t *tableFS) Within(name, dir string) (bool, error) { return vfs.Within(t.FS, name, dir) }
+
+// LockShared implements vfs.SharedLocker.
+func (t *tableFS) LockShared(name string) (io.Closer, error) {
+	if l, ok := t.FS.(vfs.SharedLocker); ok {
+		return l.LockShared(name)
+	}
+	return nil, vfs.ErrUnsupported
+}
+
+// Open opens the local file, or else the published object.
+func (t *tableFS) Open(name string) (vfs.File, error) {
+	file, err := t.FS.Open(name)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	kind, num, ok := base.ParseFileName(filepath.Base(name))
+	switch {
+	case ok && kind == base.FileTable:
+		return t.files.open(name, KindTable, uint64(num))
+	case ok && kind == base.FileFilter:
+		return t.files.open(name, KindFilter, uint64(num))
+	}
+	return nil, err
+}
+
+// Stat describes the local file, or else the published object.
+func (t *tableFS) Stat(name string) (vfs.FileInfo, error) {
+	info, err := t.FS.Stat(name)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return info, err
+	}
+	if kind, num, ok := base.ParseFileName(filepath.Base(name)); ok && (kind == base.FileTable || kind == base.FileFilter) {
+		if f, there := t.files.find(map[base.FileType]Kind{base.FileTable: KindTable, base.FileFilter: KindFilter}[kind], uint64(num)); there {
+			return vfs.FileInfo{Size: f.size}, nil
+		}
+	}
+	return info, err
+}
+
+// A bucketFiles reads the tables and sidecars of a store from its bucket, by way of tails and a cache of
+// pages. Any number of goroutines may use it.
+//
+// A read of a table takes these steps:
+//
+//  1. What is in the tail comes from there (tails).
+//  2. What a sequential reader has fetched ahead comes from its stream (sequential.go).
+//  3. What the cache has comes from there (pageCache).
+//  4. The rest is fetched: one GET a page, however many goroutines wait for it (fetch.go).
+type bucketFiles struct {
+	// Constant.
+	ctx    context.Context // of all requests; it ends with close
+	cancel context.CancelFunc
+	tails  *tails
+	pages  *pageCache
+	bucket func(num uint64) Bucket // the bucket with the file of a number: a clone has parents
+	// missing is asked when an object is not there, and returns the error for the caller.
+	missing func(f storedFile, err error) error
+
+	background sync.WaitGroup // fetches that nobody waits for
+	permits    chan struct{}  // one for each of them
+
+	counts fetchCounts
+
+	mu     sync.Mutex // protects the following fields
+	known  map[fileName]storedFile
+	opened map[fileID]*tableState
+	clock  int64 // counts reads of streams
+	live   []*stream
+}
+
+// A fileName is what the name of a file says.
+type fileName struct {
+	kind Kind
+	num  uint64
+}
+
+// A fetchCounts counts GETs of tables, by what they were for.
+type fetchCounts struct{ pages, streams atomic.Int64 }
+
+// maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
+const maxBackground = 64
+
+// newBucketFiles returns a bucketFiles that knows no files yet.
+func newBucketFiles(bucket func(num uint64) Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *bucketFiles {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &bucketFiles{
+		ctx: ctx, cancel: cancel, bucket: bucket, pages: pages,
+		missing: func(_ storedFile, err error) error { return err },
+		permits: make(chan struct{}, maxBackground),
+		known:   make(map[fileName]storedFile), opened: make(map[fileID]*tableState),
+	}
+	b.tails = newTails(local, dir, storeID, b.get)
+	return b
+}
+
+// close ends all requests, and waits for those in the background. Requires: no file is open.
+func (b *bucketFiles) close() error {
+	b.cancel()
+	b.background.Wait()
+	return b.pages.close()
+}
+
+// get fetches bytes of an object with one GET.
+func (b *bucketFiles) get(ctx context.Context, f storedFile, p []byte, off int64) error {
+	err := f.read(ctx, b.bucket(f.num), p, off)
+	if errors.Is(err, errNoObject) {
+		return b.missing(f, err)
+	}
+	return err
+}
+
+// know makes the files of a version those that can be opened. The tails of others go, unless they are open.
+func (b *bucketFiles) know(v *manifest.Version) {
+	next := make(map[fileName]storedFile)
+	for f := range filesOf(v) {
+		next[fileName{f.kind, f.num}] = f
+	}
+	b.mu.Lock()
+	var gone []fileID
+	for name, f := range b.known {
+		if next[name].fileID != f.fileID && b.opened[f.fileID] == nil {
+			gone = append(gone, f.fileID)
+		}
+	}
+	b.known = next
+	b.mu.Unlock()
+	for _, id := range gone {
+		b.tails.forget(id)
+	}
+}
+
+// learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
+func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	permits := make(chan struct{}, maxBackground)
+	for f := range filesOf(v) {
+		b.mu.Lock()
+		b.known[fileName{f.kind, f.num}] = f
+		b.mu.Unlock()
+		permits <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			if _, err := b.tails.get(ctx, f); err != nil {
+				cancel(err)
+			}
+			<-permits
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// find returns the file with a name, if it is known.
+func (b *bucketFiles) find(kind Kind, num uint64) (storedFile, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, there := b.known[fileName{kind, num}]
+	return f, there
+}
+
+// open opens a table or a sidecar. name is that of the file, for the error.
+func (b *bucketFiles) open(name string, kind Kind, num uint64) (vfs.File, error) {
+	f, there := b.find(kind, num)
+	if !there {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	b.mu.Lock()
+	s := b.opened[f.fileID]
+	if s == nil {
+		s = &tableState{storedFile: f, all: b}
+		b.opened[f.fileID] = s
+	}
+	s.refs++
+	b.mu.Unlock()
+	t, err := b.tails.get(b.ctx, f)
+	if err != nil {
+		b.release(s)
+		return nil, err
+	}
+	s.at.Store(t.at)
+	return &objectFile{tableState: s}, nil
+}
+
+// release ends the use of an open file. The last one lets the tail go if the newest version has no use
+// for it.
+func (b *bucketFiles) release(s *tableState) {
+	b.mu.Lock()
+	s.refs--
+	last := s.refs == 0
+	gone := last && b.known[fileName{s.kind, s.num}].fileID != s.fileID
+	if last {
+		delete(b.opened, s.fileID)
+	}
+	b.mu.Unlock()
+	if last {
+		b.dropStreams(s)
+	}
+	if gone {
+		b.tails.forget(s.fileID)
+	}
+}
+
+// forget drops everything that was fetched of a table, because it does not check. The next reads fetch it again.
+func (b *bucketFiles) forget(num uint64) {
+	f, there := b.find(KindTable, num)
+	if !there {
+		return
+	}
+	b.pages.forget(f.fileID)
+	b.mu.Lock()
+	s := b.opened[f.fileID]
+	b.mu.Unlock()
+	if s != nil {
+		b.dropStreams(s)
+	}
+}
+
+// A tableState is what all that have opened a table share.
+type tableState struct {
+	storedFile
+	all  *bucketFiles
+	refs int          // guarded by all.mu
+	at   atomic.Int64 // where the tail begins
+
+	mu      sync.Mutex // protects the following fields; not held during I/O
+	flights []*flight
+	runs    [4]run
+	nextRun int
+	streams []*stream
+}
+
+// An objectFile is an open table or sidecar. It can only be read.
+type objectFile struct {
+	*tableState
+	closed atomic.Bool
+}
+
+var errReadOnlyObject = errors.New("objects of a bucket can't be changed")
+
+// ReadAt implements vfs.File.
+func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, fmt.Errorf("remote: read %s at offset %d", f.name(), off)
+	}
+	if f.closed.Load() {
+		return 0, fs.ErrClosed
+	}
+	want := int(min(int64(len(p)), max(f.size-off, 0)))
+	if want < len(p) {
+		err = io.EOF
+	}
+	p = p[:want]
+	for n < want {
+		got, err := f.readPart(p[n:], off+int64(n))
+		if err != nil {
+			return n, err
+		}
+		n += got
+	}
+	return n, err
+}
+
+// readPart fills the beginning of p: up to the tail, or what is in the tail.
+func (s *tableState) readPart(p []byte, off int64) (int, error) {
+	t, err := s.all.tails.get(s.all.ctx, s.storedFile)
+	if err != nil {
+		return 0, err
+	}
+	if off >= t.at {
+		if err := s.all.tails.readAt(t, p, off); err == nil {
+			return len(p), nil
+		}
+		// The local file is damaged. The tail is fetched, and asked again: this time it is good, or in
+		// memory.
+		if t, err = s.all.tails.get(s.all.ctx, s.storedFile); err != nil {
+			return 0, err
+		}
+		return len(p), s.all.tails.readAt(t, p, off)
+	}
+	p = p[:min(int64(len(p)), t.at-off)]
+	return len(p), s.readData(p, off)
+}
+
+// TryReadAt implements vfs.TryReader: what has to be fetched would wait.
+func (f *objectFile) TryReadAt(p []byte, off int64) error {
+	if off+int64(len(p)) > f.size {
+		return io.ErrUnexpectedEOF
+	}
+	at := f.at.Load()
+	if off < at {
+		n := min(int64(len(p)), at-off)
+		if lo, hi := f.fromCache(p[:n], off, off, off+n); lo < hi {
+			return vfs.ErrWouldWait
+		}
+		p, off = p[n:], off+n
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := f.ReadAt(p, off)
+	return err
+}
+
+// WillNeed implements vfs.TryReader.
+func (f *objectFile) WillNeed(off, n int64) {
+	off = max(off, 0)
+	if to := min(off+n, f.at.Load()); off < to {
+		f.prefetch(off, to)
+	}
+}
+
+// Size implements vfs.File.
+func (f *objectFile) Size() (int64, error) { return f.size, nil }
+
+// Close implements vfs.File.
+func (f *objectFile) Close() error {
+	if f.closed.Swap(true) {
+		return fs.ErrClosed
+	}
+	f.all.release(f.tableState)
+	return nil
+}
+
+// The methods of vfs.File that write fail.
+
+func (f *objectFile) Write([]byte) (int, error)          { return 0, f.refuse() }
+func (f *objectFile) WriteAt([]byte, int64) (int, error) { return 0, f.refuse() }
+func (f *objectFile) Truncate(int64) error               { return f.refuse() }
+func (f *objectFile) Preallocate(int64) error            { return f.refuse() }
+
+// Sync implements vfs.File. What is in the bucket is durable.
+func (f *objectFile) Sync() error { return nil }
+
+func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.name(), errReadOnlyObject) }

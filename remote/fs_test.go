@@ -1,0 +1,239 @@
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestTableFS_Gets counts the GETs of lookups: of absent keys as many as there are false positives, of
+// present ones one of a page at most, and of cached ones none.
+func TestTableFS_Gets(t *testing.T) {
+	const n = 30_000
+	p := publishTables(t, n, shale.Options{TableSize: 1 << 20, CompactionWorkers: -1})
+	for _, local := range []vfs.FS{nil, vfs.NewMem()} {
+		db := p.reader(p.files(local, "cache"), shale.Options{CacheSize: -1})
+		gets, _ := p.bucket.during(func() {
+			for i := range n {
+				if ok, err := db.Has(append(testKey(i), 'x')); ok || err != nil {
+					t.Fatalf("an absent key: %v, %v", ok, err)
+				}
+			}
+		})
+		if rate := float64(gets) / n; rate > 0.02 {
+			t.Errorf("%.4f GETs a lookup of an absent key, want at most 0.02", rate)
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		once := 0
+		for range 3000 {
+			key := testKey(random.IntN(n))
+			lookup := func() {
+				if _, err := db.Get(key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gets, largest := p.bucket.during(lookup)
+			if gets > 1 || largest > pageSize {
+				t.Errorf("a lookup of a present key made %d GETs of up to %d bytes, want 1 of %d", gets, largest, pageSize)
+			}
+			if gets, _ := p.bucket.during(lookup); gets > 0 {
+				t.Errorf("a lookup of a cached key made %d GETs", gets)
+			}
+			once += gets
+		}
+		if once == 0 {
+			t.Error("no lookup asked the bucket: the test shows nothing")
+		}
+		mustNil(t, db.Close())
+	}
+}
+
+// TestTableFS_ReadAt reads parts of a table of any length from any offset.
+func TestTableFS_ReadAt(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
+	files := p.files(nil, "")
+	for f := range filesOf(p.version) {
+		want := readAll(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+		file, err := files.open("", f.kind, f.num)
+		mustNil(t, err)
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 2000 {
+			off := random.IntN(len(want) + 10)
+			b := make([]byte, 1+random.IntN(1<<random.IntN(18)))
+			var sure error = io.EOF
+			end := off + len(b)
+			if end <= len(want) {
+				sure = nil
+			}
+			end = max(min(end, len(want)), min(off, len(want)))
+			part := want[min(off, len(want)):end]
+			if random.IntN(4) == 0 {
+				file.(vfs.TryReader).WillNeed(int64(off), int64(len(b)))
+			}
+			if random.IntN(4) == 0 && sure == nil {
+				if err := file.(vfs.TryReader).TryReadAt(b, int64(off)); err == nil && !bytes.Equal(b, part) {
+					t.Fatalf("TryReadAt(%d, %d) gives other bytes", off, len(b))
+				} else if err != nil && err != vfs.ErrWouldWait {
+					t.Fatal(err)
+				}
+				continue
+			}
+			n, err := file.ReadAt(b, int64(off))
+			if err != sure || !bytes.Equal(b[:n], part) {
+				t.Fatalf("ReadAt(%d, %d) = %d bytes, %v; want %d, %v", off, len(b), n, err, len(part), sure)
+			}
+		}
+		mustNil(t, file.Close())
+	}
+}
+
+// TestTableFS_OneFetch lets many goroutines read the same page at the same time: there is one GET.
+func TestTableFS_OneFetch(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
+	files := p.files(nil, "")
+	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
+	file, err := files.open("", f.kind, f.num)
+	mustNil(t, err)
+	defer file.Close()
+	const readers = 50
+	asked, resume := make(chan struct{}, 1), make(chan struct{})
+	p.bucket.inject(func(string) error {
+		asked <- struct{}{}
+		<-resume
+		return nil
+	})
+	var wg sync.WaitGroup
+	gets, _ := p.bucket.during(func() {
+		read := func() {
+			if _, err := file.ReadAt(make([]byte, 100), pageSize+7); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Go(read)
+		<-asked
+		for range readers {
+			wg.Go(read)
+		}
+		close(resume)
+		wg.Wait()
+	})
+	if gets != 1 {
+		t.Errorf("%d goroutines made %d GETs", readers+1, gets)
+	}
+}
+
+// TestTableFS_Sequential reads a table from front to back: after three pages it comes in pieces of 4 MiB, and
+// nothing of them goes to the cache.
+func TestTableFS_Sequential(t *testing.T) {
+	p := publishTables(t, 150_000, shale.Options{CompactionWorkers: -1, TableSize: 64 << 20})
+	files := p.files(nil, "")
+	db := p.reader(files, shale.Options{CacheSize: -1})
+	gets, _ := p.bucket.during(func() {
+		n := 0
+		for e, err := range db.Scan(shale.Range{}) {
+			mustNil(t, err)
+			if !bytes.Equal(e.Key, testKey(n)) {
+				t.Fatalf("entry %d is %q", n, e.Key)
+			}
+			n++
+		}
+		if n != 150_000 {
+			t.Errorf("%d entries", n)
+		}
+	})
+	size := 0
+	for f := range filesOf(p.version) {
+		size += int(f.size)
+	}
+	if most := neighbours*p.version.NumTables() + size/pieceSize + p.version.NumTables(); gets > most {
+		t.Errorf("a scan of %d bytes in %d tables made %d GETs, want at most %d", size, p.version.NumTables(), gets, most)
+	}
+	if files.counts.streams.Load() == 0 {
+		t.Error("no stream: the test shows nothing")
+	}
+	if len(files.live) != 0 {
+		t.Errorf("%d streams are left", len(files.live))
+	}
+	mustNil(t, db.Close())
+}
+
+// TestTableFS_Faults loses and cuts requests now and then: readers get an error or the right bytes, and the
+// next read may succeed.
+func TestTableFS_Faults(t *testing.T) {
+	testenv.CheckLeaks(t)
+	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
+	files := p.files(nil, "")
+	errLost := errors.New("lost")
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(5, 6))
+	p.bucket.inject(func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(3) == 0 {
+			return errLost
+		}
+		return nil
+	})
+	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
+	want := readAll(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			file, err := files.open("", f.kind, f.num)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer file.Close()
+			random := rand.New(rand.NewPCG(7, uint64(g)))
+			off := 0
+			for i := range 3000 {
+				if off = off + 4000; off > len(want)-4000 || i%500 == 0 {
+					off = random.IntN(len(want) - 4000)
+				}
+				b := make([]byte, 4000)
+				n, err := file.ReadAt(b, int64(off))
+				if err != nil && !errors.Is(err, errLost) || !bytes.Equal(b[:n], want[off:off+n]) {
+					t.Errorf("ReadAt(%d): %d bytes, %v", off, n, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	mustNil(t, files.close())
+}
+
+// TestTableFS_ObjectGone reads tables whose object is missing or too short: the error names the object, and the
+// other tables are read.
+func TestTableFS_ObjectGone(t *testing.T) {
+	for _, what := range []string{"missing", "short"} {
+		t.Run(what, func(t *testing.T) {
+			p := publishTables(t, 30_000, shale.Options{TableSize: 1 << 20, CompactionWorkers: -1})
+			db := p.reader(p.files(nil, ""), shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}})
+			tables := p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables
+			bad := tableFile(tables[1])
+			mustNil(t, p.bucket.Delete(t.Context(), bad.name()))
+			if what == "short" {
+				mustNil(t, PutObject(t.Context(), p.bucket, bad.name(), []byte("short"), false))
+			}
+			_, err := db.Get(tables[1].Smallest)
+			var c *shale.CorruptionError
+			if !errors.As(err, &c) || c.File != bad.name() || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Get: %v, want a CorruptionError of %s", err, bad.name())
+			}
+			if _, err := db.Get(tables[0].Smallest); err != nil {
+				t.Errorf("Get of another table: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,234 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A countingBucket counts requests by the folder of the object, and makes chosen ones fail.
+type countingBucket struct {
+	Bucket
+	mu      sync.Mutex
+	gets    map[string]int // GETs by folder: "t/", "w/", ...
+	bytes   map[string]int // that were asked for by them
+	largest int            // the most bytes of one GET of a table
+	stats   map[string]int // HEADs
+	lists   int
+	before  func(name string) error // asked before each GET; its error is the answer
+	after   func(name string, p []byte, off int64)
+}
+
+func counting(b Bucket) *countingBucket {
+	return &countingBucket{Bucket: b, gets: make(map[string]int), bytes: make(map[string]int), stats: make(map[string]int)}
+}
+
+// folderOf returns the folder of an object, with its slash.
+func folderOf(name string) string {
+	folder, _, _ := strings.Cut(name, "/")
+	return folder + "/"
+}
+
+func (c *countingBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	c.mu.Lock()
+	c.gets[folderOf(name)]++
+	c.bytes[folderOf(name)] += len(p)
+	if folderOf(name) == tableFolder {
+		c.largest = max(c.largest, len(p))
+	}
+	before, after := c.before, c.after
+	c.mu.Unlock()
+	if before != nil {
+		if err := before(name); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Bucket.ReadAt(ctx, name, p, off)
+	if after != nil {
+		after(name, p[:n], off)
+	}
+	return n, err
+}
+
+func (c *countingBucket) Stat(ctx context.Context, name string) (Info, error) {
+	c.mu.Lock()
+	c.stats[folderOf(name)]++
+	c.mu.Unlock()
+	return c.Bucket.Stat(ctx, name)
+}
+
+func (c *countingBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	c.mu.Lock()
+	c.lists++
+	c.mu.Unlock()
+	return c.Bucket.List(ctx, prefix, after)
+}
+
+// tableGets returns the number of GETs of tables so far.
+func (c *countingBucket) tableGets() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gets[tableFolder]
+}
+
+// during returns how many GETs of tables fn makes, and the bytes of the largest.
+func (c *countingBucket) during(fn func()) (gets, largest int) {
+	before := c.tableGets()
+	c.mu.Lock()
+	c.largest = 0
+	c.mu.Unlock()
+	fn()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gets[tableFolder] - before, c.largest
+}
+
+// inject makes before what is asked before each GET.
+func (c *countingBucket) inject(before func(name string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = before
+}
+
+// published is a small store whose tables are in a bucket.
+type published struct {
+	t       testing.TB
+	mem     *vfs.Mem
+	db      *shale.DB
+	bucket  *countingBucket
+	version *manifest.Version
+	storeID uint64
+}
+
+// publishTables makes a store of n keys, k00000000 and so on, with values of about 100 bytes that do not compress,
+// and puts its tables into a bucket.
+func publishTables(t testing.TB, n int, opts shale.Options) *published {
+	t.Helper()
+	p := &published{t: t, mem: vfs.NewMem(), bucket: counting(NewMem())}
+	opts.FS = p.mem
+	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
+	db, err := shale.Open("db", &opts)
+	mustNil(t, err)
+	p.db = db
+	t.Cleanup(func() { _ = db.Close() })
+	random := rand.New(rand.NewPCG(1, uint64(n)))
+	var batch shale.Batch
+	for i := range n {
+		mustNil(t, batch.Put(testKey(i), testValue(random)))
+		if batch.Len() == 1000 || i == n-1 {
+			mustNil(t, db.Write(t.Context(), &batch))
+			batch.Reset()
+		}
+	}
+	mustNil(t, db.Compact(t.Context(), shale.Range{}))
+	hold, err := db.Hold()
+	mustNil(t, err)
+	defer hold.Release()
+	p.version, p.storeID = hold.State().Version, hold.State().StoreID
+	for f := range filesOf(p.version) {
+		putFile(t, p.mem, "db", p.bucket.Bucket, f)
+	}
+	return p
+}
+
+func testKey(i int) []byte { return fmt.Appendf(nil, "k%08d", i) }
+
+func testValue(random *rand.Rand) []byte {
+	v := make([]byte, 100)
+	for i := range v {
+		v[i] = byte(random.Uint32())
+	}
+	return v
+}
+
+// putFile copies a table or a sidecar of a store into a bucket.
+func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
+	t.Helper()
+	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, localName(f))), false))
+}
+
+// localName returns the name of the file of a table or sidecar in a store.
+func localName(f storedFile) string {
+	if f.kind == KindFilter {
+		return base.FilterName(base.FileNum(f.num))
+	}
+	return base.TableName(base.FileNum(f.num))
+}
+
+// get fetches bytes of an object.
+func (p *published) get(ctx context.Context, f storedFile, b []byte, off int64) error {
+	return f.read(ctx, p.bucket, b, off)
+}
+
+// readAll returns the content of a file.
+func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fsys.Open(name)
+	mustNil(t, err)
+	defer f.Close()
+	size, err := f.Size()
+	mustNil(t, err)
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); int64(n) < size {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// files returns a bucketFiles over the bucket, with a page cache of 4 MiB.
+func (p *published) files(local vfs.FS, dir string) *bucketFiles {
+	p.t.Helper()
+	pages := newPageCache(4 << 20)
+	if local != nil {
+		mustNil(p.t, local.MkdirAll(dir))
+		var err error
+		pages, err = openPageCache(local, filepath.Join(dir, "pages"), p.storeID, 4<<20)
+		mustNil(p.t, err)
+	}
+	b := newBucketFiles(func(uint64) Bucket { return p.bucket }, p.storeID, local, dir, pages)
+	p.t.Cleanup(func() { _ = b.close() })
+	mustNil(p.t, b.learn(p.t.Context(), p.version))
+	return b
+}
+
+// localCopy returns a copy of the store's directory without tables and sidecars, on a file system that has them in the
+// bucket.
+func (p *published) localCopy(files *bucketFiles) *tableFS {
+	p.t.Helper()
+	mem := vfs.NewMem()
+	mustNil(p.t, mem.MkdirAll("db"))
+	names, err := p.mem.List("db")
+	mustNil(p.t, err)
+	for _, name := range names {
+		kind, _, ok := base.ParseFileName(name)
+		if !ok || kind == base.FileTable || kind == base.FileFilter || kind == base.FileLock {
+			continue
+		}
+		f, err := mem.Create(filepath.Join("db", name))
+		mustNil(p.t, err)
+		_, err = f.Write(readAll(p.t, p.mem, filepath.Join("db", name)))
+		mustNil(p.t, err)
+		mustNil(p.t, f.Close())
+	}
+	return &tableFS{FS: mem, files: files}
+}
+
+// reader opens the store with its tables in the bucket.
+func (p *published) reader(files *bucketFiles, opts shale.Options) *shale.DB {
+	p.t.Helper()
+	opts.ReadOnly, opts.FS = true, p.localCopy(files)
+	db, err := shale.Open("db", &opts)
+	mustNil(p.t, err)
+	p.t.Cleanup(func() { _ = db.Close() })
+	return db
+}

@@ -1,0 +1,274 @@
+package remote
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// A pageCache keeps pages of 64 KiB of the data blocks of tables: in memory, or in one local file that
+// has its full size from the beginning, and which the next reader finds. Which page makes room for another
+// is decided by CLOCK: a hand goes round, and takes the first page that was not read since the
+// hand last passed it.
+//
+// A page is there from some byte up to another: a block that lies across the border of two pages is fetched
+// with one GET of 64 KiB, which has a part of each.
+//
+// A page that does not check is a miss, and so is one that can't be read. What can't be written is not cached.
+// So the cache never has an error.
+type pageCache struct {
+	// Constant.
+	storeID uint64
+	file    vfs.File // nil: in memory
+	memory  [][]byte // the pages in memory; each is allocated when it is first used
+
+	damaged atomic.Int64 // pages that did not check
+
+	mu    sync.Mutex // protects the following fields; not held during I/O
+	slots []slot
+	index map[pageID]int32 // the slots whose info is valid
+	hand  int
+}
+
+// A slot is a place for one page.
+type slot struct {
+	info pageInfo // valid if the index has it
+	used bool     // it was read since the hand passed
+	pins int32    // reads of the page, or a write, that are under way; the hand passes it by
+	gone bool     // it was dropped during a read
+}
+
+// newPageCache returns a cache in memory of the given size in bytes.
+func newPageCache(bytes int64) *pageCache {
+	n := min(max(bytes, 0)/pageSize, maxPages)
+	return &pageCache{memory: make([][]byte, n), slots: make([]slot, n), index: make(map[pageID]int32)}
+}
+
+// openPageCache returns a cache in the file with the given name, with the pages that it has from before.
+func openPageCache(fsys vfs.FS, name string, storeID uint64, bytes int64) (*pageCache, error) {
+	n := pagesIn(bytes)
+	c := &pageCache{storeID: storeID, slots: make([]slot, n), index: make(map[pageID]int32)}
+	file, err := fsys.OpenReadWrite(name)
+	if err == nil && c.load(file, n) {
+		c.file = file
+		return c, nil
+	}
+	if err == nil {
+		_ = file.Close() // it is made anew
+	}
+	if c.file, err = fsys.Create(name); err != nil {
+		return nil, err
+	}
+	if err := c.format(n); err != nil {
+		return nil, errors.Join(err, c.file.Close())
+	}
+	return c, nil
+}
+
+// load reads the index of a file. It returns false if the file is not that of this cache.
+func (c *pageCache) load(file vfs.File, n int64) bool {
+	b := make([]byte, pageHeader+n*pageEntry)
+	size, err := file.Size()
+	if err != nil || size != pageOffset(n, n) {
+		return false
+	}
+	if got, err := file.ReadAt(b, 0); got < len(b) && err != nil || checkPageHeader(b, c.storeID, n) != nil {
+		return false
+	}
+	decodePageIndex(b[pageHeader:], func(i int, p pageInfo) {
+		// Two entries may be about the same page if a crash has undone a change: one of them is enough.
+		if _, twice := c.index[p.pageID]; !twice {
+			c.slots[i].info = p
+			c.index[p.pageID] = int32(i)
+		}
+	})
+	return true
+}
+
+// format gives a new file its size and its header. The disk has room for all of it, or there is an error now.
+func (c *pageCache) format(n int64) error {
+	size := pageOffset(n, n)
+	err := c.file.Preallocate(size)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		err = c.file.Truncate(size)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.file.WriteAt(appendPageHeader(nil, c.storeID, n), 0)
+	return err
+}
+
+// close closes the file. Requires: no other call is under way.
+func (c *pageCache) close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// read fills p with bytes of a page from offset from, which is one within the page, and reports whether it
+// did. Requires: p ends within the page.
+func (c *pageCache) read(id pageID, p []byte, from uint32) bool {
+	to := from + uint32(len(p))
+	c.mu.Lock()
+	i, there := c.index[id]
+	if !there || from < c.slots[i].info.from || to > c.slots[i].info.to {
+		c.mu.Unlock()
+		return false
+	}
+	s := &c.slots[i]
+	s.used = true
+	s.pins++
+	info := s.info
+	c.mu.Unlock()
+	err := c.loadPage(i, info, p, from)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && !s.gone {
+		c.dropLocked(i)
+	}
+	c.unpinLocked(s)
+	return err == nil
+}
+
+// holds reports whether the cache has these bytes of a page, as far as its index says.
+func (c *pageCache) holds(id pageID, from, to uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, there := c.index[id]
+	return there && c.slots[i].info.from <= from && to <= c.slots[i].info.to
+}
+
+var pageBuffers = sync.Pool{New: func() any { return new([pageSize]byte) }}
+
+// loadPage fills p with bytes of slot i. From a file it reads all that the page has, to check it.
+// Requires: the slot is pinned.
+func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) error {
+	if c.file == nil {
+		copy(p, c.memory[i][from:])
+		return nil
+	}
+	buf := pageBuffers.Get().(*[pageSize]byte)
+	defer pageBuffers.Put(buf)
+	b := buf[info.from:info.to]
+	at := pageOffset(int64(len(c.slots)), int64(i)) + int64(info.from)
+	if n, err := c.file.ReadAt(b, at); n < len(b) {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	if Checksum(b) != info.sum {
+		c.damaged.Add(1)
+		return errPageDamaged
+	}
+	copy(p, buf[from:])
+	return nil
+}
+
+// write keeps b, which are bytes of a page from offset from. It replaces what the cache has of the page.
+func (c *pageCache) write(id pageID, b []byte, from uint32) {
+	info := pageInfo{pageID: id, from: from, to: from + uint32(len(b)), sum: Checksum(b)}
+	c.mu.Lock()
+	if i, there := c.index[id]; there {
+		if old := c.slots[i].info; old.from <= info.from && info.to <= old.to {
+			c.mu.Unlock()
+			return // what is there is as much
+		}
+		c.dropLocked(i)
+	}
+	i, ok := c.victimLocked()
+	if !ok {
+		c.mu.Unlock()
+		return
+	}
+	s := &c.slots[i]
+	s.pins++
+	c.mu.Unlock()
+	err := c.store(i, info, b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice := c.index[id]; err == nil && !twice {
+		s.info, s.used = info, false // a page that is never read again goes first
+		c.index[id] = i
+	}
+	c.unpinLocked(s)
+}
+
+// store writes a page and its entry of the index. Requires: the slot is pinned and not in the index.
+func (c *pageCache) store(i int32, info pageInfo, b []byte) error {
+	if c.file == nil {
+		if c.memory[i] == nil {
+			c.memory[i] = make([]byte, pageSize)
+		}
+		copy(c.memory[i][info.from:], b)
+		return nil
+	}
+	if _, err := c.file.WriteAt(b, pageOffset(int64(len(c.slots)), int64(i))+int64(info.from)); err != nil {
+		return err
+	}
+	_, err := c.file.WriteAt(appendPageEntry(nil, info), pageHeader+int64(i)*pageEntry)
+	return err
+}
+
+// victimLocked returns a slot that is free, or makes one free. ok is false if all are pinned.
+func (c *pageCache) victimLocked() (i int32, ok bool) {
+	for range 2*len(c.slots) + 1 {
+		if c.hand >= len(c.slots) {
+			c.hand = 0
+		}
+		i := int32(c.hand)
+		if len(c.slots) == 0 {
+			return 0, false
+		}
+		c.hand++
+		s := &c.slots[i]
+		switch {
+		case s.pins > 0:
+		case s.used:
+			s.used = false
+		default:
+			if c.heldLocked(i) {
+				delete(c.index, s.info.pageID)
+			}
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// heldLocked reports whether the index leads to slot i.
+func (c *pageCache) heldLocked(i int32) bool {
+	at, there := c.index[c.slots[i].info.pageID]
+	return there && at == i
+}
+
+// dropLocked makes the page of slot i a miss. The slot is free once nobody reads it.
+func (c *pageCache) dropLocked(i int32) {
+	s := &c.slots[i]
+	delete(c.index, s.info.pageID)
+	s.used = false
+	s.gone = s.pins > 0
+}
+
+// unpinLocked ends a read or a write of a slot.
+func (c *pageCache) unpinLocked(s *slot) {
+	if s.pins--; s.pins == 0 {
+		s.gone = false
+	}
+}
+
+// forget drops all pages of a table: what was fetched of it is not what it should be.
+func (c *pageCache) forget(id fileID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.slots {
+		if c.slots[i].info.fileID == id && c.heldLocked(int32(i)) {
+			c.dropLocked(int32(i))
+		}
+	}
+}

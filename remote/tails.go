@@ -1,0 +1,325 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A tails keeps the tail of each table that a reader has, and every sidecar as a whole: all that a
+// lookup of an absent key asks. They are never evicted. With a directory each has a file there, which the
+// next reader finds; without one they are in memory.
+type tails struct {
+	// Constant.
+	fs      vfs.FS // nil: in memory
+	dir     string
+	storeID uint64
+	fetch   func(ctx context.Context, f storedFile, p []byte, off int64) error // from the bucket
+
+	fetched atomic.Int64 // how many GETs were made
+
+	mu  sync.Mutex // protects the following field; not held during I/O
+	all map[fileID]*tailEntry
+}
+
+// A tailEntry is a tail that is there, or that one goroutine is getting while others wait.
+type tailEntry struct {
+	done chan struct{} // closed when tail and err are set
+	tail *tail
+	err  error
+}
+
+// A tail is the end of an object, from the offset at up to size.
+type tail struct {
+	file     storedFile
+	at, size int64
+	memory   []byte   // nil: it is in a file
+	sums     []uint32 // of the chunks in the file
+	bad      atomic.Bool
+}
+
+func newTails(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, storedFile, []byte, int64) error) *tails {
+	return &tails{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tailEntry)}
+}
+
+// path returns the name of the file with a tail. Like the object it is in a folder with the low byte of its
+// number, so that no folder grows large.
+func (t *tails) path(id fileID) string { return filepath.Join(t.dir, filepath.FromSlash(id.name())) }
+
+// get returns the tail of f: the one that is there, or else that of the local file, or else that of the
+// bucket. One goroutine gets it, however many ask for it at the same time.
+func (t *tails) get(ctx context.Context, f storedFile) (*tail, error) {
+	t.mu.Lock()
+	e := t.all[f.fileID]
+	if e != nil {
+		t.mu.Unlock()
+		<-e.done
+		if e.err != nil || !e.tail.bad.Load() {
+			return e.tail, e.err
+		}
+		return t.replace(ctx, f, e)
+	}
+	e = &tailEntry{done: make(chan struct{})}
+	t.all[f.fileID] = e
+	t.mu.Unlock()
+	return t.finish(ctx, f, e, true)
+}
+
+// replace gets the tail of a bad entry again, unless another goroutine has done so.
+func (t *tails) replace(ctx context.Context, f storedFile, bad *tailEntry) (*tail, error) {
+	t.mu.Lock()
+	if t.all[f.fileID] != bad {
+		t.mu.Unlock()
+		return t.get(ctx, f)
+	}
+	e := &tailEntry{done: make(chan struct{})}
+	t.all[f.fileID] = e
+	t.mu.Unlock()
+	return t.finish(ctx, f, e, false)
+}
+
+// finish gets the tail for an entry that the caller has made. After an error the entry is gone, and the
+// next get tries again.
+func (t *tails) finish(ctx context.Context, f storedFile, e *tailEntry, local bool) (*tail, error) {
+	if local {
+		e.tail = t.load(f)
+	}
+	if e.tail == nil {
+		e.tail, e.err = t.download(ctx, f)
+	}
+	if e.err != nil {
+		t.mu.Lock()
+		delete(t.all, f.fileID)
+		t.mu.Unlock()
+	}
+	close(e.done)
+	return e.tail, e.err
+}
+
+// load returns the tail in the local file, or nil if there is none that can be used.
+func (t *tails) load(f storedFile) *tail {
+	if t.fs == nil {
+		return nil
+	}
+	file, err := t.fs.Open(t.path(f.fileID))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return nil
+	}
+	// The header is longer the longer the tail is, and the tail is in the file too.
+	head := make([]byte, min(size, tailHeaderSize(size)))
+	if n, err := file.ReadAt(head, 0); n < len(head) && err != nil {
+		return nil
+	}
+	h, err := decodeTailHeader(head)
+	if err != nil || h.fileID != f.fileID || h.storeID != t.storeID || h.size != f.size ||
+		size != tailHeaderSize(h.size-h.at)+h.size-h.at {
+		return nil
+	}
+	return &tail{file: f, at: h.at, size: h.size, sums: h.sums}
+}
+
+// maxTries is how often an object is fetched again whose bytes do not check: they may have changed on the
+// way.
+const maxTries = 3
+
+// download gets the tail from the bucket, checks it, and keeps it.
+func (t *tails) download(ctx context.Context, f storedFile) (*tail, error) {
+	var err error
+	for range maxTries {
+		w := &wanted{end: f.size, least: f.size}
+		if err = t.fill(ctx, f, w); err == nil {
+			return t.keep(f, w), nil
+		}
+		if !isDamage(err) || errors.Is(err, errNoObject) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// beforeFilter is more than what an index, which a check reads first, has between it and the filter in most tables.
+const beforeFilter = 64 << 10
+
+// fill fetches into w all that a check of the file reads. The first GET brings as much as the manifest lets us guess.
+// Only if that is too little, as with very small blocks, there is a second one.
+func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
+	for from := f.size - f.tailGuess(); ; from = max(w.least-f.filter-beforeFilter, 0) {
+		missing := make([]byte, w.end-from-int64(len(w.b)))
+		off := from
+		if len(w.b) == 0 {
+			off = -1 // the last bytes: an object of another size then has another footer
+		}
+		t.fetched.Add(1)
+		if err := t.fetch(ctx, f, missing, off); err != nil {
+			return err
+		}
+		w.b = append(missing, w.b...)
+		err := f.check(w, t.storeID)
+		if w.least >= w.end-int64(len(w.b)) {
+			return f.damaged(err)
+		}
+	}
+}
+
+// isDamage reports whether an error says that bytes are not what shale wrote.
+func isDamage(err error) bool {
+	var c *base.CorruptionError
+	return errors.As(err, &c)
+}
+
+// keep makes the tail of what was fetched, from the first byte that a check has read. A table without a filter keeps
+// all, because the partitions of its index may lie before that byte. If the file
+// can't be written, the tail is in memory: the disk may be full, and readers can do without it.
+func (t *tails) keep(f storedFile, w *wanted) *tail {
+	at := w.end - int64(len(w.b))
+	if f.filter > 0 && w.least > at {
+		w.b, at = w.b[w.least-at:], w.least
+	}
+	made := &tail{file: f, at: at, size: f.size, memory: slices.Clone(w.b)}
+	if t.fs == nil || t.write(f, at, w.b) != nil {
+		return made
+	}
+	made.memory, made.sums = nil, chunkSums(w.b)
+	return made
+}
+
+// write writes the file of a tail. It is not synced: what a crash leaves of it is checked.
+func (t *tails) write(f storedFile, at int64, b []byte) error {
+	path := t.path(f.fileID)
+	if err := t.fs.MkdirAll(filepath.Dir(path)); err != nil {
+		return err
+	}
+	file, err := t.fs.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(appendTail(nil, t.storeID, f, at, b))
+	return errors.Join(err, file.Close())
+}
+
+// errBadTail says that the file of a tail is not what was written.
+var errBadTail = errors.New("the local copy of the tail is damaged")
+
+// readAt fills p from an offset of the object, at or after the beginning of the tail. After errBadTail
+// the tail must be got again.
+func (t *tails) readAt(l *tail, p []byte, off int64) error {
+	if l.memory != nil {
+		copy(p, l.memory[off-l.at:])
+		return nil
+	}
+	if err := t.readFile(l, p, off-l.at); err != nil {
+		l.bad.Store(true)
+		return fmt.Errorf("%w: %w", errBadTail, err)
+	}
+	return nil
+}
+
+// readFile fills p from an offset of the tail, by way of the whole chunks around, whose checksums it
+// checks. The file is opened each time: tails are read rarely, and there may be more of them than
+// descriptors.
+func (t *tails) readFile(l *tail, p []byte, off int64) error {
+	file, err := t.fs.Open(t.path(l.file.fileID))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	from := off / tailChunk * tailChunk
+	to := min(chunks(off+int64(len(p)))*tailChunk, l.size-l.at)
+	b := make([]byte, to-from)
+	if n, err := file.ReadAt(b, tailHeaderSize(l.size-l.at)+from); n < len(b) {
+		return err
+	}
+	for i, sum := range chunkSums(b) {
+		if want := l.sums[from/tailChunk+int64(i)]; sum != want {
+			return fmt.Errorf("chunk %d has checksum %08x, want %08x", from/tailChunk+int64(i), sum, want)
+		}
+	}
+	copy(p, b[off-from:])
+	return nil
+}
+
+// forget removes a tail that nobody needs any more.
+func (t *tails) forget(id fileID) {
+	t.mu.Lock()
+	e := t.all[id]
+	delete(t.all, id)
+	t.mu.Unlock()
+	if e != nil && t.fs != nil {
+		_ = t.fs.Remove(t.path(id)) // if it stays, sweep removes it
+	}
+}
+
+// sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
+// of the directory has left them.
+func (t *tails) sweep(keep map[fileID]bool) error {
+	if t.fs == nil {
+		return nil
+	}
+	named := make(map[string]bool, len(keep))
+	for id := range keep {
+		named[t.path(id)] = true
+	}
+	top := filepath.Join(t.dir, filepath.FromSlash(tableFolder))
+	folders, err := t.fs.List(top)
+	if err != nil {
+		return nil // there is none yet
+	}
+	for _, folder := range folders {
+		if len(folder) != 2 {
+			continue // not ours
+		}
+		names, err := t.fs.List(filepath.Join(top, folder))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			_, ours := ParseName(tableFolder + folder + "/" + name)
+			if path := filepath.Join(top, folder, name); ours && !named[path] {
+				if err := t.fs.Remove(path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// A wanted is the end of an object as far as it was fetched. It notes the first byte that was asked for.
+type wanted struct {
+	b     []byte
+	end   int64 // size of the object; b ends there
+	least int64 // the lowest offset that was read
+}
+
+// errBefore is the error of a read of bytes that were not fetched.
+var errBefore = errors.New("not fetched")
+
+// ReadAt reads from what was fetched.
+func (w *wanted) ReadAt(p []byte, off int64) (int, error) {
+	w.least = min(w.least, max(off, 0))
+	at := w.end - int64(len(w.b))
+	if off < at {
+		return 0, errBefore
+	}
+	if off >= w.end {
+		return 0, io.EOF
+	}
+	n := copy(p, w.b[off-at:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,177 @@
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// changeFile changes the content of a file.
+func changeFile(t testing.TB, fsys vfs.FS, name string, change func(b []byte) []byte) {
+	t.Helper()
+	b := change(readAll(t, fsys, name))
+	f, err := fsys.Create(name)
+	mustNil(t, err)
+	_, err = f.Write(b)
+	mustNil(t, err)
+	mustNil(t, f.Close())
+}
+
+// TestTails_Reopen opens a store whose tails are local: there is no GET, and one GET a table where they are not.
+func TestTails_Reopen(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
+	local := vfs.NewMem()
+	for round := range 2 {
+		var files *bucketFiles
+		gets, _ := p.bucket.during(func() {
+			files = p.files(local, "cache")
+			db := p.reader(files, shale.Options{})
+			mustNil(t, db.Close())
+		})
+		want := 0
+		if round == 0 {
+			want = p.version.NumTables()
+		}
+		if gets != want {
+			t.Errorf("round %d: %d GETs for %d tables, want %d", round, gets, p.version.NumTables(), want)
+		}
+	}
+}
+
+// TestTails_SecondGet has tables with an index that is larger than the guess: two GETs bring all of it.
+func TestTails_SecondGet(t *testing.T) {
+	p := publishTables(t, 60_000, shale.Options{TableSize: 64 << 20, MemtableSize: 64 << 20, BlockSize: 256, CompactionWorkers: -1})
+	var db *shale.DB
+	gets, _ := p.bucket.during(func() { db = p.reader(p.files(nil, ""), shale.Options{CacheSize: -1}) })
+	if most := 2 * p.version.NumTables(); gets > most || gets <= p.version.NumTables() {
+		t.Errorf("%d GETs for %d tables, want 2 for some of them", gets, p.version.NumTables())
+	}
+	gets, _ = p.bucket.during(func() {
+		for i := range 10_000 {
+			if ok, err := db.Has(append(testKey(i), 'x')); ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+	})
+	if gets > 200 {
+		t.Errorf("%d GETs of 10,000 absent keys", gets)
+	}
+}
+
+// TestTails_EveryByte flips each byte of a local tail, and cuts it at each length: it is fetched again, with
+// the right bytes.
+func TestTails_EveryByte(t *testing.T) {
+	p := publishTables(t, 60, shale.Options{CompactionWorkers: -1})
+	local := vfs.NewMem()
+	f := slices.Collect(filesOf(p.version))[0]
+	want := readAll(t, p.mem, "db/"+localName(f))
+	make1 := func() *tails { return newTails(local, "cache", p.storeID, p.get) }
+	first, err := make1().get(t.Context(), f)
+	mustNil(t, err)
+	path := make1().path(f.fileID)
+	good := readAll(t, local, path)
+	check := func(t *testing.T, ts *tails, l *tail) error {
+		b := make([]byte, l.size-l.at)
+		if err := ts.readAt(l, b, l.at); err != nil {
+			return err
+		}
+		if !bytes.Equal(b, want[l.at:]) {
+			t.Fatal("the tail has other bytes")
+		}
+		return nil
+	}
+	mustNil(t, check(t, make1(), first))
+	damaged := 0
+	for i := 0; i < len(good); i++ {
+		for _, change := range []func([]byte) []byte{
+			func(b []byte) []byte { return flipped(b, 8*i+i%8) },
+			func(b []byte) []byte { return b[:i] },
+		} {
+			changeFile(t, local, path, func([]byte) []byte { return change(good) })
+			ts := make1()
+			l, err := ts.get(t.Context(), f)
+			mustNil(t, err)
+			if err = check(t, ts, l); err != nil {
+				damaged++
+				if !errors.Is(err, errBadTail) {
+					t.Fatalf("byte %d: %v", i, err)
+				}
+				l, err = ts.get(t.Context(), f)
+				mustNil(t, err)
+				mustNil(t, check(t, ts, l))
+			}
+			if ts.fetched.Load() == 0 {
+				t.Fatalf("byte %d: the damage was not noticed", i)
+			}
+			if !bytes.Equal(readAll(t, local, path), good) {
+				t.Fatalf("byte %d: the local tail was not made good", i)
+			}
+		}
+	}
+	if damaged == 0 {
+		t.Error("no damage was found by a read")
+	}
+}
+
+// TestTails_FlipOnTheWay changes a bit of the first GET: the tail is fetched again. If all GETs are bad, the
+// error names the object.
+func TestTails_FlipOnTheWay(t *testing.T) {
+	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
+	f := slices.Collect(filesOf(p.version))[0]
+	for _, bad := range []int{1, 100} {
+		n := 0
+		p.bucket.after = func(_ string, b []byte, _ int64) {
+			if n++; n <= bad {
+				b[len(b)-50] ^= 4
+			}
+		}
+		_, err := newTails(nil, "", p.storeID, p.get).get(t.Context(), f)
+		var c *shale.CorruptionError
+		if bad == 1 && err != nil || bad > 1 && (!errors.As(err, &c) || c.File != f.name()) {
+			t.Errorf("%d bad GETs: %v", bad, err)
+		}
+	}
+}
+
+// TestTails_DiskFull can't write the local tail: it is in memory then.
+func TestTails_DiskFull(t *testing.T) {
+	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
+	f := slices.Collect(filesOf(p.version))[0]
+	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults.Inject(func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpWrite {
+			return errors.New("full")
+		}
+		return nil
+	})
+	ts := newTails(faults, "cache", p.storeID, p.get)
+	l, err := ts.get(t.Context(), f)
+	mustNil(t, err)
+	b := make([]byte, l.size-l.at)
+	mustNil(t, ts.readAt(l, b, l.at))
+}
+
+// TestTails_Sweep removes what an earlier reader has left, and nothing of others.
+func TestTails_Sweep(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
+	local := vfs.NewMem()
+	p.files(local, "cache")
+	all := slices.Collect(filesOf(p.version))
+	f, err := local.Create("cache/t/" + "notes.txt")
+	mustNil(t, err)
+	mustNil(t, f.Close())
+	ts := newTails(local, "cache", p.storeID, p.get)
+	mustNil(t, ts.sweep(map[fileID]bool{all[0].fileID: true}))
+	for i, f := range all {
+		if l := ts.load(f); (l != nil) != (i == 0) {
+			t.Errorf("tail %d is there: %v", i, l != nil)
+		}
+	}
+	if _, err := local.Stat("cache/t/notes.txt"); err != nil {
+		t.Error(err)
+	}
+}
