@@ -1,0 +1,227 @@
+package httpproxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/bits"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/remote/buckettest/httpproxy"
+)
+
+// A server keeps what it gets under the path, and what it has seen.
+type server struct {
+	mu   sync.Mutex
+	kept map[string]string
+	seen []string // method and body of each request; + after a body that ended early
+	host string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = r.Host
+	if err != nil {
+		s.seen = append(s.seen, r.Method+" cut")
+		return
+	}
+	s.seen = append(s.seen, fmt.Sprintf("%s %s", r.Method, body))
+	switch r.Method {
+	case http.MethodPut:
+		s.kept[r.URL.EscapedPath()] = string(body)
+	case http.MethodDelete:
+		delete(s.kept, r.URL.EscapedPath())
+	default:
+		_, _ = io.WriteString(w, s.kept[r.URL.EscapedPath()])
+	}
+}
+
+func (s *server) has(path string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, there := s.kept[path]
+	return text, there
+}
+
+const old = "the bytes of the old object"
+
+// start returns a proxy that makes one fault with every request, and the server behind it.
+func start(t *testing.T, fault httpproxy.Fault) (*httpproxy.Proxy, *server) {
+	t.Helper()
+	s := &server{kept: map[string]string{"/b/old": old}}
+	behind := httptest.NewServer(s)
+	t.Cleanup(behind.Close)
+	p := httpproxy.New(t, behind.Listener.Addr().String(), func(httpproxy.Request) httpproxy.Fault { return fault })
+	return p, s
+}
+
+// do makes a request. It returns the status, or 0 if there was no answer, and the body.
+func do(t *testing.T, p *httpproxy.Proxy, method, path, body string) (status int, got string, err error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Addr()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "signed.example.org"
+	if method == http.MethodPut {
+		r.Header.Set("If-None-Match", "*")
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close() // only read
+	data, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(data), err
+}
+
+// TestProxy_Changes makes each fault with a PUT and a DELETE: what the client is told, and what the server has
+// then, and after Replay.
+func TestProxy_Changes(t *testing.T) {
+	for _, c := range []struct {
+		fault        httpproxy.Fault
+		put, delete  int  // the status; 0: no answer
+		now, deleted bool // it has happened
+		late         int  // what Replay sends
+		then         bool // both have happened after that
+	}{
+		{httpproxy.None, 200, 200, true, true, 0, true},
+		{httpproxy.DropBefore, 0, 0, false, false, 0, false},
+		{httpproxy.DropAfter, 0, 0, true, true, 0, true},
+		{httpproxy.Late, 0, 0, false, false, 2, true},
+		{httpproxy.Duplicate, 200, 200, true, true, 2, true},
+		{httpproxy.Delay, 200, 200, true, true, 0, true},
+		{httpproxy.Conflict, 409, 200, false, true, 0, false},
+		{httpproxy.Busy, 503, 503, false, false, 0, false},
+		{httpproxy.CutBody, 0, 200, false, true, 0, false},
+		{httpproxy.CutAnswer, 200, 200, true, true, 0, true},
+		{httpproxy.FlipAnswer, 200, 200, true, true, 0, true},
+	} {
+		p, s := start(t, c.fault)
+		put, _, _ := do(t, p, http.MethodPut, "/b/a%2Fnew", "new bytes")
+		del, _, _ := do(t, p, http.MethodDelete, "/b/old", "")
+		_, now := s.has("/b/a%2Fnew")
+		_, kept := s.has("/b/old")
+		if put != c.put || del != c.delete || now != c.now || kept == c.deleted {
+			t.Errorf("%v: PUT %d, DELETE %d, made %v, deleted %v; want %d, %d, %v, %v", c.fault, put, del, now, !kept, c.put, c.delete, c.now, c.deleted)
+		}
+		n := p.Replay(t.Context())
+		_, now = s.has("/b/a%2Fnew")
+		if n != c.late || now != c.then {
+			t.Errorf("%v: Replay = %d, made %v; want %d, %v", c.fault, n, now, c.late, c.then)
+		}
+		if p.Count(http.MethodPut) != 1 || p.Count(http.MethodDelete) != 1 || p.Replay(t.Context()) != 0 {
+			t.Errorf("%v: %d PUTs, %d DELETEs; or Replay sends something twice", c.fault, p.Count(http.MethodPut), p.Count(http.MethodDelete))
+		}
+		if now && s.host != "signed.example.org" {
+			t.Errorf("%v: the server is asked as %q, which a signature would not cover", c.fault, s.host)
+		}
+	}
+}
+
+// TestProxy_Bodies damages bodies on the way, in both directions.
+func TestProxy_Bodies(t *testing.T) {
+	p, s := start(t, httpproxy.FlipBody)
+	if status, _, err := do(t, p, http.MethodPut, "/b/new", "new bytes"); status != 200 || err != nil {
+		t.Errorf("PUT: %d, %v", status, err)
+	}
+	if got, _ := s.has("/b/new"); difference(got, "new bytes") != 1 {
+		t.Errorf("the server has %q, want one bit of another", got)
+	}
+	p, s = start(t, httpproxy.CutBody)
+	_, _, _ = do(t, p, http.MethodPut, "/b/new", "new bytes")
+	if _, there := s.has("/b/new"); there || p.Happened(httpproxy.CutBody) != 1 {
+		t.Error("the server has taken a cut body")
+	}
+	p, _ = start(t, httpproxy.FlipAnswer)
+	if status, got, err := do(t, p, http.MethodGet, "/b/old", ""); status != 200 || err != nil || difference(got, old) != 1 {
+		t.Errorf("GET: %d, %q, %v; want one bit of another", status, got, err)
+	}
+	p, _ = start(t, httpproxy.CutAnswer)
+	if status, got, err := do(t, p, http.MethodGet, "/b/old", ""); status != 200 || err == nil || len(got) >= len(old) || !strings.HasPrefix(old, got) {
+		t.Errorf("GET: %d, %q, %v; want a part of it and an error", status, got, err)
+	}
+	for _, fault := range []httpproxy.Fault{httpproxy.FlipAnswer, httpproxy.CutAnswer} {
+		p, _ = start(t, fault)
+		if status, _, err := do(t, p, http.MethodGet, "/b?list-type=2", ""); status != 200 || err != nil {
+			t.Errorf("%v of a list: %d, %v", fault, status, err)
+		}
+	}
+}
+
+// difference returns how many bits of two texts of one length differ, or -1.
+func difference(a, b string) (n int) {
+	if len(a) != len(b) {
+		return -1
+	}
+	for i := range len(a) {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n
+}
+
+// TestProxy_Delay checks that a delayed request arrives all the same.
+func TestProxy_Delay(t *testing.T) {
+	p, s := start(t, httpproxy.Delay)
+	p.Wait = 50 * time.Millisecond
+	begin := time.Now()
+	if status, _, err := do(t, p, http.MethodPut, "/b/new", "x"); status != 200 || err != nil || time.Since(begin) < p.Wait {
+		t.Errorf("%d, %v after %v", status, err, time.Since(begin))
+	}
+	if got, _ := s.has("/b/new"); got != "x" {
+		t.Errorf("the server has %q", got)
+	}
+}
+
+// TestProxy_LateBodyIsItsOwn checks that a late request has the bytes of its time.
+func TestProxy_LateBodyIsItsOwn(t *testing.T) {
+	p, s := start(t, httpproxy.Late)
+	for i := range 3 {
+		_, _, _ = do(t, p, http.MethodPut, fmt.Sprint("/b/", i), string(bytes.Repeat([]byte{byte('a' + i)}, 1000*i)))
+	}
+	if n := p.Replay(t.Context()); n != 3 {
+		t.Fatalf("Replay = %d", n)
+	}
+	for i := range 3 {
+		if got, there := s.has(fmt.Sprint("/b/", i)); !there || got != strings.Repeat(string(rune('a'+i)), 1000*i) {
+			t.Errorf("%d: %.20q", i, got)
+		}
+	}
+}
+
+// TestBySeed checks that the same seed chooses the same faults, about as often as the rates say.
+func TestBySeed(t *testing.T) {
+	rates := httpproxy.All(0.5)
+	one, again, other := httpproxy.BySeed(1, rates), httpproxy.BySeed(1, rates), httpproxy.BySeed(2, rates)
+	counts, same := map[httpproxy.Fault]int{}, 0
+	const n = 20000
+	for i := range int64(n) {
+		f := one(httpproxy.Request{N: i})
+		counts[f]++
+		if f != again(httpproxy.Request{N: i, Method: "PUT"}) {
+			t.Fatalf("request %d has two faults with one seed", i)
+		}
+		if f == other(httpproxy.Request{N: i}) {
+			same++
+		}
+	}
+	if same > n/2 {
+		t.Errorf("two seeds choose the same for %d of %d requests", same, n)
+	}
+	for _, f := range httpproxy.Faults() {
+		if want := n / 2 / len(httpproxy.Faults()); counts[f] < want*8/10 || counts[f] > want*12/10 {
+			t.Errorf("%v happens %d times, want about %d", f, counts[f], want)
+		}
+	}
+	if httpproxy.Fault(99).String() != "Fault(99)" || httpproxy.FlipAnswer.String() != "FlipAnswer" {
+		t.Error("wrong names")
+	}
+}

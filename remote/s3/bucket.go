@@ -1,0 +1,271 @@
+package s3
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/shaledb/shale/remote"
+)
+
+// maxObject is the largest object in bytes that one PUT can make. All servers have this limit.
+const maxObject = 5 << 30
+
+// Headers of objects, and metadata.
+const (
+	checksumHeader = "x-amz-checksum-crc32c" // base64 of four bytes, the highest first
+	metadataSum    = "Crc32c"                // x-amz-meta-crc32c: eight hexadecimal digits
+)
+
+// A bucket is a remote.Bucket on a server.
+type bucket struct {
+	c      Config
+	core   *minio.Core
+	prefix string // of all keys: empty, or ends with a slash
+}
+
+// New returns the bucket that c names. It makes one request, a list of at most one object, so that wrong
+// credentials, a missing bucket or a wrong region are found here. remote.Probe finds out more.
+func New(ctx context.Context, c Config) (remote.Bucket, error) {
+	core, err := c.client()
+	if err != nil {
+		return nil, fmt.Errorf("s3: bucket %s: %w", c, err)
+	}
+	b := &bucket{c: c, core: core}
+	if c.Prefix != "" {
+		b.prefix = c.Prefix + "/"
+	}
+	for o := range core.ListObjectsIter(ctx, c.Bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 1}) {
+		if o.Err != nil {
+			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.translate(contextError(ctx, o.Err)))
+		}
+		break
+	}
+	if err := ctx.Err(); err != nil { // the list is empty then, and not an error
+		return nil, fmt.Errorf("s3: bucket %s: %w", c, err)
+	}
+	return b, nil
+}
+
+// begin returns the error with which a call ends before it does anything, or nil.
+func begin(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return remote.CheckName(name)
+}
+
+func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	err := begin(ctx, name)
+	if err == nil {
+		err = b.put(ctx, name, body, size, crc32c, absent)
+	}
+	return b.callError("put", name, contextError(ctx, err))
+}
+
+func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	switch {
+	case size < 0:
+		return fmt.Errorf("size %d", size)
+	case size > maxObject:
+		return tooLarge(body, size)
+	}
+	sum, err := sumMD5(ctx, body, size)
+	if err != nil {
+		return err
+	}
+	o := minio.PutObjectOptions{
+		UserMetadata: map[string]string{
+			checksumHeader: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32c)),
+			metadataSum:    fmt.Sprintf("%08x", crc32c),
+		},
+		// Without this, plain HTTP would have the body in chunks, each with a signature, which not all
+		// servers understand. The two checksums are part of the signature.
+		DisableContentSha256: true,
+	}
+	if absent {
+		o.SetMatchETagExcept("*")
+	}
+	lent := &loan{r: io.NewSectionReader(body, 0, size)}
+	defer lent.detach()
+	_, err = b.core.PutObject(ctx, b.c.Bucket, b.prefix+name, lent, size, sum, "", o)
+	return err
+}
+
+func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	err := begin(ctx, name)
+	n := 0
+	if err == nil {
+		n, err = b.read(ctx, name, p, off)
+	}
+	if err == io.EOF {
+		return n, err
+	}
+	return n, b.callError("read", name, contextError(ctx, err))
+}
+
+// read is ReadAt for a valid name. It returns io.EOF itself only if the object ends.
+func (b *bucket) read(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	var o minio.GetObjectOptions
+	if off < 0 {
+		o.Set("Range", fmt.Sprintf("bytes=-%d", len(p)))
+	} else {
+		o.Set("Range", fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1))
+	}
+	body, info, header, err := b.core.GetObject(ctx, b.c.Bucket, b.prefix+name, o)
+	if answer := (minio.ErrorResponse{}); errors.As(err, &answer) && answer.Code == minio.InvalidRange {
+		return 0, io.EOF // the object has no bytes there
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close() // only read
+	part, err := parsePart(header.Get("Content-Range"), info.Size)
+	if err == nil {
+		err = part.fits(off, len(p))
+	}
+	if err != nil {
+		return 0, err
+	}
+	want := int(part.end - part.from)
+	n, err := io.ReadFull(body, p[:want])
+	switch {
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
+		return n, fmt.Errorf("the answer ends after %d of %d bytes: %w", n, want, io.ErrUnexpectedEOF)
+	case err == nil && want < len(p):
+		return n, io.EOF
+	}
+	return n, err
+}
+
+// A part is the range of an object's bytes that an answer has, and the object's size.
+type part struct {
+	from, end, size int64
+}
+
+// parsePart reads the header Content-Range of an answer. If there is none, the answer is the whole object,
+// which has length bytes.
+func parsePart(text string, length int64) (p part, err error) {
+	if text == "" {
+		return part{0, length, length}, nil
+	}
+	var last int64
+	if n, err := fmt.Sscanf(text, "bytes %d-%d/%d", &p.from, &last, &p.size); n < 3 || err != nil || p.from < 0 || last < p.from || last >= p.size {
+		return p, fmt.Errorf("the answer has the range %q, which can't be", text)
+	}
+	p.end = last + 1
+	return p, nil
+}
+
+// fits returns an error if p is not what ReadAt asks for: n bytes from offset off, or the last n.
+func (p part) fits(off int64, n int) error {
+	if off < 0 {
+		off = max(0, p.size-int64(n))
+	}
+	if p.from != off || p.end != min(p.size, off+int64(n)) {
+		return fmt.Errorf("the answer has bytes %d to %d of %d, and not the %d from %d: the server does not understand ranges", p.from, p.end, p.size, n, off)
+	}
+	return nil
+}
+
+func (b *bucket) Stat(ctx context.Context, name string) (remote.Info, error) {
+	err := begin(ctx, name)
+	var info remote.Info
+	if err == nil {
+		info, err = b.stat(ctx, name)
+	}
+	return info, b.callError("stat", name, contextError(ctx, err))
+}
+
+func (b *bucket) stat(ctx context.Context, name string) (remote.Info, error) {
+	o, err := b.core.StatObject(ctx, b.c.Bucket, b.prefix+name, minio.StatObjectOptions{Checksum: true})
+	if err != nil {
+		return remote.Info{}, err
+	}
+	sum, err := checksumOf(&o)
+	if err != nil {
+		return remote.Info{}, err
+	}
+	return remote.Info{Name: name, Size: o.Size, CRC32C: sum}, nil
+}
+
+// checksumOf returns the crc32c of an object: the one that the server has checked, or else the one that Put
+// has written into the metadata.
+func checksumOf(o *minio.ObjectInfo) (uint32, error) {
+	if b, err := base64.StdEncoding.DecodeString(o.ChecksumCRC32C); err == nil && len(b) == 4 {
+		return binary.BigEndian.Uint32(b), nil
+	}
+	for key, text := range o.UserMetadata {
+		if sum, err := strconv.ParseUint(text, 16, 32); strings.EqualFold(key, metadataSum) && err == nil && len(text) == 8 {
+			return uint32(sum), nil
+		}
+	}
+	return 0, errors.New("it has no crc32c: another program has written it")
+}
+
+func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
+	return func(yield func(remote.Info, error) bool) {
+		if err := b.list(ctx, prefix, after, yield); err != nil {
+			yield(remote.Info{}, b.callError("list", prefix, contextError(ctx, err)))
+		}
+	}
+}
+
+// list calls yield for the objects of a list, until yield returns false.
+func (b *bucket) list(ctx context.Context, prefix, after string, yield func(remote.Info, error) bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if validPart(prefix) < len(prefix) {
+		return nil // no object's name has such bytes
+	}
+	o := minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}
+	// Servers get only what may stand in a name. Names up to after that follow it are left out below.
+	if start := after[:validPart(after)]; start != "" {
+		o.StartAfter = b.prefix + start
+	}
+	for object := range b.core.ListObjectsIter(ctx, b.c.Bucket, o) {
+		if object.Err != nil {
+			return object.Err
+		}
+		name, ours := strings.CutPrefix(object.Key, b.prefix)
+		if !ours || name <= after || remote.CheckName(name) != nil {
+			continue
+		}
+		if !yield(remote.Info{Name: name, Size: object.Size}, nil) {
+			return nil
+		}
+	}
+	return ctx.Err() // a list that ctx has ended has no error of its own
+}
+
+// validPart returns how many bytes at the beginning of s may stand in a name.
+func validPart(s string) int {
+	for i, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' || c == '/') {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	err := begin(ctx, name)
+	if err == nil {
+		err = b.core.RemoveObject(ctx, b.c.Bucket, b.prefix+name, minio.RemoveObjectOptions{})
+	}
+	err = b.callError("delete", name, contextError(ctx, err))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/shaledb/shale/remote"
+)
+
+// A RefusedError is an error that comes again until somebody changes something: a key, a name, a right or a
+// clock. Its text says what to change. To repeat the call is of no use.
+type RefusedError struct {
+	Err error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Permanent returns true. Package remote does not repeat calls with such an error.
+func (e *RefusedError) Permanent() bool { return true }
+
+// errBusy is wrapped by the error of a call that the server wants to see again, because another one with this
+// name was under way. It is not the answer that the name is taken.
+var errBusy = errors.New("the server is busy with another call for this object and asks to repeat this one")
+
+// callError adds the call and the object to the translation of an error. It returns nil for nil.
+func (b *bucket) callError(call, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("s3: %s %q: %w", call, name, b.translate(err))
+}
+
+// translate returns an error of minio-go in the words of package remote, or with advice.
+func (b *bucket) translate(err error) error {
+	var answer minio.ErrorResponse
+	if !errors.As(err, &answer) {
+		if b.c.Insecure || !plainHTTP(err) {
+			return err
+		}
+		return &RefusedError{fmt.Errorf("%s speaks plain HTTP and not TLS: write s3+http:// instead of s3://, or set Insecure: %w", b.c.Endpoint, err)}
+	}
+	said := fmt.Errorf("the server says %s: %s", answer.Code, answer.Error())
+	if advice := b.advice(&answer); advice != "" {
+		return &RefusedError{fmt.Errorf("%s: %w", advice, said)}
+	}
+	switch answer.Code {
+	case "BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch", "ContentChecksumMismatch":
+		return fmt.Errorf("%w: %w", remote.ErrChecksum, said)
+	case "IncompleteBody":
+		return fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, said)
+	}
+	switch answer.StatusCode {
+	case http.StatusNotFound:
+		if answer.Code == minio.NoSuchKey || answer.Code == "NotFound" || answer.Code == "" {
+			return fs.ErrNotExist
+		}
+	case http.StatusPreconditionFailed:
+		return remote.ErrExists
+	case http.StatusConflict:
+		return fmt.Errorf("%w: %w", errBusy, said)
+	}
+	return said
+}
+
+// plainHTTP reports whether err says that a server does not speak TLS.
+func plainHTTP(err error) bool {
+	return errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// advice returns what has to be changed before the server gives another answer, or "" if it may give one by
+// itself.
+func (b *bucket) advice(answer *minio.ErrorResponse) string {
+	switch answer.Code {
+	case minio.NoSuchBucket:
+		return fmt.Sprintf("there is no bucket %q on %s: make it, or correct its name", b.c.Bucket, b.c.Endpoint)
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound":
+		return "the credentials are wrong: correct the access key and the secret key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials)"
+	case "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired":
+		return "the credentials have expired: get new ones"
+	case minio.AccessDenied, "AllAccessDisabled", "AccountProblem":
+		return fmt.Sprintf("access is denied: these credentials need the rights to get, put, delete and list objects of bucket %q, and the bucket's policy must not forbid it", b.c.Bucket)
+	case "RequestTimeTooSkewed", "RequestExpired":
+		return "the clock of this machine and that of the server differ too much: set this machine's clock"
+	case "AuthorizationHeaderMalformed", "PermanentRedirect", minio.InvalidRegion, "IllegalLocationConstraintException":
+		if answer.Region != "" {
+			return fmt.Sprintf("bucket %q is in another region: set the region %s (?region=%s in the URL)", b.c.Bucket, answer.Region, answer.Region)
+		}
+		return fmt.Sprintf("bucket %q is in another region than %q: set its region (?region=REGION in the URL), or name the endpoint of its region", b.c.Bucket, b.c.Region)
+	case "MethodNotAllowed", minio.NotImplemented, minio.APINotSupported:
+		return fmt.Sprintf("%s does not support this call: name a server that speaks S3", b.c.Endpoint)
+	case "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull":
+		return "" // somebody may make room meanwhile
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return "the server wants other credentials: correct the access key and the secret key"
+	}
+	return ""
+}
+
+// contextError returns the error of ctx if err came because ctx ended, which minio-go does not always wrap.
+func contextError(ctx context.Context, err error) error {
+	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

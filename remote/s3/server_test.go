@@ -1,0 +1,181 @@
+package s3_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/buckettest"
+	"github.com/shaledb/shale/remote/s3"
+	"github.com/shaledb/shale/remote/s3/s3test"
+)
+
+// open returns the bucket that c names.
+func open(t *testing.T, c s3.Config) remote.Bucket {
+	t.Helper()
+	b, err := s3.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestServer_Suite checks that a bucket on a real server does all that remote.Bucket says. Each test of the
+// suite has a prefix of its own, every second one a bucket without a prefix.
+func TestServer_Suite(t *testing.T) {
+	server := s3test.Start(t)
+	shared := server.Make(t, "shared")
+	var n atomic.Int64
+	buckettest.Run(t, func(t *testing.T) remote.Bucket {
+		i := n.Add(1)
+		c := shared
+		if i%2 == 0 {
+			c = server.Make(t, fmt.Sprintf("alone-%d", i))
+		} else {
+			c.Prefix = fmt.Sprintf("stores/%d", i)
+		}
+		return &twice{open(t, c)}
+	})
+}
+
+// twice repeats a Put that versitygw refuses because of its folders: it keeps objects as files, and if the
+// last object of a folder is deleted while another one is put there, it may take the path of the new one
+// for a folder. It has done nothing then.
+type twice struct{ remote.Bucket }
+
+func (b *twice) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	for {
+		err := b.Bucket.Put(ctx, name, body, size, crc32c, absent)
+		if err == nil || !strings.Contains(err.Error(), "ExistingObjectIsDirectory") || !strings.HasPrefix(name, "w/1/") {
+			return err
+		}
+	}
+}
+
+// TestServer_Probe checks that a real server is fit for a store, and that nothing of the probe is left.
+func TestServer_Probe(t *testing.T) {
+	b := open(t, s3test.Start(t).Make(t, "probed"))
+	if err := remote.Probe(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range b.List(t.Context(), "", "") {
+		t.Errorf("%v is left, %v", info, err)
+	}
+}
+
+// TestServer_PrefixesAreApart checks that two stores of one bucket do not see each other, even if the name
+// of one begins with that of the other.
+func TestServer_PrefixesAreApart(t *testing.T) {
+	c := s3test.Start(t).Make(t, "shared")
+	var buckets []remote.Bucket
+	for _, prefix := range []string{"hosts", "hosts-2", "hosts/old", ""} {
+		c.Prefix = prefix
+		buckets = append(buckets, open(t, c))
+	}
+	for i, b := range buckets[:3] {
+		if err := remote.PutObject(t.Context(), b, "m/1", []byte{byte(i)}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"m/1 old/m/1", "m/1", "m/1", "hosts-2/m/1 hosts/m/1 hosts/old/m/1"} {
+		var names []string
+		for info, err := range buckets[i].List(t.Context(), "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, info.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("bucket %d has %q, want %q", i, got, want)
+		}
+	}
+	if got, err := remote.ReadObject(t.Context(), buckets[1], "m/1", 9); err != nil || !bytes.Equal(got, []byte{1}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestServer_WrongConfigs checks that an error says what to change, and comes before anything is written.
+func TestServer_WrongConfigs(t *testing.T) {
+	server := s3test.Start(t)
+	right := server.Make(t, "right")
+	for name, c := range map[string]struct {
+		change func(c *s3.Config)
+		want   string
+	}{
+		"bucket":     {func(c *s3.Config) { c.Bucket = "wrong" }, `there is no bucket "wrong" on ` + server.Addr},
+		"secret key": {func(c *s3.Config) { c.SecretKey = "wrong" }, "the credentials are wrong: correct the access key and the secret key"},
+		"access key": {func(c *s3.Config) { c.AccessKey = "wrong" }, "the credentials are wrong: correct the access key and the secret key"},
+		"region":     {func(c *s3.Config) { c.Region = "eu-west-7" }, "in another region"},
+		"TLS":        {func(c *s3.Config) { c.Insecure = false }, "speaks plain HTTP and not TLS"},
+	} {
+		wrong := right
+		c.change(&wrong)
+		_, err := s3.New(t.Context(), wrong)
+		var refused *s3.RefusedError
+		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &refused) || !refused.Permanent() {
+			t.Errorf("wrong %s: %v, want %q", name, err, c.want)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("wrong %s: %v could be taken for a missing object", name, err)
+		}
+	}
+	// Nobody is there.
+	away := right
+	away.Endpoint = "127.0.0.1:1"
+	if _, err := s3.New(t.Context(), away); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("no server: %v", err)
+	}
+	// The region may be left to the server.
+	right.Region = ""
+	open(t, right)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s3.New(done, right); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestServer_GoneBucket deletes a bucket behind the back of a program. What needs a list must not take that
+// for an empty bucket.
+func TestServer_GoneBucket(t *testing.T) {
+	c := s3test.Start(t).Make(t, "gone")
+	b := open(t, c)
+	removeBucket(t, c)
+	refused := func(what string, err error) {
+		t.Helper()
+		if r := new(*s3.RefusedError); !errors.As(err, r) || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "there is no bucket") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("Put", remote.PutObject(t.Context(), b, "id", nil, true))
+	_, err := b.ReadAt(t.Context(), "id", make([]byte, 1), 0)
+	refused("ReadAt", err)
+	err = nil
+	for _, e := range b.List(t.Context(), "", "") {
+		err = e
+	}
+	refused("List", err)
+}
+
+// TestServer_OthersObjects checks that objects that shale has not written are left alone.
+func TestServer_OthersObjects(t *testing.T) {
+	c := s3test.Start(t).Make(t, "others")
+	putRaw(t, c, "Readme.TXT", "not an object of ours")
+	putRaw(t, c, "m/plain", "without a checksum in its metadata")
+	b := open(t, c)
+	for info, err := range b.List(t.Context(), "", "m/plain") {
+		t.Errorf("%v, %v", info, err)
+	}
+	// The server keeps a checksum of it or not; nobody may get a wrong one.
+	info, err := b.Stat(t.Context(), "m/plain")
+	if want := remote.Checksum([]byte("without a checksum in its metadata")); err == nil && info.CRC32C != want || err != nil && !strings.Contains(err.Error(), "no crc32c") {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
