@@ -13,4 +13,13 @@ var (
 	// more: the time for which the owner retains states is over, or the pin has expired. Begin again with a newer
 	// state, and pin states that shall stay.
 	ErrSnapshotGone = errors.New("the state is not kept any more")
+
+	// ErrNotEmpty is wrapped by the error of Open if the bucket has a store and the directory has none.
+	ErrNotEmpty = errors.New("the bucket has a store and the directory has none: restore it into the directory first")
+
+	// ErrOtherStore is wrapped by the error of a call whose directory and bucket have two different stores.
+	ErrOtherStore = errors.New("the bucket has another store")
+
+	// ErrClosed is wrapped by the errors of a Store's methods after Close.
+	ErrClosed = errors.New("the store is closed")
 )

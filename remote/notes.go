@@ -1,0 +1,155 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// notesName is the file in which a directory notes what it knows of its bucket. No file of a store is
+// called like this, so the store leaves it alone.
+const notesName = "REMOTE"
+
+const (
+	notesMagic = "shaleNOT"
+	// notesSize is the length of the file in bytes. Part of the format.
+	notesSize = headSize + 8*8 + 4 + sumSize
+)
+
+// notes are what a directory knows of its bucket. With them Open finds out whether the directory is
+// the one that has written the newest step. They are written
+//
+//   - before the PUT of a step, which may then happen or not;
+//   - before a log is let go whose segments are all in the bucket;
+//   - when the writer is fenced;
+//   - at the end of a restore into the directory.
+type notes struct {
+	StoreID uint64
+	// Step is the newest step that this directory may have PUT, or that was restored into it, and Writer
+	// is that step's writer.
+	Step, Writer uint64
+	// Before is the step before that, which is in the bucket, and BeforeWriter is its writer. 0: there
+	// is none.
+	Before, BeforeWriter uint64
+	// Shipped is where the next segment stands, or, if there are newer ones, some segment after the last
+	// log that was let go. LastSeq is the last sequence number before it.
+	Shipped place
+	LastSeq uint64
+	// Epoch is that of Step.
+	Epoch uint64
+	// Restored says that another directory has written Step: this one takes the store over.
+	Restored bool
+	// Fenced says that another writer owns the store. Shipped is exact then, if the writer has noticed
+	// while it was open.
+	Fenced bool
+}
+
+// encode returns the file:
+//
+//	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
+//	· restored u8 · fenced u8 · zero 2 · crc32c u32
+func (n *notes) encode() []byte {
+	dst := appendHead(nil, notesMagic, n.StoreID)
+	for _, v := range []uint64{n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	flag := map[bool]byte{true: 1}
+	return appendSum(append(dst, flag[n.Restored], flag[n.Fenced], 0, 0), 0)
+}
+
+// decodeNotes decodes the file. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
+func decodeNotes(src []byte) (*notes, error) {
+	id, content, err := unseal(src, notesMagic, notesSize)
+	if err != nil {
+		return nil, damage(notesName, "notes", err)
+	}
+	d := decoder{src: content}
+	n := &notes{StoreID: id, Step: d.uint64(), Writer: d.uint64(), Before: d.uint64(), BeforeWriter: d.uint64()}
+	n.Shipped.log, n.Shipped.off = d.uint64(), d.signed(d.uint64())
+	n.LastSeq, n.Epoch = d.uint64(), d.uint64()
+	flags := d.next(4)
+	switch {
+	case d.err != nil:
+		err = d.err
+	case len(d.src) > 0:
+		err = errTrailing
+	case flags[0] > 1 || flags[1] > 1 || flags[2]|flags[3] != 0:
+		err = fmt.Errorf("flags %x", flags)
+	default:
+		n.Restored, n.Fenced = flags[0] == 1, flags[1] == 1
+		err = errors.Join(checkSeq(n.LastSeq), n.check())
+	}
+	if err != nil {
+		return nil, damage(notesName, "notes", err)
+	}
+	return n, nil
+}
+
+// check returns what is impossible about n, or nil.
+func (n *notes) check() error {
+	if n.Step > maxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.log > maxNum || n.Shipped.off > maxLog || n.Epoch > MaxEpoch {
+		return fmt.Errorf("step %d after %d, epoch %d, log %d at offset %d", n.Step, n.Before, n.Epoch, n.Shipped.log, n.Shipped.off)
+	}
+	return nil
+}
+
+// readNotes reads the notes of a directory. If it has none, it returns nil and no error.
+func readNotes(fsys vfs.FS, dir string) (*notes, error) {
+	path := filepath.Join(dir, notesName)
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("remote: open %s: %w", path, err)
+	}
+	defer f.Close() // only read: nothing to lose
+	buf := make([]byte, notesSize+1)
+	n, err := f.ReadAt(buf, 0)
+	if n < notesSize && err != nil && err != io.EOF {
+		return nil, fmt.Errorf("remote: read %s: %w", path, err)
+	}
+	return decodeNotes(buf[:n])
+}
+
+// writeNotes replaces the notes of a directory, whole or not at all, and durably.
+func writeNotes(fsys vfs.FS, dir string, n *notes) error {
+	if err := replaceFile(fsys, dir, notesName, n.encode()); err != nil {
+		return explainLocal(fmt.Errorf("remote: note in %s what is in the bucket: %w", dir, err))
+	}
+	return nil
+}
+
+// replaceFile gives the file name in dir the bytes of data, whole or not at all, and durably.
+func replaceFile(fsys vfs.FS, dir, name string, data []byte) error {
+	path := filepath.Join(dir, name)
+	f, err := fsys.Create(path + ".new")
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = fsys.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = fsys.Remove(path + ".new") // it may be renamed; what stays is replaced next time
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// explainLocal adds what to do to an error of the local disk.
+func explainLocal(err error) error {
+	if base.IsNoSpace(err) {
+		return fmt.Errorf("%w (make room on the local disk; the store goes on by itself)", err)
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package remote
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestNotes_EveryBitCounts changes each bit of the notes.
+func TestNotes_EveryBitCounts(t *testing.T) {
+	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: place{1<<EpochShift + 4, 8192}, LastSeq: 99, Epoch: 1, Restored: true}
+	data := want.encode()
+	if got, err := decodeNotes(data); err != nil || *got != want {
+		t.Fatalf("decodeNotes = %+v, %v; want %+v", got, err, want)
+	}
+	for bit := range 8 * len(data) {
+		var damage *shale.CorruptionError
+		if _, err := decodeNotes(flipped(data, bit)); !errors.As(err, &damage) && !errors.Is(err, shale.ErrFormatTooNew) {
+			t.Fatalf("bit %d is wrong: %v", bit, err)
+		}
+	}
+	for n := range data {
+		if _, err := decodeNotes(data[:n]); err == nil {
+			t.Fatalf("the first %d bytes are notes", n)
+		}
+	}
+}
+
+// TestNotes_PowerCuts cuts the power at each operation of a write. The notes are the old or the new ones.
+func TestNotes_PowerCuts(t *testing.T) {
+	for op := int64(1); ; op++ {
+		m := vfs.NewMem()
+		mustNil(t, m.MkdirAll("db"))
+		before, after := notes{StoreID: 1, Step: 7, Epoch: 1}, notes{StoreID: 1, Step: 8, Epoch: 1}
+		mustNil(t, writeNotes(m, "db", &before))
+		var crashed []*vfs.Mem
+		begun := m.Ops()
+		m.OnOp(func(vfs.Op, string) {
+			if m.Ops() == begun+op {
+				for seed := range uint64(8) {
+					crashed = append(crashed, m.Crash(vfs.CrashConfig{Seed: seed}))
+				}
+			}
+		})
+		mustNil(t, writeNotes(m, "db", &after))
+		for _, c := range crashed {
+			if got, err := readNotes(c, "db"); err != nil || *got != before && *got != after {
+				t.Fatalf("after a power cut at operation %d: %+v, %v", op, got, err)
+			}
+		}
+		if len(crashed) == 0 {
+			if op < 4 {
+				t.Fatalf("only %d operations", op-1)
+			}
+			return
+		}
+		if got, err := readNotes(m, "db"); err != nil || *got != after {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+}
