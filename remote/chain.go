@@ -37,6 +37,8 @@ const (
 	// stepGuess is how many bytes are asked for first, when a step is read. One with fewer takes
 	// one request.
 	stepGuess = 16 << 10
+	// stateGuess is the same for states and pins.
+	stateGuess = 64 << 10
 	// maxObject is the size of the largest step, state or pin that is read, in bytes. A table takes some
 	// hundred bytes of a state.
 	maxObject = 1 << 30
@@ -255,7 +257,7 @@ func newestState(ctx context.Context, b Bucket, n uint64) (uint64, error) {
 
 // readState reads the state after step n. If it is not there, the error wraps fs.ErrNotExist.
 func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error) {
-	src, err := readChecked(ctx, b, StateName(n), 1<<20, maxObject)
+	src, err := readChecked(ctx, b, StateName(n), stateGuess, maxObject)
 	if err != nil {
 		return nil, err
 	}

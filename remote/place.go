@@ -26,6 +26,9 @@ var rootPlace = place{log: 1 << EpochShift}
 // anchorPlace returns the first place of the writer of an epoch. Fences lead there.
 func anchorPlace(epoch uint64) place { return place{log: epoch << EpochShift} }
 
+// epoch returns the epoch of the writer that the place belongs to.
+func (p place) epoch() uint64 { return p.log >> EpochShift }
+
 // before reports whether p comes before q in the list of segments.
 func (p place) before(q place) bool { return p.log < q.log || p.log == q.log && p.off < q.off }
 

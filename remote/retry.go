@@ -32,7 +32,13 @@ type retryBucket struct {
 // changed on the way, but more likely they are not what the caller says.
 const checksumTries = 3
 
-// retrying returns a bucket that passes its calls to b, and repeats those that fail for a while.
+// Retrying returns a bucket that passes its calls to b. It repeats a call that fails with an error that may pass, after
+// 50 ms, then twice as long each time up to 5 s, for 30 s in all. An error with a method
+// Permanent() bool that returns true is returned at once. A Put that creates an object and whose answer was
+// lost succeeds if the object has its bytes. Stores and readers wrap their buckets themselves.
+func Retrying(b Bucket) Bucket { return retrying(b) }
+
+// retrying is Retrying.
 func retrying(b Bucket) *retryBucket {
 	if r, ok := b.(*retryBucket); ok {
 		return r

@@ -1,0 +1,170 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// claimAs claims the store of the tests.
+func claimAs(t testing.TB, b Bucket, writer uint64) *chain {
+	t.Helper()
+	c, err := claim(context.Background(), b, claimantOf(writer))
+	mustNil(t, err)
+	return c
+}
+
+func claimantOf(writer uint64) claimant {
+	return claimant{
+		storeID: exampleStore, writer: writer, now: func() time.Time { return exampleTime },
+		note: func(*Step, uint64) error { return nil },
+	}
+}
+
+func TestClaim_EpochsAscend(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	for i, least := range []uint64{0, 0, 7, 3, 0} {
+		var noted []string
+		w := claimantOf(uint64(100 + i))
+		w.least = least
+		w.note = func(newest *Step, epoch uint64) error {
+			noted = append(noted, fmt.Sprint(newest == nil || newest.N == uint64(i), epoch))
+			return nil
+		}
+		c, err := claim(ctx, b, w)
+		mustNil(t, err)
+		want := []uint64{1, 2, 7, 8, 9}[i]
+		if c.epoch != want || c.step.Epoch != want || c.n() != uint64(i+1) || c.step.Writer != w.writer || c.step.Kind != StepClaim {
+			t.Errorf("claim %d: epoch %d, step %+v", i, c.epoch, c.step)
+		}
+		if !slices.Equal(noted, []string{fmt.Sprint(true, want)}) {
+			t.Errorf("claim %d: noted %v", i, noted)
+		}
+	}
+	w := claimantOf(5)
+	w.least = MaxEpoch
+	_, err := claim(ctx, b, w)
+	mustNil(t, err)
+	if c, err := claim(ctx, b, claimantOf(6)); err == nil {
+		t.Errorf("after the last epoch: %+v", c.step)
+	}
+}
+
+// TestClaim_KeepsWhatTheStoreHas checks that a claim changes nothing but the owner.
+func TestClaim_KeepsWhatTheStoreHas(t *testing.T) {
+	b := NewMem()
+	own := fiveSteps(t, b)
+	publish(t, own, b, &Step{
+		Written: exampleTime, LastTableSeq: 5, Extents: []Extent{{Log: 1<<EpochShift + 1, Length: 5000}},
+		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
+	})
+	c := claimAs(t, b, 5)
+	if got, want := c.step, own.step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) || !slices.Equal(got.Parents, want.Parents) {
+		t.Errorf("the claim is %+v after %+v", got, want)
+	}
+	if !slices.Equal(tablesOf(c.state), tablesOf(own.state)) {
+		t.Errorf("tables %v, want %v", tablesOf(c.state), tablesOf(own.state))
+	}
+}
+
+// TestClaim_Refused checks that a directory that must not go on puts no claim.
+func TestClaim_Refused(t *testing.T) {
+	b := NewMem()
+	fiveSteps(t, b)
+	no := errors.New("this is a copy")
+	w := claimantOf(5)
+	w.note = func(*Step, uint64) error { return no }
+	if _, err := claim(context.Background(), b, w); !errors.Is(err, no) {
+		t.Errorf("refused: %v", err)
+	}
+	if n, err := newestStep(context.Background(), b, 0); err != nil || n != 5 {
+		t.Errorf("the newest step is %d, %v", n, err)
+	}
+}
+
+// TestClaim_LostAnswer checks that a claim is known again whose answer was lost.
+func TestClaim_LostAnswer(t *testing.T) {
+	mem := NewMem()
+	fiveSteps(t, mem)
+	lost := &failing{Bucket: mem}
+	w := claimantOf(5)
+	w.note = func(*Step, uint64) error { lost.plan = []failure{{errPasses, true}}; return nil }
+	r, _ := impatient(lost)
+	c, err := claim(context.Background(), r, w)
+	if err != nil || c.n() != 6 || c.epoch != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestFence_EndsTheList fences the writers of a list that is empty, that goes on, and that was fenced before.
+func TestFence_EndsTheList(t *testing.T) {
+	ctx := context.Background()
+	list, _ := theList()
+	for n := range len(list) + 1 {
+		b := NewMem()
+		old := beginChain(t, b)
+		putList(t, b, list[:n])
+		old.epoch = 3 // the list is of three epochs
+		at := rootPlace
+		if n > 0 {
+			at = list[n-1].after()
+		}
+		w := claimantOf(5)
+		w.least = 4
+		c, err := claim(ctx, b, w)
+		mustNil(t, err)
+		for range 2 { // the second time it was fenced before
+			got, err := c.fence(ctx, b)
+			if err != nil || got != at {
+				t.Errorf("%d segments end at %v, %v; want %v", n, got, err, at)
+			}
+		}
+		s, err := readSegment(ctx, b, exampleStore, at)
+		if err != nil || s.Kind != SegmentFence || s.after() != anchorPlace(4) {
+			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
+		}
+		anchor := c.anchor(logOf(4, 9), 77)
+		there, err := putSegment(ctx, b, anchor)
+		if err != nil || there != anchor || there.after() != (place{log: logOf(4, 9)}) {
+			t.Errorf("%d segments: the anchor %+v, %v", n, there, err)
+		}
+	}
+}
+
+func TestFence_FirstOwnerHasNobodyToFence(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	c := claimAs(t, b, 5)
+	if at, err := c.fence(ctx, b); err != nil || at != rootPlace {
+		t.Errorf("%v, %v", at, err)
+	}
+	putList(t, b, []*Segment{c.anchor(logOf(1, 1), 0)})
+	if got, err := walked(b, rootPlace); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestFence_Superseded checks that an owner that comes late leaves the list of its successor alone.
+func TestFence_Superseded(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	late := claimAs(t, b, 5)
+	next := claimAs(t, b, 6)
+	_, err := next.fence(ctx, b)
+	mustNil(t, err)
+	before, err := walked(b, rootPlace)
+	mustNil(t, err)
+	if at, err := late.fence(ctx, b); !errors.Is(err, ErrFenced) {
+		t.Errorf("an owner that was replaced fences at %v, %v", at, err)
+	}
+	if after, err := walked(b, rootPlace); err != nil || !slices.Equal(before, after) {
+		t.Errorf("the list was %v and is %v, %v", before, after, err)
+	}
+	if _, err := putSegment(ctx, b, late.anchor(logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {
+		t.Errorf("its anchor: %v", err)
+	}
+}

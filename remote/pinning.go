@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PinOptions says what a pin keeps, and for how long.
+type PinOptions struct {
+	Step  uint64        // the step whose state is kept; 0: the newest
+	Owner string        // who wants it, for people; up to 1,024 bytes
+	Lasts time.Duration // how long it is kept if it is not renewed; 0: until it is removed
+
+	now  func() time.Time // nil: time.Now
+	draw func() uint64    // draws the number of a pin; nil: at random
+}
+
+// SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
+const SessionPin = time.Hour
+
+// The label of a pin is a name that people choose, a '.', and a number of 16 hexadecimal digits, drawn at random.
+// So no two pins are the same object, and none is written twice: a Put or Delete of one that arrives late can't
+// do anything to another one. Each renewal of a pin has the next number.
+
+// pinLabel returns the label of the pin with a name and a number.
+func pinLabel(name string, num uint64) string { return fmt.Sprintf("%s.%016x", name, num) }
+
+// splitLabel returns the name and the number of a label.
+func splitLabel(label string) (name string, num uint64, ok bool) {
+	i := strings.LastIndexByte(label, '.')
+	if i < 0 || len(label)-i != 17 {
+		return "", 0, false
+	}
+	num, err := strconv.ParseUint(label[i+1:], 16, 64)
+	name = label[:i]
+	return name, num, err == nil && pinLabel(name, num) == label
+}
+
+// pin keeps the objects of a step from being deleted. If the step is below the floor, the error wraps
+// ErrSnapshotGone.
+func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOptions) (*Pin, error) {
+	for try := 1; ; try++ {
+		c, err := loadChain(ctx, b, storeID, o.Step)
+		if err != nil {
+			return nil, err
+		}
+		if c.step == nil {
+			return nil, fmt.Errorf("remote: pin %q: the store has no steps yet: publish first", name)
+		}
+		p, err := c.pin(ctx, b, name, o)
+		if o.Step != 0 || try == chainTries || !errors.Is(err, ErrSnapshotGone) {
+			return p, err
+		}
+		// The newest step was left behind by the floor meanwhile: there is a newer one.
+	}
+}
+
+// pin keeps the objects of c's state from being deleted.
+//
+// It writes the pin, and then reads the newest floor. If that is not above the state, every collector with a
+// higher floor publishes the floor later, and lists the pins after that. So it sees this one.
+func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
+	if err := checkPin(pinLabel(name, 0)); err != nil {
+		return nil, fmt.Errorf("remote: %w", err)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.draw == nil {
+		o.draw = func() uint64 { return rand.Uint64N(1 << 63) } // there is room for renewals
+	}
+	p := &Pin{State: *c.state, Label: pinLabel(name, o.draw()), Owner: o.Owner}
+	p.Floor, p.Written = 0, c.state.Written
+	if o.Lasts > 0 {
+		p.Expires = o.now().Add(o.Lasts)
+	}
+	if err := p.put(ctx, b); err != nil {
+		return nil, err
+	}
+	return p, p.keepIf(ctx, b, c.checkFloor(ctx, b))
+}
+
+// checkFloor returns an error that wraps ErrSnapshotGone if the newest floor is above c's newest step.
+func (c *chain) checkFloor(ctx context.Context, b Bucket) error {
+	return checkFloorOf(ctx, b, c.storeID, c.n(), c.n())
+}
+
+// put creates the object of a pin.
+func (p *Pin) put(ctx context.Context, b Bucket) error {
+	src, err := p.Encode(nil)
+	if err != nil {
+		return err
+	}
+	return PutObject(ctx, b, p.Name(), src, true)
+}
+
+// keepIf returns nil if err is nil. Otherwise it withdraws the pin, and returns err.
+func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
+	if err == nil {
+		return nil
+	}
+	if deleteErr := b.Delete(ctx, p.Name()); deleteErr != nil {
+		return fmt.Errorf("%w (and pin %s, which protects nothing, is left: %w)", err, p.Label, deleteErr)
+	}
+	return err
+}
+
+// renew makes p last longer from now: it returns another pin of the same state, which takes its place. p may
+// be given up then, or left to expire. If p has expired and the state was given up, the error wraps
+// ErrSnapshotGone.
+//
+// The new pin is written before the old one is looked for. A collector deletes an expired pin before it lists the
+// pins for the last time, and everything that it lists then it keeps. So if the old pin is still there, every
+// collector sees one of the two. The number of the new pin is higher, because a list goes through the
+// names in ascending order: what it has passed by was there or is replaced by what comes.
+func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time.Time) (*Pin, error) {
+	name, num, ok := splitLabel(p.Label)
+	if !ok || p.Expires.IsZero() {
+		return nil, fmt.Errorf("remote: pin %s does not expire and needs no renewal", p.Label)
+	}
+	next := *p
+	next.Label, next.Expires = pinLabel(name, num+1), now.Add(lasts)
+	if err := next.put(ctx, b); err != nil {
+		return nil, err
+	}
+	_, err := b.Stat(ctx, p.Name())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !now.Before(p.Expires) {
+		// The old one protects nothing any more, so this is like a first pin.
+		err = checkFloorOf(ctx, b, p.StoreID, p.N, p.N)
+	}
+	if err := next.keepIf(ctx, b, err); err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+// unpin removes a pin. It is no error if there is none.
+func unpin(ctx context.Context, b Bucket, label string) error {
+	name, err := PinName(label)
+	if err != nil {
+		return err
+	}
+	return b.Delete(ctx, name)
+}
+
+// readPin reads the pin with a label. If there is none, the error wraps fs.ErrNotExist.
+func readPin(ctx context.Context, b Bucket, storeID uint64, label string) (*Pin, error) {
+	name, err := PinName(label)
+	if err != nil {
+		return nil, err
+	}
+	src, err := readChecked(ctx, b, name, stateGuess, maxObject)
+	if err != nil {
+		return nil, err
+	}
+	return DecodePin(name, storeID, src)
+}
+
+// findPin returns the pin with a label or with a name. Of several with the same name it is that of the newest step.
+// If there is none, the error wraps fs.ErrNotExist.
+func findPin(ctx context.Context, b Bucket, storeID uint64, name string) (*Pin, error) {
+	if err := checkPin(name); err != nil {
+		return nil, fmt.Errorf("remote: %w", err)
+	}
+	var found *Pin
+	for info, err := range b.List(ctx, pinFolder+name, "") {
+		if err != nil {
+			return nil, err
+		}
+		label := strings.TrimPrefix(info.Name, pinFolder)
+		if called, _, ok := splitLabel(label); label != name && (!ok || called != name) {
+			continue
+		}
+		p, err := readPin(ctx, b, storeID, label)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found == nil || p.N > found.N || p.N == found.N && p.Label > found.Label {
+			found = p
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("remote: there is no pin %q: %w", name, fs.ErrNotExist)
+	}
+	return found, nil
+}
+
+// listPins returns all pins, in the order of their labels. It is complete in this sense: a pin that was there
+// before the call, or one that has taken its place, is in it, unless it was given up.
+func listPins(ctx context.Context, b Bucket, storeID uint64) ([]*Pin, error) {
+	for range chainTries {
+		pins, complete, err := tryListPins(ctx, b, storeID)
+		if err != nil || complete {
+			return pins, err
+		}
+	}
+	return nil, fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", chainTries)
+}
+
+// tryListPins is listPins. It is not complete if a pin vanishes between the list and the read: another one
+// may have taken its place that was not there yet when the list was made.
+func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, complete bool, err error) {
+	for info, err := range b.List(ctx, pinFolder, "") {
+		if err != nil {
+			return nil, false, err
+		}
+		name, ok := ParseName(info.Name)
+		if !ok {
+			continue
+		}
+		p, err := readPin(ctx, b, storeID, name.Pin)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		pins = append(pins, p)
+	}
+	return pins, true, nil
+}
