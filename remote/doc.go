@@ -1,7 +1,9 @@
-// Package remote defines how a store is kept in a bucket of an object store, so that it outlives the
-// machine that writes it. It has the interface of a bucket, two buckets, and the formats of the
-// objects. It does not copy a store: programs that do are built on it.
+// Package remote keeps a store in a bucket of an object store, so that it outlives the machine that
+// writes it.
 //
+//   - Open opens a store and keeps it in a bucket from then on: a Store ships its logs and publishes its
+//     tables in the background. Salvage lists what a writer had not shipped that has lost its store to
+//     another one.
 //   - Bucket is the interface that an object store has to offer. NewMem makes a bucket in memory, and
 //     NewDir one in a directory. Probe finds out whether a bucket keeps its promises. Package
 //     buckettest tests that thoroughly, and injects faults for tests.

@@ -1,0 +1,54 @@
+package remote
+
+import (
+	"fmt"
+	"time"
+)
+
+// An EventKind says what an Event reports.
+type EventKind int
+
+// The events.
+const (
+	EventAway       EventKind = iota // the bucket does not answer, or refuses what it is asked; it is tried again and again
+	EventBack                        // the bucket has done all that had failed; Duration says how long that took
+	EventWait                        // writers wait, as MaxLag and MaxKept say; Reason says which
+	EventGoOn                        // and no longer; Duration says how long it was
+	EventFenced                      // another writer owns the store: this one does not write any more
+	EventPublished                   // a step is in the bucket: Step, Tables and Bytes say what it brought
+	EventCollected                   // what no step and no pin needs was deleted
+	EventBackground                  // work in the background failed for another reason than the bucket, and is tried again
+)
+
+var eventNames = [...]string{
+	EventAway:       "bucket away",
+	EventBack:       "bucket back",
+	EventWait:       "writers wait",
+	EventGoOn:       "writers go on",
+	EventFenced:     "fenced",
+	EventPublished:  "published",
+	EventCollected:  "collected",
+	EventBackground: "background error",
+}
+
+// String returns the kind's name in lower case.
+func (k EventKind) String() string {
+	if k < 0 || int(k) >= len(eventNames) {
+		return fmt.Sprintf("event %d", int(k))
+	}
+	return eventNames[k]
+}
+
+// An Event is something that happened in the background. Fields that do not apply to its kind are
+// zero.
+type Event struct {
+	Kind     EventKind
+	Time     time.Time
+	Duration time.Duration
+	Reason   string
+	Step     uint64 // the number of the step
+	Tables   int    // tables and sidecars that were uploaded
+	Objects  int    // that were deleted
+	Bytes    int64  // that were uploaded, or deleted
+	Err      error
+}

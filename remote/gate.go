@@ -1,0 +1,111 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// gate is the local store's CommitGate: the leader of the commit queue asks it before a group of writes
+// is acknowledged. Usually it only counts. With Strict it returns when the group is in the bucket.
+// With MaxLag and MaxKept it waits while the bucket is too far behind.
+func (s *Store) gate(pos shale.LogPosition) error {
+	s.ledger.wrote(pos)
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if s.opts.Strict {
+		return s.gateStrict(pos)
+	}
+	if s.behind() == "" {
+		return nil
+	}
+	return s.awaitShipping()
+}
+
+// behind returns which option makes writers wait now, or "".
+func (s *Store) behind() string {
+	if s.opts.MaxLag == 0 && s.opts.MaxKept < 0 {
+		return ""
+	}
+	switch lag := s.ledger.lag(); {
+	case s.opts.MaxKept >= 0 && lag.Bytes > s.opts.MaxKept:
+		return "MaxKept"
+	case s.opts.MaxLag > 0 && lag.Time > s.opts.MaxLag:
+		return "MaxLag"
+	}
+	return ""
+}
+
+// awaitShipping waits until the bucket is near enough.
+func (s *Store) awaitShipping() error {
+	begin, reason := time.Now(), s.behind()
+	if reason == "" {
+		return nil
+	}
+	s.emit(Event{Kind: EventWait, Reason: reason})
+	defer func() { s.emit(Event{Kind: EventGoOn, Reason: reason, Duration: time.Since(begin)}) }()
+	for {
+		changed := s.ledger.awaited()
+		if s.behind() == "" {
+			return nil
+		}
+		wake(s.shipNow)
+		select {
+		case <-changed:
+		case <-s.gates.Done():
+			return s.gateError()
+		}
+	}
+}
+
+// gateStrict returns when the bucket has all up to pos, and what was ingested up to there.
+func (s *Store) gateStrict(pos shale.LogPosition) error {
+	retry := backoff{}
+	for {
+		err := s.shipStrict(s.gates, pos)
+		if err == nil {
+			s.report("strict", nil)
+			return nil
+		}
+		if s.gates.Err() != nil {
+			return s.gateError()
+		}
+		s.report("strict", err)
+		retry.tries++
+		if !s.sleep(s.gates, retry.delay(), nil) {
+			return s.gateError()
+		}
+	}
+}
+
+// shipStrict ships up to pos, and publishes if a table was ingested before that.
+func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
+	if err := s.ship.mu.take(ctx); err != nil {
+		return err
+	}
+	s.ledger.cut()
+	var err error
+	if pos.Synced < pos.Written { // a batch that chose a lesser durability for itself
+		pos, err = s.durable()
+	}
+	if err == nil {
+		err = s.shipTo(ctx, pos)
+	}
+	ingested := s.ship.ingested
+	s.ship.mu.release()
+	if err != nil || ingested <= s.publishedSeq.Load() {
+		return err
+	}
+	return s.publishAll(ctx)
+}
+
+// gateError is what the gate returns when it does not wait any longer.
+func (s *Store) gateError() error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the write is on the local disk and not in the bucket", ErrClosed)
+}

@@ -1,0 +1,361 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Open opens the store in dir and keeps it in the bucket from then on. It claims the store: whoever had
+// it open before is fenced. nil stands for the default options.
+//
+//   - A new directory and an unused bucket begin a new store.
+//   - A directory with a store and an unused bucket begin to keep this store there. All of it is
+//     uploaded in the background.
+//   - A directory that has written the newest step of the bucket goes on where it has ended.
+//   - A directory into which the newest state was restored takes the store over.
+//
+// All else is refused: a bucket of another store (ErrOtherStore), an empty directory for a bucket that
+// has a store (ErrNotEmpty), and a directory that is an older copy or has been superseded (ErrFenced).
+// Probe says what is refused of buckets.
+func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		fs: opts.Store.FS, dir: dir, opts: opts, writer: randomNumber() | 1,
+		shipNow: make(chan struct{}, 1), publishNow: make(chan struct{}, 1),
+		failing: make(map[string]error),
+		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1)},
+	}
+	s.loops, s.stop = context.WithCancel(context.Background())
+	s.gates, s.release = context.WithCancel(context.Background())
+	op := opening{Store: s, ctx: ctx, b: retrying(b)}
+	if err := op.run(); err != nil {
+		s.stop()
+		s.release()
+		return nil, fmt.Errorf("remote: open %s: %w", dir, err)
+	}
+	quick := *op.b
+	quick.patience = opts.testing.patience
+	s.bucket = &quick
+	s.start()
+	return s, nil
+}
+
+// An opening is one call of Open.
+type opening struct {
+	*Store
+	ctx context.Context
+	b   *retryBucket
+
+	local  *manifest.State // of the directory; nil: it has no store
+	before *chain          // up to the newest step, if there is one
+	found  *notes          // of the directory; nil: it has none
+}
+
+// run takes the steps of Open:
+//
+//  1. It tries the bucket, and finds out whose it is.
+//  2. It checks that the directory has written the newest step, or that it was restored from it.
+//  3. It claims the store.
+//  4. If another directory was the owner, it fences that one, and checks once more.
+//  5. It opens the local store.
+func (o *opening) run() error {
+	if err := Probe(o.ctx, o.b); err != nil {
+		return err
+	}
+	for _, step := range []func() error{o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identify finds out which store the directory and the bucket have. It makes both if there are none.
+func (o *opening) identify() error {
+	there, err := readIdentity(o.ctx, o.b)
+	unused := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !unused {
+		return err
+	}
+	if err := o.loadLocal(unused); err != nil {
+		return err
+	}
+	switch {
+	case o.local == nil:
+		return fmt.Errorf("%w (store %016x; call Restore, or name another bucket or prefix)", ErrNotEmpty, there.StoreID)
+	case unused:
+		there, err = putIdentity(o.ctx, o.b, &Identity{StoreID: o.local.StoreID, Created: time.Now()})
+		if err != nil {
+			return err
+		}
+	}
+	if there.StoreID != o.local.StoreID {
+		return fmt.Errorf("%w: store %016x, made %s; the directory has store %016x: name another bucket or prefix, or restore into a new directory",
+			ErrOtherStore, there.StoreID, there.Created.Format(time.DateTime), o.local.StoreID)
+	}
+	o.id = there.StoreID
+	o.logs = localLogs{fs: o.fs, dir: o.dir, storeID: o.id}
+	return nil
+}
+
+// loadLocal reads what the directory has. If it has no store, it makes one if it may.
+func (o *opening) loadLocal(create bool) error {
+	var err error
+	o.local, err = manifest.Load(o.fs, o.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !create {
+			return nil
+		}
+		db, err := shale.Open(o.dir, &o.opts.Store)
+		if err != nil {
+			return err
+		}
+		if err := db.Close(); err != nil {
+			return err
+		}
+		o.local, err = manifest.Load(o.fs, o.dir)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if o.opts.Store.ErrorIfExists {
+		return fmt.Errorf("there is a store already: %w", fs.ErrExist)
+	}
+	if err := o.awaitLock(); err != nil {
+		return err
+	}
+	o.found, err = readNotes(o.fs, o.dir)
+	return err
+}
+
+// awaitLock returns an error if another process has the local store open. Without this look before the
+// claim, a program that is started twice would fence itself.
+func (o *opening) awaitLock() error {
+	for begin := time.Now(); ; {
+		lock, err := o.fs.Lock(filepath.Join(o.dir, base.LockName))
+		if err == nil {
+			return lock.Close()
+		}
+		if !errors.Is(err, vfs.ErrLocked) || time.Since(begin) >= o.opts.Store.LockTimeout {
+			return err
+		}
+		if err := sleep(o.ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// putIdentity makes the bucket one of the store. If another program was faster, it returns what that has
+// made.
+func putIdentity(ctx context.Context, b Bucket, i *Identity) (*Identity, error) {
+	data, err := i.Encode(nil)
+	if err != nil {
+		return nil, err
+	}
+	err = PutObject(ctx, b, IdentityName, data, true)
+	if errors.Is(err, ErrExists) {
+		return readIdentity(ctx, b)
+	}
+	return i, err
+}
+
+// compare checks that the directory may go on from the newest step.
+func (o *opening) compare() error {
+	var err error
+	o.before, err = loadChain(o.ctx, o.b, o.id, 0)
+	if err != nil {
+		return err
+	}
+	newest, n := o.before.step, o.found
+	if newest == nil { // nobody has claimed the store yet
+		o.ship.at = rootPlace
+		return nil
+	}
+	switch {
+	case n == nil:
+		return fmt.Errorf("%w: the directory has never been used with this bucket, or is a copy without its notes; restore into a new directory", ErrFenced)
+	case n.StoreID != o.id:
+		return fmt.Errorf("%w: the notes of the directory are about store %016x", ErrFenced, n.StoreID)
+	case n.Fenced:
+		return fmt.Errorf("%w: the directory was fenced; restore into a new one, and see with Salvage what this one had not shipped", ErrFenced)
+	case newest.N == n.Step && newest.Writer == n.Writer || newest.N == n.Before && newest.Writer == n.BeforeWriter:
+	case n.Restored:
+		return fmt.Errorf("%w: it has written step %d since step %d was restored here; restore again", ErrFenced, newest.N, n.Step)
+	default:
+		return fmt.Errorf("%w: it has written step %d, and the directory knows of step %d; it is an older copy, or was superseded: restore into a new directory, and see with Salvage what this one had not shipped",
+			ErrFenced, newest.N, n.Step)
+	}
+	return o.walk()
+}
+
+// walk goes through the segments behind the newest step. They must be in the logs of the directory, or
+// must have been restored into it.
+func (o *opening) walk() error {
+	h := &o.ship
+	h.extents = slices.Clone(o.before.state.Extents)
+	if n := len(h.extents); n > 0 {
+		h.lastSeq = h.extents[n-1].LastSeq
+	}
+	var err error
+	h.at, err = listEnd(o.ctx, o.b, o.id, h.extents)
+	if err != nil {
+		return err
+	}
+	for info, err := range walkSegments(o.ctx, o.b, o.id, h.at) {
+		if err == nil {
+			err = o.pass(info.at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// An earlier Open of this directory may have come as far as the fence.
+	fenced := anchorPlace(o.found.Epoch)
+	if o.found.Restored && h.at != o.found.Shipped && h.at != fenced {
+		return fmt.Errorf("%w: it has shipped more since step %d was restored here; restore again", ErrFenced, o.found.Step)
+	}
+	return nil
+}
+
+// pass takes in the segment at a place, which the bucket has.
+func (o *opening) pass(at place) error {
+	seg, length, sum, err := readSegmentSum(o.ctx, o.b, o.id, at)
+	if err != nil {
+		return err
+	}
+	if !o.found.Restored {
+		if seg.Kind == SegmentFence {
+			return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
+				ErrFenced, seg.Name())
+		}
+		have, ok, err := o.logs.sum(at.log, at.off, at.off+length)
+		if err != nil {
+			return err
+		}
+		noted := at.log < o.found.Shipped.log // it was let go after its last segment was shipped
+		if length > 0 && !noted && (!ok || have != sum) {
+			return fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
+				ErrFenced, seg.Name())
+		}
+	}
+	if seg.Kind == SegmentFence && (at != o.found.Shipped || seg.Next != anchorPlace(o.found.Epoch).log) {
+		return fmt.Errorf("%w: a third one has taken it over since step %d was restored here; restore again", ErrFenced, o.found.Step)
+	}
+	h := &o.ship
+	h.extents = extended(h.extents, seg, at.off+length)
+	h.lastSeq = max(h.lastSeq, seg.LastSeq)
+	h.at = place{at.log, at.off + length}
+	if seg.Kind != SegmentData {
+		h.at = place{log: seg.Next}
+	}
+	return nil
+}
+
+// readSegmentSum reads the header of a segment. It returns the length and the crc32c of its body.
+func readSegmentSum(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, sum uint32, err error) {
+	s, length, err = readSegmentHeader(ctx, b, storeID, at)
+	if err != nil || length == 0 {
+		return s, length, Checksum(nil), err
+	}
+	var field [4]byte
+	if _, err := b.ReadAt(ctx, at.String(), field[:], bodySumOffset); err != nil {
+		return nil, 0, 0, err
+	}
+	return s, length, binary.LittleEndian.Uint32(field[:]), nil
+}
+
+// errFaster ends a claim behind a step that this directory has not compared with its notes.
+var errFaster = errors.New("it has claimed it at the same time")
+
+// noteClaim notes that the store is about to be claimed behind the step newest.
+func (o *opening) noteClaim(newest *Step, epoch uint64) error {
+	before := o.before.step
+	if (newest == nil) != (before == nil) || newest != nil && (newest.N != before.N || newest.Writer != before.Writer) {
+		return errFaster
+	}
+	o.notes = notes{StoreID: o.id, Step: o.before.n() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
+	if before != nil {
+		o.notes.Before, o.notes.BeforeWriter, o.notes.Restored = before.N, before.Writer, o.found.Restored
+	}
+	if o.notes.Restored {
+		o.notes.Shipped = o.found.Shipped
+	}
+	return writeNotes(o.fs, o.dir, &o.notes)
+}
+
+// claim makes this writer the owner.
+func (o *opening) claim() error {
+	c, err := claim(o.ctx, o.b, claimant{
+		storeID: o.id, writer: o.writer, now: time.Now, note: o.noteClaim,
+		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1,
+	})
+	if errors.Is(err, errFaster) {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	if err != nil {
+		return err
+	}
+	o.publish.chain, o.epoch = c, c.epoch
+	o.publishedSeq.Store(c.step.LastTableSeq)
+	return nil
+}
+
+// takeOver fences the writer before, if that has written in another directory. What it had shipped
+// is in this directory, or else it goes on writing and this Open has come too early.
+func (o *opening) takeOver() error {
+	if !o.notes.Restored {
+		return nil
+	}
+	end, err := o.publish.chain.fence(o.ctx, o.b)
+	if err != nil {
+		return err
+	}
+	if end != o.ship.at {
+		return fmt.Errorf("%w: it has shipped more while this directory took it over, and is fenced now; restore again", ErrFenced)
+	}
+	h := &o.ship
+	if n := len(h.extents); n > 0 {
+		h.extents[n-1].Sealed = true // the fence stands behind it
+	}
+	h.at = anchorPlace(o.epoch)
+	o.notes.Restored, o.notes.Shipped = false, h.at
+	return writeNotes(o.fs, o.dir, &o.notes)
+}
+
+// openLocal opens the local store.
+func (o *opening) openLocal() error {
+	opts := o.opts.Store
+	opts.ErrorIfExists = false
+	opts.FirstFileNum = anchorPlace(o.epoch).log + 1
+	opts.HoldLogs = o.ship.at.log
+	opts.CommitGate = o.gate
+	db, err := shale.Open(o.dir, &opts)
+	if err != nil {
+		return err
+	}
+	o.db = db
+	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.n(), Time: o.publish.chain.step.Written, Tables: o.publish.chain.state.Tables.Version.NumTables()}
+	if !isAnchor(o.ship.at.log) {
+		return nil
+	}
+	// The list of segments begins with the logs of this epoch, so all earlier writes must be in tables.
+	if err := db.Flush(o.ctx); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// copyOf returns the directory as a copy that is made at this moment has it.
+func copyOf(m *vfs.Mem) *vfs.Mem {
+	return m.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+}
+
+// refused fails the test unless Open returns an error that wraps want, and says each of the words.
+func refused(t *testing.T, what string, fsys vfs.FS, dir string, b Bucket, want error, words ...string) {
+	t.Helper()
+	s, err := Open(t.Context(), dir, b, manual(fsys))
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("%s: Open = %v, want %v", what, err, want)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: the error does not say %q: %v", what, word, err)
+		}
+	}
+}
+
+// TestOpen_Refuses opens directories that do not belong to the bucket. Each is told why, and what to do,
+// and the owner does not notice.
+func TestOpen_Refuses(t *testing.T) {
+	testenv.CheckLeaks(t)
+	fsys, b := vfs.NewMem(), NewMem()
+	s := openStore(t, "db", b, manual(fsys))
+	model := map[string]string{}
+	old := copyOf(fsys) // as it was before anything was shipped
+	put(t, s, model, "a", 100)
+	mustNil(t, s.Ship(t.Context()))
+	refused(t, "a copy from before a segment", old, "db", b, ErrFenced, "older copy", "restore", "Salvage")
+	old = copyOf(fsys)
+	mustNil(t, s.Publish(t.Context()))
+	refused(t, "a copy from before a step", old, "db", b, ErrFenced, "older copy", "restore", "Salvage")
+
+	refused(t, "an empty directory", vfs.NewMem(), "new", b, ErrNotEmpty, "Restore", fmt.Sprintf("%016x", s.id))
+
+	other := vfs.NewMem()
+	db, err := shale.Open("db", &shale.Options{FS: other})
+	mustNil(t, err)
+	mustNil(t, db.Close())
+	refused(t, "another store", other, "db", b, ErrOtherStore, "another bucket", fmt.Sprintf("%016x", s.id))
+
+	mustNil(t, s.DB().Checkpoint("checkpoint"))
+	refused(t, "a checkpoint", fsys, "checkpoint", b, ErrFenced, "never been used with this bucket", "restore")
+
+	refused(t, "the directory itself", fsys, "db", b, vfs.ErrLocked)
+	put(t, s, model, "b", 100)
+	mustNil(t, s.Publish(t.Context()))
+	mustNil(t, s.Close())
+
+	o := manual(fsys)
+	o.Store.ErrorIfExists = true
+	if _, err := Open(t.Context(), "db", b, o); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("with ErrorIfExists: %v", err)
+	}
+	for _, o := range []Options{
+		{Store: shale.Options{HoldLogs: 1}}, {Store: shale.Options{FirstFileNum: 1}}, {Store: shale.Options{ReadOnly: true}},
+		{Store: shale.Options{CommitGate: func(shale.LogPosition) error { return nil }}}, {MaxLag: -1}, {Uploads: -1},
+	} {
+		if _, err := Open(t.Context(), "db", b, &o); err == nil || !strings.Contains(err.Error(), "option ") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, "new", NewMem(), manual(vfs.NewMem())); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is done: %v", err)
+	}
+}

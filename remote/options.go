@@ -1,0 +1,133 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Options say how a store is kept in a bucket. The zero value is a good configuration for production;
+// nil means the same. Open copies them.
+type Options struct {
+	// Store are the options of the local store. CommitGate, FirstFileNum, HoldLogs,
+	// ReadOnly and MustExist are not for callers of this package.
+	Store shale.Options
+
+	// Ship is how often new bytes of the log go to the bucket: what a lost machine loses, unless Strict is
+	// set. Shorter makes more requests, up to one each time. A store that nobody writes to makes
+	// none. Default 1 s; negative: only when Store.Ship is called.
+	Ship time.Duration
+
+	// Publish is how often new tables go to the bucket, in a step that can be restored. They also go when
+	// tables were ingested. Tables that a compaction merges meanwhile never travel, so longer makes
+	// less traffic; and a restore then replays more of the log. Default 1 min; negative: only when
+	// Store.Publish is called.
+	Publish time.Duration
+
+	// Flush is the age at which the memtable is written to a table, so that a restore replays no older
+	// writes. Default 15 min; negative: only when it is full.
+	Flush time.Duration
+
+	// Strict acknowledges only writes that are in the bucket. It sets Store.Durability to SyncEach. A
+	// write takes as long as a request to the bucket then; any number of writers share one.
+	Strict bool
+
+	// MaxLag makes writers wait while the bucket lacks writes that are older than this. 0: never.
+	MaxLag time.Duration
+
+	// MaxKept makes writers wait while more bytes of logs than this are not in the bucket yet. These
+	// logs take room on the local disk. Default 4 GiB; negative: never.
+	MaxKept int64
+
+	// Retain is how far back restores go: older steps are collected. Default 24 h; negative: nothing is
+	// ever collected.
+	Retain time.Duration
+
+	// Uploads is how many tables are uploaded at the same time. Default 4.
+	Uploads int
+
+	// OnEvent, if not nil, is called for what happens in the background. Calls may come from several
+	// goroutines at once. They must return soon, and must not call the Store.
+	OnEvent func(Event)
+
+	// Settings that only tests of this package make.
+	testing testOptions
+}
+
+// testOptions are set only by tests.
+type testOptions struct {
+	segment   int64         // the usual size of a segment in bytes; 0: segmentSize
+	patience  time.Duration // how long a request of the background is tried again; 0: backgroundPatience
+	closeWait time.Duration // how long Close waits for the bucket; 0: closeWait
+	states    uint64        // a state is written after each so many steps; 0: stateEvery
+	collect   time.Duration // how often the bucket is collected; 0: collectEvery
+}
+
+const (
+	// segmentSize is the size that segments have at most, if their first record is not longer.
+	segmentSize = 8 << 20
+	// stateEvery is after how many steps their state is written.
+	stateEvery = 256
+	// backgroundPatience is how long a request of the background is tried again before the bucket counts
+	// as away. Then the whole work is tried again, later each time.
+	backgroundPatience = 5 * time.Second
+	// closeWait is how long Close waits for a bucket that does not answer.
+	closeWait = 10 * time.Second
+	// collectEvery is how often the bucket is collected.
+	collectEvery = time.Hour
+)
+
+// withDefaults returns a copy of o (which may be nil) with every unset field filled in, or an error
+// that names the field at fault.
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	setDefault(&c.Ship, time.Second)
+	setDefault(&c.Publish, time.Minute)
+	setDefault(&c.Flush, 15*time.Minute)
+	setDefault(&c.MaxKept, 4<<30)
+	setDefault(&c.Retain, 24*time.Hour)
+	setDefault(&c.Uploads, 4)
+	setDefault(&c.testing.segment, segmentSize)
+	setDefault(&c.testing.states, stateEvery)
+	setDefault(&c.testing.patience, backgroundPatience)
+	setDefault(&c.testing.closeWait, closeWait)
+	setDefault(&c.testing.collect, collectEvery)
+	if c.Store.FS == nil {
+		c.Store.FS = vfs.Default
+	}
+	if c.Strict {
+		c.Store.Durability = shale.SyncEach
+	}
+	return c, c.validate()
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Store.CommitGate != nil || o.Store.FirstFileNum != 0 || o.Store.HoldLogs != 0:
+		return optionError("Store", errors.New("CommitGate, FirstFileNum and HoldLogs are set by this package"))
+	case o.Store.ReadOnly || o.Store.MustExist:
+		return optionError("Store", errors.New("ReadOnly and MustExist are for stores that are not kept in a bucket: use OpenReader to read"))
+	case o.MaxLag < 0:
+		return optionError("MaxLag", errors.New("it is negative"))
+	case o.Uploads < 0:
+		return optionError("Uploads", errors.New("it is negative"))
+	}
+	return nil
+}
+
+func optionError(field string, err error) error {
+	return fmt.Errorf("remote: option %s: %w", field, err)
+}

@@ -1,0 +1,279 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A publisher puts the tables of the store into the bucket, and the steps that name them:
+//
+//  1. It holds the tables of this moment, and ships the log up to this moment (hold).
+//  2. It uploads the tables and sidecars that the last step lacks (upload). Those that were born and
+//     merged away since the last step never travel.
+//  3. It notes in the directory which step it is about to PUT, and PUTs it if the name is free
+//     (chain.publish). A name that is taken by another step means that another writer owns the store.
+//  4. It lets the tables go, and every 256 steps it writes the state.
+type publisher struct {
+	mu lock // held while a step is made and PUT; taken before ship.mu; protects the following fields
+
+	chain    *chain          // up to the newest step of this writer that is in the bucket
+	uploaded map[string]bool // tables and sidecars that are in the bucket and in no step yet
+	state    bool            // the state after a step is due
+}
+
+// Publish puts the tables that the bucket lacks into it now, and a step that names them. It ships first,
+// and so a restore of that step has all that was written before the call. If nothing has changed
+// since the last step, it does nothing. It does that every Options.Publish by itself.
+func (s *Store) Publish(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return s.publishAll(ctx)
+}
+
+// publishAll is Publish for callers inside.
+func (s *Store) publishAll(ctx context.Context) error {
+	p := &s.publish
+	if err := p.mu.take(ctx); err != nil {
+		return err
+	}
+	defer p.mu.release()
+	for {
+		err := s.publishOnce(ctx)
+		if !errors.Is(err, errOtherStep) {
+			return err
+		}
+		// An earlier attempt had succeeded, and its answer was lost: what is new since then is another
+		// step.
+	}
+}
+
+// publishOnce makes one step and PUTs it. Requires: publish.mu.
+func (s *Store) publishOnce(ctx context.Context) error {
+	h, extents, err := s.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	step, sent, err := s.nextStep(ctx, h.State(), extents)
+	if err != nil || step == nil {
+		return err
+	}
+	return s.putStep(ctx, step, sent)
+}
+
+// holdTries is how often hold begins again because of ingestions.
+const holdTries = 10
+
+// hold holds the tables of the store, and ships up to where the log is then. So the extents that it
+// returns have all that is not in the tables. The other way round, they must have no ingestion that
+// the tables lack: if one comes in between, hold begins again.
+func (s *Store) hold(ctx context.Context) (*shale.Hold, []Extent, error) {
+	for try := 0; ; try++ {
+		h, err := s.db.Hold()
+		if err != nil {
+			return nil, nil, fmt.Errorf("remote: publish: %w", err)
+		}
+		var extents []Extent
+		ingested := uint64(0)
+		if err = s.ship.mu.take(ctx); err == nil {
+			_, err = s.shipAllLocked(ctx)
+			extents, ingested = slices.Clone(s.ship.extents), s.ship.ingested
+			s.ship.mu.release()
+		}
+		if err == nil && (ingested <= uint64(h.State().LastSeq) || try == holdTries) {
+			return h, extents, nil
+		}
+		h.Release()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// A transfer says what was uploaded for a step.
+type transfer struct {
+	objects int
+	bytes   int64
+}
+
+// nextStep uploads what the bucket lacks of the tables in held, and makes the step that names them. It
+// returns nil if nothing has changed. Requires: publish.mu.
+func (s *Store) nextStep(ctx context.Context, held *manifest.State, extents []Extent) (*Step, transfer, error) {
+	before := s.publish.chain.state
+	extents = neededExtents(extents, held.MinLog)
+	edit := diff(before.Tables.Version, held.Version)
+	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(extents, before.Extents) {
+		return nil, transfer{}, nil
+	}
+	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, held.LastSeq, held.MinLog
+	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
+	return &Step{
+		StoreID: s.id, Written: time.Now(), Kind: StepPublish,
+		Edit: edit, Extents: extents, LastTableSeq: uint64(held.LastSeq), Parents: before.Parents,
+	}, sent, err
+}
+
+// neededExtents returns the extents of logs from min up, and of the last one in any case: its end is
+// where the chain of logs goes on.
+func neededExtents(extents []Extent, min base.FileNum) []Extent {
+	for len(extents) > 1 && extents[0].Log < uint64(min) {
+		extents = extents[1:]
+	}
+	return extents
+}
+
+// diff returns the edit that leads from the tables of one version to those of another.
+func diff(from, to *manifest.Version) *manifest.Edit {
+	type position struct {
+		level int
+		run   uint64
+		table *manifest.Table
+	}
+	edit := new(manifest.Edit)
+	old := make(map[base.FileNum]position)
+	for added := range placedTables(from) {
+		old[added.Table.Num] = position{added.Level, added.Run, added.Table}
+	}
+	for added := range placedTables(to) {
+		was, there := old[added.Table.Num]
+		delete(old, added.Table.Num)
+		if there && was.level == added.Level && was.run == added.Run && sameSidecar(was.table, added.Table) {
+			continue
+		}
+		if there {
+			edit.Removed = append(edit.Removed, manifest.Removed{Level: was.level, Num: was.table.Num, Table: was.table})
+		}
+		edit.Added = append(edit.Added, added)
+	}
+	for _, gone := range old {
+		edit.Removed = append(edit.Removed, manifest.Removed{Level: gone.level, Num: gone.table.Num, Table: gone.table})
+	}
+	slices.SortFunc(edit.Removed, func(a, b manifest.Removed) int { // equal diffs are equal bytes
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Num, b.Num))
+	})
+	return edit
+}
+
+// placedTables goes through the tables of a version, with their places.
+func placedTables(v *manifest.Version) iter.Seq[manifest.Added] {
+	return func(yield func(manifest.Added) bool) {
+		for level := range v.Levels {
+			for _, run := range v.Levels[level].Runs {
+				for _, t := range run.Tables {
+					if !yield(manifest.Added{Level: level, Run: run.ID, Table: t}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// sameSidecar reports whether two descriptions of a table name the same sidecar, or none.
+func sameSidecar(a, b *manifest.Table) bool {
+	if a.Sidecar == nil || b.Sidecar == nil {
+		return a.Sidecar == b.Sidecar
+	}
+	return a.Sidecar.Num == b.Sidecar.Num
+}
+
+// putStep PUTs a step. Requires: publish.mu.
+func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
+	p := &s.publish
+	if err := s.Err(); err != nil {
+		return err
+	}
+	err := p.chain.publish(ctx, s.bucket, step, s.noteStep)
+	if errors.Is(err, ErrFenced) {
+		return s.fenced(err)
+	}
+	if err != nil && !errors.Is(err, errOtherStep) {
+		return fmt.Errorf("remote: publish: %w", err)
+	}
+	if err == nil {
+		p.uploaded = nil // the step names them
+	}
+	now := p.chain.step
+	s.publishedSeq.Store(now.LastTableSeq)
+	s.sent(sent.bytes)
+	s.published(now, p.chain.state.Tables.Version.NumTables())
+	s.emit(Event{Kind: EventPublished, Step: now.N, Tables: sent.objects, Bytes: sent.bytes})
+	p.state = p.state || now.N%s.opts.testing.states == 0
+	if perr := s.putState(ctx); perr != nil {
+		return perr
+	}
+	return err
+}
+
+// putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
+func (s *Store) putState(ctx context.Context) error {
+	p := &s.publish
+	if !p.state {
+		return nil
+	}
+	data, err := p.chain.state.Encode(nil)
+	if err != nil {
+		return fmt.Errorf("remote: publish: %w", err)
+	}
+	err = PutObject(ctx, s.bucket, p.chain.state.Name(), data, true)
+	if err != nil && !errors.Is(err, ErrExists) { // its bytes follow from the steps, so they are the same
+		return fmt.Errorf("remote: publish: %w", err)
+	}
+	p.state = false
+	return nil
+}
+
+// publishLoop publishes at once, every Options.Publish, and when tables were ingested. It also flushes
+// the memtable when it is old.
+func (s *Store) publishLoop(ctx context.Context) {
+	retry := backoff{}
+	for first := true; ; first = false {
+		wait := s.opts.Publish
+		if retry.tries > 0 {
+			wait = retry.delay()
+		}
+		if !first && !s.sleep(ctx, wait, s.publishNow) {
+			return
+		}
+		err := s.flushOld(ctx)
+		if err == nil {
+			err = s.publishAll(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if s.report("publish", err); err == nil {
+			retry = backoff{}
+		} else {
+			retry.tries++
+		}
+	}
+}
+
+// flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:
+// one goroutine at a time calls it.
+func (s *Store) flushOld(ctx context.Context) error {
+	pos := s.db.LogPosition()
+	if pos.Log != s.flushLog || pos.Written <= logHeader {
+		s.flushLog, s.flushSince = pos.Log, time.Now()
+		return nil
+	}
+	if s.opts.Flush < 0 || time.Since(s.flushSince) < s.opts.Flush {
+		return nil
+	}
+	if err := s.db.Flush(ctx); err != nil {
+		return fmt.Errorf("remote: flush: %w", err)
+	}
+	return nil
+}

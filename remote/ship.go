@@ -1,0 +1,250 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A shipper copies the logs of a store into the bucket, as segments. It goes one segment at a time, in
+// the order of the logs, and so the bucket always has a prefix of the store's writes:
+//
+//  1. It takes the position of the log, and syncs the log if it has grown beyond what is durable.
+//     Only durable bytes are shipped, so the bucket is never ahead of the disk.
+//  2. It cuts a stretch of whole records, checks them, and makes a segment of them (cut, encode).
+//  3. It PUTs the segment if the name is free. A name that is taken by other bytes is a fence, or the
+//     segment of another writer: this writer is fenced.
+//  4. The last segment of a log is a seal, which names the log that follows. Then the local log may
+//     go, as soon as its writes are in tables.
+//
+// A segment that could not be PUT is kept and tried again as it is. Its answer may have been lost, and
+// then the same bytes are in the bucket already.
+type shipper struct {
+	mu lock // held while segments are made and PUT; protects the following fields
+
+	at      place  // where the next segment stands
+	lastSeq uint64 // the last sequence number before it
+	// extents are the logs of the chain that have segments, in order. Those that no step needs any more
+	// are dropped; the last one stays.
+	extents  []Extent
+	ingested uint64 // the highest number of an ingestion that was shipped
+
+	pending *Segment // not nil: this segment was made, and is not known to be in the bucket
+	marks   uint64   // the highest number of an ingestion in it
+	body    []byte   // memory for bodies
+}
+
+// Ship puts all that was written before the call into the bucket, as segments of the log. After it the
+// writes survive the machine. It does that every Options.Ship by itself.
+func (s *Store) Ship(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return s.shipAll(ctx)
+}
+
+// shipAll ships up to the present end of the log.
+func (s *Store) shipAll(ctx context.Context) error {
+	if err := s.ship.mu.take(ctx); err != nil {
+		return err
+	}
+	defer s.ship.mu.release()
+	_, err := s.shipAllLocked(ctx)
+	return err
+}
+
+// shipAllLocked is shipAll that returns the position up to which it has shipped. Requires: ship.mu.
+func (s *Store) shipAllLocked(ctx context.Context) (shale.LogPosition, error) {
+	s.ledger.cut()
+	pos, err := s.durable()
+	if err == nil {
+		err = s.shipTo(ctx, pos)
+	}
+	return pos, err
+}
+
+// durable returns the position of the log after a sync, if there is something to sync.
+func (s *Store) durable() (shale.LogPosition, error) {
+	pos := s.db.LogPosition()
+	if pos.Written == pos.Synced {
+		return pos, nil
+	}
+	if err := s.db.Sync(); err != nil && !errors.Is(err, shale.ErrClosed) {
+		return pos, fmt.Errorf("remote: ship: %w", err)
+	}
+	// The log may be another one by now. Then all of the earlier one is durable.
+	return s.db.LogPosition(), nil
+}
+
+// shipTo ships all up to pos.Synced of log pos.Log. Requires: ship.mu.
+func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
+	h := &s.ship
+	for {
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if h.pending == nil {
+			next, err := s.nextSegment(pos)
+			if err != nil {
+				return fmt.Errorf("remote: ship: %w", err)
+			}
+			if next == nil {
+				s.ledger.done(h.at)
+				return nil
+			}
+			h.pending = next
+		}
+		if err := s.putSegment(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// nextSegment makes the segment that stands at the next place, or returns nil if there is nothing to
+// ship up to pos. Requires: ship.mu.
+func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
+	h := &s.ship
+	if h.at.log == pos.Log {
+		if pos.Synced <= max(h.at.off, logHeader) {
+			return nil, nil // it has not grown, or has no record yet
+		}
+		st, err := s.logs.cut(pos.Log, h.at.off, pos.Synced, s.opts.testing.segment, h.lastSeq)
+		if err != nil {
+			return nil, err
+		}
+		return s.segment(SegmentData, st, 0)
+	}
+	// The log is complete, or it is an anchor.
+	if h.at.log > pos.Log {
+		return nil, nil // pos is older than what was shipped
+	}
+	from := h.at.log
+	if isAnchor(from) {
+		from = anchorPlace(s.epoch).log // Open has seen to it that what is before is in tables
+	}
+	after, err := s.logs.next(from, pos.Log)
+	if err != nil {
+		return nil, err
+	}
+	st := stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}
+	whole := false
+	if !isAnchor(h.at.log) && after.end > h.at.off {
+		st, err = s.logs.cut(h.at.log, h.at.off, after.end, s.opts.testing.segment, h.lastSeq)
+		if errors.Is(err, fs.ErrNotExist) {
+			// Another program has opened the store and removed the log, because its writes are in tables.
+			st, err = stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		whole = st.end == after.end && st.sealed
+	}
+	if st.end > st.from && !whole {
+		return s.segment(SegmentData, st, 0)
+	}
+	return s.segment(SegmentSeal, st, after.log)
+}
+
+// segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
+// segment.
+func (s *Store) segment(kind SegmentKind, st stretch, next uint64) (*Segment, error) {
+	h := &s.ship
+	seg := &Segment{
+		StoreID: s.id, Log: h.at.log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
+		Written: time.Now(), Kind: kind, Next: next,
+	}
+	if st.end > st.from {
+		if cap(h.body) > 2*segmentSize {
+			h.body = nil // a large record does not keep its memory
+		}
+		body, err := s.logs.read(h.at.log, st.from, st.end, h.body)
+		if err != nil {
+			return nil, err
+		}
+		seg.Body, h.body = body, body
+	}
+	h.marks = st.ingested
+	return seg, nil
+}
+
+// putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
+// process of this directory has PUT a part of it, it moves on behind that. Requires: ship.mu.
+func (s *Store) putSegment(ctx context.Context) error {
+	seg, err := putSegment(ctx, s.bucket, s.ship.pending)
+	if errors.Is(err, ErrFenced) {
+		return s.fenced(err)
+	}
+	if err != nil {
+		return fmt.Errorf("remote: ship: %w", err)
+	}
+	s.sent(int64(len(seg.Body)) + segmentHeader)
+	return s.shipped(seg)
+}
+
+// shipped moves on to the place behind the pending segment, which is in the bucket. Requires: ship.mu.
+func (s *Store) shipped(seg *Segment) error {
+	h := &s.ship
+	h.pending = nil
+	h.lastSeq = max(h.lastSeq, seg.LastSeq)
+	h.ingested = max(h.ingested, h.marks)
+	h.at.off = seg.End()
+	h.extents = extended(h.extents, seg, seg.End())
+	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq)
+	if seg.Kind != SegmentSeal {
+		return nil
+	}
+	h.at = place{log: seg.Next}
+	if err := s.noteShipped(); err != nil {
+		return err // the next seal notes it
+	}
+	s.db.HoldLogs(h.at.log)
+	return nil
+}
+
+// extended returns the extents after one more segment, which ends at end.
+func extended(extents []Extent, seg *Segment, end int64) []Extent {
+	n := len(extents)
+	switch {
+	case n > 0 && (extents[n-1].Log == seg.Log || seg.Kind == SegmentFence):
+	case end < logHeader:
+		return extents // an anchor, or a log of which nothing was shipped
+	default:
+		extents = append(extents, Extent{Log: seg.Log})
+		n++
+	}
+	e := &extents[n-1]
+	if seg.Kind == SegmentFence {
+		e.Sealed = true
+		return extents
+	}
+	e.Length, e.LastSeq, e.Sealed = end, seg.LastSeq, seg.Kind == SegmentSeal
+	return extents
+}
+
+// shipLoop ships every Options.Ship, and when it is asked to.
+func (s *Store) shipLoop(ctx context.Context) {
+	retry := backoff{}
+	for {
+		wait := s.opts.Ship
+		if retry.tries > 0 {
+			wait = max(wait, retry.delay())
+		}
+		if !s.sleep(ctx, wait, s.shipNow) {
+			return
+		}
+		err := s.shipAll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.report("ship", err); err == nil {
+			retry = backoff{}
+		} else {
+			retry.tries++
+		}
+	}
+}

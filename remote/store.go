@@ -1,0 +1,310 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A Store is a local store that is kept in a bucket while it is written. Programs write to DB and read
+// from it as ever. Behind it the Store copies the logs into the bucket (ship.go), and then the tables
+// (publish.go). So a lost machine loses what was written since the last shipping, and with
+// Options.Strict nothing.
+//
+// One process at a time owns a store. Each Open claims it, and the writer before is fenced: its
+// writes fail from then on with ErrFenced, which is final. A bucket that does not answer fences
+// nobody: the Store goes on by itself when it answers again.
+//
+// Any number of goroutines may call the methods at the same time.
+type Store struct {
+	// Constant after Open.
+	db     *shale.DB
+	bucket Bucket // tries again what has failed
+	fs     vfs.FS
+	dir    string
+	logs   localLogs
+	opts   Options
+	id     uint64 // of the store
+	epoch  uint64
+	writer uint64
+
+	ship    shipper
+	publish publisher
+	ledger  ledger
+
+	shipNow, publishNow chan struct{}      // wake the loops
+	loops               context.Context    // done when the loops must end
+	stop                context.CancelFunc // ends them
+	gates               context.Context    // done when writers must not wait any longer
+	release             context.CancelFunc // ends their waiting
+	background          sync.WaitGroup     // the loops
+	calls               sync.WaitGroup     // calls of methods that Close waits for
+
+	publishedSeq atomic.Uint64         // Step.LastTableSeq of the newest step
+	failure      atomic.Pointer[error] // why this writer is fenced
+
+	flushLog   uint64    // owned by publishLoop: the log that was current when it last looked
+	flushSince time.Time // and since when
+
+	mu      sync.Mutex       // protects the following fields; no other lock is taken under it
+	closed  bool             // Close was called
+	notes   notes            // as they are in the directory
+	failing map[string]error // what the bucket does not do now, by what was to be done
+	away    time.Time        // since when
+	status  Status
+}
+
+// A Status says what a Store has done so far.
+type Status struct {
+	StoreID uint64
+	Epoch   uint64    // how often the store has been claimed
+	Step    uint64    // the newest step
+	Time    time.Time // when it was made
+	Tables  int       // that it has
+	Lag     Lag
+	// Sent is how many bytes this Store has put into the bucket.
+	Sent int64
+	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does.
+	Away  error
+	Since time.Time
+	// Err is why this writer is fenced, or nil.
+	Err error
+}
+
+// DB returns the local store. The program must not close it: Close does.
+func (s *Store) DB() *shale.DB { return s.db }
+
+// Err returns why this writer does not own the store any more, or nil. The error wraps ErrFenced.
+func (s *Store) Err() error {
+	if p := s.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Lag returns how far the bucket is behind.
+func (s *Store) Lag() Lag { return s.ledger.lag() }
+
+// Status returns what the Store has done so far.
+func (s *Store) Status() Status {
+	lag, err := s.Lag(), s.Err()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	status.Lag, status.Err = lag, err
+	for _, err := range s.failing {
+		status.Away, status.Since = err, s.away
+	}
+	return status
+}
+
+// Close ships what was written, as long as the bucket answers within some seconds, and closes the local
+// store. It publishes nothing: what is not in tables of the bucket is in its logs, and the next Open
+// goes on from there. Call Publish before Close if a restore is to be quick. Writers that wait
+// for the bucket get an error after those seconds.
+//
+// If something could not be shipped, the error says so. It is still in the directory, and the next
+// Open ships it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.background.Wait()
+	patience := time.AfterFunc(s.opts.testing.closeWait, s.release)
+	defer patience.Stop()
+	defer s.release()
+	s.calls.Wait()
+	// What is written up to here goes first, so that a strict writer is not held up by the rest.
+	err := s.shipAll(s.gates)
+	cerr := s.db.Close()
+	if err == nil {
+		err = s.shipAll(s.gates) // what was written meanwhile, and the seal of the log
+	}
+	if s.Err() == nil {
+		_ = s.ship.mu.take(context.Background()) // nobody has it for long now: gates is done, or nothing is left to ship
+		err = errors.Join(err, s.noteShipped())  // so that Open need not look at these segments again
+		s.ship.mu.release()
+	}
+	switch fenced := s.Err(); {
+	case fenced != nil:
+		err = nil // Salvage has what was not shipped, and the program was told
+	case err != nil:
+		err = fmt.Errorf("remote: %s is closed, but not all of it is in the bucket; open it again to ship the rest: %w", s.dir, err)
+	}
+	return errors.Join(cerr, err)
+}
+
+// begin registers a call that Close waits for.
+func (s *Store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+// start starts the loops.
+func (s *Store) start() {
+	if s.opts.Ship > 0 {
+		s.background.Go(func() { s.shipLoop(s.loops) })
+	}
+	if s.opts.Publish > 0 {
+		s.background.Go(func() { s.publishLoop(s.loops) })
+	}
+}
+
+// fenced makes the Store refuse writes for good because of err, which wraps ErrFenced, and returns the
+// error that stays.
+func (s *Store) fenced(err error) error {
+	err = fmt.Errorf("%w: this writer's store is read-only now; restore the store into a new directory to write to it from here, and see with Salvage what %s had not shipped", err, s.dir)
+	if !s.failure.CompareAndSwap(nil, &err) {
+		return s.Err()
+	}
+	s.db.Fence(err)
+	s.stop()
+	s.release()
+	// Without this note the directory is refused all the same, because it has not written the newest
+	// step. The note makes Salvage exact.
+	nerr := s.note(func(n *notes) { n.Fenced = true })
+	s.emit(Event{Kind: EventFenced, Err: errors.Join(err, nerr)})
+	return err
+}
+
+// note changes the notes of the directory.
+func (s *Store) note(change func(*notes)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.notes
+	change(&next)
+	if err := writeNotes(s.fs, s.dir, &next); err != nil {
+		return err
+	}
+	s.notes = next
+	return nil
+}
+
+// noteStep notes that a step is about to be PUT by this writer. Requires: publish.mu.
+func (s *Store) noteStep(n uint64) error {
+	before := s.publish.chain.step
+	return s.note(func(note *notes) {
+		note.Step, note.Writer, note.Epoch = n, s.writer, s.epoch
+		note.Before, note.BeforeWriter = before.N, before.Writer
+	})
+}
+
+// noteShipped notes how far the logs are in the bucket. Requires: ship.mu.
+func (s *Store) noteShipped() error {
+	at, seq := s.ship.at, s.ship.lastSeq
+	return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, seq })
+}
+
+// sent counts bytes that were put into the bucket.
+func (s *Store) sent(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Sent += n
+}
+
+// published takes a new step into the status.
+func (s *Store) published(step *Step, tables int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Step, s.status.Time, s.status.Tables = step.N, step.Written, tables
+}
+
+// report takes in that something was done, or was not because of err. Whatever fails, there is one event
+// when the first thing fails, and one when nothing fails any more.
+func (s *Store) report(what string, err error) {
+	if err != nil && s.Err() != nil {
+		return // it is fenced, and has said so
+	}
+	s.mu.Lock()
+	before := len(s.failing)
+	if err == nil {
+		delete(s.failing, what)
+	} else {
+		s.failing[what] = err
+	}
+	var e Event
+	switch now := len(s.failing); {
+	case before == 0 && now > 0:
+		s.away = time.Now()
+		e = Event{Kind: EventAway, Reason: what, Err: err}
+	case before > 0 && now == 0:
+		e = Event{Kind: EventBack, Reason: what, Duration: time.Since(s.away)}
+	default:
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.emit(e)
+}
+
+// emit passes an event to the program.
+func (s *Store) emit(e Event) {
+	if s.opts.OnEvent == nil {
+		return
+	}
+	e.Time = time.Now()
+	s.opts.OnEvent(e)
+}
+
+// sleep waits for d, or until now is woken. It returns false if ctx is done.
+func (s *Store) sleep(ctx context.Context, d time.Duration, now chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	case <-now:
+	}
+	return true
+}
+
+// wake makes the one that waits for c go on, now or when it next waits.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// A lock is a mutex for long work: whoever waits for it can give up.
+type lock chan struct{}
+
+// take waits for the lock, or returns the error of ctx.
+func (l lock) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l lock) release() { <-l }
+
+// A backoff says how long to wait before something is tried again.
+type backoff struct{ tries int }
+
+// delay returns 100 ms for the first try, twice as much for each later one, and at most 30 s.
+func (b backoff) delay() time.Duration {
+	return min(100*time.Millisecond<<min(max(b.tries-1, 0), 10), 30*time.Second)
+}

@@ -1,0 +1,167 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// cloneOf returns a copy of a bucket in memory.
+func cloneOf(b Bucket) Bucket {
+	m := b.(*memBucket)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return &memBucket{names: slices.Clone(m.names), objects: maps.Clone(m.objects)}
+}
+
+// A duelist is one of two processes with the same directory, or copies of it.
+type duelist struct {
+	name   string
+	fsys   *vfs.Mem
+	bucket *hooked
+	strict bool
+
+	stopAt  int           // the call of the bucket before which it stops; 0: it does not
+	stopped chan struct{} // closed when it has stopped, or ended
+	resume  chan struct{} // closed when it may go on
+	once    sync.Once
+
+	acked   []string // keys whose writes were acknowledged
+	shipped int      // how many of these were acknowledged before a Ship that succeeded
+	err     error    // what has ended it early
+}
+
+func newDuelist(name string, fsys *vfs.Mem, b Bucket, strict bool, stopAt int) *duelist {
+	d := &duelist{name: name, fsys: fsys, bucket: newHooked(b), strict: strict, stopAt: stopAt, stopped: make(chan struct{}), resume: make(chan struct{})}
+	calls := 0
+	var mu sync.Mutex
+	d.bucket.hook(func(call, name string) error {
+		mu.Lock()
+		calls++
+		stop := calls == d.stopAt
+		mu.Unlock()
+		if stop {
+			d.once.Do(func() { close(d.stopped) })
+			<-d.resume
+		}
+		return nil
+	}, nil)
+	return d
+}
+
+// run opens the store, writes, ships and publishes, and ends at the first error.
+func (d *duelist) run() {
+	defer d.once.Do(func() { close(d.stopped) })
+	ctx := context.Background()
+	o := manual(d.fsys)
+	o.Strict = d.strict
+	o.testing.closeWait = 10 * time.Millisecond
+	s, err := Open(ctx, "db", d.bucket, o)
+	if err != nil {
+		d.err = err
+		return
+	}
+	defer func() { _ = s.Close() }()
+	for i := range 6 {
+		key := fmt.Sprintf("%s%d", d.name, i)
+		if d.err = s.DB().Put([]byte(key), []byte("x")); d.err != nil {
+			return
+		}
+		d.acked = append(d.acked, key)
+		switch i {
+		case 1:
+			d.err = s.DB().Flush(ctx)
+		case 2, 5:
+			d.err = s.Publish(ctx)
+		case 3:
+			d.err = s.Ship(ctx)
+		}
+		if d.err != nil {
+			return
+		}
+		if i == 2 || i == 3 || i == 5 || d.strict {
+			d.shipped = len(d.acked)
+		}
+	}
+}
+
+// check reports whether the duelist has ended early because it was fenced. Any other error fails the
+// test.
+func (d *duelist) check(t *testing.T, what string) (lost bool) {
+	if d.err == nil {
+		return false
+	}
+	if !errors.Is(d.err, ErrFenced) {
+		t.Fatalf("%s: %s ends with %v", what, d.name, d.err)
+	}
+	return true
+}
+
+// duel lets a writer A stop before one of its calls of the bucket, and a writer B with a copy of its
+// directory come up to one of its own. Then A goes on to its end, and then B. Nothing that
+// was acknowledged and shipped may be missing in the bucket.
+func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict bool, stopA, stopB int) (calls [2]int) {
+	t.Helper()
+	what := fmt.Sprintf("strict %v, A stops before its call %d, B before its call %d", strict, stopA, stopB)
+	b := cloneOf(bucket)
+	a := newDuelist("a", copyOf(fsys), b, strict, stopA)
+	var doneA, doneB sync.WaitGroup
+	doneA.Go(a.run)
+	<-a.stopped
+	z := newDuelist("b", copyOf(a.fsys), b, strict, stopB)
+	doneB.Go(z.run)
+	<-z.stopped
+	close(a.resume)
+	doneA.Wait()
+	close(z.resume)
+	doneB.Wait()
+	lostA, lostB := a.check(t, what), z.check(t, what)
+	if lostA && lostB && stopB == 0 {
+		t.Fatalf("%s: nobody owns the store: %v; %v", what, a.err, z.err)
+	}
+	got, _ := shippedWrites(t, b)
+	for _, d := range []*duelist{a, z} {
+		for _, key := range d.acked[:d.shipped] {
+			if got[key] == "" {
+				t.Fatalf("%s: the write of %s was acknowledged and shipped, and is not in the bucket", what, key)
+			}
+		}
+	}
+	return [2]int{a.bucket.calls(), z.bucket.calls()}
+}
+
+// TestStore_Duels makes every pair of places where a writer and its successor may stop. With SHALE_LONG
+// it makes all of them, and otherwise some hundred.
+func TestStore_Duels(t *testing.T) {
+	testenv.CheckLeaks(t)
+	fsys, bucket := vfs.NewMem(), NewMem()
+	s := openStore(t, "db", bucket, manual(fsys))
+	put(t, s, map[string]string{}, "old", 10)
+	mustNil(t, s.Publish(t.Context()))
+	mustNil(t, s.Close())
+	step := 11
+	if os.Getenv("SHALE_LONG") != "" {
+		step = 1
+	}
+	pairs := 0
+	for _, strict := range []bool{true, false} {
+		calls := duel(t, fsys, bucket, strict, 0, 0)
+		for a := 1; a <= calls[0]+1; a++ {
+			for b := a % step; b <= calls[0]+2; b += step {
+				duel(t, fsys, bucket, strict, a, b)
+				pairs++
+			}
+		}
+	}
+	t.Log(strconv.Itoa(pairs), "pairs")
+}

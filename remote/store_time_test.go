@@ -1,0 +1,270 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// clocked are options under which all happens by itself, with a small store in memory.
+func clocked(fsys vfs.FS) *Options {
+	o := manual(fsys)
+	o.Ship, o.Publish, o.Flush = 0, 0, 0
+	return o
+}
+
+// An eventList remembers events.
+type eventList struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (l *eventList) add(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// kinds returns the kinds of the events so far, but for steps.
+func (l *eventList) kinds() (kinds []EventKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind != EventPublished {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
+}
+
+// inTime runs a test under a clock of its own, with a store and its bucket.
+func inTime(t *testing.T, change func(*Options), fn func(t *testing.T, s *Store, b *hooked, events *eventList)) {
+	synctest.Test(t, func(t *testing.T) {
+		b, events := newHooked(NewMem()), new(eventList)
+		o := clocked(vfs.NewMem())
+		o.OnEvent = events.add
+		if change != nil {
+			change(o)
+		}
+		s, err := Open(t.Context(), "db", b, o)
+		mustNil(t, err)
+		defer func() {
+			if err := s.Close(); err != nil && !errors.Is(err, ErrClosed) && s.Err() == nil {
+				t.Error(err)
+			}
+		}()
+		fn(t, s, b, events)
+	})
+}
+
+// TestStore_Loops checks when what happens, and what an idle store costs: nothing.
+func TestStore_Loops(t *testing.T) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+		time.Sleep(10*time.Minute + 30*time.Second + time.Second/2) // between two steps, and two segments
+		begun := b.calls()
+		time.Sleep(24 * time.Hour)
+		if n := b.calls() - begun; n != 0 {
+			t.Errorf("%d calls in an idle day", n)
+		}
+		model := map[string]string{}
+		put(t, s, model, "a", 10)
+		puts := b.count("put")
+		time.Sleep(1100 * time.Millisecond)
+		if n := b.count("put") - puts; n != 1 {
+			t.Errorf("%d PUTs in the second after a write, want that of a segment", n)
+		}
+		got, _ := shippedWrites(t, b.b)
+		sameMap(t, "after a second", got, model)
+		steps := s.Status().Step
+		time.Sleep(time.Minute)
+		if now := s.Status(); now.Step != steps+1 || now.Away != nil || now.Err != nil || now.Tables != 0 {
+			t.Errorf("a minute later: %+v, want step %d without tables", now, steps+1)
+		}
+		time.Sleep(17 * time.Minute)
+		checkTables(t, b.b, s)
+		if now := s.Status(); now.Tables != 1 {
+			t.Errorf("the memtable has old writes, but %d tables are published", now.Tables)
+		}
+		begun = b.calls()
+		time.Sleep(24 * time.Hour)
+		if n := b.calls() - begun; n != 0 {
+			t.Errorf("%d calls in an idle day after that", n)
+		}
+		// A writer that is always busy makes a request each second, two each minute, and some for logs and
+		// tables.
+		begun, puts = b.calls(), b.count("put")
+		for range 600 {
+			put(t, s, model, "b", 1)
+			time.Sleep(time.Second)
+		}
+		if n := b.count("put") - puts; n > 620 {
+			t.Errorf("%d PUTs in ten busy minutes", n)
+		}
+		if n := b.calls() - begun; n > 640 {
+			t.Errorf("%d calls in ten busy minutes", n)
+		}
+	})
+}
+
+// TestStore_BucketAway takes the bucket away for ten minutes. Writers do not notice. There is one event
+// when it goes and one when it is back, and then all is shipped.
+func TestStore_BucketAway(t *testing.T) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		time.Sleep(time.Minute)
+		away := errors.New("503: slow down")
+		b.hook(func(string, string) error { return away }, nil)
+		model := map[string]string{}
+		for i := range 600 {
+			put(t, s, model, fmt.Sprint("k", i), 1)
+			time.Sleep(time.Second)
+		}
+		if got := events.kinds(); !slices.Equal(got, []EventKind{EventAway}) {
+			t.Errorf("events while it is away: %v", got)
+		}
+		if now := s.Status(); !errors.Is(now.Away, away) || time.Since(now.Since) < 9*time.Minute || now.Lag.Time < 9*time.Minute {
+			t.Errorf("status while it is away: %+v", now)
+		}
+		calls := b.calls()
+		time.Sleep(time.Minute)
+		if n := b.calls() - calls; n > 100 {
+			t.Errorf("%d calls in a minute of a bucket that is away", n)
+		}
+		b.hook(nil, nil)
+		time.Sleep(2 * time.Minute)
+		if got := events.kinds(); !slices.Equal(got, []EventKind{EventAway, EventBack}) {
+			t.Errorf("events after it is back: %v", got)
+		}
+		if d := events.events[len(events.events)-1]; d.Kind == EventBack && d.Duration < 10*time.Minute {
+			t.Errorf("it was away for %v", d.Duration)
+		}
+		got, _ := shippedWrites(t, b.b)
+		sameMap(t, "after it is back", got, model)
+		if now := s.Status(); now.Away != nil || now.Lag.Time != 0 {
+			t.Errorf("status after it is back: %+v", now)
+		}
+	})
+}
+
+// TestStore_WritersWait checks that writers wait as MaxLag and MaxKept say, not before, and no longer.
+func TestStore_WritersWait(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		free   int // writes of a second that do not wait, about
+	}{
+		{"MaxLag", func(o *Options) { o.MaxLag = 30 * time.Second }, 30},
+		{"MaxKept", func(o *Options) { o.MaxKept = 20 << 10 }, 20},
+	} {
+		inTime(t, c.change, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+			time.Sleep(time.Minute)
+			b.hook(func(string, string) error { return errors.New("503") }, nil)
+			written := make(chan int, 1000)
+			done := make(chan error, 1)
+			go func() {
+				value := make([]byte, 1000)
+				for i := range 100 {
+					if err := s.DB().Put(fmt.Append(nil, i), value); err != nil {
+						done <- err
+						return
+					}
+					written <- i
+					time.Sleep(time.Second)
+				}
+				done <- nil
+			}()
+			time.Sleep(10 * time.Minute)
+			if n := len(written); n < c.free-3 || n > c.free+3 {
+				t.Errorf("%s: %d writes did not wait, want about %d", c.name, n, c.free)
+			}
+			if got := events.kinds(); !slices.Contains(got, EventWait) || slices.Contains(got, EventGoOn) {
+				t.Errorf("%s: events while the bucket is away: %v", c.name, got)
+			}
+			b.hook(nil, nil)
+			time.Sleep(10 * time.Minute)
+			if err := <-done; err != nil || len(written) != 100 {
+				t.Errorf("%s: after the bucket is back: %d writes, %v", c.name, len(written), err)
+			}
+			if got := events.kinds(); !slices.Contains(got, EventGoOn) {
+				t.Errorf("%s: events after the bucket is back: %v", c.name, got)
+			}
+		})
+	}
+}
+
+// TestStore_Strict checks that a write is acknowledged only when it is in the bucket, that any number of
+// writers share a request, and that Close does not wait for ever.
+func TestStore_Strict(t *testing.T) {
+	inTime(t, func(o *Options) { o.Strict = true }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+		time.Sleep(time.Minute)
+		const latency = 30 * time.Millisecond
+		b.hook(func(call, _ string) error {
+			if call == "put" {
+				time.Sleep(latency)
+			}
+			return nil
+		}, nil)
+		begun, puts := time.Now(), b.count("put")
+		var wg sync.WaitGroup
+		for w := range 64 {
+			wg.Go(func() {
+				for i := range 20 {
+					key := fmt.Sprintf("%d-%d", w, i)
+					if err := s.DB().Put([]byte(key), []byte("x")); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		took := time.Since(begun)
+		if n := b.count("put") - puts; n > 60 {
+			t.Errorf("%d PUTs for 20 rounds of 64 writers", n)
+		}
+		t.Logf("64 writers, PUTs of %v: %.0f writes a second", latency, 64*20/took.Seconds())
+		got, _ := shippedWrites(t, b.b)
+		if len(got) != 64*20 {
+			t.Errorf("%d of %d acknowledged writes are in the bucket", len(got), 64*20)
+		}
+
+		b.hook(func(string, string) error { return errors.New("503") }, nil)
+		result := make(chan error, 1)
+		go func() { result <- s.DB().Put([]byte("late"), []byte("x")) }()
+		time.Sleep(time.Hour)
+		select {
+		case err := <-result:
+			t.Fatalf("a write was acknowledged while the bucket was away: %v", err)
+		default:
+		}
+		if _, err := s.DB().Get([]byte("late")); !errors.Is(err, shale.ErrNotFound) {
+			t.Errorf("a write that is not acknowledged can be read: %v", err)
+		}
+		begun = time.Now()
+		cerr := s.Close()
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if cerr == nil || !strings.Contains(cerr.Error(), "not all of it is in the bucket") {
+			t.Errorf("Close = %v", cerr)
+		}
+		if err := <-result; !errors.Is(err, ErrClosed) || !errors.Is(err, shale.ErrReadOnly) {
+			t.Errorf("the write that waited: %v", err)
+		}
+		b.hook(nil, nil)
+		// It is in the log, and so it is there when the store is opened again.
+		again, err := Open(context.Background(), "db", b, &Options{Strict: true, Store: shale.Options{FS: s.fs}})
+		mustNil(t, err)
+		defer again.Close()
+		if ok, err := again.DB().Has([]byte("late")); !ok || err != nil {
+			t.Errorf("the write that waited is lost: %v", err)
+		}
+	})
+}
