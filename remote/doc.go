@@ -4,6 +4,8 @@
 //   - Open opens a store and keeps it in a bucket from then on: a Store ships its logs and publishes its
 //     tables in the background. Salvage lists what a writer had not shipped that has lost its store to
 //     another one.
+//   - Restore makes a store from a bucket, as it was at a point of its life, and Verify checks that it
+//     could.
 //   - Bucket is the interface that an object store has to offer. NewMem makes a bucket in memory, and
 //     NewDir one in a directory. Probe finds out whether a bucket keeps its promises. Package
 //     buckettest tests that thoroughly, and injects faults for tests.

@@ -1,0 +1,198 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// fetchPiece is how many bytes of an object are read at once, and so the memory of one fetch.
+const fetchPiece = 4 << 20
+
+// fetchTries is how often a file is fetched whose bytes do not check: they may have been damaged on
+// their way.
+const fetchTries = 2
+
+// fetchTable makes a file of a table of the bucket, and checks it: its size, the checksum of its bytes,
+// and that the footer is that of this table of this store. want is what the manifest says. The file is
+// durable when it returns, its name is not. A file that was there is removed first, and never written
+// to: it may be a second name of a file that others need.
+func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
+	name := TableName(uint64(want.Num))
+	return fetchChecked(name, func() error {
+		sum, err := fetchFile(ctx, b, name, fsys, path, want.Size, want.Size-tableFooter)
+		if err == nil {
+			err = checkSums(want, sum)
+		}
+		if err == nil {
+			err = openTable(fsys, path, storeID, want)
+		}
+		return err
+	})
+}
+
+// fetchFilter makes a file of the sidecar of a table, as fetchTable does of a table.
+func fetchFilter(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
+	name := FilterName(uint64(of.Sidecar.Num))
+	return fetchChecked(name, func() error {
+		_, err := fetchFile(ctx, b, name, fsys, path, of.Sidecar.Size, 0)
+		if err == nil {
+			err = checkFilter(fsys, path, storeID, of)
+		}
+		return err
+	})
+}
+
+// fetchChecked calls fetch, and again if its bytes were damaged and the object may be whole. Damage of
+// a file that was fetched gets the name of the object: the file is as the bucket has it.
+func fetchChecked(name string, fetch func() error) error {
+	var damage *base.CorruptionError
+	for try := 1; ; try++ {
+		err := fetch()
+		if !errors.As(err, &damage) {
+			return err
+		}
+		if try == fetchTries || errors.Is(err, errMissing) {
+			return base.Corruption(name, damage.Offset, damage.Part, damage.Err)
+		}
+	}
+}
+
+// fetchFile makes a file with the bytes of an object, which must have the given size. It returns the
+// crc32c of those up to summed.
+func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path string, size, summed int64) (uint32, error) {
+	if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	f, err := fsys.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := copyObject(ctx, b, name, f, size, summed)
+	if err == nil {
+		err = f.Sync()
+	}
+	return sum, errors.Join(err, f.Close())
+}
+
+// copyObject writes the bytes of an object to a file, for fetchFile. It asks for one byte more than
+// there should be.
+func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, summed int64) (sum uint32, err error) {
+	buf := make([]byte, min(fetchPiece, size+1))
+	for off := int64(0); off <= size; {
+		p := buf[:min(int64(len(buf)), size+1-off)]
+		n, err := b.ReadAt(ctx, name, p, off)
+		if err != nil && err != io.EOF {
+			return 0, missing(err, name, "object named by a step")
+		}
+		end := off + int64(n)
+		if end > size || end < size && n < len(p) {
+			return 0, base.Corruption(name, -1, "size", fmt.Errorf("the object ends at %d or later, its step states %d bytes", end, size))
+		}
+		if w, err := f.Write(p[:n]); err != nil || w < n {
+			return 0, errors.Join(err, short(w, n))
+		}
+		sum = crc32.Update(sum, castagnoli, p[:max(0, min(int64(n), summed-off))])
+		if off = end; n < len(p) {
+			break
+		}
+	}
+	return sum, nil
+}
+
+// short returns io.ErrShortWrite if only w of n bytes were written.
+func short(w, n int) error {
+	if w < n {
+		return io.ErrShortWrite
+	}
+	return nil
+}
+
+// checkTable checks the file of a table as fetchTable does. It reads the whole file.
+func checkTable(ctx context.Context, fsys vfs.FS, path string, storeID uint64, want *manifest.Table) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	sum, err := sumOf(ctx, f, want.Size-tableFooter)
+	_ = f.Close() // opened for reading
+	if err == nil {
+		err = checkSums(want, sum)
+	}
+	if err == nil {
+		err = openTable(fsys, path, storeID, want)
+	}
+	return err
+}
+
+// checkSums compares the checksum of the bytes of a table with the one that the manifest states.
+func checkSums(want *manifest.Table, sum uint32) error {
+	if sum == want.Checksum {
+		return nil
+	}
+	return base.Corruption(base.TableName(want.Num), -1, "file", fmt.Errorf("checksum %08x, the manifest states %08x", sum, want.Checksum))
+}
+
+// openTable checks the footer and the properties of the file of a table, and that it ends where it
+// should.
+func openTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // opened for reading
+	_, err = sstable.Open(f, tableOptions(storeID, want))
+	return err
+}
+
+// tableOptions are those with which a table is opened that nobody is going to ask for keys.
+func tableOptions(storeID uint64, t *manifest.Table) sstable.ReaderOptions {
+	return sstable.ReaderOptions{Num: t.Num, StoreID: storeID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq,
+		NoFilter: true, NoIndex: true}
+}
+
+// checkFilter checks the file of a table's sidecar. It reads the whole file.
+func checkFilter(fsys vfs.FS, path string, storeID uint64, of *manifest.Table) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // opened for reading
+	return sidecarOf(f, storeID, of).Check()
+}
+
+// sidecarOf returns the sidecar of a table in src.
+func sidecarOf(src io.ReaderAt, storeID uint64, of *manifest.Table) *sstable.Sidecar {
+	return sstable.NewSidecar(src, sstable.SidecarInfo{Num: of.Sidecar.Num, StoreID: storeID, Table: of.Num,
+		TableChecksum: of.Checksum, Size: of.Sidecar.Size, Checksum: of.Sidecar.Checksum})
+}
+
+// sumOf returns the crc32c of the first size bytes of src.
+func sumOf(ctx context.Context, src io.ReaderAt, size int64) (uint32, error) {
+	sum := uint32(0)
+	buf := make([]byte, max(0, min(1<<20, size)))
+	for off := int64(0); off < size; {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		p := buf[:min(int64(len(buf)), size-off)]
+		n, err := src.ReadAt(p, off)
+		if n < len(p) {
+			if err == nil || err == io.EOF {
+				err = base.Corruption("file", off+int64(n), "size", io.ErrUnexpectedEOF)
+			}
+			return 0, err
+		}
+		sum = crc32.Update(sum, castagnoli, p)
+		off += int64(n)
+	}
+	return sum, nil
+}

@@ -1,0 +1,183 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// stepsAtOnce is the number of steps that are read at the same time. They are small, so the time goes
+// into the way to the bucket and back.
+const stepsAtOnce = 16
+
+// A history is the chain of steps of a bucket, as a restore and Verify look back on it. Unlike a
+// chain, it can be entered at any step that is still there.
+type history struct {
+	b       Bucket
+	storeID uint64
+	newest  uint64   // the number of the newest step
+	last    *Step    // the newest step
+	floor   uint64   // the first step that can be restored, at least 1
+	states  []uint64 // the numbers of all states, ascending
+}
+
+// openHistory reads which steps and states a bucket has. Its error wraps fs.ErrNotExist if the bucket
+// has no store, or no step yet.
+func openHistory(ctx context.Context, b Bucket) (*history, error) {
+	id, err := readIdentity(ctx, b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remote: the bucket has no store: look at its name and prefix: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &history{b: b, storeID: id.StoreID}
+	if h.newest, err = newestStep(ctx, b, 0); err != nil {
+		return nil, err
+	}
+	if h.newest == 0 {
+		return nil, fmt.Errorf("remote: the bucket has store %016x, and no step yet: %w", h.storeID, fs.ErrNotExist)
+	}
+	if h.last, err = h.step(ctx, h.newest); err != nil {
+		return nil, err
+	}
+	h.floor = max(h.last.Floor, 1)
+	for info, err := range b.List(ctx, stateFolder, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := ParseName(info.Name); ok && n.Kind == KindState && n.Num <= h.newest {
+			h.states = append(h.states, n.Num)
+		}
+	}
+	return h, nil
+}
+
+// step reads step n. A step that is missing is damage: all from the floor on must be there.
+func (h *history) step(ctx context.Context, n uint64) (*Step, error) {
+	s, err := readStep(ctx, h.b, h.storeID, n)
+	return s, missing(err, StepName(n), "step")
+}
+
+// errMissing is in the damage of an object that should be there.
+var errMissing = errors.New("the object is missing from the bucket")
+
+// missing returns the error for an object that should be there: damage that names it, if it is not.
+// Any other error is returned as it is.
+func missing(err error, name, part string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return base.Corruption(name, -1, part, errMissing)
+	case errors.Is(err, ErrChecksum):
+		return base.Corruption(name, -1, part, err)
+	}
+	return err
+}
+
+// steps reads the steps from first to last, some at the same time.
+func (h *history) steps(ctx context.Context, first, last uint64) ([]*Step, error) {
+	all := make([]*Step, last+1-first)
+	err := together(ctx, stepsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
+		all[i], err = h.step(ctx, first+uint64(i))
+		return err
+	})
+	return all, err
+}
+
+// base returns the newest state that is not after step n: one of the bucket, or that of an empty
+// store before step 1.
+func (h *history) base(ctx context.Context, n uint64) (*State, error) {
+	i, there := slices.BinarySearch(h.states, n)
+	if there {
+		i++
+	}
+	if i == 0 {
+		return emptyState(h.storeID), nil
+	}
+	from := h.states[i-1]
+	s, err := readState(ctx, h.b, h.storeID, from)
+	return s, missing(err, StateName(from), "state")
+}
+
+// A moment is a state with the step that leads to it.
+type moment struct {
+	state *State
+	step  *Step     // nil: that of a pin, whose step may be gone
+	at    time.Time // when the step was written, or one before it if the clock has gone back
+}
+
+// walk calls fn for each step from the one that a state was written for, or from the step after that
+// if there is none, up to step n. fn must not keep a moment's state beyond the call without a copy:
+// see moment.clone. It ends when fn returns false.
+func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) bool) (from uint64, err error) {
+	state, err := h.base(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	from = state.N
+	first := max(from, 1)
+	if first < h.floor {
+		return from, base.Corruption(StateName(h.floor), -1, "state",
+			fmt.Errorf("the object is missing: the steps before %d are gone, and no other state leads to step %d", h.floor, n))
+	}
+	steps, err := h.steps(ctx, first, n)
+	if err != nil {
+		return from, err
+	}
+	m := moment{state: state, at: state.Written}
+	for _, step := range steps {
+		if step.N > from {
+			if err := m.state.apply(step); err != nil {
+				return from, err
+			}
+		}
+		m.step = step
+		if step.Written.After(m.at) {
+			m.at = step.Written
+		}
+		if !fn(m) {
+			return from, nil
+		}
+	}
+	return from, nil
+}
+
+// clone returns a copy of m that stays as it is while a walk goes on.
+func (m moment) clone() *moment {
+	state := *m.state
+	tables := *m.state.Tables
+	tables.Logs = slices.Clone(tables.Logs)
+	state.Tables = &tables
+	state.Extents = slices.Clone(state.Extents)
+	state.Parents = slices.Clone(state.Parents)
+	m.state = &state
+	return &m
+}
+
+// tableSeq returns the highest sequence number of an entry in the tables of m. A store does not replay
+// what is up to it. The tables may have later writes, because compactions into the last level set numbers
+// to 0.
+func (m *moment) tableSeq() uint64 {
+	highest := base.Seq(0)
+	for t := range m.state.Tables.Version.Tables() {
+		highest = max(highest, t.MaxSeq)
+	}
+	return uint64(highest)
+}
+
+// reach returns a sequence number up to which the tables of m have all writes. They may have more.
+func (m *moment) reach() uint64 {
+	reach := m.tableSeq()
+	if m.step != nil {
+		reach = max(reach, m.step.LastTableSeq)
+	}
+	return reach
+}
+
+// point returns the point of a store's life that the tables of m alone are.
+func (m *moment) point() At { return At{Step: m.state.N, Seq: m.reach(), Time: m.at} }

@@ -1,0 +1,466 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// A shipped is a store in memory whose logs and tables are brought into a bucket, by means of the
+// seams of the core, and a model of it: what it held after each of its batches. It ships only when
+// it is told to, so that a test decides what the bucket has at each moment. Its clock is its own, too.
+type shipped struct {
+	t    testing.TB
+	rng  *rand.Rand
+	disk *vfs.Mem
+	opts shale.Options
+	db   *shale.DB
+
+	b       Bucket
+	storeID uint64
+	writer  uint64
+	epoch   uint64
+	state   *State // after the last step
+	at      place  // the next segment
+	lastSeq uint64 // in segments
+	tables  uint64 // the last one that the tables of the last step are known to have
+	now     time.Time
+	piece   int64 // bytes of a segment, about
+
+	commits []commit // in order of their numbers
+	ticks   []tick
+}
+
+// A commit is the sequence number up to which a batch goes, and what the store holds then.
+type commit struct {
+	seq  uint64
+	held map[string]string
+}
+
+// A tick is a moment at which something came into the bucket, and up to where that can be restored.
+type tick struct {
+	at  time.Time
+	seq uint64
+}
+
+const shippedDir = "db"
+
+// newShipped returns an empty store, and claims a bucket for it.
+func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
+	t.Helper()
+	s := &shipped{t: t, rng: rand.New(rand.NewPCG(seed, 5)), disk: vfs.NewMem(), b: b, writer: 7,
+		now: time.UnixMilli(1_700_000_000_000).UTC(), piece: 2000, at: rootPlace, commits: []commit{{0, map[string]string{}}}}
+	s.opts = shale.Options{FS: s.disk, MemtableSize: 64 << 10, Durability: shale.SyncManual, HoldLogs: 1, CompactionWorkers: -1}
+	s.open(1)
+	h, err := s.db.Hold()
+	mustNil(t, err)
+	s.storeID = h.State().StoreID
+	h.Release()
+	s.state = emptyState(s.storeID)
+	src, err := (&Identity{StoreID: s.storeID, Created: s.now}).Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(context.Background(), b, IdentityName, src, true))
+	s.step(&Step{Kind: StepClaim})
+	first := s.logs()[0]
+	s.put(&Segment{Kind: SegmentSeal, FirstSeq: 1, Next: uint64(first)})
+	return s
+}
+
+// open opens the store for an epoch.
+func (s *shipped) open(epoch uint64) {
+	s.t.Helper()
+	s.epoch = epoch
+	s.opts.FirstFileNum = epoch<<EpochShift + 1
+	var err error
+	s.db, err = shale.Open(shippedDir, &s.opts)
+	mustNil(s.t, err)
+}
+
+// close closes the store, if it is open.
+func (s *shipped) close() { mustNil(s.t, s.db.Close()) }
+
+// reopen closes the store, or lets it die, and opens it for the next epoch. The same directory goes on.
+func (s *shipped) reopen() {
+	s.t.Helper()
+	s.ship()
+	s.close()
+	s.step(&Step{Kind: StepClaim, Epoch: s.epoch + 1})
+	s.open(s.epoch + 1)
+	s.ship()
+}
+
+// logs returns the numbers of the logs on disk, ascending, as far as they were used.
+func (s *shipped) logs() (nums []base.FileNum) {
+	names, err := s.disk.List(shippedDir)
+	mustNil(s.t, err)
+	current := base.FileNum(s.db.LogPosition().Log)
+	for _, name := range names {
+		if typ, n, ok := base.ParseFileName(name); ok && typ == base.FileLog && n <= current {
+			if _, err := wal.ReadHeader(s.disk, shippedDir, n, s.storeID); err == nil || s.storeID == 0 || n == current {
+				nums = append(nums, n)
+			}
+		}
+	}
+	slices.Sort(nums)
+	return nums
+}
+
+// held returns what the store holds now.
+func (s *shipped) held() map[string]string { return s.commits[len(s.commits)-1].held }
+
+// note notes a commit. Its last number is that of the store.
+func (s *shipped) note(change func(held map[string]string)) {
+	held := maps.Clone(s.held())
+	change(held)
+	s.commits = append(s.commits, commit{s.db.LogPosition().LastSeq, held})
+}
+
+// write writes a batch of n changes.
+func (s *shipped) write(n int) {
+	s.t.Helper()
+	var b shale.Batch
+	for range n {
+		key := fmt.Appendf(nil, "k%02d", s.rng.IntN(40))
+		if s.rng.IntN(3) == 0 {
+			mustNil(s.t, b.Delete(key))
+		} else {
+			mustNil(s.t, b.Put(key, fmt.Appendf(nil, "%d-%s", len(s.commits), bytes.Repeat([]byte("v"), s.rng.IntN(200)))))
+		}
+	}
+	mustNil(s.t, s.db.Write(context.Background(), &b))
+	s.note(func(held map[string]string) {
+		for op := range b.Ops() {
+			if op.Kind == shale.OpDelete {
+				delete(held, string(op.Key))
+			} else {
+				held[string(op.Key)] = string(op.Value)
+			}
+		}
+	})
+}
+
+// ingest brings some keys in by Ingest.
+func (s *shipped) ingest() {
+	s.t.Helper()
+	from, n := s.rng.IntN(40), 1+s.rng.IntN(8)
+	entries := map[string]string{}
+	for i := from; i < from+n; i++ {
+		entries[fmt.Sprintf("k%02d", i)] = fmt.Sprintf("ingested %d", len(s.commits))
+	}
+	sorted := func(yield func(k, v []byte) bool) {
+		for _, k := range slices.Sorted(maps.Keys(entries)) {
+			if !yield([]byte(k), []byte(entries[k])) {
+				return
+			}
+		}
+	}
+	mustNil(s.t, s.db.Ingest(context.Background(), iter.Seq2[[]byte, []byte](sorted)))
+	s.note(func(held map[string]string) { maps.Copy(held, entries) })
+}
+
+// tick moves the clock, and notes what can be restored from then on.
+func (s *shipped) tick() {
+	s.ticks = append(s.ticks, tick{s.now, max(s.lastSeq, s.tables)})
+	s.now = s.now.Add(time.Second)
+}
+
+// put appends a segment to the list.
+func (s *shipped) put(seg *Segment) {
+	s.t.Helper()
+	seg.StoreID, seg.Log, seg.Offset, seg.Written = s.storeID, s.at.log, s.at.off, s.now
+	src, err := seg.Encode(nil)
+	mustNil(s.t, err)
+	mustNil(s.t, PutObject(context.Background(), s.b, seg.Name(), src, true))
+	s.at = seg.after()
+	s.lastSeq = max(s.lastSeq, seg.LastSeq)
+	s.tick()
+}
+
+// ship brings all that is in the logs into the bucket.
+func (s *shipped) ship() {
+	s.t.Helper()
+	mustNil(s.t, s.db.Sync())
+	for {
+		logs := s.logs()
+		i := slices.Index(logs, base.FileNum(s.at.log))
+		if i < 0 {
+			s.t.Fatalf("log %x is not there, only %x", s.at.log, logs)
+		}
+		if i+1 == len(logs) {
+			s.stretch(s.db.LogPosition().Written, 0)
+			return
+		}
+		h, err := wal.ReadHeader(s.disk, shippedDir, logs[i+1], s.storeID)
+		mustNil(s.t, err)
+		if h.Prev != logs[i] {
+			s.t.Fatalf("log %x follows %x", h.Num, h.Prev)
+		}
+		s.stretch(h.PrevLen, uint64(logs[i+1]))
+	}
+}
+
+// stretch ships a log up to an offset, in several segments. If next is not 0, the log ends there.
+func (s *shipped) stretch(to int64, next uint64) {
+	s.t.Helper()
+	path := filepath.Join(shippedDir, base.LogName(base.FileNum(s.at.log)))
+	f, err := s.disk.Open(path)
+	mustNil(s.t, err)
+	defer f.Close()
+	seg := &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
+	send := func(end int64) {
+		seg.Body = make([]byte, end-s.at.off)
+		if len(seg.Body) > 0 {
+			_, err := f.ReadAt(seg.Body, s.at.off)
+			mustNil(s.t, err)
+		}
+		if seg.Kind == SegmentSeal || len(seg.Body) > 0 {
+			s.put(seg)
+		}
+		seg = &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
+	}
+	done := s.at.off
+	_, err = wal.ReadRange(s.disk, shippedDir, base.FileNum(s.at.log), s.storeID, s.at.off, to, func(payload []byte, end int64) error {
+		first, b, err := shale.DecodeBatch(payload)
+		mustNil(s.t, err)
+		if end-s.at.off > s.piece && done > s.at.off && done >= logHeader {
+			send(done)
+		}
+		if seg.LastSeq < seg.FirstSeq {
+			seg.FirstSeq = first
+		}
+		seg.LastSeq, done = first+uint64(b.Len())-1, end
+		return nil
+	})
+	mustNil(s.t, err)
+	if next > 0 {
+		seg.Kind, seg.Next = SegmentSeal, next
+	}
+	send(max(to, s.at.off))
+}
+
+// publish brings the tables into the bucket, and a step that names them.
+func (s *shipped) publish() {
+	s.t.Helper()
+	h, err := s.db.Hold()
+	mustNil(s.t, err)
+	defer h.Release()
+	now := h.State()
+	type spot struct {
+		level int
+		run   uint64
+		t     *manifest.Table
+	}
+	spots := func(v *manifest.Version) map[base.FileNum]spot {
+		all := map[base.FileNum]spot{}
+		for level := range v.Levels {
+			for _, r := range v.Levels[level].Runs {
+				for _, t := range r.Tables {
+					all[t.Num] = spot{level, r.ID, t}
+				}
+			}
+		}
+		return all
+	}
+	was, is := spots(s.state.Tables.Version), spots(now.Version)
+	same := func(a, b spot) bool {
+		return a.t != nil && b.t != nil && a.level == b.level && a.run == b.run && (a.t.Sidecar == nil) == (b.t.Sidecar == nil) &&
+			(a.t.Sidecar == nil || a.t.Sidecar.Num == b.t.Sidecar.Num)
+	}
+	edit := &manifest.Edit{NextFileNum: now.NextFileNum, LastSeq: now.LastSeq, MinLog: now.MinLog}
+	for num, w := range was {
+		if !same(w, is[num]) {
+			edit.Removed = append(edit.Removed, manifest.Removed{Level: w.level, Num: num})
+		}
+	}
+	logs := s.logs()
+	needed := logs[slices.IndexFunc(logs, func(n base.FileNum) bool { return n >= now.MinLog })]
+	header, err := wal.ReadHeader(s.disk, shippedDir, needed, s.storeID)
+	mustNil(s.t, err)
+	highest := max(header.PrevSeq, base.Seq(s.tables))
+	for num, n := range is {
+		highest = max(highest, n.t.MaxSeq)
+		if same(was[num], n) {
+			continue
+		}
+		edit.Added = append(edit.Added, manifest.Added{Level: n.level, Run: n.run, Table: n.t})
+		if was[num].t == nil {
+			s.upload(base.TableName(num), TableName(uint64(num)))
+		}
+		if n.t.Sidecar != nil {
+			s.upload(base.FilterName(n.t.Sidecar.Num), FilterName(uint64(n.t.Sidecar.Num)))
+		}
+	}
+	s.tables = uint64(highest)
+	s.step(&Step{Kind: StepPublish, Edit: edit, LastTableSeq: s.tables, Extents: s.extents(uint64(now.MinLog))})
+}
+
+// upload brings a file of the store into the bucket.
+func (s *shipped) upload(file, name string) {
+	s.t.Helper()
+	f, err := s.disk.Open(filepath.Join(shippedDir, file))
+	mustNil(s.t, err)
+	defer f.Close()
+	size, err := f.Size()
+	mustNil(s.t, err)
+	data := make([]byte, size)
+	_, err = f.ReadAt(data, 0)
+	mustNil(s.t, err)
+	mustNil(s.t, PutObject(context.Background(), s.b, name, data, false))
+}
+
+// extents returns the extents of the logs from minLog on, or the last one that there is.
+func (s *shipped) extents(minLog uint64) (all []Extent) {
+	var last *Extent
+	for info, err := range walkSegments(context.Background(), s.b, s.storeID, rootPlace) {
+		mustNil(s.t, err)
+		seg, err := readSegment(context.Background(), s.b, s.storeID, info.at)
+		mustNil(s.t, err)
+		if seg.End() < logHeader {
+			if last != nil && last.Log == seg.Log {
+				last.Sealed = true
+			}
+			continue
+		}
+		if last == nil || last.Log != seg.Log {
+			if last != nil && last.Log >= minLog {
+				all = append(all, *last)
+			}
+			last = &Extent{Log: seg.Log}
+		}
+		last.Length, last.LastSeq, last.Sealed = seg.End(), max(seg.LastSeq, last.LastSeq), seg.Kind != SegmentData
+	}
+	if last != nil && (last.Log >= minLog || len(all) == 0) {
+		all = append(all, *last)
+	}
+	return all
+}
+
+// step appends a step to the chain.
+func (s *shipped) step(step *Step) {
+	s.t.Helper()
+	step.StoreID, step.N, step.Writer, step.Written = s.storeID, s.state.N+1, s.writer, s.now
+	step.Epoch, step.Floor = max(s.epoch, step.Epoch), max(step.Floor, s.state.Floor)
+	if step.Extents == nil {
+		step.Extents = s.state.Extents
+	}
+	src, err := step.Encode(nil)
+	mustNil(s.t, err)
+	mustNil(s.t, PutObject(context.Background(), s.b, step.Name(), src, true))
+	mustNil(s.t, s.state.apply(step))
+	if step.N%5 == 0 {
+		src, err := s.state.Encode(nil)
+		mustNil(s.t, err)
+		mustNil(s.t, PutObject(context.Background(), s.b, s.state.Name(), src, true))
+	}
+	s.tick()
+}
+
+// want returns what the store held up to a sequence number, and the number of the last batch then.
+func (s *shipped) want(seq uint64) commit {
+	i, there := slices.BinarySearchFunc(s.commits, seq, func(c commit, seq uint64) int { return int(c.seq) - int(seq) })
+	if !there {
+		i--
+	}
+	return s.commits[i]
+}
+
+// live takes steps of a life. With gaps, the bucket does not get all that it should: an ingestion is not
+// published at once, and what was shipped lags behind the tables.
+func (s *shipped) live(steps int, gaps bool) {
+	s.t.Helper()
+	for range steps {
+		switch x := s.rng.IntN(100); {
+		case x < 40:
+			s.write(1 + s.rng.IntN(4))
+		case x < 52:
+			s.ingest()
+			if !gaps {
+				s.ship()
+				s.publish()
+			}
+		case x < 62:
+			mustNil(s.t, s.db.Flush(context.Background()))
+		case x < 66:
+			mustNil(s.t, s.db.Compact(context.Background(), shale.Range{}))
+		case x < 70:
+			_, err := s.db.RebuildFilters(context.Background())
+			mustNil(s.t, err)
+		case x < 84:
+			s.ship()
+		case x < 96:
+			if !gaps || s.rng.IntN(2) == 0 {
+				s.ship()
+			}
+			s.publish()
+		default:
+			s.reopen()
+		}
+	}
+}
+
+// restored restores a point, and returns what the store holds then. Its error is that of Restore.
+func (s *shipped) restored(at At) (Restored, map[string]string, error) {
+	s.t.Helper()
+	mem := vfs.NewMem()
+	r, err := Restore(context.Background(), s.b, "to", at, &RestoreOptions{FS: mem})
+	if err != nil {
+		if _, serr := mem.Stat("to/CURRENT"); serr == nil {
+			s.t.Fatalf("there is a CURRENT after %v", err)
+		}
+		return r, nil, err
+	}
+	return r, contentsOf(s.t, mem, "to"), nil
+}
+
+// contentsOf opens a store, and returns all that it holds. It checks that every block of it is whole.
+func contentsOf(t testing.TB, fsys vfs.FS, dir string) map[string]string {
+	t.Helper()
+	db, err := shale.Open(dir, &shale.Options{FS: fsys, MustExist: true, CompactionWorkers: -1, MemtableSize: 64 << 10})
+	mustNil(t, err)
+	defer db.Close()
+	mustNil(t, db.Verify(context.Background()))
+	held := map[string]string{}
+	for e, err := range db.Scan(shale.Range{}) {
+		mustNil(t, err)
+		held[string(e.Key)] = string(e.Value)
+	}
+	return held
+}
+
+// filesOfDir returns the contents of all files in a directory, by name.
+func filesOfDir(t testing.TB, fsys vfs.FS, dir string) map[string]string {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if err != nil {
+		if _, serr := fsys.Stat(dir); serr != nil {
+			return nil
+		}
+	}
+	all := map[string]string{}
+	for _, name := range names {
+		f, err := fsys.Open(filepath.Join(dir, name))
+		mustNil(t, err)
+		size, err := f.Size()
+		mustNil(t, err)
+		data := make([]byte, size)
+		if n, err := f.ReadAt(data, 0); n < len(data) {
+			t.Fatal(err)
+		}
+		mustNil(t, f.Close())
+		all[name] = string(data)
+	}
+	return all
+}

@@ -1,0 +1,349 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// smallLife returns a store that has lived a little: some tables, a sidecar, an ingestion and two logs.
+func smallLife(t testing.TB) *shipped {
+	t.Helper()
+	s := newShipped(t, 1, NewMem())
+	for range 6 {
+		s.write(3)
+	}
+	mustNil(t, s.db.Flush(t.Context()))
+	s.ingest()
+	s.ship()
+	s.publish()
+	for range 6 {
+		s.write(3)
+	}
+	s.ship()
+	s.publish()
+	s.write(2)
+	s.ship()
+	return s
+}
+
+// objects returns all objects of a bucket, by name.
+func objects(t testing.TB, b Bucket) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for info, err := range b.List(context.Background(), "", "") {
+		mustNil(t, err)
+		data, err := ReadObject(context.Background(), b, info.Name, 1<<30)
+		mustNil(t, err)
+		all[info.Name] = data
+	}
+	return all
+}
+
+// bucketWith returns a bucket with objects.
+func bucketWith(t testing.TB, all map[string][]byte) Bucket {
+	t.Helper()
+	b := NewMem()
+	for name, data := range all {
+		mustNil(t, PutObject(context.Background(), b, name, data, true))
+	}
+	return b
+}
+
+// Every object of a bucket is damaged at each of its bytes, or at some of them if it is long. A restore
+// finds that, and names the object, or does not need it, and then its data are right. Verify finds all.
+func TestRestore_EveryByteFlipped(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	all := objects(t, s.b)
+	_, isLong := long(t)
+	most := 24
+	if isLong {
+		most = 1 << 20
+	}
+	found, right := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		data := all[name]
+		for at := 0; at < len(data); at += 1 + len(data)/most {
+			damaged := maps.Clone(all)
+			damaged[name] = flipped(data, 8*at+at%8)
+			s.b = bucketWith(t, damaged)
+			r, held, err := s.restored(At{})
+			var damage *shale.CorruptionError
+			switch {
+			case err == nil && maps.Equal(held, s.held()) && r.At.Seq == s.lastSeq:
+				right++
+			case err == nil:
+				t.Fatalf("%s, byte %d: restored %+v with other data", name, at, r)
+			case errors.As(err, &damage) && (damage.File == name || strings.Contains(err.Error(), name)):
+				found++
+			case errors.Is(err, shale.ErrFormatTooNew):
+				found++
+			default:
+				t.Fatalf("%s, byte %d: %v", name, at, err)
+			}
+			if name == IdentityName {
+				continue // without it, Verify fails
+			}
+			report, err := Verify(t.Context(), s.b, true)
+			if err != nil {
+				t.Fatalf("%s, byte %d: Verify: %v", name, at, err)
+			}
+			if len(report.Findings) == 0 {
+				t.Fatalf("%s, byte %d of %d: Verify has found nothing", name, at, len(data))
+			}
+		}
+	}
+	t.Logf("%d flips were found by a restore, %d were in what it does not need", found, right)
+}
+
+// Each object is taken away. A restore names it, or does not need it. Verify names it.
+func TestRestore_MissingObjects(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	all := objects(t, s.b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		less := maps.Clone(all)
+		delete(less, name)
+		s.b = bucketWith(t, less)
+		r, held, err := s.restored(At{})
+		last := name == slices.Max(slices.Collect(maps.Keys(all))) || name == s.state.Name() || name == StepName(s.state.N)
+		switch {
+		case name == IdentityName:
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("without %s: %v", name, err)
+			}
+			continue
+		case err == nil && last: // nothing shows that there was one
+		case err == nil && !maps.Equal(held, s.held()):
+			t.Fatalf("without %s: restored %+v with other data", name, r)
+		case err != nil && !strings.Contains(err.Error(), name):
+			t.Fatalf("without %s: %v", name, err)
+		}
+		report, err := Verify(t.Context(), s.b, false)
+		mustNil(t, err)
+		if !last && !slices.ContainsFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.String(), name) }) {
+			t.Fatalf("without %s: Verify: %v", name, report.Findings)
+		}
+	}
+}
+
+// The power is cut at each operation of a restore, in every way. What is left is no store, or the
+// restored one. Another Restore completes it, with the tables that had come.
+func TestRestore_PowerCuts(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	want := s.held()
+	ops, kept := 0, int64(0)
+	mem := vfs.NewMem()
+	var crashed []*vfs.Mem
+	mem.OnOp(func(vfs.Op, string) {
+		ops++
+		for i, c := range vfs.CrashConfigs(uint64(ops)) {
+			if (i+ops)%3 == 0 {
+				crashed = append(crashed, mem.Crash(c))
+			}
+		}
+	})
+	_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem, Fetches: 1})
+	mustNil(t, err)
+	mem.OnOp(nil)
+	for i, disk := range crashed {
+		_, err := disk.Stat(filepath.Join("to", base.CurrentName))
+		if err == nil {
+			db, err := shale.Open("to", &shale.Options{FS: disk, ReadOnly: true})
+			if err != nil {
+				t.Fatalf("state %d: there is a CURRENT, but %v", i, err)
+			}
+			got := map[string]string{}
+			for e, err := range db.Scan(shale.Range{}) {
+				mustNil(t, err)
+				got[string(e.Key)] = string(e.Value)
+			}
+			mustNil(t, db.Close())
+			if !maps.Equal(got, want) {
+				t.Fatalf("state %d: it opens as something else", i)
+			}
+			continue
+		}
+		r, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk})
+		if err != nil {
+			t.Fatalf("state %d: restored again: %v", i, err)
+		}
+		kept += r.Kept
+		if got := contentsOf(t, disk, "to"); !maps.Equal(got, want) {
+			t.Fatalf("state %d: restored again, with other data", i)
+		}
+	}
+	if kept == 0 {
+		t.Error("no restore has gone on with tables of another")
+	}
+	t.Logf("%d operations, %d states", ops, len(crashed))
+}
+
+// A directory with files of others is refused and left alone, and so is a store.
+func TestRestore_RefusesDirectories(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	for _, name := range []string{"notes.txt", base.TableName(5), base.CurrentName, notesName} {
+		mem := vfs.NewMem()
+		mustNil(t, mem.MkdirAll("to"))
+		f, err := mem.Create(filepath.Join("to", name))
+		mustNil(t, err)
+		_, err = f.Write([]byte("precious"))
+		mustNil(t, errors.Join(err, f.Sync(), f.Close()))
+		before := filesOfDir(t, mem, "to")
+		if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem}); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "to") {
+			t.Errorf("a directory with %s: %v", name, err)
+		}
+		if after := filesOfDir(t, mem, "to"); !maps.Equal(before, after) {
+			t.Errorf("a directory with %s has changed: %v", name, slices.Sorted(maps.Keys(after)))
+		}
+	}
+	mem := vfs.NewMem()
+	_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem})
+	mustNil(t, err)
+	if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a restored store: %v", err)
+	}
+	if _, err := Restore(t.Context(), NewMem(), "other", At{}, &RestoreOptions{FS: mem}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty bucket: %v", err)
+	}
+	if _, err := mem.Stat("other"); err == nil {
+		t.Error("an empty bucket has made a directory")
+	}
+}
+
+// Files of an interrupted restore may have a second name elsewhere, in a copy of the directory by hard
+// links. The next attempt never writes through one: nasty 8.
+func TestRestore_HardLinksAreNotWrittenThrough(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	for _, spoiled := range []bool{false, true} {
+		mem := vfs.NewMem()
+		_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem})
+		mustNil(t, err)
+		mustNil(t, mem.Remove(filepath.Join("to", base.CurrentName)))
+		f, err := mem.Create(filepath.Join("to", restoringName))
+		mustNil(t, errors.Join(err, f.Close()))
+		names, err := mem.List("to")
+		mustNil(t, err)
+		mustNil(t, mem.MkdirAll("snapshot"))
+		for _, name := range names {
+			if name == base.LockName {
+				continue // it has the owner's process id, and no data
+			}
+			mustNil(t, mem.Link(filepath.Join("to", name), filepath.Join("snapshot", name)))
+			if typ, _, ok := base.ParseFileName(name); spoiled && ok && (typ == base.FileTable || typ == base.FileLog) {
+				f, err := mem.OpenReadWrite(filepath.Join("to", name))
+				mustNil(t, err)
+				_, err = f.WriteAt([]byte("spoiled"), 4)
+				mustNil(t, errors.Join(err, f.Close()))
+			}
+		}
+		before := filesOfDir(t, mem, "snapshot")
+		at := s.commits[len(s.commits)-2].seq
+		_, err = Restore(t.Context(), s.b, "to", At{Seq: at}, &RestoreOptions{FS: mem})
+		mustNil(t, err)
+		if got := contentsOf(t, mem, "to"); !maps.Equal(got, s.want(at).held) {
+			t.Error("restored again, with other data")
+		}
+		if after := filesOfDir(t, mem, "snapshot"); !maps.Equal(before, after) {
+			t.Errorf("spoiled %v: files of the snapshot have changed", spoiled)
+		}
+	}
+}
+
+// A checkpoint shares its files with the store. Neither shipping, nor restoring into other directories of
+// the same disk, changes them: nasty 8.
+func TestRestore_CheckpointsStayAsTheyAre(t *testing.T) {
+	s := newShipped(t, 3, NewMem())
+	defer s.close()
+	checkpoints := map[string]map[string]string{}
+	for round := range 6 {
+		s.live(8, false)
+		s.ship()
+		s.publish()
+		dir := fmt.Sprintf("checkpoint-%d", round)
+		mustNil(t, s.db.Checkpoint(dir))
+		checkpoints[dir] = filesOfDir(t, s.disk, dir)
+		to := fmt.Sprintf("to-%d", round)
+		_, err := Restore(t.Context(), s.b, to, At{}, &RestoreOptions{FS: s.disk})
+		mustNil(t, err)
+		contentsOf(t, s.disk, to)
+	}
+	for dir, before := range checkpoints {
+		if after := filesOfDir(t, s.disk, dir); !maps.Equal(before, after) {
+			t.Errorf("%s has changed", dir)
+		}
+	}
+}
+
+// A restore that is cancelled, or whose bucket or disk fails, returns that error. The next one completes
+// it. Progress goes up to the end.
+func TestRestore_FailsAndGoesOn(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	mem := vfs.NewMem()
+	_, err := Restore(ctx, s.b, "to", At{}, &RestoreOptions{FS: mem, Fetches: 1, Progress: func(done, total int64) {
+		if done > total/2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+	last, all := int64(0), int64(0)
+	r, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: mem, Progress: func(done, total int64) {
+		if done < last || done > total {
+			t.Errorf("progress of %d, then %d of %d", last, done, total)
+		}
+		last, all = done, total
+	}})
+	mustNil(t, err)
+	if last != all || all == 0 || r.Kept > all {
+		t.Errorf("progress ends with %d of %d, %d were kept", last, all, r.Kept)
+	}
+	if got := contentsOf(t, mem, "to"); !maps.Equal(got, s.held()) {
+		t.Error("restored again, with other data")
+	}
+	broken := errors.New("broken")
+	stride := int64(3)
+	if _, isLong := long(t); isLong {
+		stride = 1
+	}
+	for n := int64(1); ; n += stride {
+		disk := vfs.NewFault(vfs.NewMem(), vfs.FailAt(n, broken))
+		_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk, Fetches: 1})
+		if err == nil && disk.Ops() < n {
+			break
+		}
+		disk.Inject(nil)
+		if err == nil {
+			continue // it was one that a restore does without
+		}
+		if !errors.Is(err, broken) {
+			t.Fatalf("operation %d of the disk fails: %v", n, err)
+		}
+		if _, err := shale.Open("to", &shale.Options{FS: disk, ReadOnly: true, MustExist: true}); err == nil {
+			continue // it was complete
+		}
+		if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk}); err != nil {
+			t.Fatalf("after operation %d of the disk has failed: %v", n, err)
+		}
+		if got := contentsOf(t, disk, "to"); !maps.Equal(got, s.held()) {
+			t.Fatalf("after operation %d of the disk has failed: other data", n)
+		}
+	}
+}

@@ -1,0 +1,627 @@
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A Report is what Verify has found.
+type Report struct {
+	StoreID       uint64
+	First, Newest uint64 // the steps that can be restored
+	Tables        int    // tables and sidecars that the steps and pins need
+	Segments      int    // in the list of segments, from the first that is needed
+	Pins          int
+	Bytes         int64 // of all of these
+	InParents     int   // tables and sidecars of a clone's parents, which were not looked at
+
+	// Findings are what is wrong. A store without any can be restored to all its points.
+	Findings []Finding
+	// Leftovers are objects that no step and no pin needs: of a writer that is at work or was
+	// interrupted, or what is to be collected. They do no harm.
+	Leftovers []Info
+}
+
+// A Finding is an object that is missing, or is not what it should be.
+type Finding struct {
+	Object string
+	Err    error
+}
+
+// String returns the finding for people.
+func (f Finding) String() string { return fmt.Sprintf("%s: %v", f.Object, f.Err) }
+
+const (
+	// verifyTries is how often Verify begins again because objects were collected meanwhile.
+	verifyTries = 3
+	// verifyTables is how many tables are read at the same time.
+	verifyTables = 4
+)
+
+// Verify checks that a store in a bucket can be restored: to all steps from the floor on, and to all pins.
+// It reads the steps, states and pins, and compares the names and sizes of all objects, of which
+// a LIST gives 1,000 at a time. If deep is set, it also reads all tables, sidecars and segments, and
+// checks every block and every record.
+//
+// What is wrong is in the Report. An error says that the bucket could not be read. The store may be
+// written meanwhile.
+func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
+	b = retrying(b)
+	for try := 1; ; try++ {
+		v := &verification{b: b, deep: deep, first: 1}
+		err := v.run(ctx)
+		if err != nil {
+			return Report{}, fmt.Errorf("remote: verify: %w", err)
+		}
+		if len(v.report.Findings) == 0 || try == verifyTries {
+			return v.report, nil
+		}
+		step, err := readNewest(ctx, b, v.report.StoreID, 0)
+		if err != nil || step == nil || step.Floor <= v.first {
+			return v.report, nil // an error is a finding too
+		}
+		// Objects were collected that were in the list when it was made.
+	}
+}
+
+// A verification is one attempt of Verify.
+type verification struct {
+	b      Bucket
+	deep   bool
+	report Report
+
+	// What the LIST has found. Entries of files are removed as they turn out to be needed.
+	files    map[string]int64 // tables and sidecars, with their sizes
+	segments map[place]int64  // with the lengths of their bodies
+	steps    map[uint64]bool
+	states   map[uint64]bool
+	pins     []string
+	left     []Info
+
+	first    uint64 // the first step that can be restored
+	newest   *Step
+	needed   map[string]*manifest.Table // the tables and sidecars that are needed, by name
+	parented map[string]bool            // those in the buckets of parents
+	listed   map[place]bool             // the ends of segments that were found to be whole, from the log's beginning on
+	used     map[place]bool             // segments that are needed
+
+	mu sync.Mutex // protects report.Findings
+}
+
+// find notes a finding.
+func (v *verification) find(object string, err error) {
+	var damage *base.CorruptionError
+	if errors.As(err, &damage) {
+		object = damage.File
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.Findings = append(v.report.Findings, Finding{object, err})
+}
+
+// findOr notes err if it is damage, or says that the object is missing. Other errors are returned.
+func (v *verification) findOr(object string, err error) error {
+	var damage *base.CorruptionError
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		v.find(object, errMissing)
+	case errors.As(err, &damage), errors.Is(err, ErrChecksum), errors.Is(err, base.ErrFormatTooNew):
+		v.find(object, err)
+	default:
+		return err
+	}
+	return nil
+}
+
+// run carries out the steps of an attempt:
+//
+//  1. list lists all objects.
+//  2. chain reads the steps from the floor on, applies them to each other, compares the sums with the
+//     states, and notes what they need.
+//  3. pinned does so for the pins.
+//  4. walk goes through the list of segments.
+//  5. leftovers finds what nothing needs.
+//  6. If it is deep, all bytes of tables and segments are read.
+func (v *verification) run(ctx context.Context) error {
+	id, err := readIdentity(ctx, v.b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the bucket has no store: look at its name and prefix: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	v.report.StoreID = id.StoreID
+	v.needed, v.parented = make(map[string]*manifest.Table), make(map[string]bool)
+	v.listed, v.used = make(map[place]bool), make(map[place]bool)
+	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	v.leftovers()
+	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Object, b.Object) })
+	return nil
+}
+
+// list lists all objects.
+func (v *verification) list(ctx context.Context) error {
+	v.files, v.segments = make(map[string]int64), make(map[place]int64)
+	v.steps, v.states = make(map[uint64]bool), make(map[uint64]bool)
+	for info, err := range v.b.List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		name, _ := ParseName(info.Name)
+		switch name.Kind {
+		case KindIdentity:
+		case KindTable, KindFilter:
+			v.files[info.Name] = info.Size
+		case KindSegment:
+			v.segments[place{name.Num, name.Offset}] = info.Size - segmentHeader
+		case KindStep:
+			v.steps[name.Num] = true
+		case KindState:
+			v.states[name.Num] = true
+		case KindPin:
+			v.pins = append(v.pins, info.Name)
+		default:
+			v.left = append(v.left, info)
+		}
+	}
+	return nil
+}
+
+// chain checks the steps and states from the floor on.
+func (v *verification) chain(ctx context.Context) error {
+	newest := uint64(0)
+	for n := range v.steps {
+		newest = max(newest, n)
+	}
+	if newest == 0 {
+		return nil // nothing was published yet
+	}
+	last, err := readStep(ctx, v.b, v.report.StoreID, newest)
+	if err != nil {
+		v.report.First, v.report.Newest = newest, newest
+		return v.findOr(StepName(newest), err)
+	}
+	v.newest, v.first = last, max(last.Floor, 1)
+	v.report.First, v.report.Newest = v.first, newest
+	state := emptyState(v.report.StoreID)
+	if v.first > 1 {
+		if state, err = readState(ctx, v.b, v.report.StoreID, v.first); err != nil {
+			return v.findOr(StateName(v.first), err)
+		}
+		v.need(StateName(v.first), state)
+	}
+	const atOnce = 256
+	for from := v.first; from <= newest; from += atOnce {
+		steps, err := v.readSteps(ctx, from, min(from+atOnce-1, newest))
+		if err != nil {
+			return err
+		}
+		for _, step := range steps {
+			if step == nil {
+				return nil // it is a finding, and nothing can be said of what follows
+			}
+			if ok, err := v.addStep(ctx, state, step); err != nil || !ok {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readSteps reads the steps from first to last. One that is missing or damaged is a finding, and nil.
+func (v *verification) readSteps(ctx context.Context, first, last uint64) ([]*Step, error) {
+	all := make([]*Step, last+1-first)
+	err := together(ctx, stepsAtOnce, len(all), func(ctx context.Context, i int) error {
+		n := first + uint64(i)
+		step, err := readStep(ctx, v.b, v.report.StoreID, n)
+		if err == nil {
+			all[i] = step
+		}
+		return v.findOr(StepName(n), err)
+	})
+	return all, err
+}
+
+// addStep applies a step to the state before it, and notes what the step needs. If it can't be applied,
+// ok is false. The state after it is compared with the one in the bucket, if there is one.
+func (v *verification) addStep(ctx context.Context, state *State, step *Step) (ok bool, err error) {
+	if step.N > state.N {
+		if err := state.apply(step); err != nil {
+			v.find(step.Name(), err)
+			return false, nil
+		}
+		v.needNew(step, state)
+	}
+	if step.Edit != nil {
+		for _, a := range step.Edit.Added {
+			if uint64(a.Table.MaxSeq) > step.LastTableSeq {
+				v.find(step.Name(), fmt.Errorf("it says that tables go up to sequence number %d, but adds %s with %d",
+					step.LastTableSeq, TableName(uint64(a.Table.Num)), a.Table.MaxSeq))
+			}
+		}
+	}
+	if !v.states[step.N] {
+		return true, nil
+	}
+	kept, err := readState(ctx, v.b, v.report.StoreID, step.N)
+	if err != nil {
+		return true, v.findOr(StateName(step.N), err)
+	}
+	want, err := state.Encode(nil)
+	if err != nil {
+		v.find(step.Name(), err)
+		return false, nil
+	}
+	if got, err := kept.Encode(nil); err != nil || !bytes.Equal(got, want) {
+		v.find(StateName(step.N), errors.Join(errors.New("it is not the sum of the steps up to it"), err))
+	}
+	return true, nil
+}
+
+// needNew notes what a step needs, and the one before it does not. state is that after the step.
+func (v *verification) needNew(step *Step, state *State) {
+	if e := step.Edit; e != nil && len(e.Sidecars) > 0 {
+		v.need(step.Name(), state)
+		return
+	} else if e != nil {
+		for _, a := range e.Added {
+			v.needTable(step.Name(), state, a.Table)
+		}
+	}
+	for _, e := range state.Extents {
+		v.needLog(step.Name(), state, e)
+	}
+}
+
+// need notes the tables, sidecars and segments that a state needs, which owner names.
+func (v *verification) need(owner string, s *State) {
+	for t := range s.Tables.Version.Tables() {
+		v.needTable(owner, s, t)
+	}
+	for _, e := range s.Extents {
+		v.needLog(owner, s, e)
+	}
+}
+
+// needTable notes a table and its sidecar.
+func (v *verification) needTable(owner string, s *State, t *manifest.Table) {
+	v.needFile(owner, s, uint64(t.Num), TableName(uint64(t.Num)), t.Size, t)
+	if t.Sidecar != nil {
+		v.needFile(owner, s, uint64(t.Sidecar.Num), FilterName(uint64(t.Sidecar.Num)), t.Sidecar.Size, t)
+	}
+}
+
+// needFile notes a table or a sidecar.
+func (v *verification) needFile(owner string, s *State, num uint64, name string, size int64, t *manifest.Table) {
+	if v.needed[name] != nil || v.parented[name] {
+		return
+	}
+	for _, p := range s.Parents {
+		if num < p.Below {
+			v.parented[name] = true
+			v.report.InParents++
+			return
+		}
+	}
+	v.needed[name] = t
+	v.report.Tables++
+	v.report.Bytes += size
+	switch found, there := v.files[name]; {
+	case !there:
+		v.find(name, fmt.Errorf("%w: %s names it", errMissing, owner))
+	case found != size:
+		v.find(name, fmt.Errorf("it has %d bytes, %s says %d", found, owner, size))
+	}
+}
+
+// needLog notes the segments of an extent, which must follow each other from the log's beginning on.
+func (v *verification) needLog(owner string, s *State, e Extent) {
+	end := place{e.Log, e.Length}
+	if v.listed[end] {
+		return
+	}
+	for _, p := range s.Parents {
+		if e.Log < p.Below {
+			return
+		}
+	}
+	at := place{log: e.Log}
+	for at.before(end) {
+		length, there := v.segments[at]
+		if !there {
+			v.find(at.String(), fmt.Errorf("%w: %s names the log up to offset %d", errMissing, owner, e.Length))
+			return
+		}
+		v.used[at] = true
+		if at.off += max(length, 0); length <= 0 {
+			v.find(at.String(), fmt.Errorf("it ends the log there, but %s names the log up to offset %d", owner, e.Length))
+			return
+		}
+		v.listed[at] = true
+	}
+	if at != end {
+		v.find(at.String(), fmt.Errorf("%s says that a segment of the log ends at offset %d, but one ends at %d", owner, e.Length, at.off))
+	}
+	v.listed[end] = true
+}
+
+// pinned checks the pins, and what they need.
+func (v *verification) pinned(ctx context.Context) error {
+	v.report.Pins = len(v.pins)
+	for _, name := range v.pins {
+		src, err := readChecked(ctx, v.b, name, stepGuess, maxObject)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		var p *Pin
+		if err == nil {
+			p, err = DecodePin(name, v.report.StoreID, src)
+		}
+		if err != nil {
+			if err := v.findOr(name, err); err != nil {
+				return err
+			}
+			continue
+		}
+		v.need(name, &p.State)
+	}
+	return nil
+}
+
+// readSegments goes through the list of segments, from the first that the steps need. If it is deep, it
+// reads all of them, otherwise the headers of those that end a log.
+func (v *verification) readSegments(ctx context.Context) error {
+	at, err := v.listStart(ctx)
+	if err != nil || at == (place{}) {
+		return err
+	}
+	if v.deep {
+		return v.readLogs(ctx, at)
+	}
+	for {
+		length, there := v.segments[at]
+		if !there {
+			break
+		}
+		v.passSegment(at, length)
+		next := place{at.log, at.off + length}
+		if _, goesOn := v.segments[next]; length > 0 && goesOn {
+			at = next
+			continue
+		}
+		s, stated, err := readSegmentHeader(ctx, v.b, v.report.StoreID, at)
+		if err != nil {
+			return v.findOr(at.String(), err)
+		}
+		if stated != length {
+			v.find(at.String(), fmt.Errorf("it has a body of %d bytes, its header says %d", length, stated))
+			return nil
+		}
+		v.checkEnd(s)
+		at = s.behind(length)
+	}
+	v.checkRest(at)
+	return nil
+}
+
+// listStart returns the first place of the list of segments that the steps need: the zero place if it
+// is not known.
+func (v *verification) listStart(ctx context.Context) (place, error) {
+	if v.newest == nil {
+		return place{}, nil
+	}
+	step, err := readStep(ctx, v.b, v.report.StoreID, v.first)
+	switch {
+	case err != nil:
+		return place{}, v.findOr(StepName(v.first), err)
+	case len(step.Extents) == 0:
+		return rootPlace, nil
+	}
+	for _, p := range step.Parents { // their logs are in their buckets
+		for _, e := range step.Extents {
+			if e.Log < p.Below {
+				return place{e.Log, e.Length}, nil
+			}
+		}
+	}
+	return place{log: step.Extents[0].Log}, nil
+}
+
+// passSegment counts a segment of the list.
+func (v *verification) passSegment(at place, length int64) {
+	v.used[at] = true
+	v.report.Segments++
+	v.report.Bytes += length
+}
+
+// checkEnd checks a segment that may be a fence.
+func (v *verification) checkEnd(s *Segment) {
+	if s.Kind == SegmentFence && s.Next>>EpochShift > v.newest.Epoch {
+		v.find(s.Name(), fmt.Errorf("it is a fence of epoch %d, but nobody has claimed an epoch after %d", s.Next>>EpochShift, v.newest.Epoch))
+	}
+}
+
+// checkRest looks for segments behind the place where the list of segments ends.
+func (v *verification) checkRest(end place) {
+	behind := 0
+	for at := range v.segments {
+		if end.before(at) && !v.used[at] {
+			behind++
+		}
+	}
+	if behind > 0 {
+		v.find(end.String(), fmt.Errorf("%w: %d segments stand behind it", errMissing, behind))
+	}
+}
+
+// readLogs reads all segments from a place on, and checks their records.
+func (v *verification) readLogs(ctx context.Context, at place) error {
+	mem := vfs.NewMem()
+	var l *laying
+	for s, err := range (segmentList{v.b, v.report.StoreID}).from(ctx, at) {
+		if err != nil {
+			return v.findOr(at.String(), err)
+		}
+		v.passSegment(place{s.Log, s.Offset}, int64(len(s.Body)))
+		v.checkEnd(s)
+		at = s.after()
+		if l == nil || s.Offset == 0 {
+			// A log at a time is in memory.
+			mem = vfs.NewMem()
+			l = &laying{fs: mem, storeID: v.report.StoreID, minLog: s.Log, tables: math.MaxUint64}
+		}
+		if len(s.Body) == 0 {
+			continue
+		}
+		_, err = l.add(s)
+		if err := v.findOr(s.Name(), err); err != nil {
+			return err
+		}
+		if err != nil {
+			l = nil
+			continue
+		}
+		if s.FirstSeq <= s.LastSeq && l.seq != s.LastSeq {
+			v.find(s.Name(), fmt.Errorf("its records go up to sequence number %d, its header says %d", l.seq, s.LastSeq))
+		}
+	}
+	v.checkRest(at)
+	return nil
+}
+
+// leftovers notes what nothing needs.
+func (v *verification) leftovers() {
+	left := v.left
+	for name, size := range v.files {
+		if v.needed[name] == nil {
+			left = append(left, Info{Name: name, Size: size})
+		}
+	}
+	for at, length := range v.segments {
+		if !v.used[at] {
+			left = append(left, Info{Name: at.String(), Size: length + segmentHeader})
+		}
+	}
+	for n := range v.steps {
+		if n < v.first {
+			left = append(left, Info{Name: StepName(n)})
+		}
+	}
+	for n := range v.states {
+		if n < v.first || n > v.report.Newest {
+			left = append(left, Info{Name: StateName(n)})
+		}
+	}
+	slices.SortFunc(left, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	v.report.Leftovers = left
+}
+
+// readTables reads all tables and sidecars, if it is deep.
+func (v *verification) readTables(ctx context.Context) error {
+	if !v.deep {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(v.needed))
+	return together(ctx, verifyTables, len(names), func(ctx context.Context, i int) error {
+		t := v.needed[names[i]]
+		if size, there := v.files[names[i]]; !there || names[i] == TableName(uint64(t.Num)) && size != t.Size {
+			return nil // it is a finding already
+		}
+		return v.findOr(names[i], inObject(v.readTable(ctx, names[i], t), names[i]))
+	})
+}
+
+// readTable reads all of a table or of its sidecar.
+func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
+	src := &pieces{ctx: ctx, b: v.b, name: name}
+	if name != TableName(uint64(t.Num)) {
+		return sidecarOf(src, v.report.StoreID, t).Check()
+	}
+	r, err := sstable.Open(src, sstable.ReaderOptions{Num: t.Num, StoreID: v.report.StoreID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq, NoFilter: true})
+	if err != nil {
+		return err
+	}
+	return r.Verify(ctx)
+}
+
+// inObject gives damage of a table the name of its object.
+func inObject(err error, name string) error {
+	var damage *base.CorruptionError
+	if errors.As(err, &damage) {
+		return base.Corruption(name, damage.Offset, damage.Part, damage.Err)
+	}
+	return err
+}
+
+// keptPieces is how many pieces of an object stay in memory, each of fetchPiece bytes: those of a table
+// of the usual size.
+const keptPieces = 17
+
+// pieces reads an object in large pieces, and keeps some of them, as a check reads a table from the
+// beginning to the end twice. One goroutine uses it.
+type pieces struct {
+	ctx  context.Context
+	b    Bucket
+	name string
+	kept []piece // the newest one last
+}
+
+// A piece is a part of an object. It is shorter than fetchPiece if the object ends in it.
+type piece struct {
+	off  int64
+	data []byte
+}
+
+// ReadAt implements io.ReaderAt.
+func (p *pieces) ReadAt(dst []byte, off int64) (n int, err error) {
+	for n < len(dst) {
+		piece, err := p.at(off + int64(n))
+		if err != nil {
+			return n, err
+		}
+		from := off + int64(n) - piece.off
+		if from >= int64(len(piece.data)) {
+			return n, io.EOF
+		}
+		n += copy(dst[n:], piece.data[from:])
+	}
+	return n, nil
+}
+
+// at returns the piece with an offset.
+func (p *pieces) at(off int64) (piece, error) {
+	off -= off % fetchPiece
+	if i := slices.IndexFunc(p.kept, func(k piece) bool { return k.off == off }); i >= 0 {
+		return p.kept[i], nil
+	}
+	data := make([]byte, fetchPiece)
+	n, err := p.b.ReadAt(p.ctx, p.name, data, off)
+	if err != nil && err != io.EOF {
+		return piece{}, err
+	}
+	if len(p.kept) == keptPieces {
+		p.kept = slices.Delete(p.kept, 0, 1)
+	}
+	got := piece{off, data[:n]}
+	p.kept = append(p.kept, got)
+	return got, nil
+}
