@@ -63,6 +63,7 @@ type opening struct {
 	local  *manifest.State // of the directory; nil: it has no store
 	before *chain          // up to the newest step, if there is one
 	found  *notes          // of the directory; nil: it has none
+	more   int64           // bytes of logs that were shipped after what was restored into the directory
 }
 
 // run takes the steps of Open:
@@ -216,45 +217,40 @@ func (o *opening) walk() error {
 	if err != nil {
 		return err
 	}
-	for info, err := range walkSegments(o.ctx, o.b, o.id, h.at) {
-		if err == nil {
-			err = o.pass(info.at)
-		}
-		if err != nil {
-			return err
-		}
+	if err := o.pass(); err != nil {
+		return err
 	}
-	// An earlier Open of this directory may have come as far as the fence.
-	fenced := anchorPlace(o.found.Epoch)
-	if o.found.Restored && h.at != o.found.Shipped && h.at != fenced {
-		return fmt.Errorf("%w: it has shipped more since step %d was restored here; restore again", ErrFenced, o.found.Step)
+	if o.more > 0 {
+		return fmt.Errorf("%w: it has shipped %d bytes more since step %d was restored here; restore again", ErrFenced, o.more, o.found.Step)
 	}
 	return nil
 }
 
-// pass takes in the segment at a place, which the bucket has.
-func (o *opening) pass(at place) error {
+// pass takes in the segments from the next place up.
+func (o *opening) pass() error {
+	for info, err := range walkSegments(o.ctx, o.b, o.id, o.ship.at) {
+		if err == nil {
+			err = o.passOne(info.at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passOne takes in the segment at a place.
+func (o *opening) passOne(at place) error {
 	seg, length, sum, err := readSegmentSum(o.ctx, o.b, o.id, at)
 	if err != nil {
 		return err
 	}
-	if !o.found.Restored {
-		if seg.Kind == SegmentFence {
-			return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
-				ErrFenced, seg.Name())
+	if o.found.Restored {
+		if !at.before(o.found.Shipped) {
+			o.more += length
 		}
-		have, ok, err := o.logs.sum(at.log, at.off, at.off+length)
-		if err != nil {
-			return err
-		}
-		noted := at.log < o.found.Shipped.log // it was let go after its last segment was shipped
-		if length > 0 && !noted && (!ok || have != sum) {
-			return fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
-				ErrFenced, seg.Name())
-		}
-	}
-	if seg.Kind == SegmentFence && (at != o.found.Shipped || seg.Next != anchorPlace(o.found.Epoch).log) {
-		return fmt.Errorf("%w: a third one has taken it over since step %d was restored here; restore again", ErrFenced, o.found.Step)
+	} else if err := o.isOurs(seg, length, sum); err != nil {
+		return err
 	}
 	h := &o.ship
 	h.extents = extended(h.extents, seg, at.off+length)
@@ -264,6 +260,23 @@ func (o *opening) pass(at place) error {
 		h.at = place{log: seg.Next}
 	}
 	return nil
+}
+
+// isOurs returns an error unless the directory has the bytes of a segment, or has had them.
+func (o *opening) isOurs(seg *Segment, length int64, sum uint32) error {
+	if seg.Kind == SegmentFence {
+		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
+			ErrFenced, seg.Name())
+	}
+	if length == 0 || seg.Log < o.found.Shipped.log { // an earlier log was let go after all of it was shipped
+		return nil
+	}
+	have, ok, err := o.logs.sum(seg.Log, seg.Offset, seg.Offset+length)
+	if err == nil && (!ok || have != sum) {
+		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
+			ErrFenced, seg.Name())
+	}
+	return err
 }
 
 // readSegmentSum reads the header of a segment. It returns the length and the crc32c of its body.
@@ -321,17 +334,16 @@ func (o *opening) takeOver() error {
 	if !o.notes.Restored {
 		return nil
 	}
-	end, err := o.publish.chain.fence(o.ctx, o.b)
-	if err != nil {
+	if _, err := o.publish.chain.fence(o.ctx, o.b); err != nil {
 		return err
 	}
-	if end != o.ship.at {
-		return fmt.Errorf("%w: it has shipped more while this directory took it over, and is fenced now; restore again", ErrFenced)
+	if err := o.pass(); err != nil { // up to the fence
+		return err
+	}
+	if o.more > 0 {
+		return fmt.Errorf("%w: it has shipped %d bytes more while this directory took it over, and is fenced now; restore again", ErrFenced, o.more)
 	}
 	h := &o.ship
-	if n := len(h.extents); n > 0 {
-		h.extents[n-1].Sealed = true // the fence stands behind it
-	}
 	h.at = anchorPlace(o.epoch)
 	o.notes.Restored, o.notes.Shipped = false, h.at
 	return writeNotes(o.fs, o.dir, &o.notes)

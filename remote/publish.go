@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/wal"
 )
 
 // A publisher puts the tables of the store into the bucket, and the steps that name them:
@@ -60,12 +61,12 @@ func (s *Store) publishAll(ctx context.Context) error {
 
 // publishOnce makes one step and PUTs it. Requires: publish.mu.
 func (s *Store) publishOnce(ctx context.Context) error {
-	h, extents, err := s.hold(ctx)
+	h, err := s.hold(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.Release()
-	step, sent, err := s.nextStep(ctx, h.State(), extents)
+	step, sent, err := s.nextStep(ctx, h)
 	if err != nil || step == nil {
 		return err
 	}
@@ -75,30 +76,45 @@ func (s *Store) publishOnce(ctx context.Context) error {
 // holdTries is how often hold begins again because of ingestions.
 const holdTries = 10
 
-// hold holds the tables of the store, and ships up to where the log is then. So the extents that it
-// returns have all that is not in the tables. The other way round, they must have no ingestion that
-// the tables lack: if one comes in between, hold begins again.
-func (s *Store) hold(ctx context.Context) (*shale.Hold, []Extent, error) {
+// A heldState is a state of the store that becomes a step.
+type heldState struct {
+	*shale.Hold
+	last    uint64   // all writes up to this number are in its tables
+	extents []Extent // what the bucket has of the logs, at least up to this state
+}
+
+// hold holds the tables of the store, and ships up to where the log is then. So the extents have all
+// that is not in the tables. The other way round, they must have no ingestion that the tables lack:
+// if one comes in between, hold begins again.
+func (s *Store) hold(ctx context.Context) (heldState, error) {
+	if err := s.ship.mu.take(ctx); err != nil {
+		return heldState{}, err
+	}
+	defer s.ship.mu.release()
 	for try := 0; ; try++ {
-		h, err := s.db.Hold()
+		h, err := s.holdOnce(ctx)
+		if err == nil && (s.ship.ingested <= uint64(h.State().LastSeq) || try == holdTries) {
+			return h, nil
+		}
+		if h.Hold != nil {
+			h.Release()
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("remote: publish: %w", err)
-		}
-		var extents []Extent
-		ingested := uint64(0)
-		if err = s.ship.mu.take(ctx); err == nil {
-			_, err = s.shipAllLocked(ctx)
-			extents, ingested = slices.Clone(s.ship.extents), s.ship.ingested
-			s.ship.mu.release()
-		}
-		if err == nil && (ingested <= uint64(h.State().LastSeq) || try == holdTries) {
-			return h, extents, nil
-		}
-		h.Release()
-		if err != nil {
-			return nil, nil, err
+			return heldState{}, err
 		}
 	}
+}
+
+// holdOnce is one attempt of hold. Requires: ship.mu.
+func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
+	if h.Hold, err = s.db.Hold(); err != nil {
+		return h, fmt.Errorf("remote: publish: %w", err)
+	}
+	if h.last, err = s.lastTableSeq(h.State()); err == nil {
+		_, err = s.shipAllLocked(ctx)
+	}
+	h.extents = neededExtents(slices.Clone(s.ship.extents), h.State().MinLog)
+	return h, err
 }
 
 // A transfer says what was uploaded for a step.
@@ -107,21 +123,38 @@ type transfer struct {
 	bytes   int64
 }
 
-// nextStep uploads what the bucket lacks of the tables in held, and makes the step that names them. It
+// nextStep uploads what the bucket lacks of the tables in h, and makes the step that names them. It
 // returns nil if nothing has changed. Requires: publish.mu.
-func (s *Store) nextStep(ctx context.Context, held *manifest.State, extents []Extent) (*Step, transfer, error) {
-	before := s.publish.chain.state
-	extents = neededExtents(extents, held.MinLog)
+func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, error) {
+	before, held := s.publish.chain.state, h.State()
 	edit := diff(before.Tables.Version, held.Version)
-	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(extents, before.Extents) {
+	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) {
 		return nil, transfer{}, nil
 	}
-	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, held.LastSeq, held.MinLog
+	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), held.MinLog
 	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
 	return &Step{
 		StoreID: s.id, Written: time.Now(), Kind: StepPublish,
-		Edit: edit, Extents: extents, LastTableSeq: uint64(held.LastSeq), Parents: before.Parents,
+		Edit: edit, Extents: h.extents, LastTableSeq: h.last, Parents: before.Parents,
 	}, sent, err
+}
+
+// lastTableSeq returns the number up to which all writes are in the tables that are held. The last of
+// them may be deletions that no table needs: then only the first log that is needed says that
+// they were before it. Requires: ship.mu, which keeps that log.
+func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
+	last := max(uint64(held.LastSeq), s.publishedSeq.Load())
+	for _, l := range held.Logs {
+		if l.Num < held.MinLog {
+			continue
+		}
+		h, err := wal.ReadHeader(s.fs, s.dir, l.Num, s.id)
+		if err != nil {
+			return 0, fmt.Errorf("remote: publish: %w", err)
+		}
+		return max(last, uint64(h.PrevSeq)), nil
+	}
+	return last, nil
 }
 
 // neededExtents returns the extents of logs from min up, and of the last one in any case: its end is

@@ -30,6 +30,7 @@ type duelist struct {
 	fsys   *vfs.Mem
 	bucket *hooked
 	strict bool
+	takes  bool // it restores the store into a new directory, and takes it over
 
 	stopAt  int           // the call of the bucket before which it stops; 0: it does not
 	stopped chan struct{} // closed when it has stopped, or ended
@@ -66,7 +67,7 @@ func (d *duelist) run() {
 	o := manual(d.fsys)
 	o.Strict = d.strict
 	o.testing.closeWait = 10 * time.Millisecond
-	s, err := Open(ctx, "db", d.bucket, o)
+	s, err := d.open(ctx, o)
 	if err != nil {
 		d.err = err
 		return
@@ -95,6 +96,24 @@ func (d *duelist) run() {
 	}
 }
 
+// open opens the store. If the other one is faster in the middle of it, it restores and opens again.
+func (d *duelist) open(ctx context.Context, o *Options) (*Store, error) {
+	if !d.takes {
+		return Open(ctx, "db", d.bucket, o)
+	}
+	for try := 1; ; try++ {
+		d.fsys = vfs.NewMem()
+		o.Store.FS = d.fsys
+		if _, err := Restore(ctx, d.bucket, "db", At{}, &RestoreOptions{FS: d.fsys}); err != nil {
+			return nil, err
+		}
+		s, err := Open(ctx, "db", d.bucket, o)
+		if err == nil || try == 5 || !errors.Is(err, ErrFenced) {
+			return s, err
+		}
+	}
+}
+
 // check reports whether the duelist has ended early because it was fenced. Any other error fails the
 // test.
 func (d *duelist) check(t *testing.T, what string) (lost bool) {
@@ -110,15 +129,16 @@ func (d *duelist) check(t *testing.T, what string) (lost bool) {
 // duel lets a writer A stop before one of its calls of the bucket, and a writer B with a copy of its
 // directory come up to one of its own. Then A goes on to its end, and then B. Nothing that
 // was acknowledged and shipped may be missing in the bucket.
-func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict bool, stopA, stopB int) (calls [2]int) {
+func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict, takes bool, stopA, stopB int) (calls [2]int) {
 	t.Helper()
-	what := fmt.Sprintf("strict %v, A stops before its call %d, B before its call %d", strict, stopA, stopB)
+	what := fmt.Sprintf("strict %v, takes over %v, A stops before its call %d, B before its call %d", strict, takes, stopA, stopB)
 	b := cloneOf(bucket)
 	a := newDuelist("a", copyOf(fsys), b, strict, stopA)
 	var doneA, doneB sync.WaitGroup
 	doneA.Go(a.run)
 	<-a.stopped
 	z := newDuelist("b", copyOf(a.fsys), b, strict, stopB)
+	z.takes = takes
 	doneB.Go(z.run)
 	<-z.stopped
 	close(a.resume)
@@ -130,6 +150,7 @@ func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict bool, stopA, stopB 
 		t.Fatalf("%s: nobody owns the store: %v; %v", what, a.err, z.err)
 	}
 	got, _ := shippedWrites(t, b)
+	sameMap(t, what+": restored", restoredContents(t, b), got)
 	for _, d := range []*duelist{a, z} {
 		for _, key := range d.acked[:d.shipped] {
 			if got[key] == "" {
@@ -149,16 +170,17 @@ func TestStore_Duels(t *testing.T) {
 	put(t, s, map[string]string{}, "old", 10)
 	mustNil(t, s.Publish(t.Context()))
 	mustNil(t, s.Close())
-	step := 11
+	step := 29
 	if os.Getenv("SHALE_LONG") != "" {
 		step = 1
 	}
 	pairs := 0
-	for _, strict := range []bool{true, false} {
-		calls := duel(t, fsys, bucket, strict, 0, 0)
+	for _, mode := range [][2]bool{{true, false}, {true, true}, {false, true}, {false, false}} {
+		strict, takes := mode[0], mode[1]
+		calls := duel(t, fsys, bucket, strict, takes, 0, 0)
 		for a := 1; a <= calls[0]+1; a++ {
-			for b := a % step; b <= calls[0]+2; b += step {
-				duel(t, fsys, bucket, strict, a, b)
+			for b := a % step; b <= calls[1]+1; b += step {
+				duel(t, fsys, bucket, strict, takes, a, b)
 				pairs++
 			}
 		}
