@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/memtable"
 )
 
 // An OpKind says what an Op does.
@@ -263,4 +264,34 @@ func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 		return 0, nil, fmt.Errorf("batch says %d operations and holds %d", count, found)
 	}
 	return b.seq, b, nil
+}
+
+// A committed is a Batch as the commit queue sees it: a commit.Batch, whose methods Batch does
+// not export. The leader of the queue calls them, while the writer whose batch it is waits.
+type committed Batch
+
+func (c *committed) Size() int    { return (*Batch)(c).Size() }
+func (c *committed) Count() int   { return int(c.count) }
+func (c *committed) Payload() int { return c.payload }
+
+// SetSeq numbers the operations from first up, and returns the bytes that the log stores.
+func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(first) }
+
+// Keys gives the keys of the operations.
+func (c *committed) Keys(yield func(key []byte) bool) {
+	for op := range (*Batch)(c).Ops() {
+		if !yield(op.Key) {
+			return
+		}
+	}
+}
+
+// Apply adds the operations to mem, with the sequence numbers that they have. Requires: SetSeq
+// was called, or decodeBatch has made the batch, so the bytes are whole; mem.BeginWrite.
+func (c *committed) Apply(mem *memtable.Memtable) {
+	seq := c.seq
+	for op := range (*Batch)(c).Ops() {
+		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
+		seq++
+	}
 }

@@ -18,7 +18,7 @@ import (
 // A cursor is what an Iterator moves. Cursors are pooled with all that they are made of, so that
 // a scan of a few entries allocates nothing but the Iterator.
 //
-// openCursor takes a view, whose version and memtables the cursor holds until close. From what
+// openCursor gets a view, whose version and memtables the cursor holds until close. From what
 // may have keys of the range it makes src, which merges an iterator over each memtable and one
 // over each run. src gives internal entries: all versions of each key, newest first, tombstones
 // among them.
@@ -301,13 +301,9 @@ func (c *cursor) end(p position) bool {
 
 var cursors = sync.Pool{New: func() any { return new(cursor) }}
 
-// openCursor returns a cursor over the entries of r as of seq, or nil if the store is closed.
-// It reads nothing from tables; the first movement does. The caller closes the cursor.
-func (db *DB) openCursor(r Range, seq base.Seq) *cursor {
-	v := db.acquireAll()
-	if v == nil {
-		return nil
-	}
+// openCursor returns a cursor over the entries of r as of seq in v, and takes over the caller's pin
+// of v. It reads nothing from tables; the first movement does. The caller closes the cursor.
+func (db *DB) openCursor(v *view, r Range, seq base.Seq) *cursor {
 	if seq == latestSeq {
 		seq = db.commits.Visible() // after the view: see view
 	}

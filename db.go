@@ -74,6 +74,7 @@ type DB struct {
 	syncer    *logset.Syncer
 	flusher   *flusher
 	filters   *residency.Filters
+	follower  *follower // of a read-only handle
 
 	// Constant after Open.
 	place
@@ -185,6 +186,7 @@ func (db *DB) connect() {
 	db.syncer = logset.NewSyncer(db.logSyncerEnv())
 	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = residency.New(db.residentFiltersEnv())
+	db.follower = newFollower(db)
 }
 
 func (db *DB) treeEnv() tree.Env {

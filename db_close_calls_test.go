@@ -329,6 +329,13 @@ var closingCalls = func() map[string]func(c *closing) error {
 			c.db.HoldLogs(c.db.LogPosition().Log)
 			return nil
 		},
+		"DB.Advance": func(c *closing) error { // of a read-only handle: TestAdvance_BesideClose
+			_, err := c.db.Advance(c.ctx)
+			if err != nil && err != ErrClosed {
+				return nil
+			}
+			return orWrong(err, "Advance of a handle that writes")
+		},
 		"DB.Fence": func(c *closing) error { return nil }, // it ends all writes: TestFence_
 		"DB.ExportFilters": func(c *closing) error {
 			_, err := c.db.ExportFilters(c.ctx, io.Discard)

@@ -56,6 +56,11 @@ var (
 	// ErrFormatTooNew is wrapped when a file was written by a newer version
 	// of shale. The file was left as it is.
 	ErrFormatTooNew = base.ErrFormatTooNew
+
+	// ErrReplaced is wrapped by the error of Advance when the directory holds
+	// another store than the one that was opened, or an older state of it. The
+	// handle shows what it has shown before. Close it, and open the store again.
+	ErrReplaced = base.ErrReplaced
 )
 
 // A CorruptionError reports bytes on disk that are not what shale wrote, with

@@ -200,7 +200,7 @@ func formatReads(reads []BlockRead) string {
 // took. It does what Get does, in the same order, and its answer is Get's. Of Metrics it
 // changes only the counts of blocks and of the cache.
 func (db *DB) Explain(key []byte) (Explanation, error) {
-	for {
+	for advanced := false; ; {
 		v := db.view.Load()
 		if v == nil {
 			return Explanation{}, ErrClosed
@@ -211,6 +211,10 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		// A flush or a compaction has ended meanwhile. The next view has what it wrote, and
 		// the steps so far do not count.
 		if errors.Is(err, filecache.ErrGone) {
+			continue
+		}
+		if err != nil && !advanced && db.lookAgain(err) {
+			advanced = true
 			continue
 		}
 		if err != nil {

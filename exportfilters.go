@@ -109,7 +109,7 @@ func (x *filterExport) take() error {
 	if err != nil {
 		return err
 	}
-	x.view = db.acquireAll()
+	x.view = s.acquireAll()
 	_ = s.Close() // the first time it does not fail
 	if x.view == nil {
 		return ErrClosed

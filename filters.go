@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
+	"github.com/shaledb/shale/manifest"
 )
 
 // Package filterplan decides about filters, and residency.Filters which of them are in
@@ -48,6 +49,32 @@ func (db *DB) chooseHasher(v *tree.Version) (err error) {
 		return fmt.Errorf("shale: option FilterHash: %w", err)
 	}
 	return nil
+}
+
+// loading says how the tables of state are opened. moving is that of openVersion.
+func (db *DB) loading(state *manifest.State, moving bool) tree.Loading {
+	return tree.Loading{
+		NextFileNum: state.NextFileNum,
+		ReadFilters: db.filtersFit(state.Version),
+		Moving:      moving,
+		Now:         db.opts.testing.readNow,
+		IndexMemory: db.opts.IndexMemory,
+	}
+}
+
+// filtersFit reports whether the filters of all tables are within the limit of their
+// memory. If not, they are not read with the tables: residency.Filters.Adjust reads as many
+// as fit.
+func (db *DB) filtersFit(v *manifest.Version) bool {
+	limit, sum := db.opts.FilterMemory, int64(0)
+	if limit <= 0 {
+		return true
+	}
+	for m := range v.Tables() {
+		bytes, _ := m.Filter()
+		sum += bytes
+	}
+	return sum <= limit
 }
 
 // reportFilter reports the filters of t that could not be used when t was opened, unless

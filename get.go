@@ -44,10 +44,12 @@ type lookup struct {
 	// it with the store's newest in each attempt.
 	seq    base.Seq
 	latest bool
+	at     *view // what a snapshot of a read-only handle has pinned, to look in; nil: the current view
 	// What the metrics have counted already: that there is this lookup, and that it has found
 	// its key. GetMany may look up one key several times.
 	counted, hit bool
 	sample       bool          // this lookup counts the negatives of each table
+	advanced     bool          // a file was not there, and the handle has advanced: see lookAgain
 	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
 	// lookup begins with the memtables.
@@ -120,6 +122,8 @@ func (db *DB) find(l *lookup) (bool, error) {
 		}
 		if l.view != nil {
 			v = l.view
+		} else if l.at != nil {
+			v = l.at
 		}
 		// The number comes after the view. If the number were loaded first, a flush or a
 		// compaction could drop the version that it asks for before the view is loaded.
@@ -134,9 +138,13 @@ func (db *DB) find(l *lookup) (bool, error) {
 			}
 			return found, nil
 		case errors.Is(err, filecache.ErrGone):
-			l.view, l.from = nil, 0 // a compaction or flush has finished: its output is in the next view
+			// A compaction or flush has finished: its output is in the next view. If it was the view
+			// of a snapshot, that is closed now, and does not use the answer.
+			l.view, l.from, l.at = nil, 0, nil
 		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
+		case l.latest && !l.advanced && db.lookAgain(err):
+			l.view, l.from, l.advanced = nil, 0, true
 		default:
 			return false, db.readError(l.key, err)
 		}

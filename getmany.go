@@ -29,6 +29,7 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	defer s.Close()
 	m := manyPool.Get().(*many)
 	defer m.free()
+	m.at = s.view
 	for first, n := 0, mostKeys; first < len(keys); {
 		m.keys = keys[first:min(first+n, len(keys))]
 		if err := m.lookUp(db, s.seq); err != nil {
@@ -79,6 +80,7 @@ const (
 type many struct {
 	keys     [][]byte // of the batch
 	view     *view    // that ask has used
+	at       *view    // see lookup
 	screen   screen
 	possible []possibleKey // in the order of keys
 	near     sstable.Near  // of readCached
@@ -115,6 +117,7 @@ var manyPool = sync.Pool{New: func() any { return new(many) }}
 // free gives m back to the pool, without buffers that are large.
 func (m *many) free() {
 	m.clear()
+	m.at = nil
 	m.hits = m.hits[:0]
 	for i := range m.values {
 		if cap(m.values[i]) > 1<<20 {
@@ -232,6 +235,9 @@ func (m *many) ask(db *DB) error {
 	if v == nil {
 		return ErrClosed
 	}
+	if m.at != nil {
+		v = m.at
+	}
 	m.view = v
 	c := db.counters.lookup()
 	uncounted := uint64(max(0, len(m.keys)-len(m.hits)))
@@ -259,7 +265,7 @@ func (m *many) ask(db *DB) error {
 // newLookup returns the lookup of a possible key, at the sequence number of the snapshot. If no
 // memtable and no run before a certain one has the key, the lookup begins there.
 func (m *many) newLookup(db *DB, p *possibleKey, seq base.Seq) lookup {
-	l := lookup{key: m.keys[p.i], hasher: db.hasher, hash: p.hash, seq: seq, counted: true,
+	l := lookup{key: m.keys[p.i], hasher: db.hasher, hash: p.hash, seq: seq, at: m.at, counted: true,
 		hit:    p.i < len(m.hits) && m.hits[p.i],
 		sample: sampled(m.lookups + 1 + uint64(p.i))}
 	if p.from >= 0 {

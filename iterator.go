@@ -24,7 +24,7 @@ type Iterator struct {
 }
 
 // NewIterator implements Reader.
-func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(r, latestSeq) }
+func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(db.acquireAll(), r, latestSeq) }
 
 // latestSeq asks newIterator for the newest state.
 const latestSeq = base.MaxSeq
@@ -32,13 +32,13 @@ const latestSeq = base.MaxSeq
 // failedIterator returns an iterator that was never open: its movements fail with err.
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
-// newIterator returns an iterator over the entries of r as of seq. On a closed store its
-// movements fail with ErrClosed.
-func (db *DB) newIterator(r Range, seq base.Seq) *Iterator {
-	if c := db.openCursor(r, seq); c != nil {
-		return &Iterator{c: c}
+// newIterator returns an iterator over the entries of r as of seq in v, whose pin it takes over. v
+// is nil if the store is closed: then its movements fail with ErrClosed.
+func (db *DB) newIterator(v *view, r Range, seq base.Seq) *Iterator {
+	if v == nil {
+		return failedIterator(ErrClosed)
 	}
-	return failedIterator(ErrClosed)
+	return &Iterator{c: db.openCursor(v, r, seq)}
 }
 
 // open reports whether there is a cursor to move. If there is none, Err has the reason.

@@ -13,7 +13,6 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/filecache"
-	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -242,13 +241,7 @@ func (db *opening) loadState() (*manifest.State, error) {
 // next to us may have put another in its place. Requires: nobody else uses the store yet.
 func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	db.storeID = state.StoreID
-	v, complete, err := db.tree.Load(state.Version, tree.Loading{
-		NextFileNum: state.NextFileNum,
-		ReadFilters: db.filtersFit(state.Version),
-		Moving:      moving,
-		Now:         db.opts.testing.readNow,
-		IndexMemory: db.opts.IndexMemory,
-	})
+	v, complete, err := db.tree.Load(state.Version, db.loading(state, moving))
 	if err != nil {
 		return err
 	}
@@ -260,7 +253,7 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 	// Numbers are never given out twice. LastSeq may be above those of all tables: see
 	// replaceLog.
 	db.commits.Skip(max(state.LastSeq, flushed))
-	// replayBatch leaves out what is up to this number.
+	// follower.apply leaves out what is up to this number.
 	db.flusher.flushedSeq.Store(uint64(flushed))
 	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
 		return err
@@ -271,18 +264,6 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.filters.LoadLater()
 	}
 	return nil
-}
-
-// filtersFit reports whether the filters of all tables are within the limit of their
-// memory. If not, they are not read with the tables: residency.Filters.Adjust reads as many
-// as fit.
-func (db *DB) filtersFit(v *manifest.Version) bool {
-	limit, sum := db.opts.FilterMemory, int64(0)
-	for m := range v.Tables() {
-		bytes, _ := m.Filter()
-		sum += bytes
-	}
-	return limit <= 0 || sum <= limit
 }
 
 // beginManifest begins a manifest of our own with a snapshot of the state. To go on with
@@ -332,8 +313,8 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	return false
 }
 
-// sidecarTries is how often openReadOnly looks for a sidecar that is not there before it
-// does without.
+// sidecarTries is how often openReadOnly and Advance look for a sidecar that is not there before
+// they do without.
 const sidecarTries = 3
 
 // openReadOnly opens what is on disk without writing. It begins again, after a pause that
@@ -342,7 +323,7 @@ const sidecarTries = 3
 // each time, it returns the last error. No store there is an error at once.
 func (db *opening) openReadOnly() error {
 	var err error
-	for attempt := range 10 {
+	for attempt := range advanceTries {
 		if attempt > 0 && !db.sleep(time.Duration(attempt)*2*time.Millisecond) {
 			return ErrClosed
 		}
@@ -357,7 +338,7 @@ func (db *opening) openReadOnly() error {
 			db.dropTables()
 			continue
 		}
-		if _, err = db.replayLogs(state); err != nil {
+		if _, err = db.replayLogs(state); err != nil || db.follower.stopped && attempt < sidecarTries {
 			db.dropTables()
 			continue
 		}

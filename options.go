@@ -23,8 +23,8 @@ type Options struct {
 	// Behaviour.
 
 	// ReadOnly opens the store as it is on disk at this moment. It takes no lock and writes
-	// nothing, also next to a program that has the store open for writing. Writing methods
-	// return ErrReadOnly.
+	// nothing, also next to a program that has the store open for writing: DB.Advance then shows
+	// what that program has done since. Writing methods return ErrReadOnly.
 	ReadOnly bool
 
 	// ErrorIfExists makes Open fail with fs.ErrExist if dir holds a store.

@@ -16,61 +16,125 @@ import (
 // not make a table each time, nor replay ever more logs.
 const maxKeptLogs = 8
 
-// replayLogs puts the writes of the live logs back into memtables, in the order of writing.
-// logset.Set.Replay decides which logs must be there and where each of them ends. It calls
-// replayBatch for each record. When replayLogs returns nil, readers will see all that was
-// recovered, and later numbers are higher than those in the logs. Requires: openVersion was
-// called; nobody else uses the store yet.
+// A follower puts batches of the logs into memtables. Open uses it to read the logs once, and a
+// read-only handle goes on to follow the writer of its directory: see advance.go. The caller of
+// Open, or of Advance, that has its turn owns all fields.
+type follower struct {
+	db   *DB
+	turn chan struct{} // holds a token while it is the turn of an Advance
+
+	state   *manifest.State // the newest that was read
+	shown   *manifest.State // that of the current view
+	minLog  base.FileNum    // memtables of logs below it were dropped
+	flushed base.Seq        // batches up to this number are in tables
+	last    base.Seq        // the last batch of the logs that was applied
+
+	// The memtables of the next view. Batches are added to mem, which may be in the current view
+	// too. oldest and newest are logs with writes of mem.
+	mem            *memtable.Memtable
+	imms           []*immutable // newest first
+	oldest, newest base.FileNum
+
+	// split begins another memtable with each log. So a memtable can go as soon as the writer
+	// has flushed its own, since it also begins another log with each memtable.
+	split bool
+	// stopped says that Open has met the mark of an ingestion of which the manifest does not know
+	// yet, and has left out what follows.
+	stopped bool
+}
+
+// newFollower returns a follower that has read nothing.
+func newFollower(db *DB) *follower { return &follower{db: db, turn: make(chan struct{}, 1)} }
+
+// replayLogs puts the writes of the live logs back into memtables, in the order of writing, and
+// makes these the ones of the view. logset.Set.Replay decides which logs must be there and where
+// each of them ends. When replayLogs returns nil, readers will see all that was recovered, and
+// later numbers are higher than those in the logs. Requires: openVersion was called; nobody else
+// uses the store yet.
 func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
-	r, err := db.logs.Replay(state, logset.ReplayOptions{StoreID: db.storeID, ReadOnly: db.opts.ReadOnly, Apply: db.replayBatch})
+	v := db.view.Load()
+	f := db.follower
+	*f = follower{db: db, turn: f.turn, state: state, shown: state, minLog: state.MinLog, mem: v.mem,
+		flushed: base.Seq(db.flusher.flushedSeq.Load())}
+	replayed := *state // it gets the lengths of the logs
+	r, err := db.logs.Replay(&replayed, logset.ReplayOptions{StoreID: db.storeID, ReadOnly: db.opts.ReadOnly, Apply: f.apply})
 	if err != nil {
 		return r, err
+	}
+	if f.stopped {
+		r.LastSeq = f.last
+	}
+	db.view.open(newView(f.mem, f.imms, v.Version))
+	if !f.mem.Empty() {
+		db.view.setLog(f.oldest)
 	}
 	// The manifest may not know of the newest logs, whose numbers are taken all the same.
 	db.tree.SkipFileNums(r.HighestNum)
 	db.commits.Skip(r.LastSeq)
 	db.commits.Publish(db.commits.Last())
+	if db.opts.ReadOnly {
+		f.split = true
+	} else {
+		state.Logs = replayed.Logs
+		*f = follower{} // from here on the memtables are the view's alone
+	}
 	return r, nil
 }
 
-// replayBatch applies one batch of log num, unless a table has it already. A memtable that
-// is full becomes immutable, and the flusher takes it once it runs. Bytes that are no
-// batch, and numbers that do not rise, are damage.
-func (db *DB) replayBatch(num base.FileNum, payload []byte) error {
+// apply applies one batch of log num, unless a table has it already. A memtable that is full
+// becomes immutable. Bytes that are no batch, and numbers that do not rise, are damage.
+func (f *follower) apply(num base.FileNum, payload []byte) error {
 	seq, b, err := decodeBatch(payload)
 	if err != nil {
 		return batchError(num, err)
 	}
-	last := seq + base.Seq(b.count) - 1
 	// A batch is flushed as a whole, so it is in a table if its first number is not above
 	// the highest there. Its last number may be above that, because a compaction may have
 	// dropped its last entries.
-	if b.count == 0 || uint64(seq) <= db.flusher.flushedSeq.Load() {
+	if b.count == 0 || seq <= f.flushed || f.stopped {
 		return nil
 	}
-	if seq <= db.lastReplayed() {
+	if seq <= f.last {
 		return base.Corruption(base.LogName(num), -1, "batch",
 			fmt.Errorf("sequence number %d comes again", seq))
 	}
 	if _, _, mark := b.Ingested(); mark {
-		// The number was taken by an ingestion that is no longer in a table of its own: all
-		// that it wrote was overwritten and compacted away.
-		db.commits.Skip(last)
-		return nil
+		return f.passMark(seq)
 	}
-	v := db.view.Load()
-	if v.mem.Taken() >= db.opts.MemtableSize && !v.mem.Empty() {
-		db.freezeMemtable()
-		v = db.view.Load()
+	if !f.mem.Empty() && (f.split && f.newest != num || f.mem.Taken() >= f.db.opts.MemtableSize) {
+		f.freeze()
 	}
-	if v.mem.Empty() {
-		db.view.setLog(num)
+	if f.mem.Empty() {
+		f.oldest = num
 	}
-	v.mem.BeginWrite()
-	(*committed)(b).Apply(v.mem)
-	v.mem.EndWrite()
-	db.commits.Skip(last)
+	f.mem.BeginWrite()
+	(*committed)(b).Apply(f.mem)
+	f.mem.EndWrite()
+	f.newest, f.last = num, seq+base.Seq(b.count)-1
 	return nil
+}
+
+// passMark passes over the mark of an ingestion, whose tables the manifest had before the log had
+// the mark. If there is none of them now, all that the ingestion wrote was overwritten and compacted
+// away. But next to a writer the manifest that was read may be older than the mark. Then nothing
+// that follows may be shown.
+func (f *follower) passMark(seq base.Seq) error {
+	switch {
+	case !f.db.opts.ReadOnly || seq <= f.state.LastSeq:
+		f.last = seq
+	case f.split:
+		return logset.ErrStop
+	default:
+		f.stopped = true
+	}
+	return nil
+}
+
+// freeze makes the memtable immutable, and begins another.
+func (f *follower) freeze() {
+	f.mem.Freeze()
+	f.imms = append([]*immutable{{mem: f.mem, log: f.oldest, newest: f.newest}}, f.imms...)
+	f.mem = f.db.newMemtable()
 }
 
 // batchError names the log of a batch that could not be decoded. Its bytes have passed the
@@ -81,16 +145,6 @@ func batchError(num base.FileNum, err error) error {
 		return fmt.Errorf("%s: %w", base.LogName(num), err)
 	}
 	return base.Corruption(base.LogName(num), -1, "batch", err)
-}
-
-// lastReplayed returns the newest sequence number of the memtables.
-func (db *DB) lastReplayed() base.Seq {
-	v := db.view.Load()
-	last := v.mem.LastSeq()
-	for _, imm := range v.imms {
-		last = max(last, imm.mem.LastSeq())
-	}
-	return last
 }
 
 // newMemtable returns an empty memtable. Its memory is that of memtables that were flushed,
@@ -111,7 +165,7 @@ func (db *DB) beginLog(h wal.Header) error {
 		return err
 	}
 	if db.view.Load().mem.Empty() {
-		// A memtable that is not empty keeps the number of its oldest log: see replayBatch.
+		// A memtable that is not empty keeps the number of its oldest log: see replayLogs.
 		db.view.setLog(db.logs.CurrentNum())
 	}
 	db.forgetRecovered()

@@ -19,6 +19,10 @@ type Snapshot struct {
 	// newest version up to seq.
 	seq    base.Seq
 	closed atomic.Bool
+	// view is what a snapshot of a read-only handle reads, and has pinned. The writer of the
+	// directory does not know the numbers of snapshots here, so later views may lack versions that
+	// this one needs. nil: the handle writes.
+	view *view
 }
 
 // Snapshot returns the present state of the store. It must be closed.
@@ -26,7 +30,27 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	if db.closing() {
 		return nil, ErrClosed
 	}
-	return &Snapshot{db: db, seq: db.snapshots.Take(db.commits.Visible)}, nil
+	s := &Snapshot{db: db}
+	s.seq = db.snapshots.Take(func() base.Seq {
+		if db.opts.ReadOnly {
+			s.view = db.acquireAll() // Advance publishes view and number in one step for us
+		}
+		return db.commits.Visible()
+	})
+	if db.opts.ReadOnly && s.view == nil {
+		db.snapshots.Remove(s.seq)
+		return nil, ErrClosed
+	}
+	return s, nil
+}
+
+// acquireAll is DB.acquireAll for a view that has all that the snapshot sees. It may lack that if
+// the snapshot is closed meanwhile.
+func (s *Snapshot) acquireAll() *view {
+	if s.view != nil && s.view.pins.Pin() {
+		return s.view
+	}
+	return s.db.acquireAll()
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -38,6 +62,9 @@ func (s *Snapshot) Close() error {
 		return ErrClosed
 	}
 	s.db.snapshots.Remove(s.seq)
+	if s.view != nil {
+		s.db.releaseAll(s.view)
+	}
 	if s.seq < s.db.commits.Visible() {
 		s.db.scheduler.Nudge() // what was written since may be compacted now
 	}
@@ -47,7 +74,7 @@ func (s *Snapshot) Close() error {
 // lookup returns a lookup of key at the number of the snapshot.
 func (s *Snapshot) lookup(key []byte) lookup {
 	l := s.db.newLookup(key)
-	l.seq, l.latest = s.seq, false
+	l.seq, l.latest, l.at = s.seq, false, s.view
 	return l
 }
 
@@ -111,7 +138,7 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 // NewIterator implements Reader. The iterator keeps what it needs by itself, also
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
-	it := s.db.newIterator(r, s.seq)
+	it := s.db.newIterator(s.acquireAll(), r, s.seq)
 	// The iterator has a view by now. If the snapshot is still open after that, no version that
 	// it sees was dropped from this view.
 	if s.closed.Load() {

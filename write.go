@@ -149,36 +149,6 @@ func (db *DB) writable() error {
 	return db.Err()
 }
 
-// A committed is a Batch as the commit queue sees it: a commit.Batch, whose methods Batch does
-// not export. The leader of the queue calls them, while the writer whose batch it is waits.
-type committed Batch
-
-func (c *committed) Size() int    { return (*Batch)(c).Size() }
-func (c *committed) Count() int   { return int(c.count) }
-func (c *committed) Payload() int { return c.payload }
-
-// SetSeq numbers the operations from first up, and returns the bytes that the log stores.
-func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(first) }
-
-// Keys gives the keys of the operations.
-func (c *committed) Keys(yield func(key []byte) bool) {
-	for op := range (*Batch)(c).Ops() {
-		if !yield(op.Key) {
-			return
-		}
-	}
-}
-
-// Apply adds the operations to mem, with the sequence numbers that they have. Requires: SetSeq
-// was called, or decodeBatch has made the batch, so the bytes are whole; mem.BeginWrite.
-func (c *committed) Apply(mem *memtable.Memtable) {
-	seq := c.seq
-	for op := range (*Batch)(c).Ops() {
-		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
-		seq++
-	}
-}
-
 // Sync makes every write that was acknowledged before the call durable.
 // Concurrent calls share one fsync.
 func (db *DB) Sync() error {

@@ -27,7 +27,8 @@ const (
 // A current is the decoded content of CURRENT.
 type current struct {
 	manifest base.FileNum
-	durable  int64 // bytes of the manifest that were durable when the line was written; a record ends there
+	durable  int64  // bytes of the manifest that were durable when the line was written; a record ends there
+	line     string // as it was read; not part of what it says
 }
 
 // checkRecord returns an error if c.durable is within the record from offset to end. It must
@@ -93,22 +94,36 @@ func decodeCurrent(b []byte) (current, error) {
 
 // readCurrent reads CURRENT. Its error wraps fs.ErrNotExist if there is no such file.
 func readCurrent(fs vfs.FS, dir string) (current, error) {
+	line, err := readLine(fs, dir)
+	if err != nil {
+		return current{}, err
+	}
+	return decodeLine(line)
+}
+
+// readLine returns what is in CURRENT. Its error is that of readCurrent.
+func readLine(fs vfs.FS, dir string) ([]byte, error) {
 	f, err := fs.Open(filepath.Join(dir, base.CurrentName))
 	if err != nil {
-		return current{}, fmt.Errorf("manifest: %w", err)
+		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	defer f.Close() // only read: nothing to lose
 	size, err := f.Size()
 	if err != nil {
-		return current{}, fmt.Errorf("manifest: size of %s: %w", base.CurrentName, err)
+		return nil, fmt.Errorf("manifest: size of %s: %w", base.CurrentName, err)
 	}
 	if size > maxCurrent {
-		return current{}, base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("%d bytes are too many", size))
+		return nil, base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("%d bytes are too many", size))
 	}
 	b := make([]byte, size)
 	if n, err := f.ReadAt(b, 0); err != nil && (err != io.EOF || n < len(b)) {
-		return current{}, fmt.Errorf("manifest: read %s: %w", base.CurrentName, err)
+		return nil, fmt.Errorf("manifest: read %s: %w", base.CurrentName, err)
 	}
+	return b, nil
+}
+
+// decodeLine is decodeCurrent with errors that name the file.
+func decodeLine(b []byte) (current, error) {
 	c, err := decodeCurrent(b)
 	switch {
 	case errors.Is(err, base.ErrFormatTooNew):
@@ -116,6 +131,7 @@ func readCurrent(fs vfs.FS, dir string) (current, error) {
 	case err != nil:
 		return current{}, base.Corruption(base.CurrentName, 0, "name of the manifest", err)
 	}
+	c.line = string(b)
 	return c, nil
 }
 

@@ -51,6 +51,72 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 	}
 }
 
+// Follow returns the state to which the store has come since s, and s itself if nothing has
+// changed. s is what Load or Follow has returned. It changes neither s nor the store, and may run
+// at the same time as a writer.
+//
+// As long as CURRENT names the manifest of s, Follow reads only the edits that were appended
+// since. The version that it returns then shares with that of s what has not changed. If no
+// table has changed, it is the same Version. A manifest that has replaced that of s is read from
+// its beginning.
+func Follow(fsys vfs.FS, dir string, s *State) (*State, error) {
+	line, err := readLine(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, explainAbsence(fsys, dir, err)
+	}
+	// If CURRENT is as it was, s has all that was durable then.
+	c := current{manifest: s.ManifestNum, line: s.line}
+	if err == nil && string(line) != s.line {
+		c, err = decodeLine(line)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case c.manifest != s.ManifestNum:
+		return Load(fsys, dir)
+	}
+	next, err := follow(fsys, dir, c, s)
+	// If the manifest is gone, a writer has changed CURRENT since.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errAnother) {
+		return Load(fsys, dir)
+	}
+	return next, err
+}
+
+// errAnother says that a manifest does not go on from a state, although it has the right number:
+// it is that of another store, or of an older state of this one.
+var errAnother = errors.New("manifest: another manifest has this number")
+
+// follow is Follow for the manifest of s, which c names.
+func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
+	info, err := fsys.Stat(filepath.Join(dir, base.ManifestName(c.manifest)))
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if info.Size == s.Length {
+		return s, nil
+	}
+	next := s
+	end, err := replay(fsys, dir, c, func(r *recordReader) bool { return r.skipTo(s) }, func(offset int64, e *Edit) error {
+		v, err := next.Version, error(nil)
+		if len(e.Removed)+len(e.Added)+len(e.Sidecars) > 0 {
+			v, err = v.Apply(e)
+		}
+		if err == nil {
+			next, err = next.Apply(e, v)
+		}
+		if err != nil {
+			return base.Corruption(base.ManifestName(c.manifest), offset, "manifest record", err)
+		}
+		return nil
+	})
+	if err != nil || next == s {
+		return s, err
+	}
+	next.Length, next.torn, next.chain, next.line = end.Length, end.Torn, end.chain, c.line
+	return next, nil
+}
+
 // Exists returns nil if dir has a CURRENT. Otherwise its error is like that of Load: it wraps
 // fs.ErrNotExist if there is no store, and does not if there is a damaged one.
 func Exists(fsys vfs.FS, dir string) error {
@@ -88,7 +154,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	// The manifest's own number is used up too.
 	s := &State{ManifestNum: c.manifest, NextFileNum: c.manifest + 1}
 	var tables builder
-	end, err := replay(fsys, dir, c, func(offset int64, e *Edit) error {
+	end, err := replay(fsys, dir, c, nil, func(offset int64, e *Edit) error {
 		err := s.applyCounters(e)
 		if err == nil {
 			err = tables.apply(e)
@@ -101,7 +167,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.StoreID, s.Length, s.torn = end.storeID, end.Length, end.Torn
+	s.StoreID, s.Length, s.torn, s.chain, s.line = end.storeID, end.Length, end.Torn, end.chain, c.line
 	s.Version, err = tables.version()
 	if err != nil {
 		return nil, base.Corruption(base.ManifestName(c.manifest), -1, "version", err)
@@ -113,6 +179,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 type Summary struct {
 	storeID uint64
 	records int
+	chain   chain // of the record that would be next
 	Length  int64 // offset where the last good record ends
 	Torn    bool  // the last append was cut short: bytes follow that are no record
 }
@@ -122,14 +189,15 @@ type Summary struct {
 // ReadEdits is for tools: it does not read CURRENT, and does not check whether the edits fit
 // together.
 func ReadEdits(fsys vfs.FS, dir string, num base.FileNum, fn func(offset int64, e *Edit) error) (Summary, error) {
-	return replay(fsys, dir, current{manifest: num}, fn)
+	return replay(fsys, dir, current{manifest: num}, nil, fn)
 }
 
 // replay calls fn for each edit of the manifest that c names, with the offset of its record.
 // It fails if a record is damaged, or if CURRENT and the manifest do not belong together. A
 // torn tail is no error, since only an edit that was never acknowledged can leave one.
-// c.durable is 0 if it is not known how much of the manifest must be there.
-func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) error) (Summary, error) {
+// c.durable is 0 if it is not known how much of the manifest must be there. skip, if not nil, moves
+// to the first record for which replay calls fn, or returns false if it can't.
+func replay(fsys vfs.FS, dir string, c current, skip func(*recordReader) bool, fn func(offset int64, e *Edit) error) (Summary, error) {
 	name := base.ManifestName(c.manifest)
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -140,11 +208,14 @@ func replay(fsys vfs.FS, dir string, c current, fn func(offset int64, e *Edit) e
 	if err != nil {
 		return Summary{}, err
 	}
+	if skip != nil && !skip(r) {
+		return Summary{}, errAnother
+	}
 	sum := Summary{storeID: r.storeID, Length: r.offset}
 	for {
 		payload, offset, err := r.next()
 		if err == io.EOF {
-			sum.Torn = r.torn
+			sum.Torn, sum.chain = r.torn, r.chain
 			return sum, nil
 		}
 		if err == nil {

@@ -124,7 +124,7 @@ func (s *Salvaged) try(fsys vfs.FS, dir string, c current) error {
 	var tables builder
 	whole, sound, last := false, true, int64(headerSize)
 	var misled error
-	sum, err := replay(fsys, dir, current{manifest: c.manifest}, func(offset int64, e *Edit) error {
+	sum, err := replay(fsys, dir, current{manifest: c.manifest}, nil, func(offset int64, e *Edit) error {
 		// The record before this one goes from last to offset.
 		misled = cmp.Or(misled, c.checkRecord(last, offset))
 		last = offset

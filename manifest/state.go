@@ -19,8 +19,10 @@ type State struct {
 
 	// Set by Load.
 	ManifestNum base.FileNum
-	Length      int64 // bytes of the manifest up to the end of the last good record
-	torn        bool  // an incomplete record follows: an edit that was never acknowledged
+	Length      int64  // bytes of the manifest up to the end of the last good record
+	torn        bool   // an incomplete record follows: an edit that was never acknowledged
+	chain       chain  // of the record that follows, for Follow
+	line        string // the content of CURRENT, for Follow
 }
 
 // A LogInfo is what the manifest says about a log. Length and LastSeq are known when the log

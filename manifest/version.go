@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -68,6 +69,35 @@ func (v *Version) NumTables() int {
 		n += v.Totals(level).Tables
 	}
 	return n
+}
+
+// New returns the tables of v that are not in the same run of old, or that old describes in
+// another way. Runs that v shares with old cost nothing, and the others one pass.
+func (v *Version) New(old *Version) (tables []*Table) {
+	for level := range v.Levels {
+		for _, run := range v.Levels[level].Runs {
+			var before []*Table
+			for _, r := range old.Levels[level].Runs {
+				if r.ID == run.ID {
+					before = r.Tables
+				}
+			}
+			if len(before) == len(run.Tables) && &before[0] == &run.Tables[0] {
+				continue
+			}
+			for _, t := range run.Tables {
+				for len(before) > 0 && before[0] != t && bytes.Compare(before[0].Largest, t.Smallest) < 0 {
+					before = before[1:]
+				}
+				if len(before) > 0 && before[0] == t {
+					before = before[1:]
+				} else {
+					tables = append(tables, t)
+				}
+			}
+		}
+	}
+	return tables
 }
 
 // Overlaps returns the tables of a level that may have a user key in [lo, hi], newest run

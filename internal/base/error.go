@@ -16,6 +16,9 @@ var ErrReadOnly = errors.New("shale: store is read-only")
 // in a format that this program does not know. The file was not changed.
 var ErrFormatTooNew = errors.New("written by a newer version of shale")
 
+// ErrReplaced says that a directory holds another store now, or an older state. See shale.ErrReplaced.
+var ErrReplaced = errors.New("the directory holds another store now, or an older state of it: open it again")
+
 // A CorruptionError says that bytes on disk are not what shale wrote. It is about one
 // place of one file. Other files, and often other places of the file, can still be read.
 type CorruptionError struct {

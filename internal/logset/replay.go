@@ -45,7 +45,7 @@ func (l *Set) Replay(state *manifest.State, opts ReplayOptions) (Replayed, error
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.live = p.live
+	l.live, l.tail = p.live, p.tail
 	return p.found, nil
 }
 
@@ -56,6 +56,7 @@ type replay struct {
 	opts  ReplayOptions
 	found Replayed
 	live  []logFile
+	tail  tail // the newest log
 }
 
 // run takes the steps of Replay.
@@ -86,6 +87,7 @@ func (p *replay) run() error {
 		// A checkpoint may share the file, or this store may be the checkpoint.
 		// Only the handle that made it knew. So the file counts as linked.
 		p.live = append(p.live, logFile{num: num, sealed: result.Sealed, linked: true})
+		p.tail = tail{num: num, result: result, seq: p.found.LastSeq}
 	}
 	for i, end := range ends {
 		// From now on these logs end where they were found to end. Until

@@ -50,6 +50,8 @@ type Set struct {
 	sealed *manifest.SealedLog // not nil: the current log is sealed, and the next one does not exist yet
 	asked  bool                // Ask has woken Loop for the next log
 
+	tail tail // how far Replay and Follow have read; their caller owns it
+
 	mu         sync.Mutex
 	live       []logFile            // oldest first, the current one last
 	prepared   *wal.Prepared        // the file of the next log; nil: there is none

@@ -93,11 +93,15 @@ func (t *Tree) retire(v *Version) {
 // dropLocked notes a file that no version has as obsolete. Requires: mu is held.
 func (t *Tree) dropLocked(l leaver) {
 	if l.table != nil {
-		delete(t.tables, l.table.Meta.Num)
+		if t.tables[l.table.Meta.Num] == l.table {
+			delete(t.tables, l.table.Meta.Num) // else the file has come back: see Tree.Step
+		}
 		t.env.Obsolete(Obsolete{Name: base.TableName(l.table.Meta.Num), Table: l.table})
 		return
 	}
-	delete(t.sidecars, l.sidecar.Meta.Num)
+	if t.sidecars[l.sidecar.Meta.Num] == l.sidecar {
+		delete(t.sidecars, l.sidecar.Meta.Num)
+	}
 	t.env.Obsolete(Obsolete{Name: base.FilterName(l.sidecar.Meta.Num), Sidecar: l.sidecar})
 }
 

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,7 +30,7 @@ type Loading struct {
 // Load opens the tables of meta and makes it the current version. complete says that no filter or
 // index is left for later. It is called once, before all other methods that need a version.
 func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete bool, err error) {
-	opened, complete, err := t.openTables(meta, how)
+	opened, complete, err := t.openTables(slices.Collect(meta.Tables()), how)
 	if err != nil {
 		return nil, false, err
 	}
@@ -57,15 +58,13 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete b
 // openers is how many goroutines open tables: as many requests as a disk likes to have.
 const openers = 16
 
-// openTables opens the tables of v, several at a time. If a table fails to open,
-// the others stay open: Open then fails and closes all files. complete is as in Load.
-func (t *Tree) openTables(v *manifest.Version, how Loading) (tables []*Table, complete bool, err error) {
-	metas := make([]*manifest.Table, 0, v.NumTables())
+// openTables opens the tables that metas describe, several at a time. If a table fails to open,
+// the others stay open, and the caller closes them. complete is as in Load.
+func (t *Tree) openTables(metas []*manifest.Table, how Loading) (tables []*Table, complete bool, err error) {
 	now, left := 0, how.Now // the first tables are read as a whole
-	for m := range v.Tables() {
-		metas = append(metas, m)
+	for i, m := range metas {
 		if left -= residentBytes(m); left >= 0 {
-			now = len(metas)
+			now = i + 1
 		}
 	}
 	tables = make([]*Table, len(metas))
