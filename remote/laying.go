@@ -29,8 +29,9 @@ import (
 //
 // So numbers that are missing are taken for explained if the tables can't lack anything of them. After
 // a log that was sealed, or within one, only an ingestion can be missing, and the tables have every
-// ingestion up to the LastSeq of their manifest. After one that was not sealed, nothing explains them
-// but tables that reach beyond.
+// ingestion up to the LastSeq of their manifest. After one that was not sealed, writes may be missing. Then
+// only the step explains them: whoever wrote it has made sure that its tables and logs together have all
+// writes up to its LastTableSeq.
 type laying struct {
 	// Constant.
 	fs      vfs.FS
@@ -39,6 +40,7 @@ type laying struct {
 	minLog  uint64 // logs before it are in tables
 	tables  uint64 // the highest sequence number in tables
 	known   uint64 // the tables have all ingestions up to here
+	sure    uint64 // the tables and the logs of the step together have all writes up to here
 	limit   limit
 
 	logs  []manifest.LogInfo
@@ -188,16 +190,13 @@ func (l *laying) begin(s *Segment) error {
 		return err
 	}
 	prev, prevSeq := logBefore(s.Body)
-	if uint64(prev) >= l.minLog && prev > 0 && (len(l.logs) == 0 || l.log().Num != prev) {
-		return base.Corruption(SegmentName(uint64(prev), 0), -1, "log before "+s.Name(), errMissing)
-	}
 	if len(l.logs) > 0 && prev > 0 && s.Log>>EpochShift != uint64(l.log().Num)>>EpochShift && prevSeq < l.log().LastSeq {
 		// Whoever has taken over did not have all that was in the bucket.
 		l.end = ending{kind: endAtRewind, from: uint64(prevSeq) + 1}
 		return errEnd
 	}
-	if len(l.logs) == 0 {
-		// All that was written before the first log is in tables.
+	if prev > 0 && uint64(prev) < l.minLog {
+		// All that was written before the first log that is needed is in tables.
 		l.seq = max(l.seq, uint64(prevSeq))
 	}
 	f, err := l.fs.Create(path)
@@ -205,8 +204,28 @@ func (l *laying) begin(s *Segment) error {
 		return err
 	}
 	l.file, l.whole = f, false
+	l.link(s.Body, prev)
 	l.logs = append(l.logs, manifest.LogInfo{Num: base.FileNum(s.Log), Sealed: true, LastSeq: prevSeq})
 	return nil
+}
+
+// link changes the header of a log that begins, if it names another log before it than the one that was
+// laid: recovery would miss that one. The bucket lacks it if it had no writes, or if they are in tables;
+// otherwise numbers are missing, which is noticed. The last sequence number before it stays: the records
+// of the log depend on it.
+func (l *laying) link(header []byte, prev base.FileNum) {
+	le := binary.LittleEndian
+	var before manifest.LogInfo
+	if len(l.logs) > 0 {
+		before = *l.log()
+	}
+	same := prev == before.Num && le.Uint64(header[48:]) == uint64(before.Length)
+	if same || prev == 0 || uint64(prev) < l.minLog {
+		return
+	}
+	le.PutUint64(header[40:], uint64(before.Num))
+	le.PutUint64(header[48:], uint64(before.Length))
+	le.PutUint32(header[64:], Checksum(header[:64]))
 }
 
 // logBefore returns the number of the log before the one with a header, and the last sequence number in
@@ -256,7 +275,7 @@ func (l *laying) batch(s *Segment, payload []byte, end int64) error {
 // explain reports whether nothing can be missing between what the store has and the sequence number
 // next. If something can, the logs end there.
 func (l *laying) explain(next uint64) bool {
-	if next <= l.seq+1 || next-1 <= l.known && !l.unsure {
+	if next <= l.seq+1 || next-1 <= l.sure || next-1 <= l.known && !l.unsure {
 		return true
 	}
 	l.end = ending{kind: endAtGap, from: l.seq + 1, to: next - 1}

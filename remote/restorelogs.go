@@ -19,7 +19,7 @@ func (r *restore) lay(ctx context.Context) error {
 	start := r.start()
 	r.laying = &laying{
 		fs: r.fs, dir: r.dir, storeID: r.done.StoreID, limit: r.limit,
-		minLog: r.minLog(), tables: tables, known: uint64(state.Tables.LastSeq), seq: tables,
+		minLog: r.minLog(), tables: tables, known: uint64(state.Tables.LastSeq), sure: r.sure(), seq: tables,
 		at: start, time: r.moment.at,
 	}
 	l := r.laying
@@ -37,6 +37,14 @@ func (r *restore) lay(ctx context.Context) error {
 	r.done.At = At{Step: state.N, Seq: l.seq, Time: l.time}
 	r.done.Logs, r.done.Bytes = len(l.logs), l.bytes
 	return r.reached()
+}
+
+// sure returns the number up to which the tables and the logs of the moment together have all writes.
+func (r *restore) sure() uint64 {
+	if r.moment.step == nil { // a pin's state has the LastTableSeq of its step in the manifest
+		return uint64(r.moment.state.Tables.LastSeq)
+	}
+	return r.moment.step.LastTableSeq
 }
 
 // minLog returns the number of the first log that is needed. Earlier ones are in tables.
@@ -130,6 +138,8 @@ func (r *restore) reached() error {
 	l := r.laying
 	short := l.end.kind != endAtLimit && l.end.kind != endOfList
 	switch {
+	case short && l.seq == 0:
+		return r.pointError("nothing can be restored yet: "+l.end.String(), nil)
 	case r.want == At{} && r.opts.Pin == "":
 		if short {
 			r.done.Left.Why = l.end.String()

@@ -1,0 +1,185 @@
+package remote
+
+import (
+	"context"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A kept is a store that Open keeps in a bucket, with a model of what it held after each of its batches.
+type kept struct {
+	shipped // the model, and the restores of the bucket
+	store   *Store
+	line    *line
+}
+
+// A line leads to a bucket, until it is cut. Then every call fails for good, as those of a machine that has
+// lost its power.
+type line struct {
+	Bucket
+	cut atomic.Bool
+}
+
+type cutError struct{}
+
+func (cutError) Error() string   { return "the line is cut" }
+func (cutError) Permanent() bool { return true }
+
+func (l *line) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	if l.cut.Load() {
+		return cutError{}
+	}
+	return l.Bucket.Put(ctx, name, body, size, crc32c, absent)
+}
+
+func (k *kept) opened(disk *vfs.Mem) {
+	k.t.Helper()
+	k.disk = disk
+	o := manual(disk)
+	o.Store.Durability = shale.SyncEach
+	var err error
+	k.line = &line{Bucket: k.b}
+	k.store, err = Open(context.Background(), shippedDir, k.line, o)
+	mustNil(k.t, err)
+	k.db, k.storeID = k.store.DB(), k.store.id
+}
+
+// sync ships and publishes.
+func (k *kept) sync() {
+	k.t.Helper()
+	mustNil(k.t, k.store.Ship(context.Background()))
+	mustNil(k.t, k.store.Publish(context.Background()))
+}
+
+// lose takes back the commits behind a sequence number.
+func (k *kept) lose(seq uint64) {
+	for k.commits[len(k.commits)-1].seq > seq {
+		k.commits = k.commits[:len(k.commits)-1]
+	}
+}
+
+// takenOver restores the newest point on another disk, and goes on there. The old store is left as it is.
+func (k *kept) takenOver() {
+	k.t.Helper()
+	disk := vfs.NewMem()
+	r, err := Restore(context.Background(), k.b, shippedDir, At{}, &RestoreOptions{FS: disk})
+	if err != nil && strings.Contains(err.Error(), "nothing can be restored yet") {
+		return // the first log was lost before anything was published
+	}
+	mustNil(k.t, err)
+	if r.Left != (LeftOut{}) {
+		k.t.Fatalf("the newest point leaves %+v", r.Left)
+	}
+	old := k.store
+	k.opened(disk)
+	k.lose(r.At.Seq)
+	if err := old.Ship(context.Background()); err == nil {
+		mustNil(k.t, old.DB().Put([]byte("zombie"), nil))
+		if err = old.Ship(context.Background()); err == nil {
+			k.t.Fatal("the old writer ships on")
+		}
+	}
+	_ = old.Close() // it is fenced
+	k.compareNow("taken over")
+	k.sync()
+}
+
+// compareNow compares the open store with the model.
+func (k *kept) compareNow(what string) {
+	k.t.Helper()
+	if got := contents(k.t, k.db); !maps.Equal(got, k.held()) {
+		k.t.Fatalf("%s: %s", what, difference(got, k.held()))
+	}
+}
+
+// Stores that Open keeps in a bucket live through closing, crashes of the machine, and takeovers by a
+// directory that was restored. Every point of their lives can be restored.
+func TestRestore_StoresThatOpenKeeps(t *testing.T) {
+	testenv.CheckLeaks(t)
+	limit, isLong := long(t)
+	lives := uint64(3)
+	if isLong {
+		lives = uint64(max(3, limit.Seconds()))
+	}
+	restored, refused := 0, 0
+	for seed := uint64(1); seed <= lives; seed++ {
+		k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(seed, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
+		k.opened(vfs.NewMem())
+		takeovers := 0
+		for range 45 {
+			switch x := k.rng.IntN(100); {
+			case x < 45:
+				k.write(1 + k.rng.IntN(4))
+			case x < 55:
+				k.ingest()
+				k.sync()
+			case x < 65:
+				mustNil(t, k.db.Flush(t.Context()))
+			case x < 69:
+				mustNil(t, k.db.Compact(t.Context(), shale.Range{}))
+			case x < 80:
+				mustNil(t, k.store.Ship(t.Context()))
+			case x < 90:
+				k.sync()
+			case x < 94:
+				mustNil(t, k.store.Close())
+				k.opened(k.disk)
+				k.compareNow("opened again")
+			case x < 97:
+				// The machine loses its power, and the directory goes on.
+				disk := k.disk.Crash(vfs.CrashConfig{Policy: vfs.CrashPolicy(k.rng.IntN(6)), Seed: seed})
+				old := k.store
+				k.line.cut.Store(true)
+				k.opened(disk)
+				k.compareNow("after a crash")
+				_ = old.Close() // its machine is gone
+			default:
+				if takeovers++; takeovers == 1 || isLong {
+					k.takenOver()
+				}
+			}
+		}
+		k.sync()
+		last := k.commits[len(k.commits)-1].seq
+		for seq := 1 + seed%3; seq <= last; seq += 3 {
+			if k.check(At{Seq: seq}) {
+				restored++
+			} else {
+				refused++
+			}
+		}
+		newest, err := newestStep(t.Context(), k.b, 0)
+		mustNil(t, err)
+		for n := uint64(1); n <= newest; n++ {
+			if k.check(At{Step: n}) {
+				restored++
+			} else {
+				refused++
+			}
+		}
+		r, held, err := k.restored(At{})
+		mustNil(t, err)
+		k.compare(At{}, r, held)
+		if r.At.Seq != last || r.Left != (LeftOut{}) {
+			t.Errorf("life %d: the newest point: %+v, want %d", seed, r, last)
+		}
+		report, err := Verify(t.Context(), k.b, true)
+		mustNil(t, err)
+		if len(report.Findings) > 0 {
+			t.Errorf("life %d: Verify: %v", seed, report.Findings)
+		}
+		mustNil(t, k.store.Close())
+	}
+	t.Logf("%d points were restored, %d refused", restored, refused)
+	if refused*20 > restored {
+		t.Errorf("%d points were refused, and %d restored", refused, restored)
+	}
+}
