@@ -38,15 +38,15 @@ type notes struct {
 	// is none.
 	Before, BeforeWriter uint64
 	// Shipped is where the next segment stands, or, if there are newer ones, some segment after the last
-	// log that was let go. LastSeq is the last sequence number before it.
+	// log that was let go. LastSeq is the last sequence number that is known to be in the bucket: the
+	// one before Shipped, or a later one if the writer was fenced.
 	Shipped place
 	LastSeq uint64
 	// Epoch is that of Step.
 	Epoch uint64
 	// Restored says that another directory has written Step: this one takes the store over.
 	Restored bool
-	// Fenced says that another writer owns the store. Shipped is exact then, if the writer has noticed
-	// while it was open.
+	// Fenced says that another writer owns the store. LastSeq is exact then.
 	Fenced bool
 }
 

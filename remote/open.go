@@ -264,12 +264,13 @@ func (o *opening) passOne(at place) error {
 
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
 func (o *opening) isOurs(seg *Segment, length int64, sum uint32) error {
-	if seg.Kind == SegmentFence {
+	noted := place{seg.Log, seg.Offset}.before(o.found.Shipped)
+	if seg.Kind == SegmentFence && !noted { // one that is noted was put when this directory took the store over
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
 			ErrFenced, seg.Name())
 	}
-	if length == 0 || seg.Log < o.found.Shipped.log { // an earlier log was let go after all of it was shipped
-		return nil
+	if end := (place{seg.Log, seg.Offset + length}); length == 0 || !o.found.Shipped.before(end) {
+		return nil // the directory has noted it, and may have let go of the log
 	}
 	have, ok, err := o.logs.sum(seg.Log, seg.Offset, seg.Offset+length)
 	if err == nil && (!ok || have != sum) {
@@ -324,6 +325,7 @@ func (o *opening) claim() error {
 		return err
 	}
 	o.publish.chain, o.epoch = c, c.epoch
+	o.ledger.shippedSeq, o.ledger.lastSeq = o.ship.lastSeq, o.ship.lastSeq
 	o.publishedSeq.Store(c.step.LastTableSeq)
 	return nil
 }
@@ -365,9 +367,28 @@ func (o *opening) openLocal() error {
 	if !isAnchor(o.ship.at.log) {
 		return nil
 	}
-	// The list of segments begins with the logs of this epoch, so all earlier writes must be in tables.
-	if err := db.Flush(o.ctx); err != nil {
+	if err := o.beginList(); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	return nil
+}
+
+// beginList prepares a list of segments that begins with the logs of this epoch: all earlier writes must be in
+// tables. If there are none, a first step says so, and the store can be restored from then on.
+// Otherwise that takes until the tables are uploaded.
+func (o *opening) beginList() error {
+	if err := o.db.Flush(o.ctx); err != nil {
+		return err
+	}
+	h, err := o.db.Hold()
+	if err != nil {
+		return err
+	}
+	tables := h.State().Version.NumTables()
+	h.Release()
+	if tables > 0 {
+		return nil
+	}
+	o.bucket = o.b
+	return o.publishAll(o.ctx)
 }

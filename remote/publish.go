@@ -128,7 +128,8 @@ type transfer struct {
 func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, error) {
 	before, held := s.publish.chain.state, h.State()
 	edit := diff(before.Tables.Version, held.Version)
-	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) {
+	first := before.Tables.MinLog == 0 && held.MinLog > 0
+	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !first {
 		return nil, transfer{}, nil
 	}
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), held.MinLog

@@ -191,7 +191,10 @@ func (s *Store) shipped(seg *Segment) error {
 	h := &s.ship
 	h.pending = nil
 	h.lastSeq = max(h.lastSeq, seg.LastSeq)
-	h.ingested = max(h.ingested, h.marks)
+	if h.marks > h.ingested {
+		h.ingested = h.marks
+		wake(s.publishNow) // the tables of an ingestion are not in the log
+	}
 	h.at.off = seg.End()
 	h.extents = extended(h.extents, seg, seg.End())
 	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq)

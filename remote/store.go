@@ -119,6 +119,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
+	known := s.Err()
 	s.stop()
 	s.background.Wait()
 	patience := time.AfterFunc(s.opts.testing.closeWait, s.release)
@@ -137,8 +138,10 @@ func (s *Store) Close() error {
 		s.ship.mu.release()
 	}
 	switch fenced := s.Err(); {
+	case known != nil:
+		err = nil // the program was told, and Salvage has what was not shipped
 	case fenced != nil:
-		err = nil // Salvage has what was not shipped, and the program was told
+		err = fenced
 	case err != nil:
 		err = fmt.Errorf("remote: %s is closed, but not all of it is in the bucket; open it again to ship the rest: %w", s.dir, err)
 	}
@@ -178,7 +181,8 @@ func (s *Store) fenced(err error) error {
 	s.release()
 	// Without this note the directory is refused all the same, because it has not written the newest
 	// step. The note makes Salvage exact.
-	nerr := s.note(func(n *notes) { n.Fenced = true })
+	shipped := s.Lag().Shipped
+	nerr := s.note(func(n *notes) { n.Fenced, n.LastSeq = true, max(n.LastSeq, shipped) })
 	s.emit(Event{Kind: EventFenced, Err: errors.Join(err, nerr)})
 	return err
 }

@@ -1,0 +1,360 @@
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestStore_LostAnswers loses the answer of each call of the bucket once, and then its question. The store
+// goes on as if nothing had happened: it is never taken for fenced, and the bucket has everything.
+func TestStore_LostAnswers(t *testing.T) {
+	life := func(t *testing.T, decide func(n int, call, name string) (before, after bool)) (calls int) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newHooked(NewMem())
+			lost := errors.New("connection lost")
+			var mu sync.Mutex
+			n := 0
+			b.hook(func(call, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				n++
+				if before, _ := decide(n, call, name); before {
+					return lost
+				}
+				return nil
+			}, func(call, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if _, after := decide(n, call, name); after {
+					return lost
+				}
+				return nil
+			})
+			fsys, model := vfs.NewMem(), map[string]string{}
+			for life := range 2 {
+				o := manual(fsys)
+				o.Uploads = 1
+				o.testing.states = 3
+				o.testing.patience = time.Minute
+				s, err := Open(t.Context(), "db", b, o)
+				mustNil(t, err)
+				defer func() { _ = s.Close() }() // a test that fails must not leave it open
+				for round := range 3 {
+					put(t, s, model, fmt.Sprint(life, round), 3)
+					mustNil(t, s.Ship(t.Context()))
+					mustNil(t, s.DB().Flush(t.Context()))
+					put(t, s, model, fmt.Sprint("b", life, round), 3)
+					mustNil(t, s.Publish(t.Context()))
+				}
+				mustNil(t, s.Close())
+			}
+			b.hook(nil, nil)
+			sameMap(t, "restored", restoredContents(t, b), model)
+			calls = n
+		})
+		return calls
+	}
+	calls := life(t, func(int, string, string) (bool, bool) { return false, false })
+	for k := 1; k <= calls; k++ {
+		life(t, func(n int, _, _ string) (bool, bool) { return false, n == k })
+		life(t, func(n int, _, _ string) (bool, bool) { return n == k, false })
+	}
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		life(t, func(int, string, string) (bool, bool) { return r.IntN(5) == 0, r.IntN(5) == 0 })
+	}
+	t.Log(calls, "calls")
+}
+
+// TestStore_Resume breaks the log by a sync that fails. After Resume the bucket goes on behind the gap, and
+// has what the store has.
+func TestStore_Resume(t *testing.T) {
+	testenv.CheckLeaks(t)
+	mem := vfs.NewMem()
+	faulty := vfs.NewFault(mem, nil)
+	b, model := NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(faulty))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Ship(t.Context()))
+	put(t, s, model, "b", 10)
+	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := s.DB().Put([]byte("lost"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
+		t.Fatalf("Put = %v", err)
+	}
+	faulty.Inject(nil)
+	mustNil(t, s.DB().Resume())
+	put(t, s, model, "c", 10)
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "store", contents(t, s.DB()), model)
+	sameMap(t, "restored", restoredContents(t, b), model)
+	put(t, s, model, "d", 10)
+	mustNil(t, s.Close())
+	s = openStore(t, "db", b, manual(faulty))
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "reopened and restored", restoredContents(t, b), model)
+}
+
+// TestStore_OpenedWithoutTheBucket opens the directory with package shale in between, which removes logs
+// that were not shipped. What they had is in tables, and the bucket gets it.
+func TestStore_OpenedWithoutTheBucket(t *testing.T) {
+	testenv.CheckLeaks(t)
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Close())
+	for range 3 {
+		db, err := shale.Open("db", &shale.Options{FS: fsys})
+		mustNil(t, err)
+		mustNil(t, db.Put([]byte("without"), []byte("x")))
+		model["without"] = "x"
+		mustNil(t, db.Flush(t.Context()))
+		mustNil(t, db.Put([]byte("in the log"), []byte("y")))
+		model["in the log"] = "y"
+		mustNil(t, db.Close())
+	}
+	s = openStore(t, "db", b, manual(fsys))
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_Ingest ingests keys between writes. A strict store acknowledges that only when the tables are in
+// the bucket too; another one publishes them at once.
+func TestStore_Ingest(t *testing.T) {
+	sorted := func(prefix string) func(yield func(k, v []byte) bool) {
+		return func(yield func(k, v []byte) bool) {
+			for i := range 50 {
+				if !yield(fmt.Appendf(nil, "%s%02d", prefix, i), []byte(prefix)) {
+					return
+				}
+			}
+		}
+	}
+	for _, strict := range []bool{true, false} {
+		inTime(t, func(o *Options) { o.Strict = strict }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+			time.Sleep(90 * time.Second)
+			model := map[string]string{}
+			for round := range 3 {
+				put(t, s, model, fmt.Sprint("before", round), 3)
+				prefix := fmt.Sprint("in", round)
+				mustNil(t, s.DB().Ingest(t.Context(), sorted(prefix)))
+				for k, v := range sorted(prefix) {
+					model[string(k)] = string(v)
+				}
+				if !strict {
+					time.Sleep(1100 * time.Millisecond)
+				}
+				sameMap(t, fmt.Sprintf("strict %v: restored after an ingestion", strict), restoredContents(t, b.b), model)
+				put(t, s, model, fmt.Sprint("after", round), 3)
+			}
+			mustNil(t, s.Ship(t.Context()))
+			sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.b), model)
+		})
+	}
+}
+
+// TestSalvage fences a writer that had not shipped all it wrote. Salvage lists exactly that, whether the
+// writer has noticed or its process had ended.
+func TestSalvage(t *testing.T) {
+	testenv.CheckLeaks(t)
+	for _, noticed := range []bool{true, false} {
+		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+		s := openStore(t, "db", b, manual(fsys))
+		put(t, s, model, "a", 30)
+		mustNil(t, s.Publish(t.Context()))
+		put(t, s, model, "b", 30)
+		mustNil(t, s.Ship(t.Context()))
+		shipped := maps.Clone(model)
+		put(t, s, model, "c", 10)
+		mustNil(t, s.DB().Flush(t.Context()))
+		put(t, s, model, "d", 10)
+		maps.DeleteFunc(model, func(k, _ string) bool { return shipped[k] != "" })
+
+		other := vfs.NewMem()
+		_, err := Restore(t.Context(), b, "new", At{}, &RestoreOptions{FS: other})
+		mustNil(t, err)
+		successor := openStore(t, "new", b, manual(other))
+		sameMap(t, "the successor", contents(t, successor.DB()), shipped)
+		if noticed {
+			err := s.Ship(t.Context())
+			if !errors.Is(err, ErrFenced) || !errors.Is(s.Err(), ErrFenced) || s.Status().Err == nil {
+				t.Fatalf("Ship of a writer that is fenced: %v, %v", err, s.Err())
+			}
+			if err := s.DB().Put([]byte("k"), nil); !errors.Is(err, ErrFenced) || !errors.Is(err, shale.ErrReadOnly) || !strings.Contains(err.Error(), "Salvage") {
+				t.Errorf("a write to it: %v", err)
+			}
+			if err := s.DB().Resume(); !errors.Is(err, ErrFenced) {
+				t.Errorf("Resume of it: %v", err)
+			}
+			if got := contents(t, s.DB()); len(got) != 80 {
+				t.Errorf("%d keys can be read from it, want 80", len(got))
+			}
+		}
+		closed := s.Close()
+		if noticed && errors.Is(closed, ErrFenced) || !noticed && !errors.Is(closed, ErrFenced) {
+			t.Errorf("Close = %v", closed)
+		}
+		got, last := map[string]string{}, uint64(0)
+		for u, err := range Salvage(fsys, "db") {
+			mustNil(t, err)
+			if u.Seq <= last {
+				t.Errorf("number %d after %d", u.Seq, last)
+			}
+			last = u.Seq
+			for op := range u.Batch.Ops() {
+				got[string(op.Key)] = string(op.Value)
+			}
+		}
+		sameMap(t, "salvaged", got, model)
+		for range Salvage(fsys, "db") {
+			break
+		}
+		refused(t, "the directory of a writer that is fenced", fsys, "db", b, ErrFenced, "restore", "Salvage")
+		for _, err := range Salvage(vfs.NewMem(), "nowhere") {
+			if err == nil || !strings.Contains(err.Error(), "no notes") {
+				t.Errorf("Salvage of no store: %v", err)
+			}
+		}
+	}
+}
+
+// TestStore_DamagedTable changes a byte of a table before it is uploaded. It does not get into the bucket.
+// The error names the file, and goes on to be there until the file is whole again.
+func TestStore_DamagedTable(t *testing.T) {
+	fsys, b := vfs.NewMem(), NewMem()
+	s := openStore(t, "db", b, manual(fsys))
+	model := map[string]string{}
+	put(t, s, model, "a", 100)
+	mustNil(t, s.DB().Flush(t.Context()))
+	names, err := fsys.List("db")
+	mustNil(t, err)
+	i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".sst") })
+	path := filepath.Join("db", names[i])
+	flip := func() {
+		f, err := fsys.OpenReadWrite(path)
+		mustNil(t, err)
+		var c [1]byte
+		_, err = f.ReadAt(c[:], 100)
+		mustNil(t, err)
+		_, err = f.WriteAt([]byte{c[0] ^ 4}, 100)
+		mustNil(t, err)
+		mustNil(t, f.Close())
+	}
+	flip()
+	var damage *shale.CorruptionError
+	if err := s.Publish(t.Context()); !errors.As(err, &damage) || damage.File != names[i] || !strings.Contains(err.Error(), "repair") {
+		t.Errorf("Publish of a damaged table = %v", err)
+	}
+	flip()
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_DiskFull has no room for the notes. The error says what to do, and when there is room all goes on.
+func TestStore_DiskFull(t *testing.T) {
+	faulty := vfs.NewFault(vfs.NewMem(), nil)
+	b, model := NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(faulty))
+	put(t, s, model, "a", 10)
+	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+		if strings.Contains(name, notesName) && op != vfs.OpOpen {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := s.Publish(t.Context()); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room on the local disk") {
+		t.Errorf("Publish on a full disk: %v", err)
+	}
+	faulty.Inject(nil)
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_Pins pins the state of now and an earlier one.
+func TestStore_Pins(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	p, err := s.Pin(t.Context(), "before", PinOptions{Owner: "ann"})
+	mustNil(t, err)
+	put(t, s, model, "b", 10)
+	pins, err := s.Pins(t.Context())
+	mustNil(t, err)
+	if len(pins) != 1 || pins[0].Label != p.Label || pins[0].N != s.Status().Step {
+		t.Errorf("pins: %+v", pins)
+	}
+	mustNil(t, s.Unpin(t.Context(), "before"))
+	if err := s.Unpin(t.Context(), "before"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Unpin twice: %v", err)
+	}
+	mustNil(t, s.Close())
+	for name, err := range map[string]error{
+		"Pin": func() error { _, err := s.Pin(t.Context(), "x", PinOptions{}); return err }(), "Unpin": s.Unpin(t.Context(), "x"),
+		"Pins": func() error { _, err := s.Pins(t.Context()); return err }(), "Ship": s.Ship(t.Context()), "Publish": s.Publish(t.Context()), "Close": s.Close(),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
+
+// TestStore_Takeover loses the power of a directory that has taken a store over, before its first step.
+func TestStore_TakeoverAndPowerCut(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Ship(t.Context()))
+	other := vfs.NewMem()
+	_, err := Restore(t.Context(), b, "new", At{}, &RestoreOptions{FS: other})
+	mustNil(t, err)
+	second := openStore(t, "new", b, manual(other))
+	put(t, second, model, "b", 10)
+	for range 2 {
+		other = other.Crash(vfs.CrashConfig{})
+		second = openStore(t, "new", b, manual(other))
+		sameMap(t, "after a power cut", contents(t, second.DB()), model)
+	}
+	mustNil(t, second.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_LargeRecords writes records that are longer than a segment, and many in one.
+func TestStore_LargeRecords(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	o := manual(fsys)
+	o.Store.MemtableSize = 4 << 20
+	o.testing.segment = 64 << 10
+	s := openStore(t, "db", b, o)
+	for i, n := range []int{10, 200 << 10, 10, 70 << 10, 64 << 10, 32 << 10, 31 << 10, 10, 1, 1 << 20} {
+		key, value := fmt.Sprint("k", i), bytes.Repeat([]byte{byte('a' + i)}, n)
+		mustNil(t, s.DB().Put([]byte(key), value))
+		model[key] = string(value)
+	}
+	puts := b.count("put")
+	mustNil(t, s.Ship(t.Context()))
+	if n := b.count("put") - puts; n < 6 || n > 10 {
+		t.Errorf("%d segments", n)
+	}
+	got, _ := shippedWrites(t, b.b)
+	sameMap(t, "shipped", got, model)
+}
