@@ -115,10 +115,10 @@ func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
 // be given up then, or left to expire. If p has expired and the state was given up, the error wraps
 // ErrSnapshotGone.
 //
-// The new pin is written before the old one is looked for. A collector deletes an expired pin before it lists the
-// pins for the last time, and everything that it lists then it keeps. So if the old pin is still there, every
-// collector sees one of the two. The number of the new pin is higher, because a list goes through the
-// names in ascending order: what it has passed by was there or is replaced by what comes.
+// The new pin is written before the old one is looked for. If the old one is still there, every collector sees one of
+// the two: a list before this time has the old one, and one after it the new one. That holds for a list that is made
+// meanwhile, too, since the two names follow each other: it passes by both of them at the same time. A collector
+// keeps what the pins that it has listed need, expired or not.
 func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time.Time) (*Pin, error) {
 	name, num, ok := splitLabel(p.Label)
 	if !ok || p.Expires.IsZero() {

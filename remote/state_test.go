@@ -20,8 +20,9 @@ func plain(s *State) (State, string, manifest.State) {
 	rest, tables := *s, *s.Tables
 	rest.Tables = nil
 	text := tables.Version.Describe()
-	tables.Version, tables.ManifestNum, tables.Length = nil, 0, 0
-	return rest, text, tables
+	// Where a manifest was read is not a part of the state.
+	counters := manifest.State{StoreID: tables.StoreID, NextFileNum: tables.NextFileNum, LastSeq: tables.LastSeq, MinLog: tables.MinLog, Logs: tables.Logs}
+	return rest, text, counters
 }
 
 // checkSame fails t if two states differ.

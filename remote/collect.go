@@ -1,0 +1,261 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// Collected says what a collection has deleted.
+type Collected struct {
+	Floor    uint64 // the first step that is kept
+	Tables   int    // tables and sidecars
+	Segments int
+	Steps    int
+	States   int
+	Pins     int // that had expired
+	Bytes    int64
+}
+
+// chooseFloor returns the step that the floor may be raised to so that everything since a time can be
+// restored: the newest one that is not younger and whose state has been written. If there is none, it returns the
+// floor that there is. The owner publishes it in a step, and collects after that.
+func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uint64, error) {
+	floor := c.state.Floor
+	for info, err := range b.List(ctx, stateFolder, "") {
+		if err != nil {
+			return 0, err
+		}
+		name, ok := ParseName(info.Name)
+		if !ok || name.Num <= floor || name.Num > c.n() {
+			continue
+		}
+		step, err := readStep(ctx, b, c.storeID, name.Num)
+		if err != nil {
+			return 0, err
+		}
+		if !step.Written.After(since) {
+			floor = name.Num
+		}
+	}
+	return floor, nil
+}
+
+// putState writes the state after c's newest step, so that restores and readers need not read the steps before.
+func (c *chain) putState(ctx context.Context, b Bucket) error {
+	src, err := c.state.Encode(nil)
+	if err != nil {
+		return err
+	}
+	// If the name is taken, an earlier attempt or an earlier owner has written the same state.
+	if err := PutObject(ctx, b, c.state.Name(), src, true); !errors.Is(err, ErrExists) {
+		return err
+	}
+	return nil
+}
+
+// collect deletes what nobody can need any more: no step from the floor on, and no pin. Only the owner calls
+// it, after the step with the floor is published. keep reports for the number of a table or sidecar that
+// it is uploaded, or will be, for a step that is not published yet. Nothing is uploaded, and no step
+// published, in the meantime that keep does not know of.
+//
+// An owner may be stopped here for any time and go on when it is not the owner any more. So what it
+// deletes was determined by what it knew as the owner, and must be of no use to any later owner:
+//
+//  1. Tables, sidecars and logs of later epochs are not touched.
+//  2. Those of its own epoch and of earlier ones that its newest step does not need are needed by a later owner
+//     only for going back to a step above the floor, or to a pin. Both are kept.
+//  3. The later owner needs the logs behind the newest step, too. They have higher numbers than those that are
+//     deleted.
+//  4. Steps and states below the floor are never needed again, because floors never sink.
+//  5. Fences stay. Without them, a writer that was fenced could append again.
+func collect(ctx context.Context, b Bucket, c *chain, now time.Time, keep func(num uint64) bool) (Collected, error) {
+	k := &collection{b: b, c: c, done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool)}
+	for _, part := range []func(context.Context) error{
+		k.needOfSteps,
+		func(ctx context.Context) error { return k.needOfPins(ctx, now) },
+		func(ctx context.Context) error { return k.deleteFiles(ctx, keep) },
+		k.deleteSegments,
+		func(ctx context.Context) error { return k.deleteBelow(ctx, stepFolder, &k.done.Steps) },
+		func(ctx context.Context) error { return k.deleteBelow(ctx, stateFolder, &k.done.States) },
+	} {
+		if err := part(ctx); err != nil {
+			return k.done, fmt.Errorf("remote: collection: %w", err)
+		}
+	}
+	return k.done, nil
+}
+
+// A collection is one call of collect.
+type collection struct {
+	b    Bucket
+	c    *chain
+	done Collected
+
+	files    map[uint64]bool // tables and sidecars that are needed
+	logs     map[uint64]bool // logs that are needed by pins
+	firstLog uint64          // all logs from this one on are needed
+}
+
+// needOfSteps finds out what the steps from the floor on need.
+func (k *collection) needOfSteps(ctx context.Context) error {
+	c := &chain{storeID: k.c.storeID, state: emptyState(k.c.storeID)}
+	if k.done.Floor > 0 {
+		var err error
+		if c, err = loadChain(ctx, k.b, c.storeID, k.done.Floor); err != nil {
+			return err
+		}
+		k.needFiles(c.state.Tables)
+		k.firstLog = firstLog(c.state.Extents)
+	}
+	for c.n() < k.c.n() {
+		step, err := readStep(ctx, k.b, c.storeID, c.n()+1)
+		if err != nil {
+			return err
+		}
+		if err := c.apply(step); err != nil {
+			return err
+		}
+		k.needEdit(step.Edit)
+		k.firstLog = min(k.firstLog, firstLog(step.Extents))
+	}
+	if c.step == nil || c.step.Writer != k.c.step.Writer || c.step.Epoch != k.c.step.Epoch {
+		return fmt.Errorf("step %d is not the one that this owner has published: %w", k.c.n(), ErrFenced)
+	}
+	// The steps were believed when they were published. They still are unless they are below a higher floor, and then a
+	// later owner has published that.
+	return k.c.lookBehind(ctx, k.b, k.c.n())
+}
+
+// firstLog returns the first of the logs that a step needs. Logs behind it are needed too: for restores to a later time,
+// and for writers that look for the end of the list.
+func firstLog(extents []Extent) uint64 {
+	if len(extents) == 0 {
+		return 0
+	}
+	return extents[0].Log
+}
+
+// needFiles marks the tables and sidecars of a state as needed.
+func (k *collection) needFiles(s *manifest.State) {
+	for t := range s.Version.Tables() {
+		k.needTable(t)
+	}
+}
+
+// needEdit marks the tables and sidecars that an edit adds as needed.
+func (k *collection) needEdit(e *manifest.Edit) {
+	if e == nil {
+		return
+	}
+	for _, a := range e.Added {
+		k.needTable(a.Table)
+	}
+	for _, s := range e.Sidecars {
+		k.files[uint64(s.Sidecar.Num)] = true
+	}
+}
+
+func (k *collection) needTable(t *manifest.Table) {
+	k.files[uint64(t.Num)] = true
+	if t.Sidecar != nil {
+		k.files[uint64(t.Sidecar.Num)] = true
+	}
+}
+
+// needOfPins finds out what the pins need, and deletes those that have expired. An expired pin keeps what it needs
+// this once: while it is there, its reader may put another one in its place, which the list has not seen.
+func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
+	pins, err := listPins(ctx, k.b, k.c.storeID)
+	if err != nil {
+		return err
+	}
+	for _, p := range pins {
+		k.needFiles(p.Tables)
+		for _, e := range p.Extents {
+			k.logs[e.Log] = true
+		}
+		if p.Expires.IsZero() || now.Before(p.Expires) {
+			continue
+		}
+		if err := k.b.Delete(ctx, p.Name()); err != nil {
+			return err
+		}
+		k.done.Pins++
+	}
+	return nil
+}
+
+// deleteFiles deletes tables and sidecars.
+func (k *collection) deleteFiles(ctx context.Context, keep func(num uint64) bool) error {
+	return k.each(ctx, tableFolder, func(name Name, info Info) (*int, error) {
+		if k.files[name.Num] || name.Num>>EpochShift > k.c.epoch || keep(name.Num) {
+			return nil, nil
+		}
+		return &k.done.Tables, nil
+	})
+}
+
+// deleteSegments deletes the segments of logs that are not needed, except for fences.
+func (k *collection) deleteSegments(ctx context.Context) error {
+	return k.each(ctx, segmentFolder, func(name Name, info Info) (*int, error) {
+		if name.Num >= k.firstLog || k.logs[name.Num] {
+			return nil, nil
+		}
+		if info.Size > segmentHeader {
+			return &k.done.Segments, nil // a fence has no body
+		}
+		s, _, err := readSegmentHeader(ctx, k.b, k.c.storeID, place{name.Num, name.Offset})
+		if errors.Is(err, fs.ErrNotExist) || err == nil && s.Kind == SegmentFence {
+			return nil, nil
+		}
+		return &k.done.Segments, err
+	})
+}
+
+// deleteBelow deletes the objects of a folder whose numbers are below the floor, in ascending order.
+func (k *collection) deleteBelow(ctx context.Context, folder string, count *int) error {
+	return k.each(ctx, folder, func(name Name, _ Info) (*int, error) {
+		if name.Num >= k.done.Floor {
+			return nil, errEnough
+		}
+		return count, nil
+	})
+}
+
+// errEnough is returned by the function that each calls when it needs no more objects.
+var errEnough = errors.New("enough")
+
+// each calls fn for the objects of a folder, and deletes those for which it returns a counter. Objects whose names are not
+// shale's are left alone.
+func (k *collection) each(ctx context.Context, folder string, fn func(Name, Info) (*int, error)) error {
+	for info, err := range k.b.List(ctx, folder, "") {
+		if err != nil {
+			return err
+		}
+		name, ok := ParseName(info.Name)
+		if !ok {
+			continue
+		}
+		count, err := fn(name, info)
+		if err == errEnough {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if count == nil {
+			continue
+		}
+		if err := k.b.Delete(ctx, info.Name); err != nil {
+			return err
+		}
+		*count++
+		k.done.Bytes += info.Size
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"testing"
+	"time"
+)
+
+// collectedStore is a bucket with the life of one owner, which has written three logs and three tables.
+func collectedStore(t *testing.T) (*modelWriter, *memBucket) {
+	t.Helper()
+	w := &world{memBucket: NewMem().(*memBucket)}
+	modelHistory(w, 3)
+	m := newModel(w, newShared())
+	m.first = nil
+	return m.resume(w.memBucket, "A"), w.memBucket
+}
+
+// namesOf returns the names of all objects of a folder.
+func namesOf(t *testing.T, b Bucket, folder string) []string {
+	t.Helper()
+	var names []string
+	for info, err := range b.List(context.Background(), folder, "") {
+		mustNil(t, err)
+		names = append(names, info.Name)
+	}
+	return names
+}
+
+// TestCollect_LeavesNothingOver checks that everything goes that nobody needs, strays and the objects of stopped
+// writers too, and nothing else.
+func TestCollect_LeavesNothingOver(t *testing.T) {
+	ctx := context.Background()
+	a, b := collectedStore(t)
+	for _, stray := range []string{TableName(99), FilterName(98), TableName(2<<EpochShift + 1), "holiday.jpg", "t/ff/holiday.jpg"} {
+		mustNil(t, PutObject(ctx, b, stray, []byte("stray"), true))
+	}
+	putList(t, b, []*Segment{segmentAt(place{logOf(0, 7), 0}, 5000), fenceAt(place{logOf(0, 8), 0}, 1)})
+	if !a.collect(late) {
+		t.Fatal(a.m.broken)
+	}
+	want := []string{
+		"holiday.jpg",
+		StepName(4), StepName(5),
+		StateName(4),
+		TableName(2<<EpochShift + 1), // of a later owner
+		"t/ff/holiday.jpg",
+		SegmentName(logOf(0, 8), 0), // the fence
+	}
+	for t := range a.c.state.Tables.Version.Tables() {
+		want = append(want, TableName(uint64(t.Num)))
+	}
+	last := a.c.state.Extents[0].Log
+	want = append(want, namesOf(t, b, logFolder(last))...)
+	want = append(want, namesOf(t, b, logFolder(last+1))...)
+	slices.Sort(want)
+	if got := namesOf(t, b, ""); !slices.Equal(got, want) {
+		t.Errorf("left are\n%q, want\n%q", got, want)
+	}
+	mustNil(t, a.m.check())
+}
+
+// TestCollect_KeepsUploads checks that a table is kept that is uploaded for the next step.
+func TestCollect_KeepsUploads(t *testing.T) {
+	ctx := context.Background()
+	a, b := collectedStore(t)
+	a.upload = 1<<EpochShift + 5000
+	mustNil(t, PutObject(ctx, b, TableName(a.upload), []byte("new"), true))
+	if !a.delete(late) {
+		t.Fatal(a.m.broken)
+	}
+	if _, err := b.Stat(ctx, TableName(a.upload)); err != nil {
+		t.Errorf("the table of the next step: %v", err)
+	}
+}
+
+// TestCollect_DamageDeletesNothing checks that nothing is deleted if a step or a pin can't be read.
+func TestCollect_DamageDeletesNothing(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{StepName(4), StateName(3), "p/daily.0000000000000001"} {
+		a, b := collectedStore(t)
+		c, err := loadChain(ctx, b, exampleStore, 3)
+		mustNil(t, err)
+		mustNil(t, c.putState(ctx, b))
+		if !a.step(&Step{Floor: 3, LastTableSeq: a.c.step.LastTableSeq}) {
+			t.Fatal(a.m.broken)
+		}
+		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
+		before := namesOf(t, b, "")
+		done, err := collect(ctx, b, a.c, late, func(uint64) bool { return false })
+		if err == nil {
+			t.Errorf("with %s damaged: %+v", name, done)
+		}
+		if after := namesOf(t, b, ""); !slices.Equal(before, after) {
+			t.Errorf("with %s damaged, left are\n%q of\n%q", name, after, before)
+		}
+	}
+}
+
+// TestCollect_NotTheOwner checks that a writer that was replaced deletes nothing if it can know it.
+func TestCollect_NotTheOwner(t *testing.T) {
+	ctx := context.Background()
+	a, b := collectedStore(t)
+	claimAs(t, b, 77)
+	before := namesOf(t, b, "")
+	if _, err := collect(ctx, b, a.c, late, func(uint64) bool { return false }); !errors.Is(err, ErrFenced) {
+		t.Errorf("after another claim: %v", err)
+	}
+	if after := namesOf(t, b, ""); !slices.Equal(before, after) {
+		t.Errorf("left are %q of %q", after, before)
+	}
+}
+
+// TestChooseFloor checks which step everything since a time begins with.
+func TestChooseFloor(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	c := beginChain(t, b)
+	for n := range 5 {
+		s := addTable(10)
+		s.Edit, s.LastTableSeq, s.Written = nil, 0, exampleTime.Add(time.Duration(n+2)*time.Minute)
+		publish(t, c, b, s)
+		if n%2 == 0 {
+			mustNil(t, c.putState(ctx, b))
+			mustNil(t, c.putState(ctx, b)) // an earlier attempt has succeeded
+		}
+	}
+	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
+		got, err := c.chooseFloor(ctx, b, exampleTime.Add(time.Duration(minutes)*time.Minute))
+		if err != nil || got != want {
+			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
+		}
+	}
+	publish(t, c, b, &Step{Written: exampleTime, Floor: 4})
+	if got, err := c.chooseFloor(ctx, b, exampleTime); err != nil || got != 4 {
+		t.Errorf("the floor would sink to %d, %v", got, err)
+	}
+}
+
+// TestPin_Lifecycle pins, finds, renews, lists and removes pins.
+func TestPin_Lifecycle(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	if p, err := pin(ctx, b, exampleStore, "daily", PinOptions{}); err == nil {
+		t.Errorf("a store without steps is pinned: %+v", p)
+	}
+	fiveSteps(t, b)
+	old, err := pin(ctx, b, exampleStore, "daily", PinOptions{Step: 3, Owner: "ann"})
+	mustNil(t, err)
+	session, err := pin(ctx, b, exampleStore, "daily", PinOptions{Lasts: time.Hour, now: func() time.Time { return exampleTime }})
+	mustNil(t, err)
+	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(exampleTime.Add(time.Hour)) || old.Label == session.Label {
+		t.Errorf("pins %+v, %+v", old, session)
+	}
+	for name, want := range map[string]string{"daily": session.Label, old.Label: old.Label} {
+		if p, err := findPin(ctx, b, exampleStore, name); err != nil || p.Label != want {
+			t.Errorf("pin %s is %+v, %v; want %s", name, p, err, want)
+		}
+	}
+	for _, name := range []string{"dail", "daily.1", "x"} {
+		if p, err := findPin(ctx, b, exampleStore, name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("pin %s is %+v, %v", name, p, err)
+		}
+	}
+	if _, err := old.renew(ctx, b, time.Hour, exampleTime); err == nil {
+		t.Error("a pin that does not expire is renewed")
+	}
+	next, err := session.renew(ctx, b, time.Hour, exampleTime.Add(time.Minute))
+	if err != nil || next.N != 5 || next.Label <= session.Label || !next.Expires.After(session.Expires) {
+		t.Errorf("a renewal is %+v, %v", next, err)
+	}
+	pins, err := listPins(ctx, b, exampleStore)
+	if err != nil || len(pins) != 3 {
+		t.Errorf("pins %+v, %v", pins, err)
+	}
+	mustNil(t, unpin(ctx, b, old.Label))
+	mustNil(t, unpin(ctx, b, old.Label))
+	if p, err := readPin(ctx, b, exampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a pin that was removed is %+v, %v", p, err)
+	}
+	for _, step := range []uint64{1, 6} {
+		if p, err := pin(ctx, b, exampleStore, "daily", PinOptions{Step: step}); err == nil {
+			t.Errorf("step %d is pinned: %+v", step, p)
+		}
+	}
+	if p, err := pin(ctx, b, exampleStore, "Daily", PinOptions{}); err == nil {
+		t.Errorf("a name that can't be: %+v", p)
+	}
+	if names := namesOf(t, b, pinFolder); len(names) != 2 {
+		t.Errorf("left are the pins %q", names)
+	}
+}
+
+// TestPin_Withdrawn checks that a pin below the floor is not left behind, nor an expired one renewed.
+func TestPin_Withdrawn(t *testing.T) {
+	ctx := context.Background()
+	b := NewMem()
+	own := fiveSteps(t, b)
+	reader, err := loadChain(ctx, b, exampleStore, 5)
+	mustNil(t, err)
+	o := PinOptions{Lasts: time.Hour, now: func() time.Time { return exampleTime }}
+	p, err := reader.pin(ctx, b, "session", o)
+	mustNil(t, err)
+	mustNil(t, own.putState(ctx, b))
+	publish(t, own, b, &Step{Written: exampleTime, Floor: 6})
+	if p, err := reader.pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a state below the floor: %+v, %v", p, err)
+	}
+	if next, err := p.renew(ctx, b, time.Hour, exampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a pin that has expired: %+v, %v", next, err)
+	}
+	next, err := p.renew(ctx, b, time.Hour, exampleTime.Add(time.Hour-1))
+	mustNil(t, err)
+	mustNil(t, unpin(ctx, b, next.Label))
+	if gone, err := next.renew(ctx, b, time.Hour, exampleTime); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a pin that was removed: %+v, %v", gone, err)
+	}
+	if names := namesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {
+		t.Errorf("left are the pins %q", names)
+	}
+}

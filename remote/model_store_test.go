@@ -1,0 +1,497 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// A modelWriter writes to a store as a Store does, without a directory: it ships records in segments, and
+// publishes one table with all records so far. All that the protocol consists of is the code that Stores use.
+type modelWriter struct {
+	m      *model
+	b      Bucket
+	name   string
+	writer uint64
+
+	c       *chain
+	records []string // all, in the order of the list
+	at      place    // where the next segment goes
+	logs    []Extent // of the log that is written now, if something of it was shipped
+	file    uint64   // the last number that was given to a file
+	upload  uint64   // the table that is being uploaded
+}
+
+// A model is what is known of a store from outside: what was acknowledged, and what must hold.
+type model struct {
+	w       *world
+	acked   []string          // records whose segment was appended
+	pins    []*Pin            // that were acknowledged and not given up
+	claims  []uint64          // epochs of claims that succeeded
+	first   map[string]uint32 // the checksum with which each object was created for the first time
+	broken  []error
+	checked map[uint64]error // what checkStore has found, by the contents of the bucket
+	held    map[uint64][]string
+	goal    func() error // what must hold as well
+	shared  *sharedChecks
+	drawn   uint64
+}
+
+var ctxModel = context.Background()
+
+// newModel returns the model of a world, and makes check the world's check.
+func newModel(w *world, shared *sharedChecks) *model {
+	m := &model{w: w, first: map[string]uint32{}, checked: shared.checked, held: shared.held, shared: shared}
+	for name, o := range w.objects {
+		m.first[name] = o.sum
+	}
+	w.created = func(name string, sum uint32) {
+		if _, ok := m.first[name]; !ok {
+			m.first[name] = sum
+		} else if strings.HasPrefix(name, tableFolder) && m.first[name] != sum {
+			m.fail("table %s is written with other bytes than before", name)
+		}
+	}
+	w.check = m.check
+	return m
+}
+
+// sharedChecks remembers what was found about contents of the bucket, for all worlds of a scenario.
+type sharedChecks struct {
+	checked map[uint64]error
+	held    map[uint64][]string
+	owner   *modelWriter // what resume has found
+}
+
+func newShared() *sharedChecks {
+	return &sharedChecks{checked: map[uint64]error{}, held: map[uint64][]string{}}
+}
+
+func (m *model) fail(format string, args ...any) {
+	m.broken = append(m.broken, fmt.Errorf(format, args...))
+}
+
+// check returns what is wrong in the present state of the world.
+func (m *model) check() error {
+	if len(m.broken) > 0 {
+		return m.broken[0]
+	}
+	key := m.w.contents()
+	if _, ok := m.checked[key]; !ok {
+		m.held[key], m.checked[key] = readStore(m.w.memBucket)
+	}
+	if err := m.checked[key]; err != nil {
+		return err
+	}
+	for _, r := range m.acked {
+		if !slices.Contains(m.held[key], r) {
+			return fmt.Errorf("record %s was acknowledged and is lost; there are %v", r, m.held[key])
+		}
+	}
+	for _, p := range m.pins {
+		if _, there := m.w.objects[p.Name()]; !there && !p.Expires.IsZero() {
+			continue // it has expired
+		}
+		if err := checkNeeded(m.w.memBucket, &p.State, true); err != nil {
+			return fmt.Errorf("pin %s of step %d: %w", p.Label, p.N, err)
+		}
+	}
+	if m.goal != nil {
+		return m.goal()
+	}
+	return nil
+}
+
+// readStore restores every step that can be restored, and returns the records of the newest state.
+func readStore(b Bucket) ([]string, error) {
+	newest, err := loadChain(ctxModel, b, exampleStore, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the newest step can't be loaded: %w", err)
+	}
+	for n := max(1, newest.state.Floor); n < newest.n(); n++ {
+		c, err := loadChain(ctxModel, b, exampleStore, n)
+		if err != nil {
+			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.state.Floor, err)
+		}
+		if err := checkNeeded(b, c.state, false); err != nil {
+			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.state.Floor, err)
+		}
+	}
+	if err := checkNeeded(b, newest.state, false); err != nil {
+		return nil, fmt.Errorf("the newest step: %w", err)
+	}
+	return recordsOf(b, newest.state)
+}
+
+// recordsOf returns the records of a state, and of everything in the list of segments behind it.
+func recordsOf(b Bucket, s *State) ([]string, error) {
+	var all []string
+	for t := range s.Tables.Version.Tables() {
+		src, err := ReadObject(ctxModel, b, TableName(uint64(t.Num)), 1<<20)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, strings.Fields(string(src))...)
+	}
+	from := rootPlace
+	if len(s.Extents) > 0 {
+		from = place{log: s.Extents[0].Log}
+	}
+	for info, err := range walkSegments(ctxModel, b, exampleStore, from) {
+		if err != nil {
+			return nil, err
+		}
+		segment, err := readSegment(ctxModel, b, exampleStore, info.at)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range strings.Fields(string(segment.Body)) {
+			if !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+// checkNeeded returns an error if something is missing that a restore of s reads.
+func checkNeeded(b Bucket, s *State, pinned bool) error {
+	for t := range s.Tables.Version.Tables() {
+		info, err := b.Stat(ctxModel, TableName(uint64(t.Num)))
+		if err != nil || info.Size != t.Size || info.CRC32C != t.Checksum {
+			return fmt.Errorf("table %d is %v, %v", t.Num, info, err)
+		}
+	}
+	for _, e := range s.Extents {
+		at := place{log: e.Log}
+		for at.off < e.Length {
+			_, length, err := readSegmentHeader(ctxModel, b, exampleStore, at)
+			if err != nil {
+				return err
+			}
+			at.off += length
+		}
+	}
+	if pinned {
+		return nil
+	}
+	_, err := listEnd(ctxModel, b, exampleStore, s.Extents)
+	return err
+}
+
+// resume makes an actor out of an owner whose chain is in the bucket.
+func (m *model) resume(b Bucket, name string) *modelWriter {
+	if m.shared.owner == nil {
+		m.shared.owner = m.findOwner()
+	}
+	w := *m.shared.owner
+	chain, state := *w.c, *w.c.state
+	w.m, w.b, w.name, w.c, w.records = m, b, name, &chain, slices.Clone(w.records)
+	w.c.state = &state
+	return &w
+}
+
+// findOwner looks for the owner's place before anything happens.
+func (m *model) findOwner() *modelWriter {
+	w := &modelWriter{m: m}
+	var err error
+	w.c, err = loadChain(ctxModel, m.w.memBucket, exampleStore, 0)
+	if err != nil {
+		panic(err)
+	}
+	m.believed(w.c.step)
+	w.c.epoch, w.c.writer, w.c.now = w.c.step.Epoch, w.c.step.Writer, modelNow
+	w.writer = w.c.writer
+	if w.records, err = recordsOf(m.w.memBucket, w.c.state); err != nil {
+		panic(err)
+	}
+	w.at = rootPlace
+	if e := w.c.state.Extents; len(e) > 0 {
+		w.at = place{log: e[0].Log}
+	}
+	for info, err := range walkSegments(ctxModel, m.w.memBucket, exampleStore, w.at) {
+		if err != nil {
+			panic(err)
+		}
+		w.at = info.next
+		if info.size > 0 {
+			w.logs = []Extent{{Log: info.at.log, Length: info.at.off + info.size}}
+		}
+	}
+	w.file = w.c.epoch<<EpochShift + 1000
+	return w
+}
+
+func modelNow() time.Time { return exampleTime }
+
+// padding makes the first segment of a log long enough.
+var padding = strings.Repeat(" ", logHeader)
+
+// ship appends a segment with one record, and reports whether it was acknowledged.
+func (w *modelWriter) ship(kind SegmentKind) bool {
+	record := fmt.Sprintf("%s%d", w.name, len(w.records))
+	s := &Segment{
+		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
+		Written: exampleTime, Kind: kind, Body: []byte(padding + record),
+	}
+	if kind == SegmentSeal {
+		s.Next = w.at.log + 1
+	}
+	there, err := putSegment(ctxModel, w.b, s)
+	if err != nil {
+		return false
+	}
+	if there != s && string(there.Body) != string(s.Body) {
+		w.m.fail("%s finds %q in the place of %s", w.name, there.Body, record)
+	}
+	w.m.acked = append(w.m.acked, record)
+	w.records = append(w.records, record)
+	w.logs = []Extent{{Log: s.Log, Length: s.End(), LastSeq: s.LastSeq, Sealed: kind == SegmentSeal}}
+	w.at = s.after()
+	return true
+}
+
+// publish publishes one table with all records, which takes the place of all others.
+func (w *modelWriter) publish(floor uint64) bool {
+	w.file++
+	w.upload = w.file
+	body := []byte(strings.Join(w.records, " "))
+	if err := PutObject(ctxModel, w.b, TableName(w.file), body, false); err != nil {
+		return false
+	}
+	last := base.Seq(len(w.records) + 1)
+	table := &manifest.Table{
+		Num: base.FileNum(w.file), Size: int64(len(body)), Checksum: Checksum(body), Smallest: []byte("a"), Largest: []byte("b"),
+		MinSeq: 1, MaxSeq: last, Entries: 1, Keys: 1,
+	}
+	edit := &manifest.Edit{Added: []manifest.Added{{Level: 1, Run: w.file, Table: table}}}
+	for t := range w.c.state.Tables.Version.Tables() {
+		edit.Removed = append(edit.Removed, manifest.Removed{Level: 1, Num: t.Num})
+	}
+	return w.step(&Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor})
+}
+
+// step publishes a step.
+func (w *modelWriter) step(s *Step) bool {
+	s.Written = exampleTime
+	if len(s.Extents) == 0 {
+		s.Extents = w.c.state.Extents
+	}
+	err := w.c.publish(ctxModel, w.b, s, noNote)
+	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, errLost) {
+		w.m.fail("%s publishes: %w", w.name, err)
+	}
+	if err == nil {
+		w.upload = 0
+		w.m.believed(w.c.step)
+	}
+	return err == nil
+}
+
+// believed checks that a step that an actor believes in is the first one that stood at its place.
+func (m *model) believed(s *Step) {
+	if m.first == nil {
+		return // nobody else writes to the bucket
+	}
+	src, err := s.Encode(nil)
+	if err != nil || m.first[s.Name()] != Checksum(src) {
+		m.fail("step %d of epoch %d, writer %x, is believed but was not the first of its name: %v", s.N, s.Epoch, s.Writer, err)
+	}
+}
+
+// claim makes the writer the owner, up to its anchor. It takes in what was there.
+func (w *modelWriter) claim(writer uint64) bool {
+	w.writer = writer
+	var err error
+	w.c, err = claim(ctxModel, w.b, claimant{
+		storeID: exampleStore, writer: writer, now: modelNow, tries: 2, note: func(*Step, uint64) error { return nil },
+	})
+	if errors.Is(err, ErrFenced) {
+		return false
+	}
+	if err != nil {
+		w.m.fail("%s claims: %w", w.name, err)
+		return false
+	}
+	w.m.believed(w.c.step)
+	if slices.Contains(w.m.claims, w.c.epoch) {
+		w.m.fail("two writers own epoch %d", w.c.epoch)
+	}
+	w.m.claims = append(w.m.claims, w.c.epoch)
+	w.file = w.c.epoch << EpochShift
+	return true
+}
+
+// take fences the others, reads what they have left, and writes the anchor.
+func (w *modelWriter) take() bool {
+	if _, err := w.c.fence(ctxModel, w.b); err != nil {
+		if !errors.Is(err, ErrFenced) {
+			w.m.fail("%s fences: %w", w.name, err)
+		}
+		return false
+	}
+	// Restore has tests of its own. Here it counts what is there at this time.
+	var err error
+	if w.records, err = recordsOf(readOnly{w.b}, w.c.state); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			w.m.fail("%s recovers: %w", w.name, err)
+		}
+		return false // another owner has collected it
+	}
+	return w.anchor()
+}
+
+// takeWarm is take of a reader that has read everything before, and after the fence only what has come since.
+func (w *modelWriter) takeWarm() bool {
+	last := w.at // resume has found it, with the records
+	if _, err := w.c.fence(ctxModel, w.b); err != nil {
+		return false
+	}
+	for info, err := range walkSegments(ctxModel, w.b, exampleStore, last) {
+		if err != nil {
+			return false
+		}
+		s, err := readSegment(ctxModel, w.b, exampleStore, info.at)
+		if err != nil {
+			return false
+		}
+		w.records = append(w.records, strings.Fields(string(s.Body))...)
+	}
+	return w.anchor()
+}
+
+// anchor writes the anchor and begins a log.
+func (w *modelWriter) anchor() bool {
+	first := w.c.epoch<<EpochShift + 1
+	w.file = first
+	anchor := w.c.anchor(first, uint64(len(w.records)))
+	if _, err := putSegment(ctxModel, w.b, anchor); err != nil {
+		return false
+	}
+	w.at, w.logs = anchor.after(), nil
+	return true
+}
+
+// readOnly is there to see that recovery changes nothing.
+type readOnly struct{ Bucket }
+
+func (readOnly) Delete(context.Context, string) error { panic("recovery deletes") }
+
+// collect raises the floor to the newest step, and collects.
+func (w *modelWriter) collect(now time.Time) bool {
+	if err := w.c.putState(ctxModel, w.b); err != nil {
+		return false
+	}
+	floor, err := w.c.chooseFloor(ctxModel, w.b, exampleTime)
+	if err != nil {
+		return false
+	}
+	if !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
+		return false
+	}
+	return w.delete(now)
+}
+
+// delete collects.
+func (w *modelWriter) delete(now time.Time) bool {
+	_, err := collect(ctxModel, w.b, w.c, now, func(num uint64) bool { return num == w.upload })
+	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
+		w.m.fail("%s collects: %w", w.name, err)
+	}
+	return err == nil
+}
+
+// A modelReader pins steps and follows the owner.
+type modelReader struct {
+	m     *model
+	b     Bucket
+	drawn uint64
+}
+
+// pin pins a step, 0 for the newest, and notes the pin.
+func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
+	r.drawn += 100
+	p, err := pin(ctxModel, r.b, exampleStore, "pin", PinOptions{
+		Step: step, Lasts: lasts, now: modelNow, draw: func() uint64 { return r.drawn },
+	})
+	if err != nil {
+		if !errors.Is(err, ErrSnapshotGone) && !errors.Is(err, fs.ErrNotExist) {
+			r.m.fail("pin: %w", err)
+		}
+		return nil
+	}
+	r.m.pins = append(slices.Clone(r.m.pins), p)
+	return p
+}
+
+// renew renews a pin and notes the new one.
+func (r *modelReader) renew(p *Pin, now time.Time) *Pin {
+	next, err := p.renew(ctxModel, r.b, time.Hour, now)
+	if err != nil {
+		if !errors.Is(err, ErrSnapshotGone) {
+			r.m.fail("renew: %w", err)
+		}
+		return nil
+	}
+	r.m.pins = append(slices.Clone(r.m.pins), next)
+	return next
+}
+
+// unpin gives up a pin.
+func (r *modelReader) unpin(p *Pin) {
+	r.m.pins = slices.DeleteFunc(slices.Clone(r.m.pins), func(o *Pin) bool { return o == p })
+	if err := unpin(ctxModel, r.b, p.Label); err != nil {
+		r.m.fail("unpin: %w", err)
+	}
+}
+
+// follow reads the next steps, as many as there are, but at most n.
+func (r *modelReader) follow(c *chain, n int) {
+	for range n {
+		step, err := c.next(ctxModel, r.b)
+		if err != nil && !errors.Is(err, ErrSnapshotGone) {
+			r.m.fail("a reader follows: %w", err)
+		}
+		if err != nil || step == nil {
+			return
+		}
+		r.m.believed(step)
+	}
+}
+
+// load loads the newest step.
+func (r *modelReader) load() *chain {
+	c, err := loadChain(ctxModel, r.b, exampleStore, 0)
+	if err != nil {
+		r.m.fail("a reader begins: %w", err)
+		return nil
+	}
+	r.m.believed(c.step)
+	return c
+}
+
+// modelHistory fills a bucket with the life of a first owner: n times it ships a log and publishes a table.
+func modelHistory(w *world, n int) {
+	m := newModel(w, newShared())
+	a := &modelWriter{m: m, b: w.memBucket, name: "h"}
+	if !a.claim(11) || !a.take() {
+		panic(m.broken)
+	}
+	for range n {
+		if !a.ship(SegmentData) || !a.ship(SegmentSeal) || !a.publish(0) {
+			panic(m.broken)
+		}
+	}
+	if !a.ship(SegmentData) {
+		panic(m.broken)
+	}
+	w.check = nil
+	w.created = nil
+}

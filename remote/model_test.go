@@ -1,0 +1,184 @@
+package remote
+
+import (
+	"testing"
+	"time"
+)
+
+// noPins is a time at which no pin has expired.
+var noPins = exampleTime
+
+// TestModel_Claims lets writers claim a store and publish at the same time: each epoch has one owner, and what one
+// publishes after the claim of another is not believed.
+func TestModel_Claims(t *testing.T) {
+	claims := func(name string, writer uint64) part {
+		return func(m *model, b Bucket) {
+			a := &modelWriter{m: m, b: b, name: name}
+			if a.claim(writer) {
+				a.step(&Step{LastTableSeq: a.c.step.LastTableSeq})
+			}
+		}
+	}
+	play(t, "two writers", 1, 0, false, 1, claims("A", 21), claims("B", 22))
+	play(t, "two writers, slow lists", 1, 0, true, 1, claims("A", 21), claims("B", 22))
+	play(t, "two writers, a fault", 1, 1, false, 1, claims("A", 21), claims("B", 22))
+	play(t, "three writers", 1, 0, false, 1, claims("A", 21), claims("B", 22), claims("C", 23))
+}
+
+// TestModel_Fence replaces a writer at each point of shipping, sealing and going on in the next log. Nothing
+// that was acknowledged is lost.
+func TestModel_Fence(t *testing.T) {
+	ships := ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentSeal) && a.ship(SegmentData) })
+	takes := func(name string, writer uint64) part {
+		return func(m *model, b Bucket) {
+			a := &modelWriter{m: m, b: b, name: name}
+			_ = a.claim(writer) && a.take() && a.ship(SegmentData)
+		}
+	}
+	play(t, "one successor", 1, 0, false, 1, ships, takes("B", 21))
+	play(t, "one successor, slow lists", 1, 0, true, 1, ships, takes("B", 21))
+	play(t, "one successor, a fault", 1, 1, false, 1, ships, takes("B", 21))
+	play(t, "two successors", 1, 0, false, 1, ships, takes("B", 21), takes("C", 22))
+}
+
+// TestModel_Zombie stops an owner anywhere while its successor takes over, writes, publishes and collects, and
+// then lets it go on.
+func TestModel_Zombie(t *testing.T) {
+	whole := func(w *modelWriter) { _ = w.ship(SegmentSeal) && w.publish(0) && w.collect(noPins) }
+	collects := successorPart(func(a *modelWriter) {
+		_ = a.ship(SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(SegmentData)
+	})
+	claims := func(m *model, b Bucket) {
+		a := &modelWriter{m: m, b: b, name: "A"}
+		_ = a.claim(21) && a.take() && a.ship(SegmentData) && a.publish(0)
+	}
+	fences := func(m *model, b Bucket) {
+		a := m.resume(b, "A") // it has claimed the store
+		_ = a.take() && a.ship(SegmentData)
+	}
+	warm := func(m *model, b Bucket) {
+		a := m.resume(b, "A") // a reader that has claimed the store
+		_ = a.takeWarm() && a.ship(SegmentData)
+	}
+	play(t, "ships", 2, 0, false, 1, ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentData) }), collects)
+	play(t, "publishes", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
+	play(t, "collects", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.collect(noPins) }), collects)
+	play(t, "fences", claimed, 0, false, 1, fences, collects)
+	play(t, "fences while the first owner ships", claimed, 0, false, 1, warm, collects, func(m *model, b Bucket) { m.resume(b, "O").ship(SegmentData) })
+	play(t, "claims", 2, 0, false, 1, claims, collects)
+	play(t, "ships, publishes and collects", 2, 0, false, 1, ownerPart(whole), collects)
+	play(t, "ships, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentData) }), collects)
+	play(t, "publishes, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
+	play(t, "fences, a fault", claimed, 1, false, 0.3, fences, collects)
+	play(t, "claims, a fault", 2, 1, false, 0.1, claims, collects)
+	play(t, "ships, publishes and collects, a fault", 2, 1, false, 0.05, ownerPart(whole), collects)
+}
+
+// claimed is a history at whose end another writer has claimed the store and not done anything else yet.
+const claimed = -1
+
+// late is a time at which pins that last an hour have expired.
+var late = exampleTime.Add(2 * time.Hour)
+
+// A part is what one actor of a scenario does.
+type part func(m *model, b Bucket)
+
+func ownerPart(do func(a *modelWriter)) part {
+	return func(m *model, b Bucket) { do(m.resume(b, "A")) }
+}
+
+func successorPart(do func(a *modelWriter)) part {
+	return func(m *model, b Bucket) {
+		a := &modelWriter{m: m, b: b, name: "B"}
+		if a.claim(31) && a.take() {
+			do(a)
+		}
+	}
+}
+
+func readerPart(do func(r *modelReader)) part {
+	return func(m *model, b Bucket) {
+		m.drawn += 1000
+		do(&modelReader{m: m, b: b, drawn: m.drawn})
+	}
+}
+
+// play explores what happens when several actors do their parts after a history of n steps.
+func play(t *testing.T, name string, n, faults int, slow bool, share float64, parts ...part) {
+	t.Run(name, func(t *testing.T) {
+		shared := newShared()
+		runScenario(t, &scenario{
+			name: name, faults: faults, slow: slow,
+			prepare: func(w *world) {
+				modelHistory(w, max(n, 1))
+				if a := (&modelWriter{m: newModel(w, shared), b: w.memBucket}); n == claimed && !a.claim(21) {
+					panic(a.m.broken)
+				}
+			},
+			begin: func(w *world) {
+				m := newModel(w, shared)
+				for i, p := range parts {
+					w.act(string(rune('A'+i)), func(b Bucket) { p(m, b) })
+				}
+			},
+		}, share)
+	})
+}
+
+// TestModel_Pins lets an owner raise the floor and collect, while others pin what it is about to delete, renew
+// their pins and give them up. What a pin keeps stays.
+func TestModel_Pins(t *testing.T) {
+	collects := ownerPart(func(a *modelWriter) { a.collect(late) })
+	collectsSoon := ownerPart(func(a *modelWriter) { a.collect(noPins) })
+	collectsTwice := ownerPart(func(a *modelWriter) { _ = a.collect(late) && a.delete(late) })
+	pins := func(step uint64) part { return readerPart(func(r *modelReader) { r.pin(step, 0) }) }
+	renews := readerPart(func(r *modelReader) {
+		p := r.pin(2, time.Hour)
+		for i := 0; i < 2 && p != nil; i++ {
+			p = r.renew(p, exampleTime.Add(time.Minute))
+		}
+	})
+	moves := readerPart(func(r *modelReader) { // a pin that takes the place of another
+		if p := r.pin(2, time.Hour); p != nil {
+			if next := r.renew(p, exampleTime); next != nil {
+				r.unpin(p)
+			}
+		}
+	})
+	again := readerPart(func(r *modelReader) { // a name that is used again
+		if p := r.pin(2, 0); p != nil {
+			r.unpin(p)
+			r.pin(2, 0)
+		}
+	})
+	play(t, "an old step", 2, 0, false, 1, collects, pins(2))
+	play(t, "an old step, slow lists", 2, 0, true, 1, collects, pins(2))
+	play(t, "the newest step", 2, 0, false, 1, collects, pins(0))
+	play(t, "a renewal", 2, 0, true, 1, collectsTwice, renews)
+	play(t, "a pin moves", 2, 0, false, 1, collectsSoon, moves)
+	play(t, "a pin moves, slow lists", 2, 0, true, 1, collectsSoon, moves)
+	play(t, "a name again, a fault", 2, 1, false, 0.5, collects, again)
+	play(t, "two pins", 2, 0, false, 1, collects, pins(2), pins(3))
+	play(t, "an owner that was replaced", 2, 0, false, 1, collects, successorPart(func(a *modelWriter) { _ = a.publish(0) && a.collect(late) }), pins(2))
+	play(t, "an old step, a fault", 2, 1, false, 0.2, collects, pins(2))
+}
+
+// TestModel_Readers lets readers follow the steps while an owner that was stopped creates one that was there
+// before.
+func TestModel_Readers(t *testing.T) {
+	publishes := ownerPart(func(a *modelWriter) { a.publish(0) })
+	collects := successorPart(func(a *modelWriter) { _ = a.publish(0) && a.collect(noPins) })
+	follows := func(m *model, b Bucket) {
+		c := *m.resume(b, "R").c
+		c.epoch, c.writer = 0, 0
+		(&modelReader{m: m, b: b}).follow(&c, 3)
+	}
+	begins := readerPart(func(r *modelReader) {
+		if c := r.load(); c != nil {
+			r.follow(c, 1)
+		}
+	})
+	play(t, "a reader follows", 1, 0, false, 1, publishes, collects, follows)
+	play(t, "a reader begins", 1, 0, false, 1, publishes, collects, begins)
+	play(t, "a reader follows, a fault", 1, 1, false, 0.05, publishes, collects, follows)
+}
