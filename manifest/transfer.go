@@ -126,5 +126,10 @@ func DecodeState(src []byte, num base.FileNum) (*State, error) {
 	if err := writeFile(mem, base.ManifestName(num), src); err != nil {
 		return nil, fmt.Errorf("manifest: decode state: %w", err)
 	}
-	return load(mem, "", current{manifest: num, durable: int64(len(src))})
+	s, err := load(mem, "", current{manifest: num, durable: int64(len(src))})
+	if err != nil {
+		return nil, err
+	}
+	s.chain, s.line = chain{}, "" // nothing is appended to these bytes, so there is nothing to follow
+	return s, nil
 }
