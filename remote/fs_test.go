@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -105,7 +107,7 @@ func TestTableFS_OneFetch(t *testing.T) {
 	mustNil(t, err)
 	defer file.Close()
 	const readers = 50
-	asked, resume := make(chan struct{}, 1), make(chan struct{})
+	asked, resume := make(chan struct{}, readers+1), make(chan struct{})
 	p.bucket.inject(func(string) error {
 		asked <- struct{}{}
 		<-resume
@@ -120,8 +122,17 @@ func TestTableFS_OneFetch(t *testing.T) {
 		}
 		wg.Go(read)
 		<-asked
+		var begun atomic.Int32
 		for range readers {
-			wg.Go(read)
+			wg.Go(func() {
+				begun.Add(1)
+				read()
+			})
+		}
+		// They wait for the first one, so nothing shows that they have come to it.
+		testenv.WaitFor(t, "readers", func() bool { return begun.Load() == readers })
+		for range 1000 {
+			runtime.Gosched()
 		}
 		close(resume)
 		wg.Wait()

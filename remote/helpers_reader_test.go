@@ -29,7 +29,7 @@ type countingBucket struct {
 	after   func(name string, p []byte, off int64)
 }
 
-func counting(b Bucket) *countingBucket {
+func countRequests(b Bucket) *countingBucket {
 	return &countingBucket{Bucket: b, gets: make(map[string]int), bytes: make(map[string]int), stats: make(map[string]int)}
 }
 
@@ -114,7 +114,7 @@ type published struct {
 // and puts its tables into a bucket.
 func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	t.Helper()
-	p := &published{t: t, mem: vfs.NewMem(), bucket: counting(NewMem())}
+	p := &published{t: t, mem: vfs.NewMem(), bucket: countRequests(NewMem())}
 	opts.FS = p.mem
 	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
 	db, err := shale.Open("db", &opts)

@@ -1,0 +1,112 @@
+package remote
+
+import (
+	"errors"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A localManifest is the manifest that a follower writes for a read-only handle. A step appends its edit, which
+// costs the handle as much as the edit is long. If the manifest does not lead to the newest state, or has
+// become long, another one takes its place.
+type localManifest struct {
+	log      *manifest.Log // nil: the next write makes one
+	num      base.FileNum
+	snapshot int64 // the size with which it began
+	edits    []*manifest.Edit
+	minLog   base.FileNum
+	last     base.Seq        // what the manifest says about sequence numbers
+	state    *manifest.State // the newest one
+	open     []manifest.LogInfo
+}
+
+// restart makes the next write begin another manifest.
+func (m *localManifest) restart() {
+	if m.log != nil {
+		_ = m.log.Close() // it is in memory
+	}
+	m.log, m.edits = nil, nil
+}
+
+// later notes the edit of a step, for the next write.
+func (m *localManifest) later(e *manifest.Edit) {
+	if e != nil {
+		m.edits = append(m.edits, &manifest.Edit{Removed: e.Removed, Added: e.Added, Sidecars: e.Sidecars})
+	}
+}
+
+// write makes the manifest say what state says of the tables, that logs below minLog are not needed, and that
+// everything up to the sequence number last is there.
+func (m *localManifest) write(mem *vfs.Mem, dir string, state *State, minLog, last uint64) error {
+	m.state, m.minLog, m.last = state.Tables, base.FileNum(minLog), base.Seq(last)
+	for len(m.open) > 0 && m.open[0].Num < m.minLog {
+		m.open = m.open[1:]
+	}
+	if m.log != nil && m.log.Size() > 2*m.snapshot+1<<20 {
+		m.restart()
+	}
+	if m.log == nil {
+		return m.create(mem, dir)
+	}
+	// The tables come before the edit that lets a log go whose writes they have.
+	for _, e := range m.edits {
+		if err := m.append(e); err != nil {
+			m.restart()
+			return err
+		}
+	}
+	m.edits = nil
+	return m.append(&manifest.Edit{MinLog: m.minLog, LastSeq: m.last})
+}
+
+// create begins a manifest with all that is known.
+func (m *localManifest) create(mem *vfs.Mem, dir string) error {
+	m.num++
+	log, err := manifest.Create(mem, dir, m.num, &manifest.State{
+		Version: m.state.Version, StoreID: m.state.StoreID, NextFileNum: m.state.NextFileNum, LastSeq: m.last, MinLog: m.minLog, Logs: m.open,
+	})
+	if err != nil {
+		return err
+	}
+	m.log, m.snapshot, m.edits = log, log.Size(), nil
+	return nil
+}
+
+// append appends an edit.
+func (m *localManifest) append(e *manifest.Edit) error {
+	e.NextFileNum = m.state.NextFileNum
+	return m.log.Append(e, false)
+}
+
+// note says that everything up to a sequence number is there.
+func (m *localManifest) note(last uint64) error {
+	if base.Seq(last) <= m.last {
+		return nil
+	}
+	m.last = base.Seq(last)
+	return m.append(&manifest.Edit{LastSeq: m.last})
+}
+
+// announce says that there is a log.
+func (m *localManifest) announce(log uint64) error {
+	m.open = append(m.open, manifest.LogInfo{Num: base.FileNum(log)})
+	return m.append(&manifest.Edit{NewLog: base.FileNum(log)})
+}
+
+var errNoLog = errors.New("a log ends that has not begun")
+
+// end says how long a log is to which nothing more is written.
+func (m *localManifest) end(log uint64, length int64, lastSeq uint64) error {
+	for i := range m.open {
+		if l := &m.open[i]; l.Num == base.FileNum(log) {
+			l.Sealed, l.Length, l.LastSeq = true, length, base.Seq(lastSeq)
+			return m.append(&manifest.Edit{SealedLog: &manifest.SealedLog{Num: l.Num, Length: length, LastSeq: l.LastSeq}})
+		}
+	}
+	if base.FileNum(log) < m.minLog {
+		return nil
+	}
+	return errNoLog
+}

@@ -1,0 +1,123 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// byHand are options of a Store that ships and publishes only when it is told to.
+func byHand(fsys vfs.FS) *Options {
+	return &Options{Store: shale.Options{FS: fsys, MemtableSize: 16 << 10}, Ship: -1, Publish: -1, Flush: -1}
+}
+
+// TestPromote makes readers the owner, one after the other: all that was shipped is there, and the writer before is
+// fenced.
+func TestPromote(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := NewMem()
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(1, 2))}
+	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	w.commit(w.randomChanges())
+	mustNil(t, s.Publish(t.Context()))
+	r := openTestReader(t, b, ReaderOptions{})
+	for range 4 {
+		for range 30 {
+			w.commit(w.randomChanges())
+		}
+		mustNil(t, s.Publish(t.Context()))
+		w.commit(w.randomChanges())
+		mustNil(t, s.Ship(t.Context()))
+		last := w.db.LogPosition().LastSeq
+		begin := time.Now()
+		next, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem()))
+		mustNil(t, err)
+		t.Logf("promoted in %v", time.Since(begin).Round(time.Millisecond))
+		w.check(next.DB(), last)
+
+		// The writer before learns of it with its next request.
+		var late shale.Batch
+		mustNil(t, late.Put([]byte("late"), []byte("too late")))
+		_ = s.DB().Write(t.Context(), &late)
+		if err := s.Ship(t.Context()); !errors.Is(err, ErrFenced) {
+			t.Errorf("the writer before ships after the takeover: %v", err)
+		}
+		if err := s.Close(); err != nil && !errors.Is(err, ErrFenced) {
+			t.Error(err)
+		}
+		s, w.db = next, next.DB()
+		w.commit(w.randomChanges())
+		mustNil(t, s.Ship(t.Context()))
+		mustNil(t, s.Publish(t.Context()))
+		mustNil(t, r.WaitFor(t.Context(), w.db.LogPosition().LastSeq))
+		w.check(r, w.db.LogPosition().LastSeq)
+	}
+	mustNil(t, r.Close())
+	mustNil(t, s.Close())
+}
+
+// TestPromote_OldWriterShips lets the writer ship between the restore and the fence: Promote restores again, and has that
+// too.
+func TestPromote_OldWriterShips(t *testing.T) {
+	b := countRequests(NewMem())
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 4))}
+	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	w.commit(w.randomChanges())
+	mustNil(t, s.Publish(t.Context()))
+	r := openTestReader(t, b, ReaderOptions{})
+	mem, shipped := vfs.NewMem(), 0
+	b.inject(func(string) error {
+		// As soon as the notes of a restored directory are there, and before the fence.
+		if _, err := mem.Stat("db/" + notesName); err == nil && shipped < 1 {
+			shipped++
+			w.commit(w.randomChanges())
+			return s.Ship(context.Background())
+		}
+		return nil
+	})
+	next, err := r.Promote(t.Context(), "db", byHand(mem))
+	mustNil(t, err)
+	if shipped != 1 {
+		t.Error("nothing was shipped: the test shows nothing")
+	}
+	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	mustNil(t, next.Close())
+	_ = s.Close() // it is fenced
+}
+
+// TestPromote_Refuses promotes into a directory that has files, and at a pin.
+func TestPromote_Refuses(t *testing.T) {
+	b := NewMem()
+	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	mustNil(t, s.Publish(t.Context()))
+	defer s.Close()
+	mem := vfs.NewMem()
+	mustNil(t, mem.MkdirAll("db"))
+	f, err := mem.Create("db/notes.txt")
+	mustNil(t, err)
+	mustNil(t, f.Close())
+	r := openTestReader(t, b, ReaderOptions{})
+	if _, err := r.Promote(t.Context(), "db", byHand(mem)); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Promote into a directory with a file: %v", err)
+	}
+	id, err := readIdentity(t.Context(), b)
+	mustNil(t, err)
+	_, err = pin(t.Context(), b, id.StoreID, "now", PinOptions{})
+	mustNil(t, err)
+	r = openTestReader(t, b, ReaderOptions{Pin: "now"})
+	if _, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem())); err == nil {
+		t.Error("a reader at a pin is promoted")
+	}
+}

@@ -1,0 +1,498 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// TestReader_BesideWriter reads while a writer writes, ships and publishes. Each commit sets all keys to its number, so
+// a state that is no prefix of the commits has different values.
+func TestReader_BesideWriter(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := NewMem()
+	w := startWriter(t, b, 1, shale.Options{})
+	w.publish()
+	const keys, commits = 40, 200
+	wake := make(chan struct{})
+	r := openTestReader(t, b, ReaderOptions{Wake: wake, Interval: time.Millisecond})
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			last := 0
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				n, values := 0, make(map[string]bool)
+				for e, err := range r.Scan(shale.Range{}) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					n++
+					values[string(e.Value[:6])] = true
+				}
+				if n != 0 && n != keys || len(values) > 1 {
+					t.Errorf("a scan shows %d keys with %d values", n, len(values))
+					return
+				}
+				for v := range values {
+					var now int
+					if _, err := fmt.Sscan(v, &now); err != nil || now < last {
+						t.Errorf("a scan shows commit %d after %d, %v", now, last, err)
+					}
+					last = now
+				}
+			}
+		})
+	}
+	for i := range commits {
+		changes := make(map[string][]byte)
+		for k := range keys {
+			changes[fmt.Sprintf("key%03d", k)] = append(fmt.Appendf(nil, "%6d", i), bytes.Repeat([]byte{'x'}, 50)...)
+		}
+		w.commit(changes)
+		switch {
+		case i%50 == 49:
+			w.publish()
+		case i%3 == 0:
+			w.ship()
+		}
+		if i%100 == 99 {
+			w.ship()
+			seq := w.db.LogPosition().LastSeq
+			select {
+			case wake <- struct{}{}:
+			case <-time.After(time.Second):
+			}
+			mustNil(t, r.WaitFor(t.Context(), seq))
+			if v, err := r.Get([]byte("key007")); err != nil || !bytes.Equal(v, changes["key007"]) {
+				t.Errorf("the reader does not find what it has waited for: %.10q, %v", v, err)
+			}
+		}
+	}
+	close(done)
+	wg.Wait()
+	mustNil(t, r.Close())
+	mustNil(t, w.db.Close())
+}
+
+// TestReader_GapWaits ships writes behind an ingestion whose tables are in no step yet. The reader shows neither, until
+// the step comes.
+func TestReader_GapWaits(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 1, shale.Options{})
+	w.commit(map[string][]byte{"key001": []byte("old")})
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	before := r.Seq()
+	w.ingest()
+	w.commit(map[string][]byte{"key001": []byte("new")})
+	w.ship()
+	for range 2 {
+		mustNil(t, r.Refresh(t.Context()))
+		if l := r.Lag(); r.Seq() != before || l.Seq == 0 {
+			t.Errorf("the reader shows %d with a lag of %d, want %d and some lag", r.Seq(), l.Seq, before)
+		}
+		w.check(r, before)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	last := w.db.LogPosition().LastSeq
+	if err := r.WaitFor(ctx, last); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("WaitFor of what can't be shown: %v", err)
+	}
+	w.publish()
+	mustNil(t, r.Refresh(t.Context()))
+	if l := r.Lag(); r.Seq() != last || l.Seq != 0 {
+		t.Errorf("after the step the reader shows %d with a lag of %d, want %d", r.Seq(), l.Seq, last)
+	}
+	w.check(r, last)
+}
+
+// TestReader_Requests counts what a look costs if there is nothing new: two GETs.
+func TestReader_Requests(t *testing.T) {
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 1, shale.Options{})
+	w.commit(w.randomChanges())
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	mustNil(t, r.Refresh(t.Context()))
+	total := func() (n int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, counts := range []map[string]int{b.gets, b.stats} {
+			for _, k := range counts {
+				n += k
+			}
+		}
+		return n + b.lists
+	}
+	before := total()
+	for range 10 {
+		mustNil(t, r.Refresh(t.Context()))
+	}
+	if n := total() - before; n != 20 {
+		t.Errorf("10 looks made %d requests, want 20", n)
+	}
+}
+
+// TestReader_BehindFloor lets a reader without pins fall behind until its state is collected: reads go on from
+// the newest state, and what shows the old one gets ErrSnapshotGone.
+func TestReader_BehindFloor(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 3, shale.Options{})
+	w.bulk()
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{NoPins: true, CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+	old, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	defer old.Close()
+	w.bulk()
+	mustNil(t, w.db.Compact(t.Context(), shale.Range{}))
+	w.publish()
+	w.collect()
+	last := w.db.LogPosition().LastSeq
+	for _, err := range old.Scan(shale.Range{}) {
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrSnapshotGone) {
+			t.Errorf("a scan of the old state: %v, want ErrSnapshotGone", err)
+		}
+		old = nil
+	}
+	if old != nil {
+		t.Fatal("the old state can be read: the test shows nothing")
+	}
+	for k := range 300 {
+		key := fmt.Appendf(nil, "key%03d", k)
+		if v, err := r.Get(key); (err == nil) != (w.modelAt(last)[string(key)] != nil) || err != nil && err != shale.ErrNotFound {
+			t.Fatalf("Get(%s) = %.10q, %v", key, v, err)
+		}
+	}
+	w.check(r, last)
+}
+
+// TestReader_NextCollected lets a reader sleep while the steps behind its own are collected. It has its tables in
+// the cache, so only the look finds out.
+func TestReader_NextCollected(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 4, shale.Options{})
+	w.commit(w.randomChanges())
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{NoPins: true})
+	for range 5 {
+		for range 30 {
+			w.commit(w.randomChanges())
+		}
+		w.publish()
+	}
+	w.collect()
+	for range missesToList + 1 {
+		mustNil(t, r.Refresh(t.Context()))
+	}
+	w.check(r, w.db.LogPosition().LastSeq)
+}
+
+// TestReader_Missing reads when an object of the newest state is missing or damaged: the error names it, and other
+// reads go on.
+func TestReader_Missing(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		b := NewMem()
+		w := startWriter(t, b, 5, shale.Options{TableSize: 200 << 10})
+		w.bulk()
+		w.bulk()
+		mustNil(t, w.db.Compact(t.Context(), shale.Range{}))
+		w.publish()
+		r := openTestReader(t, b, ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}})
+		var bad, good storedFile
+		var key, goodKey []byte
+		for table := range w.version.Tables() {
+			good, goodKey = bad, key
+			bad, key = tableFile(table), table.Smallest
+		}
+		data := readAll(t, w.mem, "db/"+localName(bad))
+		mustNil(t, b.Delete(t.Context(), bad.name()))
+		if damaged {
+			for i := range data[:3000] {
+				data[i] ^= 1
+			}
+			mustNil(t, PutObject(t.Context(), b, bad.name(), data, true))
+		}
+		_, err := r.Get(key)
+		var c *shale.CorruptionError
+		if !errors.As(err, &c) || c.File != bad.name() {
+			t.Errorf("Get from a bad object: %v, want a CorruptionError of %s", err, bad.name())
+		}
+		if _, err := r.Get(goodKey); err != nil || good.num == 0 {
+			t.Errorf("Get from another object: %v", err)
+		}
+		sawError := false
+		for _, err := range r.Scan(shale.Range{}) {
+			sawError = sawError || errors.As(err, &c) && c.File == bad.name()
+		}
+		if !sawError {
+			t.Error("a scan does not name the bad object")
+		}
+	}
+}
+
+// TestReader_FlipOnTheWay changes a bit of every other page that is fetched: readers do not notice.
+func TestReader_FlipOnTheWay(t *testing.T) {
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 6, shale.Options{})
+	w.bulk()
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+	model := w.modelAt(r.Seq())
+	n := 0
+	b.after = func(name string, p []byte, off int64) {
+		if n++; n%2 == 0 && folderOf(name) == tableFolder && off >= 0 {
+			for i := range p {
+				p[i] ^= 1
+			}
+		}
+	}
+	for k := range 300 {
+		key := fmt.Sprintf("key%03d", k)
+		v, err := r.Get([]byte(key))
+		if want := model[key]; want == nil && err != shale.ErrNotFound || want != nil && (err != nil || !bytes.Equal(v, want)) {
+			t.Fatalf("Get(%s) = %.10q, %v, want %.10q", key, v, err, want)
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d GETs", n)
+	}
+}
+
+// TestReader_BucketAway takes the bucket away: absent keys and what is cached are answered, other reads give the
+// error, and all goes on when it is back.
+func TestReader_BucketAway(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 7, shale.Options{})
+	w.bulk()
+	w.publish()
+	var mu sync.Mutex
+	var events []EventKind
+	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Patience: 100 * time.Millisecond,
+		Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}, OnEvent: func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, e.Kind)
+		}})
+	errAway := errors.New("no route to host")
+	b.inject(func(string) error { return errAway })
+	failed := 0
+	model := w.modelAt(r.Seq())
+	for k := range 30 {
+		key := fmt.Sprintf("key%03d", k)
+		v, err := r.Get([]byte(key))
+		switch {
+		case errors.Is(err, errAway):
+			failed++
+		case model[key] == nil && err == shale.ErrNotFound, model[key] != nil && bytes.Equal(v, model[key]):
+		default:
+			t.Errorf("Get(%s) = %.10q, %v", key, v, err)
+		}
+	}
+	if failed == 0 {
+		t.Error("no read failed: the test shows nothing")
+	}
+	for range 2 {
+		if err := r.Refresh(t.Context()); !errors.Is(err, errAway) {
+			t.Errorf("Refresh: %v", err)
+		}
+	}
+	if l := r.Lag(); !errors.Is(l.Err, errAway) || l.Time <= 0 {
+		t.Errorf("Lag() = %+v", l)
+	}
+	b.inject(nil)
+	w.commit(w.randomChanges())
+	w.publish()
+	mustNil(t, r.Refresh(t.Context()))
+	w.check(r, w.db.LogPosition().LastSeq)
+	mu.Lock()
+	defer mu.Unlock()
+	if fmt.Sprint(events) != fmt.Sprint([]EventKind{EventAway, EventBack}) {
+		t.Errorf("events %v, want one that the bucket is away and one that it is back", events)
+	}
+}
+
+// TestReader_Pins looks at the pins of a reader: its own, those of snapshots, and after renewals and Close.
+func TestReader_Pins(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 8, shale.Options{})
+	w.commit(w.randomChanges())
+	w.publish()
+	steps := func() string {
+		pins, err := listPins(t.Context(), b, w.storeID)
+		mustNil(t, err)
+		var n []uint64
+		for _, p := range pins {
+			n = append(n, p.N)
+			if p.Owner != "test" || p.Expires.IsZero() {
+				t.Errorf("pin %+v", p)
+			}
+		}
+		return fmt.Sprint(n)
+	}
+	is := func(want ...uint64) {
+		t.Helper()
+		if got := steps(); got != fmt.Sprint(want) {
+			t.Errorf("pins of the steps %s, want %v", got, want)
+		}
+	}
+	r := openTestReader(t, b, ReaderOptions{Owner: "test"})
+	is(2)
+	first, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	w.publish()
+	mustNil(t, r.Refresh(t.Context()))
+	is(2)
+	second, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	third, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	if got := steps(); len(got) != len("[2 3]") {
+		t.Errorf("pins of the steps %s, want 2 and 3", got)
+	}
+	now := time.Now()
+	r.session.now = func() time.Time { return now.Add(SessionPin / 2) }
+	mustNil(t, r.renew())
+	pins, err := listPins(t.Context(), b, w.storeID)
+	mustNil(t, err)
+	for _, p := range pins {
+		if p.Expires.Before(now.Add(SessionPin * 5 / 4)) {
+			t.Errorf("pin %s of step %d was not renewed", p.Label, p.N)
+		}
+	}
+	if len(pins) != 2 {
+		t.Errorf("%d pins after the renewal", len(pins))
+	}
+	mustNil(t, first.Close())
+	is(3)
+	mustNil(t, second.Close())
+	mustNil(t, third.Close())
+	is(3)
+	if err := third.Close(); err != shale.ErrClosed {
+		t.Errorf("a second Close: %v", err)
+	}
+	mustNil(t, r.Close())
+	is()
+	if err := r.Close(); err != shale.ErrClosed {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
+// TestReader_NamedPin reads at a pin while the writer goes on and collects: the reader never moves.
+func TestReader_NamedPin(t *testing.T) {
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 9, shale.Options{})
+	for range 40 {
+		w.commit(w.randomChanges())
+	}
+	w.publish()
+	seq := w.db.LogPosition().LastSeq
+	_, err := pin(t.Context(), b, w.storeID, "before", PinOptions{})
+	mustNil(t, err)
+	for range 40 {
+		w.commit(w.randomChanges())
+		w.ship()
+	}
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{Pin: "before"})
+	mustNil(t, r.Refresh(t.Context()))
+	if err := r.WaitFor(t.Context(), seq+1); err == nil {
+		t.Error("WaitFor of what is behind the pin succeeds")
+	}
+	w.check(r, seq)
+	if l := r.Lag(); l.Time != 0 || l.Seq != 0 {
+		t.Errorf("Lag() = %+v", l)
+	}
+	if _, err := OpenReader(t.Context(), b, &ReaderOptions{Pin: "after"}); err == nil {
+		t.Error("a reader at a pin that is not there")
+	}
+}
+
+// TestReader_Directory opens a reader again whose copies are in a directory: no table is asked for.
+func TestReader_Directory(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 10, shale.Options{})
+	w.bulk()
+	w.publish()
+	seq := w.db.LogPosition().LastSeq
+	dir := t.TempDir()
+	for round := range 3 {
+		gets, _ := b.during(func() {
+			r := openTestReader(t, b, ReaderOptions{Dir: dir, CacheBytes: 1 << 20, Store: shale.Options{CacheSize: -1}})
+			if _, err := OpenReader(t.Context(), b, &ReaderOptions{Dir: dir}); !errors.Is(err, shale.ErrLocked) {
+				t.Errorf("two readers in one directory: %v", err)
+			}
+			w.check(r, seq)
+			mustNil(t, r.Close())
+		})
+		if round == 0 && gets == 0 || round > 0 && gets > 0 {
+			t.Errorf("round %d: %d GETs of tables", round, gets)
+		}
+	}
+}
+
+// TestReader_Rewind lets the writer go back to an earlier state: the reader shows what comes then, and a snapshot what it
+// showed before.
+func TestReader_Rewind(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 11, shale.Options{})
+	w.commit(map[string][]byte{"key001": []byte("one")})
+	mustNil(t, w.db.Flush(t.Context()))
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	before, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	c, err := loadChain(t.Context(), b, w.storeID, 0)
+	mustNil(t, err)
+	step := *c.step
+	step.N, step.Kind, step.Edit = step.N+1, StepRewind, nil
+	var edit editTo
+	edit.clear(c.state.Tables.Version)
+	step.Edit = edit.e
+	src, err := step.Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(t.Context(), b, step.Name(), src, true))
+	mustNil(t, r.Refresh(t.Context()))
+	if _, err := r.Get([]byte("key001")); err != shale.ErrNotFound {
+		t.Errorf("Get after the rewind: %v", err)
+	}
+	if v, err := before.Get([]byte("key001")); err != nil || string(v) != "one" {
+		t.Errorf("Get from a snapshot of before: %q, %v", v, err)
+	}
+	mustNil(t, before.Close())
+}
+
+// TestReader_NothingThere opens readers of buckets without a store, and without a step.
+func TestReader_NothingThere(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := NewMem()
+	if _, err := OpenReader(t.Context(), b, nil); err == nil {
+		t.Error("a reader of an empty bucket")
+	}
+	id, err := (&Identity{StoreID: 1, Created: time.Now()}).Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(t.Context(), b, IdentityName, id, true))
+	if _, err := OpenReader(t.Context(), b, nil); err == nil {
+		t.Error("a reader of a bucket without a step")
+	}
+}
